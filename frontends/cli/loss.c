@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was seen and what was not: a line for people, JSON for programs. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "unwind/cleanup.h"
+
+static const char *const stop_words[] = {
+#define X(id, word, text) [id] = word,
+	STOP_REASONS(X)
+#undef X
+};
+
+static const char *const lost_words[] = {
+#define X(id, word) [id] = word,
+	LOST_CAUSES(X)
+#undef X
+};
+
+static u64 total_lost(const struct sampler_stats *st)
+{
+	u64 sum = st->lost_clock + st->lost_short + st->collect.unmatched;
+
+	for (u32 i = 0; i < LOST_MAX; i++)
+		sum += st->probe.lost[i];
+	return sum;
+}
+
+static void print_truncated(FILE *out, const struct sampler_stats *st)
+{
+	u64 truncated = 0;
+	const char *separator = " (";
+
+	for (u32 i = 0; i < STOP_MAX; i++)
+		truncated += stop_is_complete(i) ? 0 : st->probe.stop[i];
+	fprintf(out, ", %lu truncated", truncated);
+	for (u32 i = 0; i < STOP_MAX; i++) {
+		if (stop_is_complete(i) || !st->probe.stop[i])
+			continue;
+		fprintf(out, "%s%s %lu", separator, stop_words[i], st->probe.stop[i]);
+		separator = ", ";
+	}
+	if (truncated)
+		fputc(')', out);
+}
+
+char *loss_line(const struct sampler_stats *st)
+{
+	u64 taken = st->probe.weights;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%lu samples of %.0f expected in %.1f s: %.2f %% complete", taken, st->expected_samples, st->duration_s,
+		taken ? 100.0 * (double)st->complete / (double)taken : 100.0);
+	print_truncated(out, st);
+	fprintf(out, ", %lu lost", total_lost(st));
+	if (st->collect.unresolved)
+		fprintf(out, ", %.2f %% of frames unnamed", 100.0 * (double)st->collect.unresolved / (double)st->collect.frames);
+	if (st->halvings)
+		fprintf(out, ", rate halved %u times", st->halvings);
+	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU", st->bpf_ns_per_sample / 1000, st->cpu_percent);
+	fclose(out);
+	return text;
+}
+
+static json_t *counts(const u64 *values, const char *const *words, u32 n, bool truncated_only)
+{
+	json_t *object = json_object();
+
+	for (u32 i = 0; i < n; i++)
+		if (values[i] && !(truncated_only && stop_is_complete(i)))
+			json_object_set_new(object, words[i], json_integer((json_int_t)values[i]));
+	return object;
+}
+
+static json_t *to_json(const struct sampler_stats *st)
+{
+	json_t *lost = counts(st->probe.lost, lost_words, LOST_MAX, false);
+	json_t *root;
+
+	if (st->lost_clock)
+		json_object_set_new(lost, "clock", json_integer((json_int_t)st->lost_clock));
+	if (st->lost_short)
+		json_object_set_new(lost, "short_lived", json_integer((json_int_t)st->lost_short));
+	if (st->collect.unmatched)
+		json_object_set_new(lost, "unmatched", json_integer((json_int_t)st->collect.unmatched));
+	root = json_pack("{s:I, s:I, s:o, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f, s:f}",
+		"samples", (json_int_t)st->probe.weights,
+		"complete", (json_int_t)st->complete,
+		"truncated", counts(st->probe.stop, stop_words, STOP_MAX, true),
+		"lost", lost,
+		"expected_samples", st->expected_samples,
+		"shown_samples", (json_int_t)st->collect.counted,
+		"frames", (json_int_t)st->probe.frames,
+		"unresolved_frames", (json_int_t)st->collect.unresolved,
+		"unique_stacks", (json_int_t)st->collect.stacks,
+		"bpf_ns_per_sample", st->bpf_ns_per_sample,
+		"cpu_percent", st->cpu_percent,
+		"max_rss_kb", (json_int_t)st->max_rss_kb,
+		"map_kb", (json_int_t)st->map_kb,
+		"first_sample_ms", st->first_sample_ms,
+		"armed_ms", st->armed_ms,
+		"duration_s", st->duration_s);
+	json_object_update_new(root, json_pack("{s:I, s:f, s:I, s:s}",
+		"filtered_samples", (json_int_t)st->collect.filtered,
+		"target_cpu_s", st->target_cpu_s,
+		"rate_halved", (json_int_t)st->halvings,
+		"clock", st->source));
+	return root;
+}
+
+struct error *stats_write(const struct sampler_stats *st, const char *path)
+{
+	FILE *out = !strcmp(path, "-") ? stdout : fopen(path, "we");
+	json_t *root;
+	bool failed;
+
+	if (!out) {
+		struct error *err = error_errno(errno, "cannot write the statistics to %s", path);
+
+		err->kind = err == &error_no_memory ? err->kind : ERROR_OUTPUT;
+		return err;
+	}
+	root = to_json(st);
+	failed = json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF || fflush(out);
+	json_decref(root);
+	if (out != stdout && fclose(out))
+		failed = true;
+	return failed ? error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno)) : NULL;
+}

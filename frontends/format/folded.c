@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "format.h"
+#include "order.h"
+#include "text.h"
+#include "unwind/cleanup.h"
+
+/* The path to the current node. */
+struct path {
+	char *bytes;
+	size_t length, capacity;
+	size_t *ends; /* of the path to each depth */
+	u32 depths;
+};
+
+static void cleanup_path(struct path *path)
+{
+	free(path->bytes);
+	free(path->ends);
+}
+
+/* Room for a frame at depth, name included: no byte of it becomes more than three. */
+static struct error *path_reserve(struct path *path, const char *name, u32 depth)
+{
+	size_t wanted = path->length + strlen(name) * 3 + 1;
+	u32 depths = depth + depth / 2 + 64;
+
+	if (wanted > path->capacity) {
+		char *bytes = realloc(path->bytes, wanted * 2);
+
+		if (!bytes)
+			return &error_no_memory;
+		path->bytes = bytes;
+		path->capacity = wanted * 2;
+	}
+	if (depth >= path->depths) {
+		size_t *ends = reallocarray(path->ends, depths, sizeof(*ends));
+
+		if (!ends)
+			return &error_no_memory;
+		path->ends = ends;
+		path->depths = depths;
+	}
+	return NULL;
+}
+
+/* Makes name the last frame of the path, at depth (from 1). */
+static struct error *path_set(struct path *path, u32 depth, const char *name)
+{
+	struct error *err;
+
+	path->length = depth > 1 ? path->ends[depth - 1] : 0;
+	err = path_reserve(path, name, depth);
+	if (err)
+		return err;
+	if (depth > 1)
+		path->bytes[path->length++] = ';';
+	while (*name) {
+		u32 c = text_next(&name);
+
+		if (c == ';')
+			c = ':';
+		else if (text_is_control(c))
+			c = ' ';
+		path->length += text_encode(c, path->bytes + path->length);
+	}
+	path->ends[depth] = path->length;
+	return NULL;
+}
+
+static struct error *write_folded(const struct profile *p, FILE *out)
+{
+	cleanup(order) struct order *order = NULL;
+	cleanup(path) struct path path = {0};
+	struct error *err = order_create(p, &order);
+
+	for (u32 i = 1; !err && i < p->nnodes && !ferror(out); i++) {
+		const struct profile_node *node = &p->nodes[order->nodes[i]];
+
+		err = path_set(&path, order->depth[order->nodes[i]], text_name(&p->functions[node->function]));
+		if (!err && node->self) {
+			fwrite(path.bytes, 1, path.length, out);
+			fprintf(out, " %" PRIu64 "\n", node->self);
+		}
+	}
+	if (!err && p->nodes[0].self)
+		fprintf(out, "[no stack] %" PRIu64 "\n", p->nodes[0].self);
+	return err ? err : text_finish(out, "folded stacks");
+}
+
+const struct format format_folded = {
+        .name = "folded",
+        .extension = ".folded",
+        .description = "one line for each stack: root;...;leaf count",
+        .write = write_folded,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <strings.h>
+
+#include "format.h"
+
+const struct format *const formats[] = {&format_folded, &format_html, NULL};
+
+static bool has_extension(const char *path, const char *extension)
+{
+	size_t n = strlen(path), m = strlen(extension);
+
+	return n > m && !strcasecmp(path + n - m, extension);
+}
+
+const struct format *format_find(const char *name, const char *path)
+{
+	if (!name && (!path || !strcmp(path, "-")))
+		return &format_folded;
+	for (const struct format *const *f = formats; *f; f++)
+		if (name ? !strcmp(name, (*f)->name) : has_extension(path, (*f)->extension))
+			return *f;
+	return NULL;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Output formats, a file each. A writer gets a finished profile and an open stream, and returns an error if the stream
+ * does (disk full). It must keep the result valid whatever bytes the names hold.
+ */
+#ifndef YRT_FORMAT_H
+#define YRT_FORMAT_H
+
+#include <stdio.h>
+
+#include "unwind/profile.h"
+
+struct format {
+	const char *name;	  /* for -f */
+	const char *extension;	  /* for -o x.EXT, with the dot */
+	const char *description;  /* for --help */
+	struct error *(*write)(const struct profile *p, FILE *out);
+};
+
+extern const struct format format_folded; /* "root;…;leaf N" a line; ';' and newlines in names are replaced */
+extern const struct format format_html;	  /* one self-contained page */
+
+/* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
+const struct format *format_find(const char *name, const char *path);
+/* NULL-terminated list of all. */
+extern const struct format *const formats[];
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flame graph page: page/page.html with the style and the scripts beside it put in (page/embed.cmake), and the
+ *profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
+ *
+ *	meta       title, command, target, unit, loss; start (ms), duration (s), frequency
+ *	kinds      words of enum profile_kind
+ *	strings    names, modules, files
+ *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
+ *	fn, up, self  of each node in preorder; up: levels above a child of the node before it
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "order.h"
+#include "text.h"
+#include "unwind/cleanup.h"
+
+extern const char page_html[], page_css[], page_js[];
+extern const char page_css_sha256[], page_js_sha256[];
+
+enum page_flag { /* as in page/tree.js */
+	PAGE_GUESS = 1,
+	PAGE_APPROX = 2,
+	PAGE_INLINED = 4,
+};
+
+/* A JSON string that neither ends the script element nor opens a comment in it. */
+static void put_string(FILE *out, const char *s)
+{
+	char bytes[4];
+
+	putc('"', out);
+	while (*s) {
+		u32 c = text_next(&s);
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c == '<' || c == '>' || c == '&' || text_is_control(c))
+			fprintf(out, "\\u%04x", c);
+		else
+			fwrite(bytes, 1, text_encode(c, bytes), out);
+	}
+	putc('"', out);
+}
+
+static void put_member(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "\"%s\":", name);
+	put_string(out, value ? value : "");
+	putc(',', out);
+}
+
+static void put_meta(const struct profile *p, FILE *out)
+{
+	const struct profile_meta *m = &p->meta;
+
+	fputs("{\"meta\":{", out);
+	put_member(out, "title", m->title);
+	put_member(out, "command", m->command);
+	put_member(out, "target", m->target);
+	put_member(out, "unit", m->unit ? m->unit : "samples");
+	put_member(out, "loss", m->loss);
+	fprintf(out, "\"start\":%" PRIu64 ",\"duration\":%" PRIu64 ".%03" PRIu64 ",\"frequency\":%g}",
+	        m->start_unix_ns / 1000000, m->duration_ns / 1000000000, m->duration_ns / 1000000 % 1000,
+	        isfinite(m->frequency) ? m->frequency : 0.0);
+}
+
+static void put_kinds(FILE *out)
+{
+	static const char *const words[] = {
+#define X(id, word) word,
+	        PROFILE_KINDS(X)
+#undef X
+	};
+
+	for (u32 i = 0; i < KIND_MAX; i++)
+		fprintf(out, "%s\"%s\"", i ? "," : ",\n\"kinds\":[", words[i]);
+	putc(']', out);
+}
+
+static u32 page_flags(u32 flags)
+{
+	return (flags & FRAME_GUESS ? PAGE_GUESS : 0) | (flags & FRAME_APPROX ? PAGE_APPROX : 0) |
+	       (flags & FRAME_INLINED ? PAGE_INLINED : 0);
+}
+
+struct strings {
+	const char **s; /* sorted, each once */
+	u32 n;
+};
+
+static void cleanup_strings(struct strings *strings)
+{
+	free(strings->s);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static struct error *collect_strings(const struct profile *p, struct strings *ret)
+{
+	const char **s = calloc(p->nfunctions, 3 * sizeof(*s));
+	u32 n = 0;
+
+	if (!s)
+		return &error_no_memory;
+	for (u32 i = 0; i < p->nfunctions; i++) {
+		s[i * 3] = text_name(&p->functions[i]);
+		s[i * 3 + 1] = p->functions[i].module;
+		s[i * 3 + 2] = p->functions[i].file;
+	}
+	qsort(s, p->nfunctions * 3ul, sizeof(*s), compare_strings);
+	for (u32 i = 0; i < p->nfunctions * 3; i++)
+		if (!n || strcmp(s[n - 1], s[i]))
+			s[n++] = s[i];
+	*ret = (struct strings){s, n};
+	return NULL;
+}
+
+static u32 string_index(const struct strings *strings, const char *s)
+{
+	return (u32)((const char **)bsearch(&s, strings->s, strings->n, sizeof(s), compare_strings) - strings->s);
+}
+
+static struct error *put_functions(const struct profile *p, const struct order *o, FILE *out)
+{
+	cleanup(strings) struct strings strings = {0};
+	struct error *err = collect_strings(p, &strings);
+
+	if (err)
+		return err;
+	for (u32 i = 0; i < strings.n; i++) {
+		fputs(i ? ",\n" : ",\n\"strings\":[", out);
+		put_string(out, strings.s[i]);
+	}
+	for (u32 i = 0; i < p->nfunctions; i++) {
+		const struct profile_function *f = &p->functions[o->functions[i]];
+
+		fprintf(out, "%s%u,%u,%u,%u,%u,%u", i ? "," : "],\n\"functions\":[",
+		        string_index(&strings, text_name(f)), string_index(&strings, f->module),
+		        string_index(&strings, f->file), f->line, page_flags(f->flags), f->kind);
+	}
+	putc(']', out);
+	return NULL;
+}
+
+static void put_nodes(const struct profile *p, const struct order *o, FILE *out)
+{
+	for (u32 i = 0; i < p->nnodes; i++)
+		fprintf(out, "%s%u", i ? "," : ",\n\"fn\":[", o->rank[p->nodes[o->nodes[i]].function]);
+	for (u32 i = 0; i < p->nnodes; i++)
+		fprintf(out, "%s%u", i ? "," : "],\n\"up\":[",
+		        i ? o->depth[o->nodes[i - 1]] + 1 - o->depth[o->nodes[i]] : 0);
+	for (u32 i = 0; i < p->nnodes; i++)
+		fprintf(out, "%s%" PRIu64, i ? "," : "],\n\"self\":[", p->nodes[o->nodes[i]].self);
+	fputs("]}", out);
+}
+
+static struct error *put_data(const struct profile *p, FILE *out)
+{
+	cleanup(order) struct order *order = NULL;
+	struct error *err = order_create(p, &order);
+
+	if (err)
+		return err;
+	put_meta(p, out);
+	put_kinds(out);
+	err = put_functions(p, order, out);
+	if (!err)
+		put_nodes(p, order, out);
+	return err;
+}
+
+/* A SHA-256 in hexadecimal as base64, the form that a Content-Security-Policy takes. */
+static void put_base64(FILE *out, const char *hex)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	/* 6 digits are 4 of base64. Of the 64 digits of a SHA-256 4 are left, which are 3 of base64 and a filler. */
+	for (size_t i = 0; i < 64; i += 6) {
+		char group[7] = "000000";
+		unsigned long v;
+
+		memcpy(group, hex + i, i < 60 ? 6 : 4);
+		v = strtoul(group, NULL, 16);
+		for (int shift = 18; shift >= (i < 60 ? 0 : 6); shift -= 6)
+			putc(digits[v >> shift & 63], out);
+	}
+	putc('=', out);
+}
+
+static struct error *put_part(const struct profile *p, FILE *out, const char *part, size_t length)
+{
+#define IS(name) (length == sizeof(name) - 1 && !memcmp(part, name, length))
+	if (IS("style"))
+		fputs(page_css, out);
+	else if (IS("script"))
+		fputs(page_js, out);
+	else if (IS("style-hash"))
+		put_base64(out, page_css_sha256);
+	else if (IS("script-hash"))
+		put_base64(out, page_js_sha256);
+	else if (IS("data"))
+		return put_data(p, out);
+#undef IS
+	return NULL;
+}
+
+static struct error *write_html(const struct profile *p, FILE *out)
+{
+	const char *at = page_html, *open, *close;
+	struct error *err = NULL;
+
+	while (!err && (open = strstr(at, "{{")) && (close = strstr(open, "}}"))) {
+		fwrite(at, 1, open - at, out);
+		err = put_part(p, out, open + 2, close - open - 2);
+		at = close + 2;
+	}
+	if (err)
+		return err;
+	fputs(at, out);
+	return text_finish(out, "flame graph page");
+}
+
+const struct format format_html = {
+        .name = "html",
+        .extension = ".html",
+        .description = "a flame graph as one page that needs nothing else",
+        .write = write_html,
+};

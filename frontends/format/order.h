@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile in an order that does not depend on when its stacks came in: equal profiles give equal files. */
+#ifndef YRT_FORMAT_ORDER_H
+#define YRT_FORMAT_ORDER_H
+
+#include "unwind/profile.h"
+
+struct order {
+	u32 *functions; /* all, by name, module, file, line, kind, flags */
+	u32 *rank;	/* of a function: where it is in functions */
+	u32 *nodes;	/* all in preorder, the root first, siblings by rank */
+	u32 *depth;	/* of a node; the root's is 0 */
+};
+
+struct error *order_create(const struct profile *p, struct order **ret);
+void order_destroy(struct order *o);
+
+static inline void cleanup_order(struct order **o)
+{
+	order_destroy(*o);
+}
+
+#endif

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DOUT=page.c -P embed.cmake: the page as C arrays, with the SHA-256 by which its Content-Security-Policy permits its
+# script and its style. The scripts are put together in this order.
+include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
+set(c "/* Made by embed.cmake. */\n")
+foreach(part html css js)
+	set(text "")
+	foreach(file ${PAGE_${part}})
+		file(READ "${CMAKE_CURRENT_LIST_DIR}/${file}" one)
+		string(APPEND text "${one}")
+	endforeach()
+	file(WRITE "${OUT}.${part}" "${text}")
+	file(READ "${OUT}.${part}" hex HEX)
+	file(SHA256 "${OUT}.${part}" digest)
+	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+	string(APPEND c "extern const char page_${part}[], page_${part}_sha256[];\n")
+	string(APPEND c "const char page_${part}[] = {${bytes}0};\n")
+	string(APPEND c "const char page_${part}_sha256[] = \"${digest}\";\n")
+endforeach()
+file(WRITE "${OUT}" "${c}")

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FINE_HZ	 400 /* ticks a second that a coarse rate is thinned from */
+#define THIN_MAX   100
+
+struct ticker {
+	pid_t tid;
+	int fd;
+};
+
+struct clock {
+	struct clock_options options;
+	struct ticker *tickers;
+	u32 ntickers;
+	bool hardware;
+	bool no_inherit_thread; /* kernels before 5.13 */
+	u64 stopped_cpu_ns;
+};
+
+u32 clock_thinning(double frequency)
+{
+	double thin = FINE_HZ / frequency;
+
+	return thin < 2 ? 2 : thin > THIN_MAX ? THIN_MAX : (u32)(thin + 0.5);
+}
+
+u64 clock_tick_ns(double frequency, u32 thin)
+{
+	return (u64)(1e9 / (frequency * thin));
+}
+
+static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group, unsigned long flags)
+{
+	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, flags | PERF_FLAG_FD_CLOEXEC);
+}
+
+static void set_source(const struct clock *c, struct perf_event_attr *attr)
+{
+	if (c->hardware) {
+		attr->type = PERF_TYPE_HARDWARE;
+		attr->config = PERF_COUNT_HW_CPU_CYCLES;
+		attr->freq = 1;
+		attr->sample_freq = (u64)(c->options.frequency * c->options.thin);
+	} else {
+		attr->type = PERF_TYPE_SOFTWARE;
+		attr->config = PERF_COUNT_SW_CPU_CLOCK;
+		attr->sample_period = clock_tick_ns(c->options.frequency, c->options.thin);
+	}
+}
+
+static int open_ticker(struct clock *c, pid_t tid, bool on_exec)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1, .inherit = 1, .exclude_hv = 1,
+		.enable_on_exec = on_exec, .read_format = PERF_FORMAT_TOTAL_TIME_RUNNING };
+	int fd;
+
+	set_source(c, &attr);
+	attr.inherit_thread = !c->options.follow && !c->no_inherit_thread;
+	fd = perf_event_open(&attr, tid, -1, -1, 0);
+	if (fd < 0 && errno == EINVAL && attr.inherit_thread) {
+		c->no_inherit_thread = true;
+		attr.inherit_thread = 0;
+		fd = perf_event_open(&attr, tid, -1, -1, 0);
+	}
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, c->options.program)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* A PMU is often there in name only (virtual machines): ask for a cycle counter with our own thread. */
+static bool has_cycles(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+		.disabled = 1, .freq = 1, .sample_freq = 1000 };
+	int fd = perf_event_open(&attr, 0, -1, -1, 0);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+struct error *clock_create(const struct clock_options *options, struct clock **ret)
+{
+	struct clock *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return &error_no_memory;
+	c->options = *options;
+	c->hardware = has_cycles();
+	*ret = c;
+	return NULL;
+}
+
+void clock_destroy(struct clock *c)
+{
+	if (!c)
+		return;
+	for (u32 i = 0; i < c->ntickers; i++)
+		close(c->tickers[i].fd);
+	free(c->tickers);
+	free(c);
+}
+
+static bool is_attached(const struct clock *c, pid_t tid)
+{
+	for (u32 i = 0; i < c->ntickers; i++)
+		if (c->tickers[i].tid == tid)
+			return true;
+	return false;
+}
+
+static struct error *explain_open(pid_t pid, pid_t tid)
+{
+	if (errno == EACCES || errno == EPERM)
+		return error_hint(error_errno(errno, "not permitted to sample process %d", pid),
+			"run as root, or as the process's own user with CAP_PERFMON; `yrt doctor` tells more");
+	if (errno == EMFILE)
+		return error_hint(error_errno(errno, "cannot sample thread %d of process %d", tid, pid),
+			"raise the limit of open files (ulimit -n): yrt needs one for each thread");
+	return error_errno(errno, "cannot sample thread %d of process %d", tid, pid);
+}
+
+static struct error *attach_thread(struct clock *c, pid_t pid, pid_t tid, bool on_exec)
+{
+	struct ticker *grown = realloc(c->tickers, (c->ntickers + 1) * sizeof(*grown));
+	int fd;
+
+	if (!grown)
+		return &error_no_memory;
+	c->tickers = grown;
+	fd = open_ticker(c, tid, on_exec);
+	if (fd < 0)
+		return errno == ESRCH ? NULL : explain_open(pid, tid);
+	c->tickers[c->ntickers++] = (struct ticker){ .tid = tid, .fd = fd };
+	return NULL;
+}
+
+struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
+{
+	struct error *err = NULL;
+	struct dirent *entry;
+	u32 before = c->ntickers;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
+	while (!err && (entry = readdir(dir))) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid > 0 && !is_attached(c, tid))
+			err = attach_thread(c, pid, tid, on_exec);
+	}
+	closedir(dir);
+	if (!err && c->ntickers == before)
+		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
+	return err;
+}
+
+struct error *clock_start(struct clock *c)
+{
+	for (u32 i = 0; i < c->ntickers; i++)
+		if (ioctl(c->tickers[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return error_errno(errno, "cannot start the clock");
+	return NULL;
+}
+
+static u64 read_cpu_ns(const struct clock *c)
+{
+	u64 sum = 0, value[2];
+
+	for (u32 i = 0; i < c->ntickers; i++)
+		if (read(c->tickers[i].fd, value, sizeof(value)) == sizeof(value))
+			sum += value[1];
+	return sum;
+}
+
+void clock_stop(struct clock *c)
+{
+	for (u32 i = 0; i < c->ntickers; i++)
+		ioctl(c->tickers[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	c->stopped_cpu_ns = read_cpu_ns(c);
+}
+
+u64 clock_cpu_ns(const struct clock *c)
+{
+	return c->stopped_cpu_ns ? c->stopped_cpu_ns : read_cpu_ns(c);
+}
+
+const char *clock_source(const struct clock *c)
+{
+	return c->hardware ? "cycles" : "cpu-clock";
+}

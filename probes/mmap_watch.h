@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells which processes mapped code: PERF_RECORD_MMAP2 of a dummy event on each CPU (the kernel refuses to map the buffer of
+ * an inherited event of a task). munmap tells nothing, and is not needed: what is mapped in its place tells.
+ */
+#ifndef YRT_MMAP_WATCH_H
+#define YRT_MMAP_WATCH_H
+
+#include <sys/types.h>
+#include <types.h>
+
+#include "unwind/error.h"
+
+struct mmap_watch;
+
+/* An error means that the kernel does not permit it: new code is then noticed only by the samples that hit it. */
+struct error *mmap_watch_create(struct mmap_watch **ret);
+void mmap_watch_destroy(struct mmap_watch *w);
+/* Adds the buffers to an epoll set; events carry data.u64 = tag. */
+struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
+/* Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all. */
+void mmap_watch_consume(struct mmap_watch *w, void (*changed)(void *ctx, pid_t pid), void *ctx);
+
+#endif

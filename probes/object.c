@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+
+#define SLOTS_PER_CPU	2 /* the clock can not interrupt itself; one to spare */
+#define KERNEL_FRAMES	127
+#define RING_PER_CPU	(256u << 10)
+#define RING_MIN	(1u << 20)
+#define RING_MAX	(16u << 20)
+#define COUNTS_CAPACITY 16384u
+
+struct object {
+	struct sample *skel;
+	struct ring_buffer *ring;
+	struct arena_source slabs;
+	int slab_fd[ARENA_SLABS_MAX];
+	u32 nslabs;
+	int stats_fd; /* keeps BPF_ENABLE_STATS on */
+	int ncpus;
+	void (*record)(void *ctx, const void *data, size_t size);
+	void *record_ctx;
+};
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN && getenv("YRT_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
+static void raise_limits(void)
+{
+	struct rlimit files, unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static u32 ring_size(int ncpus)
+{
+	u32 size = RING_MIN;
+
+	while (size < RING_MAX && size < (u32)ncpus * RING_PER_CPU)
+		size *= 2;
+	return size;
+}
+
+static void set_knobs(struct object *o, const struct object_options *options)
+{
+	struct sample *skel = o->skel;
+	u32 chunks = (options->depth + KERNEL_FRAMES + CHUNK_FRAMES - 1) / CHUNK_FRAMES;
+	u32 nslots = (u32)o->ncpus * SLOTS_PER_CPU, ring = ring_size(o->ncpus);
+
+	skel->rodata->slots_per_cpu = SLOTS_PER_CPU;
+	skel->rodata->chunks_per_slot = chunks;
+	skel->rodata->max_frames = options->depth;
+	skel->rodata->ring_wake = ring / 4;
+	skel->rodata->with_kernel = !options->no_kernel;
+	skel->rodata->with_user = !options->no_user;
+	skel->rodata->by_thread = options->by_thread;
+	skel->rodata->with_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+	skel->data->thin = options->thin;
+	skel->data->tick_ns = options->tick_ns;
+	bpf_map__set_max_entries(skel->maps.slots, nslots);
+	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
+	bpf_map__set_max_entries(skel->maps.ring, ring);
+	bpf_map__set_max_entries(skel->maps.counts_a, COUNTS_CAPACITY);
+	bpf_map__set_max_entries(skel->maps.counts_b, COUNTS_CAPACITY);
+}
+
+static struct error *explain_load(int code)
+{
+	if (code == EPERM || code == EACCES)
+		return error_hint(error_errno(code, "the kernel refuses to load BPF programs"),
+			"run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; `yrt doctor` tells what is missing");
+	if (code == ESRCH || code == ENOENT)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
+			"yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");
+	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not accept the BPF programs: %s", strerror(code)),
+		"YRT_DEBUG=1 prints the verifier's words; `yrt doctor` tells what this machine permits");
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct object *o = ctx;
+
+	o->record(o->record_ctx, data, size);
+	return 0;
+}
+
+static struct error *make_slab(struct arena_source *source, u32 i, void **ret);
+static void drop_slab(struct arena_source *source, u32 i, void *slab);
+
+static struct error *load(struct object *o)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+
+	if (sample__load(o->skel))
+		return explain_load(errno);
+	if (bpf_prog_test_run_opts(bpf_program__fd(o->skel->progs.find_level), &run))
+		return error_errno(errno, "cannot run a BPF program");
+	o->skel->links.on_fork = bpf_program__attach(o->skel->progs.on_fork);
+	o->skel->links.on_exec = bpf_program__attach(o->skel->progs.on_exec);
+	o->skel->links.on_free = bpf_program__attach(o->skel->progs.on_free);
+	o->skel->links.on_exit = bpf_program__attach(o->skel->progs.on_exit);
+	if (!o->skel->links.on_fork || !o->skel->links.on_exec || !o->skel->links.on_exit || !o->skel->links.on_free)
+		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	o->ring = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_record, o, NULL);
+	return o->ring ? NULL : error_errno(errno, "cannot map the ring buffer");
+}
+
+struct error *object_create(const struct object_options *options, struct object **ret)
+{
+	struct object *o = calloc(1, sizeof(*o));
+	struct error *err;
+
+	if (!o)
+		return &error_no_memory;
+	libbpf_set_print(quiet);
+	raise_limits();
+	o->stats_fd = -1;
+	o->slabs = (struct arena_source){ .make = make_slab, .done = drop_slab };
+	o->ncpus = libbpf_num_possible_cpus();
+	o->skel = sample__open();
+	if (!o->skel) {
+		err = explain_load(errno);
+		free(o);
+		return err;
+	}
+	set_knobs(o, options);
+	err = load(o);
+	if (err) {
+		object_destroy(o);
+		return err;
+	}
+	if (options->measure)
+		o->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	*ret = o;
+	return NULL;
+}
+
+void object_destroy(struct object *o)
+{
+	if (!o)
+		return;
+	ring_buffer__free(o->ring);
+	sample__destroy(o->skel);
+	if (o->stats_fd >= 0)
+		close(o->stats_fd);
+	free(o);
+}
+
+static struct object *of_slabs(struct arena_source *source)
+{
+	return (struct object *)((char *)source - offsetof(struct object, slabs));
+}
+
+static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	struct object *o = of_slabs(source);
+	const size_t size = ARENA_SLAB_SIZE + ARENA_SLAB_PAD;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), size, 1, &options);
+	void *slab;
+
+	if (fd < 0)
+		return error_errno(errno, "cannot create a BPF map");
+	slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (slab == MAP_FAILED || bpf_map_update_elem(bpf_map__fd(o->skel->maps.slabs), &i, &fd, BPF_ANY)) {
+		close(fd);
+		return error_errno(errno, "cannot map a BPF map");
+	}
+	o->slab_fd[i] = fd;
+	o->nslabs = i + 1;
+	*ret = slab;
+	return NULL;
+}
+
+static void drop_slab(struct arena_source *source, u32 i, void *slab)
+{
+	munmap(slab, ARENA_SLAB_SIZE + ARENA_SLAB_PAD);
+	close(of_slabs(source)->slab_fd[i]);
+}
+
+struct arena_source *object_slabs(struct object *o)
+{
+	return &o->slabs;
+}
+
+int object_clock_program(const struct object *o)
+{
+	return bpf_program__fd(o->skel->progs.on_clock);
+}
+
+int object_ring_fd(const struct object *o)
+{
+	return ring_buffer__epoll_fd(o->ring);
+}
+
+void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
+{
+	o->record = record;
+	o->record_ctx = ctx;
+	ring_buffer__consume(o->ring);
+}
+
+struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry)
+{
+	u32 key = (u32)tgid;
+
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0)
+		return NULL;
+	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
+		bpf_map__max_entries(o->skel->maps.processes));
+}
+
+u32 object_new_instance(struct object *o)
+{
+	return __sync_add_and_fetch(&o->skel->bss->last_instance, 1);
+}
+
+void object_mark_start(struct object *o)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	o->skel->bss->attached_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+u64 object_debt_ns(const struct object *o)
+{
+	u64 sum = 0;
+
+	for (size_t i = 0; i < sizeof(o->skel->bss->kinds) / sizeof(*o->skel->bss->kinds); i++)
+		if (o->skel->bss->kinds[i].at > o->skel->bss->kinds[i].chosen)
+			sum += o->skel->bss->kinds[i].at - o->skel->bss->kinds[i].chosen;
+	return sum;
+}
+
+void object_halve(struct object *o)
+{
+	o->skel->data->weight *= 2;
+	o->skel->data->thin *= 2;
+}
+
+u32 object_counts_capacity(const struct object *o)
+{
+	return COUNTS_CAPACITY;
+}
+
+/*
+ * After this no program still uses what it saw before: replacing an entry of a map of maps waits for all that run
+ * (maybe_wait_bpf_programs() in kernel/bpf/syscall.c).
+ */
+static void wait_for_programs(struct object *o)
+{
+	u32 first = 0;
+
+	if (o->nslabs)
+		bpf_map_update_elem(bpf_map__fd(o->skel->maps.slabs), &first, &o->slab_fd[0], BPF_ANY);
+}
+
+u32 object_flip(struct object *o)
+{
+	u32 epoch = o->skel->bss->counts_in_use;
+
+	o->skel->bss->counts_in_use = !epoch;
+	wait_for_programs(o);
+	return epoch;
+}
+
+struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u32 epoch, u64 hash, u64 count), void *ctx)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	u32 n, position;
+	int fd = bpf_map__fd(epoch ? o->skel->maps.counts_b : o->skel->maps.counts_a), code = 0;
+	static u64 keys[COUNTS_CAPACITY], values[COUNTS_CAPACITY];
+	void *from = NULL;
+
+	while (!code) {
+		n = COUNTS_CAPACITY;
+		code = bpf_map_lookup_and_delete_batch(fd, from, &position, keys, values, &n, &options);
+		if (code && errno != ENOENT)
+			return error_errno(errno, "cannot read the counts");
+		for (u32 i = 0; i < n; i++)
+			add(ctx, epoch, keys[i], values[i]);
+		from = &position;
+	}
+	return NULL;
+}
+
+struct error *object_stats(struct object *o, struct probe_stats *ret)
+{
+	struct probe_stats *each = calloc(o->ncpus, sizeof(*each));
+	u32 zero = 0;
+
+	if (!each)
+		return &error_no_memory;
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.stats), &zero, each)) {
+		free(each);
+		return error_errno(errno, "cannot read the counters");
+	}
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < o->ncpus; i++) {
+		const u64 *from = (const u64 *)&each[i];
+
+		if (each[i].first_ns && (!ret->first_ns || each[i].first_ns < ret->first_ns))
+			ret->first_ns = each[i].first_ns;
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			if (k != offsetof(struct probe_stats, first_ns) / sizeof(u64))
+				((u64 *)ret)[k] += from[k];
+	}
+	free(each);
+	return NULL;
+}
+
+u64 object_run_time(const struct object *o)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(object_clock_program(o), &info, &size) ? 0 : info.run_time_ns;
+}
+
+/* What the kernel accounts for a map, as /proc tells it. */
+static u64 memlock(int fd)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char text[128];
+	u64 bytes = 0;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", fd);
+	file = fopen(text, "re");
+	while (file && fgets(text, sizeof(text), file))
+		if (sscanf(text, "memlock: %lu", &bytes) == 1)
+			break;
+	return bytes;
+}
+
+u64 object_map_bytes(const struct object *o)
+{
+	u64 sum = 0;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, o->skel->obj)
+		sum += memlock(bpf_map__fd(map));
+	for (u32 i = 0; i < o->nslabs; i++)
+		sum += memlock(o->slab_fd[i]);
+	return sum;
+}

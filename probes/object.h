@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loaded BPF object of the clock: its knobs, tables and counters. */
+#ifndef YRT_OBJECT_H
+#define YRT_OBJECT_H
+
+#include <sys/types.h>
+#include <types.h>
+
+#include "unwind/arena.h"
+#include "unwind/error.h"
+#include "unwind/shared/record.h"
+#include "unwind/shared/region.h"
+
+struct object_options {
+	u32 depth;
+	u32 thin;    /* a sample stands for so many ticks */
+	u64 tick_ns; /* CPU time between two ticks; 0: not known (cycles) */
+	bool no_kernel, no_user, by_thread;
+	bool measure; /* have the kernel measure the run time of BPF programs */
+};
+
+struct object;
+
+struct error *object_create(const struct object_options *options, struct object **ret);
+void object_destroy(struct object *o);
+
+/* Slabs that BPF sees. */
+struct arena_source *object_slabs(struct object *o);
+int object_clock_program(const struct object *o);
+int object_ring_fd(const struct object *o);
+/* Hands out all records that wait. */
+void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
+
+struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry);
+/* A number for a process, not used before. */
+u32 object_new_instance(struct object *o);
+
+/* Time from which on threads are seen from their start. */
+void object_mark_start(struct object *o);
+/* CPU time of threads that lived too short to be seen, as far as no other thread stood in for them. */
+u64 object_debt_ns(const struct object *o);
+
+/* Halves the rate: each sample counts twice as much. */
+void object_halve(struct object *o);
+
+/*
+ * To move counts out: flip turns the probes to the other map and returns the epoch that has ended (no program counts in it
+ * any more; its last records may still wait in the ring), drain empties its map, calling add for every (hash, count).
+ * Stacks are sent anew in the new epoch.
+ */
+u32 object_flip(struct object *o);
+struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u32 epoch, u64 hash, u64 count), void *ctx);
+u32 object_counts_capacity(const struct object *o);
+
+struct error *object_stats(struct object *o, struct probe_stats *ret);
+/* Nanoseconds that the clock's program ran, as the kernel measured; 0 if not measured. */
+u64 object_run_time(const struct object *o);
+/* Memory of all maps. */
+u64 object_map_bytes(const struct object *o);
+
+#endif

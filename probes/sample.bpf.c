@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The clock: takes the stack of a target at each period, and follows fork, exec and exit of targets. */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "kernel.h"
+#include "unwind/driver.h"
+#include "unwind/native_walk.c"
+#include "walkers.h"
+
+#define KERNEL_FRAMES 127	     /* PERF_MAX_STACK_DEPTH */
+#define CHUNKS_MAX    33	     /* of the deepest stack: 8,192 frames and what the kernel adds */
+#define KINDS	      64
+#define YOUNG_TICKS   8
+#define TAKEN_MAX     16 /* samples that one tick may stand for */
+#define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
+#define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
+
+const volatile __u32 slots_per_cpu = 2;
+const volatile __u32 chunks_per_slot = 1;
+const volatile __u32 max_frames = 1024;
+const volatile __u32 ring_wake = 0; /* wake user space when so many bytes wait */
+const volatile bool with_loop = true;
+const volatile bool with_kernel = true;
+const volatile bool with_user = true;
+const volatile bool by_thread = false;
+
+__u32 pid_level = 0;	 /* of yrt's own pid namespace: the pids that it knows are of this level */
+__u32 thin = 1;		 /* a sample stands for so many ticks */
+__u64 tick_ns = 1000000; /* CPU time between two ticks */
+__u64 attached_ns = 0;	 /* CLOCK_MONOTONIC: of older threads it is not known how much ran before */
+
+/*
+ * Young threads of one kind (one name) share their blocks. A tick comes at the end of the time that it covers, so what a
+ * thread runs after its last tick is covered by none; on_free() finds that out and adds it here, and the next tick of such a
+ * thread stands for it too. Without that, threads that live for a few ticks would be shown too small.
+ */
+struct blocks kinds[KINDS];
+__u32 weight = 1;	 /* what a sample counts, more than 1 once the rate was halved */
+__u32 counts_in_use = 0; /* which of the two count maps */
+__u32 last_instance = 0;
+
+struct slot { /* one walk in progress */
+	u32 busy;
+	u32 reserved;
+	u64 kernel[KERNEL_FRAMES + 1];
+	struct walk walk;
+};
+
+struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32); /* tgid */
+	__type(value, struct process_entry);
+} processes SEC(".maps");
+
+struct counts_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64); /* struct stack_record.hash */
+	__type(value, u64);
+};
+struct counts_map counts_a SEC(".maps"), counts_b SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct probe_stats);
+} stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+struct thinning { /* of a thread */
+	struct blocks blocks;
+	u64 ran; /* ns of its CPU time that ticks covered */
+	u32 ticks;
+	u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thinning);
+} thinnings SEC(".maps");
+
+static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
+{
+	struct pid *pid;
+	u32 nr = 0;
+
+	if (!pid_level)
+		return kernel_pid;
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (BPF_CORE_READ(pid, level) < pid_level)
+		return 0;
+	bpf_probe_read_kernel(&nr, sizeof(nr), &pid->numbers[pid_level].nr);
+	return nr;
+}
+
+static inline u32 tgid_of(struct task_struct *task)
+{
+	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
+}
+
+static inline struct blocks *kind_of(struct task_struct *task)
+{
+	u64 name[2];
+	u32 i;
+
+	BPF_CORE_READ_INTO(&name, task, comm);
+	i = walk_mix(walk_mix(0, name[0]), name[1]) % KINDS;
+	return &kinds[i & (KINDS - 1)];
+}
+
+/* How many samples a tick stands for: mostly 0 or 1. CPUs may share blocks: who moves the chosen moment takes the sample. */
+static inline u32 pass_tick(struct blocks *b)
+{
+	u64 period = tick_ns * thin, at = __sync_fetch_and_add(&b->at, tick_ns) + tick_ns, chosen, next;
+	u32 taken = 0;
+
+	for (u32 i = 0; i < TAKEN_MAX; i++) {
+		chosen = b->chosen;
+		if (at <= chosen)
+			break;
+		next = (chosen / period + 1) * period + bpf_get_prandom_u32() % period;
+		if (__sync_val_compare_and_swap(&b->chosen, chosen, next) == chosen)
+			taken++;
+	}
+	return taken;
+}
+
+static inline u32 take_tick(struct task_struct *task)
+{
+	struct thinning *t = bpf_task_storage_get(&thinnings, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t)
+		return bpf_get_prandom_u32() % thin == 0;
+	t->ran += tick_ns;
+	if (t->ticks > YOUNG_TICKS)
+		return pass_tick(&t->blocks);
+	if (t->ticks++ == YOUNG_TICKS)
+		t->blocks.chosen = bpf_get_prandom_u32() % (tick_ns * thin);
+	return pass_tick(kind_of(task));
+}
+
+static inline struct slot *claim_slot(u32 *ret)
+{
+	u32 base = bpf_get_smp_processor_id() * slots_per_cpu, i;
+
+	for (i = 0; i < 4 && i < slots_per_cpu; i++) {
+		u32 number = base + i;
+		struct slot *slot = bpf_map_lookup_elem(&slots, &number);
+
+		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
+			*ret = number;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+static inline void walk_start(struct walk *w, u32 slot, u32 instance)
+{
+	w->hash = walk_mix(0, instance);
+	w->nframes = 0;
+	w->max_frames = max_frames;
+	w->ncursors = 0;
+	w->vm_state = 0;
+	w->flags = 0;
+	w->region.start = w->region.end = 0;
+	w->stack.len = w->vm.len = 0;
+	w->stack.start = w->vm.start = 0;
+	w->target.chunk = slot * chunks_per_slot;
+}
+
+WALK_GLOBAL int push_kernel(struct slot *slot, u32 bytes)
+{
+	u32 n = bytes / 8, i;
+
+	if (!slot)
+		return 0;
+	for (i = 0; i < KERNEL_FRAMES && i < n; i++)
+		walk_push(&slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, i ? FRAME_RETADDR : 0, slot->kernel[i]), 0);
+	return 0;
+}
+
+/* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */
+static inline void user_registers(struct walk *w, struct bpf_perf_event_data *ctx, struct task_struct *task, bool in_user)
+{
+#define REGS(p, ax, dx, cx, bx, si, di, bp, sp, ip)                                                                    \
+	do {                                                                                                           \
+		w->reg[DWREG_RAX] = (p)->ax;                                                                             \
+		w->reg[DWREG_RDX] = (p)->dx;                                                                             \
+		w->reg[DWREG_RCX] = (p)->cx;                                                                             \
+		w->reg[DWREG_RBX] = (p)->bx;                                                                             \
+		w->reg[DWREG_RSI] = (p)->si;                                                                             \
+		w->reg[DWREG_RDI] = (p)->di;                                                                             \
+		w->reg[DWREG_RBP] = (p)->bp;                                                                             \
+		w->reg[DWREG_RSP] = (p)->sp;                                                                             \
+		w->reg[DWREG_R8] = (p)->r8;                                                                              \
+		w->reg[DWREG_R9] = (p)->r9;                                                                              \
+		w->reg[DWREG_R10] = (p)->r10;                                                                            \
+		w->reg[DWREG_R11] = (p)->r11;                                                                            \
+		w->reg[DWREG_R12] = (p)->r12;                                                                            \
+		w->reg[DWREG_R13] = (p)->r13;                                                                            \
+		w->reg[DWREG_R14] = (p)->r14;                                                                            \
+		w->reg[DWREG_R15] = (p)->r15;                                                                            \
+		w->reg[DWREG_RIP] = (p)->ip;                                                                             \
+	} while (0)
+	if (in_user) {
+		bpf_user_pt_regs_t *r = &ctx->regs;
+
+		REGS(r, rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, rip);
+		/* keeps the compiler from joining the branches: the verifier wants constant offsets into the context */
+		__asm__ volatile("" ::: "memory");
+	} else {
+		struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+
+		REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
+	}
+#undef REGS
+	w->valid = (1u << ARCH_NREGS) - 1;
+	w->leaf = 1;
+	w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+}
+
+struct stepping {
+	struct walk *walk;
+	u32 stop;
+};
+
+static long step_one(u32 i, struct stepping *s)
+{
+	(void)i;
+	s->stop = walk_step(s->walk);
+	return s->stop != STOP_NONE;
+}
+
+static inline u32 walk_user(struct walk *w)
+{
+	struct stepping s = { .walk = w, .stop = STOP_NONE };
+
+	if (with_loop) {
+		bpf_loop(walk_steps_max(w), step_one, &s, 0);
+	} else {
+		for (u32 i = 0; i < STEPS_NO_LOOP; i++)
+			if (step_one(i, &s))
+				break;
+	}
+	return s.stop == STOP_NONE ? STOP_DEPTH : s.stop;
+}
+
+static inline struct probe_stats *my_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&stats, &zero);
+}
+
+static inline u64 wake_flags(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+struct stack_head { /* what a walk's stack_records have in common */
+	u64 hash;
+	u32 instance;
+	u32 tgid;
+	u32 tid;
+	u32 stop;
+	u32 weight;  /* of struct stack_record */
+	u32 samples; /* what this one counts */
+	u32 epoch;
+};
+
+enum sent { SENT_MORE, SENT_LAST, SENT_FULL };
+
+WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
+{
+	struct stack_record *record;
+	u32 number, n;
+
+	if (!w || !head)
+		return SENT_FULL;
+	number = w->target.chunk + i;
+	record = bpf_map_lookup_elem(&chunks, &number);
+	if (!record || i * CHUNK_FRAMES > w->nframes)
+		return SENT_FULL;
+	n = w->nframes - i * CHUNK_FRAMES;
+	record->last = n <= CHUNK_FRAMES;
+	if (n > CHUNK_FRAMES)
+		n = CHUNK_FRAMES;
+	record->type = RECORD_STACK;
+	record->nframes = n;
+	record->hash = head->hash;
+	record->instance = head->instance;
+	record->tgid = head->tgid;
+	record->tid = head->tid;
+	record->weight = head->weight;
+	record->stop = head->stop;
+	record->first = i;
+	record->epoch = head->epoch;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	WALK_BARRIER(n);
+	if (n > CHUNK_FRAMES)
+		return SENT_FULL;
+	if (bpf_ringbuf_output(&ring, record, offsetof(struct stack_record, frame) + n * sizeof(struct frame), wake_flags()))
+		return SENT_FULL;
+	return record->last ? SENT_LAST : SENT_MORE;
+}
+
+/* Sends the frames of a walk. False: the ring was full. */
+static inline bool send_stack(struct walk *w, struct stack_head *head)
+{
+	int sent = SENT_MORE;
+
+	for (u32 i = 0; i < CHUNKS_MAX && sent == SENT_MORE; i++)
+		sent = send_chunk(w, head, i);
+	return sent == SENT_LAST;
+}
+
+/* Counts a stack, and sends it first if it is new. Returns the cause of a loss, or -1. */
+static inline int count_stack(struct walk *w, struct stack_head *head)
+{
+	u64 *count, one = head->samples;
+	u32 epoch = head->epoch = counts_in_use & 1;
+
+	count = epoch ? bpf_map_lookup_elem(&counts_b, &head->hash) : bpf_map_lookup_elem(&counts_a, &head->hash);
+	if (count) {
+		__sync_fetch_and_add(count, one);
+		return -1;
+	}
+	if (!send_stack(w, head))
+		return LOST_RING;
+	if ((epoch ? bpf_map_update_elem(&counts_b, &head->hash, &one, BPF_NOEXIST) :
+		     bpf_map_update_elem(&counts_a, &head->hash, &one, BPF_NOEXIST)) == 0)
+		return -1;
+	/* Another CPU may have been first, or the map is full: the stack then carries its count itself. */
+	head->weight = one;
+	return send_stack(w, head) ? -1 : LOST_TABLE;
+}
+
+static inline void ask_for_maps(struct process_entry *process, u32 tgid, u64 pc, u64 now)
+{
+	struct process_record record = { .type = RECORD_UNKNOWN, .tgid = tgid, .instance = process->instance, .pc = pc };
+
+	if (now - process->asked_ns < ASK_NS)
+		return;
+	process->asked_ns = now;
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
+/* Takes one sample into a slot. Returns the cause of a loss, or -1. */
+static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struct *task, struct slot *slot, u32 number,
+	struct process_entry *process, struct probe_stats *st, struct stack_head *head)
+{
+	bool in_user = (ctx->regs.cs & 3) == 3;
+	struct walk *w = &slot->walk;
+	long bytes;
+
+	walk_start(w, number, process->instance);
+	w->regions = process->regions;
+	w->nregions = process->nregions;
+	if (!in_user && with_kernel) {
+		bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
+		if (bytes > 0)
+			push_kernel(slot, bytes);
+	}
+	head->stop = STOP_NO_USER;
+	if (!with_user) {
+		head->stop = STOP_ROOT;
+	} else if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD)) {
+		user_registers(w, ctx, task, in_user);
+		head->stop = walk_user(w);
+		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
+			ask_for_maps(process, head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
+	}
+	w->hash = walk_mix(w->hash, head->stop);
+	if (by_thread)
+		w->hash = walk_mix(w->hash, head->tid);
+	head->hash = w->hash;
+	st->frames += w->nframes;
+	if (head->stop < STOP_MAX)
+		st->stop[head->stop] += head->samples;
+	return count_stack(w, head);
+}
+
+SEC("perf_event")
+int on_clock(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	struct stack_head head = {};
+	struct process_entry *process;
+	struct slot *slot;
+	u64 begin = 0;
+	u32 number;
+	int lost;
+
+	if (!st)
+		return 0;
+	st->ticks++;
+	head.samples = take_tick(task) * weight;
+	if (!head.samples)
+		return 0;
+	head.tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &head.tgid);
+	if (!process)
+		return 0;
+	st->samples++;
+	st->weights += head.samples;
+	if (!(st->samples & 15) || !st->first_ns)
+		begin = bpf_ktime_get_ns();
+	if (!st->first_ns)
+		st->first_ns = begin;
+	head.tid = pid_of(task, BPF_CORE_READ(task, pid));
+	head.instance = process->instance;
+	slot = claim_slot(&number);
+	if (!slot) {
+		st->lost[LOST_SCRATCH] += head.samples;
+		return 0;
+	}
+	lost = take_sample(ctx, task, slot, number, process, st, &head);
+	if (lost >= 0 && lost < LOST_MAX)
+		st->lost[lost] += head.samples;
+	slot->busy = 0;
+	if (begin) {
+		st->timed_ns += bpf_ktime_get_ns() - begin;
+		st->timed++;
+	}
+	return 0;
+}
+
+/* A thread is gone for good, and its CPU time final. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	struct thinning *t = bpf_task_storage_get(&thinnings, task, NULL, 0);
+	u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered = t ? t->ran : 0;
+
+	if (BPF_CORE_READ(task, start_time) < attached_ns || ran <= covered)
+		return 0;
+	if (!t) {
+		u32 tgid = tgid_of(task);
+
+		if (!bpf_map_lookup_elem(&processes, &tgid))
+			return 0;
+	}
+	__sync_fetch_and_add(&kind_of(task)->at, ran - covered < tick_ns ? ran - covered : tick_ns);
+	return 0;
+}
+
+static inline void tell(u32 type, u32 tgid, u32 instance, u32 parent)
+{
+	struct process_record record = { .type = type, .tgid = tgid, .instance = instance, .parent = parent };
+
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
+/* A child runs the parent's code at the same addresses: it has its entry before its first instruction. */
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 tgid = tgid_of(parent), child_tgid;
+	struct process_entry *process, entry;
+
+	if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid))
+		return 0;
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	if (!process || !(process->flags & PROCESS_FOLLOW))
+		return 0;
+	entry = *process;
+	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	child_tgid = tgid_of(child);
+	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
+	tell(RECORD_FORK, child_tgid, entry.instance, process->instance);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct process_entry entry = {};
+
+	if (!process)
+		return 0;
+	entry.flags = process->flags;
+	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
+	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (process && BPF_CORE_READ(task, signal, live.counter) == 0) {
+		tell(RECORD_EXIT, tgid, process->instance, 0);
+		bpf_map_delete_elem(&processes, &tgid);
+	}
+	return 0;
+}
+
+/* Run once by user space, which can not tell by itself how deep its pid namespace is. */
+SEC("raw_tp")
+int find_level(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	(void)ctx;
+	pid_level = BPF_CORE_READ(task, thread_pid, level);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

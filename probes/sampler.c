@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "mmap_watch.h"
+#include "object.h"
+#include "targets.h"
+#include "unwind/cleanup.h"
+
+#define POLL_MS	       50
+#define RESCAN_MS      10 /* a JIT may map code thousands of times a second: look at most so often */
+#define BUDGET_EVERY_S 1.0
+
+struct sampler {
+	struct sampler_options options;
+	struct object *object;
+	struct arena *arena;
+	struct modules *modules;
+	struct collector *collector;
+	struct clock *clock;
+	struct mmap_watch *watch; /* NULL: not permitted */
+	struct targets targets;
+	struct command *command;
+	int epoll;
+	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns;
+	u64 cpu_at_arming;
+	u64 stacks_at_drain;
+	u64 max_rss_kb;
+	u32 halvings;
+	char target[128];
+	struct error *failed; /* of a callback; ends the run */
+};
+
+enum { TAG_RING, TAG_MMAP };
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static u64 own_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static struct process *find_process(void *ctx, u32 number)
+{
+	struct sampler *s = ctx;
+
+	return targets_find(&s->targets, number);
+}
+
+static void keep_failure(struct sampler *s, struct error *err)
+{
+	if (s->failed)
+		error_free(err);
+	else
+		s->failed = err;
+}
+
+static struct error *create_parts(struct sampler *s)
+{
+	const struct sampler_options *o = &s->options;
+	u32 thin = clock_thinning(o->frequency);
+	struct object_options object = { .depth = o->depth, .thin = thin, .tick_ns = clock_tick_ns(o->frequency, thin), .no_kernel = o->no_kernel, .no_user = o->no_user,
+		.by_thread = o->collect.threads, .measure = o->measure };
+	struct clock_options clock = { .frequency = o->frequency, .thin = thin, .follow = o->follow };
+	struct error *err = object_create(&object, &s->object);
+
+	if (!err)
+		err = arena_create(object_slabs(s->object), &s->arena);
+	if (!err)
+		err = modules_create(s->arena, o->cache_dir, &s->modules);
+	if (err)
+		return err;
+	s->modules->complain = o->warn;
+	s->modules->complain_ctx = o->ctx;
+	clock.program = object_clock_program(s->object);
+	err = clock_create(&clock, &s->clock);
+	return err ? err : collector_create(s->modules, &o->collect, find_process, s, &s->collector);
+}
+
+static struct error *create_poll(struct sampler *s)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_RING };
+	struct error *err = mmap_watch_create(&s->watch);
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, object_ring_fd(s->object), &event)) {
+		error_free(err);
+		return error_errno(errno, "cannot wait for samples");
+	}
+	if (err == &error_no_memory)
+		return err;
+	if (err)
+		s->options.warn(s->options.ctx, err);
+	return s->watch ? mmap_watch_poll(s->watch, s->epoll, TAG_MMAP) : NULL;
+}
+
+struct error *sampler_create(const struct sampler_options *options, struct sampler **ret)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	struct error *err;
+
+	if (!s)
+		return &error_no_memory;
+	s->options = *options;
+	s->epoll = -1;
+	s->created_ns = now_ns();
+	err = create_parts(s);
+	if (!err)
+		err = create_poll(s);
+	if (err) {
+		sampler_destroy(s);
+		return err;
+	}
+	s->targets = (struct targets){ .object = s->object, .modules = s->modules, .follow = options->follow,
+		.warn = options->warn, .ctx = options->ctx };
+	*ret = s;
+	return NULL;
+}
+
+void sampler_destroy(struct sampler *s)
+{
+	if (!s)
+		return;
+	command_destroy(s->command);
+	clock_destroy(s->clock);
+	mmap_watch_destroy(s->watch);
+	collector_destroy(s->collector);
+	targets_free(&s->targets);
+	modules_destroy(s->modules);
+	arena_destroy(s->arena);
+	object_destroy(s->object);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	error_free(s->failed);
+	free(s);
+}
+
+struct error *sampler_attach(struct sampler *s, pid_t pid)
+{
+	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object));
+
+	return err ? err : clock_attach(s->clock, pid, false);
+}
+
+struct error *sampler_start_command(struct sampler *s, char *const *argv)
+{
+	pid_t pid;
+	struct error *err = command_create(argv, &s->command);
+
+	if (err)
+		return err;
+	pid = command_pid(s->command);
+	err = targets_add(&s->targets, pid, object_new_instance(s->object));
+	return err ? err : clock_attach(s->clock, pid, true);
+}
+
+static void on_record(void *ctx, const void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	u32 type;
+	struct error *err = NULL;
+
+	if (size < sizeof(type))
+		return;
+	memcpy(&type, data, sizeof(type));
+	if (type == RECORD_STACK)
+		err = collector_stack(s->collector, data, size);
+	else if (size >= sizeof(struct process_record))
+		err = targets_record(&s->targets, data);
+	if (err)
+		keep_failure(s, err);
+}
+
+static void on_mapped(void *ctx, pid_t pid)
+{
+	struct sampler *s = ctx;
+	struct error *err = targets_mapped(&s->targets, pid);
+
+	if (err)
+		keep_failure(s, err);
+}
+
+static void on_count(void *ctx, u32 epoch, u64 hash, u64 count)
+{
+	collector_count(((struct sampler *)ctx)->collector, epoch, hash, count);
+}
+
+/* Moves the counts into the profile. Stacks that arrive meanwhile are of the new counts, or known already. */
+static struct error *drain(struct sampler *s)
+{
+	u32 epoch = object_flip(s->object);
+	struct error *err;
+
+	object_consume(s->object, on_record, s);
+	err = object_drain(s->object, epoch, on_count, s);
+	collector_forget(s->collector, epoch);
+	s->stacks_at_drain = collector_stats(s->collector)->stacks;
+	targets_sweep(&s->targets);
+	return err;
+}
+
+static void measure_rss(struct sampler *s)
+{
+	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmHWM: %lu", &s->max_rss_kb) == 1)
+			break;
+}
+
+static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe)
+{
+	u64 measured = object_run_time(s->object);
+
+	if (measured)
+		return measured;
+	return probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0;
+}
+
+static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
+{
+	double used = (double)(own_cpu_ns() - s->cpu_at_arming) + (double)bpf_ns(s, probe);
+
+	return until_ns > s->armed_ns ? 100 * used / (double)(until_ns - s->armed_ns) : 0;
+}
+
+static struct error *keep_budget(struct sampler *s, u64 now)
+{
+	struct probe_stats probe;
+	struct error *err;
+
+	if (!s->options.cpu_percent || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
+		return NULL;
+	s->budget_ns = now;
+	err = object_stats(s->object, &probe);
+	if (err)
+		return err;
+	if (now - s->armed_ns > 2 * BUDGET_EVERY_S * 1e9 && cpu_percent(s, &probe, now) > s->options.cpu_percent && s->halvings < 10) {
+		object_halve(s->object);
+		s->halvings++;
+		s->options.warn(s->options.ctx, error_new(ERROR_INTERNAL,
+			"yrt took more than %g %% of a CPU: it samples half as often from here on", s->options.cpu_percent));
+	}
+	return NULL;
+}
+
+static struct error *poll_once(struct sampler *s)
+{
+	struct epoll_event events[16];
+	int n = epoll_wait(s->epoll, events, 16, POLL_MS);
+	u64 now = now_ns();
+
+	if (n < 0 && errno != EINTR)
+		return error_errno(errno, "cannot wait for samples");
+	if (s->watch && now - s->watch_ns > RESCAN_MS * 1000000ULL) {
+		mmap_watch_consume(s->watch, on_mapped, s);
+		s->watch_ns = now;
+	}
+	object_consume(s->object, on_record, s);
+	if (s->failed)
+		return TAKE(s->failed);
+	if (collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
+		return drain(s);
+	return keep_budget(s, now);
+}
+
+static bool is_over(struct sampler *s, volatile sig_atomic_t *stop)
+{
+	if (*stop || !s->targets.alive)
+		return true;
+	if (s->command && command_has_ended(s->command))
+		return true;
+	return s->options.duration_s > 0 && now_ns() - s->armed_ns >= s->options.duration_s * 1e9;
+}
+
+static void show_progress(struct sampler *s, double *last)
+{
+	double elapsed = (double)(now_ns() - s->armed_ns) / 1e9;
+	struct probe_stats probe;
+
+	if (!s->options.progress || elapsed - *last < 0.1 || object_stats(s->object, &probe))
+		return;
+	*last = elapsed;
+	s->options.progress(s->options.ctx, elapsed, probe.weights);
+}
+
+static struct error *arm(struct sampler *s)
+{
+	object_mark_start(s->object);
+	s->cpu_at_arming = own_cpu_ns();
+	s->armed_ns = s->budget_ns = now_ns();
+	return s->command ? command_go(s->command) : clock_start(s->clock);
+}
+
+struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
+{
+	struct error *err = arm(s), *late;
+	double last = 0;
+
+	while (!err && !is_over(s, stop)) {
+		err = poll_once(s);
+		show_progress(s, &last);
+	}
+	clock_stop(s->clock);
+	s->ended_ns = now_ns();
+	object_consume(s->object, on_record, s);
+	late = drain(s);
+	measure_rss(s);
+	if (!err)
+		return late;
+	error_free(late);
+	return err;
+}
+
+static u64 count_complete(const struct probe_stats *probe)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < STOP_MAX; i++)
+		sum += stop_is_complete(i) ? probe->stop[i] : 0;
+	return sum;
+}
+
+/*
+ * Periods that passed without the program: it does not run while another BPF program or a map update holds the CPU. A
+ * thread's last, unfinished period is no loss, so a few are expected to be missing.
+ */
+static u64 count_unrun(const struct sampler_stats *st)
+{
+	double missing = st->expected_samples - (double)st->probe.weights, usual = 5 + st->expected_samples / 200;
+
+	return missing > usual ? (u64)missing : 0;
+}
+
+void sampler_stats(struct sampler *s, struct sampler_stats *ret)
+{
+	struct sampler_stats st = { .collect = *collector_stats(s->collector), .halvings = s->halvings,
+		.source = clock_source(s->clock), .first_sample_ms = -1, .max_rss_kb = s->max_rss_kb };
+
+	error_free(object_stats(s->object, &st.probe));
+	st.samples = st.collect.counted;
+	st.complete = count_complete(&st.probe);
+	st.target_cpu_s = (double)clock_cpu_ns(s->clock) / 1e9;
+	st.expected_samples = st.target_cpu_s * s->options.frequency;
+	st.lost_clock = count_unrun(&st);
+	st.lost_short = (u64)((double)object_debt_ns(s->object) * s->options.frequency / 1e9);
+	if (st.lost_clock > st.lost_short)
+		st.lost_clock -= st.lost_short;
+	st.bpf_ns_per_sample = st.probe.samples ? (double)bpf_ns(s, &st.probe) / (double)st.probe.samples : 0;
+	st.cpu_percent = cpu_percent(s, &st.probe, s->ended_ns);
+	st.map_kb = object_map_bytes(s->object) / 1024;
+	if (st.probe.first_ns > s->armed_ns)
+		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
+	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
+	st.duration_s = (double)(s->ended_ns - s->armed_ns) / 1e9;
+	*ret = st;
+}
+
+struct profile *sampler_profile(struct sampler *s)
+{
+	return collector_profile(s->collector);
+}
+
+const char *sampler_target(const struct sampler *s)
+{
+	struct sampler *w = (struct sampler *)s;
+
+	if (s->targets.nprocesses == 0)
+		return "";
+	snprintf(w->target, sizeof(w->target), s->targets.nprocesses > 1 ? "%s (pid %d) and %u more" : "%s (pid %d)",
+		s->targets.processes[0]->comm, s->targets.processes[0]->pid, s->targets.nprocesses - 1);
+	return s->target;
+}
+
+bool sampler_command_status(const struct sampler *s, int *ret)
+{
+	return s->command && command_status(s->command, ret);
+}

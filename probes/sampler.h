@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run of sampling by the clock: targets in, a profile and its statistics out. What was gathered is kept whatever happens
+ * to the targets.
+ */
+#ifndef YRT_SAMPLER_H
+#define YRT_SAMPLER_H
+
+#include <signal.h>
+#include <types.h>
+
+#include "unwind/collect.h"
+#include "unwind/error.h"
+
+struct sampler_options {
+	double frequency;   /* samples a second of CPU time of each thread */
+	double duration_s;  /* 0: until stopped or all targets are gone */
+	u32 depth;	    /* frames of a stack at most */
+	double cpu_percent; /* of one CPU, that yrt and its probes may take; past it the rate halves. 0: no limit */
+	bool follow;	    /* processes that targets make */
+	bool no_user, no_kernel;
+	bool measure; /* have the kernel measure BPF run time */
+	const char *cache_dir;
+	struct collect_options collect;
+	void (*warn)(void *ctx, struct error *err); /* something that does not end the run; owns err */
+	void (*progress)(void *ctx, double elapsed_s, u64 samples); /* about ten times a second; may be NULL */
+	void *ctx;
+};
+
+struct sampler_stats { /* all weighted: after the rate was halved a sample counts for two */
+	struct probe_stats probe;
+	struct collect_stats collect;
+	u64 samples, complete;
+	double expected_samples; /* CPU time of the targets, as the scheduler counted, times the frequency */
+	u64 lost_clock;		 /* of them never taken: the clock's program did not run */
+	u64 lost_short;		 /* threads too short-lived for a tick that no other thread stood in for */
+	double bpf_ns_per_sample;
+	double cpu_percent; /* of one CPU: yrt itself and its BPF programs */
+	u64 max_rss_kb, map_kb;
+	double first_sample_ms; /* after sampling was armed; < 0: none */
+	double armed_ms;	/* from the start of yrt until armed */
+	double duration_s;
+	double target_cpu_s;
+	u32 halvings; /* of the rate, to keep the budget */
+	const char *source;
+};
+
+struct sampler;
+
+struct error *sampler_create(const struct sampler_options *options, struct sampler **ret);
+void sampler_destroy(struct sampler *s);
+/* A running process. */
+struct error *sampler_attach(struct sampler *s, pid_t pid);
+/* Starts a program, to be sampled from its exec on. Its exit ends the run. argv is NULL-terminated. */
+struct error *sampler_start_command(struct sampler *s, char *const *argv);
+/* Samples until the duration is over, all targets are gone, or *stop is set. */
+struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop);
+void sampler_stats(struct sampler *s, struct sampler_stats *ret);
+/* Owned by the sampler. */
+struct profile *sampler_profile(struct sampler *s);
+/* "nginx (pid 42)" of the first target, and how many more. */
+const char *sampler_target(const struct sampler *s);
+/* Exit status of the command as of waitpid(), if one was started and ended. */
+bool sampler_command_status(const struct sampler *s, int *ret);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "targets.h"
+
+#include <stdlib.h>
+
+void targets_free(struct targets *t)
+{
+	for (u32 i = 0; i < t->nprocesses; i++)
+		process_destroy(t->processes[i]);
+	free(t->processes);
+	t->processes = NULL;
+	t->nprocesses = 0;
+}
+
+struct process *targets_find(const struct targets *t, u32 number)
+{
+	for (u32 i = t->nprocesses; i-- > 0;)
+		if (t->processes[i]->number == number)
+			return t->processes[i];
+	return NULL;
+}
+
+static struct error *tell(struct targets *t, struct process *p)
+{
+	p->entry.flags = t->follow ? PROCESS_FOLLOW : 0;
+	return object_set_process(t->object, p->pid, &p->entry);
+}
+
+struct error *targets_add(struct targets *t, pid_t pid, u32 number)
+{
+	struct process **grown = realloc(t->processes, (t->nprocesses + 1) * sizeof(*grown)), *p;
+	struct error *err;
+
+	if (!grown)
+		return &error_no_memory;
+	t->processes = grown;
+	err = process_create(t->modules, pid, number, &p);
+	if (err)
+		return err;
+	t->processes[t->nprocesses++] = p;
+	t->alive++;
+	return tell(t, p);
+}
+
+static void bury(struct targets *t, struct process *p)
+{
+	if (p && !p->dead) {
+		p->dead = true;
+		t->alive--;
+	}
+}
+
+static struct error *rescan(struct targets *t, struct process *p)
+{
+	bool changed, was_dead = p->dead;
+	struct error *err = p->dead ? NULL : process_rescan(p, &changed);
+
+	if (err || was_dead)
+		return err;
+	if (p->dead) {
+		t->alive--;
+		return NULL;
+	}
+	return changed ? tell(t, p) : NULL;
+}
+
+/* A new process or program under a number that BPF chose. One that is gone already was too short to matter. */
+static struct error *follow(struct targets *t, pid_t pid, u32 number)
+{
+	struct error *err = targets_add(t, pid, number);
+
+	if (err && err != &error_no_memory) {
+		if (err->kind == ERROR_NO_PROCESS)
+			error_free(err);
+		else
+			t->warn(t->ctx, err);
+		return NULL;
+	}
+	return err;
+}
+
+struct error *targets_record(struct targets *t, const struct process_record *record)
+{
+	struct process *p = targets_find(t, record->instance);
+
+	switch (record->type) {
+	case RECORD_FORK:
+		return follow(t, (pid_t)record->tgid, record->instance);
+	case RECORD_EXEC:
+		bury(t, targets_find(t, record->parent));
+		return follow(t, (pid_t)record->tgid, record->instance);
+	case RECORD_EXIT:
+		bury(t, p);
+		return NULL;
+	case RECORD_UNKNOWN:
+		return p ? rescan(t, p) : NULL;
+	default:
+		return NULL;
+	}
+}
+
+struct error *targets_mapped(struct targets *t, pid_t pid)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++)
+		if (!pid || t->processes[i]->pid == pid)
+			err = rescan(t, t->processes[i]);
+	return err;
+}
+
+void targets_sweep(struct targets *t)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < t->nprocesses; i++)
+		if (t->processes[i]->dead && i)
+			process_destroy(t->processes[i]);
+		else
+			t->processes[kept++] = t->processes[i];
+	t->nprocesses = kept;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The targets of a run: processes by instance number, followed through fork, exec, exit and new mappings. */
+#ifndef YRT_TARGETS_H
+#define YRT_TARGETS_H
+
+#include <types.h>
+
+#include "object.h"
+#include "unwind/process.h"
+
+struct targets {
+	struct object *object;
+	struct modules *modules;
+	bool follow;
+	void (*warn)(void *ctx, struct error *err);
+	void *ctx;
+	struct process **processes;
+	u32 nprocesses;
+	u32 alive;
+};
+
+void targets_free(struct targets *t);
+/* A process to be sampled: recognises it and tells BPF. */
+struct error *targets_add(struct targets *t, pid_t pid, u32 number);
+struct process *targets_find(const struct targets *t, u32 number);
+/* What BPF told: RECORD_FORK, RECORD_EXEC, RECORD_EXIT, RECORD_UNKNOWN. */
+struct error *targets_record(struct targets *t, const struct process_record *record);
+/* A process mapped code (0: any may have): looks at its maps again. Others than targets are ignored. */
+struct error *targets_mapped(struct targets *t, pid_t pid);
+/* Forgets those that are gone and that no record can name any more. */
+void targets_sweep(struct targets *t);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * LuaJIT, what the walker and user space share: the configuration of a VM image in the arena, the parts of its code, and
+ * the meaning of a frame. Names of LuaJIT's own things are those of its sources (lj_obj.h, lj_frame.h, vm_x64.dasc).
+ */
+#ifndef YRT_LUAJIT_H
+#define YRT_LUAJIT_H
+
+#include <types.h>
+
+#include "shared/frame.h"
+
+/*
+ * Parts of the code. Where the VM's C frame ("cframe") stands, and which Lua frames belong to it, depends on the
+ * instruction. "In a cframe" means that the standard frame of 80 bytes is complete and linked; its address is cf.
+ */
+enum luajit_part {
+	LUAJIT_GLUE,	  /* no cframe of its own (yet, or any more): prologues, leaf helpers; native rows only */
+	LUAJIT_INTERP,	  /* in a cframe; rsp = cf */
+	LUAJIT_INTERP_8,  /* the same with one word pushed; rsp = cf - 8 */
+	LUAJIT_INTERP_16, /* about to jump to a trace, r12 and r13 are saved; rsp = cf - 16 */
+	LUAJIT_ENTER,	  /* INTERP, but if rbx says "frame of C", that frame is not yet linked */
+	LUAJIT_LEAVE,	  /* a frame of C is being returned from: rbx = base of its caller, which an outer cframe owns */
+	LUAJIT_CALL,	  /* INTERP right before rbx is stored as the link of the new frame at rdx */
+	LUAJIT_EXIT,	  /* exit from a trace: rsp says nothing, cf is found from the VM's state */
+	LUAJIT_TRACE,	  /* machine code of traces */
+};
+
+/* Layout of one build, as far as the walker needs it: offsets in bytes. Whole words unless said otherwise. */
+struct luajit_vm {
+	/* lua_State */
+	u16 l_glref, l_base, l_maxstack, l_stack, l_cframe;
+	u16 l_gct; /* byte */
+	/* global_State, from its address; g2disp: of the dispatch table, which r14 holds */
+	u16 g_cur_l, g_jit_base;
+	u16 g2disp;
+	/* GCfunc */
+	u16 fn_ffid; /* byte */
+	u16 fn_pc, fn_f;
+	u16 proto_size; /* sizeof(GCproto): bytecode follows it */
+	u16 proto_sizebc; /* u32 */
+	/* cframe, from its address */
+	u16 cf_nres; /* s32 */
+	u16 cf_l, cf_pc, cf_prev;
+	u8 bc_patched; /* first opcode of those that the JIT rewrites in place: of them only operand A is fixed */
+	u8 reserved[3];
+};
+_Static_assert(sizeof(struct luajit_vm) == 40, "read as it is by the walker");
+
+/*
+ * FRAME_SCRIPT of RUNTIME_LUAJIT. detail, from the low end:
+ *
+ *	0-23	position in the bytecode, LUAJIT_NO_POS if unknown; a function's header is 0
+ *	24-25	enum luajit_function
+ *	26	running as machine code
+ *	32-63	cookie
+ *
+ * Lua function: addr is its GCproto, the cookie is the instruction at the position (at 0 if that is unknown; only operand A
+ * if the JIT may rewrite it), so that an object which took the place of a freed one is noticed, without a further read.
+ * Function in C: addr is its code. Builtin ("fast") function: addr is its number, ffid.
+ */
+enum luajit_function { LUAJIT_LUA, LUAJIT_C, LUAJIT_FAST };
+
+#define LUAJIT_NO_POS	     0xffffffu
+#define LUAJIT_FUNCTION_BITS 24
+#define LUAJIT_JIT	     (1ull << 26)
+#define LUAJIT_COOKIE_BITS   32
+
+static inline u64 luajit_detail(enum luajit_function function, u32 pos, u32 cookie)
+{
+	return (u64)cookie << LUAJIT_COOKIE_BITS | (u64)function << LUAJIT_FUNCTION_BITS | pos;
+}
+
+static inline u32 luajit_pos(const struct frame *f)
+{
+	return (u32)f->detail & LUAJIT_NO_POS;
+}
+
+static inline enum luajit_function luajit_function(const struct frame *f)
+{
+	return (enum luajit_function)(f->detail >> LUAJIT_FUNCTION_BITS & 3);
+}
+
+/* What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. */
+static inline u32 luajit_cookie(u8 bc_patched, u32 instruction)
+{
+	return (u8)instruction >= bc_patched ? instruction & 0xff00 : instruction;
+}
+
+#endif

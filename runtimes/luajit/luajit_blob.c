@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows for the VM's code, by following it: vm_x64.dasc of LuaJIT is one piece of assembly under one FDE with a constant
+ * CFA, which does not hold in prologues, epilogues, helpers and around traces.
+ */
+#include "luajit_image.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit_code.h"
+
+#define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
+#define BLOB_MAX       (256u << 10)
+#define STANDARD_CFA   80
+#define LOOK_AHEAD     120 /* instructions from the start of the exit handler to where it sets rsp */
+
+enum { SLOT_RBX, SLOT_RBP, SLOT_R12, SLOT_R13, SLOT_R14, SLOT_R15 };
+
+/* What holds before an instruction. */
+struct state {
+	bool known;
+	bool flipped; /* LEAVE, if the next branch is not taken */
+	u8 part;    /* enum luajit_part */
+	u8 cfa_reg;
+	s16 cfa;    /* CFA - cfa_reg */
+	s16 sp;	    /* CFA - rsp, if cfa_reg is rbp */
+	s16 slot[ARCH_NSAVED]; /* from the CFA; 0: not saved */
+};
+
+struct analysis {
+	const struct luajit_layout *layout;
+	struct code code;
+	struct state *state; /* of each instruction */
+	u32 *work;
+	u32 nwork;
+	bool *queued;
+};
+
+static const struct state standard = { .known = true,
+	.part = LUAJIT_INTERP,
+	.cfa_reg = DWREG_RSP,
+	.cfa = STANDARD_CFA,
+	.slot = { [SLOT_RBP] = -16, [SLOT_RBX] = -24, [SLOT_R15] = -32, [SLOT_R14] = -40 } };
+static const struct state entry = { .known = true, .part = LUAJIT_GLUE, .cfa_reg = DWREG_RSP, .cfa = 8 };
+
+static int slot_of(u8 reg)
+{
+#define SLOT(i, r)                                                                                                     \
+	if (reg == r)                                                                                                  \
+		return i;
+	ARCH_SAVED_REGS(SLOT)
+#undef SLOT
+	return -1;
+}
+
+/* --- where it is --- */
+
+static u32 count_dispatches(const u8 *p, size_t n)
+{
+	static const u8 dispatch[] = { 0x41, 0xff, 0x24, 0xee }; /* jmp [r14 + rbp * 8] */
+	const u8 *end = p + n;
+	u32 count = 0;
+
+	while ((p = memmem(p, end - p, dispatch, sizeof(dispatch)))) {
+		count++;
+		p += sizeof(dispatch);
+	}
+	return count;
+}
+
+static bool is_blob(const Elf_Data *text, u64 addr, const struct cfi_fde *fde)
+{
+	if (fde->start < addr || fde->end > addr + text->d_size || fde->end - fde->start > BLOB_MAX)
+		return false;
+	return count_dispatches((const u8 *)text->d_buf + (fde->start - addr), fde->end - fde->start) >= DISPATCHES_MIN;
+}
+
+/* vm_ffi_call lies right behind, with an FDE of its own that does not tell of its prologue. */
+static u64 blob_end(const Elf_Data *text, u64 addr, const struct cfi_fde *fde, const struct cfi_fde *next)
+{
+	static const u8 prologue[] = { 0x55, 0x48, 0x89, 0xe5, 0x53 };
+
+	if (!next || next->start != fde->end || next->end > addr + text->d_size || next->end - fde->start > BLOB_MAX)
+		return fde->end;
+	if (next->end - next->start < sizeof(prologue) ||
+		memcmp((const u8 *)text->d_buf + (next->start - addr), prologue, sizeof(prologue)))
+		return fde->end;
+	return next->end;
+}
+
+struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
+{
+	u64 addr;
+	Elf_Data *text = image_section(img, ".text", &addr);
+	const struct cfi *cfi = img->cfi;
+
+	*start = *end = 0;
+	if (!text || !text->d_buf || !cfi || count_dispatches(text->d_buf, text->d_size) < DISPATCHES_MIN)
+		return NULL;
+	for (u32 i = 0; i < cfi->nfdes; i++) {
+		const struct cfi_fde *fde = &cfi->fdes[i];
+
+		if (fde->end - fde->start < DISPATCHES_MIN || !is_blob(text, addr, fde))
+			continue;
+		*start = fde->start;
+		*end = blob_end(text, addr, fde, i + 1 < cfi->nfdes ? fde + 1 : NULL);
+		return NULL;
+	}
+	return NULL;
+}
+
+/* --- what an instruction does --- */
+
+static void save(struct state *s, u8 reg, s16 where)
+{
+	int i = slot_of(reg);
+
+	if (i >= 0 && !s->slot[i])
+		s->slot[i] = where;
+}
+
+static void unsave(struct state *s, u8 reg, s16 where)
+{
+	int i = slot_of(reg);
+
+	if (i >= 0 && s->slot[i] == where)
+		s->slot[i] = 0;
+}
+
+static void move_sp(struct state *s, s16 by)
+{
+	if (s->cfa_reg == DWREG_RSP)
+		s->cfa -= by;
+	else
+		s->sp -= by;
+}
+
+static s16 depth(const struct state *s)
+{
+	return s->cfa_reg == DWREG_RSP ? s->cfa : s->sp;
+}
+
+static void apply_store(const struct analysis *a, const struct code_ins *in, struct state *s)
+{
+	bool saved = in->reg == DWREG_R12 || in->reg == DWREG_R13;
+
+	if (in->base == DWREG_RSP && saved)
+		save(s, in->reg, (s16)in->value - depth(s));
+	/* the cframe is linked here, or the outer one again */
+	if (in->base == DWREG_RBP && in->value == a->layout->vm.l_cframe && s->cfa == STANDARD_CFA) {
+		s->part = s->part == LUAJIT_GLUE ? LUAJIT_ENTER : LUAJIT_GLUE;
+	}
+	if (in->base == DWREG_RDX && in->value == -8 && in->reg == DWREG_RBX && s->part == LUAJIT_ENTER)
+		s->part = LUAJIT_INTERP;
+}
+
+static void apply(const struct analysis *a, const struct code_ins *in, struct state *s)
+{
+	switch (in->op) {
+	case CODE_PUSH:
+		move_sp(s, -8);
+		if (in->reg != CODE_NO_REG)
+			save(s, in->reg, -depth(s));
+		break;
+	case CODE_POP:
+		if (in->reg != CODE_NO_REG)
+			unsave(s, in->reg, -depth(s));
+		move_sp(s, 8);
+		break;
+	case CODE_MOVE_SP:
+		move_sp(s, (s16)in->value);
+		break;
+	case CODE_SET_SP:
+		*s = standard;
+		break;
+	case CODE_SET_FP:
+		s->sp = s->cfa;
+		s->cfa_reg = DWREG_RBP;
+		break;
+	case CODE_LEAVE:
+		unsave(s, DWREG_RBP, s->slot[SLOT_RBP]);
+		s->cfa_reg = DWREG_RSP;
+		s->cfa = 8;
+		break;
+	case CODE_LOAD:
+		if (s->cfa_reg == DWREG_RBP && in->base == DWREG_RBP)
+			unsave(s, in->reg, (s16)in->value - s->cfa);
+		if (s->part == LUAJIT_ENTER && in->reg == DWREG_RBX && in->base == DWREG_RDX && in->value == -8)
+			s->part = LUAJIT_INTERP; /* vm_resume goes on with a frame that is there */
+		break;
+	case CODE_STORE:
+		apply_store(a, in, s);
+		break;
+	case CODE_FLIP: /* rbx, a link, is about to become the base of whoever called from C */
+		if (in->reg == DWREG_RBX && in->value == 1 && (s->part == LUAJIT_INTERP || s->part == LUAJIT_ENTER))
+			s->part = LUAJIT_LEAVE;
+		s->flipped = s->part == LUAJIT_LEAVE;
+		break;
+	case CODE_CALL: /* of lj_ccallback_enter, which links the cframe of a callback */
+		if (s->part == LUAJIT_GLUE && s->cfa_reg == DWREG_RSP && s->cfa == STANDARD_CFA)
+			s->part = LUAJIT_INTERP;
+		break;
+	}
+}
+
+/* --- following the code --- */
+
+/* Of two ways to an instruction, the one that has to be looked at with more care. */
+static int care(u8 part)
+{
+	static const u8 order[] = { [LUAJIT_GLUE] = 0, [LUAJIT_INTERP] = 1, [LUAJIT_ENTER] = 2, [LUAJIT_LEAVE] = 3,
+		[LUAJIT_EXIT] = 4 };
+
+	return order[part];
+}
+
+static void reach(struct analysis *a, u32 i, const struct state *s)
+{
+	struct state *old;
+
+	if (i >= a->code.n)
+		return;
+	old = &a->state[i];
+	if (old->known && care(old->part) >= care(s->part))
+		return;
+	if (old->known) {
+		old->part = s->part;
+		old->flipped = s->flipped;
+	} else {
+		*old = *s;
+	}
+	if (!a->queued[i]) {
+		a->queued[i] = true;
+		a->work[a->nwork++] = i;
+	}
+}
+
+static void follow(struct analysis *a)
+{
+	while (a->nwork) {
+		u32 i = a->work[--a->nwork];
+		const struct code_ins *in = &a->code.ins[i];
+		struct state s = a->state[i];
+
+		a->queued[i] = false;
+		apply(a, in, &s);
+		if (in->op == CODE_JUMP || in->op == CODE_BRANCH) {
+			struct state taken = s;
+
+			if (in->op == CODE_BRANCH && s.flipped)
+				taken.part = LUAJIT_INTERP;
+			s.flipped = taken.flipped = false;
+			reach(a, code_find(&a->code, in->target), &taken);
+		}
+		if (in->op != CODE_JUMP && in->op != CODE_END)
+			reach(a, i + 1, &s);
+	}
+}
+
+static void start_at(struct analysis *a, u32 i, const struct state *s)
+{
+	reach(a, i, s);
+	follow(a);
+}
+
+/* Can code run into instruction i from above? Behind a call it may be there for the return address only. */
+static bool follows_end(const struct analysis *a, u32 i)
+{
+	u8 op = i ? a->code.ins[i - 1].op : CODE_END;
+
+	return op == CODE_END || op == CODE_JUMP || op == CODE_CALL;
+}
+
+static void start_function(struct analysis *a, u64 target)
+{
+	u32 i = code_find(&a->code, target);
+	struct state s = standard;
+
+	if (i == a->code.n || !follows_end(a, i) || a->state[i].known)
+		return;
+	if (a->code.ins[i].op != CODE_POP) {
+		start_at(a, i, &entry);
+		return;
+	}
+	/* fff_gcstep takes its return address off the stack and works in the frame of its caller */
+	s.cfa += 8;
+	start_at(a, i, &s);
+}
+
+/* Calls and jumps from elsewhere in .text: their opcode with a displacement that leads to the start of a function. */
+static void start_called(struct analysis *a, const Elf_Data *text, u64 addr, u64 start, u64 end)
+{
+	const u8 *bytes = text->d_buf;
+
+	for (size_t i = 0; i + 5 <= text->d_size; i++) {
+		u64 at = addr + i, target;
+		s32 displacement;
+
+		if ((bytes[i] != 0xe8 && bytes[i] != 0xe9) || (at >= start && at < end))
+			continue;
+		memcpy(&displacement, bytes + i + 1, sizeof(displacement));
+		target = at + 5 + (s64)displacement;
+		if (target >= start && target < end)
+			start_function(a, target);
+	}
+	for (u32 i = 0; i < a->code.n; i++)
+		if (a->code.ins[i].op == CODE_CALL)
+			start_function(a, a->code.ins[i].target);
+}
+
+/* Tables of functions that machine code calls: RELATIVE relocations. */
+static void start_relocated(struct analysis *a, struct image *img)
+{
+	u64 addr;
+	Elf_Data *data = image_section(img, ".rela.dyn", &addr);
+
+	for (int i = 0; data && i < (int)(data->d_size / sizeof(GElf_Rela)); i++) {
+		GElf_Rela rela;
+
+		if (gelf_getrela(data, i, &rela) && GELF_R_TYPE(rela.r_info) == R_X86_64_RELATIVE)
+			start_function(a, (u64)rela.r_addend);
+	}
+}
+
+/* Code that takes up a cframe again from wherever rsp is: the handler of trace exits. */
+static bool sets_sp(const struct analysis *a, u32 i)
+{
+	for (u32 n = 0; n < LOOK_AHEAD && i < a->code.n; n++) {
+		const struct code_ins *in = &a->code.ins[i];
+
+		if (in->op == CODE_SET_SP || a->state[i].part == LUAJIT_EXIT)
+			return true;
+		if (in->op == CODE_END || a->state[i].known)
+			return false;
+		i = in->op == CODE_JUMP ? code_find(&a->code, in->target) : i + 1;
+	}
+	return false;
+}
+
+/* The state before a prologue of which only a part is here: the stub that jumps to vm_ffi_callback has pushed rbp. */
+static struct state before_prologue(const struct analysis *a, u32 i)
+{
+	struct state s = standard;
+
+	for (; i < a->code.n && a->code.ins[i].op == CODE_PUSH; i++) {
+		int slot = slot_of(a->code.ins[i].reg);
+
+		s.cfa -= 8;
+		if (slot >= 0)
+			s.slot[slot] = 0;
+	}
+	if (i < a->code.n && a->code.ins[i].op == CODE_MOVE_SP)
+		s.cfa += (s16)a->code.ins[i].value;
+	s.part = LUAJIT_GLUE;
+	return s;
+}
+
+/* What is reached only through the dispatch table, or as a continuation. */
+static void start_dispatched(struct analysis *a)
+{
+	for (u32 i = 0; i < a->code.n; i++) {
+		struct state s = standard;
+
+		if (a->state[i].known)
+			continue;
+		if (sets_sp(a, i))
+			s.part = LUAJIT_EXIT;
+		else if (a->code.ins[i].op == CODE_PUSH)
+			s = before_prologue(a, i);
+		start_at(a, i, &s);
+	}
+}
+
+/* --- results --- */
+
+static bool is_call_link(const struct code_ins *in)
+{
+	return in->op == CODE_STORE && in->base == DWREG_RDX && in->value == -8 && in->reg == DWREG_RBX;
+}
+
+static enum luajit_part part_of(const struct code_ins *in, const struct state *s)
+{
+	if (s->part == LUAJIT_EXIT || s->part == LUAJIT_GLUE)
+		return s->part;
+	if (s->cfa_reg != DWREG_RSP)
+		return LUAJIT_GLUE;
+	if (s->cfa == STANDARD_CFA)
+		return is_call_link(in) ? LUAJIT_CALL : (enum luajit_part)s->part;
+	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 8)
+		return LUAJIT_INTERP_8;
+	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 16)
+		return LUAJIT_INTERP_16;
+	return LUAJIT_GLUE;
+}
+
+static struct cfi_rule rule_of(const struct state *s)
+{
+	struct cfi_rule rule = { .kind = CFI_REG, .cfa_reg = s->cfa_reg, .cfa_off = s->cfa, .ra_reg = CFI_NO_REG };
+
+	if (s->part == LUAJIT_EXIT)
+		rule.kind = CFI_UNSUPPORTED;
+	for (u32 i = 0; i < ARCH_NSAVED; i++)
+		rule.slot[i] = s->slot[i] ? cfi_slot(s->slot[i], 0) : CFI_SAME;
+	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
+	return rule;
+}
+
+static void add_stretch(struct luajit_blob *blob, u64 start, u64 end, enum luajit_part part)
+{
+	struct luajit_stretch *last = blob->nstretches ? &blob->stretches[blob->nstretches - 1] : NULL;
+
+	if (part == LUAJIT_INTERP)
+		return;
+	if (last && last->end == start && last->part == part)
+		last->end = end;
+	else
+		blob->stretches[blob->nstretches++] = (struct luajit_stretch){ start, end, part };
+}
+
+static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blob)
+{
+	blob->entries = calloc(a->code.n + 1, sizeof(*blob->entries));
+	blob->stretches = calloc(a->code.n + 1, sizeof(*blob->stretches));
+	if (!blob->entries || !blob->stretches)
+		return &error_no_memory;
+	for (u32 i = 0; i < a->code.n; i++) {
+		u64 end = i + 1 < a->code.n ? a->code.ins[i + 1].addr : blob->end;
+		struct cfi_rule rule = rule_of(&a->state[i]);
+
+		if (!blob->nentries || memcmp(&blob->entries[blob->nentries - 1].rule, &rule, sizeof(rule)))
+			blob->entries[blob->nentries++] = (struct cfi_entry){ a->code.ins[i].addr, rule };
+		add_stretch(blob, a->code.ins[i].addr, end, part_of(&a->code.ins[i], &a->state[i]));
+	}
+	return NULL;
+}
+
+/* Instructions that a VM of this layout must have: they tell offsets apart from those of other versions. */
+static struct error *check_layout(const struct code *code, const struct luajit_layout *l)
+{
+	const s64 cur_l = l->vm.g_cur_l - (s64)l->vm.g2disp, jit_base = l->vm.g_jit_base - (s64)l->vm.g2disp;
+	const s64 trace = l->g2j + l->j_trace - (s64)l->vm.g2disp;
+	const struct code_ins wanted[] = {
+		{ .op = CODE_STORE, .base = DWREG_RBP, .value = l->vm.l_cframe, .reg = DWREG_RSP },
+		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_glref, .reg = DWREG_R14 },
+		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_base, .reg = DWREG_RDX },
+		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.fn_pc, .reg = DWREG_RBX },
+		{ .op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_l, .reg = DWREG_RDI },
+		{ .op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_pc, .reg = DWREG_RBX },
+		{ .op = CODE_LOAD, .base = DWREG_RSP, .value = l->vm.cf_prev, .reg = DWREG_RCX },
+		{ .op = CODE_ADD, .value = l->vm.g2disp, .reg = DWREG_R14, .base = CODE_NO_REG },
+		{ .op = CODE_STORE, .base = DWREG_R14, .value = cur_l, .reg = DWREG_RBP },
+		{ .op = CODE_STORE, .base = DWREG_R14, .value = jit_base, .reg = DWREG_RDX },
+		{ .op = CODE_LOAD, .base = DWREG_R14, .value = trace, .reg = DWREG_RCX },
+		{ .op = CODE_LOAD, .base = DWREG_RBX, .value = (s64)l->proto_k - l->vm.proto_size - 4, .reg = DWREG_R15 },
+	};
+
+	for (u32 k = 0; k < sizeof(wanted) / sizeof(*wanted); k++) {
+		bool found = false;
+
+		for (u32 i = 0; i < code->n && !found; i++)
+			found = code->ins[i].op == wanted[k].op && code->ins[i].base == wanted[k].base &&
+				code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg;
+		if (!found)
+			return error_new(ERROR_UNSUPPORTED, "its VM does not use offset %ld as the layout says (check %u)",
+				wanted[k].value, k);
+	}
+	return NULL;
+}
+
+static struct error *analyse(struct analysis *a, struct image *img, struct luajit_blob *blob)
+{
+	u64 addr;
+	Elf_Data *text = image_section(img, ".text", &addr);
+	struct error *err = code_read((const u8 *)text->d_buf + (blob->start - addr), blob->start, blob->end - blob->start,
+		&a->code);
+
+	if (!err)
+		err = check_layout(&a->code, a->layout);
+	if (err)
+		return err;
+	a->state = calloc(a->code.n, sizeof(*a->state));
+	a->work = calloc(a->code.n, sizeof(*a->work));
+	a->queued = calloc(a->code.n, sizeof(*a->queued));
+	if (!a->state || !a->work || !a->queued)
+		return &error_no_memory;
+	start_called(a, text, addr, blob->start, blob->end);
+	start_relocated(a, img);
+	start_dispatched(a);
+	return fill_blob(a, blob);
+}
+
+struct error *luajit_blob_analyse(struct image *img, u64 start, u64 end, const struct luajit_layout *layout,
+	struct luajit_blob *ret)
+{
+	struct analysis a = { .layout = layout };
+	struct luajit_blob blob = { .start = start, .end = end };
+	struct error *err = analyse(&a, img, &blob);
+
+	code_free(&a.code);
+	free(a.state);
+	free(a.work);
+	free(a.queued);
+	if (err) {
+		luajit_blob_free(&blob);
+		return err;
+	}
+	*ret = blob;
+	return NULL;
+}
+
+void luajit_blob_free(struct luajit_blob *blob)
+{
+	free(blob->entries);
+	free(blob->stretches);
+	*blob = (struct luajit_blob){ 0 };
+}

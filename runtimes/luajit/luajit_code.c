@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "luajit_code.h"
+
+#include <arch.h>
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+static u8 dwarf_reg(x86_reg reg)
+{
+	static const struct {
+		u16 reg;
+		u8 number;
+	} regs[] = { { X86_REG_RAX, DWREG_RAX }, { X86_REG_RDX, DWREG_RDX }, { X86_REG_RCX, DWREG_RCX },
+		{ X86_REG_RBX, DWREG_RBX }, { X86_REG_RSI, DWREG_RSI }, { X86_REG_RDI, DWREG_RDI },
+		{ X86_REG_RBP, DWREG_RBP }, { X86_REG_RSP, DWREG_RSP }, { X86_REG_R8, DWREG_R8 }, { X86_REG_R9, DWREG_R9 },
+		{ X86_REG_R10, DWREG_R10 }, { X86_REG_R11, DWREG_R11 }, { X86_REG_R12, DWREG_R12 },
+		{ X86_REG_R13, DWREG_R13 }, { X86_REG_R14, DWREG_R14 }, { X86_REG_R15, DWREG_R15 } };
+
+	for (u32 i = 0; i < sizeof(regs) / sizeof(*regs); i++)
+		if (regs[i].reg == reg)
+			return regs[i].number;
+	return CODE_NO_REG;
+}
+
+static bool is_mem(const cs_x86_op *op)
+{
+	return op->type == X86_OP_MEM && op->mem.index == X86_REG_INVALID && op->size == 8;
+}
+
+static void reduce_mov(const cs_x86_op *dst, const cs_x86_op *src, struct code_ins *ret)
+{
+	if (is_mem(dst) && src->type == X86_OP_REG) {
+		ret->op = CODE_STORE;
+		ret->base = dwarf_reg(dst->mem.base);
+		ret->value = dst->mem.disp;
+		ret->reg = dwarf_reg(src->reg);
+	} else if (dst->type == X86_OP_REG && is_mem(src)) {
+		ret->op = CODE_LOAD;
+		ret->base = dwarf_reg(src->mem.base);
+		ret->value = src->mem.disp;
+		ret->reg = dwarf_reg(dst->reg);
+	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RSP && src->type == X86_OP_REG) {
+		ret->op = CODE_SET_SP;
+		ret->reg = dwarf_reg(src->reg);
+	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RBP && src->type == X86_OP_REG && src->reg == X86_REG_RSP) {
+		ret->op = CODE_SET_FP;
+	}
+}
+
+static void reduce_add(const cs_x86_op *dst, const cs_x86_op *src, int sign, struct code_ins *ret)
+{
+	if (dst->type != X86_OP_REG || src->type != X86_OP_IMM)
+		return;
+	ret->op = dst->reg == X86_REG_RSP ? CODE_MOVE_SP : CODE_ADD;
+	ret->reg = dwarf_reg(dst->reg);
+	ret->value = sign * src->imm;
+}
+
+static void reduce_transfer(const cs_insn *in, const cs_x86_op *op, struct code_ins *ret)
+{
+	bool direct = op->type == X86_OP_IMM;
+
+	ret->target = direct ? (u64)op->imm : 0;
+	if (in->id == X86_INS_CALL)
+		ret->op = CODE_CALL;
+	else if (in->id == X86_INS_JMP)
+		ret->op = direct ? CODE_JUMP : CODE_END;
+	else
+		ret->op = CODE_BRANCH;
+}
+
+static bool in_group(const cs_insn *in, u8 group)
+{
+	for (u32 i = 0; i < in->detail->groups_count; i++)
+		if (in->detail->groups[i] == group)
+			return true;
+	return false;
+}
+
+static void reduce(const cs_insn *in, struct code_ins *ret)
+{
+	const cs_x86 *x = &in->detail->x86;
+	const cs_x86_op *op = x->operands;
+
+	*ret = (struct code_ins){ .addr = in->address, .op = CODE_OTHER, .reg = CODE_NO_REG, .base = CODE_NO_REG };
+	switch (in->id) {
+	case X86_INS_PUSH:
+	case X86_INS_POP:
+		ret->op = in->id == X86_INS_PUSH ? CODE_PUSH : CODE_POP;
+		ret->reg = op->type == X86_OP_REG ? dwarf_reg(op->reg) : CODE_NO_REG;
+		return;
+	case X86_INS_ADD:
+		reduce_add(&op[0], &op[1], 1, ret);
+		return;
+	case X86_INS_SUB:
+		reduce_add(&op[0], &op[1], -1, ret);
+		return;
+	case X86_INS_MOV:
+		reduce_mov(&op[0], &op[1], ret);
+		return;
+	case X86_INS_XOR:
+		if (op[0].type != X86_OP_REG || op[1].type != X86_OP_IMM)
+			return;
+		ret->op = CODE_FLIP;
+		ret->reg = dwarf_reg(op[0].reg);
+		ret->value = op[1].imm;
+		return;
+	case X86_INS_LEAVE:
+		ret->op = CODE_LEAVE;
+		return;
+	case X86_INS_RET:
+	case X86_INS_INT3:
+	case X86_INS_UD2:
+		ret->op = CODE_END;
+		return;
+	}
+	if (in_group(in, CS_GRP_CALL) || in_group(in, CS_GRP_JUMP))
+		reduce_transfer(in, op, ret);
+}
+
+struct error *code_read(const u8 *bytes, u64 addr, size_t size, struct code *ret)
+{
+	struct code code = { .ins = calloc(size + 1, sizeof(*code.ins)) };
+	csh handle;
+	cs_insn *in;
+
+	if (!code.ins)
+		return &error_no_memory;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) {
+		code_free(&code);
+		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
+	}
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	while (in && size && cs_disasm_iter(handle, &bytes, &size, &addr, in))
+		reduce(in, &code.ins[code.n++]);
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+	if (size) {
+		code_free(&code);
+		return error_new(ERROR_UNSUPPORTED, "LuaJIT's VM holds bytes at 0x%lx that are no instruction", addr);
+	}
+	*ret = code;
+	return NULL;
+}
+
+void code_free(struct code *code)
+{
+	free(code->ins);
+	code->ins = NULL;
+	code->n = 0;
+}
+
+u32 code_find(const struct code *code, u64 addr)
+{
+	u32 lo = 0, hi = code->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (code->ins[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < code->n && code->ins[lo].addr == addr ? lo : code->n;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of frames, as debug.traceback gives them: a function is called what its caller's bytecode calls it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit_proto.h"
+#include "runtime.h"
+
+#define BUCKETS	    1024
+#define CACHE_BYTES (4u << 20)
+#define SOURCE_MAX  60 /* of a chunk given as text its first line, cut as Lua cuts it (LUA_IDSIZE) */
+#define LINE_BUILTIN 0xffffffffu /* firstline of library functions that are written in Lua */
+
+struct luajit_names {
+	const struct luajit_layout *layout;
+	u32 bytes;
+	struct luajit_proto *bucket[BUCKETS];
+};
+
+struct luajit_names *luajit_names_create(const struct luajit_layout *layout)
+{
+	struct luajit_names *names = calloc(1, sizeof(*names));
+
+	if (names)
+		names->layout = layout;
+	return names;
+}
+
+static void forget_all(struct luajit_names *names)
+{
+	for (u32 i = 0; i < BUCKETS; i++) {
+		while (names->bucket[i]) {
+			struct luajit_proto *pt = names->bucket[i];
+
+			names->bucket[i] = pt->next;
+			free(pt);
+		}
+	}
+	names->bytes = 0;
+}
+
+void luajit_names_destroy(struct luajit_names *names)
+{
+	if (!names)
+		return;
+	forget_all(names);
+	free(names);
+}
+
+static struct luajit_proto **bucket_of(struct luajit_names *names, u64 addr)
+{
+	return &names->bucket[(addr >> 4) * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)];
+}
+
+static struct luajit_proto *find(struct luajit_names *names, u64 addr)
+{
+	struct luajit_proto *pt = *bucket_of(names, addr);
+
+	while (pt && pt->addr != addr)
+		pt = pt->next;
+	return pt;
+}
+
+static void forget(struct luajit_names *names, struct luajit_proto *old)
+{
+	struct luajit_proto **at = bucket_of(names, old->addr);
+
+	while (*at != old)
+		at = &(*at)->next;
+	*at = old->next;
+	names->bytes -= old->size + sizeof(*old);
+	free(old);
+}
+
+static struct luajit_proto *read_into(struct luajit_names *names, struct memory *mem, u64 addr)
+{
+	struct luajit_proto *pt = luajit_proto_read(names->layout, mem, addr), **bucket = bucket_of(names, addr);
+
+	if (!pt)
+		return NULL;
+	if (names->bytes > CACHE_BYTES)
+		forget_all(names);
+	names->bytes += pt->size + sizeof(*pt);
+	pt->next = *bucket;
+	*bucket = pt;
+	return pt;
+}
+
+/* Is this what stood there when the frame was walked? */
+static bool agrees(const struct luajit_proto *pt, const struct frame *f)
+{
+	u32 pos = luajit_pos(f), cookie = (u32)(f->detail >> LUAJIT_COOKIE_BITS);
+
+	if (pos == LUAJIT_NO_POS)
+		pos = 0;
+	return pos < pt->sizebc && luajit_cookie(pt->layout->vm.bc_patched, luajit_proto_instruction(pt, pos)) == cookie;
+}
+
+/* The prototype of a Lua function's frame. What is cached may have been freed since, and another read in its place. */
+static const struct luajit_proto *proto_of(struct luajit_names *names, struct memory *mem, const struct frame *f)
+{
+	u64 addr = frame_addr(f);
+	struct luajit_proto *pt = find(names, addr);
+
+	if (pt && agrees(pt, f))
+		return pt;
+	if (pt)
+		forget(names, pt);
+	pt = read_into(names, mem, addr);
+	return pt && agrees(pt, f) ? pt : NULL;
+}
+
+static bool is_lua(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && luajit_function(f) == LUAJIT_LUA;
+}
+
+/* The name by which the next frame down calls this one. */
+static void name_by_caller(struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n,
+	char *ret)
+{
+	const struct luajit_proto *pt;
+	char name[LUAJIT_NAME_MAX];
+
+	if (i + 1 >= n || !is_lua(&frames[i + 1]) || luajit_pos(&frames[i + 1]) == LUAJIT_NO_POS)
+		return;
+	pt = proto_of(names, mem, &frames[i + 1]);
+	if (pt && luajit_proto_callee(pt, mem, luajit_pos(&frames[i + 1]), name))
+		memcpy(ret, name, sizeof(name));
+}
+
+static void name_source(const struct luajit_proto *pt, char *ret)
+{
+	const char *chunk = pt->chunk;
+	size_t len = strcspn(chunk, "\n\r"), most = SOURCE_MAX - sizeof("[string \"...\"]");
+
+	if (luajit_proto_first_line(pt) == LINE_BUILTIN)
+		snprintf(ret, NAME_MAX_BYTES, "[builtin:%.*s]", SOURCE_MAX, chunk);
+	else if (*chunk == '@' || *chunk == '=')
+		snprintf(ret, NAME_MAX_BYTES, "%s", chunk + 1);
+	else if (chunk[len] || len > most)
+		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s...\"]", (int)(len < most ? len : most), chunk);
+	else
+		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s\"]", SOURCE_MAX, chunk);
+}
+
+static u64 identity_of(const struct luajit_proto *pt)
+{
+	u64 hash = pt->addr * 0x9e3779b97f4a7c15ull;
+
+	hash ^= ((u64)luajit_proto_first_line(pt) << 32 | luajit_proto_line_count(pt)) * 0xc2b2ae3d27d4eb4full;
+	for (const char *c = pt->chunk; *c; c++)
+		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
+	return hash;
+}
+
+static bool name_lua(struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n,
+	struct frame_name *ret)
+{
+	const struct luajit_proto *pt;
+	u32 first;
+
+	name_by_caller(names, mem, frames, i, n, ret->name);
+	pt = proto_of(names, mem, &frames[i]);
+	if (!pt)
+		return false;
+	first = luajit_proto_first_line(pt);
+	name_source(pt, ret->file);
+	if (first == LINE_BUILTIN) {
+		if (!ret->name[0])
+			snprintf(ret->name, sizeof(ret->name), "%s", pt->chunk);
+	} else {
+		ret->definition = first;
+		if (luajit_pos(&frames[i]) != LUAJIT_NO_POS)
+			ret->line = luajit_proto_line(pt, luajit_pos(&frames[i]));
+		if (!first && luajit_proto_line_count(pt))
+			strcpy(ret->name, "main chunk");
+	}
+	ret->identity = identity_of(pt);
+	ret->suffix = frames[i].detail & LUAJIT_JIT ? "jit" : NULL;
+	return true;
+}
+
+static void name_builtin(const struct luajit_layout *l, u64 number, struct frame_name *ret)
+{
+	const char *name = number < l->nbuiltins ? l->builtins[number] : "";
+
+	if (name[0])
+		snprintf(ret->name, sizeof(ret->name), "%s", name);
+	else
+		snprintf(ret->name, sizeof(ret->name), "builtin#%lu", number);
+	ret->identity = number;
+	ret->suffix = "builtin";
+}
+
+bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
+	struct frame_name *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	switch (luajit_function(&frames[i])) {
+	case LUAJIT_LUA:
+		return name_lua(names, p->memory, frames, i, n, ret);
+	case LUAJIT_FAST:
+		name_builtin(names->layout, frame_addr(&frames[i]), ret);
+		return true;
+	case LUAJIT_C:
+		name_by_caller(names, p->memory, frames, i, n, ret->name);
+		ret->native_address = ret->identity = frame_addr(&frames[i]);
+		ret->suffix = "C";
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A function's prototype, copied from the target whole: bytecode, constants' addresses, lines, names of variables. */
+#ifndef YRT_LUAJIT_PROTO_H
+#define YRT_LUAJIT_PROTO_H
+
+#include "luajit_image.h"
+#include "memory.h"
+
+#define LUAJIT_NAME_MAX 512
+
+struct luajit_proto {
+	struct luajit_proto *next; /* of a cache's bucket */
+	const struct luajit_layout *layout;
+	u64 addr;
+	u32 size;
+	u32 sizebc;
+	char chunk[LUAJIT_NAME_MAX]; /* GCproto.chunkname, cut */
+	u8 bytes[];
+};
+
+/* NULL: unreadable, not a prototype, or no memory. Free with free(). */
+struct luajit_proto *luajit_proto_read(const struct luajit_layout *layout, struct memory *mem, u64 addr);
+
+u32 luajit_proto_first_line(const struct luajit_proto *pt);
+u32 luajit_proto_line_count(const struct luajit_proto *pt);
+/* The instruction at pos, 0 if there is none. */
+u32 luajit_proto_instruction(const struct luajit_proto *pt, u32 pos);
+/* The line at pos; 0 if the debug information was stripped. */
+u32 luajit_proto_line(const struct luajit_proto *pt, u32 pos);
+/* What the function that is called (or the metamethod that is run) at pos is called there. False: nothing tells. */
+bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 pos, char *ret);
+
+#endif

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Licence headers, short functions, nothing left to do, no path of one machine."""
+
+import os
+import re
+import sys
+
+SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CODE = (".c", ".h", ".cc", ".S", ".py", ".sh", ".lua", ".cmake", ".js", ".css")
+NAMED = ("CMakeLists.txt",)
+SHARED = re.compile(r"_walk\.c$|^unwind/shared/|^unwind/walk\.h$|^unwind/target/bpf/|\.bpf\.c$")
+LONGEST = 100
+UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+MACHINE = re.compile(r"(?<![\w.@$}])/(work|home|root|Users)/[\w.]")
+
+
+def files():
+    for at, dirs, names in os.walk(SOURCE):
+        dirs[:] = [d for d in dirs if d not in ("build", ".git", "__pycache__") and not d.startswith(".cache")]
+        for name in names:
+            yield os.path.relpath(os.path.join(at, name), SOURCE)
+
+
+def licence(path, text):
+    head = "\n".join(text.splitlines()[:3])
+    wanted = "GPL-2.0-only OR Apache-2.0" if SHARED.search(path) else "(GPL-2.0-only OR )?Apache-2.0"
+    if not re.search(rf"SPDX-License-Identifier: {wanted}", head):
+        yield f"{path}: no 'SPDX-License-Identifier: {wanted}' at its top"
+
+
+def long_functions(path, text):
+    start = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            if number - start + 1 > LONGEST:
+                yield f"{path}:{start}: a function of {number - start + 1} lines; {LONGEST} at most"
+            start = None
+
+
+def lines(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if UNDONE.search(line):
+            yield f"{path}:{number}: something is left to do: {line.strip()}"
+        if MACHINE.search(line):
+            yield f"{path}:{number}: a path of one machine: {line.strip()}"
+
+
+wrong, seen = [], 0
+for path in sorted(files()):
+    is_code = path.endswith(CODE) or os.path.basename(path) in NAMED
+    if not is_code and not path.endswith((".md", ".txt", ".in", ".html", ".json", "/run")):
+        continue
+    with open(os.path.join(SOURCE, path), errors="replace") as f:
+        text = f.read()
+    seen += 1
+    if is_code:
+        wrong += licence(path, text)
+    if path.endswith((".c", ".h", ".cc")):
+        wrong += long_functions(path, text)
+    wrong += lines(path, text)
+print("\n".join(wrong) or f"{seen} files keep to the conventions")
+sys.exit(bool(wrong) or seen < 30)

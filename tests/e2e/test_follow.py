@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that change under sampling: dlopen, exec, fork, files that are deleted or replaced, threads that come and go."""
+
+import os
+import shutil
+import tempfile
+
+import yrt
+
+
+def whole(result, limit=0.001):
+    assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+
+
+def test_dlopen():
+    with yrt.Fixture("dlopen_late", seconds=5) as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    wrong = yrt.wrong_chains(result, fixture.chain, ["early", "main"])
+    whole(result)
+    # main loads the library in between, which is the dynamic linker's time.
+    assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
+    assert 0.7 < result.share("late_leaf") < 0.85, yrt.show(result.stacks)
+
+
+def test_exec():
+    """One process, three programs (the last is deep30): all are named."""
+    with yrt.Fixture("execs", seconds=2) as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    # What runs between exec and main is ld.so.
+    whole(result, 0.003)
+    for function in ("stage_one", "stage_two", "f01"):
+        assert 0.2 < result.share(function) < 0.42, f"{function}: {result.share(function):.4f}\n{yrt.show(result.stacks)}"
+
+
+def test_fork():
+    """Children and grandchildren of a target, with -s; each second child is a grandchild."""
+    with yrt.Fixture("forks", seconds=5) as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-s", "-d", 30, "-F", 1999, "-U").sampling()
+        fixture.release()
+        truth = fixture.finish()
+        result = at.result().expect()
+    whole(result)
+    wrong = yrt.wrong_chains(result, ["child_leaf", "child_mid", "child_main", "start_child"], ["parent_work", "main"], ["main"])
+    assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
+    seen = result.samples / 1999
+    assert abs(seen / truth["cpu_s"] - 1) < 0.05, f"{seen:.3f} s seen, {truth['cpu_s']:.3f} s used"
+
+
+def test_fork_without_s():
+    """Without -s the children are not sampled."""
+    with yrt.Fixture("forks", seconds=3) as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    assert result.share("parent_work") > 0.5 and result.share("child_leaf") == 0, yrt.show(result.stacks)
+
+
+def changed_on_disk(change):
+    dir = tempfile.mkdtemp(prefix="yrt-e2e-")
+    path = os.path.join(dir, "deep30")
+    try:
+        shutil.copy(yrt.fixture_path("deep30"), path)
+        with yrt.Fixture(path) as fixture:
+            change(path)
+            result = yrt.sample(fixture, "-U")
+    finally:
+        shutil.rmtree(dir)
+    whole(result)
+    wrong = yrt.wrong_chains(result, fixture.chain)
+    assert sum(n for _, n in wrong) <= 0.001 * result.samples, yrt.show(wrong)
+
+
+def test_deleted_file():
+    changed_on_disk(os.unlink)
+
+
+def test_replaced_file():
+    def replace(path):
+        shutil.copy(yrt.fixture_path("split"), path + ".new")
+        os.rename(path + ".new", path)
+
+    changed_on_disk(replace)
+
+
+def test_deep_process_tree():
+    """A shell script whose work is done by short commands: followed by fork and exec with -s."""
+    script = "i=0; while [ $i -lt 20 ]; do \"$1\" 0.1 >/dev/null; i=$((i+1)); done"
+    result = yrt.run("flame", "-s", "-d", 30, "-F", 1999, "-U", "--", "sh", "-c", script, "sh",
+                     yrt.fixture_path("deep30")).expect()
+    # Each program begins in ld.so before anybody could know its maps.
+    whole(result, 0.02)
+    assert abs(result.share("f01") - 0.71) < 0.05, f"f01 {result.share('f01'):.4f}\n{yrt.show(result.stacks)}"
+    assert abs(result.samples / 1999 / 2 - 1) < 0.15, f"{result.samples} samples for 20 times 0.1 s"
+
+
+yrt.main(globals())

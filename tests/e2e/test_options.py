@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flags and commands: what each changes in the result."""
+
+import json
+import os
+import re
+import tempfile
+import time
+
+import yrt
+
+STATS = ("samples", "complete", "truncated", "lost", "expected_samples", "frames", "unresolved_frames", "unique_stacks",
+         "bpf_ns_per_sample", "cpu_percent", "max_rss_kb", "map_kb", "first_sample_ms", "duration_s")
+
+
+def syscalls(*flags, view="flame"):
+    with yrt.Fixture("syscalls") as fixture:
+        return yrt.sample(fixture, *flags, view=view, seconds=2, rate=999)
+
+
+def test_stats():
+    result = syscalls()
+    missing = [key for key in STATS if key not in result.stats]
+    assert not missing, f"--stats lacks {missing}: {result.stats}"
+    assert result.stats["samples"] == result.samples, (result.stats["samples"], result.samples)
+    assert result.stats["complete"] + sum(result.stats["truncated"].values()) == result.samples, result.stats
+    assert result.stats["unique_stacks"] >= 2 and result.stats["frames"] > result.samples
+    assert 2 < result.stats["duration_s"] < 10 and 0 < result.stats["bpf_ns_per_sample"] < 1e6, result.stats
+    assert 1000 < result.stats["max_rss_kb"] < 200000 and 0 < result.stats["map_kb"] < 100000, result.stats
+
+
+def test_loss_line_is_last():
+    last = yrt.alone(syscalls().stderr)[-1]
+    assert re.search(r"\d+ samples", last) and re.search(r"lost|truncated|complete", last), last
+
+
+def kernel_share(result):
+    return result.share(re.compile(r"^(do_syscall_64|entry_SYSCALL_64\w*|__x64_sys_\w+|vfs_read|ksys_read)"))
+
+
+def test_user_and_kernel_only():
+    both, user, kernel = syscalls(), syscalls("-U"), syscalls("-K")
+    assert kernel_share(both) > 0.3, yrt.show(both.stacks)
+    assert kernel_share(user) == 0 and user.share("zero") > 0.4, yrt.show(user.stacks)
+    assert kernel_share(kernel) > 0.3 and kernel.share("zero") == 0 and kernel.share("main") == 0, yrt.show(kernel.stacks)
+
+
+def test_include_and_exclude():
+    only, without = syscalls("-I", "^ask$"), syscalls("-X", "^ask$")
+    assert only.stacks and all("ask" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
+    assert without.samples > 500 and not any("ask" in frames for frames, _ in without.stacks), yrt.show(without.stacks)
+
+
+def test_bad_pattern():
+    result = yrt.run("flame", "-p", os.getpid(), "-d", 1, "-I", "(").expect(yrt.USAGE)
+    assert "(" in result.stderr
+
+
+def test_threads():
+    """-t: a frame for each thread, by its name, at the root."""
+    with yrt.Fixture("threads", 3) as fixture:
+        result = yrt.sample(fixture, "-t", seconds=2, rate=999)
+    for n in range(3):
+        share = result.share(re.compile(rf"\bworker-{n}\b"))
+        assert 0.2 < share < 0.47, f"worker-{n}: {share:.3f}\n{yrt.show(result.stacks)}"
+
+
+def test_stdout():
+    with yrt.Fixture("deep30") as fixture:
+        fixture.release()
+        result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", "-", output=False).expect()
+    stacks = yrt.parse_folded(result.stdout)
+    assert sum(n for _, n in stacks) > 500 and any("f01" in f for f, _ in stacks), result.stdout[:500]
+
+
+def test_html():
+    with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30") as fixture:
+        path = os.path.join(dir, "x.html")
+        fixture.release()
+        yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", path, output=False).expect()
+        page = yrt.read(path)
+    assert page.lstrip().lower().startswith("<!doctype html") and page.rstrip().endswith("</html>"), page[:200]
+    assert "f17" in page and not re.search(r"""(src|href)=["']https?:""", page), "not self-contained"
+
+
+def test_interrupt():
+    """Ctrl-C ends sampling early and gives the whole result."""
+    with yrt.Fixture("deep30") as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 60, "-F", 999).sampling()
+        fixture.release()
+        time.sleep(2)
+        at.interrupt()
+        result = at.result(timeout=10).expect()
+    assert 1200 < result.samples < 3500 and result.stats["duration_s"] < 10, result.stats
+
+
+def test_command():
+    """-- cmd: sampled from its first instruction to its end; its output passes through, its end ends the sampling."""
+    result = yrt.run("flame", "-d", 30, "-F", 999, "--", yrt.fixture_path("deep30"), 2).expect()
+    truth = json.loads(result.stdout.strip().splitlines()[-1])
+    assert truth["event"] == "end", result.stdout
+    assert abs(result.samples / 999 / truth["cpu_s"] - 1) < 0.1, f"{result.samples} samples for {truth['cpu_s']} s"
+    assert abs(result.share("f01") - 0.71) < 0.05, yrt.show(result.stacks)
+
+
+def test_command_that_fails():
+    """What was gathered is given though the command ended badly."""
+    result = yrt.run("flame", "-d", 30, "-F", 999, "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7")
+    assert result.samples > 20 and result.stats, result.stderr
+
+
+def test_command_not_found():
+    result = yrt.run("flame", "-d", 2, "--", "/nonexistent/program")
+    assert result.code not in (yrt.OK, yrt.INTERNAL), result.code
+    assert "/nonexistent/program" in result.stderr
+
+
+def test_c_flame():
+    result = syscalls(view="c-flame")
+    assert result.share("zero") > 0.4, yrt.show(result.stacks)
+
+
+def test_list_of_pids():
+    with yrt.Fixture("deep30") as one, yrt.Fixture("split") as two:
+        at = yrt.Run("flame", "-p", f"{one.pid},{two.pid}", "-d", 3, "-F", 999).sampling()
+        one.release()
+        two.release()
+        result = at.result().expect()
+    assert 0.2 < result.share("f01") < 0.5 and 0.3 < result.share("spin") < 0.7, yrt.show(result.stacks)
+
+
+def test_idle_target():
+    """A target that sleeps costs nothing and gives an empty result, which is said and is no error."""
+    with yrt.Fixture("deep30") as fixture:
+        result = yrt.run("flame", "-p", fixture.pid, "-d", 2, "-F", 999).expect()
+    assert result.samples == 0 and result.stats["cpu_percent"] < 5, result.stats
+
+
+def test_doctor():
+    result = yrt.run("doctor", output=False, stats=False).expect()
+    for word in ("BPF", "BTF"):
+        assert word.lower() in result.stdout.lower(), result.stdout
+    assert len(result.stdout.splitlines()) >= 4
+
+
+def test_runtimes():
+    result = yrt.run("runtimes", output=False, stats=False).expect()
+    for folder in re.findall(r"RUNTIME\(\w+, (\w+)\)", yrt.read(os.path.join(yrt.SOURCE, "runtimes", "list.h"))):
+        assert folder in result.stdout.lower(), result.stdout
+
+
+def test_help():
+    for args in (["--help"], ["flame", "--help"], ["lua-flame", "--help"]):
+        result = yrt.run(*args, output=False, stats=False).expect()
+        assert "-p" in result.stdout or "flame" in result.stdout, result.stdout
+
+
+yrt.main(globals())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The split of time between call paths, against what the program measured of itself by its thread's CPU clock."""
+
+import os
+import re
+import shutil
+
+import yrt
+
+TOLERANCE = 0.02
+
+
+def against(result, truth, pattern):
+    whole = sum(result.share(pattern(path)) for path in truth)
+    for path, share in truth.items():
+        seen = result.share(pattern(path)) / whole
+        assert abs(seen - share) < TOLERANCE, f"{path}: seen {seen:.4f}, truth {share:.4f}\n{yrt.show(result.stacks)}"
+        yield f"{path}: seen {seen:.4f}, truth {share:.4f}"
+    assert whole > 0.97, f"only {whole:.4f} of the samples below {', '.join(truth)}\n{yrt.show(result.stacks)}"
+    assert result.samples >= 10000, f"only {result.samples} samples"
+
+
+def native(name):
+    with yrt.Fixture(name, seconds=6) as fixture:
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 8, "-F", 1999).sampling()
+        fixture.release()
+        truth = fixture.finish()
+        result = at.result().expect()
+    return against(result, truth["split"], lambda path: path)
+
+
+def test_native():
+    yield from native("split")
+
+
+def test_native_O3():
+    yield from native("split_O3")
+
+
+def lua(*options):
+    luajit = shutil.which("luajit")
+    assert luajit, "no luajit (Debian's package luajit2)"
+    script = os.path.join(yrt.SOURCE, "fixtures", "lua", "split.lua")
+    with yrt.Fixture(luajit, *options, script, 6, seconds=None) as fixture:
+        at = yrt.Run("lua-flame", "-p", fixture.pid, "-d", 8, "-F", 1999).sampling()
+        fixture.release()
+        truth = fixture.finish()
+        result = at.result().expect()
+    assert result.incomplete() <= 0.001, result.stats["truncated"]
+    for path in truth["split"]:
+        line = truth["lines"][path]
+        assert result.share(re.compile(rf"^{path} \((.*/)?split\.lua:{line}\)$")) > 0, \
+            f"no frame '{path} (split.lua:{line})'\n{yrt.show(result.stacks)}"
+    return against(result, truth["split"], lambda path: re.compile(rf"^{path} \(.*split\.lua:"))
+
+
+def test_lua_jit():
+    yield from lua()
+
+
+def test_lua_interpreter():
+    yield from lua("-joff")
+
+
+yrt.main(globals())

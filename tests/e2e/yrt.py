@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: start a fixture, run yrt on it, read what yrt wrote. Not a test itself."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import urllib.request
+
+YRT = os.environ["YRT"]
+BUILD = os.environ["YRT_BUILD"]
+SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# The exit codes of unwind/error.h.
+OK, INTERNAL, USAGE, NO_PROCESS, PERMISSION, UNSUPPORTED, LOST, INPUT, OUTPUT = 0, 1, 2, 3, 4, 5, 6, 7, 8
+
+
+def fixture_path(name):
+    return os.path.join(BUILD, "fixtures", name)
+
+
+def stop(process, how=signal.SIGTERM):
+    """Ends a process that this test started, whatever its state."""
+    if process.poll() is None:
+        process.send_signal(how)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+class Fixture:
+    """A program of fixtures/native (or any command that prints truth lines); its work waits for release()."""
+
+    def __init__(self, *command, seconds=60, wait=True):
+        path = fixture_path(command[0]) if os.sep not in command[0] else command[0]
+        env = dict(os.environ)
+        env.pop("FIXTURE_WAIT", None)
+        if wait:
+            env["FIXTURE_WAIT"] = "1"
+        self.process = subprocess.Popen(
+            [path, *([str(seconds)] if seconds else []), *map(str, command[1:])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self.lines = []
+        line = self.process.stdout.readline()
+        assert line, f"{path} ended without a word"
+        self.start = json.loads(line)
+        self.pid = self.start["pid"]
+        self.chain = self.start["chain"]
+
+    def release(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def finish(self, timeout=60):
+        """Waits for the natural end; returns the truth of its last line."""
+        out, _ = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == 0, f"fixture ended with {self.process.returncode}"
+        return json.loads(out.strip().splitlines()[-1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process, signal.SIGKILL)
+
+
+class Result:
+    """What one run of yrt gave."""
+
+    def __init__(self, code, stdout, stderr, folded, stats):
+        self.code, self.stdout, self.stderr, self.stats = code, stdout, stderr, stats
+        self.text = folded
+        self.stacks = parse_folded(folded)
+
+    @property
+    def samples(self):
+        return sum(count for _, count in self.stacks)
+
+    def expect(self, code=OK):
+        assert self.code == code, f"yrt ended with {self.code}, not {code}\n--- stderr\n{self.stderr}"
+        return self
+
+    def lost(self):
+        return sum(self.stats["lost"].values())
+
+    def incomplete(self):
+        """The share of samples whose walk did not end at a root, by what the statistics say."""
+        whole = self.stats["complete"]
+        cut = sum(self.stats["truncated"].values())
+        assert whole + cut > 0, f"no samples: {self.stats}"
+        return cut / (whole + cut)
+
+    def share(self, frame):
+        """The share of samples that have this frame: a name or a compiled pattern."""
+        return sum(n for frames, n in self.stacks if has(frames, frame)) / max(self.samples, 1)
+
+
+def has(frames, frame):
+    if isinstance(frame, str):
+        return frame in frames
+    return any(frame.search(f) for f in frames)
+
+
+def parse_folded(text):
+    """[(frames from the root to the leaf, count)]"""
+    stacks = []
+    for line in text.splitlines():
+        path, _, count = line.rpartition(" ")
+        assert path and count.isdigit(), f"not a folded line: {line!r}"
+        stacks.append((path.split(";"), int(count)))
+    return stacks
+
+
+class Run:
+    """yrt at work. sampling() waits until it has its events in place; result() until it ends."""
+
+    def __init__(self, *args, output=True, stats=True, env=None, prefix=(), binary=None, **popen):
+        self.dir = tempfile.mkdtemp(prefix="yrt-e2e-")
+        os.chmod(self.dir, 0o777)
+        self.folded, self.stats = os.path.join(self.dir, "out.folded"), os.path.join(self.dir, "stats.json")
+        extra = (["-o", self.folded] if output else []) + (["--stats", self.stats] if stats else [])
+        args = [str(a) for a in args]
+        at = args.index("--") if "--" in args else len(args)
+        self.args = args[:at] + extra + args[at:]
+        self.process = subprocess.Popen([*prefix, binary or YRT, *self.args], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                                        env={**os.environ, **(env or {})}, **popen)
+
+    def sampling(self, timeout=20):
+        """Returns once yrt holds perf events and a moment has passed, or once it ended."""
+        end = time.monotonic() + timeout
+        fds = f"/proc/{self.process.pid}/fd"
+        while time.monotonic() < end and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                if any("perf_event" in os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)):
+                    break
+            time.sleep(0.02)
+        time.sleep(0.7)
+        return self
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def result(self, timeout=90):
+        try:
+            out, err = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, err = self.process.communicate()
+            raise AssertionError(f"yrt {' '.join(self.args)} did not end in {timeout} s\n{err}") from None
+        finally:
+            folded = read(self.folded)
+            stats = read(self.stats)
+            shutil.rmtree(self.dir, ignore_errors=True)
+        return Result(self.process.returncode, out, err, folded, json.loads(stats) if stats else None)
+
+
+def read(path):
+    try:
+        with open(path, errors="replace") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
+def run(*args, timeout=90, **kw):
+    return Run(*args, **kw).result(timeout)
+
+
+def sample(fixture, *flags, view="flame", seconds=3, rate=1999):
+    """Samples a waiting fixture for some seconds from the moment of its release."""
+    at = Run(view, "-p", fixture.pid, "-d", seconds + 1, "-F", rate, *flags).sampling()
+    fixture.release()
+    return at.result(seconds + 60).expect()
+
+
+def below_main(frames, root="main"):
+    """The frames from root on, or None."""
+    return frames[frames.index(root):] if root in frames else None
+
+
+def plain(name):
+    """A C++ function without its parameters."""
+    return re.sub(r"\(.*\)( const)?$", "", name)
+
+
+INLINED = {"burn", "burn_ns", "truth_clock", "truth_running"}
+CLOCK = re.compile("clock_gettime|vdso|@plt")
+
+
+def follows(frames, chain):
+    """
+    Whether frames (root first) go along chain (root first): one is the beginning of the other. Functions of truth.h
+    may be shown as inlined frames, and any function of a fixture may be asking for the time.
+    """
+    frames = [f for f in frames if f not in INLINED]
+    for i, (a, b) in enumerate(zip(frames, chain)):
+        if a != b:
+            return i > 0 and bool(CLOCK.search(frames[i]))
+    return True
+
+
+def wrong_chains(result, *chains, names=plain):
+    """[(frames, count)] of the stacks that follow none of the chains (given innermost first, the last is the root)."""
+    wrong = []
+    for frames, count in result.stacks:
+        cut = [names(f) for f in frames]
+        if not any((below := below_main(cut, c[-1])) and follows(below, c[::-1]) for c in chains):
+            wrong.append((frames, count))
+    return wrong
+
+
+def show(stacks, n=5):
+    """The n heaviest stacks, for a failure's message."""
+    heavy = sorted(stacks, key=lambda s: -s[1])[:n]
+    return "\n".join(f"  {count:6d}  {';'.join(frames)[-600:]}" for frames, count in heavy)
+
+
+def alone(text):
+    """The lines of a message that are neither empty nor progress."""
+    return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+
+
+class Nginx:
+    """An nginx of fixtures/nginx, under the load of wrk for a bounded time."""
+
+    def __init__(self, workers=1, jit="on", load=60, connections=8):
+        self.dir = tempfile.mkdtemp(prefix="yrt-nginx-")
+        os.chmod(self.dir, 0o755)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        here = os.path.join(SOURCE, "fixtures", "nginx")
+        self.master = subprocess.Popen(["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit],
+                                       stdin=subprocess.DEVNULL)
+        self.wrk = None
+        try:
+            self.await_answer()
+            self.wrk = subprocess.Popen(
+                ["wrk", "-t1", f"-c{connections}", f"-d{load}", "-s", os.path.join(here, "load.lua"),
+                 f"http://127.0.0.1:{self.port}/"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def await_answer(self):
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                self.get("/json")
+                return
+            assert self.master.poll() is None, "nginx ended: " + read(os.path.join(self.dir, "error.log"))
+            time.sleep(0.05)
+        raise AssertionError("nginx does not answer")
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
+            return r.read().decode()
+
+    def workers(self):
+        return [int(p) for p in read(f"/proc/{self.master.pid}/task/{self.master.pid}/children").split()]
+
+    def reload(self):
+        self.master.send_signal(signal.SIGHUP)
+
+    def close(self):
+        if self.wrk:
+            stop(self.wrk)
+        stop(self.master)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def cpu_seconds(pid):
+    """What the scheduler counted for the threads of a process that are alive."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError):
+            total += int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
+    return total * 1e-9
+
+
+def main(scope):
+    """Runs the test_* functions of a module (those named on the command line, else all) and says what failed."""
+    tests = {name: f for name, f in scope.items() if name.startswith("test_") and callable(f)}
+    wanted = sys.argv[1:] or list(tests)
+    failed = []
+    for name in wanted:
+        try:
+            for line in tests[name]() or ():
+                print(f"     {line}", flush=True)
+            print(f"ok   {name}", flush=True)
+        except Exception:
+            failed.append(name)
+            print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
+    print(f"{len(wanted) - len(failed)} of {len(wanted)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    sys.exit(bool(failed))

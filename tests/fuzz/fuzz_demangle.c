@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/symbols.h"
+
+static void demangle(const char *prefix, const uint8_t *data, size_t size)
+{
+	size_t len = strlen(prefix);
+	char *mangled = malloc(len + size + 1), *name;
+
+	memcpy(mangled, prefix, len);
+	memcpy(mangled + len, data, size);
+	mangled[len + size] = 0;
+	name = symbol_demangle(mangled);
+	if (!name || strlen(name) > 1024 + strlen("…"))
+		abort();
+	free(name);
+	free(mangled);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	demangle("", data, size);
+	demangle("_Z", data, size);
+	demangle("_R", data, size);
+	return 0;
+}

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, runs every test. Two trees: the sanitized one runs what is native (unit tests and checks), the
+# release one runs all; ctest's own summary of the latter comes last. Arguments go to that ctest (-R, -L, …).
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+
+sh fixtures/setup.sh all
+for preset in asan release; do
+	cmake --preset $preset -DYRT_TESTS=ON
+	cmake --build --preset $preset -j "$jobs"
+done
+
+failed=0
+ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=$?
+ctest --test-dir build/release --output-on-failure "$@" || failed=$?
+[ $failed = 0 ] || echo "tests/run.sh: failed (the sanitized tree's summary is further up)" >&2
+exit $failed

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mkprofile FORMAT [member=value...] < stacks > file: a profile from text, for tests of formats.
+ *
+ * A line of the input is "frame;frame;... count", a frame "name|kind|module|file|line|flags" of which all but the name
+ * may be left out. %XX stands for a byte. Members are those of struct profile_meta; times are in seconds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontends/format/format.h"
+#include "unwind/cleanup.h"
+
+static void die(const char *what)
+{
+	fprintf(stderr, "mkprofile: %s\n", what);
+	exit(2);
+}
+
+static void check(struct error *err)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "mkprofile: %s\n", err->message);
+	exit(err->kind);
+}
+
+/* In place. */
+static char *decode(char *s)
+{
+	char *to = s;
+
+	for (const char *from = s; *from;) {
+		char hex[3] = {0};
+
+		if (*from == '%' && from[1] && from[2]) {
+			memcpy(hex, from + 1, 2);
+			*to++ = (char)strtoul(hex, NULL, 16);
+			from += 3;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = 0;
+	return s;
+}
+
+static enum profile_kind kind_of(const char *word)
+{
+	static const char *const words[] = {
+#define X(id, text) text,
+	        PROFILE_KINDS(X)
+#undef X
+	};
+
+	for (u32 i = 0; i < KIND_MAX; i++)
+		if (!strcmp(word, words[i]))
+			return i;
+	return *word ? KIND_UNKNOWN : KIND_NATIVE;
+}
+
+static u32 add_frame(struct profile *p, u32 node, char *frame)
+{
+	struct profile_function fn = {0};
+	char *part[6], none[] = "";
+	u32 function, child;
+
+	for (u32 i = 0; i < 6; i++)
+		part[i] = frame ? decode(strsep(&frame, "|")) : none;
+	fn = (struct profile_function){
+	        part[0], part[2], part[3], strtoul(part[4], NULL, 10), strtoul(part[5], NULL, 0), kind_of(part[1])};
+	check(profile_function(p, 0, &fn, false, &function));
+	check(profile_child(p, node, function, &child));
+	return child;
+}
+
+static void add_line(struct profile *p, char *line)
+{
+	char *count = strrchr(line, ' ');
+	u32 node = 0;
+
+	if (!count)
+		die("a line without a count");
+	*count++ = 0;
+	while (line)
+		node = add_frame(p, node, strsep(&line, ";"));
+	profile_add(p, node, strtoull(count, NULL, 10));
+}
+
+static void set_member(struct profile_meta *m, char *arg)
+{
+	const char *name = strsep(&arg, "=");
+	const struct {
+		const char *name, **text;
+	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
+	        {"loss", &m->loss}};
+
+	if (!arg)
+		die("an argument that is not member=value");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (!strcmp(name, texts[i].name))
+			*texts[i].text = decode(arg);
+	if (!strcmp(name, "start"))
+		m->start_unix_ns = strtoull(arg, NULL, 10) * 1000000000;
+	if (!strcmp(name, "duration"))
+		m->duration_ns = (u64)(strtod(arg, NULL) * 1e9);
+	if (!strcmp(name, "frequency"))
+		m->frequency = strtod(arg, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct format *format = argc > 1 ? format_find(argv[1], NULL) : NULL;
+	cleanup(free) char *line = NULL;
+	struct profile *p;
+	size_t size = 0;
+	ssize_t n;
+
+	if (!format)
+		die("usage: mkprofile FORMAT [member=value...] < stacks > file");
+	check(profile_create(&p));
+	for (int i = 2; i < argc; i++)
+		set_member(&p->meta, argv[i]);
+	while ((n = getline(&line, &size, stdin)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = 0;
+		add_line(p, line);
+	}
+	profile_finish(p);
+	check(format->write(p, stdout));
+	profile_destroy(p);
+	return 0;
+}

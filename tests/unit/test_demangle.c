@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unwind/symbols.h"
+
+#define CUT_AT 1024
+
+static void expect(const char *mangled, const char *plain)
+{
+	char *name = symbol_demangle(mangled);
+
+	assert_non_null(name);
+	assert_string_equal(name, plain);
+	free(name);
+}
+
+static void test_plain(void **state)
+{
+	(void)state;
+	expect("main", "main");
+	expect("", "");
+	expect("_start", "_start");
+	expect("_Z", "_Z");
+	expect("_ZN", "_ZN");
+	expect("_Rust_but_not_mangled", "_Rust_but_not_mangled");
+	expect("lj_BC_ADDVV", "lj_BC_ADDVV");
+	expect("caf\xc3\xa9", "caf\xc3\xa9");
+}
+
+static void test_cxx(void **state)
+{
+	(void)state;
+	expect("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back(int&&)");
+	expect("_ZN3FooC2Ei.cold", "Foo::Foo(int) [clone .cold]");
+	expect("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const");
+	expect("_GLOBAL__sub_I__ZN3foo3barE", "_GLOBAL__sub_I__ZN3foo3barE");
+}
+
+/* Made by rustc 1.95.0 with either way of mangling; `c++filt -i` agrees. */
+static void test_rust(void **state)
+{
+	(void)state;
+	expect("_ZN1r3geo4each17hd777e33df2c83af3E", "r::geo::each");
+	expect("_ZN1r13gr$uf6$$udf$e28_$u7b$$u7b$closure$u7d$$u7d$17h38549f303b7d996dE",
+	        "r::gr$uf6$$udf$e::{{closure}}"); /* libiberty knows only ASCII escapes here */
+	expect("_RNvMs4_NtNtCsduwmD7cSIQq_5gimli4read6abbrevNtB5_13Abbreviations6insert",
+	        "<gimli::read::abbrev::Abbreviations>::insert");
+	expect("_RNvXs9_NtNtCsjrHSEGnQ3l9_3std2io5implsINtNtCslNYArtu3iFV_5alloc3vec3VechENtB7_5Write18write_all_"
+	       "vectoredB9_",
+	        "<alloc::vec::Vec<u8> as std::io::Write>::write_all_vectored");
+	expect("_RINvCs6GmmlP4bgsG_1ru9gre_6ka8iKj3_EB2_", "r::gr\xc3\xb6\xc3\x9f"
+	                                                   "e::<3>");
+}
+
+static void expect_bounded(const char *mangled)
+{
+	char *name = symbol_demangle(mangled);
+
+	assert_non_null(name);
+	assert_true(*name);
+	assert_true(strlen(name) <= CUT_AT + strlen("…"));
+	free(name);
+}
+
+/* Each parameter is a template of twice the one before: 2^60 words. */
+static void test_doubling(void **state)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char mangled[2048] = "_Z1f1TIiiES_IS0_S0_E";
+	char *name;
+	u32 i, at = strlen(mangled);
+
+	(void)state;
+	for (i = 1; i < 35; i++)
+		at += sprintf(mangled + at, "S_IS%c_S%c_E", digits[i], digits[i]);
+	name = symbol_demangle(mangled);
+	assert_non_null(name);
+	assert_int_equal(strlen(name), CUT_AT + strlen("…"));
+	assert_memory_equal(name, "f(T<int, int>, T<T<int, int>, ", 30);
+	assert_string_equal(name + CUT_AT, "…");
+	free(name);
+}
+
+static void test_hostile(void **state)
+{
+	char *deep = malloc(1 << 20);
+
+	(void)state;
+	strcpy(deep, "_Z1f");
+	memset(deep + 4, 'P', 4000);
+	strcpy(deep + 4004, "i");
+	expect_bounded(deep);
+	memset(deep + 4, 'N', 4000);
+	expect_bounded(deep);
+	memset(deep, 'R', 1 << 20);
+	memcpy(deep, "_R", 2);
+	deep[(1 << 20) - 1] = 0;
+	expect_bounded(deep);
+	memcpy(deep, "_ZN9999999999999999999", 22);
+	expect_bounded(deep);
+	free(deep);
+	expect_bounded("_RINvB_1aB_B_B_B_E");
+	expect_bounded("_ZN1a17h0123456789abcdefEEEEEE");
+	expect_bounded("_Z1fIXadL_Z1fIXadL_Z1fEEEEEvv");
+}
+
+/* The cut does not split a character, wherever it falls. */
+static void test_cut_character(void **state)
+{
+	char mangled[512], *name, *p;
+	u32 i, at, shift;
+
+	(void)state;
+	for (shift = 0; shift < 4; shift++) {
+		at = sprintf(mangled, "_Z%u%.*s200", shift + 1, shift + 1, "ffff");
+		for (i = 0; i < 100; i++)
+			at += sprintf(mangled + at, "\xc3\xb6");
+		for (i = 0; i < 20; i++)
+			at += sprintf(mangled + at, "S_");
+		name = symbol_demangle(mangled);
+		assert_true(strlen(name) >= CUT_AT && name[shift + 1] == '(');
+		for (p = name; *p && strcmp(p, "…"); p += (u8)*p == 0xc3 ? 2 : 1)
+			assert_true((u8)*p < 0x80 || ((u8)p[0] == 0xc3 && (u8)p[1] == 0xb6));
+		assert_string_equal(p, "…");
+		free(name);
+	}
+}
+
+static FILE *run(const char *format, const char *arg)
+{
+	char command[512];
+	FILE *f;
+
+	snprintf(command, sizeof(command), format, arg, arg);
+	f = popen(command, "r");
+	assert_non_null(f);
+	return f;
+}
+
+static bool agrees(const char *ours, const char *theirs)
+{
+	size_t len = strlen(ours);
+
+	if (strlen(theirs) <= CUT_AT)
+		return !strcmp(ours, theirs);
+	return len > 3 && !strcmp(ours + len - 3, "…") && !strncmp(ours, theirs, len - 3);
+}
+
+/* c++filt over every dynamic symbol of libstdc++. */
+static void test_libstdcxx(void **state)
+{
+	FILE *f = run("lib=$(%s -print-file-name=libstdc++.so.6); nm -D --without-symbol-versions $lib | "
+	              "sed 's/.* //' >$TMPDIR/names; c++filt -i <$TMPDIR/names | paste -d '\\n' $TMPDIR/names -",
+	        "gcc");
+	char *mangled = NULL, *plain = NULL, *ours;
+	size_t room = 0, plain_room = 0;
+	u32 n = 0, wrong = 0;
+
+	(void)state;
+	while (getline(&mangled, &room, f) > 0 && getline(&plain, &plain_room, f) > 0) {
+		mangled[strcspn(mangled, "\n")] = plain[strcspn(plain, "\n")] = 0;
+		ours = symbol_demangle(mangled);
+		n++;
+		if (!agrees(ours, plain) && !wrong++)
+			print_message("%s:\n%s\n%s\n", mangled, ours, plain);
+		free(ours);
+	}
+	assert_int_equal(pclose(f), 0);
+	free(mangled);
+	free(plain);
+	print_message("%u symbols\n", n);
+	assert_true(n > 4000);
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_plain),
+	        cmocka_unit_test(test_cxx),
+	        cmocka_unit_test(test_rust),
+	        cmocka_unit_test(test_doubling),
+	        cmocka_unit_test(test_hostile),
+	        cmocka_unit_test(test_cut_character),
+	        cmocka_unit_test(test_libstdcxx),
+	};
+	char dir[] = "/tmp/yrt-demangle-XXXXXX", command[64];
+	int failed;
+
+	if (!mkdtemp(dir))
+		return 1;
+	setenv("TMPDIR", dir, 1);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return failed || system(command);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "frontends/format/format.h"
+#include "frontends/format/text.h"
+
+static int setup(void **state)
+{
+	return profile_create((struct profile **)state) != NULL;
+}
+
+static int teardown(void **state)
+{
+	profile_destroy(*state);
+	return 0;
+}
+
+static u32 frame(struct profile *p, u32 node, const char *name)
+{
+	struct profile_function fn = {.name = name, .module = "mod", .file = "f.c", .line = 7, .kind = KIND_NATIVE};
+	u32 function, ret;
+
+	assert_null(profile_function(p, 0, &fn, false, &function));
+	assert_null(profile_child(p, node, function, &ret));
+	return ret;
+}
+
+static char *text_of(struct profile *p, const struct format *format)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	profile_finish(p);
+	assert_null(format->write(p, out));
+	fclose(out);
+	assert_int_equal(strlen(text), size);
+	return text;
+}
+
+static void expect_folded(struct profile *p, const char *expected)
+{
+	char *text = text_of(p, &format_folded);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* What the page's script would get; and there must be no byte in it that ends the element. */
+static json_t *data_of(struct profile *p)
+{
+	static const char open[] = "<script id=\"data\" type=\"application/json\">";
+	char *text = text_of(p, &format_html), *start = strstr(text, open), *end;
+	json_error_t error;
+	json_t *data;
+
+	assert_non_null(start);
+	start += strlen(open);
+	end = strchr(start, '<');
+	assert_non_null(end);
+	assert_memory_equal(end, "</script>", 9);
+	data = json_loadb(start, end - start, 0, &error);
+	assert_non_null(data);
+	free(text);
+	return data;
+}
+
+static bool has_string(json_t *data, const char *wanted)
+{
+	json_t *strings = json_object_get(data, "strings");
+
+	for (size_t i = 0; i < json_array_size(strings); i++)
+		if (!strcmp(json_string_value(json_array_get(strings, i)), wanted))
+			return true;
+	return false;
+}
+
+static void test_find(void **state)
+{
+	assert_ptr_equal(format_find("folded", "x.html"), &format_folded);
+	assert_ptr_equal(format_find("html", "-"), &format_html);
+	assert_ptr_equal(format_find(NULL, "-"), &format_folded);
+	assert_ptr_equal(format_find(NULL, NULL), &format_folded);
+	assert_ptr_equal(format_find(NULL, "a/b.folded.html"), &format_html);
+	assert_ptr_equal(format_find(NULL, "B.HTML"), &format_html);
+	assert_null(format_find(NULL, "b.svg"));
+	assert_null(format_find(NULL, ".html"));
+	assert_null(format_find("nonsense", "b.html"));
+}
+
+static void test_folded(void **state)
+{
+	struct profile *p = *state;
+	u32 b = frame(p, 0, "b"), a = frame(p, 0, "a");
+
+	profile_add(p, frame(p, b, "d"), 3);
+	profile_add(p, frame(p, b, "c"), 1);
+	profile_add(p, frame(p, frame(p, a, "empty"), "x y"), UINT64_MAX / 4);
+	profile_add(p, b, 2);
+	expect_folded(p, "a;empty;x y 4611686018427387903\nb 2\nb;c 1\nb;d 3\n");
+}
+
+static void test_folded_empty(void **state)
+{
+	expect_folded(*state, "");
+}
+
+static void test_folded_without_stack(void **state)
+{
+	profile_add(*state, 0, 5);
+	expect_folded(*state, "[no stack] 5\n");
+}
+
+static void test_folded_hostile(void **state)
+{
+	static const char *const names[][2] = {
+	        {"a;b\nc\r\td", "a:b c  d"},
+	        {"\x1b[31m\x7f", " [31m "},
+	        {"", "[unknown]"},
+	        {"\xff\xc3", "\ufffd\ufffd"},
+	        {"\xc0\xbb\xed\xa0\x80", "\ufffd\ufffd\ufffd\ufffd\ufffd"},
+	        {"\u2028\u2029\xc2\x85", "   "},
+	        {"\u00e9\u4e16\U0001f525", "\u00e9\u4e16\U0001f525"},
+	        {"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct profile *p;
+		char expected[64];
+
+		assert_null(profile_create(&p));
+		profile_add(p, frame(p, 0, names[i][0]), 1);
+		snprintf(expected, sizeof(expected), "%s 1\n", names[i][1]);
+		expect_folded(p, expected);
+		profile_destroy(p);
+	}
+}
+
+static void test_deep(void **state)
+{
+	enum { DEPTH = 8192 };
+	struct profile *p = *state;
+	u32 node = 0;
+	char *text;
+
+	for (u32 i = 0; i < DEPTH; i++)
+		node = frame(p, node, "f");
+	profile_add(p, node, 1);
+	text = text_of(p, &format_folded);
+	assert_int_equal(strlen(text), DEPTH * 2 + 2);
+	free(text);
+}
+
+/* Equal profiles give equal files, in whatever order their stacks came. */
+static void test_order(void **state)
+{
+	static const char *const names[] = {"m", "c", "x", "a", "k"};
+	struct profile *p = *state, *q;
+	char *a, *b;
+
+	assert_null(profile_create(&q));
+	for (int i = 0; i < 25; i++) {
+		profile_add(p, frame(p, frame(p, 0, names[i / 5]), names[i % 5]), i);
+		profile_add(q, frame(q, frame(q, 0, names[4 - i / 5]), names[4 - i % 5]), 24 - i);
+	}
+	for (const struct format *const *f = formats; *f; f++) {
+		a = text_of(p, *f);
+		b = text_of(q, *f);
+		assert_string_equal(a, b);
+		free(a);
+		free(b);
+	}
+	profile_destroy(q);
+}
+
+static void expect_numbers(json_t *data, const char *name, const char *expected)
+{
+	char *text = json_dumps(json_object_get(data, name), JSON_COMPACT);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_html_data(void **state)
+{
+	struct profile *p = *state;
+	u32 b = frame(p, 0, "b"), a = frame(p, 0, "a");
+	json_t *data, *meta;
+
+	profile_add(p, frame(p, frame(p, a, "b"), "c"), 4);
+	profile_add(p, b, 2);
+	p->meta = (struct profile_meta){
+	        .title = "flame", .loss = "lost 1", .start_unix_ns = 1500000000, .frequency = 0.0 / 0.0};
+	p->meta.duration_ns = 2050000000;
+	data = data_of(p);
+	/* Functions by name: [profile full], a, all, b, c. Nodes: all, a, b, c, b. */
+	expect_numbers(data, "fn", "[2,1,3,4,3]");
+	expect_numbers(data, "up", "[0,0,0,0,3]");
+	expect_numbers(data, "self", "[0,0,0,4,2]");
+	assert_int_equal(json_array_size(json_object_get(data, "functions")), 5 * 6);
+	assert_int_equal(json_array_size(json_object_get(data, "kinds")), KIND_MAX);
+	meta = json_object_get(data, "meta");
+	assert_string_equal(json_string_value(json_object_get(meta, "loss")), "lost 1");
+	assert_string_equal(json_string_value(json_object_get(meta, "unit")), "samples");
+	assert_int_equal(json_integer_value(json_object_get(meta, "start")), 1500);
+	assert_true(json_real_value(json_object_get(meta, "duration")) == 2.05);
+	assert_int_equal(json_integer_value(json_object_get(meta, "frequency")), 0);
+	json_decref(data);
+}
+
+static void test_html_hostile(void **state)
+{
+	static const char *const names[][2] = {
+	        {"</script><script>alert(1)</script>", "</script><script>alert(1)</script>"},
+	        {"<!--<script>", "<!--<script>"},
+	        {"\"\\\n\x01\u2028]]>&amp;", "\"\\\n\x01\u2028]]>&amp;"},
+	        {"\xff{{script}}", "\ufffd{{script}}"},
+	        {"", "[unknown]"},
+	};
+	struct profile *p = *state;
+	json_t *data;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		profile_add(p, frame(p, 0, names[i][0]), 1);
+	p->meta.command = p->meta.target = p->meta.title = p->meta.loss = p->meta.unit = names[0][0];
+	data = data_of(p);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_true(has_string(data, names[i][1]));
+	json_decref(data);
+}
+
+static void test_html_is_small_and_complete(void **state)
+{
+	char *text = text_of(*state, &format_html);
+
+	assert_true(strlen(text) < 60 << 10);
+	assert_null(strstr(text, "{{"));
+	assert_null(strstr(text, "src="));
+	assert_non_null(strstr(text, "default-src 'none'; script-src 'sha256-"));
+	assert_memory_equal(text + strlen(text) - 8, "</html>\n", 8);
+	free(text);
+}
+
+static void test_disk_full(void **state)
+{
+	struct profile *p = *state;
+	FILE *out = fopen("/dev/full", "w");
+
+	assert_non_null(out);
+	profile_add(p, frame(p, 0, "f"), 1);
+	profile_finish(p);
+	for (const struct format *const *f = formats; *f; f++) {
+		struct error *err = (*f)->write(p, out);
+
+		assert_non_null(err);
+		assert_int_equal(err->kind, ERROR_OUTPUT);
+		assert_non_null(strstr(err->message, "No space left on device"));
+		error_free(err);
+	}
+	fclose(out);
+}
+
+/* Every code point comes back from its own bytes. */
+static void test_utf8(void **state)
+{
+	for (u32 c = 1; c <= 0x10ffff; c++) {
+		char bytes[8] = {0};
+		const char *s = bytes;
+		bool surrogate = c >= 0xd800 && c < 0xe000;
+
+		s += text_encode(c, bytes);
+		assert_true(!*s);
+		s = bytes;
+		assert_int_equal(text_next(&s), surrogate ? TEXT_REPLACEMENT : c);
+	}
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	        T(test_find),
+	        T(test_folded),
+	        T(test_folded_empty),
+	        T(test_folded_without_stack),
+	        T(test_folded_hostile),
+	        T(test_deep),
+	        T(test_order),
+	        T(test_html_data),
+	        T(test_html_hostile),
+	        T(test_html_is_small_and_complete),
+	        T(test_disk_full),
+	        T(test_utf8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

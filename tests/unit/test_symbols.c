@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of names on made files; real files are in test_symbols_oracle.c. */
+#include <fcntl.h>
+#include <lzma.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unwind/elf_table.h"
+#include "unwind/symbols.h"
+
+/* Addresses below are from `outer` on. */
+static const char rules_s[] = "	.text\n"
+                              "	.globl outer, weak_alias, __strong_alias, _sized_twin, twin_long, twin\n"
+                              "	.weak weak_alias\n"
+                              "	.type outer, @function\n"
+                              "outer:	.skip 0x20\n"
+                              "	.type inner, @function\n"
+                              "inner:	.skip 0x10\n"
+                              "	.size inner, 0x10\n"
+                              "label:	.skip 0xd0\n" /* 0x30: no type, no size, within outer */
+                              "	.size outer, 0x100\n"
+                              "	.skip 0x40\n" /* 0x100: a gap */
+                              "	.type weak_alias, @function\n"
+                              "	.type __strong_alias, @function\n"
+                              "	.type local_alias, @function\n"
+                              "weak_alias:\n"
+                              "__strong_alias:\n"
+                              "local_alias: .skip 0x20\n" /* 0x140 */
+                              "	.size weak_alias, 0x20\n"
+                              "	.size __strong_alias, 0x20\n"
+                              "	.size local_alias, 0x20\n"
+                              "	.type _sized_twin, @function\n"
+                              "	.type twin, @function\n"
+                              "	.type twin_long, @function\n"
+                              "unsized_twin:\n"
+                              "_sized_twin:\n"
+                              "twin_long:\n"
+                              "twin:	.skip 0x20\n" /* 0x160 */
+                              "	.size _sized_twin, 0x20\n"
+                              "	.size twin, 0x20\n"
+                              "	.size twin_long, 0x20\n"
+                              "	.type table, @object\n"
+                              "table:	.skip 0x10\n" /* 0x180: data among code is no function */
+                              "	.size table, 0x10\n"
+                              "tail:	.skip 0x30\n" /* 0x190: to the end of .text */
+                              "	.section .other, \"ax\", @progbits\n"
+                              "	.skip 0x10\n"
+                              "other:	.skip 0x10\n"
+                              "	.data\n"
+                              "	.globl datum\n"
+                              "	.type datum, @object\n"
+                              "datum:	.quad 1\n"
+                              "	.size datum, 8\n";
+
+static char dir[] = "/tmp/yrt-symbols-XXXXXX";
+
+static void run(const char *format, ...)
+{
+	char command[2048];
+	va_list args;
+	int at = snprintf(command, sizeof(command), "cd %s && ", dir);
+
+	va_start(args, format);
+	vsnprintf(command + at, sizeof(command) - at, format, args);
+	va_end(args);
+	if (system(command))
+		fail_msg("%s", command);
+}
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, size, f), size);
+	assert_int_equal(fclose(f), 0);
+}
+
+static struct image *open_unloaded(const char *name)
+{
+	struct image *img = NULL;
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_null(image_open(fd, path, &img));
+	return img;
+}
+
+static struct image *open_image(const char *name, const char *root)
+{
+	struct image *img = open_unloaded(name);
+
+	assert_null(symbols_load(img, root));
+	assert_null(symbols_load(img, root));
+	return img;
+}
+
+static const char *name_at(struct image *img, u64 addr)
+{
+	struct symbol sym;
+
+	if (!symbols_find(img, addr, &sym))
+		return "?";
+	assert_true(sym.start <= addr && addr < sym.end);
+	return sym.name;
+}
+
+static u64 address_of(struct image *img, const char *name)
+{
+	struct symbol sym;
+
+	if (!symbols_lookup(img, name, &sym))
+		fail_msg("%s is not there", name);
+	assert_string_equal(sym.name, name);
+	return sym.start;
+}
+
+static void test_rules(void **state)
+{
+	static const struct {
+		u32 at;
+		const char *name;
+	} expected[] = {
+	        {0x0, "outer"},
+	        {0x1f, "outer"},
+	        {0x20, "inner"},
+	        {0x2f, "inner"},
+	        {0x30, "outer"},
+	        {0xff, "outer"},
+	        {0x100, "?"},
+	        {0x13f, "?"},
+	        {0x140, "weak_alias"},
+	        {0x15f, "weak_alias"},
+	        {0x160, "twin"},
+	        {0x17f, "twin"},
+	        {0x180, "?"},
+	        {0x18f, "?"},
+	        {0x190, "tail"},
+	        {0x1bf, "tail"},
+	};
+	struct image *img;
+	struct symbol sym;
+	u64 base, other;
+	u32 i, pass;
+
+	(void)state;
+	run("gcc -shared -nostdlib -o rules rules.s");
+	img = open_image("rules", "");
+	base = address_of(img, "outer");
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+			assert_string_equal(name_at(img, base + expected[i].at), expected[i].name);
+	other = address_of(img, "other");
+	assert_string_equal(name_at(img, other + 0xf), "other");
+	assert_string_equal(name_at(img, other + 0x10), "?");
+	assert_string_equal(name_at(img, other - 1), "?");
+	assert_true(symbols_find(img, base + 0x190, &sym));
+	assert_int_equal(sym.end, base + 0x1c0);
+	assert_string_equal(name_at(img, address_of(img, "datum")), "?");
+	assert_string_equal(name_at(img, 0), "?");
+	assert_string_equal(name_at(img, UINT64_MAX), "?");
+	image_put(img);
+}
+
+static void test_lookup(void **state)
+{
+	struct image *img = open_unloaded("rules");
+	struct symbol sym = {1, 2, "unchanged"};
+	u64 base = address_of(img, "outer");
+
+	(void)state;
+	assert_false(symbols_find(img, base, &sym)); /* not loaded */
+	assert_true(symbols_lookup(img, "datum", &sym));
+	assert_int_equal(sym.end - sym.start, 8);
+	assert_int_equal(address_of(img, "inner"), base + 0x20);
+	assert_int_equal(address_of(img, "twin"), base + 0x160); /* not unsized_twin, that ends alike */
+	sym = (struct symbol){1, 2, "unchanged"};
+	assert_false(symbols_lookup(img, "oute", &sym));
+	assert_false(symbols_lookup(img, "outer2", &sym));
+	assert_false(symbols_lookup(img, "uter", &sym));
+	assert_false(symbols_lookup(img, "", &sym));
+	assert_false(symbols_lookup(img, "rules.s", &sym));
+	assert_int_equal(sym.start, 1);
+	image_put(img);
+}
+
+/* Versions of both kinds are left out of names, and do not hide them from a search. */
+static void test_versions(void **state)
+{
+	static const char source[] = "__asm__(\".symver old_f, f@V1\\n.symver new_f, f@@V2\");\n"
+	                             "int old_f(void) { return 1; }\nint new_f(void) { return 2; }\n";
+	static const char script[] = "V1 { local: *; }; V2 { global: f; } V1;\n";
+	struct image *img;
+
+	(void)state;
+	write_file("versions.c", source, sizeof(source) - 1);
+	write_file("versions.map", script, sizeof(script) - 1);
+	run("gcc -shared -O1 -Wl,--version-script=versions.map -o versions versions.c");
+	img = open_image("versions", "");
+	assert_string_equal(name_at(img, address_of(img, "new_f")), "f");
+	assert_string_equal(name_at(img, address_of(img, "old_f")), "f");
+	assert_true(
+	        address_of(img, "f") == address_of(img, "new_f") || address_of(img, "f") == address_of(img, "old_f"));
+	image_put(img);
+}
+
+/* Every function of the unstripped file has its name in the stripped one, or (expected false) none of the hidden ones.
+ */
+static void expect_static(const char *stripped, const char *root, bool expected)
+{
+	struct image *whole = open_image("fixture", ""), *img = open_image(stripped, root);
+	u64 addr = address_of(whole, "hidden_function");
+
+	assert_string_equal(name_at(whole, addr), "hidden_function");
+	assert_string_equal(name_at(img, addr), expected ? "hidden_function" : "?");
+	assert_string_equal(name_at(img, address_of(whole, "shown_function")), "shown_function");
+	image_put(whole);
+	image_put(img);
+}
+
+static void make_fixture(const char *flags)
+{
+	static const char source[] =
+	        "#include <vector>\n#include <algorithm>\n#include <cstdlib>\n"
+	        "extern \"C\" {\n"
+	        "static __attribute__((noinline)) int hidden_function(int x) { return std::rand() * x; }\n"
+	        "int shown_function(int x) { return hidden_function(x) + 1; }\n}\n"
+	        "int sum(std::vector<int> &v) { std::sort(v.begin(), v.end()); int s = 0;\n"
+	        "	for (int x : v) s += hidden_function(x); return s; }\n";
+
+	run("rm -rf fixture* .debug root elsewhere; mkdir .debug elsewhere");
+	write_file("fixture.cc", source, sizeof(source) - 1);
+	run("g++ -g -O1 -shared -fPIC %s -o fixture fixture.cc", flags);
+	run("objcopy --only-keep-debug fixture fixture.debug && strip -o stripped fixture");
+	run("objcopy --add-gnu-debuglink=fixture.debug stripped linked");
+}
+
+static void test_debuglink(void **state)
+{
+	(void)state;
+	make_fixture("-Wl,--build-id=none");
+	expect_static("linked", "", true);
+	expect_static("stripped", "", false);
+	run("mv fixture.debug .debug");
+	expect_static("linked", "", true);
+	run("echo >>.debug/fixture.debug"); /* its CRC is another now */
+	expect_static("linked", "", false);
+	run("rm .debug/fixture.debug");
+	expect_static("linked", "", false);
+	run("mkfifo fixture.debug"); /* must not be waited for */
+	expect_static("linked", "", false);
+	run("rm fixture.debug && ln linked fixture.debug"); /* itself */
+	expect_static("linked", "", false);
+}
+
+/* With build-ids on both sides they decide: distributions edit debug files behind the CRC. */
+static void test_debuglink_with_build_id(void **state)
+{
+	(void)state;
+	make_fixture("-Wl,--build-id=0x123456789abcdef0");
+	run("echo >>fixture.debug");
+	expect_static("linked", "", true);
+	make_fixture("-Wl,--build-id=0x123456789abcdef0");
+	run("objcopy --only-keep-debug fixture fixture.debug && g++ -g -O1 -shared -fPIC -Wl,--build-id=0x11 -o "
+	    "fixture "
+	    "fixture.cc && objcopy --only-keep-debug fixture fixture.debug");
+	expect_static("linked", "", false);
+}
+
+static void test_build_id(void **state)
+{
+	char root[64], nowhere[64];
+
+	(void)state;
+	snprintf(root, sizeof(root), "%s/root", dir);
+	snprintf(nowhere, sizeof(nowhere), "%s/nowhere", dir);
+	make_fixture("-Wl,--build-id=0x5973796d626f6c73");
+	run("mkdir -p root/usr/lib/debug/.build-id/59 && mv fixture.debug elsewhere/");
+	expect_static("stripped", root, false);
+	run("cp elsewhere/fixture.debug root/usr/lib/debug/.build-id/59/73796d626f6c73.debug");
+	expect_static("stripped", root, true);
+	expect_static("stripped", "", false);
+	expect_static("stripped", nowhere, false);
+	/* an absolute link is one within the root, not on the host */
+	run("ln -sf $PWD/elsewhere/fixture.debug root/usr/lib/debug/.build-id/59/73796d626f6c73.debug");
+	expect_static("stripped", root, false);
+	run("ln -sf /elsewhere.debug root/usr/lib/debug/.build-id/59/73796d626f6c73.debug && "
+	    "cp elsewhere/fixture.debug root/elsewhere.debug");
+	expect_static("stripped", root, true);
+	/* of another build */
+	run("g++ -shared -fPIC -Wl,--build-id=0x5973796d626f6c74 -o root/elsewhere.debug fixture.cc");
+	expect_static("stripped", root, false);
+}
+
+static void *read_whole(const char *name, size_t *ret_size)
+{
+	char path[256];
+	struct stat st;
+	FILE *f;
+	void *bytes;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fstat(fileno(f), &st), 0);
+	bytes = malloc(st.st_size);
+	assert_int_equal(fread(bytes, 1, st.st_size, f), st.st_size);
+	fclose(f);
+	*ret_size = st.st_size;
+	return bytes;
+}
+
+static void pack(const void *bytes, size_t size)
+{
+	size_t room = lzma_stream_buffer_bound(size), used = 0;
+	u8 *packed = malloc(room);
+
+	assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC32, NULL, bytes, size, packed, &used, room), LZMA_OK);
+	write_file("packed", packed, used);
+	free(packed);
+	run("objcopy --remove-section=.gnu_debugdata stripped mini && objcopy --add-section .gnu_debugdata=packed "
+	    "mini");
+}
+
+static void test_minidebug(void **state)
+{
+	size_t size;
+	void *bytes;
+
+	(void)state;
+	make_fixture("-Wl,--build-id=none");
+	run("objcopy -S --strip-debug --keep-symbol=hidden_function fixture.debug small");
+	bytes = read_whole("small", &size);
+	pack(bytes, size);
+	expect_static("mini", "", true);
+	pack(bytes, size / 2);
+	expect_static("mini", "", false);
+	free(bytes);
+	write_file("packed",
+	        "\xfd"
+	        "7zXZ\0garbage",
+	        13);
+	run("objcopy --add-section .gnu_debugdata=packed stripped mini");
+	expect_static("mini", "", false);
+	bytes = calloc(1, size = 100 << 20); /* a bomb: 100 MB in 15 KB */
+	pack(bytes, size);
+	free(bytes);
+	expect_static("mini", "", false);
+}
+
+/* Every stub that objdump can name, in each layout of binutils. */
+static void expect_stubs(const char *name)
+{
+	struct image *img = open_image(name, "");
+	char command[512], line[1024], stub[512];
+	unsigned long addr;
+	u32 n = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "cd %s && objdump -d -j .plt -j .plt.sec -j .plt.got %s 2>objdump.log", dir,
+	        name);
+	f = popen(command, "r");
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx <%[^>]>:", &addr, stub) != 2 || !strstr(stub, "@plt") || strpbrk(stub, "+-"))
+			continue;
+		assert_string_equal(name_at(img, addr), stub);
+		assert_string_equal(name_at(img, addr + 7), stub);
+		n++;
+	}
+	pclose(f);
+	assert_true(n >= 3);
+	image_put(img);
+}
+
+static void test_plt(void **state)
+{
+	static const char source[] = "#include <stdio.h>\n#include <stdlib.h>\nvoid *p = 0;\n"
+	                             "int f(char *s) { p = (void *)puts; return puts(s) + atoi(s) + abs(rand()); }\n";
+
+	(void)state;
+	write_file("plt.c", source, sizeof(source) - 1);
+	run("gcc -shared -fPIC -O1 -Wl,-z,lazy -o plt plt.c");
+	expect_stubs("plt");
+	run("gcc -shared -fPIC -O1 -Wl,-z,now -o plt-now plt.c");
+	expect_stubs("plt-now");
+	run("gcc -shared -fPIC -O1 -fcf-protection=full -Wl,-z,ibtplt -Wl,-z,lazy -o plt-ibt plt.c");
+	expect_stubs("plt-ibt");
+}
+
+static struct image *patched(const u8 *bytes, size_t size, void (*patch)(u8 *, size_t, const struct elf_table *),
+        const struct elf_table *table)
+{
+	u8 *copy = malloc(size);
+	struct image *img = NULL;
+
+	memcpy(copy, bytes, size);
+	patch(copy, size, table);
+	assert_null(image_from_memory(copy, size, "patched", &img));
+	assert_null(symbols_load(img, ""));
+	return img;
+}
+
+static void unterminate(u8 *bytes, size_t size, const struct elf_table *t)
+{
+	memset(bytes + t->strings.offset, 'x', size - t->strings.offset < t->strings.size ? 0 : t->strings.size);
+}
+
+static void point_outside(u8 *bytes, size_t size, const struct elf_table *t)
+{
+	Elf64_Sym *sym = (Elf64_Sym *)(bytes + t->symbols.offset);
+	u64 i;
+
+	(void)size;
+	for (i = 0; i < t->symbols.size / sizeof(*sym); i++)
+		sym[i].st_name = i & 1 ? UINT32_MAX : t->strings.size;
+}
+
+static void all_at_one_place(u8 *bytes, size_t size, const struct elf_table *t)
+{
+	Elf64_Sym *sym = (Elf64_Sym *)(bytes + t->symbols.offset);
+	u64 i;
+
+	(void)size;
+	for (i = 1; i < t->symbols.size / sizeof(*sym); i++) {
+		sym[i].st_value = sym[1].st_value ? sym[1].st_value : 0x1000;
+		sym[i].st_size = UINT64_MAX - i;
+		sym[i].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+		sym[i].st_shndx = 1;
+		sym[i].st_name = 1;
+	}
+}
+
+static void test_hostile(void **state)
+{
+	static void (*const patches[])(u8 *, size_t, const struct elf_table *) = {
+	        unterminate, point_outside, all_at_one_place};
+	struct elf_table table;
+	struct image *img = open_unloaded("rules");
+	struct symbol sym;
+	u64 base = address_of(img, "outer"), at;
+	size_t size, i;
+	u8 *bytes = read_whole("rules", &size);
+
+	(void)state;
+	assert_true(elf_table_find(img, SHT_SYMTAB, &table));
+	image_put(img);
+	for (i = 0; i < sizeof(patches) / sizeof(*patches); i++) {
+		img = patched(bytes, size, patches[i], &table);
+		for (at = base - 0x2000; at < base + 0x2000; at += 8)
+			if (symbols_find(img, at, &sym))
+				assert_true(sym.start <= at && at < sym.end && strlen(sym.name) < 4096);
+		assert_false(symbols_lookup(img, "x", &sym));
+		assert_false(symbols_lookup(img, "nosuch", &sym));
+		image_put(img);
+	}
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_rules),
+	        cmocka_unit_test(test_lookup),
+	        cmocka_unit_test(test_versions),
+	        cmocka_unit_test(test_debuglink),
+	        cmocka_unit_test(test_debuglink_with_build_id),
+	        cmocka_unit_test(test_build_id),
+	        cmocka_unit_test(test_minidebug),
+	        cmocka_unit_test(test_plt),
+	        cmocka_unit_test(test_hostile),
+	};
+	int failed;
+
+	if (!mkdtemp(dir))
+		return 1;
+	write_file("rules.s", rules_s, sizeof(rules_s) - 1);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	run("cd / && rm -r %s", dir);
+	return failed;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the unwinder needs to know of x86-64. Register numbers are those of DWARF (System V ABI, AMD64 supplement,
+ * figure 3.36), so that CFI needs no translation.
+ */
+#ifndef YRT_ARCH_H
+#define YRT_ARCH_H
+
+enum {
+	DWREG_RAX,
+	DWREG_RDX,
+	DWREG_RCX,
+	DWREG_RBX,
+	DWREG_RSI,
+	DWREG_RDI,
+	DWREG_RBP,
+	DWREG_RSP,
+	DWREG_R8,
+	DWREG_R9,
+	DWREG_R10,
+	DWREG_R11,
+	DWREG_R12,
+	DWREG_R13,
+	DWREG_R14,
+	DWREG_R15,
+	DWREG_RIP,
+	ARCH_NREGS,
+};
+
+#define REG_PC DWREG_RIP
+#define REG_SP DWREG_RSP
+#define REG_FP DWREG_RBP
+
+/* The registers that a callee preserves, in the order of the slots of a cfi_rule; the return address is the last slot. */
+#define ARCH_SAVED_REGS(X) X(0, DWREG_RBX) X(1, DWREG_RBP) X(2, DWREG_R12) X(3, DWREG_R13) X(4, DWREG_R14) X(5, DWREG_R15)
+#define ARCH_NSAVED	   6
+#define ARCH_NSLOTS	   7
+#define ARCH_SLOT_RA	   6
+
+/* Bits of struct walk.valid: registers that still hold after a return to the caller. */
+#define ARCH_SAVED_MASK                                                                                                \
+	(1u << DWREG_RBX | 1u << DWREG_RBP | 1u << DWREG_R12 | 1u << DWREG_R13 | 1u << DWREG_R14 | 1u << DWREG_R15)
+
+/* A return address stands after the call: one byte back lies inside it. */
+#define ARCH_CALL_BACK 1
+
+#endif

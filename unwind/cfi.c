@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cfi.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <unistd.h>
+
+#include "cfi_internal.h"
+#include "cleanup.h"
+
+#define GAP_MAX    (64u << 10) /* a longer stretch without CFI ends the piece */
+#define ENTRY_SIZE 64          /* how much of the code at the entry point is taken for its own */
+
+struct cfi_own {
+	struct cfi cfi;
+	struct cfi_blob *blob;
+	bool mapped;
+};
+
+struct compiler {
+	struct cfi_parsed parsed;
+	struct cfi_rows rows; /* of one function */
+	struct cfi_layout *layout;
+	struct cfi_fde *fdes;
+	u32 nfdes;
+	u64 covered; /* end of what is laid out */
+};
+
+const char *cfi_default_cache(void)
+{
+	static char path[PATH_MAX];
+	const char *dir = getenv("YRT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(path, sizeof(path), "%s", dir);
+	else if (xdg && *xdg)
+		n = snprintf(path, sizeof(path), "%s/yrt", xdg);
+	else if (geteuid() == 0)
+		n = snprintf(path, sizeof(path), "/var/cache/yrt");
+	else if (home && *home)
+		n = snprintf(path, sizeof(path), "%s/.cache/yrt", home);
+	else
+		return NULL;
+	return n > 0 && (size_t)n < sizeof(path) ? path : NULL;
+}
+
+static void free_blob(struct cfi_blob *blob, bool mapped)
+{
+	if (mapped)
+		munmap(blob, blob->size);
+	else
+		free(blob);
+}
+
+struct error *cfi_from_blob(struct cfi_blob *blob, bool mapped, struct cfi **ret)
+{
+	const struct cfi_blob_piece *from = (const struct cfi_blob_piece *)(blob + 1);
+	struct cfi_piece *pieces = calloc(blob->npieces ? blob->npieces : 1, sizeof(*pieces));
+	struct cfi_own *own = calloc(1, sizeof(*own));
+
+	if (!own || !pieces) {
+		free(own);
+		free(pieces);
+		free_blob(blob, mapped);
+		return &error_no_memory;
+	}
+	for (u32 i = 0; i < blob->npieces; i++)
+		pieces[i] =
+		        (struct cfi_piece){from[i].start, from[i].end, (u32)from[i].size, (u8 *)blob + from[i].offset};
+	own->blob = blob;
+	own->mapped = mapped;
+	own->cfi = (struct cfi){
+	        .npieces = blob->npieces, .pieces = pieces, .nfdes = blob->nfdes, .ncorrupt = blob->ncorrupt};
+	own->cfi.fdes = (const struct cfi_fde *)(from + blob->npieces);
+	own->cfi.private = own;
+	*ret = &own->cfi;
+	return NULL;
+}
+
+struct cfi_blob *cfi_blob_of(const struct cfi *cfi)
+{
+	return ((struct cfi_own *)cfi->private)->blob;
+}
+
+void cfi_destroy(struct cfi *cfi)
+{
+	struct cfi_own *own = cfi ? cfi->private : NULL;
+
+	if (!own)
+		return;
+	free_blob(own->blob, own->mapped);
+	free(cfi->pieces);
+	free(own);
+}
+
+/* By start; of those at one address the first in the file first. */
+static int compare_functions(const void *a, const void *b)
+{
+	const struct cfi_function *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->code < y->code ? -1 : x->code > y->code;
+}
+
+static void sort_functions(struct cfi_function *fn, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (compare_functions(&fn[i - 1], &fn[i]) > 0) {
+			qsort(fn, n, sizeof(*fn), compare_functions);
+			return;
+		}
+	}
+}
+
+static bool is_debug(const struct cfi_parsed *p, const struct cfi_function *fn)
+{
+	return fn->cie != CFI_CIE_ROOT && p->cies[fn->cie].source->debug;
+}
+
+/* Drops the functions of .debug_frame that .eh_frame tells of, even in part. */
+static void drop_known(struct cfi_parsed *p)
+{
+	struct cfi_function *fn = p->functions;
+	size_t kept = 0;
+	u64 before = 0, after;
+
+	for (size_t i = 0, next = 0; i < p->nfunctions; i++) {
+		if (!is_debug(p, &fn[i])) {
+			before = MAX(before, fn[i].end);
+			fn[kept++] = fn[i];
+			continue;
+		}
+		for (next = MAX(next, i + 1); next < p->nfunctions && is_debug(p, &fn[next]);)
+			next++;
+		after = next < p->nfunctions ? fn[next].start : UINT64_MAX;
+		if (fn[i].start >= before && fn[i].end <= after)
+			fn[kept++] = fn[i];
+	}
+	p->nfunctions = kept;
+}
+
+/* Hand-written entry points have no FDE, but nobody called them. */
+static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
+{
+	struct cfi_function root = {.start = img->entry, .end = 0, .cie = CFI_CIE_ROOT};
+	size_t at;
+
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *seg = &img->segments[i];
+
+		if (seg->flags & PF_X && root.start >= seg->vaddr && root.start - seg->vaddr < seg->filesz)
+			root.end = MIN(root.start + ENTRY_SIZE, seg->vaddr + seg->filesz);
+	}
+	for (at = 0; at < p->nfunctions && p->functions[at].start <= root.start; at++)
+		if (p->functions[at].end > root.start)
+			return NULL;
+	if (at < p->nfunctions)
+		root.end = MIN(root.end, p->functions[at].start);
+	if (root.end <= root.start)
+		return NULL;
+	if (p->nfunctions == p->functions_room) {
+		struct cfi_function *grown = reallocarray(p->functions, p->nfunctions + 1, sizeof(*grown));
+
+		if (!grown)
+			return &error_no_memory;
+		p->functions = grown;
+		p->functions_room++;
+	}
+	memmove(p->functions + at + 1, p->functions + at, (p->nfunctions - at) * sizeof(*p->functions));
+	p->functions[at] = root;
+	p->nfunctions++;
+	return NULL;
+}
+
+/* Says that nothing is known from what was laid out to start. */
+static struct error *lay_gap(struct compiler *c, u64 start)
+{
+	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+
+	if (!c->covered || start <= c->covered)
+		return NULL;
+	if (start - c->covered > GAP_MAX)
+		return cfi_layout_end(c->layout, c->covered);
+	return cfi_layout_row(c->layout, c->covered, &none);
+}
+
+static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
+{
+	c->rows.n = 0;
+	if (fn->cie == CFI_CIE_ROOT) {
+		c->rows.entry[c->rows.n++] = (struct cfi_entry){
+		        .addr = fn->start, .rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG}};
+		return CFI_RUN_OK;
+	}
+	return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+}
+
+/* Where functions overlap, the one that starts first is believed. */
+static struct error *lay_function(struct compiler *c, const struct cfi_function *fn)
+{
+	u64 start = MAX(fn->start, c->covered);
+	struct error *err;
+
+	if (fn->end <= start)
+		return NULL;
+	switch (run_function(c, fn)) {
+	case CFI_RUN_NO_MEMORY:
+		return &error_no_memory;
+	case CFI_RUN_CORRUPT:
+		c->parsed.ncorrupt++;
+		return NULL;
+	case CFI_RUN_OK:
+		break;
+	}
+	err = lay_gap(c, start);
+	for (size_t i = 0; !err && i < c->rows.n; i++)
+		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
+	if (fn->cie != CFI_CIE_ROOT)
+		c->fdes[c->nfdes++] = (struct cfi_fde){start, fn->end};
+	c->covered = fn->end;
+	return err;
+}
+
+static struct error *compile_into(
+        struct image *img, const struct cfi_options *options, struct compiler *c, struct cfi **ret)
+{
+	struct error *err = cfi_parse(img, options ? options->debug : NULL, &c->parsed);
+
+	if (!err)
+		err = cfi_layout_create(&c->layout);
+	if (err)
+		return err;
+	sort_functions(c->parsed.functions, c->parsed.nfunctions);
+	drop_known(&c->parsed);
+	err = add_entry(img, &c->parsed);
+	if (err)
+		return err;
+	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
+	c->rows = (struct cfi_rows){.entry = calloc(1, sizeof(*c->rows.entry)), .room = 1};
+	if (!c->fdes || !c->rows.entry)
+		return &error_no_memory;
+	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)
+		err = lay_function(c, &c->parsed.functions[i]);
+	if (!err)
+		err = cfi_layout_end(c->layout, c->covered);
+	return err ? err : cfi_layout_finish(c->layout, c->fdes, c->nfdes, c->parsed.ncorrupt, ret);
+}
+
+static struct error *compile(struct image *img, const struct cfi_options *options, struct cfi **ret)
+{
+	struct compiler c = {0};
+	struct error *err = compile_into(img, options, &c, ret);
+
+	cfi_parsed_free(&c.parsed);
+	cfi_layout_destroy(c.layout);
+	free(c.rows.entry);
+	free(c.fdes);
+	return err;
+}
+
+struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret)
+{
+	const char *dir = options ? options->cache_dir : NULL;
+	u64 debug_size = options && options->debug ? options->debug->size : 0;
+	struct cfi *cfi = dir ? cfi_cache_load(dir, img, debug_size) : NULL;
+	struct error *err;
+
+	if (!cfi) {
+		err = compile(img, options, &cfi);
+		if (err)
+			return err;
+		if (dir)
+			cfi_cache_store(dir, img, debug_size, cfi);
+	}
+	*ret = cfi;
+	return NULL;
+}
+
+static bool entries_sorted(const struct cfi_entry *entries, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (entries[i].addr < entries[i - 1].addr)
+			return false;
+	return true;
+}
+
+struct error *cfi_from_entries(const struct cfi_entry *entries, size_t n, u64 start, u64 end, struct cfi **ret)
+{
+	struct cfi_layout *layout;
+	struct error *err;
+
+	if (end <= start || !entries_sorted(entries, n))
+		return error_new(ERROR_INPUT, "unwind rows of [%#llx, %#llx) are not in order", (unsigned long long)start,
+			(unsigned long long)end);
+	err = cfi_layout_create(&layout);
+	if (err)
+		return err;
+	for (size_t i = 0; !err && i < n && entries[i].addr < end; i++)
+		err = cfi_layout_row(layout, MAX(entries[i].addr, start), &entries[i].rule);
+	if (!err)
+		err = cfi_layout_end(layout, end);
+	if (!err)
+		err = cfi_layout_finish(layout, NULL, 0, 0, ret);
+	cfi_layout_destroy(layout);
+	return err;
+}
+
+static const struct cfi_piece *find_piece(const struct cfi *cfi, u64 addr)
+{
+	u32 lo = 0, hi = cfi->npieces;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (addr < cfi->pieces[mid].start)
+			hi = mid;
+		else if (addr >= cfi->pieces[mid].end)
+			lo = mid + 1;
+		else
+			return &cfi->pieces[mid];
+	}
+	return NULL;
+}
+
+bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret)
+{
+	const struct cfi_piece *piece = find_piece(cfi, addr);
+	const struct cfi_table *t = piece ? piece->bytes : NULL;
+	const u32 *rows;
+	const u16 *index;
+	u64 page;
+	u32 i;
+
+	if (!t)
+		return false;
+	page = (addr - piece->start) >> CFI_PAGE_BITS;
+	index = (const u16 *)((const u8 *)t + t->index) + page;
+	rows = (const u32 *)((const u8 *)t + t->rows);
+	for (i = index[1] - 1u; (rows[i] & (CFI_PAGE_SIZE - 1)) > (addr & (CFI_PAGE_SIZE - 1)); i--)
+		;
+	*ret = ((const struct cfi_rule *)((const u8 *)t + t->rules))[rows[i] >> CFI_PAGE_BITS];
+	return ret->kind != CFI_NONE;
+}

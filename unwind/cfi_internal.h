@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of the CFI compiler, in order: cfi_parse.c finds the CIEs and FDEs, cfi_exec.c runs an FDE's instructions
+ * into entries (with cfi_expr.c for expressions), cfi_layout.c packs entries into pieces, cfi_cache.c keeps the result.
+ */
+#ifndef YRT_CFI_INTERNAL_H
+#define YRT_CFI_INTERNAL_H
+
+#include "cfi.h"
+#include "cfi_cursor.h"
+#include "shared/region.h"
+
+#define CFI_PIECE_MAX (ARENA_SLAB_SIZE - 64)
+
+/* Where the caller's value of a register lies, before it becomes a slot. */
+enum cfi_how {
+	HOW_UNSPECIFIED,
+	HOW_SAME,
+	HOW_UNDEFINED,
+	HOW_OFFSET,   /* at CFA + offset */
+	HOW_BASE,     /* at reg[reg] + offset */
+	HOW_REGISTER, /* in reg */
+	HOW_LOST,     /* told in a form that rows do not have */
+};
+
+struct cfi_saved {
+	u8 how; /* enum cfi_how */
+	u8 reg;
+	s32 offset;
+};
+
+struct cfi_cfa {
+	u8 kind; /* CFI_NONE: not told yet */
+	u8 reg;
+	u8 index;
+	s32 offset;
+	s32 add;
+};
+
+/* One row of the abstract table that CFI instructions build. */
+struct cfi_state {
+	struct cfi_cfa cfa;
+	s32 cfa_offset; /* of the last plain CFA; an expression leaves it standing */
+	struct cfi_saved saved[ARCH_NREGS];
+};
+
+struct cfi_source {
+	const u8 *data;
+	size_t size;
+	u64 addr; /* of data[0] in the image; pc-relative pointers count from here */
+	bool debug;
+	bool open; /* its size is only a bound: ends at the terminator */
+};
+
+struct cfi_cie {
+	const struct cfi_source *source;
+	u64 offset; /* in its source */
+	bool bad;
+	bool sized; /* augmentation 'z' */
+	bool signal;
+	u8 encoding; /* DW_EH_PE_* of FDE addresses */
+	u64 code_align;
+	s64 data_align;
+	u64 return_column;
+	struct cfi_state initial;
+};
+
+#define CFI_CIE_ROOT UINT32_MAX /* not a function of the file: the entry point, which has no caller */
+
+struct cfi_function {
+	u64 start, end;
+	const u8 *code;
+	u32 code_size;
+	u32 cie; /* index, or CFI_CIE_ROOT */
+};
+
+struct cfi_parsed {
+	struct cfi_source source[2];
+	void *owned; /* bytes of .eh_frame */
+	struct cfi_cie *cies;
+	u32 ncies, cies_room;
+	u32 *cie_hash; /* index + 1; 0: free */
+	u32 cie_hash_size;
+	struct cfi_function *functions; /* sorted by start; may overlap */
+	size_t nfunctions, functions_room;
+	u64 ncorrupt;
+};
+
+/* Every FDE of the image. Never fails but for memory. Free with cfi_parsed_free(), also on failure. */
+struct error *cfi_parse(struct image *img, struct image *debug, struct cfi_parsed *ret);
+void cfi_parsed_free(struct cfi_parsed *parsed);
+
+/* A pointer of this encoding at the cursor; sets c->bad for what cannot be followed without the running process. */
+u64 cfi_pointer(struct cfi_cursor *c, const struct cfi_source *source, u8 encoding);
+
+struct cfi_rows {
+	struct cfi_entry *entry;
+	size_t n, room;
+};
+
+/* Runs the initial instructions of a CIE into cie->initial. False: corrupt. */
+bool cfi_run_cie(struct cfi_cie *cie, const u8 *code, size_t size);
+
+enum cfi_run {
+	CFI_RUN_OK,
+	CFI_RUN_CORRUPT,
+	CFI_RUN_NO_MEMORY,
+};
+
+/* Appends the entries of a function to rows. */
+enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_function *fn, struct cfi_rows *rows);
+
+/* What an expression of size bytes says; kind CFI_UNSUPPORTED, HOW_LOST if it is none of the known shapes. */
+struct cfi_cfa cfi_cfa_expression(const u8 *code, size_t size);
+struct cfi_saved cfi_saved_expression(const u8 *code, size_t size);
+
+/* The row for a state. */
+void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret);
+
+/* The head and the size of a table of these numbers; UINT32_MAX if no piece could hold it. */
+u32 cfi_table_size(u32 npages, u32 nrows, u32 nrules, struct cfi_table *ret);
+
+struct cfi_layout;
+
+struct error *cfi_layout_create(struct cfi_layout **ret);
+void cfi_layout_destroy(struct cfi_layout *l);
+/* rule holds from addr on; addr never descends. The first row opens a piece. */
+struct error *cfi_layout_row(struct cfi_layout *l, u64 addr, const struct cfi_rule *rule);
+/* Nothing is known from addr on; the next row may lie anywhere behind. */
+struct error *cfi_layout_end(struct cfi_layout *l, u64 addr);
+/* Moves the pieces and the functions into ret. */
+struct error *cfi_layout_finish(
+        struct cfi_layout *l, const struct cfi_fde *fdes, u32 nfdes, u64 ncorrupt, struct cfi **ret);
+
+/*
+ * A compiled table in one run of bytes, as it lies in the cache file and in memory: the head, the pieces' places, the
+ * functions, the pieces.
+ */
+struct cfi_blob {
+	char magic[8];
+	u32 version;
+	u32 build_id_len;
+	u64 checksum; /* XXH3 of all that follows this field */
+	u64 size;     /* of the blob */
+	u64 image_size;
+	u64 debug_size; /* of the separate debug file; 0: none */
+	u64 ncorrupt;
+	u32 npieces;
+	u32 nfdes;
+	u8 build_id[BUILD_ID_MAX];
+};
+
+struct cfi_blob_piece {
+	u64 start, end;
+	u64 offset;
+	u64 size;
+};
+
+/* Points a struct cfi into a blob, which has been checked, and which it owns from then on (mapped: by mmap). */
+struct error *cfi_from_blob(struct cfi_blob *blob, bool mapped, struct cfi **ret);
+struct cfi_blob *cfi_blob_of(const struct cfi *cfi);
+
+/* NULL: not there, or not to be trusted, or no memory. */
+struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_size);
+/* Best effort. */
+void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, struct cfi *cfi);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
+
+#include "cfi_internal.h"
+
+/* Where struct sigcontext keeps these, counted from r8; the kernel's <asm/sigcontext.h>. */
+static const struct {
+	u8 reg;
+	s32 offset;
+} sigcontext[] = {
+        {DWREG_R8, 0},
+        {DWREG_R12, 32},
+        {DWREG_R13, 40},
+        {DWREG_R14, 48},
+        {DWREG_R15, 56},
+        {DWREG_RBP, 80},
+        {DWREG_RBX, 88},
+        {DWREG_RSP, 120},
+        {DWREG_RIP, 128},
+};
+
+/* All registers lie in a struct sigcontext above rsp: the return from a signal handler. */
+static bool is_signal(const struct cfi_state *s)
+{
+	s32 at = s->saved[DWREG_R8].offset;
+
+	if (s->saved[DWREG_R8].how != HOW_BASE || s->saved[DWREG_RIP].how != HOW_BASE)
+		return false;
+	for (size_t i = 0; i < sizeof(sigcontext) / sizeof(sigcontext[0]); i++) {
+		const struct cfi_saved *saved = &s->saved[sigcontext[i].reg];
+
+		if (saved->how != HOW_BASE || saved->reg != REG_SP ||
+		        (s64)saved->offset != (s64)at + sigcontext[i].offset)
+			return false;
+	}
+	return s->cfa.kind == CFI_DEREF && s->cfa.reg == REG_SP && s->cfa.offset == s->saved[DWREG_RSP].offset &&
+	       !s->cfa.add;
+}
+
+static void rule_clear(struct cfi_rule *rule, u8 kind)
+{
+	*rule = (struct cfi_rule){.kind = kind, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+}
+
+static s16 slot_at(s64 offset, u32 base)
+{
+	if (offset % 8 || offset / 8 > INT16_MAX / 2 || offset / 8 <= INT16_MIN / 2 + 1)
+		return CFI_UNDEFINED;
+	return cfi_slot((s32)offset, base);
+}
+
+static s16 slot_of(const struct cfi_state *state, const struct cfi_saved *saved, struct cfi_rule *rule)
+{
+	switch (saved->how) {
+	case HOW_UNSPECIFIED:
+	case HOW_SAME:
+		return CFI_SAME;
+	case HOW_OFFSET:
+		return slot_at(saved->offset, 0);
+	case HOW_BASE:
+		if (state->cfa.kind == CFI_REG && state->cfa.reg == saved->reg)
+			return slot_at((s64)saved->offset - state->cfa.offset, 0);
+		if (rule->slot_reg == CFI_NO_REG)
+			rule->slot_reg = saved->reg;
+		return rule->slot_reg == saved->reg ? slot_at(saved->offset, 1) : CFI_UNDEFINED;
+	default:
+		return CFI_UNDEFINED;
+	}
+}
+
+/* False: the caller's pc cannot be found. */
+static bool set_return(const struct cfi_state *state, const struct cfi_saved *ra, struct cfi_rule *rule)
+{
+	rule->slot[ARCH_SLOT_RA] = CFI_UNDEFINED;
+	if (ra->how == HOW_REGISTER) {
+		rule->ra_reg = ra->reg;
+		return true;
+	}
+	if (ra->how != HOW_OFFSET && ra->how != HOW_BASE)
+		return false;
+	rule->slot[ARCH_SLOT_RA] = slot_of(state, ra, rule);
+	return rule->slot[ARCH_SLOT_RA] != CFI_UNDEFINED;
+}
+
+/* A row's stack pointer is its CFA. longjmp() and setcontext() say otherwise, for some instructions. */
+static bool stack_is_cfa(const struct cfi_state *state)
+{
+	u8 how = state->saved[REG_SP].how;
+
+	return how == HOW_UNSPECIFIED || how == HOW_SAME || how == HOW_UNDEFINED;
+}
+
+void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret)
+{
+	const struct cfi_saved *ra = &state->saved[cie->return_column];
+
+	if (ra->how == HOW_UNDEFINED)
+		return rule_clear(ret, CFI_ROOT);
+	if (is_signal(state)) {
+		rule_clear(ret, CFI_SIGNAL);
+		ret->cfa_reg = REG_SP;
+		ret->cfa_off = state->saved[DWREG_R8].offset;
+		ret->flags = CFI_SIGNAL_FRAME;
+		return;
+	}
+	rule_clear(ret, state->cfa.kind);
+	if (state->cfa.kind == CFI_NONE || state->cfa.kind == CFI_UNSUPPORTED || !stack_is_cfa(state) ||
+	        !set_return(state, ra, ret))
+		return rule_clear(ret, CFI_UNSUPPORTED);
+	ret->cfa_reg = state->cfa.reg;
+	ret->cfa_off = state->cfa.offset;
+	ret->cfa_add = state->cfa.add;
+	ret->index_reg = state->cfa.index;
+	ret->flags = cie->signal ? CFI_SIGNAL_FRAME : 0;
+#define SLOT(i, reg) ret->slot[i] = slot_of(state, &state->saved[reg], ret);
+	ARCH_SAVED_REGS(SLOT)
+#undef SLOT
+}

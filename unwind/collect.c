@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect.h"
+
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+#define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
+#define FRAMES_MAX (33 * CHUNK_FRAMES)
+
+struct partial {
+	u64 hash;
+	u32 nframes;
+	struct frame *frames;
+};
+
+/* What a hash stands for, in one word of a table. */
+#define NODE_FILTERED 0xffffffffu
+static u64 pack(u32 node, u32 frames, u32 unresolved)
+{
+	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0xffff) << 48;
+}
+
+struct collector {
+	struct collect_options options;
+	struct process *(*find)(void *ctx, u32 number);
+	void *ctx;
+	struct profile *profile;
+	struct names *names;
+	struct table nodes[2]; /* by epoch */
+	struct partial partial[PARTIALS];
+	u32 next_partial;
+	regex_t include, exclude;
+	bool has_include, has_exclude;
+	struct collect_stats stats;
+};
+
+static struct error *compile(const char *pattern, regex_t *regex, bool *has)
+{
+	char text[256];
+	int code;
+
+	if (!pattern)
+		return NULL;
+	code = regcomp(regex, pattern, REG_EXTENDED | REG_NOSUB);
+	if (code) {
+		regerror(code, regex, text, sizeof(text));
+		return error_hint(error_new(ERROR_USAGE, "cannot read the pattern \"%s\": %s", pattern, text),
+			"-I and -X take POSIX extended regular expressions");
+	}
+	*has = true;
+	return NULL;
+}
+
+struct error *collector_create(const struct modules *modules, const struct collect_options *options,
+	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+	struct error *err;
+
+	if (!c)
+		return &error_no_memory;
+	c->options = *options;
+	c->find = find;
+	c->ctx = ctx;
+	err = compile(options->include, &c->include, &c->has_include);
+	if (!err)
+		err = compile(options->exclude, &c->exclude, &c->has_exclude);
+	if (!err)
+		err = profile_create(&c->profile);
+	if (!err)
+		err = names_create(c->profile, modules, &options->names, &c->names);
+	if (err) {
+		collector_destroy(c);
+		return err;
+	}
+	*ret = c;
+	return NULL;
+}
+
+void collector_destroy(struct collector *c)
+{
+	if (!c)
+		return;
+	if (c->has_include)
+		regfree(&c->include);
+	if (c->has_exclude)
+		regfree(&c->exclude);
+	for (u32 i = 0; i < PARTIALS; i++)
+		free(c->partial[i].frames);
+	names_destroy(c->names);
+	profile_destroy(c->profile);
+	table_free(&c->nodes[0]);
+	table_free(&c->nodes[1]);
+	free(c);
+}
+
+static const char *const stop_words[] = {
+#define X(id, word, text) [id] = word,
+	STOP_REASONS(X)
+#undef X
+};
+
+/* The outermost node of a truncated stack tells that it is one, and why. */
+static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
+{
+	char text[64];
+	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_UNKNOWN };
+	struct error *err;
+	u32 function;
+
+	snprintf(text, sizeof(text), "[truncated: %s]", stop < STOP_MAX ? stop_words[stop] : "?");
+	err = profile_function(c->profile, 0, &fn, false, &function);
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static struct error *child_thread(struct collector *c, u32 node, const struct stack_record *record, u32 *ret)
+{
+	char text[64];
+	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_THREAD };
+	struct error *err;
+	u32 function;
+
+	snprintf(text, sizeof(text), "%.*s (tid %u)", COMM_LEN, record->comm, record->tid);
+	err = profile_function(c->profile, 0, &fn, false, &function);
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static bool wanted(const struct collector *c, const struct frame *f)
+{
+	if (frame_kind(f) == FRAME_KERNEL)
+		return !c->options.no_kernel;
+	return frame_kind(f) != FRAME_SCRIPT || !c->options.native_only;
+}
+
+static bool matches(bool has, const regex_t *regex, const char *name)
+{
+	return has && regexec(regex, name, 0, NULL, 0) == 0;
+}
+
+/* Names the frames of a stack, root first, and walks down the tree. */
+static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
+	u64 *ret)
+{
+	u32 unresolved = 0, shown = 0;
+	bool included = !c->has_include, excluded = false;
+
+	for (u32 i = n; i-- > 0;) {
+		struct named named;
+		struct error *err;
+		const char *name;
+
+		if (!wanted(c, &frames[i]))
+			continue;
+		err = names_frame(c->names, p, frames, i, n, &named);
+		if (err)
+			return err;
+		if (named.hidden)
+			continue;
+		name = c->profile->functions[named.function].name;
+		included = included || matches(c->has_include, &c->include, name);
+		excluded = excluded || matches(c->has_exclude, &c->exclude, name);
+		unresolved += named.unresolved;
+		shown++;
+		err = profile_child(c->profile, node, named.function, &node);
+		if (err)
+			return err;
+	}
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved);
+	return NULL;
+}
+
+static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	u32 node = 0;
+	u64 packed = 0;
+	struct error *err = NULL;
+
+	c->stats.stacks++;
+	if (c->options.threads)
+		err = child_thread(c, node, record, &node);
+	if (!err && !stop_is_complete(record->stop))
+		err = child_marker(c, node, record->stop, &node);
+	if (!err)
+		err = add_path(c, c->find(c->ctx, record->instance), frames, n, node, &packed);
+	if (!err)
+		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
+	if (!err && record->weight)
+		collector_count(c, record->epoch, record->hash, record->weight);
+	return err;
+}
+
+static struct partial *find_partial(struct collector *c, u64 hash)
+{
+	for (u32 i = 0; i < PARTIALS; i++)
+		if (c->partial[i].nframes && c->partial[i].hash == hash)
+			return &c->partial[i];
+	return NULL;
+}
+
+static struct error *join_chunk(struct collector *c, const struct stack_record *record)
+{
+	struct partial *part = record->first ? find_partial(c, record->hash) : &c->partial[c->next_partial++ % PARTIALS];
+	struct error *err = NULL;
+
+	if (!part || (record->first && part->nframes != record->first * CHUNK_FRAMES))
+		return NULL;
+	if (!part->frames)
+		part->frames = malloc(FRAMES_MAX * sizeof(*part->frames));
+	if (!part->frames)
+		return &error_no_memory;
+	if (!record->first)
+		part->nframes = 0;
+	if (part->nframes + record->nframes > FRAMES_MAX)
+		return NULL;
+	part->hash = record->hash;
+	memcpy(part->frames + part->nframes, record->frame, record->nframes * sizeof(*part->frames));
+	part->nframes += record->nframes;
+	if (record->last) {
+		err = add_stack(c, record, part->frames, part->nframes);
+		part->nframes = 0;
+	}
+	return err;
+}
+
+struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size)
+{
+	if (size < offsetof(struct stack_record, frame) || record->nframes > CHUNK_FRAMES ||
+		size < offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame))
+		return NULL;
+	if (!record->first && record->last)
+		return add_stack(c, record, record->frame, record->nframes);
+	return join_chunk(c, record);
+}
+
+void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count)
+{
+	const u64 *packed = table_get(&c->nodes[epoch & 1], hash);
+
+	if (!packed) {
+		c->stats.unmatched += count;
+		return;
+	}
+	if ((u32)*packed == NODE_FILTERED) {
+		c->stats.filtered += count;
+		return;
+	}
+	c->stats.counted += count;
+	c->stats.frames += count * (*packed >> 32 & 0xffff);
+	c->stats.unresolved += count * (*packed >> 48);
+	profile_add(c->profile, (u32)*packed, count);
+}
+
+void collector_forget(struct collector *c, u32 epoch)
+{
+	table_clear(&c->nodes[epoch & 1]);
+}
+
+const struct collect_stats *collector_stats(const struct collector *c)
+{
+	return &c->stats;
+}
+
+struct profile *collector_profile(struct collector *c)
+{
+	return c->profile;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The collector: takes stacks as probes send them, names and blends them into a profile while the target lives, and adds
+ * counts by hash. Memory stays bounded by distinct call paths.
+ */
+#ifndef YRT_COLLECT_H
+#define YRT_COLLECT_H
+
+#include <types.h>
+
+#include "names.h"
+#include "profile.h"
+#include "shared/record.h"
+
+struct collect_options {
+	struct names_options names;
+	bool threads;	     /* a node a thread at the root */
+	bool native_only;    /* leave out frames of scripts (c-flame) */
+	bool no_kernel;	     /* leave out kernel frames */
+	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
+	const char *exclude; /* no stack with such a frame */
+};
+
+struct collect_stats {
+	u64 counted;	/* samples in the profile */
+	u64 filtered;	/* left out by include and exclude */
+	u64 unmatched;	/* counted by BPF, but the stack never arrived */
+	u64 frames;	/* of counted samples, weighted */
+	u64 unresolved; /* of them without any name */
+	u64 stacks;	/* distinct stacks that arrived */
+};
+
+struct collector;
+
+/* find: the process of an instance number, NULL if unknown. */
+struct error *collector_create(const struct modules *modules, const struct collect_options *options,
+	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
+void collector_destroy(struct collector *c);
+/* One chunk of a stack, checked: size is what arrived. Out of memory is an error; a broken record is dropped. */
+struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size);
+/* Counts come under the epoch (0 or 1) of their stack's record. */
+void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count);
+/* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
+void collector_forget(struct collector *c, u32 epoch);
+const struct collect_stats *collector_stats(const struct collector *c);
+/* Owned by the collector. */
+struct profile *collector_profile(struct collector *c);
+
+#endif

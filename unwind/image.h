@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An image: one ELF file (or the vDSO, copied from memory), opened once however many processes map it, and what is
+ * derived from it: build-id, segments, unwind tables, symbols. Everything in it is untrusted.
+ *
+ * Addresses here are the file's own (p_vaddr, st_value): subtract the load bias of a mapping from a process's.
+ */
+#ifndef YRT_IMAGE_H
+#define YRT_IMAGE_H
+
+#include <libelf.h>
+#include <sys/types.h>
+#include <types.h>
+
+#include "error.h"
+
+#define BUILD_ID_MAX 64
+
+struct image_segment { /* PT_LOAD */
+	u64 vaddr, memsz, offset;
+	u64 filesz; /* clipped to memsz and to what the file has */
+	u32 flags; /* PF_X … */
+};
+
+struct image {
+	char *path;	  /* as the target knows it; for people */
+	int fd;		  /* -1 for the vDSO */
+	Elf *elf;	  /* of fd or of the copy; read-only */
+	void *copy;	  /* vDSO: the bytes */
+	u64 size;
+	dev_t dev;
+	ino_t ino;
+	u64 mtime_ns;
+	u16 machine;	  /* e_machine */
+	u16 type;	  /* ET_EXEC, ET_DYN */
+	u64 entry;
+	u8 build_id[BUILD_ID_MAX];
+	u32 build_id_len; /* 0: none */
+	u32 nsegments;
+	struct image_segment *segments;
+	u64 eh_frame_hdr; /* PT_GNU_EH_FRAME: address and size; size 0: none */
+	u64 eh_frame_hdr_size;
+	u32 refs;
+	struct symbols *symbols; /* symbols.h, made on demand */
+	struct cfi *cfi;	 /* cfi.h, made on demand */
+};
+
+/* Takes over fd, also on failure. path is copied. */
+struct error *image_open(int fd, const char *path, struct image **ret);
+/* From a copy of an ELF file's bytes, which is taken over, also on failure. */
+struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret);
+struct image *image_get(struct image *img);
+void image_put(struct image *img);
+
+/* A section by name: its header and data (NULL if absent, NOBITS, or corrupt). Decompressed if it was compressed. */
+Elf_Data *image_section(struct image *img, const char *name, u64 *ret_addr);
+/* Where a section of a segment lies, without reading it. False: absent, or not loaded with the file's content. */
+bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64 *ret_size);
+/* size bytes of a segment's file content at address vaddr; false if not within a segment's file part. */
+bool image_read(struct image *img, void *dst, size_t size, u64 vaddr);
+
+#endif

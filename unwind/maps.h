@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mappings of a live process as /proc/PID/maps tells them. */
+#ifndef YRT_MAPS_H
+#define YRT_MAPS_H
+
+#include <sys/types.h>
+#include <types.h>
+
+#include "error.h"
+
+struct map_line {
+	u64 start, end, offset;
+	u32 prot;  /* PROT_READ … */
+	dev_t dev; /* as the kernel's mapping tells it, which need not be what stat says (overlay, btrfs) */
+	u64 ino;   /* 0: no file */
+	char *path; /* path, [name], or ""; " (deleted)" removed */
+};
+
+struct maps {
+	struct map_line *lines; /* ascending */
+	u32 nlines;
+};
+
+struct error *maps_read(pid_t pid, struct maps *ret);
+void maps_free(struct maps *maps);
+/* Of all that matters for code: maps with equal code have equal hashes. */
+u64 maps_hash(const struct maps *maps);
+/*
+ * Opens the file behind a mapping, also if it was deleted or lies in another mount namespace. -1: could not (errno); the
+ * file that the path names now, if it is not the mapped one, is not taken for it.
+ */
+int map_open(pid_t pid, const struct map_line *line);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "memory.h"
+
+#define PAGE 4096u
+
+struct memory_process {
+	struct memory mem;
+	pid_t pid;
+};
+
+static bool process_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
+{
+	struct memory_process *p = (struct memory_process *)mem;
+	struct iovec to = {dst, size};
+	struct iovec from = {(void *)addr, size};
+
+	return process_vm_readv(p->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+static void process_destroy(struct memory *mem)
+{
+	free(mem);
+}
+
+struct memory *memory_live(pid_t pid)
+{
+	struct memory_process *p = malloc(sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->mem = (struct memory){process_read, process_destroy};
+	p->pid = pid;
+	return &p->mem;
+}
+
+void memory_destroy(struct memory *mem)
+{
+	if (mem)
+		mem->destroy(mem);
+}
+
+bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr)
+{
+	size_t len = 0, chunk;
+
+	if (!max)
+		return false;
+	while (len < max - 1) {
+		chunk = PAGE - ((addr + len) & (PAGE - 1));
+		if (chunk > max - 1 - len)
+			chunk = max - 1 - len;
+		if (!memory_read(mem, dst + len, chunk, addr + len))
+			break;
+		if (memchr(dst + len, 0, chunk))
+			return true;
+		len += chunk;
+	}
+	dst[len] = 0;
+	return len > 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of a target: a live process, a core file, a test's own bytes. It is read only through this, and only with
+ * sizes that the caller bounds.
+ */
+#ifndef YRT_MEMORY_H
+#define YRT_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct memory {
+	/* Reads all of size bytes at addr, or returns false. */
+	bool (*read)(struct memory *mem, void *dst, size_t size, uint64_t addr);
+	void (*destroy)(struct memory *mem);
+};
+
+/* process_vm_readv; never fails to create (a dead pid fails to read). NULL: out of memory. */
+struct memory *memory_live(pid_t pid);
+void memory_destroy(struct memory *mem);
+
+static inline bool memory_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
+{
+	return mem->read(mem, dst, size, addr);
+}
+
+/* A C string of at most max - 1 bytes, cut there; always terminated. False: not even one byte was readable. */
+bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr);
+
+#endif

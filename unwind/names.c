@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "names.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "cleanup.h"
+#include "symbols.h"
+
+#define SHOWN_MAX (2 * NAME_MAX_BYTES)
+
+struct names {
+	struct profile *profile;
+	const struct modules *modules;
+	struct names_options options;
+	struct kallsyms *kernel;
+	bool kernel_tried;
+	struct table cache; /* of frames: packed struct named */
+};
+
+/* Facts that make a function, hashed to its key in the profile. */
+struct identity {
+	u64 kind, a, b, c;
+};
+
+static u64 identity_key(u64 kind, u64 a, u64 b, u64 c)
+{
+	struct identity id = { kind, a, b, c };
+
+	return XXH3_64bits(&id, sizeof(id));
+}
+
+struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,
+	struct names **ret)
+{
+	struct names *names = calloc(1, sizeof(*names));
+
+	if (!names)
+		return &error_no_memory;
+	names->profile = profile;
+	names->modules = modules;
+	names->options = *options;
+	*ret = names;
+	return NULL;
+}
+
+void names_destroy(struct names *names)
+{
+	if (!names)
+		return;
+	kallsyms_destroy(names->kernel);
+	table_free(&names->cache);
+	free(names);
+}
+
+static struct error *name_kernel(struct names *names, const struct frame *f, struct named *ret)
+{
+	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	struct profile_function fn = { .module = "kernel", .file = "", .kind = KIND_KERNEL };
+
+	if (!names->kernel_tried) {
+		names->kernel_tried = true;
+		error_free(kallsyms_load("/proc/kallsyms", &names->kernel));
+	}
+	fn.name = names->kernel ? kallsyms_find(names->kernel, addr) : NULL;
+	ret->unresolved = !fn.name;
+	if (!fn.name)
+		fn.name = "[kernel]";
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static enum profile_kind native_kind(const char *mangled, const char *shown, u32 flags)
+{
+	if (flags & FRAME_VM)
+		return KIND_VM;
+	if (!strncmp(mangled, "_R", 2) || (mangled != shown && strstr(mangled, "17h")))
+		return KIND_RUST;
+	return strncmp(mangled, "_Z", 2) ? KIND_NATIVE : KIND_CXX;
+}
+
+static const struct cfi_fde *find_fde(const struct cfi *cfi, u64 addr)
+{
+	u32 lo = 0, hi = cfi ? cfi->nfdes : 0;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (cfi->fdes[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return cfi && lo < cfi->nfdes && cfi->fdes[lo].start <= addr ? &cfi->fdes[lo] : NULL;
+}
+
+/* Does a language's frame stand for this native one? */
+static bool is_hidden(const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol,
+	u32 flags)
+{
+	const struct runtime_ops *view = names->options.view;
+
+	if (!view)
+		return false;
+	if (flags & FRAME_VM)
+		return true;
+	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
+		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
+			return view->hides(p->instances[i].data, symbol);
+	return false;
+}
+
+/* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
+static struct error *name_anonymous(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+{
+	const struct mapping *m = process_mapping(p, frame_addr(f));
+	bool vm = frame_flags(f) & FRAME_VM;
+	struct profile_function fn = { .module = m && m->name[0] ? m->name : "", .file = "",
+		.kind = vm ? KIND_VM : KIND_UNKNOWN, .flags = frame_flags(f) & FRAME_GUESS };
+
+	fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
+	ret->unresolved = !vm;
+	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+static struct error *name_native(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+{
+	const struct module *m = module_at(names->modules, (u32)f->detail);
+	u32 flags = frame_flags(f);
+	cleanup(free) char *demangled = NULL;
+	const struct cfi_fde *fde;
+	char text[SHOWN_MAX], root[64];
+	struct profile_function fn = { .file = "", .flags = flags & FRAME_GUESS };
+	struct symbol sym = { .name = "" };
+	struct error *err;
+	u64 addr;
+
+	if (!m)
+		return name_anonymous(names, p, f, ret);
+	addr = frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias;
+	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	err = m->loaded->image->symbols ? NULL : symbols_load(m->loaded->image, root);
+	if (err)
+		return err;
+	fn.module = base_name(m->loaded->path);
+	if (symbols_find(m->loaded->image, addr, &sym)) {
+		demangled = symbol_demangle(sym.name);
+		fn.name = demangled ? demangled : sym.name;
+	} else if ((fde = find_fde(m->loaded->image->cfi, addr))) {
+		snprintf(text, sizeof(text), "%s+0x%lx", fn.module, fde->start);
+		sym.start = fde->start;
+		fn.name = text;
+	} else {
+		snprintf(text, sizeof(text), "[%s]", fn.module);
+		ret->unresolved = true;
+		fn.name = text;
+	}
+	fn.kind = native_kind(sym.name, fn.name, flags);
+	ret->hidden = is_hidden(names, p, m->loaded, sym.name, flags);
+	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, sym.start, 0),
+		&fn, false, &ret->function);
+}
+
+static enum profile_kind script_kind(const struct frame_name *name)
+{
+	if (name->suffix && !strcmp(name->suffix, "jit"))
+		return KIND_SCRIPT_JIT;
+	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
+}
+
+/* "name (file.lua:42)", and behind it ":57" where functions are split by line. */
+static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
+{
+	int n = snprintf(text, size, "%s", name->name[0] ? name->name : "?");
+
+	if (name->file[0] && name->definition)
+		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
+	else if (name->file[0])
+		n += snprintf(text + n, size - n, " (%s)", base_name(name->file));
+	if (names->options.lines && name->line)
+		snprintf(text + n, size - n, ":%u", name->line);
+}
+
+static struct error *name_gone(struct names *names, const struct runtime_ops *ops, struct named *ret)
+{
+	struct profile_function fn = { .module = ops ? ops->name : "", .file = "", .name = "[gone]", .kind = KIND_UNKNOWN };
+
+	ret->unresolved = true;
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+static struct error *name_script(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
+	struct runtime_process view = process_view(p);
+	struct frame_name name;
+	char text[SHOWN_MAX];
+	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & FRAME_APPROX };
+
+	for (u32 k = 0; ops && k < p->ninstances; k++) {
+		memset(&name, 0, sizeof(name));
+		if (p->instances[k].ops != ops || !p->instances[k].data ||
+			!ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
+			continue;
+		show_script(names, &name, text, sizeof(text));
+		fn.module = ops->name;
+		fn.file = name.file;
+		fn.line = names->options.lines && name.line ? name.line : name.definition;
+		fn.kind = script_kind(&name);
+		return profile_function(names->profile,
+			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
+			name.name[0] && name.name[0] != '?', &ret->function);
+	}
+	return name_gone(names, ops, ret);
+}
+
+static u64 cache_key(const struct process *p, const struct frame *frames, u32 i, u32 n)
+{
+	struct {
+		struct frame frame, caller;
+		u64 process;
+	} key = { .frame = frames[i] };
+
+	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
+		key.process = p->number;
+		if (i + 1 < n)
+			key.caller = frames[i + 1];
+	}
+	return XXH3_64bits(&key, sizeof(key));
+}
+
+static struct error *name_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	if (frame_kind(&frames[i]) == FRAME_KERNEL)
+		return name_kernel(names, &frames[i], ret);
+	if (!p)
+		return name_gone(names, NULL, ret);
+	if (frame_kind(&frames[i]) == FRAME_NATIVE)
+		return name_native(names, p, &frames[i], ret);
+	return name_script(names, p, frames, i, n, ret);
+}
+
+struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	u64 key = p ? cache_key(p, frames, i, n) : 0, *known = p ? table_get(&names->cache, key) : NULL;
+	struct error *err;
+
+	if (known) {
+		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1 };
+		return NULL;
+	}
+	*ret = (struct named){ 0 };
+	err = name_frame(names, p, frames, i, n, ret);
+	if (err || !p)
+		return err;
+	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From frames to functions of a profile: symbols for native and kernel code, the runtime for its own frames. */
+#ifndef YRT_NAMES_H
+#define YRT_NAMES_H
+
+#include <types.h>
+
+#include "process.h"
+#include "profile.h"
+#include "table.h"
+
+struct names;
+
+struct names_options {
+	bool lines;			/* split functions of scripts by the line being executed */
+	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
+};
+
+struct named { /* what a frame became */
+	u32 function;	 /* in the profile */
+	bool hidden;	 /* not to be shown in this view */
+	bool unresolved; /* nothing is known but the address */
+};
+
+struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,
+	struct names **ret);
+void names_destroy(struct names *names);
+/* Names frames[i] of a stack of n frames, leaf first. p: the process it was taken in; NULL: unknown, kernel frames only. */
+struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret);
+
+#endif

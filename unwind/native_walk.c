@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The step of ordinary code: by compiled CFI rows, by frame pointer where there are none. */
+#include "walk.h"
+
+#define ROWS_SEARCH_STEPS 8 /* a page has at most 256 rows */
+
+/* A rule, or NULL if the table does not make sense. */
+static inline const struct cfi_rule *find_rule(struct walk *w, u64 pc)
+{
+	const u8 *slab = walk_slab(w, w->region.table);
+	const struct cfi_table *table;
+	u64 at = w->region.table, offset = pc - w->region.origin, page = offset >> CFI_PAGE_BITS, row = 0;
+	const u16 *index;
+	u32 lo, hi, i;
+
+	if (!slab)
+		return NULL;
+	table = slab_at(slab, at);
+	if (page >= table->npages)
+		return NULL;
+	index = (const u16 *)(slab + ((at + table->index + page * 2) & (ARENA_SLAB_SIZE - 2)));
+	lo = index[0];
+	hi = index[1];
+	at += table->rows;
+	for (i = 0; i < ROWS_SEARCH_STEPS && hi - lo > 1 && hi > lo; i++) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		row = *(const u32 *)(slab + ((at + (u64)mid * 4) & (ARENA_SLAB_SIZE - 4)));
+		if ((row & (CFI_PAGE_SIZE - 1)) <= (offset & (CFI_PAGE_SIZE - 1)))
+			lo = mid;
+		else
+			hi = mid;
+	}
+	row = *(const u32 *)(slab + ((at + (u64)lo * 4) & (ARENA_SLAB_SIZE - 4)));
+	at = w->region.table + table->rules + (row >> CFI_PAGE_BITS) * sizeof(struct cfi_rule);
+	return slab_at(slab, at);
+}
+
+static inline u64 reg_get(const struct walk *w, u32 reg)
+{
+	WALK_BARRIER(reg);
+	return reg < ARCH_NREGS ? w->reg[reg] : 0;
+}
+
+/* Restores one saved register from where the rule says. False: unreadable. */
+static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
+{
+	if (slot == CFI_SAME)
+		return true;
+	if (slot == CFI_UNDEFINED) {
+		w->valid &= ~(1u << reg);
+		return true;
+	}
+	w->valid |= 1u << reg;
+	return walk_stack(w, (slot & 1 ? base : cfa) + (s64)(slot >> 1) * 8, &w->reg[reg]);
+}
+
+/*
+ * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA lies
+ * above the callee's stack pointer, or the walk would never end.
+ */
+static inline int enter_caller(struct walk *w, u64 cfa, u64 pc)
+{
+	if (cfa <= w->reg[REG_SP])
+		return STOP_NO_PROGRESS;
+	w->reg[REG_SP] = cfa;
+	w->reg[REG_PC] = pc;
+	w->valid = (w->valid & ARCH_SAVED_MASK) | 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	return STOP_NONE;
+}
+
+/* Without CFI: the System V ABI lets rbp chain frames, and marks the outermost one by 0. */
+static inline int step_frame_pointer(struct walk *w)
+{
+	u64 fp = w->reg[REG_FP], pc;
+
+	if (!walk_has(w, REG_FP))
+		return STOP_NO_CFI;
+	if (!fp)
+		return STOP_ROOT;
+	if (fp < w->reg[REG_SP] || !walk_stack(w, fp + 8, &pc) || !walk_stack(w, fp, &w->reg[REG_FP]))
+		return STOP_NO_CFI;
+	w->valid = 1u << REG_FP;
+	w->flags = FRAME_GUESS;
+	return enter_caller(w, fp + 16, pc);
+}
+
+/* The kernel's signal frame holds all registers, as struct sigcontext of <asm/sigcontext.h> orders them. */
+static inline int step_signal(struct walk *w, u64 at)
+{
+	static const u8 order[ARCH_NREGS] = { DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, DWREG_RDI,
+		DWREG_RSI, DWREG_RBP, DWREG_RBX, DWREG_RDX, DWREG_RAX, DWREG_RCX, DWREG_RSP, DWREG_RIP };
+	u64 value;
+
+	for (u32 i = 0; i < ARCH_NREGS; i++) {
+		if (!walk_stack(w, at + i * 8, &value))
+			return STOP_STACK_ABSENT;
+		w->reg[order[i]] = value;
+	}
+	w->valid = (1u << ARCH_NREGS) - 1;
+	w->leaf = 1;
+	return STOP_NONE;
+}
+
+static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret)
+{
+	u64 base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
+
+	if (!walk_has(w, rule->cfa_reg))
+		return STOP_REG_LOST;
+	if (rule->kind == CFI_PLT)
+		base += (w->reg[REG_PC] & 15) >= (u32)rule->cfa_add ? 8 : 0;
+	if (rule->kind == CFI_DEREF) {
+		if (!walk_stack(w, base, &base))
+			return STOP_STACK_ABSENT;
+		base += (s64)rule->cfa_add;
+	}
+	*ret = base;
+	return STOP_NONE;
+}
+
+static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
+{
+	u64 cfa, pc, base = reg_get(w, rule->slot_reg);
+	int stop = find_cfa(w, rule, &cfa);
+	s16 ra = rule->slot[ARCH_SLOT_RA];
+
+	if (stop)
+		return stop;
+	if (rule->ra_reg != CFI_NO_REG) {
+		if (!walk_has(w, rule->ra_reg))
+			return STOP_REG_LOST;
+		pc = reg_get(w, rule->ra_reg);
+	} else if (!walk_stack(w, (ra & 1 ? base : cfa) + (s64)(ra >> 1) * 8, &pc)) {
+		return STOP_STACK_ABSENT;
+	}
+#define RESTORE(i, reg)                                                                                                \
+	if (!restore(w, reg, rule->slot[i], cfa, base))                                                                \
+		return STOP_STACK_ABSENT;
+	ARCH_SAVED_REGS(RESTORE)
+#undef RESTORE
+	w->flags = 0;
+	return enter_caller(w, cfa, pc);
+}
+
+/* Moves to the caller by the rule of the region at pc. */
+static inline int leave_frame(struct walk *w, u64 pc)
+{
+	const struct cfi_rule *rule;
+
+	if (!w->region.table)
+		return step_frame_pointer(w);
+	rule = find_rule(w, pc);
+	if (!rule)
+		return STOP_ARENA;
+	switch (rule->kind) {
+	case CFI_REG:
+	case CFI_DEREF:
+	case CFI_PLT:
+		return step_rule(w, rule);
+	case CFI_SIGNAL:
+		return step_signal(w, w->reg[REG_SP] + (s64)rule->cfa_off);
+	case CFI_ROOT:
+		return STOP_ROOT;
+	case CFI_NONE:
+		return step_frame_pointer(w);
+	default:
+		return STOP_CFI_UNSUPPORTED;
+	}
+}
+
+WALK_STEP int native_step(struct walk *w, u32 frame_flags)
+{
+	u64 pc;
+
+	WALK_CHECK(w);
+	pc = walk_pc(w);
+	frame_flags |= w->flags | (w->leaf ? 0 : FRAME_RETADDR);
+	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
+		return STOP_DEPTH;
+	return leave_frame(w, pc);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+#include "memory.h"
+
+#define VDSO_MAX (1u << 20)
+
+struct runtime_process process_view(const struct process *p)
+{
+	return (struct runtime_process){
+		.pid = p->pid,
+		.memory = p->memory,
+		.arena = p->modules->arena,
+		.mappings = p->mappings,
+		.nmappings = p->maps.nlines,
+	};
+}
+
+const struct mapping *process_mapping(const struct process *p, u64 addr)
+{
+	u32 lo = 0, hi = p->maps.nlines;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (addr >= p->mappings[mid].end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < p->maps.nlines && addr >= p->mappings[lo].start ? &p->mappings[lo] : NULL;
+}
+
+static void read_comm(struct process *p)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", p->pid);
+	file = fopen(path, "re");
+	if (!file || !fgets(p->comm, sizeof(p->comm), file))
+		snprintf(p->comm, sizeof(p->comm), "%d", p->pid);
+	p->comm[strcspn(p->comm, "\n")] = '\0';
+}
+
+/* A line "Key:\tvalue" of /proc/PID/status. */
+static bool read_status(pid_t pid, const char *key, char *value, size_t size)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char line[256];
+	size_t len = strlen(key);
+
+	snprintf(line, sizeof(line), "/proc/%d/status", pid);
+	file = fopen(line, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, key, len) || line[len] != ':')
+			continue;
+		snprintf(value, size, "%s", line + len + 1 + strspn(line + len + 1, " \t"));
+		return true;
+	}
+	return false;
+}
+
+/* Tells why a process without mappings can not be a target. */
+static struct error *explain_empty(pid_t pid)
+{
+	char value[64];
+
+	if (!read_status(pid, "State", value, sizeof(value)))
+		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
+			"look for it with pgrep or ps, as its own user or root");
+	if (value[0] == 'Z' || value[0] == 'X')
+		return error_hint(error_new(ERROR_NO_PROCESS, "process %d is a zombie: it has exited and only waits to be reaped", pid),
+			"give the pid of a running process");
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a kernel thread, it has no user stack", pid),
+		"give the pid of a user process");
+}
+
+/* The thread group leader's pid must be given: a thread's own number has a /proc folder too. */
+static struct error *check_pid(pid_t pid)
+{
+	char value[64];
+
+	if (pid <= 0)
+		return error_new(ERROR_USAGE, "%d is not a pid", pid);
+	if (!read_status(pid, "Tgid", value, sizeof(value)))
+		return explain_empty(pid);
+	if (atoi(value) != pid)
+		return error_hint(error_new(ERROR_USAGE, "%d is a thread of process %d", pid, atoi(value)), "give -p %d",
+			atoi(value));
+	return NULL;
+}
+
+static struct error *check_elf_class(pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	unsigned char ident[20];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return errno == EACCES || errno == EPERM ?
+			       error_hint(error_errno(errno, "cannot look into process %d", pid),
+				       "run yrt as root, or as the process's own user") :
+			       NULL;
+	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
+		return NULL;
+	if (ident[4] == 1)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a 32-bit program", pid),
+			"yrt unwinds 64-bit programs only");
+	return NULL;
+}
+
+struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret)
+{
+	struct process *p;
+	struct error *err = check_pid(pid);
+	bool changed;
+
+	if (!err)
+		err = check_elf_class(pid);
+	if (err)
+		return err;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return &error_no_memory;
+	p->pid = pid;
+	p->number = number;
+	p->modules = modules;
+	p->memory = memory_live(pid);
+	p->entry.instance = number;
+	read_comm(p);
+	err = p->memory ? process_rescan(p, &changed) : &error_no_memory;
+	if (!err && !p->maps.nlines)
+		err = explain_empty(pid);
+	if (err) {
+		process_destroy(p);
+		return err;
+	}
+	*ret = p;
+	return NULL;
+}
+
+void process_destroy(struct process *p)
+{
+	struct runtime_process view;
+
+	if (!p)
+		return;
+	view = process_view(p);
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].data)
+			p->instances[i].ops->detach(p->instances[i].data, &view);
+	regions_free(p);
+	memory_destroy(p->memory);
+	maps_free(&p->maps);
+	free(p->mappings);
+	free(p->instances);
+	free(p);
+}
+
+static struct error *load_vdso(struct process *p, const struct map_line *line, struct loaded **ret)
+{
+	size_t size = line->end - line->start;
+	void *bytes = size <= VDSO_MAX ? malloc(size) : NULL;
+
+	*ret = NULL;
+	if (!bytes || !memory_read(p->memory, bytes, size, line->start)) {
+		free(bytes);
+		return NULL;
+	}
+	return modules_load_vdso(p->modules, bytes, size, ret);
+}
+
+/* Where in the image a mapping starts: its bias, by the segment that holds the mapped offset. */
+static bool find_bias(const struct image *img, const struct map_line *line, u64 *ret)
+{
+	const u64 page = 4096;
+
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *s = &img->segments[i];
+		u64 begin = s->offset & ~(page - 1), end = (s->offset + s->filesz + page - 1) & ~(page - 1);
+
+		if (line->offset < begin || line->offset >= end)
+			continue;
+		if ((line->prot & PROT_EXEC) && !(s->flags & PF_X))
+			continue;
+		*ret = line->start - (s->vaddr - (s->offset - line->offset));
+		return true;
+	}
+	return false;
+}
+
+static struct error *fill_mapping(struct process *p, const struct map_line *line, struct mapping *m)
+{
+	struct loaded *loaded = NULL;
+	struct error *err = NULL;
+	bool vdso = !strcmp(line->path, "[vdso]");
+
+	*m = (struct mapping){ .start = line->start, .end = line->end, .offset = line->offset, .prot = line->prot,
+		.anonymous = !line->ino, .name = line->path };
+	if (vdso)
+		err = load_vdso(p, line, &loaded);
+	else if (line->ino && (line->prot & PROT_EXEC))
+		err = modules_load(p->modules, p->pid, line, &loaded);
+	if (err || !loaded || !loaded->image || !find_bias(loaded->image, line, &m->bias))
+		return err;
+	m->image = loaded->image;
+	return modules_number(p->modules, loaded, m->bias, p->pid, &m->module);
+}
+
+/* The data of a module belongs to it too: a mapping of the same file next to its code. */
+static void fill_data(struct process *p)
+{
+	const struct map_line *line = p->maps.lines;
+
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		for (u32 j = 0; !p->mappings[i].image && line[i].ino && j < p->maps.nlines; j++)
+			if (p->mappings[j].module && line[j].ino == line[i].ino && line[j].dev == line[i].dev) {
+				p->mappings[i].image = p->mappings[j].image;
+				p->mappings[i].bias = p->mappings[j].bias;
+				p->mappings[i].module = p->mappings[j].module;
+			}
+}
+
+static struct error *fill_mappings(struct process *p)
+{
+	struct error *err = NULL;
+
+	free(p->mappings);
+	p->mappings = calloc(p->maps.nlines + 1, sizeof(*p->mappings));
+	if (!p->mappings)
+		return &error_no_memory;
+	for (u32 i = 0; !err && i < p->maps.nlines; i++)
+		err = fill_mapping(p, &p->maps.lines[i], &p->mappings[i]);
+	if (!err)
+		fill_data(p);
+	return err;
+}
+
+static bool has_instance(const struct process *p, const struct runtime_ops *ops, const struct module *m)
+{
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].ops == ops && p->instances[i].loaded == m->loaded && p->instances[i].bias == m->bias)
+			return true;
+	return false;
+}
+
+static struct error *attach_runtime(struct process *p, const struct runtime_ops *ops, const struct module *m)
+{
+	struct runtime_process view = process_view(p);
+	struct instance *grown = realloc(p->instances, (p->ninstances + 1) * sizeof(*grown));
+	struct instance *instance;
+	struct error *err;
+
+	if (!grown)
+		return &error_no_memory;
+	p->instances = grown;
+	instance = &grown[p->ninstances++];
+	*instance = (struct instance){ .ops = ops, .loaded = m->loaded, .bias = m->bias };
+	err = ops->attach(&view, m->loaded->runtime[ops->id], m->bias, &instance->data);
+	if (err == &error_no_memory)
+		return err;
+	if (err)
+		p->modules->complain(p->modules->complain_ctx, err);
+	return NULL;
+}
+
+static struct error *attach_runtimes(struct process *p)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
+		const struct module *m = module_at(p->modules, p->mappings[i].module);
+
+		for (const struct runtime_ops *const *r = runtimes; !err && m && *r; r++)
+			if (m->loaded->runtime[(*r)->id] && !has_instance(p, *r, m))
+				err = attach_runtime(p, *r, m);
+	}
+	return err;
+}
+
+/*
+ * A JIT makes its code writable and executable by turns (LuaJIT, for each trace). Anonymous memory that held code before
+ * still does, whatever its protection is at this moment.
+ */
+static void keep_jit_code(const struct process *p, struct maps *maps)
+{
+	for (u32 i = 0; i < maps->nlines; i++) {
+		struct map_line *line = &maps->lines[i];
+		const struct mapping *old = line->ino ? NULL : process_mapping(p, line->start);
+
+		if (old && old->anonymous && (old->prot & PROT_EXEC) && line->end <= old->end)
+			line->prot |= PROT_EXEC;
+	}
+}
+
+struct error *process_rescan(struct process *p, bool *changed)
+{
+	struct maps maps;
+	struct error *err = maps_read(p->pid, &maps);
+	u64 hash;
+
+	*changed = false;
+	if (err && p->maps.nlines && err->kind == ERROR_NO_PROCESS) {
+		error_free(err);
+		p->dead = true;
+		return NULL;
+	}
+	if (err)
+		return err;
+	keep_jit_code(p, &maps);
+	hash = maps_hash(&maps);
+	if (hash == p->maps_hash || (p->maps.nlines && !maps.nlines)) {
+		maps_free(&maps);
+		return NULL;
+	}
+	maps_free(&p->maps);
+	p->maps = maps;
+	p->maps_hash = hash;
+	*changed = true;
+	err = fill_mappings(p);
+	if (!err)
+		err = attach_runtimes(p);
+	return err ? err : regions_build(p);
+}

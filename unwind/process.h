@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One target: its mappings, its runtimes, and the array of regions in the arena that walkers look its code up in.
+ */
+#ifndef YRT_PROCESS_H
+#define YRT_PROCESS_H
+
+#include <types.h>
+
+#include "module.h"
+#include "shared/region.h"
+
+struct instance { /* a runtime in this process */
+	const struct runtime_ops *ops;
+	struct loaded *loaded;
+	u64 bias;
+	void *data; /* of attach(); NULL: attach failed, native frames only */
+};
+
+struct process {
+	pid_t pid;
+	u32 number; /* struct process_entry.instance */
+	u32 parent; /* number of the process that it was forked from, 0: none */
+	char comm[64];
+	struct modules *modules;
+	struct memory *memory;
+	struct maps maps;
+	u64 maps_hash;
+	struct mapping *mappings; /* for runtimes: the same lines, with images */
+	struct instance *instances;
+	u32 ninstances;
+	struct process_entry entry; /* what BPF should have */
+	u32 regions_size;	    /* bytes at entry.regions */
+	u32 old_regions, old_size;  /* the array before: freed a generation later, walks may still read it */
+	void *own_tables;	    /* CFI tables of the runtimes' own rows; private to regions.c */
+	bool dead;		    /* exited: kept for naming what is still on its way */
+};
+
+/* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel thread). */
+struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+void process_destroy(struct process *p);
+
+/* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
+struct error *process_rescan(struct process *p, bool *changed);
+
+/* The same process as runtimes see it; valid until the next rescan. */
+struct runtime_process process_view(const struct process *p);
+/* The mapping that holds addr; NULL: none. */
+const struct mapping *process_mapping(const struct process *p, u64 addr);
+
+/* regions.c: builds the array of p from its mappings and runtimes and places it in the arena. */
+struct error *regions_build(struct process *p);
+void regions_free(struct process *p);
+
+#endif

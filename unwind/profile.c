@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "profile.h"
+
+#define TABLE_MIN     64
+#define STRING_SLAB   (64 << 10)
+#define STRING_MAX    (4 << 10)
+#define SLABS_MAX     1024
+#define FUNCTIONS_MAX (1u << 20)
+
+/* Open addressing with linear probing, at most two thirds full. Entry 0 of what it indexes is never stored. */
+struct table {
+	struct slot {
+		u32 hash;
+		u32 index; /* 0: empty */
+	} * slots;
+	u32 size; /* a power of two */
+	u32 used;
+};
+
+struct slab {
+	struct slab *next;
+	char bytes[];
+};
+
+struct private
+{
+	struct table nodes, functions, strings;
+	u64 *keys; /* of functions */
+	const char **string;
+	u32 nstrings, strings_capacity;
+	u32 nodes_capacity, functions_capacity;
+	u32 overflow; /* the node of stacks that found no room, 0: none yet */
+	struct slab *slabs;
+	size_t slab_used, slab_size;
+	u32 nslabs;
+};
+
+typedef bool same_fn(const struct profile *p, u32 index, const void *wanted);
+
+static u32 mix(u64 a, u64 b)
+{
+	u64 h = (a ^ b * 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
+
+	h ^= h >> 32;
+	return (u32)(h * 0xd6e8feb86659fd93 >> 32);
+}
+
+static u32 table_find(const struct profile *p, const struct table *t, u32 hash, same_fn *same, const void *wanted)
+{
+	for (u32 i = hash & (t->size - 1); t->size && t->slots[i].index; i = (i + 1) & (t->size - 1))
+		if (t->slots[i].hash == hash && same(p, t->slots[i].index, wanted))
+			return t->slots[i].index;
+	return 0;
+}
+
+static void table_put(struct table *t, u32 hash, u32 index)
+{
+	u32 i = hash & (t->size - 1);
+
+	while (t->slots[i].index)
+		i = (i + 1) & (t->size - 1);
+	t->slots[i] = (struct slot){hash, index};
+	t->used++;
+}
+
+/* Makes room for one more. */
+static struct error *table_reserve(struct table *t)
+{
+	struct table bigger = {.size = t->size ? t->size * 2 : TABLE_MIN};
+
+	if (t->used < t->size / 3 * 2)
+		return NULL;
+	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return &error_no_memory;
+	for (u32 i = 0; i < t->size; i++)
+		if (t->slots[i].index)
+			table_put(&bigger, t->slots[i].hash, t->slots[i].index);
+	free(t->slots);
+	*t = bigger;
+	return NULL;
+}
+
+/* Makes array, of *capacity elements of which n are used, hold one more. */
+static struct error *grow(void *array, u32 n, u32 *capacity, size_t size)
+{
+	u32 more = *capacity + *capacity / 2 + 64;
+	void *bigger;
+
+	if (n < *capacity)
+		return NULL;
+	bigger = reallocarray(*(void **)array, more, size);
+	if (!bigger)
+		return &error_no_memory;
+	*(void **)array = bigger;
+	*capacity = more;
+	return NULL;
+}
+
+struct text {
+	const char *s;
+	size_t length;
+};
+
+static bool same_string(const struct profile *p, u32 index, const void *wanted)
+{
+	const struct private *v = p->private;
+	const struct text *t = wanted;
+
+	return !strncmp(v->string[index], t->s, t->length) && !v->string[index][t->length];
+}
+
+static struct error *slab_copy(struct private *v, const struct text *t, const char **ret)
+{
+	if (v->slab_size - v->slab_used < t->length + 1) {
+		struct slab *slab = malloc(sizeof(*slab) + STRING_SLAB);
+
+		if (!slab)
+			return &error_no_memory;
+		slab->next = v->slabs;
+		v->slabs = slab;
+		v->nslabs++;
+		v->slab_size = STRING_SLAB;
+		v->slab_used = 0;
+	}
+	char *s = v->slabs->bytes + v->slab_used;
+
+	memcpy(s, t->s, t->length);
+	s[t->length] = 0;
+	v->slab_used += t->length + 1;
+	*ret = s;
+	return NULL;
+}
+
+/* The one copy of s, so that equal strings have equal addresses. What is longer than STRING_MAX is cut. */
+static struct error *intern(struct profile *p, const char *s, const char **ret)
+{
+	struct private *v = p->private;
+	struct text t = {s, s ? strnlen(s, STRING_MAX) : 0};
+	struct error *err;
+
+	*ret = "";
+	if (!t.length)
+		return NULL;
+	u32 hash = (u32)XXH3_64bits(t.s, t.length);
+	u32 index = table_find(p, &v->strings, hash, same_string, &t);
+
+	if (!index && v->nslabs >= SLABS_MAX) {
+		*ret = "[profile full]";
+		return NULL;
+	}
+	if (!index) {
+		if ((err = table_reserve(&v->strings)) ||
+		        (err = grow(&v->string, v->nstrings, &v->strings_capacity, sizeof(*v->string))) ||
+		        (err = slab_copy(v, &t, &v->string[v->nstrings])))
+			return err;
+		index = v->nstrings++;
+		table_put(&v->strings, hash, index);
+	}
+	*ret = v->string[index];
+	return NULL;
+}
+
+struct identity {
+	u64 key;
+	const struct profile_function *fn; /* interned */
+};
+
+static bool same_function(const struct profile *p, u32 index, const void *wanted)
+{
+	const struct private *v = p->private;
+	const struct profile_function *f = &p->functions[index];
+	const struct identity *id = wanted;
+
+	if (id->key || v->keys[index])
+		return id->key == v->keys[index];
+	return f->name == id->fn->name && f->module == id->fn->module && f->file == id->fn->file &&
+	       f->line == id->fn->line && f->flags == id->fn->flags && f->kind == id->fn->kind;
+}
+
+static u32 hash_function(const struct identity *id)
+{
+	const struct profile_function *f = id->fn;
+
+	if (id->key)
+		return mix(id->key, 1);
+	return mix((u64)mix((uintptr_t)f->name, (uintptr_t)f->module) << 32 | mix((uintptr_t)f->file, f->line),
+	        (u64)f->flags << 32 | f->kind);
+}
+
+static struct error *intern_function(struct profile *p, const struct profile_function *fn, struct profile_function *ret)
+{
+	struct error *err;
+
+	*ret = *fn;
+	if ((err = intern(p, fn->name, &ret->name)) || (err = intern(p, fn->module, &ret->module)))
+		return err;
+	return intern(p, fn->file, &ret->file);
+}
+
+static struct error *add_function(struct profile *p, const struct identity *id)
+{
+	struct private *v = p->private;
+	u32 capacity = v->functions_capacity;
+	struct error *err;
+
+	if ((err = grow(&v->keys, p->nfunctions, &capacity, sizeof(*v->keys))) ||
+	        (err = grow(&p->functions, p->nfunctions, &v->functions_capacity, sizeof(*p->functions))))
+		return err;
+	v->keys[p->nfunctions] = id->key;
+	p->functions[p->nfunctions++] = *id->fn;
+	return NULL;
+}
+
+static struct error *improve_function(struct profile *p, u32 index, const struct profile_function *fn)
+{
+	struct profile_function *f = &p->functions[index];
+	struct profile_function new;
+	struct error *err = intern_function(p, fn, &new);
+
+	if (err)
+		return err;
+	f->name = new.name;
+	if (*new.file) {
+		f->file = new.file;
+		f->line = new.line;
+	}
+	return NULL;
+}
+
+struct error *profile_function(struct profile *p, u64 key, const struct profile_function *fn, bool better, u32 *ret)
+{
+	struct private *v = p->private;
+	struct profile_function own = {0};
+	struct identity id = {key, &own};
+	struct error *err = NULL;
+
+	if (!key && (err = intern_function(p, fn, &own)))
+		return err;
+	u32 hash = hash_function(&id);
+	u32 index = table_find(p, &v->functions, hash, same_function, &id);
+
+	if (index && key && better && fn->name && *fn->name)
+		err = improve_function(p, index, fn);
+	if (!index && p->nfunctions < FUNCTIONS_MAX) {
+		if ((key && (err = intern_function(p, fn, &own))) || (err = table_reserve(&v->functions)) ||
+		        (err = add_function(p, &id)))
+			return err;
+		index = p->nfunctions - 1;
+		table_put(&v->functions, hash, index);
+	}
+	if (!err)
+		*ret = index ? index : PROFILE_FULL;
+	return err;
+}
+
+static bool same_node(const struct profile *p, u32 index, const void *wanted)
+{
+	const struct profile_node *a = &p->nodes[index], *b = wanted;
+
+	return a->parent == b->parent && a->function == b->function;
+}
+
+static struct error *add_node(struct profile *p, const struct profile_node *node, u32 hash)
+{
+	struct private *v = p->private;
+	struct profile_node *parent;
+	struct error *err;
+
+	if ((err = table_reserve(&v->nodes)) ||
+	        (err = grow(&p->nodes, p->nnodes, &v->nodes_capacity, sizeof(*p->nodes))))
+		return err;
+	parent = &p->nodes[node->parent];
+	p->nodes[p->nnodes] = *node;
+	p->nodes[p->nnodes].sibling = parent->child;
+	parent->child = p->nnodes;
+	table_put(&v->nodes, hash, p->nnodes++);
+	return NULL;
+}
+
+static struct error *make_child(struct profile *p, u32 parent, u32 function, u32 *ret)
+{
+	struct profile_node wanted = {.function = function, .parent = parent};
+	u32 hash = mix(parent, function);
+	u32 index = table_find(p, &((struct private *)p->private)->nodes, hash, same_node, &wanted);
+	struct error *err;
+
+	if (!index) {
+		if ((err = add_node(p, &wanted, hash)))
+			return err;
+		index = p->nnodes - 1;
+	}
+	*ret = index;
+	return NULL;
+}
+
+struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret)
+{
+	struct private *v = p->private;
+	struct profile_node wanted = {.function = function, .parent = node};
+	struct error *err;
+
+	if (node && node == v->overflow) {
+		*ret = node;
+		return NULL;
+	}
+	if (p->nnodes < p->max_nodes || table_find(p, &v->nodes, mix(node, function), same_node, &wanted))
+		return make_child(p, node, function, ret);
+	if (!v->overflow && (err = make_child(p, 0, PROFILE_FULL, &v->overflow)))
+		return err;
+	*ret = v->overflow;
+	return NULL;
+}
+
+void profile_add(struct profile *p, u32 node, u64 count)
+{
+	p->nodes[node].self += count;
+}
+
+void profile_finish(struct profile *p)
+{
+	for (u32 i = 0; i < p->nnodes; i++)
+		p->nodes[i].total = p->nodes[i].self;
+	for (u32 i = p->nnodes; i-- > 1;)
+		p->nodes[p->nodes[i].parent].total += p->nodes[i].total;
+}
+
+/* The root, its function, the function of what found no room; and entry 0 of the strings. */
+static struct error *fill_first(struct profile *p)
+{
+	static const struct profile_function all = {"all", "", "", 0, 0, KIND_ROOT};
+	static const struct profile_function full = {"[profile full]", "", "", 0, 0, KIND_UNKNOWN};
+	struct private *v = p->private;
+	struct error *err;
+
+	if ((err = grow(&v->string, 0, &v->strings_capacity, sizeof(*v->string))) ||
+	        (err = add_function(p, &(struct identity){0, &all})) ||
+	        (err = add_function(p, &(struct identity){0, &full})) ||
+	        (err = grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))))
+		return err;
+	v->string[v->nstrings++] = "";
+	p->nodes[p->nnodes++] = (struct profile_node){0};
+	return NULL;
+}
+
+struct error *profile_create(struct profile **ret)
+{
+	struct profile *p = calloc(1, sizeof(*p));
+	struct error *err;
+
+	if (!p || !(p->private = calloc(1, sizeof(struct private)))) {
+		free(p);
+		return &error_no_memory;
+	}
+	p->max_nodes = PROFILE_MAX_NODES;
+	err = fill_first(p);
+	if (err)
+		profile_destroy(p);
+	else
+		*ret = p;
+	return err;
+}
+
+void profile_destroy(struct profile *p)
+{
+	if (!p)
+		return;
+	struct private *v = p->private;
+
+	while (v->slabs) {
+		struct slab *slab = v->slabs;
+
+		v->slabs = slab->next;
+		free(slab);
+	}
+	free(v->nodes.slots);
+	free(v->functions.slots);
+	free(v->strings.slots);
+	free(v->string);
+	free(v->keys);
+	free(v);
+	free(p->functions);
+	free(p->nodes);
+	free(p);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile: named stacks with counts as one tree. What formats write, and what keeps memory bounded while sampling: the
+ * tree grows with distinct call paths, not with samples.
+ *
+ * A function is an identity with a display name that may become better while sampling (a Lua function gets its name
+ * from whoever calls it); nodes refer to functions, so a late name reaches all of them.
+ */
+#ifndef YRT_PROFILE_H
+#define YRT_PROFILE_H
+
+#include <stdio.h>
+#include <types.h>
+
+#include "error.h"
+#include "shared/frame.h"
+
+/* What a frame is to people: its colour and its filter. Order is the order of legends. */
+#define PROFILE_KINDS(X)                                                                                               \
+	X(KIND_ROOT, "root")                                                                                           \
+	X(KIND_KERNEL, "kernel")                                                                                       \
+	X(KIND_NATIVE, "native")                                                                                       \
+	X(KIND_CXX, "c++")                                                                                             \
+	X(KIND_RUST, "rust")                                                                                           \
+	X(KIND_VM, "vm")                                                                                               \
+	X(KIND_SCRIPT, "script")       /* interpreted */                                                               \
+	X(KIND_SCRIPT_JIT, "jit")      /* script code compiled by a JIT */                                             \
+	X(KIND_SCRIPT_NATIVE, "cfunc") /* a function of the language that is implemented in C */                       \
+	X(KIND_THREAD, "thread")                                                                                       \
+	X(KIND_UNKNOWN, "unknown")     /* no symbol, truncated */
+
+enum profile_kind {
+#define X(id, word) id,
+	PROFILE_KINDS(X)
+#undef X
+	KIND_MAX
+};
+
+struct profile_function {
+	const char *name;   /* "handler (app.lua:42)", demangled; UTF-8 not guaranteed; hostile */
+	const char *module; /* "nginx", "kernel", "luajit"; never NULL, may be "" */
+	const char *file;   /* "" if unknown */
+	u32 line;	    /* 0 if unknown */
+	u32 flags;	    /* enum frame_flag: FRAME_GUESS, FRAME_APPROX */
+	enum profile_kind kind;
+};
+
+struct profile_node {
+	u32 function; /* index into profile.functions; node 0 is the root, function 0 is "all" */
+	u32 parent;
+	u32 child;   /* first child, 0: none */
+	u32 sibling; /* next, 0: none */
+	u64 self;    /* samples (or the unit's) that end here */
+	u64 total;   /* with all below; valid after profile_finish() */
+};
+
+/* How it was made: the banner of pictures and the statistics. Strings may be NULL. */
+struct profile_meta {
+	const char *title;   /* "lua-flame" */
+	const char *command; /* as typed */
+	const char *target;  /* "nginx (pid 42)" */
+	const char *unit;    /* "samples" */
+	const char *loss;    /* the loss line */
+	u64 start_unix_ns;
+	u64 duration_ns;
+	double frequency;
+};
+
+/* Bounds of memory. Stacks that find no room are counted under the root's child of function PROFILE_FULL. */
+#define PROFILE_MAX_NODES (4u << 20)
+#define PROFILE_FULL	  1 /* the function "[profile full]" */
+
+struct profile {
+	struct profile_function *functions;
+	u32 nfunctions;
+	struct profile_node *nodes; /* a child's index is above its parent's */
+	u32 nnodes;
+	u32 max_nodes; /* PROFILE_MAX_NODES, or less if set */
+	struct profile_meta meta;
+	void *private; /* of profile.c: lookup tables */
+};
+
+struct error *profile_create(struct profile **ret);
+void profile_destroy(struct profile *p);
+
+/*
+ * The function with this identity (all of name, module, file, line, kind, flags if key is 0, else key); made if new.
+ * For a known key a new non-empty name (with its file and line, if it has a file) replaces the old one only if better
+ * says so. Strings are copied; of each the first 4 KiB. NULL is "".
+ */
+struct error *profile_function(struct profile *p, u64 key, const struct profile_function *fn, bool better, u32 *ret);
+/* The child of node for function; made if new. */
+struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret);
+/* Adds to a node's self count. */
+void profile_add(struct profile *p, u32 node, u64 count);
+/* Computes totals. Call before a format writes. */
+void profile_finish(struct profile *p);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract between yrt and a language runtime, and the guide to adding one.
+ *
+ * A runtime lives in runtimes/<name>/:
+ *
+ *	<name>.h           plain data that both worlds share: configuration in the arena, meaning of frame bits
+ *	<name>_walk.c      int <name>_step(struct walk *w): includes walk.h and <name>.h only; compiled twice
+ *	<name>.c           recognises images, finds VM instances, ends with the one const table of these operations
+ *	<name>_*.c         layout, naming, whatever else it needs
+ *	README.md          invariants, versions, limits
+ *
+ * and one line in runtimes/list.h. Numbers: enum runtime_id in shared/frame.h.
+ *
+ * Three lifetimes. *Image*: is this ELF file such a runtime, and what does the file tell of its layout; once a file.
+ * *Process*: one runtime in one process: the rest of its layout, its roots, its code regions. *Frame*: naming one.
+ * A runtime includes no other runtime and nothing of probes/ or frontends/. An operation may be NULL where it says so.
+ */
+#ifndef YRT_RUNTIME_H
+#define YRT_RUNTIME_H
+
+#include <types.h>
+
+#include "arena.h"
+#include "error.h"
+#include "image.h"
+#include "memory.h"
+#include "shared/frame.h"
+#include "shared/region.h"
+
+struct walk;
+
+/* A mapping of the process, from /proc/PID/maps or a core's notes. */
+struct mapping {
+	u64 start, end, offset;
+	u32 prot;	     /* PROT_READ … */
+	bool anonymous;	     /* no file behind it */
+	struct image *image; /* NULL: anonymous, or not ELF */
+	u64 bias;	     /* process address - file address, if image */
+	u32 module;	     /* number of (image, bias) in this process; 0: none */
+	const char *name;    /* path or [name], for people */
+};
+
+/* What a runtime sees of a process. */
+struct runtime_process {
+	pid_t pid;
+	struct memory *memory;
+	struct arena *arena;
+	const struct mapping *mappings; /* sorted; valid during the call only */
+	u32 nmappings;
+};
+
+/*
+ * Code that the runtime claims, overriding or splitting what the mappings say. entries (may be NULL) are CFI rows of its
+ * own, in file addresses if module is set, else in process addresses; they must stay valid until detach.
+ */
+struct runtime_region {
+	u64 start, end; /* in the process */
+	u8 part;	/* for the step function */
+	u32 vm;		/* arena offset of the configuration that walk_arena() of the step function reads */
+	const struct cfi_entry *entries;
+	u32 nentries;
+};
+
+/* How a frame is shown. Strings belong to the caller's buffers; hostile bytes may be in them. */
+#define NAME_MAX_BYTES 512
+struct frame_name {
+	char name[NAME_MAX_BYTES]; /* function; "" if the runtime can not tell (yet) */
+	char file[NAME_MAX_BYTES]; /* "" if none */
+	u32 definition;		   /* line where the function is defined; 0: none */
+	u32 line;		   /* being executed; 0: unknown */
+	u64 identity;		   /* the same for all frames of one function, whatever the line */
+	const char *suffix;	   /* static: more to the kind, as "jit"; NULL */
+	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
+};
+
+struct runtime_ops {
+	const char *name;      /* "luajit": in output, options, folder */
+	const char *view;      /* command prefix: "lua" for lua-flame */
+	enum runtime_id id;
+	const char *supported; /* one line for `yrt runtimes` */
+
+	/* The step function, compiled natively. */
+	int (*step)(struct walk *w);
+
+	/*
+	 * Image: *ret is NULL if the file is not ours. An error says that it is ours but can not be supported (with what is
+	 * missing); native frames are shown then.
+	 */
+	struct error *(*image_probe)(struct image *img, void **ret);
+	void (*image_destroy)(void *image);
+
+	/*
+	 * Process: called when a mapping with a recognised image is seen (bias: its load bias). *ret is the instance. An
+	 * error is shown once and leaves native frames.
+	 */
+	struct error *(*attach)(const struct runtime_process *p, void *image, u64 bias, void **ret);
+	void (*detach)(void *instance, const struct runtime_process *p);
+	/*
+	 * All code regions as they are now: called after attach and whenever the mappings changed. Calls add for each.
+	 * May look at p->mappings for anonymous code.
+	 */
+	struct error *(*regions)(void *instance, const struct runtime_process *p,
+		struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
+
+	/*
+	 * Frame: names frames[i] of a stack (leaf first, n frames); its neighbours may matter (a Lua function is named by
+	 * its caller's bytecode). Reads the target, which may be gone or have moved on: false then, or if cookies say that
+	 * the object is another one by now.
+	 */
+	bool (*name_frame)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i,
+		u32 n, struct frame_name *ret);
+
+	/*
+	 * True if a view of this language should hide this native frame because language frames stand for it (module is
+	 * the runtime's own image): the VM's loop, its call helpers. May be NULL: only FRAME_VM frames are hidden.
+	 */
+	bool (*hides)(void *instance, const char *symbol);
+};
+
+#define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;
+#include "../runtimes/list.h"
+#undef RUNTIME
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What crosses from the probes to user space through the ring buffer, and the counters that both sides know.
+ */
+#ifndef YRT_SHARED_RECORD_H
+#define YRT_SHARED_RECORD_H
+
+#include "frame.h"
+
+enum record_type {
+	RECORD_STACK = 1, /* struct stack_record, a chunk of a stack seen for the first time */
+	RECORD_FORK,	  /* struct process_record: a target made a child, which runs under `instance` already */
+	RECORD_EXEC,	  /* struct process_record: a target became another program; its entry is gone */
+	RECORD_EXIT,	  /* struct process_record: the last thread of a target is exiting */
+	RECORD_UNKNOWN,	  /* struct process_record: a walk met code outside all regions: look at its maps again */
+};
+
+#define CHUNK_FRAMES 256u
+#define COMM_LEN     16
+
+/*
+ * A stack crosses in chunks of CHUNK_FRAMES frames, leaf first, all with the same head; the last one has `last` set.
+ * Samples of a stack that crossed are counted in the counts map under its hash.
+ */
+struct stack_record {
+	u32 type;
+	u32 nframes;  /* in this chunk */
+	u64 hash;     /* of the frames, the process instance, and what else tells stacks apart */
+	u32 instance; /* struct process_entry.instance */
+	u32 tgid, tid; /* in the pid namespace of yrt, as far as known */
+	u32 weight;   /* add this many samples at once: the counts map had no room. 0: they are in the counts map */
+	u16 stop;     /* enum stop_reason */
+	u16 first;    /* chunk number */
+	u16 last;     /* 1: no more chunks */
+	u16 epoch;    /* which of the two count maps has it */
+	char comm[COMM_LEN];
+	struct frame frame[CHUNK_FRAMES];
+};
+_Static_assert(sizeof(struct stack_record) == 56 + 16 * CHUNK_FRAMES, "no padding before the frames");
+
+struct process_record {
+	u32 type;
+	u32 tgid; /* in the pid namespace of yrt, as far as known */
+	u32 instance;
+	u32 parent; /* RECORD_FORK: instance of the parent */
+	u64 pc;	    /* RECORD_UNKNOWN */
+};
+
+/* Why a sample did not become a stack. X(name, word in the statistics) */
+#define LOST_CAUSES(X)                                                                                                 \
+	X(LOST_RING, "ring_full")	                                                                               \
+	X(LOST_SCRATCH, "scratch_busy")                                                                                \
+	X(LOST_TABLE, "table_full")
+
+enum lost_cause {
+#define X(name, word) name,
+	LOST_CAUSES(X)
+#undef X
+	LOST_MAX,
+};
+
+/*
+ * CPU time is divided into blocks of one sampling period. In each a random moment is chosen, and the tick that passes it
+ * becomes the sample: no period of the program's own can resonate with that.
+ */
+struct blocks {
+	u64 at;	    /* ns that ticks covered so far */
+	u64 chosen; /* the moment of the next sample */
+};
+
+struct probe_stats { /* one for each CPU */
+	u64 ticks;   /* clock interrupts that ran the program in a target */
+	u64 samples; /* of them taken as samples, each counting `weight` */
+	u64 weights; /* sum of their weights */
+	u64 frames;
+	u64 records; /* stacks sent */
+	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */
+	u64 timed_ns; /* duration of the samples that were timed, and their number */
+	u64 timed;
+	u64 lost[LOST_MAX];
+	u64 stop[STOP_MAX]; /* weights by why the walk ended */
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the driver looks up for a program counter: which code this is, and who steps out of it.
+ *
+ * The regions of a process lie in the arena as one array, sorted by start, not overlapping. They are replaced whole
+ * (written anew, then switched by the process's entry), never changed in place.
+ */
+#ifndef YRT_SHARED_REGION_H
+#define YRT_SHARED_REGION_H
+
+#include <types.h>
+
+struct region {
+	u64 start;   /* [start, end) in the process */
+	u64 end;
+	u64 origin;  /* address in the process of the first byte that the CFI table covers */
+	u32 table;   /* arena offset of a struct cfi_table; 0: none, use frame pointers */
+	u32 vm;	     /* arena offset of the runtime's configuration; 0 for ordinary code */
+	u32 module;  /* number of the module, in FRAME_NATIVE.detail */
+	u8 runtime;  /* enum runtime_id: whose step function */
+	u8 part;     /* meaning is the runtime's: interpreter, JIT heap, exit stubs, … */
+	u8 reserved[2];
+};
+_Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
+
+#define REGIONS_MAX 5000 /* of one process: an array must fit into one slab */
+
+/* One process, as BPF finds it under its tgid. */
+struct process_entry {
+	u32 instance; /* unique over a run of yrt: a pid that is reused, exec and fork get new ones */
+	u32 regions;  /* arena offset of struct region[nregions] */
+	u32 nregions;
+	u32 flags;    /* enum process_flag */
+	u64 asked_ns; /* when a walk last asked user space to look at the maps again; written by BPF */
+};
+
+enum process_flag {
+	PROCESS_FOLLOW = 1, /* children are targets too (-s) */
+};
+
+/* The arena: slabs of one size that user space fills and walkers read, addressed by 32-bit offsets; 0 is never valid. */
+#define ARENA_SLAB_BITS 18
+#define ARENA_SLAB_SIZE (1u << ARENA_SLAB_BITS)
+#define ARENA_SLAB_PAD	1024 /* addressable behind each slab, never written */
+#define ARENA_SLABS_MAX 8192
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols_table.h"
+
+#define COMPARED_MAX 64u /* aliases whose names are compared */
+
+static void use_table(struct symbols *s, u32 kind, struct image *img, u32 type)
+{
+	if (elf_table_find(img, type, &s->sources[kind].table))
+		s->sources[kind].img = img;
+}
+
+static struct error *open_debug(struct symbols *s, struct image *img, const char *root)
+{
+	struct image *debug = NULL;
+	struct error *err = symbols_debug_file(img, root, &debug);
+
+	if (!err && debug)
+		s->whole = true;
+	else if (!err)
+		err = symbols_minidebug(img, &debug);
+	if (err || !debug)
+		return err;
+	use_table(s, SOURCE_DEBUG, debug, SHT_SYMTAB);
+	if (!s->sources[SOURCE_DEBUG].img)
+		image_put(debug);
+	return NULL;
+}
+
+struct error *symbols_load(struct image *img, const char *root)
+{
+	struct error *err = NULL;
+	struct symbols *s;
+
+	if (img->symbols)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return &error_no_memory;
+	use_table(s, SOURCE_SYMTAB, img, SHT_SYMTAB);
+	use_table(s, SOURCE_DYNSYM, img, SHT_DYNSYM);
+	use_table(s, SOURCE_PLT, img, SHT_DYNSYM);
+	s->whole = s->sources[SOURCE_SYMTAB].img;
+	if (!s->whole)
+		err = open_debug(s, img, root);
+	if (err)
+		symbols_destroy(s);
+	else
+		img->symbols = s;
+	return err;
+}
+
+void symbols_destroy(struct symbols *s)
+{
+	u32 i;
+
+	if (!s)
+		return;
+	image_put(s->sources[SOURCE_DEBUG].img);
+	for (i = 0; i < s->nnames; i++)
+		free(s->names[i]);
+	free(s->names);
+	free(s->entries);
+	free(s->reach);
+	free(s);
+}
+
+/* Number of entries that start at or before at. */
+static u32 upper_bound(const struct symbols *s, u64 at)
+{
+	u32 low = 0, high = s->count, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (entry_start(&s->entries[mid]) <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The last entry that covers at, sized if there is one. */
+static struct symbol_entry *innermost(const struct symbols *s, u64 at)
+{
+	struct symbol_entry *e, *unsized = NULL;
+	u32 i = upper_bound(s, at);
+
+	while (i) {
+		if (s->reach[(i - 1) / SYMBOLS_BLOCK] <= at) {
+			i = (i - 1) / SYMBOLS_BLOCK * SYMBOLS_BLOCK;
+			continue;
+		}
+		e = &s->entries[--i];
+		if (!entry_covers(e, at))
+			continue;
+		if (!(entry_rank(e) & RANK_UNSIZED))
+			return e;
+		if (!unsized)
+			unsized = e;
+	}
+	return unsized;
+}
+
+static bool read_name(struct symbols *s, const struct symbol_entry *e, char *dst)
+{
+	const struct symbol_source *src = &s->sources[entry_source(e)];
+	u64 left = src->table.strings.size - e->name;
+	size_t len = left < SYMBOL_NAME_MAX ? left : SYMBOL_NAME_MAX - 1;
+	char *version;
+
+	if (!elf_read(src->img, dst, len, src->table.strings.offset + e->name))
+		return false;
+	dst[len] = 0;
+	if (!*dst)
+		return false;
+	version = strchr(dst + 1, '@');
+	if (version && strcmp(version, "@plt"))
+		*version = 0;
+	if (entry_source(e) == SOURCE_PLT) {
+		len = strlen(dst);
+		len = len < SYMBOL_NAME_MAX - sizeof("@plt") ? len : SYMBOL_NAME_MAX - sizeof("@plt");
+		strcpy(dst + len, "@plt");
+	}
+	return true;
+}
+
+/* Underscores in front tell an internal alias, but not in a mangled name. */
+static size_t underscores(const char *name)
+{
+	return strncmp(name, "_Z", 2) && strncmp(name, "_R", 2) ? strspn(name, "_") : 0;
+}
+
+static bool is_nicer(const char *a, const char *b)
+{
+	size_t x = underscores(a), y = underscores(b);
+
+	if (x != y)
+		return x < y;
+	x = strlen(a);
+	y = strlen(b);
+	return x != y ? x < y : strcmp(a, b) < 0;
+}
+
+static bool is_better(const struct symbol_entry *a, const struct symbol_entry *b)
+{
+	return entry_rank(a) != entry_rank(b) ? entry_rank(a) < entry_rank(b) : a->size < b->size;
+}
+
+/* The best of those that start where e does and cover at: *ret; how many are as good: the result. */
+static u32 best_alias(const struct symbols *s, u64 at, struct symbol_entry *e, struct symbol_entry **ret)
+{
+	u64 start = entry_start(e);
+	u32 ties = 0;
+
+	while (e > s->entries && entry_start(e - 1) == start)
+		e--;
+	for (*ret = NULL; e < s->entries + s->count && entry_start(e) == start; e++) {
+		if (!entry_covers(e, at))
+			continue;
+		if (!*ret || is_better(e, *ret)) {
+			*ret = e;
+			ties = 0;
+		}
+		ties += !is_better(*ret, e);
+	}
+	return ties;
+}
+
+/* Gives e its name; the only one of its equals that has one from then on. */
+static bool keep_name(struct symbols *s, struct symbol_entry *e, const char *name)
+{
+	u32 room = s->names_room ? s->names_room * 2 : 64;
+	char *copy, **names;
+
+	if (s->nnames == s->names_room) {
+		names = realloc(s->names, room * sizeof(*names));
+		if (!names)
+			return false;
+		s->names = names;
+		s->names_room = room;
+	}
+	copy = strdup(name);
+	if (!copy)
+		return false;
+	e->key = (e->key & ~0xffULL) | SOURCE_NAMED;
+	e->name = s->nnames;
+	s->names[s->nnames++] = copy;
+	return true;
+}
+
+static bool is_equal(const struct symbol_entry *a, const struct symbol_entry *b)
+{
+	return !is_better(a, b) && !is_better(b, a);
+}
+
+/* Of first and what ties with it (behind it, not all in a row) the one that keeps a name from an earlier search. */
+static struct symbol_entry *named(struct symbol_entry *first, u32 ties)
+{
+	struct symbol_entry *e;
+
+	for (e = first; ties; e++) {
+		if (!is_equal(first, e))
+			continue;
+		if (entry_source(e) == SOURCE_NAMED)
+			return e;
+		ties--;
+	}
+	return NULL;
+}
+
+/* The one with the nicest name, which it keeps. */
+static struct symbol_entry *name_best(struct symbols *s, struct symbol_entry *first, u32 ties)
+{
+	struct symbol_entry *e, *best = named(first, ties);
+	char name[2][SYMBOL_NAME_MAX];
+	u32 spare = 0, seen = 0;
+
+	if (best)
+		return best;
+	for (e = first; seen < ties && seen < COMPARED_MAX; e++) {
+		if (!is_equal(first, e))
+			continue;
+		seen++;
+		if (!read_name(s, e, name[spare]) || (best && !is_nicer(name[spare], name[!spare])))
+			continue;
+		best = e;
+		spare = !spare;
+	}
+	return best && keep_name(s, best, name[!spare]) ? best : NULL;
+}
+
+bool symbols_find(struct image *img, u64 addr, struct symbol *ret)
+{
+	struct symbols *s = img->symbols;
+	struct symbol_entry *e;
+	u32 ties;
+
+	if (!s)
+		return false;
+	if (!s->made)
+		error_free(symbols_make(s, img));
+	e = addr >= s->base ? innermost(s, addr - s->base) : NULL;
+	if (!e)
+		return false;
+	ties = best_alias(s, addr - s->base, e, &e);
+	e = name_best(s, e, ties);
+	if (!e)
+		return false;
+	ret->start = s->base + entry_start(e);
+	ret->end = ret->start + e->size;
+	ret->name = s->names[e->name];
+	return true;
+}

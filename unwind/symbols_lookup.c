@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a name to its address. The strings are searched first, once: a name that is not there, which is the usual answer
+ * when it is asked whether an image is a runtime, costs no look at the symbols.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "symbols.h"
+#include "symbols_table.h"
+
+#define CHUNK         (32u << 10)
+#define LOOKUP_MAX    512u /* bytes of a name */
+#define POSITIONS_MAX (1u << 20)
+
+/* Where a name ends a string of the table (linkers share tails), sorted. */
+struct positions {
+	u32 *at;
+	u32 count, room;
+};
+
+static bool add_position(struct positions *p, u64 at)
+{
+	u32 room = p->room ? p->room * 2 : 16;
+	u32 *grown;
+
+	if (at > UINT32_MAX || p->count == POSITIONS_MAX)
+		return false;
+	if (p->count == p->room) {
+		grown = realloc(p->at, room * sizeof(*grown));
+		if (!grown)
+			return false;
+		p->at = grown;
+		p->room = room;
+	}
+	p->at[p->count++] = at;
+	return true;
+}
+
+/* buf holds the strings from offset on; the byte behind the name must be in it too. */
+static bool search_chunk(struct positions *p, const char *buf, size_t size, u64 offset, const char *name, size_t len)
+{
+	const char *found = buf, *end = buf + size - 1;
+
+	while (found < end && (found = memmem(found, end - found, name, len))) {
+		if ((!found[len] || found[len] == '@') && !add_position(p, offset + (found - buf)))
+			return false;
+		found++;
+	}
+	return true;
+}
+
+static void find_positions(struct positions *p, struct image *img, const struct elf_place *strings, const char *name)
+{
+	size_t len = strlen(name), size;
+	cleanup(free) char *buf = malloc(CHUNK);
+	u64 at;
+
+	for (at = 0; buf && at + len < strings->size; at += size - len) {
+		size = strings->size - at < CHUNK ? strings->size - at : CHUNK;
+		if (!elf_read(img, buf, size, strings->offset + at) || !search_chunk(p, buf, size, at, name, len))
+			return;
+		if (at + size == strings->size)
+			return;
+	}
+}
+
+static int compare(const void *left, const void *right)
+{
+	const u32 *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static bool is_defined(const Elf64_Sym *sym)
+{
+	u8 type = ELF64_ST_TYPE(sym->st_info);
+
+	return sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_COMMON && type != STT_SECTION && type != STT_FILE &&
+	       type != STT_TLS;
+}
+
+/* The first global one, else the first. */
+static bool find_symbol(const struct positions *p, struct image *img, const struct elf_place *symbols, Elf64_Sym *ret)
+{
+	struct elf_records records;
+	const Elf64_Sym *sym;
+	bool found = false;
+
+	elf_records_start(&records, img, symbols);
+	while ((sym = elf_records_next(&records))) {
+		if (!is_defined(sym) || !bsearch(&sym->st_name, p->at, p->count, sizeof(*p->at), compare))
+			continue;
+		if (!found || ELF64_ST_BIND(sym->st_info) != STB_LOCAL)
+			*ret = *sym;
+		found = true;
+		if (ELF64_ST_BIND(ret->st_info) != STB_LOCAL)
+			break;
+	}
+	return found;
+}
+
+static bool lookup_table(struct image *img, const struct elf_table *table, const char *name, struct symbol *ret)
+{
+	struct positions p = {.count = 0};
+	Elf64_Sym sym;
+	bool found;
+
+	find_positions(&p, img, &table->strings, name);
+	found = p.count && find_symbol(&p, img, &table->symbols, &sym);
+	free(p.at);
+	if (found)
+		*ret = (struct symbol){sym.st_value, sym.st_value + sym.st_size, name};
+	return found;
+}
+
+bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
+{
+	const struct symbol_source *debug = img->symbols ? &img->symbols->sources[SOURCE_DEBUG] : NULL;
+	struct elf_table table;
+
+	if (!*name || strlen(name) > LOOKUP_MAX)
+		return false;
+	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, ret))
+		return true;
+	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, ret))
+		return true;
+	return debug && debug->img && lookup_table(debug->img, &debug->table, name, ret);
+}

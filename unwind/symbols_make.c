@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From raw symbol tables to the sorted table that is searched. */
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "symbols_table.h"
+
+#define OFFSET_BITS 48
+#define ALIASES_MAX 256u /* symbols kept of one address; the best come first */
+
+static void add_code(struct symbols *s, u64 start, u64 size)
+{
+	if (size && start + size > start && s->ncode < SYMBOLS_CODE_MAX)
+		s->code[s->ncode++] = (struct symbol_code){start, start + size};
+}
+
+static bool in_executable_segment(const struct image *img, u64 addr, u64 size)
+{
+	const struct image_segment *seg;
+	u32 i;
+
+	for (i = 0; i < img->nsegments; i++) {
+		seg = &img->segments[i];
+		if (seg->flags & PF_X && addr >= seg->vaddr && size <= seg->memsz &&
+		        addr - seg->vaddr <= seg->memsz - size)
+			return true;
+	}
+	return false;
+}
+
+static void find_code(struct symbols *s, struct image *img)
+{
+	const u64 wanted = SHF_ALLOC | SHF_EXECINSTR;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+	u32 i;
+
+	while ((scn = elf_nextscn(img->elf, scn)))
+		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & wanted) == wanted &&
+		        in_executable_segment(img, sh.sh_addr, sh.sh_size))
+			add_code(s, sh.sh_addr, sh.sh_size);
+	if (!s->ncode || s->ncode == SYMBOLS_CODE_MAX) {
+		s->ncode = 0;
+		for (i = 0; i < img->nsegments; i++)
+			if (img->segments[i].flags & PF_X)
+				add_code(s, img->segments[i].vaddr, img->segments[i].memsz);
+	}
+	s->base = UINT64_MAX;
+	for (i = 0; i < s->ncode; i++)
+		if (s->code[i].start < s->base)
+			s->base = s->code[i].start;
+}
+
+static const struct symbol_code *code_at(const struct symbols *s, u64 addr)
+{
+	u32 i;
+
+	for (i = 0; i < s->ncode; i++)
+		if (addr >= s->code[i].start && addr < s->code[i].end)
+			return &s->code[i];
+	return NULL;
+}
+
+static struct error *reserve(struct symbols *s)
+{
+	u32 room = s->room ? s->room * 2 : 1024;
+	void *entries;
+
+	if (s->count < s->room)
+		return NULL;
+	entries = realloc(s->entries, room * sizeof(*s->entries));
+	if (!entries)
+		return &error_no_memory;
+	s->entries = entries;
+	s->room = room;
+	return NULL;
+}
+
+struct error *symbols_add(struct symbols *s, u64 addr, u64 size, u32 name, u32 rank, u32 source)
+{
+	const struct symbol_code *code = code_at(s, addr);
+	struct error *err;
+
+	if (!code || (addr - s->base) >> OFFSET_BITS || s->count == SYMBOLS_MAX)
+		return NULL;
+	err = reserve(s);
+	if (err)
+		return err;
+	if (!size)
+		rank |= RANK_UNSIZED;
+	if (!size || size > code->end - addr)
+		size = code->end - addr;
+	s->entries[s->count++] = (struct symbol_entry){
+	        .key = (addr - s->base) << 16 | rank << 8 | source,
+	        .size = size < UINT32_MAX ? size : UINT32_MAX,
+	        .name = name,
+	};
+	return NULL;
+}
+
+static bool is_function(const Elf64_Sym *sym)
+{
+	u8 type = ELF64_ST_TYPE(sym->st_info);
+
+	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && sym->st_name &&
+	       sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_ABS && sym->st_shndx != SHN_COMMON;
+}
+
+static struct error *add_source(struct symbols *s, u32 kind)
+{
+	const struct symbol_source *src = &s->sources[kind];
+	struct elf_records records;
+	const Elf64_Sym *sym;
+	struct error *err;
+	u32 rank;
+
+	if (!src->img)
+		return NULL;
+	elf_records_start(&records, src->img, &src->table.symbols);
+	while ((sym = elf_records_next(&records))) {
+		if (!is_function(sym) || sym->st_name >= src->table.strings.size)
+			continue;
+		rank = kind == SOURCE_DYNSYM ? RANK_DYNSYM : 0;
+		if (ELF64_ST_TYPE(sym->st_info) == STT_NOTYPE)
+			rank |= RANK_NOTYPE;
+		if (ELF64_ST_BIND(sym->st_info) == STB_LOCAL)
+			rank |= RANK_LOCAL;
+		err = symbols_add(s, sym->st_value, sym->st_size, sym->st_name, rank, kind);
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct symbol_entry *a = left, *b = right;
+
+	return (a->key > b->key) - (a->key < b->key);
+}
+
+static u32 group_end(const struct symbols *s, u32 i)
+{
+	u64 start = entry_start(&s->entries[i]);
+
+	while (i < s->count && entry_start(&s->entries[i]) == start)
+		i++;
+	return i;
+}
+
+/* An unsized symbol ends at the next one, and where the sized one that it lies in does. */
+static void end_unsized(struct symbol_entry *e, u64 next, u64 cover)
+{
+	u64 start = entry_start(e), end = start + e->size;
+
+	if (!(entry_rank(e) & RANK_UNSIZED))
+		return;
+	if (end > next)
+		end = next;
+	if (cover > start && end > cover)
+		end = cover;
+	e->size = end - start;
+}
+
+static u64 sized_end(const struct symbol_entry *e)
+{
+	return entry_rank(e) & RANK_UNSIZED ? 0 : entry_start(e) + e->size;
+}
+
+/* Settles entries i to end of one address: sets sizes, adds what is to be kept to the first kept entries. */
+static u32 settle_group(struct symbols *s, u32 i, u32 end, u64 *cover, u32 kept)
+{
+	u64 next = end < s->count ? entry_start(&s->entries[end]) : UINT64_MAX;
+	bool has_symtab = false;
+	u32 j;
+
+	if (end - i > ALIASES_MAX)
+		end = i + ALIASES_MAX;
+	for (j = i; j < end; j++) {
+		has_symtab |= !(entry_rank(&s->entries[j]) & RANK_DYNSYM);
+		if (sized_end(&s->entries[j]) > *cover)
+			*cover = sized_end(&s->entries[j]);
+	}
+	for (j = i; j < end; j++) {
+		if (s->whole && has_symtab && entry_rank(&s->entries[j]) & RANK_DYNSYM)
+			continue;
+		end_unsized(&s->entries[j], next, *cover);
+		s->entries[kept++] = s->entries[j];
+	}
+	return kept;
+}
+
+static void settle(struct symbols *s)
+{
+	u32 i, end, kept = 0;
+	u64 cover = 0;
+
+	for (i = 0; i < s->count; i = end) {
+		end = group_end(s, i);
+		kept = settle_group(s, i, end, &cover, kept);
+	}
+	s->count = kept;
+}
+
+static struct error *find_reach(struct symbols *s)
+{
+	u32 i;
+	u64 end;
+
+	s->reach = calloc(s->count / SYMBOLS_BLOCK + 1, sizeof(*s->reach));
+	if (!s->reach)
+		return &error_no_memory;
+	for (i = 0; i < s->count; i++) {
+		end = entry_start(&s->entries[i]) + s->entries[i].size;
+		if (end > s->reach[i / SYMBOLS_BLOCK])
+			s->reach[i / SYMBOLS_BLOCK] = end;
+	}
+	return NULL;
+}
+
+struct error *symbols_make(struct symbols *s, struct image *img)
+{
+	struct error *err = NULL;
+	void *shrunk;
+	u32 kind;
+
+	s->made = true;
+	find_code(s, img);
+	for (kind = 0; kind < SOURCE_PLT && !err; kind++)
+		err = add_source(s, kind);
+	if (!err)
+		err = symbols_add_plt(s);
+	if (err) {
+		s->count = 0;
+		return err;
+	}
+	if (!s->count)
+		return NULL;
+	qsort(s->entries, s->count, sizeof(*s->entries), compare);
+	settle(s);
+	shrunk = realloc(s->entries, s->count * sizeof(*s->entries) + 1);
+	s->entries = shrunk ? shrunk : s->entries;
+	err = find_reach(s);
+	if (err)
+		s->count = 0;
+	return err;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The only API that a walker sees.
+ *
+ * A walker is a step function. It is compiled twice: to BPF, as a global function that the verifier checks by itself,
+ * and natively, where memory is a live process, a core file or a test's. It looks at w->reg and w->region, pushes the
+ * frames that it finds, moves the registers to the caller (native_step() does that for native frames), and returns
+ * STOP_NONE to go on or the reason why the walk ends.
+ *
+ *	int luajit_step(struct walk *w);
+ *
+ * Rules for walkers, because of the verifier and because a target may lie:
+ * - bound every loop by a constant; no allocation, maps, or tail calls; no pointers stored in memory.
+ * - check the result of every read; a failed read leaves the destination undefined.
+ * - all reads of the target go through walk_read(), walk_stack() or walk_vm().
+ * - static helpers are `static inline`; mark what the verifier should check alone `WALK_GLOBAL` (it takes `struct walk *`
+ *   and scalars, at most 5, and must test w for NULL first: use WALK_CHECK).
+ *
+ * The target's header (target/bpf/target.h or target/native/target.h, chosen by include path) supplies:
+ *
+ *	bool walk_read(struct walk *w, void *dst, u32 size, u64 addr);
+ *		size bytes of the target at addr. False: unreadable (an absent page anywhere fails all of it).
+ *	bool walk_fill(struct walk *w, u64 *dst, u32 size, u64 addr);
+ *		the same into a window, size <= WALK_WINDOW.
+ *	const u8 *walk_slab(struct walk *w, u32 offset);
+ *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
+ *	bool walk_put(struct walk *w, u32 index, u64 where, u64 detail);
+ *		stores a frame; false if there is no room.
+ *	walk_target: a struct of the target's own, in struct walk.
+ *	WALK_STEP (linkage of a step function), WALK_GLOBAL, WALK_CHECK(w), WALK_BARRIER(x)
+ */
+#ifndef YRT_WALK_H
+#define YRT_WALK_H
+
+#include <arch.h>
+#include <types.h>
+
+#include "shared/cfi.h"
+#include "shared/frame.h"
+#include "shared/region.h"
+
+#define WALK_WINDOW	  4096u
+#define WALK_WINDOW_WORDS (WALK_WINDOW / 8)
+#define WALK_CURSORS	  8 /* power of two */
+#define WALK_PAGE	  4096u
+
+/* A copy of a piece of the target's memory, 8-byte aligned; len bytes from start are there. */
+struct window {
+	u64 start;
+	u64 len;
+	u64 word[WALK_WINDOW_WORDS];
+};
+
+/*
+ * Where a VM instance's own stack stands, kept for the whole walk because several language frames come from one native
+ * frame. key names the instance or stack (a lua_State, say; never 0); at and more are the runtime's.
+ */
+struct walk_cursor {
+	u64 key;
+	u64 at;
+	u64 more[2];
+};
+
+#include <walk_target.h>
+
+struct walk {
+	u64 reg[ARCH_NREGS]; /* DWARF numbers */
+	u32 valid;	     /* bit n: reg[n] holds */
+	u32 leaf;	     /* 1: reg[REG_PC] is where execution is; 0: it is a return address */
+	u64 thread_pointer;  /* fs base; 0 if unknown */
+	u64 hash;	     /* of all frames so far */
+	u32 nframes;
+	u32 max_frames;
+	u32 regions; /* of this process: arena offset and number */
+	u32 nregions;
+	u32 ncursors;
+	u32 vm_state;	      /* a word that a runtime may keep between its steps; 0 at first */
+	u32 flags;	      /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
+	u32 reserved;
+	struct region region; /* where reg[REG_PC] lies, found by the driver before a step */
+	struct walk_cursor cursor[WALK_CURSORS];
+	struct window stack; /* over the native stack */
+	struct window vm;    /* over a VM's own stack */
+	struct walk_target target;
+};
+
+#include <target.h>
+
+/*
+ * yrt's own tables (regions, CFI, a runtime's configuration), written by user space. A slab has ARENA_SLAB_PAD bytes
+ * behind its end, so an offset that is masked needs no further check for anything up to that size; 8-byte aligned.
+ */
+static inline const void *slab_at(const u8 *slab, u64 offset)
+{
+	return slab + (offset & (ARENA_SLAB_SIZE - 8));
+}
+
+/* A piece of up to ARENA_SLAB_PAD bytes at an arena offset; NULL if there is no such slab. */
+static inline const void *walk_arena(struct walk *w, u32 offset)
+{
+	const u8 *slab = walk_slab(w, offset);
+
+	return slab ? slab_at(slab, offset) : NULL;
+}
+
+static inline bool walk_has(const struct walk *w, u32 reg)
+{
+	return w->valid >> (reg & 31) & 1;
+}
+
+/* The address to look up: a return address may be the first byte of the next function. */
+static inline u64 walk_pc(const struct walk *w)
+{
+	return w->leaf ? w->reg[REG_PC] : w->reg[REG_PC] - ARCH_CALL_BACK;
+}
+
+/* Is the word at addr in the window? Then *ret is its index. */
+static inline bool window_has(const struct window *win, u64 addr, u64 *ret)
+{
+	u64 off = addr - win->start;
+
+	if (addr & 7 || off + 8 > win->len || off >= WALK_WINDOW)
+		return false;
+	*ret = off / 8;
+	return true;
+}
+
+/*
+ * Fills a window that starts at addr and reaches up, or (down) ends right behind the word at addr. A read that touches
+ * an absent page fails whole, so a failed one is tried again clipped at addr's own page.
+ */
+static inline bool window_load(struct walk *w, struct window *win, u64 addr, bool down)
+{
+	u64 start = down ? addr + 8 - WALK_WINDOW : addr;
+	u64 clip = addr & ~(u64)(WALK_PAGE - 1);
+	u32 len;
+
+	win->len = 0;
+	if (addr & 7)
+		return false;
+	win->start = start;
+	if (walk_fill(w, win->word, WALK_WINDOW, start)) {
+		win->len = WALK_WINDOW;
+		return true;
+	}
+	win->start = down ? clip : addr;
+	len = (u32)(down ? addr + 8 - clip : clip + WALK_PAGE - addr) & (2 * WALK_WINDOW - 1);
+	if (!walk_fill(w, win->word, len, win->start))
+		return false;
+	win->len = len;
+	return true;
+}
+
+static inline bool window_word(const struct window *win, u64 i, u64 *ret)
+{
+	WALK_BARRIER(i);
+	if (i >= WALK_WINDOW_WORDS)
+		return false;
+	*ret = win->word[i];
+	return true;
+}
+
+/* out of line: the verifier checks it once, and the fast path stays small */
+WALK_GLOBAL int walk_stack_load(struct walk *w, u64 addr)
+{
+	WALK_CHECK(w);
+	return window_load(w, &w->stack, addr, false);
+}
+
+WALK_GLOBAL int walk_vm_load(struct walk *w, u64 addr)
+{
+	WALK_CHECK(w);
+	return window_load(w, &w->vm, addr, true);
+}
+
+/* The 8-byte word at addr of the native stack; the window moves up. */
+static inline bool walk_stack(struct walk *w, u64 addr, u64 *ret)
+{
+	u64 i;
+
+	if (window_has(&w->stack, addr, &i))
+		return window_word(&w->stack, i, ret);
+	return walk_stack_load(w, addr) && window_word(&w->stack, 0, ret);
+}
+
+/* The 8-byte word at addr of a VM's own stack, read downwards: the window ends right behind addr. */
+static inline bool walk_vm(struct walk *w, u64 addr, u64 *ret)
+{
+	u64 i;
+
+	if (window_has(&w->vm, addr, &i))
+		return window_word(&w->vm, i, ret);
+	return walk_vm_load(w, addr) && window_has(&w->vm, addr, &i) && window_word(&w->vm, i, ret);
+}
+
+static inline u64 walk_mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
+
+/* Adds a frame to the stack. False: --depth is reached; return STOP_DEPTH then. */
+static inline bool walk_push(struct walk *w, u64 where, u64 detail)
+{
+	u32 i = w->nframes;
+
+	if (i >= w->max_frames || !walk_put(w, i, where, detail))
+		return false;
+	w->nframes = i + 1;
+	w->hash = walk_mix(walk_mix(w->hash, where), detail);
+	return true;
+}
+
+/* The index of the cursor of key, made (with at = 0) if there was none; WALK_CURSORS: no room. */
+static inline u32 walk_cursor(struct walk *w, u64 key)
+{
+	u32 i;
+
+	for (i = 0; i < WALK_CURSORS && i < w->ncursors; i++)
+		if (w->cursor[i].key == key)
+			return i;
+	if (i < WALK_CURSORS) {
+		w->cursor[i].key = key;
+		w->cursor[i].at = 0;
+		w->cursor[i].more[0] = w->cursor[i].more[1] = 0;
+		w->ncursors = i + 1;
+	}
+	return i;
+}
+
+/*
+ * Pushes the native frame at reg[REG_PC] with these extra frame flags (0, FRAME_VM) and moves to its caller by the rows
+ * of w->region. In native_walk.c.
+ */
+WALK_STEP int native_step(struct walk *w, u32 frame_flags);
+
+#endif
