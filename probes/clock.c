@@ -13,15 +13,11 @@
 
 #define FINE_HZ	 400 /* ticks a second that a coarse rate is thinned from */
 #define THIN_MAX   100
-
-struct ticker {
-	pid_t tid;
-	int fd;
-};
+#define PASSES_MAX 8 /* looks at a process whose threads come and go while we attach */
 
 struct clock {
 	struct clock_options options;
-	struct ticker *tickers;
+	int *tickers; /* perf events, one a thread */
 	u32 ntickers;
 	bool hardware;
 	bool no_inherit_thread; /* kernels before 5.13 */
@@ -73,7 +69,7 @@ static int open_ticker(struct clock *c, pid_t tid, bool on_exec)
 		attr.inherit_thread = 0;
 		fd = perf_event_open(&attr, tid, -1, -1, 0);
 	}
-	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, c->options.program)) {
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_clock_program(c->options.object))) {
 		close(fd);
 		return -1;
 	}
@@ -110,17 +106,9 @@ void clock_destroy(struct clock *c)
 	if (!c)
 		return;
 	for (u32 i = 0; i < c->ntickers; i++)
-		close(c->tickers[i].fd);
+		close(c->tickers[i]);
 	free(c->tickers);
 	free(c);
-}
-
-static bool is_attached(const struct clock *c, pid_t tid)
-{
-	for (u32 i = 0; i < c->ntickers; i++)
-		if (c->tickers[i].tid == tid)
-			return true;
-	return false;
 }
 
 static struct error *explain_open(pid_t pid, pid_t tid)
@@ -136,39 +124,54 @@ static struct error *explain_open(pid_t pid, pid_t tid)
 
 static struct error *attach_thread(struct clock *c, pid_t pid, pid_t tid, bool on_exec)
 {
-	struct ticker *grown = realloc(c->tickers, (c->ntickers + 1) * sizeof(*grown));
-	int fd;
+	int fd, *grown = realloc(c->tickers, (c->ntickers + 1) * sizeof(*grown));
 
 	if (!grown)
 		return &error_no_memory;
 	c->tickers = grown;
+	object_set_clocked(c->options.object, tid);
 	fd = open_ticker(c, tid, on_exec);
 	if (fd < 0)
 		return errno == ESRCH ? NULL : explain_open(pid, tid);
-	c->tickers[c->ntickers++] = (struct ticker){ .tid = tid, .fd = fd };
+	c->tickers[c->ntickers++] = fd;
 	return NULL;
 }
 
-struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
+/* Opens a clock for each thread that has none yet. */
+static struct error *attach_pass(struct clock *c, pid_t pid, bool on_exec)
 {
 	struct error *err = NULL;
 	struct dirent *entry;
-	u32 before = c->ntickers;
 	char path[64];
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	if (!dir)
-		return error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
-	while (!err && (entry = readdir(dir))) {
+	while (dir && !err && (entry = readdir(dir))) {
 		pid_t tid = atoi(entry->d_name);
 
-		if (tid > 0 && !is_attached(c, tid))
+		if (tid > 0 && !object_has_clock(c->options.object, tid))
 			err = attach_thread(c, pid, tid, on_exec);
 	}
-	closedir(dir);
-	if (!err && c->ntickers == before)
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
+{
+	u32 first = c->ntickers, before;
+	struct error *err;
+
+	object_set_attaching(c->options.object, true);
+	for (u32 pass = 0; pass < PASSES_MAX; pass++) {
+		before = c->ntickers;
+		err = attach_pass(c, pid, on_exec);
+		if (err || c->ntickers == before)
+			break;
+	}
+	object_set_attaching(c->options.object, false);
+	if (!err && c->ntickers == first)
 		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
 	return err;
 }
@@ -176,7 +179,7 @@ struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
 struct error *clock_start(struct clock *c)
 {
 	for (u32 i = 0; i < c->ntickers; i++)
-		if (ioctl(c->tickers[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+		if (ioctl(c->tickers[i], PERF_EVENT_IOC_ENABLE, 0))
 			return error_errno(errno, "cannot start the clock");
 	return NULL;
 }
@@ -186,7 +189,7 @@ static u64 read_cpu_ns(const struct clock *c)
 	u64 sum = 0, value[2];
 
 	for (u32 i = 0; i < c->ntickers; i++)
-		if (read(c->tickers[i].fd, value, sizeof(value)) == sizeof(value))
+		if (read(c->tickers[i], value, sizeof(value)) == sizeof(value))
 			sum += value[1];
 	return sum;
 }
@@ -194,7 +197,7 @@ static u64 read_cpu_ns(const struct clock *c)
 void clock_stop(struct clock *c)
 {
 	for (u32 i = 0; i < c->ntickers; i++)
-		ioctl(c->tickers[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+		ioctl(c->tickers[i], PERF_EVENT_IOC_DISABLE, 0);
 	c->stopped_cpu_ns = read_cpu_ns(c);
 }
 

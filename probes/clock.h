@@ -12,13 +12,14 @@
 #include <sys/types.h>
 #include <types.h>
 
+#include "object.h"
 #include "unwind/error.h"
 
 struct clock_options {
 	double frequency; /* samples a second of CPU time */
 	u32 thin;
 	bool follow;	  /* also processes that targets make */
-	int program;	  /* BPF, run at each tick */
+	struct object *object; /* whose program runs at each tick */
 };
 
 struct clock;

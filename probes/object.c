@@ -25,7 +25,7 @@ struct object {
 	struct ring_buffer *ring;
 	struct arena_source slabs;
 	int slab_fd[ARENA_SLABS_MAX];
-	u32 nslabs;
+	u32 nslabs, npublished; /* of them BPF knows so many */
 	int stats_fd; /* keeps BPF_ENABLE_STATS on */
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
@@ -178,7 +178,7 @@ static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
 	if (fd < 0)
 		return error_errno(errno, "cannot create a BPF map");
 	slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (slab == MAP_FAILED || bpf_map_update_elem(bpf_map__fd(o->skel->maps.slabs), &i, &fd, BPF_ANY)) {
+	if (slab == MAP_FAILED) {
 		close(fd);
 		return error_errno(errno, "cannot map a BPF map");
 	}
@@ -216,10 +216,30 @@ void object_consume(struct object *o, void (*record)(void *ctx, const void *data
 	ring_buffer__consume(o->ring);
 }
 
+/* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs. */
+static struct error *publish_slabs(struct object *o)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	u32 n = o->nslabs - o->npublished, keys[ARENA_SLABS_MAX];
+	int outer = bpf_map__fd(o->skel->maps.slabs);
+
+	for (u32 i = 0; i < n; i++)
+		keys[i] = o->npublished + i;
+	if (n && bpf_map_update_batch(outer, keys, &o->slab_fd[o->npublished], &n, &options))
+		for (u32 i = o->npublished; i < o->nslabs; i++)
+			if (bpf_map_update_elem(outer, &i, &o->slab_fd[i], BPF_ANY))
+				return error_errno(errno, "cannot hand a table to BPF");
+	o->npublished = o->nslabs;
+	return NULL;
+}
+
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry)
 {
+	struct error *err = publish_slabs(o);
 	u32 key = (u32)tgid;
 
+	if (err)
+		return err;
 	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0)
 		return NULL;
 	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
@@ -229,6 +249,30 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 u32 object_new_instance(struct object *o)
 {
 	return __sync_add_and_fetch(&o->skel->bss->last_instance, 1);
+}
+
+void object_set_attaching(struct object *o, bool attaching)
+{
+	int fd = bpf_map__fd(o->skel->maps.clocked);
+	u32 tid;
+
+	o->skel->bss->attaching = attaching;
+	while (!attaching && !bpf_map_get_next_key(fd, NULL, &tid))
+		bpf_map_delete_elem(fd, &tid);
+}
+
+void object_set_clocked(struct object *o, pid_t tid)
+{
+	u32 key = (u32)tid, one = 1;
+
+	bpf_map_update_elem(bpf_map__fd(o->skel->maps.clocked), &key, &one, BPF_ANY);
+}
+
+bool object_has_clock(const struct object *o, pid_t tid)
+{
+	u32 key = (u32)tid, value;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.clocked), &key, &value);
 }
 
 void object_mark_start(struct object *o)

@@ -35,6 +35,14 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 /* A number for a process, not used before. */
 u32 object_new_instance(struct object *o);
 
+/*
+ * Which threads have a clock, while clocks are being opened: one that a clocked thread makes inherits its clock, and must not
+ * get a second one. set notes a thread, has asks; attaching false ends and forgets it.
+ */
+void object_set_attaching(struct object *o, bool attaching);
+void object_set_clocked(struct object *o, pid_t tid);
+bool object_has_clock(const struct object *o, pid_t tid);
+
 /* Time from which on threads are seen from their start. */
 void object_mark_start(struct object *o);
 /* CPU time of threads that lived too short to be seen, as far as no other thread stood in for them. */

@@ -42,6 +42,7 @@ struct blocks kinds[KINDS];
 __u32 weight = 1;	 /* what a sample counts, more than 1 once the rate was halved */
 __u32 counts_in_use = 0; /* which of the two count maps */
 __u32 last_instance = 0;
+__u32 attaching = 0; /* user space is opening clocks: note which threads inherit one */
 
 struct slot { /* one walk in progress */
 	u32 busy;
@@ -63,6 +64,15 @@ struct {
 	__type(key, u32); /* tgid */
 	__type(value, struct process_entry);
 } processes SEC(".maps");
+
+/* While threads are being attached: those that have a clock, their own or an inherited one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32); /* tid */
+	__type(value, u32);
+} clocked SEC(".maps");
 
 struct counts_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -472,6 +482,15 @@ static inline void tell(u32 type, u32 tgid, u32 instance, u32 parent)
 	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
+static inline void note_inherited(struct task_struct *parent, struct task_struct *child)
+{
+	u32 tid = pid_of(parent, BPF_CORE_READ(parent, pid)), child_tid = pid_of(child, BPF_CORE_READ(child, pid));
+	u32 *known = bpf_map_lookup_elem(&clocked, &tid), one = 1;
+
+	if (known)
+		bpf_map_update_elem(&clocked, &child_tid, &one, BPF_ANY);
+}
+
 /* A child runs the parent's code at the same addresses: it has its entry before its first instruction. */
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
@@ -479,6 +498,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	u32 tgid = tgid_of(parent), child_tgid;
 	struct process_entry *process, entry;
 
+	if (attaching)
+		note_inherited(parent, child);
 	if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid))
 		return 0;
 	process = bpf_map_lookup_elem(&processes, &tgid);

@@ -92,7 +92,7 @@ static struct error *create_parts(struct sampler *s)
 		return err;
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
-	clock.program = object_clock_program(s->object);
+	clock.object = s->object;
 	err = clock_create(&clock, &s->clock);
 	return err ? err : collector_create(s->modules, &o->collect, find_process, s, &s->collector);
 }

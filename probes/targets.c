@@ -26,20 +26,29 @@ static struct error *tell(struct targets *t, struct process *p)
 	return object_set_process(t->object, p->pid, &p->entry);
 }
 
+/* Takes over p. */
+static struct error *keep(struct targets *t, struct process *p)
+{
+	struct process **grown = realloc(t->processes, (t->nprocesses + 1) * sizeof(*grown));
+
+	if (!grown) {
+		process_destroy(p);
+		return &error_no_memory;
+	}
+	t->processes = grown;
+	t->processes[t->nprocesses++] = p;
+	t->alive += !p->dead;
+	return NULL;
+}
+
 struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 {
-	struct process **grown = realloc(t->processes, (t->nprocesses + 1) * sizeof(*grown)), *p;
-	struct error *err;
+	struct process *p;
+	struct error *err = process_create(t->modules, pid, number, &p);
 
-	if (!grown)
-		return &error_no_memory;
-	t->processes = grown;
-	err = process_create(t->modules, pid, number, &p);
-	if (err)
-		return err;
-	t->processes[t->nprocesses++] = p;
-	t->alive++;
-	return tell(t, p);
+	if (!err)
+		err = keep(t, p);
+	return err ? err : tell(t, p);
 }
 
 static void bury(struct targets *t, struct process *p)
@@ -64,19 +73,20 @@ static struct error *rescan(struct targets *t, struct process *p)
 	return changed ? tell(t, p) : NULL;
 }
 
-/* A new process or program under a number that BPF chose. One that is gone already was too short to matter. */
+/* A new process or program under a number that BPF chose. */
 static struct error *follow(struct targets *t, pid_t pid, u32 number)
 {
 	struct error *err = targets_add(t, pid, number);
+	struct process *gone;
 
-	if (err && err != &error_no_memory) {
-		if (err->kind == ERROR_NO_PROCESS)
-			error_free(err);
-		else
-			t->warn(t->ctx, err);
-		return NULL;
-	}
-	return err;
+	if (!err || err == &error_no_memory)
+		return err;
+	if (err->kind == ERROR_NO_PROCESS)
+		error_free(err);
+	else
+		t->warn(t->ctx, err);
+	err = process_create_gone(t->modules, pid, number, &gone);
+	return err ? err : keep(t, gone);
 }
 
 struct error *targets_record(struct targets *t, const struct process_record *record)

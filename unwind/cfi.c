@@ -297,8 +297,8 @@ struct error *cfi_from_entries(const struct cfi_entry *entries, size_t n, u64 st
 	struct error *err;
 
 	if (end <= start || !entries_sorted(entries, n))
-		return error_new(ERROR_INPUT, "unwind rows of [%#llx, %#llx) are not in order", (unsigned long long)start,
-			(unsigned long long)end);
+		return error_new(ERROR_INPUT, "unwind rows of [%#llx, %#llx) are not in order",
+		        (unsigned long long)start, (unsigned long long)end);
 	err = cfi_layout_create(&layout);
 	if (err)
 		return err;

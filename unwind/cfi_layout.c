@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "cfi_internal.h"
 #include "cleanup.h"
@@ -25,6 +26,7 @@ struct page_row {
 };
 
 struct cfi_layout {
+	u64 seed; /* of the hash: a file cannot choose rules that collide */
 	/* all rules, each once */
 	struct cfi_rule *rules;
 	u32 nrules, rules_room;
@@ -45,9 +47,9 @@ struct cfi_layout {
 	struct piece piece;
 };
 
-static u64 rule_hash(const struct cfi_rule *rule)
+static u64 rule_hash(u64 seed, const struct cfi_rule *rule)
 {
-	u64 word[4], hash = 0;
+	u64 word[4], hash = seed;
 
 	memcpy(word, rule, sizeof(word));
 	for (u32 i = 0; i < 4; i++) {
@@ -61,7 +63,7 @@ static u32 *rule_bucket(const struct cfi_layout *l, const struct cfi_rule *rule)
 {
 	u32 mask = l->rules_room * 2 - 1;
 
-	for (u32 i = (u32)rule_hash(rule);; i++) {
+	for (u32 i = (u32)rule_hash(l->seed, rule);; i++) {
 		u32 *bucket = &l->hash[i & mask];
 
 		if (!*bucket || !memcmp(&l->rules[*bucket - 1], rule, sizeof(*rule)))
@@ -301,6 +303,8 @@ struct error *cfi_layout_create(struct cfi_layout **ret)
 
 	if (!l)
 		return &error_no_memory;
+	if (getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK) != sizeof(l->seed))
+		l->seed = (uintptr_t)l;
 	*ret = l;
 	return NULL;
 }

@@ -285,8 +285,13 @@ static struct error *read_fde(struct image *img, struct cfi_parsed *p, const str
         struct cfi_cursor *body)
 {
 	struct cfi_function fn;
-	struct error *err = cie_at(p, source, cie_offset, &fn.cie);
+	struct error *err;
 
+	if (cie_offset >= source->size) {
+		p->ncorrupt++;
+		return NULL;
+	}
+	err = cie_at(p, source, cie_offset, &fn.cie);
 	if (err)
 		return err;
 	if (p->cies[fn.cie].bad || !read_function(body, &p->cies[fn.cie], &fn)) {

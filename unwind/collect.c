@@ -140,6 +140,19 @@ static bool matches(bool has, const regex_t *regex, const char *name)
 	return has && regexec(regex, name, 0, NULL, 0) == 0;
 }
 
+/* Is frames[i] native code of this name? */
+static bool repeats(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
+{
+	struct named named;
+	struct error *err;
+
+	if (frame_kind(&frames[i]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i, n, &named);
+	error_free(err);
+	return !err && !strcmp(c->profile->functions[named.function].name, name);
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. */
 static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
 	u64 *ret)
@@ -160,6 +173,8 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 		if (named.hidden)
 			continue;
 		name = c->profile->functions[named.function].name;
+		if (named.by_code && i && repeats(c, p, frames, i - 1, n, name))
+			continue;
 		included = included || matches(c->has_include, &c->include, name);
 		excluded = excluded || matches(c->has_exclude, &c->exclude, name);
 		unresolved += named.unresolved;

@@ -183,16 +183,16 @@ static struct error *read_segments(struct image *img)
 	GElf_Phdr ph;
 	size_t n;
 
-	if (elf_getphdrnum(img->elf, &n) || !n || !gelf_getphdr(img->elf, (int)MIN(n, SEGMENTS_MAX) - 1, &ph))
+	if (elf_getphdrnum(img->elf, &n) || !n || n > SEGMENTS_MAX)
 		return error_new(ERROR_INPUT, "%s: no readable ELF program headers", img->path);
-	if (n > SEGMENTS_MAX)
-		return error_new(ERROR_INPUT, "%s: %zu ELF program headers", img->path, n);
 	img->segments = calloc(n, sizeof(*img->segments));
 	if (!img->segments)
 		return &error_no_memory;
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(img->elf, (int)i, &ph))
-			read_segment(img, &ph);
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(img->elf, (int)i, &ph))
+			return error_new(ERROR_INPUT, "%s: its ELF program headers are cut off", img->path);
+		read_segment(img, &ph);
+	}
 	return NULL;
 }
 

@@ -77,11 +77,14 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static enum profile_kind native_kind(const char *mangled, const char *shown, u32 flags)
+static enum profile_kind native_kind(const char *mangled, u32 flags)
 {
+	size_t len = strlen(mangled);
+
 	if (flags & FRAME_VM)
 		return KIND_VM;
-	if (!strncmp(mangled, "_R", 2) || (mangled != shown && strstr(mangled, "17h")))
+	/* Rust's old scheme looks like C++ but for the hash of 16 digits at its end */
+	if (!strncmp(mangled, "_R", 2) || (!strncmp(mangled, "_ZN", 3) && len > 23 && !strncmp(mangled + len - 20, "17h", 3)))
 		return KIND_RUST;
 	return strncmp(mangled, "_Z", 2) ? KIND_NATIVE : KIND_CXX;
 }
@@ -131,41 +134,62 @@ static struct error *name_anonymous(struct names *names, const struct process *p
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
+/* A function of a module as people know it. */
+struct native_name {
+	char text[SHOWN_MAX];
+	char mangled[SHOWN_MAX];
+	u64 start; /* file address; 0: nothing is known of it */
+};
+
+/* By symbol, else by module and the start of its FDE, else by module. addr is a file address inside the function. */
+static struct error *find_native(const struct module *m, u64 addr, struct native_name *ret)
+{
+	const char *file = base_name(m->loaded->path);
+	struct image *img = m->loaded->image;
+	const struct cfi_fde *fde;
+	cleanup(free) char *demangled = NULL;
+	struct symbol sym;
+	struct error *err;
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	err = img->symbols ? NULL : symbols_load(img, root);
+	if (err)
+		return err;
+	ret->start = 0;
+	ret->mangled[0] = '\0';
+	if (symbols_find(img, addr, &sym)) {
+		demangled = symbol_demangle(sym.name);
+		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
+		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
+		ret->start = sym.start;
+	} else if ((fde = find_fde(img->cfi, addr))) {
+		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
+		ret->start = fde->start;
+	} else {
+		snprintf(ret->text, sizeof(ret->text), "[%s]", file);
+	}
+	return NULL;
+}
+
 static struct error *name_native(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
 {
 	const struct module *m = module_at(names->modules, (u32)f->detail);
 	u32 flags = frame_flags(f);
-	cleanup(free) char *demangled = NULL;
-	const struct cfi_fde *fde;
-	char text[SHOWN_MAX], root[64];
-	struct profile_function fn = { .file = "", .flags = flags & FRAME_GUESS };
-	struct symbol sym = { .name = "" };
+	struct native_name name;
+	struct profile_function fn = { .file = "", .name = name.text, .flags = flags & FRAME_GUESS };
 	struct error *err;
-	u64 addr;
 
 	if (!m)
 		return name_anonymous(names, p, f, ret);
-	addr = frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias;
-	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
-	err = m->loaded->image->symbols ? NULL : symbols_load(m->loaded->image, root);
+	err = find_native(m, frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias, &name);
 	if (err)
 		return err;
+	ret->unresolved = !name.start;
 	fn.module = base_name(m->loaded->path);
-	if (symbols_find(m->loaded->image, addr, &sym)) {
-		demangled = symbol_demangle(sym.name);
-		fn.name = demangled ? demangled : sym.name;
-	} else if ((fde = find_fde(m->loaded->image->cfi, addr))) {
-		snprintf(text, sizeof(text), "%s+0x%lx", fn.module, fde->start);
-		sym.start = fde->start;
-		fn.name = text;
-	} else {
-		snprintf(text, sizeof(text), "[%s]", fn.module);
-		ret->unresolved = true;
-		fn.name = text;
-	}
-	fn.kind = native_kind(sym.name, fn.name, flags);
-	ret->hidden = is_hidden(names, p, m->loaded, sym.name, flags);
-	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, sym.start, 0),
+	fn.kind = native_kind(name.mangled, flags);
+	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags);
+	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),
 		&fn, false, &ret->function);
 }
 
@@ -176,10 +200,23 @@ static enum profile_kind script_kind(const struct frame_name *name)
 	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
 }
 
+/* A function of the language that is written in C and has no name there: that of its code. */
+static struct error *name_by_code(const struct names *names, const struct process *p, struct frame_name *name)
+{
+	const struct mapping *map = process_mapping(p, name->native_address);
+	const struct module *m = map ? module_at(names->modules, map->module) : NULL;
+	struct native_name native;
+	struct error *err = m ? find_native(m, name->native_address - m->bias, &native) : NULL;
+
+	if (m && !err)
+		snprintf(name->name, sizeof(name->name), "%.*s", NAME_MAX_BYTES - 1, native.text);
+	return err;
+}
+
 /* "name (file.lua:42)", and behind it ":57" where functions are split by line. */
 static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
 {
-	int n = snprintf(text, size, "%s", name->name[0] ? name->name : "?");
+	int n = snprintf(text, size, "%s", name->name[0] ? name->name : name->definition ? "function" : "?");
 
 	if (name->file[0] && name->definition)
 		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
@@ -203,6 +240,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
 	struct runtime_process view = process_view(p);
 	struct frame_name name;
+	struct error *err;
 	char text[SHOWN_MAX];
 	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & FRAME_APPROX };
 
@@ -211,6 +249,9 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		if (p->instances[k].ops != ops || !p->instances[k].data ||
 			!ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
 			continue;
+		ret->by_code = !name.name[0] && name.native_address;
+		if (ret->by_code && (err = name_by_code(names, p, &name)))
+			return err;
 		show_script(names, &name, text, sizeof(text));
 		fn.module = ops->name;
 		fn.file = name.file;
@@ -218,7 +259,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.kind = script_kind(&name);
 		return profile_function(names->profile,
 			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
-			name.name[0] && name.name[0] != '?', &ret->function);
+			name.name[0] != '\0', &ret->function);
 	}
 	return name_gone(names, ops, ret);
 }
@@ -257,12 +298,14 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 	struct error *err;
 
 	if (known) {
-		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1 };
+		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1,
+			.by_code = *known >> 34 & 1 };
 		return NULL;
 	}
 	*ret = (struct named){ 0 };
 	err = name_frame(names, p, frames, i, n, ret);
 	if (err || !p)
 		return err;
-	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33);
+	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
+						  (u64)ret->by_code << 34);
 }

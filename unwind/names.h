@@ -19,6 +19,7 @@ struct names_options {
 struct named { /* what a frame became */
 	u32 function;	 /* in the profile */
 	bool hidden;	 /* not to be shown in this view */
+	bool by_code;	 /* a script's frame for C code, named by that code: the native frame inside it says the same */
 	bool unresolved; /* nothing is known but the address */
 };
 

@@ -150,6 +150,20 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 	return NULL;
 }
 
+struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return &error_no_memory;
+	p->pid = pid;
+	p->number = number;
+	p->modules = modules;
+	p->dead = true;
+	*ret = p;
+	return NULL;
+}
+
 void process_destroy(struct process *p)
 {
 	struct runtime_process view;

@@ -38,6 +38,8 @@ struct process {
 
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+/* One that was gone before we could look: its native frames have names all the same, by their modules. */
+struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
 void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */

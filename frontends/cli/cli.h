@@ -36,6 +36,9 @@ struct flame_options {
 struct error *flame_parse(int argc, char **argv, struct flame_options *ret);
 void flame_help(const struct command_line *self);
 
+/* Adds a pid unless it is there already. False: out of memory. */
+bool flame_add_pid(struct flame_options *o, int pid);
+
 /* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
 char *expand_name(const char *pattern, int pid);
 

@@ -166,14 +166,9 @@ static struct error *add_children(struct flame_options *o)
 
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", o->pids[i], o->pids[i]);
 		file = fopen(path, "re");
-		while (file && fscanf(file, "%d", &child) == 1) {
-			int *grown = realloc(o->pids, (o->npids + 1) * sizeof(*grown));
-
-			if (!grown)
+		while (file && fscanf(file, "%d", &child) == 1)
+			if (!flame_add_pid(o, child))
 				return &error_no_memory;
-			o->pids = grown;
-			o->pids[o->npids++] = child;
-		}
 	}
 	return NULL;
 }

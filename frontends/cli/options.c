@@ -80,20 +80,31 @@ static struct error *parse_number(const char *what, const char *text, double min
 	return NULL;
 }
 
+bool flame_add_pid(struct flame_options *o, int pid)
+{
+	int *grown;
+
+	for (int i = 0; i < o->npids; i++)
+		if (o->pids[i] == pid)
+			return true;
+	grown = realloc(o->pids, (o->npids + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	o->pids = grown;
+	o->pids[o->npids++] = pid;
+	return true;
+}
+
 static struct error *parse_pids(const char *list, struct flame_options *o)
 {
 	while (*list) {
 		char *end;
 		long pid = strtol(list, &end, 10);
-		int *grown;
 
 		if (end == list || pid <= 0 || pid > 1 << 30 || (*end && *end != ',') || o->npids == PIDS_MAX)
 			return error_new(ERROR_USAGE, "--pid takes pids separated by commas, not \"%s\"", list);
-		grown = realloc(o->pids, (o->npids + 1) * sizeof(*grown));
-		if (!grown)
+		if (!flame_add_pid(o, (int)pid))
 			return &error_no_memory;
-		o->pids = grown;
-		o->pids[o->npids++] = (int)pid;
 		list = *end ? end + 1 : end;
 	}
 	return NULL;

@@ -194,8 +194,8 @@ def below_main(frames, root="main"):
 
 
 def plain(name):
-    """A C++ function without its parameters."""
-    return re.sub(r"\(.*\)( const)?$", "", name)
+    """A C++ function without its parameters, and without the word for its unlikely half."""
+    return re.sub(r"\(.*\)( const)?$", "", name.removesuffix(" [clone .cold]"))
 
 
 INLINED = {"burn", "burn_ns", "truth_clock", "truth_running"}

@@ -122,6 +122,21 @@ static void test_encodings(void **state)
 	}
 }
 
+/* An aligned pointer behind padding */
+static void test_aligned(void **state)
+{
+	struct eh_cie cie = eh_cie_default;
+	struct bytes eh = {.n = 0};
+	u64 addr = eh_addr();
+	size_t at;
+
+	cie.encoding = DW_EH_PE_aligned;
+	at = eh_put_cie(&eh, &cie);
+	put32(&eh, 0);
+	eh_put_fde(&eh, &cie, at, addr, FN, END - FN, CODE(DW_CFA_nop));
+	expect_only(load_eh(&eh), plain(8));
+}
+
 static void test_bad_encodings(void **state)
 {
 	static const u8 encodings[] = {DW_EH_PE_indirect | DW_EH_PE_pcrel | DW_EH_PE_sdata4,
@@ -741,6 +756,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_encodings),
+	        cmocka_unit_test(test_aligned),
 	        cmocka_unit_test(test_bad_encodings),
 	        cmocka_unit_test(test_cie_forms),
 	        cmocka_unit_test(test_signal_augmentation),

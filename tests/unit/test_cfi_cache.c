@@ -206,11 +206,6 @@ static void seal(struct cfi_blob *blob)
 	blob->checksum = XXH3_64bits(from, (size_t)((const u8 *)blob + blob->size - from));
 }
 
-struct forgery {
-	size_t offset; /* in the head of the blob, or of its first piece, table or rule */
-	u32 value;
-};
-
 /* Writes good with one word changed and a right checksum, and expects that it is not believed. */
 static void refuse(const u8 *good, size_t n, size_t at, u32 value)
 {
@@ -221,6 +216,18 @@ static void refuse(const u8 *good, size_t n, size_t at, u32 value)
 	assert_memory_not_equal(bad, good, n);
 	seal((struct cfi_blob *)bad);
 	write_file(bad, n);
+	assert_false(cached("first"));
+}
+
+/* The blob ends before its last piece does. */
+static void refuse_cut(const u8 *good, size_t n, size_t cut)
+{
+	static u8 bad[1 << 16];
+
+	memcpy(bad, good, n);
+	((struct cfi_blob *)bad)->size = n - cut;
+	seal((struct cfi_blob *)bad);
+	write_file(bad, n - cut);
 	assert_false(cached("first"));
 }
 
@@ -240,6 +247,8 @@ static void test_forged(void **state)
 	write_file(good, n);
 	assert_true(cached("first")); /* the forger's tools work */
 
+	refuse_cut(good, n, 8);
+	refuse_cut(good, n, piece->size);
 	refuse(good, n, offsetof(struct cfi_blob, version), 0x7fff);
 	refuse(good, n, offsetof(struct cfi_blob, npieces), 0xffffffff);
 	refuse(good, n, offsetof(struct cfi_blob, npieces), 2);
@@ -264,6 +273,7 @@ static void test_forged(void **state)
 	}
 	refuse(good, n, at + t->index, 1);
 	refuse(good, n, at + t->index + 4, 0xffff);
+	refuse(good, n, at + t->index + 4, 0);
 	refuse(good, n, at + t->rows, 1);
 	refuse(good, n, at + t->rows, t->nrules << CFI_PAGE_BITS);
 	refuse(good, n, at + t->rows + 4, 0);

@@ -15,6 +15,7 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "unwind/cfi.h"
@@ -43,6 +44,7 @@ enum outcome {
 struct result {
 	enum outcome outcome;
 	u64 value;
+	bool unsaved; /* told by libdw as a value or as another register, not as a place in memory */
 };
 
 struct frame_result {
@@ -85,11 +87,11 @@ static void eval_signal(const struct cfi_rule *rule, u64 pc, struct frame_result
 	static const u32 word[ARCH_NSAVED] = {11, 10, 4, 5, 6, 7};
 	u64 at = reg_value(REG_SP, pc) + (s64)rule->cfa_off;
 
-	ret->cfa = (struct result){OUT_VALUE, memory_word(at + 15 * 8)};
+	ret->cfa = (struct result){.outcome = OUT_VALUE, .value = memory_word(at + 15 * 8)};
 	ret->sp = ret->cfa;
-	ret->ra = (struct result){OUT_VALUE, memory_word(at + 16 * 8)};
+	ret->ra = (struct result){.outcome = OUT_VALUE, .value = memory_word(at + 16 * 8)};
 	for (u32 i = 0; i < ARCH_NSAVED; i++)
-		ret->saved[i] = (struct result){OUT_VALUE, memory_word(at + word[i] * 8)};
+		ret->saved[i] = (struct result){.outcome = OUT_VALUE, .value = memory_word(at + word[i] * 8)};
 }
 
 static struct result eval_slot(const struct cfi_rule *rule, u32 i, u64 cfa, u64 pc)
@@ -98,7 +100,7 @@ static struct result eval_slot(const struct cfi_rule *rule, u32 i, u64 cfa, u64 
 		return (struct result){.outcome = OUT_SAME};
 	if (rule->slot[i] == CFI_UNDEFINED)
 		return (struct result){.outcome = OUT_UNDEFINED};
-	return (struct result){OUT_VALUE, slot_value(rule, rule->slot[i], cfa, pc)};
+	return (struct result){.outcome = OUT_VALUE, .value = slot_value(rule, rule->slot[i], cfa, pc)};
 }
 
 static void eval_rule(const struct cfi_rule *rule, u64 pc, struct frame_result *ret)
@@ -113,9 +115,9 @@ static void eval_rule(const struct cfi_rule *rule, u64 pc, struct frame_result *
 	if (rule->kind == CFI_ROOT || rule->kind == CFI_UNSUPPORTED || rule->kind == CFI_NONE)
 		return;
 	cfa = rule_cfa(rule, pc);
-	ret->cfa = ret->sp = (struct result){OUT_VALUE, cfa};
+	ret->cfa = ret->sp = (struct result){.outcome = OUT_VALUE, .value = cfa};
 	if (rule->ra_reg != CFI_NO_REG)
-		ret->ra = (struct result){OUT_VALUE, reg_value(rule->ra_reg, pc)};
+		ret->ra = (struct result){.outcome = OUT_VALUE, .value = reg_value(rule->ra_reg, pc)};
 	else
 		ret->ra = eval_slot(rule, ARCH_SLOT_RA, cfa, pc);
 	for (u32 i = 0; i < ARCH_NSAVED; i++)
@@ -206,7 +208,7 @@ static struct result libdw_reg(Dwarf_Frame *frame, u32 reg, u64 cfa, u64 pc)
 	if (!n)
 		return (struct result){.outcome = ops ? OUT_UNDEFINED : OUT_SAME};
 	e = eval_ops(ops, n, cfa, pc);
-	return (struct result){OUT_VALUE, e.is_value ? e.stack[e.n - 1] : memory_word(e.stack[e.n - 1])};
+	return (struct result){OUT_VALUE, e.is_value ? e.stack[e.n - 1] : memory_word(e.stack[e.n - 1]), e.is_value};
 }
 
 static void eval_libdw(Dwarf_Frame *frame, u64 pc, struct frame_result *ret)
@@ -220,7 +222,7 @@ static void eval_libdw(Dwarf_Frame *frame, u64 pc, struct frame_result *ret)
 		struct eval e = eval_ops(ops, n, 0, pc);
 
 		cfa = e.stack[e.n - 1];
-		ret->cfa = (struct result){OUT_VALUE, cfa};
+		ret->cfa = (struct result){.outcome = OUT_VALUE, .value = cfa};
 	}
 	ret->sp = libdw_reg(frame, REG_SP, cfa, pc);
 	ret->ra = libdw_reg(frame, (u32)dwarf_frame_info(frame, NULL, NULL, NULL), cfa, pc);
@@ -234,6 +236,7 @@ struct tally {
 	u64 lost;        /* explained: rows tell no values (val_offset) and no registers kept in another */
 	u64 unsupported; /* explained: the caller's stack pointer is not the CFA (longjmp) */
 	u64 rbx;         /* explained: libdw's table of the ABI has rax (0) for rbx (3); elfutils 0.188 x86_64_cfi.c */
+	u64 expressions; /* rows with a CFA or a register by expression */
 	u64 unexplained;
 };
 
@@ -259,6 +262,7 @@ static void compare(struct tally *t, const struct cfi *cfi, Dwarf_Frame *frame, 
 	t->compared++;
 	if (!cfi_find(cfi, pc, &rule))
 		return report(t, "existence", pc, &rule);
+	t->expressions += rule.kind == CFI_DEREF || rule.slot_reg != CFI_NO_REG;
 	eval_rule(&rule, pc, &ours);
 	eval_libdw(frame, pc, &theirs);
 	if (rule.kind == CFI_UNSUPPORTED) {
@@ -281,7 +285,7 @@ static void compare(struct tally *t, const struct cfi *cfi, Dwarf_Frame *frame, 
 	for (u32 i = 0; i < ARCH_NSAVED; i++) {
 		if (same(&ours.saved[i], &theirs.saved[i]))
 			continue;
-		if (ours.saved[i].outcome == OUT_UNDEFINED && theirs.saved[i].outcome == OUT_VALUE)
+		if (ours.saved[i].outcome == OUT_UNDEFINED && theirs.saved[i].unsaved)
 			t->lost++;
 		else if (saved_regs[i] == DWREG_RBX && ours.saved[i].outcome == OUT_SAME &&
 		         theirs.saved[i].outcome == OUT_UNDEFINED)
@@ -371,32 +375,40 @@ static void compare_file(struct tally *t, const struct cfi *cfi, Elf *elf)
 	dwarf_cfi_end(dw);
 }
 
-static void compare_path(const char *path)
+static void compare_image(const char *name, struct image *img, Elf *elf, struct tally *ret)
 {
-	struct tally t = {.path = path};
-	int fd = open(path, O_RDONLY | O_CLOEXEC), dw_fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct image *img;
+	struct tally t = {.path = name};
 	struct cfi *cfi;
-	Elf *elf;
 
-	assert_true(fd >= 0 && dw_fd >= 0);
-	assert_null(image_open(fd, path, &img));
-	assert_null(cfi_load(img, NULL, &cfi));
-	elf = elf_begin(dw_fd, ELF_C_READ, NULL);
 	assert_non_null(elf);
+	assert_null(cfi_load(img, NULL, &cfi));
 	compare_file(&t, cfi, elf);
 	print_message(
 	        "%s: %llu FDEs, %llu rows, %llu compared: %llu lost, %llu unsupported, %llu rbx, %llu unexplained\n",
-	        path, (unsigned long long)t.fdes, (unsigned long long)t.rows, (unsigned long long)t.compared,
+	        name, (unsigned long long)t.fdes, (unsigned long long)t.rows, (unsigned long long)t.compared,
 	        (unsigned long long)t.lost, (unsigned long long)t.unsupported, (unsigned long long)t.rbx,
 	        (unsigned long long)t.unexplained);
 	assert_true(t.fdes > 0 && t.rows >= t.fdes);
 	assert_int_equal(cfi->ncorrupt, 0);
 	assert_int_equal(t.unexplained, 0);
-	elf_end(elf);
-	close(dw_fd);
 	cfi_destroy(cfi);
+	*ret = t;
+}
+
+static struct tally compare_path(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct image *img;
+	struct tally t;
+	Elf *elf;
+
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	compare_image(path, img, elf, &t);
+	elf_end(elf);
+	close(fd);
 	image_put(img);
+	return t;
 }
 
 static void test_oracle(void **state)
@@ -404,9 +416,51 @@ static void test_oracle(void **state)
 	compare_path(*state);
 }
 
+/* GCC describes a frame that it realigns by expressions. */
+static __attribute__((noinline, noclone, force_align_arg_pointer)) u64 realigned(u64 n)
+{
+	volatile u64 *room = __builtin_alloca(n * sizeof(*room));
+	_Alignas(64) volatile u64 aligned[8] = {n};
+
+	for (u64 i = 0; i < n; i++)
+		room[i] = memory_word(i) + aligned[i & 7];
+	return room[n - 1] + ((uintptr_t)aligned & 63);
+}
+
+static void test_self(void **state)
+{
+	struct tally t = compare_path("/proc/self/exe");
+
+	assert_int_equal(realigned(3), memory_word(2));
+	assert_true(t.expressions > 0);
+}
+
+/* As a target's vDSO comes: bytes without a file. */
+static void test_vdso(void **state)
+{
+	const u8 *vdso = (const u8 *)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)vdso;
+	size_t size;
+	struct image *img;
+	struct tally t;
+	Elf *elf;
+	u8 *copy;
+
+	assert_non_null(vdso);
+	size = eh->e_shoff + (size_t)eh->e_shnum * eh->e_shentsize;
+	copy = malloc(size);
+	assert_non_null(copy);
+	memcpy(copy, vdso, size);
+	assert_null(image_from_memory(copy, size, "[vdso]", &img));
+	elf = elf_memory((char *)vdso, size);
+	compare_image("[vdso]", img, elf, &t);
+	elf_end(elf);
+	image_put(img);
+}
+
 #define FILE_TEST(path)                                                                                                \
 	{                                                                                                              \
-#path, test_oracle, NULL, NULL, (void *)(path)                                                         \
+		path, test_oracle, NULL, NULL, (void *)(path)                                                          \
 	}
 
 int main(int argc, char **argv)
@@ -420,7 +474,8 @@ int main(int argc, char **argv)
 	        FILE_TEST(LIBS "libstdc++.so.6"),
 	        FILE_TEST("/usr/bin/perl"),
 	        FILE_TEST("/usr/bin/python3"),
-	        FILE_TEST("/proc/self/exe"),
+	        cmocka_unit_test(test_self),
+	        cmocka_unit_test(test_vdso),
 	};
 
 	elf_version(EV_CURRENT);

@@ -401,6 +401,28 @@ static void test_plt(void **state)
 	expect_stubs("plt-ibt");
 }
 
+/* The vDSO is only in memory. */
+static void test_vdso(void **state)
+{
+	char line[256];
+	unsigned long start = 0, end = 0;
+	struct image *img;
+	FILE *f = fopen("/proc/self/maps", "r");
+	void *copy;
+
+	(void)state;
+	while (fgets(line, sizeof(line), f) && !strstr(line, "[vdso]"))
+		;
+	assert_int_equal(sscanf(line, "%lx-%lx", &start, &end), 2);
+	fclose(f);
+	copy = malloc(end - start);
+	memcpy(copy, (void *)start, end - start);
+	assert_null(image_from_memory(copy, end - start, "[vdso]", &img));
+	assert_null(symbols_load(img, ""));
+	assert_string_equal(name_at(img, address_of(img, "__vdso_clock_gettime") + 1), "clock_gettime");
+	image_put(img);
+}
+
 static struct image *patched(const u8 *bytes, size_t size, void (*patch)(u8 *, size_t, const struct elf_table *),
         const struct elf_table *table)
 {
@@ -481,6 +503,7 @@ int main(void)
 	        cmocka_unit_test(test_build_id),
 	        cmocka_unit_test(test_minidebug),
 	        cmocka_unit_test(test_plt),
+	        cmocka_unit_test(test_vdso),
 	        cmocka_unit_test(test_hostile),
 	};
 	int failed;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A walk in user space, through the same walkers as in the kernel: of a stopped thread, a core file, a test's memory. */
+#ifndef YRT_UNWIND_H
+#define YRT_UNWIND_H
+
+#include <arch.h>
+#include <types.h>
+
+#include "process.h"
+#include "shared/frame.h"
+
+struct unwind_registers {
+	u64 reg[ARCH_NREGS]; /* DWARF numbers */
+	u64 thread_pointer;
+};
+
+/*
+ * Walks from these registers; at most max frames, leaf first. *n is their number and the result says why it ended; the
+ * thread must not run meanwhile. NULL from malloc counts as STOP_ARENA with no frames.
+ */
+enum stop_reason unwind_stack(const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max,
+	u32 *n);
+
+#endif
