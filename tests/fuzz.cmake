@@ -24,7 +24,7 @@ foreach(source ${FUZZERS})
 			"-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
 			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native
 			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} ${source} ${FUZZ_OBJECTS} -o ${binary}
-			-lelf -ldw -lcapstone -lxxhash -lz -llzma -ljansson ${IBERTY_LIBRARY} -lm
+			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -ljansson ${IBERTY_LIBRARY} -lm
 		DEPENDS ${source} ${FUZZ_OBJECTS} VERBATIM)
 	add_custom_target(${name} ALL DEPENDS ${binary})
 	add_test(NAME fuzz.${name} COMMAND ${binary} -max_total_time=5 -max_len=65536 -rss_limit_mb=4096

@@ -13,6 +13,7 @@
 #include "cfi_internal.h"
 #include "cleanup.h"
 
+#define GAP_IGNORED 32 /* bytes without an FDE that belong to the function before them */
 #define GAP_MAX    (64u << 10) /* a longer stretch without CFI ends the piece */
 #define ENTRY_SIZE 64          /* how much of the code at the entry point is taken for its own */
 
@@ -179,16 +180,33 @@ static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
 	return NULL;
 }
 
-/* Says that nothing is known from what was laid out to start. */
+/*
+ * Says that nothing is known from what was laid out to start. A few bytes are padding, or glibc's clone() and clone3(), which
+ * end their FDE just before the system call because the rest is not true of the child: for the caller it is.
+ */
 static struct error *lay_gap(struct compiler *c, u64 start)
 {
 	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
 
-	if (!c->covered || start <= c->covered)
+	if (!c->covered || start <= c->covered + GAP_IGNORED)
 		return NULL;
 	if (start - c->covered > GAP_MAX)
 		return cfi_layout_end(c->layout, c->covered);
 	return cfi_layout_row(c->layout, c->covered, &none);
+}
+
+/*
+ * No call returns to the first byte of a function. Who finds such a return address is on a stack that was built by hand
+ * (makecontext() returns to __start_context, whose CFI does not say so): its outermost frame. The address is looked up one
+ * byte back, in the gap. Functions that move the stack pointer are not entered that way.
+ */
+static struct error *lay_return_to_start(struct compiler *c, u64 start)
+{
+	const struct cfi_rule root = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+
+	if (!c->covered || start <= c->covered || c->rows.n != 1 || start - c->covered > GAP_MAX)
+		return NULL;
+	return cfi_layout_row(c->layout, start - 1, &root);
 }
 
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
@@ -220,6 +238,8 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 		break;
 	}
 	err = lay_gap(c, start);
+	if (!err)
+		err = lay_return_to_start(c, start);
 	for (size_t i = 0; !err && i < c->rows.n; i++)
 		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
 	if (fn->cie != CFI_CIE_ROOT)

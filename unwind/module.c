@@ -2,6 +2,7 @@
 #include "module.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,11 +90,32 @@ static void complain(struct modules *m, struct error *err)
 		error_free(err);
 }
 
-/* Tables and runtimes of a fresh image. Only running out of memory is fatal: what else fails leaves fewer names. */
-static struct error *prepare(struct modules *m, struct loaded *l)
+/* Unwind tables; of an image that has none itself, by the .debug_frame of its separate debug file. */
+static struct error *load_tables(struct modules *m, struct loaded *l, const char *root)
 {
-	struct error *err = cfi_load(l->image, &m->cfi_options, &l->image->cfi);
+	struct cfi_options options = m->cfi_options;
+	struct error *err = cfi_load(l->image, &options, &l->image->cfi);
 
+	if (err || l->image->cfi->npieces)
+		return err;
+	err = symbols_debug_file(l->image, root, &options.debug);
+	if (err || !options.debug)
+		return err;
+	cfi_destroy(l->image->cfi);
+	l->image->cfi = NULL;
+	err = cfi_load(l->image, &options, &l->image->cfi);
+	image_put(options.debug);
+	return err;
+}
+
+/* Tables and runtimes of a fresh image. Only running out of memory is fatal: what else fails leaves fewer names. */
+static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
+{
+	struct error *err;
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	err = load_tables(m, l, root);
 	if (!err)
 		err = modules_place(m->arena, l->image->cfi, &l->tables);
 	if (err)
@@ -103,7 +125,8 @@ static struct error *prepare(struct modules *m, struct loaded *l)
 	return NULL;
 }
 
-static struct error *add_loaded(struct modules *m, const struct map_line *line, struct image *img, struct loaded **ret)
+static struct error *add_loaded(struct modules *m, pid_t pid, const struct map_line *line, struct image *img,
+	struct loaded **ret)
 {
 	struct loaded **grown = realloc(m->loaded, (m->nloaded + 1) * sizeof(*grown));
 	struct loaded *l = calloc(1, sizeof(*l));
@@ -120,7 +143,7 @@ static struct error *add_loaded(struct modules *m, const struct map_line *line, 
 	l->ino = line->ino;
 	l->image = img;
 	if (img)
-		err = prepare(m, l);
+		err = prepare(m, l, pid);
 	if (err) {
 		loaded_destroy(l);
 		return err;
@@ -156,10 +179,10 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 	if (err == &error_no_memory)
 		return err;
 	complain(m, err);
-	return add_loaded(m, line, img, ret);
+	return add_loaded(m, pid, line, img, ret);
 }
 
-struct error *modules_load_vdso(struct modules *m, void *bytes, size_t size, struct loaded **ret)
+struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret)
 {
 	struct map_line line = { .path = "[vdso]" };
 	struct image *img = NULL;
@@ -176,7 +199,7 @@ struct error *modules_load_vdso(struct modules *m, void *bytes, size_t size, str
 		image_put(img);
 		return NULL;
 	}
-	return add_loaded(m, &line, img, ret);
+	return add_loaded(m, pid, &line, img, ret);
 }
 
 struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias, pid_t pid, u32 *ret)

@@ -51,7 +51,7 @@ void modules_destroy(struct modules *m);
 /* The image behind a mapping, opened once; *ret is NULL if it is no ELF file that we can use. */
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret);
 /* The vDSO: bytes are taken over. Processes share it if it is the same (key: its build-id and size). */
-struct error *modules_load_vdso(struct modules *m, void *bytes, size_t size, struct loaded **ret);
+struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret);
 struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias, pid_t pid, u32 *ret);
 /* Copies the pieces of cfi into the arena; *ret is malloc'd. */
 struct error *modules_place(struct arena *arena, const struct cfi *cfi, u32 **ret);

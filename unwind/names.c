@@ -156,6 +156,9 @@ static struct error *find_native(const struct module *m, u64 addr, struct native
 	err = img->symbols ? NULL : symbols_load(img, root);
 	if (err)
 		return err;
+	fde = find_fde(img->cfi, addr + ARCH_CALL_BACK);
+	if (fde && fde->start == addr + ARCH_CALL_BACK && !find_fde(img->cfi, addr))
+		addr += ARCH_CALL_BACK; /* a return to a function's first byte: see lay_return_to_start() in cfi.c */
 	ret->start = 0;
 	ret->mangled[0] = '\0';
 	if (symbols_find(img, addr, &sym)) {

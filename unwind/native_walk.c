@@ -111,7 +111,12 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 		return STOP_REG_LOST;
 	if (rule->kind == CFI_PLT)
 		base += (w->reg[REG_PC] & 15) >= (u32)rule->cfa_add ? 8 : 0;
-	if (rule->kind == CFI_DEREF) {
+	if (rule->kind == CFI_INDEXED) {
+		if (!walk_has(w, rule->index_reg))
+			return STOP_REG_LOST;
+		base += reg_get(w, rule->index_reg) * 8;
+	}
+	if (rule->kind == CFI_DEREF || rule->kind == CFI_INDEXED) {
 		if (!walk_stack(w, base, &base))
 			return STOP_STACK_ABSENT;
 		base += (s64)rule->cfa_add;
@@ -122,7 +127,7 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 
 static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 {
-	u64 cfa, pc, base = reg_get(w, rule->slot_reg);
+	u64 cfa, pc, base = walk_has(w, rule->slot_reg) ? reg_get(w, rule->slot_reg) : 0; /* 0: unreadable */
 	int stop = find_cfa(w, rule, &cfa);
 	s16 ra = rule->slot[ARCH_SLOT_RA];
 
@@ -141,7 +146,9 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
 	w->flags = 0;
-	return enter_caller(w, cfa, pc);
+	stop = enter_caller(w, cfa, pc);
+	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
+	return stop;
 }
 
 /* Moves to the caller by the rule of the region at pc. */
@@ -158,6 +165,7 @@ static inline int leave_frame(struct walk *w, u64 pc)
 	case CFI_REG:
 	case CFI_DEREF:
 	case CFI_PLT:
+	case CFI_INDEXED:
 		return step_rule(w, rule);
 	case CFI_SIGNAL:
 		return step_signal(w, w->reg[REG_SP] + (s64)rule->cfa_off);

@@ -192,7 +192,7 @@ static struct error *load_vdso(struct process *p, const struct map_line *line, s
 		free(bytes);
 		return NULL;
 	}
-	return modules_load_vdso(p->modules, bytes, size, ret);
+	return modules_load_vdso(p->modules, p->pid, bytes, size, ret);
 }
 
 /* Where in the image a mapping starts: its bias, by the segment that holds the mapped offset. */

@@ -99,10 +99,13 @@ static struct error *own_table(struct process *p, const struct runtime_region *r
 		err = cfi_from_entries(r->entries, r->nentries, r->start - base, r->end - base, &t->cfi);
 		if (!err)
 			err = modules_place(p->modules->arena, t->cfi, &t->tables);
+		if (err) {
+			cfi_destroy(t->cfi);
+			free(t);
+			return err;
+		}
 		t->next = p->own_tables;
 		p->own_tables = t;
-		if (err)
-			return err;
 	}
 	*ret = t;
 	return NULL;

@@ -397,7 +397,8 @@ static enum luajit_part part_of(const struct code_ins *in, const struct state *s
 
 static struct cfi_rule rule_of(const struct state *s)
 {
-	struct cfi_rule rule = { .kind = CFI_REG, .cfa_reg = s->cfa_reg, .cfa_off = s->cfa, .ra_reg = CFI_NO_REG };
+	struct cfi_rule rule = { .kind = CFI_REG, .cfa_reg = s->cfa_reg, .cfa_off = s->cfa,
+		.slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG };
 
 	if (s->part == LUAJIT_EXIT)
 		rule.kind = CFI_UNSUPPORTED;

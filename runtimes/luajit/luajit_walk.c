@@ -9,7 +9,7 @@
 #include "walk.h"
 #include "luajit.h"
 
-#define FRAMES_A_STEP 8	      /* Lua frames that one step follows: each is a call of a global function */
+#define FRAMES_A_STEP 8	      /* Lua frames that one step follows */
 #define UNLINKED_MAX  4	      /* cframes without Lua frames in a row (lua_cpcall, trace exit), enough in practice */
 #define DELTA_MIN     16 /* bytes of stack in one frame: function and link */
 #define DELTA_MAX     (1 << 20) /* LUAI_MAXSTACK is 65,500 slots */
@@ -17,8 +17,12 @@
 #define AT_BOTTOM   1 /* cursor.at: all frames of this lua_State were seen */
 #define PC_BITS	    48
 #define PENDING	    (1ull << 60) /* more[1]: the frame is not pushed yet; its pc is in the low bits, 0 if unknown */
-#define FRAMES_DONE (-1)
+#define FRAMES_DONE (-1) /* results, besides stop reasons */
+#define FRAMES_PUSH (-2)
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline)) /* BPF has five arguments */
+
+#define FFID_C	    1 /* an ordinary C function; above: builtins; 0: Lua */
 #define GCT_THREAD  6 /* ~LJ_TTHREAD */
 #define GCT_FUNC    8 /* ~LJ_TFUNC */
 #define TAG_SHIFT   47
@@ -64,9 +68,6 @@ static inline bool read_word(struct walk *w, u64 addr, u64 *ret)
 	return walk_read(w, ret, sizeof(*ret), addr);
 }
 
-/* Bits of a base that was taken for one: flags of luajit_accepts() */
-#define ACCEPT_LUA_ONLY 1 /* only a Lua function that pc lies in */
-
 /* Is pc (behind the current instruction) in the bytecode of this prototype? */
 static inline bool pc_inside(struct walk *w, const struct luajit_vm *vm, u64 bytecode, u64 pc)
 {
@@ -77,9 +78,12 @@ static inline bool pc_inside(struct walk *w, const struct luajit_vm *vm, u64 byt
 	return (pc - bytecode) / 4 <= size;
 }
 
+/* What stands at an address that may be a base. */
+enum standing { STANDS_UNSURE, STANDS, STANDS_AT_PC, STANDS_NO_MORE };
+
 /*
  * Does a frame stand at base, that of a function which runs at pc? For a Lua function pc must lie in it, or be its link:
- * a call or a return is under way then. Returns 2 if pc lies in it.
+ * a call or a return is under way then. Returns an enum standing.
  */
 WALK_GLOBAL int luajit_accepts(struct walk *w, u64 base, u64 pc)
 {
@@ -95,55 +99,90 @@ WALK_GLOBAL int luajit_accepts(struct walk *w, u64 base, u64 pc)
 	if (byte_at(fn, vm->l_gct) != GCT_FUNC)
 		return 0;
 	if (byte_at(fn, vm->fn_ffid)) /* builtins put results where their link was, too */
-		return link >> TAG_SHIFT == 0;
+		return link >> TAG_SHIFT ? STANDS_UNSURE : STANDS;
 	if (pc_inside(w, vm, word_at(fn, vm->fn_pc), pc))
-		return 2;
-	return link == pc;
+		return STANDS_AT_PC;
+	return link == pc ? STANDS : STANDS_UNSURE;
 }
 
-/*
- * Pushes the frame at `at`; pc stands behind its current instruction (0: unknown). instruction: what is there, or 0 to read
- * it, after a check that pc makes sense. Thread objects stand where no function is: at the bottom, in errors.
- */
-WALK_GLOBAL int luajit_push(struct walk *w, u64 at, u64 pc, u32 instruction, u64 jit)
-{
-	const struct luajit_vm *vm;
-	u64 fn[WORDS] = {}, slot, bytecode, flags = jit ? FRAME_APPROX : 0;
-	u32 pos = LUAJIT_NO_POS, ffid;
+struct position {
+	u64 pc;		 /* behind the current instruction; 0: unknown */
+	u32 instruction; /* the current one; 0: to be read, after a check that pc makes sense */
+};
 
-	WALK_CHECK(w);
-	vm = vm_config(w);
-	if (!vm)
-		return STOP_ARENA;
-	if (!walk_vm(w, at - 8, &slot))
-		return STOP_VM_ABSENT;
-	if (slot >> TAG_SHIFT == TAG_THREAD)
-		return STOP_NONE;
-	if (slot >> TAG_SHIFT != TAG_FUNC)
-		return STOP_VM_BROKEN;
+/* What is known of the function that was pushed last: recursion asks for it again and again. */
+struct function {
+	u64 slot; /* its value on the Lua stack; 0: nothing is known */
+	u64 code; /* bytecode, or code of a C function */
+	u32 ffid;
+};
+
+static inline int read_function(struct walk *w, const struct luajit_vm *vm, u64 slot, struct function *f)
+{
+	u64 fn[WORDS] = {};
+
 	if (!walk_read(w, fn, OBJECT_BYTES, slot & GC_POINTER))
 		return STOP_VM_ABSENT;
 	if (byte_at(fn, vm->l_gct) != GCT_FUNC)
 		return STOP_VM_BROKEN;
-	ffid = byte_at(fn, vm->fn_ffid);
-	if (ffid) {
-		u64 addr = ffid == 1 ? word_at(fn, vm->fn_f) : ffid;
+	f->slot = slot;
+	f->ffid = byte_at(fn, vm->fn_ffid);
+	f->code = word_at(fn, f->ffid ? vm->fn_f : vm->fn_pc);
+	return STOP_NONE;
+}
 
-		pc = luajit_detail(ffid == 1 ? LUAJIT_C : LUAJIT_FAST, LUAJIT_NO_POS, ffid);
-		return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, addr), pc) ? STOP_NONE : STOP_DEPTH;
+static inline int push_native(struct walk *w, const struct function *f)
+{
+	u64 addr = f->ffid == FFID_C ? f->code : f->ffid;
+	u64 detail = luajit_detail(f->ffid == FFID_C ? LUAJIT_C : LUAJIT_FAST, LUAJIT_NO_POS, f->ffid);
+
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, addr), detail) ? STOP_NONE : STOP_DEPTH;
+}
+
+/*
+ * Pushes the frame at `at`. Thread objects stand where no function is: at the bottom, in errors.
+ */
+ALWAYS_INLINE int push_frame(struct walk *w, const struct luajit_vm *vm, u64 at, struct position p, u64 jit,
+	struct function *f)
+{
+	u64 slot, where, detail;
+	u32 pos = LUAJIT_NO_POS;
+	int stop;
+
+	if (!walk_vm(w, at - 8, &slot))
+		return STOP_VM_ABSENT;
+	if (slot != f->slot) {
+		if (slot >> TAG_SHIFT == TAG_THREAD)
+			return STOP_NONE;
+		if (slot >> TAG_SHIFT != TAG_FUNC)
+			return STOP_VM_BROKEN;
+		stop = read_function(w, vm, slot, f);
+		if (stop)
+			return stop;
 	}
-	bytecode = word_at(fn, vm->fn_pc);
-	if (pc && !instruction && !pc_inside(w, vm, bytecode, pc))
-		pc = 0;
-	if (pc > bytecode)
-		pos = (u32)((pc - bytecode) / 4 - 1) & LUAJIT_NO_POS;
-	if (!instruction || pos == LUAJIT_NO_POS) {
-		if (!walk_read(w, &instruction, 4, bytecode + (pos == LUAJIT_NO_POS ? 0 : pos) * 4ull))
+	if (f->ffid)
+		return push_native(w, f);
+	if (p.pc && !p.instruction && !pc_inside(w, vm, f->code, p.pc))
+		p.pc = 0;
+	if (p.pc > f->code)
+		pos = (u32)((p.pc - f->code) / 4 - 1) & LUAJIT_NO_POS;
+	if (!p.instruction || pos == LUAJIT_NO_POS) {
+		if (!walk_read(w, &p.instruction, 4, f->code + (pos == LUAJIT_NO_POS ? 0 : pos) * 4ull))
 			return STOP_VM_ABSENT;
 	}
-	slot = luajit_detail(LUAJIT_LUA, pos, luajit_cookie(vm->bc_patched, instruction)) | jit;
-	flags = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, (u32)flags, bytecode - vm->proto_size);
-	return walk_push(w, flags, slot) ? STOP_NONE : STOP_DEPTH;
+	detail = luajit_detail(LUAJIT_LUA, pos, luajit_cookie(vm->bc_patched, p.instruction)) | jit;
+	where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, jit ? FRAME_APPROX : 0, f->code - vm->proto_size);
+	return walk_push(w, where, detail) ? STOP_NONE : STOP_DEPTH;
+}
+
+WALK_GLOBAL int luajit_push(struct walk *w, u64 at, u64 pc, u64 jit)
+{
+	struct function f = {};
+	const struct luajit_vm *vm;
+
+	WALK_CHECK(w);
+	vm = vm_config(w);
+	return vm ? push_frame(w, vm, at, (struct position){ .pc = pc }, jit, &f) : STOP_ARENA;
 }
 
 /*
@@ -199,25 +238,16 @@ static inline int follow_c(struct walk *w, const struct luajit_vm *vm, struct wa
 	return luajit_own(w, prev);
 }
 
-/* Follows a link down to the frame below, and pushes that if it belongs to cframe cf. */
-WALK_GLOBAL int luajit_follow(struct walk *w, u64 cf, u64 link)
+/* Follows a link down to the frame below. FRAMES_PUSH: that is to be pushed, if it belongs to the right cframe. */
+ALWAYS_INLINE int follow(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 link, struct position *p)
 {
-	const struct luajit_vm *vm;
-	struct walk_cursor *c;
-	u64 at, delta = link & ~7ull, pc = 0, cont;
-	u32 instruction = 0;
+	u64 at = c->at, delta = link & ~7ull, cont;
 
-	WALK_CHECK(w);
-	vm = vm_config(w);
-	if (!vm)
-		return STOP_ARENA;
-	c = cursor_of(w);
-	at = c->at;
 	if ((link & 3) == LINK_LUA) {
-		if (!walk_read(w, &instruction, sizeof(instruction), link - 4))
+		if (!walk_read(w, &p->instruction, sizeof(p->instruction), link - 4))
 			return STOP_VM_ABSENT;
-		delta = 8 * (2 + (u64)(instruction >> 8 & 0xff));
-		pc = link;
+		delta = 8 * (2 + (u64)(p->instruction >> 8 & 0xff));
+		p->pc = link;
 	} else if (delta < DELTA_MIN || delta > DELTA_MAX) {
 		return STOP_VM_BROKEN;
 	}
@@ -229,37 +259,58 @@ WALK_GLOBAL int luajit_follow(struct walk *w, u64 cf, u64 link)
 	case LINK_VARG: /* the same function again */
 		return STOP_NONE;
 	case LINK_CONT:
-		if (!walk_vm(w, at - 16, &pc) || !walk_vm(w, at - 24, &cont))
+		if (!walk_vm(w, at - 16, &p->pc) || !walk_vm(w, at - 24, &cont))
 			return STOP_VM_ABSENT;
 		if (cont == CONT_FFI_CALLBACK)
 			return follow_c(w, vm, c);
 		break;
 	}
-	return c->more[0] == cf ? luajit_push(w, c->at, pc, instruction, 0) : STOP_NONE;
+	return FRAMES_PUSH;
 }
 
 /* One frame further. FRAMES_DONE: all frames of cframe cf were pushed. */
-WALK_GLOBAL int luajit_frame(struct walk *w, u64 cf)
+ALWAYS_INLINE int next_frame(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 cf, struct function *f)
 {
-	struct walk_cursor *c;
+	struct position p = {};
 	u64 link;
+	int stop;
 
-	WALK_CHECK(w);
-	c = cursor_of(w);
 	if (c->at == AT_BOTTOM || c->more[0] > cf)
 		return FRAMES_DONE;
 	if (c->more[1] & PENDING) {
-		link = c->more[1] & ((1ull << PC_BITS) - 1);
+		p.pc = c->more[1] & ((1ull << PC_BITS) - 1);
 		c->more[1] = 0;
-		return c->more[0] == cf ? luajit_push(w, c->at, link, 0, 0) : STOP_NONE;
+	} else {
+		if (!walk_vm(w, c->at, &link))
+			return STOP_VM_ABSENT;
+		if (link == LINK_BOTTOM) {
+			c->at = AT_BOTTOM;
+			return FRAMES_DONE;
+		}
+		stop = follow(w, vm, c, link, &p);
+		if (stop != FRAMES_PUSH)
+			return stop;
 	}
-	if (!walk_vm(w, c->at, &link))
-		return STOP_VM_ABSENT;
-	if (link == LINK_BOTTOM) {
-		c->at = AT_BOTTOM;
-		return FRAMES_DONE;
-	}
-	return luajit_follow(w, cf, link);
+	return c->more[0] == cf ? push_frame(w, vm, c->at, p, 0, f) : STOP_NONE;
+}
+
+/* Pushes some frames of cframe cf. FRAMES_DONE when there are no more. */
+WALK_GLOBAL int luajit_frames(struct walk *w, u64 cf)
+{
+	struct function f = {};
+	const struct luajit_vm *vm;
+	struct walk_cursor *c;
+	int stop = STOP_NONE;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = vm_config(w);
+	if (!vm)
+		return STOP_ARENA;
+	c = cursor_of(w);
+	for (i = 0; i < FRAMES_A_STEP && !stop; i++)
+		stop = next_frame(w, vm, c, cf, &f);
+	return stop;
 }
 
 /* Makes the cursor of a lua_State the one in use. False: there are too many of them on this stack. */
@@ -280,19 +331,30 @@ static inline bool select_cursor(struct walk *w, u64 l)
 }
 
 struct thread { /* of a lua_State */
-	u64 base, stack, maxstack, cframe;
+	u64 base, stack, maxstack, cframe, g;
 };
+
+#define THREAD_BYTES 96
+
+static inline u64 thread_word(const u64 *words, u32 offset)
+{
+	return words[(offset >> 3) & (2 * WORDS - 1)];
+}
 
 static inline int read_thread(struct walk *w, const struct luajit_vm *vm, u64 l, struct thread *ret)
 {
-	u8 gct;
+	u64 words[2 * WORDS] = {};
 
-	if (!walk_read(w, &gct, 1, l + vm->l_gct) || !read_word(w, l + vm->l_base, &ret->base) ||
-		!read_word(w, l + vm->l_stack, &ret->stack) || !read_word(w, l + vm->l_maxstack, &ret->maxstack) ||
-		!read_word(w, l + vm->l_cframe, &ret->cframe))
+	if (!walk_read(w, words, THREAD_BYTES, l))
 		return STOP_VM_ABSENT;
-	ret->cframe &= CFRAME_MASK;
-	if (gct != GCT_THREAD || ret->base <= ret->stack || ret->base > ret->maxstack || ret->base & 7)
+	ret->base = thread_word(words, vm->l_base);
+	ret->stack = thread_word(words, vm->l_stack);
+	ret->maxstack = thread_word(words, vm->l_maxstack);
+	ret->cframe = thread_word(words, vm->l_cframe) & CFRAME_MASK;
+	ret->g = thread_word(words, vm->l_glref);
+	if ((u8)(thread_word(words, vm->l_gct) >> (vm->l_gct & 7) * 8) != GCT_THREAD)
+		return STOP_VM_BROKEN;
+	if (ret->base <= ret->stack || ret->base > ret->maxstack || ret->base & 7)
 		return STOP_VM_BROKEN;
 	return STOP_NONE;
 }
@@ -320,31 +382,30 @@ WALK_GLOBAL int luajit_returns(struct walk *w, u64 base, u64 pc)
 	WALK_CHECK(w);
 	if (pc & 3 || !walk_read(w, &call, sizeof(call), pc - 4))
 		return 0;
-	return luajit_accepts(w, base - 8 * (2 + (u64)(call >> 8 & 0xff)), pc) == 2;
+	return luajit_accepts(w, base - 8 * (2 + (u64)(call >> 8 & 0xff)), pc) == STANDS_AT_PC;
 }
 
 /*
  * The base of the running function. The interpreter keeps it in rdx, or in rbp while it calls a function that needs no
- * lua_State, else in L->base. *gone: the function is about to return, and nothing stands there any more.
+ * lua_State, else in L->base. STANDS_NO_MORE: the function is about to return, and its frame is overwritten.
  */
-static inline u64 find_base(struct walk *w, const struct thread *t, u64 pc, bool *gone)
+static inline u64 find_base(struct walk *w, const struct thread *t, u64 pc, int *standing)
 {
 	u64 rdx = w->reg[DWREG_RDX], rbp = w->reg[DWREG_RBP];
 	bool live = walk_has(w, DWREG_RDX) && in_stack(t, rdx);
 
-	*gone = false;
-	if (live && luajit_accepts(w, rdx, pc))
+	if (live && (*standing = luajit_accepts(w, rdx, pc)))
 		return rdx;
-	*gone = true;
+	*standing = STANDS_NO_MORE;
 	if (live && luajit_returns(w, rdx, pc))
 		return rdx;
-	*gone = false;
-	if (walk_has(w, DWREG_RBP) && in_stack(t, rbp) && luajit_accepts(w, rbp, pc))
+	if (walk_has(w, DWREG_RBP) && in_stack(t, rbp) && (*standing = luajit_accepts(w, rbp, pc)))
 		return rbp;
-	if (luajit_accepts(w, t->base, pc))
+	*standing = luajit_accepts(w, t->base, pc);
+	if (*standing)
 		return t->base;
 	rdx = live ? rdx : t->base;
-	*gone = !has_frame(w, rdx);
+	*standing = has_frame(w, rdx) ? STANDS_UNSURE : STANDS_NO_MORE;
 	return rdx;
 }
 
@@ -362,26 +423,45 @@ static inline u64 find_link(struct walk *w, u64 base, u64 saved)
 	return (rbx & 3) && rbx >= DELTA_MIN && rbx < DELTA_MAX ? rbx : saved;
 }
 
+/* Goes on below a frame whose link is not on the stack (any more). */
+WALK_GLOBAL int luajit_below(struct walk *w, u64 cf, u64 link)
+{
+	struct function f = {};
+	struct position p = {};
+	const struct luajit_vm *vm;
+	struct walk_cursor *c;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = vm_config(w);
+	if (!vm)
+		return STOP_ARENA;
+	c = cursor_of(w);
+	stop = follow(w, vm, c, link, &p);
+	if (stop != FRAMES_PUSH)
+		return stop;
+	return c->more[0] == cf ? push_frame(w, vm, c->at, p, 0, &f) : STOP_NONE;
+}
+
 /* Pushes the running function, in cframe cf, and the one below where the link is still in rbx. */
 static inline int push_running(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, const struct thread *t,
 	u64 cf)
 {
 	u64 pc = walk_has(w, DWREG_RBX) ? w->reg[DWREG_RBX] : 0, saved;
-	bool gone;
-	int stop;
+	int stop, standing;
 
 	c->more[0] = cf;
 	if (!walk_stack(w, cf + vm->cf_pc, &saved))
 		return STOP_STACK_ABSENT;
 	if (w->leaf && w->region.part == LUAJIT_CALL && in_stack(t, w->reg[DWREG_RDX])) {
 		c->at = w->reg[DWREG_RDX] - 8;
-		stop = luajit_push(w, c->at, 0, 0, 0);
-		return stop ? stop : luajit_follow(w, cf, w->reg[DWREG_RBX]);
+		stop = luajit_push(w, c->at, 0, 0);
+		return stop ? stop : luajit_below(w, cf, w->reg[DWREG_RBX]);
 	}
-	c->at = find_base(w, t, pc, &gone) - 8;
-	if (gone)
-		return luajit_follow(w, cf, find_link(w, c->at + 8, saved));
-	if (luajit_accepts(w, c->at + 8, pc) == 2)
+	c->at = find_base(w, t, pc, &standing) - 8;
+	if (standing == STANDS_NO_MORE)
+		return luajit_below(w, cf, find_link(w, c->at + 8, saved));
+	if (standing == STANDS_AT_PC)
 		saved = pc;
 	c->more[1] = PENDING | (saved & ((1ull << PC_BITS) - 1));
 	return luajit_own(w, cf);
@@ -438,17 +518,6 @@ WALK_GLOBAL int luajit_top(struct walk *w, u64 cf)
 	return luajit_own(w, prev);
 }
 
-/* Pushes some frames of cframe cf. FRAMES_DONE when there are no more. */
-static inline int push_frames(struct walk *w, u64 cf)
-{
-	int stop = STOP_NONE;
-	u32 i;
-
-	for (i = 0; i < FRAMES_A_STEP && !stop; i++)
-		stop = luajit_frame(w, cf);
-	return stop;
-}
-
 WALK_GLOBAL int luajit_interpreter(struct walk *w, u64 cf)
 {
 	const struct luajit_vm *vm;
@@ -468,7 +537,7 @@ WALK_GLOBAL int luajit_interpreter(struct walk *w, u64 cf)
 		if (stop)
 			return stop;
 	}
-	return push_frames(w, cf);
+	return luajit_frames(w, cf);
 }
 
 /*
@@ -480,7 +549,7 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 	const struct luajit_vm *vm;
 	struct walk_cursor *c;
 	struct thread t;
-	u64 g, l, owner, base, sp;
+	u64 g, l, base, sp;
 	u32 i;
 
 	WALK_CHECK(w);
@@ -490,7 +559,7 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 		return 0;
 	g -= vm->g2disp;
 	if (!read_word(w, g + vm->g_cur_l, &l) || !read_word(w, g + vm->g_jit_base, &base) ||
-		!read_word(w, l + vm->l_glref, &owner) || owner != g || read_thread(w, vm, l, &t))
+		read_thread(w, vm, l, &t) || t.g != g)
 		return 0;
 	sp = w->reg[REG_SP];
 	for (i = 0; i < UNLINKED_MAX && t.cframe && t.cframe < sp; i++) /* those that work on behalf of the exit */
@@ -504,7 +573,7 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 		return 1;
 	c->at = (in_stack(&t, base) ? base : t.base) - 8;
 	c->more[0] = t.cframe;
-	return luajit_push(w, c->at, 0, 0, in_stack(&t, base) ? LUAJIT_JIT : 0) == STOP_NONE;
+	return luajit_push(w, c->at, 0, in_stack(&t, base) ? LUAJIT_JIT : 0) == STOP_NONE;
 }
 
 /* A trace runs in the cframe of the interpreter that started it, which saved the registers that traces use besides. */
@@ -539,7 +608,7 @@ WALK_GLOBAL int luajit_trace(struct walk *w)
 		w->vm_state = 0;
 		return native_step(w, 0);
 	}
-	stop = push_frames(w, w->reg[REG_SP]);
+	stop = luajit_frames(w, w->reg[REG_SP]);
 	if (stop != FRAMES_DONE)
 		return stop;
 	w->vm_state = 0;

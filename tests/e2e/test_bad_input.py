@@ -231,7 +231,7 @@ def test_cache_is_checked():
     """A corrupt cache of unwind rows is noticed and made anew; one that can not be written is no error."""
     with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", wait=False) as fixture:
         env = {"XDG_CACHE_HOME": dir, "HOME": dir}
-        command = ("flame", "-p", fixture.pid, "-d", 1, "-F", 999)
+        command = ("flame", "-U", "-p", fixture.pid, "-d", 1, "-F", 999)
         first = yrt.run(*command, env=env).expect()
         files = [os.path.join(at, f) for at, _, names in os.walk(dir) for f in names]
         assert files, f"nothing is cached below {dir}"
@@ -247,8 +247,9 @@ def test_cache_is_checked():
         third = yrt.run(*command, env=env).expect()
         unwritable = yrt.run(*command, env={"XDG_CACHE_HOME": "/proc/nothing", "HOME": "/proc/nothing"}).expect()
     for result in (first, second, third, unwritable):
-        assert result.samples > 500 and result.incomplete() <= 0.001 and not yrt.wrong_chains(result, fixture.chain), \
-            result.stats
+        wrong = yrt.wrong_chains(result, fixture.chain)
+        assert result.samples > 200 and result.incomplete() <= 0.005, result.stats
+        assert sum(n for _, n in wrong) <= 0.005 * result.samples, yrt.show(wrong)
 
 
 yrt.main(globals())

@@ -42,6 +42,8 @@ def check_names(result):
 def check_stacks(result, limit=0.001, named=True):
     assert result.samples > 1000, f"only {result.samples} samples\n{result.stderr}"
     assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    rootless = [(f, n) for f, n in result.stacks if "_start" not in f]
+    assert sum(n for _, n in rootless) <= limit * result.samples, f"do not begin at _start:\n{yrt.show(rootless)}"
     lua = result.share(re.compile(r"app\.lua:\d+"))
     assert lua > 0.5, f"only {lua:.3f} of the samples have a frame of app.lua\n{yrt.show(result.stacks)}"
     names = check_names(result)
@@ -162,10 +164,10 @@ def test_target_is_not_disturbed():
 
 def test_lines():
     """--lines: frames of app.lua tell the line being executed, which lies inside the function."""
-    with yrt.Nginx() as nginx:
+    with yrt.Nginx(jit="off") as nginx:
         result = yrt.run("lua-flame", "--lines", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     seen = {int(m.group(1)) for frames, _ in result.stacks for f in frames
-            if f.startswith("make_order ") and (m := re.search(r"app\.lua:(?:\d+:)?(\d+)\)?[^:]*$", f))}
+            if (m := re.match(r"make_order \(.*app\.lua:\d+\):(\d+)$", f))}
     start = next(n for n, names in definitions().items() if "make_order" in names)
     assert len(seen) >= 2 and all(start <= line <= start + 6 for line in seen), f"lines of make_order: {sorted(seen)}"
 

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "driver.h"
 #include "process.h"
+#include "unwind.h"
 
 #define TARGET_FRAMES 8192
 
@@ -158,7 +158,7 @@ struct target {
 	struct modules *modules;
 	struct process *process;
 	struct frame frames[TARGET_FRAMES];
-	struct walk walk;
+	u32 nframes;
 };
 
 static void target_complain(void *ctx, struct error *err)
@@ -239,36 +239,23 @@ static bool target_continue(struct target *t, useconds_t usec)
 	return true;
 }
 
-static void set_registers(struct walk *w, pid_t pid)
+static void target_registers(struct target *t, struct unwind_registers *ret)
 {
 	struct user_regs_struct r;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, pid, 0, &r), 0);
-	const u64 in_order[ARCH_NREGS] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
-		r.r13, r.r14, r.r15, r.rip };
-	memcpy(w->reg, in_order, sizeof(in_order));
-	w->valid = (1u << ARCH_NREGS) - 1;
-	w->leaf = 1;
+	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
+	*ret = (struct unwind_registers){ .reg = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10,
+						  r.r11, r.r12, r.r13, r.r14, r.r15, r.rip },
+		.thread_pointer = r.fs_base };
 }
 
 /* Walks the stack. Returns why it ended. */
 static int target_walk(struct target *t)
 {
-	struct walk *w = &t->walk;
-	int stop = STOP_NONE;
+	struct unwind_registers regs;
 
-	memset(w, 0, offsetof(struct walk, stack));
-	w->stack.len = w->vm.len = 0;
-	set_registers(w, t->pid);
-	w->max_frames = TARGET_FRAMES;
-	w->regions = t->process->entry.regions;
-	w->nregions = t->process->entry.nregions;
-	w->target.memory = t->process->memory;
-	w->target.arena = t->arena;
-	w->target.frames = t->frames;
-	for (u32 i = 0; i < walk_steps_max(w) && !stop; i++)
-		stop = walk_step(w);
-	return stop;
+	target_registers(t, &regs);
+	return unwind_stack(t->process, &regs, t->frames, TARGET_FRAMES, &t->nframes);
 }
 
 static bool target_name(struct target *t, u32 i, struct frame_name *ret)
@@ -278,7 +265,7 @@ static bool target_name(struct target *t, u32 i, struct frame_name *ret)
 	for (u32 k = 0; k < t->process->ninstances; k++) {
 		struct instance *instance = &t->process->instances[k];
 
-		if (instance->data && instance->ops->name_frame(instance->data, &view, t->frames, i, t->walk.nframes, ret))
+		if (instance->data && instance->ops->name_frame(instance->data, &view, t->frames, i, t->nframes, ret))
 			return true;
 	}
 	return false;

@@ -81,7 +81,7 @@ static bool same_function(const struct level *level, const struct frame_name *na
 
 static void compare_level(struct target *t, u32 i, const struct level *level, bool with_line)
 {
-	bool by_lua = i + 1 < t->walk.nframes && frame_kind(&t->frames[i + 1]) == FRAME_SCRIPT;
+	bool by_lua = i + 1 < t->nframes && frame_kind(&t->frames[i + 1]) == FRAME_SCRIPT;
 	struct frame_name name;
 
 	if (!target_name(t, i, &name))
@@ -97,14 +97,14 @@ static void compare_level(struct target *t, u32 i, const struct level *level, bo
 
 static u32 next_script(const struct target *t, u32 i)
 {
-	while (i < t->walk.nframes && frame_kind(&t->frames[i]) != FRAME_SCRIPT)
+	while (i < t->nframes && frame_kind(&t->frames[i]) != FRAME_SCRIPT)
 		i++;
 	return i;
 }
 
 static bool in_trace(const struct target *t)
 {
-	for (u32 i = 0; i < t->walk.nframes; i++)
+	for (u32 i = 0; i < t->nframes; i++)
 		if (frame_kind(&t->frames[i]) == FRAME_SCRIPT && t->frames[i].detail & LUAJIT_JIT)
 			return true;
 	return false;
@@ -119,11 +119,11 @@ static u32 compare_stack(struct target *t, u32 skip_lines)
 	assert_int_equal(target_walk(t), STOP_ROOT);
 	for (n = 0; read_level(t, &level); n++) {
 		i = next_script(t, i);
-		if (i == t->walk.nframes)
+		if (i == t->nframes)
 			fail_msg("level %u is missing: %s '%s' %s:%d", n, level.what, level.name, level.source, level.line);
 		compare_level(t, i++, &level, n >= skip_lines);
 	}
-	assert_int_equal(next_script(t, i), t->walk.nframes);
+	assert_int_equal(next_script(t, i), t->nframes);
 	return n;
 }
 
@@ -247,9 +247,9 @@ static void check_path(struct target *t)
 	struct frame_name caller, callee = { .name = "" };
 	bool first = true;
 
-	for (u32 i = next_script(t, 0); i < t->walk.nframes; i = next_script(t, i + 1)) {
+	for (u32 i = next_script(t, 0); i < t->nframes; i = next_script(t, i + 1)) {
 		if (!target_name(t, i, &caller))
-			fail_msg("frame %u of %u has no name", i, t->walk.nframes);
+			fail_msg("frame %u of %u has no name", i, t->nframes);
 		if (!first && !may_call(caller.name, callee.name))
 			fail_msg("at 0x%lx '%s' calls '%s'", frame_addr(&t->frames[0]), caller.name, callee.name);
 		callee = caller;
@@ -264,9 +264,9 @@ static void check_stop(struct target *t)
 	int stop = target_walk(t);
 
 	if (stop != STOP_ROOT)
-		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->walk.nframes,
+		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->nframes,
 			stop);
-	for (u32 i = 0; i < t->walk.nframes; i++) {
+	for (u32 i = 0; i < t->nframes; i++) {
 		u32 flags = frame_flags(&t->frames[i]);
 
 		if (frame_kind(&t->frames[i]) != FRAME_NATIVE)
@@ -281,10 +281,10 @@ static void check_stop(struct target *t)
 /* While libgcc lands in a handler of exceptions, its own frames do not hold. */
 static bool is_landing(struct target *t)
 {
-	struct user_regs_struct r;
+	struct unwind_registers regs;
 
-	ptrace(PTRACE_GETREGS, t->pid, 0, &r);
-	return in_module(t, r.rip, "libgcc_s");
+	target_registers(t, &regs);
+	return in_module(t, regs.reg[REG_PC], "libgcc_s");
 }
 
 static void step_through(const char *jit)
