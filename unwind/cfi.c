@@ -120,9 +120,14 @@ static void sort_functions(struct cfi_function *fn, size_t n)
 	}
 }
 
+static bool is_synthetic(const struct cfi_function *fn)
+{
+	return fn->cie == CFI_CIE_ROOT || fn->cie == CFI_CIE_STUB;
+}
+
 static bool is_debug(const struct cfi_parsed *p, const struct cfi_function *fn)
 {
-	return fn->cie != CFI_CIE_ROOT && p->cies[fn->cie].source->debug;
+	return !is_synthetic(fn) && p->cies[fn->cie].source->debug;
 }
 
 /* Drops the functions of .debug_frame that .eh_frame tells of, even in part. */
@@ -147,24 +152,17 @@ static void drop_known(struct cfi_parsed *p)
 	p->nfunctions = kept;
 }
 
-/* Hand-written entry points have no FDE, but nobody called them. */
-static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
+/* Adds a function that the file tells nothing of, as far as no FDE covers its beginning. */
+static struct error *add_function(struct cfi_parsed *p, struct cfi_function fn)
 {
-	struct cfi_function root = {.start = img->entry, .end = 0, .cie = CFI_CIE_ROOT};
 	size_t at;
 
-	for (u32 i = 0; i < img->nsegments; i++) {
-		const struct image_segment *seg = &img->segments[i];
-
-		if (seg->flags & PF_X && root.start >= seg->vaddr && root.start - seg->vaddr < seg->filesz)
-			root.end = MIN(root.start + ENTRY_SIZE, seg->vaddr + seg->filesz);
-	}
-	for (at = 0; at < p->nfunctions && p->functions[at].start <= root.start; at++)
-		if (p->functions[at].end > root.start)
+	for (at = 0; at < p->nfunctions && p->functions[at].start <= fn.start; at++)
+		if (p->functions[at].end > fn.start)
 			return NULL;
 	if (at < p->nfunctions)
-		root.end = MIN(root.end, p->functions[at].start);
-	if (root.end <= root.start)
+		fn.end = MIN(fn.end, p->functions[at].start);
+	if (fn.end <= fn.start)
 		return NULL;
 	if (p->nfunctions == p->functions_room) {
 		struct cfi_function *grown = reallocarray(p->functions, p->nfunctions + 1, sizeof(*grown));
@@ -175,9 +173,36 @@ static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
 		p->functions_room++;
 	}
 	memmove(p->functions + at + 1, p->functions + at, (p->nfunctions - at) * sizeof(*p->functions));
-	p->functions[at] = root;
+	p->functions[at] = fn;
 	p->nfunctions++;
 	return NULL;
+}
+
+/* Hand-written entry points have no FDE, but nobody called them. */
+static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
+{
+	struct cfi_function root = {.start = img->entry, .end = 0, .cie = CFI_CIE_ROOT};
+
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *seg = &img->segments[i];
+
+		if (seg->flags & PF_X && root.start >= seg->vaddr && root.start - seg->vaddr < seg->filesz)
+			root.end = MIN(root.start + ENTRY_SIZE, seg->vaddr + seg->filesz);
+	}
+	return add_function(p, root);
+}
+
+/* The linker tells of the stubs of dynamic programs only; those of IFUNCs in static ones jump and push nothing. */
+static struct error *add_stubs(struct image *img, struct cfi_parsed *p)
+{
+	static const char *const names[] = {".plt", ".plt.sec", ".plt.got", ".iplt"};
+	struct error *err = NULL;
+	u64 addr, size;
+
+	for (size_t i = 0; !err && i < sizeof(names) / sizeof(*names); i++)
+		if (image_section_range(img, names[i], &addr, &size))
+			err = add_function(p, (struct cfi_function){.start = addr, .end = addr + size, .cie = CFI_CIE_STUB});
+	return err;
 }
 
 /*
@@ -200,24 +225,38 @@ static struct error *lay_gap(struct compiler *c, u64 start)
  * (makecontext() returns to __start_context, whose CFI does not say so): its outermost frame. The address is looked up one
  * byte back, in the gap. Functions that move the stack pointer are not entered that way.
  */
-static struct error *lay_return_to_start(struct compiler *c, u64 start)
+static struct error *lay_return_to_start(struct compiler *c, const struct cfi_function *fn, u64 start)
 {
 	const struct cfi_rule root = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
 
-	if (!c->covered || start <= c->covered || c->rows.n != 1 || start - c->covered > GAP_MAX)
+	if (!c->covered || start <= c->covered || c->rows.n != 1 || is_synthetic(fn) || start - c->covered > GAP_MAX)
 		return NULL;
 	return cfi_layout_row(c->layout, start - 1, &root);
+}
+
+/* The one rule of a function that is not from the file. */
+static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
+{
+	struct cfi_rule rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+
+	if (fn->cie == CFI_CIE_ROOT)
+		return rule;
+	rule.kind = CFI_REG;
+	rule.cfa_reg = REG_SP;
+	rule.cfa_off = 8;
+	for (u32 i = 0; i < ARCH_NSAVED; i++)
+		rule.slot[i] = CFI_SAME;
+	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
+	return rule;
 }
 
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
 {
 	c->rows.n = 0;
-	if (fn->cie == CFI_CIE_ROOT) {
-		c->rows.entry[c->rows.n++] = (struct cfi_entry){
-		        .addr = fn->start, .rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG}};
-		return CFI_RUN_OK;
-	}
-	return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+	if (!is_synthetic(fn))
+		return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+	c->rows.entry[c->rows.n++] = (struct cfi_entry){.addr = fn->start, .rule = synthetic_rule(fn)};
+	return CFI_RUN_OK;
 }
 
 /* Where functions overlap, the one that starts first is believed. */
@@ -239,10 +278,10 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 	}
 	err = lay_gap(c, start);
 	if (!err)
-		err = lay_return_to_start(c, start);
+		err = lay_return_to_start(c, fn, start);
 	for (size_t i = 0; !err && i < c->rows.n; i++)
 		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
-	if (fn->cie != CFI_CIE_ROOT)
+	if (!is_synthetic(fn))
 		c->fdes[c->nfdes++] = (struct cfi_fde){start, fn->end};
 	c->covered = fn->end;
 	return err;
@@ -260,6 +299,8 @@ static struct error *compile_into(
 	sort_functions(c->parsed.functions, c->parsed.nfunctions);
 	drop_known(&c->parsed);
 	err = add_entry(img, &c->parsed);
+	if (!err)
+		err = add_stubs(img, &c->parsed);
 	if (err)
 		return err;
 	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));

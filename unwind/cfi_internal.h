@@ -65,13 +65,15 @@ struct cfi_cie {
 	struct cfi_state initial;
 };
 
-#define CFI_CIE_ROOT UINT32_MAX /* not a function of the file: the entry point, which has no caller */
+/* In place of a CIE's number, for functions that the file has no FDE of */
+#define CFI_CIE_ROOT UINT32_MAX	      /* the entry point, which has no caller */
+#define CFI_CIE_STUB (UINT32_MAX - 1) /* stubs that leave the stack alone */
 
 struct cfi_function {
 	u64 start, end;
 	const u8 *code;
 	u32 code_size;
-	u32 cie; /* index, or CFI_CIE_ROOT */
+	u32 cie; /* index, or one of the above */
 };
 
 struct cfi_parsed {

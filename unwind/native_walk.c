@@ -2,7 +2,8 @@
 /* The step of ordinary code: by compiled CFI rows, by frame pointer where there are none. */
 #include "walk.h"
 
-#define ROWS_SEARCH_STEPS 8 /* a page has at most 256 rows */
+#define ROWS_SEARCH_STEPS 8	   /* a page has at most 256 rows */
+#define GUESS_FRAME_MAX	  (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 /* A rule, or NULL if the table does not make sense. */
 static inline const struct cfi_rule *find_rule(struct walk *w, u64 pc)
@@ -107,8 +108,16 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 {
 	u64 base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
 
-	if (!walk_has(w, rule->cfa_reg))
-		return STOP_REG_LOST;
+	/*
+	 * A callee without any rule for a register that the ABI lets it clobber mostly did not: assembly by hand relies on that
+	 * (libcrypto keeps its CFA in rax across calls of its own). Near the stack pointer it is taken, as a guess.
+	 */
+	w->flags = 0;
+	if (!walk_has(w, rule->cfa_reg)) {
+		if (base - w->reg[REG_SP] > GUESS_FRAME_MAX)
+			return STOP_REG_LOST;
+		w->flags = FRAME_GUESS;
+	}
 	if (rule->kind == CFI_PLT)
 		base += (w->reg[REG_PC] & 15) >= (u32)rule->cfa_add ? 8 : 0;
 	if (rule->kind == CFI_INDEXED) {
@@ -145,7 +154,6 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
-	w->flags = 0;
 	stop = enter_caller(w, cfa, pc);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;

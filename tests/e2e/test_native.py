@@ -178,7 +178,8 @@ def test_ucontext():
         result = yrt.sample(fixture, "-U")
     wrong = yrt.wrong_chains(result, ["plain", "main"], ["co_leaf", "co_mid", "co_main"])
     assert result.incomplete() <= LIMIT, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
-    # Between the two stacks, inside swapcontext, neither main nor co_main need be there.
+    # Between the two stacks, inside swapcontext, neither plain nor co_mid need be there.
+    wrong = [(frames, n) for frames, n in wrong if frames[-1] != "swapcontext"]
     assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
     assert 0.6 < result.share("co_main") < 0.9, yrt.show(result.stacks)
 

@@ -50,7 +50,7 @@ static const struct luajit_vm fake_vm = { .l_gct = 9, .l_glref = 16, .l_base = 3
 	.l_cframe = 80, .g_cur_l = 16, .g_jit_base = 24, .g2disp = 256, .fn_ffid = 10, .fn_pc = 32, .fn_f = 40,
 	.proto_size = 64, .proto_sizebc = 12, .cf_nres = 8, .cf_l = 16, .cf_pc = 24, .cf_prev = 32, .bc_patched = 69 };
 
-static u8 *fake_at(struct fake *f, u64 addr, size_t size)
+static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 {
 	if (addr >= FAKE_NATIVE && addr - FAKE_NATIVE + size <= FAKE_BYTES)
 		return f->native + (addr - FAKE_NATIVE);
@@ -59,7 +59,7 @@ static u8 *fake_at(struct fake *f, u64 addr, size_t size)
 	return NULL;
 }
 
-static bool fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
+static inline bool fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
 	struct fake *f = (struct fake *)mem;
 	const u8 *from = fake_at(f, addr, size);
@@ -70,22 +70,22 @@ static bool fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 	return true;
 }
 
-static void put64(struct fake *f, u64 addr, u64 value)
+static inline void put64(struct fake *f, u64 addr, u64 value)
 {
 	memcpy(fake_at(f, addr, sizeof(value)), &value, sizeof(value));
 }
 
-static void put32(struct fake *f, u64 addr, u32 value)
+static inline void put32(struct fake *f, u64 addr, u32 value)
 {
 	memcpy(fake_at(f, addr, sizeof(value)), &value, sizeof(value));
 }
 
-static void put8(struct fake *f, u64 addr, u8 value)
+static inline void put8(struct fake *f, u64 addr, u8 value)
 {
 	*fake_at(f, addr, 1) = value;
 }
 
-static u64 fake_alloc(struct fake *f, u32 size)
+static inline u64 fake_alloc(struct fake *f, u32 size)
 {
 	u64 addr = FAKE_LUA + f->free;
 
@@ -95,7 +95,7 @@ static u64 fake_alloc(struct fake *f, u32 size)
 
 /* --- code --- */
 
-static struct cfi_rule fake_rule(u8 kind, s32 cfa, s32 rbp, s32 rbx)
+static inline struct cfi_rule fake_rule(u8 kind, s32 cfa, s32 rbp, s32 rbx)
 {
 	struct cfi_rule rule = { .kind = kind, .cfa_reg = REG_SP, .cfa_off = cfa, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG };
 
@@ -109,7 +109,7 @@ static struct cfi_rule fake_rule(u8 kind, s32 cfa, s32 rbp, s32 rbx)
 	return rule;
 }
 
-static bool fake_region(struct fake *f, struct region *r, u64 start, u8 part, u32 vm, const struct cfi_rule *rule)
+static inline bool fake_region(struct fake *f, struct region *r, u64 start, u8 part, u32 vm, const struct cfi_rule *rule)
 {
 	struct cfi_entry entry = { .addr = start };
 	struct cfi *cfi = NULL;
@@ -129,7 +129,7 @@ static bool fake_region(struct fake *f, struct region *r, u64 start, u8 part, u3
 	return ok;
 }
 
-static bool fake_code(struct fake *f)
+static inline bool fake_code(struct fake *f)
 {
 	const struct cfi_rule interp = fake_rule(CFI_REG, 80, -16, -24), c = fake_rule(CFI_REG, 32, 0, 0);
 	const struct cfi_rule root = fake_rule(CFI_ROOT, 8, 0, 0);
@@ -149,7 +149,7 @@ static bool fake_code(struct fake *f)
 }
 
 /* The native stack begins with a return into the root. */
-static struct fake *fake_create(void)
+static inline struct fake *fake_create(void)
 {
 	struct fake *f = calloc(1, sizeof(*f));
 
@@ -166,7 +166,7 @@ static struct fake *fake_create(void)
 	return f;
 }
 
-static void fake_destroy(struct fake *f)
+static inline void fake_destroy(struct fake *f)
 {
 	arena_destroy(f->arena);
 	free(f);
@@ -177,7 +177,7 @@ static void fake_destroy(struct fake *f)
 #define FAKE_CALL 66u /* an opcode below bc_patched */
 
 /* A Lua function of 16 instructions, all different from those of other marks; returns its GCfunc. Its bytecode is at *(GCfunc + fn_pc). */
-static u64 fake_lua_function(struct fake *f, u8 mark)
+static inline u64 fake_lua_function(struct fake *f, u8 mark)
 {
 	u64 proto = fake_alloc(f, fake_vm.proto_size + 64), fn = fake_alloc(f, 64);
 
@@ -190,7 +190,7 @@ static u64 fake_lua_function(struct fake *f, u8 mark)
 	return fn;
 }
 
-static u64 fake_c_function(struct fake *f, u8 ffid, u64 code)
+static inline u64 fake_c_function(struct fake *f, u8 ffid, u64 code)
 {
 	u64 fn = fake_alloc(f, 64);
 
@@ -201,7 +201,7 @@ static u64 fake_c_function(struct fake *f, u8 ffid, u64 code)
 }
 
 /* Behind instruction pos of a Lua function. */
-static u64 fake_pc(struct fake *f, u64 fn, u32 pos)
+static inline u64 fake_pc(struct fake *f, u64 fn, u32 pos)
 {
 	u64 bytecode;
 
@@ -211,12 +211,12 @@ static u64 fake_pc(struct fake *f, u64 fn, u32 pos)
 
 /* --- threads and frames --- */
 
-static u64 tagged(u64 object, u32 type)
+static inline u64 tagged(u64 object, u32 type)
 {
 	return object | (~(u64)type << 47);
 }
 
-static struct fake_thread fake_thread(struct fake *f)
+static inline struct fake_thread fake_thread(struct fake *f)
 {
 	struct fake_thread t = { .l = fake_alloc(f, 128), .stack = fake_alloc(f, 4096) };
 
@@ -231,7 +231,7 @@ static struct fake_thread fake_thread(struct fake *f)
 	return t;
 }
 
-static void fake_frame(struct fake *f, struct fake_thread *t, u64 fn, u64 base, u64 link)
+static inline void fake_frame(struct fake *f, struct fake_thread *t, u64 fn, u64 base, u64 link)
 {
 	put64(f, base - 16, tagged(fn, 8));
 	put64(f, base - 8, link);
@@ -240,20 +240,20 @@ static void fake_frame(struct fake *f, struct fake_thread *t, u64 fn, u64 base, 
 }
 
 /* Called by a Lua function that is at pc. */
-static void fake_call(struct fake *f, struct fake_thread *t, u64 fn, u64 pc)
+static inline void fake_call(struct fake *f, struct fake_thread *t, u64 fn, u64 pc)
 {
 	fake_frame(f, t, fn, t->base + 8 * (2 + FAKE_CALL_A), pc);
 }
 
 /* A frame of another type, some slots above. */
-static void fake_link(struct fake *f, struct fake_thread *t, u64 fn, u64 type)
+static inline void fake_link(struct fake *f, struct fake_thread *t, u64 fn, u64 type)
 {
 	u64 base = t->base + 8 * 6;
 
 	fake_frame(f, t, fn, base, (base - t->base) | type);
 }
 
-static void fake_continuation(struct fake *f, struct fake_thread *t, u64 fn, u64 pc, u64 continuation)
+static inline void fake_continuation(struct fake *f, struct fake_thread *t, u64 fn, u64 pc, u64 continuation)
 {
 	u64 base = t->base + 8 * 8;
 
@@ -266,13 +266,13 @@ static void fake_continuation(struct fake *f, struct fake_thread *t, u64 fn, u64
  * The native stack: f->rsp is where it stands right behind a call, at the return address. fake_native() is a C function that
  * was called so and calls in turn, fake_cframe() the same for the VM. saved: SAVE_PC; nres < 0: no Lua frame of its own.
  */
-static void fake_native(struct fake *f)
+static inline void fake_native(struct fake *f)
 {
 	f->rsp -= 32;
 	put64(f, f->rsp, CODE_C + 64);
 }
 
-static void fake_cframe(struct fake *f, struct fake_thread *t, u64 saved, s32 nres)
+static inline void fake_cframe(struct fake *f, struct fake_thread *t, u64 saved, s32 nres)
 {
 	u64 cf = f->rsp + 8 - 80;
 
@@ -290,7 +290,7 @@ struct fake_registers {
 	u64 pc, rbx, rdx, r14;
 };
 
-static u64 running_sp(const struct fake *f, u64 pc)
+static inline u64 running_sp(const struct fake *f, u64 pc)
 {
 	if (pc >= CODE_C)
 		return f->rsp - 24;
@@ -298,7 +298,7 @@ static u64 running_sp(const struct fake *f, u64 pc)
 }
 
 /* Walks from registers with the stack as it is: in a C function, in the last cframe, or on a trace. */
-static int fake_walk(struct fake *f, struct fake_registers regs)
+static inline int fake_walk(struct fake *f, struct fake_registers regs)
 {
 	struct walk *w = &f->walk;
 	int stop = STOP_NONE;

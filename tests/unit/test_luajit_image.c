@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is made of the files that hold LuaJIT: its layout, and the rows of its VM's code. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "runtimes/luajit/luajit_code.h"
+#include "runtimes/luajit/luajit_image.h"
+#include "runtime.h"
+
+#define LIBRARY "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+#define RET	0xc3
+
+static struct image *open_image(const char *path)
+{
+	const struct cfi_options options = { 0 };
+	struct image *img;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail_msg("%s is missing: fixtures/setup.sh installs it", path);
+	assert_null(image_open(fd, path, &img));
+	assert_null(cfi_load(img, &options, &img->cfi));
+	return img;
+}
+
+static const struct cfi_rule *rule_at(const struct luajit_blob *blob, u64 addr)
+{
+	u32 i = 0;
+
+	while (i + 1 < blob->nentries && blob->entries[i + 1].addr <= addr)
+		i++;
+	return &blob->entries[i].rule;
+}
+
+/* Where a function returns nothing of it is left on the stack; where it begins nothing is there yet. */
+static void assert_bare(const struct luajit_blob *blob, u64 addr)
+{
+	const struct cfi_rule *rule = rule_at(blob, addr);
+
+	assert_int_equal(rule->kind, CFI_REG);
+	assert_int_equal(rule->cfa_reg, REG_SP);
+	if (rule->cfa_off != 8)
+		fail_msg("at 0x%lx CFA is rsp+%d", addr, rule->cfa_off);
+	for (u32 i = 0; i < ARCH_NSAVED; i++)
+		assert_int_equal(rule->slot[i], CFI_SAME);
+}
+
+/* fff_gcstep returns by an address that it pushed itself, in the frame of its caller. */
+static bool pushed_before(const struct code *code, u32 i)
+{
+	return i && code->ins[i - 1].op == CODE_PUSH;
+}
+
+static void check_rows(struct image *img, const struct luajit_blob *blob)
+{
+	struct code code;
+	u8 *bytes = malloc(blob->end - blob->start);
+	u32 returns = 0;
+
+	assert_true(image_read(img, bytes, blob->end - blob->start, blob->start));
+	assert_null(code_read(bytes, blob->start, blob->end - blob->start, &code));
+	for (u32 i = 0; i < code.n; i++) {
+		if (bytes[code.ins[i].addr - blob->start] != RET || pushed_before(&code, i))
+			continue;
+		assert_bare(blob, code.ins[i].addr);
+		returns++;
+	}
+	assert_true(returns > 8);
+	code_free(&code);
+	free(bytes);
+}
+
+static void check_stretches(const struct luajit_blob *blob)
+{
+	u32 seen[LUAJIT_TRACE + 1] = { 0 };
+	u64 at = blob->start;
+
+	for (u32 i = 0; i < blob->nstretches; i++) {
+		const struct luajit_stretch *s = &blob->stretches[i];
+
+		assert_true(s->start >= at && s->end > s->start && s->end <= blob->end);
+		assert_true(s->part <= LUAJIT_EXIT && s->part != LUAJIT_INTERP);
+		seen[s->part]++;
+		at = s->end;
+	}
+	for (u32 part = LUAJIT_GLUE; part <= LUAJIT_EXIT; part++)
+		assert_true(part == LUAJIT_INTERP || seen[part]);
+	assert_int_equal(seen[LUAJIT_INTERP_8], 2);
+	assert_int_equal(seen[LUAJIT_INTERP_16], 1);
+}
+
+static void check_file(const char *path)
+{
+	struct image *img = open_image(path);
+	struct luajit_image *image;
+	void *data;
+
+	assert_null(luajit_runtime.image_probe(img, &data));
+	assert_non_null(data);
+	image = data;
+	for (u32 i = 1; i < image->blob.nentries; i++)
+		assert_true(image->blob.entries[i].addr > image->blob.entries[i - 1].addr);
+	assert_int_equal(image->blob.entries[0].addr, image->blob.start);
+	check_rows(img, &image->blob);
+	check_stretches(&image->blob);
+	luajit_runtime.image_destroy(data);
+	image_put(img);
+}
+
+static void test_library(void **state)
+{
+	check_file(LIBRARY);
+}
+
+static void test_program(void **state)
+{
+	check_file("/usr/bin/luajit");
+}
+
+static void test_other_files(void **state)
+{
+	struct image *img = open_image("/proc/self/exe");
+	void *data = &img;
+
+	assert_null(luajit_runtime.image_probe(img, &data));
+	assert_null(data);
+	image_put(img);
+}
+
+/* A layout that the code contradicts is refused, whatever the version says. */
+static void test_contradiction(void **state)
+{
+	struct image *img = open_image(LIBRARY);
+	const char *origin;
+	struct luajit_layout layout = *luajit_layout_find(img, "", &origin);
+	struct luajit_blob blob = { 0 };
+	struct error *err;
+	u64 start, end;
+
+	assert_null(luajit_blob_find(img, &start, &end));
+	assert_null(luajit_blob_analyse(img, start, end, &layout, &blob));
+	luajit_blob_free(&blob);
+	for (u32 i = 0; i < 4; i++) {
+		u16 *fields[] = { &layout.vm.l_cframe, &layout.vm.g_cur_l, &layout.vm.fn_pc, &layout.proto_k };
+
+		*fields[i] += 8;
+		err = luajit_blob_analyse(img, start, end, &layout, &blob);
+		assert_non_null(err);
+		assert_int_equal(err->kind, ERROR_UNSUPPORTED);
+		error_free(err);
+		*fields[i] -= 8;
+	}
+	image_put(img);
+}
+
+static void test_unknown_version(void **state)
+{
+	struct image none = { .build_id_len = 0 };
+	const char *origin;
+
+	assert_null(luajit_layout_find(&none, "LuaJIT 2.1.1700000000", &origin));
+	assert_non_null(luajit_layout_find(&none, "LuaJIT 2.1.0-beta3", &origin));
+}
+
+static void test_hides(void **state)
+{
+	assert_true(luajit_runtime.hides(NULL, "lua_pcall"));
+	assert_true(luajit_runtime.hides(NULL, "lj_vm_call"));
+	assert_false(luajit_runtime.hides(NULL, "lj_tab_get"));
+	assert_false(luajit_runtime.hides(NULL, ""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_program),
+		cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_contradiction),
+		cmocka_unit_test(test_unknown_version),
+		cmocka_unit_test(test_hides),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
