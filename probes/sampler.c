@@ -313,6 +313,12 @@ static struct error *arm(struct sampler *s)
 	return s->command ? command_go(s->command) : clock_start(s->clock);
 }
 
+static void warn_exited(struct sampler *s)
+{
+	s->options.warn(s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; what was seen until then is kept",
+						sampler_target(s), (double)(now_ns() - s->armed_ns) / 1e9));
+}
+
 struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 {
 	struct error *err = arm(s), *late;
@@ -322,6 +328,8 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 		err = poll_once(s);
 		show_progress(s, &last);
 	}
+	if (!err && !s->targets.alive && !s->command)
+		warn_exited(s);
 	clock_stop(s->clock);
 	s->ended_ns = now_ns();
 	object_consume(s->object, on_record, s);

@@ -31,7 +31,7 @@ static bool find_version(struct image *img, char *ret, size_t size)
 	if (!p)
 		return false;
 	end = (const char *)data->d_buf + data->d_size;
-	while (p < end && *p > ' ' && n + 1 < size) {
+	while (p<end && * p> ' ' && n + 1 < size) {
 		ret[n++] = *p++;
 		if (n == 6 && p < end && *p == ' ') /* behind "LuaJIT" */
 			ret[n++] = *p++;
@@ -42,8 +42,9 @@ static bool find_version(struct image *img, char *ret, size_t size)
 
 static struct error *unknown_layout(const struct image *img, const char *version)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED, "%s holds \"%s\", whose layout is not known", img->path, version),
-		"known so far: OpenResty LuaJIT 2.1-20230119 (Debian 12); its Lua frames are left out");
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "%s holds \"%s\", whose layout is not known", img->path, version),
+	        "known so far: OpenResty LuaJIT 2.1-20230119 (Debian 12); its Lua frames are left out");
 }
 
 static struct error *image_probe(struct image *img, void **ret)
@@ -65,7 +66,8 @@ static struct error *image_probe(struct image *img, void **ret)
 	if (!image)
 		return &error_no_memory;
 	image->layout = luajit_layout_find(img, version, &image->origin);
-	err = image->layout ? luajit_blob_analyse(img, start, end, image->layout, &image->blob) : unknown_layout(img, version);
+	err = image->layout ? luajit_blob_analyse(img, start, end, image->layout, &image->blob)
+	                    : unknown_layout(img, version);
 	if (err) {
 		free(image);
 		if (err->kind != ERROR_UNSUPPORTED || err->hint)
@@ -102,7 +104,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		free(instance);
 		return err;
 	}
-	memcpy(arena_at(p->arena, instance->config, sizeof(struct luajit_vm)), &image->layout->vm, sizeof(struct luajit_vm));
+	memcpy(arena_at(p->arena, instance->config, sizeof(struct luajit_vm)), &image->layout->vm,
+	        sizeof(struct luajit_vm));
 	*ret = instance;
 	return NULL;
 }
@@ -116,7 +119,8 @@ static void detach(void *data, const struct runtime_process *p)
 	free(instance);
 }
 
-/* Anonymous code within reach of the VM. While a trace is written its area is not executable: any protection will do then. */
+/* Anonymous code within reach of the VM. While a trace is written its area is not executable: any protection will do
+ * then. */
 static bool is_trace_area(const struct luajit_instance *instance, const struct mapping *m)
 {
 	u64 vm = instance->bias + instance->image->blob.start;
@@ -126,11 +130,11 @@ static bool is_trace_area(const struct luajit_instance *instance, const struct m
 }
 
 static struct error *regions(void *data, const struct runtime_process *p,
-	struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
 	const struct luajit_instance *instance = data;
 	const struct luajit_blob *blob = &instance->image->blob;
-	struct runtime_region r = { .vm = instance->config, .entries = blob->entries, .nentries = blob->nentries };
+	struct runtime_region r = {.vm = instance->config, .entries = blob->entries, .nentries = blob->nentries};
 	struct error *err;
 
 	/* all of it first: the rows of the whole make one table, which the stretches then share */
@@ -157,8 +161,8 @@ static struct error *regions(void *data, const struct runtime_process *p,
 	return err;
 }
 
-static bool name_frame(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
-	struct frame_name *ret)
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
 	struct luajit_instance *instance = data;
 
@@ -168,7 +172,8 @@ static bool name_frame(void *data, const struct runtime_process *p, const struct
 /* How C enters the VM and the VM enters C: the Lua frames next to them tell the same. */
 static bool hides(void *data, const char *symbol)
 {
-	static const char *const glue[] = { "lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_yield", "luaL_callmeta" };
+	static const char *const glue[] = {
+	        "lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_yield", "luaL_callmeta"};
 
 	(void)data;
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
@@ -178,16 +183,16 @@ static bool hides(void *data, const char *symbol)
 }
 
 const struct runtime_ops luajit_runtime = {
-	.name = "luajit",
-	.view = "lua",
-	.id = RUNTIME_LUAJIT,
-	.supported = "LuaJIT: OpenResty 2.1-20230119 as in Debian 12 (x86-64, GC64), interpreter and traces",
-	.step = luajit_step,
-	.image_probe = image_probe,
-	.image_destroy = image_destroy,
-	.attach = attach,
-	.detach = detach,
-	.regions = regions,
-	.name_frame = name_frame,
-	.hides = hides,
+        .name = "luajit",
+        .view = "lua",
+        .id = RUNTIME_LUAJIT,
+        .supported = "LuaJIT: OpenResty 2.1-20230119 as in Debian 12 (x86-64, GC64), interpreter and traces",
+        .step = luajit_step,
+        .image_probe = image_probe,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .hides = hides,
 };

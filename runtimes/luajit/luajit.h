@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * LuaJIT, what the walker and user space share: the configuration of a VM image in the arena, the parts of its code, and
- * the meaning of a frame. Names of LuaJIT's own things are those of its sources (lj_obj.h, lj_frame.h, vm_x64.dasc).
+ * LuaJIT, what the walker and user space share: the configuration of a VM image in the arena, the parts of its code,
+ * and the meaning of a frame. Names of LuaJIT's own things are those of its sources (lj_obj.h, lj_frame.h,
+ * vm_x64.dasc).
  */
 #ifndef YRT_LUAJIT_H
 #define YRT_LUAJIT_H
@@ -15,15 +16,15 @@
  * instruction. "In a cframe" means that the standard frame of 80 bytes is complete and linked; its address is cf.
  */
 enum luajit_part {
-	LUAJIT_GLUE,	  /* no cframe of its own (yet, or any more): prologues, leaf helpers; native rows only */
-	LUAJIT_INTERP,	  /* in a cframe; rsp = cf */
+	LUAJIT_GLUE,      /* no cframe of its own (yet, or any more): prologues, leaf helpers; native rows only */
+	LUAJIT_INTERP,    /* in a cframe; rsp = cf */
 	LUAJIT_INTERP_8,  /* the same with one word pushed; rsp = cf - 8 */
 	LUAJIT_INTERP_16, /* about to jump to a trace, r12 and r13 are saved; rsp = cf - 16 */
-	LUAJIT_ENTER,	  /* INTERP, but if rbx says "frame of C", that frame is not yet linked */
-	LUAJIT_LEAVE,	  /* a frame of C is being returned from: rbx = base of its caller, which an outer cframe owns */
-	LUAJIT_CALL,	  /* INTERP right before rbx is stored as the link of the new frame at rdx */
-	LUAJIT_EXIT,	  /* exit from a trace: rsp says nothing, cf is found from the VM's state */
-	LUAJIT_TRACE,	  /* machine code of traces */
+	LUAJIT_ENTER,     /* INTERP, but if rbx says "frame of C", that frame is not yet linked */
+	LUAJIT_LEAVE, /* a frame of C is being returned from: rbx = base of its caller, which an outer cframe owns */
+	LUAJIT_CALL,  /* INTERP right before rbx is stored as the link of the new frame at rdx */
+	LUAJIT_EXIT,  /* exit from a trace: rsp says nothing, cf is found from the VM's state */
+	LUAJIT_TRACE, /* machine code of traces */
 };
 
 /* Layout of one build, as far as the walker needs it: offsets in bytes. Whole words unless said otherwise. */
@@ -37,7 +38,7 @@ struct luajit_vm {
 	/* GCfunc */
 	u16 fn_ffid; /* byte */
 	u16 fn_pc, fn_f;
-	u16 proto_size; /* sizeof(GCproto): bytecode follows it */
+	u16 proto_size;   /* sizeof(GCproto): bytecode follows it */
 	u16 proto_sizebc; /* u32 */
 	/* cframe, from its address */
 	u16 cf_nres; /* s32 */
@@ -55,15 +56,15 @@ _Static_assert(sizeof(struct luajit_vm) == 40, "read as it is by the walker");
  *	26	running as machine code
  *	32-63	cookie
  *
- * Lua function: addr is its GCproto, the cookie is the instruction at the position (at 0 if that is unknown; only operand A
- * if the JIT may rewrite it), so that an object which took the place of a freed one is noticed, without a further read.
- * Function in C: addr is its code. Builtin ("fast") function: addr is its number, ffid.
+ * Lua function: addr is its GCproto, the cookie is the instruction at the position (at 0 if that is unknown; only
+ *operand A if the JIT may rewrite it), so that an object which took the place of a freed one is noticed, without a
+ *further read. Function in C: addr is its code. Builtin ("fast") function: addr is its number, ffid.
  */
 enum luajit_function { LUAJIT_LUA, LUAJIT_C, LUAJIT_FAST };
 
-#define LUAJIT_NO_POS	     0xffffffu
+#define LUAJIT_NO_POS        0xffffffu
 #define LUAJIT_FUNCTION_BITS 24
-#define LUAJIT_JIT	     (1ull << 26)
+#define LUAJIT_JIT           (1ull << 26)
 #define LUAJIT_COOKIE_BITS   32
 
 static inline u64 luajit_detail(enum luajit_function function, u32 pos, u32 cookie)
@@ -86,5 +87,40 @@ static inline u32 luajit_cookie(u8 bc_patched, u32 instruction)
 {
 	return (u8)instruction >= bc_patched ? instruction & 0xff00 : instruction;
 }
+
+/* --- between the two halves of the walker: luajit_walk.c finds where to start, luajit_frames_walk.c goes down --- */
+
+/*
+ * The cursor of a lua_State: key is its address, at that of the link slot (base - 8) of the frame that was pushed last,
+ * more[0] the cframe that owns it, more[1] the bits below. vm_state of the walk is the number of the cursor in use + 1
+ * while the frames of one native frame are being pushed, else 0.
+ */
+#define LUAJIT_AT_BOTTOM 1            /* at: all frames were seen */
+#define LUAJIT_PENDING   (1ull << 60) /* the frame at `at` is not pushed yet; its pc is in the low bits, 0 if unknown */
+#define LUAJIT_ON_TRACE  (1ull << 61) /* and it runs as machine code */
+#define LUAJIT_PC_MASK   ((1ull << 48) - 1)
+
+#define LUAJIT_CFRAME_MASK (~3ull) /* the low bits of a cframe's address say: may yield, being unwound */
+
+/* Links of frames, by their low bits: an address of bytecode, or the distance to the frame below in bytes. */
+enum luajit_link { LUAJIT_LINK_LUA, LUAJIT_LINK_C, LUAJIT_LINK_CONT, LUAJIT_LINK_VARG, LUAJIT_LINK_CP = 5 };
+#define LUAJIT_DELTA_MIN 16        /* function and link */
+#define LUAJIT_DELTA_MAX (1 << 20) /* LUAI_MAXSTACK is 65,500 slots */
+
+/* What stands at an address that may be a base. */
+enum luajit_standing { LUAJIT_STANDS_UNSURE, LUAJIT_STANDS, LUAJIT_STANDS_AT_PC, LUAJIT_STANDS_NO_MORE };
+
+#define LUAJIT_FRAMES_DONE (-1) /* besides stop reasons: all frames of the cframe were pushed */
+
+/* A function that the verifier checks by itself, called from the other file. */
+#define LUAJIT_SHARED WALK_STEP __attribute__((noinline))
+
+struct walk;
+int luajit_accepts(struct walk *w, u64 base, u64 pc);
+int luajit_returns(struct walk *w, u64 base, u64 pc);
+int luajit_stands(struct walk *w, u64 base);
+int luajit_own(struct walk *w, u64 cf);
+int luajit_frames(struct walk *w, u64 cf);
+int luajit_below(struct walk *w, u64 cf, u64 link, u32 running);
 
 #endif

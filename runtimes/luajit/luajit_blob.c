@@ -22,10 +22,10 @@ enum { SLOT_RBX, SLOT_RBP, SLOT_R12, SLOT_R13, SLOT_R14, SLOT_R15 };
 struct state {
 	bool known;
 	bool flipped; /* LEAVE, if the next branch is not taken */
-	u8 part;    /* enum luajit_part */
+	u8 part;      /* enum luajit_part */
 	u8 cfa_reg;
-	s16 cfa;    /* CFA - cfa_reg */
-	s16 sp;	    /* CFA - rsp, if cfa_reg is rbp */
+	s16 cfa;               /* CFA - cfa_reg */
+	s16 sp;                /* CFA - rsp, if cfa_reg is rbp */
 	s16 slot[ARCH_NSAVED]; /* from the CFA; 0: not saved */
 };
 
@@ -38,12 +38,12 @@ struct analysis {
 	bool *queued;
 };
 
-static const struct state standard = { .known = true,
-	.part = LUAJIT_INTERP,
-	.cfa_reg = DWREG_RSP,
-	.cfa = STANDARD_CFA,
-	.slot = { [SLOT_RBP] = -16, [SLOT_RBX] = -24, [SLOT_R15] = -32, [SLOT_R14] = -40 } };
-static const struct state entry = { .known = true, .part = LUAJIT_GLUE, .cfa_reg = DWREG_RSP, .cfa = 8 };
+static const struct state standard = {.known = true,
+        .part = LUAJIT_INTERP,
+        .cfa_reg = DWREG_RSP,
+        .cfa = STANDARD_CFA,
+        .slot = {[SLOT_RBP] = -16, [SLOT_RBX] = -24, [SLOT_R15] = -32, [SLOT_R14] = -40}};
+static const struct state entry = {.known = true, .part = LUAJIT_GLUE, .cfa_reg = DWREG_RSP, .cfa = 8};
 
 static int slot_of(u8 reg)
 {
@@ -59,7 +59,7 @@ static int slot_of(u8 reg)
 
 static u32 count_dispatches(const u8 *p, size_t n)
 {
-	static const u8 dispatch[] = { 0x41, 0xff, 0x24, 0xee }; /* jmp [r14 + rbp * 8] */
+	static const u8 dispatch[] = {0x41, 0xff, 0x24, 0xee}; /* jmp [r14 + rbp * 8] */
 	const u8 *end = p + n;
 	u32 count = 0;
 
@@ -80,12 +80,12 @@ static bool is_blob(const Elf_Data *text, u64 addr, const struct cfi_fde *fde)
 /* vm_ffi_call lies right behind, with an FDE of its own that does not tell of its prologue. */
 static u64 blob_end(const Elf_Data *text, u64 addr, const struct cfi_fde *fde, const struct cfi_fde *next)
 {
-	static const u8 prologue[] = { 0x55, 0x48, 0x89, 0xe5, 0x53 };
+	static const u8 prologue[] = {0x55, 0x48, 0x89, 0xe5, 0x53};
 
 	if (!next || next->start != fde->end || next->end > addr + text->d_size || next->end - fde->start > BLOB_MAX)
 		return fde->end;
 	if (next->end - next->start < sizeof(prologue) ||
-		memcmp((const u8 *)text->d_buf + (next->start - addr), prologue, sizeof(prologue)))
+	        memcmp((const u8 *)text->d_buf + (next->start - addr), prologue, sizeof(prologue)))
 		return fde->end;
 	return next->end;
 }
@@ -210,8 +210,8 @@ static void apply(const struct analysis *a, const struct code_ins *in, struct st
 /* Of two ways to an instruction, the one that has to be looked at with more care. */
 static int care(u8 part)
 {
-	static const u8 order[] = { [LUAJIT_GLUE] = 0, [LUAJIT_INTERP] = 1, [LUAJIT_ENTER] = 2, [LUAJIT_LEAVE] = 3,
-		[LUAJIT_EXIT] = 4 };
+	static const u8 order[] = {
+	        [LUAJIT_GLUE] = 0, [LUAJIT_INTERP] = 1, [LUAJIT_ENTER] = 2, [LUAJIT_LEAVE] = 3, [LUAJIT_EXIT] = 4};
 
 	return order[part];
 }
@@ -397,8 +397,11 @@ static enum luajit_part part_of(const struct code_ins *in, const struct state *s
 
 static struct cfi_rule rule_of(const struct state *s)
 {
-	struct cfi_rule rule = { .kind = CFI_REG, .cfa_reg = s->cfa_reg, .cfa_off = s->cfa,
-		.slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG };
+	struct cfi_rule rule = {.kind = CFI_REG,
+	        .cfa_reg = s->cfa_reg,
+	        .cfa_off = s->cfa,
+	        .slot_reg = CFI_NO_REG,
+	        .ra_reg = CFI_NO_REG};
 
 	if (s->part == LUAJIT_EXIT)
 		rule.kind = CFI_UNSUPPORTED;
@@ -417,7 +420,7 @@ static void add_stretch(struct luajit_blob *blob, u64 start, u64 end, enum luaji
 	if (last && last->end == start && last->part == part)
 		last->end = end;
 	else
-		blob->stretches[blob->nstretches++] = (struct luajit_stretch){ start, end, part };
+		blob->stretches[blob->nstretches++] = (struct luajit_stretch){start, end, part};
 }
 
 static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blob)
@@ -431,7 +434,7 @@ static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blo
 		struct cfi_rule rule = rule_of(&a->state[i]);
 
 		if (!blob->nentries || memcmp(&blob->entries[blob->nentries - 1].rule, &rule, sizeof(rule)))
-			blob->entries[blob->nentries++] = (struct cfi_entry){ a->code.ins[i].addr, rule };
+			blob->entries[blob->nentries++] = (struct cfi_entry){a->code.ins[i].addr, rule};
 		add_stretch(blob, a->code.ins[i].addr, end, part_of(&a->code.ins[i], &a->state[i]));
 	}
 	return NULL;
@@ -443,18 +446,18 @@ static struct error *check_layout(const struct code *code, const struct luajit_l
 	const s64 cur_l = l->vm.g_cur_l - (s64)l->vm.g2disp, jit_base = l->vm.g_jit_base - (s64)l->vm.g2disp;
 	const s64 trace = l->g2j + l->j_trace - (s64)l->vm.g2disp;
 	const struct code_ins wanted[] = {
-		{ .op = CODE_STORE, .base = DWREG_RBP, .value = l->vm.l_cframe, .reg = DWREG_RSP },
-		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_glref, .reg = DWREG_R14 },
-		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_base, .reg = DWREG_RDX },
-		{ .op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.fn_pc, .reg = DWREG_RBX },
-		{ .op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_l, .reg = DWREG_RDI },
-		{ .op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_pc, .reg = DWREG_RBX },
-		{ .op = CODE_LOAD, .base = DWREG_RSP, .value = l->vm.cf_prev, .reg = DWREG_RCX },
-		{ .op = CODE_ADD, .value = l->vm.g2disp, .reg = DWREG_R14, .base = CODE_NO_REG },
-		{ .op = CODE_STORE, .base = DWREG_R14, .value = cur_l, .reg = DWREG_RBP },
-		{ .op = CODE_STORE, .base = DWREG_R14, .value = jit_base, .reg = DWREG_RDX },
-		{ .op = CODE_LOAD, .base = DWREG_R14, .value = trace, .reg = DWREG_RCX },
-		{ .op = CODE_LOAD, .base = DWREG_RBX, .value = (s64)l->proto_k - l->vm.proto_size - 4, .reg = DWREG_R15 },
+	        {.op = CODE_STORE, .base = DWREG_RBP, .value = l->vm.l_cframe, .reg = DWREG_RSP},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_glref, .reg = DWREG_R14},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_base, .reg = DWREG_RDX},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.fn_pc, .reg = DWREG_RBX},
+	        {.op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_l, .reg = DWREG_RDI},
+	        {.op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_pc, .reg = DWREG_RBX},
+	        {.op = CODE_LOAD, .base = DWREG_RSP, .value = l->vm.cf_prev, .reg = DWREG_RCX},
+	        {.op = CODE_ADD, .value = l->vm.g2disp, .reg = DWREG_R14, .base = CODE_NO_REG},
+	        {.op = CODE_STORE, .base = DWREG_R14, .value = cur_l, .reg = DWREG_RBP},
+	        {.op = CODE_STORE, .base = DWREG_R14, .value = jit_base, .reg = DWREG_RDX},
+	        {.op = CODE_LOAD, .base = DWREG_R14, .value = trace, .reg = DWREG_RCX},
+	        {.op = CODE_LOAD, .base = DWREG_RBX, .value = (s64)l->proto_k - l->vm.proto_size - 4, .reg = DWREG_R15},
 	};
 
 	for (u32 k = 0; k < sizeof(wanted) / sizeof(*wanted); k++) {
@@ -462,10 +465,10 @@ static struct error *check_layout(const struct code *code, const struct luajit_l
 
 		for (u32 i = 0; i < code->n && !found; i++)
 			found = code->ins[i].op == wanted[k].op && code->ins[i].base == wanted[k].base &&
-				code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg;
+			        code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg;
 		if (!found)
-			return error_new(ERROR_UNSUPPORTED, "its VM does not use offset %ld as the layout says (check %u)",
-				wanted[k].value, k);
+			return error_new(ERROR_UNSUPPORTED,
+			        "its VM does not use offset %ld as the layout says (check %u)", wanted[k].value, k);
 	}
 	return NULL;
 }
@@ -474,8 +477,8 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 {
 	u64 addr;
 	Elf_Data *text = image_section(img, ".text", &addr);
-	struct error *err = code_read((const u8 *)text->d_buf + (blob->start - addr), blob->start, blob->end - blob->start,
-		&a->code);
+	struct error *err = code_read(
+	        (const u8 *)text->d_buf + (blob->start - addr), blob->start, blob->end - blob->start, &a->code);
 
 	if (!err)
 		err = check_layout(&a->code, a->layout);
@@ -492,11 +495,11 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 	return fill_blob(a, blob);
 }
 
-struct error *luajit_blob_analyse(struct image *img, u64 start, u64 end, const struct luajit_layout *layout,
-	struct luajit_blob *ret)
+struct error *luajit_blob_analyse(
+        struct image *img, u64 start, u64 end, const struct luajit_layout *layout, struct luajit_blob *ret)
 {
-	struct analysis a = { .layout = layout };
-	struct luajit_blob blob = { .start = start, .end = end };
+	struct analysis a = {.layout = layout};
+	struct luajit_blob blob = {.start = start, .end = end};
 	struct error *err = analyse(&a, img, &blob);
 
 	code_free(&a.code);
@@ -515,5 +518,5 @@ void luajit_blob_free(struct luajit_blob *blob)
 {
 	free(blob->entries);
 	free(blob->stretches);
-	*blob = (struct luajit_blob){ 0 };
+	*blob = (struct luajit_blob){0};
 }

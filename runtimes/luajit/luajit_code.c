@@ -10,11 +10,11 @@ static u8 dwarf_reg(x86_reg reg)
 	static const struct {
 		u16 reg;
 		u8 number;
-	} regs[] = { { X86_REG_RAX, DWREG_RAX }, { X86_REG_RDX, DWREG_RDX }, { X86_REG_RCX, DWREG_RCX },
-		{ X86_REG_RBX, DWREG_RBX }, { X86_REG_RSI, DWREG_RSI }, { X86_REG_RDI, DWREG_RDI },
-		{ X86_REG_RBP, DWREG_RBP }, { X86_REG_RSP, DWREG_RSP }, { X86_REG_R8, DWREG_R8 }, { X86_REG_R9, DWREG_R9 },
-		{ X86_REG_R10, DWREG_R10 }, { X86_REG_R11, DWREG_R11 }, { X86_REG_R12, DWREG_R12 },
-		{ X86_REG_R13, DWREG_R13 }, { X86_REG_R14, DWREG_R14 }, { X86_REG_R15, DWREG_R15 } };
+	} regs[] = {{X86_REG_RAX, DWREG_RAX}, {X86_REG_RDX, DWREG_RDX}, {X86_REG_RCX, DWREG_RCX},
+	        {X86_REG_RBX, DWREG_RBX}, {X86_REG_RSI, DWREG_RSI}, {X86_REG_RDI, DWREG_RDI}, {X86_REG_RBP, DWREG_RBP},
+	        {X86_REG_RSP, DWREG_RSP}, {X86_REG_R8, DWREG_R8}, {X86_REG_R9, DWREG_R9}, {X86_REG_R10, DWREG_R10},
+	        {X86_REG_R11, DWREG_R11}, {X86_REG_R12, DWREG_R12}, {X86_REG_R13, DWREG_R13}, {X86_REG_R14, DWREG_R14},
+	        {X86_REG_R15, DWREG_R15}};
 
 	for (u32 i = 0; i < sizeof(regs) / sizeof(*regs); i++)
 		if (regs[i].reg == reg)
@@ -42,7 +42,8 @@ static void reduce_mov(const cs_x86_op *dst, const cs_x86_op *src, struct code_i
 	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RSP && src->type == X86_OP_REG) {
 		ret->op = CODE_SET_SP;
 		ret->reg = dwarf_reg(src->reg);
-	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RBP && src->type == X86_OP_REG && src->reg == X86_REG_RSP) {
+	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RBP && src->type == X86_OP_REG &&
+	           src->reg == X86_REG_RSP) {
 		ret->op = CODE_SET_FP;
 	}
 }
@@ -82,7 +83,7 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 	const cs_x86 *x = &in->detail->x86;
 	const cs_x86_op *op = x->operands;
 
-	*ret = (struct code_ins){ .addr = in->address, .op = CODE_OTHER, .reg = CODE_NO_REG, .base = CODE_NO_REG };
+	*ret = (struct code_ins){.addr = in->address, .op = CODE_OTHER, .reg = CODE_NO_REG, .base = CODE_NO_REG};
 	switch (in->id) {
 	case X86_INS_PUSH:
 	case X86_INS_POP:
@@ -120,7 +121,7 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 
 struct error *code_read(const u8 *bytes, u64 addr, size_t size, struct code *ret)
 {
-	struct code code = { .ins = calloc(size + 1, sizeof(*code.ins)) };
+	struct code code = {.ins = calloc(size + 1, sizeof(*code.ins))};
 	csh handle;
 	cs_insn *in;
 

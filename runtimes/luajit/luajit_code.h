@@ -9,20 +9,20 @@
 
 enum code_op {
 	CODE_OTHER,
-	CODE_PUSH,     /* reg */
-	CODE_POP,      /* reg */
-	CODE_MOVE_SP,  /* rsp += value */
-	CODE_SET_SP,   /* rsp = reg */
-	CODE_SET_FP,   /* rbp = rsp */
+	CODE_PUSH,    /* reg */
+	CODE_POP,     /* reg */
+	CODE_MOVE_SP, /* rsp += value */
+	CODE_SET_SP,  /* rsp = reg */
+	CODE_SET_FP,  /* rbp = rsp */
 	CODE_LEAVE,
-	CODE_STORE,    /* [base + value] = reg, 8 bytes */
-	CODE_LOAD,     /* reg = [base + value], 8 bytes */
-	CODE_ADD,      /* reg += value */
-	CODE_FLIP,     /* reg ^= value */
-	CODE_JUMP,     /* to target */
-	CODE_BRANCH,   /* to target, or not */
-	CODE_CALL,     /* target: 0 if it is not known */
-	CODE_END,      /* goes elsewhere */
+	CODE_STORE,  /* [base + value] = reg, 8 bytes */
+	CODE_LOAD,   /* reg = [base + value], 8 bytes */
+	CODE_ADD,    /* reg += value */
+	CODE_FLIP,   /* reg ^= value */
+	CODE_JUMP,   /* to target */
+	CODE_BRANCH, /* to target, or not */
+	CODE_CALL,   /* target: 0 if it is not known */
+	CODE_END,    /* goes elsewhere */
 };
 
 #define CODE_NO_REG 0xff
@@ -31,7 +31,7 @@ struct code_ins {
 	u64 addr;
 	u64 target;
 	s64 value;
-	u8 op; /* enum code_op */
+	u8 op;        /* enum code_op */
 	u8 reg, base; /* DWARF numbers, CODE_NO_REG if none */
 };
 

@@ -18,17 +18,17 @@ struct luajit_op {
 };
 
 /*
- * The layout of a build. The offsets are data: this is filled from the library in luajit_layout.c, and may be filled from
- * DWARF or by disassembly.
+ * The layout of a build. The offsets are data: this is filled from the library in luajit_layout.c, and may be filled
+ * from DWARF or by disassembly.
  */
 struct luajit_layout {
 	struct luajit_vm vm;
 	/* GCproto, besides vm.proto_* */
 	u16 proto_k, proto_sizept, proto_sizeuv, proto_chunkname, proto_firstline, proto_numline, proto_lineinfo,
-		proto_uvinfo, proto_varinfo;
+	        proto_uvinfo, proto_varinfo;
 	u16 proto_framesize;
 	u16 str_len, str_size; /* GCstr: the bytes follow it */
-	u16 j_trace;	       /* jit_State.trace, from the dispatch table down */
+	u16 j_trace;           /* jit_State.trace, from the dispatch table down */
 	u16 g2j;
 	const struct luajit_op *ops;
 	u32 nops;
@@ -60,12 +60,12 @@ struct luajit_image {
 const struct luajit_layout *luajit_layout_find(struct image *img, const char *version, const char **origin);
 
 /*
- * Finds the VM's code in a file and makes its rows. blob->end is 0 if there is none: not LuaJIT. An error says that the code
- * contradicts the layout.
+ * Finds the VM's code in a file and makes its rows. blob->end is 0 if there is none: not LuaJIT. An error says that the
+ * code contradicts the layout.
  */
 struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end);
-struct error *luajit_blob_analyse(struct image *img, u64 start, u64 end, const struct luajit_layout *layout,
-	struct luajit_blob *ret);
+struct error *luajit_blob_analyse(
+        struct image *img, u64 start, u64 end, const struct luajit_layout *layout, struct luajit_blob *ret);
 void luajit_blob_free(struct luajit_blob *blob);
 
 /* Naming, luajit_names.c: what was read of the functions of a process. */
@@ -74,7 +74,7 @@ struct runtime_process;
 struct frame_name;
 struct luajit_names *luajit_names_create(const struct luajit_layout *layout); /* NULL: out of memory */
 void luajit_names_destroy(struct luajit_names *names);
-bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
-	struct frame_name *ret);
+bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
+        u32 n, struct frame_name *ret);
 
 #endif

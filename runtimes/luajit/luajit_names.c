@@ -7,9 +7,10 @@
 #include "luajit_proto.h"
 #include "runtime.h"
 
-#define BUCKETS	    1024
-#define CACHE_BYTES (4u << 20)
-#define SOURCE_MAX  60 /* of a chunk given as text its first line, cut as Lua cuts it (LUA_IDSIZE) */
+#define BUCKETS      1024
+#define CACHE_BYTES  (4u << 20)
+#define TEXT_WHOLE   48
+#define TEXT_CUT     45
 #define LINE_BUILTIN 0xffffffffu /* firstline of library functions that are written in Lua */
 
 struct luajit_names {
@@ -94,7 +95,8 @@ static bool agrees(const struct luajit_proto *pt, const struct frame *f)
 
 	if (pos == LUAJIT_NO_POS)
 		pos = 0;
-	return pos < pt->sizebc && luajit_cookie(pt->layout->vm.bc_patched, luajit_proto_instruction(pt, pos)) == cookie;
+	return pos < pt->sizebc &&
+	       luajit_cookie(pt->layout->vm.bc_patched, luajit_proto_instruction(pt, pos)) == cookie;
 }
 
 /* The prototype of a Lua function's frame. What is cached may have been freed since, and another read in its place. */
@@ -117,8 +119,8 @@ static bool is_lua(const struct frame *f)
 }
 
 /* The name by which the next frame down calls this one. */
-static void name_by_caller(struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n,
-	char *ret)
+static void name_by_caller(
+        struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, char *ret)
 {
 	const struct luajit_proto *pt;
 	char name[LUAJIT_NAME_MAX];
@@ -130,19 +132,27 @@ static void name_by_caller(struct luajit_names *names, struct memory *mem, const
 		memcpy(ret, name, sizeof(name));
 }
 
+/* Of a chunk that was given as text, its first line: as lj_debug_shortname cuts it, to which LUA_IDSIZE is 60. */
+static void name_text(const char *text, char *ret)
+{
+	size_t len = 0;
+
+	while (len < TEXT_WHOLE && (u8)text[len] >= ' ')
+		len++;
+	if (!text[len])
+		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s\"]", TEXT_WHOLE, text);
+	else
+		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s...\"]", (int)(len < TEXT_CUT ? len : TEXT_CUT), text);
+}
+
 static void name_source(const struct luajit_proto *pt, char *ret)
 {
-	const char *chunk = pt->chunk;
-	size_t len = strcspn(chunk, "\n\r"), most = SOURCE_MAX - sizeof("[string \"...\"]");
-
 	if (luajit_proto_first_line(pt) == LINE_BUILTIN)
-		snprintf(ret, NAME_MAX_BYTES, "[builtin:%.*s]", SOURCE_MAX, chunk);
-	else if (*chunk == '@' || *chunk == '=')
-		snprintf(ret, NAME_MAX_BYTES, "%s", chunk + 1);
-	else if (chunk[len] || len > most)
-		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s...\"]", (int)(len < most ? len : most), chunk);
+		snprintf(ret, NAME_MAX_BYTES, "[builtin:%.*s]", TEXT_WHOLE, pt->chunk);
+	else if (pt->chunk[0] == '@' || pt->chunk[0] == '=')
+		snprintf(ret, NAME_MAX_BYTES, "%s", pt->chunk + 1);
 	else
-		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s\"]", SOURCE_MAX, chunk);
+		name_text(pt->chunk, ret);
 }
 
 static u64 identity_of(const struct luajit_proto *pt)
@@ -156,7 +166,7 @@ static u64 identity_of(const struct luajit_proto *pt)
 }
 
 static bool name_lua(struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n,
-	struct frame_name *ret)
+        struct frame_name *ret)
 {
 	const struct luajit_proto *pt;
 	u32 first;
@@ -194,8 +204,8 @@ static void name_builtin(const struct luajit_layout *l, u64 number, struct frame
 	ret->suffix = "builtin";
 }
 
-bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
-	struct frame_name *ret)
+bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
+        u32 n, struct frame_name *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	switch (luajit_function(&frames[i])) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GCT_STR	  4 /* ~LJ_TSTR */
+#define GCT_STR   4 /* ~LJ_TSTR */
 #define GCT_PROTO 7 /* ~LJ_TPROTO */
 #define PROTO_MAX (4u << 20)
 #define HEAD_MAX  256
@@ -81,7 +81,7 @@ struct luajit_proto *luajit_proto_read(const struct luajit_layout *l, struct mem
 	pt = malloc(sizeof(*pt) + size);
 	if (!pt)
 		return NULL;
-	*pt = (struct luajit_proto){ .layout = l, .addr = addr, .size = size, .sizebc = sizebc };
+	*pt = (struct luajit_proto){.layout = l, .addr = addr, .size = size, .sizebc = sizebc};
 	if (!memory_read(mem, pt->bytes, size, addr) || get32(pt->bytes, l->vm.proto_sizebc) != sizebc) {
 		free(pt);
 		return NULL;
@@ -160,13 +160,14 @@ static bool read_name(struct reader *r, char *ret)
 	return true;
 }
 
-/* The local variable in a slot at pos: names with the stretch where they live, in order of slots; 1 to 6 are unnamed ones. */
+/* The local variable in a slot at pos: names with the stretch where they live, in order of slots; 1 to 6 are unnamed
+ * ones. */
 static bool variable_name(const struct luajit_proto *pt, u32 pos, u32 slot, char *ret)
 {
-	static const char *const fixed[] = { "", "(for index)", "(for limit)", "(for step)", "(for generator)", "(for state)",
-		"(for control)" };
+	static const char *const fixed[] = {
+	        "", "(for index)", "(for limit)", "(for step)", "(for generator)", "(for state)", "(for control)"};
 	u32 at = array_at(pt, pt->layout->proto_varinfo), start = 0;
-	struct reader r = { pt->bytes + at, pt->bytes + pt->size };
+	struct reader r = {pt->bytes + at, pt->bytes + pt->size};
 
 	while (at && r.at < r.end && *r.at) {
 		u32 kind = *r.at, end;
@@ -190,7 +191,7 @@ static bool variable_name(const struct luajit_proto *pt, u32 pos, u32 slot, char
 static bool upvalue_name(const struct luajit_proto *pt, u32 number, char *ret)
 {
 	u32 at = array_at(pt, pt->layout->proto_uvinfo);
-	struct reader r = { pt->bytes + at, pt->bytes + pt->size };
+	struct reader r = {pt->bytes + at, pt->bytes + pt->size};
 
 	if (!at || number >= pt->bytes[pt->layout->proto_sizeuv])
 		return false;
@@ -243,7 +244,8 @@ static bool slot_name(const struct luajit_proto *pt, struct memory *mem, u32 pos
 
 		if (op >= l->nops)
 			return false;
-		if (l->ops[op].a == OPERAND_BASE && slot >= a && (!is_op(l, instruction, "KNIL") || slot <= operand_d(instruction)))
+		if (l->ops[op].a == OPERAND_BASE && slot >= a &&
+		        (!is_op(l, instruction, "KNIL") || slot <= operand_d(instruction)))
 			return false;
 		if (l->ops[op].a != OPERAND_DST || a != slot)
 			continue;

@@ -12,13 +12,22 @@
 
 static void name_all(struct fake *f)
 {
-	static struct luajit_layout layout = { .proto_k = 16, .proto_sizept = 24, .proto_sizeuv = 28, .proto_chunkname = 32,
-		.proto_firstline = 40, .proto_numline = 44, .proto_lineinfo = 48, .proto_uvinfo = 52, .proto_varinfo = 56,
-		.proto_framesize = 11, .str_len = 20, .str_size = 24 };
-	struct runtime_process p = { .memory = &f->memory };
+	static struct luajit_layout layout = {.proto_k = 16,
+	        .proto_sizept = 24,
+	        .proto_sizeuv = 28,
+	        .proto_chunkname = 32,
+	        .proto_firstline = 40,
+	        .proto_numline = 44,
+	        .proto_lineinfo = 48,
+	        .proto_uvinfo = 52,
+	        .proto_varinfo = 56,
+	        .proto_framesize = 11,
+	        .str_len = 20,
+	        .str_size = 24};
+	struct runtime_process p = {.memory = &f->memory};
 	struct luajit_names *names;
 	const char *origin;
-	struct image none = { 0 };
+	struct image none = {0};
 	const struct luajit_layout *known = luajit_layout_find(&none, "LuaJIT 2.1.0-beta3", &origin);
 	struct frame_name name;
 
@@ -65,7 +74,8 @@ static void overwrite(struct fake *f, const uint8_t *data, size_t size)
 		data += 3;
 		size -= 3;
 		n = n < size ? n : size;
-		memcpy(f->lua + MARGIN + (at < f->free ? at : at % f->free) / 8 * 8 % (FAKE_BYTES - MARGIN - 16), data, n);
+		memcpy(f->lua + MARGIN + (at < f->free ? at : at % f->free) / 8 * 8 % (FAKE_BYTES - MARGIN - 16), data,
+		        n);
 		data += n;
 		size -= n;
 	}
@@ -73,7 +83,7 @@ static void overwrite(struct fake *f, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const u64 codes[] = { CODE_C + 8, CODE_INTERP + 8, CODE_TRACE + 8, CODE_INTERP };
+	static const u64 codes[] = {CODE_C + 8, CODE_INTERP + 8, CODE_TRACE + 8, CODE_INTERP};
 	static struct fake *f;
 	static u8 *clean;
 	static struct fake_registers base;

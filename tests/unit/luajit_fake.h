@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A LuaJIT process made of a few pages of fake memory: native stack, Lua stacks, functions, and the regions of its code.
- * Reads can be made to fail. Layout and numbers are those of the walker's configuration below, not of any build.
+ * A LuaJIT process made of a few pages of fake memory: native stack, Lua stacks, functions, and the regions of its
+ * code. Reads can be made to fail. Layout and numbers are those of the walker's configuration below, not of any build.
  */
 #ifndef YRT_LUAJIT_FAKE_H
 #define YRT_LUAJIT_FAKE_H
@@ -22,7 +22,7 @@
 
 #define CODE_INTERP 0x400000ull
 #define CODE_TRACE  0x401000ull
-#define CODE_C	    0x402000ull /* C functions: CFA = rsp + 32 */
+#define CODE_C      0x402000ull /* C functions: CFA = rsp + 32 */
 #define CODE_ROOT   0x403000ull
 #define CODE_BYTES  0x1000ull
 
@@ -46,9 +46,25 @@ struct fake_thread { /* a lua_State under construction */
 	u64 cframe;
 };
 
-static const struct luajit_vm fake_vm = { .l_gct = 9, .l_glref = 16, .l_base = 32, .l_maxstack = 48, .l_stack = 56,
-	.l_cframe = 80, .g_cur_l = 16, .g_jit_base = 24, .g2disp = 256, .fn_ffid = 10, .fn_pc = 32, .fn_f = 40,
-	.proto_size = 64, .proto_sizebc = 12, .cf_nres = 8, .cf_l = 16, .cf_pc = 24, .cf_prev = 32, .bc_patched = 69 };
+static const struct luajit_vm fake_vm = {.l_gct = 9,
+        .l_glref = 16,
+        .l_base = 32,
+        .l_maxstack = 48,
+        .l_stack = 56,
+        .l_cframe = 80,
+        .g_cur_l = 16,
+        .g_jit_base = 24,
+        .g2disp = 256,
+        .fn_ffid = 10,
+        .fn_pc = 32,
+        .fn_f = 40,
+        .proto_size = 64,
+        .proto_sizebc = 12,
+        .cf_nres = 8,
+        .cf_l = 16,
+        .cf_pc = 24,
+        .cf_prev = 32,
+        .bc_patched = 69};
 
 static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 {
@@ -97,7 +113,8 @@ static inline u64 fake_alloc(struct fake *f, u32 size)
 
 static inline struct cfi_rule fake_rule(u8 kind, s32 cfa, s32 rbp, s32 rbx)
 {
-	struct cfi_rule rule = { .kind = kind, .cfa_reg = REG_SP, .cfa_off = cfa, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG };
+	struct cfi_rule rule = {
+	        .kind = kind, .cfa_reg = REG_SP, .cfa_off = cfa, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
 
 	for (u32 i = 0; i < ARCH_NSAVED; i++)
 		rule.slot[i] = CFI_SAME;
@@ -109,15 +126,20 @@ static inline struct cfi_rule fake_rule(u8 kind, s32 cfa, s32 rbp, s32 rbx)
 	return rule;
 }
 
-static inline bool fake_region(struct fake *f, struct region *r, u64 start, u8 part, u32 vm, const struct cfi_rule *rule)
+static inline bool fake_region(
+        struct fake *f, struct region *r, u64 start, u8 part, u32 vm, const struct cfi_rule *rule)
 {
-	struct cfi_entry entry = { .addr = start };
+	struct cfi_entry entry = {.addr = start};
 	struct cfi *cfi = NULL;
 	u32 *tables = NULL;
 	bool ok;
 
-	*r = (struct region){ .start = start, .end = start + CODE_BYTES, .origin = start, .vm = vm, .part = part,
-		.runtime = vm ? RUNTIME_LUAJIT : RUNTIME_NATIVE };
+	*r = (struct region){.start = start,
+	        .end = start + CODE_BYTES,
+	        .origin = start,
+	        .vm = vm,
+	        .part = part,
+	        .runtime = vm ? RUNTIME_LUAJIT : RUNTIME_NATIVE};
 	if (!rule)
 		return true;
 	entry.rule = *rule;
@@ -140,8 +162,8 @@ static inline bool fake_code(struct fake *f)
 		return false;
 	memcpy(arena_at(f->arena, vm, sizeof(fake_vm)), &fake_vm, sizeof(fake_vm));
 	if (!fake_region(f, &r[0], CODE_INTERP, LUAJIT_INTERP, vm, &interp) ||
-		!fake_region(f, &r[1], CODE_TRACE, LUAJIT_TRACE, vm, NULL) || !fake_region(f, &r[2], CODE_C, 0, 0, &c) ||
-		!fake_region(f, &r[3], CODE_ROOT, 0, 0, &root))
+	        !fake_region(f, &r[1], CODE_TRACE, LUAJIT_TRACE, vm, NULL) ||
+	        !fake_region(f, &r[2], CODE_C, 0, 0, &c) || !fake_region(f, &r[3], CODE_ROOT, 0, 0, &root))
 		return false;
 	memcpy(arena_at(f->arena, f->regions, sizeof(r)), r, sizeof(r));
 	f->nregions = 4;
@@ -176,7 +198,8 @@ static inline void fake_destroy(struct fake *f)
 
 #define FAKE_CALL 66u /* an opcode below bc_patched */
 
-/* A Lua function of 16 instructions, all different from those of other marks; returns its GCfunc. Its bytecode is at *(GCfunc + fn_pc). */
+/* A Lua function of 16 instructions, all different from those of other marks; returns its GCfunc. Its bytecode is at
+ * *(GCfunc + fn_pc). */
 static inline u64 fake_lua_function(struct fake *f, u8 mark)
 {
 	u64 proto = fake_alloc(f, fake_vm.proto_size + 64), fn = fake_alloc(f, 64);
@@ -218,7 +241,7 @@ static inline u64 tagged(u64 object, u32 type)
 
 static inline struct fake_thread fake_thread(struct fake *f)
 {
-	struct fake_thread t = { .l = fake_alloc(f, 128), .stack = fake_alloc(f, 4096) };
+	struct fake_thread t = {.l = fake_alloc(f, 128), .stack = fake_alloc(f, 4096)};
 
 	put8(f, t.l + fake_vm.l_gct, 6);
 	put64(f, t.l + fake_vm.l_glref, f->g);
@@ -263,8 +286,9 @@ static inline void fake_continuation(struct fake *f, struct fake_thread *t, u64 
 }
 
 /*
- * The native stack: f->rsp is where it stands right behind a call, at the return address. fake_native() is a C function that
- * was called so and calls in turn, fake_cframe() the same for the VM. saved: SAVE_PC; nres < 0: no Lua frame of its own.
+ * The native stack: f->rsp is where it stands right behind a call, at the return address. fake_native() is a C function
+ * that was called so and calls in turn, fake_cframe() the same for the VM. saved: SAVE_PC; nres < 0: no Lua frame of
+ * its own.
  */
 static inline void fake_native(struct fake *f)
 {
@@ -316,7 +340,7 @@ static inline int fake_walk(struct fake *f, struct fake_registers regs)
 	w->max_frames = FAKE_FRAMES;
 	w->regions = f->regions;
 	w->nregions = f->nregions;
-	w->target = (struct walk_target){ .memory = &f->memory, .arena = f->arena, .frames = f->frames };
+	w->target = (struct walk_target){.memory = &f->memory, .arena = f->arena, .frames = f->frames};
 	for (u32 i = 0; i < walk_steps_max(w) && !stop; i++)
 		stop = walk_step(w);
 	return stop == STOP_NONE ? STOP_DEPTH : stop;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stopped LuaJIT program as a target: a child of the test that runs a script of fixtures/lua with the libluajit of the
- * system. At checkpoints it writes what Lua itself says of its stack (lua_getinfo, as debug.traceback does) and stops.
+ * A stopped LuaJIT program as a target: a child of the test that runs a script of fixtures/lua with the libluajit of
+ * the system. At checkpoints it writes what Lua itself says of its stack (lua_getinfo, as debug.traceback does) and
+ * stops.
  */
 #ifndef YRT_LUAJIT_TARGET_H
 #define YRT_LUAJIT_TARGET_H
@@ -73,7 +74,7 @@ static void write_levels(FILE *out, lua_State *L, int level)
 	for (; lua_getstack(L, level, &ar); level++) {
 		lua_getinfo(L, "Snl", &ar);
 		fprintf(out, "%s\t%d\t%d\t%s\t%s\n", ar.what, ar.linedefined, ar.currentline, ar.name ? ar.name : "",
-			ar.short_src);
+		        ar.short_src);
 	}
 }
 
@@ -244,9 +245,9 @@ static void target_registers(struct target *t, struct unwind_registers *ret)
 	struct user_regs_struct r;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
-	*ret = (struct unwind_registers){ .reg = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10,
-						  r.r11, r.r12, r.r13, r.r14, r.r15, r.rip },
-		.thread_pointer = r.fs_base };
+	*ret = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
+	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	        .thread_pointer = r.fs_base};
 }
 
 /* Walks the stack. Returns why it ended. */

@@ -495,7 +495,7 @@ static void test_order(void **state)
 	expect_none(cfi, 0x2010);
 	assert_int_equal(cfi->nfdes, 4);
 	assert_int_equal(cfi->ncorrupt, 0);
-	assert_int_equal(((const struct cfi_table *)cfi->pieces[0].bytes)->nrows, 3 + 15 + 1);
+	assert_int_equal(((const struct cfi_table *)cfi->pieces[0].bytes)->nrows, 3 + 15 + 1 + 1);
 	cfi_destroy(cfi);
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtimes/luajit/luajit_code.h"
@@ -13,11 +14,11 @@
 #include "runtime.h"
 
 #define LIBRARY "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
-#define RET	0xc3
+#define RET     0xc3
 
 static struct image *open_image(const char *path)
 {
-	const struct cfi_options options = { 0 };
+	const struct cfi_options options = {0};
 	struct image *img;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -77,7 +78,7 @@ static void check_rows(struct image *img, const struct luajit_blob *blob)
 
 static void check_stretches(const struct luajit_blob *blob)
 {
-	u32 seen[LUAJIT_TRACE + 1] = { 0 };
+	u32 seen[LUAJIT_TRACE + 1] = {0};
 	u64 at = blob->start;
 
 	for (u32 i = 0; i < blob->nstretches; i++) {
@@ -138,7 +139,7 @@ static void test_contradiction(void **state)
 	struct image *img = open_image(LIBRARY);
 	const char *origin;
 	struct luajit_layout layout = *luajit_layout_find(img, "", &origin);
-	struct luajit_blob blob = { 0 };
+	struct luajit_blob blob = {0};
 	struct error *err;
 	u64 start, end;
 
@@ -146,7 +147,7 @@ static void test_contradiction(void **state)
 	assert_null(luajit_blob_analyse(img, start, end, &layout, &blob));
 	luajit_blob_free(&blob);
 	for (u32 i = 0; i < 4; i++) {
-		u16 *fields[] = { &layout.vm.l_cframe, &layout.vm.g_cur_l, &layout.vm.fn_pc, &layout.proto_k };
+		u16 *fields[] = {&layout.vm.l_cframe, &layout.vm.g_cur_l, &layout.vm.fn_pc, &layout.proto_k};
 
 		*fields[i] += 8;
 		err = luajit_blob_analyse(img, start, end, &layout, &blob);
@@ -160,7 +161,7 @@ static void test_contradiction(void **state)
 
 static void test_unknown_version(void **state)
 {
-	struct image none = { .build_id_len = 0 };
+	struct image none = {.build_id_len = 0};
 	const char *origin;
 
 	assert_null(luajit_layout_find(&none, "LuaJIT 2.1.1700000000", &origin));
@@ -178,12 +179,12 @@ static void test_hides(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_library),
-		cmocka_unit_test(test_program),
-		cmocka_unit_test(test_other_files),
-		cmocka_unit_test(test_contradiction),
-		cmocka_unit_test(test_unknown_version),
-		cmocka_unit_test(test_hides),
+	        cmocka_unit_test(test_library),
+	        cmocka_unit_test(test_program),
+	        cmocka_unit_test(test_other_files),
+	        cmocka_unit_test(test_contradiction),
+	        cmocka_unit_test(test_unknown_version),
+	        cmocka_unit_test(test_hides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

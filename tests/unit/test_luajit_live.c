@@ -44,15 +44,16 @@ static bool same_source(const char *full, const char *shown)
 	return !strcmp(full, shown) || (!strncmp(shown, "...", 3) && ends_with(full, shown + 3));
 }
 
-/* Builtins are shown by their own names; Lua tells the caller's variable, which is the last part of it or one of these. */
+/* Builtins are shown by their own names; Lua tells the caller's variable, which is the last part of it or one of these.
+ */
 static bool same_builtin(const char *own, const char *variable)
 {
 	static const struct {
 		const char *own, *variable;
 	} aliases[] = {
-		{ "coroutine.wrap_aux", "generator" },
-		{ "cdata.__call", "qsort" },
-		{ "cdata.__call", "beacon" },
+	        {"coroutine.wrap_aux", "generator"},
+	        {"cdata.__call", "qsort"},
+	        {"cdata.__call", "beacon"},
 	};
 
 	for (u32 i = 0; i < sizeof(aliases) / sizeof(*aliases); i++)
@@ -69,7 +70,7 @@ static bool same_function(const struct level *level, const struct frame_name *na
 		return luajit_function(f) == LUAJIT_C && !strcmp(name->name, level->name);
 	}
 	if (luajit_function(f) != LUAJIT_LUA || (int)name->definition != level->definition ||
-		!same_source(name->file, level->source))
+	        !same_source(name->file, level->source))
 		return false;
 	if (!strcmp(level->what, "main"))
 		return !strcmp(name->name, "main chunk");
@@ -86,13 +87,13 @@ static void compare_level(struct target *t, u32 i, const struct level *level, bo
 
 	if (!target_name(t, i, &name))
 		fail_msg("frame %u has no name, Lua says %s '%s' %s:%d", i, level->what, level->name, level->source,
-			level->line);
+		        level->line);
 	if (!same_function(level, &name, &t->frames[i], by_lua))
 		fail_msg("frame %u is '%s' (%s:%u), Lua says %s '%s' (%s:%d)", i, name.name, name.file, name.definition,
-			level->what, level->name, level->source, level->definition);
+		        level->what, level->name, level->source, level->definition);
 	if (with_line && level->line > 0 && (int)name.line != level->line)
-		fail_msg("frame %u, '%s' (%s:%u), is at line %u, Lua says %d", i, name.name, name.file, name.definition, name.line,
-			level->line);
+		fail_msg("frame %u, '%s' (%s:%u), is at line %u, Lua says %d", i, name.name, name.file, name.definition,
+		        name.line, level->line);
 }
 
 static u32 next_script(const struct target *t, u32 i)
@@ -120,7 +121,8 @@ static u32 compare_stack(struct target *t, u32 skip_lines)
 	for (n = 0; read_level(t, &level); n++) {
 		i = next_script(t, i);
 		if (i == t->nframes)
-			fail_msg("level %u is missing: %s '%s' %s:%d", n, level.what, level.name, level.source, level.line);
+			fail_msg("level %u is missing: %s '%s' %s:%d", n, level.what, level.name, level.source,
+			        level.line);
 		compare_level(t, i++, &level, n >= skip_lines);
 	}
 	assert_int_equal(next_script(t, i), t->nframes);
@@ -221,17 +223,17 @@ static bool may_call(const char *caller, const char *callee)
 	static const struct {
 		const char *callee, *callers;
 	} allowed[] = {
-		{ "leaf", " mid tail  " }, /* the empty one: the body of a coroutine, which has no name */
-		{ "vleaf", " mid tail " },
-		{ "mid", " work " },
-		{ "tail", " work " },
-		{ "work", " main chunk " },
-		{ "main chunk", "" },
-		{ "table.sort", " work " },
-		{ "string.gsub", " work " },
-		{ "pcall", " work " },
-		{ "xpcall", " work " },
-		{ "coroutine.resume", " work " },
+	        {"leaf", " mid tail  "}, /* the empty one: the body of a coroutine, which has no name */
+	        {"vleaf", " mid tail "},
+	        {"mid", " work "},
+	        {"tail", " work "},
+	        {"work", " main chunk "},
+	        {"main chunk", ""},
+	        {"table.sort", " work "},
+	        {"string.gsub", " work "},
+	        {"pcall", " work "},
+	        {"xpcall", " work "},
+	        {"coroutine.resume", " work "},
 	};
 	char key[NAME_MAX_BYTES + 2];
 
@@ -244,7 +246,7 @@ static bool may_call(const char *caller, const char *callee)
 
 static void check_path(struct target *t)
 {
-	struct frame_name caller, callee = { .name = "" };
+	struct frame_name caller, callee = {.name = ""};
 	bool first = true;
 
 	for (u32 i = next_script(t, 0); i < t->nframes; i = next_script(t, i + 1)) {
@@ -265,7 +267,7 @@ static void check_stop(struct target *t)
 
 	if (stop != STOP_ROOT)
 		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->nframes,
-			stop);
+		        stop);
 	for (u32 i = 0; i < t->nframes; i++) {
 		u32 flags = frame_flags(&t->frames[i]);
 
@@ -326,15 +328,15 @@ static void test_steps_jit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_coroutines),
-		cmocka_unit_test(test_metamethods),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_ffi_callback),
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_traces),
-		cmocka_unit_test(test_steps_interpreter),
-		cmocka_unit_test(test_steps_jit),
+	        cmocka_unit_test(test_recursion),
+	        cmocka_unit_test(test_coroutines),
+	        cmocka_unit_test(test_metamethods),
+	        cmocka_unit_test(test_errors),
+	        cmocka_unit_test(test_ffi_callback),
+	        cmocka_unit_test(test_deep),
+	        cmocka_unit_test(test_traces),
+	        cmocka_unit_test(test_steps_interpreter),
+	        cmocka_unit_test(test_steps_jit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,8 @@ struct naming {
 	struct frame_name name;
 };
 
-static const struct luajit_op ops[] = { [0] = { "MOV", NULL, OPERAND_DST }, [FAKE_CALL] = { "CALL", "call", OPERAND_BASE } };
-static const char *const builtins[] = { "", "", "assert" };
+static const struct luajit_op ops[] = {[0] = {"MOV", NULL, OPERAND_DST}, [FAKE_CALL] = {"CALL", "call", OPERAND_BASE}};
+static const char *const builtins[] = {"", "", "assert"};
 
 /* A Lua function at position 5 with a chunk name, called by itself. */
 static int setup(void **state)
@@ -31,10 +31,22 @@ static int setup(void **state)
 	u64 bytecode;
 
 	n->fake = f;
-	n->layout = (struct luajit_layout){ .vm = fake_vm, .proto_k = 16, .proto_sizept = 24, .proto_sizeuv = 28,
-		.proto_chunkname = 32, .proto_firstline = 40, .proto_numline = 44, .proto_lineinfo = 48, .proto_uvinfo = 48,
-		.proto_varinfo = 48, .str_len = 20, .str_size = 24, .ops = ops, .nops = FAKE_CALL + 1, .builtins = builtins,
-		.nbuiltins = 3 };
+	n->layout = (struct luajit_layout){.vm = fake_vm,
+	        .proto_k = 16,
+	        .proto_sizept = 24,
+	        .proto_sizeuv = 28,
+	        .proto_chunkname = 32,
+	        .proto_firstline = 40,
+	        .proto_numline = 44,
+	        .proto_lineinfo = 48,
+	        .proto_uvinfo = 48,
+	        .proto_varinfo = 48,
+	        .str_len = 20,
+	        .str_size = 24,
+	        .ops = ops,
+	        .nops = FAKE_CALL + 1,
+	        .builtins = builtins,
+	        .nbuiltins = 3};
 	memcpy(&bytecode, fake_at(f, fake_lua_function(f, 1) + fake_vm.fn_pc, 8), 8);
 	n->proto = bytecode - fake_vm.proto_size;
 	n->chunk = fake_alloc(f, 600);
@@ -46,8 +58,8 @@ static int setup(void **state)
 	put32(f, n->proto + 40, 42);
 	put32(f, n->proto + 44, 10);
 	for (u32 i = 0; i < 2; i++)
-		n->frame[i] = (struct frame){ frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, n->proto),
-			luajit_detail(LUAJIT_LUA, 5, FAKE_CALL | FAKE_CALL_A << 8 | 5 << 16 | 1u << 24) };
+		n->frame[i] = (struct frame){frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, n->proto),
+		        luajit_detail(LUAJIT_LUA, 5, FAKE_CALL | FAKE_CALL_A << 8 | 5 << 16 | 1u << 24)};
 	n->names = luajit_names_create(&n->layout);
 	*state = n;
 	return 0;
@@ -65,7 +77,7 @@ static int teardown(void **state)
 
 static bool name(struct naming *n)
 {
-	struct runtime_process p = { .memory = &n->fake->memory };
+	struct runtime_process p = {.memory = &n->fake->memory};
 
 	return luajit_name_frame(n->names, &p, n->frame, 0, 2, &n->name);
 }
@@ -134,7 +146,7 @@ static void test_patched(void **state)
 static void test_sizes(void **state)
 {
 	struct naming *n = *state;
-	const u32 bad[] = { 0, 1, 63, 64, 67, 1u << 30, 0xffffffff };
+	const u32 bad[] = {0, 1, 63, 64, 67, 1u << 30, 0xffffffff};
 
 	for (u32 i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		put32(n->fake, n->proto + 24, bad[i]);
@@ -151,11 +163,12 @@ static void test_source(void **state)
 	static const struct {
 		const char *chunk, *shown;
 	} sources[] = {
-		{ "=stdin", "stdin" },
-		{ "return 1", "[string \"return 1\"]" },
-		{ "x = 1\nreturn x", "[string \"x = 1...\"]" },
-		{ "0123456789012345678901234567890123456789012345678901234567890", "[string \"01234567890123456789012345678901234567890123456...\"]" },
-		{ "", "[string \"\"]" },
+	        {"=stdin", "stdin"},
+	        {"return 1", "[string \"return 1\"]"},
+	        {"x = 1\nreturn x", "[string \"x = 1...\"]"},
+	        {"0123456789012345678901234567890123456789012345678901234567890",
+	                "[string \"012345678901234567890123456789012345678901234...\"]"},
+	        {"", "[string \"\"]"},
 	};
 
 	for (u32 i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
@@ -174,13 +187,15 @@ static void test_builtins(void **state)
 {
 	struct naming *n = *state;
 
-	n->frame[0] = (struct frame){ frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, 2), luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, 2) };
+	n->frame[0] = (struct frame){
+	        frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, 2), luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, 2)};
 	assert_true(name(n));
 	assert_string_equal(n->name.name, "assert");
 	n->frame[0].where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, 250);
 	assert_true(name(n));
 	assert_string_equal(n->name.name, "builtin#250");
-	n->frame[0] = (struct frame){ frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, CODE_C), luajit_detail(LUAJIT_C, LUAJIT_NO_POS, 1) };
+	n->frame[0] = (struct frame){
+	        frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, CODE_C), luajit_detail(LUAJIT_C, LUAJIT_NO_POS, 1)};
 	assert_true(name(n));
 	assert_int_equal(n->name.native_address, CODE_C);
 }
@@ -188,8 +203,8 @@ static void test_builtins(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = { TEST(test_plain), TEST(test_cached), TEST(test_replaced), TEST(test_gone),
-		TEST(test_patched), TEST(test_sizes), TEST(test_source), TEST(test_builtins) };
+	const struct CMUnitTest tests[] = {TEST(test_plain), TEST(test_cached), TEST(test_replaced), TEST(test_gone),
+	        TEST(test_patched), TEST(test_sizes), TEST(test_source), TEST(test_builtins)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

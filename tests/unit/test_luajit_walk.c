@@ -9,8 +9,8 @@
 #include "luajit_fake.h"
 
 #define C_FUNCTION (CODE_C + 0x100) /* code of a lua_CFunction */
-#define FFID	   42
-#define NO_POS	   LUAJIT_NO_POS
+#define FFID       42
+#define NO_POS     LUAJIT_NO_POS
 
 enum { LINK_C = 1, LINK_VARG = 3, LINK_CP = 5, LINK_PCALL = 6 };
 
@@ -66,7 +66,7 @@ static struct scene scene_plain(struct fake *f)
 	fake_link(f, &t, one, LINK_C);
 	fake_call(f, &t, two, fake_pc(f, one, 4));
 	fake_call(f, &t, c, fake_pc(f, two, 7));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLLVNN", { 7, 4 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLLVNN", {7, 4}};
 }
 
 /* The interpreter itself runs: position and base are in registers only. */
@@ -80,7 +80,7 @@ static struct scene scene_leaf(struct fake *f)
 	u64 stale = t.base;
 	fake_call(f, &t, two, fake_pc(f, one, 4));
 	put64(f, t.l + fake_vm.l_base, stale);
-	return (struct scene){ f, { CODE_INTERP + 8, .rbx = fake_pc(f, two, 9), .rdx = t.base }, "LLVNN", { 9, 4 } };
+	return (struct scene){f, {CODE_INTERP + 8, .rbx = fake_pc(f, two, 9), .rdx = t.base}, "LLVNN", {9, 4}};
 }
 
 /* The callee's frame is overwritten by its results; rbx already says where its caller goes on. */
@@ -93,7 +93,7 @@ static struct scene scene_returning(struct fake *f)
 	fake_call(f, &t, builtin, fake_pc(f, one, 4));
 	put64(f, t.base - 16, 0x4000000000000000);
 	put64(f, t.base - 8, 0x4010000000000000);
-	return (struct scene){ f, { CODE_INTERP + 8, .rbx = fake_pc(f, one, 4), .rdx = t.base }, "LVNN", { 4 } };
+	return (struct scene){f, {CODE_INTERP + 8, .rbx = fake_pc(f, one, 4), .rdx = t.base}, "LVNN", {4}};
 }
 
 /* pcall, a function with varargs in two frames, and a metamethod with a continuation. */
@@ -108,7 +108,7 @@ static struct scene scene_types(struct fake *f)
 	fake_link(f, &t, two, LINK_VARG);
 	fake_continuation(f, &t, one, fake_pc(f, two, 6), 0x400100);
 	fake_call(f, &t, c, fake_pc(f, one, 8));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLLBLVNN", { 8, 6, 3 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLLBLVNN", {8, 6, 3}};
 }
 
 /* Lua > C > Lua > C: two cframes, whose frames alternate with native ones. SAVE_PC serves where C broke the links. */
@@ -123,7 +123,7 @@ static struct scene scene_two_cframes(struct fake *f)
 	fake_cframe(f, &t, t.l, 2);
 	fake_link(f, &t, two, LINK_CP);
 	fake_call(f, &t, c, fake_pc(f, two, 2));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLVNCLVNN", { 2, 5 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVNCLVNN", {2, 5}};
 }
 
 /* The VM called back by itself, out of a Lua function (__gc): its position is that of the cframe. */
@@ -137,7 +137,7 @@ static struct scene scene_saved_pc(struct fake *f)
 	fake_cframe(f, &t, t.l, 1);
 	fake_link(f, &t, two, LINK_CP);
 	fake_call(f, &t, c, fake_pc(f, two, 2));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLVNLVNN", { 2, 11 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVNLVNN", {2, 11}};
 }
 
 /* lua_cpcall: a cframe without a Lua frame of its own. */
@@ -150,7 +150,7 @@ static struct scene scene_cpcall(struct fake *f)
 	fake_call(f, &t, c, fake_pc(f, one, 5));
 	fake_native(f);
 	fake_cframe(f, &t, t.l, -(s32)(t.base + 8 - t.stack));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NVNCLVNN", { 5 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NVNCLVNN", {5}};
 }
 
 /* C > Lua > C by a callback of the FFI > Lua. */
@@ -165,7 +165,7 @@ static struct scene scene_ffi_callback(struct fake *f)
 	fake_cframe(f, &t, t.l, 0);
 	fake_continuation(f, &t, two, 0, 1);
 	fake_call(f, &t, c, fake_pc(f, two, 2));
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLVNBLVNN", { 2, 5 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVNBLVNN", {2, 5}};
 }
 
 /* A coroutine: its frames end at the bottom of its own stack, its resumer's are found by the native stack. */
@@ -182,7 +182,7 @@ static struct scene scene_coroutine(struct fake *f)
 	fake_link(f, &co, two, LINK_CP);
 	fake_call(f, &co, c, fake_pc(f, two, 2));
 	put64(f, co.l + fake_vm.l_cframe, co.cframe | 1);
-	return (struct scene){ f, { .pc = CODE_C + 8 }, "NCLVBLVNN", { 2, 5 } };
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVBLVNN", {2, 5}};
 }
 
 /* A trace runs in the cframe of the interpreter; the registers lead to it. */
@@ -196,11 +196,11 @@ static struct scene scene_trace(struct fake *f)
 	put64(f, f->g + fake_vm.g_cur_l, t.l);
 	put64(f, f->g + fake_vm.g_jit_base, t.base);
 	put64(f, t.l + fake_vm.l_base, t.stack + 16);
-	return (struct scene){ f, { CODE_TRACE + 8, .r14 = f->g + fake_vm.g2disp }, "JLVNN", { NO_POS, 5 } };
+	return (struct scene){f, {CODE_TRACE + 8, .r14 = f->g + fake_vm.g2disp}, "JLVNN", {NO_POS, 5}};
 }
 
-static struct scene (*const scenes[])(struct fake *) = { scene_plain, scene_leaf, scene_returning, scene_types,
-	scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_trace };
+static struct scene (*const scenes[])(struct fake *) = {scene_plain, scene_leaf, scene_returning, scene_types,
+        scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_trace};
 #define NSCENES (sizeof(scenes) / sizeof(*scenes))
 
 static void test_scenes(void **state)
@@ -257,7 +257,8 @@ static void test_depth(void **state)
 	fake_link(f, &t, one, LINK_C);
 	for (u32 i = 0; i < 60; i++)
 		fake_call(f, &t, two, fake_pc(f, i ? two : one, 1));
-	assert_int_equal(fake_walk(f, (struct fake_registers){ CODE_INTERP, .rbx = fake_pc(f, two, 3), .rdx = t.base }), STOP_ROOT);
+	assert_int_equal(fake_walk(f, (struct fake_registers){CODE_INTERP, .rbx = fake_pc(f, two, 3), .rdx = t.base}),
+	        STOP_ROOT);
 	assert_int_equal(f->walk.nframes, 61 + 3);
 	fake_destroy(f);
 }
@@ -299,8 +300,8 @@ static void test_broken(void **state)
 		memcpy(saved, f->lua, FAKE_BYTES);
 		for (u64 at = 4096; at < f->free; at += 8) {
 			const u64 here = FAKE_LUA + at;
-			const u64 bad[] = { 0, ~0ull, 1, 2, 5, 9, 17, 18, 0x80001, here, here | 1, here + 16, FAKE_NATIVE + 64,
-				1ull << 63, 0x7fffffffffff };
+			const u64 bad[] = {0, ~0ull, 1, 2, 5, 9, 17, 18, 0x80001, here, here | 1, here + 16,
+			        FAKE_NATIVE + 64, 1ull << 63, 0x7fffffffffff};
 
 			for (u32 k = 0; k < sizeof(bad) / sizeof(*bad); k++) {
 				int stop;
@@ -319,12 +320,12 @@ static void test_broken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scenes),
-		cmocka_unit_test(test_cookies),
-		cmocka_unit_test(test_foreign_code),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_broken),
+	        cmocka_unit_test(test_scenes),
+	        cmocka_unit_test(test_cookies),
+	        cmocka_unit_test(test_foreign_code),
+	        cmocka_unit_test(test_depth),
+	        cmocka_unit_test(test_faults),
+	        cmocka_unit_test(test_broken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
