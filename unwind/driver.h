@@ -6,37 +6,25 @@
 #ifndef YRT_DRIVER_H
 #define YRT_DRIVER_H
 
+#include "find_region.h"
 #include "walk.h"
-
-#define REGIONS_SEARCH_STEPS 13 /* 2^13 > REGIONS_MAX */
 
 #define RUNTIME(id, name) WALK_STEP int name##_step(struct walk *w);
 #include "../runtimes/list.h"
 #undef RUNTIME
 
-/* Finds the region of pc and copies it to w->region. The regions of a process lie in one slab. */
+/* Copies the region of pc to w->region. */
 WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 {
 	const struct region *region;
 	const u8 *slab;
-	u32 lo = 0, hi, i;
 
 	WALK_CHECK(w);
-	hi = w->nregions;
 	slab = walk_slab(w, w->regions);
-	if (!slab || !hi)
+	if (!slab || !w->nregions)
 		return STOP_NO_PROCESS;
-	for (i = 0; i < REGIONS_SEARCH_STEPS && hi > lo && hi - lo > 1; i++) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		region = slab_at(slab, w->regions + (u64)mid * sizeof(*region));
-		if (region->start <= pc)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	region = slab_at(slab, w->regions + (u64)lo * sizeof(*region));
-	if (pc < region->start || pc >= region->end)
+	region = find_region(w, slab, pc);
+	if (!region)
 		return w->leaf || !w->nframes ? STOP_NO_REGION : STOP_BAD_RETADDR;
 	w->region = *region;
 	return STOP_NONE;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* The step of ordinary code: by compiled CFI rows, by frame pointer where there are none. */
+#include "find_region.h"
 #include "walk.h"
 
 #define ROWS_SEARCH_STEPS 8	   /* a page has at most 256 rows */
+#define SCAN_WORDS	  64	   /* of the stack that are searched for a return address */
 #define GUESS_FRAME_MAX	  (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 /* A rule, or NULL if the table does not make sense. */
@@ -71,17 +73,60 @@ static inline int enter_caller(struct walk *w, u64 cfa, u64 pc)
 	return STOP_NONE;
 }
 
+/*
+ * Is addr in known code, behind a call instruction? Code that can not be read (a forked child has not touched its page yet)
+ * gives the benefit of the doubt. Forms: e8 rel32; ff /2 with 2 to 7 bytes.
+ */
+WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
+{
+	const u8 *slab;
+	u8 code[8];
+
+	WALK_CHECK(w);
+	slab = walk_slab(w, w->regions);
+	if (!slab || !find_region(w, slab, addr - ARCH_CALL_BACK))
+		return false;
+	if (!walk_read(w, code, sizeof(code), addr - sizeof(code)) || code[3] == 0xe8)
+		return true;
+	for (u32 i = 1; i < 7; i++)
+		if (code[i] == 0xff && (code[i + 1] & 0x38) == 0x10)
+			return true;
+	return false;
+}
+
+/*
+ * Code of a JIT that tells nothing of its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer that
+ * could be a return address is taken for it. What its frame saved is lost.
+ */
+WALK_GLOBAL int step_scan(struct walk *w)
+{
+	u64 at, pc;
+
+	WALK_CHECK(w);
+	at = w->reg[REG_SP];
+	for (u32 i = 0; i < SCAN_WORDS; i++, at += 8) {
+		if (!walk_stack(w, at, &pc))
+			return STOP_STACK_ABSENT;
+		if (!behind_call(w, pc))
+			continue;
+		w->valid = 0;
+		w->flags = FRAME_GUESS;
+		return enter_caller(w, at + 8, pc);
+	}
+	return STOP_NO_CFI;
+}
+
 /* Without CFI: the System V ABI lets rbp chain frames, and marks the outermost one by 0. */
 static inline int step_frame_pointer(struct walk *w)
 {
-	u64 fp = w->reg[REG_FP], pc;
+	u64 fp = w->reg[REG_FP], pc, next;
 
-	if (!walk_has(w, REG_FP))
-		return STOP_NO_CFI;
-	if (!fp)
+	if (walk_has(w, REG_FP) && !fp && w->region.module)
 		return STOP_ROOT;
-	if (fp < w->reg[REG_SP] || !walk_stack(w, fp + 8, &pc) || !walk_stack(w, fp, &w->reg[REG_FP]))
-		return STOP_NO_CFI;
+	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) ||
+		!walk_stack(w, fp + 8, &pc) || !behind_call(w, pc))
+		return step_scan(w);
+	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;
 	w->flags = FRAME_GUESS;
 	return enter_caller(w, fp + 16, pc);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The search for the region of a program counter, among the regions of the process being walked. */
+#ifndef YRT_FIND_REGION_H
+#define YRT_FIND_REGION_H
+
+#include "walk.h"
+
+#define REGIONS_SEARCH_STEPS 13 /* 2^13 > REGIONS_MAX */
+
+/* slab: of w->regions, which lie in one. NULL: pc is in none. */
+static inline const struct region *find_region(const struct walk *w, const u8 *slab, u64 pc)
+{
+	const struct region *region;
+	u32 lo = 0, hi = w->nregions, i;
+
+	for (i = 0; i < REGIONS_SEARCH_STEPS && hi > lo && hi - lo > 1; i++) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		region = slab_at(slab, w->regions + (u64)mid * sizeof(*region));
+		if (region->start <= pc)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	region = slab_at(slab, w->regions + (u64)lo * sizeof(*region));
+	return hi && pc >= region->start && pc < region->end ? region : NULL;
+}
+
+#endif
