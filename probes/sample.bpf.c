@@ -198,15 +198,21 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->target.chunk = slot * chunks_per_slot;
 }
 
-WALK_GLOBAL int push_kernel(struct slot *slot, u32 bytes)
+/* Out of line, so that the verifier looks at one frame and not at all paths through 127. */
+WALK_GLOBAL int push_kernel_frame(struct slot *slot, u32 i)
 {
-	u32 n = bytes / 8, i;
-
 	if (!slot)
 		return 0;
-	for (i = 0; i < KERNEL_FRAMES && i < n; i++)
-		walk_push(&slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, i ? FRAME_RETADDR : 0, slot->kernel[i]), 0);
-	return 0;
+	WALK_BARRIER(i);
+	if (i >= KERNEL_FRAMES)
+		return 0;
+	return walk_push(&slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, i ? FRAME_RETADDR : 0, slot->kernel[i]), 0);
+}
+
+static inline void push_kernel(struct slot *slot, u32 bytes)
+{
+	for (u32 i = 0; i < KERNEL_FRAMES && i < bytes / 8; i++)
+		push_kernel_frame(slot, i);
 }
 
 /* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */

@@ -94,33 +94,42 @@ WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
 	return false;
 }
 
+/* Takes the word at `at` of the stack for the return address if it could be one. STOP_NO_CFI: it could not. */
+WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
+{
+	u64 pc;
+
+	WALK_CHECK(w);
+	if (!walk_stack(w, at, &pc))
+		return STOP_STACK_ABSENT;
+	if (!behind_call(w, pc))
+		return STOP_NO_CFI;
+	w->valid = 0;
+	w->flags = FRAME_GUESS;
+	return enter_caller(w, at + 8, pc);
+}
+
 /*
  * Code of a JIT that tells nothing of its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer that
  * could be a return address is taken for it. What its frame saved is lost.
  */
-WALK_GLOBAL int step_scan(struct walk *w)
+static inline int step_scan(struct walk *w)
 {
-	u64 at, pc;
+	u64 sp = w->reg[REG_SP];
+	int stop = STOP_NO_CFI;
 
-	WALK_CHECK(w);
-	at = w->reg[REG_SP];
-	for (u32 i = 0; i < SCAN_WORDS; i++, at += 8) {
-		if (!walk_stack(w, at, &pc))
-			return STOP_STACK_ABSENT;
-		if (!behind_call(w, pc))
-			continue;
-		w->valid = 0;
-		w->flags = FRAME_GUESS;
-		return enter_caller(w, at + 8, pc);
-	}
-	return STOP_NO_CFI;
+	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI; i++)
+		stop = step_scan_word(w, sp + i * 8);
+	return stop;
 }
 
 /* Without CFI: the System V ABI lets rbp chain frames, and marks the outermost one by 0. */
-static inline int step_frame_pointer(struct walk *w)
+WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
-	u64 fp = w->reg[REG_FP], pc, next;
+	u64 fp, pc, next;
 
+	WALK_CHECK(w);
+	fp = w->reg[REG_FP];
 	if (walk_has(w, REG_FP) && !fp && w->region.module)
 		return STOP_ROOT;
 	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) ||
@@ -133,12 +142,13 @@ static inline int step_frame_pointer(struct walk *w)
 }
 
 /* The kernel's signal frame holds all registers, as struct sigcontext of <asm/sigcontext.h> orders them. */
-static inline int step_signal(struct walk *w, u64 at)
+WALK_GLOBAL int step_signal(struct walk *w, u64 at)
 {
 	static const u8 order[ARCH_NREGS] = { DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, DWREG_RDI,
 		DWREG_RSI, DWREG_RBP, DWREG_RBX, DWREG_RDX, DWREG_RAX, DWREG_RCX, DWREG_RSP, DWREG_RIP };
 	u64 value;
 
+	WALK_CHECK(w);
 	for (u32 i = 0; i < ARCH_NREGS; i++) {
 		if (!walk_stack(w, at + i * 8, &value))
 			return STOP_STACK_ABSENT;

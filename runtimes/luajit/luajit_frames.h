@@ -5,7 +5,7 @@
 
 #include "luajit.h"
 
-#define LJ_FRAMES_A_STEP 8 /* Lua frames that one step follows */
+#define LJ_FRAMES_A_STEP 32 /* Lua frames that one step follows */
 #define LJ_UNLINKED_MAX  4 /* cframes without Lua frames in a row (lua_cpcall, trace exit), enough in practice */
 #define LJ_FRAMES_PUSH   (-2)
 

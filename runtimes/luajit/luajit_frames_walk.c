@@ -235,14 +235,24 @@ LJ_ALWAYS_INLINE int lj_follow(
 	return LJ_FRAMES_PUSH;
 }
 
-/* One frame further. LUAJIT_FRAMES_DONE: all frames of cframe cf were pushed. */
-LJ_ALWAYS_INLINE int lj_next_frame(
-        struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 cf, struct lj_function *f)
+/*
+ * One frame further. LUAJIT_FRAMES_DONE: all frames of cframe cf were pushed. Out of line, so that the verifier looks at
+ * one frame and not at all paths through several.
+ */
+LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 cf)
 {
 	struct lj_position p = {};
+	const struct luajit_vm *vm;
+	struct walk_cursor *c;
 	u64 link, jit = 0;
 	int stop;
 
+	WALK_CHECK(w);
+	WALK_CHECK(f);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = lj_frames_cursor(w);
 	if (c->at == LUAJIT_AT_BOTTOM || c->more[0] > cf)
 		return LUAJIT_FRAMES_DONE;
 	if (c->more[1] & LUAJIT_PENDING) {
@@ -267,18 +277,12 @@ LJ_ALWAYS_INLINE int lj_next_frame(
 LUAJIT_SHARED int luajit_frames(struct walk *w, u64 cf)
 {
 	struct lj_function f = {};
-	const struct luajit_vm *vm;
-	struct walk_cursor *c;
 	int stop = STOP_NONE;
 	u32 i;
 
 	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm)
-		return STOP_ARENA;
-	c = lj_frames_cursor(w);
 	for (i = 0; i < LJ_FRAMES_A_STEP && !stop; i++)
-		stop = lj_next_frame(w, vm, c, cf, &f);
+		stop = luajit_next_frame(w, &f, cf);
 	return stop;
 }
 

@@ -118,6 +118,11 @@ static int host_beacon(int i)
 	return i;
 }
 
+static int host_twice(int (*f)(int), int x)
+{
+	return f(f(x));
+}
+
 static void host_function(lua_State *L, const char *name, lua_CFunction f)
 {
 	lua_pushcclosure(L, f, 0);
@@ -141,6 +146,8 @@ static void host_run(const char *script, const char *argument)
 	host_function(L, "expect", host_expect);
 	lua_pushlightuserdata(L, (void *)host_beacon);
 	lua_setfield(L, LUA_GLOBALSINDEX, "beacon_address");
+	lua_pushlightuserdata(L, (void *)host_twice);
+	lua_setfield(L, LUA_GLOBALSINDEX, "twice_address");
 	lua_createtable(L, 0, 0);
 	lua_pushstring(L, argument);
 	lua_rawseti(L, -2, 1);
