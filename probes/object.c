@@ -70,7 +70,8 @@ static void set_knobs(struct object *o, const struct object_options *options)
 	skel->rodata->with_kernel = !options->no_kernel;
 	skel->rodata->with_user = !options->no_user;
 	skel->rodata->by_thread = options->by_thread;
-	skel->rodata->with_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+	skel->rodata->with_loop = !getenv("YRT_NO_LOOP") && /* for tests */
+				  libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 	skel->data->thin = options->thin;
 	skel->data->tick_ns = options->tick_ns;
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
@@ -88,6 +89,9 @@ static struct error *explain_load(int code)
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
 			"yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");
+	if (!libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL))
+		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel is too old for the BPF programs"),
+			"yrt needs Linux 5.15 or later; `yrt doctor` tells what this machine permits");
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not accept the BPF programs: %s", strerror(code)),
 		"YRT_DEBUG=1 prints the verifier's words; `yrt doctor` tells what this machine permits");
 }
@@ -240,8 +244,10 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 
 	if (err)
 		return err;
-	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0)
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0) {
+		__sync_fetch_and_add(&o->skel->data->entries_epoch, 1);
 		return NULL;
+	}
 	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
 		bpf_map__max_entries(o->skel->maps.processes));
 }

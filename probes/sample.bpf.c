@@ -42,6 +42,7 @@ struct blocks kinds[KINDS];
 __u32 weight = 1;	 /* what a sample counts, more than 1 once the rate was halved */
 __u32 counts_in_use = 0; /* which of the two count maps */
 __u32 last_instance = 0;
+__u32 entries_epoch = 1; /* raised when an entry of processes changes */
 __u32 attaching = 0; /* user space is opening clocks: note which threads inherit one */
 
 struct slot { /* one walk in progress */
@@ -94,19 +95,23 @@ struct {
 	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-struct thinning { /* of a thread */
+struct thread { /* what is kept of a thread, in a cache line */
 	struct blocks blocks;
-	u64 ran; /* ns of its CPU time that ticks covered */
+	u64 ran;    /* ns of its CPU time that ticks covered */
 	u32 ticks;
-	u32 reserved;
+	u32 epoch; /* entries_epoch when its process was looked up: */
+	u32 instance;
+	u32 regions;
+	u32 nregions;
+	u32 tgid;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct thinning);
-} thinnings SEC(".maps");
+	__type(value, struct thread);
+} threads SEC(".maps");
 
 static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
 {
@@ -154,18 +159,34 @@ static inline u32 pass_tick(struct blocks *b)
 	return taken;
 }
 
-static inline u32 take_tick(struct task_struct *task)
+static inline u32 take_tick(struct task_struct *task, struct thread *t)
 {
-	struct thinning *t = bpf_task_storage_get(&thinnings, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (!t)
-		return bpf_get_prandom_u32() % thin == 0;
 	t->ran += tick_ns;
 	if (t->ticks > YOUNG_TICKS)
 		return pass_tick(&t->blocks);
 	if (t->ticks++ == YOUNG_TICKS)
 		t->blocks.chosen = bpf_get_prandom_u32() % (tick_ns * thin);
 	return pass_tick(kind_of(task));
+}
+
+/* Is the thread's process a target? Then it is known in t. */
+static inline bool find_process(struct task_struct *task, struct thread *t)
+{
+	u32 epoch = entries_epoch;
+	struct process_entry *process;
+
+	if (t->epoch == epoch)
+		return t->instance;
+	t->epoch = epoch;
+	t->instance = 0;
+	t->tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &t->tgid);
+	if (!process)
+		return false;
+	t->regions = process->regions;
+	t->nregions = process->nregions;
+	t->instance = process->instance;
+	return true;
 }
 
 static inline struct slot *claim_slot(u32 *ret)
@@ -371,27 +392,29 @@ static inline int count_stack(struct walk *w, struct stack_head *head)
 	return send_stack(w, head) ? -1 : LOST_TABLE;
 }
 
-static inline void ask_for_maps(struct process_entry *process, u32 tgid, u64 pc, u64 now)
+static inline void ask_for_maps(u32 tgid, u64 pc, u64 now)
 {
-	struct process_record record = { .type = RECORD_UNKNOWN, .tgid = tgid, .instance = process->instance, .pc = pc };
+	struct process_record record = { .type = RECORD_UNKNOWN, .tgid = tgid, .pc = pc };
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	if (now - process->asked_ns < ASK_NS)
+	if (!process || now - process->asked_ns < ASK_NS)
 		return;
+	record.instance = process->instance;
 	process->asked_ns = now;
 	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
 /* Takes one sample into a slot. Returns the cause of a loss, or -1. */
 static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struct *task, struct slot *slot, u32 number,
-	struct process_entry *process, struct probe_stats *st, struct stack_head *head)
+	const struct thread *t, struct probe_stats *st, struct stack_head *head)
 {
 	bool in_user = (ctx->regs.cs & 3) == 3;
 	struct walk *w = &slot->walk;
 	long bytes;
 
-	walk_start(w, number, process->instance);
-	w->regions = process->regions;
-	w->nregions = process->nregions;
+	walk_start(w, number, t->instance);
+	w->regions = t->regions;
+	w->nregions = t->nregions;
 	if (!in_user && with_kernel) {
 		bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
 		if (bytes > 0)
@@ -404,7 +427,7 @@ static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struc
 		user_registers(w, ctx, task, in_user);
 		head->stop = walk_user(w);
 		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
-			ask_for_maps(process, head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
+			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
 	}
 	w->hash = walk_mix(w->hash, head->stop);
 	if (by_thread)
@@ -422,22 +445,20 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
 	struct stack_head head = {};
-	struct process_entry *process;
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct slot *slot;
 	u64 begin = 0;
 	u32 number;
 	int lost;
 
-	if (!st)
+	if (!st || !t)
 		return 0;
 	st->ticks++;
-	head.samples = take_tick(task) * weight;
-	if (!head.samples)
+	head.samples = take_tick(task, t) * weight;
+	if (!head.samples || !find_process(task, t))
 		return 0;
-	head.tgid = tgid_of(task);
-	process = bpf_map_lookup_elem(&processes, &head.tgid);
-	if (!process)
-		return 0;
+	head.tgid = t->tgid;
+	head.instance = t->instance;
 	st->samples++;
 	st->weights += head.samples;
 	if (!(st->samples & 15) || !st->first_ns)
@@ -445,13 +466,12 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	if (!st->first_ns)
 		st->first_ns = begin;
 	head.tid = pid_of(task, BPF_CORE_READ(task, pid));
-	head.instance = process->instance;
 	slot = claim_slot(&number);
 	if (!slot) {
 		st->lost[LOST_SCRATCH] += head.samples;
 		return 0;
 	}
-	lost = take_sample(ctx, task, slot, number, process, st, &head);
+	lost = take_sample(ctx, task, slot, number, t, st, &head);
 	if (lost >= 0 && lost < LOST_MAX)
 		st->lost[lost] += head.samples;
 	slot->busy = 0;
@@ -466,7 +486,7 @@ int on_clock(struct bpf_perf_event_data *ctx)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
-	struct thinning *t = bpf_task_storage_get(&thinnings, task, NULL, 0);
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
 	u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered = t ? t->ran : 0;
 
 	if (BPF_CORE_READ(task, start_time) < attached_ns || ran <= covered)
@@ -515,6 +535,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	child_tgid = tgid_of(child);
 	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
+	__sync_fetch_and_add(&entries_epoch, 1);
 	tell(RECORD_FORK, child_tgid, entry.instance, process->instance);
 	return 0;
 }
@@ -532,6 +553,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
+	__sync_fetch_and_add(&entries_epoch, 1);
 	return 0;
 }
 
@@ -544,6 +566,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (process && BPF_CORE_READ(task, signal, live.counter) == 0) {
 		tell(RECORD_EXIT, tgid, process->instance, 0);
 		bpf_map_delete_elem(&processes, &tgid);
+		__sync_fetch_and_add(&entries_epoch, 1);
 	}
 	return 0;
 }

@@ -41,6 +41,7 @@
 
 #define WALK_WINDOW	  4096u
 #define WALK_WINDOW_WORDS (WALK_WINDOW / 8)
+#define WALK_WINDOW_FIRST 1024u /* of a walk up: most stacks end in it, and its copy leaves the cache to the target */
 #define WALK_CURSORS	  8 /* power of two */
 #define WALK_PAGE	  4096u
 
@@ -77,11 +78,11 @@ struct walk {
 	u32 vm_state;	      /* a word that a runtime may keep between its steps; 0 at first */
 	u32 flags;	      /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
 	u32 reserved;
-	struct region region; /* where reg[REG_PC] lies, found by the driver before a step */
-	struct walk_cursor cursor[WALK_CURSORS];
-	struct window stack; /* over the native stack */
-	struct window vm;    /* over a VM's own stack */
 	struct walk_target target;
+	struct region region; /* where reg[REG_PC] lies, found by the driver before a step */
+	struct window stack;  /* over the native stack; start is 0 before the first */
+	struct walk_cursor cursor[WALK_CURSORS];
+	struct window vm; /* over a VM's own stack */
 };
 
 #include <target.h>
@@ -131,16 +132,15 @@ static inline bool window_has(const struct window *win, u64 addr, u64 *ret)
  */
 static inline bool window_load(struct walk *w, struct window *win, u64 addr, bool down)
 {
-	u64 start = down ? addr + 8 - WALK_WINDOW : addr;
+	u32 whole = down || win->start ? WALK_WINDOW : WALK_WINDOW_FIRST, len;
 	u64 clip = addr & ~(u64)(WALK_PAGE - 1);
-	u32 len;
 
 	win->len = 0;
 	if (addr & 7)
 		return false;
-	win->start = start;
-	if (walk_fill(w, win->word, WALK_WINDOW, start)) {
-		win->len = WALK_WINDOW;
+	win->start = down ? addr + 8 - whole : addr;
+	if (walk_fill(w, win->word, whole, win->start)) {
+		win->len = whole;
 		return true;
 	}
 	win->start = down ? clip : addr;

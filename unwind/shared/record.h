@@ -69,6 +69,7 @@ struct blocks {
 };
 
 struct probe_stats { /* one for each CPU */
+	u64 stop[STOP_MAX]; /* weights by why the walk ended */
 	u64 ticks;   /* clock interrupts that ran the program in a target */
 	u64 samples; /* of them taken as samples, each counting `weight` */
 	u64 weights; /* sum of their weights */
@@ -78,7 +79,6 @@ struct probe_stats { /* one for each CPU */
 	u64 timed_ns; /* duration of the samples that were timed, and their number */
 	u64 timed;
 	u64 lost[LOST_MAX];
-	u64 stop[STOP_MAX]; /* weights by why the walk ended */
 };
 
 #endif

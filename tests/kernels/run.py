@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Does yrt load and sample on other kernels? Boots the kernels of Debian's suites in qemu and prints a table.
+
+	YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [suite ...]
+
+By hand: it takes a few minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static, luajit, apt
+and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-cloud-amd64) come from the mirrors of this
+machine's own apt sources; nothing is installed. A suite may be named as suite=package to take another kernel of it.
+
+A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
+its serial console; that text is judged here: yrt must load, lose nothing, and give whole and true stacks. Where
+there is bpf_loop, all is done again with YRT_NO_LOOP, as on a kernel without it. A kernel older than MINIMUM must be
+refused by doctor and by flame, with the exit code for that and a word about the version. DIR keeps console and kernels.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+from yrt import OK, PERMISSION, SOURCE, UNSUPPORTED, YRT, fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
+
+MINIMUM = (5, 15)
+SUITES = ["bullseye", "bookworm", "bookworm-backports", "trixie", "sid"]
+META = "linux-image-cloud-amd64"
+KERNEL_PARTS = re.compile(r"Depends: (linux-(?:image|binary)-\d\S*)")
+BOOT_SECONDS = 1500
+COMPLETE = 0.999
+
+# name: what is started in the background, yrt's command line, the chains (innermost first) that all stacks must follow, a
+# pattern that some stack must match
+DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
+CASES = {
+    "deep30": ("./deep30 900", "flame -F 99 -d 4", [DEEP30], "f03;f02;f01"),
+    "threads": ("./threads 900 4", "flame -F 99 -d 4 -t", [["work", "worker"]], "worker;work"),
+    "lua": ("luajit split.lua 900", "lua-flame -F 99 -d 4", None, r"heavy \(split.lua:\d+\);inner.*;spin"),
+    "forks": (None, "flame -s -F 99 -d 20 -- ./forks 4", None, "main;"),
+}
+
+INIT = """#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /bin
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/tmp YRT_DEBUG=1
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t bpf bpf /sys/fs/bpf
+cd /fixtures
+put() { echo; echo "@@ $1"; cat "$2" 2>/dev/null; echo; echo "@@ end"; rm -f "$2"; }
+uname -r >/tmp/out; put release /tmp/out
+yrt doctor >/tmp/out 2>&1; echo $? >/tmp/code; put doctor.code /tmp/code; put doctor.out /tmp/out
+"""
+
+ONE = """
+%(env)s yrt %(flags)s -o /tmp/folded.folded --stats /tmp/stats %(rest)s >/tmp/out 2>&1 </dev/null; echo $? >/tmp/code
+for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$part; done
+"""
+
+
+def command(*words, **kw):
+    done = subprocess.run(words, capture_output=True, text=True, **kw)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+def mirror(suite):
+    """Where this machine gets such packages from, by its own apt sources."""
+    label = "Debian-Security" if suite.endswith("-security") else "Debian"
+    for line in command("apt-get", "indextargets", "--format", "$(LABEL)|$(SITE)", "Created-By: Packages").splitlines():
+        if line.split("|")[0] == label:
+            return line.split("|")[1]
+    raise AssertionError(f"no mirror of {label} among this machine's apt sources")
+
+
+class Apt:
+    """An apt of its own: it knows one suite, and of no installed package."""
+
+    def __init__(self, at, suite):
+        self.at = at
+        for sub in ("lists/partial", "cache/archives/partial", "deb", "root"):
+            os.makedirs(os.path.join(at, sub), exist_ok=True)
+        # check-valid-until: the Release file of a mirror that stands still is older than it says to be good for
+        source = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg check-valid-until=no]"
+        self.write("sources.list", f"{source} {mirror(suite)} {suite} main\n")
+        self.write("status", "")
+        self.write("apt.conf", f'Dir::State "{at}";\nDir::State::status "{at}/status";\nDir::Cache "{at}/cache";\n'
+                   f'Dir::Etc::sourcelist "{at}/sources.list";\nDir::Etc::sourceparts "/dev/null";\n'
+                   'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
+                   'APT::Sandbox::User "root";\nAPT::Architecture "amd64";\n')
+        self.run("apt-get", "update")
+
+    def write(self, name, text):
+        with open(os.path.join(self.at, name), "w") as f:
+            f.write(text)
+
+    def run(self, *words):
+        env = {**os.environ, "APT_CONFIG": os.path.join(self.at, "apt.conf"), "LC_ALL": "C"}
+        return command(*words, env=env, cwd=os.path.join(self.at, "deb"))
+
+    def kernel(self, package):
+        """The path of the kernel that a package, or one that it depends on, holds."""
+        wanted, seen = [package], set()
+        while wanted:
+            name = wanted.pop()
+            seen.add(name)
+            wanted += set(KERNEL_PARTS.findall(self.run("apt-cache", "depends", "--important", name))) - seen
+        self.run("apt-get", "download", *sorted(seen))
+        for deb in os.listdir(os.path.join(self.at, "deb")):
+            command("dpkg-deb", "-x", os.path.join(self.at, "deb", deb), os.path.join(self.at, "root"))
+        for at, _, names in os.walk(os.path.join(self.at, "root")):
+            for name in names:
+                if name.startswith("vmlinuz"):
+                    return os.path.join(at, name)
+        raise AssertionError(f"no kernel in {' '.join(sorted(seen))}")
+
+
+def libraries(binary):
+    """The shared libraries of a program and its loader."""
+    done = subprocess.run(["ldd", binary], capture_output=True, text=True)
+    return set(re.findall(r"(/\S+) \(0x", done.stdout)) if done.returncode == 0 else set()
+
+
+def script():
+    lines = [INIT]
+    for again in ("", "noloop."):
+        for name, (start, flags, _, _) in CASES.items():
+            flags, _, rest = flags.partition(" -- ")
+            if start:
+                lines.append(f"{start} >/dev/null 2>&1 & pid=$!; sleep 3\n")
+            lines.append(ONE % {"name": again + name, "env": "YRT_NO_LOOP=1" if again else "",
+                                "flags": flags, "rest": f"-- {rest}" if rest else "-p $pid"})
+            if start:
+                lines.append("kill $pid; wait $pid 2>/dev/null\n")
+    return "".join([*lines, "poweroff -f\n"])
+
+
+def initramfs(at):
+    """Everything that runs in the machine, as one archive."""
+    root = os.path.join(at, "initramfs")
+    programs = {"/bin/yrt": YRT, "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit")}
+    programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "forks")}
+    files = {"/fixtures/split.lua": os.path.join(SOURCE, "fixtures", "lua", "split.lua"), **programs}
+    for target, source in programs.items():
+        assert source, f"{os.path.basename(target)} is not installed"
+        files |= {library: library for library in libraries(source)}
+    for target, source in files.items():
+        os.makedirs(os.path.dirname(root + target), exist_ok=True)
+        shutil.copy(source, root + target)
+    with open(os.path.join(root, "init"), "w") as f:
+        f.write(script())
+    os.chmod(os.path.join(root, "init"), 0o755)
+    names = "\n".join(os.path.relpath(os.path.join(d, n), root) for d, ds, ns in os.walk(root) for n in ds + ns)
+    archive = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=names.encode(), cwd=root, check=True,
+                             capture_output=True).stdout
+    path = os.path.join(at, "initramfs.gz")
+    with gzip.open(path, "wb", 1) as f:
+        f.write(archive)
+    return path
+
+
+def boot(kernel, archive, accel, log):
+    """Runs the machine until it powers off. {name: text} of what it put out."""
+    words = ["qemu-system-x86_64", "-accel", accel, "-cpu", "max" if accel == "tcg" else "host", "-smp", "2", "-m", "1536",
+             "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel, "-initrd", archive,
+             "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr"]
+    with open(log, "wb") as f:
+        try:
+            subprocess.run(words, stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT, timeout=BOOT_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(f"the machine did not power off in {BOOT_SECONDS} s: {log}")
+    text = read(log).replace("\r", "")
+    return {name: body.strip("\n") for name, body in re.findall(r"^@@ (\S+)\n(.*?)^@@ end$", text, re.M | re.S)}
+
+
+class Ran:
+    """What one case gave, as wrong_chains() and show() want it."""
+
+    def __init__(self, said, name):
+        self.code, self.words = int(said[f"{name}.code"]), said[f"{name}.out"]
+        self.stacks = parse_folded(said[f"{name}.folded"])
+        self.stats = json.loads(said[f"{name}.stats"] or "{}")
+
+
+def judge(said, name):
+    """One line of the table, and what is wrong."""
+    _, _, chains, pattern = CASES[name.split(".")[-1]]
+    ran = Ran(said, name)
+    if ran.code != OK or not ran.stats.get("samples"):
+        return "no samples", [f"{name}: exit code {ran.code}\n{ran.words[-1500:]}"]
+    wrong, samples, complete = [], ran.stats["samples"], ran.stats["complete"]
+    if complete < COMPLETE * samples:
+        wrong.append(f"{name}: not whole: {ran.stats['truncated']}")
+    if ran.stats["lost"]:
+        wrong.append(f"{name}: lost: {ran.stats['lost']}")
+    if not any(re.search(pattern, ";".join(frames)) for frames, _ in ran.stacks):
+        wrong.append(f"{name}: no stack matches {pattern}\n{show(ran.stacks)}")
+    strange = wrong_chains(ran, *chains) if chains else []
+    if sum(n for _, n in strange) > (1 - COMPLETE) * samples:
+        wrong.append(f"{name}: strange stacks\n{show(strange)}")
+    return f"{samples} samples, {100 * complete / samples:.2f} % complete", wrong
+
+
+def refused(said):
+    """A kernel that is too old must be refused in words, not crash or be half right."""
+    wrong = []
+    if int(said["doctor.code"]) != PERMISSION:
+        wrong.append(f"doctor ended with {said['doctor.code']}\n{said['doctor.out'][-1500:]}")
+    for name in CASES:
+        ran = Ran(said, name)
+        if ran.code != UNSUPPORTED or "{}.{}".format(*MINIMUM) not in ran.words:
+            wrong.append(f"{name}: exit code {ran.code}\n{ran.words[-1500:]}")
+    return wrong
+
+
+def check(suite, args, at, archive):
+    """Boots the kernel of a suite and prints its lines of the table. True: all as it should be."""
+    suite, _, package = suite.partition("=")
+    os.makedirs(os.path.join(at, suite), exist_ok=True)
+    kernel = Apt(os.path.join(at, suite), suite).kernel(package or META)
+    said = boot(kernel, archive, args.accel, os.path.join(at, suite, "console.log"))
+    assert "release" in said, f"the kernel did not come up: {read(os.path.join(at, suite, 'console.log'))[-1500:]}"
+    release = said["release"].strip()
+    if tuple(map(int, release.split(".")[:2])) < MINIMUM:
+        wrong = refused(said)
+        print(f"{suite:20} {release:32} refused: {'no' if wrong else 'yes'}", flush=True)
+    else:
+        wrong = [] if int(said["doctor.code"]) == OK else [f"doctor:\n{said['doctor.out'][-3000:]}"]
+        for name in [again + name for again in ("", "noloop.") for name in CASES]:
+            line, more = judge(said, name)
+            wrong += more
+            print(f"{suite:20} {release:32} {name:16} {line}", flush=True)
+    for text in wrong:
+        print(f"  WRONG {text}", flush=True)
+    return not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description="yrt on the kernels of Debian's suites")
+    parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"))
+    parser.add_argument("--keep", help="a directory for kernels and consoles; else a temporary one")
+    parser.add_argument("suites", nargs="*", default=SUITES)
+    args = parser.parse_args()
+    at = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="yrt-kernels-")
+    failed = []
+    try:
+        archive = initramfs(at)
+        for suite in args.suites:
+            try:
+                if not check(suite, args, at, archive):
+                    failed.append(suite)
+            except Exception:
+                failed.append(suite)
+                traceback.print_exc()
+    finally:
+        if not args.keep:
+            shutil.rmtree(at, ignore_errors=True)
+    print(f"failed: {', '.join(failed)}" if failed else "all as it should be")
+    sys.exit(bool(failed))
+
+
+main()
