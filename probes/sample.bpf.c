@@ -45,9 +45,21 @@ __u32 last_instance = 0;
 __u32 entries_epoch = 1; /* raised when an entry of processes changes */
 __u32 attaching = 0; /* user space is opening clocks: note which threads inherit one */
 
+struct stack_head { /* what a walk's stack_records have in common */
+	u64 hash;
+	u32 instance;
+	u32 tgid;
+	u32 tid;
+	u32 stop;
+	u32 weight;  /* of struct stack_record */
+	u32 samples; /* what this one counts */
+	u32 epoch;
+};
+
 struct slot { /* one walk in progress */
 	u32 busy;
 	u32 reserved;
+	struct stack_head head; /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
 };
@@ -148,7 +160,7 @@ static inline u32 pass_tick(struct blocks *b)
 	u64 period = tick_ns * thin, at = __sync_fetch_and_add(&b->at, tick_ns) + tick_ns, chosen, next;
 	u32 taken = 0;
 
-	for (u32 i = 0; i < TAKEN_MAX; i++) {
+	for (u64 i = 0; i < TAKEN_MAX; i++) { /* 64 bits: before 5.16 the verifier forgets what is less when it is spilled */
 		chosen = b->chosen;
 		if (at <= chosen)
 			break;
@@ -314,17 +326,6 @@ static inline u64 wake_flags(void)
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-struct stack_head { /* what a walk's stack_records have in common */
-	u64 hash;
-	u32 instance;
-	u32 tgid;
-	u32 tid;
-	u32 stop;
-	u32 weight;  /* of struct stack_record */
-	u32 samples; /* what this one counts */
-	u32 epoch;
-};
-
 enum sent { SENT_MORE, SENT_LAST, SENT_FULL };
 
 WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
@@ -392,16 +393,16 @@ static inline int count_stack(struct walk *w, struct stack_head *head)
 	return send_stack(w, head) ? -1 : LOST_TABLE;
 }
 
-static inline void ask_for_maps(u32 tgid, u64 pc, u64 now)
+WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 {
 	struct process_record record = { .type = RECORD_UNKNOWN, .tgid = tgid, .pc = pc };
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (!process || now - process->asked_ns < ASK_NS)
-		return;
+		return 0;
 	record.instance = process->instance;
 	process->asked_ns = now;
-	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
 /* Takes one sample into a slot. Returns the cause of a loss, or -1. */
@@ -444,36 +445,34 @@ int on_clock(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	struct stack_head head = {};
 	struct thread *t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct slot *slot;
 	u64 begin = 0;
-	u32 number;
+	u32 number, samples;
 	int lost;
 
 	if (!st || !t)
 		return 0;
 	st->ticks++;
-	head.samples = take_tick(task, t) * weight;
-	if (!head.samples || !find_process(task, t))
+	samples = take_tick(task, t) * weight;
+	if (!samples || !find_process(task, t))
 		return 0;
-	head.tgid = t->tgid;
-	head.instance = t->instance;
 	st->samples++;
-	st->weights += head.samples;
+	st->weights += samples;
 	if (!(st->samples & 15) || !st->first_ns)
 		begin = bpf_ktime_get_ns();
 	if (!st->first_ns)
 		st->first_ns = begin;
-	head.tid = pid_of(task, BPF_CORE_READ(task, pid));
 	slot = claim_slot(&number);
 	if (!slot) {
-		st->lost[LOST_SCRATCH] += head.samples;
+		st->lost[LOST_SCRATCH] += samples;
 		return 0;
 	}
-	lost = take_sample(ctx, task, slot, number, t, st, &head);
+	slot->head = (struct stack_head){ .instance = t->instance, .tgid = t->tgid, .samples = samples,
+		.tid = pid_of(task, BPF_CORE_READ(task, pid)) };
+	lost = take_sample(ctx, task, slot, number, t, st, &slot->head);
 	if (lost >= 0 && lost < LOST_MAX)
-		st->lost[lost] += head.samples;
+		st->lost[lost] += samples;
 	slot->busy = 0;
 	if (begin) {
 		st->timed_ns += bpf_ktime_get_ns() - begin;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -307,6 +308,7 @@ static void show_progress(struct sampler *s, double *last)
 
 static struct error *arm(struct sampler *s)
 {
+	malloc_trim(0);
 	object_mark_start(s->object);
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = now_ns();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
+	/* tables that were only needed to load (the kernel's BTF, /proc/kallsyms) go back to the system */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(argc < 2 ? stderr : stdout);
 		return argc < 2 ? ERROR_USAGE : 0;

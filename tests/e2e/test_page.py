@@ -212,6 +212,7 @@ def test_hash(b, url):
 def test_phone(b):
     b.resize(390, 844, 2, True)
     assert b.wait("canvas.width === 2 * width && width < 390"), "the canvas does not follow the screen"
+    assert_in_window(b)
     assert b.run("return document.documentElement.scrollWidth <= 390"), "the page is wider than a phone"
     r = rect(b, "loop")
     b.mouse(r["x"] + 20, r["y"] + 9, click=True, kind="touch")
@@ -222,11 +223,108 @@ def test_phone(b):
 
 
 def test_dark(b):
-    light = b.run("return [palette.paper, palette.fill.flat().join()]")
+    light = b.run("return [palette.ink, palette.fill.flat().join()]")
     b.media(prefers_color_scheme="dark")
     assert b.wait("palette.ink === '#f4f2ee'"), "no dark mode"
-    dark = b.run("return [palette.paper, palette.fill.flat().join()]")
+    dark = b.run("return [palette.ink, palette.fill.flat().join()]")
     assert light[0] != dark[0] and light[1] != dark[1]
+    b.media(prefers_color_scheme="light")
+
+
+TALL = ";".join("f%d" % i for i in range(100))
+ODD_SIZES = ((1500, 1000), (800, 500), (390, 844, 3, True), (844, 390, 3, True), (320, 240))
+
+
+def assert_in_window(b, root=True):
+    """The page never scrolls, only the graph in it; the head is whole, or half of the window, and the root can be seen."""
+    assert b.run("return document.scrollingElement.scrollHeight <= innerHeight && !scrollY"), "the page scrolls"
+    head, view, node, high = b.run("""const top = (e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom];
+        return [top($("head")), top(view), rectOf(0), innerHeight]""")
+    equal(head[0], 0, "top of the head")
+    assert head[1] <= view[0] and view[1] <= high, "head %s, graph %s, window %d" % (head, view, high)
+    seen = node["y"] >= view[0] - 1 and node["y"] + node["height"] <= view[1] + 1
+    assert seen == root, "root at %s, graph %s" % (node, view)
+
+
+def test_scroll(b, directory):
+    url = make_page(directory, TALL + " 1\n", "tall.html")
+    for size in ODD_SIZES:
+        b.resize(*size)
+        b.open("about:blank")
+        b.open(url)
+        settled(b)
+        assert_in_window(b)
+        b.keys("i")
+        assert_in_window(b)
+        b.keys("i")
+        assert_in_window(b)
+    for size in ODD_SIZES:
+        b.resize(*size)
+        assert b.wait("innerHeight === arguments[0] && !pending && !stale", size[1])
+        assert_in_window(b)
+    b.resize(*b.size)
+    b.keys(*["Up"] * 80)
+    equal(b.run("return nameOf(tree.fn[chosen])"), "f78", "chosen far from the root")
+    assert_in_window(b, root=False)
+    y = rect(b, "f78")["y"]
+    b.keys("Enter")
+    equal(zoomed(b), "f78", "zoom far from the root")
+    assert abs(rect(b, "f78")["y"] - y) < 2, "what is zoomed to moves away"
+    b.open("about:blank")
+    b.open(url + "#zoom=79")
+    settled(b)
+    assert_in_window(b, root=False)
+    assert b.run("const r = view.getBoundingClientRect(), y = rectOf(zoom).y; return r.top <= y && y < r.bottom")
+
+
+def pixels(b, png):
+    """Opens a picture: at(x, y) in the page is then the colour of a pixel of it, row(y) the number of colours in a line."""
+    b.open("about:blank")
+    b.run("""const image = new Image(), c = document.createElement("canvas");
+        image.onload = () => {
+            c.width = image.width, c.height = image.height;
+            const g = c.getContext("2d");
+            g.drawImage(image, 0, 0);
+            const all = new Uint32Array(g.getImageData(0, 0, c.width, c.height).data.buffer);
+            window.at = (x, y) => all[y * c.width + x];
+            window.row = (y) => new Set(all.subarray(y * c.width, (y + 1) * c.width)).size;
+            window.size = [c.width, c.height];
+        };
+        image.src = "data:image/png;base64," + arguments[0]""", base64.b64encode(png).decode())
+    assert b.wait("window.size"), "no picture"
+    return b.run("return size")
+
+
+def test_plain_screenshot(b, directory):
+    """What a browser told to take a picture of the file gives: the head above, the root below, the graph between."""
+    url, png = make_page(directory, TALL + " 1\n", "tall.html"), os.path.join(directory, "plain.png")
+    b.open(url)
+    fill = b.run("const p = document.createElement('canvas').getContext('2d'); p.fillStyle = fillOf(0);"
+                 "p.fillRect(0, 0, 1, 1); return new Uint32Array(p.getImageData(0, 0, 1, 1).data.buffer)[0]")
+    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1500,1000",
+                    "--user-data-dir=" + os.path.join(directory, "home"), "--screenshot=" + png, url],
+                   check=True, capture_output=True, timeout=60)
+    wide, high = pixels(b, Path(png).read_bytes())
+    assert wide == 1500 and high > 800, "size of the picture"
+    head = b.run("return Array.from({ length: 40 }, (_, y) => row(y)).filter((n) => n > 2).length")
+    assert head > 15, "no title at the top"
+    root = b.run("return Array.from({ length: 80 }, (_, i) => size[1] - 1 - i).filter((y) => at(750, y) === arguments[0]).length",
+                 fill)
+    assert 16 <= root <= 19, "%d lines of the root's colour at the bottom" % root
+    empty = b.run("let n = 0, most = 0; for (let y = 0; y < size[1]; y++) most = Math.max(most, n = row(y) > 1 ? 0 : n + 1);"
+                  "return most")
+    assert empty < 20, "a blank band of %d lines" % empty
+
+
+def test_print(b, directory):
+    """On paper: all rows, on one page, light."""
+    b.open(make_page(directory, TALL + " 1\n", "tall.html"))
+    b.media(prefers_color_scheme="dark")
+    b.run("""addEventListener("beforeprint", () => window.printed = [height, rows * ROW, palette.ink])""")
+    pdf = base64.b64decode(b.devtools("Page.printToPDF", preferCSSPageSize=True)["data"])
+    equal(len(re.findall(rb"/Type\s*/Page\b", pdf)), 1, "pages")
+    equal(b.run("return printed"), [101 * 19, 101 * 19, "#1d1c1a"], "height, rows and ink on paper")
+    assert b.wait("height === view.clientHeight && palette.ink === '#f4f2ee'"), "the screen is not as before"
     b.media(prefers_color_scheme="light")
 
 
@@ -341,7 +439,7 @@ def main():
             print("ok", test.__name__)
         test_hash(b, url)
         assert_quiet(b)
-        for test in (test_hostile, test_odd_profiles, test_big):
+        for test in (test_scroll, test_plain_screenshot, test_print, test_hostile, test_odd_profiles, test_big):
             test(b, directory)
             print("ok", test.__name__)
         test_policy(b, url)

@@ -9,8 +9,9 @@ and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-
 machine's own apt sources; nothing is installed. A suite may be named as suite=package to take another kernel of it.
 
 A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
-its serial console; that text is judged here: yrt must load, lose nothing, and give whole and true stacks. Where
-there is bpf_loop, all is done again with YRT_NO_LOOP, as on a kernel without it. A kernel older than MINIMUM must be
+its serial console; that text is judged here: yrt must load, lose nothing (but what the clock itself did not tell: an
+emulated machine is too slow for it), and give whole and true stacks. All is done again with YRT_NO_LOOP, as on a kernel
+without bpf_loop. A kernel older than MINIMUM must be
 refused by doctor and by flame, with the exit code for that and a word about the version. DIR keeps console and kernels.
 """
 
@@ -26,23 +27,24 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-from yrt import OK, PERMISSION, SOURCE, UNSUPPORTED, YRT, fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
+from yrt import LOST, OK, PERMISSION, SOURCE, UNSUPPORTED, YRT, fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
 
 MINIMUM = (5, 15)
 SUITES = ["bullseye", "bookworm", "bookworm-backports", "trixie", "sid"]
 META = "linux-image-cloud-amd64"
 KERNEL_PARTS = re.compile(r"Depends: (linux-(?:image|binary)-\d\S*)")
-BOOT_SECONDS = 1500
-COMPLETE = 0.999
+BOOT_SECONDS = 1800
 
 # name: what is started in the background, yrt's command line, the chains (innermost first) that all stacks must follow, a
-# pattern that some stack must match
+# pattern that some stack must match, the least share of whole stacks. Processes that yrt starts itself run for a while
+# before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
 CASES = {
-    "deep30": ("./deep30 900", "flame -F 99 -d 4", [DEEP30], "f03;f02;f01"),
-    "threads": ("./threads 900 4", "flame -F 99 -d 4 -t", [["work", "worker"]], "worker;work"),
-    "lua": ("luajit split.lua 900", "lua-flame -F 99 -d 4", None, r"heavy \(split.lua:\d+\);inner.*;spin"),
-    "forks": (None, "flame -s -F 99 -d 20 -- ./forks 4", None, "main;"),
+    "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01$", 0.999),
+    "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work$", 0.999),
+    "kernel": ("./syscalls 900", "flame -F 49 -d 6", None, "entry_SYSCALL_64.*;do_syscall_64;", 0.999),
+    "lua": ("luajit split.lua 900", "lua-flame -F 49 -d 6", None, r"heavy \(split.lua:\d+\);inner.*;spin", 0.999),
+    "forks": (None, "flame -s -F 49 -d 60 -- ./forks 15", None, "main;start_child;start_child;child_main;child_mid", 0.5),
 }
 
 INIT = """#!/bin/busybox sh
@@ -131,7 +133,7 @@ def libraries(binary):
 def script():
     lines = [INIT]
     for again in ("", "noloop."):
-        for name, (start, flags, _, _) in CASES.items():
+        for name, (start, flags, *_) in CASES.items():
             flags, _, rest = flags.partition(" -- ")
             if start:
                 lines.append(f"{start} >/dev/null 2>&1 & pid=$!; sleep 3\n")
@@ -146,7 +148,7 @@ def initramfs(at):
     """Everything that runs in the machine, as one archive."""
     root = os.path.join(at, "initramfs")
     programs = {"/bin/yrt": YRT, "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit")}
-    programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "forks")}
+    programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "syscalls", "forks")}
     files = {"/fixtures/split.lua": os.path.join(SOURCE, "fixtures", "lua", "split.lua"), **programs}
     for target, source in programs.items():
         assert source, f"{os.path.basename(target)} is not installed"
@@ -191,19 +193,20 @@ class Ran:
 
 def judge(said, name):
     """One line of the table, and what is wrong."""
-    _, _, chains, pattern = CASES[name.split(".")[-1]]
+    _, _, chains, pattern, whole = CASES[name.split(".")[-1]]
     ran = Ran(said, name)
-    if ran.code != OK or not ran.stats.get("samples"):
+    if ran.code not in (OK, LOST) or not ran.stats.get("samples"):
         return "no samples", [f"{name}: exit code {ran.code}\n{ran.words[-1500:]}"]
     wrong, samples, complete = [], ran.stats["samples"], ran.stats["complete"]
-    if complete < COMPLETE * samples:
-        wrong.append(f"{name}: not whole: {ran.stats['truncated']}")
-    if ran.stats["lost"]:
-        wrong.append(f"{name}: lost: {ran.stats['lost']}")
+    if complete < whole * samples:
+        wrong.append(f"{name}: not whole: {ran.stats['truncated']}\n{show(ran.stacks)}")
+    lost = {cause: n for cause, n in ran.stats["lost"].items() if cause != "clock"}
+    if lost:
+        wrong.append(f"{name}: lost: {lost}")
     if not any(re.search(pattern, ";".join(frames)) for frames, _ in ran.stacks):
         wrong.append(f"{name}: no stack matches {pattern}\n{show(ran.stacks)}")
     strange = wrong_chains(ran, *chains) if chains else []
-    if sum(n for _, n in strange) > (1 - COMPLETE) * samples:
+    if sum(n for _, n in strange) > (1 - whole) * samples:
         wrong.append(f"{name}: strange stacks\n{show(strange)}")
     return f"{samples} samples, {100 * complete / samples:.2f} % complete", wrong
 

@@ -30,6 +30,20 @@ struct tally {
 	u32 stops, frames, equal, longer; /* longer: yrt went on to the root where libunwind gave up */
 };
 
+/* Until the child runs another program than this one. */
+static void wait_for_exec(pid_t pid)
+{
+	char path[64], mine[256] = "", its[256];
+
+	assert_true(readlink("/proc/self/exe", mine, sizeof(mine) - 1) > 0);
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	do {
+		usleep(10000);
+		memset(its, 0, sizeof(its));
+		assert_true(readlink(path, its, sizeof(its) - 1) > 0);
+	} while (!strcmp(mine, its));
+}
+
 static pid_t start(const char *const *argv)
 {
 	pid_t pid = fork();
@@ -43,7 +57,8 @@ static pid_t start(const char *const *argv)
 		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
-	usleep(250000);
+	wait_for_exec(pid);
+	usleep(400000);
 	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL), 0);
 	return pid;
 }

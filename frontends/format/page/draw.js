@@ -10,7 +10,7 @@ function colours(dark) {
 	return {
 		fill: ramp(0, 1), above: ramp(dark ? -0.12 : 0.06, 0.5), dim: ramp(dark ? -0.24 : 0.11, 0.3),
 		hit: dark ? "oklch(.6 .2 350)" : "oklch(.72 .19 350)", ink: dark ? "#f4f2ee" : "#1d1c1a",
-		faint: dark ? "#8d8a84" : "#8a8680", ring: css.getPropertyValue("--accent"), paper: css.getPropertyValue("--paper"),
+		faint: dark ? "#8d8a84" : "#8a8680", ring: css.getPropertyValue("--accent"),
 	};
 }
 
@@ -41,14 +41,14 @@ function glyphWidth(ch) {
 	return w;
 }
 
-/* As much of s as fits, with an ellipsis if that is not all. */
+/* As much of s as fits, with an ellipsis if that is not all; nothing if too little fits to tell anything. */
 function cut(s, room) {
 	const dots = glyphWidth("\u2026");
 	let w = 0, fits = 0, at = 0;
 	for (const ch of s) {
 		w += glyphWidth(ch);
 		if (w > room)
-			return fits ? s.slice(0, fits) + "\u2026" : "";
+			return fits >= MIN_LABEL ? s.slice(0, fits) + "\u2026" : "";
 		at += ch.length;
 		if (w + dots <= room)
 			fits = at;
@@ -89,10 +89,9 @@ function draw(now) {
 	pending = 0;
 	if (stale)
 		layout();
-	const [a, b] = range(now), dpr = devicePixelRatio || 1, top = offset(), bottom = top + height;
+	const [a, b] = range(now), dpr = density(), top = offset(), bottom = top + height;
 	ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
-	ctx.fillStyle = palette.paper;
-	ctx.fillRect(0, 0, width, height);
+	ctx.clearRect(0, 0, width, height);
 	ctx.font = font;
 	ctx.textBaseline = "middle";
 	visible(a, b, (i, left, right) => {
@@ -130,27 +129,23 @@ function drawLabel(i, x, w, y) {
 	ctx.fillText(cut(marksOf(f) + nameOf(f), w - 2 * PAD), x + PAD, y + (ROW - GAP) / 2 + 0.5);
 }
 
+/* By how much of the graph the canvas, which only covers what is in view, lies below its top. */
 const offset = () => Math.round(canvas.getBoundingClientRect().top - stage.getBoundingClientRect().top);
 
-/* On a phone only the lower part of the head stays when the page scrolls: from the tools on. */
-function stickHead() {
-	const head = $("head"), lead = narrow.matches ? $("tools").offsetTop - 8 : 0;
-	head.style.top = -lead + "px";
-	stuck = head.offsetHeight - lead;
-}
+const density = () => (printing ? PRINT_DENSITY : devicePixelRatio || 1);
 
 function layout() {
-	const dpr = devicePixelRatio || 1, [a, b] = span();
+	const dpr = density(), [a, b] = span();
 	let deepest = 0;
 	stale = false;
-	stickHead();
-	width = stage.clientWidth;
+	view.classList.toggle("flame", flame);
+	width = printing ? PRINT_WIDTH : stage.clientWidth;
 	visible(a, b, (i) => void (deepest = Math.max(deepest, tree.depth[i])));
 	rows = deepest + 1;
-	height = Math.max(ROW, Math.min(rows * ROW, innerHeight - stuck));
 	stage.style.height = rows * ROW + "px";
+	view.style.minHeight = Math.min(rows, MIN_ROWS) * ROW + "px";
+	height = Math.min(rows * ROW, printing ? PRINT_HEIGHT : view.clientHeight);
 	canvas.style.height = height + "px";
-	canvas.style.top = stuck + "px";
 	if (canvas.width !== Math.round(width * dpr) || canvas.height !== Math.round(height * dpr)) {
 		canvas.width = Math.round(width * dpr);
 		canvas.height = Math.round(height * dpr);
@@ -163,21 +158,33 @@ function relayout() {
 	redraw();
 }
 
-/* Lays out anew while node keeps its height on the screen. */
-function layoutAround(node) {
+/* Changes something and lays out anew while node keeps its height on the screen. */
+function changeAround(node, change) {
 	const screen = () => stage.getBoundingClientRect().top + rowTop(tree.depth[node]);
 	const before = screen();
+	change();
 	layout();
-	scrollBy(0, screen() - before);
+	view.scrollBy(0, screen() - before);
 	redraw();
 }
 
-function showRoot() {
-	scrollTo(0, flame ? document.documentElement.scrollHeight : 0);
+/* Scrolls so that node is in view. */
+function reveal(node) {
+	const box = view.getBoundingClientRect(), y = rectOf(node).y;
+	if (y < box.top || y + ROW > box.bottom)
+		view.scrollBy(0, y - (box.top + box.bottom) / 2);
+}
+
+/* On paper there is more than what is in view, and it is light. */
+function setPrinting(on) {
+	printing = on;
+	theme();
+	layout();
+	draw(Infinity);
 }
 
 function theme() {
-	palette = colours(darkness.matches);
+	palette = colours(darkness.matches && !printing);
 	font = FONT + getComputedStyle(document.body).fontFamily;
 	ctx.font = font;
 	glyphs.clear();

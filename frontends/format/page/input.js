@@ -3,14 +3,16 @@
 function flip() {
 	flame = !flame;
 	refresh();
-	showRoot();
 	writeHash(false);
 }
 
-function escape() {
-	if (document.activeElement === $("search"))
-		$("search").blur();
-	if (chosen >= 0)
+const focusGraph = () => canvas.focus({ preventScroll: true });
+
+function escape(typing) {
+	focusGraph();
+	if (typing)
+		search("");
+	else if (chosen >= 0)
 		choose(-1);
 	else if (zoom)
 		zoomTo(0);
@@ -57,7 +59,7 @@ function onKey(e) {
 	if (e.ctrlKey || e.metaKey || e.altKey)
 		return;
 	if (e.key === "Escape")
-		escape();
+		escape(typing);
 	else if (typing)
 		return;
 	else if (e.key === "/")
@@ -82,20 +84,20 @@ function listen() {
 		touched = e.pointerType !== "mouse";
 		if (touched && i < 0)
 			hoverAt(-1);
-		if (i >= 0) {
-			zoomTo(i);
-			hoverAt(i, e.clientX, e.clientY);
-		}
+		if (i >= 0)
+			changeAround(i, () => (zoomTo(i), hoverAt(i, e.clientX, e.clientY)));
 	});
 	document.addEventListener("keydown", onKey);
 	$("search").addEventListener("input", () => search($("search").value));
-	$("find").addEventListener("submit", (e) => (e.preventDefault(), $("search").blur()));
+	$("find").addEventListener("submit", (e) => (e.preventDefault(), focusGraph()));
 	$("flip").onclick = flip;
 	$("reset").onclick = () => zoomTo(0);
-	addEventListener("scroll", () => (hover >= 0 && !touched && hoverAt(-1), redraw()), { passive: true });
+	view.addEventListener("scroll", () => (hover >= 0 && !touched && hoverAt(-1), redraw()), { passive: true });
 	addEventListener("popstate", () => (readHash(), refresh()));
 	darkness.addEventListener("change", theme);
-	for (const e of [stage, $("head")])
+	addEventListener("beforeprint", () => setPrinting(true));
+	addEventListener("afterprint", () => setPrinting(false));
+	for (const e of [stage, view])
 		new ResizeObserver(relayout).observe(e);
 	addEventListener("resize", relayout);
 }
@@ -106,8 +108,7 @@ function main() {
 	theme();
 	refresh();
 	listen();
-	if (!narrow.matches)
-		showRoot();
+	focusGraph();
 }
 
 main();

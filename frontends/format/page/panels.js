@@ -4,12 +4,13 @@ function zoomTo(i, push = true) {
 	if (i === zoom)
 		return;
 	from = span();
-	zoom = i;
 	movedAt = performance.now();
 	hover = -1;
-	showCrumbs();
-	layoutAround(i);
-	showMatched();
+	changeAround(i, () => {
+		zoom = i;
+		showCrumbs();
+		showMatched();
+	});
 	if (push)
 		writeHash(true);
 }
@@ -99,9 +100,7 @@ function choose(i) {
 	redraw();
 	if (i < 0)
 		return void (tip.hidden = true);
-	const y = rectOf(i).y;
-	if (y < stuck || y + ROW > innerHeight)
-		scrollBy(0, y - (innerHeight + stuck) / 2);
+	reveal(i);
 	describe(i);
 	const r = rectOf(i);
 	putTip(r.x, r.y);
@@ -185,7 +184,7 @@ function showBanner() {
 	$("title").textContent = m.title || "yrt";
 	$("target").textContent = m.target || "";
 	$("facts").append(element("b", amount(whole.total[0])), ...facts().map((s) => " \u00b7 " + s));
-	$("command").textContent = m.command || "";
+	$("command").textContent = $("command").title = m.command || "";
 	$("loss").textContent = m.loss || "";
 	const some = (flag) => data.functions.some((v, i) => i % FIELDS === 4 && v & flag);
 	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate line"].filter(Boolean);
@@ -199,5 +198,6 @@ function refresh() {
 	showCrumbs();
 	showMatched();
 	layout();
+	reveal(zoom);
 	redraw();
 }

@@ -3,7 +3,7 @@
 const whole = readTree();
 let tree = whole, zoom = 0, hover = -1, chosen = -1, spot = -1, flame = true, off = new Set();
 let query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, from = [0, 1], movedAt = -Infinity;
-let touched = false, stale = true, stuck = 0, pending = 0;
+let touched = false, stale = true, printing = false, pending = 0;
 
 function readHash() {
 	const h = new URLSearchParams(location.hash.slice(1));

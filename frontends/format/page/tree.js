@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data of the page and the trees made of it. */
 "use strict";
-const ROW = 19, GAP = 1, THIN = 0.5, PAD = 5, MOVE_MS = 160, FONT = "12px ";
+const ROW = 19, GAP = 1, THIN = 0.5, PAD = 5, MIN_LABEL = 3, MIN_ROWS = 6, MOVE_MS = 160, FONT = "12px ";
+const PRINT_WIDTH = 1600, PRINT_HEIGHT = 2800, PRINT_DENSITY = 2;
 const GUESS = 1, APPROX = 2, INLINED = 4;
 /* Lightness and chroma are the theme's; here chroma factor and hue. */
 const HUES = {
@@ -10,7 +11,7 @@ const HUES = {
 };
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
-const canvas = $("graph"), ctx = canvas.getContext("2d"), stage = $("stage"), tip = $("tip");
+const canvas = $("graph"), ctx = canvas.getContext("2d"), view = $("view"), stage = $("stage"), tip = $("tip");
 const motion = matchMedia("(prefers-reduced-motion: reduce)"), darkness = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 640px)");
 
