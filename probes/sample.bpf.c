@@ -135,7 +135,9 @@ static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
 	pid = BPF_CORE_READ(task, thread_pid);
 	if (BPF_CORE_READ(pid, level) < pid_level)
 		return 0;
-	bpf_probe_read_kernel(&nr, sizeof(nr), &pid->numbers[pid_level].nr);
+	/* the kernel's element is larger than our flavour of it: a variable index must not be left to the compiler */
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+		(void *)__builtin_preserve_access_index(&pid->numbers[0]) + pid_level * bpf_core_type_size(struct upid));
 	return nr;
 }
 

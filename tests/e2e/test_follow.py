@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 
 import yrt
@@ -98,6 +99,20 @@ def test_deep_process_tree():
     whole(result, 0.02)
     assert abs(result.share("f01") - 0.71) < 0.05, f"f01 {result.share('f01'):.4f}\n{yrt.show(result.stacks)}"
     assert abs(result.samples / 1999 / 2 - 1) < 0.15, f"{result.samples} samples for 20 times 0.1 s"
+
+
+def test_pid_namespace():
+    """In a pid namespace of its own yrt knows other pids than the kernel's events tell."""
+    script = '"$1" 5 >/dev/null & sleep 0.3; exec "$2" flame -p $! -d 2 -F 999 -U -o -'
+    for levels in (1, 2):
+        command = ["unshare", "--pid", "--fork", "--mount-proc"] * levels
+        done = subprocess.run([*command, "sh", "-c", script, "sh", yrt.fixture_path("deep30"), yrt.YRT],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        stacks = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+        total = sum(int(n) for _, n in stacks)
+        leaf = sum(int(n) for path, n in stacks if path.endswith(";f02;f01"))
+        assert total > 200 and abs(leaf / total - 0.71) < 0.1, f"{levels} levels: {leaf} of {total}\n{done.stderr}"
 
 
 yrt.main(globals())
