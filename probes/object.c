@@ -83,7 +83,7 @@ static void set_knobs(struct object *o, const struct object_options *options)
 
 static struct error *explain_load(int code)
 {
-	if (code == EPERM || code == EACCES)
+	if (code == EPERM) /* the verifier says EACCES */
 		return error_hint(error_errno(code, "the kernel refuses to load BPF programs"),
 			"run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; `yrt doctor` tells what is missing");
 	if (code == ESRCH || code == ENOENT)

@@ -201,7 +201,7 @@ def judge(said, name):
     if complete < whole * samples:
         wrong.append(f"{name}: not whole: {ran.stats['truncated']}\n{show(ran.stacks)}")
     lost = {cause: n for cause, n in ran.stats["lost"].items() if cause != "clock"}
-    if lost:
+    if sum(lost.values()) > (1 - whole) * samples:
         wrong.append(f"{name}: lost: {lost}")
     if not any(re.search(pattern, ";".join(frames)) for frames, _ in ran.stacks):
         wrong.append(f"{name}: no stack matches {pattern}\n{show(ran.stacks)}")
