@@ -27,13 +27,15 @@ static bool read_line(const char *path, char *text, size_t size)
 
 static void check_kernel(struct machine_check *c)
 {
+	u32 major = 0, minor = 0;
 	struct utsname name;
 
 	*c = (struct machine_check){ .what = "kernel", .remedy = "yrt needs Linux 5.15 or later on x86-64" };
 	uname(&name);
 	snprintf(c->found, sizeof(c->found), "%.60s, %.20s, %ld CPUs", name.release, name.machine,
 		sysconf(_SC_NPROCESSORS_ONLN));
-	c->state = atof(name.release) < 5 || strcmp(name.machine, "x86_64") ? MACHINE_MISSING : MACHINE_OK;
+	sscanf(name.release, "%u.%u", &major, &minor);
+	c->state = major < 5 || (major == 5 && minor < 15) || strcmp(name.machine, "x86_64") ? MACHINE_MISSING : MACHINE_OK;
 }
 
 static void check_privilege(struct machine_check *c)
@@ -77,7 +79,8 @@ static void check_bpf(struct machine_check *c)
 	struct object *object = NULL;
 	struct error *err = object_create(&options, &object);
 
-	*c = (struct machine_check){ .what = "BPF programs", .remedy = err ? "see privilege, BTF and lockdown above" : NULL };
+	*c = (struct machine_check){ .what = "BPF programs",
+		.remedy = err ? "see privilege, BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words" : NULL };
 	c->state = err ? MACHINE_MISSING : MACHINE_OK;
 	snprintf(c->found, sizeof(c->found), "%s", err ? err->message : "load and verify");
 	error_free(err);

@@ -244,10 +244,8 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 
 	if (err)
 		return err;
-	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0) {
-		__sync_fetch_and_add(&o->skel->data->entries_epoch, 1);
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0)
 		return NULL;
-	}
 	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
 		bpf_map__max_entries(o->skel->maps.processes));
 }
@@ -293,9 +291,8 @@ u64 object_debt_ns(const struct object *o)
 {
 	u64 sum = 0;
 
-	for (size_t i = 0; i < sizeof(o->skel->bss->kinds) / sizeof(*o->skel->bss->kinds); i++)
-		if (o->skel->bss->kinds[i].at > o->skel->bss->kinds[i].chosen)
-			sum += o->skel->bss->kinds[i].at - o->skel->bss->kinds[i].chosen;
+	for (size_t i = 0; i < sizeof(o->skel->bss->debts) / sizeof(*o->skel->bss->debts); i++)
+		sum += o->skel->bss->debts[i];
 	return sum;
 }
 

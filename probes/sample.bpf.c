@@ -14,8 +14,7 @@
 #define KERNEL_FRAMES 127	     /* PERF_MAX_STACK_DEPTH */
 #define CHUNKS_MAX    33	     /* of the deepest stack: 8,192 frames and what the kernel adds */
 #define KINDS	      64
-#define YOUNG_TICKS   8
-#define TAKEN_MAX     16 /* samples that one tick may stand for */
+#define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
 
@@ -34,15 +33,16 @@ __u64 tick_ns = 1000000; /* CPU time between two ticks */
 __u64 attached_ns = 0;	 /* CLOCK_MONOTONIC: of older threads it is not known how much ran before */
 
 /*
- * Young threads of one kind (one name) share their blocks. A tick comes at the end of the time that it covers, so what a
- * thread runs after its last tick is covered by none; on_free() finds that out and adds it here, and the next tick of such a
- * thread stands for it too. Without that, threads that live for a few ticks would be shown too small.
+ * CPU time that no tick covered, of threads that ended, by kind of thread (its name). A tick comes at the end of the time that
+ * it covers, so what a thread runs after its last tick is covered by none. on_free() finds that out and leaves it here, and the
+ * next sample of a young thread of the kind stands for it too. Without that, threads that live for a few ticks would be
+ * shown too small.
  */
-struct blocks kinds[KINDS];
+__u64 debts[KINDS];
+__u32 in_debt = 0; /* any of them */
 __u32 weight = 1;	 /* what a sample counts, more than 1 once the rate was halved */
 __u32 counts_in_use = 0; /* which of the two count maps */
 __u32 last_instance = 0;
-__u32 entries_epoch = 1; /* raised when an entry of processes changes */
 __u32 attaching = 0; /* user space is opening clocks: note which threads inherit one */
 
 struct stack_head { /* what a walk's stack_records have in common */
@@ -107,23 +107,13 @@ struct {
 	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-struct thread { /* what is kept of a thread, in a cache line */
-	struct blocks blocks;
-	u64 ran;    /* ns of its CPU time that ticks covered */
-	u32 ticks;
-	u32 epoch; /* entries_epoch when its process was looked up: */
-	u32 instance;
-	u32 regions;
-	u32 nregions;
-	u32 tgid;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+struct { /* targets' threads that are exiting, by task: how many ticks they had */
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread);
-} threads SEC(".maps");
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u32);
+} exiting SEC(".maps");
 
 static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
 {
@@ -146,61 +136,49 @@ static inline u32 tgid_of(struct task_struct *task)
 	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
 }
 
-static inline struct blocks *kind_of(struct task_struct *task)
+static inline u64 *debt_of(struct task_struct *task)
 {
 	u64 name[2];
 	u32 i;
 
 	BPF_CORE_READ_INTO(&name, task, comm);
 	i = walk_mix(walk_mix(0, name[0]), name[1]) % KINDS;
-	return &kinds[i & (KINDS - 1)];
+	return &debts[i & (KINDS - 1)];
 }
 
-/* How many samples a tick stands for: mostly 0 or 1. CPUs may share blocks: who moves the chosen moment takes the sample. */
-static inline u32 pass_tick(struct blocks *b)
+/*
+ * Is this tick a sample? The CPU time of targets on a CPU is divided into blocks of one sampling period; in each a random moment is
+ * chosen, and the tick that passes it becomes the sample: no period of the programs' own can resonate with that.
+ */
+static inline bool take_tick(struct probe_stats *st, struct task_struct *task)
 {
-	u64 period = tick_ns * thin, at = __sync_fetch_and_add(&b->at, tick_ns) + tick_ns, chosen, next;
-	u32 taken = 0;
+	u64 period = tick_ns * thin;
 
-	for (u64 i = 0; i < TAKEN_MAX; i++) { /* 64 bits: before 5.16 the verifier forgets what is less when it is spilled */
-		chosen = b->chosen;
-		if (at <= chosen)
-			break;
-		next = (chosen / period + 1) * period + bpf_get_prandom_u32() % period;
-		if (__sync_val_compare_and_swap(&b->chosen, chosen, next) == chosen)
-			taken++;
+	if (st->task != (u64)task) {
+		st->task = (u64)task;
+		st->in_row = 0;
 	}
-	return taken;
-}
-
-static inline u32 take_tick(struct task_struct *task, struct thread *t)
-{
-	t->ran += tick_ns;
-	if (t->ticks > YOUNG_TICKS)
-		return pass_tick(&t->blocks);
-	if (t->ticks++ == YOUNG_TICKS)
-		t->blocks.chosen = bpf_get_prandom_u32() % (tick_ns * thin);
-	return pass_tick(kind_of(task));
-}
-
-/* Is the thread's process a target? Then it is known in t. */
-static inline bool find_process(struct task_struct *task, struct thread *t)
-{
-	u32 epoch = entries_epoch;
-	struct process_entry *process;
-
-	if (t->epoch == epoch)
-		return t->instance;
-	t->epoch = epoch;
-	t->instance = 0;
-	t->tgid = tgid_of(task);
-	process = bpf_map_lookup_elem(&processes, &t->tgid);
-	if (!process)
+	st->in_row++;
+	st->at += tick_ns;
+	if (st->at <= st->chosen)
 		return false;
-	t->regions = process->regions;
-	t->nregions = process->nregions;
-	t->instance = process->instance;
+	st->chosen = (st->chosen / period + 1) * period + bpf_get_prandom_u32() % period;
 	return true;
+}
+
+/* How many samples more this one stands for, by the debts of its kind. */
+static inline u32 take_debt(struct task_struct *task)
+{
+	u64 period = tick_ns * thin, *debt;
+	u32 n;
+
+	if (!in_debt || BPF_CORE_READ(task, se.sum_exec_runtime) > YOUNG_TICKS * tick_ns)
+		return 0;
+	debt = debt_of(task);
+	n = *debt / period;
+	if (n)
+		__sync_fetch_and_sub(debt, n * period);
+	return n;
 }
 
 static inline struct slot *claim_slot(u32 *ret)
@@ -409,15 +387,15 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 
 /* Takes one sample into a slot. Returns the cause of a loss, or -1. */
 static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struct *task, struct slot *slot, u32 number,
-	const struct thread *t, struct probe_stats *st, struct stack_head *head)
+	const struct process_entry *process, struct probe_stats *st, struct stack_head *head)
 {
 	bool in_user = (ctx->regs.cs & 3) == 3;
 	struct walk *w = &slot->walk;
 	long bytes;
 
-	walk_start(w, number, t->instance);
-	w->regions = t->regions;
-	w->nregions = t->nregions;
+	walk_start(w, number, process->instance);
+	w->regions = process->regions;
+	w->nregions = process->nregions;
 	if (!in_user && with_kernel) {
 		bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
 		if (bytes > 0)
@@ -447,18 +425,22 @@ int on_clock(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct process_entry *process;
 	struct slot *slot;
 	u64 begin = 0;
-	u32 number, samples;
+	u32 number, samples, tgid;
 	int lost;
 
-	if (!st || !t)
+	if (!st)
 		return 0;
 	st->ticks++;
-	samples = take_tick(task, t) * weight;
-	if (!samples || !find_process(task, t))
+	if (!take_tick(st, task))
 		return 0;
+	tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	if (!process)
+		return 0;
+	samples = (1 + take_debt(task)) * weight;
 	st->samples++;
 	st->weights += samples;
 	if (!(st->samples & 15) || !st->first_ns)
@@ -470,9 +452,9 @@ int on_clock(struct bpf_perf_event_data *ctx)
 		st->lost[LOST_SCRATCH] += samples;
 		return 0;
 	}
-	slot->head = (struct stack_head){ .instance = t->instance, .tgid = t->tgid, .samples = samples,
+	slot->head = (struct stack_head){ .instance = process->instance, .tgid = tgid, .samples = samples,
 		.tid = pid_of(task, BPF_CORE_READ(task, pid)) };
-	lost = take_sample(ctx, task, slot, number, t, st, &slot->head);
+	lost = take_sample(ctx, task, slot, number, process, st, &slot->head);
 	if (lost >= 0 && lost < LOST_MAX)
 		st->lost[lost] += samples;
 	slot->busy = 0;
@@ -483,22 +465,20 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* A thread is gone for good, and its CPU time final. */
+/* A thread is gone for good, and its CPU time final: what is left of it after its last tick is a debt. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
-	u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered = t ? t->ran : 0;
+	u64 key = (u64)task, ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered, left;
+	u32 *ticks = bpf_map_lookup_elem(&exiting, &key);
 
-	if (BPF_CORE_READ(task, start_time) < attached_ns || ran <= covered)
+	if (!ticks)
 		return 0;
-	if (!t) {
-		u32 tgid = tgid_of(task);
-
-		if (!bpf_map_lookup_elem(&processes, &tgid))
-			return 0;
-	}
-	__sync_fetch_and_add(&kind_of(task)->at, ran - covered < tick_ns ? ran - covered : tick_ns);
+	covered = *ticks * tick_ns;
+	bpf_map_delete_elem(&exiting, &key);
+	left = ran > covered ? ran - covered : 0;
+	__sync_fetch_and_add(debt_of(task), left < tick_ns ? left : tick_ns);
+	in_debt = 1;
 	return 0;
 }
 
@@ -536,7 +516,6 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	child_tgid = tgid_of(child);
 	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
-	__sync_fetch_and_add(&entries_epoch, 1);
 	tell(RECORD_FORK, child_tgid, entry.instance, process->instance);
 	return 0;
 }
@@ -554,7 +533,6 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
-	__sync_fetch_and_add(&entries_epoch, 1);
 	return 0;
 }
 
@@ -563,12 +541,19 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	u32 tgid = tgid_of(task);
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct probe_stats *st = my_stats();
+	u64 key = (u64)task;
+	u32 ticks;
 
+	/* a short life mostly passes on one CPU; of threads that are older it is not known when their ticks come */
+	if (process && st && BPF_CORE_READ(task, start_time) > attached_ns) {
+		ticks = st->task == key ? st->in_row : 0;
+		bpf_map_update_elem(&exiting, &key, &ticks, BPF_ANY);
+	}
 	if (process && BPF_CORE_READ(task, signal, live.counter) == 0) {
 		tell(RECORD_EXIT, tgid, process->instance, 0);
 		bpf_map_delete_elem(&processes, &tgid);
-		__sync_fetch_and_add(&entries_epoch, 1);
-	}
+		}
 	return 0;
 }
 

@@ -43,3 +43,7 @@ foreach(source ${BENCHES})
 	add_test(NAME bench.${name} COMMAND Python3::Interpreter ${source} CONFIGURATIONS Bench)
 	set_tests_properties(bench.${name} PROPERTIES LABELS bench ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON)
 endforeach()
+
+# Other kernels in qemu, some minutes each: ctest -C Kernels -L kernels
+add_test(NAME kernels.run COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/kernels/run.py CONFIGURATIONS Kernels)
+set_tests_properties(kernels.run PROPERTIES LABELS kernels ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 9000)

@@ -274,11 +274,10 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 		u64 process;
 	} key = { .frame = frames[i] };
 
-	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
+	if (frame_kind(&frames[i]) == FRAME_SCRIPT || !frames[i].detail) /* no module: by the process's own mappings */
 		key.process = p->number;
-		if (i + 1 < n)
-			key.caller = frames[i + 1];
-	}
+	if (frame_kind(&frames[i]) == FRAME_SCRIPT && i + 1 < n)
+		key.caller = frames[i + 1];
 	return XXH3_64bits(&key, sizeof(key));
 }
 

@@ -44,6 +44,7 @@
 #define WALK_WINDOW_FIRST 1024u /* of a walk up: most stacks end in it, and its copy leaves the cache to the target */
 #define WALK_CURSORS	  8 /* power of two */
 #define WALK_PAGE	  4096u
+#define WALK_SCRATCH_WORDS 16 /* power of two */
 
 /* A copy of a piece of the target's memory, 8-byte aligned; len bytes from start are there. */
 struct window {
@@ -83,6 +84,7 @@ struct walk {
 	struct window stack;  /* over the native stack; start is 0 before the first */
 	struct walk_cursor cursor[WALK_CURSORS];
 	struct window vm; /* over a VM's own stack */
+	u64 scratch[WALK_SCRATCH_WORDS]; /* of one function: BPF has 512 bytes of stack for all functions of a chain */
 };
 
 #include <target.h>

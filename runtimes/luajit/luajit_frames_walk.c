@@ -42,9 +42,10 @@ static inline bool lj_pc_inside(struct walk *w, const struct luajit_vm *vm, u64 
 LUAJIT_SHARED int luajit_accepts(struct walk *w, u64 base, u64 pc)
 {
 	const struct luajit_vm *vm;
-	u64 fn[LJ_WORDS] = {}, slot, link;
+	u64 *fn, slot, link;
 
 	WALK_CHECK(w);
+	fn = w->scratch;
 	vm = walk_arena(w, w->region.vm);
 	if (!vm || base & 7 || !walk_vm(w, base - 8, &link) || !walk_vm(w, base - 16, &slot))
 		return 0;
@@ -97,7 +98,7 @@ struct lj_function {
 
 static inline int lj_read_function(struct walk *w, const struct luajit_vm *vm, u64 slot, struct lj_function *f)
 {
-	u64 fn[LJ_WORDS] = {};
+	u64 *fn = w->scratch;
 
 	if (!walk_read(w, fn, LJ_OBJECT_BYTES, slot & LJ_GC_POINTER))
 		return STOP_VM_ABSENT;
@@ -159,7 +160,7 @@ LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)
 {
 	const struct luajit_vm *vm;
 	struct walk_cursor *c;
-	u64 words[LJ_WORDS] = {}, stack;
+	u64 *words, stack;
 	s32 nres;
 	u32 i;
 
@@ -168,6 +169,7 @@ LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)
 	if (!vm)
 		return STOP_ARENA;
 	c = lj_frames_cursor(w);
+	words = w->scratch;
 	for (i = 0; i < LJ_UNLINKED_MAX; i++) {
 		cf &= LUAJIT_CFRAME_MASK;
 		c->more[0] = cf;
@@ -194,7 +196,7 @@ LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)
 }
 
 /* To the frame that the cursor's cframe was entered from: the cframe below owns it. */
-static inline int lj_follow_c(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c)
+LJ_ALWAYS_INLINE int lj_follow_c(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c)
 {
 	u64 prev;
 
@@ -208,7 +210,7 @@ static inline int lj_follow_c(struct walk *w, const struct luajit_vm *vm, struct
 LJ_ALWAYS_INLINE int lj_follow(
         struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 link, struct lj_position *p)
 {
-	u64 at = c->at, delta = link & ~7ull, cont;
+	u64 at = c->at, delta = link & ~7ull, cont = 0;
 
 	if ((link & 3) == LUAJIT_LINK_LUA) {
 		if (!walk_read(w, &p->instruction, sizeof(p->instruction), link - 4))
@@ -222,17 +224,16 @@ LJ_ALWAYS_INLINE int lj_follow(
 	switch (link & 7) {
 	case LUAJIT_LINK_C:
 	case LUAJIT_LINK_CP:
-		return lj_follow_c(w, vm, c);
+		cont = LJ_CONT_FFI_CALLBACK;
+		break;
 	case LUAJIT_LINK_VARG: /* the same function again */
 		return STOP_NONE;
 	case LUAJIT_LINK_CONT:
 		if (!walk_vm(w, at - 16, &p->pc) || !walk_vm(w, at - 24, &cont))
 			return STOP_VM_ABSENT;
-		if (cont == LJ_CONT_FFI_CALLBACK)
-			return lj_follow_c(w, vm, c);
 		break;
 	}
-	return LJ_FRAMES_PUSH;
+	return cont == LJ_CONT_FFI_CALLBACK ? lj_follow_c(w, vm, c) : LJ_FRAMES_PUSH;
 }
 
 /*

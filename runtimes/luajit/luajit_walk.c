@@ -9,7 +9,6 @@
 
 #define LJ_EXITING_MAX  4  /* cframes that work on behalf of a trace exit */
 #define LJ_GCT_THREAD   6  /* ~LJ_TTHREAD */
-#define LJ_THREAD_WORDS 16 /* room for a lua_State, a power of two for the verifier */
 #define LJ_THREAD_BYTES 96
 
 /* The cursor in use. */
@@ -44,12 +43,12 @@ struct lj_thread { /* of a lua_State */
 
 static inline u64 lj_thread_word(const u64 *words, u32 offset)
 {
-	return words[(offset >> 3) & (LJ_THREAD_WORDS - 1)];
+	return words[(offset >> 3) & (WALK_SCRATCH_WORDS - 1)];
 }
 
 static inline int lj_read_thread(struct walk *w, const struct luajit_vm *vm, u64 l, struct lj_thread *ret)
 {
-	u64 words[LJ_THREAD_WORDS] = {};
+	u64 *words = w->scratch;
 
 	if (!walk_read(w, words, LJ_THREAD_BYTES, l))
 		return STOP_VM_ABSENT;

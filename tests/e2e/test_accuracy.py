@@ -81,7 +81,8 @@ def test_expected_samples():
         fixture.release()
         cpu = fixture.finish()["cpu_s"]
         stats = at.result().expect().stats
-    assert abs(stats["expected_samples"] / (cpu * 999) - 1) < 0.03, f"{stats['expected_samples']} for {cpu} s at 999 Hz"
+    # perf counts the time of interrupts too, the program's clock does not
+    assert abs(stats["expected_samples"] / (cpu * 999) - 1) < 0.06, f"{stats['expected_samples']} for {cpu} s at 999 Hz"
 
 
 yrt.main(globals())

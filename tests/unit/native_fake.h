@@ -20,7 +20,7 @@
 #define FAKE_STACK     0x7ff000000000ull
 #define FAKE_CODE      0x400000ull
 #define FAKE_FUNCTIONS 16u
-#define FAKE_FRAMES    256u
+#define FAKE_FRAMES    512u
 #define FAKE_RETURN    0x10u /* return addresses lie here in their functions, behind a call */
 
 struct fake {

@@ -59,17 +59,11 @@ enum lost_cause {
 	LOST_MAX,
 };
 
-/*
- * CPU time is divided into blocks of one sampling period. In each a random moment is chosen, and the tick that passes it
- * becomes the sample: no period of the program's own can resonate with that.
- */
-struct blocks {
-	u64 at;	    /* ns that ticks covered so far */
-	u64 chosen; /* the moment of the next sample */
-};
-
-struct probe_stats { /* one for each CPU */
-	u64 stop[STOP_MAX]; /* weights by why the walk ended */
+struct probe_stats { /* one for each CPU; what each tick needs comes first */
+	u64 at;	     /* CPU time of targets that ticks covered, and the moment of the next sample in it */
+	u64 chosen;
+	u64 task;    /* that ticked last, and how often since another did */
+	u64 in_row;
 	u64 ticks;   /* clock interrupts that ran the program in a target */
 	u64 samples; /* of them taken as samples, each counting `weight` */
 	u64 weights; /* sum of their weights */
@@ -78,6 +72,7 @@ struct probe_stats { /* one for each CPU */
 	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */
 	u64 timed_ns; /* duration of the samples that were timed, and their number */
 	u64 timed;
+	u64 stop[STOP_MAX]; /* weights by why the walk ended */
 	u64 lost[LOST_MAX];
 };
 
