@@ -274,10 +274,13 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 		u64 process;
 	} key = { .frame = frames[i] };
 
-	if (frame_kind(&frames[i]) == FRAME_SCRIPT || !frames[i].detail) /* no module: by the process's own mappings */
+	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
 		key.process = p->number;
-	if (frame_kind(&frames[i]) == FRAME_SCRIPT && i + 1 < n)
-		key.caller = frames[i + 1];
+		if (i + 1 < n)
+			key.caller = frames[i + 1];
+	} else if (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail) {
+		key.process = p->number; /* no module: named by the process's own mappings */
+	}
 	return XXH3_64bits(&key, sizeof(key));
 }
 

@@ -156,6 +156,7 @@ WALK_GLOBAL int step_signal(struct walk *w, u64 at)
 	}
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
+	w->flags = 0;
 	return STOP_NONE;
 }
 

@@ -137,6 +137,8 @@ static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 	struct list old = *o->list, fresh = { 0 };
 	struct error *err = NULL;
 
+	if (claim->start >= claim->end)
+		return NULL;
 	for (u32 i = 0; !err && i < old.n; i++) {
 		struct region r = old.items[i], left = r, right = r;
 

@@ -236,7 +236,6 @@ static void test_chunks(void **state)
 /* Eight stacks on their way at once; each arrives whole. */
 static void test_interleaved(void **state)
 {
-	const struct profile *p;
 	struct collector *c = create((struct collect_options){0});
 
 	for (u32 k = 0; k < 4; k++)
@@ -247,8 +246,7 @@ static void test_interleaved(void **state)
 		collector_count(c, 0, HASH + i, 1);
 	assert_int_equal(collector_stats(c)->counted, 8);
 	assert_int_equal(collector_stats(c)->frames, 8 * 800 + 28);
-	p = collector_profile(c);
-	assert_int_equal(p->nodes[0].self, 0);
+	assert_int_equal(collector_profile(c)->nodes[0].self, 0);
 	collector_destroy(c);
 }
 

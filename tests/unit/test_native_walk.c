@@ -556,6 +556,32 @@ static void build_mixture(struct fake *f, u64 *reg)
 	fake_put(f, SP + 0x4008, RA(root));
 }
 
+/* Only the frame behind a guessed step is a guess, not what rules and the kernel say of it. */
+static void test_guess_ends(void **state)
+{
+	static const u32 flags[] = {0, FRAME_RETADDR, FRAME_RETADDR | FRAME_GUESS, FRAME_RETADDR | FRAME_GUESS, 0, FRAME_RETADDR};
+	struct fake *f = fake_create();
+	struct cfi_rule rule = by_sp(16);
+	u64 reg[ARCH_NREGS], a, b, root;
+
+	build_mixture(f, reg);
+	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 6);
+	for (u32 i = 0; i < 6; i++)
+		assert_int_equal(frame_flags(&f->frames[i]), flags[i]);
+	fake_destroy(f);
+	f = fake_create();
+	a = fake_function(f, NULL);
+	b = fake_function(f, &rule);
+	root = add_root(f);
+	fake_put(f, SP, RA(b));
+	fake_put(f, SP + 16, RA(root));
+	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_FP] = 1, [REG_PC] = a}), STOP_ROOT);
+	check_frame(f, 1, RA(b), FRAME_RETADDR | FRAME_GUESS);
+	check_frame(f, 2, RA(root), FRAME_RETADDR);
+	fake_destroy(f);
+}
+
 /* Whatever read fails, and if all fail from there on, the walk ends and the frames before stay as they were. */
 static void test_faults(void **state)
 {
@@ -663,6 +689,7 @@ int main(void)
 	        cmocka_unit_test(test_absent_page),
 	        cmocka_unit_test(test_unaligned),
 	        cmocka_unit_test(test_depth),
+	        cmocka_unit_test(test_guess_ends),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_cycles),
 	        cmocka_unit_test(test_unwind_stack),

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a real process's mappings to its regions: what is covered, what runtimes claim, and which processes are refused. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unwind/process.h"
+
+#define PAGE	 4096u
+#define USER_END (1ull << 47)
+#define CLAIMS	 4000u
+
+static struct arena *arena;
+static struct modules *modules;
+
+/* --- a runtime that claims what a test says --- */
+
+static struct runtime_region claims[CLAIMS];
+static u32 nclaims, detached;
+
+static void fake_detach(void *instance, const struct runtime_process *p)
+{
+	detached++;
+}
+
+static struct error *fake_regions(void *instance, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < nclaims; i++)
+		err = add(ctx, &claims[i]);
+	return err;
+}
+
+static const struct runtime_ops fake_runtime = {
+        .name = "fake", .id = RUNTIME_MAX - 1, .detach = fake_detach, .regions = fake_regions};
+
+/* --- a child with mappings of its own, waiting --- */
+
+static struct {
+	pid_t pid;
+	u64 jit; /* four pages of anonymous code, between two that are not there */
+} child;
+
+static int setup(void **state)
+{
+	u8 *at = mmap(NULL, 6 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	munmap(at, PAGE);
+	munmap(at + 5 * PAGE, PAGE);
+	child.jit = (uintptr_t)at + PAGE;
+	child.pid = fork();
+	if (!child.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	assert_true(child.pid > 0);
+	assert_null(arena_create(NULL, &arena));
+	assert_null(modules_create(arena, NULL, &modules));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	kill(child.pid, SIGKILL);
+	waitpid(child.pid, NULL, 0);
+	modules_destroy(modules);
+	arena_destroy(arena);
+	return 0;
+}
+
+static struct process *look(void)
+{
+	struct process *p;
+
+	assert_null(process_create(modules, child.pid, 1, &p));
+	return p;
+}
+
+static const struct region *regions_of(const struct process *p)
+{
+	const struct region *r = arena_at(arena, p->entry.regions, p->entry.nregions * sizeof(*r));
+
+	assert_non_null(r);
+	return r;
+}
+
+static const struct region *region_at(const struct process *p, u64 addr)
+{
+	const struct region *r = regions_of(p);
+
+	for (u32 i = 0; i < p->entry.nregions; i++)
+		if (addr >= r[i].start && addr < r[i].end)
+			return &r[i];
+	return NULL;
+}
+
+static void check_sorted(const struct process *p)
+{
+	const struct region *r = regions_of(p);
+
+	for (u32 i = 0; i < p->entry.nregions; i++) {
+		assert_true(r[i].start < r[i].end && r[i].end <= USER_END);
+		assert_true(!i || r[i - 1].end <= r[i].start);
+	}
+}
+
+/* Each byte of executable mappings is in a region, and nothing else is. */
+static void check_covered(const struct process *p)
+{
+	u64 code = 0, covered = 0;
+	struct maps maps;
+
+	assert_null(maps_read(p->pid, &maps));
+	for (u32 i = 0; i < maps.nlines; i++) {
+		const struct map_line *line = &maps.lines[i];
+
+		if (!(line->prot & PROT_EXEC) || line->end > USER_END)
+			continue;
+		code += line->end - line->start;
+		for (u64 at = line->start; at < line->end; at = region_at(p, at)->end)
+			assert_non_null(region_at(p, at));
+	}
+	for (u32 i = 0; i < p->entry.nregions; i++)
+		covered += regions_of(p)[i].end - regions_of(p)[i].start;
+	assert_true(code > 0);
+	assert_int_equal(covered, code);
+	maps_free(&maps);
+}
+
+static void check_tables(const struct process *p)
+{
+	const struct region *r = regions_of(p);
+
+	for (u32 i = 0; i < p->entry.nregions; i++) {
+		const struct cfi_table *t = arena_at(arena, r[i].table, sizeof(*t));
+
+		if (!r[i].table)
+			continue;
+		assert_non_null(t);
+		assert_true(r[i].origin <= r[i].start);
+		assert_true((r[i].end - 1 - r[i].origin) >> CFI_PAGE_BITS < t->npages);
+		assert_non_null(arena_at(arena, r[i].table, t->rules + t->nrules * sizeof(struct cfi_rule)));
+	}
+}
+
+static void check_regions(const struct process *p)
+{
+	check_sorted(p);
+	check_covered(p);
+	check_tables(p);
+}
+
+static void test_mappings(void **state)
+{
+	struct process *p = look();
+	const struct region *own = region_at(p, (uintptr_t)test_mappings), *jit = region_at(p, child.jit);
+	bool changed = true, vdso = false;
+	char path[256] = "";
+
+	check_regions(p);
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	assert_non_null(own);
+	assert_true(own->table && own->module);
+	assert_string_equal(module_at(modules, own->module)->loaded->path, path);
+	assert_true(jit && !jit->table && !jit->module && jit->runtime == RUNTIME_NATIVE);
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		if (!strcmp(p->maps.lines[i].path, "[vdso]")) {
+			const struct region *r = region_at(p, p->maps.lines[i].start + PAGE / 2);
+
+			vdso = r && r->module && r->table;
+		}
+	assert_true(vdso);
+	assert_null(process_rescan(p, &changed));
+	assert_false(changed);
+	process_destroy(p);
+}
+
+/* --- claims --- */
+
+static void claim(struct process *p, u32 n)
+{
+	nclaims = n;
+	if (!p->ninstances) {
+		p->instances = calloc(1, sizeof(*p->instances));
+		p->instances[p->ninstances++] = (struct instance){.ops = &fake_runtime, .data = claims};
+	}
+	assert_null(regions_build(p));
+	check_regions(p);
+}
+
+static void check_claimed(const struct process *p, u64 start, u64 end, u8 part)
+{
+	const struct region *r = region_at(p, start);
+
+	assert_non_null(r);
+	assert_int_equal(r->start, start);
+	assert_int_equal(r->end, end);
+	assert_int_equal(r->part, part);
+	assert_int_equal(r->runtime, part ? fake_runtime.id : RUNTIME_NATIVE);
+}
+
+static void test_claim_split(void **state)
+{
+	struct process *p = look();
+	u64 jit = child.jit;
+
+	claims[0] = (struct runtime_region){.start = jit + PAGE, .end = jit + 2 * PAGE, .part = 3, .vm = 64};
+	claim(p, 1);
+	check_claimed(p, jit, jit + PAGE, 0);
+	check_claimed(p, jit + PAGE, jit + 2 * PAGE, 3);
+	assert_int_equal(region_at(p, jit + PAGE)->vm, 64);
+	check_claimed(p, jit + 2 * PAGE, jit + 4 * PAGE, 0);
+	claims[1] = (struct runtime_region){.start = jit, .end = jit + PAGE + 16, .part = 4}; /* over part of it */
+	claim(p, 2);
+	check_claimed(p, jit, jit + PAGE, 4);
+	check_claimed(p, jit + PAGE, jit + PAGE + 16, 4);
+	check_claimed(p, jit + PAGE + 16, jit + 2 * PAGE, 3);
+	detached = 0;
+	process_destroy(p);
+	assert_int_equal(detached, 1);
+}
+
+/* Claims of nothing, in reverse, and beyond what is mapped. */
+static void test_claim_bad(void **state)
+{
+	struct process *p = look();
+	u64 jit = child.jit;
+	u32 before = p->entry.nregions;
+
+	claims[0] = (struct runtime_region){.start = jit + 16, .end = jit + 16, .part = 1};
+	claims[1] = (struct runtime_region){.start = jit + 3 * PAGE, .end = jit + PAGE, .part = 1};
+	claims[2] = (struct runtime_region){.start = PAGE, .end = 2 * PAGE, .part = 1};
+	claim(p, 3);
+	assert_int_equal(p->entry.nregions, before);
+	check_claimed(p, jit, jit + 4 * PAGE, 0);
+	claims[0] = (struct runtime_region){.start = jit - PAGE, .end = jit + 5 * PAGE, .part = 1};
+	claim(p, 1);
+	assert_int_equal(p->entry.nregions, before);
+	check_claimed(p, jit, jit + 4 * PAGE, 1);
+	claims[0] = (struct runtime_region){.start = 0, .end = UINT64_MAX, .part = 2};
+	claim(p, 1);
+	assert_int_equal(region_at(p, (uintptr_t)test_claim_bad)->part, 2);
+	process_destroy(p);
+}
+
+/* A runtime's own rows: one table, kept when the regions are built again, given back at the end. */
+static void test_claim_entries(void **state)
+{
+	struct process *p = look();
+	u64 jit = child.jit;
+	struct cfi_entry entry = {.addr = jit, .rule = {.kind = CFI_REG, .cfa_reg = REG_SP, .cfa_off = 16}};
+	u32 table;
+
+	claims[0] = (struct runtime_region){
+	        .start = jit, .end = jit + 2 * PAGE, .part = 1, .entries = &entry, .nentries = 1};
+	claim(p, 1);
+	check_claimed(p, jit, jit + 2 * PAGE, 1);
+	table = region_at(p, jit)->table;
+	assert_int_not_equal(table, 0);
+	assert_int_equal(region_at(p, jit)->origin, jit);
+	claim(p, 1);
+	assert_int_equal(region_at(p, jit)->table, table);
+	assert_int_equal(region_at(p, jit + 3 * PAGE)->table, 0);
+	process_destroy(p);
+}
+
+/* More regions than an array may have: the first ones stay, in order. */
+static void test_claim_many(void **state)
+{
+	struct process *p = look();
+
+	for (u32 i = 0; i < CLAIMS; i++)
+		claims[i] = (struct runtime_region){.start = child.jit + 4 * i, .end = child.jit + 4 * i + 2, .part = 1};
+	nclaims = CLAIMS;
+	p->instances = calloc(1, sizeof(*p->instances));
+	p->instances[p->ninstances++] = (struct instance){.ops = &fake_runtime, .data = claims};
+	assert_null(regions_build(p));
+	assert_int_equal(p->entry.nregions, REGIONS_MAX);
+	check_sorted(p);
+	process_destroy(p);
+}
+
+/* What processes take of the arena, they give back. */
+static void test_arena_given_back(void **state)
+{
+	u64 size;
+
+	process_destroy(look());
+	size = arena_size(arena);
+	for (u32 i = 0; i < 50; i++) {
+		struct process *p = look();
+
+		claims[0] = (struct runtime_region){.start = child.jit, .end = child.jit + PAGE, .part = 1};
+		claim(p, 1);
+		claim(p, 1);
+		process_destroy(p);
+	}
+	assert_int_equal(arena_size(arena), size);
+}
+
+/* --- mapped files --- */
+
+static char directory[64];
+
+/* A mapped file of this name with this text, then deleted or replaced by another of the name. */
+static void check_mapped(const char *name, bool delete, bool replace)
+{
+	char path[256], text[8] = "";
+	struct maps maps;
+	u32 found = 0;
+	u8 *at;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0700);
+	assert_int_equal(write(fd, "before", 6), 6);
+	at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	if (delete)
+		unlink(path);
+	if (replace) {
+		int other = open(path, O_RDWR | O_CREAT | O_EXCL, 0700);
+
+		assert_int_equal(write(other, "after!", 6), 6);
+		close(other);
+	}
+	close(fd);
+	assert_null(maps_read(getpid(), &maps));
+	for (u32 i = 0; i < maps.nlines; i++) {
+		if (maps.lines[i].start != (uintptr_t)at)
+			continue;
+		found++;
+		assert_int_equal(maps.lines[i].end - maps.lines[i].start, PAGE);
+		assert_int_equal(maps.lines[i].prot, PROT_READ | PROT_EXEC);
+		if (!strpbrk(name, "\n(")) /* others are escaped, or cut as if deleted */
+			assert_string_equal(maps.lines[i].path, path);
+		fd = map_open(getpid(), &maps.lines[i]);
+		if (fd < 0) { /* without privilege there is only the name */
+			assert_int_not_equal(geteuid(), 0);
+			assert_true(errno == ESTALE || errno == ENOENT);
+			continue;
+		}
+		assert_int_equal(read(fd, text, sizeof(text)), 6);
+		assert_string_equal(text, "before");
+		close(fd);
+	}
+	assert_int_equal(found, 1);
+	maps_free(&maps);
+	munmap(at, PAGE);
+	unlink(path);
+}
+
+static void test_mapped_files(void **state)
+{
+	static const char *const names[] = {"plain", "a file", "new\nline", "x\n400000-500000 r-xp 00000000 08:01 7 fake",
+	        "file (deleted)", " ", "\\012", "caf\xc3\xa9\xff"};
+
+	strcpy(directory, "/tmp/yrt-regions-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		check_mapped(names[i], false, false);
+		check_mapped(names[i], true, false);
+		check_mapped(names[i], true, true);
+	}
+	assert_int_equal(rmdir(directory), 0);
+}
+
+/* --- processes that are refused --- */
+
+static void check_refused(pid_t pid, enum error_kind kind, const char *words)
+{
+	struct process *p = NULL;
+	struct error *err = process_create(modules, pid, 2, &p);
+
+	assert_non_null(err);
+	assert_null(p);
+	assert_int_equal(err->kind, kind);
+	assert_non_null(strstr(err->message, words));
+	error_free(err);
+}
+
+static void test_bad_pids(void **state)
+{
+	check_refused(0, ERROR_USAGE, "not a pid");
+	check_refused(-1, ERROR_USAGE, "not a pid");
+	check_refused(INT32_MAX, ERROR_NO_PROCESS, "no process");
+}
+
+static void test_zombie_and_dead(void **state)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	check_refused(pid, ERROR_NO_PROCESS, "zombie");
+	waitpid(pid, NULL, 0);
+	check_refused(pid, ERROR_NO_PROCESS, "no process");
+}
+
+static void *check_thread(void *arg)
+{
+	check_refused(gettid(), ERROR_USAGE, "is a thread of process");
+	return arg;
+}
+
+static void test_thread(void **state)
+{
+	pthread_t thread;
+	void *ret = NULL;
+
+	assert_int_equal(pthread_create(&thread, NULL, check_thread, state), 0);
+	assert_int_equal(pthread_join(thread, &ret), 0);
+	assert_ptr_equal(ret, state);
+}
+
+static void test_kernel_thread(void **state)
+{
+	FILE *file = fopen("/proc/2/comm", "re");
+	char comm[32] = "";
+
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = 0;
+	if (file)
+		fclose(file);
+	if (strcmp(comm, "kthreadd") != 0) {
+		print_message("no kernel thread is seen from this pid namespace\n");
+		skip();
+	}
+	if (geteuid()) /* what it is can not even be seen */
+		check_refused(2, ERROR_PERMISSION, "cannot look into process 2");
+	else
+		check_refused(2, ERROR_UNSUPPORTED, "kernel thread");
+}
+
+/* A 32-bit program by hand: pause() for ever. */
+static int make_program32(void)
+{
+	static const u8 code[] = {0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7};
+	struct {
+		Elf32_Ehdr e;
+		Elf32_Phdr p;
+		u8 code[sizeof(code)];
+	} file = {.e = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
+	                  .e_type = ET_EXEC, .e_machine = EM_386, .e_version = EV_CURRENT, .e_phoff = sizeof(Elf32_Ehdr),
+	                  .e_entry = 0x8048000 + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr), .e_ehsize = sizeof(Elf32_Ehdr),
+	                  .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1},
+	        .p = {.p_type = PT_LOAD, .p_vaddr = 0x8048000, .p_flags = PF_R | PF_X, .p_align = PAGE}};
+	int fd = memfd_create("program32", 0);
+
+	memcpy(file.code, code, sizeof(code));
+	file.p.p_filesz = file.p.p_memsz = sizeof(file);
+	assert_int_equal(write(fd, &file, sizeof(file)), sizeof(file));
+	return fd;
+}
+
+/* The write end of a pipe closes by exec; if exec fails, a byte comes. */
+static void test_program32(void **state)
+{
+	int ready[2], fd = make_program32();
+	char byte, *args[] = {NULL}, *environment[] = {NULL};
+	ssize_t failed;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fexecve(fd, args, environment);
+		_exit(write(ready[1], "x", 1) != 1);
+	}
+	close(ready[1]);
+	failed = read(ready[0], &byte, 1);
+	if (!failed)
+		check_refused(pid, ERROR_UNSUPPORTED, "32-bit");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(fd);
+	if (failed) {
+		print_message("this kernel runs no 32-bit programs\n");
+		skip();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_mappings),
+	        cmocka_unit_test(test_claim_split),
+	        cmocka_unit_test(test_claim_bad),
+	        cmocka_unit_test(test_claim_entries),
+	        cmocka_unit_test(test_claim_many),
+	        cmocka_unit_test(test_arena_given_back),
+	        cmocka_unit_test(test_mapped_files),
+	        cmocka_unit_test(test_bad_pids),
+	        cmocka_unit_test(test_zombie_and_dead),
+	        cmocka_unit_test(test_thread),
+	        cmocka_unit_test(test_kernel_thread),
+	        cmocka_unit_test(test_program32),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
