@@ -469,15 +469,17 @@ int on_clock(struct bpf_perf_event_data *ctx)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
-	u64 key = (u64)task, ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered, left;
+	u64 key = (u64)task, ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered, left, most = tick_ns;
 	u32 *ticks = bpf_map_lookup_elem(&exiting, &key);
 
 	if (!ticks)
 		return 0;
 	covered = *ticks * tick_ns;
+	if (*ticks) /* known; and some time passes unseen, before the clock runs and after it stops */
+		most *= 2;
 	bpf_map_delete_elem(&exiting, &key);
 	left = ran > covered ? ran - covered : 0;
-	__sync_fetch_and_add(debt_of(task), left < tick_ns ? left : tick_ns);
+	__sync_fetch_and_add(debt_of(task), left < most ? left : most);
 	in_debt = 1;
 	return 0;
 }

@@ -274,8 +274,9 @@ static void check_stop(struct target *t)
 		if (frame_kind(&t->frames[i]) != FRAME_NATIVE)
 			continue;
 		assert_false(flags & FRAME_GUESS);
-		if (flags & FRAME_RETADDR)
-			assert_true(behind_call(t, frame_addr(&t->frames[i])));
+		if ((flags & FRAME_RETADDR) && !behind_call(t, frame_addr(&t->frames[i])))
+			fail_msg("at 0x%lx frame %u of %u returns to 0x%lx, which no call precedes", frame_addr(&t->frames[0]), i,
+			        t->nframes, frame_addr(&t->frames[i]));
 	}
 	check_path(t);
 }
