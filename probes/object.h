@@ -14,7 +14,7 @@
 struct object_options {
 	u32 depth;
 	u32 thin;    /* a sample stands for so many ticks */
-	u64 tick_ns; /* CPU time between two ticks; 0: not known (cycles) */
+	u64 tick_ns; /* CPU time between two ticks */
 	bool no_kernel, no_user, by_thread;
 	bool measure; /* have the kernel measure the run time of BPF programs */
 };

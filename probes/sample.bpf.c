@@ -555,7 +555,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (process && BPF_CORE_READ(task, signal, live.counter) == 0) {
 		tell(RECORD_EXIT, tgid, process->instance, 0);
 		bpf_map_delete_elem(&processes, &tgid);
-		}
+	}
 	return 0;
 }
 

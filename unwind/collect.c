@@ -103,6 +103,11 @@ static const char *const stop_words[] = {
 #undef X
 };
 
+const char *stop_word(u32 stop)
+{
+	return stop < STOP_MAX ? stop_words[stop] : "?";
+}
+
 /* The outermost node of a truncated stack tells that it is one, and why. */
 static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
 {
@@ -111,7 +116,7 @@ static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *
 	struct error *err;
 	u32 function;
 
-	snprintf(text, sizeof(text), "[truncated: %s]", stop < STOP_MAX ? stop_words[stop] : "?");
+	snprintf(text, sizeof(text), "[truncated: %s]", stop_word(stop));
 	err = profile_function(c->profile, 0, &fn, false, &function);
 	return err ? err : profile_child(c->profile, node, function, ret);
 }

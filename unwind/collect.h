@@ -30,6 +30,9 @@ struct collect_stats {
 	u64 stacks;	/* distinct stacks that arrived */
 };
 
+/* The word of a stop reason in statistics and pictures. */
+const char *stop_word(u32 stop);
+
 struct collector;
 
 /* find: the process of an instance number, NULL if unknown. */

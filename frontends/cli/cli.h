@@ -42,6 +42,8 @@ bool flame_add_pid(struct flame_options *o, int pid);
 /* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
 char *expand_name(const char *pattern, int pid);
 
+/* Samples lost, of all causes. */
+u64 total_lost(const struct sampler_stats *st);
 /* The loss line, without newline. */
 char *loss_line(const struct sampler_stats *st);
 struct error *stats_write(const struct sampler_stats *st, const char *path);

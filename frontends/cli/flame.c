@@ -185,10 +185,8 @@ static void set_view(const struct command_line *self, struct flame_options *o)
 
 static int too_much_lost(const struct sampler_stats *st)
 {
-	u64 lost = st->lost_clock + st->collect.unmatched;
+	u64 lost = total_lost(st);
 
-	for (u32 i = 0; i < LOST_MAX; i++)
-		lost += st->probe.lost[i];
 	if (lost <= LOST_TOO_MUCH * (double)(lost + st->probe.weights))
 		return 0;
 	fprintf(stderr, "yrt: more than half of all samples were lost; the result is not to be trusted\n");

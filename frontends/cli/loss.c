@@ -8,19 +8,13 @@
 #include "cli.h"
 #include "unwind/cleanup.h"
 
-static const char *const stop_words[] = {
-#define X(id, word, text) [id] = word,
-	STOP_REASONS(X)
-#undef X
-};
-
 static const char *const lost_words[] = {
 #define X(id, word) [id] = word,
 	LOST_CAUSES(X)
 #undef X
 };
 
-static u64 total_lost(const struct sampler_stats *st)
+u64 total_lost(const struct sampler_stats *st)
 {
 	u64 sum = st->lost_clock + st->lost_short + st->collect.unmatched;
 
@@ -40,7 +34,7 @@ static void print_truncated(FILE *out, const struct sampler_stats *st)
 	for (u32 i = 0; i < STOP_MAX; i++) {
 		if (stop_is_complete(i) || !st->probe.stop[i])
 			continue;
-		fprintf(out, "%s%s %lu", separator, stop_words[i], st->probe.stop[i]);
+		fprintf(out, "%s%s %lu", separator, stop_word(i), st->probe.stop[i]);
 		separator = ", ";
 	}
 	if (truncated)
@@ -69,19 +63,29 @@ char *loss_line(const struct sampler_stats *st)
 	return text;
 }
 
-static json_t *counts(const u64 *values, const char *const *words, u32 n, bool truncated_only)
+static json_t *truncated_counts(const struct sampler_stats *st)
 {
 	json_t *object = json_object();
 
-	for (u32 i = 0; i < n; i++)
-		if (values[i] && !(truncated_only && stop_is_complete(i)))
-			json_object_set_new(object, words[i], json_integer((json_int_t)values[i]));
+	for (u32 i = 0; i < STOP_MAX; i++)
+		if (st->probe.stop[i] && !stop_is_complete(i))
+			json_object_set_new(object, stop_word(i), json_integer((json_int_t)st->probe.stop[i]));
+	return object;
+}
+
+static json_t *lost_counts(const struct sampler_stats *st)
+{
+	json_t *object = json_object();
+
+	for (u32 i = 0; i < LOST_MAX; i++)
+		if (st->probe.lost[i])
+			json_object_set_new(object, lost_words[i], json_integer((json_int_t)st->probe.lost[i]));
 	return object;
 }
 
 static json_t *to_json(const struct sampler_stats *st)
 {
-	json_t *lost = counts(st->probe.lost, lost_words, LOST_MAX, false);
+	json_t *lost = lost_counts(st);
 	json_t *root;
 
 	if (st->lost_clock)
@@ -93,7 +97,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	root = json_pack("{s:I, s:I, s:o, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f, s:f}",
 		"samples", (json_int_t)st->probe.weights,
 		"complete", (json_int_t)st->complete,
-		"truncated", counts(st->probe.stop, stop_words, STOP_MAX, true),
+		"truncated", truncated_counts(st),
 		"lost", lost,
 		"expected_samples", st->expected_samples,
 		"shown_samples", (json_int_t)st->collect.counted,
