@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `yrt layout`: makes a data file of the layout library from a build with debug information. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "unwind/cleanup.h"
+#include "unwind/layout.h"
+#include "unwind/runtime.h"
+
+static void help(const struct command_line *self, FILE *out)
+{
+	fprintf(out,
+	        "usage: yrt %s FILE [--runtime luajit]\n\n"
+	        "%s: where the members of its structures lie, read from the debug information in FILE\n"
+	        "(a program, a library, or its separate debug file) or in the debug file that belongs to FILE. Put "
+	        "the\n"
+	        "output into DIRECTORY/ANYTHING.layout and set YRT_LAYOUTS=DIRECTORY, and yrt knows files with that "
+	        "build-id\n"
+	        "when they are stripped, and others of the same layout if their code agrees.\n\n"
+	        "  --runtime NAME  which runtime FILE holds; those that have layouts:",
+	        self->name, self->summary);
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if ((*r)->layout)
+			fprintf(out, " %s", (*r)->name);
+	fputc('\n', out);
+}
+
+/* name NULL: the first that has layouts. */
+static const struct layout_schema *find_schema(const char *name)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if ((*r)->layout && (!name || !strcmp((*r)->name, name)))
+			return (*r)->layout;
+	return NULL;
+}
+
+static void print_origin(const struct image *img, const struct layout *l, FILE *out)
+{
+	const char *debug = l->details[LAYOUT_DEBUG_FILE], *path = debug ? debug : img->path,
+	           *slash = strrchr(path, '/');
+
+	fprintf(out, "# made by yrt " YRT_VERSION " from the DWARF of %s\nruntime %s\n", slash ? slash + 1 : path,
+	        l->schema->runtime);
+	if (!img->build_id_len)
+		return;
+	fputs("build-id ", out);
+	for (u32 i = 0; i < img->build_id_len; i++)
+		fprintf(out, "%02x", img->build_id[i]);
+	fputc('\n', out);
+}
+
+static struct error *no_layout(struct error *err, const char *path)
+{
+	if (err == &error_no_memory)
+		return err;
+	return error_hint(err,
+	        "build it with -g (and -fno-eliminate-unused-debug-types), or install the debug package of %s", path);
+}
+
+static struct error *print_image(struct image *img, const struct layout_schema *schema)
+{
+	struct layout *l;
+	struct error *err = layout_create(schema, &l);
+
+	if (err)
+		return err;
+	err = layout_from_debug(img, "", l);
+	if (!err && (err = layout_complete(l, img->path)))
+		err = no_layout(err, img->path);
+	if (!err) {
+		print_origin(img, l, stdout);
+		layout_print(l, stdout);
+	}
+	layout_destroy(l);
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = error_errno(errno, "standard output");
+	return err;
+}
+
+static struct error *print_path(const char *path, const struct layout_schema *schema)
+{
+	cleanup(free) char *full = realpath(path, NULL);
+	int fd = full ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	struct image *img;
+	struct error *err;
+
+	if (fd < 0)
+		return error_errno(errno, "%s", path);
+	err = image_open(fd, full, &img);
+	if (err)
+		return err;
+	err = print_image(img, schema);
+	image_put(img);
+	return err;
+}
+
+int layout_main(const struct command_line *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+	        {"runtime", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {0}};
+	const char *runtime = NULL;
+	const struct layout_schema *schema;
+	struct error *err;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "hr:", options, NULL)) != -1) {
+		if (c == 'h') {
+			help(self, stdout);
+			return 0;
+		}
+		if (c != 'r')
+			return ERROR_USAGE;
+		runtime = optarg;
+	}
+	if (argc - optind != 1) {
+		help(self, stderr);
+		return ERROR_USAGE;
+	}
+	schema = find_schema(runtime);
+	if (!schema)
+		err = error_hint(error_new(ERROR_USAGE, "no runtime \"%s\" has layouts", runtime ? runtime : ""),
+		        "`yrt %s --help` lists those that have", self->name);
+	else
+		err = print_path(argv[optind], schema);
+	return err ? report_error(err) : 0;
+}
