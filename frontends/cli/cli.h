@@ -15,6 +15,8 @@ struct command_line {
 int flame_main(const struct command_line *self, int argc, char **argv);
 int doctor_main(const struct command_line *self, int argc, char **argv);
 int runtimes_main(const struct command_line *self, int argc, char **argv);
+int inspect_main(const struct command_line *self, int argc, char **argv);
+int layout_main(const struct command_line *self, int argc, char **argv);
 
 /* Prints "yrt: message" and the hint on stderr, frees err, returns its exit code. */
 int report_error(struct error *err);
@@ -38,6 +40,10 @@ void flame_help(const struct command_line *self);
 
 /* Adds a pid unless it is there already. False: out of memory. */
 bool flame_add_pid(struct flame_options *o, int pid);
+/* Adds those of a list "1,2". */
+struct error *flame_add_pids(struct flame_options *o, const char *list);
+/* For -s (sampler.follow): adds the children that the processes have now, and theirs. */
+struct error *flame_add_children(struct flame_options *o);
 
 /* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
 char *expand_name(const char *pattern, int pid);

@@ -157,7 +157,7 @@ static struct error *attach_all(struct sampler *s, const struct flame_options *o
 }
 
 /* Present children of a process, for -s: they were not made under our eyes. */
-static struct error *add_children(struct flame_options *o)
+struct error *flame_add_children(struct flame_options *o)
 {
 	for (int i = 0; o->sampler.follow && i < o->npids; i++) {
 		char path[96];
@@ -224,7 +224,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	if (!err)
 		err = sampler_create(&o->sampler, &s);
 	if (!err)
-		err = add_children(o);
+		err = flame_add_children(o);
 	if (!err)
 		err = attach_all(s, o, &failed);
 	if (err) {

@@ -12,6 +12,8 @@ static const struct command_line commands[] = {
 	{ "c-flame", "the same for native code alone", flame_main },
 	{ "doctor", "what this machine permits, and which way yrt will use", doctor_main },
 	{ "runtimes", "language runtimes that are supported", runtimes_main },
+	{ "inspect", "what yrt recognises in a process, and how it knows", inspect_main },
+	{ "layout", "a data file for the layout library, from a build of a runtime", layout_main },
 };
 
 int report_error(struct error *err)

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `yrt inspect`: what a process was recognised as, and from what. */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "frontends/format/text.h"
+#include "unwind/cfi.h"
+#include "unwind/cleanup.h"
+#include "unwind/process.h"
+#include "unwind/report.h"
+
+#define KEY_WIDTH_MAX   32
+#define VALUE_WIDTH_MAX 48
+
+static void help(const struct command_line *self)
+{
+	printf("usage: yrt %s -p PID[,PID…] [options]\n\n"
+	       "%s: version, build, where its code lies, its VMs\n"
+	       "and what they do, the offsets of its structures with their origin, the checks that they passed. What "
+	       "was\n"
+	       "not recognised is told with the reason. The process goes on meanwhile; nothing is written to it.\n\n"
+	       "  -p, --pid LIST       processes to look into\n"
+	       "  -s, --subprocesses   their children too\n"
+	       "      --json           as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}\n\n"
+	       "examples:\n"
+	       "  yrt %s -p $(pgrep -o nginx) -s\n"
+	       "  yrt %s -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'\n",
+	        self->name, self->summary, self->name, self->name);
+}
+
+/* What is known of one process. */
+struct inspection {
+	pid_t pid;
+	char *program;
+	u32 nruntimes;
+	const char **runtimes;  /* names */
+	struct report *reports; /* of each */
+	u32 nnotes;
+	struct error **notes; /* what could not be recognised, or not be read */
+};
+
+static void inspection_free(struct inspection *in)
+{
+	for (u32 i = 0; i < in->nruntimes; i++)
+		report_free(&in->reports[i]);
+	for (u32 i = 0; i < in->nnotes; i++)
+		error_free(in->notes[i]);
+	free(in->program);
+	free(in->runtimes);
+	free(in->reports);
+	free(in->notes);
+}
+
+static void note(void *ctx, struct error *err)
+{
+	struct inspection *in = ctx;
+	struct error **grown = reallocarray(in->notes, in->nnotes + 1, sizeof(*grown));
+
+	if (!grown) {
+		error_free(err);
+		return;
+	}
+	in->notes = grown;
+	in->notes[in->nnotes++] = err;
+}
+
+static char *find_program(const struct process *p)
+{
+	char path[64], target[PATH_MAX];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", p->pid);
+	len = readlink(path, target, sizeof(target) - 1);
+	target[len > 0 ? len : 0] = '\0';
+	return strdup(len > 0 ? target : p->comm);
+}
+
+static struct error *inspect_runtimes(const struct process *p, struct inspection *in)
+{
+	struct runtime_process view = process_view(p);
+	struct error *err = NULL;
+
+	in->runtimes = calloc(p->ninstances + 1, sizeof(*in->runtimes));
+	in->reports = calloc(p->ninstances + 1, sizeof(*in->reports));
+	in->program = find_program(p);
+	if (!in->runtimes || !in->reports || !in->program)
+		return &error_no_memory;
+	for (u32 i = 0; !err && i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		struct report *out = &in->reports[in->nruntimes];
+
+		if (!instance->data || !instance->ops->inspect)
+			continue;
+		in->runtimes[in->nruntimes++] = instance->ops->name;
+		err = instance->ops->inspect(instance->data, &view, out);
+		if (!err)
+			err = report_end(out);
+	}
+	return err;
+}
+
+/* What was read of a process that ends meanwhile is not to be trusted. */
+static struct error *check_alive(const struct process *p)
+{
+	u8 byte;
+
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		if ((p->mappings[i].prot & PROT_EXEC) && memory_read(p->memory, &byte, 1, p->mappings[i].start))
+			return NULL;
+	return error_hint(error_new(ERROR_NO_PROCESS, "process %d ended, or runs another program by now", p->pid),
+	        "give the pid of a running process");
+}
+
+/* Modules are not shared between processes: complaints come once a module, and belong to a process here. */
+static struct error *inspect_process(pid_t pid, struct inspection *in)
+{
+	struct arena *arena = NULL;
+	struct modules *modules = NULL;
+	struct process *p = NULL;
+	struct error *err = arena_create(NULL, &arena);
+
+	in->pid = pid;
+	if (!err)
+		err = modules_create(arena, cfi_default_cache(), &modules);
+	if (!err) {
+		modules->complain = note;
+		modules->complain_ctx = in;
+		err = process_create(modules, pid, 1, &p);
+	}
+	if (!err)
+		err = inspect_runtimes(p, in);
+	if (!err)
+		err = check_alive(p);
+	process_destroy(p);
+	modules_destroy(modules);
+	if (arena)
+		arena_destroy(arena);
+	return err;
+}
+
+/* --- text --- */
+
+/* Text of a target: its controls, and bytes that are no UTF-8, become U+FFFD. NULL: out of memory. */
+static char *clean(const char *text)
+{
+	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
+
+	while (ret && *text) {
+		u32 c = text_next(&text);
+
+		to += text_encode(text_is_control(c) ? TEXT_REPLACEMENT : c, to);
+	}
+	if (ret)
+		*to = '\0';
+	return ret;
+}
+
+static char *value_of(const struct report_row *row)
+{
+	char *text;
+
+	if (row->value)
+		return clean(row->value);
+	return asprintf(&text, "%ld", row->number) < 0 ? NULL : text;
+}
+
+static int width(int old, const char *text, int max)
+{
+	int len = text ? (int)strlen(text) : 0;
+
+	return len > old && len <= max ? len : old;
+}
+
+static void print_row(const struct report_row *row, int keys, int values)
+{
+	cleanup(free) char *value = value_of(row), *remark = row->remark ? clean(row->remark) : NULL;
+
+	printf("    %-*s  ", keys, row->key);
+	if (remark)
+		printf("%-*s  %s\n", values, value ? value : "", remark);
+	else
+		printf("%s\n", value ? value : "");
+}
+
+static void print_section(const char *runtime, const struct report_section *s)
+{
+	int keys = 0, values = 0;
+
+	for (u32 i = 0; i < s->nrows; i++) {
+		cleanup(free) char *value = s->rows[i].remark ? value_of(&s->rows[i]) : NULL;
+
+		keys = width(keys, s->rows[i].key, KEY_WIDTH_MAX);
+		values = width(values, value, VALUE_WIDTH_MAX);
+	}
+	printf("  %s: %s%s%s\n", runtime, s->name, s->subject ? " " : "", s->subject ? s->subject : "");
+	for (u32 i = 0; i < s->nrows; i++)
+		print_row(&s->rows[i], keys, values);
+}
+
+static void print_note(const struct error *err)
+{
+	cleanup(free) char *message = clean(err->message), *hint = err->hint ? clean(err->hint) : NULL;
+
+	printf("  note: %s\n", message ? message : "");
+	if (hint)
+		printf("        %s\n", hint);
+}
+
+static void print_text(const struct inspection *in)
+{
+	cleanup(free) char *program = clean(in->program);
+
+	printf("process %d  %s\n", in->pid, program ? program : "");
+	for (u32 i = 0; i < in->nruntimes; i++)
+		for (u32 k = 0; k < in->reports[i].nsections; k++)
+			print_section(in->runtimes[i], &in->reports[i].sections[k]);
+	for (u32 i = 0; i < in->nnotes; i++)
+		print_note(in->notes[i]);
+	if (!in->nruntimes)
+		printf("  no language runtime that yrt can read: its frames are those of native code\n");
+}
+
+/* --- JSON --- */
+
+static json_t *json_text(const char *text)
+{
+	cleanup(free) char *safe = text ? clean(text) : NULL;
+
+	return safe ? json_string(safe) : NULL;
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+	if (text)
+		json_object_set_new(object, key, json_text(text));
+}
+
+static json_t *json_row(const struct report_row *row)
+{
+	json_t *object = json_object();
+
+	set_text(object, "key", row->key);
+	json_object_set_new(object, "value", row->value ? json_text(row->value) : json_integer(row->number));
+	set_text(object, "remark", row->remark);
+	return object;
+}
+
+static json_t *json_section(const struct report_section *s)
+{
+	json_t *object = json_object(), *rows = json_array();
+
+	set_text(object, "name", s->name);
+	set_text(object, "subject", s->subject);
+	for (u32 i = 0; i < s->nrows; i++)
+		json_array_append_new(rows, json_row(&s->rows[i]));
+	json_object_set_new(object, "rows", rows);
+	return object;
+}
+
+static json_t *json_error(const struct error *err)
+{
+	json_t *object = json_object();
+
+	set_text(object, "message", err->message);
+	set_text(object, "hint", err->hint);
+	return object;
+}
+
+static json_t *json_runtime(const char *name, const struct report *report)
+{
+	json_t *sections = json_array();
+
+	for (u32 i = 0; i < report->nsections; i++)
+		json_array_append_new(sections, json_section(&report->sections[i]));
+	return json_pack("{s:s, s:o}", "name", name, "sections", sections);
+}
+
+static json_t *json_inspection(const struct inspection *in, const struct error *err)
+{
+	json_t *object = json_pack("{s:i}", "pid", in->pid), *runtimes = json_array(), *notes = json_array();
+
+	set_text(object, "program", in->program);
+	for (u32 i = 0; i < in->nruntimes; i++)
+		json_array_append_new(runtimes, json_runtime(in->runtimes[i], &in->reports[i]));
+	for (u32 i = 0; i < in->nnotes; i++)
+		json_array_append_new(notes, json_error(in->notes[i]));
+	json_object_set_new(object, "runtimes", runtimes);
+	json_object_set_new(object, "notes", notes);
+	if (err)
+		json_object_set_new(object, "error", json_error(err));
+	return object;
+}
+
+/* --- the command --- */
+
+/* Returns the exit code of the last process that could not be looked into. */
+static int inspect_all(const struct flame_options *o, json_t *processes)
+{
+	int code = 0;
+
+	for (int i = 0; i < o->npids; i++) {
+		struct inspection in = {0};
+		struct error *err = inspect_process(o->pids[i], &in);
+
+		if (processes)
+			json_array_append_new(processes, json_inspection(&in, err));
+		else if (!err)
+			print_text(&in);
+		if (err)
+			code = report_error(err);
+		inspection_free(&in);
+	}
+	return code;
+}
+
+static struct error *print_json(json_t *processes)
+{
+	json_t *root = json_pack("{s:O}", "processes", processes);
+	bool failed = !root || json_dumpf(root, stdout, JSON_INDENT(2)) || fputc('\n', stdout) == EOF;
+
+	json_decref(root);
+	return failed ? error_new(ERROR_OUTPUT, "cannot write the JSON: %s", strerror(errno)) : NULL;
+}
+
+static struct error *parse(int argc, char **argv, struct flame_options *o, bool *json)
+{
+	static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
+	        {"subprocesses", no_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+	        {"help", no_argument, NULL, 'h'}, {0}};
+	struct error *err = NULL;
+	int c;
+
+	while (!err && (c = getopt_long(argc, argv, "hp:s", options, NULL)) != -1) {
+		if (c == 'p')
+			err = flame_add_pids(o, optarg);
+		else if (c == 's')
+			o->sampler.follow = true;
+		else if (c == 'j')
+			*json = true;
+		else if (c == 'h')
+			o->help = true;
+		else
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+	}
+	if (!err && optind < argc)
+		err = error_hint(
+		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "processes are given by -p PID");
+	if (!err && !o->npids && !o->help)
+		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID");
+	return err ? err : flame_add_children(o);
+}
+
+static struct error *finish(json_t *processes)
+{
+	struct error *err = processes ? print_json(processes) : NULL;
+
+	json_decref(processes);
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = error_new(ERROR_OUTPUT, "cannot write the result: %s", strerror(errno));
+	return err;
+}
+
+int inspect_main(const struct command_line *self, int argc, char **argv)
+{
+	struct flame_options o = {0};
+	bool json = false;
+	json_t *processes;
+	struct error *err = parse(argc, argv, &o, &json);
+	int code = 0;
+
+	if (!err && o.help) {
+		help(self);
+	} else if (!err) {
+		processes = json ? json_array() : NULL;
+		code = inspect_all(&o, processes);
+		err = finish(processes);
+	}
+	free(o.pids);
+	return err ? report_error(err) : code;
+}

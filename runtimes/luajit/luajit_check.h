@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a layout hold on a live process? What must be true of every VM of 2.1, by its structure: links that must close,
+ * tags, sizes that must add up (lj_obj.h; lj_state.c stack_init; lj_trace.c trace_save; lj_parse.c fs_finish;
+ * lj_mcode.c; lj_asm_x86.h asm_head_root). A wrong offset breaks the check that its member is in.
+ */
+#ifndef YRT_LUAJIT_CHECK_H
+#define YRT_LUAJIT_CHECK_H
+
+#include "luajit_layout.h"
+#include "runtime.h"
+
+enum luajit_check_result {
+	LUAJIT_CHECK_SILENT, /* the process has nothing to check: no trace, no prototype on a stack */
+	LUAJIT_CHECK_HOLDS,
+	LUAJIT_CHECK_FAILS,
+};
+
+struct luajit_check {
+	const char *name; /* static: "main thread", "snapshots" … */
+	const char *what; /* static: what must hold */
+	enum luajit_check_result result;
+};
+
+#define LUAJIT_CHECKS 20
+
+/*
+ * All checks of the VM whose global_State is at g; their number. The process goes on meanwhile, so what fails is looked
+ * at again before it counts. p->mappings must be there.
+ */
+u32 luajit_check_vm(
+        const struct luajit_layout *l, const struct runtime_process *p, u64 g, struct luajit_check ret[LUAJIT_CHECKS]);
+/* True if none fails; else *failed (may be NULL) is the first that does. */
+bool luajit_layout_check_process(
+        const struct luajit_layout *l, const struct runtime_process *p, u64 g, struct luajit_check *failed);
+
+#endif

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`yrt inspect` on processes of all kinds: what is told, and what is refused with which code."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import yrt
+
+NOBODY = 65534
+
+
+def inspect(*args, **kw):
+    return yrt.run("inspect", *args, output=False, stats=False, **kw)
+
+
+def sections(process, name):
+    return [{r["key"]: r["value"] for r in s["rows"]} for runtime in process["runtimes"] for s in runtime["sections"]
+            if s["name"] == name]
+
+
+class Sleeper:
+    def __init__(self, *command, **kw):
+        self.process = subprocess.Popen(command or ["sleep", "60"], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+                                        text=True, **kw)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.process)
+
+
+def test_no_runtime():
+    with Sleeper() as target:
+        text = inspect("-p", target.pid).expect().stdout
+        assert re.match(rf"process {target.pid}  /.*\n  no language runtime", text), text
+        process, = json.loads(inspect("-p", target.pid, "--json").expect().stdout)["processes"]
+        assert process["runtimes"] == [] and process["notes"] == [], process
+
+
+def test_errors():
+    with Sleeper() as target:
+        dead = target.pid
+    for args, code in ((("-p", dead), yrt.NO_PROCESS), (("-p", "x"), yrt.USAGE), ((), yrt.USAGE),
+                       (("-p", 1, "extra"), yrt.USAGE), (("--nonsense",), yrt.USAGE)):
+        result = inspect(*args).expect(code)
+        assert result.stderr.count("yrt: ") >= 1 and not result.stdout, (args, result.stderr)
+    help_text = inspect("--help").expect().stdout
+    assert "usage: yrt inspect" in help_text and "--json" in help_text and "examples:" in help_text
+
+
+def test_thread():
+    code = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); print(flush=True); time.sleep(60)"
+    with Sleeper(sys.executable, "-c", code) as target:
+        target.process.stdout.readline()
+        tid, = (int(t) for t in os.listdir(f"/proc/{target.pid}/task") if int(t) != target.pid)
+        assert f"-p {target.pid}" in inspect("-p", tid).expect(yrt.USAGE).stderr
+
+
+def test_permission():
+    with Sleeper() as target:
+        result = inspect("-p", target.pid, user=NOBODY, group=NOBODY, extra_groups=[]).expect(yrt.PERMISSION)
+        assert "root" in result.stderr, result.stderr
+
+
+def test_several():
+    """Of several processes those that can be looked into are; the code tells that one could not."""
+    with Sleeper() as a, Sleeper() as b, Sleeper() as c:
+        pass
+    with Sleeper() as a, Sleeper() as b:
+        text = inspect("-p", f"{a.pid},{c.pid},{b.pid}").expect(yrt.NO_PROCESS).stdout
+        assert re.findall(r"^process (\d+)", text, re.M) == [str(a.pid), str(b.pid)], text
+        all_of = json.loads(inspect("-p", f"{a.pid},{c.pid}", "--json").expect(yrt.NO_PROCESS).stdout)["processes"]
+        assert [p["pid"] for p in all_of] == [a.pid, c.pid]
+        assert str(c.pid) in all_of[1]["error"]["message"], all_of
+
+
+def test_output():
+    with Sleeper() as target, open("/dev/full", "w") as full:
+        done = subprocess.run([yrt.YRT, "inspect", "-p", str(target.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == yrt.OUTPUT, done
+
+
+def areas(vm_rows):
+    return [tuple(int(word, 16) for word in r["value"].split("-")) for r in vm_rows if r["key"] == "code"]
+
+
+def test_nginx():
+    """A VM in the master and in each worker; machine code of traces is told apart from that of regular expressions."""
+    with yrt.Nginx(workers=2, load=20) as nginx:
+        wanted = [nginx.master.pid, *nginx.workers()]
+        result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
+        processes = json.loads(result.stdout)["processes"]
+        assert [p["pid"] for p in processes] == wanted
+        for process in processes:
+            search, = sections(process, "search")
+            vm, = sections(process, "vm")
+            assert search["VMs"] == 1 and vm["JIT"] == "on", (search, vm)
+            failed = [name for checks in sections(process, "checks") for name, value in checks.items() if value == "FAILED"]
+            assert not failed, (process["pid"], failed)
+        worker = max(processes, key=lambda p: sections(p, "vm")[0]["traces"])
+        vm, = sections(worker, "vm")
+        rows, = [s["rows"] for s in worker["runtimes"][0]["sections"] if s["name"] == "vm"]
+        assert vm["traces"] > 0 and vm["code areas"] > 0, vm
+        size = sum(end - start for start, end in areas(rows))
+        assert size == vm["bytes of code areas"], (rows, vm)
+        yield f"worker {worker['pid']}: {vm['traces']} traces, {size} bytes of code areas, {vm['heap']} bytes of heap"
+
+
+yrt.main(globals())
