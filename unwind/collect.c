@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "expand.h"
 
 #define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
+#define EXPANDED_MAX (2 * FRAMES_MAX)
 
 struct partial {
 	u64 hash;
@@ -34,6 +36,7 @@ struct collector {
 	u32 next_partial;
 	regex_t include, exclude;
 	bool has_include, has_exclude;
+	struct frame *expanded; /* EXPANDED_MAX */
 	struct collect_stats stats;
 };
 
@@ -65,7 +68,8 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	c->options = *options;
 	c->find = find;
 	c->ctx = ctx;
-	err = compile(options->include, &c->include, &c->has_include);
+	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
+	err = c->expanded ? compile(options->include, &c->include, &c->has_include) : &error_no_memory;
 	if (!err)
 		err = compile(options->exclude, &c->exclude, &c->has_exclude);
 	if (!err)
@@ -90,6 +94,7 @@ void collector_destroy(struct collector *c)
 		regfree(&c->exclude);
 	for (u32 i = 0; i < PARTIALS; i++)
 		free(c->partial[i].frames);
+	free(c->expanded);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
@@ -175,6 +180,7 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 		err = names_frame(c->names, p, frames, i, n, &named);
 		if (err)
 			return err;
+		c->stats.gone += named.unresolved && frame_kind(&frames[i]) == FRAME_SCRIPT;
 		if (named.hidden)
 			continue;
 		name = c->profile->functions[named.function].name;
@@ -194,17 +200,19 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 
 static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
+	struct process *p = c->find(c->ctx, record->instance);
 	u32 node = 0;
 	u64 packed = 0;
 	struct error *err = NULL;
 
 	c->stats.stacks++;
+	n = expand_stack(p, frames, n, c->options.names.expand, c->expanded, EXPANDED_MAX);
 	if (c->options.threads)
 		err = child_thread(c, node, record, &node);
 	if (!err && !stop_is_complete(record->stop))
 		err = child_marker(c, node, record->stop, &node);
 	if (!err)
-		err = add_path(c, c->find(c->ctx, record->instance), frames, n, node, &packed);
+		err = add_path(c, p, c->expanded, n, node, &packed);
 	if (!err)
 		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
 	if (!err && record->weight)

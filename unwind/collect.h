@@ -28,6 +28,7 @@ struct collect_stats {
 	u64 frames;	/* of counted samples, weighted */
 	u64 unresolved; /* of them without any name */
 	u64 stacks;	/* distinct stacks that arrived */
+	u64 gone;	/* frames of scripts in them whose functions were not there any more when they were to be named */
 };
 
 /* The word of a stop reason in statistics and pictures. */

@@ -245,7 +245,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 	struct frame_name name;
 	struct error *err;
 	char text[SHOWN_MAX];
-	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & FRAME_APPROX };
+	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & (FRAME_APPROX | FRAME_INLINED) };
 
 	for (u32 k = 0; ops && k < p->ninstances; k++) {
 		memset(&name, 0, sizeof(name));

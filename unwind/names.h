@@ -12,6 +12,7 @@
 struct names;
 
 struct names_options {
+	u32 expand;			/* enum expand_flag of runtime.h */
 	bool lines;			/* split functions of scripts by the line being executed */
 	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };

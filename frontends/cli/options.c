@@ -14,7 +14,7 @@
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
 
-enum { OPT_DEPTH = 256, OPT_LINES, OPT_STATS, OPT_CPU, OPT_NO_CACHE, OPT_HELP };
+enum { OPT_DEPTH = 256, OPT_LINES, OPT_TRACES, OPT_NO_INLINE, OPT_STATS, OPT_CPU, OPT_NO_CACHE, OPT_HELP };
 
 static const struct option long_options[] = {
 	{ "pid", required_argument, NULL, 'p' },
@@ -32,6 +32,8 @@ static const struct option long_options[] = {
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "lines", no_argument, NULL, OPT_LINES },
+	{ "traces", no_argument, NULL, OPT_TRACES },
+	{ "no-jit-inline", no_argument, NULL, OPT_NO_INLINE },
 	{ "stats", required_argument, NULL, OPT_STATS },
 	{ "max-cpu", required_argument, NULL, OPT_CPU },
 	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
@@ -58,6 +60,8 @@ void flame_help(const struct command_line *self)
 	       "  -I, --include REGEX    only stacks with a frame that matches\n"
 	       "  -X, --exclude REGEX    no stacks with a frame that matches\n"
 	       "      --lines            split functions of scripts by the line being executed\n"
+	       "      --traces           a frame for each piece of a JIT's machine code: its number and where it starts\n"
+	       "      --no-jit-inline    only the function that was entered, not those inlined into a JIT's code\n"
 	       "      --depth N          frames of a stack at most (1024; up to %d)\n"
 	       "      --max-cpu PERCENT  of one CPU that yrt may take before it halves its rate (10; 0: no limit)\n"
 	       "      --stats FILE       write what was seen and lost as JSON (- is stdout)\n"
@@ -95,7 +99,7 @@ bool flame_add_pid(struct flame_options *o, int pid)
 	return true;
 }
 
-static struct error *parse_pids(const char *list, struct flame_options *o)
+struct error *flame_add_pids(struct flame_options *o, const char *list)
 {
 	while (*list) {
 		char *end;
@@ -118,7 +122,7 @@ static struct error *parse_option(int option, struct flame_options *o)
 
 	switch (option) {
 	case 'p':
-		return parse_pids(optarg, o);
+		return flame_add_pids(o, optarg);
 	case 'd':
 		return parse_number("--duration", optarg, 0, 1e7, &s->duration_s);
 	case 'F':
@@ -160,6 +164,12 @@ static struct error *parse_option(int option, struct flame_options *o)
 		break;
 	case OPT_LINES:
 		s->collect.names.lines = true;
+		break;
+	case OPT_TRACES:
+		s->collect.names.expand |= EXPAND_TRACES;
+		break;
+	case OPT_NO_INLINE:
+		s->collect.names.expand |= EXPAND_MERGE;
 		break;
 	case OPT_STATS:
 		o->stats_file = optarg;

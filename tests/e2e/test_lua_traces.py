@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that traces have inlined, as the page shows them, and the options that change it."""
+
+import re
+import signal
+import subprocess
+import time
+
+import lua
+import yrt
+
+FUNCTIONS = "abcdefh"
+
+
+def frames(*flags):
+    """{name: samples with it} of the functions of inlined_loads.lua, and the result."""
+    program = subprocess.Popen([*lua.host(), lua.path("inlined_loads.lua")])
+    try:
+        time.sleep(0.5)
+        result = lua.Sampling(program.pid, *flags, seconds=3).result()
+    finally:
+        yrt.stop(program, signal.SIGKILL)
+    lua.check_complete(result, 1000)
+    seen = {}
+    for stack, count in result.stacks:
+        for frame in {(f.name, f.flags) for f in stack if f.module == "luajit"}:
+            seen[frame] = seen.get(frame, 0) + count
+    return seen, result
+
+
+def inlined(seen):
+    return sum(n for (_, flags), n in seen.items() if flags & lua.INLINED)
+
+
+def test_inlined():
+    seen, result = frames()
+    names = {name.split(" ")[0] for (name, flags) in seen if flags & lua.INLINED}
+    assert len(names & set(FUNCTIONS)) >= 3, f"only {names} are shown as inlined\n{lua.show(result.stacks)}"
+    for (name, flags), _ in seen.items():
+        assert not flags & lua.INLINED or flags & lua.APPROX, f"{name} is inlined but not approximate"
+    assert not any(name.startswith(("T:", "[gone]")) for (name, _) in seen), lua.show(result.stacks)
+    yield f"inlined: {sorted(names)}"
+
+
+def test_merged():
+    seen, result = frames("--no-jit-inline")
+    assert not inlined(seen), lua.show(result.stacks)
+    loop = sum(n for (name, _), n in seen.items() if name.startswith("loop "))
+    assert loop > 0.95 * result.samples, f"{loop} of {result.samples} in loop\n{lua.show(result.stacks)}"
+
+
+def test_numbers():
+    seen, result = frames("--traces", "--no-jit-inline")
+    shown = sum(n for (name, _), n in seen.items() if re.fullmatch(r"T:\d+ \(inlined_loads\.lua:\d+\)", name))
+    assert shown > 0.9 * result.samples, f"traces in {shown} of {result.samples} samples\n{lua.show(result.stacks)}"
+    yield f"{shown} of {result.samples} samples in traces"
+
+
+yrt.main(globals())
