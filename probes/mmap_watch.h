@@ -18,7 +18,10 @@ struct error *mmap_watch_create(struct mmap_watch **ret);
 void mmap_watch_destroy(struct mmap_watch *w);
 /* Adds the buffers to an epoll set; events carry data.u64 = tag. */
 struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
-/* Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all. */
-void mmap_watch_consume(struct mmap_watch *w, void (*changed)(void *ctx, pid_t pid), void *ctx);
+/*
+ * Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all. Of
+ * anonymous code it tells now and then only. To be called every some ms: records alone wake only when they are many.
+ */
+void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx);
 
 #endif

@@ -302,6 +302,11 @@ void object_halve(struct object *o)
 	o->skel->data->thin *= 2;
 }
 
+void object_eager(struct object *o, bool eager)
+{
+	o->skel->bss->eager = eager;
+}
+
 u32 object_counts_capacity(const struct object *o)
 {
 	return COUNTS_CAPACITY;

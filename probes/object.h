@@ -51,6 +51,9 @@ u64 object_debt_ns(const struct object *o);
 /* Halves the rate: each sample counts twice as much. */
 void object_halve(struct object *o);
 
+/* Tells of each new stack at once, not now and then: costs an interrupt each. */
+void object_eager(struct object *o, bool eager);
+
 /*
  * To move counts out: flip turns the probes to the other map and returns the epoch that has ended (no program counts in it
  * any more; its last records may still wait in the ring), drain empties its map, calling add for every (hash, count).

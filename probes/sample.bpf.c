@@ -28,6 +28,7 @@ const volatile bool with_user = true;
 const volatile bool by_thread = false;
 
 __u32 pid_level = 0;	 /* of yrt's own pid namespace: the pids that it knows are of this level */
+__u32 eager = 0;	 /* wake user space for each new stack: what it names does not live long */
 __u32 thin = 1;		 /* a sample stands for so many ticks */
 __u64 tick_ns = 1000000; /* CPU time between two ticks */
 __u64 attached_ns = 0;	 /* CLOCK_MONOTONIC: of older threads it is not known how much ran before */
@@ -205,6 +206,7 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->ncursors = 0;
 	w->vm_state = 0;
 	w->flags = 0;
+	w->lost = 0;
 	w->region.start = w->region.end = 0;
 	w->stack.len = w->vm.len = 0;
 	w->stack.start = w->vm.start = 0;
@@ -291,7 +293,7 @@ static inline u32 walk_user(struct walk *w)
 			if (step_one(i, &s))
 				break;
 	}
-	return s.stop == STOP_NONE ? STOP_DEPTH : s.stop;
+	return walk_end(w, s.stop);
 }
 
 static inline struct probe_stats *my_stats(void)
@@ -303,7 +305,9 @@ static inline struct probe_stats *my_stats(void)
 
 static inline u64 wake_flags(void)
 {
-	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	if (eager || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
 }
 
 enum sent { SENT_MORE, SENT_LAST, SENT_FULL };

@@ -19,8 +19,9 @@
 #include "targets.h"
 #include "unwind/cleanup.h"
 
-#define POLL_MS	       50
-#define RESCAN_MS      10 /* a JIT may map code thousands of times a second: look at most so often */
+#define POLL_MS	       20
+#define EAGER_S	       2
+#define RESCAN_MS      10 /* look for new code at most so often */
 #define BUDGET_EVERY_S 1.0
 
 struct sampler {
@@ -37,6 +38,8 @@ struct sampler {
 	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns;
 	u64 cpu_at_arming;
 	u64 stacks_at_drain;
+	u64 gone; /* collect_stats.gone when last looked at */
+	u64 eager_until_ns;
 	u64 max_rss_kb;
 	u32 halvings;
 	char target[128];
@@ -266,6 +269,17 @@ static struct error *keep_budget(struct sampler *s, u64 now)
 	return NULL;
 }
 
+/* A wakeup for each new stack costs more than looking often, and few targets drop what they have just run. */
+static void keep_up(struct sampler *s, u64 now)
+{
+	u64 gone = collector_stats(s->collector)->gone;
+
+	if (gone != s->gone)
+		s->eager_until_ns = now + EAGER_S * 1000000000ull;
+	s->gone = gone;
+	object_eager(s->object, now < s->eager_until_ns);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -275,10 +289,11 @@ static struct error *poll_once(struct sampler *s)
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
 	if (s->watch && now - s->watch_ns > RESCAN_MS * 1000000ULL) {
-		mmap_watch_consume(s->watch, on_mapped, s);
+		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}
 	object_consume(s->object, on_record, s);
+	keep_up(s, now);
 	if (s->failed)
 		return TAKE(s->failed);
 	if (collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)

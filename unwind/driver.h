@@ -52,6 +52,14 @@ static inline int walk_step(struct walk *w)
 	}
 }
 
+/* The reason for a stack that a walk ended for: one that lacks frames of a runtime is not complete. */
+static inline u32 walk_end(const struct walk *w, u32 stop)
+{
+	if (stop == STOP_NONE)
+		return STOP_DEPTH;
+	return w->lost && stop_is_complete(stop) ? w->lost : stop;
+}
+
 /* How many steps a walk may take: several steps may belong to one frame, or one step push several. */
 static inline u32 walk_steps_max(const struct walk *w)
 {

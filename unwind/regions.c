@@ -130,7 +130,33 @@ struct overlay {
 	struct list *list;
 };
 
-/* Replaces [claim->start, claim->end) of the list by what a runtime claims. Only code that is mapped can be claimed. */
+/* Puts what is claimed where the list has nothing. */
+static struct error *claim_holes(struct overlay *o, const struct runtime_region *claim)
+{
+	struct region hole = { .runtime = o->ops->id, .part = claim->part, .vm = claim->vm };
+	struct list old = *o->list, fresh = { 0 };
+	struct error *err = NULL;
+	u64 at = claim->start;
+
+	for (u32 i = 0; !err && i < old.n; i++) {
+		hole.start = at;
+		hole.end = old.items[i].start < claim->end ? old.items[i].start : claim->end;
+		err = push(&fresh, &hole);
+		if (!err)
+			err = push(&fresh, &old.items[i]);
+		if (at < old.items[i].end)
+			at = old.items[i].end;
+	}
+	hole.start = at;
+	hole.end = claim->end;
+	if (!err)
+		err = push(&fresh, &hole);
+	free(old.items);
+	*o->list = fresh;
+	return err;
+}
+
+/* Replaces [claim->start, claim->end) of the list by what a runtime claims. */
 static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 {
 	struct overlay *o = ctx;
@@ -139,6 +165,8 @@ static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 
 	if (claim->start >= claim->end)
 		return NULL;
+	if (claim->unmapped)
+		return claim_holes(o, claim);
 	for (u32 i = 0; !err && i < old.n; i++) {
 		struct region r = old.items[i], left = r, right = r;
 

@@ -29,6 +29,7 @@
 #include "shared/region.h"
 
 struct walk;
+struct report;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
@@ -57,6 +58,7 @@ struct runtime_process {
 struct runtime_region {
 	u64 start, end; /* in the process */
 	u8 part;	/* for the step function */
+	bool unmapped;	/* claims what is no code now but may be by the time of a sample, and only that; no entries */
 	u32 vm;		/* arena offset of the configuration that walk_arena() of the step function reads */
 	const struct cfi_entry *entries;
 	u32 nentries;
@@ -74,11 +76,19 @@ struct frame_name {
 	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
 };
 
+/* How frames of machine code are expanded. */
+enum expand_flag {
+	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
+	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
+};
+#define RUNTIME_EXPAND_MAX 256
+
 struct runtime_ops {
 	const char *name;      /* "luajit": in output, options, folder */
 	const char *view;      /* command prefix: "lua" for lua-flame */
 	enum runtime_id id;
 	const char *supported; /* one line for `yrt runtimes` */
+	const struct layout_schema *layout; /* layout.h; NULL: it needs none */
 
 	/* The step function, compiled natively. */
 	int (*step)(struct walk *w);
@@ -112,10 +122,25 @@ struct runtime_ops {
 		u32 n, struct frame_name *ret);
 
 	/*
+	 * Frames of machine code that stand for others: replaces frames[i] and those behind it that belong to it by what
+	 * they stand for, leaf first, in ret (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of the
+	 * stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack, while
+	 * the target lives or has just gone; flags: enum expand_flag. May be NULL.
+	 */
+	u32 (*expand)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
+		u32 flags, struct frame *ret, u32 max, u32 *eaten);
+
+	/*
 	 * True if a view of this language should hide this native frame because language frames stand for it (module is
 	 * the runtime's own image): the VM's loop, its call helpers. May be NULL: only FRAME_VM frames are hidden.
 	 */
 	bool (*hides)(void *instance, const char *symbol);
+
+	/*
+	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each check with
+	 * its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
+	 */
+	struct error *(*inspect)(void *instance, const struct runtime_process *p, struct report *out);
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

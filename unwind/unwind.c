@@ -26,6 +26,7 @@ enum stop_reason unwind_stack(const struct process *p, const struct unwind_regis
 	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
 		stop = walk_step(w);
 	*n = w->nframes;
+	stop = (int)walk_end(w, (u32)stop);
 	free(w);
-	return stop == STOP_NONE ? STOP_DEPTH : (enum stop_reason)stop;
+	return (enum stop_reason)stop;
 }

@@ -3,11 +3,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "luajit_bytecode.h"
+#include "luajit_check.h"
 #include "luajit_image.h"
+#include "luajit_inspect.h"
+#include "luajit_trace.h"
+#include "luajit_vms.h"
 #include "runtime.h"
 
-#define VERSION_MAX 64
-#define NEAR_BYTES  (1ull << 31) /* machine code of traces lies where a call can reach the VM */
+#define NEAR_BYTES     (1ull << 31)
+#define CHECK_MEMORY   (64ull << 20) /* bytes to look for a VM in: 15 ms */
+#define CHECK_ATTEMPTS 5
 
 int luajit_step(struct walk *w);
 
@@ -16,6 +22,7 @@ struct luajit_instance {
 	u64 bias;
 	u32 config; /* struct luajit_vm in the arena */
 	struct luajit_names *names;
+	struct luajit_traces *traces;
 };
 
 /* "LuaJIT 2.1.0-beta3", as luaJIT's own version strings begin. */
@@ -40,16 +47,48 @@ static bool find_version(struct image *img, char *ret, size_t size)
 	return true;
 }
 
-static struct error *unknown_layout(const struct image *img, const char *version)
+struct luajit_vm luajit_vm_of(const struct luajit_layout *l)
 {
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "%s holds \"%s\", whose layout is not known", img->path, version),
-	        "known so far: OpenResty LuaJIT 2.1-20230119 (Debian 12); its Lua frames are left out");
+	bool gc64 = luajit_gc64(l);
+
+	return (struct luajit_vm){
+	        .l_glref = l->l_glref.at,
+	        .l_base = l->l_base.at,
+	        .l_maxstack = l->l_maxstack.at,
+	        .l_stack = l->l_stack.at,
+	        .l_cframe = l->l_cframe.at,
+	        .l_gct = l->l_gct.at,
+	        .g_cur_l = l->g_cur_l.at,
+	        .g_vmstate = l->g_vmstate.at,
+	        .g2disp = l->gg_dispatch.at - l->gg_g.at,
+	        .fn_ffid = l->fn_ffid.at,
+	        .fn_pc = l->fn_pc.at,
+	        .fn_f = l->fn_f.at,
+	        .proto_size = l->proto_size.at,
+	        .proto_sizebc = l->proto_sizebc.at,
+	        .cf_nres = gc64 ? 8 : 16,
+	        .cf_l = gc64 ? 16 : 24,
+	        .cf_pc = gc64 ? 24 : 28,
+	        .cf_prev = 32,
+	        .cf_r13 = gc64 ? -8 : 8,
+	        .bc_patched = LUAJIT_OP_PATCHED,
+	        .gc64 = gc64,
+	};
+}
+
+static void image_destroy(void *data)
+{
+	struct luajit_image *image = data;
+
+	luajit_blob_free(&image->blob);
+	luajit_builtins_free(&image->builtins);
+	layout_destroy(image->origins);
+	free(image);
 }
 
 static struct error *image_probe(struct image *img, void **ret)
 {
-	char version[VERSION_MAX] = "";
+	char version[LUAJIT_VERSION_MAX] = "";
 	struct luajit_image *image;
 	struct error *err;
 	u64 start, end;
@@ -65,26 +104,48 @@ static struct error *image_probe(struct image *img, void **ret)
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return &error_no_memory;
-	image->layout = luajit_layout_find(img, version, &image->origin);
-	err = image->layout ? luajit_blob_analyse(img, start, end, image->layout, &image->blob)
-	                    : unknown_layout(img, version);
-	if (err) {
-		free(image);
-		if (err->kind != ERROR_UNSUPPORTED || err->hint)
-			return err;
-		error_free(err);
-		return unknown_layout(img, version);
+	strcpy(image->version, version);
+	err = luajit_layout_find(img, version, start, end, &image->origins);
+	if (!err) {
+		image->layout = image->origins->values;
+		err = luajit_blob_analyse(img, start, end, image->layout, &image->blob);
 	}
+	if (!err)
+		err = luajit_builtins_read(img, &image->builtins);
+	if (err) {
+		image_destroy(image);
+		return err;
+	}
+	image->vm = luajit_vm_of(image->layout);
 	*ret = image;
 	return NULL;
 }
 
-static void image_destroy(void *data)
+/*
+ * Does the layout hold here? It is tried on one VM, if one is found soon: a process that has none yet, or is large, is
+ * left to the checks of the walker. What fails by chance, because the process goes on, does not fail again and again.
+ */
+static struct error *check_layout(const struct luajit_instance *instance, const struct runtime_process *p)
 {
-	struct luajit_image *image = data;
+	const struct luajit_image *image = instance->image;
+	struct luajit_check failed;
+	struct luajit_vms vms;
+	struct error *err = luajit_vms_find(image, instance->bias, p, CHECK_MEMORY, &vms);
+	bool holds = false;
 
-	luajit_blob_free(&image->blob);
-	free(image);
+	if (err)
+		return err;
+	for (u32 i = 0; vms.n && !holds && i < CHECK_ATTEMPTS; i++)
+		holds = luajit_layout_check_process(image->layout, p, vms.g[0], &failed) ||
+		        !luajit_vms_is_vm(image, instance->bias, p->memory, vms.g[0]);
+	if (vms.n && !holds)
+		err = error_hint(error_new(ERROR_UNSUPPORTED,
+		                         "process %d: LuaJIT's structures are not as the layout has them: \"%s\" (%s)",
+		                         p->pid, failed.name, failed.what),
+		        "its Lua frames are left out; is this a fork of LuaJIT, or a build that YRT_LAYOUTS describes "
+		        "wrongly?");
+	free(vms.g);
+	return err;
 }
 
 static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
@@ -97,15 +158,18 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		return &error_no_memory;
 	instance->image = image;
 	instance->bias = bias;
-	instance->names = luajit_names_create(image->layout);
-	err = instance->names ? arena_alloc(p->arena, sizeof(struct luajit_vm), &instance->config) : &error_no_memory;
+	instance->names = luajit_names_create(image);
+	instance->traces = luajit_traces_create(image);
+	err = instance->names && instance->traces ? check_layout(instance, p) : &error_no_memory;
+	if (!err)
+		err = arena_alloc(p->arena, sizeof(struct luajit_vm), &instance->config);
 	if (err) {
 		luajit_names_destroy(instance->names);
+		luajit_traces_destroy(instance->traces);
 		free(instance);
 		return err;
 	}
-	memcpy(arena_at(p->arena, instance->config, sizeof(struct luajit_vm)), &image->layout->vm,
-	        sizeof(struct luajit_vm));
+	memcpy(arena_at(p->arena, instance->config, sizeof(struct luajit_vm)), &image->vm, sizeof(struct luajit_vm));
 	*ret = instance;
 	return NULL;
 }
@@ -116,49 +180,77 @@ static void detach(void *data, const struct runtime_process *p)
 
 	arena_free(p->arena, instance->config, sizeof(struct luajit_vm));
 	luajit_names_destroy(instance->names);
+	luajit_traces_destroy(instance->traces);
 	free(instance);
 }
 
-/* Anonymous code within reach of the VM. While a trace is written its area is not executable: any protection will do
- * then. */
-static bool is_trace_area(const struct luajit_instance *instance, const struct mapping *m)
+/* Machine code of traces lies where a call can reach the VM. */
+static bool in_reach(const struct luajit_instance *instance, u64 addr)
 {
 	u64 vm = instance->bias + instance->image->blob.start;
-	u64 distance = m->start > vm ? m->start - vm : vm - m->start;
 
-	return m->anonymous && (m->prot & PROT_EXEC) && distance < NEAR_BYTES && m->name[0] != '[';
+	return (addr > vm ? addr - vm : vm - addr) < NEAR_BYTES;
 }
 
-static struct error *regions(void *data, const struct runtime_process *p,
-        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+/* Other code than the VM's may lie there, too. */
+static bool is_trace_area(const struct mapping *m)
 {
-	const struct luajit_instance *instance = data;
-	const struct luajit_blob *blob = &instance->image->blob;
-	struct runtime_region r = {.vm = instance->config, .entries = blob->entries, .nentries = blob->nentries};
-	struct error *err;
+	return m->anonymous && (m->prot & PROT_EXEC) && m->name[0] != '[';
+}
 
-	/* all of it first: the rows of the whole make one table, which the stretches then share */
-	r.part = LUAJIT_INTERP;
-	r.start = blob->start + instance->bias;
-	r.end = blob->end + instance->bias;
-	err = add(ctx, &r);
+typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+/* All of it first: the rows of the whole make one table, which the stretches then share. */
+static struct error *add_blob(const struct luajit_instance *instance, add_region *add, void *ctx)
+{
+	const struct luajit_blob *blob = &instance->image->blob;
+	struct runtime_region r = {.part = LUAJIT_INTERP,
+	        .start = blob->start + instance->bias,
+	        .end = blob->end + instance->bias,
+	        .vm = instance->config,
+	        .entries = blob->entries,
+	        .nentries = blob->nentries};
+	struct error *err = add(ctx, &r);
+
 	for (u32 i = 0; !err && i < blob->nstretches; i++) {
 		r.part = blob->stretches[i].part;
 		r.start = blob->stretches[i].start + instance->bias;
 		r.end = blob->stretches[i].end + instance->bias;
 		err = add(ctx, &r);
 	}
-	r.part = LUAJIT_TRACE;
-	r.entries = NULL;
-	r.nentries = 0;
-	for (u32 i = 0; !err && i < p->nmappings; i++) {
-		if (!is_trace_area(instance, &p->mappings[i]))
-			continue;
-		r.start = p->mappings[i].start;
-		r.end = p->mappings[i].end;
-		err = add(ctx, &r);
-	}
 	return err;
+}
+
+/*
+ * All that a call can reach: areas come and go faster than one can look (jit.flush), and are not executable while a
+ * trace is written.
+ */
+static struct error *add_reach(const struct luajit_instance *instance, add_region *add, void *ctx)
+{
+	u64 vm = instance->bias + instance->image->blob.start;
+	struct runtime_region r = {.part = LUAJIT_GAP,
+	        .unmapped = true,
+	        .vm = instance->config,
+	        .start = vm > NEAR_BYTES ? vm - NEAR_BYTES : 0,
+	        .end = vm + NEAR_BYTES};
+
+	return add(ctx, &r);
+}
+
+static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
+{
+	const struct luajit_instance *instance = data;
+	struct error *err = add_blob(instance, add, ctx);
+
+	for (u32 i = 0; !err && i < p->nmappings; i++) {
+		const struct mapping *m = &p->mappings[i];
+		struct runtime_region r = {
+		        .part = LUAJIT_TRACE, .vm = instance->config, .start = m->start, .end = m->end};
+
+		if (is_trace_area(m) && in_reach(instance, m->start))
+			err = add(ctx, &r);
+	}
+	return err ? err : add_reach(instance, add, ctx);
 }
 
 static bool name_frame(
@@ -167,6 +259,21 @@ static bool name_frame(
 	struct luajit_instance *instance = data;
 
 	return luajit_name_frame(instance->names, p, frames, i, n, ret);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	struct luajit_instance *instance = data;
+
+	return luajit_inspect(instance->image, instance->bias, p, out);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	struct luajit_instance *instance = data;
+
+	return luajit_expand(instance->traces, p->memory, frames + i, n - i, flags, ret, max, eaten);
 }
 
 /* How C enters the VM and the VM enters C: the Lua frames next to them tell the same. */
@@ -186,7 +293,9 @@ const struct runtime_ops luajit_runtime = {
         .name = "luajit",
         .view = "lua",
         .id = RUNTIME_LUAJIT,
-        .supported = "LuaJIT: OpenResty 2.1-20230119 as in Debian 12 (x86-64, GC64), interpreter and traces",
+        .supported = "LuaJIT 2.1, beta3 of 2017 to 2026 (x86-64, GC64 or not, stripped or linked into a host), "
+                     "interpreter and traces",
+        .layout = &luajit_layout_schema,
         .step = luajit_step,
         .image_probe = image_probe,
         .image_destroy = image_destroy,
@@ -194,5 +303,7 @@ const struct runtime_ops luajit_runtime = {
         .detach = detach,
         .regions = regions,
         .name_frame = name_frame,
+        .expand = expand,
         .hides = hides,
+        .inspect = inspect,
 };

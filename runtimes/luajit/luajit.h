@@ -25,26 +25,34 @@ enum luajit_part {
 	LUAJIT_CALL,  /* INTERP right before rbx is stored as the link of the new frame at rdx */
 	LUAJIT_EXIT,  /* exit from a trace: rsp says nothing, cf is found from the VM's state */
 	LUAJIT_TRACE, /* machine code of traces */
+	LUAJIT_GAP,   /* nothing was mapped here when we looked: code there now may be new traces */
 };
 
-/* Layout of one build, as far as the walker needs it: offsets in bytes. Whole words unless said otherwise. */
+/*
+ * Layout of one build, as far as the walker needs it: offsets in bytes. "Reference" is a word of 8 bytes with GC64, of 4
+ * without.
+ */
 struct luajit_vm {
-	/* lua_State */
+	/* lua_State: references but base and cframe, which are whole words */
 	u16 l_glref, l_base, l_maxstack, l_stack, l_cframe;
 	u16 l_gct; /* byte */
-	/* global_State, from its address; g2disp: of the dispatch table, which r14 holds */
-	u16 g_cur_l, g_jit_base;
+	/* global_State, from its address; g2disp: of the dispatch table, which r14 holds in the interpreter */
+	u16 g_cur_l;   /* reference; jit_base follows it */
+	u16 g_vmstate; /* s32 */
 	u16 g2disp;
 	/* GCfunc */
 	u16 fn_ffid; /* byte */
-	u16 fn_pc, fn_f;
+	u16 fn_pc;   /* reference */
+	u16 fn_f;
 	u16 proto_size;   /* sizeof(GCproto): bytecode follows it */
 	u16 proto_sizebc; /* u32 */
 	/* cframe, from its address */
-	u16 cf_nres; /* s32 */
-	u16 cf_l, cf_pc, cf_prev;
+	u16 cf_nres;     /* s32 */
+	u16 cf_l, cf_pc; /* references */
+	u16 cf_prev;
+	s16 cf_r13;    /* where BC_JLOOP saves r13 (r12: at 0) */
 	u8 bc_patched; /* first opcode of those that the JIT rewrites in place: of them only operand A is fixed */
-	u8 reserved[3];
+	u8 gc64;
 };
 _Static_assert(sizeof(struct luajit_vm) == 40, "read as it is by the walker");
 
@@ -57,10 +65,30 @@ _Static_assert(sizeof(struct luajit_vm) == 40, "read as it is by the walker");
  *	32-63	cookie
  *
  * Lua function: addr is its GCproto, the cookie is the instruction at the position (at 0 if that is unknown; only
- *operand A if the JIT may rewrite it), so that an object which took the place of a freed one is noticed, without a
- *further read. Function in C: addr is its code. Builtin ("fast") function: addr is its number, ffid.
+ * operand A if the JIT may rewrite it), so that an object which took the place of a freed one is noticed, without a
+ * further read. Function in C: addr is its code. Builtin ("fast") function: addr is its number, ffid, or
+ * LUAJIT_WORK + ~vmstate for the VM's own work.
+ *
+ * Trace: addr is the program counter in its machine code, the position is the number of the trace that the VM says it
+ * runs (a hint), the cookie the first bytes of code there. The frame before it (LUAJIT_FAST with LUAJIT_JIT) holds the
+ * address of the global_State, the next one is the function at the trace's base. Expansion replaces the three by the
+ * functions that the trace has inlined and the base.
  */
-enum luajit_function { LUAJIT_LUA, LUAJIT_C, LUAJIT_FAST };
+enum luajit_function { LUAJIT_LUA, LUAJIT_C, LUAJIT_FAST, LUAJIT_MCODE };
+
+#define LUAJIT_WORK 256
+
+/* global_State.vmstate is the number of the running trace, or the complement of one of these (lj_obj.h). */
+enum luajit_vmstate {
+	LUAJIT_VMST_INTERP,
+	LUAJIT_VMST_C,
+	LUAJIT_VMST_GC,
+	LUAJIT_VMST_EXIT,
+	LUAJIT_VMST_RECORD,
+	LUAJIT_VMST_OPT,
+	LUAJIT_VMST_ASM,
+	LUAJIT_VMST_MAX
+};
 
 #define LUAJIT_NO_POS        0xffffffu
 #define LUAJIT_FUNCTION_BITS 24
@@ -82,10 +110,20 @@ static inline enum luajit_function luajit_function(const struct frame *f)
 	return (enum luajit_function)(f->detail >> LUAJIT_FUNCTION_BITS & 3);
 }
 
-/* What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. */
+/*
+ * What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. Those that the JIT rewrites in place keep
+ * their A only, but ITERC, ITERN, RETM to RET1 and LOOP nothing: JLOOP takes their place with an A of its own (lj_trace.c,
+ * trace_stop).
+ */
+#define LUAJIT_LOOPS 0x700f3ull /* from bc_patched on: ITERC, ITERN, RETM, RET, RET0, RET1, LOOP, ILOOP, JLOOP */
+
 static inline u32 luajit_cookie(u8 bc_patched, u32 instruction)
 {
-	return (u8)instruction >= bc_patched ? instruction & 0xff00 : instruction;
+	u8 op = (u8)instruction - bc_patched;
+
+	if ((u8)instruction < bc_patched)
+		return instruction;
+	return LUAJIT_LOOPS >> (op & 63) & 1 ? 0 : instruction & 0xff00;
 }
 
 /* --- between the two halves of the walker: luajit_walk.c finds where to start, luajit_frames_walk.c goes down --- */
@@ -104,7 +142,7 @@ static inline u32 luajit_cookie(u8 bc_patched, u32 instruction)
 
 /* Links of frames, by their low bits: an address of bytecode, or the distance to the frame below in bytes. */
 enum luajit_link { LUAJIT_LINK_LUA, LUAJIT_LINK_C, LUAJIT_LINK_CONT, LUAJIT_LINK_VARG, LUAJIT_LINK_CP = 5 };
-#define LUAJIT_DELTA_MIN 16        /* function and link */
+#define LUAJIT_DELTA_MIN 8         /* function and link */
 #define LUAJIT_DELTA_MAX (1 << 20) /* LUAI_MAXSTACK is 65,500 slots */
 
 /* What stands at an address that may be a base. */

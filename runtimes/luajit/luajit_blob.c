@@ -31,6 +31,7 @@ struct state {
 
 struct analysis {
 	const struct luajit_layout *layout;
+	bool gc64;
 	struct code code;
 	struct state *state; /* of each instruction */
 	u32 *work;
@@ -90,6 +91,13 @@ static u64 blob_end(const Elf_Data *text, u64 addr, const struct cfi_fde *fde, c
 	return next->end;
 }
 
+static struct error *no_fde(const struct image *img)
+{
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "%s holds LuaJIT, but nothing in .eh_frame tells where its VM lies", img->path),
+	        "it was built with LUAJIT_NO_UNWIND, or stripped of .eh_frame; its Lua frames are left out");
+}
+
 struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 {
 	u64 addr;
@@ -97,9 +105,9 @@ struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 	const struct cfi *cfi = img->cfi;
 
 	*start = *end = 0;
-	if (!text || !text->d_buf || !cfi || count_dispatches(text->d_buf, text->d_size) < DISPATCHES_MIN)
+	if (!text || !text->d_buf || count_dispatches(text->d_buf, text->d_size) < DISPATCHES_MIN)
 		return NULL;
-	for (u32 i = 0; i < cfi->nfdes; i++) {
+	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
 		const struct cfi_fde *fde = &cfi->fdes[i];
 
 		if (fde->end - fde->start < DISPATCHES_MIN || !is_blob(text, addr, fde))
@@ -108,7 +116,7 @@ struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 		*end = blob_end(text, addr, fde, i + 1 < cfi->nfdes ? fde + 1 : NULL);
 		return NULL;
 	}
-	return NULL;
+	return no_fde(img);
 }
 
 /* --- what an instruction does --- */
@@ -142,17 +150,24 @@ static s16 depth(const struct state *s)
 	return s->cfa_reg == DWREG_RSP ? s->cfa : s->sp;
 }
 
+/* Is the link of the frame at rdx loaded into rbx, or stored? */
+static bool is_link_at(const struct analysis *a, const struct code_ins *in)
+{
+	u8 size = a->gc64 ? 8 : 4;
+
+	return in->base == DWREG_RDX && in->value == -(s64)size && in->reg == DWREG_RBX && in->size == size;
+}
+
 static void apply_store(const struct analysis *a, const struct code_ins *in, struct state *s)
 {
-	bool saved = in->reg == DWREG_R12 || in->reg == DWREG_R13;
+	bool saved = in->size == 8 && (in->reg == DWREG_R12 || in->reg == DWREG_R13);
 
 	if (in->base == DWREG_RSP && saved)
 		save(s, in->reg, (s16)in->value - depth(s));
 	/* the cframe is linked here, or the outer one again */
-	if (in->base == DWREG_RBP && in->value == a->layout->vm.l_cframe && s->cfa == STANDARD_CFA) {
+	if (in->base == DWREG_RBP && in->value == a->layout->l_cframe.at && in->size == 8 && s->cfa == STANDARD_CFA)
 		s->part = s->part == LUAJIT_GLUE ? LUAJIT_ENTER : LUAJIT_GLUE;
-	}
-	if (in->base == DWREG_RDX && in->value == -8 && in->reg == DWREG_RBX && s->part == LUAJIT_ENTER)
+	if (is_link_at(a, in) && s->part == LUAJIT_ENTER)
 		s->part = LUAJIT_INTERP;
 }
 
@@ -187,7 +202,7 @@ static void apply(const struct analysis *a, const struct code_ins *in, struct st
 	case CODE_LOAD:
 		if (s->cfa_reg == DWREG_RBP && in->base == DWREG_RBP)
 			unsave(s, in->reg, (s16)in->value - s->cfa);
-		if (s->part == LUAJIT_ENTER && in->reg == DWREG_RBX && in->base == DWREG_RDX && in->value == -8)
+		if (s->part == LUAJIT_ENTER && is_link_at(a, in))
 			s->part = LUAJIT_INTERP; /* vm_resume goes on with a frame that is there */
 		break;
 	case CODE_STORE:
@@ -278,7 +293,8 @@ static void start_function(struct analysis *a, u64 target)
 	u32 i = code_find(&a->code, target);
 	struct state s = standard;
 
-	if (i == a->code.n || !follows_end(a, i) || a->state[i].known)
+	/* offsets into the VM are counted from its first instruction (lj_vm_asm_begin), which is no function */
+	if (!i || i == a->code.n || !follows_end(a, i) || a->state[i].known)
 		return;
 	if (a->code.ins[i].op != CODE_POP) {
 		start_at(a, i, &entry);
@@ -357,6 +373,17 @@ static struct state before_prologue(const struct analysis *a, u32 i)
 	return s;
 }
 
+/* The state where a trace has left by a jump: above the words in which r12 and r13 were saved. */
+static struct state after_trace(const struct analysis *a, u32 i)
+{
+	struct state s = standard;
+
+	s.cfa += (s16)a->code.ins[i].value;
+	s.slot[SLOT_R12] = -STANDARD_CFA;
+	s.slot[SLOT_R13] = -STANDARD_CFA + luajit_vm_of(a->layout).cf_r13;
+	return s;
+}
+
 /* What is reached only through the dispatch table, or as a continuation. */
 static void start_dispatched(struct analysis *a)
 {
@@ -369,25 +396,27 @@ static void start_dispatched(struct analysis *a)
 			s.part = LUAJIT_EXIT;
 		else if (a->code.ins[i].op == CODE_PUSH)
 			s = before_prologue(a, i);
+		else if (a->code.ins[i].op == CODE_MOVE_SP && a->code.ins[i].value > 0)
+			s = after_trace(a, i);
 		start_at(a, i, &s);
 	}
 }
 
 /* --- results --- */
 
-static bool is_call_link(const struct code_ins *in)
+static bool is_call_link(const struct analysis *a, const struct code_ins *in)
 {
-	return in->op == CODE_STORE && in->base == DWREG_RDX && in->value == -8 && in->reg == DWREG_RBX;
+	return in->op == CODE_STORE && is_link_at(a, in);
 }
 
-static enum luajit_part part_of(const struct code_ins *in, const struct state *s)
+static enum luajit_part part_of(const struct analysis *a, const struct code_ins *in, const struct state *s)
 {
 	if (s->part == LUAJIT_EXIT || s->part == LUAJIT_GLUE)
 		return s->part;
 	if (s->cfa_reg != DWREG_RSP)
 		return LUAJIT_GLUE;
 	if (s->cfa == STANDARD_CFA)
-		return is_call_link(in) ? LUAJIT_CALL : (enum luajit_part)s->part;
+		return is_call_link(a, in) ? LUAJIT_CALL : (enum luajit_part)s->part;
 	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 8)
 		return LUAJIT_INTERP_8;
 	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 16)
@@ -435,7 +464,7 @@ static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blo
 
 		if (!blob->nentries || memcmp(&blob->entries[blob->nentries - 1].rule, &rule, sizeof(rule)))
 			blob->entries[blob->nentries++] = (struct cfi_entry){a->code.ins[i].addr, rule};
-		add_stretch(blob, a->code.ins[i].addr, end, part_of(&a->code.ins[i], &a->state[i]));
+		add_stretch(blob, a->code.ins[i].addr, end, part_of(a, &a->code.ins[i], &a->state[i]));
 	}
 	return NULL;
 }
@@ -443,21 +472,27 @@ static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blo
 /* Instructions that a VM of this layout must have: they tell offsets apart from those of other versions. */
 static struct error *check_layout(const struct code *code, const struct luajit_layout *l)
 {
-	const s64 cur_l = l->vm.g_cur_l - (s64)l->vm.g2disp, jit_base = l->vm.g_jit_base - (s64)l->vm.g2disp;
-	const s64 trace = l->g2j + l->j_trace - (s64)l->vm.g2disp;
+	const struct luajit_vm vm = luajit_vm_of(l);
+	const s64 cur_l = vm.g_cur_l - (s64)vm.g2disp, jit_base = l->g_jit_base.at - (s64)vm.g2disp;
+	const s64 trace = l->gg_j.at + l->j_trace.at - (s64)l->gg_dispatch.at;
+	const u8 ref = l->l_glref.size;
 	const struct code_ins wanted[] = {
-	        {.op = CODE_STORE, .base = DWREG_RBP, .value = l->vm.l_cframe, .reg = DWREG_RSP},
-	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_glref, .reg = DWREG_R14},
-	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.l_base, .reg = DWREG_RDX},
-	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = l->vm.fn_pc, .reg = DWREG_RBX},
-	        {.op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_l, .reg = DWREG_RDI},
-	        {.op = CODE_STORE, .base = DWREG_RSP, .value = l->vm.cf_pc, .reg = DWREG_RBX},
-	        {.op = CODE_LOAD, .base = DWREG_RSP, .value = l->vm.cf_prev, .reg = DWREG_RCX},
-	        {.op = CODE_ADD, .value = l->vm.g2disp, .reg = DWREG_R14, .base = CODE_NO_REG},
-	        {.op = CODE_STORE, .base = DWREG_R14, .value = cur_l, .reg = DWREG_RBP},
-	        {.op = CODE_STORE, .base = DWREG_R14, .value = jit_base, .reg = DWREG_RDX},
-	        {.op = CODE_LOAD, .base = DWREG_R14, .value = trace, .reg = DWREG_RCX},
-	        {.op = CODE_LOAD, .base = DWREG_RBX, .value = (s64)l->proto_k - l->vm.proto_size - 4, .reg = DWREG_R15},
+	        {.op = CODE_STORE, .base = DWREG_RBP, .value = vm.l_cframe, .reg = DWREG_RSP, .size = 8},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = vm.l_glref, .reg = DWREG_R14, .size = ref},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = vm.l_base, .reg = DWREG_RDX, .size = ref},
+	        {.op = CODE_LOAD, .base = DWREG_RBP, .value = vm.fn_pc, .reg = DWREG_RBX, .size = ref},
+	        {.op = CODE_STORE, .base = DWREG_RSP, .value = vm.cf_l, .reg = DWREG_RDI, .size = ref},
+	        {.op = CODE_STORE, .base = DWREG_RSP, .value = vm.cf_pc, .reg = DWREG_RBX, .size = ref},
+	        {.op = CODE_LOAD, .base = DWREG_RSP, .value = vm.cf_prev, .reg = DWREG_RCX, .size = 8},
+	        {.op = CODE_ADD, .value = vm.g2disp, .reg = DWREG_R14, .base = CODE_NO_REG},
+	        {.op = CODE_STORE, .base = DWREG_R14, .value = cur_l, .reg = DWREG_RBP, .size = ref},
+	        {.op = CODE_STORE, .base = DWREG_R14, .value = jit_base, .reg = DWREG_RDX, .size = ref},
+	        {.op = CODE_LOAD, .base = DWREG_R14, .value = trace, .reg = DWREG_RCX, .size = ref},
+	        {.op = CODE_LOAD,
+	                .base = DWREG_RBX,
+	                .value = (s64)l->proto_k.at - vm.proto_size - 4,
+	                .reg = DWREG_R15,
+	                .size = ref},
 	};
 
 	for (u32 k = 0; k < sizeof(wanted) / sizeof(*wanted); k++) {
@@ -465,7 +500,8 @@ static struct error *check_layout(const struct code *code, const struct luajit_l
 
 		for (u32 i = 0; i < code->n && !found; i++)
 			found = code->ins[i].op == wanted[k].op && code->ins[i].base == wanted[k].base &&
-			        code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg;
+			        code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg &&
+			        code->ins[i].size == wanted[k].size;
 		if (!found)
 			return error_new(ERROR_UNSUPPORTED,
 			        "its VM does not use offset %ld as the layout says (check %u)", wanted[k].value, k);
@@ -498,7 +534,7 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 struct error *luajit_blob_analyse(
         struct image *img, u64 start, u64 end, const struct luajit_layout *layout, struct luajit_blob *ret)
 {
-	struct analysis a = {.layout = layout};
+	struct analysis a = {.layout = layout, .gc64 = luajit_gc64(layout)};
 	struct luajit_blob blob = {.start = start, .end = end};
 	struct error *err = analyse(&a, img, &blob);
 

@@ -5,26 +5,30 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
+/* Whole registers and their lower halves. */
 static u8 dwarf_reg(x86_reg reg)
 {
 	static const struct {
-		u16 reg;
+		u16 reg, half;
 		u8 number;
-	} regs[] = {{X86_REG_RAX, DWREG_RAX}, {X86_REG_RDX, DWREG_RDX}, {X86_REG_RCX, DWREG_RCX},
-	        {X86_REG_RBX, DWREG_RBX}, {X86_REG_RSI, DWREG_RSI}, {X86_REG_RDI, DWREG_RDI}, {X86_REG_RBP, DWREG_RBP},
-	        {X86_REG_RSP, DWREG_RSP}, {X86_REG_R8, DWREG_R8}, {X86_REG_R9, DWREG_R9}, {X86_REG_R10, DWREG_R10},
-	        {X86_REG_R11, DWREG_R11}, {X86_REG_R12, DWREG_R12}, {X86_REG_R13, DWREG_R13}, {X86_REG_R14, DWREG_R14},
-	        {X86_REG_R15, DWREG_R15}};
+	} regs[] = {{X86_REG_RAX, X86_REG_EAX, DWREG_RAX}, {X86_REG_RDX, X86_REG_EDX, DWREG_RDX},
+	        {X86_REG_RCX, X86_REG_ECX, DWREG_RCX}, {X86_REG_RBX, X86_REG_EBX, DWREG_RBX},
+	        {X86_REG_RSI, X86_REG_ESI, DWREG_RSI}, {X86_REG_RDI, X86_REG_EDI, DWREG_RDI},
+	        {X86_REG_RBP, X86_REG_EBP, DWREG_RBP}, {X86_REG_RSP, X86_REG_ESP, DWREG_RSP},
+	        {X86_REG_R8, X86_REG_R8D, DWREG_R8}, {X86_REG_R9, X86_REG_R9D, DWREG_R9},
+	        {X86_REG_R10, X86_REG_R10D, DWREG_R10}, {X86_REG_R11, X86_REG_R11D, DWREG_R11},
+	        {X86_REG_R12, X86_REG_R12D, DWREG_R12}, {X86_REG_R13, X86_REG_R13D, DWREG_R13},
+	        {X86_REG_R14, X86_REG_R14D, DWREG_R14}, {X86_REG_R15, X86_REG_R15D, DWREG_R15}};
 
 	for (u32 i = 0; i < sizeof(regs) / sizeof(*regs); i++)
-		if (regs[i].reg == reg)
+		if (regs[i].reg == reg || regs[i].half == reg)
 			return regs[i].number;
 	return CODE_NO_REG;
 }
 
 static bool is_mem(const cs_x86_op *op)
 {
-	return op->type == X86_OP_MEM && op->mem.index == X86_REG_INVALID && op->size == 8;
+	return op->type == X86_OP_MEM && op->mem.index == X86_REG_INVALID && (op->size == 8 || op->size == 4);
 }
 
 static void reduce_mov(const cs_x86_op *dst, const cs_x86_op *src, struct code_ins *ret)
@@ -34,11 +38,13 @@ static void reduce_mov(const cs_x86_op *dst, const cs_x86_op *src, struct code_i
 		ret->base = dwarf_reg(dst->mem.base);
 		ret->value = dst->mem.disp;
 		ret->reg = dwarf_reg(src->reg);
+		ret->size = dst->size;
 	} else if (dst->type == X86_OP_REG && is_mem(src)) {
 		ret->op = CODE_LOAD;
 		ret->base = dwarf_reg(src->mem.base);
 		ret->value = src->mem.disp;
 		ret->reg = dwarf_reg(dst->reg);
+		ret->size = src->size;
 	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RSP && src->type == X86_OP_REG) {
 		ret->op = CODE_SET_SP;
 		ret->reg = dwarf_reg(src->reg);

@@ -15,8 +15,8 @@ enum code_op {
 	CODE_SET_SP,  /* rsp = reg */
 	CODE_SET_FP,  /* rbp = rsp */
 	CODE_LEAVE,
-	CODE_STORE,  /* [base + value] = reg, 8 bytes */
-	CODE_LOAD,   /* reg = [base + value], 8 bytes */
+	CODE_STORE,  /* [base + value] = reg, 8 or 4 bytes */
+	CODE_LOAD,   /* reg = [base + value], 8 or 4 bytes */
 	CODE_ADD,    /* reg += value */
 	CODE_FLIP,   /* reg ^= value */
 	CODE_JUMP,   /* to target */
@@ -33,6 +33,7 @@ struct code_ins {
 	s64 value;
 	u8 op;        /* enum code_op */
 	u8 reg, base; /* DWARF numbers, CODE_NO_REG if none */
+	u8 size;      /* of what is loaded or stored */
 };
 
 struct code {

@@ -15,16 +15,6 @@ static inline struct walk_cursor *lj_frames_cursor(struct walk *w)
 	return &w->cursor[i & (WALK_CURSORS - 1)];
 }
 
-static inline u64 lj_word_at(const u64 *words, u32 offset)
-{
-	return words[(offset >> 3) & (LJ_WORDS - 1)];
-}
-
-static inline u8 lj_byte_at(const u64 *words, u32 offset)
-{
-	return (u8)(lj_word_at(words, offset) >> (offset & 7) * 8);
-}
-
 /* Is pc (behind the current instruction) in the bytecode of this prototype? */
 static inline bool lj_pc_inside(struct walk *w, const struct luajit_vm *vm, u64 bytecode, u64 pc)
 {
@@ -47,15 +37,15 @@ LUAJIT_SHARED int luajit_accepts(struct walk *w, u64 base, u64 pc)
 	WALK_CHECK(w);
 	fn = w->scratch;
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || base & 7 || !walk_vm(w, base - 8, &link) || !walk_vm(w, base - 16, &slot))
+	if (!vm || base & 7 || !lj_read_frame(w, vm, base - 8, &slot, &link))
 		return 0;
-	if (slot >> LJ_TAG_SHIFT != LJ_TAG_FUNC || !walk_read(w, fn, LJ_OBJECT_BYTES, slot & LJ_GC_POINTER))
+	if (!lj_may_be_function(vm, slot) || !walk_read(w, fn, LJ_OBJECT_BYTES, slot & LJ_GC_POINTER))
 		return 0;
 	if (lj_byte_at(fn, vm->l_gct) != LJ_GCT_FUNC)
 		return 0;
 	if (lj_byte_at(fn, vm->fn_ffid)) /* builtins put results where their link was, too */
-		return link >> LJ_TAG_SHIFT ? LUAJIT_STANDS_UNSURE : LUAJIT_STANDS;
-	if (lj_pc_inside(w, vm, lj_word_at(fn, vm->fn_pc), pc))
+		return lj_is_link(vm, link) ? LUAJIT_STANDS : LUAJIT_STANDS_UNSURE;
+	if (lj_pc_inside(w, vm, lj_ref_at(vm, fn, vm->fn_pc), pc))
 		return LUAJIT_STANDS_AT_PC;
 	return link == pc ? LUAJIT_STANDS : LUAJIT_STANDS_UNSURE;
 }
@@ -64,24 +54,33 @@ LUAJIT_SHARED int luajit_accepts(struct walk *w, u64 base, u64 pc)
  */
 LUAJIT_SHARED int luajit_returns(struct walk *w, u64 base, u64 pc)
 {
+	const struct luajit_vm *vm;
 	u32 call;
 
 	WALK_CHECK(w);
-	if (pc & 3 || !walk_read(w, &call, sizeof(call), pc - 4))
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || pc & 3 || !walk_read(w, &call, sizeof(call), pc - 4))
 		return 0;
-	return luajit_accepts(w, base - 8 * (2 + (u64)(call >> 8 & 0xff)), pc) == LUAJIT_STANDS_AT_PC;
+	base -= 8 * (lj_frame_words(vm) + (u64)(call >> 8 & 0xff));
+	return luajit_accepts(w, base, pc) == LUAJIT_STANDS_AT_PC;
 }
 
 /* Does a frame stand at base still? Results of a function go where it stood, before it returns. */
 LUAJIT_SHARED int luajit_stands(struct walk *w, u64 base)
 {
+	const struct luajit_vm *vm;
 	u64 slot, link;
 
 	WALK_CHECK(w);
-	if (!walk_vm(w, base - 8, &link) || !walk_vm(w, base - 16, &slot))
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !lj_read_frame(w, vm, base - 8, &slot, &link))
 		return 0;
-	return slot >> LJ_TAG_SHIFT == LJ_TAG_THREAD ||
-	       (slot >> LJ_TAG_SHIFT == LJ_TAG_FUNC && link >> LJ_TAG_SHIFT == 0);
+	if (vm->gc64)
+		return slot >> LJ_TAG_SHIFT == LJ_TAG_THREAD || (lj_may_be_function(vm, slot) && lj_is_link(vm, link));
+	if (link == LJ_LINK_BOTTOM32)
+		return 1;
+	return lj_is_link(vm, link) && walk_read(w, w->scratch, LJ_OBJECT_BYTES, slot) &&
+	       lj_byte_at(w->scratch, vm->l_gct) == LJ_GCT_FUNC;
 }
 
 struct lj_position {
@@ -106,7 +105,7 @@ static inline int lj_read_function(struct walk *w, const struct luajit_vm *vm, u
 		return STOP_VM_BROKEN;
 	f->slot = slot;
 	f->ffid = lj_byte_at(fn, vm->fn_ffid);
-	f->code = lj_word_at(fn, f->ffid ? vm->fn_f : vm->fn_pc);
+	f->code = f->ffid ? lj_word_at(fn, vm->fn_f) : lj_ref_at(vm, fn, vm->fn_pc);
 	return STOP_NONE;
 }
 
@@ -122,16 +121,16 @@ static inline int lj_push_native(struct walk *w, const struct lj_function *f)
 LJ_ALWAYS_INLINE int lj_push_frame(
         struct walk *w, const struct luajit_vm *vm, u64 at, struct lj_position p, u64 jit, struct lj_function *f)
 {
-	u64 slot, where, detail;
+	u64 slot, link, where, detail;
 	u32 pos = LUAJIT_NO_POS;
 	int stop;
 
-	if (!walk_vm(w, at - 8, &slot))
+	if (!lj_read_frame(w, vm, at, &slot, &link))
 		return STOP_VM_ABSENT;
 	if (slot != f->slot) {
-		if (slot >> LJ_TAG_SHIFT == LJ_TAG_THREAD)
+		if (vm->gc64 ? slot >> LJ_TAG_SHIFT == LJ_TAG_THREAD : link == LJ_LINK_BOTTOM32)
 			return STOP_NONE;
-		if (slot >> LJ_TAG_SHIFT != LJ_TAG_FUNC)
+		if (!lj_may_be_function(vm, slot))
 			return STOP_VM_BROKEN;
 		stop = lj_read_function(w, vm, slot, f);
 		if (stop)
@@ -180,12 +179,13 @@ LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)
 		if (!walk_read(w, words, LJ_OBJECT_BYTES, cf))
 			return STOP_STACK_ABSENT;
 		if ((c->more[1] & LUAJIT_PENDING) && !(c->more[1] & LUAJIT_PC_MASK))
-			c->more[1] = LUAJIT_PENDING | (lj_word_at(words, vm->cf_pc) & LUAJIT_PC_MASK);
+			c->more[1] = LUAJIT_PENDING | (lj_ref_at(vm, words, vm->cf_pc) & LUAJIT_PC_MASK);
 		nres = (s32)(lj_word_at(words, vm->cf_nres) >> (vm->cf_nres & 4) * 8);
 		if (nres >= 0)
 			return STOP_NONE;
 		if (!walk_read(w, &stack, 8, c->key + vm->l_stack))
 			return STOP_VM_ABSENT;
+		stack = vm->gc64 ? stack : (u32)stack;
 		if (c->at >= stack - (s64)nres)
 			return STOP_NONE;
 		if (c->more[1] & LUAJIT_PENDING)
@@ -215,7 +215,7 @@ LJ_ALWAYS_INLINE int lj_follow(
 	if ((link & 3) == LUAJIT_LINK_LUA) {
 		if (!walk_read(w, &p->instruction, sizeof(p->instruction), link - 4))
 			return STOP_VM_ABSENT;
-		delta = 8 * (2 + (u64)(p->instruction >> 8 & 0xff));
+		delta = 8 * (lj_frame_words(vm) + (u64)(p->instruction >> 8 & 0xff));
 		p->pc = link;
 	} else if (delta < LUAJIT_DELTA_MIN || delta > LUAJIT_DELTA_MAX) {
 		return STOP_VM_BROKEN;
@@ -229,7 +229,7 @@ LJ_ALWAYS_INLINE int lj_follow(
 	case LUAJIT_LINK_VARG: /* the same function again */
 		return STOP_NONE;
 	case LUAJIT_LINK_CONT:
-		if (!walk_vm(w, at - 16, &p->pc) || !walk_vm(w, at - 24, &cont))
+		if (!lj_read_frame(w, vm, at - 8 * lj_frame_words(vm), &cont, &p->pc))
 			return STOP_VM_ABSENT;
 		break;
 	}
@@ -237,8 +237,8 @@ LJ_ALWAYS_INLINE int lj_follow(
 }
 
 /*
- * One frame further. LUAJIT_FRAMES_DONE: all frames of cframe cf were pushed. Out of line, so that the verifier looks at
- * one frame and not at all paths through several.
+ * One frame further. LUAJIT_FRAMES_DONE: all frames of cframe cf were pushed. Out of line, so that the verifier looks
+ * at one frame and not at all paths through several.
  */
 LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 cf)
 {
@@ -263,7 +263,8 @@ LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 c
 	} else {
 		if (!walk_vm(w, c->at, &link))
 			return STOP_VM_ABSENT;
-		if (link == LJ_LINK_BOTTOM) {
+		link = vm->gc64 ? link : link >> 32;
+		if (link == (vm->gc64 ? LJ_LINK_BOTTOM : LJ_LINK_BOTTOM32)) {
 			c->at = LUAJIT_AT_BOTTOM;
 			return LUAJIT_FRAMES_DONE;
 		}

@@ -6,35 +6,8 @@
 #include "cfi.h"
 #include "error.h"
 #include "image.h"
-#include "luajit.h"
-
-/* What operand A of an instruction is, as far as names of functions are told by it. */
-enum luajit_operand { OPERAND_OTHER, OPERAND_DST, OPERAND_BASE };
-
-struct luajit_op {
-	const char *name;
-	const char *metamethod; /* "__index"; "call" for calls; NULL */
-	enum luajit_operand a;
-};
-
-/*
- * The layout of a build. The offsets are data: this is filled from the library in luajit_layout.c, and may be filled
- * from DWARF or by disassembly.
- */
-struct luajit_layout {
-	struct luajit_vm vm;
-	/* GCproto, besides vm.proto_* */
-	u16 proto_k, proto_sizept, proto_sizeuv, proto_chunkname, proto_firstline, proto_numline, proto_lineinfo,
-	        proto_uvinfo, proto_varinfo;
-	u16 proto_framesize;
-	u16 str_len, str_size; /* GCstr: the bytes follow it */
-	u16 j_trace;           /* jit_State.trace, from the dispatch table down */
-	u16 g2j;
-	const struct luajit_op *ops;
-	u32 nops;
-	const char *const *builtins; /* names by ffid */
-	u32 nbuiltins;
-};
+#include "luajit_builtins.h"
+#include "luajit_layout.h"
 
 /* A stretch of the VM's code of one part, in file addresses. */
 struct luajit_stretch {
@@ -50,14 +23,19 @@ struct luajit_blob {
 	u32 nstretches;
 };
 
+#define LUAJIT_VERSION_MAX 64
+
 struct luajit_image {
+	char version[LUAJIT_VERSION_MAX]; /* "LuaJIT 2.1.0-beta3", as it calls itself */
 	const struct luajit_layout *layout;
-	const char *origin; /* of the layout, for people */
+	struct layout *origins; /* owns it, and tells where each member is from */
+	struct luajit_vm vm; /* of the layout, for the walker */
+	struct luajit_builtins builtins;
 	struct luajit_blob blob;
 };
 
-/* The layout for a file, or NULL. *origin says where it is from. */
-const struct luajit_layout *luajit_layout_find(struct image *img, const char *version, const char **origin);
+/* What the walker needs of a layout. */
+struct luajit_vm luajit_vm_of(const struct luajit_layout *l);
 
 /*
  * Finds the VM's code in a file and makes its rows. blob->end is 0 if there is none: not LuaJIT. An error says that the
@@ -72,7 +50,7 @@ void luajit_blob_free(struct luajit_blob *blob);
 struct luajit_names;
 struct runtime_process;
 struct frame_name;
-struct luajit_names *luajit_names_create(const struct luajit_layout *layout); /* NULL: out of memory */
+struct luajit_names *luajit_names_create(const struct luajit_image *image); /* NULL: out of memory */
 void luajit_names_destroy(struct luajit_names *names);
 bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
         u32 n, struct frame_name *ret);

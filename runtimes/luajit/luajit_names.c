@@ -7,24 +7,24 @@
 #include "luajit_proto.h"
 #include "runtime.h"
 
-#define BUCKETS      1024
+#define BUCKETS      4096
 #define CACHE_BYTES  (4u << 20)
 #define TEXT_WHOLE   48
 #define TEXT_CUT     45
 #define LINE_BUILTIN 0xffffffffu /* firstline of library functions that are written in Lua */
 
 struct luajit_names {
-	const struct luajit_layout *layout;
+	const struct luajit_image *image;
 	u32 bytes;
 	struct luajit_proto *bucket[BUCKETS];
 };
 
-struct luajit_names *luajit_names_create(const struct luajit_layout *layout)
+struct luajit_names *luajit_names_create(const struct luajit_image *image)
 {
 	struct luajit_names *names = calloc(1, sizeof(*names));
 
 	if (names)
-		names->layout = layout;
+		names->image = image;
 	return names;
 }
 
@@ -51,7 +51,7 @@ void luajit_names_destroy(struct luajit_names *names)
 
 static struct luajit_proto **bucket_of(struct luajit_names *names, u64 addr)
 {
-	return &names->bucket[(addr >> 4) * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)];
+	return &names->bucket[(addr >> 4) * 0x9e3779b97f4a7c15ull >> 52 & (BUCKETS - 1)];
 }
 
 static struct luajit_proto *find(struct luajit_names *names, u64 addr)
@@ -76,7 +76,7 @@ static void forget(struct luajit_names *names, struct luajit_proto *old)
 
 static struct luajit_proto *read_into(struct luajit_names *names, struct memory *mem, u64 addr)
 {
-	struct luajit_proto *pt = luajit_proto_read(names->layout, mem, addr), **bucket = bucket_of(names, addr);
+	struct luajit_proto *pt = luajit_proto_read(names->image->layout, mem, addr), **bucket = bucket_of(names, addr);
 
 	if (!pt)
 		return NULL;
@@ -96,7 +96,7 @@ static bool agrees(const struct luajit_proto *pt, const struct frame *f)
 	if (pos == LUAJIT_NO_POS)
 		pos = 0;
 	return pos < pt->sizebc &&
-	       luajit_cookie(pt->layout->vm.bc_patched, luajit_proto_instruction(pt, pos)) == cookie;
+	       luajit_cookie(LUAJIT_OP_PATCHED, luajit_proto_instruction(pt, pos)) == cookie;
 }
 
 /* The prototype of a Lua function's frame. What is cached may have been freed since, and another read in its place. */
@@ -113,22 +113,36 @@ static const struct luajit_proto *proto_of(struct luajit_names *names, struct me
 	return pt && agrees(pt, f) ? pt : NULL;
 }
 
+static bool is_work(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && luajit_function(f) == LUAJIT_FAST &&
+	       frame_addr(f) >= LUAJIT_WORK;
+}
+
 static bool is_lua(const struct frame *f)
 {
 	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && luajit_function(f) == LUAJIT_LUA;
 }
 
-/* The name by which the next frame down calls this one. */
+/*
+ * The name by which the next frame down calls this one. Where the VM stands between (its native frames, its work), it
+ * runs a metamethod that the instruction below has set off: __gc.
+ */
 static void name_by_caller(
         struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, char *ret)
 {
 	const struct luajit_proto *pt;
 	char name[LUAJIT_NAME_MAX];
+	u32 caller = i + 1;
 
-	if (i + 1 >= n || !is_lua(&frames[i + 1]) || luajit_pos(&frames[i + 1]) == LUAJIT_NO_POS)
+	while (caller < n && (frame_kind(&frames[caller]) == FRAME_NATIVE || is_work(&frames[caller])))
+		caller++;
+	if (caller >= n || !is_lua(&frames[caller]) || luajit_pos(&frames[caller]) == LUAJIT_NO_POS)
 		return;
-	pt = proto_of(names, mem, &frames[i + 1]);
-	if (pt && luajit_proto_callee(pt, mem, luajit_pos(&frames[i + 1]), name))
+	pt = proto_of(names, mem, &frames[caller]);
+	if (!pt || !luajit_proto_callee(pt, mem, luajit_pos(&frames[caller]), name))
+		return;
+	if (caller == i + 1 || !strcmp(name, "__gc"))
 		memcpy(ret, name, sizeof(name));
 }
 
@@ -192,16 +206,51 @@ static bool name_lua(struct luajit_names *names, struct memory *mem, const struc
 	return true;
 }
 
-static void name_builtin(const struct luajit_layout *l, u64 number, struct frame_name *ret)
+/* The VM's own work has no function of Lua. */
+static const char *work_name(u64 state)
 {
-	const char *name = number < l->nbuiltins ? l->builtins[number] : "";
+	static const char *const names[] = {[LUAJIT_VMST_GC] = "(gc)",
+	        [LUAJIT_VMST_EXIT] = "(trace exit)",
+	        [LUAJIT_VMST_RECORD] = "(trace compile)",
+	        [LUAJIT_VMST_OPT] = "(trace compile)",
+	        [LUAJIT_VMST_ASM] = "(trace compile)"};
 
-	if (name[0])
+	return state < LUAJIT_VMST_MAX && names[state] ? names[state] : "";
+}
+
+static void name_builtin(const struct luajit_image *image, u64 number, struct frame_name *ret)
+{
+	const char *name = number < image->builtins.n ? image->builtins.names[number] : NULL;
+
+	if (number >= LUAJIT_WORK)
+		name = work_name(number - LUAJIT_WORK);
+	if (name && name[0])
 		snprintf(ret->name, sizeof(ret->name), "%s", name);
 	else
 		snprintf(ret->name, sizeof(ret->name), "builtin#%lu", number);
 	ret->identity = number;
-	ret->suffix = "builtin";
+	ret->suffix = number < LUAJIT_WORK ? "builtin" : NULL;
+}
+
+/* A trace by its number and the line where it starts: the frame of luajit_expand.c, whose cookie is the position. */
+static bool name_trace(struct luajit_names *names, struct memory *mem, const struct frame *f, struct frame_name *ret)
+{
+	const struct luajit_proto *pt;
+	u32 pos = (u32)(f->detail >> LUAJIT_COOKIE_BITS);
+
+	if (!(frame_flags(f) & FRAME_INLINED)) /* it could not be expanded */
+		return false;
+	pt = find(names, frame_addr(f));
+	if (!pt)
+		pt = read_into(names, mem, frame_addr(f));
+	snprintf(ret->name, sizeof(ret->name), "T:%u", luajit_pos(f));
+	if (pt) {
+		name_source(pt, ret->file);
+		ret->definition = luajit_proto_line(pt, pos);
+	}
+	ret->identity = luajit_pos(f) ^ frame_addr(f) << 16;
+	ret->suffix = "jit";
+	return true;
 }
 
 bool luajit_name_frame(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
@@ -212,13 +261,15 @@ bool luajit_name_frame(struct luajit_names *names, const struct runtime_process 
 	case LUAJIT_LUA:
 		return name_lua(names, p->memory, frames, i, n, ret);
 	case LUAJIT_FAST:
-		name_builtin(names->layout, frame_addr(&frames[i]), ret);
+		name_builtin(names->image, frame_addr(&frames[i]), ret);
 		return true;
 	case LUAJIT_C:
 		name_by_caller(names, p->memory, frames, i, n, ret->name);
 		ret->native_address = ret->identity = frame_addr(&frames[i]);
 		ret->suffix = "C";
 		return true;
+	case LUAJIT_MCODE:
+		return name_trace(names, p->memory, &frames[i], ret);
 	}
 	return false;
 }

@@ -8,29 +8,16 @@
 #define GCT_STR   4 /* ~LJ_TSTR */
 #define GCT_PROTO 7 /* ~LJ_TPROTO */
 #define PROTO_MAX (4u << 20)
-#define HEAD_MAX  256
+#define PAGE      4096u
+/* Most prototypes and most chunk names are shorter. */
+#define PROTO_AHEAD  512
+#define STRING_AHEAD 128
 
-/* Opcodes by name: the layout's table gives their numbers. */
-static bool is_op(const struct luajit_layout *l, u32 instruction, const char *name)
+static bool is_op(u32 instruction, const char *name)
 {
 	u8 op = (u8)instruction;
 
-	return op < l->nops && !strcmp(l->ops[op].name, name);
-}
-
-static u8 operand_a(u32 instruction)
-{
-	return instruction >> 8 & 0xff;
-}
-
-static u8 operand_c(u32 instruction)
-{
-	return instruction >> 16 & 0xff;
-}
-
-static u16 operand_d(u32 instruction)
-{
-	return instruction >> 16;
+	return op < LUAJIT_OPS && !strcmp(luajit_ops[op].name, name);
 }
 
 static u32 get32(const u8 *bytes, u32 offset)
@@ -41,77 +28,105 @@ static u32 get32(const u8 *bytes, u32 offset)
 	return value;
 }
 
-static u64 get64(const u8 *bytes, u32 offset)
+/* A reference: 8 or 4 bytes. */
+static u64 get_ref(const u8 *bytes, struct layout_member m)
 {
-	u64 value;
+	u64 value = 0;
 
-	memcpy(&value, bytes + offset, sizeof(value));
+	memcpy(&value, bytes + m.at, m.size <= sizeof(value) ? m.size : sizeof(value));
 	return value;
+}
+
+/*
+ * A read is a system call, whatever its size: objects are read with what follows them in one go, and what is not there by then
+ * is read after that. Returns how much was read, at least min; 0: not even that.
+ */
+static u32 read_ahead(struct memory *mem, u8 *dst, u32 min, u32 max, u64 addr)
+{
+	u32 page = (u32)(PAGE - addr % PAGE), n = max < page ? max : page;
+
+	n = n < min ? min : n;
+	return memory_read(mem, dst, n, addr) ? n : 0;
 }
 
 /* A Lua string, cut to LUAJIT_NAME_MAX - 1 bytes and at its first zero. */
 static bool read_string(const struct luajit_layout *l, struct memory *mem, u64 addr, char *ret)
 {
-	u8 head[HEAD_MAX];
-	u32 len;
+	u32 head = l->str_size.at, got, len;
+	u8 bytes[STRING_AHEAD];
 
-	if (!memory_read(mem, head, l->str_size, addr) || head[l->vm.l_gct] != GCT_STR)
+	if (head > sizeof(bytes))
 		return false;
-	len = get32(head, l->str_len);
+	got = read_ahead(mem, bytes, head, sizeof(bytes), addr);
+	if (!got || bytes[l->l_gct.at] != GCT_STR)
+		return false;
+	len = get32(bytes, l->str_len.at);
 	if (len >= LUAJIT_NAME_MAX)
 		len = LUAJIT_NAME_MAX - 1;
-	if (!memory_read(mem, ret, len, addr + l->str_size))
+	if (len <= got - head)
+		memcpy(ret, bytes + head, len);
+	else if (!memory_read(mem, ret, len, addr + head))
 		return false;
 	ret[len] = '\0';
 	return true;
 }
 
+/* Sizes that can be: *size is that of the whole prototype. */
+static bool read_sizes(const struct luajit_layout *l, const u8 *bytes, u32 *size, u32 *sizebc)
+{
+	*size = get32(bytes, l->proto_sizept.at);
+	*sizebc = get32(bytes, l->proto_sizebc.at);
+	return bytes[l->l_gct.at] == GCT_PROTO && *size <= PROTO_MAX && *size >= l->proto_size.at && *sizebc &&
+	       *sizebc <= (*size - l->proto_size.at) / 4;
+}
+
 struct luajit_proto *luajit_proto_read(const struct luajit_layout *l, struct memory *mem, u64 addr)
 {
 	struct luajit_proto *pt;
-	u8 head[HEAD_MAX];
-	u32 size, sizebc;
+	u8 bytes[PROTO_AHEAD];
+	u32 size, sizebc, got;
 
-	if (!memory_read(mem, head, l->vm.proto_size, addr) || head[l->vm.l_gct] != GCT_PROTO)
+	if (l->proto_size.at > sizeof(bytes))
 		return NULL;
-	size = get32(head, l->proto_sizept);
-	sizebc = get32(head, l->vm.proto_sizebc);
-	if (size > PROTO_MAX || size < l->vm.proto_size || !sizebc || sizebc > (size - l->vm.proto_size) / 4)
+	got = read_ahead(mem, bytes, l->proto_size.at, sizeof(bytes), addr);
+	if (!got || !read_sizes(l, bytes, &size, &sizebc))
 		return NULL;
 	pt = malloc(sizeof(*pt) + size);
 	if (!pt)
 		return NULL;
 	*pt = (struct luajit_proto){.layout = l, .addr = addr, .size = size, .sizebc = sizebc};
-	if (!memory_read(mem, pt->bytes, size, addr) || get32(pt->bytes, l->vm.proto_sizebc) != sizebc) {
+	if (size <= got)
+		memcpy(pt->bytes, bytes, size);
+	else if (!memory_read(mem, pt->bytes, size, addr) || get32(pt->bytes, l->proto_sizebc.at) != sizebc) {
 		free(pt);
 		return NULL;
 	}
-	if (!read_string(l, mem, get64(pt->bytes, l->proto_chunkname), pt->chunk))
+	if (!read_string(l, mem, get_ref(pt->bytes, l->proto_chunkname), pt->chunk))
 		pt->chunk[0] = '\0';
 	return pt;
 }
 
 /* Where an array of the prototype begins, 0 if it is not within the prototype: then it was stripped. */
-static u32 array_at(const struct luajit_proto *pt, u32 field)
+static u32 array_at(const struct luajit_proto *pt, struct layout_member field)
 {
-	u64 offset = get64(pt->bytes, field) - pt->addr;
+	u64 offset = get_ref(pt->bytes, field) - pt->addr;
 
 	return offset < pt->size ? (u32)offset : 0;
 }
 
 u32 luajit_proto_first_line(const struct luajit_proto *pt)
 {
-	return get32(pt->bytes, pt->layout->proto_firstline);
+	return get32(pt->bytes, pt->layout->proto_firstline.at);
 }
 
 u32 luajit_proto_line_count(const struct luajit_proto *pt)
 {
-	return get32(pt->bytes, pt->layout->proto_numline);
+	return get32(pt->bytes, pt->layout->proto_numline.at);
 }
 
 u32 luajit_proto_instruction(const struct luajit_proto *pt, u32 pos)
 {
-	return pos < pt->sizebc ? get32(pt->bytes, pt->layout->vm.proto_size + pos * 4) : 0;
+	return pos < pt->sizebc ? get32(pt->bytes, pt->layout->proto_size.at + pos * 4) : 0;
 }
 
 /* Lines are kept as distances from the first, in as few bytes as hold them; the header has none. */
@@ -193,7 +208,7 @@ static bool upvalue_name(const struct luajit_proto *pt, u32 number, char *ret)
 	u32 at = array_at(pt, pt->layout->proto_uvinfo);
 	struct reader r = {pt->bytes + at, pt->bytes + pt->size};
 
-	if (!at || number >= pt->bytes[pt->layout->proto_sizeuv])
+	if (!at || number >= pt->bytes[pt->layout->proto_sizeuv.at])
 		return false;
 	for (u32 i = 0; i <= number; i++)
 		if (!read_name(&r, ret))
@@ -204,11 +219,13 @@ static bool upvalue_name(const struct luajit_proto *pt, u32 number, char *ret)
 /* A string constant: collectable constants lie below k, the first right below. */
 static bool constant_name(const struct luajit_proto *pt, struct memory *mem, u32 number, char *ret)
 {
-	u64 offset = get64(pt->bytes, pt->layout->proto_k) - pt->addr - 8ull * (number + 1);
+	struct layout_member k = pt->layout->proto_k;
+	u64 offset = get_ref(pt->bytes, k) - pt->addr - (u64)k.size * (number + 1);
 
-	if (offset > pt->size - 8)
+	if (offset > pt->size - k.size)
 		return false;
-	return read_string(pt->layout, mem, get64(pt->bytes, (u32)offset), ret);
+	k.at = 0;
+	return read_string(pt->layout, mem, get_ref(pt->bytes + offset, k), ret);
 }
 
 enum origin { ORIGIN_NONE, ORIGIN_NAMED, ORIGIN_MOVED };
@@ -216,43 +233,41 @@ enum origin { ORIGIN_NONE, ORIGIN_NAMED, ORIGIN_MOVED };
 /* What an instruction that puts something into a slot tells of its name. */
 static enum origin value_name(const struct luajit_proto *pt, struct memory *mem, u32 instruction, char *ret)
 {
-	const struct luajit_layout *l = pt->layout;
 	bool named = false;
 
-	if (is_op(l, instruction, "MOV"))
+	if (is_op(instruction, "MOV"))
 		return ORIGIN_MOVED;
-	if (is_op(l, instruction, "GGET"))
-		named = constant_name(pt, mem, operand_d(instruction), ret);
-	else if (is_op(l, instruction, "TGETS"))
-		named = constant_name(pt, mem, operand_c(instruction), ret);
-	else if (is_op(l, instruction, "UGET"))
-		named = upvalue_name(pt, operand_d(instruction), ret);
+	if (is_op(instruction, "GGET"))
+		named = constant_name(pt, mem, luajit_operand_d(instruction), ret);
+	else if (is_op(instruction, "TGETS"))
+		named = constant_name(pt, mem, luajit_operand_c(instruction), ret);
+	else if (is_op(instruction, "UGET"))
+		named = upvalue_name(pt, luajit_operand_d(instruction), ret);
 	return named ? ORIGIN_NAMED : ORIGIN_NONE;
 }
 
 /* Goes back from pos to where the value in a slot came from. */
 static bool slot_name(const struct luajit_proto *pt, struct memory *mem, u32 pos, u32 slot, char *ret)
 {
-	const struct luajit_layout *l = pt->layout;
 
 	if (variable_name(pt, pos, slot, ret))
 		return true;
 	while (--pos > 0 && pos < pt->sizebc) {
 		u32 instruction = luajit_proto_instruction(pt, pos);
-		u8 op = (u8)instruction, a = operand_a(instruction);
+		u8 op = (u8)instruction, a = luajit_operand_a(instruction);
 		enum origin origin;
 
-		if (op >= l->nops)
+		if (op >= LUAJIT_OPS)
 			return false;
-		if (l->ops[op].a == OPERAND_BASE && slot >= a &&
-		        (!is_op(l, instruction, "KNIL") || slot <= operand_d(instruction)))
+		if (luajit_ops[op].a == OPERAND_BASE && slot >= a &&
+		        (!is_op(instruction, "KNIL") || slot <= luajit_operand_d(instruction)))
 			return false;
-		if (l->ops[op].a != OPERAND_DST || a != slot)
+		if (luajit_ops[op].a != OPERAND_DST || a != slot)
 			continue;
 		origin = value_name(pt, mem, instruction, ret);
 		if (origin != ORIGIN_MOVED)
 			return origin == ORIGIN_NAMED;
-		slot = operand_d(instruction);
+		slot = luajit_operand_d(instruction);
 		if (variable_name(pt, pos, slot, ret))
 			return true;
 	}
@@ -261,13 +276,12 @@ static bool slot_name(const struct luajit_proto *pt, struct memory *mem, u32 pos
 
 bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 pos, char *ret)
 {
-	const struct luajit_layout *l = pt->layout;
 	u32 instruction = luajit_proto_instruction(pt, pos);
 	const char *metamethod;
 
-	if (!pos || pos >= pt->sizebc || (u8)instruction >= l->nops)
+	if (!pos || pos >= pt->sizebc || (u8)instruction >= LUAJIT_OPS)
 		return false;
-	metamethod = l->ops[(u8)instruction].metamethod;
+	metamethod = luajit_ops[(u8)instruction].metamethod;
 	if (!metamethod)
 		return false;
 	if (strcmp(metamethod, "call")) {
@@ -275,5 +289,5 @@ bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 
 		return true;
 	}
 	/* the iterator of a `for` was copied up from three slots below */
-	return slot_name(pt, mem, pos, operand_a(instruction) - (is_op(l, instruction, "ITERC") ? 3 : 0), ret);
+	return slot_name(pt, mem, pos, luajit_operand_a(instruction) - (is_op(instruction, "ITERC") ? 3 : 0), ret);
 }

@@ -3,6 +3,7 @@
 #ifndef YRT_LUAJIT_PROTO_H
 #define YRT_LUAJIT_PROTO_H
 
+#include "luajit_bytecode.h"
 #include "luajit_image.h"
 #include "memory.h"
 

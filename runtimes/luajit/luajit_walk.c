@@ -5,11 +5,12 @@
  * there; README.md tells how the two stacks are paired.
  */
 #include "walk.h"
-#include "luajit.h"
+#include "luajit_frames.h"
 
-#define LJ_EXITING_MAX  4  /* cframes that work on behalf of a trace exit */
-#define LJ_GCT_THREAD   6  /* ~LJ_TTHREAD */
+#define LJ_EXITING_MAX  4 /* cframes that work on behalf of a trace exit */
 #define LJ_THREAD_BYTES 96
+#define LJ_CFRAME_BYTES 80
+#define LJ_SPILL_MAX    192 /* candidates for the cframe below a trace's spill slots, 16 bytes each */
 
 /* The cursor in use. */
 static inline struct walk_cursor *lj_cursor(struct walk *w)
@@ -37,13 +38,35 @@ static inline bool lj_select_cursor(struct walk *w, u64 l)
 	return i < WALK_CURSORS;
 }
 
+/*
+ * A Lua stack that can not be read (it is being reallocated, say) ends there, but native frames do not depend on it:
+ * the walk goes on without the frames of that lua_State.
+ */
+static inline int lj_lose(struct walk *w, int stop)
+{
+	if (stop != STOP_VM_ABSENT && stop != STOP_VM_BROKEN)
+		return stop;
+	w->lost = stop;
+	if (w->vm_state && w->vm_state <= WALK_CURSORS)
+		lj_cursor(w)->at = LUAJIT_AT_BOTTOM;
+	return LUAJIT_FRAMES_DONE;
+}
+
 struct lj_thread { /* of a lua_State */
 	u64 base, stack, maxstack, cframe, g;
+	bool steady; /* base is within the stack, which is not being reallocated */
 };
 
 static inline u64 lj_thread_word(const u64 *words, u32 offset)
 {
 	return words[(offset >> 3) & (WALK_SCRATCH_WORDS - 1)];
+}
+
+static inline u64 lj_thread_ref(const struct luajit_vm *vm, const u64 *words, u32 offset)
+{
+	u64 word = lj_thread_word(words, offset);
+
+	return vm->gc64 ? word : lj_half(word, offset);
 }
 
 static inline int lj_read_thread(struct walk *w, const struct luajit_vm *vm, u64 l, struct lj_thread *ret)
@@ -53,15 +76,32 @@ static inline int lj_read_thread(struct walk *w, const struct luajit_vm *vm, u64
 	if (!walk_read(w, words, LJ_THREAD_BYTES, l))
 		return STOP_VM_ABSENT;
 	ret->base = lj_thread_word(words, vm->l_base);
-	ret->stack = lj_thread_word(words, vm->l_stack);
-	ret->maxstack = lj_thread_word(words, vm->l_maxstack);
+	ret->stack = lj_thread_ref(vm, words, vm->l_stack);
+	ret->maxstack = lj_thread_ref(vm, words, vm->l_maxstack);
 	ret->cframe = lj_thread_word(words, vm->l_cframe) & LUAJIT_CFRAME_MASK;
-	ret->g = lj_thread_word(words, vm->l_glref);
+	ret->g = lj_thread_ref(vm, words, vm->l_glref);
 	if ((u8)(lj_thread_word(words, vm->l_gct) >> (vm->l_gct & 7) * 8) != LJ_GCT_THREAD)
 		return STOP_VM_BROKEN;
-	if (ret->base <= ret->stack || ret->base > ret->maxstack || ret->base & 7)
-		return STOP_VM_BROKEN;
+	ret->steady = ret->base > ret->stack && ret->base <= ret->maxstack && !(ret->base & 7);
 	return STOP_NONE;
+}
+
+/* global_State.cur_L and jit_base, which lie side by side. */
+static inline bool lj_read_running(struct walk *w, const struct luajit_vm *vm, u64 g, u64 *l, u64 *jit_base)
+{
+	u64 *words = w->scratch;
+
+	if (!walk_read(w, words, 16, g + vm->g_cur_l))
+		return false;
+	*l = vm->gc64 ? words[0] : (u32)words[0];
+	*jit_base = vm->gc64 ? words[1] : words[0] >> 32;
+	return true;
+}
+
+/* An address of the VM's in a register. */
+static inline u64 lj_reg(const struct walk *w, const struct luajit_vm *vm, u32 reg)
+{
+	return vm->gc64 ? w->reg[reg] : (u32)w->reg[reg];
 }
 
 static inline bool lj_in_stack(const struct lj_thread *t, u64 base)
@@ -73,9 +113,10 @@ static inline bool lj_in_stack(const struct lj_thread *t, u64 base)
  * The base of the running function. The interpreter keeps it in rdx, or in rbp while it calls a function that needs no
  * lua_State, else in L->base. LUAJIT_STANDS_NO_MORE: the function is about to return, and its frame is overwritten.
  */
-static inline u64 lj_find_base(struct walk *w, const struct lj_thread *t, u64 pc, int *standing)
+LJ_ALWAYS_INLINE u64 lj_find_base(
+        struct walk *w, const struct luajit_vm *vm, const struct lj_thread *t, u64 pc, int *standing)
 {
-	u64 rdx = w->reg[DWREG_RDX], rbp = w->reg[DWREG_RBP];
+	u64 rdx = lj_reg(w, vm, DWREG_RDX), rbp = lj_reg(w, vm, DWREG_RBP);
 	bool live = walk_has(w, DWREG_RDX) && lj_in_stack(t, rdx);
 
 	if (live && (*standing = luajit_accepts(w, rdx, pc)))
@@ -94,9 +135,9 @@ static inline u64 lj_find_base(struct walk *w, const struct lj_thread *t, u64 pc
 }
 
 /* The link of a function that is gone: still in rbx, or saved in the cframe. */
-static inline u64 lj_find_link(struct walk *w, u64 base, u64 saved)
+static inline u64 lj_find_link(struct walk *w, const struct luajit_vm *vm, u64 base, u64 saved)
 {
-	u64 rbx = w->reg[DWREG_RBX];
+	u64 rbx = lj_reg(w, vm, DWREG_RBX);
 
 	if (w->region.part == LUAJIT_LEAVE) /* its type was compared with that of C by xor */
 		rbx ^= LUAJIT_LINK_C;
@@ -111,18 +152,19 @@ static inline u64 lj_find_link(struct walk *w, u64 base, u64 saved)
 static inline int lj_push_running(
         struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, const struct lj_thread *t, u64 cf)
 {
-	u64 pc = walk_has(w, DWREG_RBX) ? w->reg[DWREG_RBX] : 0, saved;
+	u64 pc = walk_has(w, DWREG_RBX) ? lj_reg(w, vm, DWREG_RBX) : 0, saved;
 	int standing;
 
-	if (!walk_stack(w, cf + vm->cf_pc, &saved))
+	if (!walk_stack(w, cf + (vm->cf_pc & ~7u), &saved))
 		return STOP_STACK_ABSENT;
-	if (w->leaf && w->region.part == LUAJIT_CALL && lj_in_stack(t, w->reg[DWREG_RDX])) {
-		c->at = w->reg[DWREG_RDX] - 8;
-		return luajit_below(w, cf, w->reg[DWREG_RBX], 1);
+	saved = vm->gc64 ? saved : lj_half(saved, vm->cf_pc);
+	if (w->leaf && w->region.part == LUAJIT_CALL && lj_in_stack(t, lj_reg(w, vm, DWREG_RDX))) {
+		c->at = lj_reg(w, vm, DWREG_RDX) - 8;
+		return luajit_below(w, cf, pc, 1);
 	}
-	c->at = lj_find_base(w, t, pc, &standing) - 8;
+	c->at = lj_find_base(w, vm, t, pc, &standing) - 8;
 	if (standing == LUAJIT_STANDS_NO_MORE)
-		return luajit_below(w, cf, lj_find_link(w, c->at + 8, saved), 0);
+		return luajit_below(w, cf, lj_find_link(w, vm, c->at + 8, saved), 0);
 	if (standing == LUAJIT_STANDS_AT_PC)
 		saved = pc;
 	c->more[1] = LUAJIT_PENDING | (saved & LUAJIT_PC_MASK);
@@ -133,23 +175,44 @@ static inline int lj_push_running(
  * Is a frame of C being made (its link is in rbx) or being dropped here, so that the outer cframe owns what runs? When
  * it is dropped, rbx goes from the distance to the outer base to its negative, then to that base itself.
  */
-static inline bool lj_between_cframes(const struct walk *w, struct lj_thread *t)
+static inline bool lj_between_cframes(const struct walk *w, const struct luajit_vm *vm, struct lj_thread *t)
 {
-	u64 rbx = w->reg[DWREG_RBX], base = rbx;
+	u64 rbx = w->reg[DWREG_RBX], base;
 
 	if (!walk_has(w, DWREG_RBX))
 		return false;
+	rbx = vm->gc64 ? rbx : (u64)(s64)(s32)rbx;
+	base = rbx;
 	if (w->region.part == LUAJIT_ENTER)
 		return (rbx & 7) == LUAJIT_LINK_C || (rbx & 7) == LUAJIT_LINK_CP;
 	if (w->region.part != LUAJIT_LEAVE || rbx & 3)
 		return false;
 	if (rbx < LUAJIT_DELTA_MAX)
-		base = w->reg[DWREG_RDX] - (rbx & ~7ull);
+		base = lj_reg(w, vm, DWREG_RDX) - (rbx & ~7ull);
 	else if (rbx >> 63)
 		base = -rbx;
 	if (lj_in_stack(t, base))
 		t->base = base;
 	return true;
+}
+
+/*
+ * What the VM itself is busy with, as a frame above the function that has to wait for it: only where it has called into
+ * C, because the state is not always set back at once.
+ */
+static inline int lj_push_work(struct walk *w, const struct luajit_vm *vm, u64 g)
+{
+	s32 state;
+
+	if (w->leaf || !walk_read(w, &state, sizeof(state), g + vm->g_vmstate))
+		return STOP_NONE;
+	state = ~state;
+	if (state < LUAJIT_VMST_GC || state >= LUAJIT_VMST_MAX)
+		return STOP_NONE;
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, LUAJIT_WORK + state),
+	               luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, state))
+	               ? STOP_NONE
+	               : STOP_DEPTH;
 }
 
 /* Starts on the frames of a lua_State at its running function; cf is the cframe that the native stack shows. */
@@ -167,9 +230,13 @@ WALK_GLOBAL int luajit_top(struct walk *w, u64 cf)
 		return STOP_ARENA;
 	c = lj_cursor(w);
 	stop = lj_read_thread(w, vm, c->key, &t);
+	if (!stop && !t.steady)
+		stop = STOP_VM_BROKEN;
+	if (!stop && w->ncursors == 1)
+		stop = lj_push_work(w, vm, t.g);
 	if (stop)
 		return stop;
-	if (t.cframe == cf && !lj_between_cframes(w, &t))
+	if (t.cframe == cf && !lj_between_cframes(w, vm, &t))
 		return lj_push_running(w, vm, c, &t, cf);
 	c->at = t.base - 8;
 	c->more[1] = LUAJIT_PENDING;
@@ -180,9 +247,77 @@ WALK_GLOBAL int luajit_top(struct walk *w, u64 cf)
 	return luajit_own(w, prev);
 }
 
+/* Is this the cframe of a running trace, of one that is left even now (with cframes of its own below) included? */
+WALK_GLOBAL int luajit_is_cframe(struct walk *w, u64 cf)
+{
+	const struct luajit_vm *vm;
+	struct lj_thread t;
+	u64 word, l, base;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_stack(w, cf + (vm->cf_l & ~7u), &word))
+		return 0;
+	l = lj_half(word, vm->cf_l);
+	if (!l || l & 7 || lj_read_thread(w, vm, l, &t))
+		return 0;
+	for (i = 0; i < LJ_EXITING_MAX && t.cframe && t.cframe < cf; i++) {
+		if (!walk_read(w, &t.cframe, sizeof(t.cframe), t.cframe + vm->cf_prev))
+			return 0;
+		t.cframe &= LUAJIT_CFRAME_MASK;
+	}
+	if (t.cframe != cf)
+		return 0;
+	return lj_read_running(w, vm, t.g, &word, &base) && word == l;
+}
+
+/* Without GC64 no register of a trace leads anywhere: its cframe is looked for above its spill slots. */
+static inline u64 lj_search_cframe(struct walk *w)
+{
+	u64 cf = (w->reg[REG_SP] + 15) & ~15ull;
+	u32 i;
+
+	for (i = 0; i < LJ_SPILL_MAX; i++, cf += 16)
+		if (luajit_is_cframe(w, cf))
+			return cf;
+	return 0;
+}
+
+/* Where the global state of a running trace is, 0 if it can not be told. */
+static inline u64 lj_find_global(struct walk *w, const struct luajit_vm *vm)
+{
+	u64 cf, word, g;
+
+	if (vm->gc64)
+		return walk_has(w, DWREG_R14) ? w->reg[DWREG_R14] - vm->g2disp : 0;
+	cf = lj_search_cframe(w);
+	if (!cf || !walk_stack(w, cf + (vm->cf_l & ~7u), &word) ||
+	        !walk_read(w, &g, sizeof(g), lj_half(word, vm->cf_l) + vm->l_glref))
+		return 0;
+	return (u32)g;
+}
+
+/* Pushes the VM and the trace itself. */
+static inline bool lj_push_mcode(struct walk *w, const struct luajit_vm *vm, u64 g)
+{
+	u64 pc = w->reg[REG_PC], where, detail;
+	s32 trace;
+	u32 code;
+
+	if (!walk_read(w, &code, sizeof(code), pc) || !walk_read(w, &trace, sizeof(trace), g + vm->g_vmstate))
+		return false;
+	trace = trace > 0 ? trace & 0xffff : 0;
+	where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, FRAME_APPROX | (w->leaf ? 0 : FRAME_RETADDR), pc);
+	detail = luajit_detail(LUAJIT_MCODE, trace, code) | LUAJIT_JIT;
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, g),
+	               luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, 0) | LUAJIT_JIT) &&
+	       walk_push(w, where, detail);
+}
+
 /*
- * Starts on the frames of a running trace: r14 leads to the global state, that to the lua_State and its cframe. The
- * stack pointer tells nothing on a trace, so it is set to that cframe. False: this is not LuaJIT's code.
+ * Starts on the frames of a running trace: the global state leads to the lua_State and its cframe. The stack pointer
+ * tells nothing on a trace, so it is set to that cframe. False: this is not LuaJIT's code.
  */
 WALK_GLOBAL int luajit_trace_top(struct walk *w)
 {
@@ -190,16 +325,18 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 	struct walk_cursor *c;
 	struct lj_thread t;
 	u64 g, l, base, sp;
+	bool on_trace;
 	u32 i;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	g = w->reg[DWREG_R14];
-	if (!vm || !walk_has(w, DWREG_R14))
+	if (!vm)
 		return 0;
-	g -= vm->g2disp;
-	if (!walk_read(w, &l, 8, g + vm->g_cur_l) || !walk_read(w, &base, 8, g + vm->g_jit_base) ||
-	        lj_read_thread(w, vm, l, &t) || t.g != g)
+	g = lj_find_global(w, vm);
+	if (!g || !lj_read_running(w, vm, g, &l, &base) || lj_read_thread(w, vm, l, &t) || t.g != g)
+		return 0;
+	on_trace = w->region.part == LUAJIT_TRACE || w->region.part == LUAJIT_GAP;
+	if (on_trace && t.steady && !lj_in_stack(&t, base))
 		return 0;
 	sp = w->reg[REG_SP];
 	for (i = 0; i < LJ_EXITING_MAX && t.cframe && t.cframe < sp; i++) {
@@ -213,6 +350,14 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 	c = lj_cursor(w);
 	if (c->at)
 		return 1;
+	if (w->ncursors == 1 && lj_push_work(w, vm, g))
+		return 0;
+	if (!t.steady) {
+		lj_lose(w, STOP_VM_BROKEN);
+		return 1;
+	}
+	if (on_trace && !lj_push_mcode(w, vm, g))
+		return 0;
 	c->at = (lj_in_stack(&t, base) ? base : t.base) - 8;
 	c->more[0] = t.cframe;
 	c->more[1] = LUAJIT_PENDING | (lj_in_stack(&t, base) ? LUAJIT_ON_TRACE : 0);
@@ -239,8 +384,9 @@ static inline int lj_open_cframe(struct walk *w, const struct luajit_vm *vm, u64
 	u64 l;
 	int stop;
 
-	if (!walk_stack(w, cf + vm->cf_l, &l))
+	if (!walk_stack(w, cf + (vm->cf_l & ~7u), &l))
 		return STOP_STACK_ABSENT;
+	l = vm->gc64 ? l : lj_half(l, vm->cf_l);
 	if (!lj_select_cursor(w, l))
 		return STOP_VM_BROKEN;
 	if (lj_cursor(w)->at)
@@ -272,20 +418,23 @@ WALK_GLOBAL int luajit_interpreter(struct walk *w, u32 skip)
 /* A trace runs in the cframe of the interpreter that started it, which saved the registers that traces use besides. */
 static inline int lj_leave_trace(struct walk *w)
 {
+	const struct luajit_vm *vm = walk_arena(w, w->region.vm);
 	u64 cf = w->reg[REG_SP], words[5];
 	u64 where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_VM | (w->leaf ? 0 : FRAME_RETADDR), w->reg[REG_PC]);
 
+	if (!vm)
+		return STOP_ARENA;
 	if (!walk_push(w, where, w->region.module))
 		return STOP_DEPTH;
-	if (!walk_read(w, words, sizeof(words), cf + 40) || !walk_stack(w, cf - 8, &w->reg[DWREG_R13]) ||
-	        !walk_stack(w, cf, &w->reg[DWREG_R12]))
+	if (!walk_read(w, words, sizeof(words), cf + LJ_CFRAME_BYTES - sizeof(words)) ||
+	        !walk_stack(w, cf + vm->cf_r13, &w->reg[DWREG_R13]) || !walk_stack(w, cf, &w->reg[DWREG_R12]))
 		return STOP_STACK_ABSENT;
 	w->reg[DWREG_R14] = words[0];
 	w->reg[DWREG_R15] = words[1];
 	w->reg[DWREG_RBX] = words[2];
 	w->reg[DWREG_RBP] = words[3];
 	w->reg[REG_PC] = words[4];
-	w->reg[REG_SP] = cf + 80;
+	w->reg[REG_SP] = cf + LJ_CFRAME_BYTES;
 	w->valid = ARCH_SAVED_MASK | 1u << REG_SP | 1u << REG_PC;
 	w->leaf = 0;
 	w->flags = 0;
@@ -299,9 +448,11 @@ WALK_GLOBAL int luajit_trace(struct walk *w)
 	WALK_CHECK(w);
 	if (!w->vm_state && !luajit_trace_top(w)) {
 		w->vm_state = 0;
+		if (w->region.part == LUAJIT_GAP)
+			return w->leaf ? STOP_NO_REGION : STOP_BAD_RETADDR;
 		return native_step(w, 0);
 	}
-	stop = luajit_frames(w, w->reg[REG_SP]);
+	stop = lj_lose(w, luajit_frames(w, w->reg[REG_SP]));
 	if (stop != LUAJIT_FRAMES_DONE)
 		return stop;
 	w->vm_state = 0;
@@ -329,6 +480,7 @@ WALK_STEP int luajit_step(struct walk *w)
 		return lj_step_glue(w);
 	case LUAJIT_EXIT:
 	case LUAJIT_TRACE:
+	case LUAJIT_GAP:
 		return luajit_trace(w);
 	case LUAJIT_INTERP_8:
 		skip = 8;
@@ -337,7 +489,7 @@ WALK_STEP int luajit_step(struct walk *w)
 		skip = 16;
 		break;
 	}
-	stop = luajit_interpreter(w, skip);
+	stop = lj_lose(w, luajit_interpreter(w, skip));
 	if (stop != LUAJIT_FRAMES_DONE)
 		return stop;
 	w->vm_state = 0;

@@ -9,9 +9,10 @@ import sys
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["YRT_BUILD"]
-HELPERS = {"e2e/yrt.py", "bench/unit.py"}
+HELPERS = {"e2e/yrt.py", "e2e/lua.py", "bench/unit.py"}
 KINDS = {"unit": r"test_\w+\.c", "fuzz": r"fuzz_\w+\.c", "e2e": r"test_\w+\.py", "check": r"\w+\.py",
          "bench": r"bench_\w+\.(c|py)"}
+VERSIONS = "versions"  # tests of other builds of LuaJIT, listed in tests/versions.cmake
 
 
 def read(*path):
@@ -70,8 +71,11 @@ def fixtures():
     for name in listed("fixtures", "native"):
         if name.endswith((".c", ".cc")) and name not in variants.values():
             yield f"fixtures/native/{name}: not in variants.txt"
-    users = "".join(read("tests", kind, name) for kind in KINDS for name in listed("tests", kind)
+    users = "".join(read("tests", kind, name) for kind in (*KINDS, VERSIONS) for name in listed("tests", kind)
                     if name.endswith((".c", ".py"))) + "".join(read("fixtures", "native", s) for s in set(variants.values()))
+    for name in listed("fixtures", "lua") + listed("fixtures", "lua", "programs"):
+        if name.endswith(".lua") and not re.search(rf"\b{name[:-4]}\b", users):
+            yield f"fixtures/lua: no test uses {name}"
     for name in variants:
         if not re.search(rf'["/]{re.escape(name)}["/]', users):
             yield f"fixtures/native/variants.txt: no test uses {name}"

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The split of time between call paths, against what the program measured of itself by its thread's CPU clock."""
 
-import os
-import re
-import shutil
-
 import yrt
 
 TOLERANCE = 0.02
@@ -35,31 +31,6 @@ def test_native():
 
 def test_native_O3():
     yield from native("split_O3")
-
-
-def lua(*options):
-    luajit = shutil.which("luajit")
-    assert luajit, "no luajit (Debian's package luajit2)"
-    script = os.path.join(yrt.SOURCE, "fixtures", "lua", "split.lua")
-    with yrt.Fixture(luajit, *options, script, 6, seconds=None) as fixture:
-        at = yrt.Run("lua-flame", "-p", fixture.pid, "-d", 8, "-F", 1999).sampling()
-        fixture.release()
-        truth = fixture.finish()
-        result = at.result().expect()
-    assert result.incomplete() <= 0.001, result.stats["truncated"]
-    for path in truth["split"]:
-        line = truth["lines"][path]
-        assert result.share(re.compile(rf"^{path} \((.*/)?split\.lua:{line}\)$")) > 0, \
-            f"no frame '{path} (split.lua:{line})'\n{yrt.show(result.stacks)}"
-    return against(result, truth["split"], lambda path: re.compile(rf"^{path} \(.*split\.lua:"))
-
-
-def test_lua_jit():
-    yield from lua()
-
-
-def test_lua_interpreter():
-    yield from lua("-joff")
 
 
 yrt.main(globals())

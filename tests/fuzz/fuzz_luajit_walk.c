@@ -12,31 +12,14 @@
 
 static void name_all(struct fake *f)
 {
-	static struct luajit_layout layout = {.proto_k = 16,
-	        .proto_sizept = 24,
-	        .proto_sizeuv = 28,
-	        .proto_chunkname = 32,
-	        .proto_firstline = 40,
-	        .proto_numline = 44,
-	        .proto_lineinfo = 48,
-	        .proto_uvinfo = 52,
-	        .proto_varinfo = 56,
-	        .proto_framesize = 11,
-	        .str_len = 20,
-	        .str_size = 24};
+	static struct luajit_layout layout;
+	static struct luajit_image image = {.layout = &layout};
 	struct runtime_process p = {.memory = &f->memory};
 	struct luajit_names *names;
-	const char *origin;
-	struct image none = {0};
-	const struct luajit_layout *known = luajit_layout_find(&none, "LuaJIT 2.1.0-beta3", &origin);
 	struct frame_name name;
 
-	layout.vm = fake_vm;
-	layout.ops = known->ops;
-	layout.nops = known->nops;
-	layout.builtins = known->builtins;
-	layout.nbuiltins = known->nbuiltins;
-	names = luajit_names_create(&layout);
+	layout = fake_layout();
+	names = luajit_names_create(&image);
 	if (!names)
 		abort();
 	for (u32 i = 0; i < f->walk.nframes; i++)
@@ -60,7 +43,7 @@ static void build(struct fake *f, struct fake_registers *regs)
 	fake_link(f, &co, two, 5);
 	fake_call(f, &co, one, fake_pc(f, two, 2));
 	put64(f, f->g + fake_vm.g_cur_l, co.l);
-	put64(f, f->g + fake_vm.g_jit_base, co.base);
+	put64(f, f->g + FAKE_JIT_BASE, co.base);
 	regs->rbx = fake_pc(f, one, 4);
 	regs->rdx = co.base;
 	regs->r14 = f->g + fake_vm.g2disp;

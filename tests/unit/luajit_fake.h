@@ -14,10 +14,12 @@
 #include "driver.h"
 #include "module.h"
 #include "runtimes/luajit/luajit.h"
+#include "runtimes/luajit/luajit_bytecode.h"
+#include "runtimes/luajit/luajit_layout.h"
 
 #define FAKE_BYTES  (64u << 10)
 #define FAKE_NATIVE 0x7fff00000000ull /* memory of the native stack */
-#define FAKE_LUA    0x600000000000ull /* of all else */
+#define FAKE_LUA    0x40000000ull     /* of all else; references of 32 bits reach it */
 #define FAKE_FRAMES 256
 
 #define CODE_INTERP 0x400000ull
@@ -31,6 +33,7 @@
 struct fake {
 	struct memory memory;
 	u8 native[FAKE_BYTES], lua[FAKE_BYTES];
+	u8 trace[64]; /* of machine code, at CODE_TRACE */
 	u64 free; /* in lua */
 	u64 rsp;  /* lowest word of the native stack in use */
 	u64 g;
@@ -46,14 +49,14 @@ struct fake_thread { /* a lua_State under construction */
 	u64 cframe;
 };
 
-static const struct luajit_vm fake_vm = {.l_gct = 9,
+static const struct luajit_vm fake_gc64 = {.l_gct = 9,
         .l_glref = 16,
         .l_base = 32,
         .l_maxstack = 48,
         .l_stack = 56,
         .l_cframe = 80,
         .g_cur_l = 16,
-        .g_jit_base = 24,
+        .g_vmstate = 32,
         .g2disp = 256,
         .fn_ffid = 10,
         .fn_pc = 32,
@@ -64,7 +67,58 @@ static const struct luajit_vm fake_vm = {.l_gct = 9,
         .cf_l = 16,
         .cf_pc = 24,
         .cf_prev = 32,
-        .bc_patched = 69};
+        .cf_r13 = -8,
+        .bc_patched = LUAJIT_OP_PATCHED,
+        .gc64 = 1};
+
+static const struct luajit_vm fake_gc32 = {.l_gct = 5,
+        .l_glref = 8,
+        .l_base = 16,
+        .l_maxstack = 32,
+        .l_stack = 36,
+        .l_cframe = 48,
+        .g_cur_l = 16,
+        .g_vmstate = 32,
+        .g2disp = 256,
+        .fn_ffid = 6,
+        .fn_pc = 16,
+        .fn_f = 24,
+        .proto_size = 64,
+        .proto_sizebc = 12,
+        .cf_nres = 16,
+        .cf_l = 24,
+        .cf_pc = 28,
+        .cf_prev = 32,
+        .cf_r13 = 8,
+        .bc_patched = LUAJIT_OP_PATCHED};
+
+/* The build that is faked: GC64 unless it was set before fake_create(). */
+static struct luajit_vm fake_vm;
+
+#define FAKE_REF      (fake_vm.gc64 ? 8u : 4u)
+#define FAKE_WORDS    (fake_vm.gc64 ? 2u : 1u) /* of a frame */
+#define FAKE_JIT_BASE (fake_vm.g_cur_l + FAKE_REF)
+
+/* What naming needs of the same build. */
+static inline struct luajit_layout fake_layout(void)
+{
+	return (struct luajit_layout){.l_gct = {9, 1},
+	        .l_glref = {16, 8},
+	        .proto_size = {64, 0},
+	        .proto_sizebc = {12, 4},
+	        .proto_k = {16, 8},
+	        .proto_sizept = {24, 4},
+	        .proto_sizeuv = {28, 1},
+	        .proto_chunkname = {32, 8},
+	        .proto_firstline = {40, 4},
+	        .proto_numline = {44, 4},
+	        .proto_lineinfo = {48, 8},
+	        .proto_uvinfo = {48, 8},
+	        .proto_varinfo = {48, 8},
+	        .proto_framesize = {11, 1},
+	        .str_len = {20, 4},
+	        .str_size = {24, 0}};
+}
 
 static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 {
@@ -72,6 +126,8 @@ static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 		return f->native + (addr - FAKE_NATIVE);
 	if (addr >= FAKE_LUA && addr - FAKE_LUA + size <= FAKE_BYTES)
 		return f->lua + (addr - FAKE_LUA);
+	if (addr >= CODE_TRACE && addr - CODE_TRACE + size <= sizeof(f->trace))
+		return f->trace + (addr - CODE_TRACE);
 	return NULL;
 }
 
@@ -99,6 +155,11 @@ static inline void put32(struct fake *f, u64 addr, u32 value)
 static inline void put8(struct fake *f, u64 addr, u8 value)
 {
 	*fake_at(f, addr, 1) = value;
+}
+
+static inline void put_ref(struct fake *f, u64 addr, u64 value)
+{
+	memcpy(fake_at(f, addr, FAKE_REF), &value, FAKE_REF);
 }
 
 static inline u64 fake_alloc(struct fake *f, u32 size)
@@ -177,10 +238,12 @@ static inline struct fake *fake_create(void)
 
 	if (!f)
 		return NULL;
+	if (!fake_vm.l_base)
+		fake_vm = fake_gc64;
 	f->memory.read = fake_read;
 	f->fail = -1;
 	f->free = 4096;
-	f->rsp = FAKE_NATIVE + FAKE_BYTES - 4096;
+	f->rsp = FAKE_NATIVE + FAKE_BYTES - 4096 - 8; /* the CFA of a function is a multiple of 16 */
 	put64(f, f->rsp, CODE_ROOT + 16);
 	f->g = fake_alloc(f, 512);
 	if (arena_create(NULL, &f->arena) || !fake_code(f))
@@ -209,7 +272,7 @@ static inline u64 fake_lua_function(struct fake *f, u8 mark)
 	for (u32 i = 0; i < 16; i++)
 		put32(f, proto + fake_vm.proto_size + 4 * i, FAKE_CALL | FAKE_CALL_A << 8 | i << 16 | (u32)mark << 24);
 	put8(f, fn + fake_vm.l_gct, 8);
-	put64(f, fn + fake_vm.fn_pc, proto + fake_vm.proto_size);
+	put_ref(f, fn + fake_vm.fn_pc, proto + fake_vm.proto_size);
 	return fn;
 }
 
@@ -226,9 +289,9 @@ static inline u64 fake_c_function(struct fake *f, u8 ffid, u64 code)
 /* Behind instruction pos of a Lua function. */
 static inline u64 fake_pc(struct fake *f, u64 fn, u32 pos)
 {
-	u64 bytecode;
+	u64 bytecode = 0;
 
-	memcpy(&bytecode, fake_at(f, fn + fake_vm.fn_pc, 8), 8);
+	memcpy(&bytecode, fake_at(f, fn + fake_vm.fn_pc, FAKE_REF), FAKE_REF);
 	return bytecode + 4 * (pos + 1);
 }
 
@@ -239,25 +302,34 @@ static inline u64 tagged(u64 object, u32 type)
 	return object | (~(u64)type << 47);
 }
 
+/* A frame's words: function (or thread) and link; a link of all ones is the bottom. */
+static inline void put_frame(struct fake *f, u64 base, u64 object, u32 type, u64 link)
+{
+	if (fake_vm.gc64) {
+		put64(f, base - 16, tagged(object, type));
+		put64(f, base - 8, link);
+	} else {
+		put64(f, base - 8, object | (link == ~0ull ? ~(u64)type : link) << 32);
+	}
+}
+
 static inline struct fake_thread fake_thread(struct fake *f)
 {
 	struct fake_thread t = {.l = fake_alloc(f, 128), .stack = fake_alloc(f, 4096)};
 
 	put8(f, t.l + fake_vm.l_gct, 6);
-	put64(f, t.l + fake_vm.l_glref, f->g);
-	put64(f, t.l + fake_vm.l_stack, t.stack);
-	put64(f, t.l + fake_vm.l_maxstack, t.stack + 4000);
-	put64(f, t.stack, tagged(t.l, 6));
-	put64(f, t.stack + 8, ~0ull);
-	t.base = t.stack + 16;
+	put_ref(f, t.l + fake_vm.l_glref, f->g);
+	put_ref(f, t.l + fake_vm.l_stack, t.stack);
+	put_ref(f, t.l + fake_vm.l_maxstack, t.stack + 4000);
+	t.base = t.stack + 8 * FAKE_WORDS;
+	put_frame(f, t.base, t.l, 6, ~0ull);
 	put64(f, t.l + fake_vm.l_base, t.base);
 	return t;
 }
 
 static inline void fake_frame(struct fake *f, struct fake_thread *t, u64 fn, u64 base, u64 link)
 {
-	put64(f, base - 16, tagged(fn, 8));
-	put64(f, base - 8, link);
+	put_frame(f, base, fn, 8, link);
 	t->base = base;
 	put64(f, t->l + fake_vm.l_base, base);
 }
@@ -265,7 +337,7 @@ static inline void fake_frame(struct fake *f, struct fake_thread *t, u64 fn, u64
 /* Called by a Lua function that is at pc. */
 static inline void fake_call(struct fake *f, struct fake_thread *t, u64 fn, u64 pc)
 {
-	fake_frame(f, t, fn, t->base + 8 * (2 + FAKE_CALL_A), pc);
+	fake_frame(f, t, fn, t->base + 8 * (FAKE_WORDS + FAKE_CALL_A), pc);
 }
 
 /* A frame of another type, some slots above. */
@@ -280,8 +352,12 @@ static inline void fake_continuation(struct fake *f, struct fake_thread *t, u64 
 {
 	u64 base = t->base + 8 * 8;
 
-	put64(f, base - 24, pc);
-	put64(f, base - 32, continuation);
+	if (fake_vm.gc64) {
+		put64(f, base - 24, pc);
+		put64(f, base - 32, continuation);
+	} else {
+		put64(f, base - 16, continuation | pc << 32);
+	}
 	fake_frame(f, t, fn, base, (base - t->base) | 2);
 }
 
@@ -301,8 +377,8 @@ static inline void fake_cframe(struct fake *f, struct fake_thread *t, u64 saved,
 	u64 cf = f->rsp + 8 - 80;
 
 	put32(f, cf + fake_vm.cf_nres, (u32)nres);
-	put64(f, cf + fake_vm.cf_l, t->l);
-	put64(f, cf + fake_vm.cf_pc, saved);
+	put_ref(f, cf + fake_vm.cf_l, t->l);
+	put_ref(f, cf + fake_vm.cf_pc, saved);
 	put64(f, cf + fake_vm.cf_prev, t->cframe);
 	put64(f, t->l + fake_vm.l_cframe, cf);
 	t->cframe = cf;
@@ -343,7 +419,7 @@ static inline int fake_walk(struct fake *f, struct fake_registers regs)
 	w->target = (struct walk_target){.memory = &f->memory, .arena = f->arena, .frames = f->frames};
 	for (u32 i = 0; i < walk_steps_max(w) && !stop; i++)
 		stop = walk_step(w);
-	return stop == STOP_NONE ? STOP_DEPTH : stop;
+	return (int)walk_end(w, (u32)stop);
 }
 
 #endif

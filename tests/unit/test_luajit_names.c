@@ -14,14 +14,12 @@
 struct naming {
 	struct fake *fake;
 	struct luajit_layout layout;
+	struct luajit_image image;
 	struct luajit_names *names;
 	u64 proto, chunk;
 	struct frame frame[2];
 	struct frame_name name;
 };
-
-static const struct luajit_op ops[] = {[0] = {"MOV", NULL, OPERAND_DST}, [FAKE_CALL] = {"CALL", "call", OPERAND_BASE}};
-static const char *const builtins[] = {"", "", "assert"};
 
 /* A Lua function at position 5 with a chunk name, called by itself. */
 static int setup(void **state)
@@ -31,22 +29,8 @@ static int setup(void **state)
 	u64 bytecode;
 
 	n->fake = f;
-	n->layout = (struct luajit_layout){.vm = fake_vm,
-	        .proto_k = 16,
-	        .proto_sizept = 24,
-	        .proto_sizeuv = 28,
-	        .proto_chunkname = 32,
-	        .proto_firstline = 40,
-	        .proto_numline = 44,
-	        .proto_lineinfo = 48,
-	        .proto_uvinfo = 48,
-	        .proto_varinfo = 48,
-	        .str_len = 20,
-	        .str_size = 24,
-	        .ops = ops,
-	        .nops = FAKE_CALL + 1,
-	        .builtins = builtins,
-	        .nbuiltins = 3};
+	n->layout = fake_layout();
+	n->image = (struct luajit_image){.layout = &n->layout, .builtins = {.names = {[2] = "assert"}, .n = 3}};
 	memcpy(&bytecode, fake_at(f, fake_lua_function(f, 1) + fake_vm.fn_pc, 8), 8);
 	n->proto = bytecode - fake_vm.proto_size;
 	n->chunk = fake_alloc(f, 600);
@@ -60,7 +44,7 @@ static int setup(void **state)
 	for (u32 i = 0; i < 2; i++)
 		n->frame[i] = (struct frame){frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, n->proto),
 		        luajit_detail(LUAJIT_LUA, 5, FAKE_CALL | FAKE_CALL_A << 8 | 5 << 16 | 1u << 24)};
-	n->names = luajit_names_create(&n->layout);
+	n->names = luajit_names_create(&n->image);
 	*state = n;
 	return 0;
 }
@@ -177,7 +161,7 @@ static void test_source(void **state)
 		put32(n->fake, n->chunk + 20, (u32)len);
 		memcpy(fake_at(n->fake, n->chunk + 24, len + 1), sources[i].chunk, len + 1);
 		luajit_names_destroy(n->names);
-		n->names = luajit_names_create(&n->layout);
+		n->names = luajit_names_create(&n->image);
 		assert_true(name(n));
 		assert_string_equal(n->name.file, sources[i].shown);
 	}

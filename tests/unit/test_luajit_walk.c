@@ -16,15 +16,24 @@ enum { LINK_C = 1, LINK_VARG = 3, LINK_CP = 5, LINK_PCALL = 6 };
 
 /*
  * Expected frames, leaf first: N native, V the VM's own, L Lua (its position is the next of positions), J the same as
- * machine code, C a C function, B a builtin.
+ * machine code, C a C function, B a builtin, G the global state of a trace, T the trace, W the VM's own work.
  */
 static char kind_of(const struct frame *f)
 {
 	if (frame_kind(f) == FRAME_NATIVE)
 		return frame_flags(f) & FRAME_VM ? 'V' : 'N';
-	if (luajit_function(f) == LUAJIT_LUA)
+	switch (luajit_function(f)) {
+	case LUAJIT_LUA:
 		return f->detail & LUAJIT_JIT ? 'J' : 'L';
-	return luajit_function(f) == LUAJIT_C ? 'C' : 'B';
+	case LUAJIT_C:
+		return 'C';
+	case LUAJIT_MCODE:
+		return 'T';
+	default:
+		if (f->detail & LUAJIT_JIT)
+			return 'G';
+		return frame_addr(f) >= LUAJIT_WORK ? 'W' : 'B';
+	}
 }
 
 static void expect(const struct fake *f, const char *kinds, const u32 *positions)
@@ -40,6 +49,12 @@ static void expect(const struct fake *f, const char *kinds, const u32 *positions
 			assert_int_equal(frame_addr(frame), C_FUNCTION);
 		if (kinds[i] == 'B')
 			assert_int_equal(frame_addr(frame), FFID);
+		if (kinds[i] == 'G')
+			assert_int_equal(frame_addr(frame), f->g);
+		if (kinds[i] == 'T')
+			assert_int_equal(luajit_pos(frame), 7);
+		if (kinds[i] == 'W')
+			assert_int_equal(frame_addr(frame), LUAJIT_WORK + LUAJIT_VMST_GC);
 	}
 	assert_int_equal(f->walk.nframes, strlen(kinds));
 }
@@ -92,7 +107,7 @@ static struct scene scene_returning(struct fake *f)
 	fake_link(f, &t, one, LINK_C);
 	fake_call(f, &t, builtin, fake_pc(f, one, 4));
 	put64(f, t.base - 16, 0x4000000000000000);
-	put64(f, t.base - 8, 0x4010000000000000);
+	put64(f, t.base - 8, 0x4010000000000123);
 	return (struct scene){f, {CODE_INTERP + 8, .rbx = fake_pc(f, one, 4), .rdx = t.base}, "LVNN", {4}};
 }
 
@@ -193,14 +208,25 @@ static struct scene scene_trace(struct fake *f)
 	fake_cframe(f, &t, t.l, 1);
 	fake_link(f, &t, one, LINK_C);
 	fake_call(f, &t, two, fake_pc(f, one, 5));
-	put64(f, f->g + fake_vm.g_cur_l, t.l);
-	put64(f, f->g + fake_vm.g_jit_base, t.base);
+	put_ref(f, f->g + fake_vm.g_cur_l, t.l);
+	put_ref(f, f->g + FAKE_JIT_BASE, t.base);
+	put32(f, f->g + fake_vm.g_vmstate, 7);
 	put64(f, t.l + fake_vm.l_base, t.stack + 16);
-	return (struct scene){f, {CODE_TRACE + 8, .r14 = f->g + fake_vm.g2disp}, "JLVNN", {NO_POS, 5}};
+	return (struct scene){f, {CODE_TRACE + 8, .r14 = f->g + fake_vm.g2disp}, "GTJLVNN", {NO_POS, 5}};
+}
+
+/* The collector at work. */
+static struct scene scene_gc(struct fake *f)
+{
+	struct scene s = scene_plain(f);
+
+	put32(f, f->g + fake_vm.g_vmstate, ~(u32)LUAJIT_VMST_GC);
+	s.kinds = "NWCLLVNN";
+	return s;
 }
 
 static struct scene (*const scenes[])(struct fake *) = {scene_plain, scene_leaf, scene_returning, scene_types,
-        scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_trace};
+        scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_trace, scene_gc};
 #define NSCENES (sizeof(scenes) / sizeof(*scenes))
 
 static void test_scenes(void **state)
@@ -217,7 +243,7 @@ static void test_scenes(void **state)
 	}
 }
 
-/* The cookie of a frame is the instruction at its position; of one that the JIT may rewrite only operand A. */
+/* The cookie of a frame is the instruction at its position; of one that the JIT may rewrite operand A at most. */
 static void test_cookies(void **state)
 {
 	struct fake *f = fake_create();
@@ -225,19 +251,27 @@ static void test_cookies(void **state)
 
 	fake_walk(f, s.regs);
 	assert_int_equal(f->frames[2].detail >> LUAJIT_COOKIE_BITS, FAKE_CALL | FAKE_CALL_A << 8 | 7 << 16 | 2u << 24);
-	put32(f, frame_addr(&f->frames[3]) + fake_vm.proto_size + 4 * 4, 70 | FAKE_CALL_A << 8 | 1 << 16);
+	put32(f, frame_addr(&f->frames[3]) + fake_vm.proto_size + 4 * 4, 79 | FAKE_CALL_A << 8 | 1 << 16);
 	fake_walk(f, s.regs);
 	assert_int_equal(f->frames[3].detail >> LUAJIT_COOKIE_BITS, FAKE_CALL_A << 8);
+	for (u32 op = 69; op < LUAJIT_OPS; op++) { /* what becomes JLOOP does not keep that either */
+		const char *name = luajit_ops[op].name;
+		bool loop = !strncmp(name, "RET", 3) || !strcmp(name, "LOOP") || !strcmp(name, "ILOOP") || !strcmp(name, "JLOOP") ||
+		            !strcmp(name, "ITERC") || !strcmp(name, "ITERN");
+
+		assert_int_equal(luajit_cookie(LUAJIT_OP_PATCHED, op | FAKE_CALL_A << 8), loop ? 0 : FAKE_CALL_A << 8);
+	}
 	fake_destroy(f);
 }
 
-/* Machine code that is not LuaJIT's: r14 leads nowhere. */
+/* Machine code that is not LuaJIT's: neither r14 nor the stack leads to a VM that runs a trace. */
 static void test_foreign_code(void **state)
 {
 	struct fake *f = fake_create();
 	struct scene s = scene_trace(f);
 
 	s.regs.r14 = FAKE_LUA + 1024;
+	put_ref(f, f->g + fake_vm.g_cur_l, 0);
 	assert_int_not_equal(fake_walk(f, s.regs), STOP_NONE);
 	assert_true(f->walk.nframes > 0);
 	assert_int_equal(kind_of(&f->frames[0]), 'N');
@@ -315,6 +349,18 @@ static void test_broken(void **state)
 	}
 }
 
+static int use_gc64(void **state)
+{
+	fake_vm = fake_gc64;
+	return 0;
+}
+
+static int use_gc32(void **state)
+{
+	fake_vm = fake_gc32;
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +371,7 @@ int main(void)
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_broken),
 	};
+	int failed = cmocka_run_group_tests_name("GC64", tests, use_gc64, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return failed + cmocka_run_group_tests_name("references of 32 bits", tests, use_gc32, NULL);
 }

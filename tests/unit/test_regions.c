@@ -196,7 +196,7 @@ static void test_mappings(void **state)
 
 /* --- claims --- */
 
-static void claim(struct process *p, u32 n)
+static void build_with(struct process *p, u32 n)
 {
 	nclaims = n;
 	if (!p->ninstances) {
@@ -204,7 +204,14 @@ static void claim(struct process *p, u32 n)
 		p->instances[p->ninstances++] = (struct instance){.ops = &fake_runtime, .data = claims};
 	}
 	assert_null(regions_build(p));
-	check_regions(p);
+	check_sorted(p);
+	check_tables(p);
+}
+
+static void claim(struct process *p, u32 n)
+{
+	build_with(p, n);
+	check_covered(p);
 }
 
 static void check_claimed(const struct process *p, u64 start, u64 end, u8 part)
@@ -262,6 +269,34 @@ static void test_claim_bad(void **state)
 	process_destroy(p);
 }
 
+/* What is no code yet can be claimed too, up to the code on both sides; where one claim stands, a later one gets the rest. */
+static void test_claim_unmapped(void **state)
+{
+	struct process *p = look();
+	u64 jit = child.jit, start = jit - 64 * PAGE, end = jit + 64 * PAGE;
+	u64 covered = 0, mapped = 0;
+
+	claims[0] = (struct runtime_region){.start = start, .end = end, .part = 5, .unmapped = true};
+	claims[1] = (struct runtime_region){.start = start, .end = end, .part = 6, .unmapped = true};
+	build_with(p, 1);
+	for (u32 i = 0; i < p->entry.nregions; i++) {
+		const struct region *r = &regions_of(p)[i];
+		u64 from = r->start > start ? r->start : start, to = r->end < end ? r->end : end;
+
+		if (from >= to)
+			continue;
+		covered += to - from;
+		mapped += r->part == 5 ? 0 : to - from;
+	}
+	assert_int_equal(covered, end - start);
+	assert_true(mapped >= 4 * PAGE);
+	check_claimed(p, jit, jit + 4 * PAGE, 0);
+	build_with(p, 2);
+	for (u32 i = 0; i < p->entry.nregions; i++)
+		assert_int_not_equal(regions_of(p)[i].part, 6);
+	process_destroy(p);
+}
+
 /* A runtime's own rows: one table, kept when the regions are built again, given back at the end. */
 static void test_claim_entries(void **state)
 {
@@ -290,12 +325,8 @@ static void test_claim_many(void **state)
 
 	for (u32 i = 0; i < CLAIMS; i++)
 		claims[i] = (struct runtime_region){.start = child.jit + 4 * i, .end = child.jit + 4 * i + 2, .part = 1};
-	nclaims = CLAIMS;
-	p->instances = calloc(1, sizeof(*p->instances));
-	p->instances[p->ninstances++] = (struct instance){.ops = &fake_runtime, .data = claims};
-	assert_null(regions_build(p));
+	build_with(p, CLAIMS);
 	assert_int_equal(p->entry.nregions, REGIONS_MAX);
-	check_sorted(p);
 	process_destroy(p);
 }
 
@@ -509,6 +540,7 @@ int main(void)
 	        cmocka_unit_test(test_mappings),
 	        cmocka_unit_test(test_claim_split),
 	        cmocka_unit_test(test_claim_bad),
+	        cmocka_unit_test(test_claim_unmapped),
 	        cmocka_unit_test(test_claim_entries),
 	        cmocka_unit_test(test_claim_many),
 	        cmocka_unit_test(test_arena_given_back),
