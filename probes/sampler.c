@@ -35,8 +35,8 @@ struct sampler {
 	struct targets targets;
 	struct command *command;
 	int epoll;
-	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns;
-	u64 cpu_at_arming;
+	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns, snapshot_ns;
+	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 stacks_at_drain;
 	u64 gone; /* collect_stats.gone when last looked at */
 	u64 eager_until_ns;
@@ -244,7 +244,8 @@ static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe)
 
 static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
 {
-	double used = (double)(own_cpu_ns() - s->cpu_at_arming) + (double)bpf_ns(s, probe);
+	u64 own = s->cpu_at_end ? s->cpu_at_end : own_cpu_ns();
+	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe);
 
 	return until_ns > s->armed_ns ? 100 * used / (double)(until_ns - s->armed_ns) : 0;
 }
@@ -321,12 +322,24 @@ static void show_progress(struct sampler *s, double *last)
 	s->options.progress(s->options.ctx, elapsed, probe.weights);
 }
 
+static struct error *take_snapshot(struct sampler *s)
+{
+	u64 now = now_ns();
+	struct error *err;
+
+	if (!s->options.snapshot || now - s->snapshot_ns < s->options.snapshot_s * 1e9)
+		return NULL;
+	s->snapshot_ns = now;
+	err = drain(s);
+	return err ? err : s->options.snapshot(s->options.ctx, s);
+}
+
 static struct error *arm(struct sampler *s)
 {
 	malloc_trim(0);
 	object_mark_start(s->object);
 	s->cpu_at_arming = own_cpu_ns();
-	s->armed_ns = s->budget_ns = now_ns();
+	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
 	return s->command ? command_go(s->command) : clock_start(s->clock);
 }
 
@@ -343,6 +356,8 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 
 	while (!err && !is_over(s, stop)) {
 		err = poll_once(s);
+		if (!err)
+			err = take_snapshot(s);
 		show_progress(s, &last);
 	}
 	if (!err && !s->targets.alive && !s->command)
@@ -352,6 +367,9 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	object_consume(s->object, on_record, s);
 	late = drain(s);
 	measure_rss(s);
+	s->cpu_at_end = own_cpu_ns();
+	if (!late)
+		late = collector_finish(s->collector);
 	if (!err)
 		return late;
 	error_free(late);
@@ -382,6 +400,7 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 {
 	struct sampler_stats st = { .collect = *collector_stats(s->collector), .halvings = s->halvings,
 		.source = clock_source(s->clock), .first_sample_ms = -1, .max_rss_kb = s->max_rss_kb };
+	u64 until = s->ended_ns ? s->ended_ns : now_ns();
 
 	error_free(object_stats(s->object, &st.probe));
 	st.samples = st.collect.counted;
@@ -393,12 +412,12 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	if (st.lost_clock > st.lost_short)
 		st.lost_clock -= st.lost_short;
 	st.bpf_ns_per_sample = st.probe.samples ? (double)bpf_ns(s, &st.probe) / (double)st.probe.samples : 0;
-	st.cpu_percent = cpu_percent(s, &st.probe, s->ended_ns);
+	st.cpu_percent = cpu_percent(s, &st.probe, until);
 	st.map_kb = object_map_bytes(s->object) / 1024;
 	if (st.probe.first_ns > s->armed_ns)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
-	st.duration_s = (double)(s->ended_ns - s->armed_ns) / 1e9;
+	st.duration_s = (double)(until - s->armed_ns) / 1e9;
 	*ret = st;
 }
 

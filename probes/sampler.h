@@ -12,6 +12,8 @@
 #include "unwind/collect.h"
 #include "unwind/error.h"
 
+struct sampler;
+
 struct sampler_options {
 	double frequency;   /* samples a second of CPU time of each thread */
 	double duration_s;  /* 0: until stopped or all targets are gone */
@@ -24,6 +26,8 @@ struct sampler_options {
 	struct collect_options collect;
 	void (*warn)(void *ctx, struct error *err); /* something that does not end the run; owns err */
 	void (*progress)(void *ctx, double elapsed_s, u64 samples); /* about ten times a second; may be NULL */
+	double snapshot_s; /* so often all that was seen is moved into the profile, and snapshot is called */
+	struct error *(*snapshot)(void *ctx, struct sampler *s); /* an error ends the run; may be NULL */
 	void *ctx;
 };
 
@@ -45,8 +49,6 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	const char *source;
 };
 
-struct sampler;
-
 struct error *sampler_create(const struct sampler_options *options, struct sampler **ret);
 void sampler_destroy(struct sampler *s);
 /* A running process. */
@@ -55,6 +57,7 @@ struct error *sampler_attach(struct sampler *s, pid_t pid);
 struct error *sampler_start_command(struct sampler *s, char *const *argv);
 /* Samples until the duration is over, all targets are gone, or *stop is set. */
 struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop);
+/* Until now, while it runs. */
 void sampler_stats(struct sampler *s, struct sampler_stats *ret);
 /* Owned by the sampler. */
 struct profile *sampler_profile(struct sampler *s);

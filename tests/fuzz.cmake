@@ -3,7 +3,10 @@
 set(FUZZ_FLAGS -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -g -O1)
 file(GLOB FUZZERS CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(FUZZ_OBJECTS)
-foreach(source ${CORE_SOURCES})
+# Of the formats all but the page, which is generated.
+set(FUZZ_SOURCES ${CORE_SOURCES} ${FORMAT_SOURCES})
+list(FILTER FUZZ_SOURCES EXCLUDE REGEX "/format/(html|format)\\.c$")
+foreach(source ${FUZZ_SOURCES})
 	string(REPLACE "${CMAKE_SOURCE_DIR}/" "" relative ${source})
 	string(REPLACE "/" "_" object ${relative})
 	set(object ${CMAKE_BINARY_DIR}/fuzz/${object}.o)
@@ -24,7 +27,7 @@ foreach(source ${FUZZERS})
 			"-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
 			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native
 			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} ${source} ${FUZZ_OBJECTS} -o ${binary}
-			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -ljansson ${IBERTY_LIBRARY} -lm
+			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -lisal -ljansson ${IBERTY_LIBRARY} -lm
 		DEPENDS ${source} ${FUZZ_OBJECTS} VERBATIM)
 	add_custom_target(${name} ALL DEPENDS ${binary})
 	add_test(NAME fuzz.${name} COMMAND ${binary} -max_total_time=5 -max_len=65536 -rss_limit_mb=4096

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect.h"
 
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
 #include "expand.h"
+#include "pattern.h"
 
 #define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
@@ -34,28 +34,10 @@ struct collector {
 	struct table nodes[2]; /* by epoch */
 	struct partial partial[PARTIALS];
 	u32 next_partial;
-	regex_t include, exclude;
-	bool has_include, has_exclude;
+	struct pattern include, exclude;
 	struct frame *expanded; /* EXPANDED_MAX */
 	struct collect_stats stats;
 };
-
-static struct error *compile(const char *pattern, regex_t *regex, bool *has)
-{
-	char text[256];
-	int code;
-
-	if (!pattern)
-		return NULL;
-	code = regcomp(regex, pattern, REG_EXTENDED | REG_NOSUB);
-	if (code) {
-		regerror(code, regex, text, sizeof(text));
-		return error_hint(error_new(ERROR_USAGE, "cannot read the pattern \"%s\": %s", pattern, text),
-			"-I and -X take POSIX extended regular expressions");
-	}
-	*has = true;
-	return NULL;
-}
 
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
 	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
@@ -69,9 +51,9 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	c->find = find;
 	c->ctx = ctx;
 	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
-	err = c->expanded ? compile(options->include, &c->include, &c->has_include) : &error_no_memory;
+	err = c->expanded ? pattern_compile(options->include, &c->include) : &error_no_memory;
 	if (!err)
-		err = compile(options->exclude, &c->exclude, &c->has_exclude);
+		err = pattern_compile(options->exclude, &c->exclude);
 	if (!err)
 		err = profile_create(&c->profile);
 	if (!err)
@@ -88,10 +70,8 @@ void collector_destroy(struct collector *c)
 {
 	if (!c)
 		return;
-	if (c->has_include)
-		regfree(&c->include);
-	if (c->has_exclude)
-		regfree(&c->exclude);
+	pattern_free(&c->include);
+	pattern_free(&c->exclude);
 	for (u32 i = 0; i < PARTIALS; i++)
 		free(c->partial[i].frames);
 	free(c->expanded);
@@ -145,11 +125,6 @@ static bool wanted(const struct collector *c, const struct frame *f)
 	return frame_kind(f) != FRAME_SCRIPT || !c->options.native_only;
 }
 
-static bool matches(bool has, const regex_t *regex, const char *name)
-{
-	return has && regexec(regex, name, 0, NULL, 0) == 0;
-}
-
 /* Is frames[i] native code of this name? */
 static bool repeats(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
 {
@@ -163,12 +138,29 @@ static bool repeats(struct collector *c, const struct process *p, const struct f
 	return !err && !strcmp(c->profile->functions[named.function].name, name);
 }
 
+/* Patterns cannot wait for the end of sampling: only they make inlined functions known before. */
+static struct error *match_inlined(struct collector *c, u32 function, bool *included, bool *excluded)
+{
+	const char *const *inlined;
+	struct error *err;
+	u32 n = 0;
+
+	if ((!c->include.set || *included) && !c->exclude.set)
+		return NULL;
+	err = names_inlined(c->names, function, &inlined, &n);
+	for (u32 i = 0; i < n && !err; i++) {
+		*included = *included || pattern_matches(&c->include, inlined[i]);
+		*excluded = *excluded || pattern_matches(&c->exclude, inlined[i]);
+	}
+	return err;
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. */
 static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
 	u64 *ret)
 {
 	u32 unresolved = 0, shown = 0;
-	bool included = !c->has_include, excluded = false;
+	bool included = !c->include.set, excluded = false;
 
 	for (u32 i = n; i-- > 0;) {
 		struct named named;
@@ -186,8 +178,11 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 		name = c->profile->functions[named.function].name;
 		if (named.by_code && i && repeats(c, p, frames, i - 1, n, name))
 			continue;
-		included = included || matches(c->has_include, &c->include, name);
-		excluded = excluded || matches(c->has_exclude, &c->exclude, name);
+		included = included || pattern_matches(&c->include, name);
+		excluded = excluded || pattern_matches(&c->exclude, name);
+		err = match_inlined(c, named.function, &included, &excluded);
+		if (err)
+			return err;
 		unresolved += named.unresolved;
 		shown++;
 		err = profile_child(c->profile, node, named.function, &node);
@@ -289,6 +284,11 @@ void collector_forget(struct collector *c, u32 epoch)
 const struct collect_stats *collector_stats(const struct collector *c)
 {
 	return &c->stats;
+}
+
+struct error *collector_finish(struct collector *c)
+{
+	return names_expand(c->names, &c->profile);
 }
 
 struct profile *collector_profile(struct collector *c)

@@ -7,13 +7,14 @@
 
 #define MANGLED_MAX   4096
 #define DEMANGLED_MAX 1024
+#define WHOLE_MAX     (16u << 10)
 #define WORK_MAX      (64u << 10)
 #define CUT           "…"
 #define OPTIONS       (DMGL_PARAMS | DMGL_ANSI)
 
 struct demangled {
-	char text[DEMANGLED_MAX + sizeof(CUT)];
-	size_t len, seen;
+	char text[WHOLE_MAX + sizeof(CUT)];
+	size_t max, len, seen;
 	jmp_buf too_much;
 };
 
@@ -24,7 +25,7 @@ struct demangled {
 static void append(const char *text, size_t len, void *arg)
 {
 	struct demangled *out = arg;
-	size_t room = DEMANGLED_MAX - out->len;
+	size_t room = out->max - out->len;
 
 	out->seen += len;
 	if (out->seen > WORK_MAX)
@@ -63,20 +64,32 @@ static void finish(struct demangled *out)
 	}
 }
 
-static bool is_mangled(const char *name)
+bool symbol_is_mangled(const char *name)
 {
 	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "_GLOBAL_", 8);
 }
 
-char *symbol_demangle(const char *name)
+static char *demangle_to(const char *name, size_t max)
 {
 	size_t len = strnlen(name, MANGLED_MAX + 1);
-	struct demangled out = {.len = 0};
+	struct demangled out;
 
-	if (!is_mangled(name) || len > MANGLED_MAX || !demangle(name, &out)) {
+	out.max = max;
+	out.len = out.seen = 0;
+	if (!symbol_is_mangled(name) || len > MANGLED_MAX || !demangle(name, &out)) {
 		out.len = out.seen = 0;
 		append(name, len, &out);
 	}
 	finish(&out);
 	return strdup(out.text);
+}
+
+char *symbol_demangle(const char *name)
+{
+	return demangle_to(name, DEMANGLED_MAX);
+}
+
+char *symbol_demangle_whole(const char *name)
+{
+	return demangle_to(name, WHOLE_MAX);
 }

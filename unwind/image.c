@@ -96,7 +96,7 @@ static struct error *check_header(struct image *img)
 	if (eh.e_machine != EM_X86_64)
 		return error_new(ERROR_UNSUPPORTED, "%s: code for %s (ELF machine %u); only x86-64 is supported",
 		        img->path, machine_name(eh.e_machine), eh.e_machine);
-	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN && !(img->sections_only && eh.e_type == ET_REL))
 		return error_new(ERROR_UNSUPPORTED, "%s: %s, not a program or a shared library", img->path,
 		        type_name(eh.e_type));
 	img->machine = eh.e_machine;
@@ -196,6 +196,14 @@ static struct error *read_segments(struct image *img)
 	return NULL;
 }
 
+static void read_id_section(struct image *img)
+{
+	Elf_Data *data = image_section(img, ".note.gnu.build-id", NULL);
+
+	if (data)
+		find_build_id(img, data->d_buf, data->d_size);
+}
+
 static struct error *read_image(struct image *img)
 {
 	struct error *err = check_header(img);
@@ -206,7 +214,10 @@ static struct error *read_image(struct image *img)
 	img->elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
 	if (!img->elf || elf_kind(img->elf) != ELF_K_ELF)
 		return error_new(ERROR_INPUT, "%s: a corrupt ELF file", img->path);
-	return read_segments(img);
+	if (!img->sections_only)
+		return read_segments(img);
+	read_id_section(img);
+	return NULL;
 }
 
 static struct error *read_stat(struct image *img)
@@ -225,7 +236,8 @@ static struct error *read_stat(struct image *img)
 }
 
 /* Takes over fd and copy. */
-static struct error *image_create(int fd, void *copy, u64 size, const char *path, struct image **ret)
+static struct error *image_create(
+        int fd, void *copy, u64 size, const char *path, bool sections_only, struct image **ret)
 {
 	struct image *img = calloc(1, sizeof(*img));
 	struct error *err = NULL;
@@ -236,7 +248,7 @@ static struct error *image_create(int fd, void *copy, u64 size, const char *path
 		free(copy);
 		return &error_no_memory;
 	}
-	*img = (struct image){.path = strdup(path), .fd = fd, .copy = copy, .size = size, .refs = 1};
+	*img = (struct image){.path = strdup(path), .fd = fd, .copy = copy, .size = size, .refs = 1, .sections_only = sections_only};
 	if (!img->path)
 		err = &error_no_memory;
 	if (!err && fd >= 0)
@@ -252,12 +264,17 @@ static struct error *image_create(int fd, void *copy, u64 size, const char *path
 
 struct error *image_open(int fd, const char *path, struct image **ret)
 {
-	return image_create(fd, NULL, 0, path, ret);
+	return image_create(fd, NULL, 0, path, false, ret);
+}
+
+struct error *image_open_sections(int fd, const char *path, struct image **ret)
+{
+	return image_create(fd, NULL, 0, path, true, ret);
 }
 
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret)
 {
-	return image_create(-1, bytes, size, path, ret);
+	return image_create(-1, bytes, size, path, false, ret);
 }
 
 struct image *image_get(struct image *img)

@@ -40,6 +40,7 @@ struct image {
 	struct image_segment *segments;
 	u64 eh_frame_hdr; /* PT_GNU_EH_FRAME: address and size; size 0: none */
 	u64 eh_frame_hdr_size;
+	bool sections_only; /* no program: without segments, of type ET_REL or any other */
 	u32 refs;
 	struct symbols *symbols; /* symbols.h, made on demand */
 	struct cfi *cfi;	 /* cfi.h, made on demand */
@@ -47,6 +48,8 @@ struct image {
 
 /* Takes over fd, also on failure. path is copied. */
 struct error *image_open(int fd, const char *path, struct image **ret);
+/* The same of a file that is no program, as what dwz makes: sections and a build-id. */
+struct error *image_open_sections(int fd, const char *path, struct image **ret);
 /* From a copy of an ELF file's bytes, which is taken over, also on failure. */
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret);
 struct image *image_get(struct image *img);

@@ -6,6 +6,9 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "inline_sites.h"
+#include "native_kind.h"
+#include "perf_map.h"
 #include "symbols.h"
 
 #define SHOWN_MAX (2 * NAME_MAX_BYTES)
@@ -17,6 +20,8 @@ struct names {
 	struct kallsyms *kernel;
 	bool kernel_tried;
 	struct table cache; /* of frames: packed struct named */
+	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
+	struct table jits; /* a struct perf_map by the process's number */
 };
 
 /* Facts that make a function, hashed to its key in the profile. */
@@ -41,6 +46,15 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->profile = profile;
 	names->modules = modules;
 	names->options = *options;
+	if (options->inlines) {
+		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled };
+		struct error *err = inline_sites_create(&sites, &names->sites);
+
+		if (err) {
+			free(names);
+			return err;
+		}
+	}
 	*ret = names;
 	return NULL;
 }
@@ -51,6 +65,11 @@ void names_destroy(struct names *names)
 		return;
 	kallsyms_destroy(names->kernel);
 	table_free(&names->cache);
+	for (size_t i = 0; i < names->jits.capacity; i++)
+		if (names->jits.entries[i].key)
+			perf_map_destroy((struct perf_map *)(uintptr_t)names->jits.entries[i].value);
+	table_free(&names->jits);
+	inline_sites_destroy(names->sites);
 	free(names);
 }
 
@@ -75,18 +94,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static enum profile_kind native_kind(const char *mangled, u32 flags)
-{
-	size_t len = strlen(mangled);
-
-	if (flags & FRAME_VM)
-		return KIND_VM;
-	/* Rust's old scheme looks like C++ but for the hash of 16 digits at its end */
-	if (!strncmp(mangled, "_R", 2) || (!strncmp(mangled, "_ZN", 3) && len > 23 && !strncmp(mangled + len - 20, "17h", 3)))
-		return KIND_RUST;
-	return strncmp(mangled, "_Z", 2) ? KIND_NATIVE : KIND_CXX;
 }
 
 static const struct cfi_fde *find_fde(const struct cfi *cfi, u64 addr)
@@ -120,6 +127,26 @@ static bool is_hidden(const struct names *names, const struct process *p, const 
 	return false;
 }
 
+/* What the process's JIT told of code in a perf-PID.map; *ret is NULL if nothing. */
+static struct error *name_jit(struct names *names, const struct process *p, const struct frame *f, const char **ret)
+{
+	u64 key = identity_key(p->number, 0, 0, 0) | 1, *known = table_get(&names->jits, key);
+	struct perf_map *map = known ? (struct perf_map *)(uintptr_t)*known : NULL;
+	struct error *err = NULL;
+
+	*ret = NULL;
+	if (!map && p->dead)
+		return NULL; /* its pid may be another's by now */
+	if (!map) {
+		err = perf_map_create(p->pid, &map);
+		if (!err && (err = table_put(&names->jits, key, (u64)(uintptr_t)map)))
+			perf_map_destroy(map);
+	}
+	if (!err)
+		*ret = perf_map_find(map, frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0));
+	return err;
+}
+
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
 static struct error *name_anonymous(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
 {
@@ -128,8 +155,15 @@ static struct error *name_anonymous(struct names *names, const struct process *p
 	struct profile_function fn = { .module = m && m->name[0] ? m->name : "", .file = "",
 		.kind = vm ? KIND_VM : KIND_UNKNOWN, .flags = frame_flags(f) & FRAME_GUESS };
 
-	fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
-	ret->unresolved = !vm;
+	struct error *err = vm ? NULL : name_jit(names, p, f, &fn.name);
+
+	if (err)
+		return err;
+	if (fn.name)
+		fn.kind = KIND_SCRIPT_JIT;
+	ret->unresolved = !vm && !fn.name;
+	if (!fn.name)
+		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
 	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
@@ -139,10 +173,11 @@ struct native_name {
 	char text[SHOWN_MAX];
 	char mangled[SHOWN_MAX];
 	u64 start; /* file address; 0: nothing is known of it */
+	u64 addr;  /* that was looked up */
 };
 
 /* By symbol, else by module and the start of its FDE, else by module. addr is a file address inside the function. */
-static struct error *find_native(const struct module *m, u64 addr, struct native_name *ret)
+static struct error *find_native(const struct names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
 	const char *file = base_name(m->loaded->path);
 	struct image *img = m->loaded->image;
@@ -160,9 +195,10 @@ static struct error *find_native(const struct module *m, u64 addr, struct native
 	if (fde && fde->start == addr + ARCH_CALL_BACK && !find_fde(img->cfi, addr))
 		addr += ARCH_CALL_BACK; /* a return to a function's first byte: see lay_return_to_start() in cfi.c */
 	ret->start = 0;
+	ret->addr = addr;
 	ret->mangled[0] = '\0';
 	if (symbols_find(img, addr, &sym)) {
-		demangled = symbol_demangle(sym.name);
+		demangled = names->options.mangled ? NULL : symbol_demangle(sym.name);
 		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
 		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
 		ret->start = sym.start;
@@ -175,6 +211,32 @@ static struct error *find_native(const struct module *m, u64 addr, struct native
 	return NULL;
 }
 
+/* Where fn's code is from, for formats that tell. */
+static struct error *set_image(struct names *names, const struct loaded *loaded, struct profile_function *fn)
+{
+	const struct image *img = loaded->image;
+	char build_id[2 * BUILD_ID_MAX + 1] = "";
+
+	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
+		snprintf(build_id + 2 * i, 3, "%02x", img->build_id[i]);
+	return profile_image(names->profile, loaded->path, build_id, &fn->image);
+}
+
+/* Where debug information tells of inlined functions, a place in code is a function of its own for now. */
+static struct error *name_site(struct names *names, const struct module *m, const struct profile_function *fn, u64 addr,
+	struct named *ret)
+{
+	bool site;
+	struct error *err = inline_sites_has(names->sites, m, &site);
+
+	if (!err)
+		err = profile_function(names->profile, identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded,
+			site ? addr : fn->address, site), fn, false, &ret->function);
+	if (err || !site || ret->function <= PROFILE_FULL)
+		return err;
+	return inline_sites_add(names->sites, ret->function, m, addr);
+}
+
 static struct error *name_native(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
 {
 	const struct module *m = module_at(names->modules, (u32)f->detail);
@@ -185,13 +247,19 @@ static struct error *name_native(struct names *names, const struct process *p, c
 
 	if (!m)
 		return name_anonymous(names, p, f, ret);
-	err = find_native(m, frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias, &name);
+	err = find_native(names, m, frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias, &name);
 	if (err)
 		return err;
 	ret->unresolved = !name.start;
 	fn.module = base_name(m->loaded->path);
-	fn.kind = native_kind(name.mangled, flags);
+	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
+	fn.address = name.start;
+	err = set_image(names, m->loaded, &fn);
+	if (err)
+		return err;
 	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags);
+	if (names->sites && !ret->hidden)
+		return name_site(names, m, &fn, name.addr, ret);
 	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),
 		&fn, false, &ret->function);
 }
@@ -209,7 +277,7 @@ static struct error *name_by_code(const struct names *names, const struct proces
 	const struct mapping *map = process_mapping(p, name->native_address);
 	const struct module *m = map ? module_at(names->modules, map->module) : NULL;
 	struct native_name native;
-	struct error *err = m ? find_native(m, name->native_address - m->bias, &native) : NULL;
+	struct error *err = m ? find_native(names, m, name->native_address - m->bias, &native) : NULL;
 
 	if (m && !err)
 		snprintf(name->name, sizeof(name->name), "%.*s", NAME_MAX_BYTES - 1, native.text);
@@ -309,8 +377,22 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 	}
 	*ret = (struct named){ 0 };
 	err = name_frame(names, p, frames, i, n, ret);
-	if (err || !p)
-		return err;
+	if (err || !p || (ret->unresolved && frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))
+		return err; /* a JIT may tell of the last one later */
 	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
 						  (u64)ret->by_code << 34);
+}
+
+struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)
+{
+	*n = 0;
+	return names->sites ? inline_sites_names(names->sites, function, ret, n) : NULL;
+}
+
+struct error *names_expand(struct names *names, struct profile **p)
+{
+	struct error *err = names->sites ? inline_sites_expand(names->sites, p) : NULL;
+
+	names->profile = *p;
+	return err;
 }

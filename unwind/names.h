@@ -13,7 +13,9 @@ struct names;
 
 struct names_options {
 	u32 expand;			/* enum expand_flag of runtime.h */
-	bool lines;			/* split functions of scripts by the line being executed */
+	bool lines;			/* split functions by the line being executed */
+	bool inlines;			/* tell inlined functions and lines of native code, by names_expand() */
+	bool mangled;			/* native names as they are in the file */
 	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 
@@ -30,5 +32,12 @@ void names_destroy(struct names *names);
 /* Names frames[i] of a stack of n frames, leaf first. p: the process it was taken in; NULL: unknown, kernel frames only. */
 struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
 	struct named *ret);
+/* The names of what is inlined where function stands for a place in native code, outermost first. Reads debug information. */
+struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n);
+/*
+ * When all stacks are there: *p, the profile of names, is replaced by one in which native frames are the functions that
+ * are inlined there, and have files and lines. On failure it stays. Nothing is to be named after that.
+ */
+struct error *names_expand(struct names *names, struct profile **p);
 
 #endif

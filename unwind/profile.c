@@ -32,7 +32,7 @@ struct private
 	u64 *keys; /* of functions */
 	const char **string;
 	u32 nstrings, strings_capacity;
-	u32 nodes_capacity, functions_capacity;
+	u32 nodes_capacity, functions_capacity, images_capacity;
 	u32 overflow; /* the node of stacks that found no room, 0: none yet */
 	struct slab *slabs;
 	size_t slab_used, slab_size;
@@ -258,6 +258,34 @@ struct error *profile_function(struct profile *p, u64 key, const struct profile_
 	return err;
 }
 
+struct error *profile_string(struct profile *p, const char *s, const char **ret)
+{
+	*ret = NULL;
+	return s ? intern(p, s, ret) : NULL;
+}
+
+struct error *profile_image(struct profile *p, const char *path, const char *build_id, u32 *ret)
+{
+	struct private *v = p->private;
+	struct profile_image image;
+	struct error *err;
+
+	*ret = 0;
+	if ((err = intern(p, path, &image.path)) || (err = intern(p, build_id, &image.build_id)))
+		return err;
+	for (u32 i = 1; i < p->nimages; i++)
+		if (p->images[i].path == image.path && p->images[i].build_id == image.build_id) {
+			*ret = i;
+			return NULL;
+		}
+	if (p->nimages == PROFILE_MAX_IMAGES)
+		return NULL;
+	err = grow(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
+	if (!err)
+		p->images[*ret = p->nimages++] = image;
+	return err;
+}
+
 static bool same_node(const struct profile *p, u32 index, const void *wanted)
 {
 	const struct profile_node *a = &p->nodes[index], *b = wanted;
@@ -285,9 +313,11 @@ static struct error *add_node(struct profile *p, const struct profile_node *node
 static struct error *make_child(struct profile *p, u32 parent, u32 function, u32 *ret)
 {
 	struct profile_node wanted = {.function = function, .parent = parent};
-	u32 hash = mix(parent, function);
-	u32 index = table_find(p, &((struct private *)p->private)->nodes, hash, same_node, &wanted);
+	u32 hash = mix(parent, function), index = p->nodes[parent].child;
 	struct error *err;
+
+	if (index && p->nodes[index].function != function)
+		index = table_find(p, &((struct private *)p->private)->nodes, hash, same_node, &wanted);
 
 	if (!index) {
 		if ((err = add_node(p, &wanted, hash)))
@@ -332,16 +362,18 @@ void profile_finish(struct profile *p)
 /* The root, its function, the function of what found no room; and entry 0 of the strings. */
 static struct error *fill_first(struct profile *p)
 {
-	static const struct profile_function all = {"all", "", "", 0, 0, KIND_ROOT};
-	static const struct profile_function full = {"[profile full]", "", "", 0, 0, KIND_UNKNOWN};
+	static const struct profile_function all = {"all", "", "", 0, 0, KIND_ROOT, 0, 0};
+	static const struct profile_function full = {"[profile full]", "", "", 0, 0, KIND_UNKNOWN, 0, 0};
 	struct private *v = p->private;
 	struct error *err;
 
 	if ((err = grow(&v->string, 0, &v->strings_capacity, sizeof(*v->string))) ||
 	        (err = add_function(p, &(struct identity){0, &all})) ||
 	        (err = add_function(p, &(struct identity){0, &full})) ||
-	        (err = grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))))
+	        (err = grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))) ||
+	        (err = grow(&p->images, 0, &v->images_capacity, sizeof(*p->images))))
 		return err;
+	p->images[p->nimages++] = (struct profile_image){"", ""};
 	v->string[v->nstrings++] = "";
 	p->nodes[p->nnodes++] = (struct profile_node){0};
 	return NULL;
@@ -385,5 +417,7 @@ void profile_destroy(struct profile *p)
 	free(v);
 	free(p->functions);
 	free(p->nodes);
+	free(p->images);
+	free(p->base);
 	free(p);
 }

@@ -43,6 +43,14 @@ struct profile_function {
 	u32 line;	    /* 0 if unknown */
 	u32 flags;	    /* enum frame_flag: FRAME_GUESS, FRAME_APPROX */
 	enum profile_kind kind;
+	u32 image;   /* index into profile.images; 0: unknown */
+	u64 address; /* of its first byte, in the file; 0: unknown */
+};
+
+/* An ELF file that functions came from. */
+struct profile_image {
+	const char *path;     /* as the target knew it */
+	const char *build_id; /* hexadecimal; "" if it has none */
 };
 
 struct profile_node {
@@ -61,6 +69,8 @@ struct profile_meta {
 	const char *target;  /* "nginx (pid 42)" */
 	const char *unit;    /* "samples" */
 	const char *loss;    /* the loss line */
+	const char *stats;   /* what was seen and lost, as JSON (--stats) */
+	const char *before;  /* of a difference: what it is compared with */
 	u64 start_unix_ns;
 	u64 duration_ns;
 	double frequency;
@@ -69,6 +79,7 @@ struct profile_meta {
 /* Bounds of memory. Stacks that find no room are counted under the root's child of function PROFILE_FULL. */
 #define PROFILE_MAX_NODES (4u << 20)
 #define PROFILE_FULL	  1 /* the function "[profile full]" */
+#define PROFILE_MAX_IMAGES 4096
 
 struct profile {
 	struct profile_function *functions;
@@ -76,6 +87,10 @@ struct profile {
 	struct profile_node *nodes; /* a child's index is above its parent's */
 	u32 nnodes;
 	u32 max_nodes; /* PROFILE_MAX_NODES, or less if set */
+	struct profile_image *images; /* 0 is unused */
+	u32 nimages;
+	u64 *base;	   /* of a difference: each node's self in the profile compared with; NULL: none. Owned */
+	double base_scale; /* what base is to be multiplied by before it is compared */
 	struct profile_meta meta;
 	void *private; /* of profile.c: lookup tables */
 };
@@ -89,6 +104,10 @@ void profile_destroy(struct profile *p);
  * says so. Strings are copied; of each the first 4 KiB. NULL is "".
  */
 struct error *profile_function(struct profile *p, u64 key, const struct profile_function *fn, bool better, u32 *ret);
+/* The image of this path and build-id (may be NULL); made if new. 0 if there is no room. */
+struct error *profile_image(struct profile *p, const char *path, const char *build_id, u32 *ret);
+/* A copy of s that lives as long as the profile, for meta. NULL stays NULL. */
+struct error *profile_string(struct profile *p, const char *s, const char **ret);
 /* The child of node for function; made if new. */
 struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret);
 /* Adds to a node's self count. */

@@ -6,6 +6,7 @@
 
 #include "symbols_table.h"
 
+#define SYMBOL_NAME_SHORT 256u
 #define COMPARED_MAX 64u /* aliases whose names are compared */
 
 static void use_table(struct symbols *s, u32 kind, struct image *img, u32 type)
@@ -64,6 +65,7 @@ void symbols_destroy(struct symbols *s)
 	for (i = 0; i < s->nnames; i++)
 		free(s->names[i]);
 	free(s->names);
+	symbol_files_destroy(s->files);
 	free(s->entries);
 	free(s->reach);
 	free(s);
@@ -106,17 +108,29 @@ static struct symbol_entry *innermost(const struct symbols *s, u64 at)
 	return unsized;
 }
 
+/* Most names are short. */
+static bool read_string(const struct symbol_source *src, u32 name, char *dst)
+{
+	u64 left = src->table.strings.size - name, at = src->table.strings.offset + name;
+	size_t len = left < SYMBOL_NAME_SHORT ? left : SYMBOL_NAME_SHORT;
+
+	if (!elf_read(src->img, dst, len, at))
+		return false;
+	if (!memchr(dst, 0, len)) {
+		len = left < SYMBOL_NAME_MAX ? left : SYMBOL_NAME_MAX - 1;
+		if (!elf_read(src->img, dst, len, at))
+			return false;
+	}
+	dst[len] = 0;
+	return *dst;
+}
+
 static bool read_name(struct symbols *s, const struct symbol_entry *e, char *dst)
 {
-	const struct symbol_source *src = &s->sources[entry_source(e)];
-	u64 left = src->table.strings.size - e->name;
-	size_t len = left < SYMBOL_NAME_MAX ? left : SYMBOL_NAME_MAX - 1;
+	size_t len;
 	char *version;
 
-	if (!elf_read(src->img, dst, len, src->table.strings.offset + e->name))
-		return false;
-	dst[len] = 0;
-	if (!*dst)
+	if (!read_string(&s->sources[entry_source(e)], e->name, dst))
 		return false;
 	version = strchr(dst + 1, '@');
 	if (version && strcmp(version, "@plt"))
@@ -234,17 +248,21 @@ static struct symbol_entry *name_best(struct symbols *s, struct symbol_entry *fi
 	return best && keep_name(s, best, name[!spare]) ? best : NULL;
 }
 
+static struct symbol_entry *find_entry(struct symbols *s, struct image *img, u64 addr)
+{
+	if (!s)
+		return NULL;
+	if (!s->made)
+		error_free(symbols_make(s, img));
+	return addr >= s->base ? innermost(s, addr - s->base) : NULL;
+}
+
 bool symbols_find(struct image *img, u64 addr, struct symbol *ret)
 {
 	struct symbols *s = img->symbols;
-	struct symbol_entry *e;
+	struct symbol_entry *e = find_entry(s, img, addr);
 	u32 ties;
 
-	if (!s)
-		return false;
-	if (!s->made)
-		error_free(symbols_make(s, img));
-	e = addr >= s->base ? innermost(s, addr - s->base) : NULL;
 	if (!e)
 		return false;
 	ties = best_alias(s, addr - s->base, e, &e);
@@ -255,4 +273,26 @@ bool symbols_find(struct image *img, u64 addr, struct symbol *ret)
 	ret->end = ret->start + e->size;
 	ret->name = s->names[e->name];
 	return true;
+}
+
+bool symbols_own(const struct image *img)
+{
+	return img->symbols && img->symbols->sources[SOURCE_SYMTAB].img;
+}
+
+bool symbols_has_alias(struct image *img, u64 addr, const char *name)
+{
+	struct symbols *s = img->symbols;
+	struct symbol_entry *e = find_entry(s, img, addr);
+	u64 start = e ? entry_start(e) : 0;
+	char text[SYMBOL_NAME_MAX];
+	u32 seen = 0;
+
+	while (e && e > s->entries && entry_start(e - 1) == start)
+		e--;
+	for (; e && e < s->entries + s->count && entry_start(e) == start && seen < COMPARED_MAX; e++, seen++)
+		if (entry_source(e) == SOURCE_NAMED ? !strcmp(s->names[e->name], name) :
+						      read_name(s, e, text) && !strcmp(text, name))
+			return true;
+	return false;
 }

@@ -32,6 +32,15 @@ void symbols_destroy(struct symbols *symbols);
  * __write and _IO_puts. False without symbols_load().
  */
 bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
+/* Has the file itself a .symtab? Then its names are the linker's last word, with those of clones (".cold"). */
+bool symbols_own(const struct image *img);
+/*
+ * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE tells ("crtstuff.c");
+ * NULL: not told. Owned by the table. For what has no debug information.
+ */
+const char *symbols_file(struct image *img, u64 addr);
+/* Is name the name of a function that starts where the one of symbols_find() does? */
+bool symbols_has_alias(struct image *img, u64 addr, const char *name);
 /*
  * By exact name (without version): functions and data, defined symbols only, .dynsym, then .symtab, then, after
  * symbols_load(), the separate debug file's. ret->name is name.
@@ -44,11 +53,17 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
  * .gnu_debuglink must hold. *ret is NULL if there is none.
  */
 struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret);
+/* The path of a file that lies where the debug file is looked for, but is of another build; malloc'd. NULL: none, or one fits. */
+char *symbols_debug_misfit(struct image *img, const char *root);
 /* The ELF file that is packed in .gnu_debugdata. *ret is NULL if there is none. */
 struct error *symbols_minidebug(struct image *img, struct image **ret);
 
 /* C++ and Rust; a copy of name if it is not mangled. NULL: out of memory. Cut at 1 KB, with "…" at the end. */
 char *symbol_demangle(const char *name);
+/* The same, cut at 16 KB. */
+char *symbol_demangle_whole(const char *name);
+/* Might it be mangled? */
+bool symbol_is_mangled(const char *name);
 
 /* The kernel's symbols, from /proc/kallsyms, with "name [module]" for modules and BPF programs. */
 struct kallsyms;

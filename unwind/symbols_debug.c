@@ -30,6 +30,7 @@ struct search {
 	int root;                      /* -1: the host's */
 	const struct debug_link *link; /* NULL: found by build-id, which must match then */
 	struct image *found;
+	char *misfit; /* the first file that lay there but belongs to another build */
 };
 
 /*
@@ -104,11 +105,14 @@ static bool try_path(struct search *search, struct error **err, const char *form
 		*err = NULL;
 		return false;
 	}
-	if (belongs(search, debug))
+	if (belongs(search, debug)) {
 		search->found = debug;
-	else
-		image_put(debug);
-	return search->found;
+		return true;
+	}
+	image_put(debug);
+	if (!search->misfit)
+		search->misfit = strdup(path);
+	return false;
 }
 
 static bool try_build_id(struct search *search, struct error **err)
@@ -163,20 +167,40 @@ static bool try_roots(
 	return try(search, err);
 }
 
-struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret)
+static struct error *search_all(struct search *search, const char *root)
 {
 	cleanup(close) int fd = *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	struct search search = {.img = img};
 	struct error *err = NULL;
 	struct debug_link link;
 
-	if (!try_roots(&search, fd, &err, try_build_id) && read_link(img, &link)) {
-		search.link = &link;
-		try_roots(&search, fd, &err, try_link);
+	if (!try_roots(search, fd, &err, try_build_id) && read_link(search->img, &link)) {
+		search->link = &link;
+		try_roots(search, fd, &err, try_link);
 	}
+	return err;
+}
+
+struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret)
+{
+	struct search search = {.img = img};
+	struct error *err = search_all(&search, root);
+
+	free(search.misfit);
 	if (!err)
 		*ret = search.found;
 	return err;
+}
+
+char *symbols_debug_misfit(struct image *img, const char *root)
+{
+	struct search search = {.img = img};
+
+	error_free(search_all(&search, root));
+	image_put(search.found);
+	if (!search.found)
+		return search.misfit;
+	free(search.misfit);
+	return NULL;
 }
 
 /* Grows with what really comes out, so a small bomb is bounded by UNPACKED_MAX. */

@@ -55,6 +55,7 @@ struct symbols {
 	u64 *reach; /* of each block of SYMBOLS_BLOCK entries: how far (address - base) they go */
 	char **names;
 	u32 nnames, names_room;
+	struct symbol_files *files; /* symbols_file.c, made on demand */
 };
 
 static inline u64 entry_start(const struct symbol_entry *e)
@@ -77,6 +78,7 @@ static inline bool entry_covers(const struct symbol_entry *e, u64 at)
 	return at - entry_start(e) < e->size;
 }
 
+void symbol_files_destroy(struct symbol_files *files);
 /* Adds code at addr (file address); what is not executable is left out. size 0: unknown. */
 struct error *symbols_add(struct symbols *s, u64 addr, u64 size, u32 name, u32 rank, u32 source);
 /* Adds the stubs of .plt, .plt.sec and .plt.got. */

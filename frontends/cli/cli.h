@@ -3,6 +3,7 @@
 #ifndef YRT_CLI_H
 #define YRT_CLI_H
 
+#include "manual.h"
 #include "probes/sampler.h"
 #include "unwind/error.h"
 
@@ -10,13 +11,26 @@ struct command_line {
 	const char *name; /* of the command, as "lua-flame" */
 	const char *summary;
 	int (*run)(const struct command_line *self, int argc, char **argv); /* exit code; argv[0] is the command */
+	const struct manual *manual;
 };
 
+/* All, up to name NULL. */
+extern const struct command_line commands[];
+const struct command_line *find_command(const char *name); /* NULL: none of this name */
+
+extern const struct manual flame_manual, symbolize_manual, top_manual, record_manual, render_manual, diff_manual;
+extern const struct manual inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
+
 int flame_main(const struct command_line *self, int argc, char **argv);
+int symbolize_main(const struct command_line *self, int argc, char **argv);
+int render_main(const struct command_line *self, int argc, char **argv);
+int diff_main(const struct command_line *self, int argc, char **argv);
+int top_main(const struct command_line *self, int argc, char **argv);
 int doctor_main(const struct command_line *self, int argc, char **argv);
 int runtimes_main(const struct command_line *self, int argc, char **argv);
 int inspect_main(const struct command_line *self, int argc, char **argv);
 int layout_main(const struct command_line *self, int argc, char **argv);
+int help_main(const struct command_line *self, int argc, char **argv);
 
 /* Prints "yrt: message" and the hint on stderr, frees err, returns its exit code. */
 int report_error(struct error *err);
@@ -34,9 +48,34 @@ struct flame_options {
 	struct sampler_options sampler;
 };
 
+enum flame_key { /* long options without a letter */
+	FLAME_DEPTH = 256,
+	FLAME_LINES,
+	FLAME_STATS,
+	FLAME_CPU,
+	FLAME_NO_CACHE,
+	FLAME_TRACES,
+	FLAME_NO_JIT_INLINE,
+	FLAME_NO_INLINE,
+	FLAME_NO_DEMANGLE,
+};
+
 /* A usage error names the option. Free pids with free(). */
 struct error *flame_parse(int argc, char **argv, struct flame_options *ret);
-void flame_help(const struct command_line *self);
+/* The parts of it, for commands with options of their own: optarg and optind are getopt's. */
+void flame_defaults(struct flame_options *ret);
+struct error *flame_option(int option, struct flame_options *o);
+struct error *flame_operands(int argc, char **argv, struct flame_options *o);
+struct error *flame_check_targets(const struct flame_options *o);
+struct error *parse_number(const char *what, const char *text, double min, double max, double *ret);
+
+/* Set by SIGINT and SIGTERM once they are caught: ends sampling. */
+extern volatile sig_atomic_t stop_sampling;
+void catch_signals(void);
+/* With -s the present children of the targets are targets too. */
+struct error *flame_add_children(struct flame_options *o);
+/* The targets, or the command. Of several, those that can be are attached; failed: exit code of one that was not. */
+struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed);
 
 /* Adds a pid unless it is there already. False: out of memory. */
 bool flame_add_pid(struct flame_options *o, int pid);
@@ -52,6 +91,8 @@ char *expand_name(const char *pattern, int pid);
 u64 total_lost(const struct sampler_stats *st);
 /* The loss line, without newline. */
 char *loss_line(const struct sampler_stats *st);
+/* The statistics as one line of JSON. NULL: out of memory. */
+char *stats_text(const struct sampler_stats *st);
 struct error *stats_write(const struct sampler_stats *st, const char *path);
 
 #endif

@@ -3,23 +3,39 @@
 #include <string.h>
 
 #include "cli.h"
+#include "colour.h"
 #include "probes/machine.h"
+
+static const char *const usage[] = { "", NULL };
+static const struct manual_example examples[] = {
+	{ "yrt doctor", "each thing that sampling needs, whether it is there, and how to get it" },
+	{ "yrt doctor >/dev/null || echo no sampling here", "for scripts" },
+	{ NULL, NULL },
+};
+
+const struct manual doctor_manual = {
+	.usage = usage,
+	.text = "The exit code is 4 if sampling is not possible here.",
+	.examples = examples,
+};
 
 int doctor_main(const struct command_line *self, int argc, char **argv)
 {
 	static const char *const words[] = { [MACHINE_OK] = "ok", [MACHINE_LESS] = "less", [MACHINE_MISSING] = "MISSING" };
+	static const enum colour colours[] = {
+		[MACHINE_OK] = COLOUR_GREEN, [MACHINE_LESS] = COLOUR_YELLOW, [MACHINE_MISSING] = COLOUR_RED
+	};
 	struct machine_check checks[MACHINE_CHECKS_MAX];
 	bool works = true;
+	int code;
 	u32 n;
 
-	if (argc > 1) {
-		printf("usage: yrt %s\n\n%s. Exit code %d if sampling is not possible.\n", self->name, self->summary,
-			ERROR_PERMISSION);
-		return !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ? 0 : ERROR_USAGE;
-	}
+	if (manual_only_help(self, argc, argv, &code))
+		return code;
 	n = machine_check(checks);
 	for (u32 i = 0; i < n; i++) {
-		printf("%-15s %-8s %s\n", checks[i].what, words[checks[i].state], checks[i].found);
+		printf("%-15s %s%-8s%s %s\n", checks[i].what, colour(stdout, colours[checks[i].state]), words[checks[i].state],
+			colour(stdout, COLOUR_NONE), checks[i].found);
 		if (checks[i].state != MACHINE_OK && checks[i].remedy)
 			printf("%-15s %-8s -> %s\n", "", "", checks[i].remedy);
 		works = works && checks[i].state != MACHINE_MISSING;

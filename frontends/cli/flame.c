@@ -13,14 +13,14 @@
 
 #define LOST_TOO_MUCH 0.5 /* of all samples: the picture can not be trusted */
 
-static volatile sig_atomic_t stop;
+volatile sig_atomic_t stop_sampling;
 
 static void on_signal(int signal)
 {
-	stop = 1;
+	stop_sampling = 1;
 }
 
-static void catch_signals(void)
+void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
@@ -122,12 +122,14 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	const struct sampler_stats *st, const char *command, const char *loss, const char *name, FILE *out)
 {
 	struct profile *p = sampler_profile(s);
+	cleanup(free) char *stats = NULL;
 	struct error *err;
 
 	profile_finish(p);
 	fill_meta(s, o, self, st, &p->meta);
 	p->meta.command = command;
 	p->meta.loss = loss;
+	p->meta.stats = stats = stats_text(st);
 	err = format_find(o->format, o->output)->write(p, out);
 	if (!err && fflush(out))
 		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
@@ -137,7 +139,7 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	return err;
 }
 
-static struct error *attach_all(struct sampler *s, const struct flame_options *o, int *failed)
+struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed)
 {
 	struct error *err = NULL;
 
@@ -226,13 +228,13 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	if (!err)
 		err = flame_add_children(o);
 	if (!err)
-		err = attach_all(s, o, &failed);
+		err = flame_attach(s, o, &failed);
 	if (err) {
 		code = report_error(err);
 		if (out && out != stdout && !fseek(out, 0, SEEK_END) && ftell(out) == 0)
 			remove(name);
 	} else {
-		err = sampler_run(s, &stop);
+		err = sampler_run(s, &stop_sampling);
 		if (o->sampler.progress)
 			fputs("\r\033[K", stderr);
 		code = err ? report_error(err) : failed;
@@ -255,9 +257,10 @@ int flame_main(const struct command_line *self, int argc, char **argv)
 	if (err)
 		return report_error(err);
 	if (o.help) {
-		flame_help(self);
+		manual_help(stdout, self);
 	} else {
 		set_view(self, &o);
+		o.sampler.collect.threads |= format_find(o.format, o.output)->threads;
 		o.sampler.warn = warn;
 		o.sampler.ctx = &o;
 		o.sampler.progress = isatty(STDERR_FILENO) && !o.quiet ? progress : NULL;

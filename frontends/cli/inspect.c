@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "manual.h"
 #include "frontends/format/text.h"
 #include "unwind/cfi.h"
 #include "unwind/cleanup.h"
@@ -20,21 +21,31 @@
 #define KEY_WIDTH_MAX   32
 #define VALUE_WIDTH_MAX 48
 
-static void help(const struct command_line *self)
-{
-	printf("usage: yrt %s -p PID[,PID…] [options]\n\n"
-	       "%s: version, build, where its code lies, its VMs\n"
-	       "and what they do, the offsets of its structures with their origin, the checks that they passed. What "
-	       "was\n"
-	       "not recognised is told with the reason. The process goes on meanwhile; nothing is written to it.\n\n"
-	       "  -p, --pid LIST       processes to look into\n"
-	       "  -s, --subprocesses   their children too\n"
-	       "      --json           as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}\n\n"
-	       "examples:\n"
-	       "  yrt %s -p $(pgrep -o nginx) -s\n"
-	       "  yrt %s -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'\n",
-	        self->name, self->summary, self->name, self->name);
-}
+enum { INSPECT_JSON = 256 };
+
+static const struct manual_option options[] = {
+	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
+	{ 's', "subprocesses", NULL, "their children too", COMPLETE_NOTHING },
+	{ INSPECT_JSON, "json", NULL, "as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}", COMPLETE_NOTHING },
+	{ 0 },
+};
+
+static const char *const usage[] = { "-p PID[,PID...] [options]", NULL };
+
+static const struct manual_example examples[] = {
+	{ "yrt inspect -p $(pgrep -o nginx) -s", "a master and its workers" },
+	{ "yrt inspect -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'", "its VMs, for programs" },
+	{ NULL, NULL },
+};
+
+const struct manual inspect_manual = {
+	.usage = usage,
+	.text = "Version, build, where its code lies, its VMs and what they do, the offsets of its structures with their origin, and the\n"
+		"checks that they passed. What was not recognised is told with the reason. The process goes on meanwhile; nothing is\n"
+		"written to it.",
+	.options = options,
+	.examples = examples,
+};
 
 /* What is known of one process. */
 struct inspection {
@@ -332,18 +343,18 @@ static struct error *print_json(json_t *processes)
 
 static struct error *parse(int argc, char **argv, struct flame_options *o, bool *json)
 {
-	static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
-	        {"subprocesses", no_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-	        {"help", no_argument, NULL, 'h'}, {0}};
+	struct manual_getopt table;
 	struct error *err = NULL;
 	int c;
 
-	while (!err && (c = getopt_long(argc, argv, "hp:s", options, NULL)) != -1) {
+	manual_getopt(&inspect_manual, &table);
+	optind = 1;
+	while (!err && (c = getopt_long(argc, argv, table.shorts + 1, table.longs, NULL)) != -1) {
 		if (c == 'p')
 			err = flame_add_pids(o, optarg);
 		else if (c == 's')
 			o->sampler.follow = true;
-		else if (c == 'j')
+		else if (c == INSPECT_JSON)
 			*json = true;
 		else if (c == 'h')
 			o->help = true;
@@ -377,7 +388,7 @@ int inspect_main(const struct command_line *self, int argc, char **argv)
 	int code = 0;
 
 	if (!err && o.help) {
-		help(self);
+		manual_help(stdout, self);
 	} else if (!err) {
 		processes = json ? json_array() : NULL;
 		code = inspect_all(&o, processes);

@@ -8,27 +8,34 @@
 #include <string.h>
 
 #include "cli.h"
+#include "manual.h"
 #include "unwind/cleanup.h"
 #include "unwind/layout.h"
 #include "unwind/runtime.h"
 
-static void help(const struct command_line *self, FILE *out)
-{
-	fprintf(out,
-	        "usage: yrt %s FILE [--runtime luajit]\n\n"
-	        "%s: where the members of its structures lie, read from the debug information in FILE\n"
-	        "(a program, a library, or its separate debug file) or in the debug file that belongs to FILE. Put "
-	        "the\n"
-	        "output into DIRECTORY/ANYTHING.layout and set YRT_LAYOUTS=DIRECTORY, and yrt knows files with that "
-	        "build-id\n"
-	        "when they are stripped, and others of the same layout if their code agrees.\n\n"
-	        "  --runtime NAME  which runtime FILE holds; those that have layouts:",
-	        self->name, self->summary);
-	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if ((*r)->layout)
-			fprintf(out, " %s", (*r)->name);
-	fputc('\n', out);
-}
+static const struct manual_option options[] = {
+	{ 'r', "runtime", "NAME", "which runtime FILE holds (luajit)", COMPLETE_NOTHING },
+	{ 0 },
+};
+
+static const char *const usage[] = { "FILE [--runtime NAME]", NULL };
+
+static const struct manual_example examples[] = {
+	{ "yrt layout libluajit-5.1.so.2 > layouts/mine.layout", "a build with debug information, or whose debug file is installed" },
+	{ "YRT_LAYOUTS=layouts yrt lua-flame -p 4242", "profiles programs that hold that build, stripped" },
+	{ NULL, NULL },
+};
+
+const struct manual layout_manual = {
+	.usage = usage,
+	.text = "Where the members of a runtime's structures lie, read from the debug information in FILE (a program, a library, or its\n"
+		"separate debug file) or in the debug file that belongs to FILE. Put the output into DIRECTORY/ANYTHING.layout and set\n"
+		"YRT_LAYOUTS=DIRECTORY, and yrt knows files with that build-id when they are stripped, and others of the same layout if\n"
+		"their code agrees.",
+	.options = options,
+	.examples = examples,
+	.operands = COMPLETE_FILE,
+};
 
 /* name NULL: the first that has layouts. */
 static const struct layout_schema *find_schema(const char *name)
@@ -101,16 +108,17 @@ static struct error *print_path(const char *path, const struct layout_schema *sc
 
 int layout_main(const struct command_line *self, int argc, char **argv)
 {
-	static const struct option options[] = {
-	        {"runtime", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct manual_getopt table;
 	const char *runtime = NULL;
 	const struct layout_schema *schema;
 	struct error *err;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "hr:", options, NULL)) != -1) {
+	manual_getopt(&layout_manual, &table);
+	optind = 1;
+	while ((c = getopt_long(argc, argv, table.shorts + 1, table.longs, NULL)) != -1) {
 		if (c == 'h') {
-			help(self, stdout);
+			manual_help(stdout, self);
 			return 0;
 		}
 		if (c != 'r')
@@ -118,7 +126,7 @@ int layout_main(const struct command_line *self, int argc, char **argv)
 		runtime = optarg;
 	}
 	if (argc - optind != 1) {
-		help(self, stderr);
+		manual_help(stderr, self);
 		return ERROR_USAGE;
 	}
 	schema = find_schema(runtime);

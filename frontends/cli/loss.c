@@ -119,6 +119,15 @@ static json_t *to_json(const struct sampler_stats *st)
 	return root;
 }
 
+char *stats_text(const struct sampler_stats *st)
+{
+	json_t *root = to_json(st);
+	char *text = json_dumps(root, JSON_COMPACT);
+
+	json_decref(root);
+	return text;
+}
+
 struct error *stats_write(const struct sampler_stats *st, const char *path)
 {
 	FILE *out = !strcmp(path, "-") ? stdout : fopen(path, "we");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flags of the flame commands. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,66 +13,67 @@
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
 
-enum { OPT_DEPTH = 256, OPT_LINES, OPT_TRACES, OPT_NO_INLINE, OPT_STATS, OPT_CPU, OPT_NO_CACHE, OPT_HELP };
-
-static const struct option long_options[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "freq", required_argument, NULL, 'F' },
-	{ "rate", required_argument, NULL, 'r' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, 'f' },
-	{ "threads", no_argument, NULL, 't' },
-	{ "subprocesses", no_argument, NULL, 's' },
-	{ "user", no_argument, NULL, 'U' },
-	{ "kernel", no_argument, NULL, 'K' },
-	{ "include", required_argument, NULL, 'I' },
-	{ "exclude", required_argument, NULL, 'X' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "lines", no_argument, NULL, OPT_LINES },
-	{ "traces", no_argument, NULL, OPT_TRACES },
-	{ "no-jit-inline", no_argument, NULL, OPT_NO_INLINE },
-	{ "stats", required_argument, NULL, OPT_STATS },
-	{ "max-cpu", required_argument, NULL, OPT_CPU },
-	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+static const struct manual_option flame_options[] = {
+	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
+	{ 's', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING },
+	{ 'd', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)", COMPLETE_NOTHING },
+	{ 'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING },
+	{ 'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING },
+	{ 'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time", COMPLETE_FILE },
+	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT },
+	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING },
+	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING },
+	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
+	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
+	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
+	{ FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING },
+	{ FLAME_NO_INLINE, "no-inline", NULL, "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING },
+	{ FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file", COMPLETE_NOTHING },
+	{ FLAME_TRACES, "traces", NULL, "a frame for each piece of a JIT's machine code: its number and where it starts", COMPLETE_NOTHING },
+	{ FLAME_NO_JIT_INLINE, "no-jit-inline", NULL, "only the function that was entered, not those inlined into a JIT's code",
+		COMPLETE_NOTHING },
+	{ FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING },
+	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+		COMPLETE_NOTHING },
+	{ FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE },
+	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },
+	{ 'q', "quiet", NULL, "no progress", COMPLETE_NOTHING },
+	{ 0 },
 };
 
-void flame_help(const struct command_line *self)
-{
-	printf("usage: yrt %s -p PID[,PID…] [options]\n       yrt %s [options] -- COMMAND [ARGS…]\n\n%s.\n\n", self->name,
-		self->name, self->summary);
-	printf("  -p, --pid LIST         processes to look into\n"
-	       "  -s, --subprocesses     their children too, present and future\n"
-	       "  -d, --duration SECS    how long (30; 0: until Ctrl-C; a command: until it ends)\n"
-	       "  -F, --freq HZ          samples a second of CPU time (99); also -r, --rate\n"
-	       "  -o, --output FILE      %s.html by default; - is stdout; %%p pid, %%t time\n"
-	       "  -f, --format NAME      overrides the extension of FILE:\n",
-		self->name);
-	for (const struct format *const *f = formats; *f; f++)
-		printf("                           %-8s %s\n", (*f)->name, (*f)->description);
-	printf("  -t, --threads          a stack of its own for each thread\n"
-	       "  -U, --user             leave out kernel frames\n"
-	       "  -K, --kernel           leave out user frames\n"
-	       "  -I, --include REGEX    only stacks with a frame that matches\n"
-	       "  -X, --exclude REGEX    no stacks with a frame that matches\n"
-	       "      --lines            split functions of scripts by the line being executed\n"
-	       "      --traces           a frame for each piece of a JIT's machine code: its number and where it starts\n"
-	       "      --no-jit-inline    only the function that was entered, not those inlined into a JIT's code\n"
-	       "      --depth N          frames of a stack at most (1024; up to %d)\n"
-	       "      --max-cpu PERCENT  of one CPU that yrt may take before it halves its rate (10; 0: no limit)\n"
-	       "      --stats FILE       write what was seen and lost as JSON (- is stdout)\n"
-	       "      --no-cache         do not keep compiled unwind tables on disk\n"
-	       "  -q, --quiet            no progress\n\n"
-	       "examples:\n"
-	       "  yrt %s -p 4242 -d 10 -o flame.html\n"
-	       "  yrt %s -p 4242 -F 999 -o - | sort -t' ' -k2 -n | tail\n",
-		DEPTH_MAX, self->name, self->name);
-}
+static const char *const flame_usage[] = { "-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL };
 
-static struct error *parse_number(const char *what, const char *text, double min, double max, double *ret)
+static const struct manual_example flame_examples[] = {
+	{ "yrt @ -p 4242 -d 10 -o flame.html", "ten seconds of a process as a page for a browser" },
+	{ "yrt @ -p 4242 -s -t -o flame.html", "with its children, a stack for each thread" },
+	{ "yrt @ -p 4242 -F 999 -o - | sort -t' ' -k2 -n | tail", "the heaviest stacks as text" },
+	{ "yrt @ -o flame.html -- ./program args", "a program from its start to its end" },
+	{ NULL, NULL },
+};
+
+static const struct manual_example record_examples[] = {
+	{ "yrt record -p 4242 -d 10 -o x.yrt", "ten seconds of a process" },
+	{ "yrt render x.yrt -o x.html", "and a page of them" },
+	{ NULL, NULL },
+};
+
+const struct manual record_manual = {
+	.usage = flame_usage,
+	.text = "A recording keeps all threads, the kernel, what every file was (build-ids), and what was lost. yrt render draws it in any\n"
+		"format, on any machine; yrt diff compares two. They need neither root nor the programs that were recorded.",
+	.options = flame_options,
+	.examples = record_examples,
+};
+
+const struct manual flame_manual = {
+	.usage = flame_usage,
+	.text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr tells what was seen and what was\n"
+		"lost, by cause. -I and -X take POSIX extended regular expressions.",
+	.options = flame_options,
+	.examples = flame_examples,
+};
+
+struct error *parse_number(const char *what, const char *text, double min, double max, double *ret)
 {
 	char *end;
 	double value = strtod(text, &end);
@@ -114,7 +114,7 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 	return NULL;
 }
 
-static struct error *parse_option(int option, struct flame_options *o)
+struct error *flame_option(int option, struct flame_options *o)
 {
 	struct sampler_options *s = &o->sampler;
 	struct error *err = NULL;
@@ -128,9 +128,9 @@ static struct error *parse_option(int option, struct flame_options *o)
 	case 'F':
 	case 'r':
 		return parse_number("--freq", optarg, 0.1, FREQUENCY_MAX, &s->frequency);
-	case OPT_CPU:
+	case FLAME_CPU:
 		return parse_number("--max-cpu", optarg, 0, 1e6, &s->cpu_percent);
-	case OPT_DEPTH:
+	case FLAME_DEPTH:
 		err = parse_number("--depth", optarg, 1, DEPTH_MAX, &number);
 		if (!err)
 			s->depth = (u32)number;
@@ -162,19 +162,25 @@ static struct error *parse_option(int option, struct flame_options *o)
 	case 'q':
 		o->quiet = true;
 		break;
-	case OPT_LINES:
+	case FLAME_LINES:
 		s->collect.names.lines = true;
 		break;
-	case OPT_TRACES:
+	case FLAME_TRACES:
 		s->collect.names.expand |= EXPAND_TRACES;
 		break;
-	case OPT_NO_INLINE:
+	case FLAME_NO_JIT_INLINE:
 		s->collect.names.expand |= EXPAND_MERGE;
 		break;
-	case OPT_STATS:
+	case FLAME_NO_INLINE:
+		s->collect.names.inlines = false;
+		break;
+	case FLAME_NO_DEMANGLE:
+		s->collect.names.mangled = true;
+		break;
+	case FLAME_STATS:
 		o->stats_file = optarg;
 		break;
-	case OPT_NO_CACHE:
+	case FLAME_NO_CACHE:
 		s->cache_dir = NULL;
 		break;
 	case 'h':
@@ -186,38 +192,62 @@ static struct error *parse_option(int option, struct flame_options *o)
 	return NULL;
 }
 
-static struct error *check(struct flame_options *o)
+struct error *flame_check_targets(const struct flame_options *o)
 {
 	if (o->sampler.no_user && o->sampler.no_kernel)
 		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
 	if (!o->npids && !o->command)
-		return error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID, or a command behind --");
+		return error_hint(error_new(ERROR_USAGE, "no process was given"),
+			"give -p PID, or a command behind --; --help tells all");
 	if (o->npids && o->command)
 		return error_new(ERROR_USAGE, "-p and a command behind -- exclude each other");
-	if (!format_find(o->format, o->output))
-		return error_hint(error_new(ERROR_USAGE, "no output format for %s", o->format ? o->format : o->output),
+	return NULL;
+}
+
+static struct error *check(const struct flame_options *o)
+{
+	struct error *err = flame_check_targets(o);
+
+	if (!err && !format_find(o->format, o->output))
+		err = error_hint(error_new(ERROR_USAGE, "no output format for %s", o->format ? o->format : o->output),
 			"--help lists the formats and their extensions");
+	return err;
+}
+
+void flame_defaults(struct flame_options *ret)
+{
+	*ret = (struct flame_options){ .sampler = { .frequency = 99, .duration_s = -1, .depth = 1024, .cpu_percent = 10,
+		.cache_dir = cfi_default_cache() } };
+}
+
+struct error *flame_operands(int argc, char **argv, struct flame_options *o)
+{
+	if (optind >= argc)
+		return NULL;
+	if (strcmp(argv[optind - 1], "--") != 0)
+		return error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a command to run goes behind --");
+	o->command = argv + optind;
 	return NULL;
 }
 
 struct error *flame_parse(int argc, char **argv, struct flame_options *ret)
 {
-	struct flame_options o = { .sampler = { .frequency = 99, .duration_s = -1, .depth = 1024, .cpu_percent = 10,
-		.cache_dir = cfi_default_cache() } };
 	static char name[64];
+	struct flame_options o;
+	struct manual_getopt g;
 	struct error *err = NULL;
 	int option;
 
+	flame_defaults(&o);
+	o.sampler.collect.names.inlines = true;
 	optind = 1;
-	snprintf(name, sizeof(name), "%s.html", argv[0]);
+	snprintf(name, sizeof(name), "%s.%s", argv[0], strcmp(argv[0], "record") ? "html" : "yrt");
 	o.output = name;
-	while (!err && (option = getopt_long(argc, argv, "+p:d:F:r:o:f:tsUKI:X:qh", long_options, NULL)) != -1)
-		err = parse_option(option, &o);
-	if (!err && optind < argc) {
-		if (strcmp(argv[optind - 1], "--"))
-			err = error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a command to run goes behind --");
-		o.command = argv + optind;
-	}
+	manual_getopt(&flame_manual, &g);
+	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
+		err = flame_option(option, &o);
+	if (!err)
+		err = flame_operands(argc, argv, &o);
 	if (o.sampler.duration_s < 0)
 		o.sampler.duration_s = o.command ? 0 : 30;
 	if (!err && !o.help)

@@ -4,12 +4,20 @@
 
 #include "cli.h"
 
+static const char *const usage[] = { "", NULL };
+static const struct manual_example examples[] = {
+	{ "yrt runtimes", "each runtime, the command for its view, and its versions" },
+	{ NULL, NULL },
+};
+
+const struct manual runtimes_manual = { .usage = usage, .examples = examples };
+
 int runtimes_main(const struct command_line *self, int argc, char **argv)
 {
-	if (argc > 1) {
-		printf("usage: yrt %s\n\n%s.\n", self->name, self->summary);
-		return argv[1][0] == '-' && (argv[1][1] == 'h' || argv[1][1] == '-') ? 0 : ERROR_USAGE;
-	}
+	int code;
+
+	if (manual_only_help(self, argc, argv, &code))
+		return code;
 	printf("%-8s %-12s %s\n", "runtime", "command", "supported");
 	printf("%-8s %-12s %s\n", "native", "c-flame", "C, C++, Rust: x86-64, with or without frame pointers, .eh_frame or .debug_frame");
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "format.h"
@@ -70,6 +71,26 @@ static struct error *path_set(struct path *path, u32 depth, const char *name)
 	return NULL;
 }
 
+/*
+ * The counts behind a stack. Of a difference two, before and after, of which those with the smaller total are scaled up
+ * to the larger, so that nothing becomes 0.
+ */
+static void put_counts(const struct profile *p, u32 node, FILE *out)
+{
+	double scale = p->base_scale;
+
+	if (p->base)
+		fprintf(out, " %.0f %.0f\n", (double)p->base[node] * fmax(scale, 1),
+			(double)p->nodes[node].self * fmax(1 / scale, 1));
+	else
+		fprintf(out, " %" PRIu64 "\n", p->nodes[node].self);
+}
+
+static bool counts(const struct profile *p, u32 node)
+{
+	return p->nodes[node].self || (p->base && p->base[node]);
+}
+
 static struct error *write_folded(const struct profile *p, FILE *out)
 {
 	cleanup(order) struct order *order = NULL;
@@ -77,16 +98,18 @@ static struct error *write_folded(const struct profile *p, FILE *out)
 	struct error *err = order_create(p, &order);
 
 	for (u32 i = 1; !err && i < p->nnodes && !ferror(out); i++) {
-		const struct profile_node *node = &p->nodes[order->nodes[i]];
+		u32 node = order->nodes[i];
 
-		err = path_set(&path, order->depth[order->nodes[i]], text_name(&p->functions[node->function]));
-		if (!err && node->self) {
+		err = path_set(&path, order->depth[node], text_name(&p->functions[p->nodes[node].function]));
+		if (!err && counts(p, node)) {
 			fwrite(path.bytes, 1, path.length, out);
-			fprintf(out, " %" PRIu64 "\n", node->self);
+			put_counts(p, node, out);
 		}
 	}
-	if (!err && p->nodes[0].self)
-		fprintf(out, "[no stack] %" PRIu64 "\n", p->nodes[0].self);
+	if (!err && counts(p, 0)) {
+		fputs("[no stack]", out);
+		put_counts(p, 0, out);
+	}
 	return err ? err : text_finish(out, "folded stacks");
 }
 
@@ -94,5 +117,6 @@ const struct format format_folded = {
         .name = "folded",
         .extension = ".folded",
         .description = "one line for each stack: root;...;leaf count",
+        .compares = true,
         .write = write_folded,
 };

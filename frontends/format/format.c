@@ -4,7 +4,8 @@
 
 #include "format.h"
 
-const struct format *const formats[] = {&format_folded, &format_html, NULL};
+const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt,
+        &format_pprof, &format_speedscope, &format_recording, NULL};
 
 static bool has_extension(const char *path, const char *extension)
 {

@@ -14,11 +14,18 @@ struct format {
 	const char *name;	  /* for -f */
 	const char *extension;	  /* for -o x.EXT, with the dot */
 	const char *description;  /* for --help */
+	bool threads;		  /* wants a node a thread at the root, and tells them apart in its own way */
+	bool compares;		  /* can show a difference (profile.base) */
 	struct error *(*write)(const struct profile *p, FILE *out);
 };
 
 extern const struct format format_folded; /* "root;…;leaf N" a line; ';' and newlines in names are replaced */
 extern const struct format format_html;	  /* one self-contained page */
+extern const struct format format_svg;	  /* one static picture */
+extern const struct format format_pprof;
+extern const struct format format_speedscope;
+extern const struct format format_txt; /* a tree for terminals */
+extern const struct format format_recording; /* recording.h */
 
 /* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
 const struct format *format_find(const char *name, const char *path);

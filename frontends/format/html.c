@@ -8,6 +8,7 @@
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
  *	fn, up, self  of each node in preorder; up: levels above a child of the node before it
+ *	base, baseScale  of a difference: each node's self in the profile compared with, and what to multiply it by
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,29 +29,10 @@ enum page_flag { /* as in page/tree.js */
 	PAGE_INLINED = 4,
 };
 
-/* A JSON string that neither ends the script element nor opens a comment in it. */
-static void put_string(FILE *out, const char *s)
-{
-	char bytes[4];
-
-	putc('"', out);
-	while (*s) {
-		u32 c = text_next(&s);
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c == '<' || c == '>' || c == '&' || text_is_control(c))
-			fprintf(out, "\\u%04x", c);
-		else
-			fwrite(bytes, 1, text_encode(c, bytes), out);
-	}
-	putc('"', out);
-}
-
 static void put_member(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, "\"%s\":", name);
-	put_string(out, value ? value : "");
+	text_json(out, value ? value : "");
 	putc(',', out);
 }
 
@@ -64,6 +46,8 @@ static void put_meta(const struct profile *p, FILE *out)
 	put_member(out, "target", m->target);
 	put_member(out, "unit", m->unit ? m->unit : "samples");
 	put_member(out, "loss", m->loss);
+	if (m->before)
+		put_member(out, "before", m->before);
 	fprintf(out, "\"start\":%" PRIu64 ",\"duration\":%" PRIu64 ".%03" PRIu64 ",\"frequency\":%g}",
 	        m->start_unix_ns / 1000000, m->duration_ns / 1000000000, m->duration_ns / 1000000 % 1000,
 	        isfinite(m->frequency) ? m->frequency : 0.0);
@@ -71,14 +55,8 @@ static void put_meta(const struct profile *p, FILE *out)
 
 static void put_kinds(FILE *out)
 {
-	static const char *const words[] = {
-#define X(id, word) word,
-	        PROFILE_KINDS(X)
-#undef X
-	};
-
 	for (u32 i = 0; i < KIND_MAX; i++)
-		fprintf(out, "%s\"%s\"", i ? "," : ",\n\"kinds\":[", words[i]);
+		fprintf(out, "%s\"%s\"", i ? "," : ",\n\"kinds\":[", text_kind(i));
 	putc(']', out);
 }
 
@@ -137,7 +115,7 @@ static struct error *put_functions(const struct profile *p, const struct order *
 		return err;
 	for (u32 i = 0; i < strings.n; i++) {
 		fputs(i ? ",\n" : ",\n\"strings\":[", out);
-		put_string(out, strings.s[i]);
+		text_json(out, strings.s[i]);
 	}
 	for (u32 i = 0; i < p->nfunctions; i++) {
 		const struct profile_function *f = &p->functions[o->functions[i]];
@@ -150,16 +128,48 @@ static struct error *put_functions(const struct profile *p, const struct order *
 	return NULL;
 }
 
+static void put_each(const struct profile *p, const struct order *o, FILE *out, const char *name,
+	u64 (*value)(const struct profile *p, const struct order *o, u32 i))
+{
+	fprintf(out, ",\n\"%s\":[", name);
+	for (u32 i = 0; i < p->nnodes; i++) {
+		if (i)
+			putc_unlocked(',', out);
+		text_number(out, value(p, o, i));
+	}
+	putc(']', out);
+}
+
+static u64 node_function(const struct profile *p, const struct order *o, u32 i)
+{
+	return o->rank[p->nodes[o->nodes[i]].function];
+}
+
+static u64 node_up(const struct profile *p, const struct order *o, u32 i)
+{
+	return i ? o->depth[o->nodes[i - 1]] + 1 - o->depth[o->nodes[i]] : 0;
+}
+
+static u64 node_self(const struct profile *p, const struct order *o, u32 i)
+{
+	return p->nodes[o->nodes[i]].self;
+}
+
+static u64 node_base(const struct profile *p, const struct order *o, u32 i)
+{
+	return p->base[o->nodes[i]];
+}
+
 static void put_nodes(const struct profile *p, const struct order *o, FILE *out)
 {
-	for (u32 i = 0; i < p->nnodes; i++)
-		fprintf(out, "%s%u", i ? "," : ",\n\"fn\":[", o->rank[p->nodes[o->nodes[i]].function]);
-	for (u32 i = 0; i < p->nnodes; i++)
-		fprintf(out, "%s%u", i ? "," : "],\n\"up\":[",
-		        i ? o->depth[o->nodes[i - 1]] + 1 - o->depth[o->nodes[i]] : 0);
-	for (u32 i = 0; i < p->nnodes; i++)
-		fprintf(out, "%s%" PRIu64, i ? "," : "],\n\"self\":[", p->nodes[o->nodes[i]].self);
-	fputs("]}", out);
+	put_each(p, o, out, "fn", node_function);
+	put_each(p, o, out, "up", node_up);
+	put_each(p, o, out, "self", node_self);
+	if (p->base) {
+		put_each(p, o, out, "base", node_base);
+		fprintf(out, ",\n\"baseScale\":%.9g", p->base_scale);
+	}
+	putc('}', out);
 }
 
 static struct error *put_data(const struct profile *p, FILE *out)
@@ -232,5 +242,6 @@ const struct format format_html = {
         .name = "html",
         .extension = ".html",
         .description = "a flame graph as one page that needs nothing else",
+        .compares = true,
         .write = write_html,
 };

@@ -54,6 +54,8 @@ static void sort_nodes(const struct profile *p, struct order *o, u32 *stack)
 	while (top) {
 		u32 node = stack[--top], first = top;
 
+		if (o->deepest < o->depth[node])
+			o->deepest = o->depth[node];
 		o->nodes[n++] = node;
 		for (u32 c = p->nodes[node].child; c; c = p->nodes[c].sibling) {
 			o->depth[c] = o->depth[node] + 1;

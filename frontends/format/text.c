@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "text.h"
+
+#define FREQUENCY_MIN 1e-3
+#define FREQUENCY_MAX 1e9
 
 static u32 sequence_length(u8 first)
 {
@@ -52,15 +57,106 @@ bool text_is_control(u32 c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
 }
 
+size_t text_clean(const char *s, char to[TEXT_CLEAN])
+{
+	size_t n = 0;
+
+	while (*s && n + 4 < TEXT_CLEAN) {
+		u32 c = text_next(&s);
+
+		n += text_encode(text_is_control(c) ? ' ' : c, to + n);
+	}
+	to[n] = 0;
+	return n;
+}
+
+void text_json(FILE *out, const char *s)
+{
+	char bytes[4];
+
+	putc('"', out);
+	while (*s) {
+		u32 c = text_next(&s);
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c == '<' || c == '>' || c == '&' || text_is_control(c))
+			fprintf(out, "\\u%04x", c);
+		else
+			fwrite(bytes, 1, text_encode(c, bytes), out);
+	}
+	putc('"', out);
+}
+
+void text_xml(FILE *out, const char *s)
+{
+	char bytes[4];
+
+	while (*s) {
+		u32 c = text_next(&s);
+
+		if (c == '<' || c == '>' || c == '&' || c == '"' || c == '\'')
+			fprintf(out, "&#%u;", c);
+		else if (text_is_control(c))
+			putc(' ', out);
+		else /* U+FFFE and U+FFFF may not be in XML 1.0 */
+			fwrite(bytes, 1, text_encode(c == 0xfffe || c == 0xffff ? TEXT_REPLACEMENT : c, bytes), out);
+	}
+}
+
 const char *text_name(const struct profile_function *fn)
 {
 	return *fn->name ? fn->name : "[unknown]";
 }
 
+void text_number(FILE *out, u64 n)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + n % 10);
+	while (n /= 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+}
+
+const char *text_kind(enum profile_kind kind)
+{
+	static const char *const words[] = {
+#define X(id, word) [id] = word,
+	        PROFILE_KINDS(X)
+#undef X
+	};
+
+	return words[kind];
+}
+
+const char *text_unit(const struct profile_meta *m)
+{
+	return m->unit && *m->unit ? m->unit : "samples";
+}
+
+double text_period_ns(const struct profile_meta *m)
+{
+	bool known = isfinite(m->frequency) && m->frequency >= FREQUENCY_MIN && m->frequency <= FREQUENCY_MAX;
+
+	return known && !strcmp(text_unit(m), "samples") ? 1e9 / m->frequency : 0;
+}
+
+u64 text_scaled(u64 count, double factor)
+{
+	double scaled = (double)count * factor;
+
+	return scaled < (double)INT64_MAX ? (u64)scaled : (u64)INT64_MAX;
+}
+
 struct error *text_finish(FILE *out, const char *what)
 {
+	int code = ferror(out) ? errno : 0; /* after a failed write flushing may succeed: there is nothing left */
+
 	errno = 0;
 	if (!fflush(out) && !ferror(out))
 		return NULL;
-	return error_new(ERROR_OUTPUT, "cannot write the %s: %s", what, errno ? strerror(errno) : "a write failed");
+	code = errno ? errno : code;
+	return error_new(ERROR_OUTPUT, "cannot write the %s: %s", what, code ? strerror(code) : "a write failed");
 }

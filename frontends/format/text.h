@@ -8,6 +8,7 @@
 #include "unwind/profile.h"
 
 #define TEXT_REPLACEMENT 0xfffd
+#define TEXT_CLEAN	 (12 << 10) /* a string of a profile, each byte become three */
 
 /* The code point at *s, which is not at its end, and moves past it. A byte that is no UTF-8 gives TEXT_REPLACEMENT. */
 u32 text_next(const char **s);
@@ -15,8 +16,24 @@ u32 text_next(const char **s);
 u32 text_encode(u32 c, char ret[4]);
 /* Whether c breaks lines or steers terminals: the controls of ASCII and Latin-1, and the separators U+2028 and U+2029. */
 bool text_is_control(u32 c);
+/* s as valid UTF-8, without controls, cut where it would not fit; its length. */
+size_t text_clean(const char *s, char to[TEXT_CLEAN]);
+/* s as a JSON string that, inside HTML, neither ends a script element nor opens a comment in it. */
+void text_json(FILE *out, const char *s);
+/* s as text or an attribute's value of XML. */
+void text_xml(FILE *out, const char *s);
 /* The name to show: "[unknown]" if there is none. */
 const char *text_name(const struct profile_function *fn);
+/* Prints n in decimal; fprintf() takes too long for millions of them. */
+void text_number(FILE *out, u64 n);
+/* The word of a kind. */
+const char *text_kind(enum profile_kind kind);
+/* What was counted; "samples" if nobody says. */
+const char *text_unit(const struct profile_meta *m);
+/* The CPU time that one count stands for. 0: no CPU samples were counted, or nobody says how often. */
+double text_period_ns(const struct profile_meta *m);
+/* count times factor, of which readers take no more than 63 bits. */
+u64 text_scaled(u64 count, double factor);
 /* Flushes out. If anything written to it failed, the error says that WHAT could not be written. */
 struct error *text_finish(FILE *out, const char *what);
 

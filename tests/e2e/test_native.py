@@ -199,7 +199,7 @@ def recursion(depth, *flags, fixture_name="recursion"):
 
 def test_recursion_1000():
     result = recursion(1000)
-    depths = [f.count("recurse") for f, _ in result.stacks if f[-1] == "bottom"]
+    depths = [f.count("recurse") for f, _ in result.stacks if yrt.leaf(f) == "bottom"]
     assert result.incomplete() <= LIMIT, result.stats["truncated"]
     assert set(depths) == {1000}, f"depths {sorted(set(depths))}"
 
@@ -217,7 +217,7 @@ def test_recursion_5000_is_cut_and_said():
 
 def test_recursion_5000_with_depth():
     result = recursion(5000, "--depth", 8192)
-    depths = [f.count("recurse") for f, _ in result.stacks if f[-1] == "bottom"]
+    depths = [f.count("recurse") for f, _ in result.stacks if yrt.leaf(f) == "bottom"]
     assert result.incomplete() <= LIMIT, result.stats["truncated"]
     assert set(depths) == {5000}, f"depths {sorted(set(depths))}"
 

@@ -202,6 +202,11 @@ INLINED = {"burn", "burn_ns", "truth_clock", "truth_running"}
 CLOCK = re.compile("clock_gettime|vdso|@plt")
 
 
+def leaf(frames):
+    """The last frame that is not inlined from truth.h."""
+    return next((f for f in reversed(frames) if f not in INLINED), None)
+
+
 def follows(frames, chain):
     """
     Whether frames (root first) go along chain (root first): one is the beginning of the other. Functions of truth.h

@@ -3,7 +3,8 @@
  * mkprofile FORMAT [member=value...] < stacks > file: a profile from text, for tests of formats.
  *
  * A line of the input is "frame;frame;... count", a frame "name|kind|module|file|line|flags" of which all but the name
- * may be left out. %XX stands for a byte. Members are those of struct profile_meta; times are in seconds.
+ * may be left out. %XX stands for a byte. A count "n~m" makes it a difference: m is the count in the profile compared with.
+ * Members are those of struct profile_meta; times are in seconds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,15 +69,30 @@ static u32 add_frame(struct profile *p, u32 node, char *frame)
 	for (u32 i = 0; i < 6; i++)
 		part[i] = frame ? decode(strsep(&frame, "|")) : none;
 	fn = (struct profile_function){
-	        part[0], part[2], part[3], strtoul(part[4], NULL, 10), strtoul(part[5], NULL, 0), kind_of(part[1])};
+	        part[0], part[2], part[3], strtoul(part[4], NULL, 10), strtoul(part[5], NULL, 0), kind_of(part[1]), 0, 0};
 	check(profile_function(p, 0, &fn, false, &function));
 	check(profile_child(p, node, function, &child));
 	return child;
 }
 
+/* Notes the count of a node in the profile compared with. */
+static void add_base(struct profile *p, u32 node, u64 count)
+{
+	static u32 n;
+
+	if (node >= n) {
+		p->base = reallocarray(p->base, node + 1, sizeof(*p->base));
+		if (!p->base)
+			die("out of memory");
+		memset(p->base + n, 0, (node + 1 - n) * sizeof(*p->base));
+		n = node + 1;
+	}
+	p->base[node] += count;
+}
+
 static void add_line(struct profile *p, char *line)
 {
-	char *count = strrchr(line, ' ');
+	char *count = strrchr(line, ' '), *base;
 	u32 node = 0;
 
 	if (!count)
@@ -84,7 +100,22 @@ static void add_line(struct profile *p, char *line)
 	*count++ = 0;
 	while (line)
 		node = add_frame(p, node, strsep(&line, ";"));
-	profile_add(p, node, strtoull(count, NULL, 10));
+	profile_add(p, node, strtoull(count, &base, 10));
+	if (*base == '~')
+		add_base(p, node, strtoull(base + 1, NULL, 10));
+}
+
+/* Makes totals equal. */
+static void finish(struct profile *p)
+{
+	u64 base = 0;
+
+	if (p->base)
+		add_base(p, p->nnodes - 1, 0);
+	profile_finish(p);
+	for (u32 i = 0; p->base && i < p->nnodes; i++)
+		base += p->base[i];
+	p->base_scale = base ? (double)p->nodes[0].total / (double)base : 1;
 }
 
 static void set_member(struct profile_meta *m, char *arg)
@@ -93,7 +124,7 @@ static void set_member(struct profile_meta *m, char *arg)
 	const struct {
 		const char *name, **text;
 	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
-	        {"loss", &m->loss}};
+	        {"loss", &m->loss}, {"before", &m->before}};
 
 	if (!arg)
 		die("an argument that is not member=value");
@@ -126,7 +157,7 @@ int main(int argc, char **argv)
 			line[n - 1] = 0;
 		add_line(p, line);
 	}
-	profile_finish(p);
+	finish(p);
 	check(format->write(p, stdout));
 	profile_destroy(p);
 	return 0;

@@ -32,15 +32,23 @@ static u32 frame(struct profile *p, u32 node, const char *name)
 	return ret;
 }
 
-static char *text_of(struct profile *p, const struct format *format)
+static char *bytes_of(const struct profile *p, const struct format *format, size_t *size)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	char *bytes = NULL;
+	FILE *out = open_memstream(&bytes, size);
 
-	profile_finish(p);
 	assert_null(format->write(p, out));
 	fclose(out);
+	return bytes;
+}
+
+static char *text_of(struct profile *p, const struct format *format)
+{
+	size_t size;
+	char *text;
+
+	profile_finish(p);
+	text = bytes_of(p, format, &size);
 	assert_int_equal(strlen(text), size);
 	return text;
 }
@@ -90,7 +98,14 @@ static void test_find(void **state)
 	assert_ptr_equal(format_find(NULL, NULL), &format_folded);
 	assert_ptr_equal(format_find(NULL, "a/b.folded.html"), &format_html);
 	assert_ptr_equal(format_find(NULL, "B.HTML"), &format_html);
-	assert_null(format_find(NULL, "b.svg"));
+	assert_ptr_equal(format_find(NULL, "b.svg"), &format_svg);
+	assert_ptr_equal(format_find(NULL, "b.pb.gz"), &format_pprof);
+	assert_ptr_equal(format_find(NULL, "b.json"), &format_speedscope);
+	assert_ptr_equal(format_find(NULL, "b.txt"), &format_txt);
+	assert_ptr_equal(format_find(NULL, "b.yrt"), &format_recording);
+	assert_ptr_equal(format_find("yrt", "-"), &format_recording);
+	assert_null(format_find(NULL, "b.gz"));
+	assert_null(format_find(NULL, "b.png"));
 	assert_null(format_find(NULL, ".html"));
 	assert_null(format_find("nonsense", "b.html"));
 }
@@ -163,6 +178,7 @@ static void test_order(void **state)
 {
 	static const char *const names[] = {"m", "c", "x", "a", "k"};
 	struct profile *p = *state, *q;
+	size_t n, m;
 	char *a, *b;
 
 	assert_null(profile_create(&q));
@@ -170,10 +186,13 @@ static void test_order(void **state)
 		profile_add(p, frame(p, frame(p, 0, names[i / 5]), names[i % 5]), i);
 		profile_add(q, frame(q, frame(q, 0, names[4 - i / 5]), names[4 - i % 5]), 24 - i);
 	}
+	profile_finish(p);
+	profile_finish(q);
 	for (const struct format *const *f = formats; *f; f++) {
-		a = text_of(p, *f);
-		b = text_of(q, *f);
-		assert_string_equal(a, b);
+		a = bytes_of(p, *f, &n);
+		b = bytes_of(q, *f, &m);
+		assert_int_equal(n, m);
+		assert_memory_equal(a, b, n);
 		free(a);
 		free(b);
 	}
@@ -248,6 +267,142 @@ static void test_html_is_small_and_complete(void **state)
 	free(text);
 }
 
+/* A recursion as deep as stacks get: no format may depend on the depth of our own stack. */
+static void test_all_deep(void **state)
+{
+	enum { DEPTH = 200000 };
+	struct profile *p = *state;
+	u32 node = 0;
+	size_t size;
+
+	for (u32 i = 0; i < DEPTH; i++)
+		node = frame(p, node, "f");
+	profile_add(p, node, 1);
+	profile_finish(p);
+	for (const struct format *const *f = formats; *f; f++) {
+		if (*f == &format_folded || *f == &format_speedscope)
+			continue;
+		char *bytes = bytes_of(p, *f, &size);
+
+		assert_true(size > 0);
+		free(bytes);
+	}
+}
+
+static void test_txt(void **state)
+{
+	struct profile *p = *state;
+	u32 main_ = frame(p, 0, "main"), a = frame(p, main_, "a\x1b[31m\n"), b = frame(p, a, "b");
+	char *text;
+
+	profile_add(p, b, 600);
+	profile_add(p, frame(p, a, "c"), 100);
+	profile_add(p, frame(p, main_, "d"), 297);
+	profile_add(p, frame(p, main_, "rare"), 3);
+	p->meta.loss = "lost 1\n";
+	text = text_of(p, &format_txt);
+	assert_string_equal(text, "lost 1 \n\n  total    self  frames (%; below 0.5 % left out)\n"
+				  " 100.00          all\n"
+				  " 100.00          main  [mod]\n"
+				  "  70.00          \u251c a [31m   [mod]\n"
+				  "  60.00   60.00  \u2502 \u251c b  [mod]\n"
+				  "  10.00   10.00  \u2502 \u2514 c  [mod]\n"
+				  "  29.70   29.70  \u2514 d  [mod]\n");
+	free(text);
+}
+
+static void test_txt_sums_up_what_is_rare(void **state)
+{
+	struct profile *p = *state;
+	char *text;
+
+	profile_add(p, frame(p, 0, "often"), 900);
+	for (char name[] = "a"; *name < 'z'; ++*name)
+		profile_add(p, frame(p, 0, name), 4);
+	text = text_of(p, &format_txt);
+	assert_non_null(strstr(text, "\n  10.00          \u2514 (25 more)\n"));
+	free(text);
+}
+
+static json_t *json_of(struct profile *p)
+{
+	char *text = text_of(p, &format_speedscope);
+	json_t *o = json_loads(text, 0, NULL);
+
+	assert_non_null(o);
+	free(text);
+	return o;
+}
+
+static void expect_profile(json_t *o, size_t i, const char *name, const char *samples, const char *weights)
+{
+	json_t *profile = json_array_get(json_object_get(o, "profiles"), i);
+
+	assert_string_equal(json_string_value(json_object_get(profile, "name")), name);
+	expect_numbers(profile, "samples", samples);
+	expect_numbers(profile, "weights", weights);
+}
+
+static void test_speedscope(void **state)
+{
+	struct profile *p = *state;
+	struct profile_function thread = {.name = "worker (tid 7)", .kind = KIND_THREAD};
+	u32 function, node;
+	json_t *o;
+
+	assert_null(profile_function(p, 0, &thread, false, &function));
+	assert_null(profile_child(p, 0, function, &node));
+	profile_add(p, frame(p, frame(p, node, "a"), "b"), 3);
+	profile_add(p, frame(p, node, "b"), 2);
+	profile_add(p, frame(p, 0, "c"), 1);
+	profile_add(p, 0, 4);
+	p->meta.frequency = 1000;
+	o = json_of(p);
+	/* Frames by name: [profile full], a, b, c. */
+	assert_int_equal(json_array_size(json_object_get(json_object_get(o, "shared"), "frames")), 4);
+	assert_int_equal(json_array_size(json_object_get(o, "profiles")), 2);
+	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3000000,2000000]");
+	expect_profile(o, 1, "no thread", "[[],[3]]", "[4000000,1000000]");
+	json_decref(o);
+	p->meta.unit = "bytes";
+	o = json_of(p);
+	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3,2]");
+	json_decref(o);
+}
+
+/* Of the bytes of a hostile name none opens or closes anything. */
+static void test_svg_hostile(void **state)
+{
+	static const char hostile[] = "</title><script>alert(1)</script>\"'&#x3c;]]>\x01\xff\u202e\uffff";
+	struct profile *p = *state;
+	char *text;
+
+	profile_add(p, frame(p, 0, hostile), 1);
+	p->meta.command = p->meta.target = p->meta.title = p->meta.loss = p->meta.unit = p->meta.before = hostile;
+	text = text_of(p, &format_svg);
+	assert_null(strstr(text, "<script"));
+	assert_null(strstr(text, "&#x3c"));
+	assert_null(strstr(text, "\uffff"));
+	assert_null(strchr(text, 1));
+	assert_non_null(strstr(text, "&#60;/title&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;#x3c;]]&#62; \ufffd"));
+	assert_memory_equal(text + strlen(text) - 7, "</svg>\n", 7);
+	free(text);
+}
+
+static void test_svg_leaves_out_what_is_narrow(void **state)
+{
+	struct profile *p = *state;
+	char *text;
+
+	profile_add(p, frame(p, 0, "wide"), 1000000);
+	profile_add(p, frame(p, 0, "narrow"), 1);
+	text = text_of(p, &format_svg);
+	assert_non_null(strstr(text, ">wide</text>"));
+	assert_null(strstr(text, "<title>narrow"));
+	assert_non_null(strstr(text, ">1 frames are narrower"));
+	free(text);
+}
+
 static void test_disk_full(void **state)
 {
 	struct profile *p = *state;
@@ -296,6 +451,12 @@ int main(void)
 	        T(test_html_data),
 	        T(test_html_hostile),
 	        T(test_html_is_small_and_complete),
+	        T(test_all_deep),
+	        T(test_txt),
+	        T(test_txt_sums_up_what_is_rare),
+	        T(test_speedscope),
+	        T(test_svg_hostile),
+	        T(test_svg_leaves_out_what_is_narrow),
 	        T(test_disk_full),
 	        T(test_utf8),
 	};

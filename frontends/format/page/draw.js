@@ -1,16 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The picture: colours, labels, layout, drawing, and which frame is where. */
+
+/* OKLCH (lightness, chroma, degrees of hue) as #rrggbb, which every canvas and every reader of SVG takes. */
+function rgb(l, c, h) {
+	const a = c * Math.cos((h * Math.PI) / 180), b = c * Math.sin((h * Math.PI) / 180);
+	const [x, y, z] = [l + 0.3963377774 * a + 0.2158037573 * b, l - 0.1055613458 * a - 0.0638541728 * b,
+		l - 0.0894841775 * a - 1.291485548 * b].map((v) => v ** 3);
+	const linear = [4.0767416621 * x - 3.3077115913 * y + 0.2309699292 * z, -1.2684380046 * x + 2.6097574011 * y - 0.3413193965 * z,
+		-0.0041960863 * x - 0.7034186147 * y + 1.707614701 * z];
+	return "#" + linear.map((v) => {
+		const s = v <= 0.0031308 ? 12.92 * v : 1.055 * v ** (1 / 2.4) - 0.055;
+		return Math.round(Math.min(1, Math.max(0, s)) * 255).toString(16).padStart(2, "0");
+	}).join("");
+}
+
+const STEPS = 6;
+
+/* From what shrank, by what is as before, to what grew. */
+function changes(dark, faded) {
+	const l = dark ? 0.4 : 0.9, deep = dark ? 0.2 : -0.25;
+	return Array.from({ length: 2 * STEPS + 1 }, (_, i) => {
+		const d = (i - STEPS) / STEPS, m = Math.abs(d);
+		return rgb(l + deep * m + (faded ? (dark ? -0.1 : 0.05) : 0), (0.003 + 0.175 * m) * (faded ? 0.35 : 1), d < 0 ? 250 : 25);
+	});
+}
+
 function colours(dark) {
-	const l = dark ? 0.5 : 0.82, c = dark ? 0.085 : 0.1, css = getComputedStyle(document.documentElement);
+	const l = dark ? 0.5 : 0.82, c = dark ? 0.085 : 0.1;
 	const shade = (kind, step, dl, dc) => {
 		const [k, h] = HUES[kind] || HUES.unknown;
-		return `oklch(${l + dl + step * 0.013} ${c * k * dc} ${h + step * 2.5})`;
+		return rgb(l + dl + step * 0.013, c * k * dc, h + step * 2.5);
 	};
 	const ramp = (dl, dc) => data.kinds.map((kind) => [-2, -1, 0, 1, 2].map((s) => shade(kind, s, dl, dc)));
 	return {
 		fill: ramp(0, 1), above: ramp(dark ? -0.12 : 0.06, 0.5), dim: ramp(dark ? -0.24 : 0.11, 0.3),
-		hit: dark ? "oklch(.6 .2 350)" : "oklch(.72 .19 350)", ink: dark ? "#f4f2ee" : "#1d1c1a",
-		faint: dark ? "#8d8a84" : "#8a8680", ring: css.getPropertyValue("--accent"),
+		change: changes(dark, false), dimChange: changes(dark, true), hit: dark ? "#c83c92" : "#f573ba",
+		ink: dark ? "#f4f2ee" : "#1d1c1a", faint: dark ? "#8d8a84" : "#8a8680", ring: dark ? "#ff7a4d" : "#d4481d",
+		paper: dark ? "#141518" : "#faf9f7", soft: dark ? "#9a978f" : "#6d6a65",
 	};
 }
 
@@ -23,21 +49,30 @@ function bucket(f) {
 }
 const buckets = Uint8Array.from({ length: nfunctions }, (_, f) => bucket(f));
 
+/* How a frame changed, from -STEPS to STEPS. What may be chance, less than three standard deviations of counts, is paler. */
+function changeOf(now, base) {
+	const d = now - base, noise = Math.sqrt(now + base * (data.baseScale ?? 1));
+	return d ? Math.round((d / (now + base)) * Math.min(1, Math.abs(d) / (3 * noise)) * STEPS) : 0;
+}
+
 function fillOf(i) {
 	const f = tree.fn[i], k = kindOf(f), above = i < zoom && tree.end[i] >= tree.end[zoom];
-	if (hits && hits[f])
+	const dim = hits ? !hits[f] : spot >= 0 && k !== spot;
+	if (isDiff)
+		return (dim || above ? palette.dimChange : palette.change)[STEPS + changeOf(tree.nowTotal[i], tree.baseTotal[i])];
+	if (hits && !dim)
 		return palette.hit;
-	if (hits || (spot >= 0 && k !== spot))
-		return palette.dim[k][buckets[f]];
-	return (above ? palette.above : palette.fill)[k][buckets[f]];
+	return (dim ? palette.dim : above ? palette.above : palette.fill)[k][buckets[f]];
 }
 
 const glyphs = new Map();
 
 function glyphWidth(ch) {
 	let w = glyphs.get(ch);
-	if (w === undefined)
+	if (w === undefined) {
+		ctx.font = font; /* a canvas forgets it when its size changes */
 		glyphs.set(ch, (w = ctx.measureText(ch).width));
+	}
 	return w;
 }
 
@@ -54,6 +89,36 @@ function cut(s, room) {
 			fits = at;
 	}
 	return s;
+}
+
+/*
+ * What is left of a name when there is no room for all of it: of C++ and Rust neither types nor namespaces, of scripts no
+ * file, of Java no package, of what has no symbol only the offset.
+ */
+function brief(name, kind) {
+	const offset = /\+0x[0-9a-f]+$/.exec(name);
+	if (offset)
+		return offset[0];
+	if (kind === "kernel" || (kind === "native" && !/\w<.*>/.test(name)))
+		return name;
+	if (!["native", "c++", "rust"].includes(kind))
+		return name.replace(/ \([^()]*:[^()]*\)$/, "").replace(/^(?:[\w$]+[./])+(?=[\w$]+\.[\w$<>]+$)/, "");
+	let depth = 0, out = "";
+	for (let i = 0; i < name.length; i++) {
+		if (!depth && /^operator\W/.test(name.slice(i, i + 9)) && !/\w$/.test(out))
+			return name.slice(i);
+		depth += "<({".includes(name[i]) ? 1 : 0;
+		out += depth ? "" : name[i];
+		depth -= depth && ">)}".includes(name[i]) ? 1 : 0;
+	}
+	return out.replace(/ (?:const|\[.*)$/g, "").split("::").pop().trim().split(" ").pop() || name;
+}
+const briefs = [];
+
+/* The name as it fits. */
+function label(f, room) {
+	const whole = marksOf(f) + nameOf(f), text = cut(whole, room);
+	return text === whole ? text : cut(marksOf(f) + (briefs[f] ??= brief(nameOf(f), data.kinds[kindOf(f)])), room);
 }
 
 function redraw() {
@@ -83,65 +148,149 @@ function visible(a, b, fn) {
 	}
 }
 
-const rowTop = (depth) => (flame ? rows - 1 - depth : depth) * ROW;
+const rowTop = (depth) => (graphView() === "flame" ? root - depth : root + depth) * ROW;
+
+/* What draws: on a canvas. picture() has another for SVG. */
+function onCanvas(g) {
+	let last = "";
+	const fill = (c) => c !== last && (g.fillStyle = last = c);
+	g.textBaseline = "middle";
+	return {
+		rect(x, y, w, h, colour, line) {
+			fill(colour);
+			if (w > THICK) {
+				g.beginPath();
+				g.roundRect(x, y, w, h, 2.5);
+				g.fill();
+			} else {
+				g.fillRect(x, y, w, h);
+			}
+			if (!line)
+				return;
+			g.strokeStyle = line;
+			g.lineWidth = 1.5;
+			g.strokeRect(x + 0.75, y + 0.75, Math.max(0.5, w - 1.5), h - 1.5);
+		},
+		text(s, x, y, colour, bold) {
+			fill(colour);
+			g.font = (bold ? "bold " : "") + font;
+			g.fillText(s, x, y);
+		},
+	};
+}
+
+const lineCanvas = document.createElement("canvas"), lineCtx = lineCanvas.getContext("2d"), words = new Map();
+
+/* A colour as a pixel of ImageData. */
+function word(colour) {
+	let w = words.get(colour);
+	if (w === undefined) {
+		const v = parseInt(colour.slice(1), 16);
+		words.set(colour, (w = (0xff000000 | ((v & 255) << 16) | (v & 0xff00) | (v >> 16)) >>> 0));
+	}
+	return w;
+}
+
+/* Frames too narrow for corners and names are thousands. They become pixels of an image with a line a row, drawn stretched. */
+function onLines(first, n, dpr) {
+	const w = Math.round(width * dpr), image = lineCtx.createImageData(w, n);
+	const pixels = new Uint32Array(image.data.buffer), used = new Uint8Array(n);
+	return {
+		put(row, left, right, colour) {
+			const a = Math.round(left * dpr), b = Math.min(w, Math.max(a + 1, Math.round((right - (right - left > 3 ? GAP : 0)) * dpr)));
+			const at = (row - first) * w, v = word(colour);
+			used[row - first] = 1;
+			for (let x = Math.min(a, w - 1); x < b; x++)
+				pixels[at + x] = v;
+		},
+		flush(y) {
+			[lineCanvas.width, lineCanvas.height] = [w, n];
+			lineCtx.putImageData(image, 0, 0);
+			ctx.imageSmoothingEnabled = false;
+			for (let r = 0; r < n; r++)
+				if (used[r])
+					ctx.drawImage(lineCanvas, 0, r, w, 1, 0, y + r * ROW, w / dpr, ROW - GAP);
+		},
+	};
+}
+
+/* The frames between two heights of the graph. */
+function drawFrames(p, [a, b], top, bottom, thin) {
+	const grows = { flame: -1, icicle: 1, callers: 0 }[graphView()], drawn = new Float64Array(rows + 1);
+	visible(a, b, (i, left, right) => {
+		const y = rowTop(tree.depth[i]);
+		if (grows < 0 ? y + ROW <= top : grows > 0 && y >= bottom)
+			return false;
+		if (y >= bottom || y + ROW <= top)
+			return true;
+		/* Of frames narrower than a pixel one is drawn for all in it. */
+		const row = y / ROW, begin = Math.max(0, left), end = Math.min(width, right);
+		if (right - left < 1 && right < drawn[row])
+			return true;
+		drawn[row] = Math.ceil(right * 2) / 2;
+		if (thin && end - begin < THICK && i !== hover && i !== chosen)
+			thin.put(row, begin, end, fillOf(i));
+		else
+			drawFrame(p, i, begin, end, y - top);
+		return true;
+	});
+}
 
 function draw(now) {
 	pending = 0;
 	if (stale)
 		layout();
-	const [a, b] = range(now), dpr = density(), top = offset(), bottom = top + height;
+	const dpr = density(), top = offset();
+	if (shown === "table" && !printing)
+		return fillTable();
 	ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
 	ctx.clearRect(0, 0, width, height);
-	ctx.font = font;
-	ctx.textBaseline = "middle";
-	visible(a, b, (i, left, right) => {
-		const y = rowTop(tree.depth[i]);
-		if (flame ? y + ROW <= top : y >= bottom)
-			return false;
-		if (y < bottom && y + ROW > top)
-			drawFrame(i, Math.max(0, left), Math.min(width, right), y - top);
-		return true;
-	});
+	const first = Math.floor(top / ROW), n = Math.min(rows - first, Math.ceil(height / ROW) + 1);
+	const thin = onLines(first, Math.max(1, n), dpr);
+	drawFrames(onCanvas(ctx), range(now), top, top + height, thin);
+	thin.flush(first * ROW - top);
 }
 
-function drawFrame(i, left, right, y) {
+function drawFrame(p, i, left, right, y) {
 	const x = Math.round(left * 2) / 2, w = Math.max(THIN, Math.round(right * 2) / 2 - x - (right - left > 3 ? GAP : 0));
-	ctx.fillStyle = fillOf(i);
-	if (w > 8) {
-		ctx.beginPath();
-		ctx.roundRect(x, y, w, ROW - GAP, 2.5);
-		ctx.fill();
-	} else {
-		ctx.fillRect(x, y, w, ROW - GAP);
-	}
-	if (i === hover || i === chosen) {
-		ctx.strokeStyle = i === chosen ? palette.ring : palette.ink;
-		ctx.lineWidth = 1.5;
-		ctx.strokeRect(x + 0.75, y + 0.75, Math.max(0.5, w - 1.5), ROW - GAP - 1.5);
-	}
+	const line = i === chosen || (tree.sandwich && !i) ? palette.ring : i === hover ? palette.ink :
+		isDiff && hits && hits[tree.fn[i]] ? palette.hit : "";
+	p.rect(x, y, w, ROW - GAP, fillOf(i), line);
 	if (w > 22)
-		drawLabel(i, x, w, y);
+		drawLabel(p, i, x, w, y);
 }
 
-function drawLabel(i, x, w, y) {
-	const f = tree.fn[i], faint = hits ? !hits[f] : spot >= 0 && kindOf(f) !== spot;
-	ctx.fillStyle = faint ? palette.faint : palette.ink;
-	ctx.fillText(cut(marksOf(f) + nameOf(f), w - 2 * PAD), x + PAD, y + (ROW - GAP) / 2 + 0.5);
+function drawLabel(p, i, x, w, y) {
+	const f = tree.fn[i], faint = hits ? !hits[f] : spot >= 0 && kindOf(f) !== spot, text = label(f, w - 2 * PAD);
+	if (text)
+		p.text(text, x + PAD, y + (ROW - GAP) / 2 + 0.5, faint ? palette.faint : palette.ink);
 }
 
 /* By how much of the graph the canvas, which only covers what is in view, lies below its top. */
 const offset = () => Math.round(canvas.getBoundingClientRect().top - stage.getBoundingClientRect().top);
 
-const density = () => (printing ? PRINT_DENSITY : devicePixelRatio || 1);
+const density = () => (printing ? DENSE : devicePixelRatio || 1);
+
+/* How many rows there are at this width, and in which of them the root is. */
+function measure() {
+	let least = 0, most = 0;
+	visible(...span(), (i) => void ((least = Math.min(least, tree.depth[i])), (most = Math.max(most, tree.depth[i]))));
+	rows = most - least + 1;
+	root = graphView() === "flame" ? rows - 1 : -least;
+}
 
 function layout() {
-	const dpr = density(), [a, b] = span();
-	let deepest = 0;
+	const dpr = density(), table = shown === "table" && !printing;
 	stale = false;
-	view.classList.toggle("flame", flame);
+	view.classList.toggle("flame", shown === "flame");
+	view.classList.toggle("table", table);
+	stage.hidden = table;
+	$("table").hidden = !table;
+	view.style.minHeight = "";
+	if (table)
+		return;
 	width = printing ? PRINT_WIDTH : stage.clientWidth;
-	visible(a, b, (i) => void (deepest = Math.max(deepest, tree.depth[i])));
-	rows = deepest + 1;
+	measure();
 	stage.style.height = rows * ROW + "px";
 	view.style.minHeight = Math.min(rows, MIN_ROWS) * ROW + "px";
 	height = Math.min(rows * ROW, printing ? PRINT_HEIGHT : view.clientHeight);
@@ -183,8 +332,14 @@ function setPrinting(on) {
 	draw(Infinity);
 }
 
+const isDark = () => (look ? look === "dark" : darkness.matches);
+
 function theme() {
-	palette = colours(darkness.matches && !printing);
+	if (look)
+		document.documentElement.dataset.theme = look;
+	else
+		delete document.documentElement.dataset.theme;
+	palette = colours(isDark() && !printing);
 	font = FONT + getComputedStyle(document.body).fontFamily;
 	ctx.font = font;
 	glyphs.clear();
@@ -195,10 +350,9 @@ function theme() {
 function nodeAt(clientX, clientY) {
 	const box = canvas.getBoundingClientRect(), [a, b] = span();
 	const v = a + ((clientX - box.left) / width) * (b - a), row = Math.floor((clientY - box.top + offset()) / ROW);
-	const depth = flame ? rows - 1 - row : row;
-	let i = 0;
-	while (i < tree.n && tree.depth[i] <= depth && v >= tree.start[i]) {
-		if (v >= tree.start[i] + tree.total[i])
+	const depth = graphView() === "flame" ? root - row : row - root;
+	for (let i = 0; i < tree.n; ) {
+		if (v < tree.start[i] || v >= tree.start[i] + tree.total[i])
 			i = tree.end[i];
 		else if (tree.depth[i] === depth)
 			return (tree.total[i] / (b - a)) * width >= THIN ? i : -1;

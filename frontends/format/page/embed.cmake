@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DOUT=page.c -P embed.cmake: the page as C arrays, with the SHA-256 by which its Content-Security-Policy permits its
-# script and its style. The scripts are put together in this order.
+# script and its style. The scripts are put together in the order of files.cmake. Comments and indentation stay behind; no
+# string or regular expression of the scripts may look like a comment.
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(c "/* Made by embed.cmake. */\n")
 foreach(part html css js)
@@ -9,6 +10,11 @@ foreach(part html css js)
 		file(READ "${CMAKE_CURRENT_LIST_DIR}/${file}" one)
 		string(APPEND text "${one}")
 	endforeach()
+	if(NOT part STREQUAL html)
+		string(REGEX REPLACE "/\\*[^*]*\\*+([^/*][^*]*\\*+)*/\n?" "" text "${text}")
+		string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
+		string(REGEX REPLACE "\n\n+" "\n" text "${text}")
+	endif()
 	file(WRITE "${OUT}.${part}" "${text}")
 	file(READ "${OUT}.${part}" hex HEX)
 	file(SHA256 "${OUT}.${part}" digest)

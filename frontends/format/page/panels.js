@@ -15,26 +15,63 @@ function zoomTo(i, push = true) {
 		writeHash(true);
 }
 
-function showCrumbs() {
-	const path = [], nav = $("crumbs");
-	for (let i = zoom; i; i = tree.parent[i])
-		path.unshift(i);
-	nav.replaceChildren();
-	nav.hidden = $("reset").hidden = !zoom;
-	nav.append(crumb(0, nameOf(tree.fn[0])));
-	if (path.length > 4)
-		nav.append("\u203a", crumb(path[path.length - 5], "\u2026"));
-	for (const i of path.slice(-4))
-		nav.append("\u203a", crumb(i, nameOf(tree.fn[i])));
+/* Another view; f is the function of callers. */
+function show(name, f = focused) {
+	if (name === shown && f === focused)
+		return;
+	if (shown !== "callers")
+		came = name === "callers" || name === "table" ? shown : name;
+	if (shown !== "callers")
+		kept = originOf(zoom);
+	tip.hidden = true;
+	[shown, focused] = [name, f];
+	rebuild();
+	zoom = name === "callers" ? 0 : viewOf(kept);
+	refresh();
+	if (name !== "table")
+		reveal(zoom);
+	else
+		view.scrollTop = 0;
+	focusGraph();
+	writeHash(true);
 }
 
-function crumb(i, text) {
+const leave = () => show(came);
+
+function button(text, act, title = "") {
 	const b = document.createElement("button");
 	b.type = "button";
 	b.textContent = text;
-	b.title = nameOf(tree.fn[i]);
-	b.onclick = () => zoomTo(i);
+	b.title = title;
+	b.onclick = act;
 	return b;
+}
+
+function showCrumbs() {
+	const path = [], nav = $("crumbs"), crumb = (i, text) => button(text, () => zoomTo(i), nameOf(plain.fn[i]));
+	nav.replaceChildren();
+	nav.hidden = shown !== "callers" && !zoom;
+	$("reset").hidden = nav.hidden;
+	$("reset").textContent = shown === "callers" ? "Back" : "Reset zoom";
+	if (shown === "callers") {
+		const share = percent(tree.nowTotal[0], plain.nowTotal[0]);
+		return nav.append(element("span", "Callers \u2191 callees \u2193 of"),
+			button(nameOf(focused), leave, nameOf(focused)), element("small", share));
+	}
+	for (let i = zoom; i; i = plain.parent[i])
+		path.unshift(i);
+	nav.append(crumb(0, nameOf(plain.fn[0])));
+	const last = narrow.matches ? 2 : 4;
+	if (path.length > last)
+		nav.append("\u203a", crumb(path[path.length - last - 1], "\u2026"));
+	for (const i of path.slice(-last))
+		nav.append("\u203a", crumb(i, nameOf(plain.fn[i])));
+	if (zoom) {
+		const around = () => show("callers", canon[plain.fn[zoom]]);
+		const b = button("\u21c5 callers", around, "All callers and callees of this function (c)");
+		b.className = "callers";
+		nav.append(b);
+	}
 }
 
 function element(tag, text, ...children) {
@@ -63,14 +100,27 @@ function doubts(f) {
 	return said.join("; ");
 }
 
+/* The numbers of a node. Those of a difference are shares: the two sides need not be of one length. */
+function numbersOf(i) {
+	const all = plain.nowTotal[0], now = tree.nowTotal[i];
+	if (isDiff) {
+		const base = tree.baseTotal[i];
+		return [["before", percent(base, plain.baseTotal[0])], ["after", percent(now, all)], ["change", points(now, base) + " points"],
+			["", !base ? "new" : !now ? "vanished" : "\u00d7 " + (now / base).toFixed(2)],
+			["", amount(base / (data.baseScale || 1)) + " \u2192 " + amount(now)]];
+	}
+	const up = tree.parent[i], out = [["", amount(now)], ["of all", percent(now, all)]];
+	if (i)
+		out.push([tree.sandwich ? "of " + nameOf(focused) : "of parent", percent(now, tree.nowTotal[tree.sandwich ? 0 : up])]);
+	return tree.depth[i] < 0 ? out : [...out, ["self", percent(tree.now[i], all)]];
+}
+
 function describe(i) {
 	const f = tree.fn[i], kind = kindOf(f), facts = element("p", "", swatch(kind)), numbers = document.createElement("dl");
 	facts.append([data.kinds[kind], data.strings[field(f, 1)], place(f)].filter(Boolean).join(" \u00b7 "));
-	numbers.append(pair("", amount(tree.total[i])), pair("of all", percent(tree.total[i], tree.total[0])));
-	if (i)
-		numbers.append(pair("of parent", percent(tree.total[i], tree.total[tree.parent[i]])));
-	numbers.append(pair("self", percent(tree.self[i], tree.total[0])));
-	tip.replaceChildren(element("h2", nameOf(f)), facts, numbers);
+	numbers.append(...numbersOf(i).map(([term, value]) => pair(term, value)));
+	const name = nameOf(f), short = name.length > LONG ? brief(name, data.kinds[kind]) : name;
+	tip.replaceChildren(element("h2", short), ...(short !== name ? [element("p", name)] : []), facts, numbers);
 	if (doubts(f))
 		tip.append(element("p", doubts(f)));
 	tip.hidden = false;
@@ -106,15 +156,17 @@ function choose(i) {
 	putTip(r.x, r.y);
 }
 
-function setOff(kinds) {
-	const at = originOf(zoom);
-	off = kinds;
-	tree = off.size ? foldTree(whole, off) : whole;
-	zoom = viewOf(at);
-	hover = chosen = -1;
+/* Changes what the trees are made by; what is zoomed to stays. */
+function remake(change) {
+	const at = shown === "callers" ? 0 : originOf(zoom);
+	change();
+	rebuild();
+	zoom = shown === "callers" ? 0 : viewOf(at);
 	refresh();
 	writeHash(false);
 }
+
+const setOff = (kinds) => remake(() => (off = kinds));
 
 function toggleKind(kind, only) {
 	const all = data.kinds.map((_, k) => k).filter((k) => k), next = new Set(off);
@@ -128,21 +180,20 @@ function toggleKind(kind, only) {
 function kindSums() {
 	const self = data.kinds.map(() => 0), frames = data.kinds.map(() => 0);
 	for (let i = 1; i < whole.n; i++) {
-		self[kindOf(whole.fn[i])] += whole.self[i];
+		self[kindOf(whole.fn[i])] += whole.now[i];
 		frames[kindOf(whole.fn[i])]++;
 	}
 	return { self, frames };
 }
-const sums = kindSums();
+const sumsOfKinds = kindSums();
 
 function chip(kind) {
-	const b = element("button", "", swatch(kind), data.kinds[kind]);
-	if (sums.self[kind])
-		b.append(element("small", percent(sums.self[kind], whole.total[0])));
-	b.type = "button";
+	const b = button("", (e) => toggleKind(kind, e.shiftKey),
+		"Own time of " + data.kinds[kind] + " frames. Click: fold them into their callers. Shift-click: only these.");
+	b.append(swatch(kind), data.kinds[kind]);
+	if (sumsOfKinds.self[kind])
+		b.append(element("small", percent(sumsOfKinds.self[kind], whole.nowTotal[0])));
 	b.ariaPressed = String(!off.has(kind));
-	b.title = "Own time of " + data.kinds[kind] + " frames. Click: fold them into their callers. Shift-click: only these.";
-	b.onclick = (e) => toggleKind(kind, e.shiftKey);
 	b.onpointerenter = (e) => e.pointerType === "mouse" && setSpot(kind);
 	b.onpointerleave = () => setSpot(-1);
 	return b;
@@ -156,15 +207,40 @@ function setSpot(kind) {
 function showLegend() {
 	$("legend").replaceChildren();
 	$("shares").replaceChildren();
-	sums.frames.forEach((frames, kind) => {
+	sumsOfKinds.frames.forEach((frames, kind) => {
 		if (!frames)
 			return;
 		$("legend").append(chip(kind));
 		const bar = swatch(kind);
-		bar.style.flexGrow = sums.self[kind];
+		bar.style.flexGrow = sumsOfKinds.self[kind];
 		bar.style.opacity = off.has(kind) ? 0.25 : 1;
 		$("shares").append(bar);
 	});
+	if (groupOf.some((g, f) => g !== f)) {
+		const b = button("Group threads", () => remake(() => (grouped = !grouped)),
+			"Draw threads whose names differ only by numbers as one");
+		b.ariaPressed = String(grouped);
+		b.className = "group";
+		$("legend").append(b);
+	}
+	if (isDiff)
+		showScale();
+}
+
+/* Of a difference: what the colours mean, and what the widths stand for. */
+function showScale() {
+	const scale = element("span", "", "shrank"), select = document.createElement("select");
+	scale.className = "scale";
+	for (const colour of palette.change) {
+		const e = document.createElement("i");
+		e.style.background = colour;
+		scale.append(e);
+	}
+	scale.append("grew");
+	select.ariaLabel = select.title = "What widths stand for";
+	select.append(...WIDTHS.map((w) => Object.assign(element("option", "width: " + w), { value: w, selected: w === widths })));
+	select.onchange = () => remake(() => (widths = select.value));
+	$("legend").append(scale, select);
 }
 
 function facts() {
@@ -183,8 +259,9 @@ function showBanner() {
 	document.title = [m.title || "yrt", m.target].filter(Boolean).join(" \u00b7 ");
 	$("title").textContent = m.title || "yrt";
 	$("target").textContent = m.target || "";
-	$("facts").append(element("b", amount(whole.total[0])), ...facts().map((s) => " \u00b7 " + s));
+	$("facts").append(element("b", amount(whole.nowTotal[0])), ...facts().map((s) => " \u00b7 " + s));
 	$("command").textContent = $("command").title = m.command || "";
+	$("before").textContent = m.before ? "compared with " + m.before : "";
 	$("loss").textContent = m.loss || "";
 	const some = (flag) => data.functions.some((v, i) => i % FIELDS === 4 && v & flag);
 	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate line"].filter(Boolean);
@@ -192,12 +269,24 @@ function showBanner() {
 	$("marks").hidden = !marks.length;
 }
 
+function showViews() {
+	for (const b of document.querySelectorAll("#views button")) {
+		b.ariaPressed = String(b.value === shown);
+		b.hidden = b.value === "callers" && shown !== "callers";
+	}
+}
+
 function refresh() {
-	$("flip").textContent = flame ? "Icicle" : "Flame";
+	showViews();
 	showLegend();
 	showCrumbs();
 	showMatched();
 	layout();
-	reveal(zoom);
+	if (shown === "table")
+		return sortTable();
+	if (shown === "callers")
+		view.scrollTop = root * ROW - view.clientHeight / 2;
+	else
+		reveal(zoom);
 	redraw();
 }

@@ -1,32 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is shown: its state, the URL hash that keeps it, numbers and search. */
-const whole = readTree();
-let tree = whole, zoom = 0, hover = -1, chosen = -1, spot = -1, flame = true, off = new Set();
-let query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, from = [0, 1], movedAt = -Infinity;
-let touched = false, stale = true, printing = false, pending = 0;
+const VIEWS = ["flame", "icicle", "table", "callers"], WIDTHS = ["both", "before", "after"];
+let widths = "both", grouped = false, off = new Set(), shown = "flame", came = "flame";
+let whole = readTree(), plain = whole, tree = whole, zoom = 0, hover = -1, chosen = -1, spot = -1, look = "";
+const rootFn = canon[whole.fn[0]];
+let focused = rootFn, query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, root = 0;
+let from = [0, 1], movedAt = -Infinity;
+let touched = false, stale = true, printing = false, pending = 0, sorted = "", reversed = false, kept = 0; /* kept: node zoomed to before callers */
+const isDiff = !!whole.base, graphView = () => (shown === "table" ? came : shown);
+
+/* plain is the tree of flame, icicle and table; tree is what is drawn. */
+function rebuild() {
+	weigh(whole);
+	plain = off.size || grouped ? foldTree() : whole;
+	tree = shown === "callers" ? sandwich(focused) : plain;
+	hover = chosen = -1;
+}
 
 function readHash() {
-	const h = new URLSearchParams(location.hash.slice(1));
-	flame = h.get("view") !== "icicle";
+	const h = new URLSearchParams(location.hash.slice(1)), one = (name, known) => known[Math.max(0, known.indexOf(h.get(name)))];
+	shown = one("view", VIEWS);
+	came = shown === "callers" ? one("from", VIEWS.slice(0, 3)) : shown === "table" ? "flame" : shown;
+	widths = one("widths", WIDTHS);
+	look = one("theme", ["", "light", "dark"]);
+	grouped = h.get("threads") === "grouped";
+	[sorted, reversed] = [h.get("sort") || "", h.has("reverse")];
 	off = new Set((h.get("off") || "").split(",").map((k) => data.kinds.indexOf(k)).filter((k) => k > 0));
-	tree = off.size ? foldTree(whole, off) : whole;
-	const z = Number(h.get("zoom"));
-	zoom = Number.isInteger(z) && z > 0 && z < whole.n ? viewOf(z) : 0;
-	hover = chosen = -1;
+	const f = Number(h.get("fn") ?? NaN), z = Number(h.get("zoom"));
+	focused = Number.isInteger(f) && f >= 0 && f < nfunctions ? canon[f] : rootFn;
+	rebuild();
+	kept = Number.isInteger(z) && z > 0 && z < whole.n ? z : 0;
+	zoom = shown !== "callers" ? viewOf(kept) : 0;
 	$("search").value = h.get("q") || "";
 	setQuery($("search").value);
 }
 
 function writeHash(push) {
-	const h = new URLSearchParams();
-	if (zoom)
-		h.set("zoom", originOf(zoom));
-	if (query)
-		h.set("q", query);
-	if (!flame)
-		h.set("view", "icicle");
-	if (off.size)
-		h.set("off", [...off].map((k) => data.kinds[k]).join());
+	const h = new URLSearchParams(), set = (name, value) => value && h.set(name, value);
+	set("zoom", shown === "callers" ? kept : zoom && originOf(zoom));
+	set("q", query);
+	set("view", shown !== "flame" && shown);
+	if (shown === "callers")
+		h.set("fn", focused), set("from", came !== "flame" && came);
+	if (shown === "table")
+		set("sort", sorted), set("reverse", reversed && 1);
+	set("off", [...off].map((k) => data.kinds[k]).join());
+	set("threads", grouped && "grouped");
+	set("widths", widths !== "both" && widths);
+	set("theme", look);
 	const hash = String(h) && "#" + h;
 	if (hash !== location.hash)
 		history[push ? "pushState" : "replaceState"](null, "", location.href.split("#")[0] + hash);
@@ -53,6 +74,12 @@ function percent(part, all) {
 	return p > 0 && p < 0.01 ? "<0.01%" : p.toFixed(p >= 9.995 ? 1 : 2) + "%";
 }
 
+/* The change of a share, in points of a percent. */
+function points(now, base) {
+	const d = (whole.nowTotal[0] ? now / whole.nowTotal[0] : 0) - (whole.baseTotal[0] ? base / whole.baseTotal[0] : 0);
+	return (d < 0 ? "\u2212" : "+") + Math.abs(d * 100).toFixed(2);
+}
+
 function compile(text) {
 	const flags = /[A-Z]/.test(text) ? "u" : "iu";
 	try {
@@ -76,12 +103,12 @@ function setQuery(text) {
 }
 
 /* What lies under matching frames below node i, each sample once. */
-function matchedBelow(i) {
+function matchedBelow(i, total) {
 	let sum = 0;
-	for (const end = tree.end[i]; i < end; ) {
-		if (hits[tree.fn[i]]) {
-			sum += tree.total[i];
-			i = tree.end[i];
+	for (const end = plain.end[i]; i < end; ) {
+		if (hits[plain.fn[i]]) {
+			sum += total[i];
+			i = plain.end[i];
 		} else {
 			i++;
 		}
@@ -90,10 +117,11 @@ function matchedBelow(i) {
 }
 
 function showMatched() {
+	const { nowTotal, baseTotal } = plain, out = $("matched"), z = tree === plain ? zoom : 0;
 	if (!hits)
-		return void ($("matched").textContent = "");
-	const all = matchedBelow(0), here = zoom ? matchedBelow(zoom) : 0;
-	$("matched").textContent = percent(all, tree.total[0]) + " matched" +
-		(zoom ? ", " + percent(here, tree.total[zoom]) + " of this" : "");
-	$("matched").title = amount(all);
+		return void (out.textContent = "");
+	const all = matchedBelow(0, nowTotal), here = z ? matchedBelow(z, nowTotal) : 0;
+	out.textContent = percent(all, nowTotal[0]) + " matched" + (z ? ", " + percent(here, nowTotal[z]) + " of this" : "") +
+		(isDiff ? ", before " + percent(matchedBelow(0, baseTotal), baseTotal[0]) : "");
+	out.title = amount(all);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data of the page and the trees made of it. */
 "use strict";
-const ROW = 19, GAP = 1, THIN = 0.5, PAD = 5, MIN_LABEL = 3, MIN_ROWS = 6, MOVE_MS = 160, FONT = "12px ";
-const PRINT_WIDTH = 1600, PRINT_HEIGHT = 2800, PRINT_DENSITY = 2;
+const ROW = 19, GAP = 1, THIN = 0.5, THICK = 8, PAD = 5, MIN_LABEL = 3, LONG = 200, MIN_ROWS = 6, MOVE_MS = 160, FONT = "12px ";
+const PRINT_WIDTH = 1600, PRINT_HEIGHT = 2800, DENSE = 2;
 const GUESS = 1, APPROX = 2, INLINED = 4;
 /* Lightness and chroma are the theme's; here chroma factor and hue. */
 const HUES = {
@@ -15,8 +15,7 @@ const canvas = $("graph"), ctx = canvas.getContext("2d"), view = $("view"), stag
 const motion = matchMedia("(prefers-reduced-motion: reduce)"), darkness = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 640px)");
 
-const FIELDS = 6;
-const nfunctions = data.functions.length / FIELDS;
+const FIELDS = 6, THREAD = data.kinds.indexOf("thread");
 const field = (f, k) => data.functions[f * FIELDS + k];
 const nameOf = (f) => data.strings[field(f, 0)];
 const kindOf = (f) => field(f, 5);
@@ -27,42 +26,105 @@ function place(f) {
 	return file && line ? file + ":" + line : file;
 }
 
+/* For each function what stands for it when threads of one name, but for its numbers, are drawn as one. */
+function groupThreads() {
+	const groups = new Map(), n = data.functions.length / FIELDS, of = Array.from({ length: n }, (_, f) => f);
+	for (let f = 0; f < n; f++) {
+		const name = kindOf(f) === THREAD && nameOf(f).replace(/ \(tid \d+\)$/, "").replace(/\d+/g, "#");
+		if (name !== false)
+			groups.set(name, (groups.get(name) || []).concat(f));
+	}
+	for (const [name, members] of groups) {
+		if (members.length < 2)
+			continue;
+		const text = data.strings.push(`${name} (${members.length} threads)`) - 1;
+		const f = data.functions.push(text, field(members[0], 1), field(members[0], 2), 0, 0, THREAD) / FIELDS - 1;
+		members.forEach((m) => (of[m] = f));
+		of.push(f);
+	}
+	return of;
+}
+const groupOf = groupThreads(), nfunctions = groupOf.length;
+
+/* A function may be there more than once, with other lines or as a trace of a JIT: the first stands for all. They are sorted. */
+const canon = new Uint32Array(nfunctions);
+for (let f = 1; f < nfunctions; f++)
+	canon[f] = field(f, 0) === field(f - 1, 0) && field(f, 1) === field(f - 1, 1) ? canon[f - 1] : f;
+
+/* values and what is below them: of all nodes in preorder. */
+function sums(values, parent) {
+	const total = Float64Array.from(values);
+	for (let i = total.length - 1; i > 0; i--)
+		total[parent[i]] += total[i];
+	return total;
+}
+
 /*
  * A tree lies in preorder: the nodes below i are i + 1 .. end[i] - 1. Functions are numbered in the order of siblings.
- * origin tells which node of the whole tree stands for a node, view the reverse.
+ * now: samples that end in each node; base: those of the profile compared with, scaled, or null. self and total are what is
+ * drawn. origin tells which node of the whole tree stands for a node, view the reverse.
  */
-function makeTree(fn, self, parent) {
+function makeTree(fn, now, base, parent) {
 	const n = fn.length, t = {
-		n, fn, self, parent, total: Float64Array.from(self), start: new Float64Array(n), end: new Uint32Array(n),
-		depth: new Uint16Array(n), origin: null, view: null,
+		n, fn, now, base, parent, end: new Uint32Array(n), depth: new Int16Array(n), origin: null, view: null,
+		nowTotal: sums(now, parent), baseTotal: base && sums(base, parent),
 	};
-	const next = new Float64Array(n);
 	for (let i = n - 1; i >= 0; i--) {
 		t.end[i] = Math.max(t.end[i], i + 1);
-		if (i) {
-			t.total[parent[i]] += t.total[i];
+		if (i)
 			t.end[parent[i]] = Math.max(t.end[parent[i]], t.end[i]);
-		}
 	}
-	for (let i = 1; i < n; i++) {
-		const p = parent[i];
+	for (let i = 1; i < n; i++)
+		t.depth[i] = t.depth[parent[i]] + 1;
+	return weigh(t);
+}
+
+/* A difference is drawn as wide as both sides together, so that what has vanished can be seen. */
+function weigh(t) {
+	const next = new Float64Array(t.n), mean = (a, b) => a.map((v, i) => (v + b[i]) / 2);
+	const pick = (a, b) => (!b || widths === "after" ? a : widths === "before" ? b : mean(a, b));
+	t.self = pick(t.now, t.base);
+	t.total = pick(t.nowTotal, t.baseTotal);
+	t.start = new Float64Array(t.n);
+	for (let i = 1; i < t.n; i++) {
+		const p = t.parent[i];
 		t.start[i] = next[i] = next[p];
 		next[p] += t.total[i];
-		t.depth[i] = t.depth[p] + 1;
 	}
 	return t;
 }
 
 /* data.up[i]: by how many levels node i lies above a child of the node before it. */
 function readTree() {
-	const n = data.fn.length, parent = new Uint32Array(n);
+	const n = data.fn.length, parent = new Uint32Array(n), scale = data.baseScale ?? 1;
 	for (let i = 1; i < n; i++) {
 		let p = i - 1;
 		for (let k = data.up[i]; k > 0; k--)
 			p = parent[p];
 		parent[i] = p;
 	}
-	return makeTree(Uint32Array.from(data.fn), Float64Array.from(data.self), parent);
+	return makeTree(Uint32Array.from(data.fn), Float64Array.from(data.self),
+		data.base ? Float64Array.from(data.base, (v) => v * scale) : null, parent);
+}
+
+/* A tree in the making: nodes with the same parent and function are one. */
+function merger(f) {
+	return { fn: [f], now: [0], base: [0], parent: [0], origin: [0], seen: new Map() };
+}
+
+function childOf(m, p, f, origin) {
+	const key = p * nfunctions + f;
+	let id = m.seen.get(key);
+	if (id === undefined) {
+		id = m.fn.push(f) - 1;
+		m.parent.push(p), m.now.push(0), m.base.push(0), m.origin.push(origin), m.seen.set(key, id);
+	}
+	return id;
+}
+
+function addTo(m, id, now, base) {
+	m.now[id] += now;
+	m.base[id] += base;
 }
 
 /* The nodes of a tree given by parent and fn, in preorder. */
@@ -84,32 +146,69 @@ function preorder(fn, parent) {
 	return order;
 }
 
-/* The whole tree without the kinds that are off: their samples go to their callers, and what becomes equal is merged. */
-function foldTree(whole, off) {
-	const fn = [0], self = [0], parent = [0], origin = [0], of = new Uint32Array(whole.n), seen = new Map();
-	for (let i = 0; i < whole.n; i++) {
-		const f = whole.fn[i], p = i ? of[whole.parent[i]] : 0, key = p * nfunctions + f;
-		let id = i && !off.has(kindOf(f)) ? seen.get(key) : p;
-		if (id === undefined) {
-			id = fn.push(f) - 1;
-			parent.push(p), self.push(0), origin.push(i), seen.set(key, id);
-		}
-		self[id] += whole.self[i];
-		of[i] = id;
-	}
-	fn[0] = whole.fn[0];
-	return renumber(fn, self, parent, origin, of);
-}
-
-function renumber(fn, self, parent, origin, of) {
-	const order = preorder(fn, parent), place = new Uint32Array(order.length);
-	order.forEach((id, i) => (place[id] = i));
-	const t = makeTree(Uint32Array.from(order, (id) => fn[id]), Float64Array.from(order, (id) => self[id]),
-		Uint32Array.from(order, (id) => place[parent[id]]));
-	t.origin = Uint32Array.from(order, (id) => origin[id]);
-	t.view = of.map((id) => place[id]);
+/* of: for each node of the whole tree, which node of the merger it went into. */
+function finish(m, of) {
+	const order = preorder(m.fn, m.parent), at = new Uint32Array(order.length), pick = (type, a) => type.from(order, (id) => a[id]);
+	order.forEach((id, i) => (at[id] = i));
+	const t = makeTree(pick(Uint32Array, m.fn), pick(Float64Array, m.now), whole.base && pick(Float64Array, m.base),
+		Uint32Array.from(order, (id) => at[m.parent[id]]));
+	t.origin = pick(Uint32Array, m.origin);
+	t.view = of && of.map((id) => at[id]);
 	return t;
 }
 
-const originOf = (i) => (tree.origin ? tree.origin[i] : i);
-const viewOf = (i) => (tree.view ? tree.view[i] : i);
+/* The whole tree without the kinds that are off: their samples go to their callers, and what becomes equal is merged. */
+function foldTree() {
+	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n);
+	for (let i = 0; i < whole.n; i++) {
+		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
+		of[i] = i && !off.has(kindOf(f)) ? childOf(m, p, f, i) : p;
+		addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
+	}
+	return finish(m, of);
+}
+
+/* Calls fn for the outermost nodes of a function below node i: each of their samples is there once. */
+function outermost(f, fn, i = 0) {
+	for (const end = plain.end[i]; i < end; i = canon[plain.fn[i]] === f ? (fn(i), plain.end[i]) : i + 1);
+}
+
+function callees(f) {
+	const m = merger(f), of = new Uint32Array(plain.n);
+	outermost(f, (i) => {
+		for (let k = i; k < plain.end[i]; k++) {
+			of[k] = k > i ? childOf(m, of[plain.parent[k]], plain.fn[k], k) : 0;
+			addTo(m, of[k], plain.now[k], plain.base ? plain.base[k] : 0);
+		}
+	});
+	return finish(m);
+}
+
+function callers(f) {
+	const m = merger(f);
+	outermost(f, (i) => {
+		let id = 0;
+		for (let p = i && plain.parent[i]; p; p = plain.parent[p])
+			id = childOf(m, id, plain.fn[p], p);
+		addTo(m, id, plain.nowTotal[i], plain.base ? plain.baseTotal[i] : 0);
+	});
+	return finish(m);
+}
+
+/* A function with its callees at depths above 0 and, behind them in the same tree, its callers at depths below 0. */
+function sandwich(f) {
+	const down = callees(f), up = callers(f), t = { n: down.n + up.n - 1, sandwich: true };
+	for (const k of ["fn", "now", "base", "self", "total", "nowTotal", "baseTotal", "start", "depth", "parent", "end"]) {
+		if (!down[k])
+			continue;
+		const shift = k === "parent" || k === "end" ? down.n - 1 : 0, join = (t[k] = new down[k].constructor(t.n));
+		join.set(down[k]);
+		for (let i = 1; i < up.n; i++)
+			join[down.n - 1 + i] = k === "depth" ? -up[k][i] : up[k][i] && up[k][i] + shift;
+	}
+	t.end[0] = t.n;
+	return t;
+}
+
+const originOf = (i) => (plain.origin ? plain.origin[i] : i);
+const viewOf = (i) => (plain.view ? plain.view[i] : i);

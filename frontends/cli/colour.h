@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Colours, only where they can be seen: on a terminal that knows them, unless NO_COLOR is set (no-color.org). */
+#ifndef YRT_COLOUR_H
+#define YRT_COLOUR_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum colour {
+	COLOUR_NONE, /* back to plain */
+	COLOUR_BOLD,
+	COLOUR_FAINT,
+	COLOUR_INVERSE,
+	COLOUR_RED,
+	COLOUR_GREEN,
+	COLOUR_YELLOW,
+	COLOUR_BLUE,
+	COLOUR_MAGENTA,
+	COLOUR_CYAN,
+	COLOUR_MAX
+};
+
+/* Whether out takes colours. */
+bool colour_on(FILE *out);
+/* The sequence that switches to it; "" if out takes none. */
+const char *colour(FILE *out, enum colour c);
+
+#endif

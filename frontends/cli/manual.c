@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli.h"
+#include "colour.h"
+#include "frontends/format/format.h"
+
+static const struct manual_option no_options[] = { { 0 } };
+const struct manual_option manual_help_option = { 'h', "help", NULL, "this text", COMPLETE_NOTHING };
+
+const struct manual_option *manual_options(const struct manual *m)
+{
+	return m->options ? m->options : no_options;
+}
+
+static void add_option(struct manual_getopt *g, u32 *n, char **shorts, const struct manual_option *o)
+{
+	g->longs[(*n)++] = (struct option){ o->name, o->argument ? required_argument : no_argument, NULL, o->key };
+	if (o->key >= 256)
+		return;
+	*(*shorts)++ = (char)o->key;
+	if (o->argument)
+		*(*shorts)++ = ':';
+}
+
+void manual_getopt(const struct manual *m, struct manual_getopt *ret)
+{
+	char *shorts = ret->shorts;
+	u32 n = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	*shorts++ = '+';
+	for (const struct manual_option *o = manual_options(m); o->key && n < MANUAL_OPTIONS_MAX - 1; o++)
+		add_option(ret, &n, &shorts, o);
+	add_option(ret, &n, &shorts, &manual_help_option);
+}
+
+void manual_text(FILE *out, const struct command_line *c, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '@')
+			fputs(c->name, out);
+		else
+			fputc(*s, out);
+	}
+}
+
+/* "  -p, --pid LIST" and its length in columns. */
+static int option_head(const struct manual_option *o, char *ret, size_t size)
+{
+	char letter[8] = "    ";
+
+	if (o->key < 256)
+		snprintf(letter, sizeof(letter), "-%c, ", o->key);
+	return snprintf(ret, size, "  %s--%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+}
+
+static int widest(const struct manual *m)
+{
+	char head[128];
+	int width = 0;
+
+	for (const struct manual_option *o = manual_options(m); o->key; o++) {
+		int n = option_head(o, head, sizeof(head));
+
+		width = n > width ? n : width;
+	}
+	return width > 0 ? width : 12;
+}
+
+static void put_option(FILE *out, const struct command_line *c, const struct manual_option *o, int width)
+{
+	char head[128];
+
+	option_head(o, head, sizeof(head));
+	fprintf(out, "%-*s  ", width, head);
+	manual_text(out, c, o->text);
+	fputc('\n', out);
+	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++)
+		fprintf(out, "%*s%-10s %-8s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
+}
+
+static void put_heading(FILE *out, const char *text)
+{
+	fprintf(out, "\n%s%s%s\n", colour(out, COLOUR_BOLD), text, colour(out, COLOUR_NONE));
+}
+
+static void put_examples(FILE *out, const struct command_line *c)
+{
+	if (c->manual->examples)
+		put_heading(out, "examples:");
+	for (const struct manual_example *e = c->manual->examples; e && e->command; e++) {
+		fputs("  ", out);
+		manual_text(out, c, e->command);
+		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT), e->text ? e->text : "",
+			colour(out, COLOUR_NONE));
+	}
+}
+
+void manual_help(FILE *out, const struct command_line *c)
+{
+	const struct manual *m = c->manual;
+	int width = widest(m);
+
+	for (const char *const *u = m->usage; *u; u++)
+		fprintf(out, "%s yrt %s%s%s\n", u == m->usage ? "usage:" : "      ", c->name, **u ? " " : "", *u);
+	fprintf(out, "\n%s.\n", c->summary);
+	if (m->text) {
+		fputc('\n', out);
+		manual_text(out, c, m->text);
+		fputc('\n', out);
+	}
+	put_heading(out, "options:");
+	for (const struct manual_option *o = manual_options(m); o->key; o++)
+		put_option(out, c, o, width);
+	put_option(out, c, &manual_help_option, width);
+	put_examples(out, c);
+}
+
+void manual_overview(FILE *out)
+{
+	fprintf(out, "yrt shows where a process spends its time, from the kernel to the line of script.\n\n"
+		     "usage: yrt COMMAND [options]     yrt COMMAND --help     yrt --version\n");
+	put_heading(out, "commands:");
+	for (const struct command_line *c = commands; c->name; c++)
+		fprintf(out, "  %-14s %s\n", c->name, c->summary);
+	put_heading(out, "examples:");
+	fprintf(out, "  yrt lua-flame -p 4242 -d 10 -o flame.html\n"
+		     "  yrt flame -p $(pgrep -o nginx) -s -o flame.html\n"
+		     "  yrt flame -o - -- ./program args | head\n"
+		     "  yrt top -p 4242\n");
+}
+
+bool manual_only_help(const struct command_line *c, int argc, char **argv, int *code)
+{
+	if (argc <= 1)
+		return false;
+	*code = 0;
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		manual_help(stdout, c);
+		return true;
+	}
+	*code = report_error(error_hint(error_new(ERROR_USAGE, "%s does not take \"%s\"", c->name, argv[1]),
+		"`yrt %s --help` tells what it takes", c->name));
+	return true;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a command says of itself, written once, as data beside its code: getopt's tables, --help, the man page and the
+ * completions of shells all come from it. '@' in a text stands for the name of the command.
+ */
+#ifndef YRT_MANUAL_H
+#define YRT_MANUAL_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum completion { /* what a shell offers for an argument */
+	COMPLETE_NOTHING,
+	COMPLETE_FILE,
+	COMPLETE_PID,
+	COMPLETE_FORMAT,  /* names of output formats; --help and the man page list them too */
+	COMPLETE_COMMAND, /* commands of yrt */
+};
+
+struct manual_option {
+	int key;	      /* what getopt_long() returns; if it is a character, also the short option */
+	const char *name;     /* the long option without its dashes */
+	const char *argument; /* "LIST"; NULL: takes none */
+	const char *text;     /* one line: what it does, its default */
+	enum completion completion;
+};
+
+struct manual_example {
+	const char *command;
+	const char *text; /* what it is for; NULL: plain */
+};
+
+struct manual {
+	const char *const *usage; /* what follows the name of the command, NULL-terminated; at least one */
+	const char *text;	  /* what the summary leaves open; NULL: nothing */
+	const struct manual_option *options;   /* up to key 0; NULL: only --help */
+	const struct manual_example *examples; /* up to command NULL */
+	enum completion operands;
+};
+
+struct command_line;
+
+#define MANUAL_OPTIONS_MAX 64
+
+/* What every command takes besides its own options, which are never NULL here. */
+extern const struct manual_option manual_help_option;
+const struct manual_option *manual_options(const struct manual *m);
+
+/* The tables for getopt_long(); optstring begins with '+': options end at the first operand. */
+struct manual_getopt {
+	struct option longs[MANUAL_OPTIONS_MAX + 1];
+	char shorts[3 * MANUAL_OPTIONS_MAX];
+};
+
+void manual_getopt(const struct manual *m, struct manual_getopt *ret);
+
+/* Prints s; '@' is the name of the command. */
+void manual_text(FILE *out, const struct command_line *c, const char *s);
+/* --help of a command, and of yrt. */
+void manual_help(FILE *out, const struct command_line *c);
+void manual_overview(FILE *out);
+/* The man page of a command, or of yrt itself (c is NULL), in the man(7) macros. */
+void manual_page(FILE *out, const struct command_line *c);
+/* Completions for "bash", "zsh" or "fish". False: no such shell. */
+bool manual_completion(FILE *out, const char *shell);
+
+/* If a command without options of its own was given words: its --help or a usage error, *code. False: it was not. */
+bool manual_only_help(const struct command_line *c, int argc, char **argv, int *code);
+
+#endif

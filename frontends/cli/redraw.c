@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redraw.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+#include "unwind/cleanup.h"
+
+static void parse_option(int option, struct redraw *r)
+{
+	switch (option) {
+	case 'o':
+		r->output = optarg;
+		break;
+	case 'f':
+		r->format = optarg;
+		break;
+	case 't':
+		r->sift.threads = true;
+		break;
+	case 'U':
+		r->sift.no_kernel = true;
+		break;
+	case 'K':
+		r->sift.no_user = true;
+		break;
+	case 'I':
+		r->sift.include = optarg;
+		break;
+	case 'X':
+		r->sift.exclude = optarg;
+		break;
+	case 'h':
+		r->help = true;
+		break;
+	}
+}
+
+struct error *redraw_parse(const struct manual *m, int argc, char **argv, bool (*own)(void *ctx, int option), void *ctx,
+        struct redraw *ret)
+{
+	struct manual_getopt g;
+	struct redraw r = {0};
+	int option;
+
+	manual_getopt(m, &g);
+	optind = 1;
+	while ((option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		if (option == '?')
+			return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+		if (!own || !own(ctx, option))
+			parse_option(option, &r);
+	}
+	for (; optind < argc; optind++) {
+		if (r.nfiles == REDRAW_FILES)
+			return error_new(
+			        ERROR_USAGE, "what is \"%s\"? There are %d files already", argv[optind], r.nfiles);
+		r.files[r.nfiles++] = argv[optind];
+	}
+	*ret = r;
+	return NULL;
+}
+
+struct error *redraw_check(const struct redraw *r, bool diff, const struct format **ret)
+{
+	if (r->sift.no_user && r->sift.no_kernel)
+		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
+	*ret = format_find(r->format, r->output);
+	if (!*ret)
+		return error_hint(error_new(ERROR_USAGE, "no output format for %s", r->format ? r->format : r->output),
+		        "--help lists the formats and their extensions");
+	if (diff && !(*ret)->compares)
+		return error_hint(error_new(ERROR_USAGE, "%s cannot show a difference", (*ret)->name),
+		        "html, svg, txt and folded can");
+	return NULL;
+}
+
+struct error *redraw_load(
+        const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost)
+{
+	struct sift_options options = r->sift;
+	struct recording recording;
+	struct error *err;
+
+	options.threads |= f->threads;
+	err = input_load(path, &options, ret, &recording);
+	if (err || !recording.cut)
+		return err;
+	fprintf(stderr, "yrt: note: %s is cut short: %" PRIu64 " samples of it are missing\n", path, recording.missing);
+	*lost = *lost || recording.missing > recording.present;
+	return NULL;
+}
+
+struct error *redraw_write(const struct redraw *r, const struct format *f, const struct profile *p)
+{
+	bool to_stdout = !strcmp(r->output, "-");
+	cleanup(fclose) FILE *file = to_stdout ? NULL : fopen(r->output, "we");
+	struct error *err;
+
+	if (!to_stdout && !file)
+		return error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", r->output, strerror(errno)),
+		        "choose another place with -o, or -o - for stdout");
+	err = f->write(p, to_stdout ? stdout : file);
+	return error_hint(err, "free some space or choose another place with -o: %s is incomplete",
+	        to_stdout ? "stdout" : r->output);
+}

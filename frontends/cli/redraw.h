@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What render and diff share: options that choose stacks of files and where the result goes. */
+#ifndef YRT_REDRAW_H
+#define YRT_REDRAW_H
+
+#include "frontends/format/format.h"
+#include "frontends/format/input.h"
+#include "manual.h"
+
+/* For the tables of both. */
+/* clang-format off */
+#define REDRAW_OPTIONS \
+	{ 'o', "output", "FILE", "where to; - is stdout", COMPLETE_FILE }, \
+	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT }, \
+	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING }, \
+	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING }, \
+	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
+	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
+	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }
+/* clang-format on */
+
+#define REDRAW_FILES 2
+
+struct redraw {
+	const char *output, *format;
+	struct sift_options sift;
+	const char *files[REDRAW_FILES];
+	int nfiles;
+	bool help;
+};
+
+/*
+ * Options and files may come in any order. What is not one of REDRAW_OPTIONS is for own, which may be NULL; it returns
+ * whether the option is its own.
+ */
+struct error *redraw_parse(const struct manual *m, int argc, char **argv, bool (*own)(void *ctx, int option), void *ctx,
+        struct redraw *ret);
+/* Checks that a format was chosen, and stacks are left; diff: that the format can show one. Call before long work. */
+struct error *redraw_check(const struct redraw *r, bool diff, const struct format **ret);
+/* Loads a file; says on stderr if it is cut. *lost becomes true if more than half of it is missing. */
+struct error *redraw_load(
+        const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost);
+/* Writes p to r->output. An error names the file. */
+struct error *redraw_write(const struct redraw *r, const struct format *f, const struct profile *p);
+
+#endif

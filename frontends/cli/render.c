@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* render: a recording, or folded stacks, drawn in any format. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "redraw.h"
+#include "unwind/cleanup.h"
+
+static const struct manual_option options[] = {
+        REDRAW_OPTIONS,
+        {0},
+};
+
+static const char *const usage[] = {"FILE -o OUTPUT [options]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt render x.yrt -o x.html", "a recording as a page"},
+        {"yrt render x.yrt -o x.pb.gz", "for pprof"},
+        {"yrt render x.yrt -U -I '^worker-1 ' -f txt -o -", "a thread without the kernel, as a tree"},
+        {"perf script | stackcollapse-perf.pl | yrt render - -o x.svg", "folded stacks of others"},
+        {NULL, NULL},
+};
+
+const struct manual render_manual = {
+        .usage = usage,
+        .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. It needs no root, and nothing of the "
+                "machine that\n"
+                "was recorded. Of a recording that is cut short what is whole is drawn, and the rest is counted.",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_FILE,
+};
+
+static struct error *render(const struct redraw *r, bool *lost)
+{
+	const struct format *format;
+	struct profile *p = NULL;
+	struct error *err = redraw_check(r, false, &format);
+
+	if (!err)
+		err = redraw_load(r, r->files[0], format, &p, lost);
+	if (!err)
+		err = redraw_write(r, format, p);
+	profile_destroy(p);
+	return err;
+}
+
+int render_main(const struct command_line *self, int argc, char **argv)
+{
+	struct redraw r;
+	bool lost = false;
+	struct error *err = redraw_parse(self->manual, argc, argv, NULL, NULL, &r);
+
+	if (!err && r.help) {
+		manual_help(stdout, self);
+		return 0;
+	}
+	if (!err && r.nfiles != 1)
+		err = error_hint(error_new(ERROR_USAGE, "render takes one file"), "`yrt diff` compares two");
+	if (!err && !r.output)
+		err = error_hint(error_new(ERROR_USAGE, "no output was given"),
+		        "give -o FILE; its extension chooses the format");
+	if (!err)
+		err = render(&r, &lost);
+	return err ? report_error(err) : lost ? ERROR_LOST : 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbolize: addresses of a file to functions, files and lines, printed as llvm-symbolizer prints them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "lines.h"
+#include "unwind/cleanup.h"
+#include "unwind/demangled.h"
+#include "unwind/inlines.h"
+#include "unwind/symbols.h"
+
+struct symbolize_options {
+	const char *file;
+	bool inlines, demangle, help;
+};
+
+/* What is printed of an address: frames in one array of all, or the input itself. */
+struct answer {
+	u64 addr;
+	const char *echo; /* of a line that is no address; NULL: it is one */
+	u32 first, n;
+};
+
+struct symbolizer {
+	struct symbolize_options options;
+	struct image *img;
+	struct inlines *inlines; /* NULL: no debug information */
+	struct demangled_names names;
+	struct answer *answers;
+	u32 nanswers, answers_room;
+	struct inline_frame *frames;
+	u32 nframes, frames_room;
+};
+
+enum { SYMBOLIZE_NO_INLINE = 256, SYMBOLIZE_NO_INLINES, SYMBOLIZE_EXE, SYMBOLIZE_NO_DEMANGLE };
+
+static const struct manual_option options[] = {
+	{ 'e', "obj", "FILE", "the program or library; its separate debug file is found by build-id or .gnu_debuglink", COMPLETE_FILE },
+	{ SYMBOLIZE_EXE, "exe", "FILE", "the same as --obj", COMPLETE_FILE },
+	{ 'i', "inlines", NULL, "print inlined functions (the default)", COMPLETE_NOTHING },
+	{ SYMBOLIZE_NO_INLINE, "no-inline", NULL, "only the function that holds the code", COMPLETE_NOTHING },
+	{ SYMBOLIZE_NO_INLINES, "no-inlines", NULL, "the same as --no-inline", COMPLETE_NOTHING },
+	{ 'C', "demangle", NULL, "C++ and Rust names as they are written (the default)", COMPLETE_NOTHING },
+	{ SYMBOLIZE_NO_DEMANGLE, "no-demangle", NULL, "names as they are in the file", COMPLETE_NOTHING },
+	{ 0 },
+};
+
+static const char *const usage[] = { "-e FILE [options] [ADDRESS...]", NULL };
+
+static const struct manual_example examples[] = {
+	{ "yrt @ -e /usr/bin/nginx 0x4a1b0", "one address, with what was inlined there" },
+	{ "yrt @ -e libz.so.1 < addresses", "many, one a line: read in the order that is best for the file" },
+	{ NULL, NULL },
+};
+
+const struct manual symbolize_manual = {
+	.usage = usage,
+	.text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer prints them.\n"
+		"Without an ADDRESS they are read from stdin, one a line. An ADDRESS is one of the file, as nm tells it, with 0x in\n"
+		"front. A line that is no address is printed as it is; what is not known is ??.",
+	.options = options,
+	.examples = examples,
+	.operands = COMPLETE_NOTHING,
+};
+
+static struct error *parse_option(int option, struct symbolize_options *o)
+{
+	switch (option) {
+	case 'e':
+	case SYMBOLIZE_EXE:
+		o->file = optarg;
+		return NULL;
+	case 'i':
+	case SYMBOLIZE_NO_INLINE:
+	case SYMBOLIZE_NO_INLINES:
+		o->inlines = option == 'i';
+		return NULL;
+	case 'C':
+	case SYMBOLIZE_NO_DEMANGLE:
+		o->demangle = option == 'C';
+		return NULL;
+	case 'h':
+		o->help = true;
+		return NULL;
+	default:
+		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+	}
+}
+
+/* Options and addresses may be mixed, so the leading '+' of the table goes. */
+static struct error *parse(int argc, char **argv, struct symbolize_options *o)
+{
+	struct manual_getopt table;
+	struct error *err = NULL;
+	int option;
+
+	manual_getopt(&symbolize_manual, &table);
+	optind = 1;
+	while (!err && (option = getopt_long(argc, argv, table.shorts + 1, table.longs, NULL)) != -1)
+		err = parse_option(option, o);
+	if (!err && !o->help && !o->file)
+		err = error_hint(error_new(ERROR_USAGE, "no file was given"), "give -e FILE");
+	return err;
+}
+
+/* Answers without lines are no error, but nobody should wonder why. */
+static void note_no_lines(struct symbolizer *s)
+{
+	cleanup(free) char *misfit = symbols_debug_misfit(s->img, "");
+
+	if (misfit)
+		fprintf(stderr, "yrt: note: %s is of another build than %s (build-id or CRC): not used\n", misfit, s->options.file);
+	else
+		fprintf(stderr, "yrt: note: %s has no debug information, and no debug file of it is here: names are those of its symbols\n",
+			s->options.file);
+}
+
+static struct error *open_file(struct symbolizer *s)
+{
+	const char *name = s->options.file;
+	cleanup(free) char *path = realpath(name, NULL);
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	struct error *err;
+
+	if (fd < 0)
+		return error_errno(errno, "cannot open %s", name);
+	err = image_open(fd, path, &s->img);
+	if (!err)
+		err = symbols_load(s->img, "");
+	if (!err)
+		err = inlines_open(s->img, "", &s->inlines);
+	if (!err && !s->inlines)
+		note_no_lines(s);
+	return err;
+}
+
+/* Room for one more. */
+static bool reserve(void *array, u32 n, u32 *room, size_t size)
+{
+	u32 more = *room ? *room * 2 : 256;
+	void *grown;
+
+	if (n < *room)
+		return true;
+	grown = realloc(*(void **)array, more * size);
+	if (!grown)
+		return false;
+	*(void **)array = grown;
+	*room = more;
+	return true;
+}
+
+static struct error *add_answer(struct symbolizer *s, const char *text)
+{
+	struct answer a = { .echo = NULL };
+
+	if (!reserve(&s->answers, s->nanswers, &s->answers_room, sizeof(*s->answers)))
+		return &error_no_memory;
+	if (!address_parse(text, &a.addr))
+		a.echo = text;
+	s->answers[s->nanswers++] = a;
+	return NULL;
+}
+
+static struct error *add_frame(struct symbolizer *s, struct answer *a, const struct inline_frame *frame)
+{
+	if (!reserve(&s->frames, s->nframes, &s->frames_room, sizeof(*s->frames)))
+		return &error_no_memory;
+	s->frames[s->nframes++] = *frame;
+	a->n++;
+	return NULL;
+}
+
+/*
+ * The function that is not inlined goes by the file's own symbol, as with llvm-symbolizer: that tells a clone (".cold") from
+ * what it is a clone of. Of several symbols the one that the debug information tells.
+ */
+static void name_outermost(struct symbolizer *s, u64 addr, struct inline_frame *frame)
+{
+	struct symbol sym;
+
+	if (frame->name && (!symbols_own(s->img) || symbols_has_alias(s->img, addr, frame->name)))
+		return;
+	if (symbols_find(s->img, addr, &sym))
+		frame->name = sym.name;
+}
+
+static struct error *resolve(struct symbolizer *s, struct answer *a)
+{
+	const struct inline_frame *frames = NULL;
+	struct inline_frame outermost = { 0 };
+	struct error *err = NULL;
+	u32 n = 0;
+
+	if (s->inlines)
+		err = inlines_find(s->inlines, a->addr, &frames, &n);
+	a->first = s->nframes;
+	for (u32 i = 0; !err && s->options.inlines && i + 1 < n; i++)
+		err = add_frame(s, a, &frames[i]);
+	if (err)
+		return err;
+	if (n) {
+		outermost = frames[s->options.inlines ? n - 1 : 0];
+		outermost.name = frames[n - 1].name;
+	}
+	name_outermost(s, a->addr, &outermost);
+	if (!outermost.file)
+		outermost.file = symbols_file(s->img, a->addr);
+	return add_frame(s, a, &outermost);
+}
+
+/* In the order that is best for the file; printed is in the order of input. */
+static struct error *resolve_all(struct symbolizer *s)
+{
+	cleanup(free) u64 *addrs = calloc(s->nanswers + 1, sizeof(*addrs));
+	cleanup(free) u32 *order = calloc(s->nanswers + 1, sizeof(*order));
+	struct error *err = NULL;
+
+	if (!addrs || !order)
+		return &error_no_memory;
+	for (u32 i = 0; i < s->nanswers; i++) {
+		addrs[i] = s->answers[i].addr;
+		order[i] = i;
+	}
+	if (s->inlines)
+		err = inlines_order(s->inlines, addrs, s->nanswers, order);
+	for (u32 i = 0; i < s->nanswers && !err; i++)
+		if (!s->answers[order[i]].echo)
+			err = resolve(s, &s->answers[order[i]]);
+	return err;
+}
+
+static struct error *print_answer(struct symbolizer *s, const struct answer *a)
+{
+	struct error *err = NULL;
+
+	for (u32 i = a->first; i < a->first + a->n && !err; i++) {
+		const struct inline_frame *f = &s->frames[i];
+		const char *name = "??";
+
+		if (f->name)
+			name = f->name;
+		if (f->name && s->options.demangle)
+			err = demangled_name(&s->names, f->name, &name);
+		if (!err)
+			printf("%s\n%s:%u:%u\n", name, f->file ? f->file : "??", f->line, f->column);
+	}
+	if (a->echo)
+		puts(a->echo);
+	else
+		putchar('\n');
+	return err;
+}
+
+static struct error *answer_all(struct symbolizer *s)
+{
+	struct error *err = resolve_all(s);
+
+	for (u32 i = 0; i < s->nanswers && !err; i++)
+		err = print_answer(s, &s->answers[i]);
+	s->nanswers = s->nframes = 0;
+	if (!err && fflush(stdout))
+		err = error_new(ERROR_OUTPUT, "cannot write stdout: %s", strerror(errno));
+	return err;
+}
+
+static struct error *on_line(void *ctx, const char *line)
+{
+	return add_answer(ctx, line);
+}
+
+static struct error *on_pause(void *ctx)
+{
+	return answer_all(ctx);
+}
+
+static struct error *run(struct symbolizer *s, int argc, char **argv)
+{
+	struct error *err = open_file(s);
+
+	if (err || optind == argc)
+		return err ? err : lines_read(STDIN_FILENO, on_line, on_pause, s);
+	for (int i = optind; i < argc && !err; i++)
+		err = add_answer(s, argv[i]);
+	return err ? err : answer_all(s);
+}
+
+static void destroy(struct symbolizer *s)
+{
+	demangled_free(&s->names);
+	inlines_close(s->inlines);
+	image_put(s->img);
+	free(s->answers);
+	free(s->frames);
+}
+
+int symbolize_main(const struct command_line *self, int argc, char **argv)
+{
+	struct symbolizer s = { .options = { .inlines = true, .demangle = true } };
+	struct error *err = parse(argc, argv, &s.options);
+
+	if (!err && s.options.help)
+		manual_help(stdout, self);
+	else if (!err)
+		err = run(&s, argc, argv);
+	destroy(&s);
+	return err ? report_error(err) : 0;
+}

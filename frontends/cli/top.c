@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* top: a row a function, live. On a terminal it is drawn anew each period; elsewhere it prints a table a period. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "colour.h"
+#include "frontends/format/rows.h"
+#include "frontends/format/text.h"
+#include "terminal.h"
+#include "unwind/cleanup.h"
+
+#define PERIOD_S 2.0
+#define ROWS     20
+
+enum { OPT_ROWS = 512, OPT_SINCE };
+
+static const struct manual_option options[] = {
+	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
+	{ 's', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING },
+	{ 't', "threads", NULL, "rows of their own for each thread", COMPLETE_NOTHING },
+	{ 'd', "delay", "SECS", "how often it is drawn (2)", COMPLETE_NOTHING },
+	{ 'n', "count", "N", "ends after so many times (0: never)", COMPLETE_NOTHING },
+	{ 'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING },
+	{ 'a', "all", NULL, "all since the start, not only the last period", COMPLETE_NOTHING },
+	{ OPT_ROWS, "rows", "N", "rows at most where the output is no terminal (20)", COMPLETE_NOTHING },
+	{ 'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING },
+	{ 'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING },
+	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING },
+	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
+	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
+	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
+	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+		COMPLETE_NOTHING },
+	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },
+	{ 0 },
+};
+
+static const char *const usage[] = { "-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL };
+
+static const struct manual_example examples[] = {
+	{ "yrt @ -p 4242", "live, until q" },
+	{ "yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time" },
+	{ "yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second" },
+	{ "yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script" },
+	{ NULL, NULL },
+};
+
+const struct manual top_manual = {
+	.usage = usage,
+	.text = "Keys: s, t, n, m sort by self, total, name, module, r the other way round; a shows all since the start,\n"
+		"or again the last period; space holds the picture; arrows and page keys scroll; q ends. Self is the share of\n"
+		"samples that end in a function, total that of samples with the function anywhere in their stack.",
+	.options = options,
+	.examples = examples,
+};
+
+struct top {
+	struct flame_options o;
+	struct rows rows;
+	enum rows_order order;
+	bool reversed, all, held, live;
+	u32 max_rows, skip, drawn, count;
+	u64 *since; /* self of each node at the last period */
+	u32 nsince;
+	double period_s, elapsed_s, span_s;
+	char *loss;
+	const char *target;
+	int columns, lines; /* of the terminal when last drawn */
+};
+
+static const char *const orders[] = {
+	[ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"
+};
+
+static enum colour kind_colour(enum profile_kind kind)
+{
+	static const enum colour colours[KIND_MAX] = {
+		[KIND_KERNEL] = COLOUR_YELLOW, [KIND_NATIVE] = COLOUR_BLUE,	[KIND_CXX] = COLOUR_MAGENTA,
+		[KIND_RUST] = COLOUR_RED,      [KIND_SCRIPT] = COLOUR_GREEN,	[KIND_SCRIPT_JIT] = COLOUR_CYAN,
+		[KIND_VM] = COLOUR_FAINT,      [KIND_SCRIPT_NATIVE] = COLOUR_GREEN, [KIND_UNKNOWN] = COLOUR_RED,
+	};
+
+	return colours[kind];
+}
+
+/* A name from the target: nothing in it may steer the terminal. At most room code points, padded to width. */
+static void put_name(FILE *out, const char *s, int width, int room)
+{
+	char bytes[4];
+	int n = 0;
+
+	for (; *s && n < room; n++) {
+		u32 c = text_next(&s);
+
+		if (text_is_control(c))
+			c = ' ';
+		fwrite(bytes, 1, text_encode(c, bytes), out);
+	}
+	fprintf(out, "%*s", n < width ? width - n : 0, "");
+}
+
+static double share(u64 part, u64 all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void put_row(FILE *out, const struct top *t, const struct row *r)
+{
+	u64 all = t->rows.samples;
+	int room = t->live ? t->columns - 38 - (t->o.sampler.collect.threads ? 25 : 0) : 1 << 20;
+
+	fprintf(out, "%7.2f %7.2f %8lu  ", share(r->self, all), share(r->total, all), r->self);
+	if (t->o.sampler.collect.threads) {
+		put_name(out, r->thread ? r->thread->name : "", 24, 24);
+		fputc(' ', out);
+	}
+	fputs(colour(stdout, kind_colour(r->function->kind)), out);
+	fprintf(out, "%-8s", text_kind(r->function->kind));
+	fputs(colour(stdout, COLOUR_NONE), out);
+	fputc(' ', out);
+	put_name(out, text_name(r->function), 0, room > 8 ? room : 8);
+	if (*r->function->module) {
+		fputs(colour(stdout, COLOUR_FAINT), out);
+		fputs("  ", out);
+		put_name(out, r->function->module, 0, 40);
+		fputs(colour(stdout, COLOUR_NONE), out);
+	}
+}
+
+static void put_head(FILE *out, const struct top *t, const char *eol)
+{
+	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, by %s%s%s%s", colour(stdout, COLOUR_BOLD),
+		colour(stdout, COLOUR_NONE), t->target, t->elapsed_s, t->rows.samples, t->all ? "in all" : "in the last", t->span_s,
+		orders[t->order], t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
+	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
+	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-8s FUNCTION%s%s", colour(stdout, COLOUR_INVERSE),
+		t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND", colour(stdout, COLOUR_NONE), eol);
+}
+
+static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
+{
+	put_head(out, t, eol);
+	if (t->skip + room > t->rows.n)
+		t->skip = t->rows.n > room ? t->rows.n - room : 0;
+	for (u32 i = t->skip; i < t->rows.n && i < t->skip + room; i++) {
+		put_row(out, t, &t->rows.row[i]);
+		fputs(eol, out);
+	}
+}
+
+/* The last line; the letter of each word is its key. */
+static void put_keys(FILE *out, int line)
+{
+	static const char *const words[] = { "self", "total", "name", "module", "reverse", "all" };
+	const char *bold = colour(stdout, COLOUR_BOLD), *plain = colour(stdout, COLOUR_NONE);
+
+	fprintf(out, "\033[%d;1H", line);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		fprintf(out, "%s%c%s%s ", bold, words[i][0], plain, words[i] + 1);
+	fprintf(out, "%sspace%s hold %sq%suit\033[K", bold, plain, bold, plain);
+}
+
+static void draw(struct top *t)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	terminal_size(&t->columns, &t->lines);
+	fputs("\033[H", out);
+	put_table(out, t, t->lines > 5 ? (u32)t->lines - 5 : 1, "\033[K\n");
+	fputs("\033[J", out);
+	put_keys(out, t->lines);
+	fclose(out);
+	fwrite(text, 1, size, stdout);
+	fflush(stdout);
+	free(text);
+}
+
+static struct error *print(struct top *t)
+{
+	put_table(stdout, t, t->max_rows, "\n");
+	fputc('\n', stdout);
+	return text_finish(stdout, "table");
+}
+
+static struct error *remember(struct top *t, const struct profile *p)
+{
+	u64 *since = reallocarray(t->since, p->nnodes, sizeof(*since));
+
+	if (!since)
+		return &error_no_memory;
+	for (u32 i = 0; i < p->nnodes; i++)
+		since[i] = p->nodes[i].self;
+	t->since = since;
+	t->nsince = p->nnodes;
+	return NULL;
+}
+
+static struct error *snapshot(void *ctx, struct sampler *s)
+{
+	struct top *t = ctx;
+	const struct profile *p = sampler_profile(s);
+	struct sampler_stats st;
+	struct error *err;
+
+	if (t->held)
+		return NULL;
+	sampler_stats(s, &st);
+	free(t->loss);
+	t->loss = loss_line(&st);
+	t->target = sampler_target(s);
+	t->span_s = t->all ? st.duration_s : st.duration_s - t->elapsed_s;
+	t->elapsed_s = st.duration_s;
+	rows_free(&t->rows);
+	err = rows_create(p, t->since, t->all ? 0 : t->nsince, &t->rows);
+	if (!err)
+		err = remember(t, p);
+	if (err)
+		return err;
+	rows_sort(&t->rows, t->order, t->reversed);
+	if (t->live)
+		draw(t);
+	else
+		err = print(t);
+	if (t->count && ++t->drawn >= t->count)
+		stop_sampling = 1;
+	return err;
+}
+
+static void set_order(struct top *t, enum rows_order order)
+{
+	t->order = order;
+	t->reversed = false;
+	t->skip = 0;
+}
+
+static void scroll(struct top *t, int by)
+{
+	t->skip = by < 0 && t->skip < (u32)-by ? 0 : t->skip + by;
+}
+
+static void on_key(struct top *t, int key)
+{
+	switch (key) {
+	case 'q':
+	case 'Q':
+		stop_sampling = 1;
+		break;
+	case 's':
+		set_order(t, ROWS_SELF);
+		break;
+	case 't':
+		set_order(t, ROWS_TOTAL);
+		break;
+	case 'n':
+		set_order(t, ROWS_NAME);
+		break;
+	case 'm':
+		set_order(t, ROWS_MODULE);
+		break;
+	case 'r':
+		t->reversed = !t->reversed;
+		break;
+	case 'a':
+		t->all = !t->all;
+		break;
+	case ' ':
+		t->held = !t->held;
+		break;
+	case KEY_UP:
+	case KEY_DOWN:
+		scroll(t, key == KEY_DOWN ? 1 : -1);
+		break;
+	case KEY_PAGE_UP:
+	case KEY_PAGE_DOWN:
+		scroll(t, (key == KEY_PAGE_DOWN ? 1 : -1) * (t->lines - 6));
+		break;
+	case KEY_HOME:
+		t->skip = 0;
+		break;
+	}
+}
+
+/* Ten times a second: keys, and a terminal that changed its size. */
+static void tick(void *ctx, double elapsed_s, u64 samples)
+{
+	struct top *t = ctx;
+	int key, columns, lines;
+	bool changed = false;
+
+	while ((key = terminal_key()) != KEY_NONE) {
+		on_key(t, key);
+		changed = true;
+	}
+	terminal_size(&columns, &lines);
+	if (!t->loss || stop_sampling || (!changed && columns == t->columns && lines == t->lines))
+		return;
+	rows_sort(&t->rows, t->order, t->reversed);
+	draw(t);
+}
+
+static struct error *parse_sort(const char *text, enum rows_order *ret)
+{
+	for (u32 i = 0; i < sizeof(orders) / sizeof(*orders); i++)
+		if (!strcmp(text, orders[i])) {
+			*ret = i;
+			return NULL;
+		}
+	return error_new(ERROR_USAGE, "--sort takes self, total, name or module, not \"%s\"", text);
+}
+
+static struct error *parse_option(struct top *t, int option)
+{
+	struct error *err = NULL;
+	double number = 0;
+
+	switch (option) {
+	case 'd':
+		return parse_number("--delay", optarg, 0.1, 86400, &t->period_s);
+	case 'n':
+		err = parse_number("--count", optarg, 0, 1e9, &number);
+		t->count = (u32)number;
+		return err;
+	case OPT_ROWS:
+		err = parse_number("--rows", optarg, 1, 1e9, &number);
+		t->max_rows = (u32)number;
+		return err;
+	case 'k':
+		return parse_sort(optarg, &t->order);
+	case 'a':
+		t->all = true;
+		return NULL;
+	}
+	return flame_option(option, &t->o);
+}
+
+static struct error *parse(struct top *t, int argc, char **argv)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	int option;
+
+	manual_getopt(&top_manual, &g);
+	optind = 1;
+	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
+		err = parse_option(t, option);
+	if (!err)
+		err = flame_operands(argc, argv, &t->o);
+	return err || t->o.help ? err : flame_check_targets(&t->o);
+}
+
+/* A note in the middle of the picture would be overwritten, and would scroll it. */
+static void warn_live(void *ctx, struct error *err)
+{
+	error_free(err);
+}
+
+static void warn(void *ctx, struct error *err)
+{
+	fprintf(stderr, "yrt: note: %s\n", err->message);
+	error_free(err);
+}
+
+static struct error *run(struct top *t)
+{
+	struct sampler *s = NULL;
+	int failed = 0;
+	struct error *err = flame_add_children(&t->o);
+
+	if (!err)
+		err = sampler_create(&t->o.sampler, &s);
+	if (!err)
+		err = flame_attach(s, &t->o, &failed);
+	if (!err) {
+		if (t->live)
+			terminal_enter();
+		err = sampler_run(s, &stop_sampling);
+		terminal_leave();
+	}
+	if (!err && t->live && t->loss)
+		fprintf(stderr, "yrt: %s\n", t->loss);
+	sampler_destroy(s);
+	return err;
+}
+
+int top_main(const struct command_line *self, int argc, char **argv)
+{
+	struct top t = { .max_rows = ROWS, .period_s = PERIOD_S, .order = ROWS_SELF };
+	struct error *err;
+
+	flame_defaults(&t.o);
+	err = parse(&t, argc, argv);
+	if (!err && t.o.help) {
+		manual_help(stdout, self);
+	} else if (!err) {
+		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+		t.o.sampler.duration_s = 0;
+		t.o.sampler.snapshot_s = t.period_s;
+		t.o.sampler.snapshot = snapshot;
+		t.o.sampler.progress = t.live ? tick : NULL;
+		t.o.sampler.warn = t.live ? warn_live : warn;
+		t.o.sampler.ctx = &t;
+		catch_signals();
+		err = run(&t);
+	}
+	rows_free(&t.rows);
+	free(t.since);
+	free(t.loss);
+	free(t.o.pids);
+	return err ? report_error(err) : 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A difference: one tree of all stacks of two profiles. Its nodes count what the second one (after) has; base, beside
+ * them, what the first one (before) had; base_scale makes their totals equal. What vanished has nodes of total 0.
+ *
+ * Functions are the same if their names are, whatever their module and file: a build moves those, and folded stacks do
+ * not tell them. The line in "name (file.lua:42)" and the id in "name (tid 42)" do not count either.
+ */
+#ifndef YRT_FORMAT_DIFF_H
+#define YRT_FORMAT_DIFF_H
+
+#include "unwind/profile.h"
+
+struct diff_options {
+	bool raw;           /* compare counts, not shares of the totals */
+	const char *before; /* the name of the first, for people */
+};
+
+/* Both are finished; the result is too, and has after's meta, whose strings must outlive it. */
+struct error *diff_create(const struct profile *before, const struct profile *after, const struct diff_options *options,
+        struct profile **ret);
+
+/* The totals of base, times base_scale; of an ordinary profile NULL. */
+struct error *diff_totals(const struct profile *p, double **ret);
+
+/* How a count changed, from -1 (gone) over 0 to 1 (new). */
+static inline double diff_change(double before, double after)
+{
+	return before + after > 0 ? (after - before) / (before > after ? before : after) : 0;
+}
+
+#endif

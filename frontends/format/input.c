@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input.h"
+#include "unwind/cleanup.h"
+
+#define LINE_LONGEST (64u << 20)
+
+static struct error *bad_line(const char *path, u64 number, const char *what)
+{
+	return error_hint(error_new(ERROR_INPUT, "%s, line %lu: %s", path, (unsigned long)number, what),
+	        "it is neither a recording nor folded stacks (\"frame;frame count\")");
+}
+
+/* What the ending of a name says, which it loses. */
+static void classify(char *name, struct profile_function *f)
+{
+	size_t n = strlen(name);
+
+	f->kind = *name == '[' ? KIND_UNKNOWN : KIND_NATIVE;
+	f->flags = 0;
+	if (n < 5 || name[n - 4] != '_' || name[n - 3] != '[' || name[n - 1] != ']')
+		return;
+	switch (name[n - 2]) {
+	case 'k':
+		f->kind = KIND_KERNEL;
+		break;
+	case 'j':
+		f->kind = KIND_SCRIPT_JIT;
+		break;
+	case 'i':
+		f->flags = FRAME_INLINED;
+		break;
+	default:
+		return;
+	}
+	name[n - 4] = 0;
+}
+
+static struct error *read_stack(struct sift *s, char *stack, u64 count)
+{
+	struct error *err = NULL;
+
+	for (u32 depth = 1; !err && stack; depth++) {
+		struct profile_function f = {.module = "", .file = ""};
+		char *name = strsep(&stack, ";");
+		u32 function;
+
+		classify(name, &f);
+		f.name = name;
+		if (depth == SIFT_DEEPEST)
+			return error_new(ERROR_INPUT, "a stack is deeper than %u frames", SIFT_DEEPEST);
+		err = sift_function(s, 0, &f, &function);
+		if (!err)
+			err = sift_node(s, depth, function, stack ? 0 : count);
+	}
+	return err;
+}
+
+/* Splits "stack count" in place. */
+static bool split(char *line, u64 *count)
+{
+	char *space = strrchr(line, ' '), *end;
+
+	if (!space || space == line || space[1] < '0' || space[1] > '9')
+		return false;
+	errno = 0;
+	*count = strtoull(space + 1, &end, 10);
+	*space = 0;
+	return !*end && !errno && *count <= RECORDING_COUNT;
+}
+
+static struct error *read_folded(FILE *in, const char *path, struct sift *s)
+{
+	cleanup(free) char *line = NULL;
+	struct error *err = NULL;
+	size_t size = 0;
+	u64 count, total = 0;
+	ssize_t n;
+
+	for (u64 number = 1; !err && (n = getline(&line, &size, in)) > 0; number++) {
+		while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			line[--n] = 0;
+		if (!n || *line == '#')
+			continue;
+		if ((size_t)n > LINE_LONGEST || strlen(line) != (size_t)n)
+			return bad_line(path, number, "this is no text");
+		if (!split(line, &count) || count > RECORDING_COUNT - total)
+			return bad_line(path, number, "no count at its end");
+		total += count;
+		err = read_stack(s, line, count);
+	}
+	if (!err && ferror(in))
+		err = error_new(ERROR_INPUT, "cannot read %s: %s", path, strerror(errno));
+	return err;
+}
+
+static struct error *read_any(FILE *in, const char *path, struct sift *s, struct recording *cut)
+{
+	u8 header[RECORDING_HEADER];
+	bool recording = false;
+	struct error *err = NULL;
+	int first = getc(in);
+
+	ungetc(first, in);
+	*cut = (struct recording){0};
+	if (first != (u8)RECORDING_MAGIC[0])
+		return read_folded(in, path, s);
+	if (fread(header, 1, sizeof(header), in) == sizeof(header))
+		err = recording_check(header, path, &recording);
+	if (!err && !recording)
+		err = error_new(ERROR_INPUT, "%s is neither a recording nor folded stacks", path);
+	return err ? err : recording_read(in, path, s, cut);
+}
+
+struct error *input_read(
+        FILE *in, const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut)
+{
+	struct sift s;
+	struct error *err = sift_create(options, &s);
+
+	if (err)
+		return err;
+	err = read_any(in, path, &s, cut);
+	if (!err) {
+		profile_finish(s.profile);
+		*ret = TAKE(s.profile);
+	}
+	sift_free(&s);
+	return err;
+}
+
+struct error *input_load(
+        const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut)
+{
+	cleanup(fclose) FILE *file = NULL;
+
+	if (!strcmp(path, "-"))
+		return input_read(stdin, "stdin", options, ret, cut);
+	file = fopen(path, "re");
+	if (!file)
+		return error_hint(error_new(ERROR_INPUT, "cannot read %s: %s", path, strerror(errno)),
+		        "`yrt record -o FILE.yrt` makes a recording");
+	return input_read(file, path, options, ret, cut);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles from files: recordings, and folded stacks as yrt and other profilers write them. */
+#ifndef YRT_FORMAT_INPUT_H
+#define YRT_FORMAT_INPUT_H
+
+#include "recording.h"
+#include "sift.h"
+
+/*
+ * Loads path ("-" is stdin) into a finished profile of one's own. Of folded stacks "frame;frame;… count" a frame may
+ * end in _[k], _[j] or _[i] (kernel, JIT, inlined). Corrupt files are an error; one that is cut gives what is whole.
+ */
+struct error *input_load(
+        const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut);
+
+/* in: what path is open as; for tests. */
+struct error *input_read(
+        FILE *in, const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof: the message perftools.profiles.Profile, packed by gzip. Field numbers as in google/pprof, proto/profile.proto.
+ *
+ * A function becomes a location at its first byte: a profile does not keep the addresses inside functions. Functions
+ * that were inlined share the location of the one that they were put into, innermost first. A thread's node becomes
+ * labels.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "format.h"
+#include "gzip.h"
+#include "order.h"
+#include "protobuf.h"
+#include "text.h"
+#include "unwind/cleanup.h"
+#include "unwind/table.h"
+
+#define PAGE_BYTES 4096
+
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT
+};
+enum { TYPE_TYPE = 1, TYPE_UNIT };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_LIMIT = 3,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID,
+	MAPPING_HAS_FUNCTIONS,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES,
+	MAPPING_HAS_INLINED
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_LINE };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
+
+struct level { /* of the path from the root to a node */
+	u32 function;
+	u32 functions; /* that its location holds: 1, and those that were put into it above this node */
+	u64 key;       /* which functions those are; 0: it has no location, it is the root or a thread */
+	u64 location;  /* 0: not known yet */
+};
+
+struct facts {   /* of the functions of an image */
+	u64 end; /* behind the page of the last one: as far as is known here */
+	bool files, lines, inlined;
+};
+
+struct pprof {
+	const struct profile *p;
+	struct order *order; /* a function's number is its rank, from 1 on */
+	struct gzip *gz;
+	struct table strings, mappings, locations; /* by hash: index */
+	u64 nstrings, nlocations;
+	u64 *plain;          /* the location of each function that was not inlined; 0: none yet */
+	struct facts *facts; /* of each image; 0: of what has none */
+	double period_ns;    /* 0: what was counted is not CPU samples */
+	struct level *path;
+	u32 thread;       /* the function of the thread that labels are for; 0: none */
+	struct pb labels; /* of that thread */
+	struct pb top, message, inner, numbers;
+	bool failed; /* out of memory */
+};
+
+static void cleanup_pprof(struct pprof *w)
+{
+	order_destroy(w->order);
+	gzip_destroy(w->gz);
+	table_free(&w->strings);
+	table_free(&w->mappings);
+	table_free(&w->locations);
+	free(w->plain);
+	free(w->facts);
+	free(w->path);
+	free(w->labels.bytes);
+	free(w->top.bytes);
+	free(w->message.bytes);
+	free(w->inner.bytes);
+	free(w->numbers.bytes);
+}
+
+/* Writes a field of the profile and empties what it was made of. */
+static void put_bytes(struct pprof *w, u32 field, struct pb *content)
+{
+	w->top.size = 0;
+	pb_bytes(&w->top, field, content->bytes, content->size);
+	gzip_write(w->gz, w->top.bytes, w->top.size);
+	w->failed |= w->top.failed || content->failed;
+	content->size = 0;
+}
+
+static void put_number(struct pprof *w, u32 field, u64 value)
+{
+	w->top.size = 0;
+	pb_number(&w->top, field, value);
+	gzip_write(w->gz, w->top.bytes, w->top.size);
+}
+
+static void remember(struct pprof *w, struct table *t, u64 key, u64 value)
+{
+	w->failed |= table_put(t, key, value) != NULL;
+}
+
+/* The index of a string; the first is 0 and has to be the empty one. */
+static u64 put_string(struct pprof *w, const char *s)
+{
+	char clean[TEXT_CLEAN];
+	size_t n = text_clean(s, clean);
+	u64 key = XXH3_64bits(clean, n) | 1, *known = table_get(&w->strings, key);
+	struct pb text = {.bytes = (u8 *)clean, .size = n};
+
+	if (known)
+		return *known;
+	put_bytes(w, PROFILE_STRING, &text);
+	remember(w, &w->strings, key, w->nstrings);
+	return w->nstrings++;
+}
+
+static void put_type(struct pprof *w, u32 field, const char *type, const char *unit)
+{
+	pb_number(&w->message, TYPE_TYPE, put_string(w, type));
+	pb_number(&w->message, TYPE_UNIT, put_string(w, unit));
+	put_bytes(w, field, &w->message);
+}
+
+/* What the numbers of a sample are: what was counted and, if that is CPU samples, the time that they stand for. */
+static void put_types(struct pprof *w)
+{
+	w->period_ns = text_period_ns(&w->p->meta);
+	if (!w->period_ns) {
+		put_type(w, PROFILE_SAMPLE_TYPE, text_unit(&w->p->meta), text_unit(&w->p->meta));
+		return;
+	}
+	put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
+	put_type(w, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+	put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+	put_number(w, PROFILE_PERIOD, (u64)llround(w->period_ns));
+}
+
+static void add_comment(struct pprof *w, struct pb *comments, const char *what, const char *text)
+{
+	char line[TEXT_CLEAN];
+
+	if (!text || !*text)
+		return;
+	snprintf(line, sizeof(line), "%s: %s", what, text);
+	pb_packed(comments, put_string(w, line));
+}
+
+static void put_meta(struct pprof *w)
+{
+	const struct profile_meta *m = &w->p->meta;
+
+	put_string(w, "");
+	put_types(w);
+	put_number(w, PROFILE_TIME, m->start_unix_ns);
+	put_number(w, PROFILE_DURATION, m->duration_ns);
+	add_comment(w, &w->inner, "command", m->command);
+	add_comment(w, &w->inner, "target", m->target);
+	add_comment(w, &w->inner, "loss", m->loss);
+	if (w->inner.size)
+		put_bytes(w, PROFILE_COMMENT, &w->inner);
+}
+
+static void find_facts(struct pprof *w)
+{
+	for (u32 i = 0; i < w->p->nfunctions; i++) {
+		const struct profile_function *f = &w->p->functions[i];
+		struct facts *facts = &w->facts[f->image];
+		u64 end = (f->address | (PAGE_BYTES - 1)) + 1;
+
+		facts->end = facts->end < end ? end : facts->end;
+		facts->files |= *f->file != 0;
+		facts->lines |= f->line != 0;
+		facts->inlined |= (f->flags & FRAME_INLINED) != 0;
+	}
+}
+
+/* The number of a function's mapping: its image, or what stands for the kernel and for a runtime's code. */
+static u64 put_mapping(struct pprof *w, const struct profile_function *f)
+{
+	u64 key = XXH3_64bits_withSeed(f->module, f->image ? 0 : strlen(f->module), f->image) | 1;
+	u64 *known = table_get(&w->mappings, key), id = w->mappings.used + 1;
+	const struct facts *facts = &w->facts[f->image];
+	char name[TEXT_CLEAN];
+
+	if (known || (!f->image && !*f->module))
+		return known ? *known : 0;
+	snprintf(name, sizeof(name), "[%s]", f->module);
+	pb_number(&w->message, MAPPING_ID, id);
+	pb_number(&w->message, MAPPING_LIMIT, f->image ? facts->end : 0);
+	pb_number(&w->message, MAPPING_FILE, put_string(w, f->image ? w->p->images[f->image].path : name));
+	pb_number(&w->message, MAPPING_BUILD_ID, put_string(w, w->p->images[f->image].build_id));
+	pb_number(&w->message, MAPPING_HAS_FUNCTIONS, 1);
+	pb_number(&w->message, MAPPING_HAS_FILES, facts->files);
+	pb_number(&w->message, MAPPING_HAS_LINES, facts->lines);
+	pb_number(&w->message, MAPPING_HAS_INLINED, facts->inlined);
+	put_bytes(w, PROFILE_MAPPING, &w->message);
+	remember(w, &w->mappings, key, id);
+	return id;
+}
+
+/* The first mapping is taken for the program: readers name the profile by it. */
+static void put_program(struct pprof *w)
+{
+	for (u32 i = 0; i < w->p->nfunctions; i++) {
+		const struct profile_function *f = &w->p->functions[w->order->functions[i]];
+
+		if (f->image && !strstr(w->p->images[f->image].path, ".so")) {
+			put_mapping(w, f);
+			return;
+		}
+	}
+}
+
+static void put_functions(struct pprof *w)
+{
+	for (u32 i = 0; i < w->p->nfunctions; i++) {
+		const struct profile_function *f = &w->p->functions[w->order->functions[i]];
+		u64 name = put_string(w, text_name(f));
+
+		pb_number(&w->message, FUNCTION_ID, i + 1);
+		pb_number(&w->message, FUNCTION_NAME, name);
+		pb_number(&w->message, FUNCTION_SYSTEM_NAME, name);
+		pb_number(&w->message, FUNCTION_FILE, put_string(w, f->file));
+		put_bytes(w, PROFILE_FUNCTION, &w->message);
+	}
+}
+
+/* A new location for the last n functions of the path that ends at depth. */
+static u64 put_location(struct pprof *w, u32 depth, u32 n)
+{
+	const struct profile_function *outer = &w->p->functions[w->path[depth + 1 - n].function];
+	u64 mapping = put_mapping(w, outer);
+
+	pb_number(&w->message, LOCATION_ID, ++w->nlocations);
+	pb_number(&w->message, LOCATION_MAPPING, mapping);
+	pb_number(&w->message, LOCATION_ADDRESS, outer->address);
+	for (u32 i = 0; i < n; i++) {
+		u32 function = w->path[depth - i].function;
+
+		w->inner.size = 0;
+		pb_number(&w->inner, LINE_FUNCTION, w->order->rank[function] + 1);
+		pb_number(&w->inner, LINE_LINE, w->p->functions[function].line);
+		pb_bytes(&w->message, LOCATION_LINE, w->inner.bytes, w->inner.size);
+	}
+	w->failed |= w->inner.failed;
+	put_bytes(w, PROFILE_LOCATION, &w->message);
+	return w->nlocations;
+}
+
+/* The node at this depth is one of function. */
+static void set_level(struct pprof *w, u32 depth, u32 function)
+{
+	struct level *level = &w->path[depth];
+	const struct level *outer = depth ? level - 1 : level;
+	const struct profile_function *f = &w->p->functions[function];
+
+	*level = (struct level){.function = function, .functions = 1};
+	if (f->kind == KIND_ROOT || f->kind == KIND_THREAD)
+		return;
+	level->key = function + 1ull;
+	if (f->flags & FRAME_INLINED && outer->key) {
+		const u64 chain[2] = {outer->key, function};
+
+		level->key = XXH3_64bits(chain, sizeof(chain)) | 1ull << 63;
+		level->functions = outer->functions + 1;
+	}
+}
+
+/* The location of the node at this depth; 0: it has none, it is the root or a thread. */
+static u64 location_at(struct pprof *w, u32 depth)
+{
+	struct level *level = &w->path[depth];
+	bool plain = level->functions == 1;
+	u64 *known;
+
+	if (level->location || !level->key)
+		return level->location;
+	known = plain ? &w->plain[level->function] : table_get(&w->locations, level->key);
+	if (known && *known)
+		return level->location = *known;
+	level->location = put_location(w, depth, level->functions);
+	if (plain)
+		w->plain[level->function] = level->location;
+	else
+		remember(w, &w->locations, level->key, level->location);
+	return level->location;
+}
+
+static void add_label(struct pprof *w, struct pb *to, const char *key, const char *text, u64 number)
+{
+	struct pb *label = &w->inner;
+
+	label->size = 0;
+	pb_number(label, LABEL_KEY, put_string(w, key));
+	pb_number(label, LABEL_STRING, text ? put_string(w, text) : 0);
+	pb_number(label, LABEL_NUMBER, number);
+	pb_bytes(to, SAMPLE_LABEL, label->bytes, label->size);
+	w->failed |= label->failed;
+}
+
+/* "name (tid 42)" in two labels. */
+static void set_thread(struct pprof *w, u32 function)
+{
+	const char *name, *tid;
+	char text[TEXT_CLEAN];
+
+	if (w->thread == function)
+		return;
+	w->thread = function;
+	w->labels.size = 0;
+	if (!function)
+		return;
+	name = text_name(&w->p->functions[function]);
+	tid = strstr(name, " (tid ");
+	snprintf(text, sizeof(text), "%.*s", tid ? (int)(tid - name) : (int)strlen(name), name);
+	add_label(w, &w->labels, "thread", text, 0);
+	if (tid)
+		add_label(w, &w->labels, "thread_id", NULL, strtoul(tid + 6, NULL, 10));
+}
+
+static bool is_script(enum profile_kind kind)
+{
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE;
+}
+
+/* What runs: the language of the innermost frame of a script, and what the innermost frame is. */
+static void add_kind(struct pprof *w, u32 depth)
+{
+	const struct profile_function *functions = w->p->functions;
+	const char *runtime = "native";
+
+	for (u32 d = depth; d; d--)
+		if (is_script(functions[w->path[d].function].kind)) {
+			runtime = functions[w->path[d].function].module;
+			break;
+		}
+	add_label(w, &w->message, "runtime", runtime, 0);
+	add_label(w, &w->message, "kind", text_kind(functions[w->path[depth].function].kind), 0);
+}
+
+static void put_sample(struct pprof *w, u32 depth, u64 count)
+{
+	u32 thread = 0;
+
+	w->numbers.size = 0;
+	for (u32 d = depth; d;) {
+		const struct level *level = &w->path[d];
+
+		if (level->key)
+			pb_packed(&w->numbers, location_at(w, d));
+		else if (w->p->functions[level->function].kind == KIND_THREAD)
+			thread = level->function;
+		d -= level->functions;
+	}
+	pb_bytes(&w->message, SAMPLE_LOCATION, w->numbers.bytes, w->numbers.size);
+	w->numbers.size = 0;
+	pb_packed(&w->numbers, count);
+	if (w->period_ns)
+		pb_packed(&w->numbers, text_scaled(count, w->period_ns));
+	pb_bytes(&w->message, SAMPLE_VALUE, w->numbers.bytes, w->numbers.size);
+	set_thread(w, thread);
+	if (w->labels.size)
+		pb_raw(&w->message, w->labels.bytes, w->labels.size);
+	add_kind(w, depth);
+	w->failed |= w->numbers.failed || w->labels.failed;
+	put_bytes(w, PROFILE_SAMPLE, &w->message);
+}
+
+static struct error *put_samples(struct pprof *w)
+{
+	const struct order *order = w->order;
+
+	w->path = calloc(order->deepest + 1, sizeof(*w->path));
+	if (!w->path)
+		return &error_no_memory;
+	for (u32 i = 0; i < w->p->nnodes && !w->failed; i++) {
+		const struct profile_node *node = &w->p->nodes[order->nodes[i]];
+		u32 depth = order->depth[order->nodes[i]];
+
+		set_level(w, depth, node->function);
+		if (node->self)
+			put_sample(w, depth, node->self);
+	}
+	return w->failed ? &error_no_memory : NULL;
+}
+
+static struct error *write_pprof(const struct profile *p, FILE *out)
+{
+	cleanup(pprof) struct pprof w = {.p = p};
+	struct error *err = gzip_create(out, &w.gz);
+
+	if (!err)
+		err = order_create(p, &w.order);
+	w.plain = calloc(p->nfunctions, sizeof(*w.plain));
+	w.facts = calloc(p->nimages, sizeof(*w.facts));
+	if (err || !w.plain || !w.facts)
+		return err ? err : &error_no_memory;
+	find_facts(&w);
+	put_meta(&w);
+	put_program(&w);
+	put_functions(&w);
+	err = put_samples(&w);
+	if (err)
+		return err;
+	gzip_finish(w.gz);
+	return text_finish(out, "pprof profile");
+}
+
+const struct format format_pprof = {
+        .name = "pprof",
+        .extension = ".pb.gz",
+        .description = "for pprof and the stores that take it",
+        .threads = true,
+        .write = write_pprof,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sift.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+enum verdict { SIFT_JUDGED = 1, SIFT_INCLUDED = 2, SIFT_EXCLUDED = 4, SIFT_DROPPED = 8 };
+
+struct sift_level { /* of the path to the current node */
+	u32 function, node;
+	bool made;  /* node is that of the profile */
+	u8 verdict; /* of this frame and of those above it */
+};
+
+void sift_free(struct sift *s)
+{
+	profile_destroy(s->profile);
+	pattern_free(&s->include);
+	pattern_free(&s->exclude);
+	free(s->verdict);
+	free(s->path);
+}
+
+static bool is_dropped(const struct sift_options *o, enum profile_kind kind)
+{
+	if (kind == KIND_THREAD)
+		return !o->threads;
+	return kind == KIND_KERNEL ? o->no_kernel : o->no_user;
+}
+
+static u8 judge(const struct sift *s, const struct profile_function *f)
+{
+	bool dropped = is_dropped(&s->options, f->kind), heard = !dropped || f->kind == KIND_THREAD;
+	const char *name = text_name(f);
+
+	return SIFT_JUDGED | (heard && pattern_matches(&s->include, name) ? SIFT_INCLUDED : 0) |
+	       (heard && pattern_matches(&s->exclude, name) ? SIFT_EXCLUDED : 0) | (dropped ? SIFT_DROPPED : 0);
+}
+
+/* Judges a function of the profile once. */
+static struct error *set_verdict(struct sift *s, u32 function)
+{
+	if (function >= s->nverdicts) {
+		u32 more = function + function / 2 + 256;
+		u8 *verdict = realloc(s->verdict, more);
+
+		if (!verdict)
+			return &error_no_memory;
+		memset(verdict + s->nverdicts, 0, more - s->nverdicts);
+		s->nverdicts = more;
+		s->verdict = verdict;
+	}
+	if (!s->verdict[function])
+		s->verdict[function] = judge(s, &s->profile->functions[function]);
+	return NULL;
+}
+
+struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret)
+{
+	struct error *err = profile_function(s->profile, key, f, false, ret);
+
+	return err ? err : set_verdict(s, *ret);
+}
+
+struct error *sift_create(const struct sift_options *options, struct sift *ret)
+{
+	struct sift s = {.options = *options, .capacity = 256};
+	struct error *err = pattern_compile(options->include, &s.include);
+
+	if (!err)
+		err = pattern_compile(options->exclude, &s.exclude);
+	if (!err)
+		err = profile_create(&s.profile);
+	if (!err && !(s.path = calloc(s.capacity, sizeof(*s.path))))
+		err = &error_no_memory;
+	if (!err)
+		err = set_verdict(&s, PROFILE_FULL);
+	if (err) {
+		sift_free(&s);
+		return err;
+	}
+	s.path[0] = (struct sift_level){.made = true, .verdict = s.include.set ? 0 : SIFT_INCLUDED};
+	*ret = s;
+	return NULL;
+}
+
+/* Makes the nodes of the path down to depth. */
+static struct error *make_path(struct sift *s, u32 depth)
+{
+	struct error *err = NULL;
+	u32 from = depth;
+
+	while (!s->path[from].made)
+		from--;
+	for (u32 d = from + 1; !err && d <= depth; d++) {
+		struct sift_level *level = &s->path[d];
+
+		level->node = level[-1].node;
+		if (!(s->verdict[level->function] & SIFT_DROPPED))
+			err = profile_child(s->profile, level->node, level->function, &level->node);
+		level->made = !err;
+	}
+	return err;
+}
+
+static struct error *reserve(struct sift *s, u32 depth)
+{
+	u32 more = depth + depth / 2 + 64;
+	struct sift_level *path;
+
+	if (depth < s->capacity)
+		return NULL;
+	path = reallocarray(s->path, more, sizeof(*path));
+	if (!path)
+		return &error_no_memory;
+	s->path = path;
+	s->capacity = more;
+	return NULL;
+}
+
+struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
+{
+	struct error *err = reserve(s, depth);
+	u8 verdict;
+
+	if (err)
+		return err;
+	verdict = s->path[depth - 1].verdict | s->verdict[function];
+	s->path[depth] = (struct sift_level){.function = function, .verdict = verdict};
+	if (!count)
+		return NULL;
+	if (!(verdict & SIFT_INCLUDED) || verdict & SIFT_EXCLUDED) {
+		s->filtered += count;
+		return NULL;
+	}
+	err = make_path(s, depth);
+	if (!err)
+		profile_add(s->profile, s->path[depth].node, count);
+	return err;
+}

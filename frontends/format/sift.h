@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stacks of a file become a profile: those that the filters let through, without the frames that nobody wants to
+ * see. Nodes come in preorder and are made when one below them counts, so that memory is that of the result.
+ */
+#ifndef YRT_FORMAT_SIFT_H
+#define YRT_FORMAT_SIFT_H
+
+#include "unwind/pattern.h"
+#include "unwind/profile.h"
+
+#define SIFT_DEEPEST (1u << 20)
+
+struct sift_options {
+	bool threads;        /* keep the threads' nodes */
+	bool no_kernel;      /* without frames of the kernel */
+	bool no_user;        /* without all others */
+	const char *include; /* only stacks with a frame or thread that matches; NULL: all */
+	const char *exclude; /* no stack with such a one */
+};
+
+struct sift {
+	struct profile *profile;
+	struct sift_options options;
+	struct pattern include, exclude;
+	u8 *verdict; /* of each function of the profile: enum verdict in sift.c */
+	u32 nverdicts;
+	struct sift_level *path;
+	u32 capacity;
+	u64 filtered; /* counts left out */
+};
+
+/* Makes an empty profile too; take it out before sift_free(), or it goes as well. */
+struct error *sift_create(const struct sift_options *options, struct sift *ret);
+void sift_free(struct sift *s);
+/* The number of a function in the profile. key: as in profile_function(). */
+struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret);
+/* A node of a function at a depth (from 1), at most one more than that of the last; and so many counts in it. */
+struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count);
+
+#endif

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Each output format of a real profile, read by somebody else: protoc and go tool pprof, speedscope's schema, xmllint, Chromium. A
+recording is drawn in all formats, and all must tell what the folded stacks tell.
+"""
+
+import collections
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import yrt
+
+sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
+import oracles  # noqa: E402
+from webdriver import Browser  # noqa: E402
+
+MKPROFILE = os.path.join(yrt.BUILD, "yrt-mkprofile")
+HOSTILE = """\
+%3C/script%3E%3Cimg src=x onerror=alert(1)%3E|native|m%22%27%26|%5C%0A.c|7;%FF%C3%28|script|luajit;%1B[31m 3
+%E2%80%AE%EF%BF%BF|jit|]]%3E;a%3Bb 2
+"""
+
+
+@contextlib.contextmanager
+def recording(*flags, seconds=2, rate=999):
+    """A directory with x.yrt, the recording of three threads."""
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 3) as fixture:
+        path = os.path.join(directory, "x.yrt")
+        at = yrt.Run("record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False).sampling()
+        fixture.release()
+        at.result().expect()
+        yield directory
+
+
+def render(directory, extension, *flags, name="x.yrt"):
+    path = os.path.join(directory, "x." + extension)
+    yrt.run("render", os.path.join(directory, name), "-o", path, *flags, output=False, stats=False).expect()
+    return path
+
+
+def folded(directory, *flags, name="x.yrt"):
+    return yrt.parse_folded(yrt.read(render(directory, "folded", *flags, name=name)))
+
+
+def made(directory, stacks, *members, name="made.yrt", format="yrt"):
+    with open(os.path.join(directory, name), "wb") as out:
+        subprocess.run([MKPROFILE, format, *members], input=stacks.encode(), stdout=out, check=True)
+
+
+def equal(got, wanted):
+    got, wanted = oracles.merge(got), oracles.merge(wanted)
+    assert got == wanted, f"too much: {dict((got - wanted).most_common(3))}, too little: {dict((wanted - got).most_common(3))}"
+
+
+def totals(stacks):
+    """{function: (self, with all below)}."""
+    flat, cumulative = collections.Counter(), collections.Counter()
+    for frames, count in stacks:
+        flat[frames[-1]] += count
+        for name in set(frames):
+            cumulative[name] += count
+    return {name: (flat[name], cumulative[name]) for name in cumulative}
+
+
+def test_pprof():
+    with recording() as directory:
+        stacks, profile = folded(directory), oracles.Pprof(render(directory, "pb.gz"))
+    profile.check()
+    assert profile.types() == [("samples", "count"), ("cpu", "nanoseconds")], profile.types()
+    equal(profile.stacks(), stacks)
+    counts, times = (sum(n for _, n in profile.stacks(i)) for i in (0, 1))
+    assert abs(times / (counts * 1e9 / 999) - 1) < 1e-6, (counts, times)
+    assert any("samples of" in c for c in profile.comments()), profile.comments()
+    threads = collections.Counter(profile.labels(s)["thread"] for s in profile.profile["sample"] for _ in range(s["value"][0]))
+    assert all(threads[f"worker-{n}"] > counts / 20 for n in range(3)), threads
+    assert {profile.labels(s)["runtime"] for s in profile.profile["sample"]} == {"native"}
+    assert 1.9e9 < profile.profile["duration_nanos"][0] < 10e9, profile.profile["duration_nanos"]
+
+
+def test_pprof_mappings():
+    """Files with their build-ids, as readelf tells them, and functions at their addresses."""
+    with recording() as directory:
+        profile = oracles.Pprof(render(directory, "pb.gz"))
+    program = yrt.fixture_path("threads")
+    mapping = next(m for m in profile.mappings.values() if profile.text(m, "filename") == program)
+    notes = oracles.run("readelf", "-n", program)
+    assert profile.text(mapping, "build_id") == re.search(r"Build ID: (\w+)", notes)[1]
+    symbols = {name: int(addr, 16) for addr, name in re.findall(r"^(\w+) [tTwW] (\S+)$", oracles.run("nm", program), re.M)}
+    seen = 0
+    for location in profile.locations.values():
+        name = profile.text(profile.functions[location["line"][-1]["function_id"][0]], "name")
+        if profile.one(location, "mapping_id") == mapping["id"][0] and name in symbols:
+            assert profile.one(location, "address") == symbols[name], name
+            seen += 1
+    assert seen >= 2, "no function of the program was compared"
+
+
+def test_go_pprof():
+    with recording() as directory:
+        wanted, got = totals(folded(directory)), oracles.pprof_top(render(directory, "pb.gz"), "samples")
+    assert got == wanted, {name: (got.get(name), wanted.get(name)) for name in {*got, *wanted} if got.get(name) != wanted.get(name)}
+
+
+def test_go_pprof_inlined():
+    """What was inlined is one location with what it is in, and pprof says so."""
+    with tempfile.TemporaryDirectory() as directory:
+        made(directory, "main;outer|native|m||1;inner|native|m|||16;innermost|native|m|||16 5\nmain;outer|native|m||1 2\n")
+        profile = oracles.Pprof(render(directory, "pb.gz", name="made.yrt"))
+        raw = oracles.run(oracles.tool("go"), "tool", "pprof", "-raw", os.path.join(directory, "x.pb.gz"))
+    equal(profile.stacks(), [(["main", "outer", "inner", "innermost"], 5), (["main", "outer"], 2)])
+    assert sorted(len(location["line"]) for location in profile.locations.values()) == [1, 1, 3], profile.locations
+    assert "innermost" in raw
+
+
+def test_speedscope():
+    with recording() as directory:
+        stacks, scope = folded(directory), oracles.Speedscope(render(directory, "json"))
+    equal([(frames, round(weight / (1e9 / 999))) for frames, weight in scope.stacks()], stacks)
+    names = [p["name"] for p in scope.file["profiles"]]
+    assert all(any(f"worker-{n} (tid " in name for name in names) for n in range(3)), names
+    assert {p["unit"] for p in scope.file["profiles"]} == {"nanoseconds"}
+
+
+def test_svg():
+    with recording() as directory:
+        stacks, titles = folded(directory), oracles.svg_titles(render(directory, "svg"))
+    shares = {}
+    for title in titles:
+        shares.setdefault(title[0], float(re.search(r", ([\d.]+) %, itself", title[-1])[1]))
+    samples = sum(n for _, n in stacks)
+    assert shares["all"] == 100 and titles[0][-1].startswith(f"{samples} samples"), titles[0]
+    for name, (_, below) in totals(stacks).items():
+        once = max(f.count(name) for f, _ in stacks) == 1 and len({tuple(f[:f.index(name)]) for f, _ in stacks if name in f}) == 1
+        if once and below > samples / 50:
+            assert abs(shares[name] - 100 * below / samples) < 0.011, (name, shares[name], 100 * below / samples)
+
+
+def test_txt():
+    with recording() as directory:
+        stacks, text = folded(directory), yrt.read(render(directory, "txt"))
+    rows = re.findall(r"^ *([\d.]+) +([\d.]+)?  (?:[│├└ ]*)(\S+)", text, re.M)
+    samples, shown = sum(n for _, n in stacks), {name: (total, own) for total, own, name in reversed(rows)}
+    assert shown["all"][0] == "100.00", text[:1000]
+    for name, (own, below) in totals(stacks).items():
+        roots = {tuple(f[:f.index(name)]) for f, _ in stacks if name in f}
+        if below > samples / 20 and len(roots) == 1 and max(f.count(name) for f, _ in stacks) == 1:
+            assert abs(float(shown[name][0]) - 100 * below / samples) < 0.01, (name, shown[name], below)
+
+
+GEOMETRY = """
+    const box = (e) => { const r = e.getBBox(); return [r.x, r.y, r.x + r.width, r.y + r.height]; };
+    return [...document.querySelectorAll("g")].map((g) => [g.querySelector("title").textContent, box(g.querySelector("rect")),
+        g.querySelector("text") && box(g.querySelector("text"))]);"""
+
+
+def check_picture(svg):
+    """As Chromium draws it: labels are inside their frames, frames are inside the picture and above one of the row below."""
+    with Browser() as b:
+        b.open("file://" + svg)
+        frames = b.run(GEOMETRY)
+        width, height = b.run("const s = document.documentElement; return [s.width.baseVal.value, s.height.baseVal.value];")
+        assert not b.log(), "the picture complains"
+    assert len(frames) > 5 and any(text for _, _, text in frames)
+    bottom = max(y for _, (_, y, _, _), _ in frames)
+    for title, (left, top, right, end), text in frames:
+        assert 0 <= left and right <= width and 0 <= top and end <= height, title
+        assert not text or (left <= text[0] and text[2] <= right + 0.5), (title, (left, right), text)
+        below = [o for _, o, _ in frames if abs(o[1] - top - 17) < 1 and o[0] - 0.6 <= left and right <= o[2] + 1.1]
+        assert top == bottom or below, f"{title} stands on nothing"
+
+
+def test_svg_in_chromium():
+    with recording() as directory:
+        check_picture(render(directory, "svg"))
+        made(directory, "main;a 5\nmain;gone;b 9\n")
+        diff = os.path.join(directory, "d.svg")
+        yrt.run("diff", os.path.join(directory, "made.yrt"), os.path.join(directory, "x.yrt"), "-o", diff, output=False,
+                stats=False).expect()
+        check_picture(diff)
+
+
+def test_svg_of_wide_names():
+    """Labels fit in other scripts too."""
+    names = ["\u4e16\u754c" * 40, "\U0001f525" * 60, "\u0645\u0631\u062d\u0628\u0627" * 40, "e\u0301" * 90, "W" * 200, "i" * 300]
+    stacks = "".join(f"{name};{name[::-1]} {n + 1}\n" for n, name in enumerate(names))
+    with tempfile.TemporaryDirectory() as directory:
+        made(directory, stacks)
+        check_picture(render(directory, "svg", name="made.yrt"))
+
+
+def test_hostile_names():
+    with tempfile.TemporaryDirectory() as directory:
+        made(directory, HOSTILE, "target=%3C/title%3E", "command=a%00b", "loss=%FF", "frequency=99")
+        stacks = folded(directory, name="made.yrt")
+        profile = oracles.Pprof(render(directory, "pb.gz", name="made.yrt"))
+        profile.check()
+        scope = oracles.Speedscope(render(directory, "json", name="made.yrt"))
+        titles = [t[0] for t in oracles.svg_titles(render(directory, "svg", name="made.yrt"))]
+        text = yrt.read(render(directory, "txt", name="made.yrt"))
+        oracles.pprof_top(os.path.join(directory, "x.pb.gz"), "samples")
+    clean = [([f.replace("a:b", "a;b") for f in frames], n) for frames, n in stacks]
+    equal(profile.stacks(), clean)
+    assert sum(w for _, w in scope.stacks()) > 0
+    assert "</script><img src=x onerror=alert(1)>" in titles, titles
+    assert "\x1b" not in text and "\x1b" not in "".join(f for frames, _ in stacks for f in frames), repr(text)
+
+
+def test_stdout_and_names():
+    with tempfile.TemporaryDirectory() as directory:
+        made(directory, "main;a 3\nmain;b 1\n", name="made.yrt")
+        path = os.path.join(directory, "made.yrt")
+        for name, begins in (("txt", "  total"), ("svg", "<?xml"), ("speedscope", '{"$schema"'), ("html", "<!"), ("folded", "main;a 3")):
+            out = yrt.run("render", path, "-f", name, "-o", "-", output=False, stats=False).expect().stdout
+            assert out.lower().lstrip("\n").startswith(begins.lower()) or name == "html", (name, out[:80])
+        text = yrt.run("render", "--help", output=False, stats=False).expect().stdout
+        for name in ("folded", "html", "svg", "txt", "pprof", "speedscope", "yrt"):
+            assert re.search(rf"^\s+{name} ", text, re.M), text
+
+
+yrt.main(globals())

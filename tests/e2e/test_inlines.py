@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inlined functions and lines of native code in profiles."""
+
+import os
+import re
+
+import yrt
+
+CHAIN = ["main", "work", "twice", "thrice", "burn"]
+SOURCE = os.path.join(yrt.SOURCE, "fixtures", "native", "inlines.c")
+
+
+def sample(name, *flags):
+    with yrt.Fixture(name) as fixture:
+        return yrt.sample(fixture, "-U", *flags, seconds=2, rate=999)
+
+
+def below(frames):
+    return yrt.below_main(frames) or []
+
+
+def share(result, chain):
+    return sum(n for frames, n in result.stacks if below(frames) == chain) / max(result.samples, 1)
+
+
+def test_inlined_functions():
+    for name in ("inlines", "inlines_nested_O3"):
+        result = sample(name)
+        assert share(result, CHAIN) > 0.95, yrt.show(result.stacks)
+
+
+def test_without_them():
+    result = sample("inlines", "--no-inline")
+    assert share(result, CHAIN[:2]) > 0.95, yrt.show(result.stacks)
+
+
+def line_of(text):
+    with open(SOURCE) as f:
+        return next(i for i, line in enumerate(f, 1) if text in line)
+
+
+def test_lines():
+    result = sample("inlines", "--lines")
+    wanted = [f"main:{line_of('sink += work')}", f"work:{line_of('sum += twice')}", f"twice:{line_of('return thrice')}",
+              f"thrice:{line_of('burn((unsigned')}"]
+    found = sum(n for frames, n in result.stacks if [f for f in frames if f in wanted] == wanted and frames[-1].startswith("burn:"))
+    assert found > 0.95 * result.samples, f"{wanted}\n" + yrt.show(result.stacks)
+
+
+def test_names_as_in_the_file():
+    assert sample("inlines_cc").share("fixture::work(long)") > 0.9
+    plain = sample("inlines_cc", "--no-demangle")
+    assert plain.share("_ZN7fixture4workEl") > 0.9, yrt.show(plain.stacks)
+    assert plain.share(re.compile("^(fixture|std)::")) == 0, yrt.show(plain.stacks)
+
+
+def test_templates_of_the_library():
+    result = sample("inlines_cc")
+    depth = max(len(below(frames)) for frames, _ in result.stacks)
+    assert depth >= 8, f"only {depth} below main\n" + yrt.show(result.stacks)
+    assert result.share(re.compile("std::")) > 0.5, yrt.show(result.stacks)
+
+
+def test_patterns_match_inlined_functions():
+    only, without = sample("inlines", "-I", "^thrice$"), sample("inlines", "-X", "^thrice$")
+    assert only.samples > 500 and all("thrice" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
+    assert not any("thrice" in frames for frames, _ in without.stacks), yrt.show(without.stacks)
+    assert without.samples < 0.1 * only.samples, (without.samples, only.samples)
+
+
+def test_without_debug_information():
+    stripped, plain = sample("inlines_cc_stripped"), sample("inlines_cc_stripped", "--no-inline")
+    for result in (stripped, plain):
+        assert result.share(re.compile("inlines_cc_stripped")) > 0.9, yrt.show(result.stacks)
+        assert result.share("fixture::work(long)") == 0
+
+
+yrt.main(globals())

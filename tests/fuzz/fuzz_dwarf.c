@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inlined functions and lines of a hostile file: either the input is the whole file, or a sound ELF header is put in front
+ * of sections that are cut out of it, so that their parsers are reached at once. Whatever is told must be within bounds,
+ * and told again in the same way.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/inlines.h"
+
+#define ASKED 96u
+
+static const char *const names[] = { "", ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
+	".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges", ".shstrtab" };
+
+#define SECTIONS  (sizeof(names) / sizeof(*names))
+#define NAME_ROOM 24u
+
+struct framed {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	Elf64_Shdr sh[SECTIONS];
+	char names[SECTIONS * NAME_ROOM];
+	u8 bytes[];
+};
+
+/* Bytes 2 each tell how much of the rest a section gets; one bit, whether it is said to be compressed. */
+static void cut_sections(struct framed *file, const u8 *data, size_t size)
+{
+	size_t head = 2 * (SECTIONS - 2), at = head, len;
+
+	memcpy(file->bytes, data, size);
+	for (size_t i = 1; i < SECTIONS; i++) {
+		u16 told = 0;
+
+		if (i < SECTIONS - 1)
+			memcpy(&told, data + 2 * (i - 1), 2);
+		len = at < size ? (told & 0x7fff) % (size - at + 1) : 0;
+		strcpy(file->names + i * NAME_ROOM, names[i]);
+		file->sh[i] = (Elf64_Shdr){ .sh_name = i * NAME_ROOM, .sh_type = SHT_PROGBITS,
+			.sh_flags = told & 0x8000 ? SHF_COMPRESSED : 0, .sh_offset = sizeof(*file) + at, .sh_size = len };
+		at += len;
+	}
+	file->sh[SECTIONS - 1] = (Elf64_Shdr){ .sh_name = (SECTIONS - 1) * NAME_ROOM, .sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct framed, names), .sh_size = sizeof(file->names) };
+}
+
+static void *frame(const u8 *data, size_t size)
+{
+	struct framed *file = calloc(1, sizeof(*file) + size);
+
+	memcpy(file->eh.e_ident, ELFMAG "\2\1\1", 7);
+	file->eh.e_type = ET_DYN;
+	file->eh.e_machine = EM_X86_64;
+	file->eh.e_version = EV_CURRENT;
+	file->eh.e_ehsize = sizeof(file->eh);
+	file->eh.e_phoff = offsetof(struct framed, ph);
+	file->eh.e_phentsize = sizeof(file->ph);
+	file->eh.e_phnum = 1;
+	file->eh.e_shoff = offsetof(struct framed, sh);
+	file->eh.e_shentsize = sizeof(*file->sh);
+	file->eh.e_shnum = SECTIONS;
+	file->eh.e_shstrndx = SECTIONS - 1;
+	file->ph = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x1000, .p_memsz = 0x4000 };
+	cut_sections(file, data, size);
+	return file;
+}
+
+static u64 look(struct inlines *in, u64 addr)
+{
+	const struct inline_frame *frames;
+	struct error *err = inlines_find(in, addr, &frames, &(u32){ 0 });
+	u64 sum = 0;
+	u32 n;
+
+	if (err)
+		abort();
+	if (inlines_find(in, addr, &frames, &n) || n > INLINES_MAX)
+		abort();
+	for (u32 i = 0; i < n; i++)
+		sum = sum * 31 + frames[i].line + frames[i].column + (frames[i].name ? strlen(frames[i].name) : 0) +
+		      (frames[i].file ? strlen(frames[i].file) : 0);
+	return sum;
+}
+
+static void ask(struct image *img)
+{
+	struct inlines *in;
+	u64 addrs[ASKED];
+	u32 order[ASKED];
+
+	if (inlines_open(img, "", &in))
+		abort();
+	if (!in)
+		return;
+	for (u32 i = 0; i < ASKED; i++)
+		addrs[i] = i * 16 + (i & 1 ? 0x1000 : 0);
+	if (inlines_order(in, addrs, ASKED, order))
+		abort();
+	for (u32 i = 0; i < ASKED; i++)
+		if (look(in, addrs[order[i]]) != look(in, addrs[order[i]]))
+			abort();
+	inlines_close(in);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bool framed = size > 2 * SECTIONS && data[0] & 1;
+	struct image *img;
+	struct error *err;
+	void *bytes;
+
+	if (!size)
+		return 0;
+	data++;
+	size--;
+	bytes = framed ? frame(data, size) : memcpy(malloc(size + 1), data, size);
+	err = image_from_memory(bytes, framed ? sizeof(struct framed) + size : size, "fuzz", &img);
+	if (err) {
+		if (framed)
+			abort();
+		error_free(err);
+		return 0;
+	}
+	ask(img);
+	image_put(img);
+	return 0;
+}

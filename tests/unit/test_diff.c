@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "frontends/format/diff.h"
+#include "profile_text.h"
+
+static struct profile *folded(const char *text)
+{
+	struct sift_options options = {.threads = true};
+	struct recording recording;
+	struct profile *p;
+
+	assert_null(read_bytes(text, strlen(text), &options, &p, &recording));
+	return p;
+}
+
+static struct profile *compare(const char *before, const char *after, bool raw)
+{
+	struct diff_options options = {.raw = raw, .before = "a.yrt"};
+	struct profile *a = folded(before), *b = folded(after), *ret;
+
+	assert_null(diff_create(a, b, &options, &ret));
+	profile_destroy(a);
+	profile_destroy(b);
+	return ret;
+}
+
+static void expect_folded(const char *before, const char *after, bool raw, const char *expected)
+{
+	struct profile *p = compare(before, after, raw);
+	struct bytes b = written(p, &format_folded);
+
+	assert_string_equal(b.data, expected);
+	free(b.data);
+	profile_destroy(p);
+}
+
+static void test_counts(void **state)
+{
+	expect_folded("m;a 3\nm;b 1\n", "m;a 3\nm;b 1\n", false, "m;a 3 3\nm;b 1 1\n");
+	expect_folded("m;a 3\nm;gone 1\n", "m;a 3\nm;new 1\n", false, "m;a 3 3\nm;gone 1 0\nm;new 0 1\n");
+	expect_folded("m 1\n", "m 2\nm;a 2\n", true, "m 1 2\nm;a 0 2\n");
+}
+
+/* Totals are made equal, whichever is larger, and nothing that was there becomes 0. */
+static void test_totals(void **state)
+{
+	expect_folded("m;a 1\nm;b 1\n", "m;a 100\nm;b 300\n", false, "m;a 200 100\nm;b 200 300\n");
+	expect_folded("m;a 100\nm;b 300\n", "m;a 1\nm;b 1\n", false, "m;a 100 200\nm;b 300 200\n");
+	expect_folded("m;a 999999\nm;rare 1\n", "m;b 10\n", false, "m;a 999999 0\nm;b 0 1000000\nm;rare 1 0\n");
+}
+
+static void test_empty(void **state)
+{
+	expect_folded("# none\n", "m;a 2\n", false, "m;a 0 2\n");
+	expect_folded("m;a 2\n", "# none\n", false, "m;a 2 0\n");
+	expect_folded("# none\n", "# none\n", false, "");
+}
+
+/* A function is the same though its line moved or the thread has another id; functions without a name are not. */
+static void test_identity(void **state)
+{
+	expect_folded("w (tid 1);get (a.lua:10) 1\n", "w (tid 2);get (a.lua:12) 1\n", false,
+	        "w (tid 2);get (a.lua:12) 1 1\n");
+	expect_folded("function (a.lua:10) 1\n", "function (a.lua:12) 1\n", false,
+	        "function (a.lua:10) 1 0\nfunction (a.lua:12) 0 1\n");
+	expect_folded("f(int) 1\n", "f(long) 1\n", false, "f(int) 1 0\nf(long) 0 1\n");
+	expect_folded("get (a.lua:10) 1\n", "get (b.lua:10) 1\n", false, "get (a.lua:10) 1 0\nget (b.lua:10) 0 1\n");
+}
+
+static void test_model(void **state)
+{
+	struct profile *p = compare("m;a 1\nm;b 1\n", "m;a 8\nm 2\n", false);
+	double *totals;
+
+	assert_true(p->base_scale == 5);
+	assert_string_equal(p->meta.before, "a.yrt: 2 samples");
+	assert_int_equal(p->nodes[0].total, 10);
+	assert_null(diff_totals(p, &totals));
+	assert_true(totals[0] == 10 && totals[1] == 10);
+	free(totals);
+	profile_destroy(p);
+	assert_true(
+	        diff_change(0, 3) == 1 && diff_change(3, 0) == -1 && diff_change(2, 2) == 0 && diff_change(0, 0) == 0);
+	assert_true(diff_change(1, 2) == 0.5 && diff_change(2, 1) == -0.5);
+}
+
+static void test_pictures(void **state)
+{
+	struct profile *p = compare("m;gone 1\nm;a 1\n", "m;new 1\nm;a 1\n", false);
+	struct bytes svg = written(p, &format_svg), txt = written(p, &format_txt), html = written(p, &format_html);
+
+	assert_non_null(strstr(svg.data, "<title>gone"));
+	assert_non_null(strstr(svg.data, "before 50.00 %, after 0.00 %, -50.00 %</title>"));
+	assert_non_null(strstr(svg.data, "class=\"gone\"/><text"));
+	assert_non_null(strstr(txt.data, "  50.00    0.00  -50.00  "));
+	assert_non_null(strstr(txt.data, "compared with a.yrt: 2 samples\n"));
+	/* Functions by name: [profile full], a, all, gone, m, new. */
+	assert_non_null(strstr(html.data, "\"fn\":[2,4,1,3,5]"));
+	assert_non_null(strstr(html.data, "\"self\":[0,0,1,0,1]"));
+	assert_non_null(strstr(html.data, "\"base\":[0,0,1,1,0]"));
+	assert_non_null(strstr(html.data, "\"baseScale\":1"));
+	assert_non_null(strstr(html.data, "\"before\":\"a.yrt: 2 samples\""));
+	free(svg.data);
+	free(txt.data);
+	free(html.data);
+	profile_destroy(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_counts),
+	        cmocka_unit_test(test_totals),
+	        cmocka_unit_test(test_empty),
+	        cmocka_unit_test(test_identity),
+	        cmocka_unit_test(test_model),
+	        cmocka_unit_test(test_pictures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file that dwz moved to what several debug files have in common (.gnu_debugaltlink). */
+#ifndef YRT_DWARF_ALTERNATE_H
+#define YRT_DWARF_ALTERNATE_H
+
+#include "dwarf_file.h"
+#include "error.h"
+
+/*
+ * Opens f's alternate: by its name, relative to f's own directory, then by its build-id below /usr/lib/debug; both within
+ * root first. Its build-id must be the one that f tells. f->alternate stays NULL if there is none: names that are there
+ * are not told then.
+ */
+struct error *dwarf_open_alternate(struct dwarf_file *f, const char *root);
+
+#endif

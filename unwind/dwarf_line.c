@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dwarf_line.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dwarf_die.h"
+#include "dwarf_line_read.h"
+
+#define ROWS_KEPT (1u << 20) /* of all tables together, 16 bytes each */
+#define PATH_ROOM 4096u
+
+void line_table_destroy(struct line_table *t)
+{
+	if (!t)
+		return;
+	free(t->dirs);
+	free(t->files);
+	free(t->rows);
+	free(t->sequences);
+	free(t->paths);
+	free(t);
+}
+
+static struct line_table *make(struct dwarf_file *f, const struct dwarf_unit *unit)
+{
+	u8 offset_size;
+	u64 size = line_table_size(f, unit->line.value, &offset_size);
+	const u8 *bytes = size ? section_need(&f->sections[DWARF_LINE], unit->line.value, size) : NULL;
+	struct line_table *t = bytes ? calloc(1, sizeof(*t)) : NULL;
+	struct line_header h = { 0 };
+
+	if (!t)
+		return NULL;
+	t->offset = unit->line.value;
+	t->offset_size = offset_size;
+	t->addr_size = unit->addr_size;
+	t->rows = f->spare_rows;
+	t->rows_room = f->spare_room;
+	f->spare_rows = NULL;
+	f->spare_room = 0;
+	if (line_header_read(t, bytes, size, &h))
+		line_program_run(t, &h, (struct dwarf_cursor){ bytes + h.program, bytes + h.end });
+	t->paths = calloc(t->nfiles + 2, sizeof(*t->paths));
+	if (t->paths)
+		return t;
+	line_table_destroy(t);
+	return NULL;
+}
+
+static u32 oldest(const struct dwarf_file *f)
+{
+	u32 best = DWARF_LINES_KEPT;
+
+	for (u32 i = 0; i < DWARF_LINES_KEPT; i++)
+		if (f->lines[i] && (best == DWARF_LINES_KEPT || f->lines[i]->used < f->lines[best]->used))
+			best = i;
+	return best;
+}
+
+/* Its rows serve the next one: fresh memory would cost more than decoding. */
+static void drop(struct dwarf_file *f, u32 i)
+{
+	struct line_table *t = f->lines[i];
+
+	if (t->rows_room > f->spare_room) {
+		free(f->spare_rows);
+		f->spare_rows = t->rows;
+		f->spare_room = t->rows_room;
+		t->rows = NULL;
+	}
+	line_table_destroy(t);
+	f->lines[i] = NULL;
+}
+
+/* A free place, with room for the rows of a new table. */
+static u32 make_room(struct dwarf_file *f)
+{
+	for (;;) {
+		u32 rows = 0, empty = DWARF_LINES_KEPT, i;
+
+		for (i = 0; i < DWARF_LINES_KEPT; i++) {
+			rows += f->lines[i] ? f->lines[i]->rows_room : 0;
+			empty = f->lines[i] ? empty : i;
+		}
+		if (rows < ROWS_KEPT && empty < DWARF_LINES_KEPT)
+			return empty;
+		drop(f, oldest(f));
+	}
+}
+
+struct line_table *line_table_of(struct dwarf_file *f, struct dwarf_unit *unit)
+{
+	struct line_table *t;
+	u32 at;
+
+	if (!dwarf_unit_root(f, unit) || !unit->line.form)
+		return NULL;
+	for (u32 i = 0; i < DWARF_LINES_KEPT; i++) {
+		if (!f->lines[i] || f->lines[i]->offset != unit->line.value)
+			continue;
+		f->lines[i]->used = ++f->clock;
+		return f->lines[i];
+	}
+	at = make_room(f);
+	t = make(f, unit);
+	if (t)
+		t->used = ++f->clock;
+	f->lines[at] = t;
+	return t;
+}
+
+const struct line_row *line_find(const struct line_table *t, u64 addr)
+{
+	const struct line_sequence *seq;
+	const struct line_row *rows;
+	u32 low = 0, high = t->nsequences;
+
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (t->sequences[mid].high <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == t->nsequences || t->sequences[low].low > addr)
+		return NULL;
+	seq = &t->sequences[low];
+	rows = t->rows + seq->first;
+	low = 1;
+	for (high = seq->n; low < high;) {
+		u32 mid = low + (high - low) / 2;
+
+		if (rows[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return &rows[low - 1];
+}
+
+static bool is_absolute(const char *path)
+{
+	return path[0] == '/';
+}
+
+/* Appends a part of a path; with a slash in between, unless that is there. */
+static size_t append(char *path, size_t len, const char *part, u64 size)
+{
+	if (!size || len + size + 2 > PATH_ROOM)
+		return len;
+	if (len && path[len - 1] != '/' && part[0] != '/')
+		path[len++] = '/';
+	memcpy(path + len, part, size);
+	path[len + size] = 0;
+	return len + size;
+}
+
+static size_t append_value(struct dwarf_file *f, const struct dwarf_unit *unit, char *path, size_t len,
+	const struct dwarf_value *v)
+{
+	u64 size;
+	const char *text = dwarf_string(f, unit, v, &size);
+
+	return text ? append(path, len, text, size) : len;
+}
+
+/* Inline strings of a table lie in it, not among the unit's entries. */
+static struct dwarf_value in_table(const struct dwarf_value *v)
+{
+	return (struct dwarf_value){ v->form == DW_FORM_string ? DWARF_FORM_LINE : v->form, v->value };
+}
+
+/* The directory a file is in: none is told by 0 below version 5, where the first one has number 1. */
+static const struct line_entry *directory(const struct line_table *t, u64 dir)
+{
+	if (t->version < 5)
+		return dir && dir <= t->ndirs ? &t->dirs[dir - 1] : NULL;
+	return dir < t->ndirs ? &t->dirs[dir] : NULL;
+}
+
+char *line_path(struct dwarf_file *f, const struct dwarf_unit *unit, const struct line_table *t, u64 file)
+{
+	u64 index = t->version < 5 ? file - 1 : file;
+	char name[PATH_ROOM] = "", dir[PATH_ROOM] = "", path[PATH_ROOM] = "";
+	const struct line_entry *d;
+	struct dwarf_value v;
+	size_t len = 0;
+
+	if (index >= t->nfiles)
+		return NULL;
+	v = in_table(&t->files[index].name);
+	if (!append_value(f, unit, name, 0, &v))
+		return NULL;
+	if (is_absolute(name))
+		return strdup(name);
+	d = directory(t, t->files[index].dir);
+	if (d) {
+		v = in_table(&d->name);
+		append_value(f, unit, dir, 0, &v);
+	}
+	if (!is_absolute(dir))
+		len = append_value(f, unit, path, 0, &unit->comp_dir);
+	len = append(path, len, dir, strlen(dir));
+	append(path, len, name, strlen(name));
+	return strdup(path);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dwarf_section.h"
+
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dwarf_ahead.h"
+#include "dwarf_unpack.h"
+#include "elf_table.h"
+
+#define CHDR_TYPE_ZSTD 2u /* ELFCOMPRESS_ZSTD, which elf.h below glibc 2.37 does not have */
+#define HUGE_FROM      (8 * SECTION_CHUNK)
+#define CHUNKS_AHEAD   3u /* what a thread unpacks before it is asked for */
+#define CHUNKS_BEHIND  5u /* what is kept then of what was read */
+#define OLD_MAGIC      "ZLIB"
+#define OLD_HEADER     12u /* the magic, and the size in 8 bytes, big end first */
+
+static bool find(struct image *img, const char *name, GElf_Shdr *ret)
+{
+	Elf_Scn *scn = NULL;
+	const char *found;
+	size_t names;
+
+	if (elf_getshdrstrndx(img->elf, &names))
+		return false;
+	while ((scn = elf_nextscn(img->elf, scn))) {
+		if (!gelf_getshdr(scn, ret) || ret->sh_type == SHT_NOBITS || ret->sh_type == SHT_NULL)
+			continue;
+		found = elf_strptr(img->elf, names, ret->sh_name);
+		if (found && !strcmp(found, name))
+			return ret->sh_offset <= img->size && ret->sh_size <= img->size - ret->sh_offset;
+	}
+	return false;
+}
+
+static bool find_old(struct image *img, const char *name, GElf_Shdr *ret)
+{
+	char old[32];
+
+	snprintf(old, sizeof(old), ".z%s", name + 1);
+	return find(img, old, ret) && ret->sh_size > OLD_HEADER;
+}
+
+static bool open_compressed(struct dwarf_section *s, const GElf_Shdr *sh)
+{
+	Elf64_Chdr ch;
+
+	if (sh->sh_size < sizeof(ch) || !elf_read(s->img, &ch, sizeof(ch), sh->sh_offset) ||
+		(ch.ch_type != ELFCOMPRESS_ZLIB && ch.ch_type != CHDR_TYPE_ZSTD))
+		return false;
+	s->size = ch.ch_size;
+	s->unpacker = unpacker_create(s->img, ch.ch_type == ELFCOMPRESS_ZLIB ? PACKING_ZLIB : PACKING_ZSTD,
+		sh->sh_offset + sizeof(ch), sh->sh_size - sizeof(ch), s->size);
+	return s->unpacker;
+}
+
+static bool open_old(struct dwarf_section *s, const GElf_Shdr *sh)
+{
+	u8 header[OLD_HEADER];
+
+	if (!elf_read(s->img, header, sizeof(header), sh->sh_offset) || memcmp(header, OLD_MAGIC, 4))
+		return false;
+	for (u32 i = 4; i < OLD_HEADER; i++)
+		s->size = s->size << 8 | header[i];
+	s->unpacker = unpacker_create(s->img, PACKING_ZLIB, sh->sh_offset + OLD_HEADER, sh->sh_size - OLD_HEADER, s->size);
+	return s->unpacker;
+}
+
+static bool open_any(struct dwarf_section *s, const char *name)
+{
+	GElf_Shdr sh;
+
+	if (find(s->img, name, &sh)) {
+		s->offset = sh.sh_offset;
+		s->size = sh.sh_size;
+		return !(sh.sh_flags & SHF_COMPRESSED) || open_compressed(s, &sh);
+	}
+	return find_old(s->img, name, &sh) && open_old(s, &sh);
+}
+
+void section_open(struct dwarf_section *s, struct image *img, const char *name)
+{
+	u8 *place;
+
+	*s = (struct dwarf_section){ .img = img };
+	if (!open_any(s, name) || !s->size || s->size > SECTION_MAX) {
+		section_close(s);
+		return;
+	}
+	s->nchunks = (s->size + SECTION_CHUNK - 1) / SECTION_CHUNK;
+	place = mmap(NULL, s->size + SECTION_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	s->place = place == MAP_FAILED ? NULL : place;
+	s->bytes = s->place ? place + (-(uintptr_t)place & (SECTION_CHUNK - 1)) : NULL;
+	if (s->size >= HUGE_FROM)
+		madvise(s->bytes, s->size, MADV_HUGEPAGE); /* where there are none, it fails and nothing is lost */
+	s->used = calloc(s->nchunks, sizeof(*s->used));
+	if (!s->bytes || !s->used)
+		section_close(s);
+}
+
+void section_close(struct dwarf_section *s)
+{
+	ahead_stop(s->ahead);
+	if (s->place)
+		munmap(s->place, s->size + SECTION_CHUNK);
+	free(s->used);
+	unpacker_destroy(s->unpacker);
+	*s = (struct dwarf_section){ 0 };
+}
+
+static u64 chunk_size(const struct dwarf_section *s, u32 chunk)
+{
+	u64 at = chunk * SECTION_CHUNK;
+
+	return s->size - at < SECTION_CHUNK ? s->size - at : SECTION_CHUNK;
+}
+
+/* Gives a chunk's memory back. */
+static void drop(struct dwarf_section *s, u32 chunk)
+{
+	madvise(s->bytes + chunk * SECTION_CHUNK, chunk_size(s, chunk), MADV_DONTNEED);
+	s->used[chunk] = 0;
+	s->present--;
+}
+
+/* What was not asked for the longest time, but nothing of what is needed now; nchunks: none. */
+static u32 find_oldest(const struct dwarf_section *s, u64 needed_since)
+{
+	u32 oldest = s->nchunks;
+
+	for (u32 i = 0; i < s->nchunks; i++)
+		if (s->used[i] && s->used[i] < needed_since && (oldest == s->nchunks || s->used[i] < s->used[oldest]))
+			oldest = i;
+	return oldest;
+}
+
+/* Memory for a chunk: that of an old one, moved there, since fresh memory costs as much as to unpack half as much. */
+static void prepare(struct dwarf_section *s, u32 chunk, u64 needed_since)
+{
+	u32 most = s->ahead ? CHUNKS_BEHIND + CHUNKS_AHEAD : SECTION_CHUNKS;
+	u32 oldest = s->present < most ? s->nchunks : find_oldest(s, needed_since);
+	u8 *from = s->bytes + oldest * SECTION_CHUNK, *to = s->bytes + chunk * SECTION_CHUNK;
+
+	s->present++;
+	if (oldest == s->nchunks)
+		return;
+	if (chunk_size(s, oldest) == SECTION_CHUNK && chunk_size(s, chunk) == SECTION_CHUNK &&
+		mremap(from, SECTION_CHUNK, SECTION_CHUNK, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) {
+		s->used[oldest] = 0;
+		s->present--;
+		return;
+	}
+	drop(s, oldest);
+}
+
+/* Up to where the thread may unpack. */
+static u64 grant(struct dwarf_section *s, u64 needed_since)
+{
+	while (s->granted < s->nchunks && s->granted < s->next + CHUNKS_AHEAD)
+		prepare(s, s->granted++, needed_since);
+	return s->granted == s->nchunks ? s->size : s->granted * SECTION_CHUNK;
+}
+
+static void stop_ahead(struct dwarf_section *s)
+{
+	if (!s->ahead)
+		return;
+	ahead_stop(s->ahead);
+	s->ahead = NULL;
+	for (u32 i = s->next; i < s->granted; i++)
+		drop(s, i);
+}
+
+/* The next chunk of the stream, which is not always one that somebody asked for: so it may go first. */
+static bool unpack_chunk(struct dwarf_section *s, u64 needed_since)
+{
+	u32 chunk = s->next;
+	u64 at = chunk * SECTION_CHUNK, size = chunk_size(s, chunk);
+	bool good;
+
+	if (s->ahead) {
+		good = ahead_wait(s->ahead, at + size, grant(s, needed_since));
+	} else {
+		if (!s->used[chunk])
+			prepare(s, chunk, needed_since);
+		good = unpacker_next(s->unpacker, s->bytes + at, size);
+	}
+	if (good) {
+		s->used[chunk] = needed_since - 1;
+		s->next++;
+	} else if (!s->ahead) {
+		drop(s, chunk);
+	}
+	return good;
+}
+
+static void seek(struct dwarf_section *s, u32 chunk)
+{
+	if (s->ahead && chunk >= s->next)
+		return;
+	stop_ahead(s);
+	unpacker_seek(s->unpacker, chunk * SECTION_CHUNK);
+	s->next = unpacker_at(s->unpacker) / SECTION_CHUNK;
+}
+
+static bool read_chunk(struct dwarf_section *s, u32 chunk, u64 needed_since)
+{
+	prepare(s, chunk, needed_since);
+	s->used[chunk] = needed_since;
+	if (elf_read(s->img, s->bytes + chunk * SECTION_CHUNK, chunk_size(s, chunk), s->offset + chunk * SECTION_CHUNK))
+		return true;
+	drop(s, chunk);
+	return false;
+}
+
+static bool fill(struct dwarf_section *s, u32 chunk, u64 needed_since)
+{
+	if (!s->unpacker)
+		return read_chunk(s, chunk, needed_since);
+	seek(s, chunk);
+	while (!s->used[chunk])
+		if (!unpack_chunk(s, needed_since))
+			return false;
+	return true;
+}
+
+void section_sequential(struct dwarf_section *s)
+{
+	if (!s->unpacker || s->ahead || s->nchunks < CHUNKS_AHEAD)
+		return;
+	s->granted = s->next;
+	for (u32 i = s->next; i < s->nchunks; i++)
+		if (s->used[i])
+			drop(s, i);
+	s->ahead = ahead_start(s->unpacker, s->bytes, s->size);
+}
+
+const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len)
+{
+	u32 first, last;
+
+	if (offset >= s->size || len > s->size - offset)
+		return NULL;
+	first = offset / SECTION_CHUNK;
+	last = (offset + (len ? len - 1 : 0)) / SECTION_CHUNK;
+	s->clock += 2;
+	for (u32 i = first; i <= last; i++) {
+		if (!s->used[i] && !fill(s, i, s->clock))
+			return NULL;
+		s->used[i] = s->clock;
+	}
+	return s->bytes + offset;
+}
+
+const char *section_string(struct dwarf_section *s, u64 offset, u64 max, u64 *ret_len)
+{
+	u64 in_chunk, len = 0, size;
+	const u8 *p, *end;
+
+	for (;;) {
+		in_chunk = SECTION_CHUNK - (offset + len) % SECTION_CHUNK;
+		if (offset >= s->size || len >= s->size - offset || len > max)
+			return NULL;
+		size = s->size - offset - len < in_chunk ? s->size - offset - len : in_chunk;
+		p = section_need(s, offset, len + size);
+		end = p ? memchr(p + len, 0, size) : NULL;
+		if (!p)
+			return NULL;
+		if (end) {
+			*ret_len = end - p;
+			return (const char *)p;
+		}
+		len += size;
+	}
+}

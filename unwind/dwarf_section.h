@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A section of debug information, read piece by piece: a place in address space as large as the section, of which only
+ * what was asked for lately has memory behind it. Compressed sections (SHF_COMPRESSED with zlib or zstd, and the older
+ * .zdebug_*) are unpacked as a stream; of zlib a saved state every few MiB makes going back cheap. Not by mmap of the
+ * file: it may be truncated at any time.
+ */
+#ifndef YRT_DWARF_SECTION_H
+#define YRT_DWARF_SECTION_H
+
+#include <types.h>
+
+#include "image.h"
+
+#define SECTION_CHUNK  (2ull << 20) /* a huge page */
+#define SECTION_MAX    (16ull << 30) /* unpacked */
+#define SECTION_CHUNKS 24u	     /* in memory at once, unless one request needs more */
+
+struct unpacker; /* dwarf_unpack.h */
+struct ahead;	 /* dwarf_ahead.h */
+
+struct dwarf_section {
+	struct image *img; /* NULL: absent */
+	u64 size;	   /* unpacked */
+	u64 offset;	   /* in the file, of an unpacked one */
+	u8 *bytes; /* within place, at the start of a chunk's size */
+	void *place;
+	u64 *used; /* of each chunk: when it was last asked for; 0: not in memory */
+	u64 clock;
+	u32 present, nchunks;
+	struct unpacker *unpacker; /* NULL: not compressed */
+	struct ahead *ahead;	   /* NULL: none is running */
+	u32 next;		   /* the chunk that the stream gives next */
+	u32 granted;		   /* the first that the thread may not write to yet */
+};
+
+/* ".debug_info" and so on. img must outlive it. An absent or unreadable section is one of size 0. */
+void section_open(struct dwarf_section *s, struct image *img, const char *name);
+void section_close(struct dwarf_section *s);
+/* Tells that it will be read from its start to its end: a thread unpacks what comes next. */
+void section_sequential(struct dwarf_section *s);
+/* len bytes at offset, valid until the next call; NULL: not within the section, or the file is corrupt there. */
+const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len);
+/* A string, at most max bytes of it: its bytes (valid until the next call) and length. NULL: no string there. */
+const char *section_string(struct dwarf_section *s, u64 offset, u64 max, u64 *ret_len);
+
+#endif

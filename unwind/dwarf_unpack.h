@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A compressed section as a stream that can go back. */
+#ifndef YRT_DWARF_UNPACK_H
+#define YRT_DWARF_UNPACK_H
+
+#include <types.h>
+
+#include "image.h"
+
+struct unpacker;
+
+enum packing {
+	PACKING_ZLIB,
+	PACKING_ZSTD,
+};
+
+/* Of size bytes at offset of the file, which become unpacked ones. NULL: no memory, or not a stream of that kind. */
+struct unpacker *unpacker_create(struct image *img, enum packing packing, u64 offset, u64 size, u64 unpacked);
+void unpacker_destroy(struct unpacker *u);
+/* Where the next bytes belong. */
+u64 unpacker_at(const struct unpacker *u);
+/* Goes to the best place at or before offset to go on from; it never goes forward past what unpacker_next() made. */
+void unpacker_seek(struct unpacker *u, u64 offset);
+/* The next size bytes; false: the stream is corrupt or ends. */
+bool unpacker_next(struct unpacker *u, u8 *dst, size_t size);
+
+#endif
