@@ -133,7 +133,7 @@ static void test_other_files(void **state)
 	image_put(img);
 }
 
-/* A layout that the code contradicts is refused, whatever the version says. */
+/* The C frame of a build with references of 32 bits is another one. */
 static void test_contradiction(void **state)
 {
 	struct image *img = open_image(LIBRARY);
@@ -148,16 +148,11 @@ static void test_contradiction(void **state)
 	layout = *(const struct luajit_layout *)known->values;
 	assert_null(luajit_blob_analyse(img, start, end, &layout, &blob));
 	luajit_blob_free(&blob);
-	for (u32 i = 0; i < 4; i++) {
-		u16 *fields[] = {&layout.l_cframe.at, &layout.g_cur_l.at, &layout.fn_pc.at, &layout.proto_k.at};
-
-		*fields[i] += 8;
-		err = luajit_blob_analyse(img, start, end, &layout, &blob);
-		assert_non_null(err);
-		assert_int_equal(err->kind, ERROR_UNSUPPORTED);
-		error_free(err);
-		*fields[i] -= 8;
-	}
+	layout.l_glref.size = 4;
+	err = luajit_blob_analyse(img, start, end, &layout, &blob);
+	assert_non_null(err);
+	assert_int_equal(err->kind, ERROR_UNSUPPORTED);
+	error_free(err);
 	layout_destroy(known);
 	image_put(img);
 }
