@@ -368,8 +368,9 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	late = drain(s);
 	measure_rss(s);
 	s->cpu_at_end = own_cpu_ns();
+	*stop = 0; /* one more Ctrl-C is for what takes long now */
 	if (!late)
-		late = collector_finish(s->collector);
+		late = collector_finish(s->collector, stop);
 	if (!err)
 		return late;
 	error_free(late);

@@ -286,9 +286,9 @@ const struct collect_stats *collector_stats(const struct collector *c)
 	return &c->stats;
 }
 
-struct error *collector_finish(struct collector *c)
+struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop)
 {
-	return names_expand(c->names, &c->profile);
+	return names_expand(c->names, &c->profile, stop);
 }
 
 struct profile *collector_profile(struct collector *c)

@@ -6,6 +6,7 @@
 #ifndef YRT_COLLECT_H
 #define YRT_COLLECT_H
 
+#include <signal.h>
 #include <types.h>
 
 #include "names.h"
@@ -47,8 +48,11 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count);
 /* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
 void collector_forget(struct collector *c, u32 epoch);
 const struct collect_stats *collector_stats(const struct collector *c);
-/* When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. */
-struct error *collector_finish(struct collector *c);
+/*
+ * When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. *stop (may be NULL)
+ * ends only what debuginfod is asked for.
+ */
+struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop);
 /* Owned by the collector; collector_finish() makes it another one. */
 struct profile *collector_profile(struct collector *c);
 

@@ -7,14 +7,18 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "debuginfod.h"
 #include "demangled.h"
 #include "profile_expand.h"
 #include "native_kind.h"
+#include "symbols.h"
 #include "table.h"
 
 struct debug_image {
 	const struct loaded *loaded;
 	struct inlines *inlines; /* NULL: no debug information */
+	bool served;		 /* none here, but a debuginfod may have it */
+	bool renamed;		 /* there are symbols of debuginfod */
 };
 
 struct site {
@@ -85,6 +89,8 @@ static struct error *add_image(struct inline_sites *s, const struct module *m, s
 	*ret = &s->images[s->nimages];
 	(*ret)->loaded = m->loaded;
 	err = inlines_open(m->loaded->image, root, &(*ret)->inlines);
+	(*ret)->served = !err && !(*ret)->inlines && debuginfod_serves(m->loaded->image);
+	(*ret)->renamed = false;
 	s->nimages += !err;
 	return err;
 }
@@ -94,7 +100,7 @@ struct error *inline_sites_has(struct inline_sites *s, const struct module *m, b
 	struct debug_image *image = find_image(s, m->loaded);
 	struct error *err = image ? NULL : add_image(s, m, &image);
 
-	*ret = !err && image->inlines;
+	*ret = !err && (image->inlines || image->served);
 	return err;
 }
 
@@ -142,13 +148,14 @@ static struct site *find_site(struct inline_sites *s, u32 function)
 
 static struct error *look_up(struct inline_sites *s, struct site *site)
 {
+	struct inlines *inlines = s->images[site->image].inlines;
 	const struct inline_frame *frames;
 	struct error *err;
 	u32 n;
 
-	if (site->known)
+	if (site->known || !inlines)
 		return NULL;
-	err = inlines_find(s->images[site->image].inlines, site->addr, &frames, &n);
+	err = inlines_find(inlines, site->addr, &frames, &n);
 	if (!err && !reserve(&s->frames, s->nframes, n, &s->frames_room, sizeof(*s->frames)))
 		err = &error_no_memory;
 	if (err)
@@ -227,24 +234,41 @@ static u64 function_identity(const struct inline_sites *s, const struct profile_
 	return XXH3_64bits(&id, sizeof(id)) | 1ULL << 63;
 }
 
-/* The function that a frame is. was: what stood for the place, whose name is that of the symbol. */
+/* The name that only debuginfod's file tells. */
+static struct error *rename_function(struct inline_sites *s, const struct site *site, struct profile_function *fn)
+{
+	struct symbol sym;
+
+	if (!s->images[site->image].renamed || !symbols_find(s->images[site->image].loaded->image, site->addr, &sym))
+		return NULL;
+	fn->name = sym.name;
+	fn->kind = native_kind(sym.name, fn->kind == KIND_VM);
+	fn->address = sym.start;
+	return s->options.mangled ? NULL : demangled_name(&s->names, sym.name, &fn->name);
+}
+
+/*
+ * The function that a frame is. was: what stood for the place, whose name is that of the symbol; it is the outermost one
+ * at outermost (NULL: another one is).
+ */
 static struct error *add_function(struct inline_sites *s, struct profile *to, const struct profile_function *was,
-	const struct inline_frame *f, bool outermost, u32 *ret)
+	const struct inline_frame *f, const struct site *outermost, u32 *ret)
 {
 	struct profile_function fn = *was;
-	const char *name = was->name;
 	struct error *err = NULL;
 	char text[4096];
 
-	if (!outermost) {
-		err = show(s, f, &name);
+	if (outermost) {
+		err = rename_function(s, outermost, &fn);
+	} else {
+		err = show(s, f, &fn.name);
 		fn.kind = f->name ? native_kind(f->name, was->kind == KIND_VM) : was->kind;
 		fn.flags |= FRAME_INLINED;
 		fn.address = 0;
 	}
 	if (err)
 		return err;
-	show_line(s, f, text, sizeof(text), name);
+	show_line(s, f, text, sizeof(text), fn.name);
 	fn.name = text;
 	if (f->file) {
 		fn.file = f->file;
@@ -265,16 +289,58 @@ static struct error *chain(void *ctx, struct profile *to, const struct profile_f
 	*ret = s->chain;
 	*n = 0;
 	if (!left && site)
-		return add_function(s, to, fn, &nothing, true, &s->chain[(*n)++]);
+		return add_function(s, to, fn, &nothing, site, &s->chain[(*n)++]);
 	for (; left && !err; left--, (*n)++)
-		err = add_function(s, to, fn, &s->frames[site->first + left - 1], left == site->n, &s->chain[*n]);
+		err = add_function(s, to, fn, &s->frames[site->first + left - 1], left == site->n ? site : NULL, &s->chain[*n]);
 	return err;
 }
 
-struct error *inline_sites_expand(struct inline_sites *s, struct profile **p)
+static void complain(const struct inline_sites *s, struct error *err)
 {
+	const struct modules *m = s->options.modules;
+
+	if (err && m && m->complain)
+		m->complain(m->complain_ctx, err);
+	else
+		error_free(err);
+}
+
+static struct error *ask_server(struct inline_sites *s, struct debuginfod *d, struct debug_image *image,
+	volatile sig_atomic_t *stop)
+{
+	struct image *img = image->loaded->image, *debug;
+	struct error *err = debuginfod_find(d, img, stop, &debug);
+
+	if (err == &error_no_memory)
+		return err;
+	complain(s, err);
+	if (!debug)
+		return NULL;
+	image->renamed = !symbols_own(img);
+	symbols_use_debug(img, debug);
+	err = inlines_open_debug(debug, "", &image->inlines);
+	image_put(debug);
+	return err;
+}
+
+static struct error *ask_servers(struct inline_sites *s, volatile sig_atomic_t *stop)
+{
+	struct debuginfod *d;
+	struct error *err = debuginfod_create(&d);
+
+	if (err)
+		return err;
+	for (u32 i = 0; i < s->nimages && !err; i++)
+		if (s->images[i].served)
+			err = ask_server(s, d, &s->images[i], stop);
+	debuginfod_destroy(d);
+	return err;
+}
+
+struct error *inline_sites_expand(struct inline_sites *s, struct profile **p, volatile sig_atomic_t *stop)
+{
+	struct error *err = ask_servers(s, stop);
 	struct profile *expanded;
-	struct error *err = NULL;
 
 	for (u32 i = 0; i < s->nimages && !err; i++)
 		if (s->images[i].inlines)

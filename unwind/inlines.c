@@ -7,9 +7,9 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "dwarf_alternate.h"
-#include "dwarf_functions.h"
-#include "dwarf_line.h"
+#include "dwarf/alternate.h"
+#include "dwarf/functions.h"
+#include "dwarf/line.h"
 #include "symbols.h"
 #include "table.h"
 
@@ -46,27 +46,34 @@ static u64 place_key(u64 kind, const void *owner, u64 offset)
 	return XXH3_64bits(&p, sizeof(p)) | 1;
 }
 
-struct error *inlines_open(struct image *img, const char *root, struct inlines **ret)
+struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret)
 {
 	struct inlines *in = calloc(1, sizeof(*in));
-	struct image *debug = NULL;
 	struct error *err;
 
 	*ret = NULL;
 	if (!in)
 		return &error_no_memory;
-	err = dwarf_open(img, &in->dwarf);
-	if (!err && !in->dwarf)
-		err = symbols_debug_file(img, root, &debug);
-	if (!err && debug)
-		err = dwarf_open(debug, &in->dwarf);
-	image_put(debug);
+	err = dwarf_open(debug, &in->dwarf);
 	if (!err && in->dwarf)
 		err = dwarf_open_alternate(in->dwarf, root);
 	if (err || !in->dwarf)
 		inlines_close(in);
 	else
 		*ret = in;
+	return err;
+}
+
+struct error *inlines_open(struct image *img, const char *root, struct inlines **ret)
+{
+	struct image *debug = NULL;
+	struct error *err = inlines_open_debug(img, root, ret);
+
+	if (!err && !*ret)
+		err = symbols_debug_file(img, root, &debug);
+	if (!err && debug)
+		err = inlines_open_debug(debug, root, ret);
+	image_put(debug);
 	return err;
 }
 

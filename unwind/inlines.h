@@ -27,6 +27,8 @@ struct inlines;
 
 /* root as for symbols_load(). *ret is NULL if there is no debug information. img is referenced. */
 struct error *inlines_open(struct image *img, const char *root, struct inlines **ret);
+/* The same of a separate debug file that came from elsewhere. */
+struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret);
 void inlines_close(struct inlines *in);
 /* The path of the file that has the debug information. */
 const char *inlines_path(const struct inlines *in);

@@ -47,7 +47,8 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->modules = modules;
 	names->options = *options;
 	if (options->inlines) {
-		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled };
+		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
+			.modules = modules };
 		struct error *err = inline_sites_create(&sites, &names->sites);
 
 		if (err) {
@@ -389,9 +390,9 @@ struct error *names_inlined(struct names *names, u32 function, const char *const
 	return names->sites ? inline_sites_names(names->sites, function, ret, n) : NULL;
 }
 
-struct error *names_expand(struct names *names, struct profile **p)
+struct error *names_expand(struct names *names, struct profile **p, volatile sig_atomic_t *stop)
 {
-	struct error *err = names->sites ? inline_sites_expand(names->sites, p) : NULL;
+	struct error *err = names->sites ? inline_sites_expand(names->sites, p, stop) : NULL;
 
 	names->profile = *p;
 	return err;

@@ -3,6 +3,7 @@
 #ifndef YRT_NAMES_H
 #define YRT_NAMES_H
 
+#include <signal.h>
 #include <types.h>
 
 #include "process.h"
@@ -36,8 +37,9 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n);
 /*
  * When all stacks are there: *p, the profile of names, is replaced by one in which native frames are the functions that
- * are inlined there, and have files and lines. On failure it stays. Nothing is to be named after that.
+ * are inlined there, and have files and lines. On failure it stays. Nothing is to be named after that. stop: as
+ * inline_sites_expand() has it.
  */
-struct error *names_expand(struct names *names, struct profile **p);
+struct error *names_expand(struct names *names, struct profile **p, volatile sig_atomic_t *stop);
 
 #endif

@@ -71,6 +71,25 @@ void symbols_destroy(struct symbols *s)
 	free(s);
 }
 
+/* Names stay, for whoever was told them. */
+void symbols_use_debug(struct image *img, struct image *debug)
+{
+	struct symbols *s = img->symbols;
+	struct elf_table table;
+
+	if (!s || s->sources[SOURCE_SYMTAB].img || !elf_table_find(debug, SHT_SYMTAB, &table))
+		return;
+	image_put(s->sources[SOURCE_DEBUG].img);
+	s->sources[SOURCE_DEBUG] = (struct symbol_source){ image_get(debug), table };
+	s->whole = true;
+	s->made = false;
+	free(s->entries);
+	free(s->reach);
+	s->entries = NULL;
+	s->reach = NULL;
+	s->count = s->room = s->ncode = 0;
+}
+
 /* Number of entries that start at or before at. */
 static u32 upper_bound(const struct symbols *s, u64 at)
 {

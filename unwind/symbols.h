@@ -25,6 +25,8 @@ struct symbol {
  */
 struct error *symbols_load(struct image *img, const char *root);
 void symbols_destroy(struct symbols *symbols);
+/* Names from debug, a separate debug file that symbols_load() could not find, unless img has a .symtab itself. */
+void symbols_use_debug(struct image *img, struct image *debug);
 /*
  * The function that covers addr (file address). Of several: one with a size before one without (that reaches to the
  * next symbol or its section's end), the innermost, global or weak before local, then without underscores in front,

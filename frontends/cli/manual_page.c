@@ -114,6 +114,9 @@ static const char *const exit_codes[][2] = {
 };
 
 static const char *const environment[][2] = {
+	{ "DEBUGINFOD_URLS", "servers that are asked for debug files that are not here: by yrt symbolize, and by others when sampling "
+		"is over; by libdebuginfod, which obeys its other variables too" },
+	{ "DEBUGINFOD_TIMEOUT", "seconds without a byte until no server is asked any more (10)" },
 	{ "NO_COLOR", "if set and not empty, no colours; there are none anyway where the output is not a terminal" },
 	{ "XDG_CACHE_HOME", "where compiled unwind tables are kept, in yrt; $HOME/.cache by default" },
 };

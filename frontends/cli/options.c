@@ -68,7 +68,8 @@ const struct manual record_manual = {
 const struct manual flame_manual = {
 	.usage = flame_usage,
 	.text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr tells what was seen and what was\n"
-		"lost, by cause. -I and -X take POSIX extended regular expressions.",
+		"lost, by cause. -I and -X take POSIX extended regular expressions. Where DEBUGINFOD_URLS is set, its servers are asked\n"
+		"for debug files that are not here, when sampling is over; Ctrl-C goes on without them.",
 	.options = flame_options,
 	.examples = flame_examples,
 };

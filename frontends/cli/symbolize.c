@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "lines.h"
 #include "unwind/cleanup.h"
+#include "unwind/debuginfod.h"
 #include "unwind/demangled.h"
 #include "unwind/inlines.h"
 #include "unwind/symbols.h"
@@ -61,7 +62,8 @@ const struct manual symbolize_manual = {
 	.usage = usage,
 	.text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer prints them.\n"
 		"Without an ADDRESS they are read from stdin, one a line. An ADDRESS is one of the file, as nm tells it, with 0x in\n"
-		"front. A line that is no address is printed as it is; what is not known is ??.",
+		"front. A line that is no address is printed as it is; what is not known is ??. Where no debug information is here,\n"
+		"the servers of DEBUGINFOD_URLS are asked, until none has sent anything for DEBUGINFOD_TIMEOUT seconds (10).",
 	.options = options,
 	.examples = examples,
 	.operands = COMPLETE_NOTHING,
@@ -119,12 +121,38 @@ static void note_no_lines(struct symbolizer *s)
 			s->options.file);
 }
 
+/* Ctrl-C ends the program while a server is asked, as at any time. *told: why there are no lines was told. */
+static struct error *ask_servers(struct symbolizer *s, bool *told)
+{
+	struct image *debug = NULL;
+	struct debuginfod *d;
+	struct error *err = debuginfod_create(&d);
+
+	if (err)
+		return err;
+	err = debuginfod_find(d, s->img, NULL, &debug);
+	if (err && err != &error_no_memory) {
+		fprintf(stderr, "yrt: note: %s\n", err->message);
+		error_free(err);
+		err = NULL;
+		*told = true;
+	}
+	if (debug) {
+		symbols_use_debug(s->img, debug);
+		err = inlines_open_debug(debug, "", &s->inlines);
+	}
+	image_put(debug);
+	debuginfod_destroy(d);
+	return err;
+}
+
 static struct error *open_file(struct symbolizer *s)
 {
 	const char *name = s->options.file;
 	cleanup(free) char *path = realpath(name, NULL);
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	struct error *err;
+	bool told = false;
 
 	if (fd < 0)
 		return error_errno(errno, "cannot open %s", name);
@@ -133,7 +161,9 @@ static struct error *open_file(struct symbolizer *s)
 		err = symbols_load(s->img, "");
 	if (!err)
 		err = inlines_open(s->img, "", &s->inlines);
-	if (!err && !s->inlines)
+	if (!err && !s->inlines && debuginfod_serves(s->img))
+		err = ask_servers(s, &told);
+	if (!err && !s->inlines && !told)
 		note_no_lines(s);
 	return err;
 }

@@ -128,7 +128,7 @@ def test_stripped():
 
 def test_usage():
     result = run()
-    assert result.returncode == yrt.USAGE and "usage: yrt layout FILE" in result.stderr, result
+    assert result.returncode == yrt.USAGE and "one FILE is needed" in result.stderr, result
     result = run("--runtime", "cobol", yrt.YRT)
     assert result.returncode == yrt.USAGE and 'no runtime "cobol" has layouts' in result.stderr, result
     result = run("--help")

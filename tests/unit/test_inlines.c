@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "elf_file.h"
-#include "unwind/dwarf_section.h"
+#include "unwind/dwarf/section.h"
 #include "unwind/inlines.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_abbrev.h"
+#include "abbrev.h"
 
 #include <stdlib.h>
 

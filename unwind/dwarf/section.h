@@ -16,8 +16,8 @@
 #define SECTION_MAX    (16ull << 30) /* unpacked */
 #define SECTION_CHUNKS 24u	     /* in memory at once, unless one request needs more */
 
-struct unpacker; /* dwarf_unpack.h */
-struct ahead;	 /* dwarf_ahead.h */
+struct unpacker; /* unpack.h */
+struct ahead;	 /* ahead.h */
 
 struct dwarf_section {
 	struct image *img; /* NULL: absent */

@@ -5,7 +5,7 @@
 
 #include <types.h>
 
-#include "dwarf_unpack.h"
+#include "unpack.h"
 
 struct ahead;
 

@@ -11,9 +11,9 @@
 
 #include <types.h>
 
-#include "dwarf_cursor.h"
-#include "dwarf_form.h"
-#include "dwarf_section.h"
+#include "cursor.h"
+#include "form.h"
+#include "section.h"
 #include "error.h"
 #include "image.h"
 
@@ -66,8 +66,8 @@ struct dwarf_range { /* of a unit */
 	u64 reach; /* the highest high up to here */
 };
 
-struct abbrevs; /* dwarf_abbrev.h */
-struct line_table; /* dwarf_line.h */
+struct abbrevs; /* abbrev.h */
+struct line_table; /* line.h */
 struct line_row;
 
 #define DWARF_ABBREVS_KEPT 64u
@@ -79,7 +79,7 @@ struct dwarf_file {
 	struct dwarf_file *alternate; /* of dwz; NULL: none */
 	struct dwarf_unit **units;    /* sorted by offset; those that were met */
 	u32 nunits, units_room;
-	struct dwarf_range *ranges; /* sorted by low; see dwarf_aranges.c */
+	struct dwarf_range *ranges; /* sorted by low; see aranges.c */
 	u32 nranges, ranges_room;
 	bool ranges_read, ranges_all;
 	struct abbrevs *abbrevs[DWARF_ABBREVS_KEPT], *last_abbrevs;
@@ -100,18 +100,18 @@ struct dwarf_file {
 struct error *dwarf_open(struct image *img, struct dwarf_file **ret);
 void dwarf_close(struct dwarf_file *f);
 
-/* dwarf_unit.c. The unit that starts at offset, or that covers it; NULL: none, or of a form that is not supported. */
+/* unit.c. The unit that starts at offset, or that covers it; NULL: none, or of a form that is not supported. */
 struct dwarf_unit *dwarf_unit_at(struct dwarf_file *f, u64 offset);
 struct dwarf_unit *dwarf_unit_of(struct dwarf_file *f, u64 offset);
 /* All of a unit's bytes; NULL: they cannot be read. */
 const u8 *dwarf_unit_bytes(struct dwarf_file *f, const struct dwarf_unit *unit);
 
-/* dwarf_aranges.c. The unit whose code addr is; NULL: none. */
+/* aranges.c. The unit whose code addr is; NULL: none. */
 struct dwarf_unit *dwarf_unit_by_address(struct dwarf_file *f, u64 addr);
 /* Its offset as far as the file's own table tells, without a look at any unit; UINT64_MAX: not there. */
 u64 dwarf_unit_guess(struct dwarf_file *f, u64 addr);
 
-/* dwarf_ranges.c. Calls back for each range, until it says false. False: there is no list or it is corrupt. */
+/* ranges.c. Calls back for each range, until it says false. False: there is no list or it is corrupt. */
 bool dwarf_each_range(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *low,
 	const struct dwarf_value *high, const struct dwarf_value *ranges, bool (*add)(void *ctx, u64 low, u64 high), void *ctx);
 /* An address, direct or by index. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_alternate.h"
+#include "alternate.h"
 
 #include <fcntl.h>
 #include <stdio.h>

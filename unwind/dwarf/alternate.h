@@ -3,7 +3,7 @@
 #ifndef YRT_DWARF_ALTERNATE_H
 #define YRT_DWARF_ALTERNATE_H
 
-#include "dwarf_file.h"
+#include "file.h"
 #include "error.h"
 
 /*

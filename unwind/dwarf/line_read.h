@@ -3,7 +3,7 @@
 #ifndef YRT_DWARF_LINE_READ_H
 #define YRT_DWARF_LINE_READ_H
 
-#include "dwarf_line.h"
+#include "line.h"
 
 struct line_header {
 	u8 min_length, opcode_base, line_range;

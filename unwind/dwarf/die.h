@@ -5,8 +5,8 @@
 
 #include <types.h>
 
-#include "dwarf_abbrev.h"
-#include "dwarf_file.h"
+#include "abbrev.h"
+#include "file.h"
 
 struct dwarf_die {
 	u64 offset;

@@ -3,7 +3,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "dwarf_file.h"
+#include "file.h"
 
 #define HEADER_MAX 40u
 #define DWARF64	   0xffffffffu

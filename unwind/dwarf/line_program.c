@@ -3,7 +3,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "dwarf_line_read.h"
+#include "line_read.h"
 
 #define ROWS_MAX      (6u << 20)
 #define SEQUENCES_MAX (1u << 22)

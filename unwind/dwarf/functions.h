@@ -11,8 +11,8 @@
 
 #include <types.h>
 
-#include "dwarf_die.h"
-#include "dwarf_file.h"
+#include "die.h"
+#include "file.h"
 
 #define CHAIN_MAX 256u
 

@@ -6,7 +6,7 @@
 #include <dwarf.h>
 #include <types.h>
 
-#include "dwarf_cursor.h"
+#include "cursor.h"
 
 enum form_op {
 	FORM_UNKNOWN,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_section.h"
+#include "section.h"
 
 #include <gelf.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "dwarf_ahead.h"
-#include "dwarf_unpack.h"
+#include "ahead.h"
+#include "unpack.h"
 #include "elf_table.h"
 
 #define CHDR_TYPE_ZSTD 2u /* ELFCOMPRESS_ZSTD, which elf.h below glibc 2.37 does not have */

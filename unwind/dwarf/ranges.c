@@ -2,7 +2,7 @@
 /* Ranges of code: low and high, .debug_ranges, .debug_rnglists; and the addresses they are made of. */
 #include <dwarf.h>
 
-#include "dwarf_file.h"
+#include "file.h"
 
 #define LIST_MAX (1ull << 20) /* bytes of one list */
 

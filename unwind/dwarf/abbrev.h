@@ -8,8 +8,8 @@
 
 #include <types.h>
 
-#include "dwarf_file.h"
-#include "dwarf_form.h"
+#include "file.h"
+#include "form.h"
 
 /* Besides enum form_op: n bytes, or a LEB128 if n is 0, tell the offset of the next sibling in the unit. */
 #define STEP_SIBLING 0xff

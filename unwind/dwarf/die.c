@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_die.h"
+#include "die.h"
 
 #include <dwarf.h>
 

@@ -3,7 +3,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "dwarf_line_read.h"
+#include "line_read.h"
 
 #define DWARF64	    0xffffffffu
 #define RESERVED    0xfffffff0u

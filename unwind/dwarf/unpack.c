@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_unpack.h"
+#include "unpack.h"
 
 #include <isa-l/igzip_lib.h>
 #include <stdlib.h>

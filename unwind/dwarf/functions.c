@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_functions.h"
+#include "functions.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_file.h"
+#include "file.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "dwarf_abbrev.h"
-#include "dwarf_line.h"
+#include "abbrev.h"
+#include "line.h"
 
 #define STRING_MAX (64u << 10)
 

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "dwarf_die.h"
-#include "dwarf_file.h"
+#include "die.h"
+#include "file.h"
 
 #define RANGES_MAX (1u << 24)
 #define DWARF64	   0xffffffffu

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_line.h"
+#include "line.h"
 
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dwarf_die.h"
-#include "dwarf_line_read.h"
+#include "die.h"
+#include "line_read.h"
 
 #define ROWS_KEPT (1u << 20) /* of all tables together, 16 bytes each */
 #define PATH_ROOM 4096u

@@ -8,7 +8,7 @@
 
 #include <types.h>
 
-#include "dwarf_file.h"
+#include "file.h"
 
 struct line_row {
 	u64 addr : 48;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dwarf_ahead.h"
+#include "ahead.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "dwarf_section.h"
+#include "section.h"
 
 #define STEP  SECTION_CHUNK /* what is saved on the way lies at chunks */
 
