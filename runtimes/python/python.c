@@ -65,7 +65,13 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 	if (err)
 		return err;
 	image->layout = image->origins->values;
-	return python_eval_find(img, start, end, &image->eval);
+	image->vm = python_vm_of(image->layout);
+	err = python_eval_find(img, start, end, &image->eval);
+	if (!err)
+		err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
+	image->vm.cframe_below = image->eval.cframe_below;
+	image->vm.entry_below = image->eval.entry_below;
+	return err;
 }
 
 static struct error *image_probe(struct image *img, void **ret)
@@ -105,7 +111,7 @@ static void find_slot(const struct python_instance *instance, const struct runti
 	struct python_thread threads[THREADS_LOOKED_AT];
 	u32 n;
 
-	if (vm->slot)
+	if (vm->slot || vm->linkage != PYTHON_NO_CFRAME)
 		return;
 	n = python_threads(p->memory, instance->image->layout, instance->bias + instance->image->runtime, threads,
 	        THREADS_LOOKED_AT);
@@ -116,7 +122,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 {
 	const struct python_image *image = data;
 	struct python_instance *instance = calloc(1, sizeof(*instance));
-	struct python_vm vm = python_vm_of(image->layout);
+	struct python_vm vm = image->vm;
 	struct error *err;
 
 	if (!instance)
@@ -132,7 +138,6 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	}
 	vm.code_type = bias + image->code_type;
 	vm.key = key_address(instance);
-	vm.eval_max = image->eval.max;
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;
 	return NULL;
@@ -147,23 +152,31 @@ static void detach(void *data, const struct runtime_process *p)
 	free(instance);
 }
 
-static struct error *regions(void *data, const struct runtime_process *p,
-        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+static struct error *claim(
+        const struct python_instance *instance, enum python_part part, u64 start, u64 end, add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = part,
+	        .vm = instance->config,
+	        .start = start + instance->bias,
+	        .end = end + instance->bias};
+
+	return add(ctx, &r);
+}
+
+static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
 {
 	const struct python_instance *instance = data;
 	const struct python_eval *eval = &instance->image->eval;
 	struct error *err = NULL;
 
 	find_slot(instance, p);
-	for (u32 i = 0; !err && i < eval->n; i++) {
-		struct runtime_region r = {.part = PYTHON_EVAL,
-		        .vm = instance->config,
-		        .start = eval->ranges[i].start + instance->bias,
-		        .end = eval->ranges[i].end + instance->bias};
-
-		err = add(ctx, &r);
-	}
-	return err;
+	for (u32 i = 0; !err && i < eval->n; i++)
+		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
+	if (!err)
+		err = claim(instance, PYTHON_ENTER, eval->ranges[0].start, eval->enter_end, add, ctx);
+	return err ? err : claim(instance, PYTHON_LINK, eval->enter_end, eval->link_end, add, ctx);
 }
 
 static bool name_frame(

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arch.h>
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
@@ -7,7 +6,6 @@
 #include "cleanup.h"
 #include "python_image.h"
 
-#define FRAME_MAX 16384 /* assumed where the CFA is not told by rsp */
 #define CODE_MAX  (4u << 20)
 
 static bool covered(const struct python_eval *eval, u64 addr)
@@ -47,19 +45,6 @@ static void follow(const struct image *img, const cs_insn *in, struct python_eva
 	eval->ranges[eval->n++] = (struct python_range){fde->start, fde->end};
 }
 
-static void measure(const struct image *img, u64 addr, struct python_eval *eval)
-{
-	struct cfi_rule rule;
-	u32 size = FRAME_MAX;
-
-	if (!cfi_find(img->cfi, addr, &rule) || rule.kind != CFI_REG)
-		return;
-	if (rule.cfa_reg == REG_SP)
-		size = rule.cfa_off > 0 ? (u32)rule.cfa_off : 0;
-	if (size > eval->max)
-		eval->max = size;
-}
-
 static bool in_group(const cs_insn *in, u8 group)
 {
 	for (u32 i = 0; i < in->detail->groups_count; i++)
@@ -81,11 +66,9 @@ static struct error *scan(struct image *img, csh handle, struct python_range r, 
 	in = cs_malloc(handle);
 	if (!in)
 		return &error_no_memory;
-	while (cs_disasm_iter(handle, &at, &size, &addr, in)) {
-		measure(img, in->address, eval);
+	while (cs_disasm_iter(handle, &at, &size, &addr, in))
 		if (in_group(in, CS_GRP_JUMP))
 			follow(img, in, eval);
-	}
 	cs_free(in, 1);
 	return NULL;
 }

@@ -15,7 +15,9 @@ struct python_range {
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
 	u32 n;
-	u32 max; /* bytes of its largest native frame */
+	/* its beginning, up to where the thread state is changed, up to where all is linked (the same but for 3.13) */
+	u64 enter_end, link_end;
+	u16 cframe_below, entry_below; /* see struct python_vm */
 };
 
 struct python_image {
@@ -23,6 +25,7 @@ struct python_image {
 	const struct python_layout *layout;
 	struct layout *origins; /* owns it, and tells where each member is from */
 	struct python_eval eval;
+	struct python_vm vm; /* without addresses in a process */
 	u64 runtime;   /* _PyRuntime, file address */
 	u64 code_type; /* PyCode_Type */
 };
@@ -32,5 +35,12 @@ struct python_image {
  * file has no symbol for. They are what conditional jumps lead to, or jumps into the middle of what an FDE covers.
  */
 struct error *python_eval_find(struct image *img, u64 start, u64 end, struct python_eval *ret);
+
+/*
+ * Follows the beginning of the function to where it links itself: the stores to its _PyCFrame, to its entry frame, to the
+ * frame that it is called for, and to the thread state. Fills the rest of ret. An error says that they are not as in any
+ * version that is known.
+ */
+struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
 
 #endif

@@ -25,20 +25,20 @@ static enum python_linkage linkage(const struct python_layout *l)
 {
 	if (l->f_is_entry.size)
 		return PYTHON_ENTRY_FLAG;
-	return l->ts_cframe.size ? PYTHON_ENTRY_OWNER : PYTHON_ENTRY_STACK;
+	return l->ts_cframe.size ? PYTHON_ENTRY_FRAME : PYTHON_NO_CFRAME;
 }
 
 struct python_vm python_vm_of(const struct python_layout *l)
 {
 	return (struct python_vm){
-	        .ts_frame = l->ts_cframe.size ? l->ts_cframe.at : l->ts_current_frame.at,
+	        .ts_frame = l->ts_current_frame.at,
 	        .cf_frame = l->cf_frame.at,
-	        .cf_previous = l->cf_previous.at,
 	        .f_code = l->f_code.size ? l->f_code.at : l->f_executable.at,
 	        .f_previous = l->f_previous.at,
 	        .f_instr = l->f_prev_instr.size ? l->f_prev_instr.at : l->f_instr_ptr.at,
 	        .f_entry = l->f_is_entry.size ? l->f_is_entry.at : l->f_owner.at,
 	        .co_firstlineno = l->co_firstlineno.at,
+	        .co_filename = l->co_filename.at,
 	        .co_qualname = l->co_qualname.at,
 	        .co_code = l->co_code.at,
 	        .linkage = linkage(l),
@@ -61,10 +61,10 @@ static struct error *check(const struct python_layout *l, const char *origin)
 	        !in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) || !in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1))
 		wrong = "_PyInterpreterFrame";
 	else if (!in_object(l->co_firstlineno, 8, PYTHON_OBJECT_BYTES, 4) ||
+	         !in_object(l->co_filename, 8, PYTHON_OBJECT_BYTES, 8) ||
 	         !in_object(l->co_qualname, 8, PYTHON_OBJECT_BYTES, 8))
 		wrong = "PyCodeObject";
-	else if (l->ts_cframe.size ? !in_object(l->cf_frame, 0, 32, 8) || !in_object(l->cf_previous, 0, 32, 8)
-	                           : l->ts_current_frame.size != 8)
+	else if (l->ts_cframe.size ? l->ts_cframe.size != 8 || l->cf_frame.size != 8 : l->ts_current_frame.size != 8)
 		wrong = "PyThreadState";
 	else if (l->ob_type.at != 8 || l->ob_size.at != 16)
 		wrong = "PyObject (a debug or free-threaded build?)";

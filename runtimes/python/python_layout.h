@@ -21,7 +21,6 @@
 	OPTIONAL(ts_cframe, "PyThreadState.cframe")		   /* 3.11, 3.12 */                                    \
 	OPTIONAL(ts_current_frame, "PyThreadState.current_frame")  /* 3.13 */                                          \
 	OPTIONAL(cf_frame, "_PyCFrame.current_frame")		   /* 3.11, 3.12 */                                    \
-	OPTIONAL(cf_previous, "_PyCFrame.previous")		   /* 3.11, 3.12 */                                    \
 	OPTIONAL(f_code, "_PyInterpreterFrame.f_code")		   /* 3.11, 3.12 */                                    \
 	OPTIONAL(f_executable, "_PyInterpreterFrame.f_executable") /* 3.13 */                                          \
 	OPTIONAL(f_prev_instr, "_PyInterpreterFrame.prev_instr")   /* 3.11, 3.12 */                                    \

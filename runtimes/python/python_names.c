@@ -87,17 +87,29 @@ static void read_table(struct memory *mem, const struct python_layout *l, u64 ad
 }
 
 struct code_words {
-	u64 type, filename, qualname, linetable;
+	u64 type, linetable;
 	u32 firstlineno;
+	struct python_identity id;
 };
+
+static bool read_word(struct memory *mem, u64 *ret, u64 addr)
+{
+	return memory_read(mem, ret, sizeof(*ret), addr);
+}
 
 static bool read_code(struct memory *mem, const struct python_layout *l, u64 code, struct code_words *ret)
 {
-	return memory_read(mem, &ret->type, 8, code + l->ob_type.at) &&
-	       memory_read(mem, &ret->filename, 8, code + l->co_filename.at) &&
-	       memory_read(mem, &ret->qualname, 8, code + l->co_qualname.at) &&
-	       memory_read(mem, &ret->linetable, 8, code + l->co_linetable.at) &&
-	       memory_read(mem, &ret->firstlineno, 4, code + l->co_firstlineno.at);
+	struct python_identity *id = &ret->id;
+
+	if (!read_word(mem, &ret->type, code + l->ob_type.at) || !read_word(mem, &id->size, code + PYTHON_CO_SIZE) ||
+	        !read_word(mem, &id->consts, code + PYTHON_CO_CONSTS) || !read_word(mem, &id->names, code + PYTHON_CO_NAMES) ||
+	        !read_word(mem, &id->filename, code + l->co_filename.at) ||
+	        !read_word(mem, &id->qualname, code + l->co_qualname.at) ||
+	        !read_word(mem, &ret->linetable, code + l->co_linetable.at) ||
+	        !memory_read(mem, &ret->firstlineno, sizeof(ret->firstlineno), code + l->co_firstlineno.at))
+		return false;
+	id->firstlineno = ret->firstlineno;
+	return true;
 }
 
 static struct known *read_known(const struct python_names *names, struct memory *mem, u64 code, u32 cookie)
@@ -108,10 +120,9 @@ static struct known *read_known(const struct python_names *names, struct memory 
 	struct known *k;
 
 	if (!read_code(mem, l, code, &words) || words.type != names->code_type ||
-	        python_cookie(words.firstlineno, words.qualname) != cookie ||
-	        !python_str(mem, l, words.qualname, name, sizeof(name)))
+	        python_cookie(&words.id) != cookie || !python_str(mem, l, words.id.qualname, name, sizeof(name)))
 		return NULL;
-	python_str(mem, l, words.filename, file, sizeof(file));
+	python_str(mem, l, words.id.filename, file, sizeof(file));
 	k = calloc(1, sizeof(*k) + strlen(name) + 1);
 	if (!k)
 		return NULL;

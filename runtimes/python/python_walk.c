@@ -23,14 +23,6 @@ static inline u8 py_byte_at(const u64 *words, u32 offset)
 	return (u8)(py_word_at(words, offset) >> (offset & 7) * 8);
 }
 
-/* The walk goes on natively; its stack is not complete. */
-static inline void py_lose(struct walk *w, struct walk_cursor *c, int stop)
-{
-	c->at = PYTHON_AT_END;
-	if (!w->lost)
-		w->lost = stop;
-}
-
 static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_vm *vm)
 {
 	u32 i = walk_cursor(w, vm->code_type);
@@ -53,58 +45,51 @@ static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
 }
 
-/* Starts on the frames of this thread: at its current frame, or its _PyCFrame. */
-WALK_GLOBAL int python_open(struct walk *w)
+/* Starts on the frames of this thread, at what its thread state says is the current one. */
+static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	const struct python_vm *vm;
-	struct walk_cursor *c;
-	u64 at, ts, top;
+	u64 at = py_slot(w, vm), ts, top;
 
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm)
-		return STOP_ARENA;
-	c = py_cursor(w, vm);
-	if (!c)
-		return STOP_VM_BROKEN;
-	if (c->at)
-		return STOP_NONE;
-	c->at = PYTHON_AT_END;
-	at = py_slot(w, vm);
 	if (!at)
 		return STOP_VM_UNKNOWN;
 	if (!walk_read(w, &ts, sizeof(ts), at) || !walk_read(w, &top, sizeof(top), ts + vm->ts_frame))
 		return STOP_VM_ABSENT;
-	if (vm->linkage == PYTHON_ENTRY_STACK)
-		c->at = top ? top : PYTHON_AT_END;
-	else
-		c->more[0] = top;
+	c->at = top ? top : PYTHON_AT_END;
 	return STOP_NONE;
 }
 
-/* The end of this native frame; of one that called something it is not needed exactly. */
-static inline u64 py_native_end(struct walk *w, const struct python_vm *vm)
+/* Begins with a native frame whose _PyCFrame leads to its Python frames. */
+static inline int py_own_by_cframe(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
-	if (w->leaf && !native_cfa(w))
-		return w->scratch[0];
-	return w->reg[REG_SP] + vm->eval_max;
+	if (w->region.part != PYTHON_EVAL)
+		return PY_NOT_OURS;
+	c->more[0] = cfa - vm->entry_below;
+	if (!walk_read(w, &c->at, sizeof(c->at), cfa - vm->cframe_below + vm->cf_frame))
+		return STOP_STACK_ABSENT;
+	return STOP_NONE;
 }
 
-/*
- * Does the next _PyCFrame lie in this native frame? Then its frames begin where that says. A leaf has perhaps not linked
- * one yet, or not any more.
- */
-static inline int py_own_cframe(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+/* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame follows. */
+static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
-	u64 *words = w->scratch, cf = c->more[0];
+	u64 outer;
+	int stop;
 
-	if (cf < w->reg[REG_SP] || cf >= py_native_end(w, vm))
-		return w->leaf ? PY_NOT_OURS : STOP_VM_BROKEN;
-	if (!walk_read(w, words, 32, cf))
-		return STOP_VM_ABSENT;
-	c->at = py_word_at(words, vm->cf_frame & 31);
-	c->more[0] = py_word_at(words, vm->cf_previous & 31);
-	return c->at ? STOP_NONE : STOP_VM_BROKEN;
+	if (w->region.part == PYTHON_ENTER)
+		return PY_NOT_OURS;
+	c->more[0] = cfa - vm->entry_below;
+	if (!w->leaf)
+		return c->at ? STOP_NONE : py_open(w, vm, c);
+	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
+		return STOP_STACK_ABSENT;
+	if (!outer)
+		outer = PYTHON_AT_END;
+	if (w->region.part == PYTHON_LINK) {
+		c->at = outer;
+		return PY_NOT_OURS;
+	}
+	stop = c->at ? STOP_NONE : py_open(w, vm, c);
+	return !stop && c->at == outer ? PY_NOT_OURS : stop;
 }
 
 /* Begins with a native frame. PY_NOT_OURS: no Python frame belongs to it. */
@@ -115,21 +100,17 @@ WALK_GLOBAL int python_own(struct walk *w)
 	int stop;
 
 	WALK_CHECK(w);
-	stop = python_open(w);
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
-	if (!stop && vm->linkage != PYTHON_ENTRY_STACK)
-		stop = py_own_cframe(w, vm, c);
-	else if (!stop && c->at == PYTHON_AT_END)
-		stop = w->leaf ? PY_NOT_OURS : STOP_VM_BROKEN;
-	if (stop > 0) {
-		py_lose(w, c, stop);
-		stop = PY_NOT_OURS;
-	}
+	stop = native_cfa(w);
+	if (!stop && vm->linkage == PYTHON_NO_CFRAME)
+		stop = py_own_by_thread(w, vm, c, w->scratch[0]);
+	else if (!stop)
+		stop = py_own_by_cframe(w, vm, c, w->scratch[0]);
 	return stop;
 }
 
@@ -137,13 +118,22 @@ WALK_GLOBAL int python_own(struct walk *w)
 static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 instr)
 {
 	u64 *words = w->scratch, pos = (instr - code - vm->co_code) / 2;
+	struct python_identity id;
 	u32 cookie;
 
 	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + 8))
 		return STOP_VM_ABSENT;
 	if (words[0] != vm->code_type)
 		return STOP_VM_BROKEN;
-	cookie = python_cookie(py_half_at(words, vm->co_firstlineno - 8), py_word_at(words, vm->co_qualname - 8));
+	id.size = py_word_at(words, PYTHON_CO_SIZE - 8);
+	id.consts = py_word_at(words, PYTHON_CO_CONSTS - 8);
+	id.names = py_word_at(words, PYTHON_CO_NAMES - 8);
+	id.filename = py_word_at(words, vm->co_filename - 8);
+	id.qualname = py_word_at(words, vm->co_qualname - 8);
+	id.firstlineno = py_half_at(words, vm->co_firstlineno - 8);
+	if (!id.firstlineno && id.size <= PYTHON_SHIM_UNITS)
+		return STOP_NONE;
+	cookie = python_cookie(&id);
 	if (pos >= PYTHON_NO_POS)
 		pos = PYTHON_NO_POS;
 	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
@@ -156,7 +146,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 {
 	const struct python_vm *vm;
 	struct walk_cursor *c;
-	u64 *words, code, instr, end;
+	u64 *words, code, instr, at;
 	bool last;
 	u8 entry;
 	int stop;
@@ -169,23 +159,21 @@ WALK_GLOBAL int python_next(struct walk *w)
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
-	if (!walk_read(w, words, PYTHON_FRAME_BYTES, c->at))
+	at = c->at;
+	if (!walk_read(w, words, PYTHON_FRAME_BYTES, at))
 		return STOP_VM_ABSENT;
 	entry = py_byte_at(words, vm->f_entry);
 	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
-	end = c->at;
 	code = py_word_at(words, vm->f_code) & ~7ull;
 	instr = py_word_at(words, vm->f_instr);
 	c->at = py_word_at(words, vm->f_previous);
 	if (!c->at)
 		c->at = PYTHON_AT_END;
-	if (vm->linkage == PYTHON_ENTRY_FLAG || !last) {
-		stop = py_push(w, vm, code, instr);
-		if (stop)
-			return stop;
-	} else if (end - w->reg[REG_SP] > vm->eval_max) {
-		return STOP_VM_BROKEN;
-	}
+	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
+		return at == c->more[0] ? PY_FRAMES_DONE : STOP_VM_BROKEN;
+	stop = py_push(w, vm, code, instr);
+	if (stop)
+		return stop;
 	if (last)
 		return PY_FRAMES_DONE;
 	return c->at == PYTHON_AT_END ? STOP_VM_BROKEN : STOP_NONE;
@@ -204,8 +192,6 @@ WALK_GLOBAL int python_frames(struct walk *w)
 
 WALK_STEP int python_step(struct walk *w)
 {
-	const struct python_vm *vm;
-	struct walk_cursor *c;
 	int stop;
 
 	WALK_CHECK(w);
@@ -217,12 +203,7 @@ WALK_STEP int python_step(struct walk *w)
 			return stop;
 	}
 	w->vm_state = 0;
-	if (stop > 0) {
-		vm = walk_arena(w, w->region.vm);
-		c = vm ? py_cursor(w, vm) : NULL;
-		if (!c)
-			return STOP_ARENA;
-		py_lose(w, c, stop);
-	}
+	if (stop > 0 && !w->lost)
+		w->lost = stop;
 	return native_step(w, FRAME_VM);
 }
