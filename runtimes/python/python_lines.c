@@ -34,10 +34,12 @@ static s64 read_svarint(struct cursor *c)
 
 u32 python_line(const u8 *table, size_t size, u32 firstlineno, u32 pos)
 {
-	struct cursor c = {table, table + size};
+	struct cursor c = {table, table};
 	s64 line = firstlineno;
 	u64 unit = 0;
 
+	if (size) /* else there may be no table at all */
+		c.end += size;
 	while (c.at < c.end) {
 		u8 head = *c.at++;
 		u32 kind = head >> 3 & 15;

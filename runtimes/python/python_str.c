@@ -11,15 +11,10 @@ struct str_state {
 	bool compact, ascii;
 };
 
-/*
- * The bits of PyASCIIObject.state: interned has 2 of them, from 3.14 on 16; then kind has 3, compact 1, ascii 1. A kind of 0 is
- * none, so the two are told apart.
- */
+/* The bits of PyASCIIObject.state: interned has 2 of them, then kind 3, compact 1, ascii 1. */
 static struct str_state read_state(u32 bits)
 {
-	u32 rest = bits >> 2 & 7 ? bits >> 2 : bits >> 16;
-
-	return (struct str_state){.kind = rest & 7, .compact = rest >> 3 & 1, .ascii = rest >> 4 & 1};
+	return (struct str_state){.kind = bits >> 2 & 7, .compact = bits >> 5 & 1, .ascii = bits >> 6 & 1};
 }
 
 static size_t put(char *to, u32 c)
