@@ -10,7 +10,7 @@
 
 #define THREADS_LOOKED_AT 64
 #define OLDEST		  0x030b0000 /* 3.11 */
-#define NEWEST		  0x030e0000 /* below 3.14 */
+#define NEWEST		  0x030f0000 /* below 3.15 */
 
 int python_step(struct walk *w);
 
@@ -46,7 +46,7 @@ static struct error *unsupported(const struct image *img, u32 version)
 		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python older than 3.11", img->path);
 	else
 		err = error_new(ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
-	return error_hint(err, "its Python frames are left out: yrt knows 3.11 to 3.13");
+	return error_hint(err, "its Python frames are left out: yrt knows 3.11 to 3.14");
 }
 
 static struct error *probe(struct image *img, u64 start, u64 end, struct python_image *image)
@@ -210,7 +210,7 @@ const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
         .id = RUNTIME_PYTHON,
-        .supported = "CPython 3.11 to 3.13 (x86-64, with the GIL)",
+        .supported = "CPython 3.11 to 3.14 (x86-64, with the GIL)",
         .layout = &python_layout_schema,
         .step = python_step,
         .image_probe = image_probe,
