@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "python_image.h"
+#include "python_inspect.h"
 #include "python_names.h"
 #include "python_threads.h"
 #include "runtime.h"
@@ -188,6 +189,14 @@ static bool name_frame(
 	return python_name_frame(instance->names, p->memory, &frames[i], ret);
 }
 
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	const struct python_instance *instance = data;
+
+	return python_inspect(instance->image, instance->bias,
+	        arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
+}
+
 /* How Python calls Python through C, and what starts a program: the frames beside them tell the same. */
 static bool hides(void *data, const char *symbol)
 {
@@ -220,4 +229,5 @@ const struct runtime_ops python_runtime = {
         .regions = regions,
         .name_frame = name_frame,
         .hides = hides,
+        .inspect = inspect,
 };
