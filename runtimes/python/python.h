@@ -2,7 +2,7 @@
 /*
  * CPython, what the walker and user space share: the configuration of a process in the arena, and the meaning of a frame.
  * Names of Python's own things are those of its sources (Include/internal/pycore_frame.h, Include/cpython/pystate.h,
- * Include/cpython/code.h of 3.11 to 3.13).
+ * Include/cpython/code.h of 3.11 to 3.14).
  */
 #ifndef YRT_PYTHON_H
 #define YRT_PYTHON_H
@@ -18,14 +18,14 @@
 enum python_part {
 	PYTHON_EVAL,  /* in the loop, or on the way out */
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed */
-	PYTHON_LINK,  /* 3.13: the thread state leads to a frame of this native frame, which is not complete */
+	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 };
 
 /* How a native frame of the eval loop leads to its Python frames. */
 enum python_linkage {
 	PYTHON_ENTRY_FLAG,  /* 3.11: by the _PyCFrame in it to the first; the last one has is_entry */
 	PYTHON_ENTRY_FRAME, /* 3.12: the same; the last one is followed by an entry frame in the native frame, without code */
-	PYTHON_NO_CFRAME,   /* 3.13: the thread state or the next inner entry frame leads to the first; else the same */
+	PYTHON_NO_CFRAME,   /* 3.13 on: the thread state or the next inner entry frame leads to the first; else the same */
 };
 
 /*

@@ -44,14 +44,26 @@ u32 python_threads(struct memory *mem, const struct python_layout *l, u64 runtim
 	return n;
 }
 
-/* Threads end and begin meanwhile, and one may have no key set yet: most must agree. */
+static bool is_state_of(const struct python_thread *threads, u32 n, u64 pointer, u64 state)
+{
+	for (u32 i = 0; i < n; i++)
+		if (threads[i].pointer == pointer && threads[i].state == state)
+			return true;
+	return false;
+}
+
+/*
+ * Threads end and begin meanwhile, and one may have no key set yet: most must agree. A thread that has been in several
+ * interpreters has a state for each, of which one is meant.
+ */
 static bool is_slot(struct memory *mem, const struct python_thread *threads, u32 n, u32 slot)
 {
 	u32 agree = 0;
 	u64 word;
 
 	for (u32 i = 0; i < n; i++)
-		agree += read_word(mem, &word, threads[i].pointer + slot) && word == threads[i].state;
+		agree += read_word(mem, &word, threads[i].pointer + slot) &&
+		         is_state_of(threads, n, threads[i].pointer, word);
 	return agree * 2 > n;
 }
 

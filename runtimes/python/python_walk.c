@@ -78,6 +78,8 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	if (w->region.part == PYTHON_ENTER)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
+	if (c->at == PYTHON_AT_END)
+		return STOP_VM_BROKEN;
 	if (!w->leaf)
 		return c->at ? STOP_NONE : py_open(w, vm, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
