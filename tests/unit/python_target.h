@@ -82,6 +82,7 @@ static struct target *target_start(const char *script)
 	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
 	if (!WIFSTOPPED(status))
 		fail_msg("Python did not start: status 0x%x", status);
+	ptrace(PTRACE_SETOPTIONS, t->pid, 0, PTRACE_O_EXITKILL);
 	must(arena_create(NULL, &t->arena));
 	must(modules_create(t->arena, NULL, &t->modules));
 	t->modules->complain = target_complain;
