@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "python_debug_offsets.h"
 
@@ -80,6 +81,14 @@ static struct error *from_library(const struct layout_file *file, const char *ho
 	return err ? err : layout_detail(*ret, LAYOUT_LIBRARY, "%s, by %s", file->name, how);
 }
 
+static bool has_version(const struct layout_file *file, const char *version)
+{
+	for (u32 i = 0; i < file->nversions; i++)
+		if (!strcmp(file->versions[i], version))
+			return true;
+	return false;
+}
+
 /* version: NULL to look for the build-id. */
 static struct error *in_library(const struct image *img, const char *version, struct layout **ret)
 {
@@ -91,7 +100,7 @@ static struct error *in_library(const struct image *img, const char *version, st
 	for (u32 i = 0; !err && !*ret && i < library.n; i++) {
 		const struct layout_file *file = library.files[i];
 
-		if (version ? layout_file_has_version(file, version) : layout_file_has_build_id(file, img))
+		if (version ? has_version(file, version) : layout_file_has_build_id(file, img))
 			err = from_library(file, version ? "version" : "build-id", ret);
 	}
 	layout_library_free(&library);
