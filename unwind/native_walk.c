@@ -242,6 +242,22 @@ static inline int leave_frame(struct walk *w, u64 pc)
 	}
 }
 
+WALK_STEP int native_cfa(struct walk *w)
+{
+	const struct cfi_rule *rule;
+	u32 flags;
+	int stop;
+
+	WALK_CHECK(w);
+	flags = w->flags;
+	rule = w->region.table ? find_rule(w, walk_pc(w)) : NULL;
+	if (!rule || rule->kind != CFI_REG)
+		return STOP_NO_CFI;
+	stop = find_cfa(w, rule, &w->scratch[0]);
+	w->flags = flags;
+	return stop;
+}
+
 WALK_STEP int native_step(struct walk *w, u32 frame_flags)
 {
 	u64 pc;

@@ -236,4 +236,10 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
  */
 WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
+/*
+ * Puts the CFA of the native frame at reg[REG_PC], which lies in w->region, into scratch[0] and moves nothing: what lies
+ * below it belongs to that frame. STOP_NO_CFI: not told by a register and an offset.
+ */
+WALK_STEP int native_cfa(struct walk *w);
+
 #endif

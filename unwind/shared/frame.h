@@ -28,6 +28,7 @@ enum frame_flag {
 enum runtime_id {
 	RUNTIME_NATIVE = 0,
 	RUNTIME_LUAJIT = 1,
+	RUNTIME_PYTHON = 2,
 	RUNTIME_MAX = 16,
 };
 

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "python_image.h"
+#include "python_inspect.h"
+#include "python_names.h"
+#include "python_threads.h"
+#include "runtime.h"
+#include "symbols.h"
+
+#define THREADS_LOOKED_AT 64
+#define OLDEST		  0x030b0000 /* 3.11 */
+#define NEWEST		  0x030f0000 /* below 3.15 */
+
+int python_step(struct walk *w);
+
+struct python_instance {
+	const struct python_image *image;
+	u64 bias;
+	u32 config; /* struct python_vm in the arena */
+	struct python_names *names;
+};
+
+static void image_destroy(void *data)
+{
+	struct python_image *image = data;
+
+	layout_destroy(image->origins);
+	free(image);
+}
+
+/* PY_VERSION_HEX; a constant since 3.11. */
+static u32 read_version(struct image *img)
+{
+	struct symbol s;
+	u32 version;
+
+	return symbols_lookup(img, "Py_Version", &s) && image_read(img, &version, sizeof(version), s.start) ? version : 0;
+}
+
+static struct error *unsupported(const struct image *img, u32 version)
+{
+	struct error *err;
+
+	if (!version)
+		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python older than 3.11", img->path);
+	else
+		err = error_new(ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
+	return error_hint(err, "its Python frames are left out: yrt knows 3.11 to 3.14");
+}
+
+static struct error *probe(struct image *img, u64 start, u64 end, struct python_image *image)
+{
+	struct symbol runtime, code_type;
+	struct error *err;
+
+	image->version = read_version(img);
+	if (image->version < OLDEST || image->version >= NEWEST)
+		return unsupported(img, image->version);
+	if (!symbols_lookup(img, "_PyRuntime", &runtime) || !symbols_lookup(img, "PyCode_Type", &code_type))
+		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbols _PyRuntime and PyCode_Type", img->path);
+	image->runtime = runtime.start;
+	image->code_type = code_type.start;
+	err = python_layout_find(img, image->version >> 8, &image->origins);
+	if (err)
+		return err;
+	image->layout = image->origins->values;
+	image->vm = python_vm_of(image->layout);
+	err = python_eval_find(img, start, end, &image->eval);
+	if (!err)
+		err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
+	image->vm.cframe_below = image->eval.cframe_below;
+	image->vm.entry_below = image->eval.entry_below;
+	return err;
+}
+
+static struct error *image_probe(struct image *img, void **ret)
+{
+	struct python_image *image;
+	struct symbol eval;
+	struct error *err;
+
+	*ret = NULL;
+	if (img->machine != EM_X86_64 || !symbols_lookup(img, "_PyEval_EvalFrameDefault", &eval))
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return &error_no_memory;
+	err = probe(img, eval.start, eval.end, image);
+	if (err) {
+		image_destroy(image);
+		return err;
+	}
+	*ret = image;
+	return NULL;
+}
+
+/* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
+static u64 key_address(const struct python_instance *instance)
+{
+	const struct python_layout *l = instance->image->layout;
+	struct layout_member key = l->runtime_key.size ? l->runtime_key : l->runtime_key_311;
+
+	return key.size == 8 ? instance->bias + instance->image->runtime + key.at : 0;
+}
+
+/* A process that has just been started has no thread state yet: looked for again when its mappings change. */
+static void find_slot(const struct python_instance *instance, const struct runtime_process *p)
+{
+	struct python_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
+	struct python_thread threads[THREADS_LOOKED_AT];
+	u32 n;
+
+	if (vm->slot || vm->linkage != PYTHON_NO_CFRAME)
+		return;
+	n = python_threads(p->memory, instance->image->layout, instance->bias + instance->image->runtime, threads,
+	        THREADS_LOOKED_AT);
+	vm->slot = python_threads_slot(p->memory, threads, n);
+}
+
+static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
+{
+	const struct python_image *image = data;
+	struct python_instance *instance = calloc(1, sizeof(*instance));
+	struct python_vm vm = image->vm;
+	struct error *err;
+
+	if (!instance)
+		return &error_no_memory;
+	instance->image = image;
+	instance->bias = bias;
+	instance->names = python_names_create(image->layout, bias + image->code_type);
+	err = instance->names ? arena_alloc(p->arena, sizeof(vm), &instance->config) : &error_no_memory;
+	if (err) {
+		python_names_destroy(instance->names);
+		free(instance);
+		return err;
+	}
+	vm.code_type = bias + image->code_type;
+	vm.key = key_address(instance);
+	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
+	*ret = instance;
+	return NULL;
+}
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct python_instance *instance = data;
+
+	arena_free(p->arena, instance->config, sizeof(struct python_vm));
+	python_names_destroy(instance->names);
+	free(instance);
+}
+
+typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+static struct error *claim(
+        const struct python_instance *instance, enum python_part part, u64 start, u64 end, add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = part,
+	        .vm = instance->config,
+	        .start = start + instance->bias,
+	        .end = end + instance->bias};
+
+	return add(ctx, &r);
+}
+
+static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
+{
+	const struct python_instance *instance = data;
+	const struct python_eval *eval = &instance->image->eval;
+	struct error *err = NULL;
+
+	find_slot(instance, p);
+	for (u32 i = 0; !err && i < eval->n; i++)
+		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
+	if (!err)
+		err = claim(instance, PYTHON_ENTER, eval->ranges[0].start, eval->enter_end, add, ctx);
+	return err ? err : claim(instance, PYTHON_LINK, eval->enter_end, eval->link_end, add, ctx);
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct python_instance *instance = data;
+
+	(void)n;
+	return python_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	const struct python_instance *instance = data;
+
+	return python_inspect(instance->image, instance->bias,
+	        arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
+}
+
+/* How Python calls Python through C, and what starts a program: the frames beside them tell the same. */
+static bool hides(void *data, const char *symbol)
+{
+	static const char *const glue[] = {"PyEval_EvalCode", "PyObject_Call", "PyObject_CallFunctionObjArgs",
+	        "PyObject_CallMethodObjArgs", "PyObject_CallNoArgs", "PyObject_CallObject", "PyObject_CallOneArg",
+	        "PyObject_Vectorcall", "PyVectorcall_Call", "Py_BytesMain", "Py_RunMain", "_PyEval_EvalFrame",
+	        "_PyEval_Vector", "_PyFunction_Vectorcall", "_PyObject_Call", "_PyObject_Call_Prepend",
+	        "_PyObject_FastCallDictTstate", "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "_PyRun_AnyFileObject",
+	        "_PyRun_SimpleFileObject", "_PyVectorcall_Call", "method_vectorcall", "object_vacall", "pymain_run_file",
+	        "pymain_run_python", "pyrun_file", "run_eval_code_obj", "run_mod", "slot_tp_call", "thread_run"};
+
+	(void)data;
+	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
+		if (!strcmp(symbol, glue[i]))
+			return true;
+	return !strncmp(symbol, "cfunction_vectorcall_", 21) || !strncmp(symbol, "method_vectorcall_", 18);
+}
+
+const struct runtime_ops python_runtime = {
+        .name = "python",
+        .view = "python",
+        .id = RUNTIME_PYTHON,
+        .supported = "CPython 3.11 to 3.14 (x86-64, with the GIL)",
+        .layout = &python_layout_schema,
+        .step = python_step,
+        .image_probe = image_probe,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .hides = hides,
+        .inspect = inspect,
+};

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * CPython, what the walker and user space share: the configuration of a process in the arena, and the meaning of a frame.
+ * Names of Python's own things are those of its sources (Include/internal/pycore_frame.h, Include/cpython/pystate.h,
+ * Include/cpython/code.h of 3.11 to 3.14).
+ */
+#ifndef YRT_PYTHON_H
+#define YRT_PYTHON_H
+
+#include <types.h>
+
+#include "shared/frame.h"
+
+/*
+ * Parts of the code. The eval loop is one function: a native frame of it runs the Python frames from the one that it was
+ * called for (or stands for a generator) to those that this calls without C in between.
+ */
+enum python_part {
+	PYTHON_EVAL,  /* in the loop, or on the way out */
+	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed */
+	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
+};
+
+/* How a native frame of the eval loop leads to its Python frames. */
+enum python_linkage {
+	PYTHON_ENTRY_FLAG,  /* 3.11: by the _PyCFrame in it to the first; the last one has is_entry */
+	PYTHON_ENTRY_FRAME, /* 3.12: the same; the last one is followed by an entry frame in the native frame, without code */
+	PYTHON_NO_CFRAME,   /* 3.13 on: the thread state or the next inner entry frame leads to the first; else the same */
+};
+
+/*
+ * What the walker needs of one process. Offsets in bytes; those of an interpreter frame and of a code object are below
+ * PYTHON_OBJECT_BYTES.
+ */
+struct python_vm {
+	u64 code_type;	  /* address of PyCode_Type */
+	u64 key;	  /* address of the TSS key of thread states (Py_tss_t); 0: unknown */
+	u32 slot;	  /* where the thread state's pointer lies from the thread pointer; 0: unknown, by the key */
+	u16 cframe_below; /* how far below the CFA of the eval loop its _PyCFrame lies */
+	u16 entry_below;  /* the same of its entry frame */
+	u16 ts_frame;	  /* PyThreadState.current_frame */
+	u16 cf_frame;	  /* _PyCFrame.current_frame */
+	u16 f_code, f_previous, f_instr; /* _PyInterpreterFrame */
+	u16 f_entry;	    /* byte: is_entry, or owner */
+	u16 co_firstlineno; /* s32 */
+	u16 co_filename, co_qualname;
+	u16 co_code; /* bytecode begins here */
+	u8 linkage;  /* enum python_linkage */
+	u8 reserved[3];
+};
+_Static_assert(sizeof(struct python_vm) == 48, "read as it is by the walker");
+
+/*
+ * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number and
+ * a value (struct pthread's specific_1stblock). An assumption for processes that have no thread state yet; those that
+ * have are looked at (python_threads.h).
+ */
+#define PYTHON_TSS_BLOCK 0x310
+#define PYTHON_TSS_KEYS	 32
+
+#define PYTHON_SHIM_UNITS 4 /* code of at most so many units, at line 0: a shim, as 3.13 puts one below __init__ */
+#define PYTHON_OWNER_NONE 3 /* _PyInterpreterFrame.owner from 3.12: from here on it stands for no Python function */
+
+/*
+ * FRAME_SCRIPT of RUNTIME_PYTHON: addr is the code object, detail the position (number of the 2-byte code unit being
+ * executed, PYTHON_NO_POS if not in the code) in the lower half, a cookie in the upper half that tells whether another
+ * code object has taken the place of a freed one.
+ */
+#define PYTHON_NO_POS	    0xffffffu
+#define PYTHON_COOKIE_BITS  32
+#define PYTHON_OBJECT_BYTES 128 /* read of an object at once */
+#define PYTHON_OBJECT_WORDS (PYTHON_OBJECT_BYTES / 8)
+#define PYTHON_FRAME_BYTES  88	/* of an interpreter frame */
+
+/* Words of a code object that are constant in its life, besides those of the configuration: from 3.11 on the same. */
+#define PYTHON_CO_SIZE	 16 /* ob_size: how many code units */
+#define PYTHON_CO_CONSTS 24
+#define PYTHON_CO_NAMES	 32
+
+struct python_identity {
+	u64 size, consts, names, filename, qualname, firstlineno;
+};
+
+static inline u64 python_mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static inline u32 python_cookie(const struct python_identity *id)
+{
+	u64 hash = python_mix(python_mix(python_mix(0, id->size), id->consts), id->names);
+
+	return (u32)(python_mix(python_mix(python_mix(hash, id->filename), id->qualname), id->firstlineno) >> 32);
+}
+
+static inline u64 python_detail(u32 cookie, u32 pos)
+{
+	return (u64)cookie << PYTHON_COOKIE_BITS | pos;
+}
+
+static inline u32 python_pos(const struct frame *f)
+{
+	return (u32)f->detail;
+}
+
+/*
+ * The cursor of a walk: key is PyCode_Type, at the next interpreter frame (PYTHON_AT_END: none), more[0] where the entry
+ * frame of the native frame must be. vm_state is 1 while the frames of one native frame are being pushed.
+ */
+#define PYTHON_AT_END 1
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_debug_offsets.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "python_layout.h"
+#include "symbols.h"
+
+#define COOKIE	     "xdebugpy"
+#define WORDS_MAX    96
+#define WORD_VERSION 1 /* PY_VERSION_HEX */
+#define WORD_FREE    2 /* a free-threaded build */
+
+/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version. */
+enum { IN_313, IN_314, VERSIONS };
+static const u32 versions[VERSIONS] = {0x030d, 0x030e};
+static const u32 nwords[VERSIONS] = {73, 95};
+static const u32 word_ascii[VERSIONS] = {70, 80}; /* sizeof PyASCIIObject */
+
+static const struct {
+	u16 slot, size;
+	u8 words[VERSIONS];
+} members[] = {
+#define W(slot_, size_, ...) {.slot = offsetof(struct python_layout, slot_), .size = size_, .words = {__VA_ARGS__}}
+        W(runtime_interpreters, 8, 5, 5), W(interp_next, 8, 8, 8), W(interp_threads, 8, 9, 9), W(ts_next, 8, 21, 24),
+        W(ts_interp, 8, 22, 25), W(ts_current_frame, 8, 23, 26), W(ts_thread_id, 8, 24, 27), W(f_previous, 8, 29, 32),
+        W(f_executable, 8, 30, 33), W(f_instr_ptr, 8, 31, 34), W(f_owner, 1, 33, 36), W(co_filename, 8, 35, 40),
+        W(co_qualname, 8, 37, 42), W(co_linetable, 8, 38, 43), W(co_firstlineno, 4, 39, 44), W(co_code, 1, 43, 48),
+        W(ob_type, 8, 45, 51), W(ob_size, 8, 65, 75), W(bytes_data, 1, 66, 76), W(str_state, 4, 68, 78),
+        W(str_length, 8, 69, 79),
+#undef W
+};
+
+static u32 field_at(u16 slot)
+{
+	u32 i = 0;
+
+	while (python_layout_schema.fields[i].slot != slot)
+		i++;
+	return i;
+}
+
+static struct error *fill(const u64 *words, u32 version, struct layout *l)
+{
+	u64 ascii = words[word_ascii[version]];
+	u16 compact = (u16)(ascii + 16); /* a length and a pointer more */
+
+	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		u64 at = words[members[i].words[version]];
+
+		if (at > UINT16_MAX)
+			return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
+		layout_set(l, field_at(members[i].slot), (struct layout_member){(u16)at, members[i].size}, LAYOUT_PROCESS);
+	}
+	layout_set(l, field_at(offsetof(struct python_layout, str_ascii)), (struct layout_member){(u16)ascii, (u16)ascii},
+	        LAYOUT_PROCESS);
+	layout_set(l, field_at(offsetof(struct python_layout, str_compact)), (struct layout_member){compact, compact},
+	        LAYOUT_PROCESS);
+	return layout_detail(l, LAYOUT_PROCESS, "_Py_DebugOffsets");
+}
+
+static u32 find_version(u32 version)
+{
+	u32 i = 0;
+
+	while (i < VERSIONS && versions[i] != version)
+		i++;
+	return i;
+}
+
+struct error *python_debug_offsets(struct image *img, u32 version, struct layout **ret)
+{
+	u32 which = find_version(version >> 8);
+	struct symbol runtime;
+	u64 words[WORDS_MAX];
+	struct error *err;
+
+	if (which == VERSIONS || !symbols_lookup(img, "_PyRuntime", &runtime) ||
+	        !image_read(img, words, nwords[which] * sizeof(*words), runtime.start) || memcmp(words, COOKIE, 8) ||
+	        words[WORD_VERSION] >> 16 != versions[which])
+		return NULL;
+	if (words[WORD_FREE])
+		return error_new(ERROR_UNSUPPORTED, "%s is a free-threaded build of Python", img->path);
+	err = layout_create(&python_layout_schema, ret);
+	if (!err)
+		err = fill(words, which, *ret);
+	return err;
+}

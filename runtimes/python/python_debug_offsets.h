@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* _Py_DebugOffsets: what CPython 3.13 and later tell of their own layout, at the beginning of _PyRuntime. */
+#ifndef YRT_PYTHON_DEBUG_OFFSETS_H
+#define YRT_PYTHON_DEBUG_OFFSETS_H
+
+#include "layout.h"
+
+/*
+ * Fills a layout from the initial content of _PyRuntime in the file. *ret stays NULL if that is not there or is of another
+ * version than 3.13 and 3.14 (the order of its members is another in each).
+ */
+struct error *python_debug_offsets(struct image *img, u32 version, struct layout **ret);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_inspect.h"
+
+#include <stdio.h>
+
+#include "python_threads.h"
+
+#define THREADS_MAX 512
+
+static const struct mapping *find_mapping(const struct runtime_process *p, u64 address)
+{
+	for (u32 i = 0; i < p->nmappings; i++)
+		if (address >= p->mappings[i].start && address < p->mappings[i].end)
+			return &p->mappings[i];
+	return NULL;
+}
+
+static void report_module(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
+{
+	const struct mapping *m = find_mapping(p, image->eval.ranges[0].start + bias);
+	u32 v = image->version;
+	char id[2 * BUILD_ID_MAX + 1] = "none";
+
+	report_section(out, "module", NULL);
+	for (u32 i = 0; m && m->image && i < m->image->build_id_len; i++)
+		snprintf(id + 2 * i, 3, "%02x", m->image->build_id[i]);
+	report_text(out, "file", NULL, "%s", m && m->image ? m->image->path : "?");
+	report_text(out, "build-id", NULL, "%s", id);
+	report_text(out, "version", NULL, "%u.%u.%u", v >> 24, v >> 16 & 0xff, v >> 8 & 0xff);
+	report_text(out, "load bias", NULL, "0x%lx", bias);
+	report_text(out, "_PyRuntime", NULL, "0x%lx", image->runtime + bias);
+}
+
+static void report_code(const struct python_image *image, u64 bias, struct report *out)
+{
+	const struct python_eval *eval = &image->eval;
+
+	report_section(out, "code", NULL);
+	for (u32 i = 0; i < eval->n; i++)
+		report_text(out, i ? "cold part" : "eval loop", NULL, "0x%lx-0x%lx", eval->ranges[i].start + bias,
+		        eval->ranges[i].end + bias);
+	report_text(out, "linked from", "the beginning's stores were followed", "0x%lx", eval->link_end + bias);
+	if (image->vm.linkage != PYTHON_NO_CFRAME)
+		report_number(out, "_PyCFrame below the CFA", eval->cframe_below, "bytes");
+	if (image->vm.linkage != PYTHON_ENTRY_FLAG)
+		report_number(out, "entry frame below the CFA", eval->entry_below, "bytes");
+}
+
+/* How its threads find their thread state; only 3.13 and later need it. */
+static void report_threads(const struct python_image *image, u64 bias, const struct python_vm *vm,
+        const struct runtime_process *p, struct report *out)
+{
+	struct python_thread threads[THREADS_MAX];
+	u32 n = python_threads(p->memory, image->layout, image->runtime + bias, threads, THREADS_MAX), agree = 0;
+
+	report_section(out, "threads", NULL);
+	report_number(out, "thread states", n, NULL);
+	if (vm->linkage != PYTHON_NO_CFRAME) {
+		report_text(out, "found by", NULL, "nothing: each native frame leads to its Python frames");
+		return;
+	}
+	for (u32 i = 0; vm->slot && i < n; i++) {
+		u64 state;
+
+		agree += memory_read(p->memory, &state, sizeof(state), threads[i].pointer + vm->slot) && state == threads[i].state;
+	}
+	if (vm->slot)
+		report_text(out, "found by", "from the thread pointer, seen in the process", "%u bytes", vm->slot);
+	else
+		report_text(out, "found by", NULL, vm->key ? "the TSS key at 0x%lx" : "not known yet", vm->key);
+	report_text(out, "states found so", agree == n ? "ok" : "differs: threads begin or end, or have several", "%u of %u",
+	        agree, n);
+}
+
+static void report_layout(const struct layout *l, struct report *out)
+{
+	char origin[512], remark[576];
+
+	report_section(out, "layout", NULL);
+	for (u32 i = 0; i < l->schema->n; i++) {
+		const struct layout_member *m = layout_member(l, i);
+
+		layout_origin(l, i, origin, sizeof(origin));
+		snprintf(remark, sizeof(remark), "%u bytes, %s", m->size, origin);
+		if (m->size)
+			report_number(out, l->schema->fields[i].name, m->at, remark);
+		else
+			report_text(out, l->schema->fields[i].name, origin, "none");
+	}
+}
+
+struct error *python_inspect(const struct python_image *image, u64 bias, const struct python_vm *vm,
+        const struct runtime_process *p, struct report *out)
+{
+	report_module(image, bias, p, out);
+	report_code(image, bias, out);
+	report_threads(image, bias, vm, p, out);
+	report_layout(image->origins, out);
+	return NULL;
+}

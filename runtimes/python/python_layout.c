@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_layout.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "python_debug_offsets.h"
+
+static const struct layout_field fields[] = {
+#define M(slot_, name_) {.name = name_, .slot = offsetof(struct python_layout, slot_)},
+#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct python_layout, slot_), .optional = true},
+        PYTHON_MEMBERS(M, OPTIONAL)
+#undef M
+#undef OPTIONAL
+};
+
+const struct layout_schema python_layout_schema = {
+        .runtime = "python",
+        .fields = fields,
+        .n = sizeof(fields) / sizeof(*fields),
+        .size = sizeof(struct python_layout),
+};
+
+static enum python_linkage linkage(const struct python_layout *l)
+{
+	if (l->f_is_entry.size)
+		return PYTHON_ENTRY_FLAG;
+	return l->ts_cframe.size ? PYTHON_ENTRY_FRAME : PYTHON_NO_CFRAME;
+}
+
+struct python_vm python_vm_of(const struct python_layout *l)
+{
+	return (struct python_vm){
+	        .ts_frame = l->ts_current_frame.at,
+	        .cf_frame = l->cf_frame.at,
+	        .f_code = l->f_code.size ? l->f_code.at : l->f_executable.at,
+	        .f_previous = l->f_previous.at,
+	        .f_instr = l->f_prev_instr.size ? l->f_prev_instr.at : l->f_instr_ptr.at,
+	        .f_entry = l->f_is_entry.size ? l->f_is_entry.at : l->f_owner.at,
+	        .co_firstlineno = l->co_firstlineno.at,
+	        .co_filename = l->co_filename.at,
+	        .co_qualname = l->co_qualname.at,
+	        .co_code = l->co_code.at,
+	        .linkage = linkage(l),
+	};
+}
+
+static bool in_object(struct layout_member m, u32 start, u32 size, u32 width)
+{
+	return m.size == width && m.at >= start && m.at + width <= start + size && m.at % width == 0;
+}
+
+/* Members that take each other's place from version to version; and what the walker reads at once must be there. */
+static struct error *check(const struct python_layout *l, const char *origin)
+{
+	struct layout_member code = l->f_code.size ? l->f_code : l->f_executable;
+	struct layout_member instr = l->f_prev_instr.size ? l->f_prev_instr : l->f_instr_ptr;
+	const char *wrong = NULL;
+
+	if (!in_object(code, 0, PYTHON_FRAME_BYTES, 8) || !in_object(instr, 0, PYTHON_FRAME_BYTES, 8) ||
+	        !in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) || !in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1))
+		wrong = "_PyInterpreterFrame";
+	else if (!in_object(l->co_firstlineno, 8, PYTHON_OBJECT_BYTES, 4) ||
+	         !in_object(l->co_filename, 8, PYTHON_OBJECT_BYTES, 8) ||
+	         !in_object(l->co_qualname, 8, PYTHON_OBJECT_BYTES, 8))
+		wrong = "PyCodeObject";
+	else if (l->ts_cframe.size ? l->ts_cframe.size != 8 || l->cf_frame.size != 8 : l->ts_current_frame.size != 8)
+		wrong = "PyThreadState";
+	else if (l->ob_type.at != 8 || l->ob_size.at != 16)
+		wrong = "PyObject (a debug or free-threaded build?)";
+	if (!wrong)
+		return NULL;
+	return error_new(ERROR_UNSUPPORTED, "%s: the layout of %s is none that is supported", origin, wrong);
+}
+
+static struct error *from_library(const struct layout_file *file, const char *how, struct layout **ret)
+{
+	struct error *err = layout_copy(file->layout, ret);
+
+	return err ? err : layout_detail(*ret, LAYOUT_LIBRARY, "%s, by %s", file->name, how);
+}
+
+static bool has_version(const struct layout_file *file, const char *version)
+{
+	for (u32 i = 0; i < file->nversions; i++)
+		if (!strcmp(file->versions[i], version))
+			return true;
+	return false;
+}
+
+/* version: NULL to look for the build-id. */
+static struct error *in_library(const struct image *img, const char *version, struct layout **ret)
+{
+	struct layout_library library;
+	struct error *err = layout_library_load(&python_layout_schema, &library);
+
+	if (err)
+		return err;
+	for (u32 i = 0; !err && !*ret && i < library.n; i++) {
+		const struct layout_file *file = library.files[i];
+
+		if (version ? has_version(file, version) : layout_file_has_build_id(file, img))
+			err = from_library(file, version ? "version" : "build-id", ret);
+	}
+	layout_library_free(&library);
+	return err;
+}
+
+/* *ret is left alone if the file and its debug file do not tell all. */
+static struct error *in_debug(struct image *img, struct layout **ret)
+{
+	struct layout *l;
+	struct error *err = layout_create(&python_layout_schema, &l), *incomplete;
+
+	if (err)
+		return err;
+	err = layout_from_debug(img, "", l);
+	incomplete = err ? NULL : layout_complete(l, img->path);
+	if (!err && !incomplete) {
+		*ret = l;
+		return NULL;
+	}
+	error_free(incomplete);
+	layout_destroy(l);
+	return err;
+}
+
+static struct error *find(struct image *img, u32 version, struct layout **ret)
+{
+	char word[16];
+	struct error *err = python_debug_offsets(img, version, ret);
+
+	snprintf(word, sizeof(word), "%u.%u", version >> 16 & 0xff, version >> 8 & 0xff);
+	if (!err && !*ret)
+		err = in_library(img, NULL, ret);
+	if (!err && !*ret)
+		err = in_debug(img, ret);
+	if (!err && !*ret)
+		err = in_library(img, word, ret);
+	if (err || *ret)
+		return err;
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "%s holds Python %s, whose layout is not known: it has no debug information, and the "
+	                          "library has neither its build-id nor its version",
+	                          img->path, word),
+	        "its Python frames are left out; install its debug package, or run `yrt layout` on a build of it with -g "
+	        "and name the folder of the result in YRT_LAYOUTS");
+}
+
+struct error *python_layout_find(struct image *img, u32 version, struct layout **ret)
+{
+	char origin[256];
+	struct error *err;
+
+	*ret = NULL;
+	err = find(img, version, ret);
+	if (!err)
+		err = check((*ret)->values, layout_origin(*ret, 0, origin, sizeof(origin)));
+	if (err) {
+		layout_destroy(*ret);
+		*ret = NULL;
+		return err == &error_no_memory ? err : error_hint(err, "Python frames of %s are left out", img->path);
+	}
+	return NULL;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What yrt has to know of a build of CPython. Names are those of its sources; members that not every version has are
+ * marked OPTIONAL, and python_layout_find() says which of them each version must have.
+ */
+#ifndef YRT_PYTHON_LAYOUT_H
+#define YRT_PYTHON_LAYOUT_H
+
+#include "layout.h"
+#include "python.h"
+
+#define PYTHON_MEMBERS(M, OPTIONAL)                                                                                    \
+	M(runtime_interpreters, "_PyRuntimeState.interpreters.head")                                                   \
+	OPTIONAL(runtime_key_311, "_PyRuntimeState.gilstate.autoTSSkey")                                               \
+	OPTIONAL(runtime_key, "_PyRuntimeState.autoTSSkey") /* 3.12 */                                                 \
+	M(interp_next, "PyInterpreterState.next")                                                                      \
+	M(interp_threads, "PyInterpreterState.threads.head")                                                           \
+	M(ts_next, "PyThreadState.next")                                                                               \
+	M(ts_interp, "PyThreadState.interp")                                                                           \
+	M(ts_thread_id, "PyThreadState.thread_id")                                                                     \
+	OPTIONAL(ts_cframe, "PyThreadState.cframe")		   /* 3.11, 3.12 */                                    \
+	OPTIONAL(ts_current_frame, "PyThreadState.current_frame")  /* 3.13 */                                          \
+	OPTIONAL(cf_frame, "_PyCFrame.current_frame")		   /* 3.11, 3.12 */                                    \
+	OPTIONAL(f_code, "_PyInterpreterFrame.f_code")		   /* 3.11, 3.12 */                                    \
+	OPTIONAL(f_executable, "_PyInterpreterFrame.f_executable") /* 3.13 */                                          \
+	OPTIONAL(f_prev_instr, "_PyInterpreterFrame.prev_instr")   /* 3.11, 3.12 */                                    \
+	OPTIONAL(f_instr_ptr, "_PyInterpreterFrame.instr_ptr")	   /* 3.13 */                                          \
+	OPTIONAL(f_is_entry, "_PyInterpreterFrame.is_entry")	   /* 3.11 */                                          \
+	M(f_previous, "_PyInterpreterFrame.previous")                                                                  \
+	M(f_owner, "_PyInterpreterFrame.owner")                                                                        \
+	M(ob_size, "PyVarObject.ob_size")                                                                               \
+	M(co_firstlineno, "PyCodeObject.co_firstlineno")                                                               \
+	M(co_filename, "PyCodeObject.co_filename")                                                                     \
+	M(co_qualname, "PyCodeObject.co_qualname")                                                                     \
+	M(co_linetable, "PyCodeObject.co_linetable")                                                                   \
+	M(co_code, "PyCodeObject.co_code_adaptive")                                                                    \
+	M(ob_type, "PyObject.ob_type")                                                                                 \
+	M(bytes_data, "PyBytesObject.ob_sval")                                                                         \
+	M(str_length, "PyASCIIObject.length")                                                                          \
+	M(str_state, "PyASCIIObject.state")                                                                            \
+	M(str_ascii, "sizeof PyASCIIObject")                                                                           \
+	M(str_compact, "sizeof PyCompactUnicodeObject")
+
+/* The layout of a build. */
+struct python_layout {
+#define M(slot, name) struct layout_member slot;
+	PYTHON_MEMBERS(M, M)
+#undef M
+};
+
+extern const struct layout_schema python_layout_schema;
+
+/*
+ * The layout of a file that holds CPython of this version (PY_VERSION_HEX without its last byte), of the first that tells
+ * it: what 3.13 and later tell of themselves at _PyRuntime; the library by build-id; debug information; the separate debug
+ * file; the library by version ("3.11": members do not move within a minor version). *ret is the caller's, its values are a
+ * struct python_layout. An error tells what is missing.
+ */
+struct error *python_layout_find(struct image *img, u32 version, struct layout **ret);
+
+/* What the walker needs of it, but for addresses. */
+struct python_vm python_vm_of(const struct python_layout *l);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* From a native frame of the eval loop to the Python frames that it runs. */
+#include "walk.h"
+#include "python.h"
+
+#define PY_FRAMES_A_STEP 32
+#define PY_FRAMES_DONE	 (-1) /* besides stop reasons: all frames of the native frame were pushed */
+#define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
+
+/* WALK_SCRATCH_WORDS is a power of two: offsets of the configuration are masked, not believed. */
+static inline u64 py_word_at(const u64 *words, u32 offset)
+{
+	return words[(offset >> 3) & (WALK_SCRATCH_WORDS - 1)];
+}
+
+static inline u32 py_half_at(const u64 *words, u32 offset)
+{
+	return (u32)(py_word_at(words, offset) >> (offset & 4) * 8);
+}
+
+static inline u8 py_byte_at(const u64 *words, u32 offset)
+{
+	return (u8)(py_word_at(words, offset) >> (offset & 7) * 8);
+}
+
+static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_vm *vm)
+{
+	u32 i = walk_cursor(w, vm->code_type);
+
+	WALK_BARRIER(i);
+	return i < WALK_CURSORS ? &w->cursor[i] : NULL;
+}
+
+/* Where this thread's thread state is pointed to from; 0: not known. */
+static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
+{
+	u32 key[2];
+
+	if (!w->thread_pointer)
+		return 0;
+	if (vm->slot)
+		return w->thread_pointer + vm->slot;
+	if (!vm->key || !walk_read(w, key, sizeof(key), vm->key) || !key[0] || key[1] >= PYTHON_TSS_KEYS)
+		return 0;
+	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
+}
+
+/* Starts on the frames of this thread, at what its thread state says is the current one. */
+static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	u64 at = py_slot(w, vm), ts, top;
+
+	if (!at)
+		return STOP_VM_UNKNOWN;
+	if (!walk_read(w, &ts, sizeof(ts), at) || !walk_read(w, &top, sizeof(top), ts + vm->ts_frame))
+		return STOP_VM_ABSENT;
+	c->at = top ? top : PYTHON_AT_END;
+	return STOP_NONE;
+}
+
+/* Begins with a native frame whose _PyCFrame leads to its Python frames. */
+static inline int py_own_by_cframe(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
+{
+	if (w->region.part != PYTHON_EVAL)
+		return PY_NOT_OURS;
+	c->more[0] = cfa - vm->entry_below;
+	if (!walk_read(w, &c->at, sizeof(c->at), cfa - vm->cframe_below + vm->cf_frame))
+		return STOP_STACK_ABSENT;
+	return STOP_NONE;
+}
+
+/* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame follows. */
+static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
+{
+	u64 outer;
+	int stop;
+
+	if (w->region.part == PYTHON_ENTER)
+		return PY_NOT_OURS;
+	c->more[0] = cfa - vm->entry_below;
+	if (c->at == PYTHON_AT_END)
+		return STOP_VM_BROKEN;
+	if (!w->leaf)
+		return c->at ? STOP_NONE : py_open(w, vm, c);
+	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
+		return STOP_STACK_ABSENT;
+	if (!outer)
+		outer = PYTHON_AT_END;
+	if (w->region.part == PYTHON_LINK) {
+		c->at = outer;
+		return PY_NOT_OURS;
+	}
+	stop = c->at ? STOP_NONE : py_open(w, vm, c);
+	return !stop && c->at == outer ? PY_NOT_OURS : stop;
+}
+
+/* Begins with a native frame. PY_NOT_OURS: no Python frame belongs to it. */
+WALK_GLOBAL int python_own(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = py_cursor(w, vm);
+	if (!c)
+		return STOP_VM_BROKEN;
+	stop = native_cfa(w);
+	if (!stop && vm->linkage == PYTHON_NO_CFRAME)
+		stop = py_own_by_thread(w, vm, c, w->scratch[0]);
+	else if (!stop)
+		stop = py_own_by_cframe(w, vm, c, w->scratch[0]);
+	return stop;
+}
+
+/* Pushes the frame of a code object. */
+static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 instr)
+{
+	u64 *words = w->scratch, pos = (instr - code - vm->co_code) / 2;
+	struct python_identity id;
+	u32 cookie;
+
+	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + 8))
+		return STOP_VM_ABSENT;
+	if (words[0] != vm->code_type)
+		return STOP_VM_BROKEN;
+	id.size = py_word_at(words, PYTHON_CO_SIZE - 8);
+	id.consts = py_word_at(words, PYTHON_CO_CONSTS - 8);
+	id.names = py_word_at(words, PYTHON_CO_NAMES - 8);
+	id.filename = py_word_at(words, vm->co_filename - 8);
+	id.qualname = py_word_at(words, vm->co_qualname - 8);
+	id.firstlineno = py_half_at(words, vm->co_firstlineno - 8);
+	if (!id.firstlineno && id.size <= PYTHON_SHIM_UNITS)
+		return STOP_NONE;
+	cookie = python_cookie(&id);
+	if (pos >= PYTHON_NO_POS)
+		pos = PYTHON_NO_POS;
+	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
+		return STOP_DEPTH;
+	return STOP_NONE;
+}
+
+/* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
+WALK_GLOBAL int python_next(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 *words, code, instr, at;
+	bool last;
+	u8 entry;
+	int stop;
+
+	WALK_CHECK(w);
+	words = w->scratch;
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = py_cursor(w, vm);
+	if (!c)
+		return STOP_VM_BROKEN;
+	at = c->at;
+	if (!walk_read(w, words, PYTHON_FRAME_BYTES, at))
+		return STOP_VM_ABSENT;
+	entry = py_byte_at(words, vm->f_entry);
+	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
+	code = py_word_at(words, vm->f_code) & ~7ull;
+	instr = py_word_at(words, vm->f_instr);
+	c->at = py_word_at(words, vm->f_previous);
+	if (!c->at)
+		c->at = PYTHON_AT_END;
+	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
+		return at == c->more[0] ? PY_FRAMES_DONE : STOP_VM_BROKEN;
+	stop = py_push(w, vm, code, instr);
+	if (stop)
+		return stop;
+	if (last)
+		return PY_FRAMES_DONE;
+	return c->at == PYTHON_AT_END ? STOP_VM_BROKEN : STOP_NONE;
+}
+
+WALK_GLOBAL int python_frames(struct walk *w)
+{
+	int stop = STOP_NONE;
+	u32 i;
+
+	WALK_CHECK(w);
+	for (i = 0; i < PY_FRAMES_A_STEP && !stop; i++)
+		stop = python_next(w);
+	return stop;
+}
+
+WALK_STEP int python_step(struct walk *w)
+{
+	int stop;
+
+	WALK_CHECK(w);
+	stop = w->vm_state ? STOP_NONE : python_own(w);
+	if (!stop) {
+		w->vm_state = 1;
+		stop = python_frames(w);
+		if (!stop || stop == STOP_DEPTH)
+			return stop;
+	}
+	w->vm_state = 0;
+	if (stop > 0 && !w->lost)
+		w->lost = stop;
+	return native_step(w, FRAME_VM);
+}

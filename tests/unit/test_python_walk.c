@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Python walker over fake memory: order, beginnings and ends of native frames, damage. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "python_fake.h"
+
+static const enum python_linkage linkages[] = {PYTHON_ENTRY_FLAG, PYTHON_ENTRY_FRAME, PYTHON_NO_CFRAME};
+
+#define FOR_EACH_LINKAGE(l) for (u32 l = 0; l < sizeof(linkages) / sizeof(*linkages); l++)
+
+struct stack {
+	struct python_fake *p;
+	u64 a, b, c, d; /* code objects */
+};
+
+/* C calls a, which calls b; through C b calls c, which calls d; that calls C. */
+static struct stack make(enum python_linkage linkage)
+{
+	struct python_fake *p = python_fake_create(linkage);
+	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30), .d = python_fake_code(p, "d", 40)};
+
+	python_fake_eval(p, (u64[]){s.a, s.b}, 2);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	python_fake_eval(p, (u64[]){s.c, s.d}, 2);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	return s;
+}
+
+/* The stack as a text: code objects by letter, "e" an eval loop, "n" C, "r" the root. */
+static const char *text(const struct stack *s)
+{
+	static char ret[FAKE_FRAMES + 1];
+	const struct fake *f = s->p->f;
+
+	for (u32 i = 0; i < f->walk.nframes; i++) {
+		u64 addr = frame_addr(&f->frames[i]);
+
+		if (frame_kind(&f->frames[i]) == FRAME_SCRIPT)
+			ret[i] = addr == s->a ? 'a' : addr == s->b ? 'b' : addr == s->c ? 'c' : addr == s->d ? 'd' : '?';
+		else if (frame_flags(&f->frames[i]) & FRAME_VM)
+			ret[i] = 'e';
+		else
+			ret[i] = addr - s->p->root < FAKE_PAGE ? 'r' : 'n';
+	}
+	ret[f->walk.nframes] = '\0';
+	return ret;
+}
+
+static void expect(struct stack *s, int stop, const char *frames)
+{
+	assert_int_equal(python_fake_walk(s->p), stop);
+	assert_string_equal(text(s), frames);
+}
+
+static void test_order(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+
+		expect(&s, STOP_ROOT, "ndcenbaer");
+		assert_int_equal(python_pos(&s.p->f->frames[1]), 3);
+		assert_int_equal(python_pos(&s.p->f->frames[2]), 2);
+		python_fake_destroy(s.p);
+	}
+}
+
+/* Leaves of the eval loop itself: in the loop; at the beginning, where nothing is linked; where half of it is. */
+static void test_leaves(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+		u64 cfa;
+
+		s.p->sp += PYTHON_C_BYTES;
+		s.p->pc = s.p->eval + 1;
+		expect(&s, STOP_ROOT, "dcenbaer");
+		s.p->pc = s.p->eval + FAKE_RETURN;
+		cfa = python_fake_call(s.p, s.p->enter, PYTHON_EVAL_BYTES);
+		expect(&s, STOP_ROOT, "edcenbaer");
+		if (linkages[l] == PYTHON_NO_CFRAME) { /* the thread state leads to the new frame already */
+			fake_put(s.p->f, cfa - s.p->vm.entry_below + s.p->vm.f_previous, s.p->current);
+			fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, python_fake_frame(s.p, s.a, 0, 0));
+			s.p->pc = s.p->link + FAKE_RETURN;
+			expect(&s, STOP_ROOT, "edcenbaer");
+		}
+		python_fake_destroy(s.p);
+	}
+}
+
+/* On the way out of the loop the thread state leads to the caller's frame again. */
+static void test_unlinked(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	u64 outer;
+
+	(void)state;
+	s.p->sp += PYTHON_C_BYTES;
+	memcpy(&outer, fake_at(s.p->f, s.p->sp + PYTHON_EVAL_BYTES - s.p->vm.entry_below + s.p->vm.f_previous, 8), 8);
+	fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, outer);
+	s.p->pc = s.p->eval + 1;
+	expect(&s, STOP_ROOT, "enbaer");
+	python_fake_destroy(s.p);
+}
+
+/* Without thread state 3.11 and 3.12 miss nothing; 3.13 says that frames are missing. */
+static void test_no_thread_state(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+		bool needed = linkages[l] == PYTHON_NO_CFRAME;
+
+		fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0);
+		expect(&s, needed ? STOP_VM_ABSENT : STOP_ROOT, needed ? "nener" : "ndcenbaer");
+		python_fake_destroy(s.p);
+	}
+}
+
+static void test_shim(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+
+	(void)state;
+	fake_put(s.p->f, s.c + PYTHON_CO_SIZE, 3);
+	python_fake_put(s.p, s.c + s.p->layout.co_firstlineno.at, &(u32){0}, 4);
+	expect(&s, STOP_ROOT, "ndenbaer");
+	python_fake_destroy(s.p);
+}
+
+static void test_no_code_object(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+
+		fake_put(s.p->f, s.d + 8, 0);
+		assert_int_equal(python_fake_walk(s.p), STOP_VM_BROKEN);
+		assert_string_equal(text(&s) + strlen(text(&s)) - 2, "er"); /* the walk went on */
+		python_fake_destroy(s.p);
+	}
+}
+
+/* A frame that is its own caller: the depth ends it. */
+static void test_circle(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+
+		fake_put(s.p->f, s.p->current + s.p->vm.f_previous, s.p->current);
+		assert_int_equal(python_fake_walk(s.p), STOP_DEPTH);
+		assert_int_equal(s.p->f->walk.nframes, FAKE_FRAMES);
+		python_fake_destroy(s.p);
+	}
+}
+
+/* An entry frame that lies elsewhere belongs to another native frame. */
+static void test_wrong_entry(void **state)
+{
+	struct stack s = make(PYTHON_ENTRY_FRAME);
+	u64 entry = python_fake_frame(s.p, 0, 0, PYTHON_OWNER_NONE);
+
+	(void)state;
+	fake_put(s.p->f, s.p->sp + PYTHON_C_BYTES + PYTHON_EVAL_BYTES - s.p->vm.cframe_below + s.p->vm.cf_frame, entry);
+	expect(&s, STOP_VM_BROKEN, "nenbaer");
+	python_fake_destroy(s.p);
+}
+
+/* Any one read fails: no stack is called complete that is not. */
+static void test_failing_reads(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+		u32 reads, cut = 0;
+
+		assert_int_equal(python_fake_walk(s.p), STOP_ROOT);
+		reads = s.p->f->reads;
+		s.p->f->failures = 1;
+		for (u32 i = 0; i < reads; i++) {
+			int stop;
+
+			s.p->f->fail = i;
+			stop = python_fake_walk(s.p);
+			if (stop_is_complete((u32)stop))
+				assert_string_equal(text(&s), "ndcenbaer");
+			else
+				cut++;
+		}
+		assert_true(cut > reads / 2);
+		python_fake_destroy(s.p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_order),
+	        cmocka_unit_test(test_leaves),
+	        cmocka_unit_test(test_unlinked),
+	        cmocka_unit_test(test_no_thread_state),
+	        cmocka_unit_test(test_shim),
+	        cmocka_unit_test(test_no_code_object),
+	        cmocka_unit_test(test_circle),
+	        cmocka_unit_test(test_wrong_entry),
+	        cmocka_unit_test(test_failing_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
