@@ -12,6 +12,7 @@
 
 #include "cfi.h"
 #include "cleanup.h"
+#include "rtti.h"
 #include "symbols.h"
 
 #define SEGMENTS_MAX 4096
@@ -288,6 +289,7 @@ void image_put(struct image *img)
 	if (!img || --img->refs)
 		return;
 	symbols_destroy(img->symbols);
+	rtti_destroy(img->rtti);
 	cfi_destroy(img->cfi);
 	elf_end(img->elf);
 	if (img->fd >= 0)

@@ -43,6 +43,7 @@ struct image {
 	bool sections_only; /* no program: without segments, of type ET_REL or any other */
 	u32 refs;
 	struct symbols *symbols; /* symbols.h, made on demand */
+	struct rtti *rtti;	 /* rtti.h, made on demand */
 	struct cfi *cfi;	 /* cfi.h, made on demand */
 };
 

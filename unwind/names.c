@@ -9,6 +9,7 @@
 #include "inline_sites.h"
 #include "native_kind.h"
 #include "perf_map.h"
+#include "rtti.h"
 #include "symbols.h"
 
 #define SHOWN_MAX (2 * NAME_MAX_BYTES)
@@ -177,7 +178,29 @@ struct native_name {
 	u64 addr;  /* that was looked up */
 };
 
-/* By symbol, else by module and the start of its FDE, else by module. addr is a file address inside the function. */
+/* A virtual function by the class that defines it, in a file whose symbols were stripped. text is left alone if it is none. */
+static struct error *name_by_class(const struct names *names, struct image *img, u64 start, struct native_name *ret)
+{
+	static const char prefix[] = "typeinfo name for ";
+	cleanup(free) char *demangled = NULL;
+	struct rtti_function fn;
+	struct error *err = img->rtti ? NULL : rtti_create(img, &img->rtti);
+
+	if (err || !rtti_find(img->rtti, start, &fn))
+		return err;
+	snprintf(ret->mangled, sizeof(ret->mangled), "_ZTS%s", fn.type);
+	demangled = names->options.mangled ? NULL : symbol_demangle(ret->mangled);
+	if (demangled && !strncmp(demangled, prefix, sizeof(prefix) - 1))
+		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", demangled + sizeof(prefix) - 1, fn.index);
+	else
+		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", fn.type, fn.index);
+	return NULL;
+}
+
+/*
+ * By symbol, else by its class, else by module and the start of its FDE, else by module. addr is a file address inside the
+ * function.
+ */
 static struct error *find_native(const struct names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
 	const char *file = base_name(m->loaded->path);
@@ -206,6 +229,7 @@ static struct error *find_native(const struct names *names, const struct module 
 	} else if ((fde = find_fde(img->cfi, addr))) {
 		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
+		return name_by_class(names, img, fde->start, ret);
 	} else {
 		snprintf(ret->text, sizeof(ret->text), "[%s]", file);
 	}

@@ -108,6 +108,17 @@ static void print_difference(const char *name, const struct frame *mine, u32 nmi
 		print_message("  %2u %12lx %12lx\n", i, i < nmine ? frame_addr(&mine[i]) : 0, i < ntheirs ? theirs[i] : 0);
 }
 
+/* libunwind does not know the frames of a runtime. */
+static u32 native_only(struct frame *frames, u32 n)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (frame_kind(&frames[i]) == FRAME_NATIVE)
+			frames[kept++] = frames[i];
+	return kept;
+}
+
 static void compare_once(const char *name, const struct process *p, unw_addr_space_t space, void *upt, struct tally *t)
 {
 	struct unwind_registers regs;
@@ -118,6 +129,7 @@ static void compare_once(const char *name, const struct process *p, unw_addr_spa
 
 	read_registers(p->pid, &regs);
 	stop = unwind_stack(p, &regs, mine, FRAMES_MAX, &n);
+	n = native_only(mine, n);
 	ntheirs = ask_libunwind(space, upt, theirs);
 	for (i = 0; i < n && i < ntheirs && frame_addr(&mine[i]) == theirs[i]; i++)
 		;

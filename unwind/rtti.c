@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rtti.h"
+
+#include <ctype.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TYPE_MAX    1024 /* bytes of a mangled name */
+#define SLOTS_MAX   4096 /* of a virtual table */
+#define PURE_MAX    256	 /* slots without a function, in a row */
+#define DEPTH_MAX   16	 /* of inheritance */
+#define SECTION_MAX (256u << 20)
+#define FOUND_MAX   (4u << 20)
+
+/* A section whose words are as relocation leaves them. */
+struct words {
+	u64 addr;
+	u64 n;
+	u64 *word;
+};
+
+struct found {
+	u64 function;
+	u64 name; /* address of the class's name */
+	u16 index, depth;
+};
+
+struct rtti {
+	struct words data[2]; /* where virtual tables and type_infos are */
+	const u8 *names;      /* .rodata */
+	u64 names_addr, names_size;
+	u64 text, text_end;
+	struct found *found;
+	u32 nfound, room;
+	bool full;
+};
+
+static bool is_text(const struct rtti *r, u64 addr)
+{
+	return addr >= r->text && addr < r->text_end;
+}
+
+/* --- the words --- */
+
+static struct error *copy_section(struct image *img, const char *name, struct words *ret)
+{
+	u64 addr;
+	Elf_Data *data = image_section(img, name, &addr);
+
+	if (!data || !data->d_buf || data->d_size > SECTION_MAX || addr & 7)
+		return NULL;
+	ret->word = malloc(data->d_size + sizeof(u64));
+	if (!ret->word)
+		return &error_no_memory;
+	memcpy(ret->word, data->d_buf, data->d_size);
+	ret->addr = addr;
+	ret->n = data->d_size / sizeof(u64);
+	return NULL;
+}
+
+static u64 *word_at(const struct rtti *r, u64 addr)
+{
+	for (u32 i = 0; i < 2; i++) {
+		const struct words *w = &r->data[i];
+
+		if (!(addr & 7) && addr - w->addr < w->n * sizeof(u64))
+			return &w->word[(addr - w->addr) / sizeof(u64)];
+	}
+	return NULL;
+}
+
+/* A word, 0 where there is none. */
+static u64 get(const struct rtti *r, u64 addr)
+{
+	const u64 *word = word_at(r, addr);
+
+	return word ? *word : 0;
+}
+
+static void relocate(struct rtti *r, struct image *img)
+{
+	u64 addr;
+	Elf_Data *data = image_section(img, ".rela.dyn", &addr);
+
+	if (!data || !data->d_buf || data->d_type != ELF_T_RELA)
+		return;
+	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela); i++) {
+		const Elf64_Rela *rela = &((const Elf64_Rela *)data->d_buf)[i];
+		u64 *word = word_at(r, rela->r_offset);
+
+		if (word && ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE)
+			*word = (u64)rela->r_addend;
+	}
+}
+
+/* --- types --- */
+
+/* The text at an address of .rodata if it is a type's name: as a mangled name goes on behind "_Z". */
+static const char *type_name(const struct rtti *r, u64 addr)
+{
+	const char *text = (const char *)r->names + (addr - r->names_addr);
+	u64 room = r->names_addr + r->names_size - addr;
+
+	if (addr - r->names_addr >= r->names_size)
+		return NULL;
+	if (*text == '*') { /* it is not to be compared by name */
+		text++;
+		room--;
+	}
+	if (!room || (!isdigit((u8)*text) && *text != 'N' && *text != 'S'))
+		return NULL;
+	for (u64 i = 0; i < room && i < TYPE_MAX; i++) {
+		if (!text[i])
+			return i > 1 ? text : NULL;
+		if (!isalnum((u8)text[i]) && text[i] != '_' && text[i] != '$' && text[i] != '.')
+			return NULL;
+	}
+	return NULL;
+}
+
+/* A type_info: the table of its own class, then its name. The first is 0 where another file has that class. */
+static const char *type_at(const struct rtti *r, u64 addr)
+{
+	return word_at(r, addr) ? type_name(r, get(r, addr + 8)) : NULL;
+}
+
+/* One base: its type_info follows. Several: flags and number, then type_info and offset of each. */
+static u64 base_of(const struct rtti *r, u64 type)
+{
+	u64 next = get(r, type + 16);
+
+	if (type_at(r, next))
+		return next;
+	return type_at(r, get(r, type + 24)) ? get(r, type + 24) : 0;
+}
+
+static u16 depth_of(const struct rtti *r, u64 type)
+{
+	u16 depth = 0;
+
+	while (depth < DEPTH_MAX && (type = base_of(r, type)))
+		depth++;
+	return depth;
+}
+
+/* --- virtual tables --- */
+
+static struct error *add(struct rtti *r, struct found found)
+{
+	if (r->nfound == r->room) {
+		u32 room = r->room ? 2 * r->room : 1024;
+		struct found *grown = realloc(r->found, room * sizeof(*grown));
+
+		if (!grown)
+			return &error_no_memory;
+		r->found = grown;
+		r->room = room;
+	}
+	r->found[r->nfound++] = found;
+	r->full = r->nfound == FOUND_MAX;
+	return NULL;
+}
+
+/* Pure functions are 0 here, and destructors of an abstract class; so is the head of the next table, but no function follows it. */
+static bool is_slot(const struct rtti *r, const struct words *w, u64 at)
+{
+	u64 end = at + PURE_MAX < w->n ? at + PURE_MAX : w->n;
+
+	while (at < end && !w->word[at])
+		at++;
+	return at < end && is_text(r, w->word[at]);
+}
+
+static struct error *add_table(struct rtti *r, const struct words *w, u64 slot, u64 type)
+{
+	struct found found = { .name = get(r, type + 8), .depth = depth_of(r, type) };
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < SLOTS_MAX && !r->full && is_slot(r, w, slot + i); i++) {
+		found.function = w->word[slot + i];
+		found.index = i;
+		if (found.function)
+			err = add(r, found);
+	}
+	return err;
+}
+
+static struct error *find_tables(struct rtti *r, const struct words *w)
+{
+	struct error *err = NULL;
+
+	/* only the primary table of a class: offset to the top 0; others hold the same functions, or thunks to them */
+	for (u64 i = 1; !err && i + 1 < w->n && !r->full; i++) {
+		u64 type = w->word[i];
+
+		if (type && !w->word[i - 1] && (is_text(r, w->word[i + 1]) || !w->word[i + 1]) && type_at(r, type))
+			err = add_table(r, w, i + 1, type);
+	}
+	return err;
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static struct error *read_all(struct rtti *r, struct image *img)
+{
+	Elf_Data *names = image_section(img, ".rodata", &r->names_addr);
+	u64 size;
+	struct error *err;
+
+	if (!names || !names->d_buf || !image_section_range(img, ".text", &r->text, &size))
+		return NULL;
+	r->names = names->d_buf;
+	r->names_size = names->d_size;
+	r->text_end = r->text + size;
+	err = copy_section(img, ".data.rel.ro", &r->data[0]);
+	if (!err && img->type == ET_EXEC)
+		err = copy_section(img, ".rodata", &r->data[1]);
+	if (err)
+		return err;
+	relocate(r, img);
+	for (u32 i = 0; i < 2 && !err; i++)
+		err = find_tables(r, &r->data[i]);
+	if (r->nfound)
+		qsort(r->found, r->nfound, sizeof(*r->found), by_function);
+	return err;
+}
+
+struct error *rtti_create(struct image *img, struct rtti **ret)
+{
+	struct rtti *r = calloc(1, sizeof(*r));
+	struct error *err;
+
+	if (!r)
+		return &error_no_memory;
+	err = img->machine == EM_X86_64 ? read_all(r, img) : NULL;
+	for (u32 i = 0; i < 2; i++) {
+		free(r->data[i].word);
+		r->data[i] = (struct words){ 0 };
+	}
+	if (err) {
+		rtti_destroy(r);
+		return err;
+	}
+	*ret = r;
+	return NULL;
+}
+
+void rtti_destroy(struct rtti *r)
+{
+	if (!r)
+		return;
+	free(r->found);
+	free(r);
+}
+
+bool rtti_find(const struct rtti *r, u64 function, struct rtti_function *ret)
+{
+	u32 lo = 0, hi = r->nfound;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (r->found[mid].function < function)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == r->nfound || r->found[lo].function != function)
+		return false;
+	*ret = (struct rtti_function){ type_name(r, r->found[lo].name), r->found[lo].index };
+	return ret->type != NULL;
+}
