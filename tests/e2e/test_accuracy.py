@@ -11,7 +11,7 @@ import math
 
 import yrt
 
-TOLERANCE, ENOUGH, ROUNDS = 0.02, 40000, 8
+TOLERANCE, ENOUGH, ROUNDS, LOST_MAX = 0.02, 40000, 8, 0.05
 
 
 def one_round(name, args, copies, seconds, rate, flags):
@@ -36,7 +36,9 @@ def measure(name, *args, copies=1, seconds, rate, flags=()):
     tolerance = 4 / math.sqrt(cpu * rate) if few else TOLERANCE
     line = f"{samples} samples are {samples / rate:.3f} s; the programs counted {cpu:.3f} s; " \
            f"ratio {samples / rate / cpu:.4f}, limit {tolerance:.4f} off 1; {lost} said to be lost"
-    assert abs(samples / rate / cpu - 1) <= tolerance, line
+    # a busy host takes ticks away from a virtual machine: what yrt says was lost so is no error, unless it is much
+    assert lost <= LOST_MAX * samples, line
+    assert abs((samples + (0 if few else lost)) / rate / cpu - 1) <= tolerance, line
     assert few or samples >= ENOUGH, f"not enough samples in {rounds} rounds: {line}"
     yield line
 
