@@ -99,11 +99,12 @@ static void relocate(struct rtti *r, struct image *img)
 /* The text at an address of .rodata if it is a type's name: as a mangled name goes on behind "_Z". */
 static const char *type_name(const struct rtti *r, u64 addr)
 {
-	const char *text = (const char *)r->names + (addr - r->names_addr);
-	u64 room = r->names_addr + r->names_size - addr;
+	u64 at = addr - r->names_addr, room = r->names_size - at;
+	const char *text;
 
-	if (addr - r->names_addr >= r->names_size)
+	if (at >= r->names_size)
 		return NULL;
+	text = (const char *)r->names + at;
 	if (*text == '*') { /* it is not to be compared by name */
 		text++;
 		room--;
