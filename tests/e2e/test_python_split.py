@@ -60,7 +60,7 @@ def test_without_the_gil():
     hashed = [(frames, n) for frames, n in result.stacks if any("SHA256_Update" in f for f in frames)]
     whole = sum(n for _, n in hashed)
     named = sum(n for frames, n in hashed if any(f.startswith("hashing (split.py:") for f in frames))
-    assert whole > 0.2 * result.samples, f"{whole} of {result.samples} samples hash"
+    assert whole > 500, f"{whole} of {result.samples} samples hash"  # how many, the GIL decides
     assert named == whole, f"{whole - named} of {whole} samples have no Python frame"
     share, measured = whole / result.samples, 1 - truth["cpu_s"] / truth["process_cpu_s"]
     assert abs(share - measured) < 2 * TOLERANCE, f"{share:.4f} of the samples hash, {measured:.4f} of the time"
@@ -78,7 +78,8 @@ def test_true_order():
         at = names.index("heavy")
         assert "_PyEval_EvalFrameDefault" in names[:at] and "<lambda>" in names[:at][-12:], frames
         assert names[at - 1] == "_PyEval_EvalFrameDefault", frames
-        assert names[at + 1:at + 2] in (["inner"], []) or names[at + 1].startswith("asm_"), frames
+        called = [f.split(" ")[0] for f in frames[at + 1:] if "(split.py:" in f]
+        assert called[:1] in (["inner"], []), frames  # what lies between is arithmetic in C
     yield f"{result.samples} samples in order"
 
 
