@@ -40,8 +40,8 @@ BOOT_SECONDS = 1800
 # before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
 CASES = {
-    "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01$", 0.999),
-    "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work$", 0.999),
+    "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01(;burn)?$", 0.999),
+    "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work(;burn)?$", 0.999),
     "kernel": ("./syscalls 900", "flame -F 49 -d 6", None, "entry_SYSCALL_64.*;do_syscall_64;", 0.999),
     "lua": ("luajit split.lua 900", "lua-flame -F 49 -d 6", None, r"heavy \(split.lua:\d+\);inner.*;spin", 0.999),
     "forks": (None, "flame -s -F 49 -d 60 -- ./forks 15", None, "main;start_child;start_child;child_main;child_mid", 0.5),
