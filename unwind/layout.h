@@ -98,6 +98,9 @@ bool layout_equal(const struct layout *a, const struct layout *b);
 struct error *layout_from_dwarf(struct image *img, enum layout_source source, struct layout *l);
 /* The same from img, or else from its separate debug file (symbols.h; root as there). */
 struct error *layout_from_debug(struct image *img, const char *root, struct layout *l);
+/* A layout that img, or it and its debug file, tell all of; *ret is left alone if they do not. */
+struct error *layout_whole_from_debug(
+        const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret);
 
 /* --- data files: layout_file.c --- */
 

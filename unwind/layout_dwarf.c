@@ -404,3 +404,22 @@ struct error *layout_from_debug(struct image *img, const char *root, struct layo
 	}
 	return err;
 }
+
+struct error *layout_whole_from_debug(
+        const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret)
+{
+	struct layout *l;
+	struct error *err = layout_create(schema, &l), *incomplete;
+
+	if (err)
+		return err;
+	err = layout_from_debug(img, root, l);
+	incomplete = err ? NULL : layout_complete(l, img->path);
+	if (!err && !incomplete) {
+		*ret = l;
+		return NULL;
+	}
+	error_free(incomplete);
+	layout_destroy(l);
+	return err;
+}

@@ -164,29 +164,10 @@ static struct error *find_in_library(
 	return err;
 }
 
-/* *ret is left alone if the file and its debug file do not tell all. */
-static struct error *find_in_debug(struct image *img, struct layout **ret)
-{
-	struct layout *l;
-	struct error *err = layout_create(&luajit_layout_schema, &l), *incomplete;
-
-	if (err)
-		return err;
-	err = layout_from_debug(img, "", l);
-	incomplete = err ? NULL : layout_complete(l, img->path);
-	if (!err && !incomplete) {
-		*ret = l;
-		return NULL;
-	}
-	error_free(incomplete);
-	layout_destroy(l);
-	return err;
-}
-
 static struct error *find(struct image *img, const char *version, const struct luajit_facts *facts, struct layout **ret)
 {
 	char origin[256];
-	struct error *err = find_in_debug(img, ret);
+	struct error *err = layout_whole_from_debug(&luajit_layout_schema, img, "", ret);
 
 	if (!err && !*ret)
 		err = find_in_library(img, version, facts, ret);

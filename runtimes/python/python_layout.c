@@ -107,25 +107,6 @@ static struct error *in_library(const struct image *img, const char *version, st
 	return err;
 }
 
-/* *ret is left alone if the file and its debug file do not tell all. */
-static struct error *in_debug(struct image *img, struct layout **ret)
-{
-	struct layout *l;
-	struct error *err = layout_create(&python_layout_schema, &l), *incomplete;
-
-	if (err)
-		return err;
-	err = layout_from_debug(img, "", l);
-	incomplete = err ? NULL : layout_complete(l, img->path);
-	if (!err && !incomplete) {
-		*ret = l;
-		return NULL;
-	}
-	error_free(incomplete);
-	layout_destroy(l);
-	return err;
-}
-
 static struct error *find(struct image *img, u32 version, struct layout **ret)
 {
 	char word[16];
@@ -135,7 +116,7 @@ static struct error *find(struct image *img, u32 version, struct layout **ret)
 	if (!err && !*ret)
 		err = in_library(img, NULL, ret);
 	if (!err && !*ret)
-		err = in_debug(img, ret);
+		err = layout_whole_from_debug(&python_layout_schema, img, "", ret);
 	if (!err && !*ret)
 		err = in_library(img, word, ret);
 	if (err || *ret)
