@@ -265,7 +265,8 @@ WALK_STEP int native_step(struct walk *w, u32 frame_flags)
 	WALK_CHECK(w);
 	pc = walk_pc(w);
 	frame_flags |= w->flags | (w->leaf ? 0 : FRAME_RETADDR);
-	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
+	if (!(frame_flags & NATIVE_NO_FRAME) &&
+		!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
 		return STOP_DEPTH;
 	return leave_frame(w, pc);
 }

@@ -131,6 +131,13 @@ struct runtime_ops {
 		u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
+	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a thread of
+	 * this runtime, or has no name; the kernel's name is shown then. Called once a thread, when its first stack arrives.
+	 * ret is cut at size, and terminated. May be NULL.
+	 */
+	bool (*thread_name)(void *instance, const struct runtime_process *p, pid_t tid, char *ret, size_t size);
+
+	/*
 	 * True if a view of this language should hide this native frame because language frames stand for it (module is
 	 * the runtime's own image): the VM's loop, its call helpers. May be NULL: only FRAME_VM frames are hidden.
 	 */

@@ -232,8 +232,10 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 
 /*
  * Pushes the native frame at reg[REG_PC] with these extra frame flags (0, FRAME_VM) and moves to its caller by the rows
- * of w->region. In native_walk.c.
+ * of w->region. NATIVE_NO_FRAME: pushes nothing, for code that a runtime has rows for and shows as a frame of its own. In
+ * native_walk.c.
  */
+#define NATIVE_NO_FRAME 0x100
 WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
 /*

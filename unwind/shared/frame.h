@@ -29,6 +29,7 @@ enum runtime_id {
 	RUNTIME_NATIVE = 0,
 	RUNTIME_LUAJIT = 1,
 	RUNTIME_PYTHON = 2,
+	RUNTIME_HOTSPOT = 3,
 	RUNTIME_MAX = 16,
 };
 
