@@ -7,6 +7,7 @@
 #include "cleanup.h"
 #include "expand.h"
 #include "pattern.h"
+#include "thread_names.h"
 
 #define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
@@ -32,6 +33,7 @@ struct collector {
 	struct profile *profile;
 	struct names *names;
 	struct table nodes[2]; /* by epoch */
+	struct table threads;  /* of thread_function() */
 	struct partial partial[PARTIALS];
 	u32 next_partial;
 	struct pattern include, exclude;
@@ -79,6 +81,7 @@ void collector_destroy(struct collector *c)
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
+	table_free(&c->threads);
 	free(c);
 }
 
@@ -106,15 +109,12 @@ static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
-static struct error *child_thread(struct collector *c, u32 node, const struct stack_record *record, u32 *ret)
+static struct error *child_thread(struct collector *c, const struct process *p, u32 node, const struct stack_record *record,
+	u32 *ret)
 {
-	char text[64];
-	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_THREAD };
-	struct error *err;
 	u32 function;
+	struct error *err = thread_function(&c->threads, c->profile, p, record, &function);
 
-	snprintf(text, sizeof(text), "%.*s (tid %u)", COMM_LEN, record->comm, record->tid);
-	err = profile_function(c->profile, 0, &fn, false, &function);
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
@@ -203,7 +203,7 @@ static struct error *add_stack(struct collector *c, const struct stack_record *r
 	c->stats.stacks++;
 	n = expand_stack(p, frames, n, c->options.names.expand, c->expanded, EXPANDED_MAX);
 	if (c->options.threads)
-		err = child_thread(c, node, record, &node);
+		err = child_thread(c, p, node, record, &node);
 	if (!err && !stop_is_complete(record->stop))
 		err = child_marker(c, node, record->stop, &node);
 	if (!err)

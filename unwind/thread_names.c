@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "thread_names.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+#define ASKED_MAX 16 /* a thread that no runtime knows is asked for no more */
+
+/* What is known of a thread, in one word of a table. */
+struct known {
+	u32 comm; /* hash of the kernel's name in its first stack */
+	bool named;
+	u8 asked;
+};
+
+static u64 pack(struct known k)
+{
+	return k.comm | (u64)k.named << 32 | (u64)k.asked << 40;
+}
+
+static struct known unpack(u64 word)
+{
+	return (struct known){.comm = (u32)word, .named = word >> 32 & 1, .asked = (u8)(word >> 40)};
+}
+
+static bool ask(const struct process *p, pid_t tid, char *ret, size_t size)
+{
+	struct runtime_process view;
+
+	if (!p || p->dead)
+		return false;
+	view = process_view(p);
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+
+		if (instance->data && instance->ops->thread_name &&
+		        instance->ops->thread_name(instance->data, &view, tid, ret, size) && *ret)
+			return true;
+	}
+	return false;
+}
+
+/* While only the kernel names a thread, each of the names that it gives it is a function of its own. */
+static u64 function_key(u64 thread, const struct known *k, u32 comm)
+{
+	return k->named || comm == k->comm ? thread : thread ^ ((u64)comm << 1 | 1) * 0x9e3779b97f4a7c15ull;
+}
+
+struct error *thread_function(struct table *known, struct profile *profile, const struct process *p,
+        const struct stack_record *record, u32 *ret)
+{
+	const struct {
+		u64 process, tid;
+	} id = {record->instance, record->tid};
+	char name[NAME_MAX_BYTES], text[NAME_MAX_BYTES + 32];
+	struct profile_function fn = {.name = text, .module = "", .file = "", .kind = KIND_THREAD};
+	u64 key = XXH3_64bits(&id, sizeof(id)) | 1, *word = table_get(known, key);
+	u32 comm = (u32)XXH3_64bits(record->comm, strnlen(record->comm, COMM_LEN));
+	struct known k = word ? unpack(*word) : (struct known){.comm = comm};
+	bool told = !k.named && k.asked < ASKED_MAX && ask(p, (pid_t)record->tid, name, sizeof(name));
+	struct error *err;
+
+	if (!told)
+		snprintf(name, sizeof(name), "%.*s", COMM_LEN, record->comm);
+	snprintf(text, sizeof(text), "%s (tid %u)", name, record->tid);
+	k.asked = (u8)(k.asked < ASKED_MAX ? k.asked + 1 : ASKED_MAX);
+	k.named = k.named || told;
+	err = table_put(known, key, pack(k));
+	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, told, ret);
+}
