@@ -24,6 +24,7 @@ static const struct {
 } members[] = {
 #define W(slot_, size_, ...) {.slot = offsetof(struct python_layout, slot_), .size = size_, .words = {__VA_ARGS__}}
         W(runtime_interpreters, 8, 5, 5), W(interp_next, 8, 8, 8), W(interp_threads, 8, 9, 9), W(ts_next, 8, 21, 24),
+        W(interp_modules, 8, 11, 12), W(interp_gil, 8, 14, 15),
         W(ts_interp, 8, 22, 25), W(ts_current_frame, 8, 23, 26), W(ts_thread_id, 8, 24, 27), W(f_previous, 8, 29, 32),
         W(f_executable, 8, 30, 33), W(f_instr_ptr, 8, 31, 34), W(f_owner, 1, 33, 36), W(co_filename, 8, 35, 40),
         W(co_qualname, 8, 37, 42), W(co_linetable, 8, 38, 43), W(co_firstlineno, 4, 39, 44), W(co_code, 1, 43, 48),

@@ -13,6 +13,10 @@
 	M(runtime_interpreters, "_PyRuntimeState.interpreters.head")                                                   \
 	OPTIONAL(runtime_key_311, "_PyRuntimeState.gilstate.autoTSSkey")                                               \
 	OPTIONAL(runtime_key, "_PyRuntimeState.autoTSSkey") /* 3.12 */                                                 \
+	OPTIONAL(runtime_gil, "_PyRuntimeState.ceval.gil")	    /* 3.7 to 3.11 */                                      \
+	OPTIONAL(interp_gil, "PyInterpreterState.ceval.gil")	    /* 3.12: a pointer */                                  \
+	OPTIONAL(interp_modules_old, "PyInterpreterState.modules") /* up to 3.11 */                                       \
+	OPTIONAL(interp_modules, "PyInterpreterState.imports.modules") /* 3.12 */                                         \
 	M(interp_next, "PyInterpreterState.next")                                                                      \
 	M(interp_threads, "PyInterpreterState.threads.head")                                                           \
 	M(ts_next, "PyThreadState.next")                                                                               \
