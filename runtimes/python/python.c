@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "own_tid.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_names.h"
+#include "python_thread_names.h"
 #include "python_threads.h"
 #include "runtime.h"
 #include "symbols.h"
@@ -20,6 +22,7 @@ struct python_instance {
 	u64 bias;
 	u32 config; /* struct python_vm in the arena */
 	struct python_names *names;
+	struct python_thread_names threads;
 };
 
 static void image_destroy(void *data)
@@ -150,6 +153,7 @@ static void detach(void *data, const struct runtime_process *p)
 
 	arena_free(p->arena, instance->config, sizeof(struct python_vm));
 	python_names_destroy(instance->names);
+	python_thread_names_free(&instance->threads);
 	free(instance);
 }
 
@@ -187,6 +191,16 @@ static bool name_frame(
 
 	(void)n;
 	return python_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
+{
+	struct python_instance *instance = data;
+	const struct python_image *image = instance->image;
+	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version};
+
+	return python_thread_name(&instance->threads, &r, instance->bias + image->runtime, (u64)own_tid(p->pid, tid), tid == p->pid,
+	        ret, size);
 }
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
@@ -228,6 +242,7 @@ const struct runtime_ops python_runtime = {
         .detach = detach,
         .regions = regions,
         .name_frame = name_frame,
+        .thread_name = thread_name,
         .hides = hides,
         .inspect = inspect,
 };

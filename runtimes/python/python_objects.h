@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects of the target, read from outside while it goes on: dict, int, attributes of instances. All of it is untrusted and may
+ * change between two reads: what does not fit together is "not there".
+ *
+ * What is known of them without a layout: sizes and orders of members that are the same in every build of a version
+ * (Objects/dictobject.c, Objects/dict-common.h, Include/internal/pycore_dict.h, pycore_object.h, pycore_long.h of 3.6 to
+ * 3.14). A free-threaded build's objects have a longer head, after which all is the same.
+ */
+#ifndef YRT_PYTHON_OBJECTS_H
+#define YRT_PYTHON_OBJECTS_H
+
+#include "memory.h"
+#include "python_layout.h"
+
+struct python_reader {
+	struct memory *mem;
+	const struct python_layout *l;
+	u32 version; /* PY_VERSION_HEX */
+};
+
+#define PYTHON_DICT_MAX	  65536 /* entries looked at */
+#define PYTHON_DICT_CHUNK 32	/* read at once */
+
+/* Entries in the order of their insertion; those that were deleted are among them. */
+struct python_dict {
+	u64 entries;
+	u32 n;
+	u32 words;  /* of an entry: 3 (hash, key, value) or 2 (key, value) */
+	u64 values; /* of a table that instances share keys in: here; 0: in the entries */
+	u32 chunk_at, chunk_n; /* what was read last */
+	u64 chunk[PYTHON_DICT_CHUNK * 3];
+};
+
+struct python_entry {
+	u64 key, value; /* objects; 0: none */
+};
+
+bool python_dict_open(const struct python_reader *r, u64 dict, struct python_dict *ret);
+/* Entry i; false: unreadable, or i >= d->n. */
+bool python_dict_entry(const struct python_reader *r, struct python_dict *d, u32 i, struct python_entry *ret);
+/* The value under a str key; 0: none. name is ASCII. */
+u64 python_dict_find(const struct python_reader *r, u64 dict, const char *name);
+
+/* The attribute of an instance of a class that is written in Python; 0: none. A property is none. */
+u64 python_attribute(const struct python_reader *r, u64 object, const char *name);
+
+/* A non-negative int below 2^60. */
+bool python_int(const struct python_reader *r, u64 object, u64 *ret);
+
+/* The module of this name of an interpreter (PyInterpreterState): its dict; 0: it was not imported. */
+u64 python_module(const struct python_reader *r, u64 interp, const char *name);
+
+#endif

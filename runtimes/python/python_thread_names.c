@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_thread_names.h"
+
+#include "python_names.h"
+
+#define THREADS_MAX 65536 /* remembered */
+
+void python_thread_names_free(struct python_thread_names *names)
+{
+	table_free(&names->objects);
+}
+
+static u64 key_of(u64 native)
+{
+	return (native + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+static bool native_id(const struct python_reader *r, u64 thread, u64 *ret)
+{
+	return python_int(r, python_attribute(r, thread, "_native_id"), ret);
+}
+
+static bool name_of(const struct python_reader *r, u64 thread, char *ret, size_t size)
+{
+	u64 name = python_attribute(r, thread, "_name");
+
+	return name && python_str(r->mem, r->l, name, ret, size);
+}
+
+static void remember(struct python_thread_names *names, u64 native, u64 thread)
+{
+	if (names->objects.used >= THREADS_MAX)
+		table_clear(&names->objects);
+	error_free(table_put(&names->objects, key_of(native), thread));
+}
+
+/* The dict of an interpreter's threading; modules stay where they are, so it is looked for once. */
+static u64 module_of(struct python_thread_names *names, const struct python_reader *r, u64 interp)
+{
+	u64 dict;
+	u32 i;
+
+	for (i = 0; i < names->nmodules; i++)
+		if (names->modules[i].interp == interp)
+			return names->modules[i].dict;
+	dict = python_module(r, interp, "threading");
+	if (dict && i < PYTHON_INTERPRETERS_MAX) {
+		names->modules[i].interp = interp;
+		names->modules[i].dict = dict;
+		names->nmodules++;
+	}
+	return dict;
+}
+
+/* The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time. */
+static u64 look_in(struct python_thread_names *names, const struct python_reader *r, u64 module, u64 native)
+{
+	struct python_entry entry;
+	struct python_dict active;
+	u64 id, found = 0;
+
+	if (!python_dict_open(r, python_dict_find(r, module, "_active"), &active))
+		return 0;
+	for (u32 i = active.n; i-- > 0 && !(found && names->listed);) {
+		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || !native_id(r, entry.value, &id))
+			continue;
+		remember(names, id, entry.value);
+		if (id == native)
+			found = entry.value;
+	}
+	return found;
+}
+
+/* After a fork the main thread still has its parent's number, but it is threading's main thread. */
+static u64 main_thread(const struct python_reader *r, u64 module)
+{
+	return python_dict_find(r, module, "_main_thread");
+}
+
+static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
+{
+	u64 interp, thread = 0, module = 0, first = 0;
+
+	if (!memory_read(r->mem, &interp, sizeof(interp), runtime + r->l->runtime_interpreters.at))
+		return 0;
+	for (u32 i = 0; interp && !thread && i < PYTHON_INTERPRETERS_MAX; i++) {
+		module = module_of(names, r, interp);
+		thread = module ? look_in(names, r, module, native) : 0;
+		first = module ? module : first; /* the list has the newest interpreter first */
+		if (!memory_read(r->mem, &interp, sizeof(interp), interp + r->l->interp_next.at))
+			break;
+	}
+	names->listed = names->listed || first;
+	return !thread && main && first ? main_thread(r, first) : thread;
+}
+
+bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,
+        char *ret, size_t size)
+{
+	u64 *known = table_get(&names->objects, key_of(native)), id;
+
+	if (known && native_id(r, *known, &id) && id == native)
+		return name_of(r, *known, ret, size);
+	return name_of(r, look(names, r, runtime, native, main), ret, size);
+}
