@@ -197,7 +197,8 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 {
 	struct python_instance *instance = data;
 	const struct python_image *image = instance->image;
-	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version};
+	u32 left = PYTHON_READS_MAX;
+	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
 
 	return python_thread_name(&instance->threads, &r, instance->bias + image->runtime, (u64)own_tid(p->pid, tid), tid == p->pid,
 	        ret, size);

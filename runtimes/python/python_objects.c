@@ -16,9 +16,17 @@ enum { KEYS_GENERAL, KEYS_UNICODE, KEYS_SPLIT }; /* dk_kind, 3.11 */
 #define SHARED_KEYS_MAX	 64
 #define NAME_BYTES	 64
 
+static bool read_bytes(const struct python_reader *r, void *dst, size_t size, u64 addr)
+{
+	if (!*r->left)
+		return false;
+	--*r->left;
+	return memory_read(r->mem, dst, size, addr);
+}
+
 static bool read_word(const struct python_reader *r, u64 *ret, u64 addr)
 {
-	return memory_read(r->mem, ret, sizeof(*ret), addr);
+	return read_bytes(r, ret, sizeof(*ret), addr);
 }
 
 static u64 word_at(const struct python_reader *r, u64 addr)
@@ -50,7 +58,7 @@ static bool read_keys_old(const struct python_reader *r, u64 addr, struct keys *
 {
 	u64 words[5];
 
-	if (!memory_read(r->mem, words, sizeof(words), addr) || !words[1] || words[1] > 2 * PYTHON_DICT_MAX ||
+	if (!read_bytes(r, words, sizeof(words), addr) || !words[1] || words[1] > 2 * PYTHON_DICT_MAX ||
 	        (words[1] & (words[1] - 1)) || words[4] > words[1])
 		return false;
 	*ret = (struct keys){.entries = addr + 40 + words[1] * index_bytes(words[1]), .n = (u32)words[4], .kind = KEYS_GENERAL};
@@ -65,7 +73,7 @@ static bool read_keys(const struct python_reader *r, u64 addr, struct keys *ret)
 
 	if (r->version < V3_11)
 		return read_keys_old(r, addr, ret);
-	if (!memory_read(r->mem, words, sizeof(words), addr))
+	if (!read_bytes(r, words, sizeof(words), addr))
 		return false;
 	log_size = (u8)words[1];
 	log_bytes = (u8)(words[1] >> 8);
@@ -97,7 +105,7 @@ bool python_dict_open(const struct python_reader *r, u64 dict, struct python_dic
 	struct keys keys;
 	u64 words[4];
 
-	if (!dict || !memory_read(r->mem, words, sizeof(words), dict + head(r)) || !read_keys(r, words[2], &keys))
+	if (!dict || !read_bytes(r, words, sizeof(words), dict + head(r)) || !read_keys(r, words[2], &keys))
 		return false;
 	use_keys(&keys, words[3] ? values_of(r, words[3]) : 0, ret);
 	return true;
@@ -112,7 +120,7 @@ static bool read_chunk(const struct python_reader *r, struct python_dict *d, u32
 	n = n < PYTHON_DICT_CHUNK ? n : PYTHON_DICT_CHUNK;
 	d->chunk_at = at;
 	d->chunk_n = 0;
-	if (!memory_read(r->mem, d->chunk, (size_t)n * d->words * 8, d->entries + (u64)at * d->words * 8))
+	if (!read_bytes(r, d->chunk, (size_t)n * d->words * 8, d->entries + (u64)at * d->words * 8))
 		return false;
 	d->chunk_n = n;
 	return true;
@@ -137,7 +145,7 @@ static bool is_str(const struct python_reader *r, u64 object, const char *name, 
 	u64 length;
 
 	if (n > NAME_BYTES || r->l->str_ascii.at > 128 || r->l->str_length.at + 8u > r->l->str_ascii.at ||
-	        !memory_read(r->mem, bytes, r->l->str_ascii.at + n, object))
+	        !read_bytes(r, bytes, r->l->str_ascii.at + n, object))
 		return false;
 	memcpy(&length, bytes + r->l->str_length.at, sizeof(length));
 	return length == n && !memcmp(bytes + r->l->str_ascii.at, name, n);
@@ -169,7 +177,7 @@ static bool cached_keys(const struct python_reader *r, u64 type, struct keys *re
 {
 	u64 words[TYPE_KEYS_WORDS];
 
-	if (!memory_read(r->mem, words, sizeof(words), type + TYPE_KEYS_SEARCH + head(r) - 16))
+	if (!read_bytes(r, words, sizeof(words), type + TYPE_KEYS_SEARCH + head(r) - 16))
 		return false;
 	for (u32 i = 0; i < TYPE_KEYS_WORDS; i++)
 		if (words[i] && !(words[i] & 7) && read_keys(r, words[i], ret) && ret->kind == KEYS_SPLIT &&
@@ -192,7 +200,7 @@ static u64 values_behind(const struct python_reader *r, u64 object, u64 type)
 	u64 size = word_at(r, type + TYPE_BASICSIZE + head(r) - 16), at = object + size;
 	u8 about[4];
 
-	if (size > 1u << 16 || !memory_read(r->mem, about, sizeof(about), at))
+	if (size > 1u << 16 || !read_bytes(r, about, sizeof(about), at))
 		return 0;
 	return about[0] <= SHARED_KEYS_MAX && about[1] <= about[0] && about[2] == 1 && about[3] == 1 ? values_of(r, at) : 0;
 }
@@ -207,7 +215,7 @@ static u64 dict_before(const struct python_reader *r, u64 object, u64 type, u64 
 	u64 words[4], dict;
 
 	*values = 0;
-	if (!memory_read(r->mem, words, sizeof(words), object - sizeof(words)))
+	if (!read_bytes(r, words, sizeof(words), object - sizeof(words)))
 		return 0;
 	dict = words[free_threaded ? 3 : 1];
 	if (r->version >= V3_13 && !dict)
@@ -249,7 +257,7 @@ bool python_int(const struct python_reader *r, u64 object, u64 *ret)
 	u32 digits[2];
 
 	if (!object || !read_word(r, &tag, object + head(r)) ||
-	        !memory_read(r->mem, digits, sizeof(digits), object + head(r) + 8))
+	        !read_bytes(r, digits, sizeof(digits), object + head(r) + 8))
 		return false;
 	ndigits = r->version >= V3_12 ? tag >> 3 : tag;
 	if (ndigits > 2 || (r->version >= V3_12 && (tag & 3) == 2))

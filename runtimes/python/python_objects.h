@@ -17,7 +17,10 @@ struct python_reader {
 	struct memory *mem;
 	const struct python_layout *l;
 	u32 version; /* PY_VERSION_HEX */
+	u32 *left;   /* reads that may follow, about a microsecond each: then nothing is there any more */
 };
+
+#define PYTHON_READS_MAX 200000 /* enough for some thousand threads */
 
 #define PYTHON_DICT_MAX	  65536 /* entries looked at */
 #define PYTHON_DICT_CHUNK 32	/* read at once */

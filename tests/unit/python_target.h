@@ -130,7 +130,7 @@ static bool target_continue(struct target *t, useconds_t usec)
 }
 
 /* Walks the stack. Returns why the walk ended. */
-static int target_walk(struct target *t)
+static inline int target_walk(struct target *t)
 {
 	struct user_regs_struct r;
 	struct unwind_registers regs;
@@ -142,7 +142,7 @@ static int target_walk(struct target *t)
 	return unwind_stack(t->process, &regs, t->frames, TARGET_FRAMES, &t->nframes);
 }
 
-static bool target_name(struct target *t, u32 i, struct frame_name *ret)
+static inline bool target_name(struct target *t, u32 i, struct frame_name *ret)
 {
 	struct runtime_process view = process_view(t->process);
 
@@ -156,7 +156,7 @@ static bool target_name(struct target *t, u32 i, struct frame_name *ret)
 }
 
 /* The next frame of a script at or behind i; nframes: none. */
-static u32 target_script(const struct target *t, u32 i)
+static inline u32 target_script(const struct target *t, u32 i)
 {
 	while (i < t->nframes && frame_kind(&t->frames[i]) != FRAME_SCRIPT)
 		i++;
