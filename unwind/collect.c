@@ -155,6 +155,14 @@ static struct error *match_inlined(struct collector *c, u32 function, bool *incl
 	return err;
 }
 
+static bool holds_lock(const struct frame *frames, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (frame_kind(&frames[i]) == FRAME_NATIVE && frame_flags(&frames[i]) & FRAME_LOCK)
+			return true;
+	return false;
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. */
 static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
 	u64 *ret)
@@ -193,6 +201,15 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 	return NULL;
 }
 
+static struct error *skip_stack(struct collector *c, const struct stack_record *record)
+{
+	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0));
+
+	if (!err && record->weight)
+		collector_count(c, record->epoch, record->hash, record->weight);
+	return err;
+}
+
 static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct process *p = c->find(c->ctx, record->instance);
@@ -201,6 +218,8 @@ static struct error *add_stack(struct collector *c, const struct stack_record *r
 	struct error *err = NULL;
 
 	c->stats.stacks++;
+	if (c->options.lock_only && !holds_lock(frames, n))
+		return skip_stack(c, record);
 	n = expand_stack(p, frames, n, c->options.names.expand, c->expanded, EXPANDED_MAX);
 	if (c->options.threads)
 		err = child_thread(c, p, node, record, &node);

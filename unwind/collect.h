@@ -18,13 +18,14 @@ struct collect_options {
 	bool threads;	     /* a node a thread at the root */
 	bool native_only;    /* leave out frames of scripts (c-flame) */
 	bool no_kernel;	     /* leave out kernel frames */
+	bool lock_only;	     /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
 };
 
 struct collect_stats {
 	u64 counted;	/* samples in the profile */
-	u64 filtered;	/* left out by include and exclude */
+	u64 filtered;	/* left out by include, exclude and lock_only */
 	u64 unmatched;	/* counted by BPF, but the stack never arrived */
 	u64 frames;	/* of counted samples, weighted */
 	u64 unresolved; /* of them without any name */

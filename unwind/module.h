@@ -39,6 +39,7 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
+	u32 wishes; /* enum wish: for all processes */
 	void (*complain)(void *ctx, struct error *err); /* owns err; each complaint comes once an image */
 	void *complain_ctx;
 };

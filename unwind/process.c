@@ -17,6 +17,7 @@ struct runtime_process process_view(const struct process *p)
 {
 	return (struct runtime_process){
 		.pid = p->pid,
+		.wishes = p->modules->wishes,
 		.memory = p->memory,
 		.arena = p->modules->arena,
 		.mappings = p->mappings,

@@ -42,9 +42,15 @@ struct mapping {
 	const char *name;    /* path or [name], for people */
 };
 
+/* What costs something to find out, and is only found out on demand. */
+enum wish {
+	WISH_LOCK = 1, /* walkers set FRAME_LOCK where the thread holds the VM's lock */
+};
+
 /* What a runtime sees of a process. */
 struct runtime_process {
 	pid_t pid;
+	u32 wishes; /* enum wish */
 	struct memory *memory;
 	struct arena *arena;
 	const struct mapping *mappings; /* sorted; valid during the call only */
@@ -76,10 +82,11 @@ struct frame_name {
 	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
 };
 
-/* How frames of machine code are expanded. */
+/* How frames that stand for others are expanded, and others drawn together. */
 enum expand_flag {
 	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
+	EXPAND_LOOP = 4,   /* one frame for the inside of an event loop, from who started it to the task that it runs */
 };
 #define RUNTIME_EXPAND_MAX 256
 
@@ -122,7 +129,7 @@ struct runtime_ops {
 		u32 n, struct frame_name *ret);
 
 	/*
-	 * Frames of machine code that stand for others: replaces frames[i] and those behind it that belong to it by what
+	 * Frames that stand for others: replaces frames[i] and those behind it that belong to it by what
 	 * they stand for, leaf first, in ret (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of the
 	 * stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack, while
 	 * the target lives or has just gone; flags: enum expand_flag. May be NULL.

@@ -45,6 +45,7 @@ struct flame_options {
 	const char *stats_file;
 	bool quiet;
 	bool help;
+	bool async, no_async; /* as given */
 	struct sampler_options sampler;
 };
 
@@ -58,6 +59,8 @@ enum flame_key { /* long options without a letter */
 	FLAME_NO_JIT_INLINE,
 	FLAME_NO_INLINE,
 	FLAME_NO_DEMANGLE,
+	FLAME_ASYNC,
+	FLAME_NO_ASYNC,
 };
 
 /* A usage error names the option. Free pids with free(). */

@@ -54,6 +54,8 @@ char *loss_line(const struct sampler_stats *st)
 		taken ? 100.0 * (double)st->complete / (double)taken : 100.0);
 	print_truncated(out, st);
 	fprintf(out, ", %lu lost", total_lost(st));
+	if (st->collect.filtered)
+		fprintf(out, ", %lu left out as asked", st->collect.filtered);
 	if (st->collect.unresolved)
 		fprintf(out, ", %.2f %% of frames unnamed", 100.0 * (double)st->collect.unresolved / (double)st->collect.frames);
 	if (st->halvings)

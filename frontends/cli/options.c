@@ -26,6 +26,9 @@ static const struct manual_option flame_options[] = {
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
 	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
 	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
+	{ 'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING },
+	{ FLAME_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop (python-flame does)", COMPLETE_NOTHING },
+	{ FLAME_NO_ASYNC, "no-async", NULL, "all frames of asyncio's event loop (other commands do)", COMPLETE_NOTHING },
 	{ FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING },
 	{ FLAME_NO_INLINE, "no-inline", NULL, "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING },
 	{ FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file", COMPLETE_NOTHING },
@@ -162,6 +165,14 @@ struct error *flame_option(int option, struct flame_options *o)
 		break;
 	case 'q':
 		o->quiet = true;
+		break;
+	case 'g':
+		s->collect.lock_only = true;
+		break;
+	case FLAME_ASYNC:
+	case FLAME_NO_ASYNC:
+		o->async = option == FLAME_ASYNC;
+		o->no_async = !o->async;
 		break;
 	case FLAME_LINES:
 		s->collect.names.lines = true;

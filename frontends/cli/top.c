@@ -33,6 +33,7 @@ static const struct manual_option options[] = {
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
 	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
 	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
+	{ 'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING },
 	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
 		COMPLETE_NOTHING },
 	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "own_tid.h"
+#include "python_async.h"
+#include "python_gil.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_names.h"
@@ -122,15 +124,24 @@ static void find_slot(const struct python_instance *instance, const struct runti
 	vm->slot = python_threads_slot(p->memory, threads, n);
 }
 
+static void find_gil(const struct python_instance *instance, const struct runtime_process *p)
+{
+	if (p->wishes & WISH_LOCK)
+		python_gil_find(p->memory, instance->image->layout, instance->bias + instance->image->runtime,
+		        arena_at(p->arena, instance->config, sizeof(struct python_vm)));
+}
+
 static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
 {
 	const struct python_image *image = data;
 	struct python_instance *instance = calloc(1, sizeof(*instance));
 	struct python_vm vm = image->vm;
-	struct error *err;
+	struct error *err = p->wishes & WISH_LOCK ? python_gil_known(image, p->pid) : NULL;
 
-	if (!instance)
-		return &error_no_memory;
+	if (err || !instance) {
+		free(instance);
+		return err ? err : &error_no_memory;
+	}
 	instance->image = image;
 	instance->bias = bias;
 	instance->names = python_names_create(image->layout, bias + image->code_type);
@@ -177,6 +188,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	struct error *err = NULL;
 
 	find_slot(instance, p);
+	find_gil(instance, p);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
 	if (!err)
@@ -190,7 +202,22 @@ static bool name_frame(
 	struct python_instance *instance = data;
 
 	(void)n;
+	if (frames[i].where == PYTHON_ASYNC_FRAME) {
+		snprintf(ret->name, sizeof(ret->name), PYTHON_ASYNC_NAME);
+		ret->identity = 1;
+		return true;
+	}
 	return python_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	struct python_instance *instance = data;
+
+	(void)max;
+	*eaten = 0;
+	return flags & EXPAND_LOOP ? python_async_fold(instance->names, p->memory, frames, i, n, ret, eaten) : 0;
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
@@ -243,6 +270,7 @@ const struct runtime_ops python_runtime = {
         .detach = detach,
         .regions = regions,
         .name_frame = name_frame,
+        .expand = expand,
         .thread_name = thread_name,
         .hides = hides,
         .inspect = inspect,

@@ -28,6 +28,8 @@ enum python_linkage {
 	PYTHON_NO_CFRAME,   /* 3.13 on: the thread state or the next inner entry frame leads to the first; else the same */
 };
 
+#define PYTHON_GILS_MAX 4
+
 /*
  * What the walker needs of one process. Offsets in bytes; those of an interpreter frame and of a code object are below
  * PYTHON_OBJECT_BYTES.
@@ -47,8 +49,11 @@ struct python_vm {
 	u16 co_code; /* bytecode begins here */
 	u8 linkage;  /* enum python_linkage */
 	u8 reserved[3];
+	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
+	u16 reserved_gil[3];
+	u64 gil[PYTHON_GILS_MAX]; /* addresses of the locks, with --gil; 0: no more */
 };
-_Static_assert(sizeof(struct python_vm) == 48, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 88, "read as it is by the walker");
 
 /*
  * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number and
@@ -57,6 +62,9 @@ _Static_assert(sizeof(struct python_vm) == 48, "read as it is by the walker");
  */
 #define PYTHON_TSS_BLOCK 0x310
 #define PYTHON_TSS_KEYS	 32
+
+/* struct _gil_runtime_state: last_holder and behind it locked, from here on */
+#define PYTHON_GIL_HOLDER 8
 
 #define PYTHON_SHIM_UNITS 4 /* code of at most so many units, at line 0: a shim, as 3.13 puts one below __init__ */
 #define PYTHON_OWNER_NONE 3 /* _PyInterpreterFrame.owner from 3.12: from here on it stands for no Python function */

@@ -192,6 +192,24 @@ WALK_GLOBAL int python_frames(struct walk *w)
 	return stop;
 }
 
+/* FRAME_LOCK if this thread holds a GIL: the state that took it last has the thread's pthread_self(), its thread pointer. */
+WALK_GLOBAL int python_lock(struct walk *w)
+{
+	const struct python_vm *vm;
+	u64 lock[2], thread;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !w->thread_pointer)
+		return 0;
+	for (i = 0; i < PYTHON_GILS_MAX && vm->gil[i]; i++)
+		if (walk_read(w, lock, sizeof(lock), vm->gil[i] + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
+		        walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer)
+			return FRAME_LOCK;
+	return 0;
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	int stop;
@@ -207,5 +225,5 @@ WALK_STEP int python_step(struct walk *w)
 	w->vm_state = 0;
 	if (stop > 0 && !w->lost)
 		w->lost = stop;
-	return native_step(w, FRAME_VM);
+	return native_step(w, FRAME_VM | (u32)python_lock(w));
 }

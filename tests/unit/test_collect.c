@@ -512,6 +512,29 @@ static void test_left_out(void **state)
 	collector_destroy(c);
 }
 
+/* Only stacks with a frame that says that its thread held a VM's lock; a script's frame does not say so. */
+static void test_lock_only(void **state)
+{
+	struct collector *c = create((struct collect_options){.lock_only = true});
+	struct stack_record *r = whole_record(HASH);
+
+	r->frame[0] = (struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, FRAME_LOCK, 0x1000)};
+	r->weight = 3;
+	send(c, r);
+	assert_int_equal(collector_stats(c)->filtered, 3);
+	r->hash++;
+	r->weight = 0;
+	r->frame[0] = frame_in(0);
+	r->frame[2].where |= (u64)FRAME_LOCK << FRAME_ADDR_BITS;
+	send_once(c, r);
+	collector_count(c, 0, HASH, 2);
+	collector_count(c, 0, HASH + 1, 4);
+	assert_int_equal(collector_stats(c)->filtered, 5);
+	assert_int_equal(collector_stats(c)->counted, 4);
+	check_path(c, 4, names, FN_MAX);
+	collector_destroy(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +554,7 @@ int main(void)
 	        cmocka_unit_test(test_epochs),
 	        cmocka_unit_test(test_weights),
 	        cmocka_unit_test(test_left_out),
+	        cmocka_unit_test(test_lock_only),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -22,6 +22,7 @@ enum frame_flag {
 	FRAME_APPROX = 4,  /* the runtime tells this position only approximately */
 	FRAME_VM = 8,	   /* native code of a VM's own loop or of its JIT: a language's view hides it */
 	FRAME_INLINED = 16,
+	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only told if WISH_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */

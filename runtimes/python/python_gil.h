@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The GIL, for --gil: whose thread holds it is told by the thread state that took it last, while it is locked (struct
+ * _gil_runtime_state of Include/internal/pycore_gil.h, the same from 3.7 to 3.14). One for all interpreters up to 3.11, from 3.12 on
+ * an interpreter may have its own.
+ */
+#ifndef YRT_PYTHON_GIL_H
+#define YRT_PYTHON_GIL_H
+
+#include "python_image.h"
+#include "runtime.h"
+
+/* NULL if the layout of image tells where it is; free-threaded builds have none. */
+struct error *python_gil_known(const struct python_image *image, pid_t pid);
+/* Fills vm->gil with the locks of all interpreters that there are now. runtime: address of _PyRuntime. */
+void python_gil_find(struct memory *mem, const struct python_layout *l, u64 runtime, struct python_vm *vm);
+
+#endif
