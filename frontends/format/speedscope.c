@@ -156,7 +156,15 @@ static void find_threads(struct speedscope *w)
 	qsort_r(w->top, w->ntop, sizeof(*w->top), compare_totals, w);
 }
 
-static void put_profiles(struct speedscope *w)
+/* What a viewer shows of the whole, with what was lost. Owned by the caller; NULL: out of memory. */
+static char *with_loss(const struct profile *p, const char *name)
+{
+	char *text;
+
+	return asprintf(&text, "%s%s%s", name, p->meta.loss ? ": " : "", p->meta.loss ? p->meta.loss : "") < 0 ? NULL : text;
+}
+
+static void put_profiles(struct speedscope *w, const char *whole)
 {
 	u64 rest;
 
@@ -166,16 +174,14 @@ static void put_profiles(struct speedscope *w)
 		        text_name(&w->p->functions[node_at(w, w->top[i])->function]), i);
 	rest = w->p->nodes[0].total - w->threads;
 	if (rest || !w->ntop)
-		put_profile(w, 0, w->p->nnodes,
-		        w->ntop             ? "no thread"
-		        : w->p->meta.target ? w->p->meta.target
-		                            : "yrt",
-		        w->ntop);
+		put_profile(w, 0, w->p->nnodes, w->ntop ? "no thread" : whole, w->ntop);
 }
 
 static struct error *write_speedscope(const struct profile *p, FILE *out)
 {
 	double period = text_period_ns(&p->meta);
+	cleanup(free) char *name = with_loss(p, p->meta.title ? p->meta.title : "yrt");
+	cleanup(free) char *whole = with_loss(p, p->meta.target ? p->meta.target : "yrt");
 	cleanup(speedscope) struct speedscope w = {.p = p, .out = out, .weight = period ? period : 1};
 	struct error *err = order_create(p, &w.order);
 
@@ -184,16 +190,16 @@ static struct error *write_speedscope(const struct profile *p, FILE *out)
 	w.frame = calloc(p->nfunctions, sizeof(*w.frame));
 	w.path = calloc(w.order->deepest + 2, sizeof(*w.path));
 	w.top = calloc(p->nnodes, sizeof(*w.top));
-	if (!w.frame || !w.path || !w.top)
+	if (!w.frame || !w.path || !w.top || !name || !whole)
 		return &error_no_memory;
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"yrt " YRT_VERSION
 	      "\",\"name\":",
 	        out);
-	text_json(out, p->meta.title ? p->meta.title : "yrt");
+	text_json(out, name);
 	fputs(",\"activeProfileIndex\":0,\"shared\":{\"frames\":[", out);
 	put_frames(&w);
 	fputs("]},\"profiles\":[", out);
-	put_profiles(&w);
+	put_profiles(&w, whole);
 	fputs("]}\n", out);
 	return text_finish(out, "speedscope profile");
 }

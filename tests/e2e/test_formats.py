@@ -123,6 +123,7 @@ def test_speedscope():
     names = [p["name"] for p in scope.file["profiles"]]
     assert all(any(f"worker-{n} (tid " in name for name in names) for n in range(3)), names
     assert {p["unit"] for p in scope.file["profiles"]} == {"nanoseconds"}
+    assert re.search(r": \d+ samples of \d+ expected .* lost", scope.file["name"]), scope.file["name"]
 
 
 def test_svg():

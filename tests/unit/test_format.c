@@ -370,6 +370,27 @@ static void test_speedscope(void **state)
 	json_decref(o);
 }
 
+/* Viewers show no other text of ours: what was lost stands in the names of the file and of a profile without threads. */
+static void test_speedscope_loss(void **state)
+{
+	struct profile *p = *state;
+	json_t *o;
+
+	profile_add(p, frame(p, 0, "a"), 1);
+	p->meta.title = "flame";
+	p->meta.target = "x (pid 1)";
+	p->meta.loss = "9 samples, 1 \"lost\"";
+	o = json_of(p);
+	assert_string_equal(json_string_value(json_object_get(o, "name")), "flame: 9 samples, 1 \"lost\"");
+	expect_profile(o, 0, "x (pid 1): 9 samples, 1 \"lost\"", "[[1]]", "[1]");
+	json_decref(o);
+	p->meta = (struct profile_meta){0};
+	o = json_of(p);
+	assert_string_equal(json_string_value(json_object_get(o, "name")), "yrt");
+	expect_profile(o, 0, "yrt", "[[1]]", "[1]");
+	json_decref(o);
+}
+
 /* Of the bytes of a hostile name none opens or closes anything. */
 static void test_svg_hostile(void **state)
 {
@@ -455,6 +476,7 @@ int main(void)
 	        T(test_txt),
 	        T(test_txt_sums_up_what_is_rare),
 	        T(test_speedscope),
+	        T(test_speedscope_loss),
 	        T(test_svg_hostile),
 	        T(test_svg_leaves_out_what_is_narrow),
 	        T(test_disk_full),
