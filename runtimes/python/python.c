@@ -14,8 +14,6 @@
 #include "symbols.h"
 
 #define THREADS_LOOKED_AT 64
-#define OLDEST		  0x030b0000 /* 3.11 */
-#define NEWEST		  0x030f0000 /* below 3.15 */
 
 int python_step(struct walk *w);
 
@@ -26,80 +24,6 @@ struct python_instance {
 	struct python_names *names;
 	struct python_thread_names threads;
 };
-
-static void image_destroy(void *data)
-{
-	struct python_image *image = data;
-
-	layout_destroy(image->origins);
-	free(image);
-}
-
-/* PY_VERSION_HEX; a constant since 3.11. */
-static u32 read_version(struct image *img)
-{
-	struct symbol s;
-	u32 version;
-
-	return symbols_lookup(img, "Py_Version", &s) && image_read(img, &version, sizeof(version), s.start) ? version : 0;
-}
-
-static struct error *unsupported(const struct image *img, u32 version)
-{
-	struct error *err;
-
-	if (!version)
-		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python older than 3.11", img->path);
-	else
-		err = error_new(ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
-	return error_hint(err, "its Python frames are left out: yrt knows 3.11 to 3.14");
-}
-
-static struct error *probe(struct image *img, u64 start, u64 end, struct python_image *image)
-{
-	struct symbol runtime, code_type;
-	struct error *err;
-
-	image->version = read_version(img);
-	if (image->version < OLDEST || image->version >= NEWEST)
-		return unsupported(img, image->version);
-	if (!symbols_lookup(img, "_PyRuntime", &runtime) || !symbols_lookup(img, "PyCode_Type", &code_type))
-		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbols _PyRuntime and PyCode_Type", img->path);
-	image->runtime = runtime.start;
-	image->code_type = code_type.start;
-	err = python_layout_find(img, image->version >> 8, &image->origins);
-	if (err)
-		return err;
-	image->layout = image->origins->values;
-	image->vm = python_vm_of(image->layout);
-	err = python_eval_find(img, start, end, &image->eval);
-	if (!err)
-		err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
-	image->vm.cframe_below = image->eval.cframe_below;
-	image->vm.entry_below = image->eval.entry_below;
-	return err;
-}
-
-static struct error *image_probe(struct image *img, void **ret)
-{
-	struct python_image *image;
-	struct symbol eval;
-	struct error *err;
-
-	*ret = NULL;
-	if (img->machine != EM_X86_64 || !symbols_lookup(img, "_PyEval_EvalFrameDefault", &eval))
-		return NULL;
-	image = calloc(1, sizeof(*image));
-	if (!image)
-		return &error_no_memory;
-	err = probe(img, eval.start, eval.end, image);
-	if (err) {
-		image_destroy(image);
-		return err;
-	}
-	*ret = image;
-	return NULL;
-}
 
 /* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
 static u64 key_address(const struct python_instance *instance)
@@ -115,13 +39,18 @@ static void find_slot(const struct python_instance *instance, const struct runti
 {
 	struct python_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
 	struct python_thread threads[THREADS_LOOKED_AT];
+	struct python_vm found = *vm;
 	u32 n;
 
-	if (vm->slot || vm->linkage != PYTHON_NO_CFRAME)
+	if (vm->slot || vm->nvia || !python_needs_thread(vm))
 		return;
 	n = python_threads(p->memory, instance->image->layout, instance->bias + instance->image->runtime, threads,
 	        THREADS_LOOKED_AT);
-	vm->slot = python_threads_slot(p->memory, threads, n);
+	if (!python_threads_find(p->memory, &instance->image->tls, instance->bias, threads, n, &found))
+		return;
+	memcpy(vm->via, found.via, sizeof(vm->via));
+	vm->nvia = found.nvia;
+	vm->slot = found.slot;
 }
 
 static void find_gil(const struct python_instance *instance, const struct runtime_process *p)
@@ -152,6 +81,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		return err;
 	}
 	vm.code_type = bias + image->code_type;
+	vm.frame_type = bias + image->frame_type;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;
@@ -191,8 +121,11 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	find_gil(instance, p);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
-	if (!err)
-		err = claim(instance, PYTHON_ENTER, eval->ranges[0].start, eval->enter_end, add, ctx);
+	for (u32 i = 0; !err && i < eval->noutside; i++)
+		err = claim(instance, PYTHON_ENTER, eval->outside[i].start, eval->outside[i].end, add, ctx);
+	if (err || eval->noutside)
+		return err;
+	err = claim(instance, PYTHON_ENTER, eval->ranges[0].start, eval->enter_end, add, ctx);
 	return err ? err : claim(instance, PYTHON_LINK, eval->enter_end, eval->link_end, add, ctx);
 }
 
@@ -261,11 +194,11 @@ const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
         .id = RUNTIME_PYTHON,
-        .supported = "CPython 3.11 to 3.14 (x86-64, with the GIL)",
+        .supported = "CPython 3.6 to 3.15 (x86-64)",
         .layout = &python_layout_schema,
         .step = python_step,
-        .image_probe = image_probe,
-        .image_destroy = image_destroy,
+        .image_probe = python_image_probe,
+        .image_destroy = python_image_destroy,
         .attach = attach,
         .detach = detach,
         .regions = regions,

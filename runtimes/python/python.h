@@ -2,7 +2,7 @@
 /*
  * CPython, what the walker and user space share: the configuration of a process in the arena, and the meaning of a frame.
  * Names of Python's own things are those of its sources (Include/internal/pycore_frame.h, Include/cpython/pystate.h,
- * Include/cpython/code.h of 3.11 to 3.14).
+ * Include/cpython/code.h of 3.6 to 3.15).
  */
 #ifndef YRT_PYTHON_H
 #define YRT_PYTHON_H
@@ -13,11 +13,11 @@
 
 /*
  * Parts of the code. The eval loop is one function: a native frame of it runs the Python frames from the one that it was
- * called for (or stands for a generator) to those that this calls without C in between.
+ * called for (or stands for a generator) to those that this calls without C in between; up to 3.10 just one.
  */
 enum python_part {
 	PYTHON_EVAL,  /* in the loop, or on the way out */
-	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed */
+	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 };
 
@@ -26,7 +26,11 @@ enum python_linkage {
 	PYTHON_ENTRY_FLAG,  /* 3.11: by the _PyCFrame in it to the first; the last one has is_entry */
 	PYTHON_ENTRY_FRAME, /* 3.12: the same; the last one is followed by an entry frame in the native frame, without code */
 	PYTHON_NO_CFRAME,   /* 3.13 on: the thread state or the next inner entry frame leads to the first; else the same */
+	PYTHON_FRAME_OBJECT, /* up to 3.10: a PyFrameObject each, the thread state leads to the first */
 };
+
+/* How to get from a thread's thread pointer to the word that points to its thread state: loads, at these offsets, then slot. */
+#define PYTHON_VIA_MAX 2
 
 #define PYTHON_GILS_MAX 4
 
@@ -36,24 +40,30 @@ enum python_linkage {
  */
 struct python_vm {
 	u64 code_type;	  /* address of PyCode_Type */
+	u64 frame_type;	  /* address of PyFrame_Type, up to 3.10 */
 	u64 key;	  /* address of the TSS key of thread states (Py_tss_t); 0: unknown */
-	u32 slot;	  /* where the thread state's pointer lies from the thread pointer; 0: unknown, by the key */
+	s32 slot;	  /* where its address lies then; with nvia 0: unknown, by the key */
+	u16 via[PYTHON_VIA_MAX];
 	u16 cframe_below; /* how far below the CFA of the eval loop its _PyCFrame lies */
 	u16 entry_below;  /* the same of its entry frame */
-	u16 ts_frame;	  /* PyThreadState.current_frame */
+	u16 ts_frame;	  /* PyThreadState.current_frame, or frame */
 	u16 cf_frame;	  /* _PyCFrame.current_frame */
-	u16 f_code, f_previous, f_instr; /* _PyInterpreterFrame */
+	u16 f_code, f_previous, f_instr; /* _PyInterpreterFrame; PyFrameObject with f_back and f_lasti */
 	u16 f_entry;	    /* byte: is_entry, or owner */
+	u16 ob_type;	    /* objects are read from here on */
 	u16 co_firstlineno; /* s32 */
-	u16 co_filename, co_qualname;
-	u16 co_code; /* bytecode begins here */
-	u8 linkage;  /* enum python_linkage */
-	u8 reserved[3];
+	u16 co_filename, co_name;
+	u16 co_code, co_consts, co_names; /* words of struct python_identity */
+	u16 bytecode;	/* begins here, from 3.11 on */
+	u8 lasti_bytes; /* f_lasti counts bytes (2) or code units (1) */
+	u8 nvia;
+	u8 linkage; /* enum python_linkage */
+	u8 reserved[5];
 	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
 	u16 reserved_gil[3];
 	u64 gil[PYTHON_GILS_MAX]; /* addresses of the locks, with --gil; 0: no more */
 };
-_Static_assert(sizeof(struct python_vm) == 88, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 112, "read as it is by the walker");
 
 /*
  * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number and
@@ -79,14 +89,11 @@ _Static_assert(sizeof(struct python_vm) == 88, "read as it is by the walker");
 #define PYTHON_OBJECT_BYTES 128 /* read of an object at once */
 #define PYTHON_OBJECT_WORDS (PYTHON_OBJECT_BYTES / 8)
 #define PYTHON_FRAME_BYTES  88	/* of an interpreter frame */
+#define PYTHON_HEAD_MAX	    24	/* ob_type lies no further */
 
-/* Words of a code object that are constant in its life, besides those of the configuration: from 3.11 on the same. */
-#define PYTHON_CO_SIZE	 16 /* ob_size: how many code units */
-#define PYTHON_CO_CONSTS 24
-#define PYTHON_CO_NAMES	 32
-
+/* Words of a code object that are constant in its life. code: how many code units it has, up to 3.10 their bytes object. */
 struct python_identity {
-	u64 size, consts, names, filename, qualname, firstlineno;
+	u64 code, consts, names, filename, name, firstlineno;
 };
 
 static inline u64 python_mix(u64 hash, u64 word)
@@ -97,9 +104,9 @@ static inline u64 python_mix(u64 hash, u64 word)
 
 static inline u32 python_cookie(const struct python_identity *id)
 {
-	u64 hash = python_mix(python_mix(python_mix(0, id->size), id->consts), id->names);
+	u64 hash = python_mix(python_mix(python_mix(0, id->code), id->consts), id->names);
 
-	return (u32)(python_mix(python_mix(python_mix(hash, id->filename), id->qualname), id->firstlineno) >> 32);
+	return (u32)(python_mix(python_mix(python_mix(hash, id->filename), id->name), id->firstlineno) >> 32);
 }
 
 static inline u64 python_detail(u32 cookie, u32 pos)

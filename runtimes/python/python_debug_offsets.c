@@ -8,28 +8,45 @@
 #include "symbols.h"
 
 #define COOKIE	     "xdebugpy"
-#define WORDS_MAX    96
+#define WORDS_MAX    112
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
-#define WORD_FREE    2 /* a free-threaded build */
 
 /* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version. */
-enum { IN_313, IN_314, VERSIONS };
-static const u32 versions[VERSIONS] = {0x030d, 0x030e};
-static const u32 nwords[VERSIONS] = {73, 95};
-static const u32 word_ascii[VERSIONS] = {70, 80}; /* sizeof PyASCIIObject */
+enum { IN_313, IN_314, IN_315, VERSIONS };
+static const u32 versions[VERSIONS] = {0x030d, 0x030e, 0x030f};
+static const u32 nwords[VERSIONS] = {73, 95, 111};
+static const u32 word_ascii[VERSIONS] = {70, 80, 92}; /* sizeof PyASCIIObject */
+static const u32 word_ob_size[VERSIONS] = {65, 75, 87};
 
 static const struct {
 	u16 slot, size;
 	u8 words[VERSIONS];
 } members[] = {
 #define W(slot_, size_, ...) {.slot = offsetof(struct python_layout, slot_), .size = size_, .words = {__VA_ARGS__}}
-        W(runtime_interpreters, 8, 5, 5), W(interp_next, 8, 8, 8), W(interp_threads, 8, 9, 9), W(ts_next, 8, 21, 24),
-        W(interp_modules, 8, 11, 12), W(interp_gil, 8, 14, 15),
-        W(ts_interp, 8, 22, 25), W(ts_current_frame, 8, 23, 26), W(ts_thread_id, 8, 24, 27), W(f_previous, 8, 29, 32),
-        W(f_executable, 8, 30, 33), W(f_instr_ptr, 8, 31, 34), W(f_owner, 1, 33, 36), W(co_filename, 8, 35, 40),
-        W(co_qualname, 8, 37, 42), W(co_linetable, 8, 38, 43), W(co_firstlineno, 4, 39, 44), W(co_code, 1, 43, 48),
-        W(ob_type, 8, 45, 51), W(ob_size, 8, 65, 75), W(bytes_data, 1, 66, 76), W(str_state, 4, 68, 78),
-        W(str_length, 8, 69, 79),
+        W(runtime_interpreters, 8, 5, 5, 5),
+        W(interp_next, 8, 8, 8, 8),
+        W(interp_threads, 8, 9, 9, 9),
+        W(interp_modules, 8, 11, 12, 12),
+        W(interp_gil, 8, 14, 15, 15),
+        W(ts_next, 8, 21, 24, 24),
+        W(ts_interp, 8, 22, 25, 25),
+        W(ts_current_frame, 8, 23, 26, 26),
+        W(ts_thread_id, 8, 24, 27, 30),
+        W(f_previous, 8, 29, 32, 40),
+        W(f_executable, 8, 30, 33, 41),
+        W(f_instr_ptr, 8, 31, 34, 42),
+        W(f_owner, 1, 33, 36, 44),
+        W(co_filename, 8, 35, 40, 48),
+        W(co_name, 8, 36, 41, 49),
+        W(co_qualname, 8, 37, 42, 50),
+        W(co_linetable, 8, 38, 43, 51),
+        W(co_firstlineno, 4, 39, 44, 52),
+        W(co_code, 1, 43, 48, 56),
+        W(ob_type, 8, 45, 51, 59),
+        W(ob_size, 8, 65, 75, 87),
+        W(bytes_data, 1, 66, 76, 88),
+        W(str_state, 4, 68, 78, 90),
+        W(str_length, 8, 69, 79, 91),
 #undef W
 };
 
@@ -54,6 +71,11 @@ static struct error *fill(const u64 *words, u32 version, struct layout *l)
 			return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
 		layout_set(l, field_at(members[i].slot), (struct layout_member){(u16)at, members[i].size}, LAYOUT_PROCESS);
 	}
+	/* behind the head of a code object, as from 3.11 on */
+	layout_set(l, field_at(offsetof(struct python_layout, co_consts)),
+	        (struct layout_member){(u16)(words[word_ob_size[version]] + 8), 8}, LAYOUT_PROCESS);
+	layout_set(l, field_at(offsetof(struct python_layout, co_names)),
+	        (struct layout_member){(u16)(words[word_ob_size[version]] + 16), 8}, LAYOUT_PROCESS);
 	layout_set(l, field_at(offsetof(struct python_layout, str_ascii)), (struct layout_member){(u16)ascii, (u16)ascii},
 	        LAYOUT_PROCESS);
 	layout_set(l, field_at(offsetof(struct python_layout, str_compact)), (struct layout_member){compact, compact},
@@ -81,8 +103,6 @@ struct error *python_debug_offsets(struct image *img, u32 version, struct layout
 	        !image_read(img, words, nwords[which] * sizeof(*words), runtime.start) || memcmp(words, COOKIE, 8) ||
 	        words[WORD_VERSION] >> 16 != versions[which])
 		return NULL;
-	if (words[WORD_FREE])
-		return error_new(ERROR_UNSUPPORTED, "%s is a free-threaded build of Python", img->path);
 	err = layout_create(&python_layout_schema, ret);
 	if (!err)
 		err = fill(words, which, *ret);

@@ -5,12 +5,13 @@
 
 #include "image.h"
 #include "python_layout.h"
+#include "python_tls.h"
 
 struct python_range {
 	u64 start, end;
 };
 
-#define PYTHON_RANGES_MAX 16
+#define PYTHON_RANGES_MAX 48
 
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
@@ -18,6 +19,9 @@ struct python_eval {
 	/* its beginning, up to where the thread state is changed, up to where all is linked (the same but for 3.13) */
 	u64 enter_end, link_end;
 	u16 cframe_below, entry_below; /* see struct python_vm */
+	/* up to 3.10: where a native frame has no Python frame linked, or no more */
+	struct python_range outside[PYTHON_RANGES_MAX];
+	u32 noutside;
 };
 
 struct python_image {
@@ -26,9 +30,18 @@ struct python_image {
 	struct layout *origins; /* owns it, and tells where each member is from */
 	struct python_eval eval;
 	struct python_vm vm; /* without addresses in a process */
-	u64 runtime;   /* _PyRuntime, file address */
-	u64 code_type; /* PyCode_Type */
+	struct python_tls tls; /* from 3.15 on */
+	u64 runtime;    /* _PyRuntime, file address; in 3.6 of what points to the first interpreter */
+	u64 code_type;  /* PyCode_Type */
+	u64 frame_type; /* PyFrame_Type, up to 3.10 */
 };
+
+/* Operations of the runtime: is the file CPython, and of a build that is understood? */
+struct error *python_image_probe(struct image *img, void **ret);
+void python_image_destroy(void *image);
+
+/* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes. 0: unknown. */
+u32 python_version(struct image *img);
 
 /*
  * The code of _PyEval_EvalFrameDefault, which is at [start, end): a compiler splits off cold parts, which a stripped
@@ -42,5 +55,11 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
  * version that is known.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
+
+/*
+ * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset ts_frame, and
+ * unlinked by stores there that lead to nothing but the function's end.
+ */
+struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_eval *ret);
 
 #endif

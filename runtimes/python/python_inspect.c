@@ -40,6 +40,11 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 	for (u32 i = 0; i < eval->n; i++)
 		report_text(out, i ? "cold part" : "eval loop", NULL, "0x%lx-0x%lx", eval->ranges[i].start + bias,
 		        eval->ranges[i].end + bias);
+	for (u32 i = 0; i < eval->noutside; i++)
+		report_text(out, "not linked", "before its first store to the thread state, or behind the last", "0x%lx-0x%lx",
+		        eval->outside[i].start + bias, eval->outside[i].end + bias);
+	if (image->vm.linkage == PYTHON_FRAME_OBJECT)
+		return;
 	report_text(out, "linked from", "the beginning's stores were followed", "0x%lx", eval->link_end + bias);
 	if (image->vm.linkage != PYTHON_NO_CFRAME)
 		report_number(out, "_PyCFrame below the CFA", eval->cframe_below, "bytes");
@@ -47,7 +52,20 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 		report_number(out, "entry frame below the CFA", eval->entry_below, "bytes");
 }
 
-/* How its threads find their thread state; only 3.13 and later need it. */
+/* The offsets of the loads from the thread pointer, the last one's is that of the state's address. */
+static void report_way(const struct python_vm *vm, bool variable, struct report *out)
+{
+	const char *how = variable ? "a thread-local variable, by the code that reads it" : "a key's value, seen in the process";
+
+	if (vm->nvia == 2)
+		report_text(out, "found by", how, "%d, %d, %d bytes", vm->via[0], vm->via[1], vm->slot);
+	else if (vm->nvia)
+		report_text(out, "found by", how, "%d, %d bytes", vm->via[0], vm->slot);
+	else
+		report_text(out, "found by", how, "%d bytes", vm->slot);
+}
+
+/* How its threads find their thread state; 3.11 and 3.12 need it not. */
 static void report_threads(const struct python_image *image, u64 bias, const struct python_vm *vm,
         const struct runtime_process *p, struct report *out)
 {
@@ -56,17 +74,17 @@ static void report_threads(const struct python_image *image, u64 bias, const str
 
 	report_section(out, "threads", NULL);
 	report_number(out, "thread states", n, NULL);
-	if (vm->linkage != PYTHON_NO_CFRAME) {
+	if (!python_needs_thread(vm)) {
 		report_text(out, "found by", NULL, "nothing: each native frame leads to its Python frames");
 		return;
 	}
-	for (u32 i = 0; vm->slot && i < n; i++) {
+	for (u32 i = 0; (vm->slot || vm->nvia) && i < n; i++) {
 		u64 state;
 
-		agree += memory_read(p->memory, &state, sizeof(state), threads[i].pointer + vm->slot) && state == threads[i].state;
+		agree += python_threads_state(p->memory, vm, threads[i].pointer, &state) && state == threads[i].state;
 	}
-	if (vm->slot)
-		report_text(out, "found by", "from the thread pointer, seen in the process", "%u bytes", vm->slot);
+	if (vm->slot || vm->nvia)
+		report_way(vm, image->tls.model, out);
 	else
 		report_text(out, "found by", NULL, vm->key ? "the TSS key at 0x%lx" : "not known yet", vm->key);
 	report_text(out, "states found so", agree == n ? "ok" : "differs: threads begin or end, or have several", "%u of %u",

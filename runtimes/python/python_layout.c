@@ -24,24 +24,51 @@ const struct layout_schema python_layout_schema = {
 
 static enum python_linkage linkage(const struct python_layout *l)
 {
+	if (l->ts_frame_object.size)
+		return PYTHON_FRAME_OBJECT;
 	if (l->f_is_entry.size)
 		return PYTHON_ENTRY_FLAG;
 	return l->ts_cframe.size ? PYTHON_ENTRY_FRAME : PYTHON_NO_CFRAME;
 }
 
+/* Of members that take each other's place from version to version the one that this version has. */
+static struct layout_member one_of(struct layout_member a, struct layout_member b)
+{
+	return a.size ? a : b;
+}
+
+/* What a frame is called: by its qualified name, where there is one. */
+struct layout_member python_layout_name(const struct python_layout *l)
+{
+	return one_of(l->co_qualname, l->co_name);
+}
+
+/* What is constant in the life of a code object, and never the same in two of another size. */
+struct layout_member python_layout_code(const struct python_layout *l)
+{
+	return one_of(l->co_bytes, l->ob_size);
+}
+
 struct python_vm python_vm_of(const struct python_layout *l)
 {
+	bool object = l->ts_frame_object.size;
+
 	return (struct python_vm){
-	        .ts_frame = l->ts_current_frame.at,
+	        .ts_frame = one_of(l->ts_frame_object, l->ts_current_frame).at,
 	        .cf_frame = l->cf_frame.at,
-	        .f_code = l->f_code.size ? l->f_code.at : l->f_executable.at,
-	        .f_previous = l->f_previous.at,
-	        .f_instr = l->f_prev_instr.size ? l->f_prev_instr.at : l->f_instr_ptr.at,
-	        .f_entry = l->f_is_entry.size ? l->f_is_entry.at : l->f_owner.at,
+	        .f_code = object ? l->fo_code.at : one_of(l->f_code, l->f_executable).at,
+	        .f_previous = object ? l->fo_back.at : l->f_previous.at,
+	        .f_instr = object ? l->fo_lasti.at : one_of(l->f_prev_instr, l->f_instr_ptr).at,
+	        .f_entry = one_of(l->f_is_entry, l->f_owner).at,
+	        .ob_type = l->ob_type.at,
 	        .co_firstlineno = l->co_firstlineno.at,
 	        .co_filename = l->co_filename.at,
-	        .co_qualname = l->co_qualname.at,
-	        .co_code = l->co_code.at,
+	        .co_name = python_layout_name(l).at,
+	        .co_code = python_layout_code(l).at,
+	        .co_consts = l->co_consts.at,
+	        .co_names = l->co_names.at,
+	        .bytecode = l->co_code.at,
+	        .lasti_bytes = l->co_lnotab.size ? 2 : 1,
 	        .linkage = linkage(l),
 	};
 }
@@ -51,24 +78,52 @@ static bool in_object(struct layout_member m, u32 start, u32 size, u32 width)
 	return m.size == width && m.at >= start && m.at + width <= start + size && m.at % width == 0;
 }
 
-/* Members that take each other's place from version to version; and what the walker reads at once must be there. */
+static bool frames_fit(const struct python_layout *l)
+{
+	u32 head = l->ob_type.at;
+
+	if (l->ts_frame_object.size)
+		return in_object(l->fo_code, head, PYTHON_OBJECT_BYTES, 8) && in_object(l->fo_back, head, PYTHON_OBJECT_BYTES, 8) &&
+		       in_object(l->fo_lasti, head, PYTHON_OBJECT_BYTES, 4);
+	return in_object(one_of(l->f_code, l->f_executable), 0, PYTHON_FRAME_BYTES, 8) &&
+	       in_object(one_of(l->f_prev_instr, l->f_instr_ptr), 0, PYTHON_FRAME_BYTES, 8) &&
+	       in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) && in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1);
+}
+
+static bool code_fits(const struct python_layout *l)
+{
+	const struct layout_member words[] = {
+	        l->co_consts, l->co_names, l->co_filename, python_layout_name(l), python_layout_code(l)};
+	bool fits = in_object(l->co_firstlineno, l->ob_type.at, PYTHON_OBJECT_BYTES, 4) &&
+	            one_of(l->co_lnotab, l->co_linetable).size && one_of(l->co_bytes, l->co_code).size;
+
+	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+		fits &= in_object(words[i], l->ob_type.at, PYTHON_OBJECT_BYTES, 8);
+	return fits;
+}
+
+static bool threads_fit(const struct python_layout *l)
+{
+	if (!one_of(l->interp_tstate_head, l->interp_threads).size)
+		return false;
+	if (l->ts_frame_object.size || !l->ts_cframe.size)
+		return one_of(l->ts_frame_object, l->ts_current_frame).size == 8;
+	return l->ts_cframe.size == 8 && l->cf_frame.size == 8;
+}
+
+/* What the walker reads at once must be there, and what the version needs of members that not each has. */
 static struct error *check(const struct python_layout *l, const char *origin)
 {
-	struct layout_member code = l->f_code.size ? l->f_code : l->f_executable;
-	struct layout_member instr = l->f_prev_instr.size ? l->f_prev_instr : l->f_instr_ptr;
 	const char *wrong = NULL;
 
-	if (!in_object(code, 0, PYTHON_FRAME_BYTES, 8) || !in_object(instr, 0, PYTHON_FRAME_BYTES, 8) ||
-	        !in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) || !in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1))
-		wrong = "_PyInterpreterFrame";
-	else if (!in_object(l->co_firstlineno, 8, PYTHON_OBJECT_BYTES, 4) ||
-	         !in_object(l->co_filename, 8, PYTHON_OBJECT_BYTES, 8) ||
-	         !in_object(l->co_qualname, 8, PYTHON_OBJECT_BYTES, 8))
+	if (l->ob_size.at != l->ob_type.at + 8 || l->ob_type.at % 8 || l->ob_type.at > PYTHON_HEAD_MAX)
+		wrong = "PyObject (a build with Py_TRACE_REFS?)";
+	else if (!frames_fit(l))
+		wrong = "a frame";
+	else if (!code_fits(l))
 		wrong = "PyCodeObject";
-	else if (l->ts_cframe.size ? l->ts_cframe.size != 8 || l->cf_frame.size != 8 : l->ts_current_frame.size != 8)
+	else if (!threads_fit(l))
 		wrong = "PyThreadState";
-	else if (l->ob_type.at != 8 || l->ob_size.at != 16)
-		wrong = "PyObject (a debug or free-threaded build?)";
 	if (!wrong)
 		return NULL;
 	return error_new(ERROR_UNSUPPORTED, "%s: the layout of %s is none that is supported", origin, wrong);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_names.h"
 
+#define NO_LINE (-128) /* a difference of 3.10 */
+
 /* Kinds of location entries: bits 3-6 of their first byte; the lower kinds are short forms with columns only. */
 enum { KIND_ONE_LINE0 = 10, KIND_NO_COLUMNS = 13, KIND_LONG = 14, KIND_NONE = 15 };
 
@@ -55,4 +57,37 @@ u32 python_line(const u8 *table, size_t size, u32 firstlineno, u32 pos)
 			c.at++;
 	}
 	return 0;
+}
+
+/* Pairs: how many bytes of bytecode, and how much further their line is than the one of those before. */
+u32 python_line_310(const u8 *table, size_t size, u32 firstlineno, u32 pos)
+{
+	s64 line = firstlineno;
+	u64 end = 0;
+
+	for (size_t i = 0; i + 1 < size; i += 2) {
+		s8 step = (s8)table[i + 1];
+
+		end += table[i];
+		if (step != NO_LINE)
+			line += step;
+		if (2ull * pos < end)
+			return step == NO_LINE || line <= 0 || line > UINT32_MAX ? 0 : (u32)line;
+	}
+	return 0;
+}
+
+/* Pairs: how many bytes further the next line begins, and how much further it is. */
+u32 python_line_39(const u8 *table, size_t size, u32 firstlineno, u32 pos)
+{
+	s64 line = firstlineno;
+	u64 start = 0;
+
+	for (size_t i = 0; i + 1 < size; i += 2) {
+		start += table[i];
+		if (start > 2ull * pos)
+			break;
+		line += (s8)table[i + 1];
+	}
+	return line <= 0 || line > UINT32_MAX ? 0 : (u32)line;
 }

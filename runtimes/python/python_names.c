@@ -87,7 +87,7 @@ static void read_table(struct memory *mem, const struct python_layout *l, u64 ad
 }
 
 struct code_words {
-	u64 type, linetable;
+	u64 type, lines;
 	u32 firstlineno;
 	struct python_identity id;
 };
@@ -101,11 +101,12 @@ static bool read_code(struct memory *mem, const struct python_layout *l, u64 cod
 {
 	struct python_identity *id = &ret->id;
 
-	if (!read_word(mem, &ret->type, code + l->ob_type.at) || !read_word(mem, &id->size, code + PYTHON_CO_SIZE) ||
-	        !read_word(mem, &id->consts, code + PYTHON_CO_CONSTS) || !read_word(mem, &id->names, code + PYTHON_CO_NAMES) ||
+	if (!read_word(mem, &ret->type, code + l->ob_type.at) ||
+	        !read_word(mem, &id->code, code + python_layout_code(l).at) ||
+	        !read_word(mem, &id->consts, code + l->co_consts.at) || !read_word(mem, &id->names, code + l->co_names.at) ||
 	        !read_word(mem, &id->filename, code + l->co_filename.at) ||
-	        !read_word(mem, &id->qualname, code + l->co_qualname.at) ||
-	        !read_word(mem, &ret->linetable, code + l->co_linetable.at) ||
+	        !read_word(mem, &id->name, code + python_layout_name(l).at) ||
+	        !read_word(mem, &ret->lines, code + (l->co_lnotab.size ? l->co_lnotab.at : l->co_linetable.at)) ||
 	        !memory_read(mem, &ret->firstlineno, sizeof(ret->firstlineno), code + l->co_firstlineno.at))
 		return false;
 	id->firstlineno = ret->firstlineno;
@@ -120,7 +121,7 @@ static struct known *read_known(const struct python_names *names, struct memory 
 	struct known *k;
 
 	if (!read_code(mem, l, code, &words) || words.type != names->code_type ||
-	        python_cookie(&words.id) != cookie || !python_str(mem, l, words.id.qualname, name, sizeof(name)))
+	        python_cookie(&words.id) != cookie || !python_str(mem, l, words.id.name, name, sizeof(name)))
 		return NULL;
 	python_str(mem, l, words.id.filename, file, sizeof(file));
 	k = calloc(1, sizeof(*k) + strlen(name) + 1);
@@ -131,7 +132,7 @@ static struct known *read_known(const struct python_names *names, struct memory 
 	k->code = code;
 	k->cookie = cookie;
 	k->firstlineno = words.firstlineno;
-	read_table(mem, l, words.linetable, k);
+	read_table(mem, l, words.lines, k);
 	return k;
 }
 
@@ -152,6 +153,16 @@ static const struct known *find(struct python_names *names, struct memory *mem, 
 	return k;
 }
 
+/* 0: unknown. */
+static u32 line_at(const struct python_layout *l, const struct known *k, u32 pos)
+{
+	if (l->co_lnotab.size)
+		return python_line_39(k->table, k->size, k->firstlineno, pos);
+	if (!l->co_qualname.size)
+		return python_line_310(k->table, k->size, k->firstlineno, pos);
+	return python_line(k->table, k->size, k->firstlineno, pos);
+}
+
 bool python_name_frame(
         struct python_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret)
 {
@@ -165,7 +176,7 @@ bool python_name_frame(
 	snprintf(ret->name, sizeof(ret->name), "%s", k->name);
 	snprintf(ret->file, sizeof(ret->file), "%s", k->file ? k->file : "");
 	ret->definition = k->firstlineno;
-	ret->line = pos == PYTHON_NO_POS ? k->firstlineno : python_line(k->table, k->size, k->firstlineno, pos);
+	ret->line = pos == PYTHON_NO_POS ? k->firstlineno : line_at(names->layout, k, pos);
 	ret->identity = code ^ (u64)cookie << 32;
 	return true;
 }

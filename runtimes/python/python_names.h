@@ -22,5 +22,8 @@ bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, cha
  * untrusted. In python_lines.c.
  */
 u32 python_line(const u8 *table, size_t size, u32 firstlineno, u32 pos);
+/* The same by a co_linetable of 3.10 (Objects/lnotab_notes.txt of its source), and by a co_lnotab of 3.6 to 3.9. */
+u32 python_line_310(const u8 *table, size_t size, u32 firstlineno, u32 pos);
+u32 python_line_39(const u8 *table, size_t size, u32 firstlineno, u32 pos);
 
 #endif

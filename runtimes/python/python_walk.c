@@ -34,12 +34,17 @@ static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_
 /* Where this thread's thread state is pointed to from; 0: not known. */
 static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 {
-	u32 key[2];
+	u64 at = w->thread_pointer;
+	u32 key[2], i;
 
-	if (!w->thread_pointer)
+	if (!at)
 		return 0;
-	if (vm->slot)
-		return w->thread_pointer + vm->slot;
+	if (vm->slot || vm->nvia) {
+		for (i = 0; i < PYTHON_VIA_MAX && i < vm->nvia; i++)
+			if (!walk_read(w, &at, sizeof(at), at + vm->via[i]))
+				return 0;
+		return at + (u64)(s64)vm->slot;
+	}
 	if (!vm->key || !walk_read(w, key, sizeof(key), vm->key) || !key[0] || key[1] >= PYTHON_TSS_KEYS)
 		return 0;
 	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
@@ -94,6 +99,16 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	return !stop && c->at == outer ? PY_NOT_OURS : stop;
 }
 
+/* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's. */
+static inline int py_own_object(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	if (w->region.part == PYTHON_ENTER)
+		return PY_NOT_OURS;
+	if (c->at == PYTHON_AT_END)
+		return STOP_VM_BROKEN;
+	return c->at ? STOP_NONE : py_open(w, vm, c);
+}
+
 /* Begins with a native frame. PY_NOT_OURS: no Python frame belongs to it. */
 WALK_GLOBAL int python_own(struct walk *w)
 {
@@ -108,6 +123,8 @@ WALK_GLOBAL int python_own(struct walk *w)
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
+	if (vm->linkage == PYTHON_FRAME_OBJECT)
+		return py_own_object(w, vm, c);
 	stop = native_cfa(w);
 	if (!stop && vm->linkage == PYTHON_NO_CFRAME)
 		stop = py_own_by_thread(w, vm, c, w->scratch[0]);
@@ -117,23 +134,23 @@ WALK_GLOBAL int python_own(struct walk *w)
 }
 
 /* Pushes the frame of a code object. */
-static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 instr)
+static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 pos)
 {
-	u64 *words = w->scratch, pos = (instr - code - vm->co_code) / 2;
+	u64 *words = w->scratch;
 	struct python_identity id;
-	u32 cookie;
+	u32 head = vm->ob_type, cookie;
 
-	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + 8))
+	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + head))
 		return STOP_VM_ABSENT;
 	if (words[0] != vm->code_type)
 		return STOP_VM_BROKEN;
-	id.size = py_word_at(words, PYTHON_CO_SIZE - 8);
-	id.consts = py_word_at(words, PYTHON_CO_CONSTS - 8);
-	id.names = py_word_at(words, PYTHON_CO_NAMES - 8);
-	id.filename = py_word_at(words, vm->co_filename - 8);
-	id.qualname = py_word_at(words, vm->co_qualname - 8);
-	id.firstlineno = py_half_at(words, vm->co_firstlineno - 8);
-	if (!id.firstlineno && id.size <= PYTHON_SHIM_UNITS)
+	id.code = py_word_at(words, vm->co_code - head);
+	id.consts = py_word_at(words, vm->co_consts - head);
+	id.names = py_word_at(words, vm->co_names - head);
+	id.filename = py_word_at(words, vm->co_filename - head);
+	id.name = py_word_at(words, vm->co_name - head);
+	id.firstlineno = py_half_at(words, vm->co_firstlineno - head);
+	if (!id.firstlineno && id.code <= PYTHON_SHIM_UNITS)
 		return STOP_NONE;
 	cookie = python_cookie(&id);
 	if (pos >= PYTHON_NO_POS)
@@ -141,6 +158,39 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
 		return STOP_DEPTH;
 	return STOP_NONE;
+}
+
+/* The one frame object of a native frame. */
+WALK_GLOBAL int python_object(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 *words, code, pos;
+	u32 lasti;
+	int stop;
+
+	WALK_CHECK(w);
+	words = w->scratch;
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = py_cursor(w, vm);
+	if (!c)
+		return STOP_VM_BROKEN;
+	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, c->at + vm->ob_type))
+		return STOP_VM_ABSENT;
+	if (words[0] != vm->frame_type)
+		return STOP_VM_BROKEN;
+	code = py_word_at(words, vm->f_code - vm->ob_type);
+	lasti = py_half_at(words, vm->f_instr - vm->ob_type);
+	c->at = py_word_at(words, vm->f_previous - vm->ob_type);
+	if (!c->at)
+		c->at = PYTHON_AT_END;
+	pos = vm->lasti_bytes == 2 ? lasti / 2 : lasti;
+	if (lasti >> 31) /* not begun */
+		pos = PYTHON_NO_POS;
+	stop = py_push(w, vm, code, pos);
+	return stop ? stop : PY_FRAMES_DONE;
 }
 
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
@@ -161,6 +211,8 @@ WALK_GLOBAL int python_next(struct walk *w)
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
+	if (vm->linkage == PYTHON_FRAME_OBJECT)
+		return python_object(w);
 	at = c->at;
 	if (!walk_read(w, words, PYTHON_FRAME_BYTES, at))
 		return STOP_VM_ABSENT;
@@ -173,7 +225,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
 		return at == c->more[0] ? PY_FRAMES_DONE : STOP_VM_BROKEN;
-	stop = py_push(w, vm, code, instr);
+	stop = py_push(w, vm, code, (instr - code - vm->bytecode) / 2);
 	if (stop)
 		return stop;
 	if (last)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Python made of fake memory: native frames of C and of the eval loop on the stack of native_fake.h, interpreter frames, code
- * objects and strings above it. Offsets are those of CPython 3.11, 3.12 or 3.13.
+ * objects and strings above it. Offsets are those of CPython 3.9, 3.11, 3.12 or 3.13.
  */
 #ifndef YRT_PYTHON_FAKE_H
 #define YRT_PYTHON_FAKE_H
@@ -15,6 +15,7 @@
 #define PYTHON_C_BYTES	   32
 #define PYTHON_EVAL_BYTES  256
 #define PYTHON_TYPE	   (PYTHON_HEAP + 8)
+#define PYTHON_FRAME_TYPE  (PYTHON_HEAP + 16)
 #define PYTHON_POINTER	   (PYTHON_HEAP + 64) /* thread pointer */
 #define PYTHON_SLOT	   24
 #define PYTHON_STATE	   (PYTHON_HEAP + 128)
@@ -33,13 +34,25 @@ static inline struct layout_member python_fake_member(u16 at, u16 size)
 	return (struct layout_member){at, size};
 }
 
+static inline struct python_layout python_fake_layout_39(void)
+{
+	return (struct python_layout){.ts_frame_object = {24, 8}, .fo_back = {24, 8}, .fo_code = {32, 8}, .fo_lasti = {104, 4},
+	        .co_firstlineno = {40, 4}, .co_bytes = {48, 8}, .co_consts = {56, 8}, .co_names = {64, 8},
+	        .co_filename = {104, 8}, .co_name = {112, 8}, .co_lnotab = {120, 8}, .ob_type = {8, 8}, .ob_size = {16, 8},
+	        .bytes_data = {32, 1}, .str_length = {16, 8}, .str_state = {32, 4}, .str_ascii = {48, 48},
+	        .str_compact = {72, 72}};
+}
+
 static inline struct python_layout python_fake_layout(enum python_linkage linkage)
 {
 	struct python_layout l = {.f_previous = {48, 8}, .f_owner = {69, 1}, .co_firstlineno = {72, 4}, .co_filename = {112, 8},
-	        .co_qualname = {128, 8}, .co_linetable = {136, 8}, .co_code = {184, 1}, .ob_type = {8, 8}, .ob_size = {16, 8},
+	        .co_consts = {24, 8}, .co_names = {32, 8}, .co_name = {120, 8}, .co_qualname = {128, 8}, .co_linetable = {136, 8},
+	        .co_code = {184, 1}, .ob_type = {8, 8}, .ob_size = {16, 8},
 	        .bytes_data = {32, 1}, .str_length = {16, 8}, .str_state = {32, 4}, .str_ascii = {48, 48},
 	        .str_compact = {72, 72}};
 
+	if (linkage == PYTHON_FRAME_OBJECT)
+		return python_fake_layout_39();
 	if (linkage == PYTHON_ENTRY_FLAG) {
 		l.f_code = python_fake_member(32, 8);
 		l.f_prev_instr = python_fake_member(56, 8);
@@ -97,6 +110,7 @@ static inline struct python_fake *python_fake_create(enum python_linkage linkage
 	p->layout = python_fake_layout(linkage);
 	p->vm = python_vm_of(&p->layout);
 	p->vm.code_type = PYTHON_TYPE;
+	p->vm.frame_type = PYTHON_FRAME_TYPE;
 	p->vm.slot = PYTHON_SLOT;
 	p->vm.cframe_below = 64;
 	p->vm.entry_below = 160;
@@ -151,14 +165,16 @@ static inline u64 python_fake_bytes(struct python_fake *p, const void *bytes, u3
 static inline u64 python_fake_code(struct python_fake *p, const char *name, u32 firstlineno)
 {
 	static const u8 table[] = {0xd8, 0, 0, 0xd8, 1, 0, 0xe0, 0, 0, 0xe0, 0, 0, 0xe8, 2, 0xf0, 1, 0, 0, 0};
+	const struct python_layout *l = &p->layout;
 	u64 at = python_fake_alloc(p, 256);
 
 	fake_put(p->f, at + 8, PYTHON_TYPE);
-	fake_put(p->f, at + PYTHON_CO_SIZE, 8);
+	fake_put(p->f, at + p->vm.co_code, 8);
 	python_fake_put(p, at + p->layout.co_firstlineno.at, &firstlineno, sizeof(firstlineno));
 	fake_put(p->f, at + p->layout.co_filename.at, python_fake_ascii(p, "fake.py"));
-	fake_put(p->f, at + p->layout.co_qualname.at, python_fake_ascii(p, name));
-	fake_put(p->f, at + p->layout.co_linetable.at, python_fake_bytes(p, table, sizeof(table)));
+	fake_put(p->f, at + p->vm.co_name, python_fake_ascii(p, name));
+	fake_put(p->f, at + (l->co_lnotab.size ? l->co_lnotab.at : l->co_linetable.at),
+	        python_fake_bytes(p, table, sizeof(table)));
 	return at;
 }
 
@@ -180,7 +196,7 @@ static inline u64 python_fake_frame(struct python_fake *p, u64 code, u64 pos, u8
 
 	fake_put(p->f, at + p->vm.f_code, code);
 	fake_put(p->f, at + p->vm.f_previous, p->current);
-	fake_put(p->f, at + p->vm.f_instr, code + p->vm.co_code + 2 * pos);
+	fake_put(p->f, at + p->vm.f_instr, code + p->vm.bytecode + 2 * pos);
 	python_fake_put(p, at + p->vm.f_entry, &entry, 1);
 	p->current = at;
 	return at;
@@ -203,6 +219,21 @@ static inline void python_fake_eval(struct python_fake *p, const u64 *codes, u32
 	fake_put(p->f, cfa - p->vm.cframe_below + p->vm.cf_frame, p->current);
 	if (p->vm.linkage == PYTHON_NO_CFRAME)
 		fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, p->current);
+}
+
+/* A native frame of the eval loop that runs one frame object (up to 3.10). */
+static inline u64 python_fake_object(struct python_fake *p, u64 code, u32 lasti)
+{
+	u64 at = python_fake_alloc(p, 144);
+
+	python_fake_call(p, p->eval, PYTHON_EVAL_BYTES);
+	fake_put(p->f, at + p->vm.ob_type, PYTHON_FRAME_TYPE);
+	fake_put(p->f, at + p->vm.f_code, code);
+	fake_put(p->f, at + p->vm.f_previous, p->current);
+	python_fake_put(p, at + p->vm.f_instr, &lasti, sizeof(lasti));
+	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, at);
+	p->current = at;
+	return at;
 }
 
 /* Walks from the native frame that was called last. */

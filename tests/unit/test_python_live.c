@@ -5,10 +5,11 @@
 #define BURSTS	  10
 #define STEPS	  2000
 #define RANDOM	  300
+#define TORN_MAX  0.002 /* of single steps; a generator of 3.12 is torn for one instruction of each 200 */
 #define PAIRS_MAX 128
 
 static char pairs[PAIRS_MAX][2][NAME_MAX_BYTES];
-static u32 npairs;
+static u32 npairs, stops, torn;
 
 static void read_pairs(struct target *t)
 {
@@ -86,10 +87,22 @@ static bool is_stub(const struct target *t)
 	return m && (m->anonymous || strstr(m->name, "libffi"));
 }
 
+/* In the loop between two stores: links do not hold for an instruction or two, which is said, and is rare. */
+static bool is_torn(const struct target *t, int stop)
+{
+	return (stop == STOP_VM_BROKEN || stop == STOP_VM_ABSENT) &&
+	       (frame_kind(&t->frames[0]) == FRAME_SCRIPT || is_eval(t, 0));
+}
+
 static void check_stop(struct target *t)
 {
 	int stop = target_walk(t);
 
+	stops++;
+	if (is_torn(t, stop)) {
+		torn++;
+		return;
+	}
 	if (stop != STOP_ROOT)
 		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->nframes, stop);
 	for (u32 i = 0; i < t->nframes; i++)
@@ -116,6 +129,13 @@ static void step(struct target *t)
 	assert_true(WIFSTOPPED(status));
 }
 
+static void check_torn(void)
+{
+	print_message("%u stops, %u torn\n", stops, torn);
+	assert_true(torn <= stops * TORN_MAX);
+	stops = torn = 0;
+}
+
 static void test_steps(void **state)
 {
 	struct target *t = start();
@@ -128,6 +148,7 @@ static void test_steps(void **state)
 			step(t);
 		}
 	}
+	check_torn();
 	target_end(t);
 }
 
@@ -140,6 +161,7 @@ static void test_random_stops(void **state)
 		target_continue(t, 200 + (useconds_t)(i * 7919 % 1000));
 		check_stop(t);
 	}
+	check_torn();
 	target_end(t);
 }
 

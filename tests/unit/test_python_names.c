@@ -40,7 +40,7 @@ static void test_frame(void **state)
 /* Another object in its place: each of the constant words tells. */
 static void test_replaced(void **state)
 {
-	static const u16 words[] = {PYTHON_CO_SIZE, PYTHON_CO_CONSTS, PYTHON_CO_NAMES, 72, 112, 128};
+	static const u16 words[] = {16, 24, 32, 72, 112, 128};
 
 	(void)state;
 	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++) {

@@ -128,7 +128,7 @@ static void test_shim(void **state)
 	struct stack s = make(PYTHON_NO_CFRAME);
 
 	(void)state;
-	fake_put(s.p->f, s.c + PYTHON_CO_SIZE, 3);
+	fake_put(s.p->f, s.c + s.p->vm.co_code, 3);
 	python_fake_put(s.p, s.c + s.p->layout.co_firstlineno.at, &(u32){0}, 4);
 	expect(&s, STOP_ROOT, "ndenbaer");
 	python_fake_destroy(s.p);
@@ -199,6 +199,77 @@ static void test_failing_reads(void **state)
 	}
 }
 
+/* Up to 3.10: C calls a, which calls b, both through the eval loop; C calls c, which is at its beginning. */
+static struct stack make_objects(void)
+{
+	struct python_fake *p = python_fake_create(PYTHON_FRAME_OBJECT);
+	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30)};
+
+	python_fake_object(p, s.a, 4);
+	python_fake_object(p, s.b, 6);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	python_fake_object(p, s.c, UINT32_MAX);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	return s;
+}
+
+static void test_objects(void **state)
+{
+	struct stack s = make_objects();
+
+	(void)state;
+	expect(&s, STOP_ROOT, "ncenbeaer");
+	assert_int_equal(python_pos(&s.p->f->frames[1]), PYTHON_NO_POS);
+	assert_int_equal(python_pos(&s.p->f->frames[4]), 3);
+	assert_int_equal(python_pos(&s.p->f->frames[6]), 2);
+	s.p->sp += PYTHON_C_BYTES;
+	s.p->pc = s.p->eval + 1;
+	expect(&s, STOP_ROOT, "cenbeaer");
+	s.p->pc = s.p->enter + 1;
+	python_fake_call(s.p, s.p->enter, PYTHON_EVAL_BYTES);
+	fake_put(s.p->f, s.p->sp + PYTHON_EVAL_BYTES - 8, s.p->eval + FAKE_RETURN);
+	expect(&s, STOP_ROOT, "ecenbeaer");
+	fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0);
+	expect(&s, STOP_VM_ABSENT, "eeneer");
+	python_fake_destroy(s.p);
+}
+
+/* More native frames than frame objects; an object of another type. */
+static void test_objects_broken(void **state)
+{
+	struct stack s = make_objects();
+	u64 top = s.p->current;
+
+	(void)state;
+	fake_put(s.p->f, top + s.p->vm.f_previous, 0);
+	expect(&s, STOP_VM_BROKEN, "nceneer");
+	fake_put(s.p->f, top + s.p->vm.ob_type, PYTHON_TYPE);
+	assert_int_equal(python_fake_walk(s.p), STOP_VM_BROKEN);
+	python_fake_destroy(s.p);
+}
+
+/* The state's address is behind two more loads, as in a module that was loaded late, or in musl. */
+static void test_way_to_state(void **state)
+{
+	struct stack s = make_objects();
+	struct python_vm *vm = arena_at(s.p->f->arena, s.p->f->region[s.p->f->nregions - 1].vm, sizeof(*vm));
+	u64 vector = python_fake_alloc(s.p, 64), block = python_fake_alloc(s.p, 64);
+
+	(void)state;
+	vm->slot = 40;
+	vm->nvia = 2;
+	vm->via[0] = 8;
+	vm->via[1] = 32;
+	fake_put(s.p->f, PYTHON_POINTER + 8, vector);
+	fake_put(s.p->f, vector + 32, block);
+	fake_put(s.p->f, block + 40, PYTHON_STATE);
+	expect(&s, STOP_ROOT, "ncenbeaer");
+	fake_put(s.p->f, PYTHON_POINTER + 8, 0);
+	assert_int_equal(python_fake_walk(s.p), STOP_VM_UNKNOWN);
+	python_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +282,9 @@ int main(void)
 	        cmocka_unit_test(test_circle),
 	        cmocka_unit_test(test_wrong_entry),
 	        cmocka_unit_test(test_failing_reads),
+	        cmocka_unit_test(test_objects),
+	        cmocka_unit_test(test_objects_broken),
+	        cmocka_unit_test(test_way_to_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols.h"
+
+#define OLDEST	      0x03060000
+#define NEWEST	      0x03100000 /* below 3.16 */
+#define NO_RUNTIME    0x03070000 /* below 3.7 there is no _PyRuntime */
+#define FRAME_OBJECTS 0x030b0000 /* below 3.11 */
+#define TLS	      0x030f0000 /* from 3.15 on */
+
+void python_image_destroy(void *data)
+{
+	struct python_image *image = data;
+
+	layout_destroy(image->origins);
+	free(image);
+}
+
+static struct error *unsupported(const struct image *img, u32 version)
+{
+	struct error *err;
+
+	if (!version)
+		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python that does not tell its version", img->path);
+	else
+		err = error_new(ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
+	return error_hint(err, "its Python frames are left out: yrt knows 3.6 to 3.15");
+}
+
+/* What the list of interpreters begins at: _PyRuntime, of which a member does; up to 3.6 what PyInterpreterState_Head() loads. */
+static bool find_runtime(struct image *img, u32 version, u64 *ret)
+{
+	struct symbol s;
+	u8 code[16];
+	s32 displacement;
+	u32 at = 0;
+
+	if (version >= NO_RUNTIME) {
+		*ret = symbols_lookup(img, "_PyRuntime", &s) ? s.start : 0;
+		return *ret;
+	}
+	if (!symbols_lookup(img, "PyInterpreterState_Head", &s) || !image_read(img, code, sizeof(code), s.start))
+		return false;
+	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4)) /* endbr64 */
+		at = 4;
+	if (memcmp(code + at, "\x48\x8b\x05", 3)) /* mov displacement(%rip), %rax */
+		return false;
+	memcpy(&displacement, code + at + 3, sizeof(displacement));
+	*ret = s.start + at + 7 + (u64)(s64)displacement;
+	return true;
+}
+
+static struct error *find_symbols(struct image *img, struct python_image *image)
+{
+	struct symbol code, frame;
+
+	if (!find_runtime(img, image->version, &image->runtime) || !symbols_lookup(img, "PyCode_Type", &code) ||
+	        !symbols_lookup(img, "PyFrame_Type", &frame))
+		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbols _PyRuntime, PyCode_Type and PyFrame_Type",
+		        img->path);
+	image->code_type = code.start;
+	image->frame_type = frame.start;
+	return NULL;
+}
+
+/* How native frames of the eval loop lead to Python frames. */
+static struct error *find_links(struct image *img, struct python_image *image)
+{
+	struct error *err;
+
+	if (image->vm.linkage == PYTHON_FRAME_OBJECT)
+		return python_linked_find(img, image->vm.ts_frame, &image->eval);
+	err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
+	image->vm.cframe_below = image->eval.cframe_below;
+	image->vm.entry_below = image->eval.entry_below;
+	return err;
+}
+
+static struct error *probe(struct image *img, u64 start, u64 end, struct python_image *image)
+{
+	struct error *err;
+
+	image->version = python_version(img);
+	if (image->version < OLDEST || image->version >= NEWEST)
+		return unsupported(img, image->version);
+	err = find_symbols(img, image);
+	if (!err)
+		err = python_layout_find(img, image->version >> 8, &image->origins);
+	if (err)
+		return err;
+	image->layout = image->origins->values;
+	image->vm = python_vm_of(image->layout);
+	if (image->version >= TLS)
+		image->tls = python_tls_find(img);
+	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))
+		return error_new(ERROR_UNSUPPORTED, "%s: the layout that was found for it is of another version of Python", img->path);
+	err = python_eval_find(img, start, end, &image->eval);
+	return err ? err : find_links(img, image);
+}
+
+struct error *python_image_probe(struct image *img, void **ret)
+{
+	struct python_image *image;
+	struct symbol eval;
+	struct error *err;
+
+	*ret = NULL;
+	if (img->machine != EM_X86_64 || !symbols_lookup(img, "_PyEval_EvalFrameDefault", &eval))
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return &error_no_memory;
+	err = probe(img, eval.start, eval.end, image);
+	if (err) {
+		python_image_destroy(image);
+		return err;
+	}
+	*ret = image;
+	return NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_tls.h"
+
+#include <capstone/capstone.h>
+
+#include "symbols.h"
+
+#define BYTES_MAX 64
+
+/* What is in a register on the way to the variable. */
+enum content { OTHER, POINTER, GOT_WORD, GOT_ADDRESS, BLOCK, POINTER_AND_GOT };
+
+struct state {
+	enum content regs[X86_REG_ENDING];
+	u64 got;
+	struct python_tls found;
+};
+
+static bool plain(const cs_x86_op *op)
+{
+	return op->type == X86_OP_MEM && op->mem.index == X86_REG_INVALID;
+}
+
+/* Loads what a memory operand leads to; the variable itself ends the search. */
+static enum content load(const cs_insn *in, const cs_x86_op *from, struct state *s)
+{
+	enum content base = from->mem.base < X86_REG_ENDING ? s->regs[from->mem.base] : OTHER;
+	s64 disp = from->mem.disp;
+
+	if (from->mem.segment == X86_REG_FS && from->mem.base == X86_REG_INVALID && !disp)
+		return POINTER;
+	if (from->mem.segment == X86_REG_FS && from->mem.base == X86_REG_INVALID && disp < 0)
+		s->found = (struct python_tls){PYTHON_TLS_LOCAL, (s32)disp, 0};
+	else if (from->mem.segment == X86_REG_FS && base == GOT_WORD && !disp)
+		s->found = (struct python_tls){PYTHON_TLS_GOT, 0, s->got};
+	else if (from->mem.base == X86_REG_RIP) {
+		s->got = in->address + in->size + (u64)disp;
+		return GOT_WORD;
+	} else if (base == POINTER && disp < 0)
+		s->found = (struct python_tls){PYTHON_TLS_LOCAL, (s32)disp, 0};
+	else if (base == POINTER_AND_GOT && !disp)
+		s->found = (struct python_tls){PYTHON_TLS_GOT, 0, s->got};
+	else if (base == BLOCK && disp >= 0)
+		s->found = (struct python_tls){PYTHON_TLS_MODULE, (s32)disp, s->got};
+	return OTHER;
+}
+
+static void look(const cs_insn *in, struct state *s)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+
+	if (in->id == X86_INS_CALL) { /* __tls_get_addr(): of a module and an offset that are in the GOT */
+		s->regs[X86_REG_RAX] = s->regs[X86_REG_RDI] == GOT_ADDRESS ? BLOCK : OTHER;
+		return;
+	}
+	if (in->detail->x86.op_count != 2 || to->type != X86_OP_REG || to->reg >= X86_REG_ENDING)
+		return;
+	if (in->id == X86_INS_MOV && plain(from)) {
+		s->regs[to->reg] = load(in, from, s);
+	} else if (in->id == X86_INS_LEA && plain(from) && from->mem.base == X86_REG_RIP) {
+		s->got = in->address + in->size + (u64)from->mem.disp;
+		s->regs[to->reg] = GOT_ADDRESS;
+	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.base == X86_REG_RIP && s->regs[to->reg] == POINTER) {
+		s->got = in->address + in->size + (u64)from->mem.disp;
+		s->regs[to->reg] = POINTER_AND_GOT;
+	} else {
+		s->regs[to->reg] = OTHER;
+	}
+}
+
+struct python_tls python_tls_find(struct image *img)
+{
+	struct state s = {.found = {.model = PYTHON_TLS_NONE}};
+	struct symbol function;
+	u8 code[BYTES_MAX];
+	const u8 *at = code;
+	size_t size;
+	csh handle;
+	cs_insn *in;
+
+	if (!symbols_lookup(img, "PyGILState_GetThisThreadState", &function))
+		return s.found;
+	size = function.end - function.start < sizeof(code) ? function.end - function.start : sizeof(code);
+	if (!image_read(img, code, size, function.start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return s.found;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	while (in && !s.found.model && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET)
+		look(in, &s);
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+	return s.found;
+}

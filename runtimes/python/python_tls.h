@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where CPython 3.15 and later keep a thread's state: in the thread-local variable _Py_tss_gilstate (Python/pystate.c; up to
+ * 3.14 under a TSS key). No symbol that a stripped file has tells its place; PyGILState_GetThisThreadState(), which is
+ * exported, only reads it, and its code shows the model of ELF TLS that the build uses ("ELF Handling For Thread-Local
+ * Storage", Drepper). The same in every C library.
+ */
+#ifndef YRT_PYTHON_TLS_H
+#define YRT_PYTHON_TLS_H
+
+#include "image.h"
+
+enum python_tls_model {
+	PYTHON_TLS_NONE,   /* not understood, or no such variable */
+	PYTHON_TLS_LOCAL,  /* at offset from the thread pointer */
+	PYTHON_TLS_GOT,	   /* the word at got tells that offset */
+	PYTHON_TLS_MODULE, /* in the block of the module whose number is at got, behind what the next word tells and offset */
+};
+
+struct python_tls {
+	enum python_tls_model model;
+	s32 offset;
+	u64 got; /* file address */
+};
+
+struct python_tls python_tls_find(struct image *img);
+
+#endif
