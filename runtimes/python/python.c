@@ -82,6 +82,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	}
 	vm.code_type = bias + image->code_type;
 	vm.frame_type = bias + image->frame_type;
+	vm.jit_return = image->jit.ret ? bias + image->jit.ret : 0;
+	vm.jit_locals = image->jit.locals;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;
@@ -118,6 +120,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	struct error *err = NULL;
 
 	find_slot(instance, p);
+	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
 	find_gil(instance, p);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);

@@ -19,6 +19,7 @@ enum python_part {
 	PYTHON_EVAL,  /* in the loop, or on the way out */
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
+	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
 };
 
 /* How a native frame of the eval loop leads to its Python frames. */
@@ -61,9 +62,23 @@ struct python_vm {
 	u8 reserved[5];
 	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
 	u16 reserved_gil[3];
+	u64 jit_return;		 /* 3.15: where compiled code returns to; 0: by a stub of its own, between these: */
+	u64 jit_start, jit_end;
+	u64 jit_locals; /* 3.14: how far the loop's frame pointer is above its stack pointer */
 	u64 gil[PYTHON_GILS_MAX]; /* addresses of the locks, with --gil; 0: no more */
 };
-_Static_assert(sizeof(struct python_vm) == 112, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
+
+/*
+ * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop rbx, r12,
+ * r13, r14, r15, ret. The stack from the return address on: those registers, and the return address to the loop.
+ */
+#define PYTHON_JIT_STUB	      0x415e415d415c415bull
+#define PYTHON_JIT_STUB_WORDS 6
+#define PYTHON_JIT_STUB_PUSH  0x5441554156415741ull /* it begins with push r15, r14, r13, r12, rbx, at the start of a page */
+#define PYTHON_JIT_STUB_BACK  0x17			/* where its call returns to */
+#define PYTHON_JIT_STUB_END   0x21
+#define PYTHON_JIT_WORDS      64 /* of the stack that are searched: compiled code keeps little there */
 
 /*
  * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number and

@@ -10,6 +10,7 @@
 #define NEWEST	      0x03100000 /* below 3.16 */
 #define NO_RUNTIME    0x03070000 /* below 3.7 there is no _PyRuntime */
 #define FRAME_OBJECTS 0x030b0000 /* below 3.11 */
+#define JIT	      0x030e0000 /* from 3.14 on */
 #define TLS	      0x030f0000 /* from 3.15 on */
 
 void python_image_destroy(void *data)
@@ -98,6 +99,8 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 		image->tls = python_tls_find(img);
 	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))
 		return error_new(ERROR_UNSUPPORTED, "%s: the layout that was found for it is of another version of Python", img->path);
+	if (image->version >= JIT)
+		image->jit = python_jit_find(img, start);
 	err = python_eval_find(img, start, end, &image->eval);
 	return err ? err : find_links(img, image);
 }

@@ -6,6 +6,7 @@
 #include "image.h"
 #include "python_layout.h"
 #include "python_tls.h"
+#include "runtime.h"
 
 struct python_range {
 	u64 start, end;
@@ -24,11 +25,18 @@ struct python_eval {
 	u32 noutside;
 };
 
+/* The JIT compiler of 3.14 and 3.15, if the build has one. */
+struct python_jit {
+	u64 ret;    /* struct python_vm's jit_return, file address */
+	u32 locals; /* its jit_locals */
+};
+
 struct python_image {
 	u32 version; /* PY_VERSION_HEX: 3.11.2 is 0x030b02f0 */
 	const struct python_layout *layout;
 	struct layout *origins; /* owns it, and tells where each member is from */
 	struct python_eval eval;
+	struct python_jit jit;
 	struct python_vm vm; /* without addresses in a process */
 	struct python_tls tls; /* from 3.15 on */
 	u64 runtime;    /* _PyRuntime, file address; in 3.6 of what points to the first interpreter */
@@ -39,6 +47,11 @@ struct python_image {
 /* Operations of the runtime: is the file CPython, and of a build that is understood? */
 struct error *python_image_probe(struct image *img, void **ret);
 void python_image_destroy(void *image);
+
+struct python_jit python_jit_find(struct image *img, u64 eval);
+/* Claims code that the process made itself. It may be of something else as well, and is stepped out of as such then. */
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
 
 /* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes. 0: unknown. */
 u32 python_version(struct image *img);

@@ -262,11 +262,99 @@ WALK_GLOBAL int python_lock(struct walk *w)
 	return 0;
 }
 
+/* To the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame pointer. */
+static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 at)
+{
+	const u32 regs[] = {DWREG_RBX, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, REG_PC};
+	u32 i;
+
+	for (i = 0; i < PYTHON_JIT_STUB_WORDS; i++)
+		if (!walk_stack(w, at + 8 + 8 * i, &w->reg[regs[i]]))
+			return STOP_STACK_ABSENT;
+	w->reg[REG_SP] = at + 8 + 8 * PYTHON_JIT_STUB_WORDS;
+	w->reg[REG_FP] = w->reg[REG_SP] + vm->jit_locals;
+	w->valid = ARCH_SAVED_MASK | 1u << REG_SP | 1u << REG_PC;
+	return STOP_NONE;
+}
+
+/* Is this word of the stack the return address of compiled code? Then moves to what called it. PY_NOT_OURS: it is not. */
+WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
+{
+	const struct python_vm *vm;
+	u64 word, code;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_stack(w, at, &word))
+		return STOP_STACK_ABSENT;
+	w->leaf = 0;
+	if (!vm->jit_return)
+		return vm->jit_locals && word >= vm->jit_start && word < vm->jit_end && walk_read(w, &code, sizeof(code), word) &&
+		                       code == PYTHON_JIT_STUB
+		               ? py_leave_stub(w, vm, at)
+		               : PY_NOT_OURS;
+	if (word != vm->jit_return)
+		return PY_NOT_OURS;
+	w->reg[REG_PC] = word;
+	w->reg[REG_SP] = at + 8;
+	w->valid &= 1u << REG_FP | 1u << REG_SP | 1u << REG_PC;
+	return STOP_NONE;
+}
+
+/* How many registers 3.14's stub has on the stack at this offset into it. */
+static inline u64 py_stub_depth(u64 offset)
+{
+	if (offset < 9)
+		return offset / 2;
+	return offset <= PYTHON_JIT_STUB_BACK ? 5 : (PYTHON_JIT_STUB_END - 1 - offset) / 2;
+}
+
+/* Out of 3.14's stub itself. PY_NOT_OURS: it is not there. */
+WALK_GLOBAL int python_jit_stub(struct walk *w)
+{
+	u64 offset, at, code, pc;
+
+	WALK_CHECK(w);
+	offset = w->reg[REG_PC] & (WALK_PAGE - 1);
+	if (!w->leaf || offset >= PYTHON_JIT_STUB_END ||
+	        !walk_read(w, &code, sizeof(code), w->reg[REG_PC] - offset) || code != PYTHON_JIT_STUB_PUSH)
+		return PY_NOT_OURS;
+	at = w->reg[REG_SP] + 8 * py_stub_depth(offset);
+	if (!walk_stack(w, at, &pc))
+		return STOP_STACK_ABSENT;
+	w->reg[REG_PC] = pc;
+	w->reg[REG_SP] = at + 8;
+	w->valid &= 1u << REG_FP | 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	return STOP_NONE;
+}
+
+/* Compiled code has no unwind information; the stack tells where it was called, and the loop's frame there leads to its frames. */
+WALK_GLOBAL int python_jit(struct walk *w)
+{
+	u32 i, leaf;
+	int stop;
+
+	WALK_CHECK(w);
+	leaf = w->leaf;
+	stop = python_jit_stub(w);
+	for (i = 0; i < PYTHON_JIT_WORDS && stop == PY_NOT_OURS; i++)
+		stop = python_jit_word(w, w->reg[REG_SP] + 8 * i);
+	if (!stop)
+		return STOP_NONE;
+	w->leaf = leaf;
+	return native_step(w, 0);
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	int stop;
 
 	WALK_CHECK(w);
+	if (w->region.part == PYTHON_JIT)
+		return python_jit(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop) {
 		w->vm_state = 1;

@@ -25,7 +25,7 @@ struct python_fake {
 	struct fake *f;
 	struct python_vm vm;
 	struct python_layout layout;
-	u64 root, c, eval, enter, link; /* functions */
+	u64 root, c, eval, enter, link, jit; /* functions */
 	u64 heap, sp, pc, current;
 };
 
@@ -122,6 +122,7 @@ static inline struct python_fake *python_fake_create(enum python_linkage linkage
 	p->eval = python_fake_function(p, &eval, PYTHON_EVAL, config);
 	p->enter = python_fake_function(p, &eval, PYTHON_ENTER, config);
 	p->link = python_fake_function(p, &eval, PYTHON_LINK, config);
+	p->jit = python_fake_function(p, &c, PYTHON_JIT, config);
 	p->heap = PYTHON_HEAP_FIRST;
 	p->sp = PYTHON_HEAP - 64;
 	p->pc = p->root + FAKE_RETURN;
@@ -162,7 +163,7 @@ static inline u64 python_fake_bytes(struct python_fake *p, const void *bytes, u3
 }
 
 /* A code object of 8 units, one line each. */
-static inline u64 python_fake_code(struct python_fake *p, const char *name, u32 firstlineno)
+static inline u64 python_fake_code_of(struct python_fake *p, const char *file, const char *name, u32 firstlineno)
 {
 	static const u8 table[] = {0xd8, 0, 0, 0xd8, 1, 0, 0xe0, 0, 0, 0xe0, 0, 0, 0xe8, 2, 0xf0, 1, 0, 0, 0};
 	const struct python_layout *l = &p->layout;
@@ -171,11 +172,16 @@ static inline u64 python_fake_code(struct python_fake *p, const char *name, u32 
 	fake_put(p->f, at + 8, PYTHON_TYPE);
 	fake_put(p->f, at + p->vm.co_code, 8);
 	python_fake_put(p, at + p->layout.co_firstlineno.at, &firstlineno, sizeof(firstlineno));
-	fake_put(p->f, at + p->layout.co_filename.at, python_fake_ascii(p, "fake.py"));
+	fake_put(p->f, at + p->layout.co_filename.at, python_fake_ascii(p, file));
 	fake_put(p->f, at + p->vm.co_name, python_fake_ascii(p, name));
 	fake_put(p->f, at + (l->co_lnotab.size ? l->co_lnotab.at : l->co_linetable.at),
 	        python_fake_bytes(p, table, sizeof(table)));
 	return at;
+}
+
+static inline u64 python_fake_code(struct python_fake *p, const char *name, u32 firstlineno)
+{
+	return python_fake_code_of(p, "fake.py", name, firstlineno);
 }
 
 /* A native frame of size bytes calls the next one; returns its CFA. */

@@ -270,6 +270,50 @@ static void test_way_to_state(void **state)
 	python_fake_destroy(s.p);
 }
 
+static struct python_vm *config(struct stack *s)
+{
+	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
+}
+
+/* 3.15: C that the loop calls calls compiled code, which keeps something on the stack. */
+static void test_compiled(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+
+	(void)state;
+	config(&s)->jit_return = s.p->c + FAKE_RETURN;
+	python_fake_call(s.p, s.p->jit, 48);
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	python_fake_call(s.p, s.p->c, PYTHON_C_BYTES);
+	expect(&s, STOP_ROOT, "nndcenbaer");
+	config(&s)->jit_return = 8;
+	python_fake_walk(s.p);
+	assert_false(s.p->f->walk.nframes && frame_kind(&s.p->f->frames[1]) == FRAME_SCRIPT);
+	python_fake_destroy(s.p);
+}
+
+/* 3.14: the loop calls a stub of five pushes, of which compiled code is called. */
+static void test_compiled_stub(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	u64 stub = PYTHON_HEAP + FAKE_PAGE * 2, back = stub + PYTHON_JIT_STUB_BACK, code[] = {PYTHON_JIT_STUB};
+
+	(void)state;
+	config(&s)->jit_locals = 64;
+	config(&s)->jit_start = stub;
+	config(&s)->jit_end = stub + FAKE_PAGE;
+	python_fake_put(s.p, back, code, sizeof(code));
+	s.p->sp += PYTHON_C_BYTES;
+	s.p->pc = s.p->eval + FAKE_RETURN;
+	python_fake_call(s.p, s.p->jit, 48);
+	s.p->pc = back;
+	python_fake_call(s.p, s.p->jit, 32);
+	expect(&s, STOP_ROOT, "dcenbaer");
+	python_fake_put(s.p, back, &(u64){0}, 8);
+	assert_int_not_equal(python_fake_walk(s.p), STOP_ROOT);
+	python_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +329,8 @@ int main(void)
 	        cmocka_unit_test(test_objects),
 	        cmocka_unit_test(test_objects_broken),
 	        cmocka_unit_test(test_way_to_state),
+	        cmocka_unit_test(test_compiled),
+	        cmocka_unit_test(test_compiled_stub),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <capstone/capstone.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "python_image.h"
+#include "symbols.h"
+
+#define BYTES_MAX 96
+
+/* The first instruction of function that calls, or one that makes room on the stack. */
+static bool find(struct image *img, u64 function, unsigned id, cs_insn *in, csh handle)
+{
+	u8 code[BYTES_MAX];
+	const u8 *at = code;
+	size_t size = sizeof(code);
+
+	if (!image_read(img, code, size, function))
+		return false;
+	while (cs_disasm_iter(handle, &at, &size, &function, in))
+		if (in->id == id && (id != X86_INS_SUB || in->detail->x86.operands[0].reg == X86_REG_RSP))
+			return true;
+	return false;
+}
+
+/* 3.15 has a function that calls compiled code; in 3.14 each piece of it begins with a stub, which the loop calls. */
+struct python_jit python_jit_find(struct image *img, u64 eval)
+{
+	struct python_jit ret = {0};
+	struct symbol entry;
+	csh handle;
+	cs_insn *in;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return ret;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	if (in && symbols_lookup(img, "_PyJIT_Entry", &entry)) {
+		if (find(img, entry.start, X86_INS_CALL, in, handle))
+			ret.ret = in->address + in->size;
+	} else if (in && find(img, eval, X86_INS_SUB, in, handle) && in->detail->x86.operands[1].type == X86_OP_IMM) {
+		ret.locals = (u32)in->detail->x86.operands[1].imm;
+	}
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+	return ret;
+}
+
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct python_vm *vm = arena_at(p->arena, config, sizeof(*vm));
+	struct error *err = NULL;
+	u64 start = 0, end = 0;
+
+	for (u32 i = 0; !err && i < p->nmappings && (image->jit.ret || image->jit.locals); i++) {
+		const struct mapping *m = &p->mappings[i];
+		struct runtime_region r = {.part = PYTHON_JIT, .vm = config, .start = m->start, .end = m->end};
+
+		if (!m->anonymous || !(m->prot & PROT_EXEC) || m->image || (m->name && *m->name))
+			continue;
+		start = start ? start : m->start;
+		end = m->end;
+		err = add(ctx, &r);
+	}
+	vm->jit_start = start;
+	vm->jit_end = end;
+	return err;
+}
