@@ -277,6 +277,14 @@ static struct error *add_function(struct inline_sites *s, struct profile *to, co
 	return profile_function(to, function_identity(s, &fn, f), &fn, false, ret);
 }
 
+/* Glue of the view's own runtime: what it is inlined into stays, it stands for the place. */
+static bool is_hidden(const struct inline_sites *s, const struct site *site, const struct inline_frame *f)
+{
+	const struct runtime_ops *view = s->options.view;
+
+	return view && view->hides && f->name && s->images[site->image].loaded->runtime[view->id] && view->hides(NULL, f->name);
+}
+
 static struct error *chain(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
 	u32 *n)
 {
@@ -290,8 +298,12 @@ static struct error *chain(void *ctx, struct profile *to, const struct profile_f
 	*n = 0;
 	if (!left && site)
 		return add_function(s, to, fn, &nothing, site, &s->chain[(*n)++]);
-	for (; left && !err; left--, (*n)++)
-		err = add_function(s, to, fn, &s->frames[site->first + left - 1], left == site->n ? site : NULL, &s->chain[*n]);
+	for (; left && !err; left--) {
+		const struct inline_frame *f = &s->frames[site->first + left - 1];
+
+		if (left == site->n || !is_hidden(s, site, f))
+			err = add_function(s, to, fn, f, left == site->n ? site : NULL, &s->chain[(*n)++]);
+	}
 	return err;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "c_names.h"
 #include "cleanup.h"
 #include "inline_sites.h"
 #include "native_kind.h"
@@ -22,6 +23,7 @@ struct names {
 	bool kernel_tried;
 	struct table cache; /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
+	struct table c_names; /* a struct c_names by the file */
 	struct table jits; /* a struct perf_map by the process's number */
 };
 
@@ -49,7 +51,7 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->options = *options;
 	if (options->inlines) {
 		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
-			.modules = modules };
+			.modules = modules, .view = options->view };
 		struct error *err = inline_sites_create(&sites, &names->sites);
 
 		if (err) {
@@ -71,6 +73,12 @@ void names_destroy(struct names *names)
 		if (names->jits.entries[i].key)
 			perf_map_destroy((struct perf_map *)(uintptr_t)names->jits.entries[i].value);
 	table_free(&names->jits);
+	for (size_t i = 0; i < names->c_names.capacity; i++)
+		if (names->c_names.entries[i].key) {
+			c_names_free((struct c_names *)(uintptr_t)names->c_names.entries[i].value);
+			free((void *)(uintptr_t)names->c_names.entries[i].value);
+		}
+	table_free(&names->c_names);
 	inline_sites_destroy(names->sites);
 	free(names);
 }
@@ -197,11 +205,47 @@ static struct error *name_by_class(const struct names *names, struct image *img,
 	return NULL;
 }
 
+static struct error *find_c_names(struct names *names, struct loaded *loaded, const struct c_names **ret)
+{
+	u64 key = identity_key((u64)(uintptr_t)loaded, 0, 0, 0) | 1, *known = table_get(&names->c_names, key);
+	struct c_names *found = known ? (struct c_names *)(uintptr_t)*known : calloc(1, sizeof(*found));
+	struct error *err = found ? NULL : &error_no_memory;
+
+	*ret = found;
+	if (known || err)
+		return err;
+	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
+		if ((*r)->c_names)
+			err = (*r)->c_names(loaded->image, found);
+	c_names_sort(found);
+	if (!err)
+		err = table_put(&names->c_names, key, (u64)(uintptr_t)found);
+	if (err) {
+		c_names_free(found);
+		free(found);
+	}
+	return err;
+}
+
+/* A function that a language knows by a name. text is left alone if none does. */
+static struct error *name_by_language(struct names *names, struct loaded *loaded, u64 start, struct native_name *ret)
+{
+	const struct c_names *c;
+	const char *name;
+	struct error *err = find_c_names(names, loaded, &c);
+
+	if (err || !(name = c_names_find(c, start)))
+		return err;
+	snprintf(ret->text, sizeof(ret->text), "%s", name);
+	snprintf(ret->mangled, sizeof(ret->mangled), "%s", name);
+	return NULL;
+}
+
 /*
- * By symbol, else by its class, else by module and the start of its FDE, else by module. addr is a file address inside the
+ * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by module. addr is a file address inside the
  * function.
  */
-static struct error *find_native(const struct names *names, const struct module *m, u64 addr, struct native_name *ret)
+static struct error *find_native(struct names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
 	const char *file = base_name(m->loaded->path);
 	struct image *img = m->loaded->image;
@@ -229,7 +273,8 @@ static struct error *find_native(const struct names *names, const struct module 
 	} else if ((fde = find_fde(img->cfi, addr))) {
 		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
-		return name_by_class(names, img, fde->start, ret);
+		err = name_by_class(names, img, fde->start, ret);
+		return err || ret->mangled[0] ? err : name_by_language(names, m->loaded, fde->start, ret);
 	} else {
 		snprintf(ret->text, sizeof(ret->text), "[%s]", file);
 	}
@@ -297,7 +342,7 @@ static enum profile_kind script_kind(const struct frame_name *name)
 }
 
 /* A function of the language that is written in C and has no name there: that of its code. */
-static struct error *name_by_code(const struct names *names, const struct process *p, struct frame_name *name)
+static struct error *name_by_code(struct names *names, const struct process *p, struct frame_name *name)
 {
 	const struct mapping *map = process_mapping(p, name->native_address);
 	const struct module *m = map ? module_at(names->modules, map->module) : NULL;

@@ -2,23 +2,16 @@
 #include "rtti.h"
 
 #include <ctype.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "image_words.h"
 
 #define TYPE_MAX    1024 /* bytes of a mangled name */
 #define SLOTS_MAX   4096 /* of a virtual table */
 #define PURE_MAX    256	 /* slots without a function, in a row */
 #define DEPTH_MAX   16	 /* of inheritance */
-#define SECTION_MAX (256u << 20)
 #define FOUND_MAX   (4u << 20)
-
-/* A section whose words are as relocation leaves them. */
-struct words {
-	u64 addr;
-	u64 n;
-	u64 *word;
-};
 
 struct found {
 	u64 function;
@@ -27,7 +20,7 @@ struct found {
 };
 
 struct rtti {
-	struct words data[2]; /* where virtual tables and type_infos are */
+	struct image_words data; /* where virtual tables and type_infos are */
 	const u8 *names;      /* .rodata */
 	u64 names_addr, names_size;
 	u64 text, text_end;
@@ -41,57 +34,12 @@ static bool is_text(const struct rtti *r, u64 addr)
 	return addr >= r->text && addr < r->text_end;
 }
 
-/* --- the words --- */
-
-static struct error *copy_section(struct image *img, const char *name, struct words *ret)
-{
-	u64 addr;
-	Elf_Data *data = image_section(img, name, &addr);
-
-	if (!data || !data->d_buf || data->d_size > SECTION_MAX || addr & 7)
-		return NULL;
-	ret->word = malloc(data->d_size + sizeof(u64));
-	if (!ret->word)
-		return &error_no_memory;
-	memcpy(ret->word, data->d_buf, data->d_size);
-	ret->addr = addr;
-	ret->n = data->d_size / sizeof(u64);
-	return NULL;
-}
-
-static u64 *word_at(const struct rtti *r, u64 addr)
-{
-	for (u32 i = 0; i < 2; i++) {
-		const struct words *w = &r->data[i];
-
-		if (!(addr & 7) && addr - w->addr < w->n * sizeof(u64))
-			return &w->word[(addr - w->addr) / sizeof(u64)];
-	}
-	return NULL;
-}
-
 /* A word, 0 where there is none. */
 static u64 get(const struct rtti *r, u64 addr)
 {
-	const u64 *word = word_at(r, addr);
+	const u64 *word = image_word(&r->data, addr);
 
 	return word ? *word : 0;
-}
-
-static void relocate(struct rtti *r, struct image *img)
-{
-	u64 addr;
-	Elf_Data *data = image_section(img, ".rela.dyn", &addr);
-
-	if (!data || !data->d_buf || data->d_type != ELF_T_RELA)
-		return;
-	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela); i++) {
-		const Elf64_Rela *rela = &((const Elf64_Rela *)data->d_buf)[i];
-		u64 *word = word_at(r, rela->r_offset);
-
-		if (word && ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE)
-			*word = (u64)rela->r_addend;
-	}
 }
 
 /* --- types --- */
@@ -123,7 +71,7 @@ static const char *type_name(const struct rtti *r, u64 addr)
 /* A type_info: the table of its own class, then its name. The first is 0 where another file has that class. */
 static const char *type_at(const struct rtti *r, u64 addr)
 {
-	return word_at(r, addr) ? type_name(r, get(r, addr + 8)) : NULL;
+	return image_word(&r->data, addr) ? type_name(r, get(r, addr + 8)) : NULL;
 }
 
 /* One base: its type_info follows. Several: flags and number, then type_info and offset of each. */
@@ -223,14 +171,14 @@ static struct error *read_all(struct rtti *r, struct image *img)
 	r->names = names->d_buf;
 	r->names_size = names->d_size;
 	r->text_end = r->text + size;
-	err = copy_section(img, ".data.rel.ro", &r->data[0]);
+	err = image_words_add(&r->data, img, ".data.rel.ro");
 	if (!err && img->type == ET_EXEC)
-		err = copy_section(img, ".rodata", &r->data[1]);
+		err = image_words_add(&r->data, img, ".rodata");
 	if (err)
 		return err;
-	relocate(r, img);
-	for (u32 i = 0; i < 2 && !err; i++)
-		err = find_tables(r, &r->data[i]);
+	image_words_relocate(&r->data, img);
+	for (u32 i = 0; i < r->data.n && !err; i++)
+		err = find_tables(r, &r->data.section[i]);
 	if (r->nfound)
 		qsort(r->found, r->nfound, sizeof(*r->found), by_function);
 	return err;
@@ -244,10 +192,7 @@ struct error *rtti_create(struct image *img, struct rtti **ret)
 	if (!r)
 		return &error_no_memory;
 	err = img->machine == EM_X86_64 ? read_all(r, img) : NULL;
-	for (u32 i = 0; i < 2; i++) {
-		free(r->data[i].word);
-		r->data[i] = (struct words){ 0 };
-	}
+	image_words_free(&r->data);
 	if (err) {
 		rtti_destroy(r);
 		return err;

@@ -30,6 +30,7 @@
 
 struct walk;
 struct report;
+struct c_names;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
@@ -87,6 +88,7 @@ enum expand_flag {
 	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
 	EXPAND_LOOP = 4,   /* one frame for the inside of an event loop, from who started it to the task that it runs */
+	EXPAND_IMPORTS = 8, /* one frame for what lies between an import and the module that it runs */
 };
 #define RUNTIME_EXPAND_MAX 256
 
@@ -145,8 +147,15 @@ struct runtime_ops {
 	bool (*thread_name)(void *instance, const struct runtime_process *p, pid_t tid, char *ret, size_t size);
 
 	/*
+	 * Adds to ret (c_names.h) the language's names for functions in C of a file: asked for once a file that has code without symbols,
+	 * whether the file is the runtime or not. Nothing for a file that has nothing to do with the language. May be NULL.
+	 */
+	struct error *(*c_names)(struct image *img, struct c_names *ret);
+
+	/*
 	 * True if a view of this language should hide this native frame because language frames stand for it (module is
-	 * the runtime's own image): the VM's loop, its call helpers. May be NULL: only FRAME_VM frames are hidden.
+	 * the runtime's own image): the VM's loop, its call helpers. symbol is "" for code that has no name; instance is
+	 * NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
 	 */
 	bool (*hides)(void *instance, const char *symbol);
 

@@ -183,6 +183,8 @@ static void set_view(const struct command_line *self, struct flame_options *o)
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
 		if (strlen((*r)->view) == len && !strncmp(self->name, (*r)->view, len))
 			o->sampler.collect.names.view = *r;
+	if (o->sampler.collect.names.view)
+		o->sampler.collect.names.expand |= EXPAND_IMPORTS;
 	if (o->async || (o->sampler.collect.names.view && !o->no_async))
 		o->sampler.collect.names.expand |= EXPAND_LOOP;
 }

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "own_tid.h"
-#include "python_async.h"
+#include "python_fold.h"
 #include "python_gil.h"
+#include "python_glue.h"
 #include "python_image.h"
 #include "python_inspect.h"
+#include "python_methods.h"
 #include "python_names.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
@@ -138,9 +140,9 @@ static bool name_frame(
 	struct python_instance *instance = data;
 
 	(void)n;
-	if (frames[i].where == PYTHON_ASYNC_FRAME) {
-		snprintf(ret->name, sizeof(ret->name), PYTHON_ASYNC_NAME);
-		ret->identity = 1;
+	if (python_fold_name(&frames[i])) {
+		snprintf(ret->name, sizeof(ret->name), "%s", python_fold_name(&frames[i]));
+		ret->identity = frame_addr(&frames[i]);
 		return true;
 	}
 	return python_name_frame(instance->names, p->memory, &frames[i], ret);
@@ -152,8 +154,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	struct python_instance *instance = data;
 
 	(void)max;
-	*eaten = 0;
-	return flags & EXPAND_LOOP ? python_async_fold(instance->names, p->memory, frames, i, n, ret, eaten) : 0;
+	return python_fold(instance->names, p->memory, frames, i, n, flags, ret, eaten);
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
@@ -175,22 +176,10 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	        arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
 }
 
-/* How Python calls Python through C, and what starts a program: the frames beside them tell the same. */
 static bool hides(void *data, const char *symbol)
 {
-	static const char *const glue[] = {"PyEval_EvalCode", "PyObject_Call", "PyObject_CallFunctionObjArgs",
-	        "PyObject_CallMethodObjArgs", "PyObject_CallNoArgs", "PyObject_CallObject", "PyObject_CallOneArg",
-	        "PyObject_Vectorcall", "PyVectorcall_Call", "Py_BytesMain", "Py_RunMain", "_PyEval_EvalFrame",
-	        "_PyEval_Vector", "_PyFunction_Vectorcall", "_PyObject_Call", "_PyObject_Call_Prepend",
-	        "_PyObject_FastCallDictTstate", "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "_PyRun_AnyFileObject",
-	        "_PyRun_SimpleFileObject", "_PyVectorcall_Call", "method_vectorcall", "object_vacall", "pymain_run_file",
-	        "pymain_run_python", "pyrun_file", "run_eval_code_obj", "run_mod", "slot_tp_call", "thread_run"};
-
 	(void)data;
-	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
-		if (!strcmp(symbol, glue[i]))
-			return true;
-	return !strncmp(symbol, "cfunction_vectorcall_", 21) || !strncmp(symbol, "method_vectorcall_", 18);
+	return python_is_glue(symbol);
 }
 
 const struct runtime_ops python_runtime = {
@@ -208,6 +197,7 @@ const struct runtime_ops python_runtime = {
         .name_frame = name_frame,
         .expand = expand,
         .thread_name = thread_name,
+        .c_names = python_methods,
         .hides = hides,
         .inspect = inspect,
 };

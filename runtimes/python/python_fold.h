@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walls of frames that are the same in every stack, as one frame each, in all versions from 3.6 to 3.15:
+ *
+ * - The inside of asyncio's event loop: what lies between the program that started a loop and the tasks and callbacks that the
+ *   loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio that tasks
+ *   await (streams, locks, gather) stay.
+ * - The import machinery between an import statement and the module (Lib/importlib/_bootstrap.py, _bootstrap_external.py), as
+ *   Python's own tracebacks leave it out.
+ */
+#ifndef YRT_PYTHON_FOLD_H
+#define YRT_PYTHON_FOLD_H
+
+#include "python_names.h"
+
+/* The name of a frame that stands for a wall; NULL: it is an ordinary one. */
+const char *python_fold_name(const struct frame *f);
+
+/*
+ * Is frames[i] of a stack, leaf first, or the next Python frame outside it, the innermost of a wall? Then ret (room for 2) has
+ * frames[i], unless it is part of it, and the frame that stands for the wall; *eaten is how many frames they stand for. Returns
+ * how many are in ret; 0: no. flags: enum expand_flag.
+ */
+u32 python_fold(struct python_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 *eaten);
+
+#endif

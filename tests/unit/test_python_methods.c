@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of functions in C by their tables in a stripped extension module, against its symbols before it was stripped. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "c_names.h"
+#include "image.h"
+#include "runtimes/python/python_methods.h"
+
+static char dir[] = "/tmp/yrt-methods-XXXXXX";
+
+/* What the headers of Python declare, for the one module here. */
+static const char source[] =
+        "struct method { const char *name; void *(*function)(void); int flags; const char *doc; };\n"
+        "struct module { long base[5]; const char *name, *doc; long size; struct method *methods; void *rest[4]; };\n"
+        "struct type { long head[3]; const char *name; void *before[25]; struct method *methods; void *rest[20]; };\n"
+        "extern void *PyModuleDef_Init(void *);\n"
+        "#define F(f) static void *f(void) { return (void *)f; }\n"
+        "F(add) F(sub) F(alone) F(append) F(of_long_name) F(wrong)\n"
+        "static struct method functions[] = {{\"add\", add, 1, \"doc\"}, {\"sub\", sub, 0x80, 0}, {0}};\n"
+        "static struct method methods[] = {{\"append\", append, 8, 0}, {\"_x1\", of_long_name, 0x83, 0}, {0}};\n"
+        "static struct method slots[] = {{\"alone\", alone, 4, 0}, {0}};\n"
+        "struct method *keep = slots;\n"
+        "struct method no[] = {{\"no name\", wrong, 1, 0}, {\"flags\", wrong, 0x10, 0}, {\"more\", wrong, 0x1001, 0}, {0, wrong, 1, 0}};\n"
+        "static struct module def = {.name = \"pack.mod\", .methods = functions};\n"
+        "struct type type = {.name = \"mod.List\", .methods = methods};\n"
+        "void *PyInit_mod(void) { return PyModuleDef_Init(&def); }\n";
+
+static void run(const char *format, ...)
+{
+	char command[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	assert_int_equal(system(command), 0);
+}
+
+static int setup(void **state)
+{
+	char path[256];
+	FILE *file;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/mod.c", dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(source, file);
+	fclose(file);
+	run("cd %s && cc -O1 -fno-ipa-icf -shared -fPIC -o mod.so mod.c && strip -o stripped.so mod.so && nm mod.so > nm", dir);
+	run("cd %s && sed s/PyModuleDef_Init/other_function/ mod.c > other.c && cc -O1 -shared -fPIC -o other.so other.c", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	run("rm -r %s", dir);
+	return 0;
+}
+
+static struct c_names names_of(const char *path)
+{
+	struct c_names names = {0};
+	struct image *img;
+
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	assert_null(python_methods(img, &names));
+	c_names_sort(&names);
+	image_put(img);
+	return names;
+}
+
+static struct c_names names_in_dir(const char *file)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return names_of(path);
+}
+
+static u64 address_of(const char *symbol)
+{
+	char path[256], name[64];
+	unsigned long addr;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/nm", dir);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fscanf(file, "%lx %*c %63s\n", &addr, name) == 2 || fscanf(file, "%*[^\n]\n") != EOF)
+		if (!strcmp(name, symbol)) {
+			fclose(file);
+			return addr;
+		}
+	fail_msg("nm knows no %s", symbol);
+	return 0;
+}
+
+static void test_module(void **state)
+{
+	struct c_names names = names_in_dir("stripped.so");
+
+	assert_string_equal(c_names_find(&names, address_of("add")), "pack.mod.add");
+	assert_string_equal(c_names_find(&names, address_of("sub")), "pack.mod.sub");
+	assert_string_equal(c_names_find(&names, address_of("append")), "mod.List.append");
+	assert_string_equal(c_names_find(&names, address_of("of_long_name")), "mod.List._x1");
+	assert_string_equal(c_names_find(&names, address_of("alone")), "alone");
+	assert_null(c_names_find(&names, address_of("wrong")));
+	assert_null(c_names_find(&names, address_of("add") + 1));
+	assert_null(c_names_find(&names, 0));
+	c_names_free(&names);
+}
+
+/* The same tables in a file that has nothing to do with Python. */
+static void test_other(void **state)
+{
+	struct c_names names = names_in_dir("other.so");
+
+	assert_int_equal(names.n, 0);
+	c_names_free(&names);
+	names = names_of("/bin/sh");
+	assert_int_equal(names.n, 0);
+	c_names_free(&names);
+}
+
+static bool has(const struct c_names *names, const char *name)
+{
+	for (u32 i = 0; i < names->n; i++)
+		if (!strcmp(names->list[i].name, name))
+			return true;
+	return false;
+}
+
+/* Debian's interpreter, which is stripped. */
+static void test_interpreter(void **state)
+{
+	static const char *const some[] = {"builtins.sum", "time.sleep", "list.append", "dict.get", "posix.read"};
+	struct c_names names = names_of("/usr/bin/python3");
+
+	assert_true(names.n > 1000);
+	for (u32 i = 0; i < sizeof(some) / sizeof(*some); i++)
+		if (!has(&names, some[i]))
+			fail_msg("no %s among %u names", some[i], names.n);
+	c_names_free(&names);
+}
+
+static void test_list(void **state)
+{
+	struct c_names names = {0};
+
+	c_names_sort(&names);
+	assert_null(c_names_find(&names, 1));
+	assert_null(c_names_add(&names, 5, "b"));
+	assert_null(c_names_add(&names, 5, "long"));
+	assert_null(c_names_add(&names, 5, "also"));
+	assert_null(c_names_add(&names, 3, "a"));
+	c_names_sort(&names);
+	assert_string_equal(c_names_find(&names, 5), "also");
+	assert_string_equal(c_names_find(&names, 3), "a");
+	assert_null(c_names_find(&names, 4));
+	c_names_free(&names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_module), cmocka_unit_test(test_other),
+	        cmocka_unit_test(test_interpreter), cmocka_unit_test(test_list)};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "c_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct error *c_names_add(struct c_names *c, u64 function, const char *name)
+{
+	if (c->n == C_NAMES_MAX)
+		return NULL;
+	if (c->n == c->room) {
+		u32 room = c->room ? 2 * c->room : 256;
+		struct c_name *grown = realloc(c->list, room * sizeof(*grown));
+
+		if (!grown)
+			return &error_no_memory;
+		c->list = grown;
+		c->room = room;
+	}
+	c->list[c->n] = (struct c_name){function, strdup(name)};
+	return c->list[c->n].name ? (c->n++, NULL) : &error_no_memory;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct c_name *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	if (strlen(x->name) != strlen(y->name))
+		return strlen(x->name) > strlen(y->name) ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+void c_names_sort(struct c_names *c)
+{
+	if (c->n)
+		qsort(c->list, c->n, sizeof(*c->list), compare);
+}
+
+const char *c_names_find(const struct c_names *c, u64 function)
+{
+	u32 lo = 0, hi = c->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (c->list[mid].function < function)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->n && c->list[lo].function == function ? c->list[lo].name : NULL;
+}
+
+void c_names_free(struct c_names *c)
+{
+	for (u32 i = 0; i < c->n; i++)
+		free(c->list[i].name);
+	free(c->list);
+	*c = (struct c_names){0};
+}
