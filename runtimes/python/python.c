@@ -86,6 +86,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.frame_type = bias + image->frame_type;
 	vm.jit_return = image->jit.ret ? bias + image->jit.ret : 0;
 	vm.jit_locals = image->jit.locals;
+	vm.interpreters = bias + image->runtime + image->layout->runtime_interpreters.at;
+	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;

@@ -61,13 +61,16 @@ struct python_vm {
 	u8 linkage; /* enum python_linkage */
 	u8 reserved[5];
 	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
-	u16 reserved_gil[3];
+	u16 ts_next;
+	u16 interp_next, interp_threads; /* PyInterpreterState */
+	u64 interpreters; /* where the pointer to the first is */
+	u64 current;	  /* up to 3.10: where the pointer to the state that has the GIL is; 0: unknown */
 	u64 jit_return;		 /* 3.15: where compiled code returns to; 0: by a stub of its own, between these: */
 	u64 jit_start, jit_end;
 	u64 jit_locals; /* 3.14: how far the loop's frame pointer is above its stack pointer */
 	u64 gil[PYTHON_GILS_MAX]; /* addresses of the locks, with --gil; 0: no more */
 };
-_Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 160, "read as it is by the walker");
 
 /*
  * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop rbx, r12,
@@ -136,7 +139,8 @@ static inline u32 python_pos(const struct frame *f)
 
 /*
  * The cursor of a walk: key is PyCode_Type, at the next interpreter frame (PYTHON_AT_END: none), more[0] where the entry
- * frame of the native frame must be. vm_state is 1 while the frames of one native frame are being pushed.
+ * frame of the native frame must be (up to 3.10 1: the thread may have another state that it runs), more[1] the thread state that
+ * led to at. vm_state is 1 while the frames of one native frame are being pushed.
  */
 #define PYTHON_AT_END 1
 

@@ -68,6 +68,17 @@ static struct error *find_symbols(struct image *img, struct python_image *image)
 	return NULL;
 }
 
+static u64 find_current(struct image *img, const struct python_image *image)
+{
+	struct symbol s;
+
+	if (image->vm.linkage != PYTHON_FRAME_OBJECT)
+		return 0;
+	if (image->version < NO_RUNTIME)
+		return symbols_lookup(img, "_PyThreadState_Current", &s) ? s.start : 0;
+	return image->layout->runtime_current.size == 8 ? image->runtime + image->layout->runtime_current.at : 0;
+}
+
 /* How native frames of the eval loop lead to Python frames. */
 static struct error *find_links(struct image *img, struct python_image *image)
 {
@@ -95,6 +106,7 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 		return err;
 	image->layout = image->origins->values;
 	image->vm = python_vm_of(image->layout);
+	image->current = find_current(img, image);
 	if (image->version >= TLS)
 		image->tls = python_tls_find(img);
 	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))

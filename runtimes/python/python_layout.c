@@ -68,6 +68,10 @@ struct python_vm python_vm_of(const struct python_layout *l)
 	        .co_consts = l->co_consts.at,
 	        .co_names = l->co_names.at,
 	        .bytecode = l->co_code.at,
+	        .ts_thread_id = l->ts_thread_id.at,
+	        .ts_next = l->ts_next.at,
+	        .interp_next = l->interp_next.at,
+	        .interp_threads = one_of(l->interp_threads, l->interp_tstate_head).at,
 	        .lasti_bytes = l->co_lnotab.size ? 2 : 1,
 	        .linkage = linkage(l),
 	};

@@ -13,6 +13,7 @@
 	OPTIONAL(runtime_interpreters, "_PyRuntimeState.interpreters.head") /* 3.7 */                                  \
 	OPTIONAL(runtime_key_311, "_PyRuntimeState.gilstate.autoTSSkey") /* 3.7 to 3.11 */                             \
 	OPTIONAL(runtime_key, "_PyRuntimeState.autoTSSkey") /* 3.12 */                                                 \
+	OPTIONAL(runtime_current, "_PyRuntimeState.gilstate.tstate_current") /* 3.7 to 3.11 */                         \
 	OPTIONAL(runtime_gil, "_PyRuntimeState.ceval.gil") /* 3.7 to 3.11 */                                           \
 	OPTIONAL(interp_gil, "PyInterpreterState.ceval.gil") /* 3.12: a pointer */                                     \
 	OPTIONAL(interp_modules_old, "PyInterpreterState.modules") /* up to 3.11 */                                    \

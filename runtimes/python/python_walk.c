@@ -6,6 +6,8 @@
 #define PY_FRAMES_A_STEP 32
 #define PY_FRAMES_DONE	 (-1) /* besides stop reasons: all frames of the native frame were pushed */
 #define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
+#define PY_EXHAUSTED	 (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
+#define PY_STATES_MAX	 128  /* thread states and interpreters that are looked at then */
 
 /* WALK_SCRATCH_WORDS is a power of two: offsets of the configuration are masked, not believed. */
 static inline u64 py_word_at(const u64 *words, u32 offset)
@@ -50,17 +52,76 @@ static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
 }
 
+/* Up to 3.10 a thread's key leads to its first interpreter's state even while it runs another's; the GIL's holder is known. */
+static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64 *ts)
+{
+	u64 thread;
+
+	return vm->current && w->thread_pointer && walk_read(w, ts, sizeof(*ts), vm->current) && *ts &&
+	       walk_read(w, &thread, sizeof(thread), *ts + vm->ts_thread_id) && thread == w->thread_pointer;
+}
+
 /* Starts on the frames of this thread, at what its thread state says is the current one. */
 static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	u64 at = py_slot(w, vm), ts, top;
+	bool current = py_is_current(w, vm, &c->more[1]);
+	u64 at = current ? 0 : py_slot(w, vm), top;
 
-	if (!at)
+	if (!current && !at)
 		return STOP_VM_UNKNOWN;
-	if (!walk_read(w, &ts, sizeof(ts), at) || !walk_read(w, &top, sizeof(top), ts + vm->ts_frame))
+	if ((!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at)) ||
+	        !walk_read(w, &top, sizeof(top), c->more[1] + vm->ts_frame))
 		return STOP_VM_ABSENT;
 	c->at = top ? top : PYTHON_AT_END;
+	if (vm->linkage == PYTHON_FRAME_OBJECT)
+		c->more[0] = top && !current;
 	return STOP_NONE;
+}
+
+/* The next frame to look at, of this thread's state at first. */
+static inline int py_ready(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	int stop = c->at ? STOP_NONE : py_open(w, vm, c);
+
+	return !stop && c->at == PYTHON_AT_END ? PY_EXHAUSTED : stop;
+}
+
+/*
+ * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one that
+ * has any: the lists are long where threads are many, but few threads get here.
+ */
+WALK_GLOBAL int python_other(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 interp, state = 0, thread, frame;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c || (vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
+	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+		return STOP_VM_BROKEN;
+	for (i = 0; i < PY_STATES_MAX; i++) {
+		if (!state) {
+			if (!walk_read(w, &interp, sizeof(interp), interp + vm->interp_next) || !interp ||
+			        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+				return STOP_VM_BROKEN;
+			continue;
+		}
+		if (!walk_read(w, &thread, sizeof(thread), state + vm->ts_thread_id) ||
+		        !walk_read(w, &frame, sizeof(frame), state + vm->ts_frame))
+			return STOP_VM_BROKEN;
+		if (thread == w->thread_pointer && state != c->more[1] && frame) {
+			c->at = frame;
+			c->more[1] = state;
+			return STOP_NONE;
+		}
+		if (!walk_read(w, &state, sizeof(state), state + vm->ts_next))
+			return STOP_VM_BROKEN;
+	}
+	return STOP_VM_BROKEN;
 }
 
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */
@@ -83,10 +144,8 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	if (w->region.part == PYTHON_ENTER)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
-	if (c->at == PYTHON_AT_END)
-		return STOP_VM_BROKEN;
 	if (!w->leaf)
-		return c->at ? STOP_NONE : py_open(w, vm, c);
+		return py_ready(w, vm, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
 		return STOP_STACK_ABSENT;
 	if (!outer)
@@ -102,11 +161,7 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 /* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's. */
 static inline int py_own_object(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	if (w->region.part == PYTHON_ENTER)
-		return PY_NOT_OURS;
-	if (c->at == PYTHON_AT_END)
-		return STOP_VM_BROKEN;
-	return c->at ? STOP_NONE : py_open(w, vm, c);
+	return w->region.part == PYTHON_ENTER ? PY_NOT_OURS : py_ready(w, vm, c);
 }
 
 /* Begins with a native frame. PY_NOT_OURS: no Python frame belongs to it. */
@@ -224,7 +279,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 	if (!c->at)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
-		return at == c->more[0] ? PY_FRAMES_DONE : STOP_VM_BROKEN;
+		return at == c->more[0] ? PY_FRAMES_DONE : vm->linkage == PYTHON_NO_CFRAME ? PY_EXHAUSTED : STOP_VM_BROKEN;
 	stop = py_push(w, vm, code, (instr - code - vm->bytecode) / 2);
 	if (stop)
 		return stop;
@@ -356,13 +411,18 @@ WALK_STEP int python_step(struct walk *w)
 	if (w->region.part == PYTHON_JIT)
 		return python_jit(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
-	if (!stop) {
-		w->vm_state = 1;
+	if (!stop)
 		stop = python_frames(w);
-		if (!stop || stop == STOP_DEPTH)
-			return stop;
+	if (stop == PY_EXHAUSTED) {
+		stop = python_other(w);
+		if (!stop)
+			stop = python_frames(w);
+		if (stop == PY_EXHAUSTED)
+			stop = STOP_VM_BROKEN;
 	}
-	w->vm_state = 0;
+	w->vm_state = !stop || stop == STOP_DEPTH;
+	if (w->vm_state)
+		return stop;
 	if (stop > 0 && !w->lost)
 		w->lost = stop;
 	return native_step(w, FRAME_VM | (u32)python_lock(w));

@@ -89,10 +89,35 @@ static void test_frames(void **state)
 	target_end(t);
 }
 
+/* One interpreter within another's call, which each have a state of this thread. */
+static void test_interpreters(void **state)
+{
+	struct target *t = target_start("interpreters.py");
+	char line[LINE_BYTES];
+	struct frame_name name;
+	u32 i, n = 0;
+
+	(void)state;
+	assert_true(target_continue(t, 0));
+	assert_int_equal(target_walk(t), STOP_ROOT);
+	for (i = target_script(t, 0); fgets(line, sizeof(line), t->out) && line[0] != '\n'; i = target_script(t, i + 1)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (i == t->nframes || !target_name(t, i, &name))
+			fail_msg("%s is missing", line);
+		assert_string_equal(name.name, line);
+		n++;
+	}
+	assert_int_equal(i, t->nframes);
+	print_message("%u frames of two interpreters\n", n);
+	assert_true(n > 10);
+	target_end(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_frames),
+	        cmocka_unit_test(test_interpreters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
