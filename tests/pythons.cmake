@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Other builds of Python (versions/pythons.txt): ctest -C Pythons -L Pythons
+# What is run: unit tests of live processes and end-to-end tests, with that interpreter.
+set(VERSIONS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${VERSIONS}/pythons.txt)
+file(STRINGS ${VERSIONS}/pythons.txt PYTHON_LINES REGEX "^[a-z]")
+set(PYTHON_UNIT_TESTS test_python_frames test_python_live)
+file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
+# Numbers of threads, without which they have no names, are known to Python from 3.8 on, and its GIL from 3.7.
+set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names)
+set(PYTHON_3.7_TESTS test_python_gil)
+
+function(add_python_test python name)
+	add_test(NAME pythons.${python}.${name} COMMAND Python3::Interpreter ${VERSIONS}/python_version.py ${python} ${ARGN}
+		CONFIGURATIONS Pythons)
+	set_tests_properties(pythons.${python}.${name} PROPERTIES LABELS Pythons ENVIRONMENT "${TEST_ENVIRONMENT}"
+		TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+endfunction()
+
+foreach(line ${PYTHON_LINES})
+	string(REGEX MATCH "^([^ ]+) +([^ ]+)" _ "${line}")
+	set(python ${CMAKE_MATCH_1})
+	set(version ${CMAKE_MATCH_2})
+	set(unit ${PYTHON_UNIT_TESTS})
+	if(version VERSION_GREATER_EQUAL 3.8)
+		list(APPEND unit test_python_threads)
+	endif()
+	foreach(name ${unit})
+		add_python_test(${python} ${name} $<TARGET_FILE:${name}>)
+	endforeach()
+	foreach(source ${PYTHON_E2E_TESTS})
+		get_filename_component(name ${source} NAME_WE)
+		if((name IN_LIST PYTHON_3.8_TESTS AND version VERSION_LESS 3.8) OR (name IN_LIST PYTHON_3.7_TESTS AND version VERSION_LESS 3.7))
+			continue()
+		endif()
+		add_python_test(${python} ${name} ${Python3_EXECUTABLE} ${source})
+	endforeach()
+endforeach()
