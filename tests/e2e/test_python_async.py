@@ -64,9 +64,9 @@ def test_tasks():
 
 
 def test_python_tasks():
-    """Task.__step of the Task in Python stays: it belongs to the task."""
+    """Task._step of the Task in Python stays: it belongs to the task."""
     result = sample("python-tasks")
-    result.stacks = [([f for f in frames if not re.search(r"__step|__wakeup", f)], n) for frames, n in result.stacks]
+    result.stacks = [([f for f in frames if not re.search(r"_step|_wakeup", f)], n) for frames, n in result.stacks]
     yield check(result, ("<module>", "main", "run"))
 
 
