@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "own_tid.h"
+#include "python_check.h"
 #include "python_fold.h"
 #include "python_gil.h"
 #include "python_glue.h"
@@ -62,6 +63,16 @@ static void find_gil(const struct python_instance *instance, const struct runtim
 		        arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 }
 
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct python_instance *instance = data;
+
+	arena_free(p->arena, instance->config, sizeof(struct python_vm));
+	python_names_destroy(instance->names);
+	python_thread_names_free(&instance->threads);
+	free(instance);
+}
+
 static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
 {
 	const struct python_image *image = data;
@@ -90,18 +101,12 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
-	*ret = instance;
-	return NULL;
-}
-
-static void detach(void *data, const struct runtime_process *p)
-{
-	struct python_instance *instance = data;
-
-	arena_free(p->arena, instance->config, sizeof(struct python_vm));
-	python_names_destroy(instance->names);
-	python_thread_names_free(&instance->threads);
-	free(instance);
+	err = python_check_process(image, bias, p);
+	if (err)
+		detach(instance, p);
+	else
+		*ret = instance;
+	return err;
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);

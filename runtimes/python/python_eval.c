@@ -66,9 +66,11 @@ static struct error *scan(struct image *img, csh handle, struct python_range r, 
 	in = cs_malloc(handle);
 	if (!in)
 		return &error_no_memory;
-	while (cs_disasm_iter(handle, &at, &size, &addr, in))
+	while (cs_disasm_iter(handle, &at, &size, &addr, in)) {
+		eval->dispatches |= in->id == X86_INS_JMP && in->detail->x86.operands[0].type != X86_OP_IMM;
 		if (in_group(in, CS_GRP_JUMP))
 			follow(img, in, eval);
+	}
 	cs_free(in, 1);
 	return NULL;
 }
@@ -85,5 +87,9 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
 	for (u32 i = 0; !err && i < ret->n; i++)
 		err = scan(img, handle, ret->ranges[i], ret);
 	cs_close(&handle);
+	if (!err && !ret->dispatches)
+		err = error_hint(error_new(ERROR_UNSUPPORTED, "%s holds a build of Python whose bytecodes are functions of their own "
+		                                              "(--with-tail-call-interp)", img->path),
+		        "its Python frames are left out: yrt knows builds whose eval loop is one function");
 	return err;
 }

@@ -57,14 +57,23 @@ static bool find_runtime(struct image *img, u32 version, u64 *ret)
 
 static struct error *find_symbols(struct image *img, struct python_image *image)
 {
-	struct symbol code, frame;
+	const struct {
+		const char *name;
+		u64 *address;
+	} types[] = {
+	        {"PyCode_Type", &image->code_type}, {"PyFrame_Type", &image->frame_type}, {"PyType_Type", &image->types.type},
+	        {"PyTuple_Type", &image->types.tuple}, {"PyBytes_Type", &image->types.bytes},
+	        {"PyUnicode_Type", &image->types.str},
+	};
+	struct symbol s;
 
-	if (!find_runtime(img, image->version, &image->runtime) || !symbols_lookup(img, "PyCode_Type", &code) ||
-	        !symbols_lookup(img, "PyFrame_Type", &frame))
-		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbols _PyRuntime, PyCode_Type and PyFrame_Type",
-		        img->path);
-	image->code_type = code.start;
-	image->frame_type = frame.start;
+	if (!find_runtime(img, image->version, &image->runtime))
+		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol _PyRuntime", img->path);
+	for (u32 i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		if (!symbols_lookup(img, types[i].name, &s))
+			return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol %s", img->path, types[i].name);
+		*types[i].address = s.start;
+	}
 	return NULL;
 }
 
@@ -117,6 +126,15 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 	return err ? err : find_links(img, image);
 }
 
+static struct error *pypy(struct image *img)
+{
+	struct symbol s;
+
+	if (!symbols_lookup(img, "pypy_execute_source", &s))
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is PyPy", img->path), "its Python frames are left out: yrt knows CPython");
+}
+
 struct error *python_image_probe(struct image *img, void **ret)
 {
 	struct python_image *image;
@@ -124,7 +142,9 @@ struct error *python_image_probe(struct image *img, void **ret)
 	struct error *err;
 
 	*ret = NULL;
-	if (img->machine != EM_X86_64 || !symbols_lookup(img, "_PyEval_EvalFrameDefault", &eval))
+	if (!symbols_lookup(img, "_PyEval_EvalFrameDefault", &eval))
+		return pypy(img);
+	if (img->machine != EM_X86_64)
 		return NULL;
 	image = calloc(1, sizeof(*image));
 	if (!image)

@@ -17,6 +17,7 @@ struct python_range {
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
 	u32 n;
+	bool dispatches; /* some jump goes to where a table says: it is a loop */
 	/* its beginning, up to where the thread state is changed, up to where all is linked (the same but for 3.13) */
 	u64 enter_end, link_end;
 	u16 cframe_below, entry_below; /* see struct python_vm */
@@ -43,6 +44,9 @@ struct python_image {
 	u64 current;    /* what points to the thread state that has the GIL, up to 3.10; 0: unknown */
 	u64 code_type;  /* PyCode_Type */
 	u64 frame_type; /* PyFrame_Type, up to 3.10 */
+	struct {
+		u64 type, tuple, bytes, str;
+	} types; /* PyType_Type … */
 };
 
 /* Operations of the runtime: is the file CPython, and of a build that is understood? */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "python_check.h"
 #include "python_threads.h"
 
 #define THREADS_MAX 512
@@ -91,6 +92,17 @@ static void report_threads(const struct python_image *image, u64 bias, const str
 	        agree, n);
 }
 
+static void report_checks(const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
+{
+	static const char *const results[] = {"nothing to check", "ok", "FAILS"};
+	struct python_check checks[PYTHON_CHECKS];
+
+	report_section(out, "checks", NULL);
+	python_check(image, image->layout, bias, p->memory, checks);
+	for (u32 i = 0; i < PYTHON_CHECKS; i++)
+		report_text(out, checks[i].name, checks[i].what, "%s", results[checks[i].result]);
+}
+
 static void report_layout(const struct layout *l, struct report *out)
 {
 	char origin[512], remark[576];
@@ -114,6 +126,7 @@ struct error *python_inspect(const struct python_image *image, u64 bias, const s
 	report_module(image, bias, p, out);
 	report_code(image, bias, out);
 	report_threads(image, bias, vm, p, out);
+	report_checks(image, bias, p, out);
 	report_layout(image->origins, out);
 	return NULL;
 }

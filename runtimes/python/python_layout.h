@@ -31,6 +31,7 @@
 	OPTIONAL(fo_back, "PyFrameObject.f_back")                                                                      \
 	OPTIONAL(fo_code, "PyFrameObject.f_code") /* up to 3.10, as the next */                                        \
 	OPTIONAL(fo_lasti, "PyFrameObject.f_lasti")                                                                    \
+	OPTIONAL(fo_size, "sizeof PyFrameObject")                                                                      \
 	OPTIONAL(f_code, "_PyInterpreterFrame.f_code") /* 3.11, 3.12 */                                                \
 	OPTIONAL(f_executable, "_PyInterpreterFrame.f_executable") /* 3.13 */                                          \
 	OPTIONAL(f_prev_instr, "_PyInterpreterFrame.prev_instr") /* 3.11, 3.12 */                                      \
@@ -39,6 +40,7 @@
 	OPTIONAL(f_previous, "_PyInterpreterFrame.previous") /* 3.11, as the next */                                   \
 	OPTIONAL(f_owner, "_PyInterpreterFrame.owner")                                                                 \
 	M(ob_size, "PyVarObject.ob_size")                                                                              \
+	OPTIONAL(co_size, "sizeof PyCodeObject")                                                                       \
 	M(co_firstlineno, "PyCodeObject.co_firstlineno")                                                               \
 	M(co_consts, "PyCodeObject.co_consts")                                                                         \
 	M(co_names, "PyCodeObject.co_names")                                                                           \

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a layout hold on a live process? What must be true of every CPython, by its structure: links that must close, types of
+ * objects that members point to, sizes that types tell of their instances. A wrong offset breaks a check that its member is in;
+ * but for co_firstlineno, which is a number like others, and links that read as none.
+ */
+#ifndef YRT_PYTHON_CHECK_H
+#define YRT_PYTHON_CHECK_H
+
+#include "python_image.h"
+#include "runtime.h"
+
+enum python_check_result {
+	PYTHON_CHECK_SILENT, /* the process has nothing to check: it has just been started */
+	PYTHON_CHECK_HOLDS,
+	PYTHON_CHECK_FAILS,
+};
+
+struct python_check {
+	const char *name, *what; /* static */
+	enum python_check_result result;
+};
+
+#define PYTHON_CHECKS 3
+
+/* All checks. The process goes on meanwhile: what fails is looked at again before it counts. */
+void python_check(const struct python_image *image, const struct python_layout *l, u64 bias, struct memory *mem,
+        struct python_check ret[PYTHON_CHECKS]);
+/* An error if one fails. */
+struct error *python_check_process(const struct python_image *image, u64 bias, const struct runtime_process *p);
+
+#endif
