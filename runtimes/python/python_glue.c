@@ -3,16 +3,18 @@
 
 #include <string.h>
 
-static const char *const exact[] = {"Py_BytesMain", "Py_Main", "Py_RunMain", "PyImport_ImportModuleLevelObject", "PyIter_Send",
-        "PyVectorcall_Call", "_Py_UnixMain", "_PyVectorcall_Call", "call_function", "cfunction_call", "fast_function", "function_call",
+static const char *const exact[] = {"Py_BytesMain", "Py_Main", "Py_RunMain", "PyGen_am_send",
+        "PyImport_ImportModuleLevelObject", "PyIter_Next", "PyIter_NextItem", "PyIter_Send", "PyVectorcall_Call",
+        "_Py_UnixMain", "_PyVectorcall_Call", "call_function", "cfunction_call", "fast_function", "function_call",
         "function_code_fastcall", "gen_iternext", "import_find_and_load", "import_name", "main", "method_call",
         "method_vectorcall", "object_vacall", "run_mod", "thread_run", "t_bootstrap", "type_call", "wrapper_call",
         "wrapperdescr_call", "wrapperdescr_raw_call"};
 
-static const char *const begins[] = {"PyEval_Eval", "PyObject_Call", "PyObject_Vectorcall", "PyRun_", "_PyCFunction_FastCall",
-        "_PyCFunction_Vectorcall", "_PyEval_", "_PyFunction_", "_PyMethodDef_RawFastCall", "_PyObject_Call", "_PyObject_FastCall",
-        "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "_PyRun_", "cfunction_vectorcall_", "gen_send_ex", "method_vectorcall_",
-        "pymain_", "pyrun_", "run_eval_code_obj", "slot_", "vectorcall_"};
+static const char *const begins[] = {"PyEval_Eval", "PyObject_Call", "PyObject_Vectorcall", "PyRun_",
+        "_PyCFunction_FastCall", "_PyCFunction_Vectorcall", "_PyEval_", "_PyFunction_", "_PyMethodDef_RawFastCall",
+        "_PyObject_Call", "_PyObject_FastCall", "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "_PyRun_",
+        "cfunction_vectorcall_", "gen_send_ex", "method_vectorcall_", "pymain_", "pyrun_", "run_eval_code_obj", "slot_",
+        "vectorcall_"};
 
 /* A compiler's clones are "name.isra.0" and the like. */
 static bool is_name(const char *symbol, const char *name)
