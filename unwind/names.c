@@ -12,7 +12,7 @@
 #include "rtti.h"
 #include "symbols.h"
 
-#define SHOWN_MAX (2 * NAME_MAX_BYTES)
+#define SHOWN_MAX (4 * NAME_MAX_BYTES)
 
 struct names {
 	struct profile *profile;
@@ -309,14 +309,15 @@ static struct error *name_by_code(const struct names *names, const struct proces
 	return err;
 }
 
-/* "name (file.lua:42)", and behind it ":57" where functions are split by line. */
+/* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
 static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
 {
-	int n = snprintf(text, size, "%s", name->name[0] ? name->name : name->definition ? "function" : "?");
+	int n = snprintf(text, size, "%s%s", name->name[0] ? name->name : name->definition ? "function" : "?",
+		names->options.signatures ? name->signature : "");
 
-	if (name->file[0] && name->definition)
+	if (name->file[0] && name->definition && !name->qualified)
 		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
-	else if (name->file[0])
+	else if (name->file[0] && !name->qualified)
 		n += snprintf(text + n, size - n, " (%s)", base_name(name->file));
 	if (names->options.lines && name->line)
 		snprintf(text + n, size - n, ":%u", name->line);

@@ -58,6 +58,8 @@ enum flame_key { /* long options without a letter */
 	FLAME_NO_JIT_INLINE,
 	FLAME_NO_INLINE,
 	FLAME_NO_DEMANGLE,
+	FLAME_SIGNATURES,
+	FLAME_CARRIERS,
 };
 
 /* A usage error names the option. Free pids with free(). */
