@@ -111,7 +111,7 @@ struct runtime_ops {
 	void (*detach)(void *instance, const struct runtime_process *p);
 	/*
 	 * All code regions as they are now: called after attach and whenever the mappings changed. Calls add for each.
-	 * May look at p->mappings for anonymous code.
+	 * May look at p->mappings for anonymous code. An error is shown and leaves native frames where nothing was added.
 	 */
 	struct error *(*regions)(void *instance, const struct runtime_process *p,
 		struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);

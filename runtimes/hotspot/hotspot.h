@@ -90,4 +90,12 @@ static inline u32 hotspot_method_cookie(u64 const_method)
 	return (u32)(const_method >> 3);
 }
 
+/* The configuration of a code heap, in the arena. */
+struct hotspot_vm {
+	u64 low;    /* of the heap: where its blocks begin */
+	u64 segmap; /* a byte for each segment from low on */
+	u32 log2_segment;
+	u32 block_size; /* of HeapBlock, in front of each blob */
+};
+
 #endif

@@ -6,6 +6,7 @@
 #ifndef YRT_HOTSPOT_CODE_H
 #define YRT_HOTSPOT_CODE_H
 
+#include "hotspot.h"
 #include "hotspot_layout.h"
 #include "memory.h"
 
@@ -45,6 +46,8 @@ struct hotspot_nmethod {
 	s32 entry_bci; /* >= 0: on-stack replacement */
 	s32 orig_pc_offset;
 };
+
+struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hotspot_heap *heap);
 
 struct hotspot_code; /* of one process */
 

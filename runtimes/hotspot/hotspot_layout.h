@@ -4,7 +4,8 @@
  * debug information, by symbol, or by structure and version, and says so as its origin.
  *
  * A name is "Type.field", "sizeof Type", or "constant Type::name" of the vmStructs (the value in `at`). A field that
- * moved has several names, "A._f|B._f": the first one that the process knows.
+ * moved has several names, "A._f|B._f": the first one that the process knows. size is that of its type, as far as the
+ * process tells (8 for pointers, 1 if it does not).
  */
 #ifndef YRT_HOTSPOT_LAYOUT_H
 #define YRT_HOTSPOT_LAYOUT_H
@@ -13,6 +14,7 @@
 #include "hotspot_vmstructs.h"
 
 #define HOTSPOT_MEMBERS(M, OPTIONAL)                                                                                   \
+	M(heap_size, "sizeof CodeHeap")                                                                                \
 	M(heap_memory, "CodeHeap._memory")                                                                             \
 	M(heap_segmap, "CodeHeap._segmap")                                                                             \
 	M(heap_log2_segment, "CodeHeap._log2_segment_size")                                                            \
@@ -30,6 +32,9 @@
 	OPTIONAL(blob_code_begin, "CodeBlob._code_begin")   /* a pointer, 9 to 22 */                                   \
 	OPTIONAL(blob_code_offset, "CodeBlob._code_offset") /* from the blob, 8 and from 23 */                         \
 	OPTIONAL(blob_mutable_data, "CodeBlob._mutable_data") /* 25 */                                                 \
+	OPTIONAL(blob_mutable_data_size, "CodeBlob._mutable_data_size")                                                \
+	OPTIONAL(blob_relocation_size, "CodeBlob._relocation_size")                                                    \
+	OPTIONAL(kind_nmethod, "constant CodeBlobKind::Nmethod") /* 23 */                                              \
 	M(nm_method, "nmethod._method|CompiledMethod._method")                                                         \
 	M(nm_compile_id, "nmethod._compile_id")                                                                        \
 	M(nm_level, "nmethod._comp_level")                                                                             \

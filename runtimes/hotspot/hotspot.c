@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hotspot.h"
+#include "hotspot_code.h"
+#include "hotspot_names.h"
+#include "runtime.h"
+
+int hotspot_step(struct walk *w);
+
+/* A code heap never moves; its configuration is made when it is seen first. */
+struct hotspot_claim {
+	u64 low;
+	u32 config; /* struct hotspot_vm in the arena */
+};
+
+struct hotspot_instance {
+	const struct vmstructs_symbols *symbols;
+	u64 bias;
+	bool refused;
+	struct vmstructs *v; /* NULL: the JVM is only starting */
+	struct layout *origins;
+	const struct hotspot_layout *layout; /* origins' */
+	struct hotspot_code *code;
+	struct hotspot_names *names;
+	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
+	u32 nclaims;
+};
+
+static struct error *image_probe(struct image *img, void **ret)
+{
+	struct vmstructs_symbols *symbols = NULL;
+	struct error *err;
+
+	*ret = NULL;
+	if (img->machine != EM_X86_64)
+		return NULL;
+	err = vmstructs_symbols_find(img, &symbols);
+	*ret = symbols;
+	return err;
+}
+
+static void image_destroy(void *image)
+{
+	free(image);
+}
+
+/* Reads what the JVM tells of itself; it may not do so yet. */
+static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	struct error *err = vmstructs_read(instance->symbols, p->memory, instance->bias, &instance->v);
+
+	if (err || !instance->v)
+		return err;
+	err = hotspot_layout_find(instance->v, &instance->origins);
+	if (err)
+		return err;
+	instance->layout = instance->origins->values;
+	err = hotspot_code_create(instance->v, instance->layout, &instance->code);
+	if (err)
+		return err;
+	return hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
+}
+
+static struct error *try_start(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	struct error *err;
+
+	if (instance->v || instance->refused)
+		return NULL;
+	err = start(instance, p);
+	instance->refused = err != NULL;
+	if (!err || err == &error_no_memory)
+		return err;
+	return error_hint(err, "the Java frames of process %d are left out", p->pid);
+}
+
+static void destroy(struct hotspot_instance *instance)
+{
+	hotspot_names_destroy(instance->names);
+	hotspot_code_destroy(instance->code);
+	layout_destroy(instance->origins);
+	vmstructs_destroy(instance->v);
+	free(instance);
+}
+
+static struct error *attach(const struct runtime_process *p, void *image, u64 bias, void **ret)
+{
+	struct hotspot_instance *instance = calloc(1, sizeof(*instance));
+	struct error *err;
+
+	if (!instance)
+		return &error_no_memory;
+	instance->symbols = image;
+	instance->bias = bias;
+	err = try_start(instance, p);
+	if (err) {
+		destroy(instance);
+		return err;
+	}
+	*ret = instance;
+	return NULL;
+}
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct hotspot_instance *instance = data;
+
+	for (u32 i = 0; i < instance->nclaims; i++)
+		arena_free(p->arena, instance->claims[i].config, sizeof(struct hotspot_vm));
+	destroy(instance);
+}
+
+static struct error *configure(
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 *ret)
+{
+	struct hotspot_claim *claim = instance->claims;
+	struct error *err;
+
+	for (u32 i = 0; i < instance->nclaims; i++, claim++)
+		if (claim->low == heap->low) {
+			*ret = claim->config;
+			return NULL;
+		}
+	if (instance->nclaims == HOTSPOT_HEAPS_MAX)
+		return error_new(ERROR_UNSUPPORTED, "process %d has more code heaps than a JVM has", p->pid);
+	err = arena_alloc(p->arena, sizeof(struct hotspot_vm), &claim->config);
+	if (err)
+		return err;
+	claim->low = heap->low;
+	*(struct hotspot_vm *)arena_at(p->arena, claim->config, sizeof(struct hotspot_vm)) =
+	        hotspot_vm_of(instance->layout, heap);
+	*ret = claim->config;
+	instance->nclaims++;
+	return NULL;
+}
+
+typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+/* What is committed, and what may be by the time of a sample. */
+static struct error *add_heap(const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = HOTSPOT_HEAP, .vm = config, .start = heap->low, .end = heap->reserved_high};
+	struct error *err = add(ctx, &r);
+
+	r.unmapped = true;
+	return err ? err : add(ctx, &r);
+}
+
+static struct error *add_interpreter(
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 config,
+        add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = HOTSPOT_INTERPRETER, .vm = config};
+
+	if (!hotspot_interpreter(instance->code, p->memory, &r.start, &r.end) || r.start < heap->low || r.end > heap->high)
+		return NULL;
+	return add(ctx, &r);
+}
+
+static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
+{
+	struct hotspot_instance *instance = data;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	struct error *err = try_start(instance, p);
+	u32 n, config = 0;
+
+	if (err || instance->refused || !instance->v)
+		return err;
+	n = hotspot_heaps(instance->code, p->memory, heaps);
+	for (u32 i = 0; !err && i < n; i++) {
+		err = configure(instance, p, &heaps[i], &config);
+		if (!err)
+			err = add_heap(&heaps[i], config, add, ctx);
+		if (!err)
+			err = add_interpreter(instance, p, &heaps[i], config, add, ctx);
+	}
+	return err;
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct hotspot_instance *instance = data;
+
+	return instance->names && hotspot_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	struct hotspot_instance *instance = data;
+
+	*eaten = 0;
+	return instance->names ? hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten) : 0;
+}
+
+const struct runtime_ops hotspot_runtime = {
+        .name = "hotspot",
+        .view = "java",
+        .id = RUNTIME_HOTSPOT,
+        .supported = "HotSpot of OpenJDK 8 to 27 (x86-64): interpreter, C1, C2, stubs",
+        .layout = &hotspot_layout_schema,
+        .step = hotspot_step,
+        .image_probe = image_probe,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .expand = expand,
+};
