@@ -30,6 +30,7 @@
 
 struct walk;
 struct report;
+struct runtime_alloc_ops;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
@@ -151,6 +152,9 @@ struct runtime_ops {
 	 * its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
 	 */
 	struct error *(*inspect)(void *instance, const struct runtime_process *p, struct report *out);
+
+	/* How it allocates, for <view>-alloc (runtime_alloc.h). NULL: there is no such view. */
+	const struct runtime_alloc_ops *alloc;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;
