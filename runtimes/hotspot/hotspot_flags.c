@@ -21,13 +21,13 @@ static bool find_table(const struct vmstructs *v, struct memory *m, struct flag_
 		const char *type = types[i];
 
 		if (!vmstructs_type_size(v, type, &ret->stride) || !vmstructs_static(v, type, "flags", &flags) ||
-			!vmstructs_static(v, type, "numFlags", &count) ||
-			!vmstructs_field(v, type, "_name", &ret->name, NULL) ||
-			!vmstructs_field(v, type, "_addr", &ret->addr, NULL))
+		        !vmstructs_static(v, type, "numFlags", &count) ||
+		        !vmstructs_field(v, type, "_name", &ret->name, NULL) ||
+		        !vmstructs_field(v, type, "_addr", &ret->addr, NULL))
 			continue;
-		return memory_read(m, &ret->at, 8, flags) && memory_read(m, &ret->count, 8, count) && ret->stride >= 16 &&
-		       ret->stride <= ENTRY_MAX && ret->name <= ret->stride - 8 && ret->addr <= ret->stride - 8 &&
-		       ret->count <= FLAGS_MAX;
+		return memory_read(m, &ret->at, 8, flags) && memory_read(m, &ret->count, 8, count) &&
+		       ret->stride >= 16 && ret->stride <= ENTRY_MAX && ret->name <= ret->stride - 8 &&
+		       ret->addr <= ret->stride - 8 && ret->count <= FLAGS_MAX;
 	}
 	return false;
 }

@@ -22,6 +22,12 @@ bool hotspot_object(struct hotspot_heap_view *h, struct memory *m, u64 addr, u64
  */
 bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
+/*
+ * Calls each for the objects from start (where one begins) up to end, until it returns false. Returns where it stopped:
+ * at end or behind it, or at the object where each said so, or at what is no object.
+ */
+u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 end,
+        bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
 /* "java.lang.String", "byte[]", "com.foo.Bar[][]". */
 bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size);
 
@@ -35,6 +41,8 @@ struct hotspot_thread {
 
 /* All Java threads now, at most max; returns how many. Without names: name is "". */
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
+/* runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. */
+bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
 /* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
 
