@@ -16,6 +16,7 @@ enum hotspot_part {
 	HOTSPOT_HEAP,	     /* a code heap: its segment map tells which blob the program counter is in */
 	HOTSPOT_INTERPRETER, /* the template interpreter's codelets */
 	HOTSPOT_STUBS,	     /* blobs that yrt has rows for (hotspot_stubs.h): steps by them */
+	HOTSPOT_ENTRY,	     /* the interpreter before it has made the frame of a method; has rows */
 };
 
 /*
@@ -90,12 +91,29 @@ static inline u32 hotspot_method_cookie(u64 const_method)
 	return (u32)(const_method >> 3);
 }
 
-/* The configuration of a code heap, in the arena. */
+/* A field of the header of a blob; size 0: there is none. */
+struct hotspot_field {
+	u16 at, size;
+};
+
+/* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */
 struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
 	u64 segmap; /* a byte for each segment from low on */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
+	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */
+	u32 head_at, head_size;
+	u32 kind_nmethod; /* what `kind` is of an nmethod: CodeBlobKind from 23 on, before that the size of its header */
+	struct hotspot_field kind;
+	struct hotspot_field code_begin; /* 8 bytes: an address; else from the blob */
+	struct hotspot_field frame_size; /* words */
+	struct hotspot_field frame_complete;
+	struct hotspot_field compile_id;
+	struct hotspot_field orig_pc;	      /* from the stack pointer */
+	struct hotspot_field deopt, deopt_mh; /* handlers; 8 bytes: an address; else from the blob */
+	u32 bcp;			      /* of an interpreted frame: bytes below rbp */
+	u32 method_const, const_size, const_code_size;
 };
 
 #endif

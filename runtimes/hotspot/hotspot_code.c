@@ -339,10 +339,10 @@ static void find_metadata(const struct hotspot_layout *l, const u8 *bytes, u64 a
 
 		ret->metadata = base + number(bytes, l->blob_relocation_size);
 		ret->metadata_end = base + number(bytes, l->blob_mutable_data_size);
-	} else if (l->nm_immutable_data.size) {
+	} else if (l->nm_immutable_data.size && l->nm_metadata_offset.size) {
 		ret->metadata = ret->code_end + number(bytes, l->nm_metadata_offset);
 		ret->metadata_end = at + number(bytes, l->blob_size);
-	} else {
+	} else if (l->nm_metadata_offset.size) {
 		ret->metadata = at + number(bytes, l->nm_metadata_offset);
 		ret->metadata_end = ret->scopes;
 	}
@@ -375,12 +375,4 @@ bool hotspot_nmethod_read(
 	find_metadata(l, bytes, at, ret);
 	return is_table(ret->pcs, ret->pcs_end) && is_table(ret->scopes, ret->scopes_end) &&
 	       is_table(ret->metadata, ret->metadata_end);
-}
-
-struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hotspot_heap *heap)
-{
-	return (struct hotspot_vm){.low = heap->low,
-	        .segmap = heap->segmap,
-	        .log2_segment = heap->log2_segment,
-	        .block_size = l->block_size.at};
 }

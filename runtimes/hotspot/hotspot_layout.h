@@ -35,6 +35,8 @@
 	OPTIONAL(blob_mutable_data_size, "CodeBlob._mutable_data_size")                                                \
 	OPTIONAL(blob_relocation_size, "CodeBlob._relocation_size")                                                    \
 	OPTIONAL(kind_nmethod, "constant CodeBlobKind::Nmethod") /* 23 */                                              \
+	OPTIONAL(blob_header_size, "CodeBlob._header_size")	 /* 8 to 25 */                                         \
+	OPTIONAL(nm_size, "sizeof nmethod")                                                                            \
 	M(nm_method, "nmethod._method|CompiledMethod._method")                                                         \
 	M(nm_compile_id, "nmethod._compile_id")                                                                        \
 	M(nm_level, "nmethod._comp_level")                                                                             \
@@ -56,6 +58,7 @@
 	M(pc_desc_pc, "PcDesc._pc_offset")                                                                             \
 	M(pc_desc_scope, "PcDesc._scope_decode_offset")                                                                \
 	M(method_const, "Method._constMethod")                                                                         \
+	M(method_code, "Method._code")                                                                                 \
 	M(method_access, "Method._access_flags")                                                                       \
 	M(const_pool, "ConstMethod._constants")                                                                        \
 	M(const_flags, "ConstMethod._flags|ConstMethod._flags._flags")                                                 \
