@@ -177,6 +177,18 @@ bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass
 	return true;
 }
 
+bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret)
+{
+	char first[2];
+	u64 symbol;
+
+	if (!klass || klass & 7 || !memory_read(m, &symbol, 8, klass + h->l->klass_name.at) ||
+	        !hotspot_symbol(h, m, symbol, first, sizeof(first)))
+		return false;
+	*ret = symbol >> 3;
+	return true;
+}
+
 /* Is the Utf8 entry of a constant pool this text? */
 static bool pool_text(const struct hotspot_heap_view *h, struct memory *m, u64 pool, u32 index, const char *text)
 {

@@ -297,6 +297,61 @@ bool hotspot_object_covering(
 	return c.object != 0;
 }
 
+/* The mark of an object that nobody has locked or hashed; with biased locking (up to 17) it may be biasable. */
+static bool fresh_mark(const struct hotspot_heap_view *h, const u8 *header)
+{
+	u64 mark;
+
+	memcpy(&mark, header, 8);
+	if (h->mark_klass_shift)
+		mark &= (1ull << h->mark_klass_shift) - 1;
+	return mark == 1 || mark == 5;
+}
+
+/* The last object that begins in the window, at or before addr, and ends at end. Its bytes up to addr + HEADER_MAX are
+ * there. */
+static bool ends_in(
+        struct hotspot_heap_view *h, struct memory *m, const struct window *w, u64 addr, u64 end, struct covering *ret)
+{
+	for (u64 at = addr & ~7ull; at >= w->start && at <= addr; at -= 8) {
+		const u8 *header = w->bytes + (at - w->start);
+
+		if (!fresh_mark(h, header) || !decode(h, m, at, header, &ret->klass, &ret->size) ||
+		        at + ret->size != end)
+			continue;
+		ret->object = at;
+		return true;
+	}
+	return false;
+}
+
+bool hotspot_object_ending(
+        struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object, u64 *klass, u64 *size)
+{
+	struct window w;
+	struct covering c = {0};
+
+	if (!hotspot_heap_ready(h, m) || start & 7 || addr < start || addr >= end || end - start > OBJECT_MAX)
+		return false;
+	for (u64 last = addr;; last = w.start - 8) {
+		u64 room = last + HEADER_MAX - start;
+
+		w.size = room < WINDOW ? room & ~7ull : WINDOW;
+		w.start = (last & ~7ull) + HEADER_MAX - w.size;
+		memset(w.bytes, 0, sizeof(w.bytes));
+		if (!memory_read(m, w.bytes, end - w.start < w.size ? end - w.start : w.size, w.start))
+			return false;
+		if (ends_in(h, m, &w, last, end, &c))
+			break;
+		if (w.start <= start)
+			return false;
+	}
+	*object = c.object;
+	*klass = c.klass;
+	*size = c.size;
+	return true;
+}
+
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m)
 {
 	u64 heap;

@@ -23,11 +23,19 @@ bool hotspot_object(struct hotspot_heap_view *h, struct memory *m, u64 addr, u64
 bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
 /*
+ * The same by its end, if that is known: backwards from addr, not before start, to a header of a size that leads to end. Short
+ * for small objects. False: there is none, or it is no longer as fresh as when it was made (end 0: always).
+ */
+bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object, u64 *klass,
+        u64 *size);
+/*
  * Calls each for the objects from start (where one begins) up to end, until it returns false. Returns where it stopped:
  * at end or behind it, or at the object where each said so, or at what is no object.
  */
 u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 end,
         bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
+/* What tells that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
+bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
 /* "java.lang.String", "byte[]", "com.foo.Bar[][]". */
 bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size);
 
