@@ -45,6 +45,11 @@ struct runtime_alloc {
 	struct alloc_site site[ALLOC_SITES_MAX]; /* at least one refill */
 	u32 nsites;
 	u32 buffer_start, buffer_top, buffer_end; /* offsets in the thread's structure of three pointers, within 256 bytes */
+	/*
+	 * At a refill the thread's structure does not describe the new buffer yet: it begins at ALLOC_OBJECT, has
+	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
+	 */
+	bool early;
 	const char *origin; /* static: how the sites were found: "symbols", "debug file", "disassembly", "USDT" */
 };
 

@@ -20,6 +20,9 @@ struct tracer {
 #define OUTSIDE        "_ZN11AllocTracer28send_allocation_outside_tlabE"
 #define OUTSIDE_EVENT  "_ZN11AllocTracer34send_allocation_outside_tlab_eventE"
 
+/* Since 11 it calls the tracer when the object is whole; before that (CollectedHeap) when there is only room for it. */
+#define MEM_ALLOCATOR "_ZNK12MemAllocator"
+
 /* After the class (Klass* or KlassHandle) come "HeapWord*" in two spellings, or sizes at once ("m"). */
 static const struct tracer tracers[] = {
         {NEW_TLAB, "HeapWord", ALLOC_REFILL, {R8, RDI, RSI, RCX, RDX}},
@@ -87,6 +90,7 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 	bool kinds[2] = {false, false};
 
 	ret->nsites = 0;
+	ret->early = true;
 	for (u64 i = 0; data && i < data->d_size / header.sh_entsize && i < INT32_MAX; i++) {
 		const struct tracer *t;
 		const char *name;
@@ -96,6 +100,8 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 			continue;
 		name = elf_strptr(names->elf, header.sh_link, sym.st_name);
 		t = name ? tracer_of(name) : NULL;
+		if (name && strncmp(name, MEM_ALLOCATOR, strlen(MEM_ALLOCATOR)) == 0)
+			ret->early = false;
 		if (!t)
 			continue;
 		add_site(img, t, sym.st_value, ret);
