@@ -3,53 +3,62 @@
 #include <string.h>
 
 #include "hotspot.h"
-#include "hotspot_code.h"
-#include "hotspot_names.h"
+#include "hotspot_check.h"
+#include "hotspot_inspect.h"
+#include "hotspot_instance.h"
 #include "runtime.h"
 
 int hotspot_step(struct walk *w);
 
-/* A code heap never moves; its configuration is made when it is seen first. */
-struct hotspot_claim {
-	u64 low;
-	u32 config; /* struct hotspot_vm in the arena */
-};
+static void image_destroy(void *data)
+{
+	struct hotspot_image *image = data;
 
-struct hotspot_instance {
-	const struct vmstructs_symbols *symbols;
-	u64 bias;
-	bool refused;
-	struct vmstructs *v; /* NULL: the JVM is only starting */
-	struct layout *origins;
-	const struct hotspot_layout *layout; /* origins' */
-	struct hotspot_code *code;
-	struct hotspot_names *names;
-	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
-	u32 nclaims;
-};
+	free(image->symbols);
+	free(image);
+}
 
 static struct error *image_probe(struct image *img, void **ret)
 {
-	struct vmstructs_symbols *symbols = NULL;
+	struct vmstructs_symbols *symbols;
+	struct hotspot_image *image;
 	struct error *err;
 
 	*ret = NULL;
 	if (img->machine != EM_X86_64)
 		return NULL;
 	err = vmstructs_symbols_find(img, &symbols);
-	*ret = symbols;
-	return err;
+	if (err || !symbols)
+		return err;
+	image = malloc(sizeof(*image));
+	if (!image) {
+		free(symbols);
+		return &error_no_memory;
+	}
+	*image = (struct hotspot_image){.file = img, .symbols = symbols};
+	*ret = image;
+	return NULL;
 }
 
-static void image_destroy(void *image)
+static void forget(struct hotspot_instance *instance)
 {
-	free(image);
+	hotspot_heap_view_destroy(instance->heap);
+	hotspot_names_destroy(instance->names);
+	hotspot_code_destroy(instance->code);
+	layout_destroy(instance->origins);
+	vmstructs_destroy(instance->v);
+	instance->heap = NULL;
+	instance->names = NULL;
+	instance->code = NULL;
+	instance->layout = NULL;
+	instance->origins = NULL;
+	instance->v = NULL;
 }
 
 /* Reads what the JVM tells of itself; it may not do so yet. */
 static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
-	struct error *err = vmstructs_read(instance->symbols, p->memory, instance->bias, &instance->v);
+	struct error *err = vmstructs_read(instance->image->symbols, p->memory, instance->bias, &instance->v);
 
 	if (err || !instance->v)
 		return err;
@@ -58,31 +67,37 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 		return err;
 	instance->layout = instance->origins->values;
 	err = hotspot_code_create(instance->v, instance->layout, &instance->code);
-	if (err)
-		return err;
-	return hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
+	if (!err)
+		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
+	if (!err)
+		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
+	return err;
 }
 
+/* Does the layout hold? Tried once, as soon as there is code. */
+static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	if (instance->checked)
+		return NULL;
+	return hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &instance->checked);
+}
+
+/* As far as the JVM is by now: called again and again. What is refused stays so. */
 static struct error *try_start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
-	struct error *err;
+	struct error *err = NULL;
 
-	if (instance->v || instance->refused)
+	if (instance->refused)
 		return NULL;
-	err = start(instance, p);
-	instance->refused = err != NULL;
-	if (!err || err == &error_no_memory)
-		return err;
-	return error_hint(err, "the Java frames of process %d are left out", p->pid);
-}
-
-static void destroy(struct hotspot_instance *instance)
-{
-	hotspot_names_destroy(instance->names);
-	hotspot_code_destroy(instance->code);
-	layout_destroy(instance->origins);
-	vmstructs_destroy(instance->v);
-	free(instance);
+	if (!instance->v)
+		err = start(instance, p);
+	if (!err && instance->v)
+		err = check(instance, p);
+	if (!err)
+		return NULL;
+	forget(instance);
+	instance->refused = true;
+	return err == &error_no_memory ? err : error_hint(err, "the Java frames of process %d are left out", p->pid);
 }
 
 static struct error *attach(const struct runtime_process *p, void *image, u64 bias, void **ret)
@@ -92,11 +107,11 @@ static struct error *attach(const struct runtime_process *p, void *image, u64 bi
 
 	if (!instance)
 		return &error_no_memory;
-	instance->symbols = image;
+	instance->image = image;
 	instance->bias = bias;
 	err = try_start(instance, p);
 	if (err) {
-		destroy(instance);
+		free(instance);
 		return err;
 	}
 	*ret = instance;
@@ -109,7 +124,8 @@ static void detach(void *data, const struct runtime_process *p)
 
 	for (u32 i = 0; i < instance->nclaims; i++)
 		arena_free(p->arena, instance->claims[i].config, sizeof(struct hotspot_vm));
-	destroy(instance);
+	forget(instance);
+	free(instance);
 }
 
 static struct error *configure(
@@ -166,7 +182,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	struct error *err = try_start(instance, p);
 	u32 n, config = 0;
 
-	if (err || instance->refused || !instance->v)
+	if (err || !instance->v)
 		return err;
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
@@ -196,6 +212,18 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	return instance->names ? hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten) : 0;
 }
 
+static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
+{
+	struct hotspot_instance *instance = data;
+
+	return instance->heap && hotspot_thread_name(instance->heap, p->memory, p->pid, tid, ret, size);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	return hotspot_inspect(data, p, out);
+}
+
 const struct runtime_ops hotspot_runtime = {
         .name = "hotspot",
         .view = "java",
@@ -210,4 +238,7 @@ const struct runtime_ops hotspot_runtime = {
         .regions = regions,
         .name_frame = name_frame,
         .expand = expand,
+        .thread_name = thread_name,
+        .inspect = inspect,
+        .alloc = &hotspot_alloc_ops,
 };
