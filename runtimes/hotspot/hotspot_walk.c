@@ -382,10 +382,12 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 {
 	const struct hotspot_vm *vm;
-	u64 fp = w->reg[REG_FP], sp = w->reg[REG_SP], method, bcp = 0, sender, next, r13 = 0;
+	u64 fp, sp, method, bcp = 0, sender, next, r13 = 0;
 	int stop;
 
 	WALK_CHECK(w);
+	fp = w->reg[REG_FP];
+	sp = w->reg[REG_SP];
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
