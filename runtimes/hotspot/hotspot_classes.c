@@ -46,11 +46,15 @@ static bool fill_array(struct hotspot_class *c, s32 helper)
 /* The lowest bit: allocation takes the slow path, among others because the size is not the same for all. */
 static bool fill_instance(struct hotspot_heap_view *h, struct memory *m, struct hotspot_class *c, s32 helper)
 {
+	char name[64];
+
 	c->size = helper & ~7;
 	if (helper == 0 || helper & 1) {
-		if (has_name(h, m, c->symbol, "java/lang/Class"))
+		if (!hotspot_symbol(h, m, c->symbol, name, sizeof(name)))
+			return false;
+		if (strcmp(name, "java/lang/Class") == 0)
 			c->kind = SIZE_MIRROR;
-		else if (has_name(h, m, c->symbol, "jdk/internal/vm/StackChunk"))
+		else if (strcmp(name, "jdk/internal/vm/StackChunk") == 0)
 			c->kind = SIZE_STACK_CHUNK;
 	}
 	if (c->kind == SIZE_STACK_CHUNK && !hotspot_java_field(h, m, c->klass, "size", "I", &c->stack_size_at))

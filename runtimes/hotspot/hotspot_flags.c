@@ -32,35 +32,42 @@ static bool find_table(const struct vmstructs *v, struct memory *m, struct flag_
 	return false;
 }
 
-static void read_value(struct memory *m, u64 addr, const char *name, struct hotspot_flag *flags, u32 n)
+static bool read_value(struct memory *m, u64 addr, const char *name, struct hotspot_flag *flags, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
 		if (flags[i].found || strcmp(flags[i].name, name) != 0)
 			continue;
 		flags[i].value = 0;
-		flags[i].found = flags[i].size <= 8 && memory_read(m, &flags[i].value, flags[i].size, addr);
+		if (flags[i].size > 8 || !memory_read(m, &flags[i].value, flags[i].size, addr))
+			return false;
+		flags[i].found = true;
 	}
+	return true;
+}
+
+static bool read_flag(const struct flag_table *t, struct memory *m, u64 entry_at, struct hotspot_flag *flags, u32 n)
+{
+	u8 entry[ENTRY_MAX];
+	char name[NAME_SIZE];
+	u64 at, addr;
+
+	if (!memory_read(m, entry, t->stride, entry_at))
+		return false;
+	memcpy(&at, entry + t->name, 8);
+	memcpy(&addr, entry + t->addr, 8);
+	return !at || (memory_string(m, name, sizeof(name), at) && read_value(m, addr, name, flags, n));
 }
 
 bool hotspot_flags_read(const struct vmstructs *v, struct memory *m, struct hotspot_flag *flags, u32 n)
 {
 	struct flag_table t;
+	bool good = find_table(v, m, &t);
 
 	for (u32 i = 0; i < n; i++)
 		flags[i].found = false;
-	if (!find_table(v, m, &t))
-		return false;
-	for (u64 i = 0; i < t.count; i++) {
-		u8 entry[ENTRY_MAX];
-		char name[NAME_SIZE];
-		u64 at, addr;
-
-		if (!memory_read(m, entry, t.stride, t.at + i * t.stride))
-			return false;
-		memcpy(&at, entry + t.name, 8);
-		memcpy(&addr, entry + t.addr, 8);
-		if (at && memory_string(m, name, sizeof(name), at))
-			read_value(m, addr, name, flags, n);
-	}
-	return true;
+	for (u64 i = 0; good && i < t.count; i++)
+		good = read_flag(&t, m, t.at + i * t.stride, flags, n);
+	for (u32 i = 0; !good && i < n; i++)
+		flags[i].found = false;
+	return good;
 }

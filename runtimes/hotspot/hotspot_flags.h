@@ -13,7 +13,7 @@ struct hotspot_flag {
 	bool found; /* false: this JVM has no such flag */
 };
 
-/* Fills value and found of each. False: the table can not be read (then all are not found). */
+/* Fills value and found of each. False: the table, or one of them, can not be read (then all are not found). */
 bool hotspot_flags_read(const struct vmstructs *v, struct memory *m, struct hotspot_flag *flags, u32 n);
 
 #endif

@@ -7,6 +7,7 @@
 #include "hotspot_heap_view.h"
 
 #define WINDOW       16384
+#define UNKNOWN      0xff
 #define HEADER_MAX   24 /* mark, class, length */
 #define OBJECT_MAX   (1ull << 36)
 #define WALK_OBJECTS (1u << 22)
@@ -195,7 +196,7 @@ static bool variable_size(struct hotspot_heap_view *h, struct memory *m, const s
 	}
 }
 
-/* header: HEADER_MAX bytes from addr, zeros where they can not be read. */
+/* header: HEADER_MAX bytes from addr, UNKNOWN where they can not be read, which is no length that an array has. */
 static bool decode(struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size)
 {
 	const struct hotspot_class *c;
@@ -212,7 +213,7 @@ static bool decode(struct hotspot_heap_view *h, struct memory *m, u64 addr, cons
 static bool read_header(struct memory *m, u64 addr, u8 header[HEADER_MAX])
 {
 	for (u32 n = HEADER_MAX; n; n -= 8) {
-		memset(header, 0, HEADER_MAX);
+		memset(header, UNKNOWN, HEADER_MAX);
 		if (memory_read(m, header, n, addr))
 			return true;
 	}
@@ -338,7 +339,7 @@ bool hotspot_object_ending(
 
 		w.size = room < WINDOW ? room & ~7ull : WINDOW;
 		w.start = (last & ~7ull) + HEADER_MAX - w.size;
-		memset(w.bytes, 0, sizeof(w.bytes));
+		memset(w.bytes, UNKNOWN, sizeof(w.bytes));
 		if (!memory_read(m, w.bytes, end - w.start < w.size ? end - w.start : w.size, w.start))
 			return false;
 		if (ends_in(h, m, &w, last, end, &c))
