@@ -291,8 +291,15 @@ static struct error *name_native(struct names *names, const struct process *p, c
 
 static enum profile_kind script_kind(const struct frame_name *name)
 {
-	if (name->suffix && !strcmp(name->suffix, "jit"))
-		return KIND_SCRIPT_JIT;
+	static const struct {
+		const char *suffix;
+		enum profile_kind kind;
+	} kinds[] = { { "jit", KIND_SCRIPT_JIT }, { "baseline", KIND_SCRIPT_BASELINE }, { "stub", KIND_STUB },
+		{ "class", KIND_CLASS } };
+
+	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(name->suffix, kinds[i].suffix))
+			return kinds[i].kind;
 	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
 }
 
@@ -354,6 +361,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
 		fn.kind = script_kind(&name);
+		ret->hidden = name.entry && names->options.view == ops;
 		return profile_function(names->profile,
 			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
 			name.name[0] != '\0', &ret->function);

@@ -24,8 +24,11 @@
 	X(KIND_RUST, "rust")                                                                                           \
 	X(KIND_VM, "vm")                                                                                               \
 	X(KIND_SCRIPT, "script")       /* interpreted */                                                               \
+	X(KIND_SCRIPT_BASELINE, "baseline") /* compiled by the quick one of a runtime's two JITs */                    \
 	X(KIND_SCRIPT_JIT, "jit")      /* script code compiled by a JIT */                                             \
 	X(KIND_SCRIPT_NATIVE, "cfunc") /* a function of the language that is implemented in C */                       \
+	X(KIND_STUB, "stub")	       /* machine code of a runtime that does the work of a function */                \
+	X(KIND_CLASS, "class")	       /* no code: the type of what was allocated */                                   \
 	X(KIND_THREAD, "thread")                                                                                       \
 	X(KIND_UNKNOWN, "unknown")     /* no symbol, truncated */
 

@@ -73,7 +73,8 @@ struct frame_name {
 	u32 definition;		   /* line where the function is defined; 0: none */
 	u32 line;		   /* being executed; 0: unknown */
 	u64 identity;		   /* the same for all frames of one function, whatever the line */
-	const char *suffix;	   /* static: more to the kind, as "jit"; NULL */
+	const char *suffix;	   /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL: interpreted */
+	bool entry;		   /* only leads from native code into the language: its view hides it */
 	bool qualified;		   /* the name tells where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has none */
 	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
@@ -84,6 +85,7 @@ enum expand_flag {
 	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
 	EXPAND_CARRIERS = 4, /* what a thread had on its stack before it took up a virtual thread */
+	EXPAND_LINES = 8, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
 };
 #define RUNTIME_EXPAND_MAX 256
 

@@ -339,7 +339,8 @@ static void set_thread(struct pprof *w, u32 function)
 
 static bool is_script(enum profile_kind kind)
 {
-	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE;
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE ||
+	       kind == KIND_STUB || kind == KIND_CLASS;
 }
 
 /* What runs: the language of the innermost frame of a script, and what the innermost frame is. */

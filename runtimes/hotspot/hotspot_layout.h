@@ -62,6 +62,8 @@
 	M(method_access, "Method._access_flags")                                                                       \
 	M(const_pool, "ConstMethod._constants")                                                                        \
 	M(const_flags, "ConstMethod._flags|ConstMethod._flags._flags")                                                 \
+	OPTIONAL(const_has_lines, "constant ConstMethodFlags::_misc_has_linenumber_table|constant ConstMethod::_has_linenumber_table") \
+	M(const_words, "ConstMethod._constMethod_size")                                                                \
 	M(const_code_size, "ConstMethod._code_size")                                                                   \
 	M(const_name, "ConstMethod._name_index")                                                                       \
 	M(const_signature, "ConstMethod._signature_index")                                                             \
