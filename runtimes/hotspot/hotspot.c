@@ -7,6 +7,7 @@
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "runtime.h"
+#include "symbols.h"
 
 int hotspot_step(struct walk *w);
 
@@ -57,6 +58,14 @@ static void forget(struct hotspot_instance *instance)
 
 /* Reads what the JVM tells of itself; it may not do so yet. */
 static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
+static void find_stub_list(struct hotspot_instance *instance)
+{
+	struct symbol s;
+
+	if (symbols_lookup(instance->image->file, "_ZN12StubCodeDesc5_listE", &s))
+		hotspot_names_stub_list(instance->names, instance->bias + s.start);
+}
+
 {
 	struct error *err = vmstructs_read(instance->image->symbols, p->memory, instance->bias, &instance->v);
 
@@ -71,6 +80,8 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
 	if (!err)
 		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
+	if (!err)
+		find_stub_list(instance);
 	return err;
 }
 
@@ -242,3 +253,9 @@ const struct runtime_ops hotspot_runtime = {
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
 };
+static bool hides(void *data, const char *symbol)
+{
+	return hotspot_hides(symbol);
+}
+
+        .hides = hides,
