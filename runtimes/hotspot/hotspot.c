@@ -56,8 +56,6 @@ static void forget(struct hotspot_instance *instance)
 	instance->v = NULL;
 }
 
-/* Reads what the JVM tells of itself; it may not do so yet. */
-static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 static void find_stub_list(struct hotspot_instance *instance)
 {
 	struct symbol s;
@@ -66,6 +64,8 @@ static void find_stub_list(struct hotspot_instance *instance)
 		hotspot_names_stub_list(instance->names, instance->bias + s.start);
 }
 
+/* Reads what the JVM tells of itself; it may not do so yet. */
+static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
 	struct error *err = vmstructs_read(instance->image->symbols, p->memory, instance->bias, &instance->v);
 
@@ -79,9 +79,9 @@ static void find_stub_list(struct hotspot_instance *instance)
 	if (!err)
 		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
 	if (!err)
-		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
-	if (!err)
 		find_stub_list(instance);
+	if (!err)
+		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
 	return err;
 }
 
@@ -230,6 +230,11 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	return instance->heap && hotspot_thread_name(instance->heap, p->memory, p->pid, tid, ret, size);
 }
 
+static bool hides(void *data, const char *symbol)
+{
+	return hotspot_hides(symbol);
+}
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	return hotspot_inspect(data, p, out);
@@ -250,12 +255,7 @@ const struct runtime_ops hotspot_runtime = {
         .name_frame = name_frame,
         .expand = expand,
         .thread_name = thread_name,
+        .hides = hides,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
 };
-static bool hides(void *data, const char *symbol)
-{
-	return hotspot_hides(symbol);
-}
-
-        .hides = hides,
