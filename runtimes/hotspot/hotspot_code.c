@@ -151,7 +151,7 @@ static void find_heap_name(const u8 *bytes, u32 size, struct memory *m, struct h
 	strcpy(ret->name, "CodeCache");
 }
 
-static bool read_heap(const struct hotspot_code *c, struct memory *m, u64 at, struct hotspot_heap *ret)
+static bool read_heap(const struct hotspot_code *c, struct memory *m, u64 at, bool named, struct hotspot_heap *ret)
 {
 	const struct hotspot_layout *l = c->l;
 	u8 bytes[HEAP_BYTES];
@@ -169,25 +169,34 @@ static bool read_heap(const struct hotspot_code *c, struct memory *m, u64 at, st
 	        ret->reserved_high - ret->low > CODE_MAX || !ret->segmap || ret->log2_segment < 3 ||
 	        ret->log2_segment > LOG2_SEGMENT_MAX)
 		return false;
-	find_heap_name(bytes, l->heap_size.at, m, ret);
+	if (named)
+		find_heap_name(bytes, l->heap_size.at, m, ret);
 	return true;
 }
 
-u32 hotspot_heaps(const struct hotspot_code *c, struct memory *m, struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX])
+static u32 read_heaps(
+        const struct hotspot_code *c, struct memory *m, bool named, struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX])
 {
-	u64 array, data, at;
+	u64 array, data, at[HOTSPOT_HEAPS_MAX];
 	u32 len, n = 0;
 
 	if (!memory_read(m, &array, 8, c->heaps) || !array)
 		return 0;
 	if (c->single)
-		return read_heap(c, m, array, &heaps[0]);
+		return read_heap(c, m, array, named, &heaps[0]);
 	if (!memory_read(m, &len, 4, array + c->array_len) || !memory_read(m, &data, 8, array + c->array_data))
 		return 0;
-	for (u32 i = 0; i < len && i < HOTSPOT_HEAPS_MAX; i++)
-		if (memory_read(m, &at, 8, data + 8 * i) && read_heap(c, m, at, &heaps[n]))
-			n++;
+	len = len < HOTSPOT_HEAPS_MAX ? len : HOTSPOT_HEAPS_MAX;
+	if (!memory_read(m, at, 8 * len, data))
+		return 0;
+	for (u32 i = 0; i < len; i++)
+		n += read_heap(c, m, at[i], named, &heaps[n]);
 	return n;
+}
+
+u32 hotspot_heaps(const struct hotspot_code *c, struct memory *m, struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX])
+{
+	return read_heaps(c, m, true, heaps);
 }
 
 bool hotspot_interpreter(const struct hotspot_code *c, struct memory *m, u64 *start, u64 *end)
@@ -300,7 +309,7 @@ static bool find_block(struct memory *m, const struct hotspot_heap *heap, u64 pc
 bool hotspot_blob_at(const struct hotspot_code *c, struct memory *m, u64 pc, struct hotspot_blob *ret)
 {
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
-	u32 n = hotspot_heaps(c, m, heaps);
+	u32 n = read_heaps(c, m, false, heaps);
 
 	for (u32 i = 0; i < n; i++) {
 		u64 block, size;

@@ -15,10 +15,12 @@
 #define BLOCK_BITS  12
 #define BLOCKS	    64
 
-enum table_kind { STRUCTS, TYPES, INTS, LONGS, TABLES };
+#define TABLES	VMSTRUCTS_TABLES
+#define COLUMNS VMSTRUCTS_COLUMNS
+
+enum table_kind { STRUCTS, TYPES, INTS, LONGS };
 
 /* The exported variables of a table: where it begins, the size of an entry, where its columns lie. */
-#define COLUMNS 6
 static const char *const table_names[TABLES] = {
         "gHotSpotVMStructs", "gHotSpotVMTypes", "gHotSpotVMIntConstants", "gHotSpotVMLongConstants"};
 static const char *const table_strides[TABLES] = {"gHotSpotVMStructEntryArrayStride",
@@ -34,10 +36,6 @@ static const char *const table_columns[TABLES][COLUMNS] = {
         {"gHotSpotVMTypeEntryTypeNameOffset", "gHotSpotVMTypeEntrySizeOffset"},
         {"gHotSpotVMIntConstantEntryNameOffset", "gHotSpotVMIntConstantEntryValueOffset"},
         {"gHotSpotVMLongConstantEntryNameOffset", "gHotSpotVMLongConstantEntryValueOffset"},
-};
-
-struct vmstructs_symbols {
-	u64 table[TABLES], stride[TABLES], column[TABLES][COLUMNS];
 };
 
 /* An entry of any of the tables; names are offsets into vmstructs.names. */
@@ -184,7 +182,7 @@ static bool read_shape(
 		return false;
 	for (u32 i = 0; i < COLUMNS && table_columns[kind][i]; i++)
 		if (!memory_read(m, &ret->column[i], 8, s->column[kind][i] + bias) ||
-		        ret->column[i] > ret->stride - column_size(kind, i))
+		        ret->column[i] > STRIDE_MAX || ret->column[i] + column_size(kind, i) > ret->stride)
 			return false;
 	return true;
 }
@@ -283,7 +281,7 @@ static struct error *read_tables(
 		if (!*ready)
 			return NULL;
 		err = read_table(v, r, t, &s);
-		if (!err)
+		if (!err && v->tables[t].n)
 			qsort_r(v->tables[t].items, v->tables[t].n, sizeof(struct entry), compare_entries, v->names);
 	}
 	return err;

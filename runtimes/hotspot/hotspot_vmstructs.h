@@ -14,8 +14,16 @@
 
 struct vmstructs;
 
-/* Where the tables of a file are described: addresses of its exported variables. */
-struct vmstructs_symbols;
+#define VMSTRUCTS_TABLES  4
+#define VMSTRUCTS_COLUMNS 6
+
+/*
+ * Where the tables of a file are described: addresses of its exported variables. Tables: structs, types, int and long
+ * constants. Columns of structs: type, field, type in words, is static, offset, address; of the others name and value.
+ */
+struct vmstructs_symbols {
+	u64 table[VMSTRUCTS_TABLES], stride[VMSTRUCTS_TABLES], column[VMSTRUCTS_TABLES][VMSTRUCTS_COLUMNS];
+};
 
 /* *ret is NULL if the file exports no such tables (it is no libjvm). Freed by free(). */
 struct error *vmstructs_symbols_find(struct image *img, struct vmstructs_symbols **ret);
