@@ -62,6 +62,7 @@ struct profile_node {
 	u32 child;   /* first child, 0: none */
 	u32 sibling; /* next, 0: none */
 	u64 self;    /* samples (or the unit's) that end here */
+	u64 more;    /* what else was counted of them (meta.more), as objects beside bytes */
 	u64 total;   /* with all below; valid after profile_finish() */
 };
 
@@ -70,7 +71,8 @@ struct profile_meta {
 	const char *title;   /* "lua-flame" */
 	const char *command; /* as typed */
 	const char *target;  /* "nginx (pid 42)" */
-	const char *unit;    /* "samples" */
+	const char *unit;    /* "samples", "bytes", "objects" */
+	const char *more;    /* unit of profile_node.more: "objects" beside bytes; NULL: none */
 	const char *loss;    /* the loss line */
 	const char *stats;   /* what was seen and lost, as JSON (--stats) */
 	const char *before;  /* of a difference: what it is compared with */
@@ -115,6 +117,10 @@ struct error *profile_string(struct profile *p, const char *s, const char **ret)
 struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret);
 /* Adds to a node's self count. */
 void profile_add(struct profile *p, u32 node, u64 count);
+/* Adds to what else was counted. */
+void profile_add_more(struct profile *p, u32 node, u64 count);
+/* What else was counted becomes what is counted, and the other way round. */
+void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */
 void profile_finish(struct profile *p);
 

@@ -12,6 +12,8 @@ const struct command_line commands[] = {
 	{ "lua-flame", "on-CPU time of Lua: the VM's own frames give way to Lua's", flame_main, &flame_manual },
 	{ "python-flame", "on-CPU time of Python: the interpreter's loop gives way to Python's", flame_main, &flame_manual },
 	{ "java-flame", "on-CPU time of Java: the JVM's own glue gives way to methods", flame_main, &flame_manual },
+	{ "java-alloc", "where Java allocates memory: stacks down to the class, in bytes or objects", java_alloc_main,
+		&java_alloc_manual },
 	{ "c-flame", "on-CPU time of native code alone", flame_main, &flame_manual },
 	{ "symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual },
 	{ "record", "on-CPU time kept in a file, to be drawn and compared later", flame_main, &record_manual },

@@ -213,7 +213,7 @@ struct error *flame_check_targets(const struct flame_options *o)
 	return NULL;
 }
 
-static struct error *check(const struct flame_options *o)
+struct error *flame_check(const struct flame_options *o)
 {
 	struct error *err = flame_check_targets(o);
 
@@ -260,7 +260,7 @@ struct error *flame_parse(int argc, char **argv, struct flame_options *ret)
 	if (o.sampler.duration_s < 0)
 		o.sampler.duration_s = o.command ? 0 : 30;
 	if (!err && !o.help)
-		err = check(&o);
+		err = flame_check(&o);
 	if (err) {
 		free(o.pids);
 		return err;
