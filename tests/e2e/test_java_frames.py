@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 fixtures/java/frames.java: a thread for each kind of frame, parked below it. The methods of each stack, in their order and with their lines,
-are those that the JVM lists for the thread; stacks are whole.
+are those that the JVM lists for the thread; stacks are whole. What is marked approximate (what the innermost nmethod inlined) is only counted,
+and the line before it with it.
 
 Modes of the JVM (see MODES) on the command line; by default those of the default suite. YRT_JAVA_EXTRA: classes with more kinds.
 """
 
 import collections
+import itertools
 import os
 import re
 
@@ -14,7 +16,7 @@ import java
 import lua
 import yrt
 
-SECONDS, ENOUGH, WARM = 4, 30, 60
+SECONDS, ENOUGH, WARM = 5, 15, 60
 OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:CompileCommand=quiet",
            "-XX:CompileCommand=dontinline,frames::note"]
 # What a kind that moves may call besides.
@@ -39,62 +41,82 @@ def program(mode):
     return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=120)
 
 
+Method = collections.namedtuple("Method", "name line approximate")
+
+
 def with_lines(frames):
-    """[(method, line)] root first; yrt shows "Class.method:42" with --lines, and no line where there is none."""
-    return [(java.plain(m[1]), int(m[2] or -1)) for f in frames if java.is_method(f) and (m := re.match(r"(.*?)(?::(\d+))?$", f.name))]
-
-
-def same_line(method, truth, got):
-    """A lambda's or a generated method's lines are none; native methods have -2."""
-    return truth <= 0 or got == truth or method.startswith("frames.spin")
-
-
-def difference(truth, got, moving):
-    """What is wrong with a stack, root first; NULL if it is as the JVM says."""
-    for i, (method, line) in enumerate(truth):
-        if i >= len(got):
-            return f"ends before {method}"
-        if got[i][0] != method:
-            return f"{got[i][0]} instead of {method}"
-        if not same_line(method, line, got[i][1]) and not (moving and i == len(truth) - 1):
-            return f"line {got[i][1]} of {method}, not {line}"
-    extra = [m for m, _ in got[len(truth):] if not (moving and LIBRARY.match(m))]
-    return f"{extra[0]} called by {truth[-1][0]}" if extra else None
-
-
-def kind_of(got):
-    return next((m.group(1) for method, _ in got if (m := re.match(r"frames(?:_jdk\d+)?\.kind_(\w+)$", method))), None)
-
-
-def expected(kinds):
-    """{kind: (moving, [(method, line)] root first)}"""
-    found = {}
-    for name, kind in kinds.items():
-        stack = [java.plain(e.rpartition(":")[0]) for e in kind["stack"]], [int(e.rpartition(":")[2]) for e in kind["stack"]]
-        found[name] = kind["moving"], list(zip(*stack))[::-1]
+    """The methods of a stack, root first; yrt shows "Class.method:42" with --lines, and no line where there is none."""
+    found = []
+    for frame in filter(java.is_method, frames):
+        name, line = re.match(r"(.*?)(?::(\d+))?$", frame.name).groups()
+        if not name.endswith("Continuation.enterSpecial"):  # the JVM hides it
+            found.append(Method(java.plain(name), int(line or -1), bool(frame.flags & java.APPROX)))
     return found
 
 
+def same_line(truth, got):
+    """A lambda's or a generated method's lines are none; native methods have -2. The loop itself is in another line than its note."""
+    return truth.line <= 0 or got.line == truth.line or truth.name.startswith("frames.spin")
+
+
+def difference(truth, got, moving):
+    """What is wrong with a stack, root first; None if it is as the JVM says."""
+    for i, expected in enumerate(truth):
+        if i >= len(got):
+            return f"ends before {expected.name}"
+        if got[i].name != expected.name:
+            return f"{got[i].name} instead of {expected.name}"
+        uncertain = i + 1 < len(got) and got[i + 1].approximate
+        if not same_line(expected, got[i]) and not uncertain and not (moving and i == len(truth) - 1):
+            return f"line {got[i].line} of {expected.name}, not {expected.line}"
+    extra = [m.name for m in got[len(truth):] if not (moving and LIBRARY.match(m.name))]
+    return f"{extra[0]} called by {truth[-1].name}" if extra else None
+
+
+def certain(got):
+    """The frames before the first that is approximate."""
+    return list(itertools.takewhile(lambda m: not m.approximate, got))
+
+
+def judge(truth, got, moving):
+    """(what is wrong, whether what is approximate is right)"""
+    exact, wrong = certain(got), difference(truth, got, moving)
+    if len(exact) == len(got) or not wrong:
+        return wrong, True
+    return difference(truth[:len(exact)], exact[:-1] + [exact[-1]._replace(line=truth[len(exact) - 1].line)], moving) \
+        if 0 < len(exact) <= len(truth) else None if moving else wrong, False
+
+
+def kind_of(got):
+    return next((m.group(1) for method in got if (m := re.match(r"frames(?:_jdk\d+)?\.kind_(\w+)$", method.name))), None)
+
+
+def expected(kinds):
+    """{kind: (moving, [Method, ...] root first)}"""
+    def method(text):
+        name, _, line = text.rpartition(":")
+        return Method(java.plain(name), int(line), False)
+    return {name: (kind["moving"], [method(e) for e in kind["stack"]][::-1]) for name, kind in kinds.items()}
+
+
 def compare(result, kinds):
-    truth, right, wrong, bad = expected(kinds), collections.Counter(), collections.Counter(), {}
+    truth, right, wrong, approximate, bad = expected(kinds), collections.Counter(), collections.Counter(), [0, 0], {}
     for frames, count in result.stacks:
-        if frames and frames[0].name.startswith("[truncated"):
-            continue
-        got = [pair for pair in with_lines(frames) if not pair[0].endswith("Continuation.enterSpecial")]
+        got = with_lines(frames)
         kind = kind_of(got)
-        if not kind:
+        if not kind or frames[0].name.startswith("[truncated"):
             continue
-        what = difference(truth[kind][1], got, truth[kind][0])
+        moving, stack = truth[kind]
+        what, exact = judge(stack, got, moving)
+        approximate[exact] += count * any(m.approximate for m in got)
+        (wrong if what else right)[kind] += count
         if what:
-            wrong[kind] += count
             bad.setdefault(kind, (what, frames, count))
-        else:
-            right[kind] += count
     lines = [f"{kind}: {wrong[kind]} of {wrong[kind] + right[kind]} wrong: {what}\n{lua.show([(frames, n)])}"
              for kind, (what, frames, n) in bad.items()]
     unseen = [k for k in truth if right[k] + wrong[k] < ENOUGH]
     assert not lines and not unseen, f"hardly seen: {unseen}\n" + "\n".join(lines)
-    return f"{len(truth)} kinds, {sum(right.values())} stacks as the JVM lists them"
+    return f"{len(truth)} kinds, {sum(right.values())} stacks as the JVM lists them, {approximate[1]} of {sum(approximate)} approximate ones too"
 
 
 def check(mode):
