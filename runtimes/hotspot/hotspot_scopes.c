@@ -12,7 +12,6 @@
 #define METADATA_BYTES_MAX (1u << 20)
 #define PC_DESC_MAX	   64
 #define SENTINEL_FIRST	   (-1)
-#define SENTINEL_LAST	   0x7fffffff
 
 static bool is_sound(const struct hotspot_layout *l, const struct hotspot_nmethod *nm)
 {
@@ -34,8 +33,8 @@ static bool parse_pcs(const struct hotspot_layout *l, const u8 *bytes, u32 n, st
 
 		memcpy(&pc.pc, bytes + l->pc_desc_pc.at, sizeof(pc.pc));
 		memcpy(&pc.scope, bytes + l->pc_desc_scope.at, sizeof(pc.scope));
-		if (pc.pc == SENTINEL_FIRST || pc.pc == SENTINEL_LAST)
-			continue;
+		if (pc.pc == SENTINEL_FIRST || (i + 1 == n && !pc.scope))
+			continue; /* a sentinel */
 		if (pc.pc <= last)
 			return false;
 		last = pc.pc;
