@@ -25,6 +25,7 @@
 #define TRIES	      3
 #define TRY_AGAIN_NS  30000
 #define THREADS_MAX   16384
+#define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
 
 struct site_link {
@@ -70,6 +71,7 @@ struct alloc {
 	struct table by_cell;
 	struct pending pending[PENDING];
 	struct alloc_thread *scratch; /* THREADS_MAX */
+	struct frame *frames;	      /* FRAMES_MAX */
 	u64 steered_ns, swept_ns, bytes_then;
 	double interval;
 	bool started;
@@ -94,7 +96,8 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 	a->options = *options;
 	a->interval = (double)options->interval;
 	a->scratch = malloc(THREADS_MAX * sizeof(*a->scratch));
-	if (!a->scratch) {
+	a->frames = malloc(FRAMES_MAX * sizeof(*a->frames));
+	if (!a->scratch || !a->frames) {
 		alloc_destroy(a);
 		return &error_no_memory;
 	}
@@ -131,6 +134,7 @@ void alloc_destroy(struct alloc *a)
 	free(a->allocators);
 	free(a->cells);
 	free(a->scratch);
+	free(a->frames);
 	free(a);
 }
 
@@ -333,7 +337,7 @@ static struct error *steer(struct alloc *a, u64 now)
 	if (err)
 		return err;
 	wanted = (double)(st.bytes - a->bytes_then) / seconds / a->options.frequency;
-	set_interval(a, wanted > a->interval || !a->started ? wanted : (7 * a->interval + wanted) / 8);
+	set_interval(a, wanted > a->interval || !a->started ? wanted : (31 * a->interval + wanted) / 32);
 	a->steered_ns = now;
 	a->bytes_then = st.bytes;
 	return NULL;
@@ -465,6 +469,18 @@ static struct error *count(struct alloc *a, const struct pending *p, u32 node)
 	return NULL;
 }
 
+static void place_exactly(struct alloc *a, u32 number, u32 n)
+{
+	const struct process *p = targets_find(a->options.targets, number);
+	const struct instance *in = teller(p);
+	struct runtime_process view;
+
+	if (!in || !in->ops->alloc->place)
+		return;
+	view = process_view(p);
+	in->ops->alloc->place(in->data, &view, a->frames, n);
+}
+
 struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct alloc *a = alloc;
@@ -472,9 +488,12 @@ struct error *alloc_stack(void *alloc, const struct stack_record *record, const 
 	struct error *err;
 	u32 node;
 
-	if (p->record.id != record->hash)
+	if (p->record.id != record->hash || n > FRAMES_MAX)
 		return NULL;
-	err = collector_place(a->options.collector, record, frames, n, p->classed ? &p->frame : NULL, &node);
+	memcpy(a->frames, frames, n * sizeof(*frames));
+	if (p->record.how == ALLOC_BY_WATCH)
+		place_exactly(a, record->instance, n);
+	err = collector_place(a->options.collector, record, a->frames, n, p->classed ? &p->frame : NULL, &node);
 	if (!err && node != COLLECTOR_FILTERED && !p->classed)
 		err = child_unknown(a, node, "[class not seen]", &node);
 	if (!err && node != COLLECTOR_FILTERED)

@@ -76,6 +76,12 @@ struct runtime_alloc_ops {
 	bool (*object)(void *instance, const struct runtime_process *p, u64 start, u64 addr, u64 end, u32 gc,
 		struct frame *ret, u64 *size);
 
+	/*
+	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler describes the
+	 * innermost method is not certain; this replaces its frame by the exact place of the allocation. May be NULL.
+	 */
+	void (*place)(void *instance, const struct runtime_process *p, struct frame *frames, u32 n);
+
 	/* The frame of a class that a site told (ALLOC_CLASS). */
 	bool (*class_frame)(void *instance, const struct runtime_process *p, u64 klass, struct frame *ret);
 

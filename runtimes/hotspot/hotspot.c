@@ -6,8 +6,11 @@
 #include "hotspot_check.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
+#include "hotspot_others.h"
 #include "runtime.h"
 #include "symbols.h"
+
+#define CHECKS_MAX 8
 
 int hotspot_step(struct walk *w);
 
@@ -29,8 +32,10 @@ static struct error *image_probe(struct image *img, void **ret)
 	if (img->machine != EM_X86_64)
 		return NULL;
 	err = vmstructs_symbols_find(img, &symbols);
-	if (err || !symbols)
+	if (err)
 		return err;
+	if (!symbols)
+		return hotspot_refuse_other(img);
 	image = malloc(sizeof(*image));
 	if (!image) {
 		free(symbols);
@@ -54,6 +59,12 @@ static void forget(struct hotspot_instance *instance)
 	instance->layout = NULL;
 	instance->origins = NULL;
 	instance->v = NULL;
+}
+
+static void destroy(struct hotspot_instance *instance)
+{
+	forget(instance);
+	free(instance);
 }
 
 static void find_stub_list(struct hotspot_instance *instance)
@@ -85,12 +96,17 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 	return err;
 }
 
-/* Does the layout hold? Tried once, as soon as there is code. */
+/* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
 static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
 {
-	if (instance->checked)
+	bool conclusive;
+	struct error *err;
+
+	if (instance->checks == CHECKS_MAX)
 		return NULL;
-	return hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &instance->checked);
+	err = hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &conclusive);
+	instance->checks = conclusive ? CHECKS_MAX : instance->checks + 1;
+	return err;
 }
 
 /* As far as the JVM is by now: called again and again. What is refused stays so. */
@@ -122,7 +138,7 @@ static struct error *attach(const struct runtime_process *p, void *image, u64 bi
 	instance->bias = bias;
 	err = try_start(instance, p);
 	if (err) {
-		free(instance);
+		destroy(instance);
 		return err;
 	}
 	*ret = instance;
@@ -135,8 +151,7 @@ static void detach(void *data, const struct runtime_process *p)
 
 	for (u32 i = 0; i < instance->nclaims; i++)
 		arena_free(p->arena, instance->claims[i].config, sizeof(struct hotspot_vm));
-	forget(instance);
-	free(instance);
+	destroy(instance);
 }
 
 static struct error *configure(

@@ -6,6 +6,7 @@
 
 #include "cleanup.h"
 #include "hotspot.h"
+#include "hotspot_alloc_leaf.h"
 #include "hotspot_instance.h"
 #include "runtime.h"
 
@@ -71,6 +72,22 @@ static bool object(
 	return class_frame(data, p, klass, ret);
 }
 
+/* The innermost frame of compiled code, if nothing but stubs (as those that copy arrays) lies inside it. */
+static void place(void *data, const struct runtime_process *p, struct frame *frames, u32 n)
+{
+	struct hotspot_instance *instance = data;
+	const struct hotspot_layout *l = instance->layout;
+	u32 i = 0;
+
+	while (i < n && frame_kind(&frames[i]) == FRAME_SCRIPT && frame_runtime(&frames[i]) == RUNTIME_HOTSPOT &&
+	        hotspot_kind(&frames[i]) == HOTSPOT_STUB)
+		i++;
+	if (i < n && frame_kind(&frames[i]) == FRAME_SCRIPT && frame_runtime(&frames[i]) == RUNTIME_HOTSPOT &&
+	        hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD)
+		hotspot_alloc_leaf(l, instance->code, p->memory, l->tlab.at + l->tlab_top.at, l->tlab.at + l->tlab_end.at,
+		        &frames[i]);
+}
+
 static u32 collections(void *data, const struct runtime_process *p)
 {
 	struct hotspot_heap_view *heap = heap_of(data);
@@ -82,6 +99,7 @@ const struct runtime_alloc_ops hotspot_alloc_ops = {
         .sites = sites,
         .threads = threads,
         .object = object,
+        .place = place,
         .class_frame = class_frame,
         .collections = collections,
 };

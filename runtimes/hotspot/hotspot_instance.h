@@ -24,7 +24,8 @@ struct hotspot_claim {
 struct hotspot_instance {
 	const struct hotspot_image *image;
 	u64 bias;
-	bool refused, checked;
+	bool refused;
+	u8 checks; /* how often the layout was tried */
 	struct vmstructs *v;
 	struct layout *origins;
 	const struct hotspot_layout *layout; /* origins' */
