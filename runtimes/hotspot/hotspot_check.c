@@ -326,14 +326,17 @@ u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, con
 struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,
         const struct hotspot_code *code, struct memory *m, bool *conclusive)
 {
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	struct hotspot_check done[HOTSPOT_CHECKS];
 	u32 n = hotspot_check(v, l, code, m, done);
 
-	*conclusive = done[0].result != HOTSPOT_CHECK_SILENT && done[1].result != HOTSPOT_CHECK_SILENT;
-	for (u32 i = 0; i < n; i++)
-		if (done[i].result == HOTSPOT_CHECK_FAILS)
+	*conclusive = true;
+	for (u32 i = 0; i < n; i++) {
+		*conclusive &= done[i].result == HOTSPOT_CHECK_HOLDS;
+		if (done[i].result == HOTSPOT_CHECK_FAILS && hotspot_heaps(code, m, heaps))
 			return error_new(ERROR_UNSUPPORTED,
 			        "this JVM's structures are not as its vmStructs tell: \"%s\" fails (%s)", done[i].name,
 			        done[i].what);
+	}
 	return NULL;
 }
