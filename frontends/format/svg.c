@@ -154,6 +154,7 @@ static void put_title(const struct svg *w, u32 node)
 {
 	const struct profile_function *f = &w->p->functions[w->p->nodes[node].function];
 	double total = (double)w->p->nodes[0].total, after = percent((double)w->p->nodes[node].total, total);
+	char amount[TEXT_AMOUNT];
 
 	fprintf(w->out, "<title>%s", marks(f));
 	text_xml(w->out, text_name(f));
@@ -168,8 +169,8 @@ static void put_title(const struct svg *w, u32 node)
 		if (f->line)
 			fprintf(w->out, ":%u", f->line);
 	}
-	fprintf(w->out, "\n%" PRIu64 " ", w->p->nodes[node].total);
-	text_xml(w->out, text_unit(&w->p->meta));
+	putc('\n', w->out);
+	text_xml(w->out, text_amount(&w->p->meta, w->p->nodes[node].total, amount));
 	if (w->base) {
 		double before = percent(w->base[node], w->base[0]);
 

@@ -367,6 +367,7 @@ static void test_speedscope(void **state)
 	p->meta.unit = "bytes";
 	o = json_of(p);
 	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3,2]");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")), "bytes");
 	json_decref(o);
 }
 
@@ -423,6 +424,18 @@ static void test_disk_full(void **state)
 }
 
 /* Every code point comes back from its own bytes. */
+static void test_amounts(void **state)
+{
+	const struct profile_meta bytes = {.unit = "bytes"}, objects = {.unit = "objects"}, none = {0};
+	char text[TEXT_AMOUNT];
+
+	assert_string_equal(text_amount(&bytes, 1023, text), "1023 B");
+	assert_string_equal(text_amount(&bytes, 1536, text), "1.50 KiB");
+	assert_string_equal(text_amount(&bytes, 300ull << 30, text), "300 GiB");
+	assert_string_equal(text_amount(&objects, 12345678, text), "12345678 objects");
+	assert_string_equal(text_amount(&none, 7, text), "7 samples");
+}
+
 static void test_utf8(void **state)
 {
 	for (u32 c = 1; c <= 0x10ffff; c++) {
@@ -458,6 +471,7 @@ int main(void)
 	        T(test_svg_hostile),
 	        T(test_svg_leaves_out_what_is_narrow),
 	        T(test_disk_full),
+	        T(test_amounts),
 	        T(test_utf8),
 	};
 

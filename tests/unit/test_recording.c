@@ -375,6 +375,41 @@ static void test_profile_full(void **state)
 	profile_destroy(p);
 }
 
+/* A second number of each node comes back with the filters, and may be drawn in place of the first. */
+static void test_more(void **state)
+{
+	struct recording recording;
+	struct profile *p, *back;
+	struct bytes b, text;
+	u32 a, node;
+
+	assert_null(profile_create(&p));
+	a = add_frame(p, 0, KIND_NATIVE, "a", "", "");
+	for (u32 i = 0; i < 2; i++) {
+		node = add_frame(p, a, KIND_NATIVE, i ? "byte[]" : "long[]", "", "");
+		profile_add(p, node, 1000 + i);
+		profile_add_more(p, node, 10 + i);
+	}
+	profile_add(p, add_frame(p, 0, KIND_NATIVE, "c", "", ""), 1);
+	p->meta.unit = "bytes";
+	p->meta.more = "objects";
+	profile_finish(p);
+	b = written(p, &format_recording);
+	expect_read(&b, &everything, "a;byte[] 1001\na;long[] 1000\nc 1\n");
+	assert_null(read_bytes(b.data, b.size, &(struct sift_options){.exclude = "long"}, &back, &recording));
+	assert_string_equal(back->meta.more, "objects");
+	profile_swap(back);
+	assert_string_equal(back->meta.unit, "objects");
+	assert_string_equal(back->meta.more, "bytes");
+	profile_finish(back);
+	text = written(back, &format_folded);
+	assert_string_equal(text.data, "a;byte[] 11\n");
+	free(text.data);
+	free(b.data);
+	profile_destroy(back);
+	profile_destroy(p);
+}
+
 static void test_empty(void **state)
 {
 	struct profile *p;
@@ -409,6 +444,7 @@ int main(void)
 	        T(test_folded),
 	        T(test_large),
 	        T(test_profile_full),
+	        T(test_more),
 	        T(test_empty),
 	};
 
