@@ -12,6 +12,7 @@ enum { RDX = 1, RCX = 2, RSI = 4, RDI = 5, R8 = 8, NONE = ALLOC_NO_REG };
 struct tracer {
 	const char *name, *parameters;
 	enum alloc_site_kind kind;
+	bool early;
 	u8 reg[ALLOC_VALUES]; /* thread, class, object, its size, buffer's size */
 };
 
@@ -20,17 +21,20 @@ struct tracer {
 #define OUTSIDE        "_ZN11AllocTracer28send_allocation_outside_tlabE"
 #define OUTSIDE_EVENT  "_ZN11AllocTracer34send_allocation_outside_tlab_eventE"
 
-/* Since 11 it calls the tracer when the object is whole; before that (CollectedHeap) when there is only room for it. */
+/*
+ * Since 11 the tracer is called when the object is whole (MemAllocator), and so it is in 8u262 and later (the five
+ * parameters of …_event); else when there is only room for it.
+ */
 #define MEM_ALLOCATOR "_ZNK12MemAllocator"
 
 /* After the class (Klass* or KlassHandle) come "HeapWord*" in two spellings, or sizes at once ("m"). */
 static const struct tracer tracers[] = {
-        {NEW_TLAB, "HeapWord", ALLOC_REFILL, {R8, RDI, RSI, RCX, RDX}},
-        {NEW_TLAB_EVENT, "HeapWord", ALLOC_REFILL, {R8, RDI, RSI, RCX, RDX}},
-        {NEW_TLAB_EVENT, "", ALLOC_REFILL, {NONE, RDI, NONE, RDX, RSI}},
-        {OUTSIDE, "HeapWord", ALLOC_OUTSIDE, {RCX, RDI, RSI, RDX, NONE}},
-        {OUTSIDE_EVENT, "HeapWord", ALLOC_OUTSIDE, {RCX, RDI, RSI, RDX, NONE}},
-        {OUTSIDE_EVENT, "", ALLOC_OUTSIDE, {NONE, RDI, NONE, RSI, NONE}},
+        {NEW_TLAB, "HeapWord", ALLOC_REFILL, true, {R8, RDI, RSI, RCX, RDX}},
+        {NEW_TLAB_EVENT, "HeapWord", ALLOC_REFILL, false, {R8, RDI, RSI, RCX, RDX}},
+        {NEW_TLAB_EVENT, "", ALLOC_REFILL, true, {NONE, RDI, NONE, RDX, RSI}},
+        {OUTSIDE, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
+        {OUTSIDE_EVENT, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
+        {OUTSIDE_EVENT, "", ALLOC_OUTSIDE, false, {NONE, RDI, NONE, RSI, NONE}},
 };
 
 /* Clones of the compiler (".isra.0", ".cold") take their parameters as they like. */
@@ -87,10 +91,10 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 	GElf_Shdr header;
 	Elf_Scn *section = symbol_table(names->elf, &header);
 	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-	bool kinds[2] = {false, false};
+	bool kinds[2] = {false, false}, whole = false, told = false;
 
 	ret->nsites = 0;
-	ret->early = true;
+	ret->early = false;
 	for (u64 i = 0; data && i < data->d_size / header.sh_entsize && i < INT32_MAX; i++) {
 		const struct tracer *t;
 		const char *name;
@@ -100,48 +104,48 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 			continue;
 		name = elf_strptr(names->elf, header.sh_link, sym.st_name);
 		t = name ? tracer_of(name) : NULL;
-		if (name && strncmp(name, MEM_ALLOCATOR, strlen(MEM_ALLOCATOR)) == 0)
-			ret->early = false;
+		whole |= name && strncmp(name, MEM_ALLOCATOR, strlen(MEM_ALLOCATOR)) == 0;
 		if (!t)
 			continue;
 		add_site(img, t, sym.st_value, ret);
 		kinds[t->kind] = true;
+		ret->early |= t->early;
+		told |= t->kind == ALLOC_REFILL && t->reg[ALLOC_OBJECT] != NONE;
 	}
+	ret->early &= !whole;
+	if (ret->early && !told)
+		return false;
 	return ret->nsites && kinds[ALLOC_REFILL] && kinds[ALLOC_OUTSIDE];
 }
 
-static struct error *from_file(
-        struct image *img, struct image *names, const char *origin, struct runtime_alloc *ret, bool *found)
+/* Takes over names unless it is img itself. */
+static bool from_file(struct image *img, struct image *names, const char *origin, struct runtime_alloc *ret)
 {
-	if (!names)
-		return NULL;
-	*found = hotspot_alloc_symbols(img, names, ret);
+	bool found = names && hotspot_alloc_symbols(img, names, ret);
+
 	ret->origin = origin;
-	if (names != img)
+	if (names && names != img)
 		image_put(names);
-	return NULL;
+	return found;
 }
 
 struct error *hotspot_alloc_sites(struct image *img, const char *root, struct runtime_alloc *ret)
 {
 	struct image *other = NULL;
-	bool found = false;
-	struct error *err = from_file(img, img, "symbols", ret, &found);
+	struct error *err;
 
-	if (found)
+	if (from_file(img, img, "symbols", ret))
 		return NULL;
 	err = symbols_debug_file(img, root, &other);
-	if (!err)
-		err = from_file(img, other, "debug file", ret, &found);
-	if (err || found)
+	if (err || from_file(img, other, "debug file", ret))
 		return err;
 	other = NULL;
 	err = symbols_minidebug(img, &other);
-	if (!err)
-		err = from_file(img, other, ".gnu_debugdata", ret, &found);
-	if (err || found)
+	if (err || from_file(img, other, ".gnu_debugdata", ret))
 		return err;
-	return error_hint(error_new(ERROR_UNSUPPORTED,
-	                          "%s has no symbols, so the places where it allocates are not known", img->path),
-	        "install the package with its debug symbols (Debian: openjdk-N-dbg), which must be of the same build");
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that", img->path),
+	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg); JDK 9, and 8 "
+	        "before "
+	        "8u262, tell too little in any case");
 }
