@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "cleanup.h"
 #include "expand.h"
 #include "pattern.h"
@@ -11,6 +13,8 @@
 #define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
 #define EXPANDED_MAX (2 * FRAMES_MAX)
+#define THREAD_NAME 128
+#define THREAD_ASKED_MAX 16
 
 struct partial {
 	u64 hash;
@@ -32,6 +36,7 @@ struct collector {
 	struct profile *profile;
 	struct names *names;
 	struct table nodes[2]; /* by epoch */
+	struct table threads;  /* how often each was asked for its name */
 	struct partial partial[PARTIALS];
 	u32 next_partial;
 	struct pattern include, exclude;
@@ -79,6 +84,7 @@ void collector_destroy(struct collector *c)
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
+	table_free(&c->threads);
 	free(c);
 }
 
@@ -106,15 +112,47 @@ static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
-static struct error *child_thread(struct collector *c, u32 node, const struct stack_record *record, u32 *ret)
+/* As a runtime of its process calls it; else as the kernel does. */
+static bool name_thread(const struct process *p, const struct stack_record *record, char *ret, size_t size)
 {
-	char text[64];
+	struct runtime_process view;
+
+	snprintf(ret, size, "%.*s", COMM_LEN, record->comm);
+	if (!p || p->dead)
+		return false;
+	view = process_view(p);
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		char name[THREAD_NAME];
+
+		if (instance->data && instance->ops->thread_name &&
+		    instance->ops->thread_name(instance->data, &view, (pid_t)record->tid, name, sizeof(name)) && name[0]) {
+			snprintf(ret, size, "%s", name);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A thread that has just begun may have no name yet: asked for again with its next stacks, some times. */
+static struct error *child_thread(
+	struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
+{
+	const u64 who[] = { KIND_THREAD, record->instance, record->tid };
+	u64 key = XXH3_64bits(who, sizeof(who)) | 1, *known = table_get(&c->threads, key), asked = known ? *known : 0;
+	char name[THREAD_NAME] = "", text[THREAD_NAME + 32];
 	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_THREAD };
-	struct error *err;
+	bool named = false;
+	struct error *err = NULL;
 	u32 function;
 
-	snprintf(text, sizeof(text), "%.*s (tid %u)", COMM_LEN, record->comm, record->tid);
-	err = profile_function(c->profile, 0, &fn, false, &function);
+	if (asked < THREAD_ASKED_MAX) {
+		named = name_thread(p, record, name, sizeof(name));
+		err = table_put(&c->threads, key, named ? THREAD_ASKED_MAX : asked + 1);
+	}
+	snprintf(text, sizeof(text), "%s (tid %u)", name, record->tid);
+	if (!err)
+		err = profile_function(c->profile, key, &fn, named, &function);
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
@@ -207,7 +245,7 @@ static struct error *place(struct collector *c, const struct stack_record *recor
 	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
 			     c->expanded + before, EXPANDED_MAX - before);
 	if (c->options.threads)
-		err = child_thread(c, node, record, &node);
+		err = child_thread(c, p, node, record, &node);
 	if (!err && !stop_is_complete(record->stop))
 		err = child_marker(c, node, record->stop, &node);
 	return err ? err : add_path(c, p, c->expanded, n, node, packed);
