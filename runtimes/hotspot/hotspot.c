@@ -46,6 +46,7 @@ static struct error *image_probe(struct image *img, void **ret)
 	return NULL;
 }
 
+/* All but the rows of stubs, which regions may be made of. */
 static void forget(struct hotspot_instance *instance)
 {
 	hotspot_heap_view_destroy(instance->heap);
@@ -64,6 +65,7 @@ static void forget(struct hotspot_instance *instance)
 static void destroy(struct hotspot_instance *instance)
 {
 	forget(instance);
+	hotspot_stubs_destroy(instance->stubs);
 	free(instance);
 }
 
@@ -93,6 +95,8 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 		find_stub_list(instance);
 	if (!err)
 		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
+	if (!err)
+		err = hotspot_stubs_create(instance->v, &instance->stubs);
 	return err;
 }
 
@@ -201,6 +205,24 @@ static struct error *add_interpreter(
 	return add(ctx, &r);
 }
 
+/* Stubs, and the pieces of the interpreter that have rows: after the code around them. */
+static struct error *add_stubs(
+        struct hotspot_instance *instance, const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
+{
+	const struct hotspot_stub_range *ranges;
+	u32 n = hotspot_stubs_ranges(instance->stubs, &ranges);
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		struct runtime_region r = {ranges[i].start, ranges[i].end, ranges[i].part, .vm = config,
+		        .entries = ranges[i].entries, .nentries = ranges[i].nentries};
+
+		if (r.start >= heap->low && r.end <= heap->high)
+			err = add(ctx, &r);
+	}
+	return err;
+}
+
 static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
 {
 	struct hotspot_instance *instance = data;
@@ -210,6 +232,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	if (err || !instance->v)
 		return err;
+	err = hotspot_stubs_update(instance->stubs, instance->code, p->memory);
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
 		err = configure(instance, p, &heaps[i], &config);
@@ -217,6 +240,8 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)
 			err = add_interpreter(instance, p, &heaps[i], config, add, ctx);
+		if (!err)
+			err = add_stubs(instance, &heaps[i], config, add, ctx);
 	}
 	return err;
 }

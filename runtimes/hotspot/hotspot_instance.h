@@ -6,6 +6,7 @@
 #include "hotspot_code.h"
 #include "hotspot_heap.h"
 #include "hotspot_names.h"
+#include "hotspot_stubs.h"
 #include "image.h"
 
 /* A libjvm. */
@@ -32,6 +33,7 @@ struct hotspot_instance {
 	struct hotspot_code *code;
 	struct hotspot_names *names;
 	struct hotspot_heap_view *heap;
+	struct hotspot_stubs *stubs;
 	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
 	u32 nclaims;
 };

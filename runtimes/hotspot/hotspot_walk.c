@@ -407,7 +407,9 @@ WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 	stop = hs_push_method(w, method, bcp, r13);
 	if (stop)
 		return stop;
-	if (sender < fp + 16 || sender - fp > FRAME_MAX)
+	if (sender < fp + 16) /* a method handle's linker has popped its last argument: the caller is interpreted */
+		sender = fp + 16;
+	if (sender - fp > FRAME_MAX)
 		return STOP_VM_BROKEN;
 	w->reg[REG_SP] = fp;
 	stop = hs_return(w, fp + 16, 0);
@@ -421,6 +423,8 @@ static inline int hs_entry(struct walk *w)
 {
 	int stop = w->leaf ? hs_push_method(w, w->reg[DWREG_RBX], 0, 0) : hs_push_stub(w, 0) ? STOP_NONE : STOP_DEPTH;
 
+	if (w->reg[DWREG_R13] < w->reg[REG_SP]) /* see hotspot_interpreted() */
+		w->reg[DWREG_R13] = w->reg[REG_SP];
 	return stop ? stop : native_step(w, NATIVE_NO_FRAME);
 }
 
