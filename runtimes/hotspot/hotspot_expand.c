@@ -18,6 +18,15 @@ struct chain {
 	bool exact; /* the bytecode of the last certain one, too */
 };
 
+/* Is the nmethod still the same, now that its tables were read? */
+static bool stands(const struct hotspot_names *n, const struct frame *f)
+{
+	u32 id;
+
+	return memory_read(hotspot_blocks_direct(n->blocks), &id, sizeof(id), frame_addr(f) + n->l->nm_compile_id.at) &&
+	       id == hotspot_cookie(f);
+}
+
 static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct memory *m, const struct frame *f)
 {
 	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
@@ -26,6 +35,10 @@ static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct me
 	if (t || !hotspot_names_ready(n, m))
 		return t;
 	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	if (t && !stands(n, f)) {
+		free(t);
+		return NULL;
+	}
 	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
 }
 
@@ -137,7 +150,7 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 
 	*eaten = 0;
 	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
-		site = site_of(n, m, &frames[i], flags);
+		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
 	if (!site)
 		return 0;
 	*eaten = 1;

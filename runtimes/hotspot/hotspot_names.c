@@ -30,6 +30,11 @@ struct error *hotspot_names_create(const struct vmstructs *v, const struct hotsp
 		free(n);
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell Abstract_VM_Version::_vm_major_version");
 	}
+	n->blocks = hotspot_blocks_create();
+	if (!n->blocks) {
+		free(n);
+		return &error_no_memory;
+	}
 	n->v = v;
 	n->l = l;
 	n->code = code;
@@ -56,6 +61,7 @@ void hotspot_names_destroy(struct hotspot_names *n)
 	hotspot_cache_clear(&n->methods);
 	hotspot_cache_clear(&n->classes);
 	hotspot_stub_names_destroy(n->stubs);
+	hotspot_blocks_destroy(n->blocks);
 	free(n);
 }
 
@@ -139,16 +145,18 @@ static bool name_class(struct hotspot_names *n, struct memory *m, const struct f
 
 bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
+	struct memory *blocks = hotspot_blocks_of(n->blocks, m);
+
 	memset(ret, 0, sizeof(*ret));
 	switch (hotspot_kind(f)) {
 	case HOTSPOT_NMETHOD:
-		return name_nmethod(n, m, f, ret);
+		return name_nmethod(n, blocks, f, ret);
 	case HOTSPOT_METHOD:
-		return name_method(n, m, frame_addr(f), hotspot_cookie(f), hotspot_tier(f), hotspot_bci(f), ret);
+		return name_method(n, blocks, frame_addr(f), hotspot_cookie(f), hotspot_tier(f), hotspot_bci(f), ret);
 	case HOTSPOT_STUB:
 		return name_stub(n, m, f, ret);
 	case HOTSPOT_CLASS:
-		return name_class(n, m, f, ret);
+		return name_class(n, blocks, f, ret);
 	}
 	return false;
 }

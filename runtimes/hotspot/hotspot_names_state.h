@@ -3,6 +3,7 @@
 #ifndef YRT_HOTSPOT_NAMES_STATE_H
 #define YRT_HOTSPOT_NAMES_STATE_H
 
+#include "hotspot_blocks.h"
 #include "hotspot_cache.h"
 #include "hotspot_names.h"
 
@@ -21,6 +22,7 @@ struct hotspot_names {
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
+	struct hotspot_blocks *blocks;
 };
 
 /* A method as it is named. Its texts, and its line number table, lie behind it. */

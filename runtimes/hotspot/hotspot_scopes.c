@@ -73,7 +73,7 @@ static bool read_tables(const struct hotspot_layout *l, struct memory *m, const 
 struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m,
         u64 nmethod, u32 compile_id, bool no_zero)
 {
-	struct hotspot_nmethod nm, again;
+	struct hotspot_nmethod nm;
 	struct hotspot_tables *t;
 	cleanup(free) u8 *descs = NULL;
 	u32 n;
@@ -86,8 +86,7 @@ struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const
 	if (!t)
 		return NULL;
 	t->no_zero = no_zero;
-	if (read_tables(l, m, &nm, t, descs, n) && hotspot_nmethod_read(c, m, nmethod, nm.compile_id, &again) &&
-	        again.method == nm.method && again.pcs == nm.pcs)
+	if (read_tables(l, m, &nm, t, descs, n))
 		return t;
 	free(t);
 	return NULL;
