@@ -16,6 +16,19 @@ GUESS, APPROX, INLINED = lua.GUESS, lua.APPROX, lua.INLINED
 # What the JVM appends to names of hidden classes: a number, an address.
 HIDDEN = re.compile(r"(\$\d+)?/(0x)?[0-9a-f]+(\+0x[0-9a-f]+)?(?=\.)")
 
+# Of the JVM. Some versions have not all of them.
+MODES = {
+    "tiered": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"], "c2": ["-XX:-TieredCompilation"], "xcomp": ["-Xcomp"],
+    "serial": ["-XX:+UseSerialGC"], "parallel": ["-XX:+UseParallelGC"], "g1": ["-XX:+UseG1GC"],
+    "z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"],
+    "shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
+    "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"], "noshare": ["-Xshare:off"],
+    "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], "wide": ["-XX:-UseCompactObjectHeaders"],
+    "huge": ["-XX:+UseTransparentHugePages"], "large": ["-XX:+UseLargePages"], "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
+    "debug_info": ["-XX:+DebugNonSafepoints"], "frame_pointer": ["-XX:+PreserveFramePointer"],
+    "no_inline": ["-XX:-Inline"],
+}
+
 
 def words():
     """Words that run a JVM: that of the system, or the one that tests/versions/jdk.py has chosen."""

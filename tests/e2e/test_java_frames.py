@@ -4,7 +4,7 @@ fixtures/java/frames.java: a thread for each kind of frame, parked below it. The
 are those that the JVM lists for the thread; stacks are whole. What is marked approximate (what the innermost nmethod inlined) is only counted,
 and the line before it with it.
 
-Modes of the JVM (see MODES) on the command line; by default those of the default suite. YRT_JAVA_EXTRA: classes with more kinds.
+A test for each mode of the JVM: YRT_JAVA_MODES names some of java.MODES. YRT_JAVA_EXTRA: classes with more kinds. YRT_JAVA_OPTIONS: more options.
 """
 
 import collections
@@ -21,22 +21,11 @@ OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:Compi
            "-XX:CompileCommand=dontinline,frames::note"]
 # What a kind that moves may call besides.
 LIBRARY = re.compile(r"(java|javax|sun|jdk|com\.sun)\.|frames(_jdk\d+)?\.(osr|thrower|down|<init>|lambda)|frames.*\$\$Lambda")
-MODES = {
-    "tiered": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"], "c2": ["-XX:-TieredCompilation"], "xcomp": ["-Xcomp"],
-    "serial": ["-XX:+UseSerialGC"], "parallel": ["-XX:+UseParallelGC"], "g1": ["-XX:+UseG1GC"],
-    "z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"],
-    "shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
-    "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"], "noshare": ["-Xshare:off"],
-    "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], "wide": ["-XX:-UseCompactObjectHeaders"],
-    "huge": ["-XX:+UseTransparentHugePages"], "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
-    "debug_info": ["-XX:+DebugNonSafepoints"], "frame_pointer": ["-XX:+PreserveFramePointer"],
-    "no_inline": ["-XX:-Inline"],
-}
 
 
 def program(mode):
     library = os.environ.get("YRT_JAVA_LIBRARY", yrt.fixture_path("libframes.so"))
-    options = [*OPTIONS, *MODES[mode], f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
+    options = [*OPTIONS, *java.MODES[mode], f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
     warm = 0 if mode in ("interpreter", "xcomp") else WARM
     return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=120)
 
@@ -126,19 +115,8 @@ def check(mode):
     yield java.check_complete(result, 1000)
 
 
-def test_tiered():
-    yield from check("tiered")
+def mode_test(mode):
+    return lambda: check(mode)
 
 
-def test_interpreter():
-    yield from check("interpreter")
-
-
-def add_mode(scope, mode):
-    scope[f"test_{mode}"] = lambda: check(mode)
-
-
-if os.environ.get("YRT_JAVA_MODES"):
-    for word in os.environ["YRT_JAVA_MODES"].split():
-        add_mode(globals(), word)
-yrt.main(globals())
+yrt.main({f"test_{mode}": mode_test(mode) for mode in os.environ.get("YRT_JAVA_MODES", "tiered interpreter").split()})
