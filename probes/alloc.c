@@ -22,8 +22,8 @@
 #define BURST_LEAST   8
 #define WINDOWS_A_S   100	 /* of alloc.bpf.h */
 #define PENDING	      64	 /* records whose stacks are on their way: power of two */
-#define TRIES	      3
-#define TRY_AGAIN_NS  30000
+#define WAIT_NS	      500000000ULL /* for a thread that is not let on to write what it allocated */
+#define WAITING_MAX   4096
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
@@ -55,7 +55,16 @@ struct pending {
 	struct alloc_record record;
 	struct frame frame;
 	u64 size;
+	u32 gc;
 	bool classed;
+};
+
+struct waiting { /* for the class of its object: the thread was stopped before it wrote that */
+	struct pending pending;
+	u64 since_ns;
+	struct stack_record *head; /* without frames */
+	struct frame *frames;
+	u32 n;
 };
 
 struct alloc {
@@ -70,6 +79,8 @@ struct alloc {
 	u32 ncells;
 	struct table by_cell;
 	struct pending pending[PENDING];
+	struct waiting *waiting;
+	u32 nwaiting;
 	struct alloc_thread *scratch; /* THREADS_MAX */
 	struct frame *frames;	      /* FRAMES_MAX */
 	u64 steered_ns, swept_ns, bytes_then;
@@ -114,6 +125,12 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 	return NULL;
 }
 
+static void forget(struct waiting *w)
+{
+	free(w->head);
+	free(w->frames);
+}
+
 static void take_away(struct alloc *a)
 {
 	object_set_interval(a->options.object, 0, 0);
@@ -133,6 +150,9 @@ void alloc_destroy(struct alloc *a)
 	free(a->links);
 	free(a->allocators);
 	free(a->cells);
+	for (u32 i = 0; i < a->nwaiting; i++)
+		forget(&a->waiting[i]);
+	free(a->waiting);
 	free(a->scratch);
 	free(a->frames);
 	free(a);
@@ -359,48 +379,24 @@ struct error *alloc_start(struct alloc *a)
 	return err ? err : count_exactly(a, true);
 }
 
-struct error *alloc_poll(struct alloc *a, u64 now)
-{
-	struct error *err = NULL;
-
-	if (now - a->steered_ns < STEER_NS)
-		return NULL;
-	err = steer(a, now);
-	if (err || now - a->swept_ns < SWEEP_NS)
-		return err;
-	a->swept_ns = now;
-	if (a->watchpoints)
-		watchpoints_sweep(a->watchpoints);
-	err = alloc_attach(a, 0, false);
-	if (err && err != &error_no_memory) {
-		a->options.warn(a->options.ctx, err);
-		err = NULL;
-	}
-	return err ? err : count_exactly(a, false);
-}
-
-/* The class of what was sampled. Its header may be some microseconds late. */
-static bool find_class(struct alloc *a, struct pending *p)
+/* The class of what was sampled. */
+static void find_class(struct alloc *a, struct pending *p, bool first)
 {
 	const struct alloc_record *r = &p->record;
 	const struct process *process = targets_find(a->options.targets, r->instance);
 	const struct instance *in = teller(process);
-	struct timespec pause = { .tv_nsec = TRY_AGAIN_NS };
 	struct runtime_process view;
 
 	if (!in)
-		return false;
+		return;
 	view = process_view(process);
-	if (r->klass)
-		return in->ops->alloc->class_frame(in->data, &view, r->klass, &p->frame);
-	for (u32 i = 0; i < TRIES; i++) {
-		u32 gc = in->ops->alloc->collections(in->data, &view);
-
-		if (in->ops->alloc->object(in->data, &view, r->start, r->addr, r->end, gc, &p->frame, &p->size))
-			return true;
-		nanosleep(&pause, NULL);
+	if (r->klass) {
+		p->classed = in->ops->alloc->class_frame(in->data, &view, r->klass, &p->frame);
+		return;
 	}
-	return false;
+	if (first)
+		p->gc = in->ops->alloc->collections(in->data, &view);
+	p->classed = in->ops->alloc->object(in->data, &view, r->start, r->addr, r->end, p->gc, &p->frame, &p->size);
 }
 
 void alloc_record(struct alloc *a, const struct alloc_record *record)
@@ -408,7 +404,7 @@ void alloc_record(struct alloc *a, const struct alloc_record *record)
 	struct pending *p = &a->pending[record->id & (PENDING - 1)];
 
 	*p = (struct pending){ .record = *record, .size = record->size };
-	p->classed = find_class(a, p);
+	find_class(a, p, true);
 }
 
 static struct error *cell_of(struct alloc *a, u32 allocator, u32 node, struct cell **ret)
@@ -469,6 +465,18 @@ static struct error *count(struct alloc *a, const struct pending *p, u32 node)
 	return NULL;
 }
 
+/* A stack whose frames are a->frames. */
+static struct error *take_stack(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
+{
+	struct error *err;
+	u32 node;
+
+	err = collector_place(a->options.collector, record, a->frames, n, p->classed ? &p->frame : NULL, &node);
+	if (!err && node != COLLECTOR_FILTERED && !p->classed)
+		err = child_unknown(a, node, "[class not seen]", &node);
+	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
+}
+
 static void place_exactly(struct alloc *a, u32 number, u32 n)
 {
 	const struct process *p = targets_find(a->options.targets, number);
@@ -481,25 +489,83 @@ static void place_exactly(struct alloc *a, u32 number, u32 n)
 	in->ops->alloc->place(in->data, &view, a->frames, n);
 }
 
+static struct error *keep_waiting(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
+{
+	struct waiting w = { .pending = *p, .since_ns = now_ns(), .n = n };
+	struct error *err = grow((void **)&a->waiting, a->nwaiting, sizeof(*a->waiting));
+
+	if (err)
+		return err;
+	w.head = malloc(offsetof(struct stack_record, frame));
+	w.frames = malloc((n + 1) * sizeof(*w.frames));
+	if (!w.head || !w.frames) {
+		forget(&w);
+		return &error_no_memory;
+	}
+	memcpy(w.head, record, offsetof(struct stack_record, frame));
+	memcpy(w.frames, a->frames, n * sizeof(*w.frames));
+	a->waiting[a->nwaiting++] = w;
+	return NULL;
+}
+
 struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct alloc *a = alloc;
 	struct pending *p = &a->pending[record->hash & (PENDING - 1)];
-	struct error *err;
-	u32 node;
 
 	if (p->record.id != record->hash || n > FRAMES_MAX)
 		return NULL;
+	p->record.id = 0;
 	memcpy(a->frames, frames, n * sizeof(*frames));
 	if (p->record.how == ALLOC_BY_WATCH)
 		place_exactly(a, record->instance, n);
-	err = collector_place(a->options.collector, record, a->frames, n, p->classed ? &p->frame : NULL, &node);
-	if (!err && node != COLLECTOR_FILTERED && !p->classed)
-		err = child_unknown(a, node, "[class not seen]", &node);
-	if (!err && node != COLLECTOR_FILTERED)
-		err = count(a, p, node);
-	p->record.id = 0;
+	if (!p->classed && !p->record.klass && a->nwaiting < WAITING_MAX)
+		return keep_waiting(a, p, record, n);
+	return take_stack(a, p, record, n);
+}
+
+/* Looks again at what had no class yet; until_ns: those that wait since before then are taken without. */
+static struct error *look_again(struct alloc *a, u64 until_ns)
+{
+	struct error *err = NULL;
+	u32 left = 0;
+
+	for (u32 i = 0; i < a->nwaiting; i++) {
+		struct waiting *w = &a->waiting[i];
+
+		if (!err)
+			find_class(a, &w->pending, false);
+		if (!err && !w->pending.classed && w->since_ns > until_ns) {
+			a->waiting[left++] = *w;
+			continue;
+		}
+		memcpy(a->frames, w->frames, w->n * sizeof(*w->frames));
+		if (!err)
+			err = take_stack(a, &w->pending, w->head, w->n);
+		forget(w);
+	}
+	a->nwaiting = left;
 	return err;
+}
+
+struct error *alloc_poll(struct alloc *a, u64 now)
+{
+	struct error *err = look_again(a, now - WAIT_NS);
+
+	if (err || now - a->steered_ns < STEER_NS)
+		return err;
+	err = steer(a, now);
+	if (err || now - a->swept_ns < SWEEP_NS)
+		return err;
+	a->swept_ns = now;
+	if (a->watchpoints)
+		watchpoints_sweep(a->watchpoints);
+	err = alloc_attach(a, 0, false);
+	if (err && err != &error_no_memory) {
+		a->options.warn(a->options.ctx, err);
+		err = NULL;
+	}
+	return err ? err : count_exactly(a, false);
 }
 
 static double exact(const struct allocator *al)
@@ -559,7 +625,10 @@ struct error *alloc_finish(struct alloc *a)
 {
 	struct profile *p = collector_profile(a->options.collector);
 	double bytes = 0, objects = 0;
+	struct error *err = look_again(a, UINT64_MAX);
 
+	if (err)
+		return err;
 	scale(a);
 	for (u32 i = 0; i < a->ncells; i++) {
 		bytes += a->cells[i].bytes - a->cells[i].sizeless;

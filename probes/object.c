@@ -30,6 +30,7 @@ struct object {
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
+	u32 left; /* records to be handed out; 0: all */
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
@@ -101,7 +102,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	struct object *o = ctx;
 
 	o->record(o->record_ctx, data, size);
-	return 0;
+	return o->left && !--o->left ? -EAGAIN : 0;
 }
 
 static struct error *make_slab(struct arena_source *source, u32 i, void **ret);
@@ -225,10 +226,11 @@ int object_ring_fd(const struct object *o)
 	return ring_buffer__epoll_fd(o->ring);
 }
 
-void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
+void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
 {
 	o->record = record;
 	o->record_ctx = ctx;
+	o->left = most;
 	ring_buffer__consume(o->ring);
 }
 

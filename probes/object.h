@@ -31,8 +31,8 @@ void object_destroy(struct object *o);
 struct arena_source *object_slabs(struct object *o);
 int object_clock_program(const struct object *o);
 int object_ring_fd(const struct object *o);
-/* Hands out all records that wait. */
-void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
+/* Hands out the records that wait, at most so many; 0: all, and those that come meanwhile. */
+void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry);
 /* A number for a process, not used before. */

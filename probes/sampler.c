@@ -21,6 +21,7 @@
 #include "unwind/cleanup.h"
 
 #define POLL_MS	       20
+#define RECORDS_AT_ONCE 1024
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
 #define BUDGET_EVERY_S 1.0
@@ -241,7 +242,7 @@ static struct error *drain(struct sampler *s)
 	u32 epoch = object_flip(s->object);
 	struct error *err;
 
-	object_consume(s->object, on_record, s);
+	object_consume(s->object, 0, on_record, s);
 	err = object_drain(s->object, epoch, on_count, s);
 	collector_forget(s->collector, epoch);
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
@@ -319,7 +320,7 @@ static struct error *poll_once(struct sampler *s)
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}
-	object_consume(s->object, on_record, s);
+	object_consume(s->object, RECORDS_AT_ONCE, on_record, s);
 	keep_up(s, now);
 	if (s->failed)
 		return TAKE(s->failed);
@@ -329,7 +330,7 @@ static struct error *poll_once(struct sampler *s)
 		if (err)
 			return err;
 	}
-	if (collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
+	if (!s->alloc && collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
 		return drain(s);
 	return keep_budget(s, now);
 }
@@ -399,7 +400,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	clock_stop(s->clock);
 	s->ended_ns = now_ns();
 	late = s->alloc ? alloc_stop(s->alloc) : NULL;
-	object_consume(s->object, on_record, s);
+	object_consume(s->object, 0, on_record, s);
 	if (!late)
 		late = drain(s);
 	if (!late && s->alloc)
