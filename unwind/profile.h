@@ -75,6 +75,7 @@ struct profile_meta {
 	const char *more;    /* unit of profile_node.more: "objects" beside bytes; NULL: none */
 	const char *loss;    /* the loss line */
 	const char *stats;   /* what was seen and lost, as JSON (--stats) */
+	bool annotate;	     /* folded stacks tell the kinds of frames */
 	const char *before;  /* of a difference: what it is compared with */
 	u64 start_unix_ns;
 	u64 duration_ns;

@@ -44,6 +44,7 @@ struct flame_options {
 	const char *output;
 	const char *format;
 	const char *stats_file;
+	bool annotate; /* folded stacks tell the kinds of frames */
 	bool quiet;
 	bool help;
 	bool objects; /* java-alloc: they are drawn, not bytes */
@@ -62,6 +63,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_NO_DEMANGLE,
 	FLAME_SIGNATURES,
 	FLAME_CARRIERS,
+	FLAME_ANNOTATE,
 };
 
 /* A usage error names the option. Free pids with free(). */

@@ -131,6 +131,7 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 		profile_swap(p);
 	profile_finish(p);
 	p->meta.command = command;
+	p->meta.annotate = o->annotate;
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
 	err = format_find(o->format, o->output)->write(p, out);

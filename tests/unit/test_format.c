@@ -122,6 +122,30 @@ static void test_folded(void **state)
 	expect_folded(p, "a;empty;x y 4611686018427387903\nb 2\nb;c 1\nb;d 3\n");
 }
 
+/* The same name is several functions, by what it is. */
+static void test_folded_annotated(void **state)
+{
+	static const struct {
+		enum profile_kind kind;
+		u32 flags;
+	} what[] = {{KIND_NATIVE, 0}, {KIND_SCRIPT, 0}, {KIND_SCRIPT_BASELINE, 0}, {KIND_SCRIPT_JIT, 0},
+	        {KIND_SCRIPT_JIT, FRAME_INLINED}, {KIND_KERNEL, 0}};
+	struct profile *p = *state;
+	u32 node = 0;
+
+	for (u32 i = 0; i < sizeof(what) / sizeof(*what); i++) {
+		struct profile_function fn = {.name = "a", .module = "", .file = "", .kind = what[i].kind, .flags = what[i].flags};
+		u32 function;
+
+		assert_null(profile_function(p, 0, &fn, false, &function));
+		assert_null(profile_child(p, node, function, &node));
+	}
+	profile_add(p, node, 3);
+	expect_folded(p, "a;a;a;a;a;a 3\n");
+	p->meta.annotate = true;
+	expect_folded(p, "a;a_[0];a_[1];a_[j];a_[i];a_[k] 3\n");
+}
+
 static void test_folded_empty(void **state)
 {
 	expect_folded(*state, "");
@@ -456,6 +480,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(test_find),
 	        T(test_folded),
+	        T(test_folded_annotated),
 	        T(test_folded_empty),
 	        T(test_folded_without_stack),
 	        T(test_folded_hostile),

@@ -312,16 +312,17 @@ static void test_not_a_profile(void **state)
 static void test_folded(void **state)
 {
 	struct sift_options options = {.no_kernel = true};
-	struct bytes b = {(char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i] 4\r\nx 0\n", 0};
+	struct bytes b = {(char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i];c1_[1] 4\r\nx 0\n", 0};
 	struct recording recording;
 	struct profile *p;
 
 	b.size = strlen(b.data);
-	expect_read(&b, &everything, "main 2\nmain;a b;read 3\nmain;loop;in 4\n");
-	expect_read(&b, &options, "main 2\nmain;a b 3\nmain;loop;in 4\n");
+	expect_read(&b, &everything, "main 2\nmain;a b;read 3\nmain;loop;in;c1 4\n");
+	expect_read(&b, &options, "main 2\nmain;a b 3\nmain;loop;in;c1 4\n");
 	assert_null(read_bytes(b.data, b.size, &everything, &p, &recording));
 	assert_int_equal(find(p, "read")->kind, KIND_KERNEL);
 	assert_int_equal(find(p, "loop")->kind, KIND_SCRIPT_JIT);
+	assert_int_equal(find(p, "c1")->kind, KIND_SCRIPT_BASELINE);
 	assert_int_equal(find(p, "in")->flags, FRAME_INLINED);
 	profile_destroy(p);
 }
