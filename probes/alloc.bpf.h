@@ -10,6 +10,7 @@
 #define LN2_Q16		   45426	     /* ln 2 */
 
 u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
+u32 watching = 1;	/* 0: no debug registers; a refill's stack stands for all of its buffer */
 u32 window_most = 100;	/* samples of a window */
 u32 window_taken = 0;
 u64 window_start = 0;
@@ -167,7 +168,7 @@ static __attribute__((always_inline)) inline void end_sample(struct task_struct 
 	st->timed++;
 }
 
-/* Asks the keeper of this CPU for a watchpoint on the current thread; addr 0: none any more. */
+/* Asks the keeper of this CPU for a watchpoint on the current thread. */
 static __attribute__((noinline)) int ask_watch(void *ctx, const struct alloc_watch *watch, const struct alloc_probe *probe, u64 end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -181,67 +182,92 @@ static __attribute__((noinline)) int ask_watch(void *ctx, const struct alloc_wat
 	return bpf_perf_event_output(ctx, &keepers, BPF_F_CURRENT_CPU, &request, sizeof(request));
 }
 
-/* Chooses the next address behind `from` to be watched for, if there is one in the buffer; else stops watching. */
-static __attribute__((noinline)) int watch_next(void *ctx, const struct alloc_watch *last, const struct alloc_probe *probe, u64 from,
+/* The next address to be watched for, if it is still in the buffer; else stops watching. */
+static __attribute__((noinline)) int watch_at(void *ctx, const struct alloc_watch *last, const struct alloc_probe *probe, u64 addr,
 	u64 end)
 {
 	u32 key = (u32)bpf_get_current_pid_tgid();
 	struct alloc_watch watch = *last;
 
 	watch.interval = alloc_interval;
-	watch.addr = (from + draw_distance(alloc_interval)) & ~7ULL;
+	watch.addr = addr & ~7ULL;
 	if (!alloc_interval || watch.addr >= end)
 		watch.addr = 0;
 	if (!watch.addr && !last->addr)
 		return 0;
 	bpf_map_update_elem(&watches, &key, &watch, BPF_ANY);
-	return ask_watch(ctx, &watch, probe, end);
+	return watch.addr ? ask_watch(ctx, &watch, probe, end) : 0; /* one that was hit is off */
 }
 
-/* A thread has a new buffer. */
-static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_probe *probe, u32 number, struct alloc_stats *st)
+struct buffer {
+	u64 start, end;
+};
+
+/* The buffer that a refill has made. */
+static __attribute__((noinline)) int new_buffer(const struct alloc_probe *probe, struct buffer *ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_watch watch = { .probe = number, .thread = saved_register(task, probe->thread) };
-	u64 size = saved_register(task, probe->size), end;
+	u64 thread = saved_register(task, probe->thread);
 
 	if (probe->early) {
-		watch.start = saved_register(task, probe->object);
-		end = watch.start + saved_register(task, probe->buffer_size);
+		ret->start = saved_register(task, probe->object);
+		ret->end = ret->start + saved_register(task, probe->buffer_size);
 	} else {
-		watch.start = user_word(watch.thread + probe->start);
-		end = user_word(watch.thread + probe->end);
+		ret->start = user_word(thread + probe->start);
+		ret->end = user_word(thread + probe->end);
 	}
-	st->refills++;
-	st->bytes += end - watch.start;
-	return watch.start && watch.thread ? watch_next(ctx, &watch, probe, watch.start + size, end) : 0;
+	return 0;
+}
+
+/* A thread has a new buffer: the next sample is so far from its start. */
+static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_probe *probe, u32 number, u64 distance)
+{
+	struct alloc_watch watch = { .probe = number, .thread = saved_register(bpf_get_current_task_btf(), probe->thread) };
+	struct alloc_stats *st = alloc_stats();
+	struct buffer buffer;
+
+	new_buffer(probe, &buffer);
+	if (st) {
+		st->refills++;
+		st->bytes += buffer.end - buffer.start;
+	}
+	if (!watching || !buffer.start || !alloc_interval)
+		return 0;
+	watch.start = buffer.start;
+	return watch_at(ctx, &watch, probe, buffer.start + distance, buffer.end);
+}
+
+/* The bytes that a site's object is sampled by. */
+static __attribute__((noinline)) u64 bytes_at(const struct alloc_probe *probe)
+{
+	u64 size = saved_register(bpf_get_current_task_btf(), probe->size);
+	struct buffer buffer;
+
+	if (watching || probe->kind == ALLOC_OUTSIDE_SITE)
+		return size;
+	new_buffer(probe, &buffer);
+	return buffer.end - buffer.start;
 }
 
 /* What a site tells of its object. */
-static inline void note_site(struct task_struct *task, const struct alloc_probe *probe, struct alloc_record *a)
+static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, struct alloc_record *a)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct buffer buffer;
+
 	a->thread = saved_register(task, probe->thread);
 	a->klass = saved_register(task, probe->klass);
 	a->size = saved_register(task, probe->size);
+	a->stands = bytes_at(probe);
 	a->interval = alloc_interval;
-	if (probe->kind == ALLOC_OUTSIDE_SITE) {
-		a->how = ALLOC_BY_SLOW;
-		a->addr = saved_register(task, probe->object);
-	} else {
-		a->how = ALLOC_BY_REFILL;
-		a->addr = a->start = probe->early ? saved_register(task, probe->object) : user_word(a->thread + probe->start);
-	}
-}
-
-static inline bool is_hit(struct task_struct *task, const struct alloc_probe *probe, struct alloc_stats *st)
-{
-	u64 size = saved_register(task, probe->size);
-
-	if (probe->kind == ALLOC_OUTSIDE_SITE) {
-		st->slow++;
-		st->bytes += size;
-	}
-	return alloc_interval && size && draw_distance(alloc_interval) < size && within_window(st);
+	a->how = ALLOC_BY_SLOW;
+	a->addr = saved_register(task, probe->object);
+	if (probe->kind == ALLOC_OUTSIDE_SITE)
+		return 0;
+	a->how = ALLOC_BY_REFILL;
+	new_buffer(probe, &buffer);
+	a->addr = a->start = buffer.start;
+	return 0;
 }
 
 /* A site: a thread has a new buffer, or an object was made outside of all. */
@@ -249,22 +275,34 @@ SEC("uprobe")
 int on_alloc(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 number = (u32)bpf_get_attach_cookie(ctx), tgid = tgid_of(task);
-	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	u32 number = (u32)bpf_get_attach_cookie(ctx), tgid;
 	struct alloc_probe *probe = bpf_map_lookup_elem(&alloc_probes, &number);
-	struct alloc_stats *st = alloc_stats();
+	u64 distance = draw_distance(alloc_interval), bytes = probe ? bytes_at(probe) : 0;
+	struct process_entry *process;
+	struct alloc_stats *st;
 	struct slot *slot;
+	bool hit;
 
-	if (!process || !probe || !st)
+	if (!probe)
 		return 0;
+	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
-		watch_buffer(ctx, probe, number, st);
-	if (!is_hit(task, probe, st))
+		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
+	st = alloc_stats();
+	if (!st)
 		return 0;
-	slot = begin_sample(task, process, tgid, &number);
+	if (probe->kind == ALLOC_OUTSIDE_SITE) {
+		st->slow++;
+		st->bytes += bytes;
+	}
+	if (!hit || !within_window(st))
+		return 0;
+	tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	slot = process ? begin_sample(task, process, tgid, &number) : NULL;
 	if (!slot)
 		return 0;
-	note_site(task, probe, &slot->alloc);
+	note_site(probe, &slot->alloc);
 	end_sample(task, slot, number, process);
 	slot->busy = 0;
 	return 0;
@@ -285,13 +323,18 @@ static inline void note_watch(const struct alloc_watch *watch, u64 top, struct a
 	a->addr = watch->addr;
 	a->end = top;
 	a->interval = watch->interval;
+	a->key = (u32)bpf_get_current_pid_tgid();
 }
 
-/* It did not: leaves it alone from here on. */
-static __attribute__((noinline)) int watch_stale(void *ctx, struct alloc_watch *watch, const struct alloc_probe *probe)
+/* A write that is no allocation: user space is to switch the watchpoint off. */
+static __attribute__((noinline)) int tell_stale(struct alloc_watch *watch, u32 key)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_record record = { .type = RECORD_ALLOC, .how = ALLOC_STALE, .key = key, .tgid = tgid_of(task),
+		.tid = pid_of(task, BPF_CORE_READ(task, pid)) };
+
 	watch->addr = 0;
-	return ask_watch(ctx, watch, probe, 0);
+	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
 SEC("perf_event")
@@ -311,7 +354,8 @@ int on_watch(struct bpf_perf_event_data *ctx)
 	st->traps++;
 	if (!is_allocation(watch, probe, &top)) {
 		st->stale++;
-		return watch_stale(ctx, watch, probe);
+		tell_stale(watch, number);
+		return 0;
 	}
 	if (within_window(st))
 		slot = begin_sample(task, process, tgid, &number);
@@ -320,7 +364,7 @@ int on_watch(struct bpf_perf_event_data *ctx)
 		end_sample(task, slot, number, process);
 		slot->busy = 0;
 	}
-	watch_next(ctx, watch, probe, watch->addr + 8, user_word(watch->thread + probe->end));
+	watch_at(ctx, watch, probe, watch->addr + 8 + draw_distance(alloc_interval), user_word(watch->thread + probe->end));
 	return 0;
 }
 

@@ -67,6 +67,11 @@ struct waiting { /* for the class of its object: the thread was stopped before i
 	u32 n;
 };
 
+#define LEAF_FRAMES 4
+struct leaf {
+	struct frame frame[LEAF_FRAMES];
+};
+
 struct alloc {
 	struct alloc_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
@@ -78,6 +83,9 @@ struct alloc {
 	struct cell *cells;
 	u32 ncells;
 	struct table by_cell;
+	struct table by_leaf; /* hash of the innermost frames: index in leaves */
+	struct leaf *leaves;  /* those frames, placed exactly */
+	u32 nleaves;
 	struct pending pending[PENDING];
 	struct waiting *waiting;
 	u32 nwaiting;
@@ -121,6 +129,7 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 	}
 	if (err)
 		options->warn(options->ctx, err);
+	object_set_watching(options->object, a->watchpoints);
 	*ret = a;
 	return NULL;
 }
@@ -147,6 +156,8 @@ void alloc_destroy(struct alloc *a)
 	watchpoints_destroy(a->watchpoints);
 	table_free(&a->by_thread);
 	table_free(&a->by_cell);
+	table_free(&a->by_leaf);
+	free(a->leaves);
 	free(a->links);
 	free(a->allocators);
 	free(a->cells);
@@ -403,6 +414,10 @@ void alloc_record(struct alloc *a, const struct alloc_record *record)
 {
 	struct pending *p = &a->pending[record->id & (PENDING - 1)];
 
+	if (a->watchpoints && (record->how == ALLOC_STALE || record->how == ALLOC_BY_WATCH))
+		watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
+	if (record->how == ALLOC_STALE)
+		return;
 	*p = (struct pending){ .record = *record, .size = record->size };
 	find_class(a, p, true);
 }
@@ -449,8 +464,8 @@ static struct error *count(struct alloc *a, const struct pending *p, u32 node)
 	if (err)
 		return err;
 	if (r->how != ALLOC_BY_WATCH) {
-		objects = 1 / -expm1(-(double)r->size / interval);
-		bytes = (double)r->size * objects;
+		bytes = (double)r->stands / -expm1(-(double)r->stands / interval);
+		objects = r->size ? bytes / (double)r->size : 0;
 	} else if (p->size) {
 		objects = interval / (double)p->size;
 	} else {
@@ -477,16 +492,30 @@ static struct error *take_stack(struct alloc *a, const struct pending *p, const 
 	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
 }
 
-static void place_exactly(struct alloc *a, u32 number, u32 n)
+/* The innermost of a->frames as the runtime knows them exactly; it is asked once for each. */
+static struct error *place_exactly(struct alloc *a, u32 number, u32 n)
 {
 	const struct process *p = targets_find(a->options.targets, number);
 	const struct instance *in = teller(p);
+	u64 size = (n < LEAF_FRAMES ? n : LEAF_FRAMES) * sizeof(*a->frames), key = XXH3_64bits_withSeed(a->frames, size, number) | 1;
+	u64 *known = table_get(&a->by_leaf, key);
 	struct runtime_process view;
+	struct error *err;
 
 	if (!in || !in->ops->alloc->place)
-		return;
+		return NULL;
+	if (known) {
+		memcpy(a->frames, a->leaves[*known].frame, size);
+		return NULL;
+	}
 	view = process_view(p);
-	in->ops->alloc->place(in->data, &view, a->frames, n);
+	in->ops->alloc->place(in->data, &view, a->frames, (u32)(size / sizeof(*a->frames)));
+	err = grow((void **)&a->leaves, a->nleaves, sizeof(*a->leaves));
+	if (!err)
+		err = table_put(&a->by_leaf, key, a->nleaves);
+	if (!err)
+		memcpy(a->leaves[a->nleaves++].frame, a->frames, size);
+	return err;
 }
 
 static struct error *keep_waiting(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
@@ -512,13 +541,16 @@ struct error *alloc_stack(void *alloc, const struct stack_record *record, const 
 {
 	struct alloc *a = alloc;
 	struct pending *p = &a->pending[record->hash & (PENDING - 1)];
+	struct error *err = NULL;
 
 	if (p->record.id != record->hash || n > FRAMES_MAX)
 		return NULL;
 	p->record.id = 0;
 	memcpy(a->frames, frames, n * sizeof(*frames));
 	if (p->record.how == ALLOC_BY_WATCH)
-		place_exactly(a, record->instance, n);
+		err = place_exactly(a, record->instance, n);
+	if (err)
+		return err;
 	if (!p->classed && !p->record.klass && a->nwaiting < WAITING_MAX)
 		return keep_waiting(a, p, record, n);
 	return take_stack(a, p, record, n);

@@ -10,6 +10,9 @@
  * buffer was made for, those outside all buffers) are samples with the probability 1 - exp(-size/interval) that they hold
  * such a point.
  *
+ * Without debug registers the stack of a refill stands for its whole buffer: programs that allocate in a cycle may resonate
+ * with the size of their buffers then.
+ *
  * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many objects as
  * that makes. `interval` grows with the rate of allocation so that the number of samples a second is bounded. What each
  * thread allocated is known exactly from the runtime: its samples are scaled to it (threads with few samples together). So

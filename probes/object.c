@@ -435,6 +435,16 @@ void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch
 	bpf_map_update_elem(bpf_map__fd(o->skel->maps.watches), &key, watch, BPF_EXIST);
 }
 
+bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.watches), &key, ret) == 0;
+}
+
+void object_set_watching(struct object *o, bool watching)
+{
+	o->skel->data->watching = watching;
+}
+
 void object_set_interval(struct object *o, u64 interval, u32 burst)
 {
 	o->skel->bss->alloc_interval = interval;

@@ -74,6 +74,9 @@ struct error *object_attach_site(struct object *o, pid_t pid, const char *path, 
 struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe);
 /* What a thread is watched for was passed before the watchpoint was there: it is watched for something else. */
 void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch);
+bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret);
+/* false: there are no debug registers; the stack of a refill stands for its whole buffer. */
+void object_set_watching(struct object *o, bool watching);
 /* Mean distance between samples, 0: take none; and how many samples a burst of 10 ms may have. */
 void object_set_interval(struct object *o, u64 interval, u32 burst);
 struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret);

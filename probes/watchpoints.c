@@ -25,6 +25,7 @@
 
 #define BUFFER_PAGES 8
 #define TRIES	     3 /* addresses for one request, where the thread was faster */
+#define LOOK_EACH    8
 #define NICE	     -20
 #define STACK_BYTES  (128 << 10)
 
@@ -70,7 +71,7 @@ static int open_watch(const struct watchpoints *w, pid_t tid, u64 addr)
 	fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (w && (ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_watch_program(w->object)) || ioctl(fd, PERF_EVENT_IOC_ENABLE))) {
+	if (w && ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_watch_program(w->object))) {
 		close(fd);
 		return -1;
 	}
@@ -128,21 +129,19 @@ static bool rebuild(struct watchpoints *w, u32 capacity)
 	return true;
 }
 
-/* The event of a thread, made if need be (with this address). -1: there is none. */
-static int event_of(struct watchpoints *w, pid_t tgid, pid_t tid, u64 addr, bool *made)
+/* The event of a thread, made if need be. -1: there is none. */
+static int event_of(struct watchpoints *w, pid_t tgid, pid_t tid, u64 addr)
 {
 	struct watched *t;
 	int fd = -1;
 
-	*made = false;
 	pthread_mutex_lock(&w->lock);
 	t = place_of(w, tid);
 	if (t->tid) {
 		fd = t->fd;
 	} else if (addr && (w->nthreads < w->capacity / 4 * 3 || rebuild(w, w->capacity * 2))) {
 		fd = open_watch(w, tid, addr);
-		*made = fd >= 0;
-		if (*made) {
+		if (fd >= 0) {
 			*place_of(w, tid) = (struct watched){ .tgid = tgid, .tid = tid, .fd = fd };
 			w->nthreads++;
 		}
@@ -151,15 +150,14 @@ static int event_of(struct watchpoints *w, pid_t tgid, pid_t tid, u64 addr, bool
 	return fd;
 }
 
-/* Watches a thread for an address, or (0) for nothing. */
+/* Watches a thread for writes to an address, or (0) for nothing. */
 static bool set_watch(struct watchpoints *w, pid_t tgid, pid_t tid, u64 addr)
 {
 	struct perf_event_attr attr = watch_attr(addr);
-	bool made;
-	int fd = event_of(w, tgid, tid, addr, &made);
+	int fd = event_of(w, tgid, tid, addr);
 
-	if (fd < 0 || made)
-		return made || !addr;
+	if (fd < 0)
+		return !addr;
 	/* without DISABLE first the kernel does not take the new address */
 	return !ioctl(fd, PERF_EVENT_IOC_DISABLE) && (!addr || !ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr));
 }
@@ -193,7 +191,8 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 		}
 		if (!now.addr)
 			return;
-		if (in_time(r, now.addr, &top)) {
+		/* at its priority it is hardly ever late: a look now and then tells */
+		if ((w->realtime && w->set % LOOK_EACH) || in_time(r, now.addr, &top)) {
 			w->set++;
 			return;
 		}
@@ -204,6 +203,17 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 		object_set_watch(w->object, r->key, &now);
 	}
 	set_watch(w, (pid_t)r->tgid, (pid_t)r->tid, 0);
+}
+
+void watchpoints_rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key)
+{
+	struct alloc_watch now;
+
+	if (object_watch(w->object, key, &now) && now.addr)
+		return;
+	set_watch(w, tgid, tid, 0);
+	if (object_watch(w->object, key, &now) && now.addr) /* it was set meanwhile */
+		set_watch(w, tgid, tid, now.addr);
 }
 
 static void on_request(void *ctx, int cpu, void *data, u32 size)

@@ -78,7 +78,8 @@ struct runtime_alloc_ops {
 
 	/*
 	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler describes the
-	 * innermost method is not certain; this replaces its frame by the exact place of the allocation. May be NULL.
+	 * innermost method is not certain; this replaces its frame by the exact place of the allocation. n may be less than
+	 * the stack has. May be NULL.
 	 */
 	void (*place)(void *instance, const struct runtime_process *p, struct frame *frames, u32 n);
 

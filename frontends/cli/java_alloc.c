@@ -9,7 +9,7 @@
 #define INTERVAL      (512 << 10)
 #define INTERVAL_MIN  1024
 #define INTERVAL_MAX  1e12
-#define FREQUENCY     600
+#define FREQUENCY     500
 
 enum key { KEY_TOTAL = 512, KEY_OBJECTS, KEY_INTERVAL };
 
@@ -20,7 +20,7 @@ static const struct manual_option options[] = {
 	{ KEY_TOTAL, "total", NULL, "show bytes (the default)", COMPLETE_NOTHING },
 	{ KEY_OBJECTS, "objects", NULL, "show how many objects", COMPLETE_NOTHING },
 	{ KEY_INTERVAL, "interval", "BYTES", "between two samples, on average and at least (524288; k, m, g)", COMPLETE_NOTHING },
-	{ 'F', "freq", "HZ", "samples a second at most (600): past it the interval grows", COMPLETE_NOTHING },
+	{ 'F', "freq", "HZ", "samples a second at most (500): past it the interval grows", COMPLETE_NOTHING },
 	{ 'o', "output", "FILE", "@.html by default; - is stdout; %p pid, %t time", COMPLETE_FILE },
 	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT },
 	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING },

@@ -39,13 +39,14 @@ struct watch_request {
 	u32 reserved;
 	u64 top_at, start_at; /* where the thread's buffer is described, in the target; 0: not yet there */
 	u64 end;
-	struct alloc_watch watch; /* addr 0: stop watching */
+	struct alloc_watch watch;
 };
 
 enum alloc_how {
 	ALLOC_BY_WATCH,	 /* addr was written: the first write to this address of its buffer */
 	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
 	ALLOC_BY_SLOW,	 /* addr: an object outside all buffers */
+	ALLOC_STALE,	 /* no sample: the watchpoint is still set after its hit */
 };
 
 /* A sample: the stack that follows has the same id as its hash. */
@@ -59,10 +60,11 @@ struct alloc_record {
 	u64 addr;
 	u64 end;   /* ALLOC_BY_WATCH: top of the buffer, where the object ends */
 	u64 klass; /* 0: the site does not tell */
-	u64 size;  /* 0: not told */
+	u64 size;  /* of the object; 0: not told */
+	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
 	u32 how;   /* enum alloc_how */
-	u32 reserved;
+	u32 key;   /* ALLOC_BY_WATCH: of struct alloc_watch */
 };
 
 struct alloc_stats { /* one for each CPU */
