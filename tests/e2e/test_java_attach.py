@@ -115,6 +115,8 @@ def test_starting():
         command = [*java.words(), "-cp", java.class_path(), "split", "plain", "60"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
             try:
+                process.stdin.write(b"\n")
+                process.stdin.flush()
                 time.sleep(delay)
                 result = sample(process.pid, seconds=1.5, view="flame")
             finally:
