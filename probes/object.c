@@ -30,6 +30,7 @@ struct object {
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
+	u32 left; /* records to be handed out; 0: all */
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
@@ -101,13 +102,22 @@ static int on_record(void *ctx, void *data, size_t size)
 	struct object *o = ctx;
 
 	o->record(o->record_ctx, data, size);
-	return 0;
+	return o->left && !--o->left ? -EAGAIN : 0;
 }
 
 static struct error *make_slab(struct arena_source *source, u32 i, void **ret);
 static void drop_slab(struct arena_source *source, u32 i, void *slab);
 
-static struct error *load(struct object *o)
+/* What is not loaded needs no look of the verifier. */
+static void choose_programs(struct object *o, bool alloc)
+{
+	bpf_program__set_autoload(o->skel->progs.on_clock, !alloc);
+	bpf_program__set_autoload(o->skel->progs.on_free, !alloc);
+	bpf_program__set_autoload(o->skel->progs.on_alloc, alloc);
+	bpf_program__set_autoload(o->skel->progs.on_watch, alloc);
+}
+
+static struct error *load(struct object *o, bool alloc)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
@@ -117,9 +127,11 @@ static struct error *load(struct object *o)
 		return error_errno(errno, "cannot run a BPF program");
 	o->skel->links.on_fork = bpf_program__attach(o->skel->progs.on_fork);
 	o->skel->links.on_exec = bpf_program__attach(o->skel->progs.on_exec);
-	o->skel->links.on_free = bpf_program__attach(o->skel->progs.on_free);
+	if (!alloc)
+		o->skel->links.on_free = bpf_program__attach(o->skel->progs.on_free);
 	o->skel->links.on_exit = bpf_program__attach(o->skel->progs.on_exit);
-	if (!o->skel->links.on_fork || !o->skel->links.on_exec || !o->skel->links.on_exit || !o->skel->links.on_free)
+	if (!o->skel->links.on_fork || !o->skel->links.on_exec || !o->skel->links.on_exit ||
+		(!alloc && !o->skel->links.on_free))
 		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
 	o->ring = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_record, o, NULL);
 	return o->ring ? NULL : error_errno(errno, "cannot map the ring buffer");
@@ -144,7 +156,8 @@ struct error *object_create(const struct object_options *options, struct object 
 		return err;
 	}
 	set_knobs(o, options);
-	err = load(o);
+	choose_programs(o, options->alloc);
+	err = load(o, options->alloc);
 	if (err) {
 		object_destroy(o);
 		return err;
@@ -213,10 +226,11 @@ int object_ring_fd(const struct object *o)
 	return ring_buffer__epoll_fd(o->ring);
 }
 
-void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
+void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
 {
 	o->record = record;
 	o->record_ctx = ctx;
+	o->left = most;
 	ring_buffer__consume(o->ring);
 }
 
@@ -378,12 +392,82 @@ struct error *object_stats(struct object *o, struct probe_stats *ret)
 	return NULL;
 }
 
-u64 object_run_time(const struct object *o)
+static u64 run_time(int program)
 {
 	struct bpf_prog_info info = { 0 };
 	u32 size = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(object_clock_program(o), &info, &size) ? 0 : info.run_time_ns;
+	return program < 0 || bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.run_time_ns;
+}
+
+u64 object_run_time(const struct object *o)
+{
+	return run_time(object_clock_program(o)) + run_time(bpf_program__fd(o->skel->progs.on_alloc)) + run_time(object_watch_program(o));
+}
+
+int object_watch_program(const struct object *o)
+{
+	return bpf_program__fd(o->skel->progs.on_watch);
+}
+
+int object_keepers_fd(const struct object *o)
+{
+	return bpf_map__fd(o->skel->maps.keepers);
+}
+
+struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct bpf_link **ret)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie);
+
+	*ret = bpf_program__attach_uprobe_opts(o->skel->progs.on_alloc, pid, path, offset, &options);
+	return *ret ? NULL : error_errno(errno, "cannot place a uprobe in process %d", pid);
+}
+
+struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)
+{
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.alloc_probes), &number, probe, BPF_ANY) == 0)
+		return NULL;
+	return error_errno(errno, "cannot tell BPF of an allocation site (%u at most)", ALLOC_PROBES_MAX);
+}
+
+void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch)
+{
+	bpf_map_update_elem(bpf_map__fd(o->skel->maps.watches), &key, watch, BPF_EXIST);
+}
+
+bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.watches), &key, ret) == 0;
+}
+
+void object_set_watching(struct object *o, bool watching)
+{
+	o->skel->data->watching = watching;
+}
+
+void object_set_interval(struct object *o, u64 interval, u32 burst)
+{
+	o->skel->bss->alloc_interval = interval;
+	o->skel->data->window_most = burst;
+}
+
+struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret)
+{
+	struct alloc_stats *each = calloc(o->ncpus, sizeof(*each));
+	u32 zero = 0;
+
+	if (!each)
+		return &error_no_memory;
+	*ret = (struct alloc_stats){ 0 };
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.alloc_counters), &zero, each)) {
+		free(each);
+		return error_errno(errno, "cannot read the counters");
+	}
+	for (int i = 0; i < o->ncpus; i++)
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
+	free(each);
+	return NULL;
 }
 
 /* What the kernel accounts for a map, as /proc tells it. */

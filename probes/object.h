@@ -8,6 +8,7 @@
 
 #include "unwind/arena.h"
 #include "unwind/error.h"
+#include "unwind/shared/alloc.h"
 #include "unwind/shared/record.h"
 #include "unwind/shared/region.h"
 
@@ -17,9 +18,11 @@ struct object_options {
 	u64 tick_ns; /* CPU time between two ticks */
 	bool no_kernel, no_user, by_thread;
 	bool measure; /* have the kernel measure the run time of BPF programs */
+	bool alloc;   /* the programs of alloc.h in place of the clock's */
 };
 
 struct object;
+struct bpf_link;
 
 struct error *object_create(const struct object_options *options, struct object **ret);
 void object_destroy(struct object *o);
@@ -28,8 +31,8 @@ void object_destroy(struct object *o);
 struct arena_source *object_slabs(struct object *o);
 int object_clock_program(const struct object *o);
 int object_ring_fd(const struct object *o);
-/* Hands out all records that wait. */
-void object_consume(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
+/* Hands out the records that wait, at most so many; 0: all, and those that come meanwhile. */
+void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry);
 /* A number for a process, not used before. */
@@ -62,6 +65,21 @@ void object_eager(struct object *o, bool eager);
 u32 object_flip(struct object *o);
 struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u32 epoch, u64 hash, u64 count), void *ctx);
 u32 object_counts_capacity(const struct object *o);
+
+/* Of alloc.h: its programs, and the perf event array through which they wake the keepers of watchpoints. */
+int object_watch_program(const struct object *o);
+int object_keepers_fd(const struct object *o);
+/* A uprobe with this cookie in a file (path for the kernel) as process pid maps it; gone with the link. */
+struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct bpf_link **ret);
+struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe);
+/* What a thread is watched for was passed before the watchpoint was there: it is watched for something else. */
+void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch);
+bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret);
+/* false: there are no debug registers; the stack of a refill stands for its whole buffer. */
+void object_set_watching(struct object *o, bool watching);
+/* Mean distance between samples, 0: take none; and how many samples a burst of 10 ms may have. */
+void object_set_interval(struct object *o, u64 interval, u32 burst);
+struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
 /* Nanoseconds that the clock's program ran, as the kernel measured; 0 if not measured. */

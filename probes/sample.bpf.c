@@ -8,6 +8,7 @@
 
 #include "kernel.h"
 #include "unwind/driver.h"
+#include "unwind/shared/alloc.h"
 #include "unwind/native_walk.c"
 #include "walkers.h"
 
@@ -61,6 +62,7 @@ struct slot { /* one walk in progress */
 	u32 busy;
 	u32 reserved;
 	struct stack_head head; /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
+	struct alloc_record alloc;
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
 };
@@ -230,9 +232,6 @@ static inline void push_kernel(struct slot *slot, u32 bytes)
 		push_kernel_frame(slot, i);
 }
 
-/* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */
-static inline void user_registers(struct walk *w, struct bpf_perf_event_data *ctx, struct task_struct *task, bool in_user)
-{
 #define REGS(p, ax, dx, cx, bx, si, di, bp, sp, ip)                                                                    \
 	do {                                                                                                           \
 		w->reg[DWREG_RAX] = (p)->ax;                                                                             \
@@ -253,22 +252,35 @@ static inline void user_registers(struct walk *w, struct bpf_perf_event_data *ct
 		w->reg[DWREG_R15] = (p)->r15;                                                                            \
 		w->reg[DWREG_RIP] = (p)->ip;                                                                             \
 	} while (0)
+
+/* The user registers that the kernel saved at entry. */
+static inline void saved_registers(struct walk *w, struct task_struct *task)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+
+	REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
+	w->valid = (1u << ARCH_NREGS) - 1;
+	w->leaf = 1;
+	w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+}
+
+/* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */
+static inline void user_registers(struct walk *w, struct bpf_perf_event_data *ctx, struct task_struct *task, bool in_user)
+{
 	if (in_user) {
 		bpf_user_pt_regs_t *r = &ctx->regs;
 
 		REGS(r, rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, rip);
 		/* keeps the compiler from joining the branches: the verifier wants constant offsets into the context */
 		__asm__ volatile("" ::: "memory");
+		w->valid = (1u << ARCH_NREGS) - 1;
+		w->leaf = 1;
+		w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
 	} else {
-		struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-
-		REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
+		saved_registers(w, task);
 	}
-#undef REGS
-	w->valid = (1u << ARCH_NREGS) - 1;
-	w->leaf = 1;
-	w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
 }
+#undef REGS
 
 struct stepping {
 	struct walk *walk;
@@ -469,6 +481,8 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+#include "alloc.bpf.h"
+
 /* A thread is gone for good, and its CPU time final: what is left of it after its last tick is a debt. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
@@ -549,8 +563,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 	struct probe_stats *st = my_stats();
 	u64 key = (u64)task;
-	u32 ticks;
+	u32 ticks, tid = BPF_CORE_READ(task, pid);
 
+	bpf_map_delete_elem(&watches, &tid);
 	/* a short life mostly passes on one CPU; of threads that are older it is not known when their ticks come */
 	if (process && st && BPF_CORE_READ(task, start_time) > attached_ns) {
 		ticks = st->task == key ? st->in_row : 0;

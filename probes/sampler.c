@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alloc.h"
 #include "clock.h"
 #include "command.h"
 #include "mmap_watch.h"
@@ -20,6 +21,7 @@
 #include "unwind/cleanup.h"
 
 #define POLL_MS	       20
+#define RECORDS_AT_ONCE 1024
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
 #define BUDGET_EVERY_S 1.0
@@ -31,6 +33,7 @@ struct sampler {
 	struct modules *modules;
 	struct collector *collector;
 	struct clock *clock;
+	struct alloc *alloc; /* NULL: the clock */
 	struct mmap_watch *watch; /* NULL: not permitted */
 	struct targets targets;
 	struct command *command;
@@ -79,12 +82,26 @@ static void keep_failure(struct sampler *s, struct error *err)
 		s->failed = err;
 }
 
+static struct error *alloc_of_stack(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	return alloc_stack(((struct sampler *)ctx)->alloc, record, frames, n);
+}
+
+static struct error *create_alloc(struct sampler *s)
+{
+	const struct sampler_options *o = &s->options;
+	struct alloc_options alloc = { .interval = o->interval, .frequency = o->frequency, .threads = o->collect.threads,
+		.object = s->object, .targets = &s->targets, .collector = s->collector, .warn = o->warn, .ctx = o->ctx };
+
+	return alloc_create(&alloc, &s->alloc);
+}
+
 static struct error *create_parts(struct sampler *s)
 {
 	const struct sampler_options *o = &s->options;
 	u32 thin = clock_thinning(o->frequency);
 	struct object_options object = { .depth = o->depth, .thin = thin, .tick_ns = clock_tick_ns(o->frequency, thin), .no_kernel = o->no_kernel, .no_user = o->no_user,
-		.by_thread = o->collect.threads, .measure = o->measure };
+		.by_thread = o->collect.threads, .measure = o->measure, .alloc = o->alloc };
 	struct clock_options clock = { .frequency = o->frequency, .thin = thin, .follow = o->follow };
 	struct error *err = object_create(&object, &s->object);
 
@@ -99,7 +116,12 @@ static struct error *create_parts(struct sampler *s)
 	s->modules->complain_ctx = o->ctx;
 	clock.object = s->object;
 	err = clock_create(&clock, &s->clock);
-	return err ? err : collector_create(s->modules, &o->collect, find_process, s, &s->collector);
+	if (err)
+		return err;
+	s->options.collect.stack = o->alloc ? alloc_of_stack : NULL;
+	s->options.collect.stack_ctx = s;
+	err = collector_create(s->modules, &o->collect, find_process, s, &s->collector);
+	return err || !o->alloc ? err : create_alloc(s);
 }
 
 static struct error *create_poll(struct sampler *s)
@@ -147,6 +169,7 @@ void sampler_destroy(struct sampler *s)
 	if (!s)
 		return;
 	command_destroy(s->command);
+	alloc_destroy(s->alloc);
 	clock_destroy(s->clock);
 	mmap_watch_destroy(s->watch);
 	collector_destroy(s->collector);
@@ -164,7 +187,9 @@ struct error *sampler_attach(struct sampler *s, pid_t pid)
 {
 	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object));
 
-	return err ? err : clock_attach(s->clock, pid, false);
+	if (err)
+		return err;
+	return s->alloc ? alloc_attach(s->alloc, pid, !s->options.follow) : clock_attach(s->clock, pid, false);
 }
 
 struct error *sampler_start_command(struct sampler *s, char *const *argv)
@@ -176,7 +201,7 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 		return err;
 	pid = command_pid(s->command);
 	err = targets_add(&s->targets, pid, object_new_instance(s->object));
-	return err ? err : clock_attach(s->clock, pid, true);
+	return err || s->alloc ? err : clock_attach(s->clock, pid, true);
 }
 
 static void on_record(void *ctx, const void *data, size_t size)
@@ -190,6 +215,8 @@ static void on_record(void *ctx, const void *data, size_t size)
 	memcpy(&type, data, sizeof(type));
 	if (type == RECORD_STACK)
 		err = collector_stack(s->collector, data, size);
+	else if (type == RECORD_ALLOC && s->alloc && size >= sizeof(struct alloc_record))
+		alloc_record(s->alloc, data);
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
 	if (err)
@@ -216,7 +243,7 @@ static struct error *drain(struct sampler *s)
 	u32 epoch = object_flip(s->object);
 	struct error *err;
 
-	object_consume(s->object, on_record, s);
+	object_consume(s->object, 0, on_record, s);
 	err = object_drain(s->object, epoch, on_count, s);
 	collector_forget(s->collector, epoch);
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
@@ -279,7 +306,7 @@ static void keep_up(struct sampler *s, u64 now)
 	if (gone != s->gone)
 		s->eager_until_ns = now + EAGER_S * 1000000000ull;
 	s->gone = gone;
-	object_eager(s->object, now < s->eager_until_ns);
+	object_eager(s->object, s->alloc || now < s->eager_until_ns);
 }
 
 static struct error *poll_once(struct sampler *s)
@@ -294,11 +321,17 @@ static struct error *poll_once(struct sampler *s)
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}
-	object_consume(s->object, on_record, s);
+	object_consume(s->object, RECORDS_AT_ONCE, on_record, s);
 	keep_up(s, now);
 	if (s->failed)
 		return TAKE(s->failed);
-	if (collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
+	if (s->alloc) {
+		struct error *err = alloc_poll(s->alloc, now);
+
+		if (err)
+			return err;
+	}
+	if (!s->alloc && collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
 		return drain(s);
 	return keep_budget(s, now);
 }
@@ -341,7 +374,9 @@ static struct error *arm(struct sampler *s)
 	object_mark_start(s->object);
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
-	return s->command ? command_go(s->command) : clock_start(s->clock);
+	if (s->command)
+		return command_go(s->command);
+	return s->alloc ? alloc_start(s->alloc) : clock_start(s->clock);
 }
 
 static void warn_exited(struct sampler *s)
@@ -365,8 +400,12 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 		warn_exited(s);
 	clock_stop(s->clock);
 	s->ended_ns = now_ns();
-	object_consume(s->object, on_record, s);
-	late = drain(s);
+	late = s->alloc ? alloc_stop(s->alloc) : NULL;
+	object_consume(s->object, 0, on_record, s);
+	if (!late)
+		late = drain(s);
+	if (!late && s->alloc)
+		late = alloc_finish(s->alloc);
 	measure_rss(s);
 	s->cpu_at_end = own_cpu_ns();
 	*stop = 0; /* one more Ctrl-C is for what takes long now */
@@ -420,6 +459,9 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
 	st.duration_s = (double)(until - s->armed_ns) / 1e9;
+	st.by_alloc = s->alloc;
+	if (s->alloc)
+		alloc_summary(s->alloc, &st.alloc);
 	*ret = st;
 }
 

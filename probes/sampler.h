@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of sampling by the clock: targets in, a profile and its statistics out. What was gathered is kept whatever happens
+ * One run of sampling, by the clock or by allocated bytes: targets in, a profile and its statistics out. What was gathered is kept whatever happens
  * to the targets.
  */
 #ifndef YRT_SAMPLER_H
@@ -9,13 +9,16 @@
 #include <signal.h>
 #include <types.h>
 
+#include "alloc.h"
 #include "unwind/collect.h"
 #include "unwind/error.h"
 
 struct sampler;
 
 struct sampler_options {
-	double frequency;   /* samples a second of CPU time of each thread */
+	double frequency;   /* samples a second of CPU time of each thread; with alloc: samples a second at most */
+	bool alloc;	    /* what is allocated (alloc.h), in place of the clock */
+	u64 interval;	    /* alloc: bytes between samples, at least and on average */
 	double duration_s;  /* 0: until stopped or all targets are gone */
 	u32 depth;	    /* frames of a stack at most */
 	double cpu_percent; /* of one CPU, that yrt and its probes may take; past it the rate halves. 0: no limit */
@@ -46,6 +49,8 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	double duration_s;
 	double target_cpu_s;
 	u32 halvings; /* of the rate, to keep the budget */
+	bool by_alloc;		    /* sampler_options.alloc: then this */
+	struct alloc_summary alloc;
 	const char *source;
 };
 

@@ -2,3 +2,4 @@
 /* All runtimes, a line each: RUNTIME(enum runtime_id, folder). No include guard: each user gives RUNTIME a meaning. */
 RUNTIME(RUNTIME_LUAJIT, luajit)
 RUNTIME(RUNTIME_PYTHON, python)
+RUNTIME(RUNTIME_HOTSPOT, hotspot)

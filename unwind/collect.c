@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "cleanup.h"
 #include "expand.h"
 #include "pattern.h"
@@ -20,10 +22,10 @@ struct partial {
 };
 
 /* What a hash stands for, in one word of a table. */
-#define NODE_FILTERED 0xffffffffu
-static u64 pack(u32 node, u32 frames, u32 unresolved)
+#define NODE_FILTERED COLLECTOR_FILTERED
+static u64 pack(u32 node, u32 frames, u32 unresolved, bool approx)
 {
-	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0xffff) << 48;
+	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x7fff) << 48 | (u64)approx << 63;
 }
 
 struct collector {
@@ -167,7 +169,7 @@ static bool holds_lock(const struct frame *frames, u32 n)
 static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
 	u64 *ret)
 {
-	u32 unresolved = 0, shown = 0;
+	u32 unresolved = 0, shown = 0, leaf_flags = 0;
 	bool included = !c->include.set, excluded = false;
 
 	for (u32 i = n; i-- > 0;) {
@@ -193,17 +195,62 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 			return err;
 		unresolved += named.unresolved;
 		shown++;
+		leaf_flags = frame_flags(&frames[i]);
 		err = profile_child(c->profile, node, named.function, &node);
 		if (err)
 			return err;
 	}
-	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved);
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX);
+	return NULL;
+}
+
+/* The node of a stack, packed; inside (NULL: none) is one more frame at its leaf. */
+static struct error *place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+	const struct frame *inside, u64 *packed)
+{
+	struct process *p = c->find(c->ctx, record->instance);
+	u32 node = 0, before = inside ? 1 : 0;
+	struct error *err = NULL;
+
+	if (inside)
+		c->expanded[0] = *inside;
+	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
+			     c->expanded + before, EXPANDED_MAX - before);
+	if (c->options.threads)
+		err = child_thread(c, p, node, record, &node);
+	if (!err && !stop_is_complete(record->stop))
+		err = child_marker(c, node, record->stop, &node);
+	return err ? err : add_path(c, p, c->expanded, n, node, packed);
+}
+
+static void count_frames(struct collector *c, u64 packed, u64 count)
+{
+	c->stats.counted += count;
+	c->stats.frames += count * (packed >> 32 & 0xffff);
+	c->stats.unresolved += count * (packed >> 48 & 0x7fff);
+	c->stats.approx += count * (packed >> 63);
+}
+
+struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+	const struct frame *inside, u32 *ret)
+{
+	u64 packed = 0;
+	struct error *err = place(c, record, frames, n, inside, &packed);
+
+	c->stats.stacks++;
+	*ret = (u32)packed;
+	if (err)
+		return err;
+	if (*ret == COLLECTOR_FILTERED)
+		c->stats.filtered++;
+	else
+		count_frames(c, packed, 1);
 	return NULL;
 }
 
 static struct error *skip_stack(struct collector *c, const struct stack_record *record)
 {
-	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0));
+	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, false));
 
 	if (!err && record->weight)
 		collector_count(c, record->epoch, record->hash, record->weight);
@@ -212,21 +259,15 @@ static struct error *skip_stack(struct collector *c, const struct stack_record *
 
 static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
-	struct process *p = c->find(c->ctx, record->instance);
-	u32 node = 0;
 	u64 packed = 0;
-	struct error *err = NULL;
+	struct error *err;
 
+	if (c->options.stack)
+		return c->options.stack(c->options.stack_ctx, record, frames, n);
 	c->stats.stacks++;
 	if (c->options.lock_only && !holds_lock(frames, n))
 		return skip_stack(c, record);
-	n = expand_stack(p, frames, n, c->options.names.expand, c->expanded, EXPANDED_MAX);
-	if (c->options.threads)
-		err = child_thread(c, p, node, record, &node);
-	if (!err && !stop_is_complete(record->stop))
-		err = child_marker(c, node, record->stop, &node);
-	if (!err)
-		err = add_path(c, p, c->expanded, n, node, &packed);
+	err = place(c, record, frames, n, NULL, &packed);
 	if (!err)
 		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
 	if (!err && record->weight)
@@ -289,9 +330,7 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count)
 		c->stats.filtered += count;
 		return;
 	}
-	c->stats.counted += count;
-	c->stats.frames += count * (*packed >> 32 & 0xffff);
-	c->stats.unresolved += count * (*packed >> 48);
+	count_frames(c, *packed, count);
 	profile_add(c->profile, (u32)*packed, count);
 }
 

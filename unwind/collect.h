@@ -21,7 +21,12 @@ struct collect_options {
 	bool lock_only;	     /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
+	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
+	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
+	void *stack_ctx;
 };
+
+struct collector;
 
 struct collect_stats {
 	u64 counted;	/* samples in the profile */
@@ -29,6 +34,7 @@ struct collect_stats {
 	u64 unmatched;	/* counted by BPF, but the stack never arrived */
 	u64 frames;	/* of counted samples, weighted */
 	u64 unresolved; /* of them without any name */
+	u64 approx;	/* counted samples whose leaf a runtime tells only approximately */
 	u64 stacks;	/* distinct stacks that arrived */
 	u64 gone;	/* frames of scripts in them whose functions were not there any more when they were to be named */
 };
@@ -36,14 +42,16 @@ struct collect_stats {
 /* The word of a stop reason in statistics and pictures. */
 const char *stop_word(u32 stop);
 
-struct collector;
-
 /* find: the process of an instance number, NULL if unknown. */
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
 	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
 void collector_destroy(struct collector *c);
 /* One chunk of a stack, checked: size is what arrived. Out of memory is an error; a broken record is dropped. */
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size);
+/* Where a stack belongs in the profile, with one more frame inside its leaf (NULL: none): *ret is the node. */
+#define COLLECTOR_FILTERED 0xffffffffu /* nowhere: include or exclude */
+struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+	const struct frame *inside, u32 *ret);
 /* Counts come under the epoch (0 or 1) of their stack's record. */
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count);
 /* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */

@@ -13,7 +13,7 @@
 #include "rtti.h"
 #include "symbols.h"
 
-#define SHOWN_MAX (2 * NAME_MAX_BYTES)
+#define SHOWN_MAX (4 * NAME_MAX_BYTES)
 
 struct names {
 	struct profile *profile;
@@ -336,8 +336,15 @@ static struct error *name_native(struct names *names, const struct process *p, c
 
 static enum profile_kind script_kind(const struct frame_name *name)
 {
-	if (name->suffix && !strcmp(name->suffix, "jit"))
-		return KIND_SCRIPT_JIT;
+	static const struct {
+		const char *suffix;
+		enum profile_kind kind;
+	} kinds[] = { { "jit", KIND_SCRIPT_JIT }, { "baseline", KIND_SCRIPT_BASELINE }, { "stub", KIND_STUB },
+		{ "class", KIND_CLASS } };
+
+	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(name->suffix, kinds[i].suffix))
+			return kinds[i].kind;
 	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
 }
 
@@ -354,14 +361,15 @@ static struct error *name_by_code(struct names *names, const struct process *p, 
 	return err;
 }
 
-/* "name (file.lua:42)", and behind it ":57" where functions are split by line. */
+/* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
 static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
 {
-	int n = snprintf(text, size, "%s", name->name[0] ? name->name : name->definition ? "function" : "?");
+	int n = snprintf(text, size, "%s%s", name->name[0] ? name->name : name->definition ? "function" : "?",
+		names->options.signatures ? name->signature : "");
 
-	if (name->file[0] && name->definition)
+	if (name->file[0] && name->definition && !name->qualified)
 		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
-	else if (name->file[0])
+	else if (name->file[0] && !name->qualified)
 		n += snprintf(text + n, size - n, " (%s)", base_name(name->file));
 	if (names->options.lines && name->line)
 		snprintf(text + n, size - n, ":%u", name->line);
@@ -398,6 +406,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
 		fn.kind = script_kind(&name);
+		ret->hidden = name.entry && names->options.view == ops;
 		return profile_function(names->profile,
 			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
 			name.name[0] != '\0', &ret->function);

@@ -17,6 +17,7 @@ struct names_options {
 	bool lines;			/* split functions by the line being executed */
 	bool inlines;			/* tell inlined functions and lines of native code, by names_expand() */
 	bool mangled;			/* native names as they are in the file */
+	bool signatures;		/* names of functions with their arguments, in languages where they have them */
 	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 

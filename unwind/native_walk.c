@@ -60,11 +60,11 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 
 /*
  * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA lies
- * above the callee's stack pointer, or the walk would never end.
+ * above the callee's stack pointer, or the walk would never end; a leaf may have its return address in a register only.
  */
 static inline int enter_caller(struct walk *w, u64 cfa, u64 pc)
 {
-	if (cfa <= w->reg[REG_SP])
+	if (cfa < w->reg[REG_SP] || (cfa == w->reg[REG_SP] && !w->leaf))
 		return STOP_NO_PROGRESS;
 	w->reg[REG_SP] = cfa;
 	w->reg[REG_PC] = pc;

@@ -351,6 +351,25 @@ void profile_add(struct profile *p, u32 node, u64 count)
 	p->nodes[node].self += count;
 }
 
+void profile_add_more(struct profile *p, u32 node, u64 count)
+{
+	p->nodes[node].more += count;
+}
+
+void profile_swap(struct profile *p)
+{
+	const char *unit = p->meta.unit;
+
+	p->meta.unit = p->meta.more;
+	p->meta.more = unit;
+	for (u32 i = 0; i < p->nnodes; i++) {
+		u64 self = p->nodes[i].self;
+
+		p->nodes[i].self = p->nodes[i].more;
+		p->nodes[i].more = self;
+	}
+}
+
 void profile_finish(struct profile *p)
 {
 	for (u32 i = 0; i < p->nnodes; i++)

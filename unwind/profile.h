@@ -24,8 +24,11 @@
 	X(KIND_RUST, "rust")                                                                                           \
 	X(KIND_VM, "vm")                                                                                               \
 	X(KIND_SCRIPT, "script")       /* interpreted */                                                               \
+	X(KIND_SCRIPT_BASELINE, "baseline") /* compiled by the quick one of a runtime's two JITs */                    \
 	X(KIND_SCRIPT_JIT, "jit")      /* script code compiled by a JIT */                                             \
 	X(KIND_SCRIPT_NATIVE, "cfunc") /* a function of the language that is implemented in C */                       \
+	X(KIND_STUB, "stub")	       /* machine code of a runtime that does the work of a function */                \
+	X(KIND_CLASS, "class")	       /* no code: the type of what was allocated */                                   \
 	X(KIND_THREAD, "thread")                                                                                       \
 	X(KIND_UNKNOWN, "unknown")     /* no symbol, truncated */
 
@@ -59,6 +62,7 @@ struct profile_node {
 	u32 child;   /* first child, 0: none */
 	u32 sibling; /* next, 0: none */
 	u64 self;    /* samples (or the unit's) that end here */
+	u64 more;    /* what else was counted of them (meta.more), as objects beside bytes */
 	u64 total;   /* with all below; valid after profile_finish() */
 };
 
@@ -67,9 +71,11 @@ struct profile_meta {
 	const char *title;   /* "lua-flame" */
 	const char *command; /* as typed */
 	const char *target;  /* "nginx (pid 42)" */
-	const char *unit;    /* "samples" */
+	const char *unit;    /* "samples", "bytes", "objects" */
+	const char *more;    /* unit of profile_node.more: "objects" beside bytes; NULL: none */
 	const char *loss;    /* the loss line */
 	const char *stats;   /* what was seen and lost, as JSON (--stats) */
+	bool annotate;	     /* folded stacks tell the kinds of frames */
 	const char *before;  /* of a difference: what it is compared with */
 	u64 start_unix_ns;
 	u64 duration_ns;
@@ -112,6 +118,10 @@ struct error *profile_string(struct profile *p, const char *s, const char **ret)
 struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret);
 /* Adds to a node's self count. */
 void profile_add(struct profile *p, u32 node, u64 count);
+/* Adds to what else was counted. */
+void profile_add_more(struct profile *p, u32 node, u64 count);
+/* What else was counted becomes what is counted, and the other way round. */
+void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */
 void profile_finish(struct profile *p);
 

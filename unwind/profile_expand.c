@@ -56,8 +56,10 @@ static struct error *expand_node(struct expansion *x, u32 i)
 	for (u32 k = 0; k < n && !err; k++)
 		err = profile_child(x->to, at, functions[k], &at);
 	x->nodes[i] = at;
-	if (!err)
+	if (!err) {
 		profile_add(x->to, at, node->self);
+		profile_add_more(x->to, at, node->more);
+	}
 	return err;
 }
 
@@ -78,6 +80,7 @@ struct error *expand_profile(const struct profile *old,
 		return err;
 	x.to->max_nodes = old->max_nodes;
 	profile_add(x.to, 0, old->nodes[0].self);
+	profile_add_more(x.to, 0, old->nodes[0].more);
 	for (u32 i = 1; i < old->nnodes && !err; i++)
 		err = expand_node(&x, i);
 	if (err)

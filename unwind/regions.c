@@ -203,6 +203,10 @@ static struct error *claim_regions(struct process *p, struct list *list)
 
 		if (instance->data)
 			err = instance->ops->regions(instance->data, &view, claim_region, &o);
+		if (err && err != &error_no_memory) {
+			p->modules->complain(p->modules->complain_ctx, err);
+			err = NULL;
+		}
 	}
 	return err;
 }

@@ -31,6 +31,7 @@
 struct walk;
 struct report;
 struct c_names;
+struct runtime_alloc_ops;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
@@ -79,7 +80,10 @@ struct frame_name {
 	u32 definition;		   /* line where the function is defined; 0: none */
 	u32 line;		   /* being executed; 0: unknown */
 	u64 identity;		   /* the same for all frames of one function, whatever the line */
-	const char *suffix;	   /* static: more to the kind, as "jit"; NULL */
+	const char *suffix;	   /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL: interpreted */
+	bool entry;		   /* only leads from native code into the language: its view hides it */
+	bool qualified;		   /* the name tells where it belongs: file and definition are not shown behind it */
+	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has none */
 	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
 };
 
@@ -89,6 +93,8 @@ enum expand_flag {
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
 	EXPAND_LOOP = 4,   /* one frame for the inside of an event loop, from who started it to the task that it runs */
 	EXPAND_IMPORTS = 8, /* one frame for what lies between an import and the module that it runs */
+	EXPAND_CARRIERS = 16, /* what a thread had on its stack before it took up a virtual thread */
+	EXPAND_LINES = 32, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
 };
 #define RUNTIME_EXPAND_MAX 256
 
@@ -117,7 +123,7 @@ struct runtime_ops {
 	void (*detach)(void *instance, const struct runtime_process *p);
 	/*
 	 * All code regions as they are now: called after attach and whenever the mappings changed. Calls add for each.
-	 * May look at p->mappings for anonymous code.
+	 * May look at p->mappings for anonymous code. An error is shown and leaves native frames where nothing was added.
 	 */
 	struct error *(*regions)(void *instance, const struct runtime_process *p,
 		struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
@@ -164,6 +170,9 @@ struct runtime_ops {
 	 * its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
 	 */
 	struct error *(*inspect)(void *instance, const struct runtime_process *p, struct report *out);
+
+	/* How it allocates, for <view>-alloc (runtime_alloc.h). NULL: there is no such view. */
+	const struct runtime_alloc_ops *alloc;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

@@ -18,10 +18,11 @@ struct command_line {
 extern const struct command_line commands[];
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual flame_manual, symbolize_manual, top_manual, record_manual, render_manual, diff_manual;
+extern const struct manual flame_manual, java_alloc_manual, symbolize_manual, top_manual, record_manual, render_manual, diff_manual;
 extern const struct manual inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
 int flame_main(const struct command_line *self, int argc, char **argv);
+int java_alloc_main(const struct command_line *self, int argc, char **argv);
 int symbolize_main(const struct command_line *self, int argc, char **argv);
 int render_main(const struct command_line *self, int argc, char **argv);
 int diff_main(const struct command_line *self, int argc, char **argv);
@@ -43,9 +44,11 @@ struct flame_options {
 	const char *output;
 	const char *format;
 	const char *stats_file;
+	bool annotate; /* folded stacks tell the kinds of frames */
 	bool quiet;
 	bool help;
 	bool async, no_async; /* as given */
+	bool objects; /* java-alloc: they are drawn, not bytes */
 	struct sampler_options sampler;
 };
 
@@ -61,6 +64,9 @@ enum flame_key { /* long options without a letter */
 	FLAME_NO_DEMANGLE,
 	FLAME_ASYNC,
 	FLAME_NO_ASYNC,
+	FLAME_SIGNATURES,
+	FLAME_CARRIERS,
+	FLAME_ANNOTATE,
 };
 
 /* A usage error names the option. Free pids with free(). */
@@ -69,8 +75,12 @@ struct error *flame_parse(int argc, char **argv, struct flame_options *ret);
 void flame_defaults(struct flame_options *ret);
 struct error *flame_option(int option, struct flame_options *o);
 struct error *flame_operands(int argc, char **argv, struct flame_options *o);
+struct error *flame_check(const struct flame_options *o); /* targets and output */
 struct error *flame_check_targets(const struct flame_options *o);
 struct error *parse_number(const char *what, const char *text, double min, double max, double *ret);
+
+/* Samples as o says, or tells --help; frees o->pids. Returns the exit code. */
+int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
 
 /* Set by SIGINT and SIGTERM once they are caught: ends sampling. */
 extern volatile sig_atomic_t stop_sampling;

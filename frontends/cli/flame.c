@@ -112,8 +112,9 @@ static void fill_meta(struct sampler *s, const struct flame_options *o, const st
 	clock_gettime(CLOCK_REALTIME, &now);
 	meta->title = self->name;
 	meta->target = sampler_target(s);
-	meta->unit = "samples";
-	meta->frequency = o->sampler.frequency;
+	meta->unit = o->sampler.alloc ? "bytes" : "samples";
+	meta->more = o->sampler.alloc ? "objects" : NULL;
+	meta->frequency = o->sampler.alloc ? 0 : o->sampler.frequency;
 	meta->duration_ns = (u64)(st->duration_s * 1e9);
 	meta->start_unix_ns = now.tv_sec * 1000000000ULL + now.tv_nsec - meta->duration_ns;
 }
@@ -125,9 +126,12 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	cleanup(free) char *stats = NULL;
 	struct error *err;
 
-	profile_finish(p);
 	fill_meta(s, o, self, st, &p->meta);
+	if (o->objects)
+		profile_swap(p);
+	profile_finish(p);
 	p->meta.command = command;
+	p->meta.annotate = o->annotate;
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
 	err = format_find(o->format, o->output)->write(p, out);
@@ -251,27 +255,31 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	return code;
 }
 
+int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv)
+{
+	cleanup(free) char *command = join_arguments(argc, argv);
+	int code = 0;
+
+	if (o->help) {
+		manual_help(stdout, self);
+	} else {
+		set_view(self, o);
+		o->sampler.collect.threads |= format_find(o->format, o->output)->threads;
+		o->sampler.warn = warn;
+		o->sampler.ctx = o;
+		o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
+		o->sampler.measure = o->stats_file != NULL;
+		catch_signals();
+		code = sample(self, o, command);
+	}
+	free(o->pids);
+	return code;
+}
+
 int flame_main(const struct command_line *self, int argc, char **argv)
 {
 	struct flame_options o;
-	cleanup(free) char *command = join_arguments(argc, argv);
 	struct error *err = flame_parse(argc, argv, &o);
-	int code = 0;
 
-	if (err)
-		return report_error(err);
-	if (o.help) {
-		manual_help(stdout, self);
-	} else {
-		set_view(self, &o);
-		o.sampler.collect.threads |= format_find(o.format, o.output)->threads;
-		o.sampler.warn = warn;
-		o.sampler.ctx = &o;
-		o.sampler.progress = isatty(STDERR_FILENO) && !o.quiet ? progress : NULL;
-		o.sampler.measure = o.stats_file != NULL;
-		catch_signals();
-		code = sample(self, &o, command);
-	}
-	free(o.pids);
-	return code;
+	return err ? report_error(err) : flame_run(self, &o, argc, argv);
 }

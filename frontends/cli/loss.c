@@ -2,6 +2,7 @@
 /* What was seen and what was not: a line for people, JSON for programs. */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,43 @@ static void print_truncated(FILE *out, const struct sampler_stats *st)
 		fputc(')', out);
 }
 
+static void print_bytes(FILE *out, double bytes)
+{
+	static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
+	u32 i = 0;
+
+	for (; bytes >= 1000 && i < 4; i++)
+		bytes /= 1000;
+	fprintf(out, bytes < 100 && i ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+}
+
+/* What is exact, and how far the rest may be off: a share of one half has the largest error. */
+static void print_alloc(FILE *out, const struct sampler_stats *st)
+{
+	const struct alloc_summary *a = &st->alloc;
+
+	print_bytes(out, a->bytes);
+	fprintf(out, " (exact) by %lu threads in %.1f s; shares by %lu samples (standard error at most %.1f points): %.2f %% complete",
+		a->threads, st->duration_s, a->samples, a->samples ? 50 / sqrt((double)a->samples) : 50,
+		st->probe.weights ? 100.0 * (double)st->complete / (double)st->probe.weights : 100.0);
+}
+
+static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
+{
+	const struct alloc_summary *a = &st->alloc;
+
+	if (a->unseen >= 1 && a->bytes > 0)
+		fprintf(out, ", no stack seen for %.2f %% of the bytes", 100 * a->unseen / a->bytes);
+	if (a->unclassed)
+		fprintf(out, ", %lu without class", a->unclassed);
+	if (a->late + a->refused)
+		fprintf(out, ", %lu of %lu watchpoints late, %lu refused", a->late, a->set + a->late, a->refused);
+	if (a->probe.skipped)
+		fprintf(out, ", %lu left out in bursts", a->probe.skipped);
+	if (!a->watching)
+		fputs(", without debug registers: only what needed a new buffer was seen", out);
+}
+
 char *loss_line(const struct sampler_stats *st)
 {
 	u64 taken = st->probe.weights;
@@ -50,14 +88,22 @@ char *loss_line(const struct sampler_stats *st)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "%lu samples of %.0f expected in %.1f s: %.2f %% complete", taken, st->expected_samples, st->duration_s,
-		taken ? 100.0 * (double)st->complete / (double)taken : 100.0);
+	if (st->by_alloc)
+		print_alloc(out, st);
+	else
+		fprintf(out, "%lu samples of %.0f expected in %.1f s: %.2f %% complete", taken, st->expected_samples, st->duration_s,
+			taken ? 100.0 * (double)st->complete / (double)taken : 100.0);
 	print_truncated(out, st);
 	fprintf(out, ", %lu lost", total_lost(st));
 	if (st->collect.filtered)
 		fprintf(out, ", %lu left out as asked", st->collect.filtered);
+	if (st->by_alloc)
+		print_alloc_losses(out, st);
 	if (st->collect.unresolved)
 		fprintf(out, ", %.2f %% of frames unnamed", 100.0 * (double)st->collect.unresolved / (double)st->collect.frames);
+	if (st->collect.approx)
+		fprintf(out, ", %.2f %% of leaves approximate (~)",
+			100.0 * (double)st->collect.approx / (double)st->collect.counted);
 	if (st->halvings)
 		fprintf(out, ", rate halved %u times", st->halvings);
 	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU", st->bpf_ns_per_sample / 1000, st->cpu_percent);
@@ -83,6 +129,28 @@ static json_t *lost_counts(const struct sampler_stats *st)
 		if (st->probe.lost[i])
 			json_object_set_new(object, lost_words[i], json_integer((json_int_t)st->probe.lost[i]));
 	return object;
+}
+
+static json_t *alloc_json(const struct alloc_summary *a)
+{
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}",
+		"bytes", a->bytes,
+		"unseen_bytes", a->unseen,
+		"threads", (json_int_t)a->threads,
+		"samples", (json_int_t)a->samples,
+		"samples_without_class", (json_int_t)a->unclassed,
+		"interval", (json_int_t)a->interval,
+		"sampled_bytes", (json_int_t)a->probe.bytes,
+		"refills", (json_int_t)a->probe.refills,
+		"outside", (json_int_t)a->probe.slow,
+		"traps", (json_int_t)a->probe.traps,
+		"stale_traps", (json_int_t)a->probe.stale,
+		"left_out", (json_int_t)a->probe.skipped,
+		"watchpoints", (json_int_t)a->set,
+		"late", (json_int_t)a->late,
+		"refused", (json_int_t)a->refused,
+		"realtime", (int)a->realtime,
+		"debug_registers", (int)a->watching);
 }
 
 static json_t *to_json(const struct sampler_stats *st)
@@ -113,11 +181,14 @@ static json_t *to_json(const struct sampler_stats *st)
 		"first_sample_ms", st->first_sample_ms,
 		"armed_ms", st->armed_ms,
 		"duration_s", st->duration_s);
-	json_object_update_new(root, json_pack("{s:I, s:f, s:I, s:s}",
+	json_object_update_new(root, json_pack("{s:I, s:I, s:f, s:I, s:s}",
+		"approximate_leaves", (json_int_t)st->collect.approx,
 		"filtered_samples", (json_int_t)st->collect.filtered,
 		"target_cpu_s", st->target_cpu_s,
 		"rate_halved", (json_int_t)st->halvings,
 		"clock", st->source));
+	if (st->by_alloc)
+		json_object_set_new(root, "alloc", alloc_json(&st->alloc));
 	return root;
 }
 

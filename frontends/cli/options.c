@@ -35,6 +35,10 @@ static const struct manual_option flame_options[] = {
 	{ FLAME_TRACES, "traces", NULL, "a frame for each piece of a JIT's machine code: its number and where it starts", COMPLETE_NOTHING },
 	{ FLAME_NO_JIT_INLINE, "no-jit-inline", NULL, "only the function that was entered, not those inlined into a JIT's code",
 		COMPLETE_NOTHING },
+	{ FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments", COMPLETE_NOTHING },
+	{ FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack", COMPLETE_NOTHING },
+	{ FLAME_ANNOTATE, "annotate", NULL, "folded stacks with _[k] behind kernel frames, _[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",
+		COMPLETE_NOTHING },
 	{ FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING },
 	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
 		COMPLETE_NOTHING },
@@ -189,6 +193,15 @@ struct error *flame_option(int option, struct flame_options *o)
 	case FLAME_NO_DEMANGLE:
 		s->collect.names.mangled = true;
 		break;
+	case FLAME_SIGNATURES:
+		s->collect.names.signatures = true;
+		break;
+	case FLAME_CARRIERS:
+		s->collect.names.expand |= EXPAND_CARRIERS;
+		break;
+	case FLAME_ANNOTATE:
+		o->annotate = true;
+		break;
 	case FLAME_STATS:
 		o->stats_file = optarg;
 		break;
@@ -216,7 +229,7 @@ struct error *flame_check_targets(const struct flame_options *o)
 	return NULL;
 }
 
-static struct error *check(const struct flame_options *o)
+struct error *flame_check(const struct flame_options *o)
 {
 	struct error *err = flame_check_targets(o);
 
@@ -263,7 +276,7 @@ struct error *flame_parse(int argc, char **argv, struct flame_options *ret)
 	if (o.sampler.duration_s < 0)
 		o.sampler.duration_s = o.command ? 0 : 30;
 	if (!err && !o.help)
-		err = check(&o);
+		err = flame_check(&o);
 	if (err) {
 		free(o.pids);
 		return err;

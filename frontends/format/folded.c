@@ -8,6 +8,8 @@
 #include "text.h"
 #include "unwind/cleanup.h"
 
+#define ANNOTATION_MAX 4
+
 /* The path to the current node. */
 struct path {
 	char *bytes;
@@ -22,10 +24,21 @@ static void cleanup_path(struct path *path)
 	free(path->ends);
 }
 
-/* Room for a frame at depth, name included: no byte of it becomes more than three. */
+/* What frames are, as those are used to read it who know async-profiler. */
+static const char *annotation(const struct profile *p, const struct profile_function *fn)
+{
+	static const char *const words[KIND_MAX] = {[KIND_KERNEL] = "_[k]", [KIND_SCRIPT] = "_[0]",
+	        [KIND_SCRIPT_BASELINE] = "_[1]", [KIND_SCRIPT_JIT] = "_[j]"};
+
+	if (!p->meta.annotate)
+		return "";
+	return fn->flags & FRAME_INLINED ? "_[i]" : words[fn->kind] ? words[fn->kind] : "";
+}
+
+/* Room for a frame at depth, name and what follows it included: no byte of the name becomes more than three. */
 static struct error *path_reserve(struct path *path, const char *name, u32 depth)
 {
-	size_t wanted = path->length + strlen(name) * 3 + 1;
+	size_t wanted = path->length + strlen(name) * 3 + ANNOTATION_MAX + 1;
 	u32 depths = depth + depth / 2 + 64;
 
 	if (wanted > path->capacity) {
@@ -48,7 +61,7 @@ static struct error *path_reserve(struct path *path, const char *name, u32 depth
 }
 
 /* Makes name the last frame of the path, at depth (from 1). */
-static struct error *path_set(struct path *path, u32 depth, const char *name)
+static struct error *path_set(struct path *path, u32 depth, const char *name, const char *annotation)
 {
 	struct error *err;
 
@@ -67,6 +80,8 @@ static struct error *path_set(struct path *path, u32 depth, const char *name)
 			c = ' ';
 		path->length += text_encode(c, path->bytes + path->length);
 	}
+	memcpy(path->bytes + path->length, annotation, strlen(annotation));
+	path->length += strlen(annotation);
 	path->ends[depth] = path->length;
 	return NULL;
 }
@@ -99,8 +114,9 @@ static struct error *write_folded(const struct profile *p, FILE *out)
 
 	for (u32 i = 1; !err && i < p->nnodes && !ferror(out); i++) {
 		u32 node = order->nodes[i];
+		const struct profile_function *fn = &p->functions[p->nodes[node].function];
 
-		err = path_set(&path, order->depth[node], text_name(&p->functions[p->nodes[node].function]));
+		err = path_set(&path, order->depth[node], text_name(fn), annotation(p, fn));
 		if (!err && counts(p, node)) {
 			fwrite(path.bytes, 1, path.length, out);
 			put_counts(p, node, out);

@@ -30,6 +30,12 @@ static void classify(char *name, struct profile_function *f)
 	case 'j':
 		f->kind = KIND_SCRIPT_JIT;
 		break;
+	case '1':
+		f->kind = KIND_SCRIPT_BASELINE;
+		break;
+	case '0':
+		f->kind = KIND_SCRIPT;
+		break;
 	case 'i':
 		f->flags = FRAME_INLINED;
 		break;

@@ -32,7 +32,8 @@ enum {
 	PROFILE_DURATION,
 	PROFILE_PERIOD_TYPE,
 	PROFILE_PERIOD,
-	PROFILE_COMMENT
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_TYPE
 };
 enum { TYPE_TYPE = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
@@ -72,6 +73,7 @@ struct pprof {
 	u64 *plain;          /* the location of each function that was not inlined; 0: none yet */
 	struct facts *facts; /* of each image; 0: of what has none */
 	double period_ns;    /* 0: what was counted is not CPU samples */
+	bool bytes_first, objects_first; /* what was allocated: both are written, this one is what was counted */
 	struct level *path;
 	u32 thread;       /* the function of the thread that labels are for; 0: none */
 	struct pb labels; /* of that thread */
@@ -143,7 +145,17 @@ static void put_type(struct pprof *w, u32 field, const char *type, const char *u
 /* What the numbers of a sample are: what was counted and, if that is CPU samples, the time that they stand for. */
 static void put_types(struct pprof *w)
 {
+	const char *unit = text_unit(&w->p->meta), *more = w->p->meta.more;
+
 	w->period_ns = text_period_ns(&w->p->meta);
+	w->objects_first = more && !strcmp(unit, "objects") && !strcmp(more, "bytes");
+	w->bytes_first = more && !strcmp(unit, "bytes") && !strcmp(more, "objects");
+	if (w->objects_first || w->bytes_first) {
+		put_type(w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
+		put_type(w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
+		put_number(w, PROFILE_DEFAULT_TYPE, put_string(w, w->bytes_first ? "alloc_space" : "alloc_objects"));
+		return;
+	}
 	if (!w->period_ns) {
 		put_type(w, PROFILE_SAMPLE_TYPE, text_unit(&w->p->meta), text_unit(&w->p->meta));
 		return;
@@ -339,7 +351,8 @@ static void set_thread(struct pprof *w, u32 function)
 
 static bool is_script(enum profile_kind kind)
 {
-	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE;
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE ||
+	       kind == KIND_STUB || kind == KIND_CLASS;
 }
 
 /* What runs: the language of the innermost frame of a script, and what the innermost frame is. */
@@ -357,7 +370,21 @@ static void add_kind(struct pprof *w, u32 depth)
 	add_label(w, &w->message, "kind", text_kind(functions[w->path[depth].function].kind), 0);
 }
 
-static void put_sample(struct pprof *w, u32 depth, u64 count)
+/* The numbers of a node, in the order of put_types(). */
+static void put_values(struct pprof *w, const struct profile_node *node)
+{
+	w->numbers.size = 0;
+	if (w->bytes_first)
+		pb_packed(&w->numbers, node->more);
+	pb_packed(&w->numbers, node->self);
+	if (w->objects_first)
+		pb_packed(&w->numbers, node->more);
+	if (w->period_ns)
+		pb_packed(&w->numbers, text_scaled(node->self, w->period_ns));
+	pb_bytes(&w->message, SAMPLE_VALUE, w->numbers.bytes, w->numbers.size);
+}
+
+static void put_sample(struct pprof *w, u32 depth, const struct profile_node *node)
 {
 	u32 thread = 0;
 
@@ -372,11 +399,7 @@ static void put_sample(struct pprof *w, u32 depth, u64 count)
 		d -= level->functions;
 	}
 	pb_bytes(&w->message, SAMPLE_LOCATION, w->numbers.bytes, w->numbers.size);
-	w->numbers.size = 0;
-	pb_packed(&w->numbers, count);
-	if (w->period_ns)
-		pb_packed(&w->numbers, text_scaled(count, w->period_ns));
-	pb_bytes(&w->message, SAMPLE_VALUE, w->numbers.bytes, w->numbers.size);
+	put_values(w, node);
 	set_thread(w, thread);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
@@ -398,7 +421,7 @@ static struct error *put_samples(struct pprof *w)
 
 		set_level(w, depth, node->function);
 		if (node->self)
-			put_sample(w, depth, node->self);
+			put_sample(w, depth, node);
 	}
 	return w->failed ? &error_no_memory : NULL;
 }

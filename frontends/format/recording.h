@@ -9,6 +9,7 @@
  *	images     path and build-id of each, from number 1 on
  *	functions  kind, flags (enum frame_flag), line, image, address, name, module, file of each, from number 2 on
  *	nodes      in preorder, the root first: levels above a child of the node before it, function, count
+ *	more       of the nodes of the next section, in their order: what else was counted (profile_meta.more)
  *	end        nothing
  *
  * meta comes first; images, functions and nodes may come in several sections, what is referred to before what refers
@@ -30,7 +31,7 @@
 #define RECORDING_SECTION (16u << 20)
 #define RECORDING_COUNT   (1ull << 53) /* of all samples, at most: JSON's readers know no more */
 
-enum recording_section { SECTION_META = 1, SECTION_IMAGES, SECTION_FUNCTIONS, SECTION_NODES, SECTION_END };
+enum recording_section { SECTION_META = 1, SECTION_IMAGES, SECTION_FUNCTIONS, SECTION_NODES, SECTION_END, SECTION_MORE };
 enum recording_encoding { ENCODING_RAW, ENCODING_ZSTD };
 
 struct section_header { /* little-endian */

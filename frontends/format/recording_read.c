@@ -28,6 +28,8 @@ struct reader {
 	u32 *images, nimages, images_capacity;          /* theirs to ours */
 	u32 *functions, nfunctions, functions_capacity; /* theirs to ours */
 	u32 nnodes, depth;
+	u8 *more; /* a copy of the section of this name, for the nodes that follow */
+	const u8 *more_at, *more_end;
 	u64 count, wanted; /* of samples: read, and what meta tells */
 };
 
@@ -37,6 +39,7 @@ static void cleanup_reader(struct reader *r)
 	free(r->raw);
 	free(r->images);
 	free(r->functions);
+	free(r->more);
 }
 
 static struct error *corrupt(const struct reader *r, const char *what)
@@ -60,6 +63,24 @@ static u64 take_number(struct reader *r)
 	}
 	r->broken = true;
 	return 0;
+}
+
+/* What else was counted of the next node; 0: nobody tells. */
+static u64 take_more(struct reader *r)
+{
+	const u8 *at = r->at, *end = r->end;
+	u64 value;
+
+	if (r->more_at == r->more_end)
+		return 0;
+	r->at = r->more_at;
+	r->end = r->more_end;
+	value = take_number(r);
+	r->more_at = r->at;
+	r->at = at;
+	r->end = end;
+	r->broken |= value > RECORDING_COUNT;
+	return value;
 }
 
 static u32 take_below(struct reader *r, u64 limit)
@@ -151,7 +172,7 @@ static struct error *read_nodes(struct reader *r)
 
 	while (!err && !r->broken && r->at < r->end) {
 		u32 up = take_below(r, (u64)r->depth + 1), function = take_below(r, r->nfunctions);
-		u64 count = take_number(r);
+		u64 count = take_number(r), more = take_more(r);
 
 		r->broken |= r->nnodes > PROFILE_MAX_NODES + 1 || count > RECORDING_COUNT - r->count ||
 		             !r->nnodes != !function || r->depth - up >= SIFT_DEEPEST - 1;
@@ -163,8 +184,25 @@ static struct error *read_nodes(struct reader *r)
 			err = sift_node(r->sift, r->depth, r->functions[function], count);
 		else
 			profile_add(r->sift->profile, 0, count);
+		if (!err)
+			sift_more(r->sift, r->depth, more);
 	}
+	r->more_at = r->more_end;
 	return err;
+}
+
+static struct error *read_more(struct reader *r)
+{
+	size_t size = r->end - r->at;
+
+	free(r->more);
+	r->more = malloc(size + 1);
+	if (!r->more)
+		return &error_no_memory;
+	memcpy(r->more, r->at, size);
+	r->more_at = r->more;
+	r->more_end = r->more + size;
+	return NULL;
 }
 
 static u64 member_number(const json_t *o, const char *name)
@@ -192,6 +230,7 @@ static struct error *read_texts(struct profile *p, const json_t *o)
 	const struct {
 		const char *name, **to;
 	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
+	        {"more", &m->more},
 	        {"loss", &m->loss}};
 	char *stats = json_dumps(json_object_get(o, "stats"), JSON_COMPACT);
 	struct error *err = profile_string(p, stats, &m->stats);
@@ -292,11 +331,12 @@ static struct error *read_content(struct reader *r, const struct section_header 
 	static struct error *(*const readers[])(struct reader * r) = {[SECTION_META] = read_meta,
 	        [SECTION_IMAGES] = read_images,
 	        [SECTION_FUNCTIONS] = read_functions,
-	        [SECTION_NODES] = read_nodes};
+	        [SECTION_NODES] = read_nodes,
+	        [SECTION_MORE] = read_more};
 	struct error *err;
 
-	if (!s->type ||
-	        s->type >= SECTION_END) /* of the end there is nothing to read, of what is newer nothing is known */
+	/* of the end there is nothing to read, of what is newer nothing is known */
+	if (s->type >= sizeof(readers) / sizeof(*readers) || !readers[s->type])
 		return NULL;
 	if (!r->has_meta && s->type != SECTION_META)
 		return corrupt(r, "it does not begin with how it was made");

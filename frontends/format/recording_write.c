@@ -19,7 +19,7 @@
 
 struct writer {
 	FILE *out;
-	struct pb raw, functions; /* of the sections in the making */
+	struct pb raw, functions, more; /* of the sections in the making */
 	u32 *number;              /* of a function in the file; 0: it is not there yet */
 	u32 nnumbers;
 	void *packed;
@@ -31,6 +31,7 @@ static void cleanup_writer(struct writer *w)
 {
 	free(w->raw.bytes);
 	free(w->functions.bytes);
+	free(w->more.bytes);
 	free(w->number);
 	free(w->packed);
 }
@@ -105,6 +106,7 @@ static json_t *meta(const struct profile *p)
 	set_text(o, "command", m->command);
 	set_text(o, "target", m->target);
 	set_text(o, "unit", m->unit);
+	set_text(o, "more", m->more);
 	set_text(o, "loss", m->loss);
 	json_object_set_new(o, "start_unix_ns", json_integer((json_int_t)m->start_unix_ns));
 	json_object_set_new(o, "duration_ns", json_integer((json_int_t)m->duration_ns));
@@ -170,6 +172,8 @@ static void end_nodes(struct writer *w)
 {
 	if (w->functions.size)
 		end_section(w, SECTION_FUNCTIONS, &w->functions);
+	if (w->more.size)
+		end_section(w, SECTION_MORE, &w->more);
 	if (w->raw.size)
 		end_section(w, SECTION_NODES, &w->raw);
 }
@@ -182,6 +186,8 @@ static void put_nodes(struct writer *w, const struct profile *p, const struct or
 		pb_packed(&w->raw, i ? o->depth[o->nodes[i - 1]] + 1 - o->depth[o->nodes[i]] : 0);
 		pb_packed(&w->raw, number_of(w, p, node->function));
 		pb_packed(&w->raw, node->self);
+		if (p->meta.more)
+			pb_packed(&w->more, node->more);
 		if (w->raw.size >= CHUNK || w->functions.size >= CHUNK)
 			end_nodes(w);
 	}

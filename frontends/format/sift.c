@@ -140,3 +140,9 @@ struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
 		profile_add(s->profile, s->path[depth].node, count);
 	return err;
 }
+
+void sift_more(struct sift *s, u32 depth, u64 count)
+{
+	if (s->path[depth].made)
+		profile_add_more(s->profile, s->path[depth].node, count);
+}

@@ -35,6 +35,8 @@ struct error *sift_create(const struct sift_options *options, struct sift *ret);
 void sift_free(struct sift *s);
 /* The number of a function in the profile. key: as in profile_function(). */
 struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret);
+/* What else was counted of the node that came last, at this depth. */
+void sift_more(struct sift *s, u32 depth, u64 count);
 /* A node of a function at a depth (from 1), at most one more than that of the last; and so many counts in it. */
 struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count);
 

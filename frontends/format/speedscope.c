@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format.h"
 #include "order.h"
@@ -21,6 +22,7 @@ struct speedscope {
 	u32 ntop;
 	u64 threads;   /* total of those */
 	double weight; /* of one count */
+	const char *unit;
 	FILE *out;
 };
 
@@ -122,7 +124,7 @@ static void put_profile(struct speedscope *w, u32 first, u32 end, const char *na
 
 	fputs(comma ? ",\n{\"type\":\"sampled\",\"name\":" : "\n{\"type\":\"sampled\",\"name\":", w->out);
 	text_json(w->out, name);
-	fprintf(w->out, ",\"unit\":\"%s\",\"startValue\":0,\"samples\":[", w->weight == 1 ? "none" : "nanoseconds");
+	fprintf(w->out, ",\"unit\":\"%s\",\"startValue\":0,\"samples\":[", w->unit);
 	for (u32 i = next_sample(w, first, end, !first); i < end; i = next_sample(w, i + 1, end, !first), any = true)
 		put_sample(w, above, depth_at(w, i), !any);
 	fputs("],\"weights\":[", w->out);
@@ -182,7 +184,10 @@ static struct error *write_speedscope(const struct profile *p, FILE *out)
 	double period = text_period_ns(&p->meta);
 	cleanup(free) char *name = with_loss(p, p->meta.title ? p->meta.title : "yrt");
 	cleanup(free) char *whole = with_loss(p, p->meta.target ? p->meta.target : "yrt");
-	cleanup(speedscope) struct speedscope w = {.p = p, .out = out, .weight = period ? period : 1};
+	cleanup(speedscope) struct speedscope w = {.p = p, .out = out, .weight = period ? period : 1,
+	        .unit = period                                ? "nanoseconds"
+	                : !strcmp(text_unit(&p->meta), "bytes") ? "bytes"
+	                                                        : "none"};
 	struct error *err = order_create(p, &w.order);
 
 	if (err)

@@ -89,8 +89,11 @@ static const double hues[KIND_MAX][2] = {
         [KIND_RUST] = {1.1, 30},
         [KIND_VM] = {0.35, 310},
         [KIND_SCRIPT] = {1.15, 148},
+        [KIND_SCRIPT_BASELINE] = {0.95, 168},
         [KIND_SCRIPT_JIT] = {1.05, 190},
         [KIND_SCRIPT_NATIVE] = {1.1, 98},
+        [KIND_STUB] = {0.9, 225},
+        [KIND_CLASS] = {0.7, 350},
         [KIND_THREAD] = {0.2, 250},
         [KIND_UNKNOWN] = {0.25, 20},
 };
@@ -115,15 +118,18 @@ static u32 colour(double lightness, double chroma, double hue)
 	       channel(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
 }
 
-static u32 kind_colour(enum profile_kind kind, const char *name)
+/* Inlined functions are paler, approximate ones nearly grey. */
+static u32 kind_colour(const struct profile_function *f)
 {
+	bool approx = f->flags & FRAME_APPROX, inlined = !approx && f->flags & FRAME_INLINED;
+	double lightness = approx ? 0.84 : inlined ? 0.865 : 0.82, chroma = approx ? 0.025 : inlined ? 0.08 : 0.1;
 	u32 hash = 0;
 	int shade;
 
-	for (; *name; name++)
+	for (const char *name = f->name; *name; name++)
 		hash = hash * 31 + (u8)*name;
 	shade = (int)((hash >> 3) % SHADES) - SHADES / 2;
-	return colour(0.82 + shade * 0.013, 0.1 * hues[kind][0], hues[kind][1] + shade * 2.5);
+	return colour(lightness + shade * 0.013, chroma * hues[f->kind][0], hues[f->kind][1] + shade * 2.5);
 }
 
 /* Grey, more red the more a frame grew, more blue the more it shrank. */
@@ -148,6 +154,7 @@ static void put_title(const struct svg *w, u32 node)
 {
 	const struct profile_function *f = &w->p->functions[w->p->nodes[node].function];
 	double total = (double)w->p->nodes[0].total, after = percent((double)w->p->nodes[node].total, total);
+	char amount[TEXT_AMOUNT];
 
 	fprintf(w->out, "<title>%s", marks(f));
 	text_xml(w->out, text_name(f));
@@ -162,8 +169,8 @@ static void put_title(const struct svg *w, u32 node)
 		if (f->line)
 			fprintf(w->out, ":%u", f->line);
 	}
-	fprintf(w->out, "\n%" PRIu64 " ", w->p->nodes[node].total);
-	text_xml(w->out, text_unit(&w->p->meta));
+	putc('\n', w->out);
+	text_xml(w->out, text_amount(&w->p->meta, w->p->nodes[node].total, amount));
 	if (w->base) {
 		double before = percent(w->base[node], w->base[0]);
 
@@ -201,7 +208,7 @@ static void draw_frame(struct svg *w, u32 node, double x, double width)
 	const struct profile_function *f = &w->p->functions[w->p->nodes[node].function];
 	double change = w->base ? diff_change(w->base[node], (double)w->p->nodes[node].total) : 0;
 	u32 y = HEAD + (w->deepest - w->order->depth[node]) * ROW;
-	u32 fill = w->base ? change_colour(change) : kind_colour(f->kind, f->name);
+	u32 fill = w->base ? change_colour(change) : kind_colour(f);
 	int columns = (int)((width - 2 * PADDING) / GLYPH);
 
 	fputs("<g>", w->out);

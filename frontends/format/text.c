@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -134,6 +135,22 @@ const char *text_kind(enum profile_kind kind)
 const char *text_unit(const struct profile_meta *m)
 {
 	return m->unit && *m->unit ? m->unit : "samples";
+}
+
+const char *text_amount(const struct profile_meta *m, u64 n, char ret[TEXT_AMOUNT])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)n;
+	u32 i = 0;
+
+	if (strcmp(text_unit(m), "bytes")) {
+		snprintf(ret, TEXT_AMOUNT, "%" PRIu64 " %s", n, text_unit(m));
+		return ret;
+	}
+	for (; value >= 1024 && i < 4; i++)
+		value /= 1024;
+	snprintf(ret, TEXT_AMOUNT, "%.*f %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i]);
+	return ret;
 }
 
 double text_period_ns(const struct profile_meta *m)

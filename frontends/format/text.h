@@ -30,6 +30,9 @@ void text_number(FILE *out, u64 n);
 const char *text_kind(enum profile_kind kind);
 /* What was counted; "samples" if nobody says. */
 const char *text_unit(const struct profile_meta *m);
+/* n of them for people: "1 samples", "1.50 GiB". */
+#define TEXT_AMOUNT 64
+const char *text_amount(const struct profile_meta *m, u64 n, char ret[TEXT_AMOUNT]);
 /* The CPU time that one count stands for. 0: no CPU samples were counted, or nobody says how often. */
 double text_period_ns(const struct profile_meta *m);
 /* count times factor, of which readers take no more than 63 bits. */

@@ -73,5 +73,6 @@ def lua():
     return slope > LUA_FRAME
 
 
-with bpf_statistics():
-    sys.exit(bool(native() | lua()))
+if __name__ == "__main__":
+    with bpf_statistics():
+        sys.exit(bool(native() | lua()))

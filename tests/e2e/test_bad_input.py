@@ -12,17 +12,7 @@ import tempfile
 import time
 
 import yrt
-
-
-def clear(result, code, *words):
-    """The exit code, a short message with these words in it, and no result file left half written."""
-    result.expect(code)
-    lines = yrt.alone(result.stderr)
-    assert 1 <= len(lines) <= 4, f"not a clear line: {result.stderr!r}"
-    for word in words:
-        assert re.search(str(word), result.stderr, re.I), f"no {word!r} in {result.stderr!r}"
-    assert "Segmentation" not in result.stderr and "Assert" not in result.stderr
-    return result
+from yrt import clear, nobody
 
 
 def free_pid():
@@ -158,17 +148,6 @@ def test_closed_stdout():
         fixture.release()
         result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-o", "-", output=False, prefix=["sh", "-c", '"$@" | head -c 10', "sh"])
     assert len(yrt.alone(result.stderr)) <= 4, result.stderr
-
-
-@contextlib.contextmanager
-def nobody():
-    """A copy of yrt that the user nobody may run, and the words to run it so."""
-    with tempfile.TemporaryDirectory() as dir:
-        os.chmod(dir, 0o755)
-        copy = os.path.join(dir, "yrt")
-        shutil.copy(yrt.YRT, copy)
-        os.chmod(copy, 0o755)
-        yield {"binary": copy, "prefix": ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]}
 
 
 def test_not_permitted():

@@ -303,6 +303,28 @@ def cpu_seconds(pid):
     return total * 1e-9
 
 
+def clear(result, code, *words):
+    """The exit code, a short message with these words in it, and no result file left half written."""
+    result.expect(code)
+    lines = alone(result.stderr)
+    assert 1 <= len(lines) <= 4, f"not a clear line: {result.stderr!r}"
+    for word in words:
+        assert re.search(str(word), result.stderr, re.I), f"no {word!r} in {result.stderr!r}"
+    assert "Segmentation" not in result.stderr and "Assert" not in result.stderr
+    return result
+
+
+@contextlib.contextmanager
+def nobody():
+    """A copy of yrt that the user nobody may run, and the words to run it so."""
+    with tempfile.TemporaryDirectory() as dir:
+        os.chmod(dir, 0o755)
+        copy = os.path.join(dir, "yrt")
+        shutil.copy(YRT, copy)
+        os.chmod(copy, 0o755)
+        yield {"binary": copy, "prefix": ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]}
+
+
 # What is measured is real time on a machine that others share: one bad moment is not a bug, two in a row are.
 ATTEMPTS = 2
 

@@ -122,6 +122,30 @@ static void test_folded(void **state)
 	expect_folded(p, "a;empty;x y 4611686018427387903\nb 2\nb;c 1\nb;d 3\n");
 }
 
+/* The same name is several functions, by what it is. */
+static void test_folded_annotated(void **state)
+{
+	static const struct {
+		enum profile_kind kind;
+		u32 flags;
+	} what[] = {{KIND_NATIVE, 0}, {KIND_SCRIPT, 0}, {KIND_SCRIPT_BASELINE, 0}, {KIND_SCRIPT_JIT, 0},
+	        {KIND_SCRIPT_JIT, FRAME_INLINED}, {KIND_KERNEL, 0}};
+	struct profile *p = *state;
+	u32 node = 0;
+
+	for (u32 i = 0; i < sizeof(what) / sizeof(*what); i++) {
+		struct profile_function fn = {.name = "a", .module = "", .file = "", .kind = what[i].kind, .flags = what[i].flags};
+		u32 function;
+
+		assert_null(profile_function(p, 0, &fn, false, &function));
+		assert_null(profile_child(p, node, function, &node));
+	}
+	profile_add(p, node, 3);
+	expect_folded(p, "a;a;a;a;a;a 3\n");
+	p->meta.annotate = true;
+	expect_folded(p, "a;a_[0];a_[1];a_[j];a_[i];a_[k] 3\n");
+}
+
 static void test_folded_empty(void **state)
 {
 	expect_folded(*state, "");
@@ -367,6 +391,7 @@ static void test_speedscope(void **state)
 	p->meta.unit = "bytes";
 	o = json_of(p);
 	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3,2]");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")), "bytes");
 	json_decref(o);
 }
 
@@ -444,6 +469,18 @@ static void test_disk_full(void **state)
 }
 
 /* Every code point comes back from its own bytes. */
+static void test_amounts(void **state)
+{
+	const struct profile_meta bytes = {.unit = "bytes"}, objects = {.unit = "objects"}, none = {0};
+	char text[TEXT_AMOUNT];
+
+	assert_string_equal(text_amount(&bytes, 1023, text), "1023 B");
+	assert_string_equal(text_amount(&bytes, 1536, text), "1.50 KiB");
+	assert_string_equal(text_amount(&bytes, 300ull << 30, text), "300 GiB");
+	assert_string_equal(text_amount(&objects, 12345678, text), "12345678 objects");
+	assert_string_equal(text_amount(&none, 7, text), "7 samples");
+}
+
 static void test_utf8(void **state)
 {
 	for (u32 c = 1; c <= 0x10ffff; c++) {
@@ -464,6 +501,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(test_find),
 	        T(test_folded),
+	        T(test_folded_annotated),
 	        T(test_folded_empty),
 	        T(test_folded_without_stack),
 	        T(test_folded_hostile),
@@ -480,6 +518,7 @@ int main(void)
 	        T(test_svg_hostile),
 	        T(test_svg_leaves_out_what_is_narrow),
 	        T(test_disk_full),
+	        T(test_amounts),
 	        T(test_utf8),
 	};
 

@@ -312,16 +312,17 @@ static void test_not_a_profile(void **state)
 static void test_folded(void **state)
 {
 	struct sift_options options = {.no_kernel = true};
-	struct bytes b = {(char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i] 4\r\nx 0\n", 0};
+	struct bytes b = {(char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i];c1_[1] 4\r\nx 0\n", 0};
 	struct recording recording;
 	struct profile *p;
 
 	b.size = strlen(b.data);
-	expect_read(&b, &everything, "main 2\nmain;a b;read 3\nmain;loop;in 4\n");
-	expect_read(&b, &options, "main 2\nmain;a b 3\nmain;loop;in 4\n");
+	expect_read(&b, &everything, "main 2\nmain;a b;read 3\nmain;loop;in;c1 4\n");
+	expect_read(&b, &options, "main 2\nmain;a b 3\nmain;loop;in;c1 4\n");
 	assert_null(read_bytes(b.data, b.size, &everything, &p, &recording));
 	assert_int_equal(find(p, "read")->kind, KIND_KERNEL);
 	assert_int_equal(find(p, "loop")->kind, KIND_SCRIPT_JIT);
+	assert_int_equal(find(p, "c1")->kind, KIND_SCRIPT_BASELINE);
 	assert_int_equal(find(p, "in")->flags, FRAME_INLINED);
 	profile_destroy(p);
 }
@@ -375,6 +376,41 @@ static void test_profile_full(void **state)
 	profile_destroy(p);
 }
 
+/* A second number of each node comes back with the filters, and may be drawn in place of the first. */
+static void test_more(void **state)
+{
+	struct recording recording;
+	struct profile *p, *back;
+	struct bytes b, text;
+	u32 a, node;
+
+	assert_null(profile_create(&p));
+	a = add_frame(p, 0, KIND_NATIVE, "a", "", "");
+	for (u32 i = 0; i < 2; i++) {
+		node = add_frame(p, a, KIND_NATIVE, i ? "byte[]" : "long[]", "", "");
+		profile_add(p, node, 1000 + i);
+		profile_add_more(p, node, 10 + i);
+	}
+	profile_add(p, add_frame(p, 0, KIND_NATIVE, "c", "", ""), 1);
+	p->meta.unit = "bytes";
+	p->meta.more = "objects";
+	profile_finish(p);
+	b = written(p, &format_recording);
+	expect_read(&b, &everything, "a;byte[] 1001\na;long[] 1000\nc 1\n");
+	assert_null(read_bytes(b.data, b.size, &(struct sift_options){.exclude = "long"}, &back, &recording));
+	assert_string_equal(back->meta.more, "objects");
+	profile_swap(back);
+	assert_string_equal(back->meta.unit, "objects");
+	assert_string_equal(back->meta.more, "bytes");
+	profile_finish(back);
+	text = written(back, &format_folded);
+	assert_string_equal(text.data, "a;byte[] 11\n");
+	free(text.data);
+	free(b.data);
+	profile_destroy(back);
+	profile_destroy(p);
+}
+
 static void test_empty(void **state)
 {
 	struct profile *p;
@@ -409,6 +445,7 @@ int main(void)
 	        T(test_folded),
 	        T(test_large),
 	        T(test_profile_full),
+	        T(test_more),
 	        T(test_empty),
 	};
 

@@ -34,6 +34,7 @@ function colours(dark) {
 	const ramp = (dl, dc) => data.kinds.map((kind) => [-2, -1, 0, 1, 2].map((s) => shade(kind, s, dl, dc)));
 	return {
 		fill: ramp(0, 1), above: ramp(dark ? -0.12 : 0.06, 0.5), dim: ramp(dark ? -0.24 : 0.11, 0.3),
+		inlined: ramp(dark ? -0.05 : 0.045, 0.8), approx: ramp(dark ? -0.05 : 0.02, 0.25),
 		change: changes(dark, false), dimChange: changes(dark, true), hit: dark ? "#c83c92" : "#f573ba",
 		ink: dark ? "#f4f2ee" : "#1d1c1a", faint: dark ? "#8d8a84" : "#8a8680", ring: dark ? "#ff7a4d" : "#d4481d",
 		paper: dark ? "#141518" : "#faf9f7", soft: dark ? "#9a978f" : "#6d6a65",
@@ -62,7 +63,8 @@ function fillOf(i) {
 		return (dim || above ? palette.dimChange : palette.change)[STEPS + changeOf(tree.nowTotal[i], tree.baseTotal[i])];
 	if (hits && !dim)
 		return palette.hit;
-	return (dim ? palette.dim : above ? palette.above : palette.fill)[k][buckets[f]];
+	const flags = field(f, 4), full = flags & APPROX ? palette.approx : flags & INLINED ? palette.inlined : palette.fill;
+	return (dim ? palette.dim : above ? palette.above : full)[k][buckets[f]];
 }
 
 const glyphs = new Map();

@@ -264,7 +264,7 @@ function showBanner() {
 	$("before").textContent = m.before ? "compared with " + m.before : "";
 	$("loss").textContent = m.loss || "";
 	const some = (flag) => data.functions.some((v, i) => i % FIELDS === 4 && v & flag);
-	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate line"].filter(Boolean);
+	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate"].filter(Boolean);
 	$("marks").textContent = marks.join(", ");
 	$("marks").hidden = !marks.length;
 }

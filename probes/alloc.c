@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc.h"
+
+#include <arch.h>
+#include <bpf/libbpf.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/runtime_alloc.h"
+#include "unwind/table.h"
+#include "watchpoints.h"
+
+#define MEASURE_NS    20000000L	 /* the rate of allocation is looked at so long before the first sample */
+#define STEER_NS      100000000ULL
+#define SWEEP_NS      1000000000ULL
+#define BURST	      4		 /* times the wanted rate */
+#define BURST_LEAST   8
+#define WINDOWS_A_S   100	 /* of alloc.bpf.h */
+#define PENDING	      64	 /* records whose stacks are on their way: power of two */
+#define WAIT_NS	      500000000ULL /* for a thread that is not let on to write what it allocated */
+#define WAITING_MAX   4096
+#define THREADS_MAX   16384
+#define FRAMES_MAX    (33 * CHUNK_FRAMES)
+#define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
+
+struct site_link {
+	u32 process; /* number */
+	struct bpf_link *link;
+};
+
+struct allocator { /* a thread that allocates */
+	u32 process;
+	u64 thread;
+	u64 first, last; /* exact bytes when first and last seen */
+	u64 before;	 /* of threads that had this structure before it */
+	double estimated;
+	u64 samples;
+	double scale;
+	bool known; /* by the runtime */
+};
+
+struct cell { /* what samples of a thread in a node stand for */
+	u32 allocator;
+	u32 node;
+	double bytes, objects;
+	double sizeless; /* bytes of objects whose size is not known */
+};
+
+struct pending {
+	struct alloc_record record;
+	struct frame frame;
+	u64 size;
+	u32 gc;
+	bool classed;
+};
+
+struct waiting { /* for the class of its object: the thread was stopped before it wrote that */
+	struct pending pending;
+	u64 since_ns;
+	struct stack_record *head; /* without frames */
+	struct frame *frames;
+	u32 n;
+};
+
+#define LEAF_FRAMES 4
+struct leaf {
+	struct frame frame[LEAF_FRAMES];
+};
+
+struct alloc {
+	struct alloc_options options;
+	struct watchpoints *watchpoints; /* NULL: not to be had */
+	struct site_link *links;
+	u32 nlinks, nprobes;
+	struct allocator *allocators;
+	u32 nallocators;
+	struct table by_thread; /* hash of (process, thread): index */
+	struct cell *cells;
+	u32 ncells;
+	struct table by_cell;
+	struct table by_leaf; /* hash of the innermost frames: index in leaves */
+	struct leaf *leaves;  /* those frames, placed exactly */
+	u32 nleaves;
+	struct pending pending[PENDING];
+	struct waiting *waiting;
+	u32 nwaiting;
+	struct alloc_thread *scratch; /* THREADS_MAX */
+	struct frame *frames;	      /* FRAMES_MAX */
+	u64 steered_ns, swept_ns, bytes_then;
+	double interval;
+	bool started;
+	struct alloc_summary summary;
+};
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+struct error *alloc_create(const struct alloc_options *options, struct alloc **ret)
+{
+	struct alloc *a = calloc(1, sizeof(*a));
+	struct error *err;
+
+	if (!a)
+		return &error_no_memory;
+	a->options = *options;
+	a->interval = (double)options->interval;
+	a->scratch = malloc(THREADS_MAX * sizeof(*a->scratch));
+	a->frames = malloc(FRAMES_MAX * sizeof(*a->frames));
+	if (!a->scratch || !a->frames) {
+		alloc_destroy(a);
+		return &error_no_memory;
+	}
+	err = watchpoints_try();
+	if (!err)
+		err = watchpoints_create(options->object, &a->watchpoints);
+	if (err == &error_no_memory) {
+		alloc_destroy(a);
+		return err;
+	}
+	if (err)
+		options->warn(options->ctx, err);
+	object_set_watching(options->object, a->watchpoints);
+	*ret = a;
+	return NULL;
+}
+
+static void forget(struct waiting *w)
+{
+	free(w->head);
+	free(w->frames);
+}
+
+static void take_away(struct alloc *a)
+{
+	object_set_interval(a->options.object, 0, 0);
+	for (u32 i = 0; i < a->nlinks; i++)
+		bpf_link__destroy(a->links[i].link);
+	a->nlinks = 0;
+}
+
+void alloc_destroy(struct alloc *a)
+{
+	if (!a)
+		return;
+	take_away(a);
+	watchpoints_destroy(a->watchpoints);
+	table_free(&a->by_thread);
+	table_free(&a->by_cell);
+	table_free(&a->by_leaf);
+	free(a->leaves);
+	free(a->links);
+	free(a->allocators);
+	free(a->cells);
+	for (u32 i = 0; i < a->nwaiting; i++)
+		forget(&a->waiting[i]);
+	free(a->waiting);
+	free(a->scratch);
+	free(a->frames);
+	free(a);
+}
+
+/* The runtime of a process that tells of its allocation; NULL: none. */
+static const struct instance *teller(const struct process *p)
+{
+	for (u32 i = 0; p && i < p->ninstances; i++)
+		if (p->instances[i].ops->alloc && p->instances[i].data)
+			return &p->instances[i];
+	return NULL;
+}
+
+static u64 key_of(u64 a, u64 b)
+{
+	u64 words[] = { a, b };
+
+	return XXH3_64bits(words, sizeof(words)) | 1;
+}
+
+/* An array that is to hold one more than n. */
+static struct error *grow(void **array, u32 n, size_t size)
+{
+	void *grown;
+
+	if (n && (n < 16 || n & (n - 1)))
+		return NULL;
+	grown = realloc(*array, (n ? 2 * (size_t)n : 16) * size);
+	if (!grown)
+		return &error_no_memory;
+	*array = grown;
+	return NULL;
+}
+
+static struct error *allocator_of(struct alloc *a, u32 process, u64 thread, u32 *ret)
+{
+	u64 key = key_of(process, thread), *known = table_get(&a->by_thread, key);
+	struct error *err;
+
+	if (known) {
+		*ret = (u32)*known;
+		return NULL;
+	}
+	err = grow((void **)&a->allocators, a->nallocators, sizeof(*a->allocators));
+	if (!err)
+		err = table_put(&a->by_thread, key, a->nallocators);
+	if (err)
+		return err;
+	a->allocators[a->nallocators] = (struct allocator){ .process = process, .thread = thread, .scale = 1 };
+	*ret = a->nallocators++;
+	return NULL;
+}
+
+/* What each thread allocated so far. Threads that come later began at 0. */
+static struct error *count_exactly(struct alloc *a, bool first)
+{
+	for (u32 i = 0; i < a->options.targets->nprocesses; i++) {
+		const struct process *p = a->options.targets->processes[i];
+		const struct instance *in = teller(p);
+		struct runtime_process view;
+		u32 n = 0, index;
+
+		if (in && !p->dead) {
+			view = process_view(p);
+			n = in->ops->alloc->threads(in->data, &view, a->scratch, THREADS_MAX);
+		}
+		for (u32 k = 0; k < n; k++) {
+			const struct alloc_thread *t = &a->scratch[k];
+			struct error *err = allocator_of(a, p->number, t->thread, &index);
+			struct allocator *al = &a->allocators[index];
+
+			if (err)
+				return err;
+			if (!al->known)
+				al->first = first ? t->allocated : 0;
+			else if (t->allocated < al->last) {
+				al->before += al->last - al->first;
+				al->first = 0;
+			}
+			al->known = true;
+			al->last = t->allocated;
+		}
+	}
+	return NULL;
+}
+
+struct error *alloc_stop(struct alloc *a)
+{
+	struct error *err = count_exactly(a, false); /* before it takes its time to take probes away */
+
+	take_away(a);
+	return err;
+}
+
+/* Where pt_regs has a register, by its DWARF number. */
+static u16 offset_in_regs(u8 reg)
+{
+	static const u16 offsets[] = { 80, 96, 88, 40, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0 };
+
+	return reg < sizeof(offsets) / sizeof(*offsets) ? offsets[reg] : ALLOC_NO_OFFSET;
+}
+
+/* The file of a runtime as the kernel finds it, whatever became of its name. */
+static bool path_of(const struct process *p, const struct instance *in, char *ret, size_t size)
+{
+	for (u32 i = 0; i < p->maps.nlines; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (m->image && m->image == in->loaded->image && m->bias == in->bias) {
+			snprintf(ret, size, "/proc/%d/map_files/%lx-%lx", p->pid, m->start, m->end);
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct error *place_site(struct alloc *a, const struct process *p, const struct runtime_alloc *r,
+	const struct alloc_site *site, const char *path)
+{
+	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
+		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
+		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
+		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early };
+	struct bpf_link *link;
+	struct error *err = object_set_probe(a->options.object, a->nprobes, &probe);
+
+	if (!err)
+		err = grow((void **)&a->links, a->nlinks, sizeof(*a->links));
+	if (!err)
+		err = object_attach_site(a->options.object, p->pid, path, site->offset, a->nprobes, &link);
+	if (err)
+		return err;
+	a->nprobes++;
+	a->links[a->nlinks++] = (struct site_link){ .process = p->number, .link = link };
+	return NULL;
+}
+
+static bool is_placed(const struct alloc *a, const struct process *p)
+{
+	for (u32 i = 0; i < a->nlinks; i++)
+		if (a->links[i].process == p->number)
+			return true;
+	return false;
+}
+
+static struct error *place_sites(struct alloc *a, const struct process *p, const struct instance *in)
+{
+	struct runtime_process view = process_view(p);
+	struct runtime_alloc r = { 0 };
+	struct error *err = in->ops->alloc->sites(in->data, &view, &r);
+	char path[128];
+
+	if (err)
+		return err;
+	if (!path_of(p, in, path, sizeof(path)))
+		return error_new(ERROR_NO_PROCESS, "process %d has let go of its %s", p->pid, in->ops->name);
+	for (u32 i = 0; i < r.nsites && !err; i++)
+		err = place_site(a, p, &r, &r.site[i], path);
+	return err;
+}
+
+static struct error *refuse(pid_t pid)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d runs nothing whose allocation can be seen", pid),
+		"`yrt inspect -p %d` tells what was recognised in it", pid);
+}
+
+struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; i < a->options.targets->nprocesses && !err; i++) {
+		const struct process *p = a->options.targets->processes[i];
+		const struct instance *in = teller(p);
+
+		if (p->dead || is_placed(a, p) || (pid && p->pid != pid))
+			continue;
+		if (in)
+			err = place_sites(a, p, in);
+		else if (required)
+			err = refuse(pid);
+	}
+	return err;
+}
+
+static void set_interval(struct alloc *a, double interval)
+{
+	u32 burst = (u32)(a->options.frequency * BURST / WINDOWS_A_S);
+
+	a->interval = fmax(interval, (double)a->options.interval);
+	object_set_interval(a->options.object, (u64)a->interval, burst < BURST_LEAST ? BURST_LEAST : burst);
+}
+
+/* So few bytes between samples as the wanted rate allows: at once where more is allocated, slowly where it is less. */
+static struct error *steer(struct alloc *a, u64 now)
+{
+	struct alloc_stats st;
+	struct error *err = object_alloc_stats(a->options.object, &st);
+	double seconds = (double)(now - a->steered_ns) / 1e9, wanted;
+
+	if (err)
+		return err;
+	wanted = (double)(st.bytes - a->bytes_then) / seconds / a->options.frequency;
+	set_interval(a, wanted > a->interval || !a->started ? wanted : (31 * a->interval + wanted) / 32);
+	a->steered_ns = now;
+	a->bytes_then = st.bytes;
+	return NULL;
+}
+
+struct error *alloc_start(struct alloc *a)
+{
+	struct timespec pause = { .tv_nsec = MEASURE_NS };
+	struct alloc_stats st;
+	struct error *err = object_alloc_stats(a->options.object, &st);
+
+	if (err)
+		return err;
+	a->bytes_then = st.bytes;
+	a->steered_ns = now_ns();
+	nanosleep(&pause, NULL);
+	err = steer(a, now_ns());
+	a->started = true;
+	return err ? err : count_exactly(a, true);
+}
+
+/* The class of what was sampled. */
+static void find_class(struct alloc *a, struct pending *p, bool first)
+{
+	const struct alloc_record *r = &p->record;
+	const struct process *process = targets_find(a->options.targets, r->instance);
+	const struct instance *in = teller(process);
+	struct runtime_process view;
+
+	if (!in)
+		return;
+	view = process_view(process);
+	if (r->klass) {
+		p->classed = in->ops->alloc->class_frame(in->data, &view, r->klass, &p->frame);
+		return;
+	}
+	if (first)
+		p->gc = in->ops->alloc->collections(in->data, &view);
+	p->classed = in->ops->alloc->object(in->data, &view, r->start, r->addr, r->end, p->gc, &p->frame, &p->size);
+}
+
+void alloc_record(struct alloc *a, const struct alloc_record *record)
+{
+	struct pending *p = &a->pending[record->id & (PENDING - 1)];
+
+	if (a->watchpoints && (record->how == ALLOC_STALE || record->how == ALLOC_BY_WATCH))
+		watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
+	if (record->how == ALLOC_STALE)
+		return;
+	*p = (struct pending){ .record = *record, .size = record->size };
+	find_class(a, p, true);
+}
+
+static struct error *cell_of(struct alloc *a, u32 allocator, u32 node, struct cell **ret)
+{
+	u64 key = key_of(allocator, node), *known = table_get(&a->by_cell, key);
+	struct error *err;
+
+	if (known) {
+		*ret = &a->cells[*known];
+		return NULL;
+	}
+	err = grow((void **)&a->cells, a->ncells, sizeof(*a->cells));
+	if (!err)
+		err = table_put(&a->by_cell, key, a->ncells);
+	if (err)
+		return err;
+	a->cells[a->ncells] = (struct cell){ .allocator = allocator, .node = node };
+	*ret = &a->cells[a->ncells++];
+	return NULL;
+}
+
+/* A node for what is not known, below another one. */
+static struct error *child_unknown(struct alloc *a, u32 node, const char *text, u32 *ret)
+{
+	struct profile *p = collector_profile(a->options.collector);
+	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_UNKNOWN };
+	struct error *err = profile_function(p, 0, &fn, false, ret);
+
+	return err ? err : profile_child(p, node, *ret, ret);
+}
+
+static struct error *count(struct alloc *a, const struct pending *p, u32 node)
+{
+	const struct alloc_record *r = &p->record;
+	double interval = (double)r->interval, bytes = interval, objects = 0;
+	struct cell *cell = NULL;
+	u32 allocator = 0;
+	struct error *err = allocator_of(a, r->instance, r->thread, &allocator);
+
+	if (!err)
+		err = cell_of(a, allocator, node, &cell);
+	if (err)
+		return err;
+	if (r->how != ALLOC_BY_WATCH) {
+		bytes = (double)r->stands / -expm1(-(double)r->stands / interval);
+		objects = r->size ? bytes / (double)r->size : 0;
+	} else if (p->size) {
+		objects = interval / (double)p->size;
+	} else {
+		cell->sizeless += bytes;
+	}
+	cell->bytes += bytes;
+	cell->objects += objects;
+	a->allocators[allocator].estimated += bytes;
+	a->allocators[allocator].samples++;
+	a->summary.samples++;
+	a->summary.unclassed += !p->classed;
+	return NULL;
+}
+
+/* A stack whose frames are a->frames. */
+static struct error *take_stack(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
+{
+	struct error *err;
+	u32 node;
+
+	err = collector_place(a->options.collector, record, a->frames, n, p->classed ? &p->frame : NULL, &node);
+	if (!err && node != COLLECTOR_FILTERED && !p->classed)
+		err = child_unknown(a, node, "[class not seen]", &node);
+	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
+}
+
+/* The innermost of a->frames as the runtime knows them exactly; it is asked once for each. */
+static struct error *place_exactly(struct alloc *a, u32 number, u32 n)
+{
+	const struct process *p = targets_find(a->options.targets, number);
+	const struct instance *in = teller(p);
+	u64 size = (n < LEAF_FRAMES ? n : LEAF_FRAMES) * sizeof(*a->frames), key = XXH3_64bits_withSeed(a->frames, size, number) | 1;
+	u64 *known = table_get(&a->by_leaf, key);
+	struct runtime_process view;
+	struct error *err;
+
+	if (!in || !in->ops->alloc->place)
+		return NULL;
+	if (known) {
+		memcpy(a->frames, a->leaves[*known].frame, size);
+		return NULL;
+	}
+	view = process_view(p);
+	in->ops->alloc->place(in->data, &view, a->frames, (u32)(size / sizeof(*a->frames)));
+	err = grow((void **)&a->leaves, a->nleaves, sizeof(*a->leaves));
+	if (!err)
+		err = table_put(&a->by_leaf, key, a->nleaves);
+	if (!err)
+		memcpy(a->leaves[a->nleaves++].frame, a->frames, size);
+	return err;
+}
+
+static struct error *keep_waiting(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
+{
+	struct waiting w = { .pending = *p, .since_ns = now_ns(), .n = n };
+	struct error *err = grow((void **)&a->waiting, a->nwaiting, sizeof(*a->waiting));
+
+	if (err)
+		return err;
+	w.head = malloc(offsetof(struct stack_record, frame));
+	w.frames = malloc((n + 1) * sizeof(*w.frames));
+	if (!w.head || !w.frames) {
+		forget(&w);
+		return &error_no_memory;
+	}
+	memcpy(w.head, record, offsetof(struct stack_record, frame));
+	memcpy(w.frames, a->frames, n * sizeof(*w.frames));
+	a->waiting[a->nwaiting++] = w;
+	return NULL;
+}
+
+struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct alloc *a = alloc;
+	struct pending *p = &a->pending[record->hash & (PENDING - 1)];
+	struct error *err = NULL;
+
+	if (p->record.id != record->hash || n > FRAMES_MAX)
+		return NULL;
+	p->record.id = 0;
+	memcpy(a->frames, frames, n * sizeof(*frames));
+	if (p->record.how == ALLOC_BY_WATCH)
+		err = place_exactly(a, record->instance, n);
+	if (err)
+		return err;
+	if (!p->classed && !p->record.klass && a->nwaiting < WAITING_MAX)
+		return keep_waiting(a, p, record, n);
+	return take_stack(a, p, record, n);
+}
+
+/* Looks again at what had no class yet; until_ns: those that wait since before then are taken without. */
+static struct error *look_again(struct alloc *a, u64 until_ns)
+{
+	struct error *err = NULL;
+	u32 left = 0;
+
+	for (u32 i = 0; i < a->nwaiting; i++) {
+		struct waiting *w = &a->waiting[i];
+
+		if (!err)
+			find_class(a, &w->pending, false);
+		if (!err && !w->pending.classed && w->since_ns > until_ns) {
+			a->waiting[left++] = *w;
+			continue;
+		}
+		memcpy(a->frames, w->frames, w->n * sizeof(*w->frames));
+		if (!err)
+			err = take_stack(a, &w->pending, w->head, w->n);
+		forget(w);
+	}
+	a->nwaiting = left;
+	return err;
+}
+
+struct error *alloc_poll(struct alloc *a, u64 now)
+{
+	struct error *err = look_again(a, now - WAIT_NS);
+
+	if (err || now - a->steered_ns < STEER_NS)
+		return err;
+	err = steer(a, now);
+	if (err || now - a->swept_ns < SWEEP_NS)
+		return err;
+	a->swept_ns = now;
+	if (a->watchpoints)
+		watchpoints_sweep(a->watchpoints);
+	err = alloc_attach(a, 0, false);
+	if (err && err != &error_no_memory) {
+		a->options.warn(a->options.ctx, err);
+		err = NULL;
+	}
+	return err ? err : count_exactly(a, false);
+}
+
+static double exact(const struct allocator *al)
+{
+	return al->known ? (double)(al->before + al->last - al->first) : 0;
+}
+
+static bool is_pooled(const struct alloc *a, const struct allocator *al)
+{
+	return al->known && al->samples < OWN_SCALE && (al->samples || !a->options.threads);
+}
+
+/* Threads with many samples are scaled by themselves, the others together. */
+static void scale(struct alloc *a)
+{
+	double pool = 0, estimated = 0, all = 1;
+
+	for (u32 i = 0; i < a->nallocators; i++) {
+		struct allocator *al = &a->allocators[i];
+
+		if (is_pooled(a, al)) {
+			pool += exact(al);
+			estimated += al->estimated;
+		} else if (al->known && al->samples) {
+			al->scale = exact(al) / al->estimated;
+		}
+	}
+	if (estimated > 0)
+		all = pool / estimated;
+	for (u32 i = 0; i < a->nallocators; i++) {
+		struct allocator *al = &a->allocators[i];
+
+		a->summary.bytes += exact(al);
+		a->summary.threads += exact(al) > 0;
+		if (is_pooled(a, al))
+			al->scale = all;
+		if (al->known && !al->samples && (a->options.threads || estimated <= 0))
+			a->summary.unseen += exact(al);
+	}
+}
+
+static struct error *add_unseen(struct alloc *a)
+{
+	struct profile *p = collector_profile(a->options.collector);
+	struct error *err;
+	u32 node = 0;
+
+	if (a->summary.unseen < 1)
+		return NULL;
+	err = child_unknown(a, 0, "[no stack seen]", &node);
+	if (!err)
+		profile_add(p, node, (u64)llround(a->summary.unseen));
+	return err;
+}
+
+struct error *alloc_finish(struct alloc *a)
+{
+	struct profile *p = collector_profile(a->options.collector);
+	double bytes = 0, objects = 0;
+	struct error *err = look_again(a, UINT64_MAX);
+
+	if (err)
+		return err;
+	scale(a);
+	for (u32 i = 0; i < a->ncells; i++) {
+		bytes += a->cells[i].bytes - a->cells[i].sizeless;
+		objects += a->cells[i].objects;
+	}
+	for (u32 i = 0; i < a->ncells; i++) {
+		const struct cell *c = &a->cells[i];
+		double by = a->allocators[c->allocator].scale, more = bytes > 0 ? c->sizeless * objects / bytes : 0;
+
+		profile_add(p, c->node, (u64)llround(c->bytes * by));
+		profile_add_more(p, c->node, (u64)llround((c->objects + more) * by));
+	}
+	return add_unseen(a);
+}
+
+void alloc_summary(struct alloc *a, struct alloc_summary *ret)
+{
+	struct watchpoints_stats w = { 0 };
+
+	*ret = a->summary;
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &w);
+	ret->watching = a->watchpoints;
+	ret->set = w.set;
+	ret->late = w.late;
+	ret->refused = w.refused;
+	ret->realtime = w.realtime;
+	ret->interval = (u64)a->interval;
+	error_free(object_alloc_stats(a->options.object, &ret->probe));
+}

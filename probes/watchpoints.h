@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug registers as the programs of alloc.h want them: one write watchpoint for each thread that allocates, set and moved by
+ * keepers. A keeper is a thread of yrt on each CPU, at real-time priority: the program wakes the one of its CPU, which runs
+ * before the thread that is to be watched goes back to its own code, so that not a byte passes unwatched. Where that
+ * priority is refused, or a keeper comes late, it finds out (top has passed the address), chooses another address, and counts.
+ */
+#ifndef YRT_WATCHPOINTS_H
+#define YRT_WATCHPOINTS_H
+
+#include <types.h>
+
+#include "object.h"
+#include "unwind/error.h"
+
+struct watchpoints;
+
+struct watchpoints_stats {
+	u64 set;     /* addresses watched */
+	u64 late;    /* of them passed already: another one was chosen, or none */
+	u64 refused; /* debug registers taken by others, or threads gone */
+	bool realtime;
+};
+
+struct error *watchpoints_create(struct object *o, struct watchpoints **ret);
+void watchpoints_destroy(struct watchpoints *w);
+void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);
+/*
+ * A watchpoint was hit: switches it off, unless it is for something else by now. The kernel's own way, a limit of events
+ * (PERF_EVENT_IOC_REFRESH), leaves a breakpoint stopped for good: hw_breakpoint_add() does not clear hw.state (seen on 6.18).
+ */
+void watchpoints_rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key);
+/* Forgets threads that have ended. */
+void watchpoints_sweep(struct watchpoints *w);
+/* Whether this machine lets a thread of ours be watched: an error says what is in the way. */
+struct error *watchpoints_try(void);
+
+#endif

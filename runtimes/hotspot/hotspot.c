@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hotspot.h"
+#include "hotspot_check.h"
+#include "hotspot_inspect.h"
+#include "hotspot_instance.h"
+#include "hotspot_others.h"
+#include "runtime.h"
+#include "symbols.h"
+
+#define CHECKS_MAX 8
+
+int hotspot_step(struct walk *w);
+
+static void image_destroy(void *data)
+{
+	struct hotspot_image *image = data;
+
+	free(image->symbols);
+	free(image);
+}
+
+static struct error *image_probe(struct image *img, void **ret)
+{
+	struct vmstructs_symbols *symbols;
+	struct hotspot_image *image;
+	struct error *err;
+
+	*ret = NULL;
+	if (img->machine != EM_X86_64)
+		return NULL;
+	err = vmstructs_symbols_find(img, &symbols);
+	if (err)
+		return err;
+	if (!symbols)
+		return hotspot_refuse_other(img);
+	image = malloc(sizeof(*image));
+	if (!image) {
+		free(symbols);
+		return &error_no_memory;
+	}
+	*image = (struct hotspot_image){.file = img, .symbols = symbols};
+	*ret = image;
+	return NULL;
+}
+
+/* All but the rows of stubs, which regions may be made of. */
+static void forget(struct hotspot_instance *instance)
+{
+	hotspot_heap_view_destroy(instance->heap);
+	hotspot_names_destroy(instance->names);
+	hotspot_code_destroy(instance->code);
+	layout_destroy(instance->origins);
+	vmstructs_destroy(instance->v);
+	instance->heap = NULL;
+	instance->names = NULL;
+	instance->code = NULL;
+	instance->layout = NULL;
+	instance->origins = NULL;
+	instance->v = NULL;
+}
+
+static void destroy(struct hotspot_instance *instance)
+{
+	forget(instance);
+	hotspot_stubs_destroy(instance->stubs);
+	free(instance);
+}
+
+static void find_stub_list(struct hotspot_instance *instance)
+{
+	struct symbol s;
+
+	if (symbols_lookup(instance->image->file, "_ZN12StubCodeDesc5_listE", &s))
+		hotspot_names_stub_list(instance->names, instance->bias + s.start);
+}
+
+/* Reads what the JVM tells of itself; it may not do so yet. */
+static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	struct error *err = vmstructs_read(instance->image->symbols, p->memory, instance->bias, &instance->v);
+
+	if (err || !instance->v)
+		return err;
+	err = hotspot_layout_find(instance->v, &instance->origins);
+	if (err)
+		return err;
+	instance->layout = instance->origins->values;
+	err = hotspot_code_create(instance->v, instance->layout, &instance->code);
+	if (!err)
+		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
+	if (!err)
+		find_stub_list(instance);
+	if (!err)
+		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
+	if (!err)
+		err = hotspot_stubs_create(instance->v, &instance->stubs);
+	return err;
+}
+
+/* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
+static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	bool conclusive;
+	struct error *err;
+
+	if (instance->checks == CHECKS_MAX)
+		return NULL;
+	err = hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &conclusive);
+	instance->checks = conclusive ? CHECKS_MAX : instance->checks + 1;
+	return err;
+}
+
+/* As far as the JVM is by now: called again and again. What is refused stays so. */
+static struct error *try_start(struct hotspot_instance *instance, const struct runtime_process *p)
+{
+	struct error *err = NULL;
+
+	if (instance->refused)
+		return NULL;
+	if (!instance->v)
+		err = start(instance, p);
+	if (!err && instance->v)
+		err = check(instance, p);
+	if (!err)
+		return NULL;
+	forget(instance);
+	instance->refused = true;
+	return err == &error_no_memory ? err : error_hint(err, "the Java frames of process %d are left out", p->pid);
+}
+
+static struct error *attach(const struct runtime_process *p, void *image, u64 bias, void **ret)
+{
+	struct hotspot_instance *instance = calloc(1, sizeof(*instance));
+	struct error *err;
+
+	if (!instance)
+		return &error_no_memory;
+	instance->image = image;
+	instance->bias = bias;
+	err = try_start(instance, p);
+	if (err) {
+		destroy(instance);
+		return err;
+	}
+	*ret = instance;
+	return NULL;
+}
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct hotspot_instance *instance = data;
+
+	for (u32 i = 0; i < instance->nclaims; i++)
+		arena_free(p->arena, instance->claims[i].config, sizeof(struct hotspot_vm));
+	destroy(instance);
+}
+
+static struct error *configure(
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 *ret)
+{
+	struct hotspot_claim *claim = instance->claims;
+	struct error *err;
+
+	for (u32 i = 0; i < instance->nclaims; i++, claim++)
+		if (claim->low == heap->low) {
+			*ret = claim->config;
+			return NULL;
+		}
+	if (instance->nclaims == HOTSPOT_HEAPS_MAX)
+		return error_new(ERROR_UNSUPPORTED, "process %d has more code heaps than a JVM has", p->pid);
+	err = arena_alloc(p->arena, sizeof(struct hotspot_vm), &claim->config);
+	if (err)
+		return err;
+	claim->low = heap->low;
+	*(struct hotspot_vm *)arena_at(p->arena, claim->config, sizeof(struct hotspot_vm)) =
+	        hotspot_vm_of(instance->layout, heap);
+	*ret = claim->config;
+	instance->nclaims++;
+	return NULL;
+}
+
+typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+/* What is committed, and what may be by the time of a sample. */
+static struct error *add_heap(const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = HOTSPOT_HEAP, .vm = config, .start = heap->low, .end = heap->reserved_high};
+	struct error *err = add(ctx, &r);
+
+	r.unmapped = true;
+	return err ? err : add(ctx, &r);
+}
+
+static struct error *add_interpreter(
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 config,
+        add_region *add, void *ctx)
+{
+	struct runtime_region r = {.part = HOTSPOT_INTERPRETER, .vm = config};
+
+	if (!hotspot_interpreter(instance->code, p->memory, &r.start, &r.end) || r.start < heap->low || r.end > heap->high)
+		return NULL;
+	return add(ctx, &r);
+}
+
+/* Stubs, and the pieces of the interpreter that have rows: after the code around them. */
+static struct error *add_stubs(
+        struct hotspot_instance *instance, const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
+{
+	const struct hotspot_stub_range *ranges;
+	u32 n = hotspot_stubs_ranges(instance->stubs, &ranges);
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		struct runtime_region r = {ranges[i].start, ranges[i].end, ranges[i].part, .vm = config,
+		        .entries = ranges[i].entries, .nentries = ranges[i].nentries};
+
+		if (r.start >= heap->low && r.end <= heap->high)
+			err = add(ctx, &r);
+	}
+	return err;
+}
+
+static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
+{
+	struct hotspot_instance *instance = data;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	struct error *err = try_start(instance, p);
+	u32 n, config = 0;
+
+	if (err || !instance->v)
+		return err;
+	err = hotspot_stubs_update(instance->stubs, instance->code, p->memory);
+	n = hotspot_heaps(instance->code, p->memory, heaps);
+	for (u32 i = 0; !err && i < n; i++) {
+		err = configure(instance, p, &heaps[i], &config);
+		if (!err)
+			err = add_heap(&heaps[i], config, add, ctx);
+		if (!err)
+			err = add_interpreter(instance, p, &heaps[i], config, add, ctx);
+		if (!err)
+			err = add_stubs(instance, &heaps[i], config, add, ctx);
+	}
+	return err;
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct hotspot_instance *instance = data;
+
+	return instance->names && hotspot_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	struct hotspot_instance *instance = data;
+
+	*eaten = 0;
+	return instance->names ? hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten) : 0;
+}
+
+static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
+{
+	struct hotspot_instance *instance = data;
+
+	return instance->heap && hotspot_thread_name(instance->heap, p->memory, p->pid, tid, ret, size);
+}
+
+static bool hides(void *data, const char *symbol)
+{
+	return hotspot_hides(symbol);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	return hotspot_inspect(data, p, out);
+}
+
+const struct runtime_ops hotspot_runtime = {
+        .name = "hotspot",
+        .view = "java",
+        .id = RUNTIME_HOTSPOT,
+        .supported = "HotSpot of OpenJDK 8 to 27 (x86-64): interpreter, C1, C2, stubs",
+        .layout = &hotspot_layout_schema,
+        .step = hotspot_step,
+        .image_probe = image_probe,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .expand = expand,
+        .thread_name = thread_name,
+        .hides = hides,
+        .inspect = inspect,
+        .alloc = &hotspot_alloc_ops,
+};

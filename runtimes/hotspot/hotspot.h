@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * HotSpot, what the walker and user space share: the configuration of a code heap in the arena, and the meaning of a
+ * frame. Names are those of HotSpot's sources (src/hotspot/share/code/{codeBlob,nmethod,codeCache}.hpp, memory/heap.hpp,
+ * cpu/x86/frame_x86.hpp).
+ */
+#ifndef YRT_HOTSPOT_H
+#define YRT_HOTSPOT_H
+
+#include <types.h>
+
+#include "shared/frame.h"
+
+/* Parts of the code. */
+enum hotspot_part {
+	HOTSPOT_HEAP,	     /* a code heap: its segment map tells which blob the program counter is in */
+	HOTSPOT_INTERPRETER, /* the template interpreter's codelets */
+	HOTSPOT_STUBS,	     /* blobs that yrt has rows for (hotspot_stubs.h): steps by them */
+	HOTSPOT_ENTRY,	     /* the interpreter before it has made the frame of a method; has rows */
+};
+
+/*
+ * FRAME_SCRIPT of RUNTIME_HOTSPOT. The lowest four bits of detail say what addr is:
+ *
+ *	HOTSPOT_NMETHOD	a frame of compiled code as the walker sees it; expand makes methods of it. addr: the nmethod.
+ *			detail: kind:4 | pc - code_begin:28 | compile_id:32
+ *	HOTSPOT_METHOD	a method that executes. addr: Method*. detail: kind:4 | tier:4 | bci:16 (HOTSPOT_NO_BCI: unknown, or a
+ *			native method) | 0:8 | cookie:32. tier 0: interpreted; 1 to 4: CompLevel of the nmethod.
+ *			FRAME_INLINED: inlined into the next frame (towards the root). FRAME_APPROX: see hotspot_expand().
+ *	HOTSPOT_STUB	code without a method: stub, adapter, runtime blob, codelet of the interpreter. addr: the program
+ *			counter. detail: kind:4 | cookie of the blob's name:32 above
+ *	HOTSPOT_CLASS	not code: the class of the object that was allocated (java-alloc). addr: Klass*. detail: kind:4 |
+ *			cookie of the name's Symbol*:32 above
+ *
+ * Cookies: objects that were freed and replaced meanwhile are noticed when a frame is named.
+ */
+enum hotspot_frame {
+	HOTSPOT_NMETHOD,
+	HOTSPOT_METHOD,
+	HOTSPOT_STUB,
+	HOTSPOT_CLASS,
+};
+
+#define HOTSPOT_NO_BCI	0xffffu
+#define HOTSPOT_PC_MASK 0xfffffffu
+
+static inline u32 hotspot_kind(const struct frame *f)
+{
+	return f->detail & 15;
+}
+
+static inline u64 hotspot_nmethod(u32 compile_id, u64 pc_offset)
+{
+	return (u64)compile_id << 32 | (pc_offset & HOTSPOT_PC_MASK) << 4 | HOTSPOT_NMETHOD;
+}
+
+static inline u32 hotspot_pc_offset(const struct frame *f)
+{
+	return f->detail >> 4 & HOTSPOT_PC_MASK;
+}
+
+/* compile_id of HOTSPOT_NMETHOD, the cookie of others. */
+static inline u32 hotspot_cookie(const struct frame *f)
+{
+	return f->detail >> 32;
+}
+
+static inline u64 hotspot_method(u32 tier, u32 bci, u32 cookie)
+{
+	return (u64)cookie << 32 | (u64)(bci & 0xffff) << 8 | (tier & 15) << 4 | HOTSPOT_METHOD;
+}
+
+static inline u32 hotspot_tier(const struct frame *f)
+{
+	return f->detail >> 4 & 15;
+}
+
+static inline u32 hotspot_bci(const struct frame *f)
+{
+	return f->detail >> 8 & 0xffff;
+}
+
+static inline u64 hotspot_detail(enum hotspot_frame kind, u32 cookie)
+{
+	return (u64)cookie << 32 | kind;
+}
+
+/* Of a method: its ConstMethod, which the interpreter's frames need anyway. It is replaced only by redefinition. */
+static inline u32 hotspot_method_cookie(u64 const_method)
+{
+	return (u32)(const_method >> 3);
+}
+
+/* A field of the header of a blob; size 0: there is none. */
+struct hotspot_field {
+	u16 at, size;
+};
+
+/* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */
+struct hotspot_vm {
+	u64 low;    /* of the heap: where its blocks begin */
+	u64 segmap; /* a byte for each segment from low on */
+	u32 log2_segment;
+	u32 block_size; /* of HeapBlock, in front of each blob */
+	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */
+	u32 head_at, head_size;
+	u32 kind_nmethod; /* what `kind` is of an nmethod: CodeBlobKind from 23 on, before that the size of its header */
+	struct hotspot_field kind;
+	struct hotspot_field code_begin; /* 8 bytes: an address; else from the blob */
+	struct hotspot_field frame_size; /* words */
+	struct hotspot_field frame_complete;
+	struct hotspot_field compile_id;
+	struct hotspot_field orig_pc;	      /* from the stack pointer */
+	struct hotspot_field deopt, deopt_mh; /* handlers; 8 bytes: an address; else from the blob */
+	u32 bcp;			      /* of an interpreted frame: bytes below rbp */
+	u32 method_const, const_size, const_code_size;
+};
+
+#endif

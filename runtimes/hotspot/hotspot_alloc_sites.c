@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gelf.h>
+#include <string.h>
+
+#include "hotspot_alloc.h"
+#include "symbols.h"
+
+/* Parameters in registers, by the System V ABI of x86-64, in the numbers of DWARF. */
+enum { RDX = 1, RCX = 2, RSI = 4, RDI = 5, R8 = 8, NONE = ALLOC_NO_REG };
+
+/* A function: how its mangled name begins, and by what its parameters are told from those of its overloads. */
+struct tracer {
+	const char *name, *parameters;
+	enum alloc_site_kind kind;
+	bool early;
+	u8 reg[ALLOC_VALUES]; /* thread, class, object, its size, buffer's size */
+};
+
+#define NEW_TLAB       "_ZN11AllocTracer27send_allocation_in_new_tlabE"
+#define NEW_TLAB_EVENT "_ZN11AllocTracer33send_allocation_in_new_tlab_eventE"
+#define OUTSIDE        "_ZN11AllocTracer28send_allocation_outside_tlabE"
+#define OUTSIDE_EVENT  "_ZN11AllocTracer34send_allocation_outside_tlab_eventE"
+
+/*
+ * Since 11 the tracer is called when the object is whole (MemAllocator), and so it is in 8u262 and later (the five
+ * parameters of …_event); else when there is only room for it.
+ */
+#define MEM_ALLOCATOR "_ZNK12MemAllocator"
+
+/* After the class (Klass* or KlassHandle) come "HeapWord*" in two spellings, or sizes at once ("m"). */
+static const struct tracer tracers[] = {
+        {NEW_TLAB, "HeapWord", ALLOC_REFILL, true, {R8, RDI, RSI, RCX, RDX}},
+        {NEW_TLAB_EVENT, "HeapWord", ALLOC_REFILL, false, {R8, RDI, RSI, RCX, RDX}},
+        {NEW_TLAB_EVENT, "", ALLOC_REFILL, true, {NONE, RDI, NONE, RDX, RSI}},
+        {OUTSIDE, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
+        {OUTSIDE_EVENT, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
+        {OUTSIDE_EVENT, "", ALLOC_OUTSIDE, false, {NONE, RDI, NONE, RSI, NONE}},
+};
+
+/* Clones of the compiler (".isra.0", ".cold") take their parameters as they like. */
+static const struct tracer *tracer_of(const char *symbol)
+{
+	if (strchr(symbol, '.'))
+		return NULL;
+	for (u32 i = 0; i < sizeof(tracers) / sizeof(*tracers); i++) {
+		const struct tracer *t = &tracers[i];
+		size_t n = strlen(t->name);
+
+		if (strncmp(symbol, t->name, n) == 0 && strstr(symbol + n, t->parameters))
+			return t;
+	}
+	return NULL;
+}
+
+static bool file_offset(const struct image *img, u64 addr, u64 *ret)
+{
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *s = &img->segments[i];
+
+		if (!(s->flags & PF_X) || addr < s->vaddr || addr - s->vaddr >= s->filesz)
+			continue;
+		*ret = addr - s->vaddr + s->offset;
+		return true;
+	}
+	return false;
+}
+
+static void add_site(struct image *img, const struct tracer *t, u64 addr, struct runtime_alloc *ret)
+{
+	struct alloc_site *site = &ret->site[ret->nsites];
+
+	if (ret->nsites == ALLOC_SITES_MAX || !file_offset(img, addr, &site->offset))
+		return;
+	site->kind = t->kind;
+	memcpy(site->reg, t->reg, sizeof(site->reg));
+	ret->nsites++;
+}
+
+static Elf_Scn *symbol_table(Elf *elf, GElf_Shdr *header)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, header) && header->sh_type == SHT_SYMTAB && header->sh_entsize)
+			return section;
+	return NULL;
+}
+
+bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtime_alloc *ret)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = symbol_table(names->elf, &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	bool kinds[2] = {false, false}, whole = false, told = false;
+
+	ret->nsites = 0;
+	ret->early = false;
+	for (u64 i = 0; data && i < data->d_size / header.sh_entsize && i < INT32_MAX; i++) {
+		const struct tracer *t;
+		const char *name;
+		GElf_Sym sym;
+
+		if (!gelf_getsym(data, i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(names->elf, header.sh_link, sym.st_name);
+		t = name ? tracer_of(name) : NULL;
+		whole |= name && strncmp(name, MEM_ALLOCATOR, strlen(MEM_ALLOCATOR)) == 0;
+		if (!t)
+			continue;
+		add_site(img, t, sym.st_value, ret);
+		kinds[t->kind] = true;
+		ret->early |= t->early;
+		told |= t->kind == ALLOC_REFILL && t->reg[ALLOC_OBJECT] != NONE;
+	}
+	ret->early &= !whole;
+	if (ret->early && !told)
+		return false;
+	return ret->nsites && kinds[ALLOC_REFILL] && kinds[ALLOC_OUTSIDE];
+}
+
+/* Takes over names unless it is img itself. */
+static bool from_file(struct image *img, struct image *names, const char *origin, struct runtime_alloc *ret)
+{
+	bool found = names && hotspot_alloc_symbols(img, names, ret);
+
+	ret->origin = origin;
+	if (names && names != img)
+		image_put(names);
+	return found;
+}
+
+struct error *hotspot_alloc_sites(struct image *img, const char *root, struct runtime_alloc *ret)
+{
+	struct image *other = NULL;
+	struct error *err;
+
+	if (from_file(img, img, "symbols", ret))
+		return NULL;
+	err = symbols_debug_file(img, root, &other);
+	if (err || from_file(img, other, "debug file", ret))
+		return err;
+	other = NULL;
+	err = symbols_minidebug(img, &other);
+	if (err || from_file(img, other, ".gnu_debugdata", ret))
+		return err;
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that", img->path),
+	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg); JDK 9, and 8 "
+	        "before "
+	        "8u262, tell too little in any case");
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <types.h>
+
+#define BLOCK	4096u
+#define BLOCKS	128
+#define KEPT_NS (20 * 1000 * 1000)
+
+struct hotspot_blocks {
+	struct memory memory; /* what this is to others */
+	struct memory *under;
+	u64 since; /* in nanoseconds: when the oldest was read */
+	u64 pages[BLOCKS]; /* number + 1; 0: none */
+	u8 bytes[BLOCKS][BLOCK];
+};
+
+static const u8 *find(struct hotspot_blocks *b, u64 page)
+{
+	u32 slot = page * 0x9e3779b97f4a7c15ull >> 57;
+
+	if (b->pages[slot] == page + 1)
+		return b->bytes[slot];
+	b->pages[slot] = 0;
+	if (!memory_read(b->under, b->bytes[slot], BLOCK, page * BLOCK))
+		return NULL;
+	b->pages[slot] = page + 1;
+	return b->bytes[slot];
+}
+
+/* By the page, or as it is asked for where a page can not be read whole. */
+static bool read_blocks(struct memory *m, void *dst, size_t size, uint64_t addr)
+{
+	struct hotspot_blocks *b = (struct hotspot_blocks *)m;
+	size_t done = 0;
+
+	if (size > BLOCK)
+		return memory_read(b->under, dst, size, addr);
+	while (done < size) {
+		size_t at = (addr + done) % BLOCK, n = BLOCK - at < size - done ? BLOCK - at : size - done;
+		const u8 *bytes = find(b, (addr + done) / BLOCK);
+
+		if (!bytes)
+			return memory_read(b->under, dst, size, addr);
+		memcpy((u8 *)dst + done, bytes + at, n);
+		done += n;
+	}
+	return true;
+}
+
+struct hotspot_blocks *hotspot_blocks_create(void)
+{
+	struct hotspot_blocks *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->memory.read = read_blocks;
+	return b;
+}
+
+void hotspot_blocks_destroy(struct hotspot_blocks *b)
+{
+	free(b);
+}
+
+struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m)
+{
+	struct timespec t;
+	u64 now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = t.tv_sec * 1000000000ull + t.tv_nsec;
+	if (m != b->under || now - b->since > KEPT_NS) {
+		memset(b->pages, 0, sizeof(b->pages));
+		b->under = m;
+		b->since = now;
+	}
+	return &b->memory;
+}
+
+struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b)
+{
+	return b->under;
+}

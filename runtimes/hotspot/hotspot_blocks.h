@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of a JVM read by the page, and kept for some milliseconds: what is named at one time lies close together (methods of
+ * a class, symbols, the nmethods of a stack), and is seen as it was, if anything, closer to the sample.
+ */
+#ifndef YRT_HOTSPOT_BLOCKS_H
+#define YRT_HOTSPOT_BLOCKS_H
+
+#include "memory.h"
+
+struct hotspot_blocks;
+
+struct hotspot_blocks *hotspot_blocks_create(void); /* NULL: no memory */
+void hotspot_blocks_destroy(struct hotspot_blocks *b); /* NULL is fine */
+/* m, read through b; valid until the next call. */
+struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m);
+
+/* What is read through b, without it. */
+struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_check.h"
+
+#include <string.h>
+
+#define ATTEMPTS     5
+#define BLOBS_MAX    64	  /* of a heap: looked at closely */
+#define SCAN_MAX     1024 /* of a heap: where the heap is not split, many blobs come before the first nmethod */
+#define NMETHODS_MAX 32
+#define PCS_MAX	     256
+#define METADATA_MAX 256
+#define THREADS_MAX  32
+#define NAME_BYTES   64
+#define PC_LOWER     (-1) /* PcDesc::lower_offset_limit */
+
+struct subject {
+	const struct vmstructs *v;
+	const struct hotspot_layout *l;
+	const struct hotspot_code *code;
+	struct memory *m;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	u32 nheaps;
+	u64 nmethods[NMETHODS_MAX];
+	u32 nnmethods, nblobs;
+	u32 scanned; /* blobs of this heap */
+	bool bad_blob, bad_segment;
+};
+
+/* How many were looked at; NOT_SO if one of them is wrong. */
+#define NOT_SO (-1)
+
+static bool read_number(struct subject *s, u64 at, struct layout_member m, u64 *ret)
+{
+	*ret = 0;
+	return memory_read(s->m, ret, m.size < 8 ? m.size : 8, at + m.at);
+}
+
+static bool read_pointer(struct subject *s, u64 at, struct layout_member m, u64 *ret)
+{
+	return memory_read(s->m, ret, 8, at + m.at) && *ret;
+}
+
+static bool is_text(const char *text)
+{
+	const char *p = text;
+
+	while (*p >= ' ' && *p < 0x7f)
+		p++;
+	return p > text && !*p;
+}
+
+/* A Symbol's text may be any UTF-8, but no control characters at its beginning. */
+static bool is_symbol(struct subject *s, u64 at)
+{
+	u64 length;
+	u8 first;
+
+	return at && !(at & 1) && read_number(s, at, s->l->symbol_length, &length) && length && length < UINT16_MAX &&
+	       memory_read(s->m, &first, 1, at + s->l->symbol_body.at) && first >= ' ';
+}
+
+static int check_heaps(struct subject *s)
+{
+	u64 low_at, high_at, low = 0, high = UINT64_MAX;
+
+	if (vmstructs_static(s->v, "CodeCache", "_low_bound", &low_at) &&
+	        vmstructs_static(s->v, "CodeCache", "_high_bound", &high_at) &&
+	        (!memory_read(s->m, &low, 8, low_at) || !memory_read(s->m, &high, 8, high_at)))
+		return NOT_SO;
+	for (u32 i = 0; i < s->nheaps; i++) {
+		const struct hotspot_heap *h = &s->heaps[i];
+
+		if (h->low < low || h->high > high)
+			return NOT_SO;
+		for (u32 k = 0; k < i; k++)
+			if (h->low < s->heaps[k].reserved_high && s->heaps[k].low < h->reserved_high)
+				return NOT_SO;
+	}
+	return s->nheaps;
+}
+
+static bool segment_leads_to(struct subject *s, u64 pc, u64 blob)
+{
+	struct hotspot_blob found;
+
+	return hotspot_blob_at(s->code, s->m, pc, &found) && found.at == blob;
+}
+
+static void look_at_blob(struct subject *s, const struct hotspot_blob *b)
+{
+	s->bad_blob |= !is_text(b->name) || b->frame_complete < -1 || b->frame_size > 1 << 20;
+	s->bad_segment |= !segment_leads_to(s, b->at, b->at) || !segment_leads_to(s, b->code_end - 1, b->at);
+	s->nblobs++;
+}
+
+static bool see_blob(void *ctx, const struct hotspot_blob *b)
+{
+	struct subject *s = ctx;
+
+	if (s->scanned < BLOBS_MAX)
+		look_at_blob(s, b);
+	if (b->kind == BLOB_NMETHOD && s->nnmethods < NMETHODS_MAX)
+		s->nmethods[s->nnmethods++] = b->at;
+	return ++s->scanned < SCAN_MAX && !s->bad_blob && !s->bad_segment &&
+	       (s->scanned < BLOBS_MAX || s->nnmethods < NMETHODS_MAX);
+}
+
+/* Blocks that are in use and hold no blob are skipped, so a wrong size shows as none, or by their names. */
+static int check_blobs(struct subject *s)
+{
+	for (u32 i = 0; i < s->nheaps; i++) {
+		s->scanned = 0;
+		hotspot_each_blob(s->code, s->m, &s->heaps[i], see_blob, s);
+	}
+	return s->bad_blob || (s->nheaps && !s->nblobs) ? NOT_SO : (int)s->nblobs;
+}
+
+static int check_segments(struct subject *s)
+{
+	return s->bad_segment ? NOT_SO : (int)s->nblobs;
+}
+
+static int check_interpreter(struct subject *s)
+{
+	struct hotspot_blob first, last;
+	u64 start, end;
+
+	if (!s->nheaps)
+		return 0;
+	if (!hotspot_interpreter(s->code, s->m, &start, &end))
+		return s->nnmethods ? NOT_SO : 0;
+	if (!hotspot_blob_at(s->code, s->m, start, &first) || !hotspot_blob_at(s->code, s->m, end - 1, &last))
+		return NOT_SO;
+	return first.at == last.at && !strcmp(first.name, "Interpreter") ? 1 : NOT_SO;
+}
+
+/* Method → ConstMethod → ConstantPool → its class, and the symbols of both names. */
+static bool is_method(struct subject *s, u64 method)
+{
+	const struct hotspot_layout *l = s->l;
+	u64 constant, pool, holder, name, index, length, symbol;
+
+	return read_pointer(s, method, l->method_const, &constant) && read_pointer(s, constant, l->const_pool, &pool) &&
+	       read_number(s, constant, l->const_name, &index) && read_number(s, pool, l->pool_length, &length) && index &&
+	       index < length && memory_read(s->m, &symbol, 8, pool + l->pool_size.at + 8 * index) &&
+	       is_symbol(s, symbol) && read_number(s, constant, l->const_signature, &index) && index && index < length &&
+	       memory_read(s->m, &symbol, 8, pool + l->pool_size.at + 8 * index) && is_symbol(s, symbol) &&
+	       read_pointer(s, pool, l->pool_holder, &holder) && read_pointer(s, holder, l->klass_name, &name) &&
+	       is_symbol(s, name);
+}
+
+/* Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR. */
+static int check_methods(struct subject *s)
+{
+	u32 back = 0;
+
+	for (u32 i = 0; i < s->nnmethods; i++) {
+		struct hotspot_nmethod n;
+		u64 code;
+
+		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n) || n.level > 4 || n.compile_id > INT32_MAX ||
+		        !is_method(s, n.method))
+			return NOT_SO;
+		back += memory_read(s->m, &code, 8, n.method + s->l->method_code.at) && code == n.at;
+	}
+	return s->nnmethods && !back ? NOT_SO : (int)s->nnmethods;
+}
+
+/* Of PC_LOWER, those of the code, and one that is beyond the code (nmethod::copy_pcs). */
+static bool has_ascending_pcs(struct subject *s, const struct hotspot_nmethod *n)
+{
+	u32 size = s->l->pc_desc_size.at, count = (n->pcs_end - n->pcs) / size;
+	s64 last = PC_LOWER - 1, code = n->code_end - n->code;
+
+	for (u32 i = 0; i < count && i < PCS_MAX; i++) {
+		s32 pc, scope;
+
+		if (!memory_read(s->m, &pc, 4, n->pcs + i * size + s->l->pc_desc_pc.at) ||
+		        !memory_read(s->m, &scope, 4, n->pcs + i * size + s->l->pc_desc_scope.at))
+			return false;
+		if (pc <= last || (i == 0 && pc != PC_LOWER) || (pc > code) != (i == count - 1))
+			return false;
+		if (scope < 0 || (u64)scope > n->scopes_end - n->scopes)
+			return false;
+		last = pc;
+	}
+	return true;
+}
+
+/* Native methods have no PcDescs. */
+static int check_pcs(struct subject *s)
+{
+	int looked_at = 0;
+
+	for (u32 i = 0; i < s->nnmethods; i++) {
+		struct hotspot_nmethod n;
+
+		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n) || n.pcs == n.pcs_end)
+			continue;
+		if (!has_ascending_pcs(s, &n))
+			return NOT_SO;
+		looked_at++;
+	}
+	return looked_at;
+}
+
+/* Scopes name the methods by their place in it: the nmethod's own is there if it has any PcDesc but the two at the ends. */
+static int check_metadata(struct subject *s)
+{
+	int looked_at = 0;
+
+	for (u32 i = 0; i < s->nnmethods; i++) {
+		struct hotspot_nmethod n;
+		bool found = false;
+		u64 value;
+
+		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n) ||
+		        n.pcs_end - n.pcs <= 2 * s->l->pc_desc_size.at)
+			continue;
+		for (u32 k = 0; k < METADATA_MAX && !found && n.metadata + 8 * k < n.metadata_end; k++)
+			found = memory_read(s->m, &value, 8, n.metadata + 8 * k) && value == n.method;
+		if (!found && (n.metadata_end - n.metadata) / 8 < METADATA_MAX)
+			return NOT_SO;
+		looked_at++;
+	}
+	return looked_at;
+}
+
+static bool is_thread(struct subject *s, u64 thread)
+{
+	const struct hotspot_layout *l = s->l;
+	u64 os, id, start, top, end;
+
+	if (!read_pointer(s, thread, l->osthread, &os)) /* it is only starting, or ends */
+		return memory_read(s->m, &os, 8, thread + l->osthread.at);
+	return read_number(s, os, l->os_thread_id, &id) && id <= 1 << 22 &&
+	       read_number(s, thread + l->tlab.at, l->tlab_start, &start) &&
+	       read_number(s, thread + l->tlab.at, l->tlab_top, &top) &&
+	       read_number(s, thread + l->tlab.at, l->tlab_end, &end) && start <= top && top <= end;
+}
+
+/* JDK 10 on: an array that is replaced whole; before: a chain. */
+static int check_thread_array(struct subject *s, u64 list_at)
+{
+	u64 list, threads, length_offset, threads_offset, thread;
+	u32 length;
+
+	if (!vmstructs_field(s->v, "ThreadsList", "_length", &length_offset, NULL) ||
+	        !vmstructs_field(s->v, "ThreadsList", "_threads", &threads_offset, NULL))
+		return NOT_SO;
+	if (!memory_read(s->m, &list, 8, list_at) || !list)
+		return 0;
+	if (!memory_read(s->m, &length, 4, list + length_offset) || !memory_read(s->m, &threads, 8, list + threads_offset))
+		return NOT_SO;
+	length = length < THREADS_MAX ? length : THREADS_MAX;
+	for (u32 i = 0; i < length; i++)
+		if (!memory_read(s->m, &thread, 8, threads + 8 * i) || !is_thread(s, thread))
+			return NOT_SO;
+	return length;
+}
+
+static int check_thread_chain(struct subject *s, u64 first_at)
+{
+	u64 thread, next;
+	int n = 0;
+
+	if (!vmstructs_field(s->v, "JavaThread", "_next", &next, NULL) || !memory_read(s->m, &thread, 8, first_at))
+		return NOT_SO;
+	for (; thread && n < THREADS_MAX; n++)
+		if (!is_thread(s, thread) || !memory_read(s->m, &thread, 8, thread + next))
+			return NOT_SO;
+	return n;
+}
+
+static int check_threads(struct subject *s)
+{
+	u64 at;
+
+	if (vmstructs_static(s->v, "ThreadsSMRSupport", "_java_thread_list", &at))
+		return check_thread_array(s, at);
+	return vmstructs_static(s->v, "Threads", "_thread_list", &at) ? check_thread_chain(s, at) : NOT_SO;
+}
+
+static const struct {
+	const char *name, *what;
+	int (*run)(struct subject *s);
+} checks[HOTSPOT_CHECKS] = {
+        {"code heaps", "they lie in the code cache and do not overlap", check_heaps},
+        {"blobs", "from the beginning of a heap they follow each other, and have names", check_blobs},
+        {"segment map", "it leads from the ends of a blob to its beginning", check_segments},
+        {"interpreter", "its code is the blob of that name", check_interpreter},
+        {"methods", "compiled code has a method, with class, name and signature, that points back", check_methods},
+        {"PcDescs", "they ascend from -1 through the code to one behind it", check_pcs},
+        {"metadata", "compiled code lists its own method", check_metadata},
+        {"threads", "each has its system thread, and a TLAB in order", check_threads},
+};
+
+static bool run_all(struct subject *s, struct hotspot_check ret[HOTSPOT_CHECKS])
+{
+	bool holds = true;
+
+	s->nnmethods = s->nblobs = 0;
+	s->bad_blob = s->bad_segment = false;
+	s->nheaps = hotspot_heaps(s->code, s->m, s->heaps);
+	for (u32 i = 0; i < HOTSPOT_CHECKS; i++) {
+		int n = checks[i].run(s);
+
+		ret[i] = (struct hotspot_check){.name = checks[i].name, .what = checks[i].what};
+		ret[i].result = n < 0 ? HOTSPOT_CHECK_FAILS : n ? HOTSPOT_CHECK_HOLDS : HOTSPOT_CHECK_SILENT;
+		ret[i].looked_at = n > 0 ? n : 0;
+		holds &= n >= 0;
+	}
+	return holds;
+}
+
+u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
+        struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS])
+{
+	struct subject s = {.v = v, .l = l, .code = code, .m = m};
+
+	for (u32 i = 0; i < ATTEMPTS && !run_all(&s, ret); i++)
+		;
+	return HOTSPOT_CHECKS;
+}
+
+struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,
+        const struct hotspot_code *code, struct memory *m, bool *conclusive)
+{
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	struct hotspot_check done[HOTSPOT_CHECKS];
+	u32 n = hotspot_check(v, l, code, m, done);
+
+	*conclusive = true;
+	for (u32 i = 0; i < n; i++) {
+		*conclusive &= done[i].result == HOTSPOT_CHECK_HOLDS;
+		if (done[i].result == HOTSPOT_CHECK_FAILS && hotspot_heaps(code, m, heaps))
+			return error_new(ERROR_UNSUPPORTED,
+			        "this JVM's structures are not as its vmStructs tell: \"%s\" fails (%s)", done[i].name,
+			        done[i].what);
+	}
+	return NULL;
+}

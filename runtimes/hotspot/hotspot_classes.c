@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Classes: what their objects need (layout helper, klass.hpp), their names, and the offsets of Java fields. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hotspot_heap_view.h"
+
+#define CLASSES_MAX     (1u << 18)
+#define SUPERS_MAX      64
+#define FIELDS_MAX      4096
+#define STREAM_MAX      65536
+#define ARRAY_DATA      4 /* an int comes before */
+#define SLOTS           6 /* u2 a field: flags, name, signature, initial value, low and high part of the offset */
+#define LH_HEADER_SHIFT 16
+#define LH_ELEMENT_MASK 63
+
+bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size)
+{
+	u16 length;
+
+	if (!symbol || symbol & 7 || !memory_read(m, &length, 2, symbol + h->l->symbol_length.at) || !length)
+		return false;
+	if (length > size - 1)
+		length = size - 1;
+	ret[length] = 0;
+	return memory_read(m, ret, length, symbol + h->l->symbol_body.at);
+}
+
+static bool has_name(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, const char *name)
+{
+	char buf[128];
+
+	return hotspot_symbol(h, m, symbol, buf, sizeof(buf)) && strcmp(buf, name) == 0;
+}
+
+static bool fill_array(struct hotspot_class *c, s32 helper)
+{
+	c->kind = SIZE_ARRAY;
+	c->size = helper >> LH_HEADER_SHIFT & 0xff;
+	c->log2_element = helper & LH_ELEMENT_MASK;
+	return c->size >= 12 && c->size <= 32 && !(c->size & 3) && c->log2_element <= 3;
+}
+
+/* The lowest bit: allocation takes the slow path, among others because the size is not the same for all. */
+static bool fill_instance(struct hotspot_heap_view *h, struct memory *m, struct hotspot_class *c, s32 helper)
+{
+	char name[64];
+
+	c->size = helper & ~7;
+	if (helper == 0 || helper & 1) {
+		if (!hotspot_symbol(h, m, c->symbol, name, sizeof(name)))
+			return false;
+		if (strcmp(name, "java/lang/Class") == 0)
+			c->kind = SIZE_MIRROR;
+		else if (strcmp(name, "jdk/internal/vm/StackChunk") == 0)
+			c->kind = SIZE_STACK_CHUNK;
+	}
+	if (c->kind == SIZE_STACK_CHUNK && !hotspot_java_field(h, m, c->klass, "size", "I", &c->stack_size_at))
+		return false;
+	return c->kind == SIZE_MIRROR || (c->size >= 8 && c->size < 1u << 24);
+}
+
+static bool fill(struct hotspot_heap_view *h, struct memory *m, u64 klass, struct hotspot_class *c)
+{
+	char name[2];
+	s32 helper;
+
+	*c = (struct hotspot_class){.klass = klass};
+	if (!klass || klass & 7 || !memory_read(m, &helper, 4, klass + h->l->klass_layout_helper.at) ||
+	        !memory_read(m, &c->symbol, 8, klass + h->l->klass_name.at) ||
+	        !hotspot_symbol(h, m, c->symbol, name, sizeof(name)))
+		return false;
+	if (helper < 0)
+		return name[0] == '[' && fill_array(c, helper);
+	return name[0] != '[' && fill_instance(h, m, c, helper);
+}
+
+static struct hotspot_class *slot_of(struct hotspot_class *table, u32 capacity, u64 klass)
+{
+	u32 i = (klass >> 3) * 0x9e3779b97f4a7c15ull >> 32 & (capacity - 1);
+
+	while (table[i].klass && table[i].klass != klass)
+		i = (i + 1) & (capacity - 1);
+	return &table[i];
+}
+
+static bool make_room(struct hotspot_heap_view *h)
+{
+	u32 capacity = h->capacity ? h->capacity * 2 : 1024;
+	struct hotspot_class *grown;
+
+	if (h->capacity && h->nclasses < h->capacity / 2)
+		return true;
+	if (h->nclasses >= CLASSES_MAX) { /* more than any JVM has at once: most are of classes that are gone */
+		memset(h->classes, 0, h->capacity * sizeof(*h->classes));
+		h->nclasses = 0;
+		return true;
+	}
+	grown = calloc(capacity, sizeof(*grown));
+	if (!grown)
+		return false;
+	for (u32 i = 0; i < h->capacity; i++)
+		if (h->classes[i].klass)
+			*slot_of(grown, capacity, h->classes[i].klass) = h->classes[i];
+	free(h->classes);
+	h->classes = grown;
+	h->capacity = capacity;
+	return true;
+}
+
+const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct memory *m, u64 klass)
+{
+	struct hotspot_class *slot, made;
+
+	if (!klass || !make_room(h))
+		return NULL;
+	slot = slot_of(h->classes, h->capacity, klass);
+	if (slot->klass)
+		return slot;
+	if (!fill(h, m, klass, &made))
+		return NULL;
+	*slot = made;
+	h->nclasses++;
+	return slot;
+}
+
+static const char *primitive(char code)
+{
+	switch (code) {
+	case 'B':
+		return "byte";
+	case 'C':
+		return "char";
+	case 'D':
+		return "double";
+	case 'F':
+		return "float";
+	case 'I':
+		return "int";
+	case 'J':
+		return "long";
+	case 'S':
+		return "short";
+	case 'Z':
+		return "boolean";
+	default:
+		return NULL;
+	}
+}
+
+bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size)
+{
+	char name[1024], *p = name;
+	const char *shown;
+	u32 dimensions;
+	u64 symbol;
+	size_t n;
+
+	if (!klass || klass & 7 || !memory_read(m, &symbol, 8, klass + h->l->klass_name.at) ||
+	        !hotspot_symbol(h, m, symbol, name, sizeof(name)))
+		return false;
+	dimensions = strspn(name, "[");
+	p += dimensions;
+	n = strlen(p);
+	shown = p;
+	if (dimensions && *p == 'L' && n > 1 && p[n - 1] == ';') {
+		p[n - 1] = 0;
+		shown = p + 1;
+	} else if (dimensions) {
+		shown = n == 1 ? primitive(*p) : NULL;
+	}
+	if (!shown || dimensions > 255)
+		return false;
+	for (p = name; *p; p++)
+		*p = *p == '/' ? '.' : *p;
+	n = snprintf(ret, size, "%s", shown);
+	for (; dimensions && n + 3 <= size; dimensions--, n += 2)
+		memcpy(ret + n, "[]", 3);
+	return true;
+}
+
+bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret)
+{
+	char first[2];
+	u64 symbol;
+
+	if (!klass || klass & 7 || !memory_read(m, &symbol, 8, klass + h->l->klass_name.at) ||
+	        !hotspot_symbol(h, m, symbol, first, sizeof(first)))
+		return false;
+	*ret = symbol >> 3;
+	return true;
+}
+
+/* Is the Utf8 entry of a constant pool this text? */
+static bool pool_text(const struct hotspot_heap_view *h, struct memory *m, u64 pool, u32 index, const char *text)
+{
+	u64 symbol;
+
+	return index && index < 65536 && memory_read(m, &symbol, 8, pool + h->l->pool_size.at + index * 8ull) &&
+	       has_name(h, m, symbol, text);
+}
+
+static bool field_of_array(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
+        const char *signature, u32 *offset)
+{
+	u16 count, field[SLOTS];
+	u64 fields;
+
+	if (!memory_read(m, &fields, 8, klass + h->at.fields) ||
+	        !memory_read(m, &count, 2, klass + h->at.fields_count) || count > FIELDS_MAX)
+		return false;
+	fields += h->at.array_data_known ? h->at.array_data : ARRAY_DATA;
+	for (u32 i = 0; i < count; i++) {
+		if (!memory_read(m, field, sizeof(field), fields + i * sizeof(field)))
+			return false;
+		if (!pool_text(h, m, pool, field[1], name) || !pool_text(h, m, pool, field[2], signature))
+			continue;
+		*offset = ((u32)field[5] << 16 | field[4]) >> 2; /* FIELDINFO_TAG_SIZE */
+		return true;
+	}
+	return false;
+}
+
+/* UNSIGNED5 (unsigned5.hpp, 20 and later): no byte is zero; digits of 6 bits, and 191 values of a first byte end at
+ * once. */
+static bool next_uint(const u8 **p, const u8 *end, u32 *ret)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < 5 && *p < end; i++) {
+		u32 byte = *(*p)++;
+
+		if (!byte)
+			return false;
+		sum += (byte - 1) << 6 * i;
+		if (byte - 1 < 191 || i == 4) {
+			*ret = sum;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool skip_optional(const u8 **p, const u8 *end, u32 flags)
+{
+	u32 ignored;
+
+	/* initialized, generic, contended (fieldInfo.hpp: _ff_*); what later JDKs add is for flat values only */
+	for (u32 bits = flags & (1u << 0 | 1u << 2 | 1u << 4); bits; bits &= bits - 1)
+		if (!next_uint(p, end, &ignored))
+			return false;
+	return true;
+}
+
+static bool field_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
+        const char *signature, u32 *offset)
+{
+	cleanup(free) u8 *bytes = NULL;
+	const u8 *p, *end;
+	u32 count, injected, length;
+	u64 stream;
+
+	if (!memory_read(m, &stream, 8, klass + h->at.fieldinfo) || !memory_read(m, &length, 4, stream) ||
+	        length > STREAM_MAX || !(bytes = malloc(length + 1)) ||
+	        !memory_read(m, bytes, length, stream + (h->at.array_data_known ? h->at.array_data : ARRAY_DATA)))
+		return false;
+	p = bytes;
+	end = bytes + length;
+	if (!next_uint(&p, end, &count) || !next_uint(&p, end, &injected) || count > FIELDS_MAX)
+		return false;
+	for (u32 i = 0; i < count; i++) {
+		u32 v[5]; /* name, signature, offset, access, flags */
+
+		for (u32 k = 0; k < 5; k++)
+			if (!next_uint(&p, end, &v[k]))
+				return false;
+		if (!skip_optional(&p, end, v[4]))
+			return false;
+		if (!pool_text(h, m, pool, v[0], name) || !pool_text(h, m, pool, v[1], signature))
+			continue;
+		*offset = v[2];
+		return true;
+	}
+	return false;
+}
+
+bool hotspot_java_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset)
+{
+	u64 pool;
+
+	if (!memory_read(m, &pool, 8, klass + h->at.constants) || !pool)
+		return false;
+	if (!(h->at.fieldinfo ? field_of_stream : field_of_array)(h, m, klass, pool, name, signature, offset))
+		return false;
+	return *offset >= 8 && *offset < 4096;
+}
+
+u64 hotspot_super_named(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name)
+{
+	u64 symbol;
+
+	for (u32 i = 0; i < SUPERS_MAX && klass && !(klass & 7); i++) {
+		if (!memory_read(m, &symbol, 8, klass + h->l->klass_name.at))
+			return 0;
+		if (has_name(h, m, symbol, name))
+			return klass;
+		if (!memory_read(m, &klass, 8, klass + h->at.super))
+			return 0;
+	}
+	return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hotspot_names_state.h"
+#include "hotspot_scopes.h"
+
+/* What an offset of an nmethod stands for, innermost first. */
+struct site {
+	u32 n;
+	struct frame frames[];
+};
+
+/* The methods at a place, and how many of them, from the root, are certain. */
+struct chain {
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	u32 n, certain;
+	bool exact; /* the bytecode of the last certain one, too */
+};
+
+/* Is the nmethod still the same, now that its tables were read? */
+static bool stands(const struct hotspot_names *n, const struct frame *f)
+{
+	u32 id;
+
+	return memory_read(hotspot_blocks_direct(n->blocks), &id, sizeof(id), frame_addr(f) + n->l->nm_compile_id.at) &&
+	       id == hotspot_cookie(f);
+}
+
+static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct memory *m, const struct frame *f)
+{
+	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
+	struct hotspot_tables *t = hotspot_cache_get(&n->tables, key);
+
+	if (t || !hotspot_names_ready(n, m))
+		return t;
+	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	if (t && !stands(n, f)) {
+		free(t);
+		return NULL;
+	}
+	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
+}
+
+/* How far two chains are the same, from the root: deeper methods only if they are called from the same bytecode. */
+static void compare(struct chain *c, const struct hotspot_scope *other, u32 n)
+{
+	u32 least = c->n < n ? c->n : n, same = 0;
+	const struct hotspot_scope *a = c->scopes + c->n, *b = other + n;
+
+	while (same < least && (--a)->method == (--b)->method) {
+		same++;
+		c->exact = a->bci == b->bci;
+		if (!c->exact)
+			break;
+	}
+	c->certain = same;
+	c->exact = c->exact && same == c->n && same == n;
+}
+
+/* At a place that no PcDesc tells exactly: that of the next one, as the JVM does, checked against the one before. */
+static void make_near(const struct hotspot_tables *t, const struct hotspot_pc *before, const struct hotspot_pc *after,
+        struct chain *c)
+{
+	struct hotspot_scope other[HOTSPOT_SCOPES_MAX];
+	u32 n = before && after ? hotspot_scopes_at(t, before, other) : 0;
+
+	if (after || before)
+		c->n = hotspot_scopes_at(t, after ? after : before, c->scopes);
+	if (c->n && n)
+		compare(c, other, n);
+	else
+		c->certain = 1;
+}
+
+static void make_chain(const struct hotspot_tables *t, u32 offset, bool call, struct chain *c)
+{
+	const struct hotspot_pc *before, *after;
+
+	hotspot_pcs_around(t, offset, &before, &after);
+	c->n = c->certain = 0;
+	c->exact = false;
+	if (call && after && (u32)after->pc == offset) {
+		c->n = c->certain = hotspot_scopes_at(t, after, c->scopes);
+		c->exact = true;
+	} else {
+		make_near(t, before, after, c);
+	}
+	if (!c->n) {
+		c->scopes[0] = (struct hotspot_scope){t->method, HOTSPOT_NO_BCI};
+		c->n = c->certain = 1;
+		c->exact = true;
+	}
+}
+
+/* Frame i of the chain, whose last one is the root. */
+static bool make_frame(const struct hotspot_names *n, struct memory *m, const struct hotspot_tables *t, const struct chain *c,
+        u32 i, u32 flags, struct frame *ret)
+{
+	const struct hotspot_scope *s = &c->scopes[i];
+	u32 from_root = c->n - i, marks = i + 1 < c->n ? FRAME_INLINED : 0, cookie;
+
+	if (from_root > c->certain || (from_root == c->certain && !c->exact && flags & EXPAND_LINES))
+		marks |= FRAME_APPROX;
+	if (!hotspot_names_cookie(n, m, s->method, &cookie))
+		return false;
+	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
+	ret->detail = hotspot_method(t->level, s->bci, cookie);
+	return true;
+}
+
+static struct site *make_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
+{
+	const struct hotspot_tables *t = tables_of(n, m, f);
+	struct chain c;
+	struct site *site;
+
+	if (!t)
+		return NULL;
+	make_chain(t, hotspot_pc_offset(f), frame_flags(f) & FRAME_RETADDR, &c);
+	*bytes = sizeof(*site) + c.n * sizeof(struct frame);
+	site = malloc(*bytes);
+	if (!site)
+		return NULL;
+	site->n = c.n;
+	for (u32 i = 0; i < c.n; i++)
+		if (!make_frame(n, m, t, &c, i, flags, &site->frames[i])) {
+			free(site);
+			return NULL;
+		}
+	return site;
+}
+
+static const struct site *site_of(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags)
+{
+	u64 at = f->where ^ (u64)(flags & EXPAND_LINES) << 56, key = hotspot_cache_key(at, f->detail);
+	struct site *site = hotspot_cache_get(&n->sites, key);
+	size_t bytes;
+
+	if (site)
+		return site;
+	site = make_site(n, m, f, flags, &bytes);
+	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
+}
+
+u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	const struct site *site = NULL;
+
+	*eaten = 0;
+	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
+		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
+	if (!site)
+		return 0;
+	*eaten = 1;
+	if (flags & EXPAND_MERGE) {
+		ret[0] = site->frames[site->n - 1];
+		return 1;
+	}
+	memcpy(ret, site->frames, site->n * sizeof(*ret));
+	return site->n;
+}

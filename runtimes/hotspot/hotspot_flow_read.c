@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Machine code reduced to what moves the stack pointer, saved registers and return addresses. */
+#include "hotspot_flow.h"
+
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+static u8 number_of(x86_reg reg)
+{
+	static const struct {
+		u16 reg, half;
+		u8 number;
+	} regs[] = {{X86_REG_RAX, X86_REG_EAX, DWREG_RAX}, {X86_REG_RDX, X86_REG_EDX, DWREG_RDX},
+	        {X86_REG_RCX, X86_REG_ECX, DWREG_RCX}, {X86_REG_RBX, X86_REG_EBX, DWREG_RBX},
+	        {X86_REG_RSI, X86_REG_ESI, DWREG_RSI}, {X86_REG_RDI, X86_REG_EDI, DWREG_RDI},
+	        {X86_REG_RBP, X86_REG_EBP, DWREG_RBP}, {X86_REG_RSP, X86_REG_ESP, DWREG_RSP},
+	        {X86_REG_R8, X86_REG_R8D, DWREG_R8}, {X86_REG_R9, X86_REG_R9D, DWREG_R9},
+	        {X86_REG_R10, X86_REG_R10D, DWREG_R10}, {X86_REG_R11, X86_REG_R11D, DWREG_R11},
+	        {X86_REG_R12, X86_REG_R12D, DWREG_R12}, {X86_REG_R13, X86_REG_R13D, DWREG_R13},
+	        {X86_REG_R14, X86_REG_R14D, DWREG_R14}, {X86_REG_R15, X86_REG_R15D, DWREG_R15}};
+
+	for (u32 i = 0; i < sizeof(regs) / sizeof(*regs); i++)
+		if (regs[i].reg == reg || regs[i].half == reg)
+			return regs[i].number;
+	return FLOW_REGS;
+}
+
+/* A word in memory at a register and an offset. */
+static bool is_word(const cs_x86_op *op)
+{
+	return op->type == X86_OP_MEM && op->size == 8 && op->mem.index == X86_REG_INVALID && number_of(op->mem.base) < FLOW_REGS;
+}
+
+static bool is_reg(const cs_x86_op *op)
+{
+	return op->type == X86_OP_REG && op->size == 8 && number_of(op->reg) < FLOW_REGS;
+}
+
+static void reduce_move(const cs_x86_op *dst, const cs_x86_op *src, struct flow_ins *ret)
+{
+	if (is_reg(dst) && is_reg(src)) {
+		ret->op = FLOW_MOVE;
+		ret->dst = number_of(dst->reg);
+		ret->src = number_of(src->reg);
+	} else if (is_word(dst) && is_reg(src)) {
+		ret->op = FLOW_STORE;
+		ret->dst = number_of(dst->mem.base);
+		ret->src = number_of(src->reg);
+		ret->value = dst->mem.disp;
+	} else if (is_reg(dst) && is_word(src)) {
+		ret->op = FLOW_LOAD;
+		ret->dst = number_of(dst->reg);
+		ret->src = number_of(src->mem.base);
+		ret->value = src->mem.disp;
+	}
+}
+
+static void reduce_arithmetic(const cs_insn *in, const cs_x86_op *op, struct flow_ins *ret)
+{
+	if (!is_reg(&op[0]) || op[1].type != X86_OP_IMM)
+		return;
+	ret->op = in->id == X86_INS_AND ? FLOW_ALIGN : FLOW_ADD;
+	ret->dst = number_of(op[0].reg);
+	ret->value = in->id == X86_INS_SUB ? -op[1].imm : op[1].imm;
+	if (ret->op == FLOW_ALIGN && ret->dst != DWREG_RSP)
+		ret->op = FLOW_OTHER;
+}
+
+static void reduce_lea(const cs_x86_op *dst, const cs_x86_op *src, struct flow_ins *ret)
+{
+	if (!is_reg(dst) || src->mem.index != X86_REG_INVALID || number_of(src->mem.base) == FLOW_REGS)
+		return;
+	ret->op = FLOW_LEA;
+	ret->dst = number_of(dst->reg);
+	ret->src = number_of(src->mem.base);
+	ret->value = src->mem.disp;
+}
+
+static bool in_group(const cs_insn *in, u8 group)
+{
+	for (u32 i = 0; i < in->detail->groups_count; i++)
+		if (in->detail->groups[i] == group)
+			return true;
+	return false;
+}
+
+static void reduce_transfer(const cs_insn *in, const cs_x86_op *op, struct flow_ins *ret)
+{
+	bool direct = op->type == X86_OP_IMM;
+
+	if (!in_group(in, CS_GRP_CALL) && !in_group(in, CS_GRP_JUMP))
+		return;
+	ret->target = direct ? (u64)op->imm : 0;
+	if (in->id == X86_INS_CALL)
+		ret->op = FLOW_CALL;
+	else if (in->id == X86_INS_JMP)
+		ret->op = direct ? FLOW_JUMP : FLOW_END;
+	else
+		ret->op = FLOW_BRANCH;
+}
+
+static u16 written(const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	u32 mask = 0;
+
+	for (u32 i = 0; i < x->op_count; i++)
+		if (x->operands[i].type == X86_OP_REG && (x->operands[i].access & CS_AC_WRITE))
+			mask |= 1u << number_of(x->operands[i].reg);
+	for (u32 i = 0; i < in->detail->regs_write_count; i++)
+		mask |= 1u << number_of(in->detail->regs_write[i]);
+	return (u16)mask;
+}
+
+static void reduce(const cs_insn *in, struct flow_ins *ret)
+{
+	const cs_x86_op *op = in->detail->x86.operands;
+
+	*ret = (struct flow_ins){.addr = in->address, .size = in->size, .dst = FLOW_REGS, .src = FLOW_REGS};
+	switch (in->id) {
+	case X86_INS_PUSH:
+	case X86_INS_PUSHFQ:
+		ret->op = FLOW_PUSH;
+		ret->src = in->id == X86_INS_PUSH && is_reg(op) ? number_of(op->reg) : FLOW_REGS;
+		return;
+	case X86_INS_POP:
+	case X86_INS_POPFQ:
+		ret->op = FLOW_POP;
+		ret->dst = in->id == X86_INS_POP && is_reg(op) ? number_of(op->reg) : FLOW_REGS;
+		return;
+	case X86_INS_MOV:
+	case X86_INS_MOVABS:
+		reduce_move(&op[0], &op[1], ret);
+		break;
+	case X86_INS_ADD:
+	case X86_INS_SUB:
+	case X86_INS_AND:
+		reduce_arithmetic(in, op, ret);
+		break;
+	case X86_INS_LEA:
+		reduce_lea(&op[0], &op[1], ret);
+		break;
+	case X86_INS_LEAVE:
+		ret->op = FLOW_LEAVE;
+		return;
+	case X86_INS_RET:
+	case X86_INS_HLT:
+	case X86_INS_INT3:
+	case X86_INS_UD2:
+		ret->op = FLOW_END;
+		return;
+	default:
+		reduce_transfer(in, op, ret);
+	}
+	if (ret->op == FLOW_OTHER)
+		ret->written = written(in);
+}
+
+/* --- vector instructions, which capstone 4 does not know all of --- */
+
+/* Operand bytes behind a ModRM byte, itself included (Intel SDM, volume 2, 2.1.5). */
+static u32 modrm_length(const u8 *p, size_t size)
+{
+	u32 mode = p[0] >> 6, base = p[0] & 7, length = 1;
+
+	if (mode == 3)
+		return 1;
+	if (base == 4) {
+		base = size > 1 ? p[1] & 7 : 0;
+		length++;
+	}
+	if (mode == 1)
+		return length + 1;
+	return length + (mode == 2 || base == 5 ? 4 : 0);
+}
+
+/* Does an opcode of this map take a byte more? */
+static bool has_immediate(u32 map, u8 opcode)
+{
+	return map == 3 || (map == 1 && (opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6) || (opcode >= 0x70 && opcode <= 0x73)));
+}
+
+/* The length of an instruction with a VEX or EVEX prefix; 0: it is none. They leave rsp and rbp alone, or have saved them. */
+static u32 vector_length(const u8 *p, size_t size)
+{
+	u32 prefix = size && p[0] == 0xc5 ? 2 : size && p[0] == 0xc4 ? 3 : size && p[0] == 0x62 ? 4 : 0, map, length;
+
+	if (!prefix || size < prefix + 2)
+		return 0;
+	map = prefix == 2 ? 1 : p[1] & 7;
+	length = prefix + 1;
+	if (map != 1 || p[prefix] != 0x77) /* vzeroupper */
+		length += modrm_length(p + length, size - length);
+	length += has_immediate(map, p[prefix]);
+	return length <= size ? length : 0;
+}
+
+static struct flow_ins *next_ins(struct flow *f, u32 *capacity)
+{
+	struct flow_ins *grown;
+
+	if (f->n == *capacity) {
+		*capacity *= 2;
+		grown = realloc(f->ins, *capacity * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		f->ins = grown;
+	}
+	return &f->ins[f->n];
+}
+
+static bool read_all(csh handle, cs_insn *in, const u8 *bytes, u64 addr, size_t size, struct flow *f)
+{
+	u32 capacity = 256, skip;
+
+	f->ins = malloc(capacity * sizeof(*f->ins));
+	while (f->ins && size) {
+		struct flow_ins *ins = next_ins(f, &capacity);
+
+		if (!ins)
+			return false;
+		skip = vector_length(bytes, size);
+		if (skip) {
+			*ins = (struct flow_ins){.addr = addr, .size = skip, .dst = FLOW_REGS, .src = FLOW_REGS};
+			f->n++;
+		} else if (cs_disasm_iter(handle, &bytes, &size, &addr, in)) {
+			reduce(in, ins);
+			f->n++;
+			continue;
+		}
+		skip += !skip;
+		bytes += skip;
+		addr += skip;
+		size -= skip;
+	}
+	return f->ins;
+}
+
+struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *ret)
+{
+	struct flow f = {0};
+	struct error *err = NULL;
+	cs_insn *in = NULL;
+	csh handle = 0;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	if (!in || !read_all(handle, in, bytes, addr, size, &f))
+		err = &error_no_memory;
+	f.state = calloc(f.n + 1, sizeof(*f.state));
+	f.work = calloc(f.n + 1, sizeof(*f.work));
+	if (!f.state || !f.work)
+		err = &error_no_memory;
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+	if (err)
+		flow_free(&f);
+	*ret = f;
+	return err;
+}
+
+void flow_free(struct flow *f)
+{
+	free(f->ins);
+	free(f->state);
+	free(f->work);
+	*f = (struct flow){0};
+}
+
+u32 flow_find(const struct flow *f, u64 addr)
+{
+	u32 lo = 0, hi = f->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (f->ins[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

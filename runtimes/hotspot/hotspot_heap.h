@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects in the heap of a JVM, read from outside: their classes and sizes, and which threads it has with what they
+ * allocated. For java-alloc and for names of threads. All reads may be torn: the target goes on.
+ */
+#ifndef YRT_HOTSPOT_HEAP_H
+#define YRT_HOTSPOT_HEAP_H
+
+#include "hotspot_layout.h"
+#include "memory.h"
+
+struct hotspot_heap_view; /* of one process */
+
+struct error *hotspot_heap_view_create(const struct vmstructs *v, const struct hotspot_layout *l, struct hotspot_heap_view **ret);
+void hotspot_heap_view_destroy(struct hotspot_heap_view *h); /* NULL is fine */
+
+/* The class of the object at addr (compressed or not, compact headers), and its size in bytes. */
+bool hotspot_object(struct hotspot_heap_view *h, struct memory *m, u64 addr, u64 *klass, u64 *size);
+/*
+ * The object that covers addr, found by walking from start, where an object begins, up to addr (a TLAB is parsable from
+ * its start to its top). False: the walk met what is no object.
+ */
+bool hotspot_object_covering(
+        struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
+/*
+ * The same by its end, if that is known: backwards from addr, not before start, to a header of a size that leads to end. Short
+ * for small objects. False: there is none, or it is no longer as fresh as when it was made (end 0: always).
+ */
+bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object, u64 *klass,
+        u64 *size);
+/*
+ * Calls each for the objects from start (where one begins) up to end, until it returns false. Returns where it stopped:
+ * at end or behind it, or at the object where each said so, or at what is no object.
+ */
+u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 end,
+        bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
+/* What tells that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
+bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
+/* "java.lang.String", "byte[]", "com.foo.Bar[][]". */
+bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size);
+
+struct hotspot_thread {
+	u64 at;	   /* JavaThread */
+	pid_t tid; /* as the target's own pid namespace numbers it */
+	u64 allocated; /* bytes of this thread so far, exact: _allocated_bytes + what is used of its TLAB */
+	u64 tlab_start, tlab_top, tlab_end;
+	char name[128]; /* java.lang.Thread.name, UTF-8 */
+};
+
+/* All Java threads now, at most max; returns how many. Without names: name is "". */
+u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
+/* runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. */
+bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
+/* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
+u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hotspot_heap.c, hotspot_classes.c, hotspot_java.c and hotspot_threads.c share. */
+#ifndef YRT_HOTSPOT_HEAP_VIEW_H
+#define YRT_HOTSPOT_HEAP_VIEW_H
+
+#include "hotspot_heap.h"
+
+/* How the size of an object comes from its class. */
+enum hotspot_size_kind {
+	SIZE_FIXED,       /* by the layout helper */
+	SIZE_ARRAY,       /* and by its length */
+	SIZE_MIRROR,      /* java.lang.Class: in a field of it, with its statics */
+	SIZE_STACK_CHUNK, /* jdk.internal.vm.StackChunk: with the frames in it */
+};
+
+struct hotspot_class {
+	u64 klass, symbol;
+	enum hotspot_size_kind kind;
+	u32 size;          /* of an instance; an array: of its header */
+	u32 log2_element;  /* of an array */
+	u32 stack_size_at; /* of a StackChunk: offset of the field "size" */
+};
+
+/* How references are kept in the heap and in OopHandles. */
+enum hotspot_oop_kind { OOP_PLAIN, OOP_NARROW, OOP_COLOURED /* generational ZGC: address << n | colour */ };
+
+/* Offsets beside those of struct hotspot_layout. Of those that not every JDK has: 0 for none. */
+struct hotspot_heap_offsets {
+	u64 super, constants;                 /* Klass, InstanceKlass */
+	u64 fields, fields_count;             /* InstanceKlass._fields, up to 20 */
+	u64 fieldinfo;                        /* InstanceKlass._fieldinfo_stream, from 21 */
+	u64 array_data;                       /* Array<u1> and Array<u2>: behind the length */
+	u64 list_length, list_threads;        /* ThreadsList, from 10 */
+	u64 thread_next;                      /* JavaThread._next, 8 and 9 */
+	bool array_data_known, thread_handle; /* JavaThread._threadObj is an OopHandle (14 and later) */
+};
+
+struct hotspot_heap_view {
+	const struct vmstructs *v;
+	const struct hotspot_layout *l;
+	struct hotspot_heap_offsets at;
+	u64 thread_list; /* address of the static field: ThreadsSMRSupport::_java_thread_list, or Threads::_thread_list
+	                  */
+	u64 collected_heap; /* the same: Universe::_collectedHeap */
+	bool ready;
+	/* read from the process once it is initialised */
+	enum hotspot_oop_kind oops;
+	u64 oop_base, klass_base;
+	u32 oop_shift, klass_shift;
+	bool narrow_klass;
+	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
+	u32 alignment;
+	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */
+	/* found when first needed: offsets in objects; 0: not yet */
+	u32 thread_name, string_value, string_coder;
+	bool string_coded;             /* has a coder: 9 and later */
+	struct hotspot_class *classes; /* hash table, by klass */
+	u32 nclasses, capacity;
+};
+
+/* Reads what the JVM decides at start. False: it has not got there yet, or makes no sense. */
+bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m);
+
+/* hotspot_classes.c: NULL: this is no class (or no memory). Valid until the next call. */
+const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct memory *m, u64 klass);
+bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
+/* The offset of a field that this class declares itself, by name and signature ("I", "Ljava/lang/String;"). */
+bool hotspot_java_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset);
+
+/* The class itself or a super class of it, by name ("java/lang/Thread"); 0: none. */
+u64 hotspot_super_named(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name);
+
+/* hotspot_java.c: the reference at addr in the heap, decoded; 0: null or not readable. */
+u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr);
+/* Behind an OopHandle, or a plain field of a VM structure (handle false). */
+u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64 addr, bool handle);
+/* The class of an object by its first 16 bytes; 0: none. */
+u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
+u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
+/* java.lang.Thread.name in UTF-8. */
+bool hotspot_java_thread_name(struct hotspot_heap_view *h, struct memory *m, u64 thread, char *ret, size_t size);
+
+#endif

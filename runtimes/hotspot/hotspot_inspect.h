@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `yrt inspect` says of a JVM: what it is, its flags, its code, its threads, its layout and the checks. */
+#ifndef YRT_HOTSPOT_INSPECT_H
+#define YRT_HOTSPOT_INSPECT_H
+
+#include "hotspot_instance.h"
+#include "report.h"
+#include "runtime.h"
+
+/* As runtime_ops.inspect. */
+struct error *hotspot_inspect(
+        const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out);
+
+#endif

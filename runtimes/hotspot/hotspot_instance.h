@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A JVM as the operations see it: what hotspot.c keeps of an image and of a process. */
+#ifndef YRT_HOTSPOT_INSTANCE_H
+#define YRT_HOTSPOT_INSTANCE_H
+
+#include "hotspot_code.h"
+#include "hotspot_heap.h"
+#include "hotspot_names.h"
+#include "hotspot_stubs.h"
+#include "image.h"
+
+/* A libjvm. */
+struct hotspot_image {
+	struct image *file; /* outlives it */
+	struct vmstructs_symbols *symbols;
+};
+
+/* A code heap never moves; its configuration is made when it is seen first. */
+struct hotspot_claim {
+	u64 low;
+	u32 config; /* struct hotspot_vm in the arena */
+};
+
+/* A JVM. v and what follows it are NULL while it is only starting, and if it is refused. */
+struct hotspot_instance {
+	const struct hotspot_image *image;
+	u64 bias;
+	bool refused;
+	u8 checks; /* how often the layout was tried */
+	struct vmstructs *v;
+	struct layout *origins;
+	const struct hotspot_layout *layout; /* origins' */
+	struct hotspot_code *code;
+	struct hotspot_names *names;
+	struct hotspot_heap_view *heap;
+	struct hotspot_stubs *stubs;
+	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
+	u32 nclaims;
+};
+
+/* hotspot_alloc.c */
+/* *ret is NULL while the JVM is only starting. */
+static inline struct error *hotspot_instance_heap(struct hotspot_instance *instance, struct hotspot_heap_view **ret)
+{
+	*ret = instance->heap;
+	return NULL;
+}
+
+struct runtime_alloc_ops;
+extern const struct runtime_alloc_ops hotspot_alloc_ops;
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Method -> ConstMethod -> ConstantPool -> Symbols: names, files and line number tables of methods. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "cleanup.h"
+#include "hotspot_lines.h"
+#include "hotspot_names_state.h"
+#include "hotspot_text.h"
+
+#define METHOD_BYTES 256
+#define CONST_BYTES  512 /* that are read at once: most methods end before */
+#define CONST_MAX    (1u << 20)
+#define POOL_BYTES   512
+#define SYMBOL_FIRST 64 /* bytes of a symbol that are read at once */
+#define CLASS_MAX    384
+#define ACC_NATIVE   0x100
+
+/* A method as it is read. */
+struct reading {
+	const struct hotspot_names *n;
+	struct memory *m;
+	u64 constants; /* ConstMethod */
+	u64 pool;
+	u8 bytes[CONST_BYTES]; /* of the ConstMethod */
+	u32 nbytes;
+	u8 pool_bytes[POOL_BYTES];
+	u32 pool_length;
+	bool native;
+};
+
+struct class_name {
+	char name[CLASS_MAX];
+	char file[];
+};
+
+static u64 number(const u8 *bytes, struct layout_member m)
+{
+	u64 value = 0;
+
+	memcpy(&value, bytes + m.at, m.size < 8 ? m.size : 8);
+	return value;
+}
+
+static u64 pointer(const u8 *bytes, struct layout_member m)
+{
+	u64 value;
+
+	memcpy(&value, bytes + m.at, 8);
+	return value;
+}
+
+/* The Method's members that matter, in one read. */
+static bool read_method(const struct hotspot_names *n, struct memory *m, u64 method, u64 *constants, bool *native)
+{
+	u32 access = n->l->method_access.at, at = n->l->method_const.at, size = access > at ? access + 2 : at + 8;
+	u8 bytes[METHOD_BYTES];
+
+	if (!method || method & 7 || size > sizeof(bytes) || access + 2 > size || at + 8 > size ||
+	        !memory_read(m, bytes, size, method))
+		return false;
+	*constants = pointer(bytes, n->l->method_const);
+	*native = (bytes[access] | bytes[access + 1] << 8) & ACC_NATIVE;
+	return *constants && !(*constants & 7);
+}
+
+bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
+{
+	u64 constants;
+	bool native;
+
+	if (!read_method(n, m, method, &constants, &native))
+		return false;
+	*ret = hotspot_method_cookie(constants);
+	return true;
+}
+
+bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size)
+{
+	u32 body = n->l->symbol_body.at, at = n->l->symbol_length.at;
+	u8 bytes[SYMBOL_FIRST];
+	bool first;
+
+	if (!symbol || symbol & 7 || body >= SYMBOL_FIRST || at + 2 > SYMBOL_FIRST)
+		return false;
+	first = memory_read(m, bytes, sizeof(bytes), symbol);
+	if (!first && !memory_read(m, bytes + at, 2, symbol + at))
+		return false;
+	*size = bytes[at] | bytes[at + 1] << 8;
+	if (*size > HOTSPOT_SYMBOL_MAX)
+		*size = HOTSPOT_SYMBOL_MAX;
+	if (first && *size <= SYMBOL_FIRST - body) {
+		memcpy(ret, bytes + body, *size);
+		return true;
+	}
+	return !*size || memory_read(m, ret, *size, symbol + body);
+}
+
+static bool read_constants(struct reading *r)
+{
+	const struct hotspot_layout *l = r->n->l;
+
+	r->nbytes = sizeof(r->bytes);
+	if (l->const_size.at > sizeof(r->bytes))
+		return false;
+	if (!memory_read(r->m, r->bytes, r->nbytes, r->constants)) {
+		r->nbytes = l->const_size.at;
+		if (!memory_read(r->m, r->bytes, r->nbytes, r->constants))
+			return false;
+	}
+	r->pool = pointer(r->bytes, l->const_pool);
+	return r->pool && !(r->pool & 7);
+}
+
+static bool read_pool(struct reading *r)
+{
+	const struct hotspot_layout *l = r->n->l;
+
+	if (l->pool_size.at > sizeof(r->pool_bytes) || !memory_read(r->m, r->pool_bytes, l->pool_size.at, r->pool))
+		return false;
+	r->pool_length = (u32)number(r->pool_bytes, l->pool_length);
+	return r->pool_length <= 65536;
+}
+
+/* The Symbol at an index of the pool. */
+static bool read_entry(const struct reading *r, u32 index, u64 *ret)
+{
+	return index && index < r->pool_length &&
+	       memory_read(r->m, ret, 8, r->pool + r->n->l->pool_size.at + 8ull * index);
+}
+
+/* Two Symbols, which often stand side by side. */
+static bool read_entries(const struct reading *r, u32 a, u32 b, u64 *reta, u64 *retb)
+{
+	u64 both[2];
+
+	if (b != a + 1)
+		return read_entry(r, a, reta) && read_entry(r, b, retb);
+	if (!a || b >= r->pool_length || !memory_read(r->m, both, sizeof(both), r->pool + r->n->l->pool_size.at + 8ull * a))
+		return false;
+	*reta = both[0];
+	*retb = both[1];
+	return true;
+}
+
+/* Since 16 the pool knows the source file, before that the class. */
+static void read_file(const struct reading *r, u64 holder, char *ret, size_t size)
+{
+	const struct hotspot_layout *l = r->n->l;
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	u64 symbol;
+	u16 index = 0;
+	size_t n;
+
+	ret[0] = '\0';
+	if (l->pool_source_file.size)
+		memcpy(&index, r->pool_bytes + l->pool_source_file.at, 2);
+	else if (!l->klass_source_file.size || !memory_read(r->m, &index, 2, holder + l->klass_source_file.at))
+		return;
+	if (read_entry(r, index, &symbol) && hotspot_names_symbol(r->n, r->m, symbol, bytes, &n))
+		hotspot_text_name(bytes, n, ret, size);
+}
+
+/* The class that the pool belongs to. */
+static const struct class_name *read_class(struct hotspot_names *n, const struct reading *r)
+{
+	u64 holder = pointer(r->pool_bytes, n->l->pool_holder), symbol, key;
+	char file[NAME_MAX_BYTES];
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	struct class_name *c;
+	size_t size;
+
+	if (!holder || holder & 7 || !memory_read(r->m, &symbol, 8, holder + n->l->klass_name.at))
+		return NULL;
+	key = hotspot_cache_key(r->pool ^ holder << 1, symbol);
+	c = hotspot_cache_get(&n->classes, key);
+	if (c || !hotspot_names_symbol(n, r->m, symbol, bytes, &size))
+		return c;
+	read_file(r, holder, file, sizeof(file));
+	c = malloc(sizeof(*c) + strlen(file) + 1);
+	if (!c)
+		return NULL;
+	hotspot_text_class(bytes, size, c->name, sizeof(c->name));
+	strcpy(c->file, file);
+	return hotspot_cache_put(&n->classes, key, c, sizeof(*c) + strlen(file)) ? c : NULL;
+}
+
+/* The line number table, of which a part may have been read already. NULL: there is none. */
+static u8 *read_lines(const struct reading *r, u32 *size)
+{
+	const struct hotspot_layout *l = r->n->l;
+	u32 bit = l->const_has_lines.size ? l->const_has_lines.at : 1;
+	u32 at = l->const_size.at + (u32)number(r->bytes, l->const_code_size), end;
+	u8 *bytes;
+
+	*size = 0;
+	if (!(number(r->bytes, l->const_flags) & bit))
+		return NULL;
+	if (at < r->nbytes && (*size = hotspot_lines_size(r->bytes + at, r->nbytes - at, r->n->no_zero))) {
+		bytes = malloc(*size);
+		return bytes ? memcpy(bytes, r->bytes + at, *size) : NULL;
+	}
+	end = 8 * (u32)number(r->bytes, l->const_words);
+	if (end <= at || end > CONST_MAX)
+		return NULL;
+	bytes = malloc(end - at);
+	if (bytes && memory_read(r->m, bytes, end - at, r->constants + at))
+		*size = hotspot_lines_size(bytes, end - at, r->n->no_zero);
+	return bytes;
+}
+
+/* name, signature and file are texts; the table of lines goes behind them. */
+static struct hotspot_method_name *make(const struct reading *r, const char *name, const char *signature, const char *file,
+        const u8 *lines, u32 nlines, size_t *bytes)
+{
+	size_t n = strlen(name) + 1, s = strlen(signature) + 1, f = strlen(file) + 1;
+	struct hotspot_method_name *ret;
+	char *at;
+
+	*bytes = sizeof(*ret) + n + s + f + nlines;
+	ret = malloc(*bytes);
+	if (!ret)
+		return NULL;
+	at = (char *)(ret + 1);
+	*ret = (struct hotspot_method_name){.native = r->native, .nlines = nlines, .name = memcpy(at, name, n),
+	        .signature = memcpy(at + n, signature, s), .file = memcpy(at + n + s, file, f),
+	        .lines = (u8 *)at + n + s + f};
+	if (nlines) {
+		memcpy(at + n + s + f, lines, nlines);
+		ret->definition = hotspot_line(ret->lines, nlines, r->n->no_zero, 0);
+	}
+	ret->identity = XXH3_64bits(at, n + s + f);
+	return ret;
+}
+
+/* "com.foo.Bar.baz" */
+static bool read_name(
+        struct hotspot_names *n, const struct reading *r, const struct class_name *class, char *name, char *signature)
+{
+	const struct hotspot_layout *l = n->l;
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	u64 symbol, descriptor;
+	size_t size;
+	int put;
+
+	if (!read_entries(r, (u32)number(r->bytes, l->const_name), (u32)number(r->bytes, l->const_signature), &symbol,
+	            &descriptor) ||
+	        !hotspot_names_symbol(n, r->m, symbol, bytes, &size))
+		return false;
+	put = snprintf(name, NAME_MAX_BYTES, "%s.", class->name);
+	hotspot_text_name(bytes, size, name + put, NAME_MAX_BYTES - put);
+	if (!hotspot_names_symbol(n, r->m, descriptor, bytes, &size))
+		return false;
+	hotspot_text_signature(bytes, size, signature, NAME_MAX_BYTES);
+	return true;
+}
+
+static struct hotspot_method_name *read_whole(struct hotspot_names *n, struct reading *r, size_t *bytes)
+{
+	char name[NAME_MAX_BYTES], signature[NAME_MAX_BYTES];
+	const struct class_name *class;
+	cleanup(free) u8 *lines = NULL;
+	u32 nlines;
+
+	if (!read_constants(r) || !read_pool(r))
+		return NULL;
+	class = read_class(n, r);
+	if (!class || !read_name(n, r, class, name, signature))
+		return NULL;
+	lines = read_lines(r, &nlines);
+	return make(r, name, signature, class->file, lines, nlines, bytes);
+}
+
+const struct hotspot_method_name *hotspot_names_method(struct hotspot_names *n, struct memory *m, u64 method, u32 cookie)
+{
+	u64 key = hotspot_cache_key(method, cookie);
+	struct hotspot_method_name *known = hotspot_cache_get(&n->methods, key);
+	struct reading r = {.n = n, .m = m};
+	size_t bytes;
+
+	if (known)
+		return known;
+	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native) ||
+	        hotspot_method_cookie(r.constants) != cookie)
+		return NULL;
+	known = read_whole(n, &r, &bytes);
+	return known && hotspot_cache_put(&n->methods, key, known, bytes) ? known : NULL;
+}

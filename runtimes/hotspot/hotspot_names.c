@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "arch.h"
+#include "hotspot_lines.h"
+#include "hotspot_names_state.h"
+#include "hotspot_text.h"
+
+#define TABLES_BYTES  (4u << 20)
+#define SITES_BYTES   (3u << 20)
+#define METHODS_BYTES (6u << 20)
+#define CLASSES_BYTES (2u << 20)
+#define NO_ZERO_SINCE 20
+
+struct error *hotspot_names_create(const struct vmstructs *v, const struct hotspot_layout *l,
+        const struct hotspot_code *code, struct hotspot_names **ret)
+{
+	struct hotspot_names *n = calloc(1, sizeof(*n));
+	u64 heaps;
+
+	*ret = NULL;
+	if (!n)
+		return &error_no_memory;
+	if (!vmstructs_static(v, "Abstract_VM_Version", "_vm_major_version", &n->version_at)) {
+		free(n);
+		return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell Abstract_VM_Version::_vm_major_version");
+	}
+	n->blocks = hotspot_blocks_create();
+	if (!n->blocks) {
+		free(n);
+		return &error_no_memory;
+	}
+	n->v = v;
+	n->l = l;
+	n->code = code;
+	n->old = !vmstructs_static(v, "CodeCache", "_heaps", &heaps);
+	n->tables.max = TABLES_BYTES;
+	n->sites.max = SITES_BYTES;
+	n->methods.max = METHODS_BYTES;
+	n->classes.max = CLASSES_BYTES;
+	*ret = n;
+	return NULL;
+}
+
+void hotspot_names_stub_list(struct hotspot_names *n, u64 address)
+{
+	n->stub_list = address;
+}
+
+void hotspot_names_destroy(struct hotspot_names *n)
+{
+	if (!n)
+		return;
+	hotspot_cache_clear(&n->tables);
+	hotspot_cache_clear(&n->sites);
+	hotspot_cache_clear(&n->methods);
+	hotspot_cache_clear(&n->classes);
+	hotspot_stub_names_destroy(n->stubs);
+	hotspot_blocks_destroy(n->blocks);
+	free(n);
+}
+
+bool hotspot_names_ready(struct hotspot_names *n, struct memory *m)
+{
+	s32 version;
+
+	if (n->ready)
+		return true;
+	if (!memory_read(m, &version, sizeof(version), n->version_at) || version <= 0)
+		return false;
+	n->no_zero = !n->old && version >= NO_ZERO_SINCE;
+	n->ready = true;
+	return true;
+}
+
+static const char *suffix_of(const struct hotspot_method_name *method, u32 tier)
+{
+	if (method->native)
+		return "native";
+	return !tier ? NULL : tier < 4 ? "baseline" : "jit";
+}
+
+static bool name_method(
+        struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 tier, u32 bci, struct frame_name *ret)
+{
+	const struct hotspot_method_name *name = hotspot_names_method(n, m, method, cookie);
+
+	if (!name)
+		return false;
+	snprintf(ret->name, sizeof(ret->name), "%s", name->name);
+	snprintf(ret->signature, sizeof(ret->signature), "%s", name->signature);
+	snprintf(ret->file, sizeof(ret->file), "%s", name->file);
+	ret->qualified = true;
+	ret->definition = name->definition;
+	if (bci != HOTSPOT_NO_BCI && name->nlines)
+		ret->line = hotspot_line(name->lines, name->nlines, n->no_zero, bci);
+	ret->identity = name->identity;
+	ret->suffix = suffix_of(name, tier);
+	return true;
+}
+
+/* What could not be expanded: the method that was compiled. */
+static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
+{
+	struct hotspot_nmethod nm;
+	u32 cookie;
+
+	return hotspot_nmethod_read(n->code, m, frame_addr(f), hotspot_cookie(f), &nm) &&
+	       hotspot_names_cookie(n, m, nm.method, &cookie) &&
+	       name_method(n, m, nm.method, cookie, nm.level, HOTSPOT_NO_BCI, ret);
+}
+
+static bool name_stub(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
+{
+	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+
+	if (!hotspot_names_stub(n, m, pc, ret->name, sizeof(ret->name)))
+		return false;
+	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
+	ret->suffix = "stub";
+	ret->entry = !strcmp(ret->name, "StubRoutines::call_stub") || !strcmp(ret->name, "StubRoutines::call_stub_entry");
+	return true;
+}
+
+static bool name_class(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
+{
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	u64 symbol;
+	size_t size;
+
+	if (!memory_read(m, &symbol, 8, frame_addr(f) + n->l->klass_name.at) || (u32)(symbol >> 3) != hotspot_cookie(f) ||
+	        !hotspot_names_symbol(n, m, symbol, bytes, &size))
+		return false;
+	hotspot_text_class(bytes, size, ret->name, sizeof(ret->name));
+	ret->qualified = true;
+	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
+	ret->suffix = "class";
+	return true;
+}
+
+bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
+{
+	struct memory *blocks = hotspot_blocks_of(n->blocks, m);
+
+	memset(ret, 0, sizeof(*ret));
+	switch (hotspot_kind(f)) {
+	case HOTSPOT_NMETHOD:
+		return name_nmethod(n, blocks, f, ret);
+	case HOTSPOT_METHOD:
+		return name_method(n, blocks, frame_addr(f), hotspot_cookie(f), hotspot_tier(f), hotspot_bci(f), ret);
+	case HOTSPOT_STUB:
+		return name_stub(n, m, f, ret);
+	case HOTSPOT_CLASS:
+		return name_class(n, blocks, f, ret);
+	}
+	return false;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From frames of HotSpot to names of methods, classes and stubs. Caches: a name is read once. */
+#ifndef YRT_HOTSPOT_NAMES_H
+#define YRT_HOTSPOT_NAMES_H
+
+#include "hotspot.h"
+#include "hotspot_code.h"
+#include "runtime.h"
+
+struct hotspot_names;
+
+struct error *hotspot_names_create(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
+        struct hotspot_names **ret);
+void hotspot_names_destroy(struct hotspot_names *n); /* NULL is fine */
+
+/* Where the JVM keeps StubCodeDesc::_list, which vmStructs do not tell; without it fewer stubs have a name of their own. */
+void hotspot_names_stub_list(struct hotspot_names *n, u64 address);
+
+/* As runtime_ops.name_frame, for all kinds of frames (HOTSPOT_NMETHOD: one that could not be expanded, by its root method). */
+bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret);
+
+/*
+ * As runtime_ops.expand: a HOTSPOT_NMETHOD frame becomes its methods, innermost first, by the PcDescs and scopes of the
+ * nmethod (hotspot_scopes.h). Callers (return addresses) are exact. At the leaf the root method and the prefix that the
+ * neighbouring PcDescs share are certain; what is drawn beyond that is FRAME_APPROX.
+ */
+u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten);
+
+/*
+ * As runtime_ops.hides: what leads into Java code, and what starts a Java thread. Whatever the JVM does for Java code stays
+ * visible: allocation, linking, locks, collectors, compilers.
+ */
+bool hotspot_hides(const char *symbol);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hotspot_names.c, hotspot_methods.c, hotspot_expand.c and hotspot_stub_names.c share: one JVM as it is named. */
+#ifndef YRT_HOTSPOT_NAMES_STATE_H
+#define YRT_HOTSPOT_NAMES_STATE_H
+
+#include "hotspot_blocks.h"
+#include "hotspot_cache.h"
+#include "hotspot_names.h"
+
+#define HOTSPOT_SYMBOL_MAX 1024 /* bytes of a Symbol that are read */
+
+struct hotspot_stub_names;
+
+struct hotspot_names {
+	const struct vmstructs *v;
+	const struct hotspot_layout *l;
+	const struct hotspot_code *code;
+	bool old;	/* JDK 8: its version is HotSpot's own */
+	bool ready;	/* what follows has been read */
+	bool no_zero;	/* hotspot_unsigned5.h */
+	u64 version_at;
+	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
+	struct hotspot_cache tables, sites, methods, classes;
+	struct hotspot_stub_names *stubs;
+	struct hotspot_blocks *blocks;
+};
+
+/* A method as it is named. Its texts, and its line number table, lie behind it. */
+struct hotspot_method_name {
+	u64 identity;
+	u32 definition;
+	u32 nlines;	 /* bytes of the line number table */
+	bool native;
+	const u8 *lines;
+	const char *name, *signature, *file;
+};
+
+/* Reads what the JVM decides at start. False: it can not be read. */
+bool hotspot_names_ready(struct hotspot_names *n, struct memory *m);
+/* The cookie of a method as it is now. False: there is none. */
+bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret);
+/* At most HOTSPOT_SYMBOL_MAX bytes of a Symbol; false: there is none. */
+bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size);
+/* NULL: it is gone, or another one. Valid until the next call. */
+const struct hotspot_method_name *hotspot_names_method(struct hotspot_names *n, struct memory *m, u64 method, u32 cookie);
+/* "StubRoutines::call_stub", "invokevirtual", or the name of the blob. False: no code there. */
+bool hotspot_names_stub(struct hotspot_names *n, struct memory *m, u64 pc, char *ret, size_t size);
+void hotspot_stub_names_destroy(struct hotspot_stub_names *s); /* NULL is fine */
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_stubs.h"
+#include "hotspot_flow.h"
+#include "hotspot_interpreter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CODE_MAX   (1u << 20) /* of a blob */
+#define RANGES_MAX 2000	      /* a process may have 5,000 regions */
+#define BLOBS_MAX  (1u << 16)
+#define GAP_MAX    1024 /* the header of the next blob */
+
+struct known { /* a blob that was looked at */
+	u64 at, code, end;
+};
+
+struct hotspot_stubs {
+	const struct vmstructs *v;
+	struct hotspot_stub_range *ranges; /* their entries were malloc'ed */
+	u32 nranges;
+	struct known *known;
+	u32 nknown;
+	bool interpreter; /* was looked at */
+};
+
+/* Blobs that lie side by side get one range. */
+struct update {
+	struct hotspot_stubs *s;
+	struct memory *m;
+	struct error *err;
+	struct hotspot_stub_range run;
+	struct cfi_entry *entries;
+};
+
+struct error *hotspot_stubs_create(const struct vmstructs *v, struct hotspot_stubs **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return &error_no_memory;
+	(*ret)->v = v;
+	return NULL;
+}
+
+void hotspot_stubs_destroy(struct hotspot_stubs *s)
+{
+	if (!s)
+		return;
+	for (u32 i = 0; i < s->nranges; i++)
+		free((void *)s->ranges[i].entries);
+	free(s->ranges);
+	free(s->known);
+	free(s);
+}
+
+u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stub_range **ret)
+{
+	*ret = s->ranges;
+	return s->nranges;
+}
+
+/* Room for one more of an array that grows by doubling. */
+static bool grow(void *array, u32 n, size_t size)
+{
+	void **items = array, *grown;
+
+	if (n & (n - 1))
+		return true;
+	grown = realloc(*items, (n ? n * 2 : 1) * size);
+	if (grown)
+		*items = grown;
+	return grown;
+}
+
+/* Takes over the entries, even on error. */
+static struct error *add_range(struct hotspot_stubs *s, struct hotspot_stub_range range)
+{
+	struct error *err = NULL;
+
+	if (s->nranges < RANGES_MAX && range.nentries) {
+		if (grow(&s->ranges, s->nranges, sizeof(*s->ranges))) {
+			s->ranges[s->nranges++] = range;
+			return NULL;
+		}
+		err = &error_no_memory;
+	}
+	free((void *)range.entries);
+	return err;
+}
+
+static void end_run(struct update *u)
+{
+	struct error *err;
+
+	u->run.entries = u->entries;
+	err = add_range(u->s, u->run);
+	u->err = u->err ? u->err : err;
+	u->run = (struct hotspot_stub_range){.part = HOTSPOT_STUBS};
+	u->entries = NULL;
+}
+
+/* Buffers that are written again and again. */
+static bool is_temporary(const struct hotspot_blob *b)
+{
+	return strstr(b->name, "emp") || strstr(b->name, "ompile") || strstr(b->name, "getCPUIDBrandString");
+}
+
+/* Code that grows in its blob, and never touches the stack pointer. */
+static bool is_flat(const struct hotspot_blob *b)
+{
+	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers");
+}
+
+/*
+ * The state in which such a blob is entered. Some are jumped to, and push what stands for the return address first: there
+ * the depth at the first call is a word more than the frame size says.
+ */
+static struct flow_state entry_of(const struct hotspot_blob *b, const struct flow *f)
+{
+	struct flow_state s = flow_entry();
+
+	if (!strcmp(b->name, "ExceptionBlob"))
+		return flow_entry_unpushed(DWREG_RDX);
+	for (u32 i = 0; b->frame_size && i < f->n; i++) {
+		if (f->ins[i].op == FLOW_CALL && f->ins[i].target != f->ins[i].addr + f->ins[i].size)
+			return s.reg[DWREG_RSP].kind == FLOW_CFA && s.reg[DWREG_RSP].offset == -8 * (s32)b->frame_size - 8
+			               ? flow_entry_unpushed(FLOW_REGS)
+			               : flow_entry();
+		flow_apply(&f->ins[i], &s);
+	}
+	return flow_entry();
+}
+
+/* A blob is filled from its beginning; what was never written is left out. */
+static struct error *blob_rows(struct memory *m, const struct hotspot_blob *b, struct cfi_entry **entries, u32 *n)
+{
+	u64 size = b->code_end - b->code;
+	u8 *bytes = size <= CODE_MAX ? malloc(size) : NULL;
+	struct flow_state entry;
+	struct error *err;
+	struct flow f;
+
+	*entries = NULL;
+	*n = 0;
+	if (size > CODE_MAX)
+		return NULL;
+	if (!bytes)
+		return &error_no_memory;
+	if (!memory_read(m, bytes, size, b->code)) {
+		free(bytes);
+		return NULL;
+	}
+	err = flow_read(bytes, b->code, size, &f);
+	free(bytes);
+	if (err)
+		return err;
+	entry = entry_of(b, &f);
+	flow_follow(&f, 0, &entry);
+	flow_follow_rest(&f, &entry);
+	err = flow_rows(&f, 0, f.n, entries, n);
+	flow_free(&f);
+	return err;
+}
+
+static struct error *flat_rows(const struct hotspot_blob *b, struct cfi_entry **entries, u32 *n)
+{
+	struct flow_state entry = flow_entry();
+
+	*entries = calloc(1, sizeof(**entries));
+	if (!*entries)
+		return &error_no_memory;
+	(*entries)[0] = (struct cfi_entry){b->code, flow_rule(&entry)};
+	*n = 1;
+	return NULL;
+}
+
+static struct error *add_blob(struct update *u, const struct hotspot_blob *b)
+{
+	struct cfi_entry *entries, *all;
+	struct error *err;
+	u32 n;
+
+	err = is_flat(b) ? flat_rows(b, &entries, &n) : blob_rows(u->m, b, &entries, &n);
+	if (err || !entries)
+		return err;
+	all = realloc(u->entries, (u->run.nentries + n) * sizeof(*all));
+	if (all) {
+		memcpy(all + u->run.nentries, entries, n * sizeof(*all));
+		u->entries = all;
+		u->run.start = u->run.nentries ? u->run.start : b->code;
+		u->run.end = b->code_end;
+		u->run.nentries += n;
+	}
+	free(entries);
+	return all ? NULL : &error_no_memory;
+}
+
+static struct known *find_known(struct hotspot_stubs *s, u64 at)
+{
+	for (u32 i = 0; i < s->nknown; i++)
+		if (s->known[i].at == at)
+			return &s->known[i];
+	return NULL;
+}
+
+/* Remembers the blob. False: it was so already, or there are too many. */
+static bool is_new(struct hotspot_stubs *s, const struct hotspot_blob *b)
+{
+	struct known *known = find_known(s, b->at);
+
+	if (known && known->code == b->code && known->end == b->code_end)
+		return false;
+	if (!known) {
+		if (s->nknown == BLOBS_MAX || !grow(&s->known, s->nknown, sizeof(*s->known)))
+			return false;
+		known = &s->known[s->nknown++];
+	}
+	*known = (struct known){b->at, b->code, b->code_end};
+	return true;
+}
+
+static bool each_blob(void *ctx, const struct hotspot_blob *b)
+{
+	struct update *u = ctx;
+
+	if (b->kind == BLOB_NMETHOD || b->code >= b->code_end || !strcmp(b->name, "Interpreter") || is_temporary(b) ||
+	        !is_new(u->s, b)) {
+		end_run(u);
+		return !u->err;
+	}
+	if (u->run.nentries && b->code - u->run.end > GAP_MAX)
+		end_run(u);
+	if (!u->err)
+		u->err = add_blob(u, b);
+	return !u->err;
+}
+
+/* With several heaps, what belongs to no method has one of its own. */
+static bool holds_stubs(const struct hotspot_heap *heap, u32 n)
+{
+	return n == 1 || strstr(heap->name, "non-nmethods");
+}
+
+static struct error *add_interpreter(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
+{
+	struct interpreter_piece *pieces;
+	struct error *err;
+	u64 start, end;
+	u32 n;
+
+	if (s->interpreter || !hotspot_interpreter(c, m, &start, &end))
+		return NULL;
+	err = hotspot_interpreter_pieces(s->v, m, start, end, &pieces, &n);
+	for (u32 i = 0; i < n; i++) {
+		const struct interpreter_piece *p = &pieces[i];
+		struct error *failed = add_range(s, (struct hotspot_stub_range){p->start, p->end, p->part, p->entries, p->nentries});
+
+		err = err ? err : failed;
+	}
+	free(pieces);
+	s->interpreter = !err;
+	return err;
+}
+
+struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
+{
+	struct update u = {.s = s, .m = m, .run.part = HOTSPOT_STUBS};
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	u32 n = hotspot_heaps(c, m, heaps);
+
+	for (u32 i = 0; !u.err && i < n; i++) {
+		if (!holds_stubs(&heaps[i], n))
+			continue;
+		hotspot_each_blob(c, m, &heaps[i], each_blob, &u);
+		end_run(&u);
+	}
+	return u.err ? u.err : add_interpreter(s, c, m);
+}

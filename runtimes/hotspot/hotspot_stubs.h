@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows for the code of HotSpot that belongs to no method: stub routines, runtime stubs, adapters, vtable stubs, and the
+ * pieces of the interpreter where no frame stands at rbp. HotSpot makes them when it starts, and some later (adapters by
+ * signature, stubs of compilers from 21 on); what was made does not change. They are found by disassembly
+ * (hotspot_flow.h).
+ */
+#ifndef YRT_HOTSPOT_STUBS_H
+#define YRT_HOTSPOT_STUBS_H
+
+#include "cfi.h"
+#include "hotspot.h"
+#include "hotspot_code.h"
+
+/* A range of code with rows, in process addresses. Entries live as long as the stubs. */
+struct hotspot_stub_range {
+	u64 start, end;
+	u8 part; /* HOTSPOT_STUBS, HOTSPOT_ENTRY */
+	const struct cfi_entry *entries;
+	u32 nentries;
+};
+
+struct hotspot_stubs; /* of one process */
+
+/* v must outlive them. */
+struct error *hotspot_stubs_create(const struct vmstructs *v, struct hotspot_stubs **ret);
+void hotspot_stubs_destroy(struct hotspot_stubs *s); /* NULL is fine */
+
+/* Looks at the code as it is now, and makes rows for what is new. Blobs that make no sense are left out. */
+struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m);
+/* All ranges so far. Where they overlap, the later one holds. */
+u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stub_range **ret);
+
+#endif

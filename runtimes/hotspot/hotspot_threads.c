@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Java threads of a JVM: ThreadsSMRSupport::_java_thread_list (10 and later), Threads::_thread_list (before). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hotspot_heap_view.h"
+
+#define THREADS_MAX 65536
+#define SPAN_MAX    8192
+#define TLAB_MAX    (1ull << 40)
+
+/* A JavaThread as it is at one moment: all that is wanted lies within a few kilobytes, and one read takes it whole. */
+struct span {
+	u64 start, size;
+	u8 bytes[SPAN_MAX];
+};
+
+static void cover(struct span *s, u64 at)
+{
+	u64 end = s->start + s->size > at + 8 ? s->start + s->size : at + 8;
+
+	s->start = at < s->start ? at : s->start;
+	s->size = end - s->start;
+}
+
+static bool read_span(const struct hotspot_heap_view *h, struct memory *m, u64 thread, struct span *s)
+{
+	const struct hotspot_layout *l = h->l;
+
+	s->start = l->tlab.at;
+	s->size = 8;
+	cover(s, l->tlab.at + l->tlab_start.at);
+	cover(s, l->tlab.at + l->tlab_top.at);
+	cover(s, l->tlab.at + l->tlab_end.at);
+	cover(s, l->allocated_bytes.at);
+	cover(s, l->osthread.at);
+	cover(s, l->thread_obj.at);
+	if (h->at.thread_next)
+		cover(s, h->at.thread_next);
+	return s->size <= SPAN_MAX && memory_read(m, s->bytes, s->size, thread + s->start);
+}
+
+static u64 word(const struct span *s, u64 at)
+{
+	u64 ret;
+
+	memcpy(&ret, s->bytes + (at - s->start), 8);
+	return ret;
+}
+
+static bool fill_thread(
+        struct hotspot_heap_view *h, struct memory *m, u64 at, const struct span *s, struct hotspot_thread *t)
+{
+	const struct hotspot_layout *l = h->l;
+	u64 osthread = word(s, l->osthread.at);
+	s32 tid;
+
+	memset(t, 0, sizeof(*t));
+	t->at = at;
+	t->allocated = word(s, l->allocated_bytes.at);
+	t->tlab_start = word(s, l->tlab.at + l->tlab_start.at);
+	t->tlab_top = word(s, l->tlab.at + l->tlab_top.at);
+	t->tlab_end = word(s, l->tlab.at + l->tlab_end.at);
+	if (!t->tlab_start || t->tlab_start > t->tlab_top || t->tlab_top > t->tlab_end ||
+	        t->tlab_end - t->tlab_start > TLAB_MAX)
+		t->tlab_start = t->tlab_top = t->tlab_end = 0;
+	t->allocated += t->tlab_top - t->tlab_start;
+	if (!osthread || !memory_read(m, &tid, 4, osthread + l->os_thread_id.at) || tid <= 0)
+		return false; /* about to start, or just gone */
+	t->tid = tid;
+	return true;
+}
+
+static void name_thread(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *t)
+{
+	u64 object = hotspot_load_handle(h, m, t->at + h->l->thread_obj.at, h->at.thread_handle);
+
+	if (!object || !hotspot_java_thread_name(h, m, object, t->name, sizeof(t->name)))
+		t->name[0] = 0;
+}
+
+/* Calls each for all threads until it returns false. False: the list changed under our hands. */
+static bool each_thread(struct hotspot_heap_view *h, struct memory *m,
+        bool (*each)(void *ctx, const struct hotspot_thread *t), void *ctx)
+{
+	cleanup(free) u64 *list = NULL;
+	struct hotspot_thread t;
+	struct span s;
+	u64 head, array, at;
+	u32 length;
+
+	if (!memory_read(m, &head, 8, h->thread_list) || !head)
+		return true;
+	if (!h->at.list_threads) {
+		for (u32 i = 0; head && i < THREADS_MAX; i++, head = word(&s, h->at.thread_next)) {
+			if (!read_span(h, m, head, &s))
+				return false;
+			if (fill_thread(h, m, head, &s, &t) && !each(ctx, &t))
+				return true;
+		}
+		return true;
+	}
+	if (!memory_read(m, &length, 4, head + h->at.list_length) || length > THREADS_MAX ||
+	        !memory_read(m, &array, 8, head + h->at.list_threads) || !(list = malloc(length * 8ull + 1)) ||
+	        (length && !memory_read(m, list, length * 8ull, array)) || !memory_read(m, &at, 8, h->thread_list) ||
+	        at != head)
+		return false;
+	for (u32 i = 0; i < length; i++)
+		if (list[i] && read_span(h, m, list[i], &s) && fill_thread(h, m, list[i], &s, &t) && !each(ctx, &t))
+			break;
+	return true;
+}
+
+struct gather {
+	struct hotspot_thread *ret;
+	u32 n, max;
+};
+
+static bool gather_one(void *ctx, const struct hotspot_thread *t)
+{
+	struct gather *g = ctx;
+
+	if (g->n < g->max)
+		g->ret[g->n++] = *t;
+	return g->n < g->max;
+}
+
+u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names)
+{
+	struct gather g = {ret, 0, max};
+
+	if (!max || !hotspot_heap_ready(h, m))
+		return 0;
+	for (int attempt = 0; attempt < 3 && !each_thread(h, m, gather_one, &g); attempt++)
+		g.n = 0;
+	for (u32 i = 0; names && i < g.n; i++)
+		name_thread(h, m, &ret[i]);
+	return g.n;
+}
+
+/* The thread's number in the innermost pid namespace, which is the one that the JVM itself sees. */
+static pid_t inner_tid(pid_t pid, pid_t tid)
+{
+	char path[64], line[256];
+	pid_t ret = tid;
+	cleanup(fclose) FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
+
+		if (last)
+			ret = atoi(last);
+	}
+	return ret;
+}
+
+struct search {
+	pid_t tid;
+	struct hotspot_thread found;
+};
+
+static bool is_wanted(void *ctx, const struct hotspot_thread *t)
+{
+	struct search *s = ctx;
+
+	if (t->tid != s->tid)
+		return true;
+	s->found = *t;
+	return false;
+}
+
+bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size)
+{
+	struct search s = {.tid = inner_tid(pid, tid)};
+
+	if (!size || !hotspot_heap_ready(h, m))
+		return false;
+	for (int attempt = 0; attempt < 3 && !each_thread(h, m, is_wanted, &s); attempt++)
+		;
+	if (!s.found.at)
+		return false;
+	name_thread(h, m, &s.found);
+	snprintf(ret, size, "%s", s.found.name);
+	return *ret != 0;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Out of Java's code: compiled methods by the frame size in their header, interpreted ones by rbp, stubs by rows
+ * (hotspot_stubs.h). README.md tells the shapes of frames.
+ */
+#include "walk.h"
+#include "hotspot.h"
+
+#define HOPS_MAX       64	    /* of the segment map: one for each 254 segments */
+#define SEGMENT_FREE   0xff
+#define FRAME_MAX      (1u << 20) /* bytes; larger ones are not believed */
+#define CODE_BEFORE    16
+#define CODE_BYTES     (WALK_SCRATCH_WORDS * 8)
+#define CODE_AFTER     (CODE_BYTES - CODE_BEFORE)
+#define PROLOGUE_AFTER 16 /* behind frame_complete there is none but that of C1's code for on-stack replacement */
+#define TAIL_STEPS     6
+
+/* Where the caller of a compiled frame is, from the leaf's stack pointer. */
+#define FRAME_WHOLE 0 /* the frame stands */
+#define FRAME_NONE_YET 1 /* nothing but the return address, at rsp */
+#define FRAME_RBP   2 /* rbp and the return address */
+#define FRAME_RBP_UNSAVED 3 /* it stands, but rbp is in its register */
+
+static inline const struct hotspot_vm *hs_vm(struct walk *w)
+{
+	return walk_arena(w, w->region.vm);
+}
+
+/* A field of the header that hotspot_find() has read; size 1, 2, 4 or 8. */
+static inline u64 hs_field(const struct walk *w, const struct hotspot_vm *vm, struct hotspot_field f)
+{
+	u32 off = f.at - vm->head_at;
+	u64 word = w->vm.word[(off >> 3) & (WALK_WINDOW_WORDS - 1)] >> (off & 7) * 8;
+
+	return f.size >= 8 ? word : word & ((1ull << (f.size & 7) * 8) - 1);
+}
+
+static inline s64 hs_signed(const struct walk *w, const struct hotspot_vm *vm, struct hotspot_field f)
+{
+	u32 bits = 64 - (f.size & 7) * 8;
+
+	return (s64)(hs_field(w, vm, f) << (bits & 63)) >> (bits & 63);
+}
+
+/* Reads the header of the blob that pc lies in to w->vm.word, its address to scratch[0]. */
+WALK_GLOBAL int hotspot_find(struct walk *w, u64 pc)
+{
+	const struct hotspot_vm *vm;
+	u64 segment, blob;
+	u8 back = SEGMENT_FREE;
+	u32 size;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	segment = (pc - vm->low) >> (vm->log2_segment & 63);
+	for (u32 i = 0; i < HOPS_MAX; i++) {
+		if (!walk_read(w, &back, 1, vm->segmap + segment))
+			return STOP_VM_ABSENT;
+		if (!back || back == SEGMENT_FREE)
+			break;
+		segment -= back;
+	}
+	if (back)
+		return STOP_VM_BROKEN;
+	blob = vm->low + (segment << (vm->log2_segment & 63)) + vm->block_size;
+	size = vm->head_size;
+	w->vm.len = 0; /* it is no window now */
+	if (blob > pc || !walk_fill(w, w->vm.word, size, blob + vm->head_at))
+		return STOP_VM_ABSENT;
+	w->scratch[0] = blob;
+	return STOP_NONE;
+}
+
+static inline u64 hs_code_begin(const struct walk *w, const struct hotspot_vm *vm, u64 blob)
+{
+	return vm->code_begin.size == 8 ? hs_field(w, vm, vm->code_begin) : blob + hs_field(w, vm, vm->code_begin);
+}
+
+/* The machine code around the leaf's pc: byte i, counted from pc. */
+static inline u32 hs_byte(const struct walk *w, u32 i)
+{
+	return ((const u8 *)w->scratch)[(CODE_BEFORE + i) & (CODE_BYTES - 1)];
+}
+
+static inline u32 hs_half(const struct walk *w, u32 i)
+{
+	return hs_byte(w, i) | hs_byte(w, i + 1) << 8 | hs_byte(w, i + 2) << 16 | hs_byte(w, i + 3) << 24;
+}
+
+/* Is `sub rsp, size` at i? */
+static inline bool hs_makes_room(const struct walk *w, u32 i, u32 size)
+{
+	if (hs_byte(w, i) != 0x48 || hs_byte(w, i + 2) != 0xec)
+		return false;
+	return hs_byte(w, i + 1) == 0x83 ? hs_byte(w, i + 3) == size : hs_byte(w, i + 1) == 0x81 && hs_half(w, i + 3) == size;
+}
+
+/* mov [rsp + x], rbp */
+static inline bool hs_saves_rbp(const struct walk *w, u32 i)
+{
+	return hs_byte(w, i) == 0x48 && hs_byte(w, i + 1) == 0x89 && (hs_byte(w, i + 2) & 0x3f) == 0x2c &&
+	       hs_byte(w, i + 3) == 0x24;
+}
+
+/* mov rbp, rsp, in both forms */
+static inline bool hs_sets_fp(const struct walk *w, u32 i)
+{
+	return hs_byte(w, i) == 0x48 && ((hs_byte(w, i + 1) == 0x8b && hs_byte(w, i + 2) == 0xec) ||
+	                                        (hs_byte(w, i + 1) == 0x89 && hs_byte(w, i + 2) == 0xe5));
+}
+
+/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. */
+WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame)
+{
+	WALK_CHECK(w);
+	if (hs_makes_room(w, i, frame - 16)) {
+		if (!i || (i == 3 && hs_sets_fp(w, 0)))
+			return FRAME_RBP;
+		if (hs_byte(w, i - 1) == 0x55 || (i >= 4 && hs_byte(w, i - 4) == 0x55))
+			return FRAME_NONE_YET;
+	}
+	if (hs_makes_room(w, i, frame - 8))
+		return FRAME_NONE_YET;
+	return -1;
+}
+
+/* How far the prologue has come; left: bytes of code at pc that may belong to it. */
+WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
+{
+	WALK_CHECK(w);
+	for (u32 i = 0; i < CODE_AFTER - 8; i++) {
+		int state;
+
+		if (i >= left)
+			break;
+		state = hotspot_prologue_at(w, i, frame);
+		if (state >= 0)
+			return state;
+	}
+	if (left > PROLOGUE_AFTER && frame == 16 && hs_byte(w, 0) == 0x55)
+		return FRAME_NONE_YET;
+	return left && hs_saves_rbp(w, 0) ? FRAME_RBP_UNSAVED : FRAME_WHOLE;
+}
+
+/*
+ * The length of the instruction at i if it may stand between the end of a frame and ret: polls of all versions, checks of
+ * a pending exception. 0: it may not.
+ */
+static inline u32 hs_tail_length(const struct walk *w, u32 i)
+{
+	u32 a = hs_byte(w, i), b = hs_byte(w, i + 1), c = hs_byte(w, i + 2);
+
+	if (a == 0x49 && b == 0x3b && c == 0xa7) /* cmp rsp, [r15 + x] */
+		return 7;
+	if (a == 0x49 && b == 0x3b && c == 0x67)
+		return 4;
+	if (a == 0x0f && (b == 0x87 || b == 0x85)) /* ja, jne */
+		return 6;
+	if (a == 0x77 || a == 0x75)
+		return 2;
+	if (a == 0x85 && b == 0x05) /* test [rip + x], eax */
+		return 6;
+	if (a == 0x4d && b == 0x8b && c == 0x97) /* mov r10, [r15 + x] */
+		return 7;
+	if (a == 0x4d && b == 0x8b && c == 0x57)
+		return 4;
+	if (a == 0x49 && b == 0xba) /* mov r10, imm */
+		return 10;
+	if ((a == 0x41 || a == 0x45) && b == 0x85 && (c == 0x02 || c == 0x12)) /* test [r10], eax or r10d */
+		return 3;
+	if (a == 0x49 && b == 0x83 && c == 0x7f) /* cmp [r15 + x], 0 */
+		return 5;
+	if (a == 0x49 && b == 0x83 && c == 0xbf)
+		return 8;
+	return 0;
+}
+
+/* Is the code at pc all that is left of an epilogue once rsp is back? */
+WALK_GLOBAL int hotspot_epilogue(struct walk *w)
+{
+	u32 i = 0, length;
+	int state = FRAME_NONE_YET;
+
+	WALK_CHECK(w);
+	if (hs_byte(w, 0) == 0x5d || hs_byte(w, 0) == 0xc9) { /* pop rbp, leave */
+		if (hs_byte(w, 0) == 0xc9)
+			return FRAME_WHOLE;
+		state = FRAME_RBP;
+		i = 1;
+	}
+	for (u32 n = 0; n < TAIL_STEPS; n++) {
+		if (hs_byte(w, i) == 0xc3)
+			return state;
+		length = hs_tail_length(w, i);
+		if (!length)
+			break;
+		i += length;
+	}
+	return FRAME_WHOLE;
+}
+
+/* The stub of a poll at return runs when the frame is gone: lea r10, [pc]; mov [r15 + x], r10; jmp. */
+static inline bool hs_polls(const struct walk *w)
+{
+	if (hs_byte(w, 0) == 0x4c && hs_byte(w, 1) == 0x8d && hs_byte(w, 2) == 0x15)
+		return hs_byte(w, 7) == 0x4d && hs_byte(w, 8) == 0x89 && hs_byte(w, 9) == 0x97 && hs_byte(w, 14) == 0xe9;
+	if (hs_byte(w, 0) == 0x4d && hs_byte(w, 1) == 0x89 && hs_byte(w, 2) == 0x97)
+		return hs_byte(w, 7) == 0xe9;
+	return hs_byte(w, 0) == 0xe9 && hs_byte(w, -7u) == 0x4d && hs_byte(w, -6u) == 0x89 && hs_byte(w, -5u) == 0x97;
+}
+
+/* How much of its frame the leaf has. left: bytes up to where the frame is complete. */
+WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
+{
+	int state;
+
+	WALK_CHECK(w);
+	if (!walk_read(w, w->scratch, CODE_BYTES, w->reg[REG_PC] - CODE_BEFORE))
+		return FRAME_WHOLE;
+	if (left > CODE_AFTER - 8)
+		return FRAME_NONE_YET;
+	if (frame < 16)
+		return FRAME_NONE_YET;
+	state = hotspot_prologue(w, left ? left : PROLOGUE_AFTER, frame);
+	if (state)
+		return state;
+	return hs_polls(w) ? FRAME_NONE_YET : hotspot_epilogue(w);
+}
+
+/* Moves to the caller. fp: where its rbp was saved, 0: it is still in the register. */
+static inline int hs_return(struct walk *w, u64 cfa, u64 fp)
+{
+	u64 pc;
+
+	if (cfa <= w->reg[REG_SP] || cfa - w->reg[REG_SP] > FRAME_MAX)
+		return STOP_NO_PROGRESS;
+	if (!walk_stack(w, cfa - 8, &pc) || (fp && !walk_stack(w, fp, &w->reg[REG_FP])))
+		return STOP_STACK_ABSENT;
+	w->reg[REG_SP] = cfa;
+	w->reg[REG_PC] = pc;
+	w->valid = (w->valid | (fp ? 1u << REG_FP : 0)) & (1u << REG_FP | 1u << DWREG_R15);
+	w->valid |= 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	w->flags = 0;
+	return STOP_NONE;
+}
+
+static inline bool hs_push_stub(struct walk *w, u32 flags)
+{
+	u32 all = flags | w->flags | (w->leaf ? 0 : FRAME_RETADDR);
+
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, all, w->reg[REG_PC]), hotspot_detail(HOTSPOT_STUB, 0));
+}
+
+/* The frame of a method that was deoptimised returns to a handler; where it was is in a slot of its own. */
+static inline int hs_original_pc(struct walk *w, const struct hotspot_vm *vm, u64 blob)
+{
+	u64 base = vm->deopt.size == 8 ? 0 : blob, pc = w->reg[REG_PC];
+
+	if (w->leaf || (pc != base + hs_field(w, vm, vm->deopt) &&
+	                       (!vm->deopt_mh.size || pc != base + hs_field(w, vm, vm->deopt_mh))))
+		return STOP_NONE;
+	return walk_stack(w, w->reg[REG_SP] + hs_field(w, vm, vm->orig_pc), &w->reg[REG_PC]) ? STOP_NONE : STOP_STACK_ABSENT;
+}
+
+/* The leaf has called the next instruction, to have its address on the stack. */
+static inline bool hs_deoptimises(const struct walk *w, const struct hotspot_vm *vm, u64 blob)
+{
+	u64 base = vm->deopt.size == 8 ? 0 : blob, pc = w->reg[REG_PC];
+
+	return pc - base - hs_field(w, vm, vm->deopt) - 1 < 15 ||
+	       (vm->deopt_mh.size && pc - base - hs_field(w, vm, vm->deopt_mh) - 1 < 15);
+}
+
+/* The caller of the compiled leaf. */
+static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64 blob, u64 code)
+{
+	u64 sp = w->reg[REG_SP], frame = hs_field(w, vm, vm->frame_size) * 8, offset = w->reg[REG_PC] - code;
+	u64 complete = hs_signed(w, vm, vm->frame_complete);
+
+	if (hs_deoptimises(w, vm, blob))
+		return hs_return(w, sp + 8 + frame, sp + 8 + frame - 16);
+	switch (hotspot_leaf(w, offset < complete && complete < 0x8000 ? complete - offset : 0, frame)) {
+	case FRAME_NONE_YET:
+		return hs_return(w, sp + 8, 0);
+	case FRAME_RBP:
+		return hs_return(w, sp + 16, sp);
+	case FRAME_RBP_UNSAVED:
+		return hs_return(w, sp + frame, 0);
+	default:
+		return hs_return(w, sp + frame, sp + frame - 16);
+	}
+}
+
+WALK_GLOBAL int hotspot_compiled(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 blob, code, frame, where;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	blob = w->scratch[0];
+	code = hs_code_begin(w, vm, blob);
+	stop = hs_original_pc(w, vm, blob);
+	if (stop)
+		return stop;
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, blob);
+	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm, vm->compile_id), w->reg[REG_PC] - code)))
+		return STOP_DEPTH;
+	if (w->leaf)
+		return hs_leave_leaf(w, vm, blob, code);
+	frame = hs_field(w, vm, vm->frame_size) * 8;
+	return frame < 16 ? STOP_VM_BROKEN : hs_return(w, w->reg[REG_SP] + frame, w->reg[REG_SP] + frame - 16);
+}
+
+/* Code in a heap of code that there are no rows for (yet). */
+static inline int hs_unknown(struct walk *w, const struct hotspot_vm *vm)
+{
+	s64 frame = hs_signed(w, vm, vm->frame_size) * 8;
+
+	if (!hs_push_stub(w, 0))
+		return STOP_DEPTH;
+	if (!w->leaf && frame >= 16)
+		return hs_return(w, w->reg[REG_SP] + frame, w->reg[REG_SP] + frame - 16);
+	return native_step(w, NATIVE_NO_FRAME);
+}
+
+WALK_GLOBAL int hotspot_heap(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	int stop;
+
+	WALK_CHECK(w);
+	stop = hotspot_find(w, walk_pc(w));
+	vm = hs_vm(w);
+	if (stop || !vm)
+		return stop ? stop : STOP_ARENA;
+	return hs_field(w, vm, vm->kind) == vm->kind_nmethod ? hotspot_compiled(w) : hs_unknown(w, vm);
+}
+
+/*
+ * Pushes an interpreted method. bcp: where its bytecode stands, 0 if it has none; r13: the same where that is in a register,
+ * unless it is used for something else just now.
+ */
+WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
+{
+	const struct hotspot_vm *vm;
+	u64 constants, bci = HOTSPOT_NO_BCI, where;
+	u16 size;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (!method || method & 7 || !walk_read(w, &constants, 8, method + vm->method_const) || !constants || constants & 7)
+		return STOP_VM_BROKEN;
+	if (bcp - constants - vm->const_size < HOTSPOT_NO_BCI)
+		bci = bcp - constants - vm->const_size;
+	if (r13 - constants - vm->const_size < HOTSPOT_NO_BCI && walk_read(w, &size, 2, constants + vm->const_code_size) &&
+	        r13 - constants - vm->const_size < size)
+		bci = r13 - constants - vm->const_size;
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, method);
+	return walk_push(w, where, hotspot_method(0, bci, hotspot_method_cookie(constants))) ? STOP_NONE : STOP_DEPTH;
+}
+
+/* A frame whose method can not be told is being made from a deoptimised one: its links stand already. */
+static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
+{
+	int stop = hotspot_method_at(w, method, bcp, r13);
+
+	if (stop != STOP_VM_BROKEN)
+		return stop;
+	return hs_push_stub(w, FRAME_APPROX) ? STOP_NONE : STOP_DEPTH;
+}
+
+/* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */
+WALK_GLOBAL int hotspot_interpreted(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 fp, sp, method, bcp = 0, sender, next, r13 = 0;
+	int stop;
+
+	WALK_CHECK(w);
+	fp = w->reg[REG_FP];
+	sp = w->reg[REG_SP];
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_has(w, REG_FP))
+		return STOP_REG_LOST;
+	if (fp < sp || fp - sp > FRAME_MAX)
+		return STOP_VM_BROKEN;
+	if (!walk_stack(w, fp - 24, &method) || !walk_stack(w, fp - vm->bcp, &bcp) || !walk_stack(w, fp - 8, &sender) ||
+	        !walk_stack(w, fp, &next))
+		return STOP_STACK_ABSENT;
+	if (w->leaf) {
+		method = sp > fp - 24 ? w->reg[DWREG_RBX] : method;
+		sender = sp > fp - 8 ? w->reg[DWREG_R13] : sender;
+		bcp = sp > fp - vm->bcp ? 0 : bcp;
+		r13 = w->reg[DWREG_R13];
+	}
+	stop = hs_push_method(w, method, bcp, r13);
+	if (stop)
+		return stop;
+	if (sender < fp + 16) /* a method handle's linker has popped its last argument: the caller is interpreted */
+		sender = fp + 16;
+	if (sender - fp > FRAME_MAX)
+		return STOP_VM_BROKEN;
+	w->reg[REG_SP] = fp;
+	stop = hs_return(w, fp + 16, 0);
+	w->reg[REG_FP] = next;
+	w->reg[REG_SP] = sender;
+	return stop;
+}
+
+/* A method that is being entered, with its frame not yet there: it is in rbx. */
+static inline int hs_entry(struct walk *w)
+{
+	int stop = w->leaf ? hs_push_method(w, w->reg[DWREG_RBX], 0, 0) : hs_push_stub(w, 0) ? STOP_NONE : STOP_DEPTH;
+
+	if (w->reg[DWREG_R13] < w->reg[REG_SP]) /* see hotspot_interpreted() */
+		w->reg[DWREG_R13] = w->reg[REG_SP];
+	return stop ? stop : native_step(w, NATIVE_NO_FRAME);
+}
+
+WALK_STEP int hotspot_step(struct walk *w)
+{
+	WALK_CHECK(w);
+	switch (w->region.part) {
+	case HOTSPOT_HEAP:
+		return hotspot_heap(w);
+	case HOTSPOT_INTERPRETER:
+		return hotspot_interpreted(w);
+	case HOTSPOT_ENTRY:
+		return hs_entry(w);
+	default:
+		return hs_push_stub(w, 0) ? native_step(w, NATIVE_NO_FRAME) : STOP_DEPTH;
+	}
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expansion and names of 10,000 compiled methods of a live JVM, beside as many plain reads of it. Limit: 50 ms. */
+#include "tests/unit/hotspot_jvm.h"
+
+#include <time.h>
+
+#include "expand.h"
+#include "names.h"
+#include "runtimes/hotspot/hotspot.h"
+
+#define METHODS 10000
+#define ROUNDS  5
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const double *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* A caller's frame in each method of the fixture, at the end of its code. */
+static u32 find_frames(struct jvm *j, struct frame *frames)
+{
+	struct runtime_process view = process_view(j->process);
+	struct hotspot_nmethod nm;
+	struct frame_name name;
+	u32 n = 0;
+
+	for (u32 i = 0; i < j->n && n < METHODS; i++) {
+		if (!hotspot_nmethod_read(j->instance->code, j->process->memory, j->nmethods[i], 0, &nm))
+			continue;
+		frames[n].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, FRAME_RETADDR, nm.at);
+		frames[n].detail = hotspot_nmethod(nm.compile_id, nm.code_end - nm.code);
+		if (hotspot_runtime.name_frame(j->instance, &view, frames, n, n + 1, &name) &&
+		        !strncmp(name.name, "many.pack.age.Class", 19) && strstr(name.name, ".method"))
+			n++;
+	}
+	return n;
+}
+
+static double time_names(struct jvm *j, struct names *names, const struct frame *frames, u32 n)
+{
+	static struct frame expanded[RUNTIME_EXPAND_MAX];
+	double start = now_ms();
+
+	for (u32 i = 0; i < n; i++) {
+		u32 put = expand_stack(j->process, &frames[i], 1, 0, expanded, RUNTIME_EXPAND_MAX);
+		struct named named;
+
+		for (u32 k = 0; k < put; k++) {
+			must(names_frame(names, j->process, expanded, k, put, &named));
+			if (named.unresolved)
+				fail_msg("frame %u has no name", i);
+		}
+	}
+	return now_ms() - start;
+}
+
+static double time_reads(struct jvm *j, const struct frame *frames, u32 n)
+{
+	double start = now_ms();
+	u8 bytes[256];
+
+	for (u32 i = 0; i < n; i++)
+		memory_read(j->process->memory, bytes, sizeof(bytes), frame_addr(&frames[i]));
+	return now_ms() - start;
+}
+
+/* Nothing is known yet each time. */
+static void run(struct jvm *j, const struct frame *frames, u32 n, double *named, double *read)
+{
+	struct names_options options = {0};
+	struct profile *profile;
+	struct names *names;
+
+	hotspot_names_destroy(j->instance->names);
+	must(hotspot_names_create(j->instance->v, j->instance->layout, j->instance->code, &j->instance->names));
+	must(profile_create(&profile));
+	must(names_create(profile, j->modules, &options, &names));
+	*named = time_names(j, names, frames, n);
+	*read = time_reads(j, frames, n);
+	if (profile->nfunctions < n)
+		fail_msg("%u functions for %u methods", profile->nfunctions, n);
+	names_destroy(names);
+	profile_destroy(profile);
+}
+
+int main(void)
+{
+	static struct frame frames[METHODS];
+	double named[ROUNDS], read[ROUNDS];
+	struct jvm *j = jvm_start("-Xcomp -XX:-TieredCompilation");
+	u32 n;
+
+	jvm_nmethods(j);
+	n = find_frames(j, frames);
+	if (n < METHODS)
+		fail_msg("only %u of %u methods are compiled", n, METHODS);
+	for (u32 i = 0; i < ROUNDS; i++)
+		run(j, frames, n, &named[i], &read[i]);
+	qsort(named, ROUNDS, sizeof(*named), compare);
+	qsort(read, ROUNDS, sizeof(*read), compare);
+	printf("names of %u Java methods: %.1f ms (limit 50 ms), %.1f times as long as a read of each (%.1f ms)\n", n,
+	        named[ROUNDS / 2], named[ROUNDS / 2] / read[ROUNDS / 2], read[ROUNDS / 2]);
+	jvm_end(j);
+	return 0;
+}

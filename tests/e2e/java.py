@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of Java share: start a program of fixtures/java in a JVM, sample it, read the stacks with their flags. Not a test itself."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+import lua
+import yrt
+
+RATE = 999
+CLASSES = yrt.fixture_path("java")
+GUESS, APPROX, INLINED = lua.GUESS, lua.APPROX, lua.INLINED
+# What the JVM appends to names of hidden classes: a number, an address.
+HIDDEN = re.compile(r"(\$\d+)?/(0x)?[0-9a-f]+(\+0x[0-9a-f]+)?(?=\.)")
+
+# Of the JVM. Some versions have not all of them.
+MODES = {
+    "tiered": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"], "c2": ["-XX:-TieredCompilation"], "xcomp": ["-Xcomp"],
+    "serial": ["-XX:+UseSerialGC"], "parallel": ["-XX:+UseParallelGC"], "g1": ["-XX:+UseG1GC"],
+    "z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"],
+    "shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
+    "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"], "noshare": ["-Xshare:off"],
+    "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], "wide": ["-XX:-UseCompactObjectHeaders"],
+    "huge": ["-XX:+UseTransparentHugePages"], "large": ["-XX:+UseLargePages"], "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
+    "debug_info": ["-XX:+DebugNonSafepoints"], "frame_pointer": ["-XX:+PreserveFramePointer"],
+    "no_inline": ["-XX:-Inline"],
+}
+
+
+def words():
+    """Words that run a JVM: that of the system, or the one that tests/versions/jdk.py has chosen."""
+    return os.environ.get("YRT_JAVA", "/usr/lib/jvm/java-17-openjdk-amd64/bin/java").split(" ")
+
+
+def version():
+    """Its major version."""
+    text = subprocess.run([*words(), "-version"], capture_output=True, text=True, check=True).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    assert found, text
+    return int(found[1])
+
+
+def class_path():
+    return ":".join([CLASSES, *filter(None, os.environ.get("YRT_JAVA_CLASSES", "").split(":"))])
+
+
+class Java:
+    """A JVM that runs a class of fixtures/java; start is the first line of its output, as JSON if it is that."""
+
+    def __init__(self, name, *args, options=(), timeout=60):
+        command = ["timeout", "--foreground", str(timeout), *words(), *options, "-cp", class_path(), name, *map(str, args)]
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.start = self.answer()
+        self.pid = self.start["pid"]
+
+    def answer(self):
+        """The next line that is JSON: JVMs print warnings on stdout too."""
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise AssertionError(f"{self.process.args} ended without a word: {self.said()}")
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read()[-2000:]
+
+    def release(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.process)
+        self.errors.close()
+
+
+class Sampling:
+    """yrt at work on a JVM from now on; its stacks are tuples of lua.Frame, root first."""
+
+    def __init__(self, pid, *flags, seconds, view="flame", rate=RATE):
+        self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
+        self.page = os.path.join(self.dir.name, "out.html")
+        self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "-o", self.page, *flags,
+                           output=False).sampling()
+
+    def result(self, timeout=120):
+        result = self.run.result(timeout).expect()
+        with self.dir:
+            result.stacks = lua.parse_page(yrt.read(self.page))
+        return result
+
+
+def is_method(frame):
+    """A frame of Java, not a stub of the JVM's, not the JVM's own code."""
+    return frame.module == "hotspot" and "." in frame.name and " " not in frame.name.split("(")[0]
+
+
+def methods(frames):
+    """The methods of a stack, as the JVM would list them but root first, without what hidden classes are numbered."""
+    return [plain(f.name) for f in frames if is_method(f)]
+
+
+def plain(name):
+    return HIDDEN.sub("", name)
+
+
+def check_complete(result, samples, limit=0.001):
+    assert result.samples >= samples, f"only {result.samples} samples\n{result.stderr}"
+    cut = [(f, n) for f, n in result.stacks if f and f[0].name.startswith("[truncated")]
+    assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{lua.show(cut)}"
+    return f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, {result.stats['bpf_ns_per_sample']} ns a sample"

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Java that changes under the eyes of yrt: code deoptimised, flushed and unloaded, classes redefined, names that are hostile; a JVM that is
+killed, and one that is looked at again and again and must not notice.
+"""
+
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import xml.dom.minidom
+
+import java
+import yrt
+
+SECONDS = 5
+JAVA_HOME = "/usr/lib/jvm/java-17-openjdk-amd64"
+# At most one of 200: code that is freed between the sample and the walk's read is said to be so.
+STORM_CUT, STORM_GONE = 0.005, 0.02
+# Who may call whom in a copy of storm.java's templates.
+CALLERS = {"area": ("inner",), "inner": ("outer",), "outer": ("applyAsInt",), "other": ("applyAsInt",), "<init>": ("other", "applyAsInt")}
+
+
+def storm(mode, *options, seconds=SECONDS, view="flame", rate=1999):
+    with java.Java("storm", mode, options=["-Xmx300m", *options], timeout=100) as jvm:
+        time.sleep(1)
+        result = java.Sampling(jvm.pid, seconds=seconds, rate=rate, view=view).result()
+        jvm.process.stdin.close()
+        truth = jvm.answer()
+        assert jvm.process.wait(30) == 0, jvm.said()
+    return result, truth
+
+
+def copies(names):
+    """{number} of the templates' copies that a stack names."""
+    return {m.group(1) for name in names for m in re.finditer(r"storm\$\w+?(\d{4})\.", name)}
+
+
+def illegal(names):
+    """A pair that can not be: of a copy's methods each has its callers, and they are of the same copy."""
+    ids = copies(names)
+    if len(ids) > 1:
+        return ids
+    for above, name in zip(names, names[1:]):
+        method = re.match(r"storm\$\w+?\d{4}\.(\D+?)(\d{4})?$", name)
+        if method and method[1] in CALLERS and "storm$" in above and not any(
+                re.search(rf"\.{caller}(\d{{4}})?$", above) for caller in CALLERS[method[1]]):
+            if not (method[1] == "<init>" and above.endswith("<init>")):
+                return above, name
+    return None
+
+
+def named(frames):
+    """The methods of a stack, and what could not be named any more."""
+    return [java.plain(f.name) for f in frames if java.is_method(f) or f.name == "[gone]"]
+
+
+def check_storm(result, truth):
+    wrong = [(what, n) for frames, n in result.stacks if (what := illegal(named(frames)))]
+    assert not wrong, f"{sum(n for _, n in wrong)} samples name what can not be: {wrong[:5]}"
+    gone = sum(n for frames, n in result.stacks if any(f.name == "[gone]" for f in frames))
+    seen = set().union(*(copies(java.methods(frames)) for frames, _ in result.stacks))
+    yield f"{truth}; {len(seen)} copies seen, {gone} of {result.samples} samples have code that was gone when it was to be named"
+    assert len(seen) > 10, seen
+    assert gone <= STORM_GONE * result.samples, f"{gone} of {result.samples} with [gone]"
+    yield java.check_complete(result, 500, STORM_CUT)
+
+
+def test_unloading():
+    """Deoptimised and unloaded all the time."""
+    result, truth = storm("classes", "-XX:CompileThresholdScaling=0.1")
+    assert truth["unloaded"] > 100, truth
+    yield from check_storm(result, truth)
+
+
+def test_flushing():
+    """A code cache that is too small for what is compiled."""
+    result, truth = storm("classes", "-XX:ReservedCodeCacheSize=4m", "-XX:CompileThresholdScaling=0.05", "-XX:TieredStopAtLevel=1")
+    yield from check_storm(result, truth)
+
+
+def test_redefinition():
+    with tempfile.TemporaryDirectory() as folder:
+        jar, manifest = os.path.join(folder, "storm.jar"), os.path.join(folder, "manifest")
+        with open(manifest, "w") as f:
+            f.write("Premain-Class: storm\nCan-Redefine-Classes: true\n")
+        subprocess.run([os.path.join(JAVA_HOME, "bin", "jar"), "cfm", jar, manifest], check=True)
+        result, truth = storm("redefine", f"-javaagent:{jar}")
+    assert truth["rounds"] > 50, truth
+    work = [(named(frames), n) for frames, n in result.stacks if "storm$Changing.inner" in named(frames)]
+    seen = sum(n for _, n in work)
+    assert seen > 500, f"{seen} of {result.samples} in inner\n{java.lua.show(result.stacks)}"
+    wrong = [(names, n) for names, n in work if names[names.index("storm$Changing.inner") - 1] not in ("storm$Changing.outer", "[gone]")]
+    assert not wrong, wrong[:3]
+    gone = sum(n for frames, n in result.stacks if "[gone]" in named(frames))
+    yield f"{truth['rounds']} redefinitions, {seen} samples in what is redefined, {gone} have methods that were gone when they were to be named"
+    yield java.check_complete(result, 500, STORM_CUT)
+
+
+HOSTILE = ["x<script>alert(1)<", "y\n&amp;\"'\t|; 12", "z ü漢字\U0001f4a5{}", "<script>alert(1)</script>", "me thod\n1 2", "\x1b[31m\"},{;",
+           "\u202ertl\x00nul", "L" * 30000]
+
+
+def hostile():
+    names = [base64.b64encode(n.encode()).decode() for n in HOSTILE]
+    return java.Java("storm", "hostile", *names, options=["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"], timeout=100)
+
+
+def test_hostile_names():
+    """Each format stays what it is, whatever classes and methods are called."""
+    with hostile() as jvm, tempfile.TemporaryDirectory() as folder:
+        time.sleep(1)
+        record = os.path.join(folder, "x.yrt")
+        yrt.run("record", "-p", jvm.pid, "-d", 2, "-F", 999, "-o", record, output=False).expect()
+        texts = {}
+        for extension in ("html", "svg", "folded", "json", "txt", "pb.gz"):
+            path = os.path.join(folder, f"x.{extension}")
+            yrt.run("render", record, "-o", path, output=False, stats=False).expect()
+            texts[extension] = yrt.read(path) if extension != "pb.gz" else ""
+        view = java.Sampling(jvm.pid, "--signatures", "--lines", seconds=2, view="java-flame").result()
+    stacks = yrt.parse_folded(texts["folded"])
+    assert sum(n for _, n in stacks) > 500 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(stacks)
+    assert "<script>alert" not in texts["html"] and "<script>alert" not in texts["svg"]
+    json.loads(texts["json"])
+    xml.dom.minidom.parseString(texts["svg"].encode())
+    assert not re.search(r"[\x00-\x08\x1b\u202e]", texts["folded"] + texts["txt"]), "control characters reach a terminal"
+    shown = {f.name for frames, _ in java.lua.parse_page(texts["html"]) for f in frames}
+    assert any("漢字" in name for name in shown), shown
+    assert any(name.startswith("<script>alert(1)<.script>.") or ".script>" in name for name in shown), shown
+    yield java.check_complete(view, 500)
+
+
+def test_killed():
+    """It ends with what was seen."""
+    with java.Java("split", "plain", 60, options=["-XX:CompileCommand=quiet"], timeout=100) as jvm:
+        run = java.Sampling(jvm.pid, seconds=30)
+        jvm.release()
+        time.sleep(2)
+        os.kill(jvm.pid, signal.SIGKILL)
+        result = run.result(20)
+    assert result.samples > 200 and any("split.path_spin" in java.methods(frames) for frames, _ in result.stacks), result.stderr
+    yield java.check_complete(result, 200, 0.005)
+
+
+def test_attach_rounds():
+    """Attached and detached for seconds on end under load: no thread, no mapping more, no slower, the right result."""
+    with java.Java("split", "plain", 14, options=["-XX:CompileCommand=quiet"], timeout=100) as jvm:
+        before, rounds = mappings(jvm.pid), 0
+        jvm.release()
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            yrt.run("java-flame", "-p", jvm.pid, "-d", 0.05, "-F", 499, output=False, stats=False, prefix=["env", "-C", "/tmp"]).expect()
+            rounds += 1
+        after = mappings(jvm.pid)
+        truth = jvm.answer()
+        assert jvm.process.wait(30) == 0, jvm.said()
+    assert truth["cpu_s"] > 0 and rounds > 5, (truth, rounds)
+    assert before & after == before, f"mappings of libraries changed: {before ^ after}"
+    assert not any("yrt" in m for m in after), after
+    yield f"{rounds} rounds, {len(after)} files mapped before and after"
+
+
+def mappings(pid):
+    """Files that a process has mapped."""
+    return {line.split(None, 5)[5] for line in yrt.read(f"/proc/{pid}/maps").splitlines() if "/" in line}
+
+
+yrt.main(globals())

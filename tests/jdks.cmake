@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Other JDKs (versions/jdks.txt), unpacked from Debian's suites into the build directory: ctest -C Versions -L Jdks
+set(JDKS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${JDKS}/jdks.txt)
+file(STRINGS ${JDKS}/jdks.txt JDK_LINES REGEX "^[0-9]")
+set(JDK_MODES_few "tiered,interpreter,c1" "z")
+set(JDK_MODES_all "tiered,interpreter,c1,c2,xcomp" "serial,parallel,g1,z,shenandoah"
+	"uncompressed,noshare,compact,wide,huge,large,one_heap,debug_info,frame_pointer,no_inline")
+
+function(add_jdk_test jdk name modes script)
+	add_test(NAME jdks.${jdk}.${name} COMMAND Python3::Interpreter ${JDKS}/jdk.py ${jdk} ${modes} ${Python3_EXECUTABLE}
+		${CMAKE_CURRENT_SOURCE_DIR}/${script} CONFIGURATIONS Versions)
+	set_tests_properties(jdks.${jdk}.${name} PROPERTIES LABELS Jdks ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 900
+		SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+endfunction()
+
+foreach(line ${JDK_LINES})
+	separate_arguments(words UNIX_COMMAND "${line}")
+	list(GET words 0 jdk)
+	list(GET words 3 extent)
+	set(number 0)
+	foreach(modes ${JDK_MODES_${extent}})
+		math(EXPR number "${number} + 1")
+		add_jdk_test(${jdk} frames${number} ${modes} e2e/test_java_frames.py)
+	endforeach()
+	add_jdk_test(${jdk} split - e2e/test_java_split.py)
+endforeach()

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects, classes and threads of a JVM in fake memory, in all shapes of headers and references; each read failing in
+ * turn. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "hotspot_heap_fake.h"
+
+#define READS_MAX 2000
+
+static const struct fake_options shapes[] = {
+        {FAKE_8, .narrow_klass = true, .narrow_oops = true},
+        {FAKE_8, .narrow_klass = false, .narrow_oops = false},
+        {FAKE_25, .narrow_klass = true, .narrow_oops = true},
+        {FAKE_25, .narrow_klass = true, .narrow_oops = false},
+        {FAKE_25, .narrow_klass = false, .narrow_oops = false},
+        {FAKE_25, .narrow_klass = true, .compact = true, .narrow_oops = true},
+        {FAKE_25, .narrow_klass = true, .compact = true, .coloured = true},
+};
+#define SHAPES (sizeof(shapes) / sizeof(*shapes))
+
+static struct hotspot_heap_view *view_of(struct fake *f)
+{
+	struct hotspot_heap_view *h;
+
+	assert_null(hotspot_heap_view_create(f->v, &f->layout, &h));
+	return h;
+}
+
+struct seen {
+	u64 object[8], klass[8], size[8];
+	u32 n;
+};
+
+static bool see(void *ctx, u64 object, u64 klass, u64 size)
+{
+	struct seen *s = ctx;
+
+	assert_true(s->n < 8);
+	s->object[s->n] = object;
+	s->klass[s->n] = klass;
+	s->size[s->n++] = size;
+	return true;
+}
+
+static void walks_a_tlab(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		struct hotspot_heap_view *h = view_of(f);
+		const u64 classes[] = {f->object, f->bytes_array, f->strings_array, f->mirror, f->chunk, f->string};
+		struct seen s = {.n = 0};
+
+		assert_int_equal(hotspot_each_object(h, &f->memory, f->tlab, f->top, see, &s), f->top);
+		assert_int_equal(s.n, 6);
+		for (u32 k = 0; k < 6; k++) {
+			assert_int_equal(s.object[k], f->at[k]);
+			assert_int_equal(s.klass[k], classes[k]);
+			assert_int_equal(s.size[k], f->sizes[k]);
+		}
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+static void finds_the_object_that_covers(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		struct hotspot_heap_view *h = view_of(f);
+
+		for (u64 addr = f->tlab; addr < f->top; addr++) {
+			u64 object, klass, size, ending;
+			u32 k = 0;
+
+			while (addr - f->at[k] >= f->sizes[k])
+				k++;
+			assert_true(hotspot_object_covering(h, &f->memory, f->tlab, addr, &object, &klass, &size));
+			assert_int_equal(object, f->at[k]);
+			assert_int_equal(size, f->sizes[k]);
+			assert_true(hotspot_object_ending(
+			        h, &f->memory, f->tlab, addr, object + size, &ending, &klass, &size));
+			assert_int_equal(ending, object);
+			assert_false(hotspot_object_ending(
+			        h, &f->memory, f->tlab, addr, object + size + 8, &ending, &klass, &size));
+		}
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+static void finds_large_objects_by_their_end(void **state)
+{
+	struct fake *f = fake_create(shapes[2]);
+	struct hotspot_heap_view *h = view_of(f);
+	u64 at = fake_room(f, 100016), object, klass, size;
+
+	fake_array(f, at, f->bytes_array, 100000);
+	for (u64 addr = at; addr < at + 100016; addr += 1013) {
+		assert_true(hotspot_object_ending(h, &f->memory, at - 64, addr, at + 100016, &object, &klass, &size));
+		assert_int_equal(object, at);
+		assert_int_equal(klass, f->bytes_array);
+		assert_int_equal(size, 100016);
+	}
+	hotspot_heap_view_destroy(h);
+	fake_destroy(f);
+}
+
+static void stops_at_what_is_no_object(void **state)
+{
+	struct fake *f = fake_create(shapes[2]);
+	struct hotspot_heap_view *h = view_of(f);
+	struct seen s = {.n = 0};
+	u64 object, klass, size;
+
+	fake32(f, f->at[2] + 8, 0); /* the class of the third is not written yet */
+	assert_int_equal(hotspot_each_object(h, &f->memory, f->tlab, f->top, see, &s), f->at[2]);
+	assert_int_equal(s.n, 2);
+	assert_false(hotspot_object_covering(h, &f->memory, f->tlab, f->at[3], &object, &klass, &size));
+	assert_false(hotspot_object(h, &f->memory, f->at[0] + 4, &klass, &size));
+	assert_false(hotspot_object(h, &f->memory, 0, &klass, &size));
+	fake32(f, f->at[1] + 12, 0x80000000); /* a length that no array has */
+	assert_false(hotspot_object(h, &f->memory, f->at[1], &klass, &size));
+	hotspot_heap_view_destroy(h);
+	fake_destroy(f);
+}
+
+static void names_classes(void **state)
+{
+	struct fake *f = fake_create(shapes[2]);
+	struct hotspot_heap_view *h = view_of(f);
+	const struct {
+		u64 klass;
+		const char *name;
+	} all[] = {{f->object, "java.lang.Object"}, {f->bytes_array, "byte[]"},
+	        {f->strings_array, "java.lang.String[][]"}, {f->my_thread, "com.foo.MyThread"}};
+	u32 cookie, other;
+	char name[64];
+
+	for (u32 i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		assert_true(hotspot_class_name(h, &f->memory, all[i].klass, name, sizeof(name)));
+		assert_string_equal(name, all[i].name);
+	}
+	assert_true(hotspot_class_cookie(h, &f->memory, f->object, &cookie));
+	assert_true(hotspot_class_cookie(h, &f->memory, f->string, &other));
+	assert_int_not_equal(cookie, other);
+	assert_false(hotspot_class_name(h, &f->memory, f->object + 4, name, sizeof(name)));
+	assert_true(
+	        hotspot_class_name(h, &f->memory, f->strings_array, name, 19)); /* cut, and not in the middle of "[]" */
+	assert_string_equal(name, "java.lang.String[]");
+	hotspot_heap_view_destroy(h);
+	fake_destroy(f);
+}
+
+static void lists_threads(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		struct hotspot_heap_view *h = view_of(f);
+		struct hotspot_thread t[4];
+
+		assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 2);
+		assert_int_equal(t[0].tid, 100);
+		assert_int_equal(t[0].at, f->java_thread[0]);
+		assert_int_equal(t[0].allocated, 1000 + f->top - f->tlab);
+		assert_int_equal(t[0].tlab_top, f->top);
+		assert_string_equal(t[0].name, "main");
+		assert_int_equal(t[1].tid, 101);
+		assert_int_equal(t[1].allocated, 2000);
+		assert_string_equal(t[1].name, "allocator \xc3\xa9");
+		assert_int_equal(hotspot_threads(h, &f->memory, t, 1, false), 1);
+		assert_string_equal(t[0].name, "");
+		assert_int_equal(hotspot_collections(h, &f->memory), 7);
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+/* All that can be asked. What is answered with one read that fails is either right or "no". */
+static void ask(struct fake *f, struct hotspot_heap_view *h)
+{
+	struct hotspot_thread t[4];
+	struct seen s = {.n = 0};
+	char name[64];
+	u64 object, klass, size, end;
+	u32 n = hotspot_threads(h, &f->memory, t, 4, true);
+
+	for (u32 i = 0; i < n; i++) {
+		u32 k = t[i].tid - 100;
+
+		assert_true(k < 2 && t[i].at == f->java_thread[k]);
+		assert_true(!t[i].name[0] || !strcmp(t[i].name, k ? "allocator \xc3\xa9" : "main"));
+	}
+	end = hotspot_each_object(h, &f->memory, f->tlab, f->top, see, &s);
+	assert_true(end >= f->tlab && end <= f->top);
+	for (u32 i = 0; i < s.n; i++)
+		assert_true(s.object[i] == f->at[i] && s.size[i] == f->sizes[i]);
+	if (hotspot_object_covering(h, &f->memory, f->tlab, f->at[4] + 50, &object, &klass, &size))
+		assert_int_equal(object, f->at[4]);
+	if (hotspot_object_ending(h, &f->memory, f->tlab, f->at[2] + 20, f->at[3], &object, &klass, &size))
+		assert_int_equal(object, f->at[2]);
+	if (hotspot_class_name(h, &f->memory, f->strings_array, name, sizeof(name)))
+		assert_string_equal(name, "java.lang.String[][]");
+}
+
+static void bears_each_read_failing(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		u32 reads = 1;
+
+		for (u32 fail = 1; fail <= reads && fail < READS_MAX; fail++) {
+			struct hotspot_heap_view *h = view_of(f);
+
+			f->reads = 0;
+			f->fail_at = fail;
+			ask(f, h);
+			reads = f->reads;
+			hotspot_heap_view_destroy(h);
+		}
+		assert_in_range(reads, 50, READS_MAX - 1);
+		fake_destroy(f);
+	}
+}
+
+static void waits_for_the_heap(void **state)
+{
+	struct fake *f = fake_create(shapes[2]);
+	struct hotspot_heap_view *h = view_of(f);
+	struct hotspot_thread t[4];
+	u64 at, heap;
+
+	assert_true(vmstructs_static(f->v, "Universe", "_collectedHeap", &at));
+	assert_true(memory_read(&f->memory, &heap, 8, at));
+	fake64(f, at, 0);
+	assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 0);
+	fake64(f, at, heap);
+	assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 2);
+	hotspot_heap_view_destroy(h);
+	fake_destroy(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(walks_a_tlab),
+	        cmocka_unit_test(finds_the_object_that_covers),
+	        cmocka_unit_test(finds_large_objects_by_their_end),
+	        cmocka_unit_test(stops_at_what_is_no_object),
+	        cmocka_unit_test(names_classes),
+	        cmocka_unit_test(lists_threads),
+	        cmocka_unit_test(bears_each_read_failing),
+	        cmocka_unit_test(waits_for_the_heap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

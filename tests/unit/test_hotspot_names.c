@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of methods, classes and stubs, and what frames of compiled code stand for, in a JVM of fake memory. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hotspot_scopes_fake.h"
+#include "runtimes/hotspot/hotspot_names.h"
+#include "runtimes/hotspot/hotspot_text.h"
+
+struct jvm {
+	struct hotspot_fake f;
+	struct vmstructs *v;
+	struct layout *origins;
+	const struct hotspot_layout *l;
+	struct hotspot_code *code;
+	struct hotspot_names *names;
+	u64 version, stubs; /* variables */
+};
+
+static void start(struct jvm *j, enum fake_shape shape)
+{
+	fake_jvm(&j->f, shape);
+	fake_type(&j->f, "InterpreterCodelet", strlen("InterpreterCodelet"));
+	fake_field(&j->f, "InterpreterCodelet", "_description", "const char*", 0);
+	fake_field(&j->f, "InterpreterCodelet", "_size", "int", 8);
+	j->version = fake_static(&j->f, "Abstract_VM_Version", "_vm_major_version", shape == FAKE_17 ? 17 : 25);
+	j->stubs = fake_object(&j->f, 8);
+	j->origins = fake_layout(&j->f, &j->v);
+	j->l = j->origins->values;
+	assert_null(hotspot_code_create(j->v, j->l, &j->code));
+	fake_inlining(&j->f, j->l, j->code);
+	assert_null(hotspot_names_create(j->v, j->l, j->code, &j->names));
+	hotspot_names_stub_list(j->names, j->stubs);
+}
+
+static void stop(struct jvm *j)
+{
+	hotspot_names_destroy(j->names);
+	hotspot_code_destroy(j->code);
+	layout_destroy(j->origins);
+	vmstructs_destroy(j->v);
+}
+
+static struct frame frame_of(u32 flags, u64 addr, u64 detail)
+{
+	return (struct frame){frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, flags, addr), detail};
+}
+
+static u32 cookie_of(struct jvm *j, u32 method)
+{
+	return hotspot_method_cookie(fake_peek(&j->f, j->f.method[method] + j->l->method_const.at, 8));
+}
+
+static struct frame method_frame(struct jvm *j, u32 method, u32 tier, u32 bci)
+{
+	return frame_of(0, j->f.method[method], hotspot_method(tier, bci, cookie_of(j, method)));
+}
+
+static bool name(struct jvm *j, struct frame f, struct frame_name *ret)
+{
+	return hotspot_name_frame(j->names, &j->f.memory, &f, ret);
+}
+
+static void check_class(const char *symbol, const char *expected)
+{
+	char text[128];
+
+	hotspot_text_class((const u8 *)symbol, strlen(symbol), text, sizeof(text));
+	assert_string_equal(text, expected);
+}
+
+static void test_classes(void **state)
+{
+	check_class("java/lang/String", "java.lang.String");
+	check_class("[B", "byte[]");
+	check_class("[[J", "long[][]");
+	check_class("[Lcom/foo/Bar;", "com.foo.Bar[]");
+	check_class("Foo$$Lambda$14+0x0000000800c03000", "Foo$$Lambda");
+	check_class("Foo$$Lambda+0x00007f1c3c000a00", "Foo$$Lambda");
+	check_class("Foo$$Lambda$14/0x0000000800c03000", "Foo$$Lambda");
+	check_class("Foo$$Lambda$14", "Foo$$Lambda");
+	check_class("java/lang/invoke/LambdaForm$MH+0x0000000800c04c00", "java.lang.invoke.LambdaForm$MH");
+	check_class("[LFoo$$Lambda$3+0x0000000800c03000;", "Foo$$Lambda[]");
+	check_class("Foo$1", "Foo$1");
+	check_class("pack/0xface", "pack");
+	check_class("a+0x", "a+0x");
+	/* what is no descriptor */
+	check_class("[", "[");
+	check_class("[Q", "[Q");
+	check_class("[Lfoo", "[Lfoo");
+	check_class("[Bx", "[Bx");
+	check_class("", "");
+}
+
+static void check_signature(const char *symbol, const char *expected)
+{
+	char text[64];
+
+	hotspot_text_signature((const u8 *)symbol, strlen(symbol), text, sizeof(text));
+	assert_string_equal(text, expected);
+}
+
+static void test_signatures(void **state)
+{
+	check_signature("()V", "()");
+	check_signature("(I)V", "(int)");
+	check_signature("(ILjava/lang/String;[[D)Z", "(int, java.lang.String, double[][])");
+	check_signature("(I", "(int\xe2\x80\xa6");
+	check_signature("(Ljava/lang", "(\xe2\x80\xa6");
+	check_signature("foo", "");
+	check_signature("(La/very/long/name/of/a/class;La/very/long/name/of/a/class;I)V",
+	        "(a.very.long.name.of.a.class, a.very.long.name.of.a.class, \xe2\x80\xa6");
+}
+
+static void check_name(const char *symbol, size_t n, const char *expected)
+{
+	char text[64];
+
+	hotspot_text_name((const u8 *)symbol, n, text, sizeof(text));
+	assert_string_equal(text, expected);
+}
+
+/* Modified UTF-8: U+0000 in two bytes, beyond U+FFFF two surrogates; and bytes that are nothing. */
+static void test_characters(void **state)
+{
+	check_name("gr\xc3\xbc\xc3\x9f", 6, "gr\xc3\xbc\xc3\x9f");
+	check_name("a\xc0\x80z", 4, "a\xef\xbf\xbdz");
+	check_name("\xed\xa0\xbd\xed\xb8\x80", 6, "\xf0\x9f\x98\x80");
+	check_name("\xed\xa0\xbdx", 4, "\xef\xbf\xbdx");
+	check_name("\xed\xb8\x80", 3, "\xef\xbf\xbd");
+	check_name("a\0b", 3, "a\xef\xbf\xbd"
+				 "b");
+	check_name("\xff\xfe", 2, "\xef\xbf\xbd\xef\xbf\xbd");
+	check_name("\xe2\x82", 2, "\xef\xbf\xbd\xef\xbf\xbd");
+	check_name("a;b\n<i>", 7, "a;b\n<i>"); /* for the formats to escape */
+}
+
+static void test_cut(void **state)
+{
+	char text[16];
+
+	hotspot_text_name((const u8 *)"0123456789abcdef", 16, text, sizeof(text));
+	assert_string_equal(text, "0123456789ab\xe2\x80\xa6");
+	hotspot_text_name((const u8 *)"0123456789a\xc3\xbc", 13, text, sizeof(text));
+	assert_string_equal(text, "0123456789a\xe2\x80\xa6");
+}
+
+static void test_method(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret, other;
+
+	for (u32 shape = 0; shape < FAKE_SHAPES; shape++) {
+		start(&j, shape);
+		assert_true(name(&j, method_frame(&j, 0, 0, 3), &ret));
+		assert_string_equal(ret.name, "com.foo.Bar.first");
+		assert_string_equal(ret.signature, "()");
+		assert_true(ret.qualified);
+		assert_null(ret.suffix);
+		assert_int_equal(ret.line, 0);
+		assert_true(name(&j, method_frame(&j, 0, 4, HOTSPOT_NO_BCI), &other));
+		assert_string_equal(other.suffix, "jit");
+		assert_true(other.identity == ret.identity);
+		assert_true(name(&j, method_frame(&j, 1, 2, 0), &other));
+		assert_string_equal(other.suffix, "baseline");
+		assert_true(other.identity != ret.identity);
+		stop(&j);
+	}
+}
+
+static void test_native(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+
+	start(&j, FAKE_17);
+	fake_poke(&j.f, j.f.method[0] + j.l->method_access.at, 0x109, 4);
+	assert_true(name(&j, method_frame(&j, 0, 0, HOTSPOT_NO_BCI), &ret));
+	assert_string_equal(ret.suffix, "native");
+	stop(&j);
+}
+
+static void put_source(struct jvm *j, const char *file)
+{
+	u64 constant = fake_peek(&j->f, j->f.method[0] + j->l->method_const.at, 8);
+	u64 pool = fake_peek(&j->f, constant + j->l->const_pool.at, 8);
+
+	fake_poke(&j->f, pool + j->l->pool_source_file.at, 3, 2);
+	fake_poke(&j->f, pool + j->l->pool_size.at + 24, fake_symbol(&j->f, j->l, file), 8);
+}
+
+/* Behind the bytecodes, as in a method of 40 bytes; far: behind what is read at once. */
+static void put_table(struct jvm *j, const u8 *table, u32 n, bool far)
+{
+	u64 constant = fake_peek(&j->f, j->f.method[0] + j->l->method_const.at, 8), moved = constant;
+	u32 code = 40;
+
+	if (far) {
+		code = 700;
+		moved = fake_object(&j->f, 1024);
+		memcpy(j->f.bytes + (moved - FAKE_BASE), j->f.bytes + (constant - FAKE_BASE), 256);
+		fake_set(&j->f, j->f.method[0], j->l->method_const, moved);
+	}
+	fake_set(&j->f, moved, j->l->const_code_size, code);
+	fake_set(&j->f, moved, j->l->const_flags, 1);
+	fake_set(&j->f, moved, j->l->const_words, (j->l->const_size.at + code + n + 7) / 8);
+	memcpy(j->f.bytes + (moved - FAKE_BASE) + j->l->const_size.at + code, table, n);
+}
+
+static void test_lines(void **state)
+{
+	static struct jvm j;
+	u8 table[32];
+	u32 n;
+
+	for (u32 i = 0; i < 2 * FAKE_SHAPES; i++) {
+		struct frame_name ret;
+		bool no_zero;
+
+		start(&j, i / 2);
+		no_zero = i / 2 == FAKE_25;
+		table[0] = 0xff;
+		n = 1 + put_int(table + 1, no_zero, 0);
+		n += put_int(table + n, no_zero, 42);
+		table[n++] = 5 << 3 | 2;
+		table[n++] = 0;
+		put_table(&j, table, n, i & 1);
+		put_source(&j, "Bar.java");
+		assert_true(name(&j, method_frame(&j, 0, 0, 4), &ret));
+		assert_int_equal(ret.definition, 42);
+		assert_int_equal(ret.line, 42);
+		assert_string_equal(ret.file, "Bar.java");
+		assert_true(name(&j, method_frame(&j, 0, 0, 5), &ret));
+		assert_int_equal(ret.line, 44);
+		assert_true(name(&j, method_frame(&j, 0, 0, HOTSPOT_NO_BCI), &ret));
+		assert_int_equal(ret.line, 0);
+		stop(&j);
+	}
+}
+
+/* A method that was redefined, or freed and replaced, is not named by what stands there now. */
+static void test_cookie(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+	struct frame f;
+
+	start(&j, FAKE_25);
+	f = method_frame(&j, 0, 0, 3);
+	f.detail ^= 1ull << 40;
+	assert_false(name(&j, f, &ret));
+	f = frame_of(0, j.f.nmethod[0], hotspot_nmethod(100, 20));
+	assert_true(name(&j, f, &ret));
+	assert_string_equal(ret.name, "com.foo.Bar.first");
+	assert_string_equal(ret.suffix, "baseline");
+	f = frame_of(0, j.f.nmethod[0], hotspot_nmethod(101, 20));
+	assert_false(name(&j, f, &ret));
+	stop(&j);
+}
+
+static u32 expand(struct jvm *j, u32 flags, u32 pc, u32 options, struct frame *ret)
+{
+	struct frame f = frame_of(flags, j->f.nmethod[0], hotspot_nmethod(100, pc));
+	u32 eaten, n = hotspot_expand(j->names, &j->f.memory, &f, 0, 1, options, ret, RUNTIME_EXPAND_MAX, &eaten);
+
+	assert_int_equal(eaten, n != 0);
+	return n;
+}
+
+static void check_frame(struct jvm *j, const struct frame *f, u32 method, u32 bci, u32 flags)
+{
+	assert_int_equal(hotspot_kind(f), HOTSPOT_METHOD);
+	assert_int_equal(frame_addr(f), j->f.method[method]);
+	assert_int_equal(hotspot_bci(f), bci);
+	assert_int_equal(hotspot_tier(f), 3);
+	assert_int_equal(hotspot_cookie(f), cookie_of(j, method));
+	assert_int_equal(frame_flags(f), flags);
+}
+
+static void test_callers_are_exact(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+
+	for (u32 shape = 0; shape < FAKE_SHAPES; shape++) {
+		start(&j, shape);
+		for (u32 round = 0; round < 2; round++) { /* read, kept */
+			assert_int_equal(expand(&j, FRAME_RETADDR, FAKE_INLINED_PC, 0, ret), 2);
+			check_frame(&j, &ret[0], 1, 3, FRAME_INLINED);
+			check_frame(&j, &ret[1], 0, 7, 0);
+		}
+		assert_int_equal(expand(&j, FRAME_RETADDR, FAKE_ROOT_PC, 0, ret), 1);
+		check_frame(&j, &ret[0], 0, 12, 0);
+		assert_int_equal(expand(&j, FRAME_RETADDR, FAKE_INLINED_PC, EXPAND_MERGE, ret), 1);
+		check_frame(&j, &ret[0], 0, 7, 0);
+		stop(&j);
+	}
+}
+
+/* The root is certain, what is inlined into it only where the places around agree; lines hardly ever. */
+static void test_leaf_is_approximate(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+
+	start(&j, FAKE_17);
+	assert_int_equal(expand(&j, 0, FAKE_INLINED_PC - 3, 0, ret), 2);
+	check_frame(&j, &ret[0], 1, 3, FRAME_INLINED | FRAME_APPROX);
+	check_frame(&j, &ret[1], 0, 7, 0);
+	assert_int_equal(expand(&j, 0, FAKE_INLINED_PC - 3, EXPAND_LINES, ret), 2);
+	check_frame(&j, &ret[1], 0, 7, FRAME_APPROX);
+	assert_int_equal(expand(&j, 0, FAKE_INLINED_PC + 3, 0, ret), 1);
+	check_frame(&j, &ret[0], 0, 12, 0);
+	assert_int_equal(expand(&j, 0, FAKE_ROOT_PC + 3, 0, ret), 1);
+	check_frame(&j, &ret[0], 0, 12, 0);
+	stop(&j);
+}
+
+/* Both places around are in the same inlined method: it is certain, its line is not. */
+static void test_leaf_between_equals(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+	struct hotspot_nmethod nm;
+	u64 first, second;
+
+	start(&j, FAKE_17);
+	assert_true(hotspot_nmethod_read(j.code, &j.f.memory, j.f.nmethod[0], 100, &nm));
+	first = nm.pcs + j.l->pc_desc_size.at + j.l->pc_desc_scope.at;
+	second = first + j.l->pc_desc_size.at;
+	fake_poke(&j.f, second, fake_peek(&j.f, first, 4), 4);
+	assert_int_equal(expand(&j, 0, FAKE_INLINED_PC + 3, EXPAND_LINES, ret), 2);
+	check_frame(&j, &ret[0], 1, 3, FRAME_INLINED);
+	check_frame(&j, &ret[1], 0, 7, 0);
+	stop(&j);
+}
+
+static void test_expand_gone(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+
+	start(&j, FAKE_17);
+	fake_set(&j.f, j.f.nmethod[0], j.l->nm_compile_id, 4711);
+	assert_int_equal(expand(&j, FRAME_RETADDR, FAKE_INLINED_PC, 0, ret), 0);
+	stop(&j);
+}
+
+static void test_class_of_object(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+	u64 klass, symbol;
+
+	start(&j, FAKE_25);
+	klass = fake_object(&j.f, 256);
+	symbol = fake_symbol(&j.f, j.l, "[Ljava/lang/String;");
+	fake_set(&j.f, klass, j.l->klass_name, symbol);
+	assert_true(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_CLASS, (u32)(symbol >> 3))), &ret));
+	assert_string_equal(ret.name, "java.lang.String[]");
+	assert_string_equal(ret.suffix, "class");
+	assert_false(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_CLASS, (u32)(symbol >> 3) + 1)), &ret));
+	stop(&j);
+}
+
+static void put_stub(struct jvm *j, u64 begin, u64 end, const char *text)
+{
+	u64 at = fake_object(&j->f, 64), words[] = {fake_peek(&j->f, j->stubs, 8), fake_text(&j->f, "StubRoutines"),
+	                                         fake_text(&j->f, text), begin, end};
+
+	for (u32 i = 0; i < 5; i++)
+		fake_poke(&j->f, at + 8 * i, words[i], 8);
+	fake_poke(&j->f, j->stubs, at, 8);
+}
+
+static void check_stub(struct jvm *j, u64 pc, const char *expected, bool entry)
+{
+	struct frame_name ret;
+
+	assert_true(name(j, frame_of(0, pc, hotspot_detail(HOTSPOT_STUB, 0)), &ret));
+	assert_string_equal(ret.name, expected);
+	assert_string_equal(ret.suffix, "stub");
+	assert_int_equal(ret.entry, entry);
+}
+
+static void test_stubs(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+	u64 code;
+
+	start(&j, FAKE_25);
+	code = j.f.stub + 128;
+	check_stub(&j, code + 8, "resolve_static_call", false);
+	put_stub(&j, code, code + 16, "call_stub");
+	put_stub(&j, code + 16, code + 32, "updateBytesCRC32");
+	check_stub(&j, code + 8, "StubRoutines::call_stub", true);
+	check_stub(&j, code + 16, "StubRoutines::updateBytesCRC32", false);
+	check_stub(&j, code + 40, "resolve_static_call", false);
+	assert_false(name(&j, frame_of(0, j.f.nmethod[0] + FAKE_HEAD + 4, hotspot_detail(HOTSPOT_STUB, 0)), &ret));
+	assert_false(name(&j, frame_of(0, 0x1000, hotspot_detail(HOTSPOT_STUB, 0)), &ret));
+	stop(&j);
+}
+
+static void test_codelets(void **state)
+{
+	static struct jvm j;
+	u64 at;
+
+	start(&j, FAKE_17);
+	at = j.f.interpreter + 64;
+	fake_poke(&j.f, at, fake_text(&j.f, "return entry points"), 8);
+	fake_poke(&j.f, at + 8, 128, 4);
+	fake_poke(&j.f, at + 128, fake_text(&j.f, "invokevirtual"), 8);
+	fake_poke(&j.f, at + 136, 128, 4);
+	check_stub(&j, at + 20, "return entry points", false);
+	check_stub(&j, at + 130, "invokevirtual", false);
+	check_stub(&j, at + 300, "Interpreter", false);
+	stop(&j);
+}
+
+static void test_hides(void **state)
+{
+	assert_true(hotspot_hides("_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread"));
+	assert_true(hotspot_hides("_ZL19thread_native_entryP6Thread"));
+	assert_false(hotspot_hides("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
+	assert_false(hotspot_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
+	assert_false(hotspot_hides(""));
+}
+
+/* Every read may fail, and nothing but that is to happen. */
+static void test_reads_fail(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+	struct frame_name named;
+
+	for (u32 i = 1; i < 40; i++) {
+		start(&j, i & 1);
+		j.f.reads = 0;
+		j.f.fail = i;
+		expand(&j, 0, FAKE_INLINED_PC - 3, 0, ret);
+		name(&j, method_frame(&j, 0, 0, 3), &named);
+		name(&j, frame_of(0, j.f.stub + 130, hotspot_detail(HOTSPOT_STUB, 0)), &named);
+		j.f.fail = 0;
+		assert_true(name(&j, method_frame(&j, 0, 0, 3), &named));
+		assert_string_equal(named.name, "com.foo.Bar.first");
+		stop(&j);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_classes), cmocka_unit_test(test_signatures), cmocka_unit_test(test_characters),
+	        cmocka_unit_test(test_cut), cmocka_unit_test(test_method), cmocka_unit_test(test_native),
+	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
+	        cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
+	        cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
+	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_reads_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs a program of what suites.sh has unpacked, in a mount namespace of its own, so that it finds its /proc; it also sees FOLDER.
+#
+#	jdk.sh ROOT FOLDER COMMAND...
+set -eu
+[ "${JDK_UNSHARED-}" ] || JDK_UNSHARED=1 exec unshare --mount --propagation private sh "$0" "$@"
+unset JDK_UNSHARED
+root=$1
+folder=$2
+shift 2
+mkdir -p "$root/proc" "$root/tmp" "$root$folder" "$root/dev"
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+mount --bind "$folder" "$root$folder"
+exec chroot "$root" "$@"

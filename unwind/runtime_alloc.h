@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a runtime tells of its allocation, for <view>-alloc: runtime_ops.alloc.
+ *
+ * Threads of such a runtime take a buffer from the heap (a TLAB) and then allocate by moving its top, in code that no probe
+ * sees. A probe at the place where a thread has got a new buffer (a *refill*) lets probes/alloc.h choose random addresses in
+ * it and watch them by debug registers; objects that never were in a buffer have a place of their own (*outside*).
+ * Everything is read while the target goes on: check all of it.
+ */
+#ifndef YRT_RUNTIME_ALLOC_H
+#define YRT_RUNTIME_ALLOC_H
+
+#include <types.h>
+
+#include "error.h"
+#include "shared/frame.h"
+
+struct runtime_process;
+
+enum alloc_site_kind {
+	ALLOC_REFILL,  /* the thread has a new buffer, with the object in it that did not fit into the one before */
+	ALLOC_OUTSIDE, /* an object was made outside all buffers */
+};
+
+/* What a register holds at a site. */
+enum alloc_value {
+	ALLOC_THREAD,	   /* the runtime's structure of the current thread: where its buffer is described */
+	ALLOC_CLASS,	   /* of the object, as alloc_ops.class_frame takes it */
+	ALLOC_OBJECT,	   /* its address */
+	ALLOC_OBJECT_SIZE, /* in bytes */
+	ALLOC_BUFFER_SIZE, /* in bytes, of the new buffer */
+	ALLOC_VALUES
+};
+
+#define ALLOC_NO_REG	 0xff
+#define ALLOC_SITES_MAX 8
+
+struct alloc_site {
+	enum alloc_site_kind kind;
+	u64 offset;		  /* of an instruction in the runtime's file (file offset, as uprobes take it) */
+	u8 reg[ALLOC_VALUES];	  /* DWARF number of the register; ALLOC_NO_REG: not to be had here */
+};
+
+struct runtime_alloc {
+	struct alloc_site site[ALLOC_SITES_MAX]; /* at least one refill */
+	u32 nsites;
+	u32 buffer_start, buffer_top, buffer_end; /* offsets in the thread's structure of three pointers, within 256 bytes */
+	/*
+	 * At a refill the thread's structure does not describe the new buffer yet: it begins at ALLOC_OBJECT, has
+	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
+	 */
+	bool early;
+	const char *origin; /* static: how the sites were found: "symbols", "debug file", "disassembly", "USDT" */
+};
+
+struct alloc_thread {
+	pid_t tid;     /* in the target's own pid namespace */
+	u64 thread;    /* ALLOC_THREAD */
+	u64 allocated; /* bytes so far, exact: with what is used of the buffer */
+};
+
+struct runtime_alloc_ops {
+	/* Where probes go. An error says what is missing and its hint what to install. */
+	struct error *(*sites)(void *instance, const struct runtime_process *p, struct runtime_alloc *ret);
+
+	/* The threads as they are now, at most max. Returns how many there are in ret. */
+	u32 (*threads)(void *instance, const struct runtime_process *p, struct alloc_thread *ret, u32 max);
+
+	/*
+	 * The object that covers addr, made some microseconds ago: its class as a frame of this runtime, and its size in bytes.
+	 * start: of its buffer, where an object begins. end: where it ends if that is known, else 0 (it is what top was when the
+	 * address was written first: then a search backwards from addr for a header whose size leads to end is short).
+	 * False: not to be told, or a collection may have moved it meanwhile (gc: alloc_ops.collections() before it was
+	 * made; 0: unknown).
+	 */
+	bool (*object)(void *instance, const struct runtime_process *p, u64 start, u64 addr, u64 end, u32 gc,
+		struct frame *ret, u64 *size);
+
+	/*
+	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler describes the
+	 * innermost method is not certain; this replaces its frame by the exact place of the allocation. n may be less than
+	 * the stack has. May be NULL.
+	 */
+	void (*place)(void *instance, const struct runtime_process *p, struct frame *frames, u32 n);
+
+	/* The frame of a class that a site told (ALLOC_CLASS). */
+	bool (*class_frame)(void *instance, const struct runtime_process *p, u64 klass, struct frame *ret);
+
+	/* Collections so far; 0: unknown. */
+	u32 (*collections)(void *instance, const struct runtime_process *p);
+};
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the programs of java-alloc and user space share (probes/alloc.h). Plain data.
+ */
+#ifndef YRT_SHARED_ALLOC_H
+#define YRT_SHARED_ALLOC_H
+
+#include "record.h"
+
+#define ALLOC_PROBES_MAX 4096 /* sites of all targets */
+#define ALLOC_NO_OFFSET	 0xffff
+
+/* A site under its number, which is the cookie of its uprobe. */
+struct alloc_probe {
+	u32 kind;   /* enum alloc_site_kind */
+	u16 thread; /* where in pt_regs its values are; ALLOC_NO_OFFSET: nowhere */
+	u16 klass;
+	u16 object;
+	u16 size;
+	u16 buffer_size;
+	u16 early; /* the thread's structure does not describe the new buffer yet */
+	u32 start, top, end; /* of the buffer, in the thread's structure */
+};
+
+/* What a thread is watched for, by its tid as the kernel counts. */
+struct alloc_watch {
+	u64 addr;     /* 0: nothing */
+	u64 start;    /* of the buffer that it lies in */
+	u64 thread;
+	u64 interval; /* mean distance of the draw that chose it */
+	u32 probe;
+	u32 reserved;
+};
+
+/* To the watchpoint's keeper of this CPU. */
+struct watch_request {
+	u32 key;  /* of struct alloc_watch */
+	u32 tgid, tid; /* as yrt sees them */
+	u32 reserved;
+	u64 top_at, start_at; /* where the thread's buffer is described, in the target; 0: not yet there */
+	u64 end;
+	struct alloc_watch watch;
+};
+
+enum alloc_how {
+	ALLOC_BY_WATCH,	 /* addr was written: the first write to this address of its buffer */
+	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
+	ALLOC_BY_SLOW,	 /* addr: an object outside all buffers */
+	ALLOC_STALE,	 /* no sample: the watchpoint is still set after its hit */
+};
+
+/* A sample: the stack that follows has the same id as its hash. */
+struct alloc_record {
+	u32 type; /* RECORD_ALLOC */
+	u32 tgid, tid;
+	u32 instance;
+	u64 id;
+	u64 thread;
+	u64 start; /* of the buffer */
+	u64 addr;
+	u64 end;   /* ALLOC_BY_WATCH: top of the buffer, where the object ends */
+	u64 klass; /* 0: the site does not tell */
+	u64 size;  /* of the object; 0: not told */
+	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
+	u64 interval;
+	u32 how;   /* enum alloc_how */
+	u32 key;   /* ALLOC_BY_WATCH: of struct alloc_watch */
+};
+
+struct alloc_stats { /* one for each CPU */
+	u64 bytes;   /* handed out as buffers and objects outside them */
+	u64 refills, slow;
+	u64 traps;   /* watchpoints hit */
+	u64 stale;   /* of them not by an allocation */
+	u64 skipped; /* samples that a burst would have made too many */
+};
+
+#endif
