@@ -2,8 +2,10 @@
 #include "python_thread_names.h"
 
 #include "python_names.h"
+#include "python_threads.h"
 
 #define THREADS_MAX 65536 /* remembered */
+#define STATES_MAX  1024
 
 void python_thread_names_free(struct python_thread_names *names)
 {
@@ -71,10 +73,31 @@ static u64 look_in(struct python_thread_names *names, const struct python_reader
 	return found;
 }
 
-/* After a fork the main thread still has its parent's number, but it is threading's main thread. */
-static u64 main_thread(const struct python_reader *r, u64 module)
+/* The Thread object of a pthread_self(), whose hash, as that of a small int, is itself. */
+static u64 by_pointer(const struct python_reader *r, u64 module, u64 pointer)
 {
-	return python_dict_find(r, module, "_main_thread");
+	struct python_entry entry;
+	struct python_dict active;
+
+	if (!python_dict_open(r, python_dict_find(r, module, "_active"), &active))
+		return 0;
+	for (u32 i = 0; i < active.n && python_dict_entry(r, &active, i, &entry); i++)
+		if (entry.value && entry.hash == pointer)
+			return entry.value;
+	return 0;
+}
+
+/*
+ * After a fork threading still has the number that the only thread had in the parent; before its own hooks ran also the parent's
+ * other threads, and its main thread. The thread states are gone by then but for one: the oldest.
+ */
+static u64 main_thread(const struct python_reader *r, u64 runtime, u64 module)
+{
+	struct python_thread states[STATES_MAX];
+	u32 n = python_threads(r->mem, r->l, runtime, states, STATES_MAX);
+	u64 thread = n && n < STATES_MAX ? by_pointer(r, module, states[n - 1].pointer) : 0;
+
+	return thread ? thread : python_dict_find(r, module, "_main_thread");
 }
 
 static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
@@ -91,7 +114,7 @@ static u64 look(struct python_thread_names *names, const struct python_reader *r
 			break;
 	}
 	names->listed = names->listed || first;
-	return !thread && main && first ? main_thread(r, first) : thread;
+	return !thread && main && first ? main_thread(r, runtime, first) : thread;
 }
 
 bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,
