@@ -19,7 +19,8 @@ def sample(mode, *flags, view="python-flame", seconds=3):
         f.release()
         f.finish()
         result = run.result().expect()
-    assert result.incomplete() <= 0.001, result.stats["truncated"]
+    # a module that is loaded meanwhile may be met before its mapping is known
+    assert sum(result.stats["truncated"].values()) <= 2 + 0.001 * result.samples, result.stats["truncated"]
     return result
 
 
