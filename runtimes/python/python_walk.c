@@ -299,21 +299,36 @@ WALK_GLOBAL int python_frames(struct walk *w)
 	return stop;
 }
 
-/* FRAME_LOCK if this thread holds a GIL: the state that took it last has the thread's pthread_self(), its thread pointer. */
+/* Is this thread the one that holds the lock? The state that took it last has its pthread_self(), the thread pointer. */
+static inline bool py_holds(struct walk *w, const struct python_vm *vm, u64 gil)
+{
+	u64 lock[2], thread;
+
+	return walk_read(w, lock, sizeof(lock), gil + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
+	       walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer;
+}
+
+/* FRAME_LOCK if this thread holds a GIL, and that was asked for. */
 WALK_GLOBAL int python_lock(struct walk *w)
 {
 	const struct python_vm *vm;
-	u64 lock[2], thread;
+	u64 at, interp, gil;
 	u32 i;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !w->thread_pointer)
+	if (!vm || !vm->wants_lock || !w->thread_pointer)
 		return 0;
-	for (i = 0; i < PYTHON_GILS_MAX && vm->gil[i]; i++)
-		if (walk_read(w, lock, sizeof(lock), vm->gil[i] + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
-		        walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer)
+	if (vm->gil)
+		return py_holds(w, vm, vm->gil) ? FRAME_LOCK : 0;
+	at = vm->interpreters;
+	for (i = 0; i < PYTHON_GILS_MAX; i++) {
+		if (!walk_read(w, &interp, sizeof(interp), at) || !interp)
+			return 0;
+		if (walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil) && py_holds(w, vm, gil))
 			return FRAME_LOCK;
+		at = interp + vm->interp_next;
+	}
 	return 0;
 }
 
