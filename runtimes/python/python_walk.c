@@ -127,9 +127,12 @@ WALK_GLOBAL int python_other(struct walk *w)
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */
 static inline int py_own_by_cframe(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
-	if (w->region.part != PYTHON_EVAL)
+	bool torn = w->region.part >= PYTHON_TORN;
+
+	if (w->region.part != PYTHON_EVAL && !torn)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
+	c->more[1] = torn && w->leaf;
 	if (!walk_read(w, &c->at, sizeof(c->at), cfa - vm->cframe_below + vm->cf_frame))
 		return STOP_STACK_ABSENT;
 	return STOP_NONE;
@@ -248,6 +251,12 @@ WALK_GLOBAL int python_object(struct walk *w)
 	return stop ? stop : PY_FRAMES_DONE;
 }
 
+static inline u64 py_register(const struct walk *w, u32 reg)
+{
+	WALK_BARRIER(reg);
+	return reg < ARCH_NREGS ? w->reg[reg] : 0;
+}
+
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
 WALK_GLOBAL int python_next(struct walk *w)
 {
@@ -276,6 +285,10 @@ WALK_GLOBAL int python_next(struct walk *w)
 	code = py_word_at(words, vm->f_code) & ~7ull;
 	instr = py_word_at(words, vm->f_instr);
 	c->at = py_word_at(words, vm->f_previous);
+	if (vm->linkage != PYTHON_NO_CFRAME && c->more[1]) {
+		c->at = py_register(w, (u32)w->region.part - PYTHON_TORN);
+		c->more[1] = 0;
+	}
 	if (!c->at)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
