@@ -10,12 +10,12 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "gil.py")
 
 
-def sample(mode, *flags, seconds=4):
+def sample(mode, *flags, seconds=2):
     with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-d", 30, "-F", 999, "-U", *flags).sampling()
+        run = yrt.Run("python-flame", "-p", f.pid, "-d", 120, "-F", 999, "-U", *flags).sampling()
         f.release()
-        truth = f.finish()
-        return run.result().expect(), truth
+        truth = f.finish(150)
+        return run.result(150).expect(), truth
 
 
 def test_one_thread():
