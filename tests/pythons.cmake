@@ -6,8 +6,8 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${VERSIONS}/pytho
 file(STRINGS ${VERSIONS}/pythons.txt PYTHON_LINES REGEX "^[a-z]")
 set(PYTHON_UNIT_TESTS test_python_frames test_python_live)
 file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
-# Numbers of threads, without which they have no names, are known to Python from 3.8 on, and its GIL from 3.7.
-set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names)
+# Numbers of threads, without which they have no names, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
+set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile)
 set(PYTHON_3.7_TESTS test_python_gil)
 
 function(add_python_test python name)

@@ -4,23 +4,25 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define ASKED_MAX 16 /* a thread that no runtime knows is asked for no more */
+/* A thread that no runtime knows is asked about at its first stacks, then ever more rarely: a language may be loaded late. */
+#define ASKED_AT_FIRST 8
+#define STACKS_MAX     (1u << 24)
 
 /* What is known of a thread, in one word of a table. */
 struct known {
 	u32 comm; /* hash of the kernel's name in its first stack */
 	bool named;
-	u8 asked;
+	u32 stacks; /* that arrived, up to STACKS_MAX */
 };
 
 static u64 pack(struct known k)
 {
-	return k.comm | (u64)k.named << 32 | (u64)k.asked << 40;
+	return k.comm | (u64)k.named << 32 | (u64)k.stacks << 36;
 }
 
 static struct known unpack(u64 word)
 {
-	return (struct known){.comm = (u32)word, .named = word >> 32 & 1, .asked = (u8)(word >> 40)};
+	return (struct known){.comm = (u32)word, .named = word >> 32 & 1, .stacks = (u32)(word >> 36)};
 }
 
 static bool ask(const struct process *p, pid_t tid, char *ret, size_t size)
@@ -40,6 +42,11 @@ static bool ask(const struct process *p, pid_t tid, char *ret, size_t size)
 	return false;
 }
 
+static bool is_time(const struct known *k)
+{
+	return !k->named && k->stacks < STACKS_MAX && (k->stacks < ASKED_AT_FIRST || !(k->stacks & (k->stacks - 1)));
+}
+
 /* While only the kernel names a thread, each of the names that it gives it is a function of its own. */
 static u64 function_key(u64 thread, const struct known *k, u32 comm)
 {
@@ -57,13 +64,13 @@ struct error *thread_function(struct table *known, struct profile *profile, cons
 	u64 key = XXH3_64bits(&id, sizeof(id)) | 1, *word = table_get(known, key);
 	u32 comm = (u32)XXH3_64bits(record->comm, strnlen(record->comm, COMM_LEN));
 	struct known k = word ? unpack(*word) : (struct known){.comm = comm};
-	bool told = !k.named && k.asked < ASKED_MAX && ask(p, (pid_t)record->tid, name, sizeof(name));
+	bool told = is_time(&k) && ask(p, (pid_t)record->tid, name, sizeof(name));
 	struct error *err;
 
 	if (!told)
 		snprintf(name, sizeof(name), "%.*s", COMM_LEN, record->comm);
 	snprintf(text, sizeof(text), "%s (tid %u)", name, record->tid);
-	k.asked = (u8)(k.asked < ASKED_MAX ? k.asked + 1 : ASKED_MAX);
+	k.stacks += k.stacks < STACKS_MAX;
 	k.named = k.named || told;
 	err = table_put(known, key, pack(k));
 	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, told, ret);

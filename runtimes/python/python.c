@@ -56,13 +56,6 @@ static void find_slot(const struct python_instance *instance, const struct runti
 	vm->slot = found.slot;
 }
 
-static void find_gil(const struct python_instance *instance, const struct runtime_process *p)
-{
-	if (p->wishes & WISH_LOCK)
-		python_gil_find(p->memory, instance->image->layout, instance->bias + instance->image->runtime,
-		        arena_at(p->arena, instance->config, sizeof(struct python_vm)));
-}
-
 static void detach(void *data, const struct runtime_process *p)
 {
 	struct python_instance *instance = data;
@@ -97,6 +90,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.frame_type = bias + image->frame_type;
 	vm.jit_return = image->jit.ret ? bias + image->jit.ret : 0;
 	vm.jit_locals = image->jit.locals;
+	if (p->wishes & WISH_LOCK)
+		python_gil_ask(image->layout, bias + image->runtime, &vm);
 	vm.interpreters = bias + image->runtime + image->layout->runtime_interpreters.at;
 	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
@@ -130,9 +125,10 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	find_slot(instance, p);
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
-	find_gil(instance, p);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
+	for (u32 i = 0; !err && i < eval->ntorn; i++)
+		err = claim(instance, PYTHON_TORN + eval->torn[i].reg, eval->torn[i].start, eval->torn[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->noutside; i++)
 		err = claim(instance, PYTHON_ENTER, eval->outside[i].start, eval->outside[i].end, add, ctx);
 	if (err || eval->noutside)

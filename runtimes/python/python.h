@@ -20,6 +20,7 @@ enum python_part {
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
+	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
 };
 
 /* How a native frame of the eval loop leads to its Python frames. */
@@ -33,7 +34,7 @@ enum python_linkage {
 /* How to get from a thread's thread pointer to the word that points to its thread state: loads, at these offsets, then slot. */
 #define PYTHON_VIA_MAX 2
 
-#define PYTHON_GILS_MAX 4
+#define PYTHON_GILS_MAX 16 /* interpreters whose locks are looked at */
 
 /*
  * What the walker needs of one process. Offsets in bytes; those of an interpreter frame and of a code object are below
@@ -68,9 +69,12 @@ struct python_vm {
 	u64 jit_return;		 /* 3.15: where compiled code returns to; 0: by a stub of its own, between these: */
 	u64 jit_start, jit_end;
 	u64 jit_locals; /* 3.14: how far the loop's frame pointer is above its stack pointer */
-	u64 gil[PYTHON_GILS_MAX]; /* addresses of the locks, with --gil; 0: no more */
+	u64 gil;	/* address of the lock, where there is one for all interpreters; 0: each points to its own */
+	u16 interp_gil; /* there */
+	u16 wants_lock; /* --gil */
+	u16 reserved_gil[2];
 };
-_Static_assert(sizeof(struct python_vm) == 160, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
 
 /*
  * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop rbx, r12,

@@ -10,6 +10,7 @@
 #define COOKIE	     "xdebugpy"
 #define WORDS_MAX    112
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
+#define WORD_FREE    2 /* a free-threaded build */
 
 /* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version. */
 enum { IN_313, IN_314, IN_315, VERSIONS };
@@ -103,6 +104,10 @@ struct error *python_debug_offsets(struct image *img, u32 version, struct layout
 	        !image_read(img, words, nwords[which] * sizeof(*words), runtime.start) || memcmp(words, COOKIE, 8) ||
 	        words[WORD_VERSION] >> 16 != versions[which])
 		return NULL;
+	if (words[WORD_FREE] && which != IN_313)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a free-threaded build of Python 3.%u", img->path,
+		                          version >> 8 & 0xff),
+		        "its Python frames are left out: yrt knows that of 3.13, later ones have bytecode for each thread");
 	err = layout_create(&python_layout_schema, ret);
 	if (!err)
 		err = fill(words, which, *ret);

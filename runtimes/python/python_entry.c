@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arch.h>
 #include <capstone/capstone.h>
+#include <string.h>
 
 #include "cfi.h"
 #include "python_image.h"
@@ -83,6 +84,8 @@ static void look(const struct image *img, const cs_insn *in, struct entry *e)
 	const cs_x86_op *to = &x->operands[0], *from = &x->operands[1];
 	s64 at;
 
+	if (in->id == X86_INS_CALL)
+		memset(e->regs, 0, sizeof(e->regs)); /* what survives is not needed */
 	if (x->op_count != 2 || in->id == X86_INS_CMP || in->id == X86_INS_TEST)
 		return;
 	if (to->type == X86_OP_REG && to->reg < X86_REG_ENDING) {
@@ -96,31 +99,6 @@ static void look(const struct image *img, const cs_insn *in, struct entry *e)
 	}
 }
 
-static struct error *scan(struct image *img, u64 start, u64 end, struct entry *e)
-{
-	u8 code[BYTES_MAX];
-	const u8 *at = code;
-	size_t size = end - start < sizeof(code) ? end - start : sizeof(code);
-	csh handle;
-	cs_insn *in;
-
-	if (!image_read(img, code, size, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx can not be read", img->path, start);
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && cs_disasm_iter(handle, &at, &size, &start, in) && in->id != X86_INS_CALL && in->id != X86_INS_JMP)
-		look(img, in, e);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
-	return in ? NULL : &error_no_memory;
-}
-
-static u64 later(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
 /* All that a walk relies on was seen, and in an order that it can rely on. */
 static bool complete(const struct entry *e)
 {
@@ -131,6 +109,41 @@ static bool complete(const struct entry *e)
 	if (e->by_cframe)
 		return e->cframe_frame && e->cframe > 0 && e->cframe <= UINT16_MAX;
 	return e->entry > 0 && e->entry <= UINT16_MAX && e->entry_previous <= e->thread;
+}
+
+/*
+ * Does the search go on behind this instruction? A call may lie on the way, which a test of the stack's limit jumps over; when all is
+ * linked it ends the beginning.
+ */
+static bool goes_on(const cs_insn *in, const struct entry *e)
+{
+	return in->id != X86_INS_JMP && (in->id != X86_INS_CALL || !complete(e));
+}
+
+static struct error *scan(struct image *img, u64 start, u64 end, struct entry *e)
+{
+	u8 code[BYTES_MAX];
+	const u8 *at = code;
+	size_t size = end - start < sizeof(code) ? end - start : sizeof(code);
+	csh handle;
+	cs_insn *in;
+
+	if (!image_read(img, code, size, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx can not be read", img->path, start);
+	e->thread = e->cframe_frame = e->entry_previous = e->entry_owner = e->frame_previous = 0;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	while (in && cs_disasm_iter(handle, &at, &size, &start, in) && goes_on(in, e))
+		look(img, in, e);
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+	return in ? NULL : &error_no_memory;
+}
+
+static u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
 }
 
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_gil.h"
 
-#define INTERPRETERS_MAX 64
 #define HEAD_WITH_GIL	 8 /* PyObject.ob_type: a free-threaded build has more before it */
 
 struct error *python_gil_known(const struct python_image *image, pid_t pid)
@@ -19,31 +18,9 @@ struct error *python_gil_known(const struct python_image *image, pid_t pid)
 	return error_hint(err, "leave out --gil");
 }
 
-static void add(struct python_vm *vm, u64 gil)
+void python_gil_ask(const struct python_layout *l, u64 runtime, struct python_vm *vm)
 {
-	u32 i = 0;
-
-	while (i < PYTHON_GILS_MAX && vm->gil[i] && vm->gil[i] != gil)
-		i++;
-	if (gil && i < PYTHON_GILS_MAX)
-		vm->gil[i] = gil;
-}
-
-void python_gil_find(struct memory *mem, const struct python_layout *l, u64 runtime, struct python_vm *vm)
-{
-	u64 interp, gil;
-
-	vm->ts_thread_id = l->ts_thread_id.at;
-	if (l->runtime_gil.size) {
-		add(vm, runtime + l->runtime_gil.at);
-		return;
-	}
-	if (!memory_read(mem, &interp, sizeof(interp), runtime + l->runtime_interpreters.at))
-		return;
-	for (u32 i = 0; interp && i < INTERPRETERS_MAX; i++) {
-		if (memory_read(mem, &gil, sizeof(gil), interp + l->interp_gil.at))
-			add(vm, gil);
-		if (!memory_read(mem, &interp, sizeof(interp), interp + l->interp_next.at))
-			break;
-	}
+	vm->wants_lock = 1;
+	vm->gil = l->interp_gil.size ? 0 : runtime + l->runtime_gil.at;
+	vm->interp_gil = l->interp_gil.at;
 }

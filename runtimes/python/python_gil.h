@@ -12,7 +12,7 @@
 
 /* NULL if the layout of image tells where it is; free-threaded builds have none. */
 struct error *python_gil_known(const struct python_image *image, pid_t pid);
-/* Fills vm->gil with the locks of all interpreters that there are now. runtime: address of _PyRuntime. */
-void python_gil_find(struct memory *mem, const struct python_layout *l, u64 runtime, struct python_vm *vm);
+/* Has the walker tell who holds it. runtime: address of _PyRuntime. */
+void python_gil_ask(const struct python_layout *l, u64 runtime, struct python_vm *vm);
 
 #endif

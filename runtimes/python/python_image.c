@@ -98,6 +98,8 @@ static struct error *find_links(struct image *img, struct python_image *image)
 	err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
 	image->vm.cframe_below = image->eval.cframe_below;
 	image->vm.entry_below = image->eval.entry_below;
+	if (!err && image->vm.linkage != PYTHON_NO_CFRAME)
+		python_torn_find(img, &image->vm, &image->eval);
 	return err;
 }
 

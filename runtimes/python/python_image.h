@@ -13,6 +13,13 @@ struct python_range {
 };
 
 #define PYTHON_RANGES_MAX 48
+#define PYTHON_TORN_MAX	  256
+
+/* In this stretch the innermost frame's link is in a register yet, or still. */
+struct python_torn {
+	u64 start, end;
+	u8 reg; /* DWARF number */
+};
 
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
@@ -24,6 +31,8 @@ struct python_eval {
 	/* up to 3.10: where a native frame has no Python frame linked, or no more */
 	struct python_range outside[PYTHON_RANGES_MAX];
 	u32 noutside;
+	struct python_torn torn[PYTHON_TORN_MAX]; /* 3.11, 3.12 */
+	u32 ntorn;
 };
 
 /* The JIT compiler of 3.14 and 3.15, if the build has one. */
@@ -73,6 +82,12 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
  * version that is known.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
+
+/*
+ * 3.11, 3.12: fills eval->torn, by pairs of stores: to _PyCFrame.current_frame and then to the link of the frame that was stored,
+ * and from a generator's link, which is set to NULL, to current_frame.
+ */
+void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval);
 
 /*
  * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset ts_frame, and

@@ -133,6 +133,7 @@ bool python_dict_entry(const struct python_reader *r, struct python_dict *d, u32
 	if (i >= d->n || !read_chunk(r, d, i))
 		return false;
 	entry = d->chunk + (size_t)(i - d->chunk_at) * d->words;
+	ret->hash = d->words == 3 ? entry[0] : 0;
 	ret->key = entry[d->words - 2];
 	ret->value = d->values ? 0 : entry[d->words - 1];
 	return !d->values || read_word(r, &ret->value, d->values + 8ull * i);

@@ -2,8 +2,10 @@
 #include "python_thread_names.h"
 
 #include "python_names.h"
+#include "python_threads.h"
 
 #define THREADS_MAX 65536 /* remembered */
+#define STATES_MAX  1024
 
 void python_thread_names_free(struct python_thread_names *names)
 {
@@ -34,32 +36,47 @@ static void remember(struct python_thread_names *names, u64 native, u64 thread)
 	error_free(table_put(&names->objects, key_of(native), thread));
 }
 
-/* The dict of an interpreter's threading; modules stay where they are, so it is looked for once. */
-static u64 module_of(struct python_thread_names *names, const struct python_reader *r, u64 interp)
+/* An interpreter's threading, NULL: none; modules stay where they are, so it is looked for once. */
+static struct python_threading *module_of(struct python_thread_names *names, const struct python_reader *r, u64 interp)
 {
+	struct python_threading *module;
 	u64 dict;
-	u32 i;
 
-	for (i = 0; i < names->nmodules; i++)
+	for (u32 i = 0; i < names->nmodules; i++)
 		if (names->modules[i].interp == interp)
-			return names->modules[i].dict;
-	dict = python_module(r, interp, "threading");
-	if (dict && i < PYTHON_INTERPRETERS_MAX) {
-		names->modules[i].interp = interp;
-		names->modules[i].dict = dict;
-		names->nmodules++;
-	}
-	return dict;
+			return &names->modules[i];
+	dict = names->nmodules < PYTHON_INTERPRETERS_MAX ? python_module(r, interp, "threading") : 0;
+	if (!dict)
+		return NULL;
+	module = &names->modules[names->nmodules++];
+	*module = (struct python_threading){.interp = interp, .dict = dict};
+	return module;
 }
 
-/* The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time. */
-static u64 look_in(struct python_thread_names *names, const struct python_reader *r, u64 module, u64 native)
+static u64 hash_of(const struct python_reader *r, struct python_dict *active)
+{
+	struct python_entry entry;
+	u64 hash = 1;
+
+	for (u32 i = 0; i < active->n && python_dict_entry(r, active, i, &entry); i++)
+		hash = (hash ^ entry.value) * 0x9e3779b97f4a7c15ull + entry.key;
+	return hash;
+}
+
+/*
+ * The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time. Where nobody came
+ * since all were looked at, a thread that is none of Python's costs little.
+ */
+static u64 look_in(struct python_thread_names *names, const struct python_reader *r, struct python_threading *module, u64 native)
 {
 	struct python_entry entry;
 	struct python_dict active;
-	u64 id, found = 0;
+	u64 id, found = 0, hash;
 
-	if (!python_dict_open(r, python_dict_find(r, module, "_active"), &active))
+	if (!python_dict_open(r, python_dict_find(r, module->dict, "_active"), &active))
+		return 0;
+	hash = hash_of(r, &active);
+	if (hash == module->seen)
 		return 0;
 	for (u32 i = active.n; i-- > 0 && !(found && names->listed);) {
 		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || !native_id(r, entry.value, &id))
@@ -68,30 +85,54 @@ static u64 look_in(struct python_thread_names *names, const struct python_reader
 		if (id == native)
 			found = entry.value;
 	}
+	if (!found)
+		module->seen = hash;
 	return found;
 }
 
-/* After a fork the main thread still has its parent's number, but it is threading's main thread. */
-static u64 main_thread(const struct python_reader *r, u64 module)
+/* The Thread object of a pthread_self(), whose hash, as that of a small int, is itself. */
+static u64 by_pointer(const struct python_reader *r, u64 module, u64 pointer)
 {
-	return python_dict_find(r, module, "_main_thread");
+	struct python_entry entry;
+	struct python_dict active;
+
+	if (!python_dict_open(r, python_dict_find(r, module, "_active"), &active))
+		return 0;
+	for (u32 i = 0; i < active.n && python_dict_entry(r, &active, i, &entry); i++)
+		if (entry.value && entry.hash == pointer)
+			return entry.value;
+	return 0;
+}
+
+/*
+ * After a fork threading still has the number that the only thread had in the parent; before its own hooks ran also the parent's
+ * other threads, and its main thread. The thread states are gone by then but for one: the oldest.
+ */
+static u64 main_thread(const struct python_reader *r, u64 runtime, u64 module)
+{
+	struct python_thread states[STATES_MAX];
+	u32 n = python_threads(r->mem, r->l, runtime, states, STATES_MAX);
+	u64 thread = n && n < STATES_MAX ? by_pointer(r, module, states[n - 1].pointer) : 0;
+
+	return thread ? thread : python_dict_find(r, module, "_main_thread");
 }
 
 static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
 {
-	u64 interp, thread = 0, module = 0, first = 0;
+	u64 interp, thread = 0, first = 0;
+	struct python_threading *module;
 
 	if (!memory_read(r->mem, &interp, sizeof(interp), runtime + r->l->runtime_interpreters.at))
 		return 0;
 	for (u32 i = 0; interp && !thread && i < PYTHON_INTERPRETERS_MAX; i++) {
 		module = module_of(names, r, interp);
 		thread = module ? look_in(names, r, module, native) : 0;
-		first = module ? module : first; /* the list has the newest interpreter first */
+		first = module ? module->dict : first; /* the list has the newest interpreter first */
 		if (!memory_read(r->mem, &interp, sizeof(interp), interp + r->l->interp_next.at))
 			break;
 	}
 	names->listed = names->listed || first;
-	return !thread && main && first ? main_thread(r, first) : thread;
+	return !thread && main && first ? main_thread(r, runtime, first) : thread;
 }
 
 bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,

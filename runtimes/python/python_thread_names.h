@@ -17,9 +17,10 @@ struct python_thread_names {
 	struct table objects; /* Thread objects by native id */
 	bool listed;
 	u32 nmodules;
-	struct {
-		u64 interp, dict;
-	} modules[PYTHON_INTERPRETERS_MAX]; /* threading */
+	struct python_threading {
+		u64 interp, dict; /* the module's */
+		u64 seen;	  /* hash of the threads that it listed when all were looked at */
+	} modules[PYTHON_INTERPRETERS_MAX];
 };
 
 void python_thread_names_free(struct python_thread_names *names);

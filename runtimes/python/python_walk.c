@@ -127,9 +127,12 @@ WALK_GLOBAL int python_other(struct walk *w)
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */
 static inline int py_own_by_cframe(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
-	if (w->region.part != PYTHON_EVAL)
+	bool torn = w->region.part >= PYTHON_TORN;
+
+	if (w->region.part != PYTHON_EVAL && !torn)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
+	c->more[1] = torn && w->leaf;
 	if (!walk_read(w, &c->at, sizeof(c->at), cfa - vm->cframe_below + vm->cf_frame))
 		return STOP_STACK_ABSENT;
 	return STOP_NONE;
@@ -248,6 +251,12 @@ WALK_GLOBAL int python_object(struct walk *w)
 	return stop ? stop : PY_FRAMES_DONE;
 }
 
+static inline u64 py_register(const struct walk *w, u32 reg)
+{
+	WALK_BARRIER(reg);
+	return reg < ARCH_NREGS ? w->reg[reg] : 0;
+}
+
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
 WALK_GLOBAL int python_next(struct walk *w)
 {
@@ -276,6 +285,10 @@ WALK_GLOBAL int python_next(struct walk *w)
 	code = py_word_at(words, vm->f_code) & ~7ull;
 	instr = py_word_at(words, vm->f_instr);
 	c->at = py_word_at(words, vm->f_previous);
+	if (vm->linkage != PYTHON_NO_CFRAME && c->more[1]) {
+		c->at = py_register(w, (u32)w->region.part - PYTHON_TORN);
+		c->more[1] = 0;
+	}
 	if (!c->at)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
@@ -299,21 +312,36 @@ WALK_GLOBAL int python_frames(struct walk *w)
 	return stop;
 }
 
-/* FRAME_LOCK if this thread holds a GIL: the state that took it last has the thread's pthread_self(), its thread pointer. */
+/* Is this thread the one that holds the lock? The state that took it last has its pthread_self(), the thread pointer. */
+static inline bool py_holds(struct walk *w, const struct python_vm *vm, u64 gil)
+{
+	u64 lock[2], thread;
+
+	return walk_read(w, lock, sizeof(lock), gil + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
+	       walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer;
+}
+
+/* FRAME_LOCK if this thread holds a GIL, and that was asked for. */
 WALK_GLOBAL int python_lock(struct walk *w)
 {
 	const struct python_vm *vm;
-	u64 lock[2], thread;
+	u64 at, interp, gil;
 	u32 i;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !w->thread_pointer)
+	if (!vm || !vm->wants_lock || !w->thread_pointer)
 		return 0;
-	for (i = 0; i < PYTHON_GILS_MAX && vm->gil[i]; i++)
-		if (walk_read(w, lock, sizeof(lock), vm->gil[i] + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
-		        walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer)
+	if (vm->gil)
+		return py_holds(w, vm, vm->gil) ? FRAME_LOCK : 0;
+	at = vm->interpreters;
+	for (i = 0; i < PYTHON_GILS_MAX; i++) {
+		if (!walk_read(w, &interp, sizeof(interp), at) || !interp)
+			return 0;
+		if (walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil) && py_holds(w, vm, gil))
 			return FRAME_LOCK;
+		at = interp + vm->interp_next;
+	}
 	return 0;
 }
 

@@ -15,11 +15,12 @@ INSIDE = re.compile(r"(run_forever|_run_once|run_until_complete|Handle\._run) \(
 
 def sample(mode, *flags, view="python-flame", seconds=3):
     with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
-        run = yrt.Run(view, "-p", f.pid, "-d", 30, "-F", 999, *flags).sampling()
+        run = yrt.Run(view, "-p", f.pid, "-d", 120, "-F", 999, *flags).sampling()
         f.release()
-        f.finish()
-        result = run.result().expect()
-    assert result.incomplete() <= 0.001, result.stats["truncated"]
+        f.finish(150)
+        result = run.result(150).expect()
+    # a module that is loaded meanwhile may be met before its mapping is known
+    assert sum(result.stats["truncated"].values()) <= 2 + 0.001 * result.samples, result.stats["truncated"]
     return result
 
 

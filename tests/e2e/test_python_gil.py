@@ -10,19 +10,19 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "gil.py")
 
 
-def sample(mode, *flags, seconds=4):
+def sample(mode, *flags, seconds=2):
     with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-d", 30, "-F", 999, "-U", *flags).sampling()
+        run = yrt.Run("python-flame", "-p", f.pid, "-d", 120, "-F", 999, "-U", *flags).sampling()
         f.release()
-        truth = f.finish()
-        return run.result().expect(), truth
+        truth = f.finish(150)
+        return run.result(150).expect(), truth
 
 
 def test_one_thread():
     """Who computes holds it all the time."""
     result, _ = sample("one", "--gil")
     left_out = result.stats["filtered_samples"]
-    assert result.samples > 1000 and left_out <= 20 + 0.01 * result.samples, f"{left_out} left out of {result.samples}"
+    assert result.samples > 300 and left_out <= 20 + 0.01 * result.samples, f"{left_out} left out of {result.samples}"
     yield f"{result.samples} samples, {left_out} left out"
 
 
@@ -31,7 +31,7 @@ def test_without_the_gil():
     left_out = result.stats["filtered_samples"]
     whole = result.samples + left_out
     share, measured = result.share(re.compile(r"^compute \(gil\.py:")), truth["compute"] / (truth["compute"] + truth["hashing"])
-    assert whole == result.stats["samples"] and result.lost() < 0.05 * whole, result.stats
+    assert whole == result.stats["samples"] and not result.stats["lost"].get("unmatched"), result.stats
     assert share > 0.97, f"{share:.4f} of those that hold the GIL compute"
     assert abs(result.samples / whole - measured) < 0.05, f"{result.samples} of {whole} hold the GIL, measured {measured:.4f}"
     assert f", {left_out} left out as asked" in result.stderr, result.stderr

@@ -35,10 +35,10 @@ def check(result, main):
 
 def sample(*flags, mode="threads"):
     with yrt.Fixture(PYTHON, SCRIPT, 3, mode, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-t", "-d", 30, "-F", 499, *flags).sampling()
+        run = yrt.Run("python-flame", "-p", f.pid, "-t", "-d", 120, "-F", 499, *flags).sampling()
         f.release()
-        f.finish()
-        return run.result().expect()
+        f.finish(150)
+        return run.result(150).expect()
 
 
 def test_names():
@@ -71,10 +71,10 @@ def test_pid_namespace():
         try:
             assert '"pid": 1,' in unshare.stdout.readline()
             pid = child_of(unshare.pid)[0]
-            run = yrt.Run("python-flame", "-p", pid, "-t", "-d", 30, "-F", 499).sampling()
+            run = yrt.Run("python-flame", "-p", pid, "-t", "-d", 120, "-F", 499).sampling()
             unshare.stdin.write("\n")
             unshare.stdin.flush()
-            result = run.result().expect()
+            result = run.result(150).expect()
         finally:
             unshare.stdin.close()
             unshare.terminate()

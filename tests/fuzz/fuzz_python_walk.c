@@ -5,7 +5,7 @@
  */
 #include "tests/unit/python_fake.h"
 
-#define IMAGES 3
+#define IMAGES 4 /* linkages */
 
 struct image_of {
 	struct python_fake *p;
@@ -16,9 +16,14 @@ static void build(struct python_fake *p)
 {
 	u64 a = python_fake_code(p, "outer", 1), b = python_fake_code(p, "Inner.call", 20);
 
-	python_fake_eval(p, (u64[]){a, b}, 2);
-	python_fake_call(p, p->c, PYTHON_C_BYTES);
-	python_fake_eval(p, (u64[]){b, b, a}, 3);
+	if (p->vm.linkage == PYTHON_FRAME_OBJECT) {
+		python_fake_object(p, a, 4);
+		python_fake_object(p, b, 2);
+	} else {
+		python_fake_eval(p, (u64[]){a, b}, 2);
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		python_fake_eval(p, (u64[]){b, b, a}, 3);
+	}
 	python_fake_call(p, p->c, PYTHON_C_BYTES);
 }
 
@@ -87,5 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	walk(&images[data[0] % IMAGES], data, size);
 	python_line(data + 1, size - 1, data[0], (u32)size * data[0] % 512);
+	python_line_310(data + 1, size - 1, data[0], (u32)size * data[0] % 512);
+	python_line_39(data + 1, size - 1, data[0], (u32)size * data[0] % 512);
 	return 0;
 }

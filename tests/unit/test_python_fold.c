@@ -186,7 +186,7 @@ static void test_lock(void **state)
 {
 	struct stack *s = *state;
 	struct python_fake *p = s->p;
-	u64 gil = python_fake_alloc(p, 32), code = python_fake_code(p, "f", 1);
+	u64 gil = python_fake_alloc(p, 32), interp = python_fake_alloc(p, 64), list = python_fake_alloc(p, 16), code = python_fake_code(p, "f", 1);
 	struct python_vm *vm = NULL;
 
 	python_fake_eval(p, &code, 1);
@@ -197,16 +197,19 @@ static void test_lock(void **state)
 	vm->ts_thread_id = 136;
 	fake_put(p->f, gil + 8, PYTHON_STATE);
 	fake_put(p->f, PYTHON_STATE + 136, PYTHON_POINTER);
+	vm->interpreters = list;
+	vm->interp_next = 8;
+	vm->interp_gil = 16;
+	fake_put(p->f, list, interp);
+	fake_put(p->f, interp + 8, interp + 32);
+	fake_put(p->f, interp + 16, 8); /* unreadable */
 	for (u32 i = 0; i < 16; i++) {
-		bool asked = i & 1, locked = i & 2, other = i & 4, second = i & 8;
+		bool asked = i & 1, locked = i & 2, other = i & 4, shared = i & 8;
 		bool held = false;
 
-		memset(vm->gil, 0, sizeof(vm->gil));
-		if (asked) {
-			vm->gil[second] = gil;
-			if (second)
-				vm->gil[0] = gil - 4096 * 1024; /* unreadable */
-		}
+		vm->wants_lock = asked;
+		vm->gil = shared ? gil : 0;
+		fake_put(p->f, interp + 32 + 16, gil); /* of the second interpreter */
 		fake_put(p->f, gil + 16, 0xffffffff00000000 | locked);
 		fake_put(p->f, PYTHON_STATE + 136, PYTHON_POINTER + (other ? 64 : 0));
 		python_fake_walk(p);
@@ -214,6 +217,11 @@ static void test_lock(void **state)
 			held = held || frame_flags(&p->f->frames[k]) & FRAME_LOCK;
 		assert_int_equal(held, asked && locked && !other);
 	}
+	vm->gil = 0;
+	vm->wants_lock = 1;
+	fake_put(p->f, interp + 32 + 16, 8);
+	fake_put(p->f, interp + 32 + 8, interp); /* a list without an end */
+	assert_int_equal(python_fake_walk(p), STOP_ROOT);
 }
 
 int main(void)

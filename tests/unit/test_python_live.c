@@ -5,7 +5,7 @@
 #define BURSTS	  10
 #define STEPS	  2000
 #define RANDOM	  300
-#define TORN_MAX  0.002 /* of single steps; a generator of 3.12 is torn for one instruction of each 200 */
+#define TORN_MAX  0.0005
 #define PAIRS_MAX 128
 
 static char pairs[PAIRS_MAX][2][NAME_MAX_BYTES];
@@ -87,7 +87,7 @@ static bool is_stub(const struct target *t)
 	return m && (m->anonymous || strstr(m->name, "libffi"));
 }
 
-/* In the loop between two stores: links do not hold for an instruction or two, which is said, and is rare. */
+/* Between two stores of the loop that are not known to belong together links do not hold, which is said, and is rare. */
 static bool is_torn(const struct target *t, int stop)
 {
 	return (stop == STOP_VM_BROKEN || stop == STOP_VM_ABSENT) &&

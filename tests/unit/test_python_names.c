@@ -128,6 +128,23 @@ static void test_lines(void **state)
 			python_line(forms, n, 10, i);
 }
 
+/* Pairs of bytes and lines: up to 3.9 how far the next line is, in 3.10 how long this one. */
+static void test_old_lines(void **state)
+{
+	static const u8 lnotab[] = {0, 1, 2, 1, 4, 0xff, 255, 0, 1, 5}, linetable[] = {2, 1, 4, 0x80, 2, 2, 0, 7};
+	static const u32 old[] = {11, 12, 12, 11, 11}, new[] = {11, 0, 0, 13, 0};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(old) / sizeof(*old); i++) {
+		assert_int_equal(python_line_39(lnotab, sizeof(lnotab), 10, i), old[i]);
+		assert_int_equal(python_line_310(linetable, sizeof(linetable), 10, i), new[i]);
+	}
+	assert_int_equal(python_line_39(lnotab, sizeof(lnotab), 10, 131), 16);
+	assert_int_equal(python_line_39(NULL, 0, 10, 3), 10);
+	assert_int_equal(python_line_310(NULL, 0, 10, 3), 0);
+	assert_int_equal(python_line_39((const u8[]){0, 0x80}, 2, 10, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +153,7 @@ int main(void)
 	        cmocka_unit_test(test_strings),
 	        cmocka_unit_test(test_no_strings),
 	        cmocka_unit_test(test_lines),
+	        cmocka_unit_test(test_old_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

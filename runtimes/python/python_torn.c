@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arch.h>
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+#include "cfi.h"
+#include "cleanup.h"
+#include "python_image.h"
+
+#define AHEAD_MAX 48 /* instructions between the two stores */
+
+static const x86_reg registers[ARCH_NREGS] = {[DWREG_RAX] = X86_REG_RAX, [DWREG_RDX] = X86_REG_RDX,
+        [DWREG_RCX] = X86_REG_RCX, [DWREG_RBX] = X86_REG_RBX, [DWREG_RSI] = X86_REG_RSI, [DWREG_RDI] = X86_REG_RDI,
+        [DWREG_RBP] = X86_REG_RBP, [DWREG_R8] = X86_REG_R8, [DWREG_R9] = X86_REG_R9, [DWREG_R10] = X86_REG_R10,
+        [DWREG_R11] = X86_REG_R11, [DWREG_R12] = X86_REG_R12, [DWREG_R13] = X86_REG_R13, [DWREG_R14] = X86_REG_R14,
+        [DWREG_R15] = X86_REG_R15};
+
+/* What a register was made of by a lea: a generator's frame lies in the generator. */
+struct made {
+	x86_reg base;
+	s64 disp;
+};
+
+struct search {
+	const struct image *img;
+	csh handle;
+	s64 current; /* below the CFA: _PyCFrame.current_frame */
+	s64 previous; /* offset in a frame */
+	struct made made[ARCH_NREGS];
+};
+
+static bool is_store(const cs_insn *in)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == 8 && to->mem.index == X86_REG_INVALID;
+}
+
+/* Of a register, which frame is the innermost now. */
+static bool sets_current(const struct search *s, const cs_insn *in)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	struct cfi_rule rule;
+
+	return is_store(in) && from->type == X86_OP_REG && (to->mem.base == X86_REG_RSP || to->mem.base == X86_REG_RBP) &&
+	       cfi_find(s->img->cfi, in->address, &rule) && rule.kind == CFI_REG &&
+	       to->mem.base == (rule.cfa_reg == DWREG_RSP ? X86_REG_RSP : X86_REG_RBP) &&
+	       rule.cfa_off - to->mem.disp == s->current;
+}
+
+static bool sets(const cs_insn *in, struct made link, x86_op_type from)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	return is_store(in) && to->mem.base == link.base && to->mem.disp == link.disp && in->detail->x86.operands[1].type == from;
+}
+
+/* A generator's link to none. */
+static bool unlinks(const struct search *s, const cs_insn *in)
+{
+	x86_reg frame = in->detail->x86.operands[0].mem.base;
+
+	return sets(in, (struct made){frame, s->previous}, X86_OP_IMM) && frame != X86_REG_RSP && frame != X86_REG_RIP;
+}
+
+static u32 written(const cs_insn *in)
+{
+	const cs_x86_op *op = &in->detail->x86.operands[0];
+	u32 mask = 0;
+
+	for (u32 r = 0; in->detail->x86.op_count && op->type == X86_OP_REG && r < ARCH_NREGS; r++)
+		mask |= (u32)(registers[r] == op->reg && (op->access & CS_AC_WRITE)) << r;
+	return mask;
+}
+
+static u32 number(x86_reg reg)
+{
+	u32 r = 0;
+
+	while (r < ARCH_NREGS && (registers[r] != reg || reg == X86_REG_INVALID))
+		r++;
+	return r;
+}
+
+static void follow(struct search *s, const cs_insn *in)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	u32 mask = written(in), reg = number(to->reg);
+
+	for (u32 r = 0; r < ARCH_NREGS; r++)
+		if (in->id == X86_INS_CALL || (mask >> r & 1) || (s->made[r].base && s->made[r].base == (mask ? to->reg : 0)))
+			s->made[r] = (struct made){0};
+	if (in->id == X86_INS_LEA && reg < ARCH_NREGS && from->mem.index == X86_REG_INVALID && from->mem.base != to->reg)
+		s->made[reg] = (struct made){from->mem.base, from->mem.disp};
+}
+
+/*
+ * first is the first of two stores. Behind the second, what it stores is a link that was in a register from the first on: the
+ * caller of a frame that is the innermost already, or of a generator that has none any more.
+ */
+static bool find_second(const struct search *s, const cs_insn *first, const u8 *at, size_t size, struct python_torn *ret)
+{
+	bool call = sets_current(s, first);
+	x86_reg callee = call ? first->detail->x86.operands[1].reg : X86_REG_INVALID;
+	struct made link = {callee, s->previous}, other = call ? s->made[number(callee) % ARCH_NREGS] : (struct made){0};
+	u64 addr = first->address + first->size;
+	cs_insn *in = cs_malloc(s->handle);
+	u32 lost = 0, reg = ARCH_NREGS;
+
+	other.disp += s->previous;
+	ret->start = addr;
+	for (u32 n = 0; in && n < AHEAD_MAX && reg == ARCH_NREGS && cs_disasm_iter(s->handle, &at, &size, &addr, in); n++) {
+		if (in->id == X86_INS_JMP || in->id == X86_INS_CALL || in->id == X86_INS_RET || (!call && unlinks(s, in)))
+			break;
+		if (call ? sets(in, link, X86_OP_REG) || (other.base && sets(in, other, X86_OP_REG)) : sets_current(s, in))
+			reg = number(in->detail->x86.operands[1].reg);
+		lost |= written(in);
+		ret->end = in->address + in->size;
+	}
+	if (in)
+		cs_free(in, 1);
+	ret->reg = (u8)reg;
+	return reg < ARCH_NREGS && !(lost >> reg & 1);
+}
+
+static bool scan(struct image *img, struct search *s, struct python_range r, struct python_eval *eval)
+{
+	size_t size = r.end - r.start;
+	cleanup(free) u8 *code = malloc(size + 1);
+	const u8 *at = code;
+	cs_insn *in;
+
+	if (!code || !image_read(img, code, size, r.start) || !(in = cs_malloc(s->handle)))
+		return false;
+	while (eval->ntorn < PYTHON_TORN_MAX && cs_disasm_iter(s->handle, &at, &size, &r.start, in)) {
+		follow(s, in);
+		if (sets_current(s, in) || unlinks(s, in))
+			eval->ntorn += find_second(s, in, at, size, &eval->torn[eval->ntorn]);
+	}
+	cs_free(in, 1);
+	return true;
+}
+
+void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval)
+{
+	struct search s = {.img = img, .current = vm->cframe_below - vm->cf_frame, .previous = vm->f_previous};
+
+	eval->ntorn = 0;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
+		return;
+	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
+	for (u32 i = 0; i < eval->n; i++)
+		scan(img, &s, eval->ranges[i], eval);
+	cs_close(&s.handle);
+}

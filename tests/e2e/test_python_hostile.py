@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of functions, files and threads that would break what shows them, in each format."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import xml.etree.ElementTree
+
+import yrt
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "hostile.py")
+CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f]")
+
+
+def written(name, directory, mode="r"):
+    """What python-flame writes in a format."""
+    path = os.path.join(directory, f"x.{name}")
+    with yrt.Fixture(PYTHON, SCRIPT, 2, seconds=None) as f:
+        run = yrt.Run("python-flame", "-p", f.pid, "-t", "-d", 120, "-F", 499, "-U", "-o", path, output=False).sampling()
+        f.release()
+        f.finish(150)
+        run.result(150).expect()
+    with open(path, mode, **({} if "b" in mode else {"errors": "strict"})) as file:
+        return file.read()
+
+
+def test_folded():
+    """Each stack is one line, of as many frames as were called."""
+    with tempfile.TemporaryDirectory() as directory:
+        stacks = yrt.parse_folded(written("folded", directory))
+    busy = [(frames, n) for frames, n in stacks if any(f.startswith("burn (hostile.py:") for f in frames)]
+    assert sum(n for _, n in busy) > 300, yrt.show(stacks)
+    for frames, _ in busy:
+        at = next(i for i, f in enumerate(frames) if f.startswith("burn (hostile.py:"))
+        assert not any(CONTROL.search(f) for f in frames), frames
+        chain = frames[at - 10:at]
+        assert chain[0].startswith("semi") and chain[3].startswith("</script>") and "xxxx" in chain[7] and chain[9].startswith("(a.py:1)"), chain
+    yield f"{sum(n for _, n in busy)} samples in ten functions"
+
+
+def test_svg():
+    with tempfile.TemporaryDirectory() as directory:
+        root = xml.etree.ElementTree.fromstring(written("svg", directory))
+    assert "burn (hostile.py:" in "".join(root.itertext())
+    assert not [e for e in root.iter() if e.tag.endswith("}b")]
+
+
+def test_speedscope():
+    with tempfile.TemporaryDirectory() as directory:
+        profile = json.loads(written("json", directory))
+    names = [f["name"] for f in profile["shared"]["frames"]]
+    assert any("</script><b>" in name for name in names), names
+
+
+def test_html():
+    """What closes a script in a name does not close the page's."""
+    with tempfile.TemporaryDirectory() as directory:
+        page = written("html", directory)
+    assert "</script><b>" not in page and page.rstrip().endswith("</html>")
+
+
+def test_txt():
+    with tempfile.TemporaryDirectory() as directory:
+        text = written("txt", directory)
+    assert "burn (hostile.py:" in text and not CONTROL.search(text), text
+
+
+def test_pprof():
+    with tempfile.TemporaryDirectory() as directory:
+        written("pb.gz", directory, "rb")
+        path = os.path.join(directory, "x.pb.gz")
+        raw = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, check=True).stdout
+    assert b"burn (hostile.py:" in raw
+
+
+yrt.main(globals())
