@@ -159,7 +159,8 @@ static void detach(void *data, const struct runtime_process *p)
 }
 
 static struct error *configure(
-        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 *ret)
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heaps, u32 n,
+        const struct hotspot_heap *heap, u32 *ret)
 {
 	struct hotspot_claim *claim = instance->claims;
 	struct error *err;
@@ -176,7 +177,7 @@ static struct error *configure(
 		return err;
 	claim->low = heap->low;
 	*(struct hotspot_vm *)arena_at(p->arena, claim->config, sizeof(struct hotspot_vm)) =
-	        hotspot_vm_of(instance->layout, heap);
+	        hotspot_vm_of(instance->layout, heaps, n, heap);
 	*ret = claim->config;
 	instance->nclaims++;
 	return NULL;
@@ -235,7 +236,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	err = hotspot_stubs_update(instance->stubs, instance->code, p->memory);
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
-		err = configure(instance, p, &heaps[i], &config);
+		err = configure(instance, p, heaps, n, &heaps[i], &config);
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)
