@@ -195,11 +195,20 @@ static inline bool hs_returns(const struct walk *w, u32 i)
 	                                        hs_byte(w, i - 5) == 0x97);
 }
 
+#define TAIL_RETURNS (-1)
+
+/* Out of line, because what the verifier knows of i would multiply: hs_tail_length(), or TAIL_RETURNS. */
+WALK_GLOBAL int hotspot_tail(struct walk *w, u32 i)
+{
+	WALK_CHECK(w);
+	return hs_returns(w, i) ? TAIL_RETURNS : (int)hs_tail_length(w, i);
+}
+
 /* Is the code at pc all that is left of an epilogue, or of a poll's stub, once rsp is back? */
 WALK_GLOBAL int hotspot_epilogue(struct walk *w)
 {
-	u32 i = 0, length;
-	int state = FRAME_NONE_YET;
+	u32 i = 0;
+	int state = FRAME_NONE_YET, length;
 
 	WALK_CHECK(w);
 	if (hs_byte(w, 0) == 0x5d || hs_byte(w, 0) == 0xc9) { /* pop rbp, leave */
@@ -209,12 +218,12 @@ WALK_GLOBAL int hotspot_epilogue(struct walk *w)
 		i = 1;
 	}
 	for (u32 n = 0; n < TAIL_STEPS; n++) {
-		if (hs_returns(w, i))
+		length = hotspot_tail(w, i);
+		if (length == TAIL_RETURNS)
 			return state;
-		length = hs_tail_length(w, i);
 		if (!length)
 			break;
-		i += length;
+		i += (u32)length;
 	}
 	return FRAME_WHOLE;
 }
