@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hotspot.h"
 #include "hotspot_check.h"
@@ -10,7 +11,8 @@
 #include "runtime.h"
 #include "symbols.h"
 
-#define CHECKS_MAX 8
+#define CHECKS_MAX     50
+#define CHECK_EVERY_NS 100000000ull
 
 int hotspot_step(struct walk *w);
 
@@ -100,16 +102,26 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 	return err;
 }
 
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
 /* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
 static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
 {
+	u64 now = now_ns();
 	bool conclusive;
 	struct error *err;
 
-	if (instance->checks == CHECKS_MAX)
+	if (instance->checks == CHECKS_MAX || now - instance->checked_ns < CHECK_EVERY_NS)
 		return NULL;
 	err = hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &conclusive);
 	instance->checks = conclusive ? CHECKS_MAX : instance->checks + 1;
+	instance->checked_ns = now;
 	return err;
 }
 
@@ -247,6 +259,14 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	return err;
 }
 
+/* Code heaps come one by one, and are there before the list of them is. */
+static bool starting(void *data)
+{
+	const struct hotspot_instance *instance = data;
+
+	return !instance->refused && instance->checks < CHECKS_MAX;
+}
+
 static bool name_frame(
         void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
@@ -293,6 +313,7 @@ const struct runtime_ops hotspot_runtime = {
         .attach = attach,
         .detach = detach,
         .regions = regions,
+        .starting = starting,
         .name_frame = name_frame,
         .expand = expand,
         .thread_name = thread_name,
