@@ -414,10 +414,12 @@ void alloc_record(struct alloc *a, const struct alloc_record *record)
 {
 	struct pending *p = &a->pending[record->id & (PENDING - 1)];
 
-	if (a->watchpoints && (record->how == ALLOC_STALE || record->how == ALLOC_BY_WATCH))
-		watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
-	if (record->how == ALLOC_STALE)
+	/* after its hit a watchpoint stays until it is moved: most are not written again, and switching off costs an interrupt */
+	if (record->how == ALLOC_STALE) {
+		if (a->watchpoints)
+			watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
 		return;
+	}
 	*p = (struct pending){ .record = *record, .size = record->size };
 	find_class(a, p, true);
 }

@@ -64,7 +64,7 @@ struct alloc_record {
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
 	u32 how;   /* enum alloc_how */
-	u32 key;   /* ALLOC_BY_WATCH: of struct alloc_watch */
+	u32 key;   /* ALLOC_BY_WATCH, ALLOC_STALE: of struct alloc_watch */
 };
 
 struct alloc_stats { /* one for each CPU */
