@@ -150,6 +150,15 @@ static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct
 	return 1;
 }
 
+/* Is it Continuation.enterSpecial, a native method below which a virtual thread runs? */
+static bool enters_virtual_thread(struct hotspot_names *n, struct memory *m, const struct site *site)
+{
+	struct frame_name name = { .name = "" };
+
+	return site->n == 1 && hotspot_bci(&site->frames[0]) == HOTSPOT_NO_BCI &&
+	       hotspot_name_frame(n, m, &site->frames[0], &name) && !strcmp(name.name, "jdk.internal.vm.Continuation.enterSpecial");
+}
+
 u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,
         struct frame *ret, u32 max, u32 *eaten)
 {
@@ -162,6 +171,10 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
 	if (!site)
 		return 0;
+	if (!(flags & EXPAND_CARRIERS) && enters_virtual_thread(n, m, site)) {
+		*eaten = count - i;
+		return 0;
+	}
 	*eaten = 1;
 	if (flags & EXPAND_MERGE) {
 		ret[0] = site->frames[site->n - 1];
