@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <xxhash.h>
 
@@ -24,6 +25,7 @@
 #define PENDING	      64	 /* records whose stacks are on their way: power of two */
 #define WAIT_NS	      500000000ULL /* for a thread that is not let on to write what it allocated */
 #define WAITING_MAX   4096
+#define NICE	      -10
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
@@ -382,6 +384,7 @@ struct error *alloc_start(struct alloc *a)
 
 	if (err)
 		return err;
+	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
 	a->bytes_then = st.bytes;
 	a->steered_ns = now_ns();
 	nanosleep(&pause, NULL);
