@@ -289,7 +289,8 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
-		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early };
+		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
+		.collections = r->collections_at };
 	struct bpf_link *link;
 	struct error *err = object_set_probe(a->options.object, a->nprobes, &probe);
 
@@ -409,8 +410,9 @@ static void find_class(struct alloc *a, struct pending *p, bool first)
 		return;
 	}
 	if (first)
-		p->gc = in->ops->alloc->collections(in->data, &view);
-	p->classed = in->ops->alloc->object(in->data, &view, r->start, r->addr, r->end, p->gc, &p->frame, &p->size);
+		p->gc = r->gc ? r->gc : in->ops->alloc->collections(in->data, &view);
+	p->classed = in->ops->alloc->object(in->data, &view, r->thread, r->start, r->addr, r->end, p->gc, &p->frame,
+		&p->size);
 }
 
 void alloc_record(struct alloc *a, const struct alloc_record *record)
