@@ -65,7 +65,7 @@ static const char *java(void)
 
 static void run_java(int out, const char *classes, const char *options)
 {
-	char words[1024], *rest = words, *word;
+	char words[8192], *rest = words, *word;
 	const char *argv[24];
 	u32 n = 0;
 
