@@ -141,7 +141,11 @@ static struct target *start(const char *options)
 
 static void end(struct target *t)
 {
+	int status;
+
 	kill(t->pid, SIGKILL);
+	while (waitpid(t->tid, &status, __WALL) == t->tid && WIFSTOPPED(status)) /* the traced thread goes first */
+		;
 	waitpid(t->pid, NULL, __WALL);
 	process_destroy(t->process);
 	modules_destroy(t->modules);
