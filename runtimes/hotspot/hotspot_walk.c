@@ -304,18 +304,22 @@ WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 
 /*
  * The caller of compiled code whose frame stands. C2 moves the stack pointer for a moment here and there (string intrinsics
- * push, and align it; so do calls of fix-ups for conversions): the frame lies a few words above then.
+ * push, and align it; so do calls of fix-ups for conversions): the frame lies a few words above then, as a guess.
  */
 static inline int hs_leave_frame(struct walk *w, u32 frame)
 {
-	u64 sp = w->reg[REG_SP], cfa = sp + frame;
+	u64 cfa = w->reg[REG_SP] + frame;
+	u32 extra;
+	int stop;
 
-	for (u32 extra = 0; extra < MOVED_MAX; extra++)
-		if (hotspot_returns(w, sp + frame + (u64)extra * 8 - 8)) {
-			cfa = sp + frame + (u64)extra * 8;
+	for (extra = 0; extra < MOVED_MAX; extra++)
+		if (hotspot_returns(w, cfa + (u64)extra * 8 - 8))
 			break;
-		}
-	return hs_return(w, cfa, cfa - 16);
+	extra = extra < MOVED_MAX ? extra : 0;
+	cfa += (u64)extra * 8;
+	stop = hs_return(w, cfa, cfa - 16);
+	w->flags = extra ? FRAME_GUESS : 0;
+	return stop;
 }
 
 /* The caller of the compiled leaf. */
@@ -353,7 +357,7 @@ WALK_GLOBAL int hotspot_compiled(struct walk *w)
 	stop = hs_original_pc(w, vm, blob);
 	if (stop)
 		return stop;
-	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, blob);
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), blob);
 	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm, vm->compile_id), w->reg[REG_PC] - code)))
 		return STOP_DEPTH;
 	if (w->leaf)
@@ -408,7 +412,7 @@ WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
 	if (r13 - constants - vm->const_size < HOTSPOT_NO_BCI && walk_read(w, &size, 2, constants + vm->const_code_size) &&
 	        r13 - constants - vm->const_size < size)
 		bci = r13 - constants - vm->const_size;
-	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, method);
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), method);
 	return walk_push(w, where, hotspot_method(0, bci, hotspot_method_cookie(constants))) ? STOP_NONE : STOP_DEPTH;
 }
 

@@ -30,6 +30,7 @@
 #define FRAMES 4096
 #define BURSTS 10
 #define STEPS  1500
+#define GUESSED_MAX 50 /* one of so many */
 
 struct target {
 	pid_t pid, tid;
@@ -294,8 +295,7 @@ static void check(struct target *t)
 	t->stops++;
 	for (u32 i = 0; i < t->nwalked; i++)
 		if (frame_flags(&t->walked[i]) & FRAME_GUESS) {
-			if (t->guessed++ < 3)
-				show(t, "guessed", stop);
+			t->guessed++;
 			break;
 		}
 	if (stop != STOP_ROOT) {
@@ -334,7 +334,8 @@ static void step_through(const char *options)
 	}
 	print_message("%s %s: %u stops, %u truncated, %u illegal, %u guessed\n", java(), options, t->stops, t->truncated,
 	        t->illegal, t->guessed);
-	if (t->truncated || t->illegal || t->guessed)
+	/* guessed: C2 has moved the stack pointer for a moment, libjvm's own assembly tells nothing of its frames */
+	if (t->truncated || t->illegal || t->guessed * GUESSED_MAX > t->stops)
 		fail_msg("%u of %u stacks are not what they should be", t->truncated + t->illegal + t->guessed, t->stops);
 	end(t);
 }
