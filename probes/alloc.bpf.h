@@ -315,7 +315,7 @@ static inline bool is_allocation(const struct alloc_watch *watch, const struct a
 	return watch->addr && watch->addr < *top && user_word(watch->thread + probe->start) == watch->start;
 }
 
-static inline void note_watch(const struct alloc_watch *watch, u64 top, struct alloc_record *a)
+static inline void note_watch(const struct alloc_watch *watch, const struct alloc_probe *probe, u64 top, struct alloc_record *a)
 {
 	a->how = ALLOC_BY_WATCH;
 	a->thread = watch->thread;
@@ -324,6 +324,7 @@ static inline void note_watch(const struct alloc_watch *watch, u64 top, struct a
 	a->end = top;
 	a->interval = watch->interval;
 	a->key = (u32)bpf_get_current_pid_tgid();
+	a->gc = probe->collections ? (u32)user_word(probe->collections) + 1 : 0;
 }
 
 /* A write that is no allocation: user space is to switch the watchpoint off. */
@@ -360,7 +361,7 @@ int on_watch(struct bpf_perf_event_data *ctx)
 	if (within_window(st))
 		slot = begin_sample(task, process, tgid, &number);
 	if (slot) {
-		note_watch(watch, top, &slot->alloc);
+		note_watch(watch, probe, top, &slot->alloc);
 		end_sample(task, slot, number, process);
 		slot->busy = 0;
 	}

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <xxhash.h>
 
@@ -24,6 +25,7 @@
 #define PENDING	      64	 /* records whose stacks are on their way: power of two */
 #define WAIT_NS	      500000000ULL /* for a thread that is not let on to write what it allocated */
 #define WAITING_MAX   4096
+#define NICE	      -10
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
@@ -287,7 +289,8 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
-		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early };
+		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
+		.collections = r->collections_at };
 	struct bpf_link *link;
 	struct error *err = object_set_probe(a->options.object, a->nprobes, &probe);
 
@@ -382,6 +385,7 @@ struct error *alloc_start(struct alloc *a)
 
 	if (err)
 		return err;
+	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
 	a->bytes_then = st.bytes;
 	a->steered_ns = now_ns();
 	nanosleep(&pause, NULL);
@@ -406,18 +410,21 @@ static void find_class(struct alloc *a, struct pending *p, bool first)
 		return;
 	}
 	if (first)
-		p->gc = in->ops->alloc->collections(in->data, &view);
-	p->classed = in->ops->alloc->object(in->data, &view, r->start, r->addr, r->end, p->gc, &p->frame, &p->size);
+		p->gc = r->gc ? r->gc : in->ops->alloc->collections(in->data, &view);
+	p->classed = in->ops->alloc->object(in->data, &view, r->thread, r->start, r->addr, r->end, p->gc, &p->frame,
+		&p->size);
 }
 
 void alloc_record(struct alloc *a, const struct alloc_record *record)
 {
 	struct pending *p = &a->pending[record->id & (PENDING - 1)];
 
-	if (a->watchpoints && (record->how == ALLOC_STALE || record->how == ALLOC_BY_WATCH))
-		watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
-	if (record->how == ALLOC_STALE)
+	/* after its hit a watchpoint stays until it is moved: most are not written again, and switching off costs an interrupt */
+	if (record->how == ALLOC_STALE) {
+		if (a->watchpoints)
+			watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
 		return;
+	}
 	*p = (struct pending){ .record = *record, .size = record->size };
 	find_class(a, p, true);
 }

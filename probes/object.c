@@ -14,6 +14,7 @@
 #include "unwind/cleanup.h"
 
 #define SLOTS_PER_CPU	2 /* the clock can not interrupt itself; one to spare */
+#define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
 #define KERNEL_FRAMES	127
 #define RING_PER_CPU	(256u << 10)
 #define RING_MIN	(1u << 20)
@@ -62,9 +63,10 @@ static void set_knobs(struct object *o, const struct object_options *options)
 {
 	struct sample *skel = o->skel;
 	u32 chunks = (options->depth + KERNEL_FRAMES + CHUNK_FRAMES - 1) / CHUNK_FRAMES;
-	u32 nslots = (u32)o->ncpus * SLOTS_PER_CPU, ring = ring_size(o->ncpus);
+	u32 slots = options->alloc ? SLOTS_OF_ALLOC : SLOTS_PER_CPU;
+	u32 nslots = (u32)o->ncpus * slots, ring = ring_size(o->ncpus);
 
-	skel->rodata->slots_per_cpu = SLOTS_PER_CPU;
+	skel->rodata->slots_per_cpu = slots;
 	skel->rodata->chunks_per_slot = chunks;
 	skel->rodata->max_frames = options->depth;
 	skel->rodata->ring_wake = ring / 4;

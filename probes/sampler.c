@@ -24,6 +24,7 @@
 #define RECORDS_AT_ONCE 1024
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
+#define STARTING_MS    100
 #define BUDGET_EVERY_S 1.0
 
 struct sampler {
@@ -38,7 +39,7 @@ struct sampler {
 	struct targets targets;
 	struct command *command;
 	int epoll;
-	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns, snapshot_ns;
+	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns, starting_ns, snapshot_ns;
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 stacks_at_drain;
 	u64 gone; /* collect_stats.gone when last looked at */
@@ -320,6 +321,10 @@ static struct error *poll_once(struct sampler *s)
 	if (s->watch && now - s->watch_ns > RESCAN_MS * 1000000ULL) {
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
+	}
+	if (!s->failed && now - s->starting_ns > STARTING_MS * 1000000ULL) {
+		s->failed = targets_starting(&s->targets);
+		s->starting_ns = now;
 	}
 	object_consume(s->object, RECORDS_AT_ONCE, on_record, s);
 	keep_up(s, now);

@@ -119,6 +119,16 @@ struct error *targets_mapped(struct targets *t, pid_t pid)
 	return err;
 }
 
+struct error *targets_starting(struct targets *t)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++)
+		if (!t->processes[i]->dead && process_starting(t->processes[i]))
+			err = rescan(t, t->processes[i]);
+	return err;
+}
+
 void targets_sweep(struct targets *t)
 {
 	u32 kept = 0;

@@ -27,6 +27,8 @@ struct process *targets_find(const struct targets *t, u32 number);
 struct error *targets_record(struct targets *t, const struct process_record *record);
 /* A process mapped code (0: any may have): looks at its maps again. Others than targets are ignored. */
 struct error *targets_mapped(struct targets *t, pid_t pid);
+/* Looks again at those with a runtime that is only starting. */
+struct error *targets_starting(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */
 void targets_sweep(struct targets *t);
 

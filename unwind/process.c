@@ -319,6 +319,17 @@ static void keep_jit_code(const struct process *p, struct maps *maps)
 	}
 }
 
+bool process_starting(const struct process *p)
+{
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+
+		if (instance->data && instance->ops->starting && instance->ops->starting(instance->data))
+			return true;
+	}
+	return false;
+}
+
 struct error *process_rescan(struct process *p, bool *changed)
 {
 	struct maps maps;
@@ -335,7 +346,7 @@ struct error *process_rescan(struct process *p, bool *changed)
 		return err;
 	keep_jit_code(p, &maps);
 	hash = maps_hash(&maps);
-	if (hash == p->maps_hash || (p->maps.nlines && !maps.nlines)) {
+	if ((hash == p->maps_hash && !process_starting(p)) || (p->maps.nlines && !maps.nlines)) {
 		maps_free(&maps);
 		return NULL;
 	}

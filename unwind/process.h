@@ -44,6 +44,8 @@ void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
+/* A runtime in it is only starting: it is to be looked at again, though its mappings may stay. */
+bool process_starting(const struct process *p);
 
 /* The same process as runtimes see it; valid until the next rescan. */
 struct runtime_process process_view(const struct process *p);

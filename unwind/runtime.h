@@ -127,6 +127,11 @@ struct runtime_ops {
 	 */
 	struct error *(*regions)(void *instance, const struct runtime_process *p,
 		struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
+	/*
+	 * True while what regions() adds may still change although no mapping does (a VM that is only starting): it is
+	 * called some times a second then. May be NULL.
+	 */
+	bool (*starting)(void *instance);
 
 	/*
 	 * Frame: names frames[i] of a stack (leaf first, n frames); its neighbours may matter (a Lua function is named by

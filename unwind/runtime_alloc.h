@@ -45,6 +45,7 @@ struct runtime_alloc {
 	struct alloc_site site[ALLOC_SITES_MAX]; /* at least one refill */
 	u32 nsites;
 	u32 buffer_start, buffer_top, buffer_end; /* offsets in the thread's structure of three pointers, within 256 bytes */
+	u64 collections_at; /* in the process: u32, collections() is one more than it; 0: not known */
 	/*
 	 * At a refill the thread's structure does not describe the new buffer yet: it begins at ALLOC_OBJECT, has
 	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
@@ -70,11 +71,12 @@ struct runtime_alloc_ops {
 	 * The object that covers addr, made some microseconds ago: its class as a frame of this runtime, and its size in bytes.
 	 * start: of its buffer, where an object begins. end: where it ends if that is known, else 0 (it is what top was when the
 	 * address was written first: then a search backwards from addr for a header whose size leads to end is short).
-	 * False: not to be told, or a collection may have moved it meanwhile (gc: alloc_ops.collections() before it was
+	 * thread: ALLOC_THREAD, 0 if unknown. The header may be what trapped: then its class is told only when the thread went on.
+	 * False: not to be told (yet), or a collection may have moved it meanwhile (gc: alloc_ops.collections() before it was
 	 * made; 0: unknown).
 	 */
-	bool (*object)(void *instance, const struct runtime_process *p, u64 start, u64 addr, u64 end, u32 gc,
-		struct frame *ret, u64 *size);
+	bool (*object)(void *instance, const struct runtime_process *p, u64 thread, u64 start, u64 addr, u64 end,
+		u32 gc, struct frame *ret, u64 *size);
 
 	/*
 	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler describes the
@@ -86,7 +88,7 @@ struct runtime_alloc_ops {
 	/* The frame of a class that a site told (ALLOC_CLASS). */
 	bool (*class_frame)(void *instance, const struct runtime_process *p, u64 klass, struct frame *ret);
 
-	/* Collections so far; 0: unknown. */
+	/* Collections so far, and one; 0: unknown. */
 	u32 (*collections)(void *instance, const struct runtime_process *p);
 };
 

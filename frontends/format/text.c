@@ -55,7 +55,8 @@ u32 text_encode(u32 c, char ret[4])
 
 bool text_is_control(u32 c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 size_t text_clean(const char *s, char to[TEXT_CLEAN])

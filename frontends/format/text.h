@@ -14,7 +14,10 @@
 u32 text_next(const char **s);
 /* The bytes of code point c into ret; their number. */
 u32 text_encode(u32 c, char ret[4]);
-/* Whether c breaks lines or steers terminals: the controls of ASCII and Latin-1, and the separators U+2028 and U+2029. */
+/*
+ * Whether c breaks lines, steers terminals or turns the direction of text: the controls of ASCII and Latin-1, the separators
+ * U+2028 and U+2029, the marks, embeddings and isolates of bidirectional text.
+ */
 bool text_is_control(u32 c);
 /* s as valid UTF-8, without controls, cut where it would not fit; its length. */
 size_t text_clean(const char *s, char to[TEXT_CLEAN]);

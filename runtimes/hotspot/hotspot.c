@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hotspot.h"
 #include "hotspot_check.h"
@@ -10,7 +11,8 @@
 #include "runtime.h"
 #include "symbols.h"
 
-#define CHECKS_MAX 8
+#define CHECKS_MAX     50
+#define CHECK_EVERY_NS 100000000ull
 
 int hotspot_step(struct walk *w);
 
@@ -100,16 +102,26 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 	return err;
 }
 
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
 /* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
 static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
 {
+	u64 now = now_ns();
 	bool conclusive;
 	struct error *err;
 
-	if (instance->checks == CHECKS_MAX)
+	if (instance->checks == CHECKS_MAX || now - instance->checked_ns < CHECK_EVERY_NS)
 		return NULL;
 	err = hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &conclusive);
 	instance->checks = conclusive ? CHECKS_MAX : instance->checks + 1;
+	instance->checked_ns = now;
 	return err;
 }
 
@@ -159,7 +171,8 @@ static void detach(void *data, const struct runtime_process *p)
 }
 
 static struct error *configure(
-        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 *ret)
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heaps, u32 n,
+        const struct hotspot_heap *heap, u32 *ret)
 {
 	struct hotspot_claim *claim = instance->claims;
 	struct error *err;
@@ -176,7 +189,7 @@ static struct error *configure(
 		return err;
 	claim->low = heap->low;
 	*(struct hotspot_vm *)arena_at(p->arena, claim->config, sizeof(struct hotspot_vm)) =
-	        hotspot_vm_of(instance->layout, heap);
+	        hotspot_vm_of(instance->layout, heaps, n, heap);
 	*ret = claim->config;
 	instance->nclaims++;
 	return NULL;
@@ -235,7 +248,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	err = hotspot_stubs_update(instance->stubs, instance->code, p->memory);
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
-		err = configure(instance, p, &heaps[i], &config);
+		err = configure(instance, p, heaps, n, &heaps[i], &config);
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)
@@ -244,6 +257,14 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 			err = add_stubs(instance, &heaps[i], config, add, ctx);
 	}
 	return err;
+}
+
+/* Code heaps come one by one, and are there before the list of them is. */
+static bool starting(void *data)
+{
+	const struct hotspot_instance *instance = data;
+
+	return !instance->refused && instance->checks < CHECKS_MAX;
 }
 
 static bool name_frame(
@@ -284,7 +305,7 @@ const struct runtime_ops hotspot_runtime = {
         .name = "hotspot",
         .view = "java",
         .id = RUNTIME_HOTSPOT,
-        .supported = "HotSpot of OpenJDK 8 to 27 (x86-64): interpreter, C1, C2, stubs",
+        .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, stubs, allocation",
         .layout = &hotspot_layout_schema,
         .step = hotspot_step,
         .image_probe = image_probe,
@@ -292,6 +313,7 @@ const struct runtime_ops hotspot_runtime = {
         .attach = attach,
         .detach = detach,
         .regions = regions,
+        .starting = starting,
         .name_frame = name_frame,
         .expand = expand,
         .thread_name = thread_name,

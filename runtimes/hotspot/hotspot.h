@@ -25,7 +25,8 @@ enum hotspot_part {
  *	HOTSPOT_NMETHOD	a frame of compiled code as the walker sees it; expand makes methods of it. addr: the nmethod.
  *			detail: kind:4 | pc - code_begin:28 | compile_id:32
  *	HOTSPOT_METHOD	a method that executes. addr: Method*. detail: kind:4 | tier:4 | bci:16 (HOTSPOT_NO_BCI: unknown, or a
- *			native method) | 0:8 | cookie:32. tier 0: interpreted; 1 to 4: CompLevel of the nmethod.
+ *			native method) | HOTSPOT_CLASSED | 0:7 | cookie:32. HOTSPOT_CLASSED: the cookie is that of its class, too;
+ *			the walker pushes none such, hotspot_expand() leaves none else. tier 0: interpreted; 1 to 4: CompLevel of the nmethod.
  *			FRAME_INLINED: inlined into the next frame (towards the root). FRAME_APPROX: see hotspot_expand().
  *	HOTSPOT_STUB	code without a method: stub, adapter, runtime blob, codelet of the interpreter. addr: the program
  *			counter. detail: kind:4 | cookie of the blob's name:32 above
@@ -42,6 +43,7 @@ enum hotspot_frame {
 };
 
 #define HOTSPOT_NO_BCI	0xffffu
+#define HOTSPOT_CLASSED (1ull << 24)
 #define HOTSPOT_PC_MASK 0xfffffffu
 
 static inline u32 hotspot_kind(const struct frame *f)
@@ -100,6 +102,7 @@ struct hotspot_field {
 struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
 	u64 segmap; /* a byte for each segment from low on */
+	u64 cache_low, cache_high; /* all heaps of code */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
 	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */

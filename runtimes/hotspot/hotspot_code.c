@@ -208,7 +208,7 @@ bool hotspot_interpreter(const struct hotspot_code *c, struct memory *m, u64 *st
 	        !memory_read(m, &limit, 4, queue + c->l->queue_limit.at))
 		return false;
 	*end = *start + limit;
-	return *start && limit > 0;
+	return *start && limit > 0 && *end > *start;
 }
 
 static enum hotspot_blob_kind kind_of(const struct hotspot_layout *l, const u8 *bytes, const struct hotspot_blob *b)

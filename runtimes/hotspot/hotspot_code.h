@@ -47,7 +47,8 @@ struct hotspot_nmethod {
 	s32 orig_pc_offset;
 };
 
-struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hotspot_heap *heap);
+struct hotspot_vm hotspot_vm_of(
+        const struct hotspot_layout *l, const struct hotspot_heap *heaps, u32 n, const struct hotspot_heap *heap);
 
 struct hotspot_code; /* of one process */
 

@@ -18,7 +18,7 @@ struct chain {
 	bool exact; /* the bytecode of the last certain one, too */
 };
 
-/* Is the nmethod still the same, now that its tables were read? */
+/* Is the nmethod still the same, now that its tables and methods were read? */
 static bool stands(const struct hotspot_names *n, const struct frame *f)
 {
 	u32 id;
@@ -35,10 +35,6 @@ static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct me
 	if (t || !hotspot_names_ready(n, m))
 		return t;
 	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
-	if (t && !stands(n, f)) {
-		free(t);
-		return NULL;
-	}
 	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
 }
 
@@ -105,7 +101,7 @@ static bool make_frame(const struct hotspot_names *n, struct memory *m, const st
 	if (!hotspot_names_cookie(n, m, s->method, &cookie))
 		return false;
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
-	ret->detail = hotspot_method(t->level, s->bci, cookie);
+	ret->detail = hotspot_method(t->level, s->bci, cookie) | HOTSPOT_CLASSED;
 	return true;
 }
 
@@ -119,16 +115,15 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 		return NULL;
 	make_chain(t, hotspot_pc_offset(f), frame_flags(f) & FRAME_RETADDR, &c);
 	*bytes = sizeof(*site) + c.n * sizeof(struct frame);
-	site = malloc(*bytes);
+	site = calloc(1, *bytes);
 	if (!site)
 		return NULL;
-	site->n = c.n;
-	for (u32 i = 0; i < c.n; i++)
-		if (!make_frame(n, m, t, &c, i, flags, &site->frames[i])) {
-			free(site);
-			return NULL;
-		}
-	return site;
+	while (site->n < c.n && make_frame(n, m, t, &c, site->n, flags, &site->frames[site->n]))
+		site->n++;
+	if (site->n == c.n && stands(n, f))
+		return site;
+	free(site);
+	return NULL;
 }
 
 static const struct site *site_of(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags)
@@ -143,16 +138,43 @@ static const struct site *site_of(struct hotspot_names *n, struct memory *m, con
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
+/* An interpreted method, as the walker pushed it, with a cookie that holds for longer. */
+static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame *ret)
+{
+	u32 cookie;
+
+	if (f->detail & HOTSPOT_CLASSED || !hotspot_names_classed(n, m, frame_addr(f), hotspot_cookie(f), &cookie))
+		return 0;
+	ret->where = f->where;
+	ret->detail = (u32)f->detail | (u64)cookie << 32 | HOTSPOT_CLASSED;
+	return 1;
+}
+
+/* Is it Continuation.enterSpecial, a native method below which a virtual thread runs? */
+static bool enters_virtual_thread(struct hotspot_names *n, struct memory *m, const struct site *site)
+{
+	struct frame_name name = { .name = "" };
+
+	return site->n == 1 && hotspot_bci(&site->frames[0]) == HOTSPOT_NO_BCI &&
+	       hotspot_name_frame(n, m, &site->frames[0], &name) && !strcmp(name.name, "jdk.internal.vm.Continuation.enterSpecial");
+}
+
 u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,
         struct frame *ret, u32 max, u32 *eaten)
 {
 	const struct site *site = NULL;
 
 	*eaten = 0;
+	if (hotspot_kind(&frames[i]) == HOTSPOT_METHOD)
+		return *eaten = expand_method(n, hotspot_blocks_of(n->blocks, m), &frames[i], ret);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
 		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
 	if (!site)
 		return 0;
+	if (!(flags & EXPAND_CARRIERS) && enters_virtual_thread(n, m, site)) {
+		*eaten = count - i;
+		return 0;
+	}
 	*eaten = 1;
 	if (flags & EXPAND_MERGE) {
 		ret[0] = site->frames[site->n - 1];

@@ -120,6 +120,16 @@ static struct flow_value load(const struct flow_state *s, struct flow_value at)
 	return value(FLOW_LOST, 0);
 }
 
+/* A frame pointer that is loaded from elsewhere on the stack is one that was kept with all registers. */
+static void load_to(struct flow_state *s, const struct flow_ins *in)
+{
+	struct flow_value v = load(s, add(s->reg[in->src], in->value));
+
+	if (in->dst == DWREG_RBP && in->src == DWREG_RSP && !v.kind && is_address(s->reg[in->dst]))
+		return;
+	set(s, in->dst, v);
+}
+
 /* What lies below rsp is there no more. */
 static void forget_below(struct flow_state *s)
 {
@@ -172,6 +182,18 @@ static void align(struct flow_state *s, u64 addr)
 		}
 }
 
+/* push rbp; mov rbp, rsp: where all was lost there is a frame again. */
+static void start_frame(struct flow_state *s)
+{
+	for (u32 i = 0; i < FLOW_REGS; i++)
+		if (s->reg[i].kind == FLOW_CFA || s->reg[i].kind == FLOW_RA) {
+			s->reg[DWREG_RBP] = s->reg[DWREG_RSP];
+			return;
+		}
+	s->reg[DWREG_RBP] = s->reg[DWREG_RSP] = s->saved[1] = value(FLOW_CFA, -16);
+	s->ra = value(FLOW_CFA, -8);
+}
+
 static void clobber(struct flow_state *s, u32 mask)
 {
 	for (u32 i = 0; i < FLOW_REGS; i++)
@@ -199,6 +221,8 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 	case FLOW_MOVE:
 		if (in->dst == DWREG_RSP)
 			move_sp(s, s->reg[in->src]);
+		else if (in->dst == DWREG_RBP && in->src == DWREG_RSP && !s->ra.kind)
+			start_frame(s);
 		else
 			set(s, in->dst, s->reg[in->src]);
 		break;
@@ -212,7 +236,7 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 		store(s, add(s->reg[in->dst], in->value), in->src);
 		break;
 	case FLOW_LOAD:
-		set(s, in->dst, load(s, add(s->reg[in->src], in->value)));
+		load_to(s, in);
 		break;
 	case FLOW_ALIGN:
 		align(s, in->addr);
@@ -220,6 +244,9 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 	case FLOW_LEAVE: /* rbp may have been kept where that was not followed: it is the frame pointer all the same */
 		move_sp(s, is_address(s->reg[DWREG_RBP]) ? s->reg[DWREG_RBP] : s->saved[1]);
 		pop(s, DWREG_RBP);
+		break;
+	case FLOW_UNWIND:
+		*s = (struct flow_state){.known = true, .start = s->start};
 		break;
 	case FLOW_CALL: /* of the next instruction: to have its address */
 		if (in->target == in->addr + in->size)

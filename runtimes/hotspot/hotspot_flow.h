@@ -58,6 +58,7 @@ enum flow_op {
 	FLOW_LOAD,   /* dst = [src + value] */
 	FLOW_ALIGN,  /* rsp &= value */
 	FLOW_LEAVE,
+	FLOW_UNWIND, /* rsp += some register: frames are gone */
 	FLOW_CALL,   /* to target */
 	FLOW_JUMP,   /* to target */
 	FLOW_BRANCH, /* to target, or not */

@@ -57,6 +57,8 @@ static void reduce_move(const cs_x86_op *dst, const cs_x86_op *src, struct flow_
 
 static void reduce_arithmetic(const cs_insn *in, const cs_x86_op *op, struct flow_ins *ret)
 {
+	if (is_reg(&op[0]) && is_reg(&op[1]) && in->id == X86_INS_ADD && op[0].reg == X86_REG_RSP)
+		ret->op = FLOW_UNWIND;
 	if (!is_reg(&op[0]) || op[1].type != X86_OP_IMM)
 		return;
 	ret->op = in->id == X86_INS_AND ? FLOW_ALIGN : FLOW_ADD;

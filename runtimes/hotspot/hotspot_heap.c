@@ -353,13 +353,17 @@ bool hotspot_object_ending(
 	return true;
 }
 
-u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m)
+u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m)
 {
 	u64 heap;
+
+	return memory_read(m, &heap, 8, h->collected_heap) && heap ? heap + h->l->collector_count.at : 0;
+}
+
+u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m)
+{
+	u64 at = hotspot_collections_at(h, m);
 	u32 count;
 
-	if (!memory_read(m, &heap, 8, h->collected_heap) || !heap ||
-	        !memory_read(m, &count, 4, heap + h->l->collector_count.at))
-		return 0;
-	return count;
+	return at && memory_read(m, &count, 4, at) ? count : 0;
 }

@@ -51,6 +51,8 @@ struct hotspot_thread {
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
 /* runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. */
 bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
+/* Where it counts them (u32), 0 if unknown. */
+u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);
 /* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
 

@@ -66,15 +66,37 @@ static bool read_method(const struct hotspot_names *n, struct memory *m, u64 met
 	return *constants && !(*constants & 7);
 }
 
+/*
+ * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that belongs to
+ * it may be the same, but not the Symbol of the class's name.
+ */
+static bool read_classed(const struct hotspot_names *n, struct memory *m, u64 constants, u32 *ret)
+{
+	u64 pool, holder, symbol;
+
+	if (!memory_read(m, &pool, 8, constants + n->l->const_pool.at) || !pool || pool & 7 ||
+	        !memory_read(m, &holder, 8, pool + n->l->pool_holder.at) || !holder || holder & 7 ||
+	        !memory_read(m, &symbol, 8, holder + n->l->klass_name.at))
+		return false;
+	*ret = (u32)hotspot_cache_key(constants, symbol);
+	return true;
+}
+
 bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
 {
 	u64 constants;
 	bool native;
 
-	if (!read_method(n, m, method, &constants, &native))
-		return false;
-	*ret = hotspot_method_cookie(constants);
-	return true;
+	return read_method(n, m, method, &constants, &native) && read_classed(n, m, constants, ret);
+}
+
+bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret)
+{
+	u64 constants;
+	bool native;
+
+	return read_method(n, m, method, &constants, &native) && hotspot_method_cookie(constants) == cookie &&
+	       read_classed(n, m, constants, ret);
 }
 
 bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size)
@@ -273,9 +295,20 @@ static struct hotspot_method_name *read_whole(struct hotspot_names *n, struct re
 	return make(r, name, signature, class->file, lines, nlines, bytes);
 }
 
-const struct hotspot_method_name *hotspot_names_method(struct hotspot_names *n, struct memory *m, u64 method, u32 cookie)
+/* Is this what the cookie was made of? */
+static bool agrees(const struct reading *r, u32 cookie, bool classed)
 {
-	u64 key = hotspot_cache_key(method, cookie);
+	u32 now;
+
+	if (!classed)
+		return hotspot_method_cookie(r->constants) == cookie;
+	return read_classed(r->n, r->m, r->constants, &now) && now == cookie;
+}
+
+const struct hotspot_method_name *hotspot_names_method(
+        struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, bool classed)
+{
+	u64 key = hotspot_cache_key(method, (u64)classed << 32 | cookie);
 	struct hotspot_method_name *known = hotspot_cache_get(&n->methods, key);
 	struct reading r = {.n = n, .m = m};
 	size_t bytes;
@@ -283,7 +316,7 @@ const struct hotspot_method_name *hotspot_names_method(struct hotspot_names *n, 
 	if (known)
 		return known;
 	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native) ||
-	        hotspot_method_cookie(r.constants) != cookie)
+	        !agrees(&r, cookie, classed))
 		return NULL;
 	known = read_whole(n, &r, &bytes);
 	return known && hotspot_cache_put(&n->methods, key, known, bytes) ? known : NULL;

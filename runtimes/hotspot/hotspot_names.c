@@ -85,10 +85,11 @@ static const char *suffix_of(const struct hotspot_method_name *method, u32 tier)
 	return !tier ? NULL : tier < 4 ? "baseline" : "jit";
 }
 
-static bool name_method(
-        struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 tier, u32 bci, struct frame_name *ret)
+static bool name_method(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
-	const struct hotspot_method_name *name = hotspot_names_method(n, m, method, cookie);
+	const struct hotspot_method_name *name =
+	        hotspot_names_method(n, m, frame_addr(f), hotspot_cookie(f), f->detail & HOTSPOT_CLASSED);
+	u32 bci = hotspot_bci(f);
 
 	if (!name)
 		return false;
@@ -100,7 +101,7 @@ static bool name_method(
 	if (bci != HOTSPOT_NO_BCI && name->nlines)
 		ret->line = hotspot_line(name->lines, name->nlines, n->no_zero, bci);
 	ret->identity = name->identity;
-	ret->suffix = suffix_of(name, tier);
+	ret->suffix = suffix_of(name, hotspot_tier(f));
 	return true;
 }
 
@@ -108,11 +109,15 @@ static bool name_method(
 static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
 	struct hotspot_nmethod nm;
+	struct frame root;
 	u32 cookie;
 
-	return hotspot_nmethod_read(n->code, m, frame_addr(f), hotspot_cookie(f), &nm) &&
-	       hotspot_names_cookie(n, m, nm.method, &cookie) &&
-	       name_method(n, m, nm.method, cookie, nm.level, HOTSPOT_NO_BCI, ret);
+	if (!hotspot_nmethod_read(n->code, m, frame_addr(f), hotspot_cookie(f), &nm) ||
+	        !hotspot_names_cookie(n, m, nm.method, &cookie))
+		return false;
+	root.where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nm.method);
+	root.detail = hotspot_method(nm.level, HOTSPOT_NO_BCI, cookie) | HOTSPOT_CLASSED;
+	return name_method(n, m, &root, ret);
 }
 
 static bool name_stub(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
@@ -152,7 +157,7 @@ bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct 
 	case HOTSPOT_NMETHOD:
 		return name_nmethod(n, blocks, f, ret);
 	case HOTSPOT_METHOD:
-		return name_method(n, blocks, frame_addr(f), hotspot_cookie(f), hotspot_tier(f), hotspot_bci(f), ret);
+		return name_method(n, blocks, f, ret);
 	case HOTSPOT_STUB:
 		return name_stub(n, m, f, ret);
 	case HOTSPOT_CLASS:

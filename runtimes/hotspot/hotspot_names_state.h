@@ -37,12 +37,15 @@ struct hotspot_method_name {
 
 /* Reads what the JVM decides at start. False: it can not be read. */
 bool hotspot_names_ready(struct hotspot_names *n, struct memory *m);
-/* The cookie of a method as it is now. False: there is none. */
+/* The cookie of a method as it is now, for HOTSPOT_CLASSED. False: there is none. */
 bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret);
+/* The same of the method that the walker's cookie is of. False: it is gone. */
+bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret);
 /* At most HOTSPOT_SYMBOL_MAX bytes of a Symbol; false: there is none. */
 bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size);
 /* NULL: it is gone, or another one. Valid until the next call. */
-const struct hotspot_method_name *hotspot_names_method(struct hotspot_names *n, struct memory *m, u64 method, u32 cookie);
+const struct hotspot_method_name *hotspot_names_method(
+        struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, bool classed);
 /* "StubRoutines::call_stub", "invokevirtual", or the name of the blob. False: no code there. */
 bool hotspot_names_stub(struct hotspot_names *n, struct memory *m, u64 pc, char *ret, size_t size);
 void hotspot_stub_names_destroy(struct hotspot_stub_names *s); /* NULL is fine */

@@ -38,7 +38,8 @@ static void find_head(struct hotspot_vm *vm)
 	vm->head_size = ((high + 7) & ~7u) - vm->head_at;
 }
 
-struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hotspot_heap *heap)
+struct hotspot_vm hotspot_vm_of(
+        const struct hotspot_layout *l, const struct hotspot_heap *heaps, u32 n, const struct hotspot_heap *heap)
 {
 	bool kinds = l->blob_kind.size && l->kind_nmethod.size;
 	/* the mirror of the method's class, a slot of the interpreter's frames above bcp, came with 9 (frame_x86.hpp) */
@@ -63,6 +64,11 @@ struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hot
 	        .const_code_size = l->const_code_size.at,
 	};
 
+	vm.cache_low = heap->low;
+	for (u32 i = 0; i < n; i++) {
+		vm.cache_low = heaps[i].low < vm.cache_low ? heaps[i].low : vm.cache_low;
+		vm.cache_high = heaps[i].reserved_high > vm.cache_high ? heaps[i].reserved_high : vm.cache_high;
+	}
 	find_head(&vm);
 	return vm;
 }

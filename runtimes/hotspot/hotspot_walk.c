@@ -14,6 +14,7 @@
 #define CODE_AFTER     (CODE_BYTES - CODE_BEFORE)
 #define PROLOGUE_AFTER 16 /* behind frame_complete there is none but that of C1's code for on-stack replacement */
 #define TAIL_STEPS     6
+#define MOVED_MAX      16 /* words */
 
 /* Where the caller of a compiled frame is, from the leaf's stack pointer. */
 #define FRAME_WHOLE 0 /* the frame stands */
@@ -158,7 +159,7 @@ static inline u32 hs_tail_length(const struct walk *w, u32 i)
 		return 4;
 	if (a == 0x0f && (b == 0x87 || b == 0x85)) /* ja, jne */
 		return 6;
-	if (a == 0x77 || a == 0x75)
+	if (a == 0x77 || a == 0x75 || a == 0x74)
 		return 2;
 	if (a == 0x85 && b == 0x05) /* test [rip + x], eax */
 		return 6;
@@ -172,16 +173,42 @@ static inline u32 hs_tail_length(const struct walk *w, u32 i)
 		return 3;
 	if (a == 0x49 && b == 0x83 && c == 0x7f) /* cmp [r15 + x], 0 */
 		return 5;
-	if (a == 0x49 && b == 0x83 && c == 0xbf)
+	if (a == 0x49 && ((b == 0x83 && c == 0xbf) || (b == 0x81 && c == 0x7f)))
 		return 8;
+	if (a == 0x49 && b == 0x81 && c == 0xbf)
+		return 11;
+	if (a == 0x41 && b == 0xf6 && c == 0x47) /* test [r15 + x], imm8 */
+		return 5;
+	if (a == 0x41 && b == 0xf6 && c == 0x87)
+		return 8;
+	if (a == 0x4c && b == 0x8d && c == 0x15) /* lea r10, [rip + x] */
+		return 7;
+	if (a == 0x4d && b == 0x89 && c == 0x97) /* mov [r15 + x], r10 */
+		return 7;
 	return 0;
 }
 
-/* Is the code at pc all that is left of an epilogue once rsp is back? */
+/* Is there a return, or (behind mov [r15 + x], r10) the jump of a poll that found something to do? */
+static inline bool hs_returns(const struct walk *w, u32 i)
+{
+	return hs_byte(w, i) == 0xc3 || (hs_byte(w, i) == 0xe9 && hs_byte(w, i - 7) == 0x4d && hs_byte(w, i - 6) == 0x89 &&
+	                                        hs_byte(w, i - 5) == 0x97);
+}
+
+#define TAIL_RETURNS (-1)
+
+/* Out of line, because what the verifier knows of i would multiply: hs_tail_length(), or TAIL_RETURNS. */
+WALK_GLOBAL int hotspot_tail(struct walk *w, u32 i)
+{
+	WALK_CHECK(w);
+	return hs_returns(w, i) ? TAIL_RETURNS : (int)hs_tail_length(w, i);
+}
+
+/* Is the code at pc all that is left of an epilogue, or of a poll's stub, once rsp is back? */
 WALK_GLOBAL int hotspot_epilogue(struct walk *w)
 {
-	u32 i = 0, length;
-	int state = FRAME_NONE_YET;
+	u32 i = 0;
+	int state = FRAME_NONE_YET, length;
 
 	WALK_CHECK(w);
 	if (hs_byte(w, 0) == 0x5d || hs_byte(w, 0) == 0xc9) { /* pop rbp, leave */
@@ -191,24 +218,14 @@ WALK_GLOBAL int hotspot_epilogue(struct walk *w)
 		i = 1;
 	}
 	for (u32 n = 0; n < TAIL_STEPS; n++) {
-		if (hs_byte(w, i) == 0xc3)
+		length = hotspot_tail(w, i);
+		if (length == TAIL_RETURNS)
 			return state;
-		length = hs_tail_length(w, i);
 		if (!length)
 			break;
-		i += length;
+		i += (u32)length;
 	}
 	return FRAME_WHOLE;
-}
-
-/* The stub of a poll at return runs when the frame is gone: lea r10, [pc]; mov [r15 + x], r10; jmp. */
-static inline bool hs_polls(const struct walk *w)
-{
-	if (hs_byte(w, 0) == 0x4c && hs_byte(w, 1) == 0x8d && hs_byte(w, 2) == 0x15)
-		return hs_byte(w, 7) == 0x4d && hs_byte(w, 8) == 0x89 && hs_byte(w, 9) == 0x97 && hs_byte(w, 14) == 0xe9;
-	if (hs_byte(w, 0) == 0x4d && hs_byte(w, 1) == 0x89 && hs_byte(w, 2) == 0x97)
-		return hs_byte(w, 7) == 0xe9;
-	return hs_byte(w, 0) == 0xe9 && hs_byte(w, -7u) == 0x4d && hs_byte(w, -6u) == 0x89 && hs_byte(w, -5u) == 0x97;
 }
 
 /* How much of its frame the leaf has. left: bytes up to where the frame is complete. */
@@ -226,7 +243,7 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 	state = hotspot_prologue(w, left ? left : PROLOGUE_AFTER, frame);
 	if (state)
 		return state;
-	return hs_polls(w) ? FRAME_NONE_YET : hotspot_epilogue(w);
+	return hotspot_epilogue(w);
 }
 
 /* Moves to the caller. fp: where its rbp was saved, 0: it is still in the register. */
@@ -274,6 +291,37 @@ static inline bool hs_deoptimises(const struct walk *w, const struct hotspot_vm 
 	       (vm->deopt_mh.size && pc - base - hs_field(w, vm, vm->deopt_mh) - 1 < 15);
 }
 
+/* Is the word at `at` of the stack an address in the code cache, as each caller of compiled code is? */
+WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
+{
+	const struct hotspot_vm *vm;
+	u64 pc;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm && walk_stack(w, at, &pc) && pc > vm->cache_low && pc < vm->cache_high;
+}
+
+/*
+ * The caller of compiled code whose frame stands. C2 moves the stack pointer for a moment here and there (string intrinsics
+ * push, and align it; so do calls of fix-ups for conversions): the frame lies a few words above then, as a guess.
+ */
+static inline int hs_leave_frame(struct walk *w, u32 frame)
+{
+	u64 cfa = w->reg[REG_SP] + frame;
+	u32 extra;
+	int stop;
+
+	for (extra = 0; extra < MOVED_MAX; extra++)
+		if (hotspot_returns(w, cfa + (u64)extra * 8 - 8))
+			break;
+	extra = extra < MOVED_MAX ? extra : 0;
+	cfa += (u64)extra * 8;
+	stop = hs_return(w, cfa, cfa - 16);
+	w->flags = extra ? FRAME_GUESS : 0;
+	return stop;
+}
+
 /* The caller of the compiled leaf. */
 static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64 blob, u64 code)
 {
@@ -290,7 +338,7 @@ static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64
 	case FRAME_RBP_UNSAVED:
 		return hs_return(w, sp + frame, 0);
 	default:
-		return hs_return(w, sp + frame, sp + frame - 16);
+		return hs_leave_frame(w, frame);
 	}
 }
 
@@ -309,13 +357,13 @@ WALK_GLOBAL int hotspot_compiled(struct walk *w)
 	stop = hs_original_pc(w, vm, blob);
 	if (stop)
 		return stop;
-	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, blob);
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), blob);
 	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm, vm->compile_id), w->reg[REG_PC] - code)))
 		return STOP_DEPTH;
 	if (w->leaf)
 		return hs_leave_leaf(w, vm, blob, code);
 	frame = hs_field(w, vm, vm->frame_size) * 8;
-	return frame < 16 ? STOP_VM_BROKEN : hs_return(w, w->reg[REG_SP] + frame, w->reg[REG_SP] + frame - 16);
+	return frame < 16 ? STOP_VM_BROKEN : hs_leave_frame(w, frame);
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
@@ -364,7 +412,7 @@ WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
 	if (r13 - constants - vm->const_size < HOTSPOT_NO_BCI && walk_read(w, &size, 2, constants + vm->const_code_size) &&
 	        r13 - constants - vm->const_size < size)
 		bci = r13 - constants - vm->const_size;
-	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->leaf ? 0 : FRAME_RETADDR, method);
+	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), method);
 	return walk_push(w, where, hotspot_method(0, bci, hotspot_method_cookie(constants))) ? STOP_NONE : STOP_DEPTH;
 }
 
@@ -428,6 +476,20 @@ static inline int hs_entry(struct walk *w)
 	return stop ? stop : native_step(w, NATIVE_NO_FRAME);
 }
 
+/* A return of the interpreter has the caller's rsp in rbx or r11: see hotspot_interpreted(). */
+static inline int hs_stub(struct walk *w)
+{
+	u64 sp = w->reg[REG_SP];
+
+	if (!hs_push_stub(w, 0))
+		return STOP_DEPTH;
+	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)
+		w->reg[DWREG_RBX] = sp;
+	if (w->leaf && w->reg[DWREG_R11] == sp - 8)
+		w->reg[DWREG_R11] = sp;
+	return native_step(w, NATIVE_NO_FRAME);
+}
+
 WALK_STEP int hotspot_step(struct walk *w)
 {
 	WALK_CHECK(w);
@@ -439,6 +501,6 @@ WALK_STEP int hotspot_step(struct walk *w)
 	case HOTSPOT_ENTRY:
 		return hs_entry(w);
 	default:
-		return hs_push_stub(w, 0) ? native_step(w, NATIVE_NO_FRAME) : STOP_DEPTH;
+		return hs_stub(w);
 	}
 }

@@ -60,7 +60,7 @@ class Window:
         self.seconds = time.monotonic() - self.begin
         self.bytes = {name: after[name] - self.before[name] for name in after}
         self.total = sum(self.bytes.values())
-        self.shares = {name: n / self.total for name, n in self.bytes.items()}
+        self.shares = {name: n / max(self.total, 1) for name, n in self.bytes.items()}
 
 
 def site_of(frames, names):

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -18,11 +19,12 @@ import java
 import yrt
 
 BUSY = "split.path_heavy"
+APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]  # what is inlined may be told only approximately
 
 
 def busy(*options):
     """A JVM whose main thread computes, once it is released."""
-    return java.Java("split", "plain", 60, options=options)
+    return java.Java("split", "plain", 60, options=[*APART, *options])
 
 
 def whole(result, limit=0.01):
@@ -66,7 +68,7 @@ def test_script():
     with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:
         script = os.path.join(dir, "run.sh")
         with open(script, "w") as f:
-            words = " ".join([*java.words(), "-cp", java.class_path(), "split", "plain", "3"])
+            words = shlex.join([*java.words(), *APART, "-cp", java.class_path(), "split", "plain", "3"])
             f.write(f"#!/bin/sh\necho | {words} > /dev/null\ntrue\n")
         os.chmod(script, 0o755)
         result = yrt.run("java-flame", "-s", "-F", 999, "--", script, timeout=120).expect()
@@ -91,7 +93,7 @@ def child_of(pid, program, timeout=20):
 
 def test_container():
     """Own mount and pid namespaces: the JVM's numbers of itself and of its threads are not ours; names are found all the same."""
-    command = ["unshare", "-m", "-p", "-f", "--mount-proc", *java.words(), "-cp", java.class_path(), "split", "plain", "60"]
+    command = ["unshare", "-m", "-p", "-f", "--mount-proc", *java.words(), *APART, "-cp", java.class_path(), "split", "plain", "60"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             inner = json.loads(process.stdout.readline())["pid"]
@@ -112,7 +114,7 @@ def test_container():
 def test_starting():
     """Attached while the JVM is only starting, at many moments: nothing is refused, and its code is seen once it is there."""
     for delay in (0, 0.02, 0.05, 0.1):
-        command = [*java.words(), "-cp", java.class_path(), "split", "plain", "60"]
+        command = [*java.words(), *APART, "-cp", java.class_path(), "split", "plain", "60"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
             try:
                 process.stdin.write(b"\n")

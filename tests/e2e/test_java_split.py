@@ -7,7 +7,7 @@ are told only approximately: what is not marked so must not claim more than the 
 import java
 import yrt
 
-TOLERANCE, ENOUGH, ROUNDS, RATE, SECONDS = 0.02, 10000, 4, 1999, 6
+TOLERANCE, ENOUGH, ROUNDS, RATE, SECONDS = 0.02, 10000, 16, 1999, 6
 OPTIONS = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]
 
 

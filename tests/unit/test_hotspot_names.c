@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "hotspot_scopes_fake.h"
-#include "runtimes/hotspot/hotspot_names.h"
+#include "runtimes/hotspot/hotspot_names_state.h"
 #include "runtimes/hotspot/hotspot_text.h"
 
 struct jvm {
@@ -272,11 +272,15 @@ static u32 expand(struct jvm *j, u32 flags, u32 pc, u32 options, struct frame *r
 
 static void check_frame(struct jvm *j, const struct frame *f, u32 method, u32 bci, u32 flags)
 {
+	u32 cookie;
+
 	assert_int_equal(hotspot_kind(f), HOTSPOT_METHOD);
 	assert_int_equal(frame_addr(f), j->f.method[method]);
 	assert_int_equal(hotspot_bci(f), bci);
 	assert_int_equal(hotspot_tier(f), 3);
-	assert_int_equal(hotspot_cookie(f), cookie_of(j, method));
+	assert_true(hotspot_names_cookie(j->names, &j->f.memory, j->f.method[method], &cookie));
+	assert_int_equal(hotspot_cookie(f), cookie);
+	assert_true(f->detail & HOTSPOT_CLASSED);
 	assert_int_equal(frame_flags(f), flags);
 }
 
@@ -335,6 +339,36 @@ static void test_leaf_between_equals(void **state)
 	assert_int_equal(expand(&j, 0, FAKE_INLINED_PC + 3, EXPAND_LINES, ret), 2);
 	check_frame(&j, &ret[0], 1, 3, FRAME_INLINED);
 	check_frame(&j, &ret[1], 0, 7, 0);
+	stop(&j);
+}
+
+/* Another class has come to where one was, with its methods at the same addresses. */
+static void test_unloaded(void **state)
+{
+	static struct jvm j;
+	struct frame f, ret;
+	struct frame_name named;
+	u64 constant, pool, klass;
+	u32 eaten;
+
+	start(&j, FAKE_25);
+	f = method_frame(&j, 0, 0, 3);
+	assert_int_equal(hotspot_expand(j.names, &j.f.memory, &f, 0, 1, 0, &ret, 1, &eaten), 1);
+	assert_int_equal(eaten, 1);
+	assert_int_equal(hotspot_bci(&ret), 3);
+	assert_int_equal(hotspot_tier(&ret), 0);
+	constant = fake_peek(&j.f, j.f.method[0] + j.l->method_const.at, 8);
+	pool = fake_peek(&j.f, constant + j.l->const_pool.at, 8);
+	klass = fake_peek(&j.f, pool + j.l->pool_holder.at, 8);
+	fake_set(&j.f, klass, j.l->klass_name, fake_symbol(&j.f, j.l, "com/foo/Other"));
+	hotspot_names_destroy(j.names); /* what was read a moment ago is kept for some milliseconds */
+	assert_null(hotspot_names_create(j.v, j.l, j.code, &j.names));
+	assert_false(name(&j, ret, &named));
+	assert_int_equal(hotspot_expand(j.names, &j.f.memory, &ret, 0, 1, 0, &f, 1, &eaten), 0);
+	assert_int_equal(eaten, 0);
+	f = method_frame(&j, 0, 0, 3);
+	f.detail ^= 1ull << 50;
+	assert_int_equal(hotspot_expand(j.names, &j.f.memory, &f, 0, 1, 0, &ret, 1, &eaten), 0);
 	stop(&j);
 }
 
@@ -459,7 +493,7 @@ int main(void)
 	        cmocka_unit_test(test_cut), cmocka_unit_test(test_method), cmocka_unit_test(test_native),
 	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
 	        cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
-	        cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
+	        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
 	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_reads_fail),
 	};
 

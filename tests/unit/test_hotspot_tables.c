@@ -24,7 +24,7 @@ static const char *check_scope(struct jvm *j, const struct hotspot_scope *s, str
 
 	if (!hotspot_names_cookie(names, j->process->memory, s->method, &cookie))
 		return "a method that is none";
-	f.detail = hotspot_method(4, s->bci, cookie);
+	f.detail = hotspot_method(4, s->bci, cookie) | HOTSPOT_CLASSED;
 	if (!hotspot_name_frame(names, j->process->memory, &f, &name) || !strchr(name.name, '.'))
 		return "a method without a name";
 	if (name.signature[0] != '(')

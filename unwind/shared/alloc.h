@@ -20,6 +20,7 @@ struct alloc_probe {
 	u16 buffer_size;
 	u16 early; /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
+	u64 collections;     /* where the target counts its collections (u32); 0: not known */
 };
 
 /* What a thread is watched for, by its tid as the kernel counts. */
@@ -64,7 +65,9 @@ struct alloc_record {
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
 	u32 how;   /* enum alloc_how */
-	u32 key;   /* ALLOC_BY_WATCH: of struct alloc_watch */
+	u32 key;   /* ALLOC_BY_WATCH, ALLOC_STALE: of struct alloc_watch */
+	u32 gc;	   /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
+	u32 reserved;
 };
 
 struct alloc_stats { /* one for each CPU */

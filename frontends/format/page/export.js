@@ -14,7 +14,7 @@ function save(blob, extension) {
 function folded() {
 	const path = [], out = [], before = (i) => Math.round(plain.base[i] / (data.baseScale || 1)) + " ";
 	const counts = (i) => (isDiff ? before(i) : "") + plain.now[i];
-	const clean = (s) => s.replace(/;/g, ":").replace(/[\p{Cc}\u2028\u2029]/gu, " ");
+	const clean = (s) => s.replace(/;/g, ":").replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, " ");
 	for (let i = 0; i < plain.n; i++) {
 		const inside = i >= zoom && i < plain.end[zoom];
 		path.length = Math.max(0, plain.depth[i] - 1);

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+yrt java-alloc: what it leaves behind (nothing, also when killed), threads, objects beside bytes in every format, taken debug registers, what
+it refuses. How right its shares are: test_java_alloc_sites.py.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import java
+import java_alloc
+import yrt
+
+sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
+import oracles  # noqa: E402
+
+SECONDS = 4
+BREAKPOINT, WRITE, PERF_EVENT_OPEN = 5, 2, 298
+INT3 = 0xCC
+
+
+def alloc(pid, *flags, **kw):
+    return yrt.run("java-alloc", "-p", pid, "-d", SECONDS, *flags, **kw)
+
+
+def sites_of(pid):
+    """Addresses in the process of the functions that tell of allocation."""
+    with open(f"/proc/{pid}/maps") as f:
+        lines = [line.split() for line in f if line.rstrip().endswith("/libjvm.so")]
+    start, path = int(lines[0][0].split("-")[0], 16), lines[0][5]
+    table = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    found = [start + int(line.split()[0], 16) for line in table.splitlines() if "AllocTracer" in line and "send_allocation_" in line
+             and "requiring_gc" not in line]
+    assert len(found) == 2, table
+    return found
+
+
+def first_bytes(pid, addresses):
+    with open(f"/proc/{pid}/mem", "rb") as f:
+        ret = []
+        for address in addresses:
+            f.seek(address)
+            ret.append(f.read(1)[0])
+    return ret
+
+
+def take_debug_registers():
+    """Four on each CPU, until the descriptors are closed."""
+    libc, word, fds = ctypes.CDLL(None, use_errno=True), ctypes.c_uint64(), []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        for _ in range(4):
+            attr = bytearray(128)
+            struct.pack_into("<IIQQ", attr, 0, BREAKPOINT, len(attr), 0, 1)
+            struct.pack_into("<IQQ", attr, 52, WRITE, ctypes.addressof(word), 8)
+            fd = libc.syscall(PERF_EVENT_OPEN, (ctypes.c_char * len(attr)).from_buffer(attr), -1, cpu, -1, 0)
+            assert fd >= 0, f"perf_event_open: {os.strerror(ctypes.get_errno())}"
+            fds.append(fd)
+    return fds, word
+
+
+def test_nothing_is_left():
+    with java_alloc.Sites(2) as sites:
+        addresses = sites_of(sites.pid)
+        before = first_bytes(sites.pid, addresses)
+        assert INT3 not in before
+        for how in (signal.SIGINT, signal.SIGKILL):
+            run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60).sampling()
+            deadline = time.monotonic() + 30
+            while first_bytes(sites.pid, addresses) == before and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert set(first_bytes(sites.pid, addresses)) == {INT3}, "the probes are not in place"
+            time.sleep(0.5)
+            run.process.send_signal(how)
+            result = run.result()
+            assert result.code == (yrt.OK if how == signal.SIGINT else -signal.SIGKILL), result.stderr
+            while first_bytes(sites.pid, addresses) != before and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert first_bytes(sites.pid, addresses) == before, f"{how.name} left a probe behind"
+        sites.finish()
+
+
+def test_threads():
+    with java_alloc.Sites(3) as sites:
+        result = alloc(sites.pid, "-t").expect()
+        by_thread = {}
+        for frames, n in result.stacks:
+            by_thread[frames[0]] = by_thread.get(frames[0], 0) + n
+        whole = sum(by_thread.values())
+        stats = result.stats["alloc"]
+        assert abs(whole / stats["bytes"] - 1) < 0.01, f"{whole} drawn, {stats['bytes']} allocated"
+        workers = [n for name, n in by_thread.items() if name.startswith("allocator-")]
+        assert len(workers) == 3 and min(workers) > 0.1 * whole, by_thread
+    yield f"{len(by_thread)} threads"
+
+
+def test_formats():
+    with java_alloc.Sites(1) as sites, tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "x.yrt")
+        alloc(sites.pid, "-o", recording, output=False).expect()
+        out = {}
+        for name in ("pb.gz", "speedscope.json", "svg", "txt", "html", "folded"):
+            out[name] = os.path.join(folder, f"out.{name}")
+            yrt.run("render", recording, "-o", out[name], output=False, stats=False).expect()
+        with open(out["speedscope.json"]) as f:
+            profile = json.load(f)["profiles"][0]
+        whole = sum(n for _, n in yrt.parse_folded(yrt.read(out["folded"])))
+        assert profile["unit"] == "bytes" and sum(profile["weights"]) == whole
+        assert '"unit":"bytes"' in yrt.read(out["html"]).replace(" ", "")
+        profile = oracles.Pprof(out["pb.gz"])
+        profile.check()
+        assert profile.types() == [("alloc_objects", "count"), ("alloc_space", "bytes")], profile.types()
+        objects, size = (sum(n for _, n in profile.stacks(i)) for i in (0, 1))
+        assert size == whole and 0 < objects < whole, (objects, size, whole)
+    yield f"{whole / 1e9:.1f} GB"
+
+
+def test_objects():
+    with java_alloc.Sites(1) as sites:
+        window = java_alloc.Window(sites)
+        with window:
+            result = alloc(sites.pid, "--objects").expect()
+        total = sum(n for _, n in result.stacks)
+        # objects of one size: their share of all is what the fixture counts, as far as 300 samples of a site tell
+        small = {"plain_object", "boxed", "node", "bytes_48"}
+        measured = {name: sum(n for frames, n in result.stacks if java_alloc.site_of(frames, small) == name) for name in small}
+        truth = {name: window.bytes[name] / sites.sizes[name] for name in small}
+        for name in small:
+            share, true = measured[name] / sum(measured.values()), truth[name] / sum(truth.values())
+            assert abs(share - true) < 0.15, f"{name}: {share:.1%} of the small objects, in truth {true:.1%}"
+    yield f"{total} objects"
+
+
+def test_without_debug_registers():
+    fds, word = take_debug_registers()
+    try:
+        with java_alloc.Sites(1) as sites:
+            result = alloc(sites.pid).expect()
+            assert not result.stats["alloc"]["debug_registers"] and result.stats["alloc"]["traps"] == 0
+            assert "debug registers are not to be had" in result.stderr and "without debug registers" in result.stderr
+            assert result.stats["alloc"]["samples"] > 100, result.stats
+    finally:
+        for fd in fds:
+            os.close(fd)
+    yield f"{result.stats['alloc']['samples']} samples by refills, {word.value} writes"
+
+
+def test_refusals():
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        result = alloc(sleeper.pid)
+        assert result.code == yrt.UNSUPPORTED and f"process {sleeper.pid} runs nothing" in result.stderr, result.stderr
+    finally:
+        yrt.stop(sleeper)
+    for flags in (["--interval", "10"], ["--interval", "5x"], ["--interval", "-1"]):
+        result = yrt.run("java-alloc", "-p", os.getpid(), *flags)
+        assert result.code == yrt.USAGE and "--interval takes bytes" in result.stderr, result.stderr
+
+
+def test_command():
+    """A JVM that yrt starts, from its start to its end."""
+    words = [*java.words(), "-cp", java.class_path(), "alloc_split", "5"]
+    result = yrt.run("java-alloc", "--", *words, timeout=120).expect()
+    split = sum(n for frames, n in result.stacks if any("alloc_split" in f for f in frames))
+    whole = sum(n for _, n in result.stacks)
+    assert whole and split > 0.5 * whole, f"{split} of {whole} bytes\n{result.stderr}"
+    yield f"{result.stats['alloc']['samples']} samples"
+
+
+yrt.main(globals())

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HotSpot's walker over a stack, headers and methods of any bytes, and its reading of machine code (hotspot_flow.h) over
+ * the same input. The first bytes choose registers and which read fails, the rest overwrites a working JVM.
+ */
+#include "tests/unit/hotspot_fake.h"
+
+#include "runtimes/hotspot/hotspot_flow.h"
+
+static void overwrite(struct fake *f, const uint8_t *data, size_t size)
+{
+	u8 *const places[] = {f->stack + FAKE_BYTES - 4096 - 512, f->data + 32, f->data + 0x1000, f->heap + 0x1010};
+
+	while (size >= 3) {
+		size_t at = (data[0] | data[1] << 8) % 512, n = data[2] & 15;
+		u8 *to = places[data[2] >> 6] + at / 4 * 4;
+
+		data += 3;
+		size -= 3;
+		n = n < size ? n : size;
+		memcpy(to, data, n);
+		data += n;
+		size -= n;
+	}
+}
+
+static void read_code(const uint8_t *data, size_t size)
+{
+	struct flow_state entry = flow_entry(), framed = flow_framed();
+	struct cfi_entry *entries;
+	struct flow f;
+	u32 n;
+
+	if (flow_read(data, 0x1000, size, &f))
+		return;
+	flow_follow(&f, 0, &framed);
+	flow_follow_rest(&f, &entry);
+	if (flow_rows(&f, 0, f.n, &entries, &n))
+		abort();
+	if (n > f.n)
+		abort();
+	free(entries);
+	flow_free(&f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fake *f;
+	int stop;
+
+	if (size < 4)
+		return 0;
+	f = fake_create();
+	fake_interpreted(f, 0, 5);
+	fake_compiled(f, 1, 64);
+	fake_compiled(f, 2, 72);
+	if (data[0] & 1)
+		fake_interpreted(f, 1, 9);
+	f->pc += (s8)data[1];
+	f->sp += 8 * (s8)data[2] / 8;
+	f->rbx = fake_method(data[0] >> 6);
+	f->r13 = f->fp + 16;
+	f->fail = data[3] & 128 ? data[3] & 127 : -1;
+	overwrite(f, data + 4, size - 4);
+	stop = fake_walk(f);
+	if (stop <= STOP_NONE || stop >= STOP_MAX)
+		abort();
+	fake_destroy(f);
+	read_code(data + 4, size - 4);
+	return 0;
+}
