@@ -294,6 +294,13 @@ static long step_one(u32 i, struct stepping *s)
 	return s->stop != STOP_NONE;
 }
 
+/* Where there is no bpf_loop the verifier follows each round: what it branches into is looked at once, in here. */
+WALK_GLOBAL int step_no_loop(struct walk *w)
+{
+	WALK_CHECK(w);
+	return walk_step(w);
+}
+
 static inline u32 walk_user(struct walk *w)
 {
 	struct stepping s = { .walk = w, .stop = STOP_NONE };
@@ -301,9 +308,8 @@ static inline u32 walk_user(struct walk *w)
 	if (with_loop) {
 		bpf_loop(walk_steps_max(w), step_one, &s, 0);
 	} else {
-		for (u32 i = 0; i < STEPS_NO_LOOP; i++)
-			if (step_one(i, &s))
-				break;
+		for (u32 i = 0; i < STEPS_NO_LOOP && s.stop == STOP_NONE; i++)
+			s.stop = step_no_loop(w);
 	}
 	return walk_end(w, s.stop);
 }
