@@ -60,11 +60,11 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 
 /*
  * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA lies
- * above the callee's stack pointer, or the walk would never end; a leaf may have its return address in a register only.
+ * above the callee's stack pointer, or the walk would never end; but a leaf whose return address is in a register may have nothing on the stack.
  */
-static inline int enter_caller(struct walk *w, u64 cfa, u64 pc)
+static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool in_register)
 {
-	if (cfa < w->reg[REG_SP] || (cfa == w->reg[REG_SP] && !w->leaf))
+	if (cfa < w->reg[REG_SP] || (cfa == w->reg[REG_SP] && !(in_register && w->leaf)))
 		return STOP_NO_PROGRESS;
 	w->reg[REG_SP] = cfa;
 	w->reg[REG_PC] = pc;
@@ -106,7 +106,7 @@ WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
 		return STOP_NO_CFI;
 	w->valid = 0;
 	w->flags = FRAME_GUESS;
-	return enter_caller(w, at + 8, pc);
+	return enter_caller(w, at + 8, pc, false);
 }
 
 /*
@@ -138,7 +138,7 @@ WALK_GLOBAL int step_frame_pointer(struct walk *w)
 	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;
 	w->flags = FRAME_GUESS;
-	return enter_caller(w, fp + 16, pc);
+	return enter_caller(w, fp + 16, pc, false);
 }
 
 /* The kernel's signal frame holds all registers, as struct sigcontext of <asm/sigcontext.h> orders them. */
@@ -210,7 +210,7 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
-	stop = enter_caller(w, cfa, pc);
+	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;
 }

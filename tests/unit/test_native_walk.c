@@ -175,6 +175,18 @@ static void test_ra_reg(void **state)
 	fake_destroy(f);
 }
 
+/* A leaf that popped its return address into a register, and has pushed nothing yet. */
+static void test_ra_reg_leaf(void **state)
+{
+	struct fake *f = fake_create();
+	struct cfi_rule rule = by_sp(0);
+	u64 reg[ARCH_NREGS] = {[DWREG_RAX] = FAKE_CODE + FAKE_PAGE + FAKE_RETURN};
+
+	rule.ra_reg = DWREG_RAX;
+	check_caller(f, &rule, reg, SP);
+	fake_destroy(f);
+}
+
 /* A frame that realigned its stack: all it saved lies relative to rbp, which it saved too. */
 static void test_slot_reg(void **state)
 {
@@ -673,6 +685,7 @@ int main(void)
 	        cmocka_unit_test(test_signal_flag),
 	        cmocka_unit_test(test_unsupported),
 	        cmocka_unit_test(test_ra_reg),
+	        cmocka_unit_test(test_ra_reg_leaf),
 	        cmocka_unit_test(test_slot_reg),
 	        cmocka_unit_test(test_slot_reg_lost),
 	        cmocka_unit_test(test_undefined),
