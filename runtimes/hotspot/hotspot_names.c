@@ -60,6 +60,7 @@ void hotspot_names_destroy(struct hotspot_names *n)
 	hotspot_cache_clear(&n->sites);
 	hotspot_cache_clear(&n->methods);
 	hotspot_cache_clear(&n->classes);
+	table_free(&n->verified);
 	hotspot_stub_names_destroy(n->stubs);
 	hotspot_blocks_destroy(n->blocks);
 	free(n);
@@ -113,7 +114,8 @@ static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct
 	u32 cookie;
 
 	if (!hotspot_nmethod_read(n->code, m, frame_addr(f), hotspot_cookie(f), &nm) ||
-	        !hotspot_names_cookie(n, m, nm.method, &cookie))
+	        !hotspot_names_cookie(n, hotspot_blocks_direct(n->blocks), nm.method, &cookie) ||
+	        !hotspot_names_stands(n, f, nm.method))
 		return false;
 	root.where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nm.method);
 	root.detail = hotspot_method(nm.level, HOTSPOT_NO_BCI, cookie) | HOTSPOT_CLASSED;
