@@ -43,7 +43,11 @@ static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct me
 
 	if (t || !hotspot_names_ready(n, m))
 		return t;
-	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	t = hotspot_tables_read(n->l, n->code, hotspot_blocks_direct(n->blocks), frame_addr(f), hotspot_cookie(f), n->no_zero);
+	if (t && !hotspot_names_stands(n, f, t->method)) {
+		free(t);
+		return NULL;
+	}
 	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
 }
 
