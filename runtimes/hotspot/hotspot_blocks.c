@@ -84,6 +84,13 @@ struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m)
 	return &b->memory;
 }
 
+struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m)
+{
+	memset(b->pages, 0, sizeof(b->pages));
+	b->under = m;
+	return &b->memory;
+}
+
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b)
 {
 	return b->under;

@@ -43,7 +43,7 @@ static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct me
 
 	if (t || !hotspot_names_ready(n, m))
 		return t;
-	t = hotspot_tables_read(n->l, n->code, hotspot_blocks_direct(n->blocks), frame_addr(f), hotspot_cookie(f), n->no_zero);
+	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
 	if (t && !hotspot_names_stands(n, f, t->method)) {
 		free(t);
 		return NULL;
@@ -111,7 +111,7 @@ static bool make_frame(const struct hotspot_names *n, struct memory *m, const st
 
 	if (from_root > c->certain || (from_root == c->certain && !c->exact && flags & EXPAND_LINES))
 		marks |= FRAME_APPROX;
-	if (!hotspot_names_cookie(n, hotspot_blocks_direct(n->blocks), s->method, &cookie))
+	if (!hotspot_names_cookie(n, m, s->method, &cookie))
 		return false;
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
 	ret->detail = hotspot_method(t->level, s->bci, cookie) | HOTSPOT_CLASSED;
@@ -147,6 +147,7 @@ static const struct site *site_of(struct hotspot_names *n, struct memory *m, con
 
 	if (site)
 		return site;
+	m = hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
 	site = make_site(n, m, f, flags, &bytes);
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }

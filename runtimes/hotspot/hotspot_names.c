@@ -31,7 +31,10 @@ struct error *hotspot_names_create(const struct vmstructs *v, const struct hotsp
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell Abstract_VM_Version::_vm_major_version");
 	}
 	n->blocks = hotspot_blocks_create();
-	if (!n->blocks) {
+	n->fresh = hotspot_blocks_create();
+	if (!n->blocks || !n->fresh) {
+		hotspot_blocks_destroy(n->blocks);
+		hotspot_blocks_destroy(n->fresh);
 		free(n);
 		return &error_no_memory;
 	}
@@ -63,6 +66,7 @@ void hotspot_names_destroy(struct hotspot_names *n)
 	table_free(&n->verified);
 	hotspot_stub_names_destroy(n->stubs);
 	hotspot_blocks_destroy(n->blocks);
+	hotspot_blocks_destroy(n->fresh);
 	free(n);
 }
 

@@ -22,7 +22,7 @@ struct hotspot_names {
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
-	struct hotspot_blocks *blocks;
+	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each site */
 	struct table verified; /* (Method*, cookie) that were read from the JVM itself, not from a page that was kept */
 };
 
