@@ -9,12 +9,14 @@
 
 #define BLOCK	4096u
 #define BLOCKS	128
-#define KEPT_NS (20 * 1000 * 1000)
+#define KEPT_NS (2 * 1000 * 1000)
+#define IDLE_NS (1000 * 1000)
 
 struct hotspot_blocks {
 	struct memory memory; /* what this is to others */
 	struct memory *under;
 	u64 since; /* in nanoseconds: when the oldest was read */
+	u64 last;  /* when it was asked for last */
 	u64 pages[BLOCKS]; /* number + 1; 0: none */
 	u8 bytes[BLOCKS][BLOCK];
 };
@@ -73,11 +75,19 @@ struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	now = t.tv_sec * 1000000000ull + t.tv_nsec;
-	if (m != b->under || now - b->since > KEPT_NS) {
+	if (m != b->under || now - b->since > KEPT_NS || now - b->last > IDLE_NS) {
 		memset(b->pages, 0, sizeof(b->pages));
 		b->under = m;
 		b->since = now;
 	}
+	b->last = now;
+	return &b->memory;
+}
+
+struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m)
+{
+	memset(b->pages, 0, sizeof(b->pages));
+	b->under = m;
 	return &b->memory;
 }
 

@@ -14,6 +14,8 @@ struct hotspot_blocks *hotspot_blocks_create(void); /* NULL: no memory */
 void hotspot_blocks_destroy(struct hotspot_blocks *b); /* NULL is fine */
 /* m, read through b; valid until the next call. */
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m);
+/* The same, without any page that was read before. */
+struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m);
 
 /* What is read through b, without it. */
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b);

@@ -5,6 +5,9 @@
 #include "hotspot_names_state.h"
 #include "hotspot_scopes.h"
 
+#define HEAD_BYTES   512
+#define VERIFIED_MAX (1u << 16)
+
 /* What an offset of an nmethod stands for, innermost first. */
 struct site {
 	u32 n;
@@ -18,13 +21,19 @@ struct chain {
 	bool exact; /* the bytecode of the last certain one, too */
 };
 
-/* Is the nmethod still the same, now that its tables and methods were read? */
-static bool stands(const struct hotspot_names *n, const struct frame *f)
+bool hotspot_names_stands(const struct hotspot_names *n, const struct frame *f, u64 method)
 {
-	u32 id;
+	const struct hotspot_layout *l = n->l;
+	u32 block = l->block_size.at, id = block + l->nm_compile_id.at, at = block + l->nm_method.at;
+	u32 size = id > at ? id + 4 : at + 8, now_id;
+	u8 bytes[HEAD_BYTES]; /* of the HeapBlock: length, and whether it is used; then the nmethod */
+	u64 now;
 
-	return memory_read(hotspot_blocks_direct(n->blocks), &id, sizeof(id), frame_addr(f) + n->l->nm_compile_id.at) &&
-	       id == hotspot_cookie(f);
+	if (size > sizeof(bytes) || !memory_read(hotspot_blocks_direct(n->blocks), bytes, size, frame_addr(f) - block))
+		return false;
+	memcpy(&now_id, bytes + id, sizeof(now_id));
+	memcpy(&now, bytes + at, sizeof(now));
+	return bytes[block / 2] && now_id == hotspot_cookie(f) && now == method;
 }
 
 static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct memory *m, const struct frame *f)
@@ -35,6 +44,10 @@ static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct me
 	if (t || !hotspot_names_ready(n, m))
 		return t;
 	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	if (t && !hotspot_names_stands(n, f, t->method)) {
+		free(t);
+		return NULL;
+	}
 	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
 }
 
@@ -120,7 +133,7 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 		return NULL;
 	while (site->n < c.n && make_frame(n, m, t, &c, site->n, flags, &site->frames[site->n]))
 		site->n++;
-	if (site->n == c.n && stands(n, f))
+	if (site->n == c.n && hotspot_names_stands(n, f, t->method))
 		return site;
 	free(site);
 	return NULL;
@@ -134,8 +147,26 @@ static const struct site *site_of(struct hotspot_names *n, struct memory *m, con
 
 	if (site)
 		return site;
+	m = hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
 	site = make_site(n, m, f, flags, &bytes);
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
+}
+
+/* By pages that were kept if they tell what the JVM itself told before, else by the JVM: pages are of different times. */
+static bool read_cookie(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 *ret)
+{
+	u64 key;
+
+	if (!hotspot_names_classed(n, m, frame_addr(f), hotspot_cookie(f), ret))
+		return false;
+	if (table_get(&n->verified, hotspot_cache_key(frame_addr(f), *ret)))
+		return true;
+	if (!hotspot_names_classed(n, hotspot_blocks_direct(n->blocks), frame_addr(f), hotspot_cookie(f), ret))
+		return false;
+	if (n->verified.used > VERIFIED_MAX)
+		table_free(&n->verified);
+	key = hotspot_cache_key(frame_addr(f), *ret);
+	return table_get(&n->verified, key) || !table_put(&n->verified, key, 1);
 }
 
 /* An interpreted method, as the walker pushed it, with a cookie that holds for longer. */
@@ -143,7 +174,7 @@ static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct
 {
 	u32 cookie;
 
-	if (f->detail & HOTSPOT_CLASSED || !hotspot_names_classed(n, m, frame_addr(f), hotspot_cookie(f), &cookie))
+	if (f->detail & HOTSPOT_CLASSED || !read_cookie(n, m, f, &cookie))
 		return 0;
 	ret->where = f->where;
 	ret->detail = (u32)f->detail | (u64)cookie << 32 | HOTSPOT_CLASSED;

@@ -23,6 +23,7 @@ struct reading {
 	const struct hotspot_names *n;
 	struct memory *m;
 	u64 constants; /* ConstMethod */
+	u64 texts;     /* hash of the Symbols that its cookie is made of */
 	u64 pool;
 	u8 bytes[CONST_BYTES]; /* of the ConstMethod */
 	u32 nbytes;
@@ -64,39 +65,6 @@ static bool read_method(const struct hotspot_names *n, struct memory *m, u64 met
 	*constants = pointer(bytes, n->l->method_const);
 	*native = (bytes[access] | bytes[access + 1] << 8) & ACC_NATIVE;
 	return *constants && !(*constants & 7);
-}
-
-/*
- * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that belongs to
- * it may be the same, but not the Symbol of the class's name.
- */
-static bool read_classed(const struct hotspot_names *n, struct memory *m, u64 constants, u32 *ret)
-{
-	u64 pool, holder, symbol;
-
-	if (!memory_read(m, &pool, 8, constants + n->l->const_pool.at) || !pool || pool & 7 ||
-	        !memory_read(m, &holder, 8, pool + n->l->pool_holder.at) || !holder || holder & 7 ||
-	        !memory_read(m, &symbol, 8, holder + n->l->klass_name.at))
-		return false;
-	*ret = (u32)hotspot_cache_key(constants, symbol);
-	return true;
-}
-
-bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
-{
-	u64 constants;
-	bool native;
-
-	return read_method(n, m, method, &constants, &native) && read_classed(n, m, constants, ret);
-}
-
-bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret)
-{
-	u64 constants;
-	bool native;
-
-	return read_method(n, m, method, &constants, &native) && hotspot_method_cookie(constants) == cookie &&
-	       read_classed(n, m, constants, ret);
 }
 
 bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size)
@@ -167,6 +135,70 @@ static bool read_entries(const struct reading *r, u32 a, u32 b, u64 *reta, u64 *
 	return true;
 }
 
+/* Of the class, the method and its arguments, in this order. */
+static bool read_text(struct reading *r, u64 symbol, u8 ret[HOTSPOT_SYMBOL_MAX], size_t *size)
+{
+	if (!hotspot_names_symbol(r->n, r->m, symbol, ret, size) ||
+	        !hotspot_text_is_sound(ret, *size, *size == HOTSPOT_SYMBOL_MAX))
+		return false;
+	r->texts = XXH3_64bits_withSeed(ret, *size, r->texts + *size);
+	return true;
+}
+
+/* The pool of a method, and the class that it belongs to. */
+static bool read_holder(struct reading *r, u64 *holder, u64 *symbol)
+{
+	if (!read_constants(r) || !read_pool(r))
+		return false;
+	*holder = pointer(r->pool_bytes, r->n->l->pool_holder);
+	return *holder && !(*holder & 7) && memory_read(r->m, symbol, 8, *holder + r->n->l->klass_name.at);
+}
+
+static bool read_own(const struct reading *r, u64 *symbol, u64 *descriptor)
+{
+	const struct hotspot_layout *l = r->n->l;
+
+	return read_entries(r, (u32)number(r->bytes, l->const_name), (u32)number(r->bytes, l->const_signature), symbol,
+	        descriptor);
+}
+
+static u32 cookie_of(const struct reading *r)
+{
+	return (u32)hotspot_cache_key(r->constants, r->texts);
+}
+
+/*
+ * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that belongs to
+ * it may be the same, those of the Symbols too, but not the texts.
+ */
+static bool read_classed(struct reading *r, u32 *ret)
+{
+	u64 holder, symbol, descriptor;
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	size_t size;
+
+	if (!read_holder(r, &holder, &symbol) || !read_text(r, symbol, bytes, &size) || !read_own(r, &symbol, &descriptor) ||
+	        !read_text(r, symbol, bytes, &size) || !read_text(r, descriptor, bytes, &size))
+		return false;
+	*ret = cookie_of(r);
+	return true;
+}
+
+bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
+{
+	struct reading r = {.n = n, .m = m};
+
+	return read_method(n, m, method, &r.constants, &r.native) && read_classed(&r, ret);
+}
+
+bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret)
+{
+	struct reading r = {.n = n, .m = m};
+
+	return read_method(n, m, method, &r.constants, &r.native) && hotspot_method_cookie(r.constants) == cookie &&
+	       read_classed(&r, ret);
+}
+
 /* Since 16 the pool knows the source file, before that the class. */
 static void read_file(const struct reading *r, u64 holder, char *ret, size_t size)
 {
@@ -186,19 +218,19 @@ static void read_file(const struct reading *r, u64 holder, char *ret, size_t siz
 }
 
 /* The class that the pool belongs to. */
-static const struct class_name *read_class(struct hotspot_names *n, const struct reading *r)
+static const struct class_name *read_class(struct hotspot_names *n, struct reading *r)
 {
-	u64 holder = pointer(r->pool_bytes, n->l->pool_holder), symbol, key;
+	u64 holder, symbol, key;
 	char file[NAME_MAX_BYTES];
 	u8 bytes[HOTSPOT_SYMBOL_MAX];
 	struct class_name *c;
 	size_t size;
 
-	if (!holder || holder & 7 || !memory_read(r->m, &symbol, 8, holder + n->l->klass_name.at))
+	if (!read_holder(r, &holder, &symbol) || !read_text(r, symbol, bytes, &size))
 		return NULL;
-	key = hotspot_cache_key(r->pool ^ holder << 1, symbol);
+	key = hotspot_cache_key(r->pool ^ holder << 1, r->texts);
 	c = hotspot_cache_get(&n->classes, key);
-	if (c || !hotspot_names_symbol(n, r->m, symbol, bytes, &size))
+	if (c)
 		return c;
 	read_file(r, holder, file, sizeof(file));
 	c = malloc(sizeof(*c) + strlen(file) + 1);
@@ -258,51 +290,41 @@ static struct hotspot_method_name *make(const struct reading *r, const char *nam
 }
 
 /* "com.foo.Bar.baz" */
-static bool read_name(
-        struct hotspot_names *n, const struct reading *r, const struct class_name *class, char *name, char *signature)
+static bool read_name(struct reading *r, const struct class_name *class, char *name, char *signature)
 {
-	const struct hotspot_layout *l = n->l;
 	u8 bytes[HOTSPOT_SYMBOL_MAX];
 	u64 symbol, descriptor;
 	size_t size;
 	int put;
 
-	if (!read_entries(r, (u32)number(r->bytes, l->const_name), (u32)number(r->bytes, l->const_signature), &symbol,
-	            &descriptor) ||
-	        !hotspot_names_symbol(n, r->m, symbol, bytes, &size))
+	if (!read_own(r, &symbol, &descriptor) || !read_text(r, symbol, bytes, &size))
 		return false;
 	put = snprintf(name, NAME_MAX_BYTES, "%s.", class->name);
 	hotspot_text_name(bytes, size, name + put, NAME_MAX_BYTES - put);
-	if (!hotspot_names_symbol(n, r->m, descriptor, bytes, &size))
+	if (!read_text(r, descriptor, bytes, &size))
 		return false;
 	hotspot_text_signature(bytes, size, signature, NAME_MAX_BYTES);
 	return true;
 }
 
-static struct hotspot_method_name *read_whole(struct hotspot_names *n, struct reading *r, size_t *bytes)
-{
-	char name[NAME_MAX_BYTES], signature[NAME_MAX_BYTES];
-	const struct class_name *class;
-	cleanup(free) u8 *lines = NULL;
-	u32 nlines;
-
-	if (!read_constants(r) || !read_pool(r))
-		return NULL;
-	class = read_class(n, r);
-	if (!class || !read_name(n, r, class, name, signature))
-		return NULL;
-	lines = read_lines(r, &nlines);
-	return make(r, name, signature, class->file, lines, nlines, bytes);
-}
-
 /* Is this what the cookie was made of? */
 static bool agrees(const struct reading *r, u32 cookie, bool classed)
 {
-	u32 now;
+	return (classed ? cookie_of(r) : hotspot_method_cookie(r->constants)) == cookie;
+}
 
-	if (!classed)
-		return hotspot_method_cookie(r->constants) == cookie;
-	return read_classed(r->n, r->m, r->constants, &now) && now == cookie;
+/* NULL: it can not be read, or what was read is not what the cookie was made of. */
+static struct hotspot_method_name *read_whole(struct hotspot_names *n, struct reading *r, u32 cookie, bool classed, size_t *bytes)
+{
+	char name[NAME_MAX_BYTES], signature[NAME_MAX_BYTES];
+	const struct class_name *class = read_class(n, r);
+	cleanup(free) u8 *lines = NULL;
+	u32 nlines;
+
+	if (!class || !read_name(r, class, name, signature) || !agrees(r, cookie, classed))
+		return NULL;
+	lines = read_lines(r, &nlines);
+	return make(r, name, signature, class->file, lines, nlines, bytes);
 }
 
 const struct hotspot_method_name *hotspot_names_method(
@@ -315,9 +337,8 @@ const struct hotspot_method_name *hotspot_names_method(
 
 	if (known)
 		return known;
-	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native) ||
-	        !agrees(&r, cookie, classed))
+	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native))
 		return NULL;
-	known = read_whole(n, &r, &bytes);
+	known = read_whole(n, &r, cookie, classed, &bytes);
 	return known && hotspot_cache_put(&n->methods, key, known, bytes) ? known : NULL;
 }

@@ -31,7 +31,10 @@ struct error *hotspot_names_create(const struct vmstructs *v, const struct hotsp
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell Abstract_VM_Version::_vm_major_version");
 	}
 	n->blocks = hotspot_blocks_create();
-	if (!n->blocks) {
+	n->fresh = hotspot_blocks_create();
+	if (!n->blocks || !n->fresh) {
+		hotspot_blocks_destroy(n->blocks);
+		hotspot_blocks_destroy(n->fresh);
 		free(n);
 		return &error_no_memory;
 	}
@@ -60,8 +63,10 @@ void hotspot_names_destroy(struct hotspot_names *n)
 	hotspot_cache_clear(&n->sites);
 	hotspot_cache_clear(&n->methods);
 	hotspot_cache_clear(&n->classes);
+	table_free(&n->verified);
 	hotspot_stub_names_destroy(n->stubs);
 	hotspot_blocks_destroy(n->blocks);
+	hotspot_blocks_destroy(n->fresh);
 	free(n);
 }
 
@@ -113,7 +118,8 @@ static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct
 	u32 cookie;
 
 	if (!hotspot_nmethod_read(n->code, m, frame_addr(f), hotspot_cookie(f), &nm) ||
-	        !hotspot_names_cookie(n, m, nm.method, &cookie))
+	        !hotspot_names_cookie(n, hotspot_blocks_direct(n->blocks), nm.method, &cookie) ||
+	        !hotspot_names_stands(n, f, nm.method))
 		return false;
 	root.where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nm.method);
 	root.detail = hotspot_method(nm.level, HOTSPOT_NO_BCI, cookie) | HOTSPOT_CLASSED;

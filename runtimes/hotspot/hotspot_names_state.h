@@ -22,7 +22,8 @@ struct hotspot_names {
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
-	struct hotspot_blocks *blocks;
+	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each site */
+	struct table verified; /* (Method*, cookie) that were read from the JVM itself, not from a page that was kept */
 };
 
 /* A method as it is named. Its texts, and its line number table, lie behind it. */
@@ -37,10 +38,12 @@ struct hotspot_method_name {
 
 /* Reads what the JVM decides at start. False: it can not be read. */
 bool hotspot_names_ready(struct hotspot_names *n, struct memory *m);
-/* The cookie of a method as it is now, for HOTSPOT_CLASSED. False: there is none. */
+/* The cookie of a method as m has it now, for HOTSPOT_CLASSED. False: there is none. */
 bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret);
 /* The same of the method that the walker's cookie is of. False: it is gone. */
 bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret);
+/* Is the nmethod of this frame still the same, of this method, and in use? Asks the JVM, whatever pages are kept. */
+bool hotspot_names_stands(const struct hotspot_names *n, const struct frame *f, u64 method);
 /* At most HOTSPOT_SYMBOL_MAX bytes of a Symbol; false: there is none. */
 bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 symbol, u8 *ret, size_t *size);
 /* NULL: it is gone, or another one. Valid until the next call. */

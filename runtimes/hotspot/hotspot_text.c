@@ -64,6 +64,23 @@ static u32 read_sequence(const u8 *s, size_t n, u32 *length)
 	return (u32)(*s & 0xf) << 12 | (u32)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
 }
 
+bool hotspot_text_is_sound(const u8 *s, size_t n, bool cut)
+{
+	for (size_t at = 0; at < n;) {
+		size_t size = s[at] < 0x80 ? 1 : (s[at] & 0xe0) == 0xc0 ? 2 : (s[at] & 0xf0) == 0xe0 ? 3 : 0;
+
+		if (!s[at] || !size)
+			return false;
+		for (size_t i = 1; i < size && at + i < n; i++)
+			if ((s[at + i] & 0xc0) != 0x80)
+				return false;
+		at += size;
+		if (at > n)
+			return cut;
+	}
+	return true;
+}
+
 /* Characters beyond U+FFFF are two surrogates of three bytes each, U+0000 is two bytes. */
 static u32 next_char(const u8 **s, const u8 *end)
 {

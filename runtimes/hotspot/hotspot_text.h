@@ -6,9 +6,12 @@
 #ifndef YRT_HOTSPOT_TEXT_H
 #define YRT_HOTSPOT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <types.h>
 
+/* Is it modified UTF-8? cut: it may end within a character. What is torn or freed while it is read seldom is. */
+bool hotspot_text_is_sound(const u8 *symbol, size_t n, bool cut);
 /* A name as it is; of NUL and what is no character U+FFFD. */
 void hotspot_text_name(const u8 *symbol, size_t n, char *ret, size_t size);
 /*
