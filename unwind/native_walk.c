@@ -60,11 +60,12 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 
 /*
  * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA lies
- * above the callee's stack pointer, or the walk would never end; but a leaf whose return address is in a register may have nothing on the stack.
+ * above the callee's stack pointer, or the walk would never end; but a leaf may have nothing on the stack: its return address is in a register, or its CFA is its caller's stack pointer
+ * (the JVM's interpreter is entered so).
  */
-static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool in_register)
+static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool may_be_empty)
 {
-	if (cfa < w->reg[REG_SP] || (cfa == w->reg[REG_SP] && !(in_register && w->leaf)))
+	if (cfa < w->reg[REG_SP] || (cfa == w->reg[REG_SP] && !(may_be_empty && w->leaf)))
 		return STOP_NO_PROGRESS;
 	w->reg[REG_SP] = cfa;
 	w->reg[REG_PC] = pc;
@@ -210,7 +211,7 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
-	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG);
+	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;
 }

@@ -31,6 +31,7 @@
 #define BURSTS 10
 #define STEPS  1500
 #define GUESSED_MAX 50 /* one of so many */
+#define TRUNCATED_MAX 1000 /* one of so many: what is promised is 99.9 % */
 
 struct target {
 	pid_t pid, tid;
@@ -335,7 +336,7 @@ static void step_through(const char *options)
 	print_message("%s %s: %u stops, %u truncated, %u illegal, %u guessed\n", java(), options, t->stops, t->truncated,
 	        t->illegal, t->guessed);
 	/* guessed: C2 has moved the stack pointer for a moment, libjvm's own assembly tells nothing of its frames */
-	if (t->truncated || t->illegal || t->guessed * GUESSED_MAX > t->stops)
+	if (t->truncated * TRUNCATED_MAX > t->stops || t->illegal || t->guessed * GUESSED_MAX > t->stops)
 		fail_msg("%u of %u stacks are not what they should be", t->truncated + t->illegal + t->guessed, t->stops);
 	end(t);
 }
