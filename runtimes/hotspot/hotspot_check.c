@@ -8,6 +8,7 @@
 #define SCAN_MAX     1024 /* of a heap: where the heap is not split, many blobs come before the first nmethod */
 #define NMETHODS_MAX 32
 #define PCS_MAX	     256
+#define FEW		8
 #define METADATA_MAX 256
 #define THREADS_MAX  32
 #define NAME_BYTES   64
@@ -149,21 +150,29 @@ static bool is_method(struct subject *s, u64 method)
 	       is_symbol(s, name);
 }
 
-/* Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR. */
+/*
+ * Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR, some are
+ * being unloaded. Few may all be such.
+ */
 static int check_methods(struct subject *s)
 {
-	u32 back = 0;
+	u32 back = 0, good = 0, read = 0;
 
 	for (u32 i = 0; i < s->nnmethods; i++) {
 		struct hotspot_nmethod n;
 		u64 code;
 
-		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n) || n.level > 4 || n.compile_id > INT32_MAX ||
-		        !is_method(s, n.method))
-			return NOT_SO;
+		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n))
+			continue;
+		read++;
+		if (n.level > 4 || n.compile_id > INT32_MAX || !is_method(s, n.method))
+			continue;
+		good++;
 		back += memory_read(s->m, &code, 8, n.method + s->l->method_code.at) && code == n.at;
 	}
-	return s->nnmethods && !back ? NOT_SO : (int)s->nnmethods;
+	if (2 * good < read || (s->nnmethods && !read))
+		return NOT_SO;
+	return back ? (int)good : s->nnmethods < FEW ? 0 : NOT_SO;
 }
 
 /* Of PC_LOWER, those of the code, and one that is beyond the code (nmethod::copy_pcs). */

@@ -169,13 +169,15 @@ static bool read_cookie(struct hotspot_names *n, struct memory *m, const struct 
 	return table_get(&n->verified, key) || !table_put(&n->verified, key, 1);
 }
 
-/* An interpreted method, as the walker pushed it, with a cookie that holds for longer. */
+/* An interpreted method, as the walker pushed it, with a cookie that holds for longer; 0, which names nothing: it is gone. */
 static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame *ret)
 {
 	u32 cookie;
 
-	if (f->detail & HOTSPOT_CLASSED || !read_cookie(n, m, f, &cookie))
+	if (f->detail & HOTSPOT_CLASSED)
 		return 0;
+	if (!read_cookie(n, m, f, &cookie))
+		cookie = 0;
 	ret->where = f->where;
 	ret->detail = (u32)f->detail | (u64)cookie << 32 | HOTSPOT_CLASSED;
 	return 1;

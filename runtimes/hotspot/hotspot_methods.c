@@ -310,7 +310,7 @@ static bool read_name(struct reading *r, const struct class_name *class, char *n
 /* Is this what the cookie was made of? */
 static bool agrees(const struct reading *r, u32 cookie, bool classed)
 {
-	return (classed ? cookie_of(r) : hotspot_method_cookie(r->constants)) == cookie;
+	return cookie && (classed ? cookie_of(r) : hotspot_method_cookie(r->constants)) == cookie;
 }
 
 /* NULL: it can not be read, or what was read is not what the cookie was made of. */
@@ -340,5 +340,7 @@ const struct hotspot_method_name *hotspot_names_method(
 	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native))
 		return NULL;
 	known = read_whole(n, &r, cookie, classed, &bytes);
+	if (!known && m != hotspot_blocks_direct(n->blocks))
+		return hotspot_names_method(n, hotspot_blocks_direct(n->blocks), method, cookie, classed);
 	return known && hotspot_cache_put(&n->methods, key, known, bytes) ? known : NULL;
 }

@@ -21,6 +21,9 @@ SECONDS = 5
 JAVA_HOME = "/usr/lib/jvm/java-17-openjdk-amd64"
 # At most one of 200: code that is freed between the sample and the walk's read is said to be so.
 STORM_CUT, STORM_GONE = 0.005, 0.02
+# Interpreted methods of a class that was unloaded, and replaced at the same addresses, between the sample and its naming (runtimes/hotspot/README.md,
+# limits): 0 to 3 of 8,500 were seen.
+STORM_WRONG = 0.001
 # Who may call whom in a copy of storm.java's templates.
 CALLERS = {"area": ("inner",), "inner": ("outer",), "outer": ("applyAsInt",), "other": ("applyAsInt",), "<init>": ("other", "applyAsInt")}
 
@@ -61,7 +64,9 @@ def named(frames):
 
 def check_storm(result, truth):
     wrong = [(what, n) for frames, n in result.stacks if (what := illegal(named(frames)))]
-    assert not wrong, f"{sum(n for _, n in wrong)} samples name what can not be: {wrong[:5]}"
+    count = sum(n for _, n in wrong)
+    assert count <= STORM_WRONG * result.samples, f"{count} of {result.samples} samples name what can not be: {wrong[:5]}"
+    yield f"{count} of {result.samples} samples name what can not be: {wrong[:5]}"
     gone = sum(n for frames, n in result.stacks if any(f.name == "[gone]" for f in frames))
     seen = set().union(*(copies(java.methods(frames)) for frames, _ in result.stacks))
     yield f"{truth}; {len(seen)} copies seen, {gone} of {result.samples} samples have code that was gone when it was to be named"
