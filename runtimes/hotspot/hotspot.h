@@ -103,6 +103,7 @@ struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
 	u64 segmap; /* a byte for each segment from low on */
 	u64 cache_low, cache_high; /* all heaps of code */
+	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0: none */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
 	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */

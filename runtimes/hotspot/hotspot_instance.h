@@ -37,6 +37,7 @@ struct hotspot_instance {
 	struct hotspot_stubs *stubs;
 	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
 	u32 nclaims;
+	u64 return_barrier; /* address of StubRoutines::_cont_returnBarrier (21 on); 0: not known */
 };
 
 /* hotspot_alloc.c */

@@ -479,8 +479,11 @@ static inline int hs_entry(struct walk *w)
 /* A return of the interpreter has the caller's rsp in rbx or r11: see hotspot_interpreted(). */
 static inline int hs_stub(struct walk *w)
 {
+	const struct hotspot_vm *vm = hs_vm(w);
 	u64 sp = w->reg[REG_SP];
 
+	if (!w->leaf && vm && vm->return_barrier == w->reg[REG_PC])
+		return STOP_VM_FROZEN;
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
 	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)

@@ -20,6 +20,7 @@
 #define FAKE_HEAP   0x40000000ull /* the code heap */
 #define FAKE_DATA   0x50000000ull /* segment map, methods */
 #define FAKE_INTERP (FAKE_HEAP + 0x4000)
+#define FAKE_STUBS  (FAKE_HEAP + 0x6000)
 #define FAKE_ROOT   0x400000ull
 #define FAKE_FRAMES 256
 #define FAKE_FRAME  64 /* bytes of a compiled frame */
@@ -43,6 +44,7 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .segmap = FAKE_DATA,
         .cache_low = FAKE_HEAP,
         .cache_high = FAKE_HEAP + FAKE_BYTES,
+        .return_barrier = FAKE_STUBS + 64,
         .log2_segment = 7,
         .block_size = 16,
         .head_at = 8,
@@ -154,7 +156,8 @@ static inline bool fake_regions(struct fake *f)
 	struct region r[] = {
 	        {.start = FAKE_ROOT, .end = FAKE_ROOT + 4096, .origin = FAKE_ROOT},
 	        {.start = FAKE_HEAP, .end = FAKE_INTERP, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_HEAP},
-	        {.start = FAKE_INTERP, .end = FAKE_HEAP + FAKE_BYTES, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_INTERPRETER},
+	        {.start = FAKE_INTERP, .end = FAKE_STUBS, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_INTERPRETER},
+	        {.start = FAKE_STUBS, .end = FAKE_HEAP + FAKE_BYTES, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_STUBS},
 	};
 	struct cfi *cfi = NULL;
 	u32 *tables = NULL, vm;
@@ -165,9 +168,9 @@ static inline bool fake_regions(struct fake *f)
 	if (ok) {
 		memcpy(arena_at(f->arena, vm, sizeof(fake_vm)), &fake_vm, sizeof(fake_vm));
 		r[0].table = tables[0];
-		r[1].vm = r[2].vm = vm;
+		r[1].vm = r[2].vm = r[3].vm = vm;
 		memcpy(arena_at(f->arena, f->regions, sizeof(r)), r, sizeof(r));
-		f->nregions = 3;
+		f->nregions = 4;
 	}
 	free(tables);
 	cfi_destroy(cfi);

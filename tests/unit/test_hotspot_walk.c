@@ -143,6 +143,19 @@ static void test_skeleton(void **state)
 	fake_destroy(f);
 }
 
+/* A virtual thread whose callers are in the heap still: it returns to the barrier. */
+static void test_frozen(void **state)
+{
+	struct fake *f = fake_create();
+
+	f->pc = fake_vm.return_barrier;
+	fake_compiled(f, 1, 64);
+	fake_interpreted(f, 0, 5);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	expect(f, "a1");
+	fake_destroy(f);
+}
+
 static void test_depth(void **state)
 {
 	struct fake *f = fake_create();
@@ -212,6 +225,7 @@ int main(void)
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_skeleton),
+	        cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_depth),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_broken),

@@ -92,7 +92,8 @@ static inline u64 frame_addr(const struct frame *f)
 	X(STOP_VM_UNKNOWN, "vm_unknown", "the runtime was recognised but its layout is not known")                     \
 	X(STOP_NO_PROCESS, "no_process", "the process was not yet known to yrt")                                       \
 	X(STOP_ARENA, "arena", "the tables of yrt were inconsistent or full")                                          \
-	X(STOP_NO_USER, "no_user", "no user stack (kernel thread, or exiting)")
+	X(STOP_NO_USER, "no_user", "no user stack (kernel thread, or exiting)")                                        \
+	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")
 
 enum stop_reason {
 #define X(name, word, text) name,
