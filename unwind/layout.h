@@ -88,6 +88,12 @@ struct error *layout_complete(const struct layout *l, const char *what);
 bool layout_equal_field(const struct layout *a, const struct layout *b, u32 field);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
+/* --- inspect: layout_report.c --- */
+
+struct report;
+/* Adds a section "layout": a row for each field, with its size and origin. */
+void layout_report(const struct layout *l, struct report *out);
+
 /* --- DWARF: layout_dwarf.c --- */
 
 /*

@@ -160,23 +160,6 @@ static struct error *report_threads(
 	return NULL;
 }
 
-static void report_layout(const struct layout *l, struct report *out)
-{
-	char origin[512], remark[576];
-
-	report_section(out, "layout", NULL);
-	for (u32 i = 0; i < l->schema->n; i++) {
-		const struct layout_member *m = layout_member(l, i);
-
-		layout_origin(l, i, origin, sizeof(origin));
-		snprintf(remark, sizeof(remark), "%u bytes, %s", m->size, origin);
-		if (m->size)
-			report_number(out, l->schema->fields[i].name, m->at, remark);
-		else
-			report_text(out, l->schema->fields[i].name, origin, "none");
-	}
-}
-
 static void report_checks(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
 {
 	static const char *const words[] = {"nothing to check", "ok", "FAILS"};
@@ -200,6 +183,6 @@ struct error *hotspot_inspect(
 	report_code(instance, p, out);
 	err = report_threads(instance, p, out);
 	report_checks(instance, p, out);
-	report_layout(instance->origins, out);
+	layout_report(instance->origins, out);
 	return err;
 }

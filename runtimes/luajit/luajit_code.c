@@ -5,27 +5,6 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
-/* Whole registers and their lower halves. */
-static u8 dwarf_reg(x86_reg reg)
-{
-	static const struct {
-		u16 reg, half;
-		u8 number;
-	} regs[] = {{X86_REG_RAX, X86_REG_EAX, DWREG_RAX}, {X86_REG_RDX, X86_REG_EDX, DWREG_RDX},
-	        {X86_REG_RCX, X86_REG_ECX, DWREG_RCX}, {X86_REG_RBX, X86_REG_EBX, DWREG_RBX},
-	        {X86_REG_RSI, X86_REG_ESI, DWREG_RSI}, {X86_REG_RDI, X86_REG_EDI, DWREG_RDI},
-	        {X86_REG_RBP, X86_REG_EBP, DWREG_RBP}, {X86_REG_RSP, X86_REG_ESP, DWREG_RSP},
-	        {X86_REG_R8, X86_REG_R8D, DWREG_R8}, {X86_REG_R9, X86_REG_R9D, DWREG_R9},
-	        {X86_REG_R10, X86_REG_R10D, DWREG_R10}, {X86_REG_R11, X86_REG_R11D, DWREG_R11},
-	        {X86_REG_R12, X86_REG_R12D, DWREG_R12}, {X86_REG_R13, X86_REG_R13D, DWREG_R13},
-	        {X86_REG_R14, X86_REG_R14D, DWREG_R14}, {X86_REG_R15, X86_REG_R15D, DWREG_R15}};
-
-	for (u32 i = 0; i < sizeof(regs) / sizeof(*regs); i++)
-		if (regs[i].reg == reg || regs[i].half == reg)
-			return regs[i].number;
-	return CODE_NO_REG;
-}
-
 static bool is_mem(const cs_x86_op *op)
 {
 	return op->type == X86_OP_MEM && op->mem.index == X86_REG_INVALID && (op->size == 8 || op->size == 4);
@@ -35,19 +14,19 @@ static void reduce_mov(const cs_x86_op *dst, const cs_x86_op *src, struct code_i
 {
 	if (is_mem(dst) && src->type == X86_OP_REG) {
 		ret->op = CODE_STORE;
-		ret->base = dwarf_reg(dst->mem.base);
+		ret->base = capstone_register(dst->mem.base);
 		ret->value = dst->mem.disp;
-		ret->reg = dwarf_reg(src->reg);
+		ret->reg = capstone_register(src->reg);
 		ret->size = dst->size;
 	} else if (dst->type == X86_OP_REG && is_mem(src)) {
 		ret->op = CODE_LOAD;
-		ret->base = dwarf_reg(src->mem.base);
+		ret->base = capstone_register(src->mem.base);
 		ret->value = src->mem.disp;
-		ret->reg = dwarf_reg(dst->reg);
+		ret->reg = capstone_register(dst->reg);
 		ret->size = src->size;
 	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RSP && src->type == X86_OP_REG) {
 		ret->op = CODE_SET_SP;
-		ret->reg = dwarf_reg(src->reg);
+		ret->reg = capstone_register(src->reg);
 	} else if (dst->type == X86_OP_REG && dst->reg == X86_REG_RBP && src->type == X86_OP_REG &&
 	           src->reg == X86_REG_RSP) {
 		ret->op = CODE_SET_FP;
@@ -59,7 +38,7 @@ static void reduce_add(const cs_x86_op *dst, const cs_x86_op *src, int sign, str
 	if (dst->type != X86_OP_REG || src->type != X86_OP_IMM)
 		return;
 	ret->op = dst->reg == X86_REG_RSP ? CODE_MOVE_SP : CODE_ADD;
-	ret->reg = dwarf_reg(dst->reg);
+	ret->reg = capstone_register(dst->reg);
 	ret->value = sign * src->imm;
 }
 
@@ -94,7 +73,7 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 	case X86_INS_PUSH:
 	case X86_INS_POP:
 		ret->op = in->id == X86_INS_PUSH ? CODE_PUSH : CODE_POP;
-		ret->reg = op->type == X86_OP_REG ? dwarf_reg(op->reg) : CODE_NO_REG;
+		ret->reg = op->type == X86_OP_REG ? capstone_register(op->reg) : CODE_NO_REG;
 		return;
 	case X86_INS_ADD:
 		reduce_add(&op[0], &op[1], 1, ret);
@@ -109,7 +88,7 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 		if (op[0].type != X86_OP_REG || op[1].type != X86_OP_IMM)
 			return;
 		ret->op = CODE_FLIP;
-		ret->reg = dwarf_reg(op[0].reg);
+		ret->reg = capstone_register(op[0].reg);
 		ret->value = op[1].imm;
 		return;
 	case X86_INS_LEAVE:

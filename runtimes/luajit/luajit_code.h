@@ -3,6 +3,7 @@
 #ifndef YRT_LUAJIT_CODE_H
 #define YRT_LUAJIT_CODE_H
 
+#include "capstone_registers.h"
 #include "error.h"
 
 #include <types.h>
@@ -25,7 +26,7 @@ enum code_op {
 	CODE_END,    /* goes elsewhere */
 };
 
-#define CODE_NO_REG 0xff
+#define CODE_NO_REG CAPSTONE_NO_REG
 
 struct code_ins {
 	u64 addr;

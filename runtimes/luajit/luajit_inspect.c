@@ -74,32 +74,6 @@ static void report_code(const struct luajit_blob *blob, u64 bias, struct report 
 		report_number(out, parts[i], (s64)bytes[i], "bytes");
 }
 
-static void report_layout(const struct layout *l, struct report *out)
-{
-	char origin[512], remark[576];
-
-	report_section(out, "layout", NULL);
-	for (u32 i = 0; i < l->schema->n; i++) {
-		const struct layout_field *f = &l->schema->fields[i];
-		const struct layout_member *m = f->list ? NULL : layout_member(l, i);
-
-		layout_origin(l, i, origin, sizeof(origin));
-		if (!m) {
-			snprintf(remark, sizeof(remark), "names, %s", origin);
-			report_number(out, f->name, layout_list(l, i)->n, remark);
-		} else if (!m->size) {
-			report_text(out, f->name, origin, "none");
-		} else {
-			if (m->at == m->size && !strncmp(f->name, "sizeof ", 7))
-				snprintf(remark, sizeof(remark), "bytes, %s", origin);
-			else
-				snprintf(remark, sizeof(remark), "%u byte%s, %s", m->size, m->size > 1 ? "s" : "",
-				        origin);
-			report_number(out, f->name, m->at, remark);
-		}
-	}
-}
-
 /* --- one VM --- */
 
 static u64 read_g(const struct vm *vm, struct layout_member member)
@@ -258,7 +232,7 @@ struct error *luajit_inspect(
 		report_vm(image, p->memory, vms.g[i], out);
 		report_checks(image, bias, p, vms.g[i], out);
 	}
-	report_layout(image->origins, out);
+	layout_report(image->origins, out);
 	free(vms.g);
 	return NULL;
 }

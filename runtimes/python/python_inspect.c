@@ -103,23 +103,6 @@ static void report_checks(const struct python_image *image, u64 bias, const stru
 		report_text(out, checks[i].name, checks[i].what, "%s", results[checks[i].result]);
 }
 
-static void report_layout(const struct layout *l, struct report *out)
-{
-	char origin[512], remark[576];
-
-	report_section(out, "layout", NULL);
-	for (u32 i = 0; i < l->schema->n; i++) {
-		const struct layout_member *m = layout_member(l, i);
-
-		layout_origin(l, i, origin, sizeof(origin));
-		snprintf(remark, sizeof(remark), "%u bytes, %s", m->size, origin);
-		if (m->size)
-			report_number(out, l->schema->fields[i].name, m->at, remark);
-		else
-			report_text(out, l->schema->fields[i].name, origin, "none");
-	}
-}
-
 struct error *python_inspect(const struct python_image *image, u64 bias, const struct python_vm *vm,
         const struct runtime_process *p, struct report *out)
 {
@@ -127,6 +110,6 @@ struct error *python_inspect(const struct python_image *image, u64 bias, const s
 	report_code(image, bias, out);
 	report_threads(image, bias, vm, p, out);
 	report_checks(image, bias, p, out);
-	report_layout(image->origins, out);
+	layout_report(image->origins, out);
 	return NULL;
 }
