@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FINE_HZ	 400 /* ticks a second that a coarse rate is thinned from */
-#define THIN_MAX   100
+#define FINE_HZ	 400 /* at least so many ticks a second see short-lived threads */
+#define FINE_S	 10  /* after the last of them */
+#define LOOK_NS	 20000000
 #define PASSES_MAX 8 /* looks at a process whose threads come and go while we attach */
 
 struct clock {
@@ -21,20 +23,14 @@ struct clock {
 	u32 ntickers;
 	bool hardware;
 	bool no_inherit_thread; /* kernels before 5.13 */
+	u64 coarse_ns, fine_ns, tick_ns; /* between ticks: of either kind, at present */
+	u64 looked_ns, fine_until_ns;
+	u32 short_lives;
+	u32 nold; /* tickers that are replaced at present; the first ones */
+	bool replacing, fixed;
+	u64 closed_cpu_ns; /* that tickers which are gone had counted */
 	u64 stopped_cpu_ns;
 };
-
-u32 clock_thinning(double frequency)
-{
-	double thin = FINE_HZ / frequency;
-
-	return thin < 2 ? 2 : thin > THIN_MAX ? THIN_MAX : (u32)(thin + 0.5);
-}
-
-u64 clock_tick_ns(double frequency, u32 thin)
-{
-	return (u64)(1e9 / (frequency * thin));
-}
 
 static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group, unsigned long flags)
 {
@@ -47,11 +43,11 @@ static void set_source(const struct clock *c, struct perf_event_attr *attr)
 		attr->type = PERF_TYPE_HARDWARE;
 		attr->config = PERF_COUNT_HW_CPU_CYCLES;
 		attr->freq = 1;
-		attr->sample_freq = (u64)(c->options.frequency * c->options.thin);
+		attr->sample_freq = 1000000000 / c->tick_ns;
 	} else {
 		attr->type = PERF_TYPE_SOFTWARE;
 		attr->config = PERF_COUNT_SW_CPU_CLOCK;
-		attr->sample_period = clock_tick_ns(c->options.frequency, c->options.thin);
+		attr->sample_period = c->tick_ns;
 	}
 }
 
@@ -89,6 +85,24 @@ static bool has_cycles(void)
 	return true;
 }
 
+static void set_tick(struct clock *c, u64 ns)
+{
+	c->tick_ns = ns;
+	object_set_tick(c->options.object, ns, c->hardware);
+}
+
+static void set_ticks(struct clock *c)
+{
+	double period = 1e9 / c->options.frequency, fine = c->options.frequency * 2 < FINE_HZ ? 1e9 / FINE_HZ : period / 2;
+	u32 random = 0;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = (u32)getpid() * 2654435761u;
+	c->coarse_ns = (u64)(period * (0.8 + 0.15 * random / UINT32_MAX));
+	c->fine_ns = (u64)fine;
+	set_tick(c, c->hardware ? c->fine_ns : c->coarse_ns);
+}
+
 struct error *clock_create(const struct clock_options *options, struct clock **ret)
 {
 	struct clock *c = calloc(1, sizeof(*c));
@@ -97,6 +111,7 @@ struct error *clock_create(const struct clock_options *options, struct clock **r
 		return &error_no_memory;
 	c->options = *options;
 	c->hardware = has_cycles();
+	set_ticks(c);
 	*ret = c;
 	return NULL;
 }
@@ -163,13 +178,16 @@ struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
 	u32 first = c->ntickers, before;
 	struct error *err;
 
-	object_set_attaching(c->options.object, true);
+	if (!c->replacing)
+		object_set_attaching(c->options.object, true);
 	for (u32 pass = 0; pass < PASSES_MAX; pass++) {
 		before = c->ntickers;
 		err = attach_pass(c, pid, on_exec);
 		if (err || c->ntickers == before)
 			break;
 	}
+	if (c->replacing)
+		return err;
 	object_set_attaching(c->options.object, false);
 	if (!err && c->ntickers == first)
 		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
@@ -184,14 +202,68 @@ struct error *clock_start(struct clock *c)
 	return NULL;
 }
 
+static u64 ticker_cpu_ns(int ticker)
+{
+	u64 value[2];
+
+	return read(ticker, value, sizeof(value)) == sizeof(value) ? value[1] : 0;
+}
+
 static u64 read_cpu_ns(const struct clock *c)
 {
-	u64 sum = 0, value[2];
+	u64 sum = c->closed_cpu_ns;
 
-	for (u32 i = 0; i < c->ntickers; i++)
-		if (read(c->tickers[i], value, sizeof(value)) == sizeof(value))
-			sum += value[1];
+	for (u32 i = c->nold; i < c->ntickers; i++)
+		sum += ticker_cpu_ns(c->tickers[i]);
 	return sum;
+}
+
+/* Closes the tickers from begin to end. */
+static void close_tickers(struct clock *c, u32 begin, u32 end)
+{
+	for (u32 i = begin; i < end; i++)
+		close(c->tickers[i]);
+	memmove(c->tickers + begin, c->tickers + end, (c->ntickers - end) * sizeof(*c->tickers));
+	c->ntickers -= end - begin;
+}
+
+bool clock_outdated(struct clock *c, u64 now_ns)
+{
+	u32 short_lives = object_short_lives(c->options.object);
+
+	if (c->hardware || c->fixed || now_ns - c->looked_ns < LOOK_NS)
+		return false;
+	c->looked_ns = now_ns;
+	if (short_lives != c->short_lives)
+		c->fine_until_ns = now_ns + FINE_S * 1000000000ull;
+	c->short_lives = short_lives;
+	return (now_ns < c->fine_until_ns) != (c->tick_ns == c->fine_ns);
+}
+
+void clock_replace(struct clock *c)
+{
+	set_tick(c, c->tick_ns == c->fine_ns ? c->coarse_ns : c->fine_ns);
+	c->nold = c->ntickers;
+	c->replacing = true;
+	object_set_attaching(c->options.object, true);
+}
+
+struct error *clock_replaced(struct clock *c, struct error *failed)
+{
+	u32 n = c->nold;
+
+	object_set_attaching(c->options.object, false);
+	c->replacing = false;
+	c->nold = 0;
+	if (failed) {
+		c->fixed = true;
+		close_tickers(c, n, c->ntickers);
+		return failed;
+	}
+	for (u32 i = 0; i < n; i++)
+		c->closed_cpu_ns += ticker_cpu_ns(c->tickers[i]);
+	close_tickers(c, 0, n);
+	return clock_start(c);
 }
 
 void clock_stop(struct clock *c)

@@ -46,6 +46,18 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct hw_perf_event {
+	u64 sample_period;
+};
+
+struct perf_event {
+	struct hw_perf_event hw;
+};
+
+struct bpf_perf_event_data_kern {
+	struct perf_event *event;
+};
+
 struct pt_regs___kernel {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };

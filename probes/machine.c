@@ -75,7 +75,7 @@ static void check_lockdown(struct machine_check *c)
 
 static void check_bpf(struct machine_check *c)
 {
-	struct object_options options = { .depth = 128, .thin = 2 };
+	struct object_options options = { .depth = 128, .period_ns = 1000000 };
 	struct object *object = NULL;
 	struct error *err = object_create(&options, &object);
 

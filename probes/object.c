@@ -75,8 +75,7 @@ static void set_knobs(struct object *o, const struct object_options *options)
 	skel->rodata->by_thread = options->by_thread;
 	skel->rodata->with_loop = !getenv("YRT_NO_LOOP") && /* for tests */
 				  libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
-	skel->data->thin = options->thin;
-	skel->data->tick_ns = options->tick_ns;
+	skel->data->period_ns = options->period_ns;
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
 	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
@@ -312,10 +311,21 @@ u64 object_debt_ns(const struct object *o)
 	return sum;
 }
 
+u32 object_short_lives(const struct object *o)
+{
+	return o->skel->bss->short_lives;
+}
+
+void object_set_tick(struct object *o, u64 tick_ns, bool by_cycles)
+{
+	o->skel->data->tick_ns = tick_ns;
+	o->skel->bss->by_cycles = by_cycles;
+}
+
 void object_halve(struct object *o)
 {
 	o->skel->data->weight *= 2;
-	o->skel->data->thin *= 2;
+	o->skel->data->period_ns *= 2;
 }
 
 void object_eager(struct object *o, bool eager)

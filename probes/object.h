@@ -14,8 +14,7 @@
 
 struct object_options {
 	u32 depth;
-	u32 thin;    /* a sample stands for so many ticks */
-	u64 tick_ns; /* CPU time between two ticks */
+	u64 period_ns; /* CPU time that a sample stands for */
 	bool no_kernel, no_user, by_thread;
 	bool measure; /* have the kernel measure the run time of BPF programs */
 	bool alloc;   /* the programs of alloc.h in place of the clock's */
@@ -50,6 +49,11 @@ bool object_has_clock(const struct object *o, pid_t tid);
 void object_mark_start(struct object *o);
 /* CPU time of threads that lived too short to be seen, as far as no other thread stood in for them. */
 u64 object_debt_ns(const struct object *o);
+
+/* Threads so far that ended before they had run for two periods. */
+u32 object_short_lives(const struct object *o);
+/* Clocks that start from here on tick so often. by_cycles: so do all, on average. */
+void object_set_tick(struct object *o, u64 tick_ns, bool by_cycles);
 
 /* Halves the rate: each sample counts twice as much. */
 void object_halve(struct object *o);

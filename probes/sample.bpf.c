@@ -30,8 +30,10 @@ const volatile bool by_thread = false;
 
 __u32 pid_level = 0;	 /* of yrt's own pid namespace: the pids that it knows are of this level */
 __u32 eager = 0;	 /* wake user space for each new stack: what it names does not live long */
-__u32 thin = 1;		 /* a sample stands for so many ticks */
-__u64 tick_ns = 1000000; /* CPU time between two ticks */
+__u64 period_ns = 1000000; /* CPU time that a sample stands for */
+__u64 tick_ns = 1000000; /* CPU time between two ticks of a clock that starts now */
+__u32 by_cycles = 0;	 /* the event's own period is none of time */
+__u32 short_lives = 0;	 /* threads that ended before they had run for two periods */
 __u64 attached_ns = 0;	 /* CLOCK_MONOTONIC: of older threads it is not known how much ran before */
 
 /*
@@ -110,12 +112,12 @@ struct {
 	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-struct { /* targets' threads that are exiting, by task: how many ticks they had */
+struct { /* targets' threads that are exiting, by task: CPU time that their ticks covered */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, u64);
-	__type(value, u32);
+	__type(value, u64);
 } exiting SEC(".maps");
 
 static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
@@ -149,20 +151,28 @@ static inline u64 *debt_of(struct task_struct *task)
 	return &debts[i & (KINDS - 1)];
 }
 
+/* The CPU time that a tick covers. Threads that exist keep their clock's period when later ones get another one. */
+static inline u64 tick_of(void *ctx)
+{
+	struct bpf_perf_event_data_kern *kern = ctx;
+
+	return by_cycles ? tick_ns : BPF_CORE_READ(kern, event, hw.sample_period);
+}
+
 /*
  * Is this tick a sample? The CPU time of targets on a CPU is divided into blocks of one sampling period; in each a random moment is
  * chosen, and the tick that passes it becomes the sample: no period of the programs' own can resonate with that.
  */
-static inline bool take_tick(struct probe_stats *st, struct task_struct *task)
+static inline bool take_tick(struct probe_stats *st, struct task_struct *task, u64 tick)
 {
-	u64 period = tick_ns * thin;
+	u64 period = period_ns;
 
 	if (st->task != (u64)task) {
 		st->task = (u64)task;
 		st->in_row = 0;
 	}
-	st->in_row++;
-	st->at += tick_ns;
+	st->in_row += tick;
+	st->at += tick;
 	if (st->at <= st->chosen)
 		return false;
 	st->chosen = (st->chosen / period + 1) * period + bpf_get_prandom_u32() % period;
@@ -172,7 +182,7 @@ static inline bool take_tick(struct probe_stats *st, struct task_struct *task)
 /* How many samples more this one stands for, by the debts of its kind. */
 static inline u32 take_debt(struct task_struct *task)
 {
-	u64 period = tick_ns * thin, *debt;
+	u64 period = period_ns, *debt;
 	u32 n;
 
 	if (!in_debt || BPF_CORE_READ(task, se.sum_exec_runtime) > YOUNG_TICKS * tick_ns)
@@ -456,7 +466,7 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	if (!st)
 		return 0;
 	st->ticks++;
-	if (!take_tick(st, task))
+	if (!take_tick(st, task, tick_of(ctx)))
 		return 0;
 	tgid = tgid_of(task);
 	process = bpf_map_lookup_elem(&processes, &tgid);
@@ -494,12 +504,12 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
 	u64 key = (u64)task, ran = BPF_CORE_READ(task, se.sum_exec_runtime), covered, left, most = tick_ns;
-	u32 *ticks = bpf_map_lookup_elem(&exiting, &key);
+	u64 *ticks = bpf_map_lookup_elem(&exiting, &key);
 
 	if (!ticks)
 		return 0;
-	covered = *ticks * tick_ns;
-	if (*ticks) /* known; and some time passes unseen, before the clock runs and after it stops */
+	covered = *ticks;
+	if (covered) /* known; and some time passes unseen, before the clock runs and after it stops */
 		most *= 2;
 	bpf_map_delete_elem(&exiting, &key);
 	left = ran > covered ? ran - covered : 0;
@@ -568,14 +578,16 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	u32 tgid = tgid_of(task);
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 	struct probe_stats *st = my_stats();
-	u64 key = (u64)task;
-	u32 ticks, tid = BPF_CORE_READ(task, pid);
+	u64 key = (u64)task, ticks;
+	u32 tid = BPF_CORE_READ(task, pid);
 
 	bpf_map_delete_elem(&watches, &tid);
 	/* a short life mostly passes on one CPU; of threads that are older it is not known when their ticks come */
 	if (process && st && BPF_CORE_READ(task, start_time) > attached_ns) {
 		ticks = st->task == key ? st->in_row : 0;
 		bpf_map_update_elem(&exiting, &key, &ticks, BPF_ANY);
+		if (BPF_CORE_READ(task, se.sum_exec_runtime) < 2 * period_ns)
+			__sync_fetch_and_add(&short_lives, 1);
 	}
 	if (process && BPF_CORE_READ(task, signal, live.counter) == 0) {
 		tell(RECORD_EXIT, tgid, process->instance, 0);

@@ -21,6 +21,7 @@
 #include "unwind/cleanup.h"
 
 #define POLL_MS	       20
+#define CLOCK_PASSES   3
 #define RECORDS_AT_ONCE 1024
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
@@ -100,10 +101,9 @@ static struct error *create_alloc(struct sampler *s)
 static struct error *create_parts(struct sampler *s)
 {
 	const struct sampler_options *o = &s->options;
-	u32 thin = clock_thinning(o->frequency);
-	struct object_options object = { .depth = o->depth, .thin = thin, .tick_ns = clock_tick_ns(o->frequency, thin), .no_kernel = o->no_kernel, .no_user = o->no_user,
+	struct object_options object = { .depth = o->depth, .period_ns = (u64)(1e9 / o->frequency), .no_kernel = o->no_kernel, .no_user = o->no_user,
 		.by_thread = o->collect.threads, .measure = o->measure, .alloc = o->alloc };
-	struct clock_options clock = { .frequency = o->frequency, .thin = thin, .follow = o->follow };
+	struct clock_options clock = { .frequency = o->frequency, .follow = o->follow };
 	struct error *err = object_create(&object, &s->object);
 
 	if (!err)
@@ -310,6 +310,23 @@ static void keep_up(struct sampler *s, u64 now)
 	object_eager(s->object, s->alloc || now < s->eager_until_ns);
 }
 
+/* A process that was forked meanwhile, by one whose clock was still the old one, gets one of its own in the next pass. */
+static void replace_clock(struct sampler *s)
+{
+	struct error *err = NULL;
+
+	clock_replace(s->clock);
+	for (u32 pass = 0; pass < CLOCK_PASSES && !err; pass++) {
+		for (u32 i = 0; i < s->targets.nprocesses && !err; i++)
+			if (!s->targets.processes[i]->dead)
+				err = clock_attach(s->clock, s->targets.processes[i]->pid, false);
+		object_consume(s->object, 0, on_record, s);
+	}
+	err = clock_replaced(s->clock, err);
+	if (err)
+		s->options.warn(s->options.ctx, err);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -336,6 +353,8 @@ static struct error *poll_once(struct sampler *s)
 		if (err)
 			return err;
 	}
+	if (!s->alloc && clock_outdated(s->clock, now))
+		replace_clock(s);
 	if (!s->alloc && collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
 		return drain(s);
 	return keep_budget(s, now);

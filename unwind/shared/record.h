@@ -63,7 +63,7 @@ enum lost_cause {
 struct probe_stats { /* one for each CPU; what each tick needs comes first */
 	u64 at;	     /* CPU time of targets that ticks covered, and the moment of the next sample in it */
 	u64 chosen;
-	u64 task;    /* that ticked last, and how often since another did */
+	u64 task;    /* that ticked last, and the CPU time of its ticks since another did */
 	u64 in_row;
 	u64 ticks;   /* clock interrupts that ran the program in a target */
 	u64 samples; /* of them taken as samples, each counting `weight` */
