@@ -378,11 +378,81 @@ void profile_finish(struct profile *p)
 		p->nodes[p->nodes[i].parent].total += p->nodes[i].total;
 }
 
+static void table_clear(struct table *t)
+{
+	if (t->slots)
+		memset(t->slots, 0, t->size * sizeof(*t->slots));
+	t->used = 0;
+}
+
+/* Closes the gaps that functions leave which have become others. number: the new one of each. */
+static void merge_functions(struct profile *p, const u32 *as, u32 *number)
+{
+	struct private *v = p->private;
+	u32 n = p->nfunctions, at = 0;
+
+	table_clear(&v->functions);
+	for (u32 i = 0; i < n; i++) {
+		if (as[i] != i) {
+			number[i] = number[as[i]];
+			continue;
+		}
+		v->keys[at] = v->keys[i];
+		p->functions[at] = p->functions[i];
+		if (i > PROFILE_FULL)
+			table_put(&v->functions, hash_function(&(struct identity){v->keys[at], &p->functions[at]}), at);
+		number[i] = at++;
+	}
+	p->nfunctions = at;
+}
+
+/* In place: a node never moves up, nor does its parent. */
+static struct error *merge_nodes(struct profile *p, const u32 *number, u32 *moved)
+{
+	struct private *v = p->private;
+	u32 n = p->nnodes;
+
+	table_clear(&v->nodes);
+	p->nodes[0].child = 0;
+	p->nnodes = 1;
+	for (u32 i = 1; i < n; i++) {
+		struct profile_node node = p->nodes[i];
+		u64 base = p->base ? p->base[i] : 0;
+		u32 next = p->nnodes;
+		struct error *err = make_child(p, moved[node.parent], number[node.function], &moved[i]);
+
+		if (err)
+			return err;
+		p->nodes[moved[i]].self += node.self;
+		p->nodes[moved[i]].more += node.more;
+		if (p->base)
+			p->base[moved[i]] = base + (moved[i] == next ? 0 : p->base[moved[i]]);
+	}
+	v->overflow = moved[v->overflow];
+	return NULL;
+}
+
+struct error *profile_merge(struct profile *p, const u32 *as)
+{
+	u32 *number = calloc(p->nfunctions, sizeof(*number)), *moved = calloc(p->nnodes, sizeof(*moved));
+	struct error *err = number && moved ? NULL : &error_no_memory;
+
+	if (!err) {
+		merge_functions(p, as, number);
+		err = merge_nodes(p, number, moved);
+		profile_finish(p);
+	}
+	free(number);
+	free(moved);
+	return err;
+}
+
 /* The root, its function, the function of what found no room; and entry 0 of the strings. */
 static struct error *fill_first(struct profile *p)
 {
-	static const struct profile_function all = {"all", "", "", 0, 0, KIND_ROOT, 0, 0};
-	static const struct profile_function full = {"[profile full]", "", "", 0, 0, KIND_UNKNOWN, 0, 0};
+	static const struct profile_function all = {.name = "all", .module = "", .file = "", .kind = KIND_ROOT};
+	static const struct profile_function full = {
+	        .name = "[profile full]", .module = "", .file = "", .kind = KIND_UNKNOWN};
 	struct private *v = p->private;
 	struct error *err;
 

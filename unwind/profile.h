@@ -39,6 +39,12 @@ enum profile_kind {
 	KIND_MAX
 };
 
+/* Of what is one function though it was compiled in several ways: shares of its samples, in percent. */
+struct profile_tiers {
+	u8 script, baseline, jit; /* kinds */
+	u8 inlined;
+};
+
 struct profile_function {
 	const char *name;   /* "handler (app.lua:42)", demangled; UTF-8 not guaranteed; hostile */
 	const char *module; /* "nginx", "kernel", "luajit"; never NULL, may be "" */
@@ -48,6 +54,7 @@ struct profile_function {
 	enum profile_kind kind;
 	u32 image;   /* index into profile.images; 0: unknown */
 	u64 address; /* of its first byte, in the file; 0: unknown */
+	struct profile_tiers tiers; /* all 0: it was seen in one way only, or is not merged (profile_tiers.h) */
 };
 
 /* An ELF file that functions came from. */
@@ -75,7 +82,7 @@ struct profile_meta {
 	const char *more;    /* unit of profile_node.more: "objects" beside bytes; NULL: none */
 	const char *loss;    /* the loss line */
 	const char *stats;   /* what was seen and lost, as JSON (--stats) */
-	bool annotate;	     /* folded stacks tell the kinds of frames */
+	bool annotate;	     /* frames of each kind are apart, folded stacks tell which */
 	const char *before;  /* of a difference: what it is compared with */
 	u64 start_unix_ns;
 	u64 duration_ns;
@@ -124,5 +131,10 @@ void profile_add_more(struct profile *p, u32 node, u64 count);
 void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */
 void profile_finish(struct profile *p);
+/*
+ * Function i becomes function as[i], which is at most i and stays as it is; what becomes equal is one node. Functions have
+ * other numbers then. p must be finished, and is.
+ */
+struct error *profile_merge(struct profile *p, const u32 *as);
 
 #endif

@@ -44,7 +44,7 @@ struct flame_options {
 	const char *output;
 	const char *format;
 	const char *stats_file;
-	bool annotate; /* folded stacks tell the kinds of frames */
+	bool annotate; /* as profile_meta.annotate */
 	bool quiet;
 	bool help;
 	bool async, no_async; /* as given */

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "frontends/format/diff.h"
 #include "redraw.h"
+#include "unwind/profile_tiers.h"
 #include "unwind/cleanup.h"
 
 enum { OPT_RAW = 256 };
@@ -56,6 +57,10 @@ static struct error *compare(const struct redraw *r, struct diff_options *o, boo
 		err = redraw_load(r, r->files[0], format, &before, lost);
 	if (!err)
 		err = redraw_load(r, r->files[1], format, &after, lost);
+	if (!err)
+		err = profile_merge_tiers(before);
+	if (!err)
+		err = profile_merge_tiers(after);
 	if (!err)
 		err = diff_create(before, after, o, &difference);
 	if (!err)

@@ -134,7 +134,7 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	p->meta.annotate = o->annotate;
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
-	err = format_find(o->format, o->output)->write(p, out);
+	err = format_write(format_find(o->format, o->output), p, out);
 	if (!err && fflush(out))
 		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
 	if (!err)

@@ -37,7 +37,8 @@ static const struct manual_option flame_options[] = {
 		COMPLETE_NOTHING },
 	{ FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments", COMPLETE_NOTHING },
 	{ FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack", COMPLETE_NOTHING },
-	{ FLAME_ANNOTATE, "annotate", NULL, "folded stacks with _[k] behind kernel frames, _[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",
+	{ FLAME_ANNOTATE, "annotate", NULL, "a function apart for each way it was compiled; folded stacks with _[k] behind kernel frames,\n"
+		"_[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",
 		COMPLETE_NOTHING },
 	{ FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING },
 	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",

@@ -93,7 +93,7 @@ struct error *redraw_load(
 	return NULL;
 }
 
-struct error *redraw_write(const struct redraw *r, const struct format *f, const struct profile *p)
+struct error *redraw_write(const struct redraw *r, const struct format *f, struct profile *p)
 {
 	bool to_stdout = !strcmp(r->output, "-");
 	cleanup(fclose) FILE *file = to_stdout ? NULL : fopen(r->output, "we");
@@ -102,7 +102,8 @@ struct error *redraw_write(const struct redraw *r, const struct format *f, const
 	if (!to_stdout && !file)
 		return error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", r->output, strerror(errno)),
 		        "choose another place with -o, or -o - for stdout");
-	err = f->write(p, to_stdout ? stdout : file);
+	p->meta.annotate = r->annotate;
+	err = format_write(f, p, to_stdout ? stdout : file);
 	return error_hint(err, "free some space or choose another place with -o: %s is incomplete",
 	        to_stdout ? "stdout" : r->output);
 }

@@ -27,6 +27,7 @@ struct redraw {
 	const char *files[REDRAW_FILES];
 	int nfiles;
 	bool help;
+	bool annotate; /* as profile_meta.annotate */
 };
 
 /*
@@ -41,6 +42,6 @@ struct error *redraw_check(const struct redraw *r, bool diff, const struct forma
 struct error *redraw_load(
         const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost);
 /* Writes p to r->output. An error names the file. */
-struct error *redraw_write(const struct redraw *r, const struct format *f, const struct profile *p);
+struct error *redraw_write(const struct redraw *r, const struct format *f, struct profile *p);
 
 #endif

@@ -7,8 +7,12 @@
 #include "redraw.h"
 #include "unwind/cleanup.h"
 
+enum { OPT_ANNOTATE = 256 };
+
 static const struct manual_option options[] = {
         REDRAW_OPTIONS,
+        {OPT_ANNOTATE, "annotate", NULL, "as where it was recorded: a function apart for each way it was compiled",
+                COMPLETE_NOTHING},
         {0},
 };
 
@@ -32,6 +36,16 @@ const struct manual render_manual = {
         .operands = COMPLETE_FILE,
 };
 
+static bool own_option(void *ctx, int option)
+{
+	struct redraw *r = ctx;
+
+	if (option != OPT_ANNOTATE)
+		return false;
+	r->annotate = true;
+	return true;
+}
+
 static struct error *render(const struct redraw *r, bool *lost)
 {
 	const struct format *format;
@@ -50,7 +64,7 @@ int render_main(const struct command_line *self, int argc, char **argv)
 {
 	struct redraw r;
 	bool lost = false;
-	struct error *err = redraw_parse(self->manual, argc, argv, NULL, NULL, &r);
+	struct error *err = redraw_parse(self->manual, argc, argv, own_option, &r, &r);
 
 	if (!err && r.help) {
 		manual_help(stdout, self);

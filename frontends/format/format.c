@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "format.h"
+#include "unwind/profile_tiers.h"
 
 const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt,
         &format_pprof, &format_speedscope, &format_recording, NULL};
@@ -12,6 +13,13 @@ static bool has_extension(const char *path, const char *extension)
 	size_t n = strlen(path), m = strlen(extension);
 
 	return n > m && !strcasecmp(path + n - m, extension);
+}
+
+struct error *format_write(const struct format *f, struct profile *p, FILE *out)
+{
+	struct error *err = f->keeps || p->meta.annotate ? NULL : profile_merge_tiers(p);
+
+	return err ? err : f->write(p, out);
 }
 
 const struct format *format_find(const char *name, const char *path)

@@ -16,6 +16,7 @@ struct format {
 	const char *description;  /* for --help */
 	bool threads;		  /* wants a node a thread at the root, and tells them apart in its own way */
 	bool compares;		  /* can show a difference (profile.base) */
+	bool keeps;		  /* keeps what is merged to be drawn: the tiers of a function */
 	struct error *(*write)(const struct profile *p, FILE *out);
 };
 
@@ -27,6 +28,8 @@ extern const struct format format_speedscope;
 extern const struct format format_txt; /* a tree for terminals */
 extern const struct format format_recording; /* recording.h */
 
+/* Writes p as people want to see it: a function once, whatever compiled it, unless p->meta.annotate or f->keeps says otherwise. */
+struct error *format_write(const struct format *f, struct profile *p, FILE *out);
 /* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
 const struct format *format_find(const char *name, const char *path);
 /* NULL-terminated list of all. */

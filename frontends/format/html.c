@@ -7,6 +7,7 @@
  *	kinds      words of enum profile_kind
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
+ *	tiers      of functions that were compiled in several ways: {number: [script, baseline, jit, inlined]}, in percent
  *	fn, up, self  of each node in preorder; up: levels above a child of the node before it
  *	base, baseScale  of a difference: each node's self in the profile compared with, and what to multiply it by
  */
@@ -106,6 +107,22 @@ static u32 string_index(const struct strings *strings, const char *s)
 	return (u32)((const char **)bsearch(&s, strings->s, strings->n, sizeof(s), compare_strings) - strings->s);
 }
 
+static void put_tiers(const struct profile *p, const struct order *o, FILE *out)
+{
+	bool any = false;
+
+	fputs(",\n\"tiers\":{", out);
+	for (u32 i = 0; i < p->nfunctions; i++) {
+		const struct profile_tiers *t = &p->functions[o->functions[i]].tiers;
+
+		if (!t->script && !t->baseline && !t->jit)
+			continue;
+		fprintf(out, "%s\"%u\":[%u,%u,%u,%u]", any ? "," : "", i, t->script, t->baseline, t->jit, t->inlined);
+		any = true;
+	}
+	putc('}', out);
+}
+
 static struct error *put_functions(const struct profile *p, const struct order *o, FILE *out)
 {
 	cleanup(strings) struct strings strings = {0};
@@ -125,6 +142,7 @@ static struct error *put_functions(const struct profile *p, const struct order *
 		        string_index(&strings, f->file), f->line, page_flags(f->flags), f->kind);
 	}
 	putc(']', out);
+	put_tiers(p, o, out);
 	return NULL;
 }
 

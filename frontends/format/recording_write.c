@@ -221,5 +221,6 @@ const struct format format_recording = {
         .extension = ".yrt",
         .description = "a recording, for yrt render and yrt diff",
         .threads = true,
+        .keeps = true,
         .write = write_recording,
 };

@@ -9,7 +9,8 @@
 struct maker {
 	const struct profile *p;
 	u64 *self, *total; /* of each node, since then */
-	u32 *canon;	   /* of each function the first of its name and module */
+	u32 *canon;	   /* of each function that of its name and module which most samples are in */
+	u64 *weight;	   /* of each function the totals of its nodes */
 	u32 *active;	   /* of each function: how often it is on the way to the current node */
 	u32 *at, *when;	   /* of each function its row, valid in the round of that number */
 	u32 round;
@@ -21,21 +22,25 @@ static void cleanup_maker(struct maker *m)
 	free(m->self);
 	free(m->total);
 	free(m->canon);
+	free(m->weight);
 	free(m->active);
 	free(m->at);
 	free(m->when);
 }
 
 /* Strings of a profile are there once: equal ones have equal addresses. */
-static int compare_names(const void *a, const void *b, void *functions)
+static int compare_names(const void *a, const void *b, void *maker)
 {
-	const struct profile_function *f = (struct profile_function *)functions + *(const u32 *)a;
-	const struct profile_function *g = (struct profile_function *)functions + *(const u32 *)b;
+	const struct maker *m = maker;
+	u32 i = *(const u32 *)a, j = *(const u32 *)b;
+	const struct profile_function *f = &m->p->functions[i], *g = &m->p->functions[j];
 
 	if (f->name != g->name)
 		return f->name < g->name ? -1 : 1;
 	if (f->module != g->module)
 		return f->module < g->module ? -1 : 1;
+	if (m->weight[i] != m->weight[j])
+		return m->weight[i] > m->weight[j] ? -1 : 1;
 	return (f > g) - (f < g);
 }
 
@@ -45,7 +50,7 @@ static void find_canon(struct maker *m, u32 *order)
 
 	for (u32 i = 0; i < m->p->nfunctions; i++)
 		order[i] = i;
-	qsort_r(order, m->p->nfunctions, sizeof(*order), compare_names, m->p->functions);
+	qsort_r(order, m->p->nfunctions, sizeof(*order), compare_names, m);
 	for (u32 i = 0; i < m->p->nfunctions; i++) {
 		u32 last = i ? order[i - 1] : 0;
 		bool same = i && f[last].name == f[order[i]].name && f[last].module == f[order[i]].module;
@@ -62,16 +67,19 @@ static struct error *prepare(struct maker *m, const u64 *since, u32 nsince)
 	m->self = calloc(p->nnodes, sizeof(u64));
 	m->total = calloc(p->nnodes, sizeof(u64));
 	m->canon = calloc(p->nfunctions, sizeof(u32));
+	m->weight = calloc(p->nfunctions, sizeof(u64));
 	m->active = calloc(p->nfunctions, sizeof(u32));
 	m->at = calloc(p->nfunctions, sizeof(u32));
 	m->when = calloc(p->nfunctions, sizeof(u32));
-	if (!order || !m->self || !m->total || !m->canon || !m->active || !m->at || !m->when)
+	if (!order || !m->self || !m->total || !m->canon || !m->weight || !m->active || !m->at || !m->when)
 		return &error_no_memory;
-	find_canon(m, order);
 	for (u32 i = 0; i < p->nnodes; i++)
 		m->total[i] = m->self[i] = p->nodes[i].self - (i < nsince ? since[i] : 0);
 	for (u32 i = p->nnodes; i-- > 1;)
 		m->total[p->nodes[i].parent] += m->total[i];
+	for (u32 i = 0; i < p->nnodes; i++)
+		m->weight[p->nodes[i].function] += m->total[i];
+	find_canon(m, order);
 	return NULL;
 }
 

@@ -154,11 +154,11 @@ static void put_title(const struct svg *w, u32 node)
 {
 	const struct profile_function *f = &w->p->functions[w->p->nodes[node].function];
 	double total = (double)w->p->nodes[0].total, after = percent((double)w->p->nodes[node].total, total);
-	char amount[TEXT_AMOUNT];
+	char amount[TEXT_AMOUNT], tiers[TEXT_TIERS];
 
 	fprintf(w->out, "<title>%s", marks(f));
 	text_xml(w->out, text_name(f));
-	fprintf(w->out, "\n%s", text_kind(f->kind));
+	fprintf(w->out, "\n%s", text_tiers(f, tiers));
 	if (*f->module) {
 		fputs(", ", w->out);
 		text_xml(w->out, f->module);

@@ -133,6 +133,26 @@ const char *text_kind(enum profile_kind kind)
 	return words[kind];
 }
 
+const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS])
+{
+	const struct {
+		enum profile_kind kind;
+		u32 percent;
+	} tiers[] = {{KIND_SCRIPT_JIT, fn->tiers.jit}, {KIND_SCRIPT_BASELINE, fn->tiers.baseline},
+	        {KIND_SCRIPT, fn->tiers.script}};
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof(tiers) / sizeof(*tiers); i++)
+		if (tiers[i].percent)
+			n += snprintf(ret + n, TEXT_TIERS - n, "%s%s %u %%", n ? ", " : "", text_kind(tiers[i].kind),
+			        tiers[i].percent);
+	if (n && fn->tiers.inlined)
+		snprintf(ret + n, TEXT_TIERS - n, ", inlined %u %%", fn->tiers.inlined);
+	else if (!n)
+		snprintf(ret, TEXT_TIERS, "%s", text_kind(fn->kind));
+	return ret;
+}
+
 const char *text_unit(const struct profile_meta *m)
 {
 	return m->unit && *m->unit ? m->unit : "samples";

@@ -31,6 +31,9 @@ const char *text_name(const struct profile_function *fn);
 void text_number(FILE *out, u64 n);
 /* The word of a kind. */
 const char *text_kind(enum profile_kind kind);
+/* What a function is: the word of its kind, or "jit 83 %, baseline 10 %, script 7 %" of one that was compiled in several ways. */
+#define TEXT_TIERS 96
+const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS]);
 /* What was counted; "samples" if nobody says. */
 const char *text_unit(const struct profile_meta *m);
 /* n of them for people: "1 samples", "1.50 GiB". */

@@ -15,6 +15,9 @@
 #define PROLOGUE_AFTER 16 /* behind frame_complete there is none but that of C1's code for on-stack replacement */
 #define TAIL_STEPS     6
 #define MOVED_MAX      16 /* words */
+#define BCP_OF_8       56 /* hotspot_vm.bcp */
+#define SAVED_MAX      96 /* words: all registers of 16 and of 32 bytes, arguments */
+#define SAVED_SP       40 /* pusha of 8 notes rsp below itself, then moves it (macroAssembler_x86.cpp) */
 
 /* Where the caller of a compiled frame is, from the leaf's stack pointer. */
 #define FRAME_WHOLE 0 /* the frame stands */
@@ -302,16 +305,36 @@ WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 	return vm && walk_stack(w, at, &pc) && pc > vm->cache_low && pc < vm->cache_high;
 }
 
+/* Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. */
+WALK_GLOBAL int hotspot_pushed(struct walk *w)
+{
+	u64 at, value;
+
+	WALK_CHECK(w);
+	at = w->reg[REG_SP];
+	for (u32 i = 0; i < SAVED_MAX; i++) {
+		u64 slot = at + i * 8;
+
+		if (!walk_stack(w, slot, &value))
+			break;
+		if (value == slot + SAVED_SP)
+			return (int)i + SAVED_SP / 8;
+	}
+	return 0;
+}
+
 /*
  * The caller of compiled code whose frame stands. C2 moves the stack pointer for a moment here and there (string intrinsics
  * push, and align it; so do calls of fix-ups for conversions): the frame lies a few words above then, as a guess.
  */
-static inline int hs_leave_frame(struct walk *w, u32 frame)
+static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u32 frame)
 {
 	u64 cfa = w->reg[REG_SP] + frame;
 	u32 extra;
 	int stop;
 
+	if (vm->bcp == BCP_OF_8 && !hotspot_returns(w, cfa - 8))
+		cfa += (u64)(u32)hotspot_pushed(w) * 8;
 	for (extra = 0; extra < MOVED_MAX; extra++)
 		if (hotspot_returns(w, cfa + (u64)extra * 8 - 8))
 			break;
@@ -338,7 +361,7 @@ static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64
 	case FRAME_RBP_UNSAVED:
 		return hs_return(w, sp + frame, 0);
 	default:
-		return hs_leave_frame(w, frame);
+		return hs_leave_frame(w, vm, frame);
 	}
 }
 
@@ -363,7 +386,7 @@ WALK_GLOBAL int hotspot_compiled(struct walk *w)
 	if (w->leaf)
 		return hs_leave_leaf(w, vm, blob, code);
 	frame = hs_field(w, vm, vm->frame_size) * 8;
-	return frame < 16 ? STOP_VM_BROKEN : hs_leave_frame(w, frame);
+	return frame < 16 ? STOP_VM_BROKEN : hs_leave_frame(w, vm, frame);
 }
 
 /* Code in a heap of code that there are no rows for (yet). */

@@ -86,7 +86,7 @@ class Sampling:
     def __init__(self, pid, *flags, seconds, view="flame", rate=RATE):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
         self.page = os.path.join(self.dir.name, "out.html")
-        self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "-o", self.page, *flags,
+        self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
                            output=False).sampling()
 
     def result(self, timeout=120):

@@ -49,7 +49,7 @@ class Sampling:
     def __init__(self, pid, *flags, seconds, rate=RATE):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-lua-")
         self.page = os.path.join(self.dir.name, "out.html")
-        self.run = yrt.Run("lua-flame", "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "-o", self.page, *flags,
+        self.run = yrt.Run("lua-flame", "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
                            output=False).sampling()
 
     def result(self, timeout=120):

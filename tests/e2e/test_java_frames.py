@@ -11,12 +11,13 @@ import collections
 import itertools
 import os
 import re
+import time
 
 import java
 import lua
 import yrt
 
-SECONDS, ENOUGH, WARM = 5, 15, 60
+CPU_SECONDS, SECONDS, ENOUGH, WARM = 8, 90, 15, 60  # of the JVM's CPU time, of real time at most
 OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:CompileCommand=quiet",
            "-XX:CompileCommand=dontinline,frames::note"]
 # What a kind that moves may call besides.
@@ -27,7 +28,7 @@ def program(mode):
     library = os.environ.get("YRT_JAVA_LIBRARY", yrt.fixture_path("libframes.so"))
     options = [*OPTIONS, *java.MODES[mode], f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
     warm = 0 if mode in ("interpreter", "xcomp") else WARM
-    return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=120)
+    return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=200)
 
 
 Method = collections.namedtuple("Method", "name line approximate")
@@ -110,7 +111,11 @@ def compare(result, kinds):
 
 def check(mode):
     with program(mode) as jvm:
-        result = java.Sampling(jvm.pid, "--lines", seconds=SECONDS).result()
+        sampling, end = java.Sampling(jvm.pid, "--lines", seconds=SECONDS), yrt.cpu_seconds(jvm.pid) + CPU_SECONDS
+        while yrt.cpu_seconds(jvm.pid) < end and sampling.run.process.poll() is None:
+            time.sleep(0.1)
+        sampling.run.interrupt()
+        result = sampling.result()
     yield compare(result, jvm.start["kinds"])
     yield java.check_complete(result, 1000)
 

@@ -107,6 +107,18 @@ def test_tip(b):
     assert b.wait("tip.hidden"), "the tip stays"
 
 
+def test_tiers(b, directory):
+    """A method that was seen interpreted and compiled is one frame, and its tip tells how much of it was what."""
+    b.open(make_page(directory, "main;Q.run|script|hotspot;a 1\nmain;Q.run|jit|hotspot;a 6\nmain;Q.run|baseline|hotspot 3\n", "tiers.html"))
+    equal(b.run("return [...tree.fn].map(nameOf)"), ["all", "main", "Q.run", "a"], "frames")
+    r = rect(b, "Q.run")
+    b.mouse(r["x"] + 5, r["y"] + 9)
+    assert b.wait("!tip.hidden")
+    equal(b.text("#tip p"), "jit 60 %, baseline 30 %, script 10 % \u00b7 hotspot", "facts in the tip")
+    equal(b.run("return data.kinds[kindOf(tree.fn[2])]"), "jit", "what most of it is")
+    assert_quiet(b)
+
+
 def test_search(b):
     b.keys("/", "escape")
     # 6 + 2 + 4: the recursion is counted once.
@@ -679,7 +691,7 @@ def main():
         test_hash(b, url)
         assert_quiet(b)
         test_size(directory)
-        for test in (test_export, test_threads, test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
+        for test in (test_export, test_threads, test_tiers, test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
                      test_odd_profiles, test_big):
             test(b, directory)
             print("ok", test.__name__)

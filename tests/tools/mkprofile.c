@@ -68,8 +68,8 @@ static u32 add_frame(struct profile *p, u32 node, char *frame)
 
 	for (u32 i = 0; i < 6; i++)
 		part[i] = frame ? decode(strsep(&frame, "|")) : none;
-	fn = (struct profile_function){
-	        part[0], part[2], part[3], strtoul(part[4], NULL, 10), strtoul(part[5], NULL, 0), kind_of(part[1]), 0, 0};
+	fn = (struct profile_function){.name = part[0], .module = part[2], .file = part[3],
+	        .line = strtoul(part[4], NULL, 10), .flags = strtoul(part[5], NULL, 0), .kind = kind_of(part[1])};
 	check(profile_function(p, 0, &fn, false, &function));
 	check(profile_child(p, node, function, &child));
 	return child;
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 		add_line(p, line);
 	}
 	finish(p);
-	check(format->write(p, stdout));
+	check(format_write(format, p, stdout));
 	profile_destroy(p);
 	return 0;
 }

@@ -95,9 +95,18 @@ function doubts(f) {
 		said.push("a guess: found by frame pointers, without unwind information");
 	if (flags & APPROX)
 		said.push("the runtime tells this position only approximately");
-	if (flags & INLINED)
+	if (data.tiers[f])
+		said.push(...(data.tiers[f][3] ? [`inlined into its caller in ${data.tiers[f][3]} % of its samples`] : []));
+	else if (flags & INLINED)
 		said.push("inlined into its caller");
 	return said.join("; ");
+}
+
+/* What a function is; of one that was compiled in several ways how much of it. */
+function kindsOf(f) {
+	const names = ["script", "baseline", "jit"], shares = (data.tiers[f] || []).slice(0, 3);
+	const said = shares.map((share, i) => share && `${names[i]} ${share} %`).filter(Boolean).reverse();
+	return said.join(", ") || data.kinds[kindOf(f)];
 }
 
 /* The numbers of a node. Those of a difference are shares: the two sides need not be of one length. */
@@ -117,7 +126,7 @@ function numbersOf(i) {
 
 function describe(i) {
 	const f = tree.fn[i], kind = kindOf(f), facts = element("p", "", swatch(kind)), numbers = document.createElement("dl");
-	facts.append([data.kinds[kind], data.strings[field(f, 1)], place(f)].filter(Boolean).join(" \u00b7 "));
+	facts.append([kindsOf(f), data.strings[field(f, 1)], place(f)].filter(Boolean).join(" \u00b7 "));
 	numbers.append(...numbersOf(i).map(([term, value]) => pair(term, value)));
 	const name = nameOf(f), short = name.length > LONG ? brief(name, data.kinds[kind]) : name;
 	tip.replaceChildren(element("h2", short), ...(short !== name ? [element("p", name)] : []), facts, numbers);
