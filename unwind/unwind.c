@@ -15,6 +15,8 @@ enum stop_reason unwind_stack(const struct process *p, const struct unwind_regis
 	*n = 0;
 	if (!w)
 		return STOP_ARENA;
+	if (!p->modules->memos)
+		p->modules->memos = calloc(WALK_MEMOS, sizeof(*p->modules->memos));
 	memcpy(w->reg, regs->reg, sizeof(w->reg));
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
@@ -22,7 +24,8 @@ enum stop_reason unwind_stack(const struct process *p, const struct unwind_regis
 	w->max_frames = max;
 	w->regions = p->entry.regions;
 	w->nregions = p->entry.nregions;
-	w->target = (struct walk_target){ .memory = p->memory, .arena = p->modules->arena, .frames = frames };
+	w->target = (struct walk_target){ .memory = p->memory, .arena = p->modules->arena, .frames = frames,
+		.memos = p->modules->memos };
 	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
 		stop = walk_step(w);
 	*n = w->nframes;

@@ -24,6 +24,8 @@
  *		the same into a window, size <= WALK_WINDOW.
  *	const u8 *walk_slab(struct walk *w, u32 offset);
  *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
+ *	struct walk_memo *walk_memo(struct walk *w, u32 index);
+ *		a cell of what walks leave to later ones, index modulo WALK_MEMOS; NULL if there is none. See struct walk_memo.
  *	bool walk_put(struct walk *w, u32 index, u64 where, u64 detail);
  *		stores a frame; false if there is no room.
  *	walk_target: a struct of the target's own, in struct walk.
@@ -61,6 +63,16 @@ struct walk_cursor {
 	u64 key;
 	u64 at;
 	u64 more[2];
+};
+
+/*
+ * What a walk found out and a later one may find again, in all processes. Walks write it at the same time, without a lock: it may
+ * be another's by the next look, and its words of two different writers. Nothing is true because it stands here: check what it says.
+ */
+#define WALK_MEMOS 16384u /* power of two */
+struct walk_memo {
+	u64 key;
+	u64 value;
 };
 
 #include <walk_target.h>

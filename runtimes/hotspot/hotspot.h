@@ -93,7 +93,7 @@ static inline u32 hotspot_method_cookie(u64 const_method)
 	return (u32)(const_method >> 3);
 }
 
-/* A field of the header of a blob; size 0: there is none. */
+/* A field of a blob; at: from the HeapBlock in front of it. size 0: there is none. */
 struct hotspot_field {
 	u16 at, size;
 };
@@ -106,9 +106,9 @@ struct hotspot_vm {
 	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0: none */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
-	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */
-	u32 head_at, head_size;
+	u32 head_size;	/* of the piece that holds all fields: HeapBlock and the beginning of the blob, a multiple of 8 bytes */
 	u32 kind_nmethod; /* what `kind` is of an nmethod: CodeBlobKind from 23 on, before that the size of its header */
+	struct hotspot_field length, used; /* of HeapBlock: segments, and whether it is no free block */
 	struct hotspot_field kind;
 	struct hotspot_field code_begin; /* 8 bytes: an address; else from the blob */
 	struct hotspot_field frame_size; /* words */

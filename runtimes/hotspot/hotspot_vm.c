@@ -3,39 +3,37 @@
 #include "hotspot.h"
 #include "hotspot_code.h"
 
-static struct hotspot_field field(struct layout_member m)
+static void place(struct hotspot_vm *vm, struct hotspot_field *f, struct layout_member m)
 {
-	return (struct hotspot_field){m.at, m.size < 8 ? m.size : 8};
+	u32 end;
+
+	f->size = m.size < 8 ? m.size : 8;
+	f->at = vm->block_size + m.at;
+	end = (f->at + f->size + 7u) & ~7u;
+	if (f->size && end > vm->head_size)
+		vm->head_size = end;
 }
 
-/* The first of two members that this build has. */
-static struct hotspot_field either(struct layout_member a, struct layout_member b)
+/* By the first of two members that this build has. */
+static void place_either(struct hotspot_vm *vm, struct hotspot_field *f, struct layout_member a, struct layout_member b)
 {
-	return field(a.size ? a : b);
+	place(vm, f, a.size ? a : b);
 }
 
-static void cover(struct hotspot_field f, u32 *low, u32 *high)
+static void place_fields(struct hotspot_vm *vm, const struct hotspot_layout *l, bool kinds)
 {
-	if (!f.size)
-		return;
-	*low = f.at < *low ? f.at : *low;
-	*high = f.at + f.size > *high ? f.at + f.size : *high;
-}
+	u16 half = vm->block_size / 2; /* memory/heap.hpp: 4 bytes and a flag, or 8 and a flag */
 
-static void find_head(struct hotspot_vm *vm)
-{
-	u32 low = UINT16_MAX, high = 0;
-
-	cover(vm->kind, &low, &high);
-	cover(vm->code_begin, &low, &high);
-	cover(vm->frame_size, &low, &high);
-	cover(vm->frame_complete, &low, &high);
-	cover(vm->compile_id, &low, &high);
-	cover(vm->orig_pc, &low, &high);
-	cover(vm->deopt, &low, &high);
-	cover(vm->deopt_mh, &low, &high);
-	vm->head_at = low & ~7u;
-	vm->head_size = ((high + 7) & ~7u) - vm->head_at;
+	vm->length = (struct hotspot_field){0, half};
+	vm->used = (struct hotspot_field){half, 1};
+	place(vm, &vm->kind, kinds ? l->blob_kind : l->blob_header_size);
+	place_either(vm, &vm->code_begin, l->blob_code_begin, l->blob_code_offset);
+	place(vm, &vm->frame_size, l->blob_frame_size);
+	place(vm, &vm->frame_complete, l->blob_frame_complete);
+	place(vm, &vm->compile_id, l->nm_compile_id);
+	place(vm, &vm->orig_pc, l->nm_orig_pc_offset);
+	place_either(vm, &vm->deopt, l->nm_deopt_begin, l->nm_deopt_offset);
+	place_either(vm, &vm->deopt_mh, l->nm_deopt_mh_begin, l->nm_deopt_mh_offset);
 }
 
 struct hotspot_vm hotspot_vm_of(
@@ -50,14 +48,6 @@ struct hotspot_vm hotspot_vm_of(
 	        .log2_segment = heap->log2_segment,
 	        .block_size = l->block_size.at,
 	        .kind_nmethod = kinds ? l->kind_nmethod.at : l->nm_size.at,
-	        .kind = field(kinds ? l->blob_kind : l->blob_header_size),
-	        .code_begin = either(l->blob_code_begin, l->blob_code_offset),
-	        .frame_size = field(l->blob_frame_size),
-	        .frame_complete = field(l->blob_frame_complete),
-	        .compile_id = field(l->nm_compile_id),
-	        .orig_pc = field(l->nm_orig_pc_offset),
-	        .deopt = either(l->nm_deopt_begin, l->nm_deopt_offset),
-	        .deopt_mh = either(l->nm_deopt_mh_begin, l->nm_deopt_mh_offset),
 	        .bcp = mirror ? 64 : 56,
 	        .method_const = l->method_const.at,
 	        .const_size = l->const_size.at,
@@ -69,6 +59,6 @@ struct hotspot_vm hotspot_vm_of(
 		vm.cache_low = heaps[i].low < vm.cache_low ? heaps[i].low : vm.cache_low;
 		vm.cache_high = heaps[i].reserved_high > vm.cache_high ? heaps[i].reserved_high : vm.cache_high;
 	}
-	find_head(&vm);
+	place_fields(&vm, l, kinds);
 	return vm;
 }

@@ -18,6 +18,9 @@
 #define BCP_OF_8       56 /* hotspot_vm.bcp */
 #define SAVED_MAX      96 /* words: all registers of 16 and of 32 bytes, arguments */
 #define SAVED_SP       40 /* pusha of 8 notes rsp below itself, then moves it (macroAssembler_x86.cpp) */
+#define LEAF_STANDS    (-1)
+#define MEMO_CHECK_BITS 12
+#define MEMO_BACK_MAX  (1u << 20) /* segments */
 
 /* Where the caller of a compiled frame is, from the leaf's stack pointer. */
 #define FRAME_WHOLE 0 /* the frame stands */
@@ -30,56 +33,100 @@ static inline const struct hotspot_vm *hs_vm(struct walk *w)
 	return walk_arena(w, w->region.vm);
 }
 
-/* A field of the header that hotspot_find() has read; size 1, 2, 4 or 8. */
-static inline u64 hs_field(const struct walk *w, const struct hotspot_vm *vm, struct hotspot_field f)
+/* A field of the block that w->vm.word has; size 1, 2, 4 or 8. */
+static inline u64 hs_field(const struct walk *w, struct hotspot_field f)
 {
-	u32 off = f.at - vm->head_at;
-	u64 word = w->vm.word[(off >> 3) & (WALK_WINDOW_WORDS - 1)] >> (off & 7) * 8;
+	u64 word = w->vm.word[(f.at >> 3) & (WALK_WINDOW_WORDS - 1)] >> (f.at & 7) * 8;
 
 	return f.size >= 8 ? word : word & ((1ull << (f.size & 7) * 8) - 1);
 }
 
-static inline s64 hs_signed(const struct walk *w, const struct hotspot_vm *vm, struct hotspot_field f)
+static inline s64 hs_signed(const struct walk *w, struct hotspot_field f)
 {
 	u32 bits = 64 - (f.size & 7) * 8;
 
-	return (s64)(hs_field(w, vm, f) << (bits & 63)) >> (bits & 63);
+	return (s64)(hs_field(w, f) << (bits & 63)) >> (bits & 63);
 }
 
-/* Reads the header of the blob that pc lies in to w->vm.word, its address to scratch[0]. */
-WALK_GLOBAL int hotspot_find(struct walk *w, u64 pc)
+/* A block and the header of its blob to w->vm.word, the blob's address to scratch[0]. */
+static inline bool hs_read_block(struct walk *w, const struct hotspot_vm *vm, u64 segment)
+{
+	u64 block = vm->low + (segment << (vm->log2_segment & 63));
+
+	w->vm.len = 0; /* it is no window now */
+	w->scratch[0] = block + vm->block_size;
+	return walk_fill(w, w->vm.word, vm->head_size, block);
+}
+
+/* Is it an nmethod in use that reaches over `back` segments more? */
+static inline bool hs_is_nmethod(const struct walk *w, const struct hotspot_vm *vm, u64 back)
+{
+	return hs_field(w, vm->used) == 1 && hs_field(w, vm->kind) == vm->kind_nmethod && hs_field(w, vm->length) > back;
+}
+
+static inline struct walk_memo *hs_memo(struct walk *w, u64 segment)
+{
+	return walk_memo(w, (u32)segment + w->region.vm);
+}
+
+static inline u64 hs_memo_key(const struct walk *w, u64 segment)
+{
+	return segment << 32 | w->region.vm;
+}
+
+static inline u64 hs_memo_value(u64 key, u64 compile_id, u64 back)
+{
+	return compile_id << 32 | (back & (MEMO_BACK_MAX - 1)) << MEMO_CHECK_BITS | key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
+}
+
+/* The nmethod of a segment as hotspot_find() left it, if it is still there: see README.md. */
+static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 segment)
+{
+	struct walk_memo *memo = hs_memo(w, segment);
+	u64 key = hs_memo_key(w, segment), value, back;
+
+	if (!memo || memo->key != key)
+		return false;
+	value = memo->value;
+	back = value >> MEMO_CHECK_BITS & (MEMO_BACK_MAX - 1);
+	return value == hs_memo_value(key, value >> 32, back) && hs_read_block(w, vm, segment - back) &&
+	       hs_is_nmethod(w, vm, back) && hs_field(w, vm->compile_id) == value >> 32;
+}
+
+/* Reads the block that a segment belongs to, and remembers it. */
+WALK_GLOBAL int hotspot_find(struct walk *w, u64 segment)
 {
 	const struct hotspot_vm *vm;
-	u64 segment, blob;
+	struct walk_memo *memo;
+	u64 first = segment;
 	u8 back = SEGMENT_FREE;
-	u32 size;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	segment = (pc - vm->low) >> (vm->log2_segment & 63);
 	for (u32 i = 0; i < HOPS_MAX; i++) {
-		if (!walk_read(w, &back, 1, vm->segmap + segment))
+		if (!walk_read(w, &back, 1, vm->segmap + first))
 			return STOP_VM_ABSENT;
 		if (!back || back == SEGMENT_FREE)
 			break;
-		segment -= back;
+		first -= back;
 	}
 	if (back)
 		return STOP_VM_BROKEN;
-	blob = vm->low + (segment << (vm->log2_segment & 63)) + vm->block_size;
-	size = vm->head_size;
-	w->vm.len = 0; /* it is no window now */
-	if (blob > pc || !walk_fill(w, w->vm.word, size, blob + vm->head_at))
+	if (first > segment || !hs_read_block(w, vm, first))
 		return STOP_VM_ABSENT;
-	w->scratch[0] = blob;
+	memo = hs_memo(w, segment);
+	if (memo && segment - first < MEMO_BACK_MAX && hs_is_nmethod(w, vm, segment - first)) {
+		memo->key = hs_memo_key(w, segment);
+		memo->value = hs_memo_value(hs_memo_key(w, segment), hs_field(w, vm->compile_id), segment - first);
+	}
 	return STOP_NONE;
 }
 
 static inline u64 hs_code_begin(const struct walk *w, const struct hotspot_vm *vm, u64 blob)
 {
-	return vm->code_begin.size == 8 ? hs_field(w, vm, vm->code_begin) : blob + hs_field(w, vm, vm->code_begin);
+	return vm->code_begin.size == 8 ? hs_field(w, vm->code_begin) : blob + hs_field(w, vm->code_begin);
 }
 
 /* The machine code around the leaf's pc: byte i, counted from pc. */
@@ -249,14 +296,10 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 	return hotspot_epilogue(w);
 }
 
-/* Moves to the caller. fp: where its rbp was saved, 0: it is still in the register. */
-static inline int hs_return(struct walk *w, u64 cfa, u64 fp)
+/* Moves to the caller at pc. fp: where its rbp was saved, 0: it is still in the register. */
+static inline int hs_arrive(struct walk *w, u64 cfa, u64 pc, u64 fp)
 {
-	u64 pc;
-
-	if (cfa <= w->reg[REG_SP] || cfa - w->reg[REG_SP] > FRAME_MAX)
-		return STOP_NO_PROGRESS;
-	if (!walk_stack(w, cfa - 8, &pc) || (fp && !walk_stack(w, fp, &w->reg[REG_FP])))
+	if (fp && !walk_stack(w, fp, &w->reg[REG_FP]))
 		return STOP_STACK_ABSENT;
 	w->reg[REG_SP] = cfa;
 	w->reg[REG_PC] = pc;
@@ -265,6 +308,16 @@ static inline int hs_return(struct walk *w, u64 cfa, u64 fp)
 	w->leaf = 0;
 	w->flags = 0;
 	return STOP_NONE;
+}
+
+/* The same, by the return address below cfa. */
+static inline int hs_return(struct walk *w, u64 cfa, u64 fp)
+{
+	u64 pc;
+
+	if (cfa <= w->reg[REG_SP] || cfa - w->reg[REG_SP] > FRAME_MAX)
+		return STOP_NO_PROGRESS;
+	return walk_stack(w, cfa - 8, &pc) ? hs_arrive(w, cfa, pc, fp) : STOP_STACK_ABSENT;
 }
 
 static inline bool hs_push_stub(struct walk *w, u32 flags)
@@ -279,10 +332,10 @@ static inline int hs_original_pc(struct walk *w, const struct hotspot_vm *vm, u6
 {
 	u64 base = vm->deopt.size == 8 ? 0 : blob, pc = w->reg[REG_PC];
 
-	if (w->leaf || (pc != base + hs_field(w, vm, vm->deopt) &&
-	                       (!vm->deopt_mh.size || pc != base + hs_field(w, vm, vm->deopt_mh))))
+	if (w->leaf || (pc != base + hs_field(w, vm->deopt) &&
+	                       (!vm->deopt_mh.size || pc != base + hs_field(w, vm->deopt_mh))))
 		return STOP_NONE;
-	return walk_stack(w, w->reg[REG_SP] + hs_field(w, vm, vm->orig_pc), &w->reg[REG_PC]) ? STOP_NONE : STOP_STACK_ABSENT;
+	return walk_stack(w, w->reg[REG_SP] + hs_field(w, vm->orig_pc), &w->reg[REG_PC]) ? STOP_NONE : STOP_STACK_ABSENT;
 }
 
 /* The leaf has called the next instruction, to have its address on the stack. */
@@ -290,11 +343,16 @@ static inline bool hs_deoptimises(const struct walk *w, const struct hotspot_vm 
 {
 	u64 base = vm->deopt.size == 8 ? 0 : blob, pc = w->reg[REG_PC];
 
-	return pc - base - hs_field(w, vm, vm->deopt) - 1 < 15 ||
-	       (vm->deopt_mh.size && pc - base - hs_field(w, vm, vm->deopt_mh) - 1 < 15);
+	return pc - base - hs_field(w, vm->deopt) - 1 < 15 ||
+	       (vm->deopt_mh.size && pc - base - hs_field(w, vm->deopt_mh) - 1 < 15);
 }
 
-/* Is the word at `at` of the stack an address in the code cache, as each caller of compiled code is? */
+/* Each caller of compiled code is in the code cache. */
+static inline bool hs_may_call(const struct hotspot_vm *vm, u64 pc)
+{
+	return pc > vm->cache_low && pc < vm->cache_high;
+}
+
 WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 {
 	const struct hotspot_vm *vm;
@@ -302,7 +360,7 @@ WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
-	return vm && walk_stack(w, at, &pc) && pc > vm->cache_low && pc < vm->cache_high;
+	return vm && walk_stack(w, at, &pc) && hs_may_call(vm, pc);
 }
 
 /* Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. */
@@ -324,16 +382,20 @@ WALK_GLOBAL int hotspot_pushed(struct walk *w)
 }
 
 /*
- * The caller of compiled code whose frame stands. C2 moves the stack pointer for a moment here and there (string intrinsics
- * push, and align it; so do calls of fix-ups for conversions): the frame lies a few words above then, as a guess.
+ * C2 moves the stack pointer for a moment here and there (string intrinsics push, and align it; so do calls of fix-ups for
+ * conversions): the frame lies a few words above then, as a guess.
  */
-static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u32 frame)
+WALK_GLOBAL int hotspot_moved(struct walk *w, u64 cfa)
 {
-	u64 cfa = w->reg[REG_SP] + frame;
+	const struct hotspot_vm *vm;
 	u32 extra;
 	int stop;
 
-	if (vm->bcp == BCP_OF_8 && !hotspot_returns(w, cfa - 8))
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (vm->bcp == BCP_OF_8)
 		cfa += (u64)(u32)hotspot_pushed(w) * 8;
 	for (extra = 0; extra < MOVED_MAX; extra++)
 		if (hotspot_returns(w, cfa + (u64)extra * 8 - 8))
@@ -345,13 +407,31 @@ static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u3
 	return stop;
 }
 
-/* The caller of the compiled leaf. */
-static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64 blob, u64 code)
+/* The caller of compiled code whose frame stands. */
+static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u64 frame)
 {
-	u64 sp = w->reg[REG_SP], frame = hs_field(w, vm, vm->frame_size) * 8, offset = w->reg[REG_PC] - code;
-	u64 complete = hs_signed(w, vm, vm->frame_complete);
+	u64 cfa = w->reg[REG_SP] + frame, pc;
 
-	if (hs_deoptimises(w, vm, blob))
+	if (frame < 16 || frame > FRAME_MAX)
+		return STOP_VM_BROKEN;
+	return walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc) ? hs_arrive(w, cfa, pc, cfa - 16) : hotspot_moved(w, cfa);
+}
+
+/* The caller of a compiled leaf whose code begins here; LEAF_STANDS: its frame is like any other. */
+WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
+{
+	const struct hotspot_vm *vm;
+	u64 sp, frame, offset, complete;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	sp = w->reg[REG_SP];
+	frame = hs_field(w, vm->frame_size) * 8;
+	offset = w->reg[REG_PC] - code;
+	complete = hs_signed(w, vm->frame_complete);
+	if (hs_deoptimises(w, vm, w->scratch[0]))
 		return hs_return(w, sp + 8 + frame, sp + 8 + frame - 16);
 	switch (hotspot_leaf(w, offset < complete && complete < 0x8000 ? complete - offset : 0, frame)) {
 	case FRAME_NONE_YET:
@@ -361,38 +441,28 @@ static inline int hs_leave_leaf(struct walk *w, const struct hotspot_vm *vm, u64
 	case FRAME_RBP_UNSAVED:
 		return hs_return(w, sp + frame, 0);
 	default:
-		return hs_leave_frame(w, vm, frame);
+		return LEAF_STANDS;
 	}
 }
 
-WALK_GLOBAL int hotspot_compiled(struct walk *w)
+static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm)
 {
-	const struct hotspot_vm *vm;
-	u64 blob, code, frame, where;
-	int stop;
+	u64 blob = w->scratch[0], code = hs_code_begin(w, vm, blob), where;
+	int stop = hs_original_pc(w, vm, blob);
 
-	WALK_CHECK(w);
-	vm = hs_vm(w);
-	if (!vm)
-		return STOP_ARENA;
-	blob = w->scratch[0];
-	code = hs_code_begin(w, vm, blob);
-	stop = hs_original_pc(w, vm, blob);
 	if (stop)
 		return stop;
 	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), blob);
-	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm, vm->compile_id), w->reg[REG_PC] - code)))
+	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm->compile_id), w->reg[REG_PC] - code)))
 		return STOP_DEPTH;
-	if (w->leaf)
-		return hs_leave_leaf(w, vm, blob, code);
-	frame = hs_field(w, vm, vm->frame_size) * 8;
-	return frame < 16 ? STOP_VM_BROKEN : hs_leave_frame(w, vm, frame);
+	stop = w->leaf ? hotspot_leave_leaf(w, code) : LEAF_STANDS;
+	return stop == LEAF_STANDS ? hs_leave_frame(w, vm, hs_field(w, vm->frame_size) * 8) : stop;
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
 static inline int hs_unknown(struct walk *w, const struct hotspot_vm *vm)
 {
-	s64 frame = hs_signed(w, vm, vm->frame_size) * 8;
+	s64 frame = hs_signed(w, vm->frame_size) * 8;
 
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
@@ -404,14 +474,20 @@ static inline int hs_unknown(struct walk *w, const struct hotspot_vm *vm)
 WALK_GLOBAL int hotspot_heap(struct walk *w)
 {
 	const struct hotspot_vm *vm;
+	u64 segment;
 	int stop;
 
 	WALK_CHECK(w);
-	stop = hotspot_find(w, walk_pc(w));
 	vm = hs_vm(w);
-	if (stop || !vm)
-		return stop ? stop : STOP_ARENA;
-	return hs_field(w, vm, vm->kind) == vm->kind_nmethod ? hotspot_compiled(w) : hs_unknown(w, vm);
+	if (!vm)
+		return STOP_ARENA;
+	segment = (walk_pc(w) - vm->low) >> (vm->log2_segment & 63);
+	if (!hs_recall(w, vm, segment)) {
+		stop = hotspot_find(w, segment);
+		if (stop)
+			return stop;
+	}
+	return hs_field(w, vm->kind) == vm->kind_nmethod ? hs_compiled(w, vm) : hs_unknown(w, vm);
 }
 
 /*

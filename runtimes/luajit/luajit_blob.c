@@ -13,6 +13,8 @@
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)
+#define PIECE          (16u << 10)
+#define OVERLAP        3 /* one byte less than an instruction that is looked for */
 #define STANDARD_CFA   80
 #define LOOK_AHEAD     120 /* instructions from the start of the exit handler to where it sets rsp */
 
@@ -71,6 +73,25 @@ static u32 count_dispatches(const u8 *p, size_t n)
 	return count;
 }
 
+/* Read by the piece: most files are no LuaJIT, and libelf would keep all of their code. */
+static bool has_dispatches(struct image *img)
+{
+	u64 addr, size;
+	u32 count = 0;
+
+	if (!image_section_range(img, ".text", &addr, &size))
+		return false;
+	for (u64 at = 0; at < size && count < DISPATCHES_MIN; at += PIECE) {
+		u8 bytes[PIECE + OVERLAP];
+		size_t n = size - at < sizeof(bytes) ? size - at : sizeof(bytes);
+
+		if (!image_read(img, bytes, n, addr + at))
+			return false;
+		count += count_dispatches(bytes, n);
+	}
+	return count >= DISPATCHES_MIN;
+}
+
 static bool is_blob(const Elf_Data *text, u64 addr, const struct cfi_fde *fde)
 {
 	if (fde->start < addr || fde->end > addr + text->d_size || fde->end - fde->start > BLOB_MAX)
@@ -100,12 +121,15 @@ static struct error *no_fde(const struct image *img)
 
 struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 {
-	u64 addr;
-	Elf_Data *text = image_section(img, ".text", &addr);
 	const struct cfi *cfi = img->cfi;
+	Elf_Data *text;
+	u64 addr;
 
 	*start = *end = 0;
-	if (!text || !text->d_buf || count_dispatches(text->d_buf, text->d_size) < DISPATCHES_MIN)
+	if (!has_dispatches(img))
+		return NULL;
+	text = image_section(img, ".text", &addr);
+	if (!text)
 		return NULL;
 	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
 		const struct cfi_fde *fde = &cfi->fdes[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HotSpot's walker over a stack, headers and methods of any bytes, and its reading of machine code (hotspot_flow.h) over
- * the same input. The first bytes choose registers and which read fails, the rest overwrites a working JVM.
+ * the same input. The first bytes choose registers, which read fails, and whether a walk before has left what it found; the
+ * rest overwrites a working JVM and what was left.
  */
 #include "tests/unit/hotspot_fake.h"
 
@@ -13,7 +14,7 @@ static void overwrite(struct fake *f, const uint8_t *data, size_t size)
 
 	while (size >= 3) {
 		size_t at = (data[0] | data[1] << 8) % 512, n = data[2] & 15;
-		u8 *to = places[data[2] >> 6] + at / 4 * 4;
+		u8 *to = (data[2] & 32 ? (u8 *)&f->memos[f->vm + 32] : places[data[2] >> 6]) + at / 4 * 4;
 
 		data += 3;
 		size -= 3;
@@ -61,6 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f->rbx = fake_method(data[0] >> 6);
 	f->r13 = f->fp + 16;
 	f->fail = data[3] & 128 ? data[3] & 127 : -1;
+	if (data[0] & 2)
+		fake_walk(f);
 	overwrite(f, data + 4, size - 4);
 	stop = fake_walk(f);
 	if (stop <= STOP_NONE || stop >= STOP_MAX)

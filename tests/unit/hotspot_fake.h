@@ -35,7 +35,8 @@ struct fake {
 	u64 rbx, r13;
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
-	u32 regions, nregions;
+	u32 vm, regions, nregions;
+	struct walk_memo memos[WALK_MEMOS];
 	struct frame frames[FAKE_FRAMES];
 	struct walk walk;
 };
@@ -47,16 +48,17 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .return_barrier = FAKE_STUBS + 64,
         .log2_segment = 7,
         .block_size = 16,
-        .head_at = 8,
-        .head_size = 48,
+        .head_size = 64,
         .kind_nmethod = 352,
-        .kind = {8, 4},
-        .code_begin = {16, 8},
-        .frame_size = {24, 4},
-        .frame_complete = {28, 4},
-        .compile_id = {32, 4},
-        .orig_pc = {36, 4},
-        .deopt = {40, 8},
+        .length = {0, 8},
+        .used = {8, 1},
+        .kind = {24, 4},
+        .code_begin = {32, 8},
+        .frame_size = {40, 4},
+        .frame_complete = {44, 4},
+        .compile_id = {48, 4},
+        .orig_pc = {52, 4},
+        .deopt = {56, 8},
         .bcp = 64,
         .method_const = 8,
         .const_size = 48,
@@ -115,19 +117,25 @@ static const u8 fake_epilogue[] = {0x48, 0x83, 0xc4, FAKE_FRAME - 16, 0x5d, 0x49
 #define FAKE_DEOPT    512
 #define FAKE_ORIG_PC  16
 
+/* A block of so many segments with the header of an nmethod. */
+static inline void fake_put_header(struct fake *f, u64 block, u32 segments, u64 code, u32 id)
+{
+	for (u32 i = 0; i < segments; i++)
+		f->data[(block - FAKE_HEAP) / FAKE_SEGMENT + i] = i;
+	put64(f, block + fake_vm.length.at, segments);
+	put64(f, block + fake_vm.used.at, 1);
+	put32(f, block + fake_vm.kind.at, fake_vm.kind_nmethod);
+	put64(f, block + fake_vm.code_begin.at, code);
+	put32(f, block + fake_vm.frame_size.at, FAKE_FRAME / 8);
+	put32(f, block + fake_vm.frame_complete.at, sizeof(fake_prologue));
+	put32(f, block + fake_vm.compile_id.at, id);
+	put32(f, block + fake_vm.orig_pc.at, FAKE_ORIG_PC);
+	put64(f, block + fake_vm.deopt.at, code + FAKE_DEOPT);
+}
+
 static inline void fake_put_nmethod(struct fake *f, u32 id)
 {
-	u64 at = fake_nmethod(id), first = (at - FAKE_HEAP) / FAKE_SEGMENT;
-
-	for (u32 i = 0; i < 16; i++)
-		f->data[first + i] = i;
-	put32(f, at + fake_vm.kind.at, fake_vm.kind_nmethod);
-	put64(f, at + fake_vm.code_begin.at, fake_code(id));
-	put32(f, at + fake_vm.frame_size.at, FAKE_FRAME / 8);
-	put32(f, at + fake_vm.frame_complete.at, sizeof(fake_prologue));
-	put32(f, at + fake_vm.compile_id.at, id);
-	put32(f, at + fake_vm.orig_pc.at, FAKE_ORIG_PC);
-	put64(f, at + fake_vm.deopt.at, fake_code(id) + FAKE_DEOPT);
+	fake_put_header(f, fake_nmethod(id) - fake_vm.block_size, 16, fake_code(id), id);
 	memset(fake_at(f, fake_code(id), 1024), 0x90, 1024);
 	memcpy(fake_at(f, fake_code(id), 64), fake_prologue, sizeof(fake_prologue));
 	memcpy(fake_at(f, fake_code(id) + FAKE_EPILOGUE, 64), fake_epilogue, sizeof(fake_epilogue));
@@ -160,15 +168,15 @@ static inline bool fake_regions(struct fake *f)
 	        {.start = FAKE_STUBS, .end = FAKE_HEAP + FAKE_BYTES, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_STUBS},
 	};
 	struct cfi *cfi = NULL;
-	u32 *tables = NULL, vm;
+	u32 *tables = NULL;
 	bool ok;
 
-	ok = !arena_alloc(f->arena, sizeof(fake_vm), &vm) && !arena_alloc(f->arena, sizeof(r), &f->regions) &&
+	ok = !arena_alloc(f->arena, sizeof(fake_vm), &f->vm) && !arena_alloc(f->arena, sizeof(r), &f->regions) &&
 	     !cfi_from_entries(&root, 1, FAKE_ROOT, FAKE_ROOT + 4096, &cfi) && !modules_place(f->arena, cfi, &tables);
 	if (ok) {
-		memcpy(arena_at(f->arena, vm, sizeof(fake_vm)), &fake_vm, sizeof(fake_vm));
+		memcpy(arena_at(f->arena, f->vm, sizeof(fake_vm)), &fake_vm, sizeof(fake_vm));
 		r[0].table = tables[0];
-		r[1].vm = r[2].vm = r[3].vm = vm;
+		r[1].vm = r[2].vm = r[3].vm = f->vm;
 		memcpy(arena_at(f->arena, f->regions, sizeof(r)), r, sizeof(r));
 		f->nregions = 4;
 	}
@@ -248,7 +256,7 @@ static inline int fake_walk(struct fake *f)
 	w->max_frames = FAKE_FRAMES;
 	w->regions = f->regions;
 	w->nregions = f->nregions;
-	w->target = (struct walk_target){&f->memory, f->arena, f->frames};
+	w->target = (struct walk_target){&f->memory, f->arena, f->frames, f->memos};
 	for (u32 i = 0; !stop && i < walk_steps_max(w); i++)
 		stop = walk_step(w);
 	return walk_end(w, stop);

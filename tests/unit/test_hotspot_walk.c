@@ -169,6 +169,114 @@ static void test_depth(void **state)
 	fake_destroy(f);
 }
 
+/* A caller that is an nmethod, with its address and compile_id; the frames around it are interpreted. */
+static void expect_nmethod(struct fake *f, u64 block, u32 id)
+{
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 4);
+	assert_int_equal(hotspot_kind(&f->frames[1]), HOTSPOT_NMETHOD);
+	assert_int_equal(frame_addr(&f->frames[1]), block + fake_vm.block_size);
+	assert_int_equal(hotspot_cookie(&f->frames[1]), id);
+	assert_int_equal(frame_addr(&f->frames[2]), fake_method(0));
+}
+
+static struct fake *one_compiled(void)
+{
+	struct fake *f = fake_create();
+
+	fake_interpreted(f, 0, 5);
+	fake_compiled(f, 1, 64);
+	fake_interpreted(f, 1, 9);
+	return f;
+}
+
+/* A later walk finds the same with fewer reads. */
+static void test_recalled(void **state)
+{
+	struct fake *f = mixed();
+	struct frame before[FAKE_FRAMES];
+	int reads;
+
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	memcpy(before, f->frames, sizeof(before));
+	reads = f->reads;
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "b21aN");
+	assert_memory_equal(before, f->frames, f->walk.nframes * sizeof(*before));
+	assert_true(f->reads <= reads - 4);
+	fake_destroy(f);
+}
+
+/* What was found is another nmethod when it is asked for again: in its place, around it, or in a part of it. */
+static void test_reused(void **state)
+{
+	const u64 block = fake_nmethod(1) - fake_vm.block_size, before = block - 4 * FAKE_SEGMENT, behind = block + 2 * FAKE_SEGMENT;
+	struct fake *f = one_compiled();
+
+	expect_nmethod(f, block, 1);
+	fake_put_header(f, block, 16, fake_code(1), 3);
+	expect_nmethod(f, block, 3);
+	put64(f, block + fake_vm.used.at, 0); /* freed: all else of the header stays */
+	fake_put_header(f, before, 20, fake_code(1), 4);
+	expect_nmethod(f, before, 4);
+	put64(f, before + fake_vm.used.at, 0);
+	put64(f, block + fake_vm.used.at, 0);
+	fake_put_header(f, block, 2, block + 128, 5);
+	fake_put_header(f, behind, 14, fake_code(1), 6);
+	expect_nmethod(f, behind, 6);
+	fake_destroy(f);
+}
+
+/* A freed block without a new owner of its memory is not recalled either, nor one that is too short by now. */
+static void test_not_recalled(void **state)
+{
+	const u64 block = fake_nmethod(1) - fake_vm.block_size;
+	struct fake *f = one_compiled();
+	int cold, warm;
+
+	expect_nmethod(f, block, 1);
+	cold = f->reads;
+	expect_nmethod(f, block, 1);
+	warm = f->reads;
+	assert_true(warm < cold);
+	put64(f, block + fake_vm.used.at, 0);
+	fake_walk(f);
+	assert_true(f->reads > warm);
+	put64(f, block + fake_vm.used.at, 1);
+	put64(f, block + fake_vm.length.at, (fake_code(1) + 64 - block) / FAKE_SEGMENT);
+	fake_walk(f);
+	assert_true(f->reads > warm);
+	put64(f, block + fake_vm.length.at, 16);
+	put32(f, block + fake_vm.kind.at, 8);
+	fake_walk(f);
+	assert_true(f->reads > warm);
+	fake_destroy(f);
+}
+
+/* Cells of two writers at once, of nobody, of others: each bit that is not as it was left. */
+static void test_torn(void **state)
+{
+	struct fake *f = mixed();
+	struct walk_memo *at[2] = {0}, saved;
+
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	for (u32 i = 0, n = 0; i < WALK_MEMOS && n < 2; i++)
+		if (f->memos[i].key)
+			at[n++] = &f->memos[i];
+	assert_non_null(at[1]);
+	saved = *at[0];
+	at[0]->value = at[1]->value;
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "b21aN");
+	for (u32 bit = 0; bit < 128; bit++) {
+		*at[0] = saved;
+		*(bit < 64 ? &at[0]->key : &at[0]->value) ^= 1ull << (bit & 63);
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "b21aN");
+	}
+	fake_destroy(f);
+}
+
 /* Each read fails once: the walk ends with a reason, and shows no frame that is not there. */
 static void test_faults(void **state)
 {
@@ -181,11 +289,14 @@ static void test_faults(void **state)
 	frames = f->walk.nframes;
 	assert_true(reads > 5);
 	for (f->fail = 0; f->fail < reads; f->fail++) {
-		int stop = fake_walk(f);
+		memset(f->memos, 0, sizeof(f->memos));
+		for (u32 warm = 0; warm < 2; warm++) {
+			int stop = fake_walk(f);
 
-		assert_true(stop > STOP_NONE && stop < STOP_MAX && stop != STOP_DEPTH);
-		assert_true(f->walk.nframes <= frames);
-		truncated += !stop_is_complete(stop);
+			assert_true(stop > STOP_NONE && stop < STOP_MAX && stop != STOP_DEPTH);
+			assert_true(f->walk.nframes <= frames);
+			truncated += !stop_is_complete(stop);
+		}
 	}
 	assert_true(truncated > 0);
 	fake_destroy(f);
@@ -227,6 +338,10 @@ int main(void)
 	        cmocka_unit_test(test_skeleton),
 	        cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_depth),
+	        cmocka_unit_test(test_recalled),
+	        cmocka_unit_test(test_reused),
+	        cmocka_unit_test(test_not_recalled),
+	        cmocka_unit_test(test_torn),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_broken),
 	};

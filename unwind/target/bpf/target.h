@@ -31,6 +31,13 @@ struct { /* resized before loading: CPUs * slots * chunks of a stack */
 	__type(value, struct stack_record);
 } chunks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WALK_MEMOS);
+	__type(key, u32);
+	__type(value, struct walk_memo);
+} memos SEC(".maps");
+
 static inline bool walk_read(struct walk *w, void *dst, u32 size, u64 addr)
 {
 	(void)w;
@@ -53,6 +60,13 @@ static inline const u8 *walk_slab(struct walk *w, u32 offset)
 
 	(void)w;
 	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
+}
+
+static inline struct walk_memo *walk_memo(struct walk *w, u32 index)
+{
+	(void)w;
+	index &= WALK_MEMOS - 1;
+	return bpf_map_lookup_elem(&memos, &index);
 }
 
 static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)

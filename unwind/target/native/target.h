@@ -21,6 +21,11 @@ static inline const u8 *walk_slab(struct walk *w, u32 offset)
 	return arena_at(w->target.arena, offset & ~(ARENA_SLAB_SIZE - 1), ARENA_SLAB_SIZE);
 }
 
+static inline struct walk_memo *walk_memo(struct walk *w, u32 index)
+{
+	return w->target.memos ? &w->target.memos[index & (WALK_MEMOS - 1)] : NULL;
+}
+
 static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)
 {
 	w->target.frames[index] = (struct frame){ .where = where, .detail = detail };

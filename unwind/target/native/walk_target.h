@@ -7,6 +7,7 @@ struct walk_target {
 	struct memory *memory;
 	struct arena *arena;
 	struct frame *frames; /* room for walk.max_frames */
+	struct walk_memo *memos; /* WALK_MEMOS of them, or NULL */
 };
 
 #define WALK_STEP
