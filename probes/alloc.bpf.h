@@ -38,6 +38,11 @@ struct {
 	__type(value, struct alloc_stats);
 } alloc_counters SEC(".maps");
 
+struct { /* struct alloc_record: to alloc_classes.h */
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} alloc_ring SEC(".maps");
+
 struct { /* to the keeper of each CPU */
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(u32));
@@ -124,8 +129,8 @@ static inline struct slot *begin_sample(struct task_struct *task, const struct p
 		st->lost[LOST_SCRATCH]++;
 		return NULL;
 	}
-	slot->alloc = (struct alloc_record){ .type = RECORD_ALLOC, .tgid = tgid, .instance = process->instance,
-		.tid = pid_of(task, BPF_CORE_READ(task, pid)), .id = __sync_fetch_and_add(&last_alloc_id, 1) + 1 };
+	slot->alloc = (struct alloc_record){ .tgid = tgid, .instance = process->instance,
+		.tid = pid_of(task, BPF_CORE_READ(task, pid)), .switches = (u32)BPF_CORE_READ(task, nvcsw), .id = __sync_fetch_and_add(&last_alloc_id, 1) + 1 };
 	return slot;
 }
 
@@ -136,7 +141,8 @@ static inline int send_sample(struct slot *slot, struct probe_stats *st)
 	st->frames += slot->walk.nframes;
 	if (head->stop < STOP_MAX)
 		st->stop[head->stop]++;
-	if (bpf_ringbuf_output(&ring, &slot->alloc, sizeof(slot->alloc), BPF_RB_NO_WAKEUP))
+	/* a class that is told can wait */
+	if (bpf_ringbuf_output(&alloc_ring, &slot->alloc, sizeof(slot->alloc), slot->alloc.klass ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP))
 		return LOST_RING;
 	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
 }
@@ -323,19 +329,17 @@ static inline void note_watch(const struct alloc_watch *watch, const struct allo
 	a->addr = watch->addr;
 	a->end = top;
 	a->interval = watch->interval;
-	a->key = (u32)bpf_get_current_pid_tgid();
 	a->gc = probe->collections ? (u32)user_word(probe->collections) + 1 : 0;
 }
 
-/* A write that is no allocation: user space is to switch the watchpoint off. */
-static __attribute__((noinline)) int tell_stale(struct alloc_watch *watch, u32 key)
+/*
+ * A write that is no allocation: the keeper is to switch the watchpoint off. It stays set after its hit until it is moved: most
+ * are not written again, and switching off costs more.
+ */
+static __attribute__((noinline)) int ask_rest(void *ctx, struct alloc_watch *watch, const struct alloc_probe *probe)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_record record = { .type = RECORD_ALLOC, .how = ALLOC_STALE, .key = key, .tgid = tgid_of(task),
-		.tid = pid_of(task, BPF_CORE_READ(task, pid)) };
-
 	watch->addr = 0;
-	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return ask_watch(ctx, watch, probe, 0);
 }
 
 SEC("perf_event")
@@ -355,7 +359,7 @@ int on_watch(struct bpf_perf_event_data *ctx)
 	st->traps++;
 	if (!is_allocation(watch, probe, &top)) {
 		st->stale++;
-		tell_stale(watch, number);
+		ask_rest(ctx, watch, probe);
 		return 0;
 	}
 	if (within_window(st))

@@ -179,18 +179,35 @@ static bool in_time(const struct watch_request *r, u64 addr, u64 *top)
 	return *top <= addr;
 }
 
+/*
+ * A watchpoint was hit more than once: switches it off, unless it is for something else by now. The kernel's own way, a limit of
+ * events (PERF_EVENT_IOC_REFRESH), leaves a breakpoint stopped for good: hw_breakpoint_add() does not clear hw.state (seen on 6.18).
+ */
+static void rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key)
+{
+	struct alloc_watch now;
+
+	if (object_watch(w->object, key, &now) && now.addr)
+		return;
+	set_watch(w, tgid, tid, 0);
+	if (object_watch(w->object, key, &now) && now.addr) /* it was set meanwhile */
+		set_watch(w, tgid, tid, now.addr);
+}
+
 static void watch(struct watchpoints *w, const struct watch_request *r)
 {
 	struct alloc_watch now = r->watch;
 	u64 top;
 
+	if (!now.addr) {
+		rest(w, (pid_t)r->tgid, (pid_t)r->tid, r->key);
+		return;
+	}
 	for (u32 i = 0; i < TRIES; i++) {
 		if (!set_watch(w, (pid_t)r->tgid, (pid_t)r->tid, now.addr)) {
 			w->refused++;
 			return;
 		}
-		if (!now.addr)
-			return;
 		/* at its priority it is hardly ever late: a look now and then tells */
 		if ((w->realtime && w->set % LOOK_EACH) || in_time(r, now.addr, &top)) {
 			w->set++;
@@ -203,17 +220,6 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 		object_set_watch(w->object, r->key, &now);
 	}
 	set_watch(w, (pid_t)r->tgid, (pid_t)r->tid, 0);
-}
-
-void watchpoints_rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key)
-{
-	struct alloc_watch now;
-
-	if (object_watch(w->object, key, &now) && now.addr)
-		return;
-	set_watch(w, tgid, tid, 0);
-	if (object_watch(w->object, key, &now) && now.addr) /* it was set meanwhile */
-		set_watch(w, tgid, tid, now.addr);
 }
 
 static void on_request(void *ctx, int cpu, void *data, u32 size)

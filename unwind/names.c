@@ -11,6 +11,7 @@
 #include "native_kind.h"
 #include "perf_map.h"
 #include "rtti.h"
+#include "runtime_alloc.h"
 #include "symbols.h"
 
 #define SHOWN_MAX (4 * NAME_MAX_BYTES)
@@ -51,7 +52,7 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->options = *options;
 	if (options->inlines) {
 		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
-			.modules = modules, .view = options->view };
+			.modules = modules, .view = options->view, .alloc = options->alloc };
 		struct error *err = inline_sites_create(&sites, &names->sites);
 
 		if (err) {
@@ -133,7 +134,8 @@ static bool is_hidden(const struct names *names, const struct process *p, const 
 		return true;
 	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
 		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
-			return view->hides(p->instances[i].data, symbol);
+			return view->hides(p->instances[i].data, symbol) ||
+				(names->options.alloc && view->alloc && view->alloc->hides(symbol));
 	return false;
 }
 

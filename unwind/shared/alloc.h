@@ -25,7 +25,7 @@ struct alloc_probe {
 
 /* What a thread is watched for, by its tid as the kernel counts. */
 struct alloc_watch {
-	u64 addr;     /* 0: nothing */
+	u64 addr;     /* 0: nothing; in a request: it was hit and is written on, switch it off */
 	u64 start;    /* of the buffer that it lies in */
 	u64 thread;
 	u64 interval; /* mean distance of the draw that chose it */
@@ -47,14 +47,13 @@ enum alloc_how {
 	ALLOC_BY_WATCH,	 /* addr was written: the first write to this address of its buffer */
 	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
 	ALLOC_BY_SLOW,	 /* addr: an object outside all buffers */
-	ALLOC_STALE,	 /* no sample: the watchpoint is still set after its hit */
 };
 
 /* A sample: the stack that follows has the same id as its hash. */
 struct alloc_record {
-	u32 type; /* RECORD_ALLOC */
 	u32 tgid, tid;
 	u32 instance;
+	u32 how; /* enum alloc_how */
 	u64 id;
 	u64 thread;
 	u64 start; /* of the buffer */
@@ -64,10 +63,8 @@ struct alloc_record {
 	u64 size;  /* of the object; 0: not told */
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
-	u32 how;   /* enum alloc_how */
-	u32 key;   /* ALLOC_BY_WATCH, ALLOC_STALE: of struct alloc_watch */
-	u32 gc;	   /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
-	u32 reserved;
+	u32 gc;	      /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
+	u32 switches; /* how often the thread had blocked until then */
 };
 
 struct alloc_stats { /* one for each CPU */
