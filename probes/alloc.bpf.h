@@ -5,7 +5,8 @@
 #ifndef YRT_ALLOC_BPF_H
 #define YRT_ALLOC_BPF_H
 
-#define ALLOC_OUTSIDE_SITE 1	     /* ALLOC_OUTSIDE of runtime_alloc.h */
+#define ALLOC_OUTSIDE_SITE 1	     /* of runtime_alloc.h */
+#define ALLOC_COLLECTION_SITE 2
 #define WINDOW_NS	   10000000ULL /* a burst is what comes within */
 #define LN2_Q16		   45426	     /* ln 2 */
 
@@ -134,21 +135,21 @@ static inline struct slot *begin_sample(struct task_struct *task, const struct p
 	return slot;
 }
 
-static inline int send_sample(struct slot *slot, struct probe_stats *st)
+static inline int send_sample(struct slot *slot, struct probe_stats *st, bool wake)
 {
 	struct stack_head *head = &slot->head;
 
 	st->frames += slot->walk.nframes;
 	if (head->stop < STOP_MAX)
 		st->stop[head->stop]++;
-	/* a class that is told can wait */
-	if (bpf_ringbuf_output(&alloc_ring, &slot->alloc, sizeof(slot->alloc), slot->alloc.klass ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP))
+	if (bpf_ringbuf_output(&alloc_ring, &slot->alloc, sizeof(slot->alloc), wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		return LOST_RING;
 	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
 }
 
 /* Walks the stack of what slot->alloc tells, and sends both. */
-static __attribute__((always_inline)) inline void end_sample(struct task_struct *task, struct slot *slot, u32 number, const struct process_entry *process)
+static __attribute__((always_inline)) inline void end_sample(struct task_struct *task, struct slot *slot, u32 number, const struct process_entry *process,
+	bool wake)
 {
 	struct probe_stats *st = my_stats();
 	struct stack_head *head = &slot->head;
@@ -167,7 +168,7 @@ static __attribute__((always_inline)) inline void end_sample(struct task_struct 
 		ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
 	if (!st)
 		return;
-	lost = send_sample(slot, st);
+	lost = send_sample(slot, st, wake);
 	if (lost >= 0 && lost < LOST_MAX)
 		st->lost[lost]++;
 	st->timed_ns += bpf_ktime_get_ns() - begin;
@@ -276,7 +277,20 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
 	return 0;
 }
 
-/* A site: a thread has a new buffer, or an object was made outside of all. */
+/*
+ * What was sampled until now is to be read before objects move: by the keeper of this CPU, which runs before the thread that
+ * collects goes on.
+ */
+static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
+{
+	struct watch_request request = {};
+
+	if (!alloc_interval || !bpf_map_lookup_elem(&processes, &tgid))
+		return 0;
+	return bpf_perf_event_output(ctx, &keepers, BPF_F_CURRENT_CPU, &request, sizeof(request));
+}
+
+/* A site: a thread has a new buffer, an object was made outside of all, or a collection begins. */
 SEC("uprobe")
 int on_alloc(struct pt_regs *ctx)
 {
@@ -291,6 +305,8 @@ int on_alloc(struct pt_regs *ctx)
 
 	if (!probe)
 		return 0;
+	if (probe->kind == ALLOC_COLLECTION_SITE)
+		return tell_collection(ctx, tgid_of(task));
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
@@ -309,7 +325,7 @@ int on_alloc(struct pt_regs *ctx)
 	if (!slot)
 		return 0;
 	note_site(probe, &slot->alloc);
-	end_sample(task, slot, number, process);
+	end_sample(task, slot, number, process, probe->prompt && !slot->alloc.klass);
 	slot->busy = 0;
 	return 0;
 }
@@ -366,7 +382,7 @@ int on_watch(struct bpf_perf_event_data *ctx)
 		slot = begin_sample(task, process, tgid, &number);
 	if (slot) {
 		note_watch(watch, probe, top, &slot->alloc);
-		end_sample(task, slot, number, process);
+		end_sample(task, slot, number, process, probe->prompt);
 		slot->busy = 0;
 	}
 	watch_at(ctx, watch, probe, watch->addr + 8 + draw_distance(alloc_interval), user_word(watch->thread + probe->end));

@@ -125,7 +125,7 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 	}
 	err = watchpoints_try();
 	if (!err)
-		err = watchpoints_create(options->object, &a->watchpoints);
+		err = watchpoints_create(options->object, alloc_classes_hurry, a->classes, &a->watchpoints);
 	if (err == &error_no_memory) {
 		alloc_destroy(a);
 		return err;
@@ -287,16 +287,30 @@ static bool path_of(const struct process *p, const struct instance *in, char *re
 	return false;
 }
 
+static bool tells_collections(const struct runtime_alloc *r)
+{
+	for (u32 i = 0; i < r->nsites; i++)
+		if (r->site[i].kind == ALLOC_COLLECTION)
+			return true;
+	return false;
+}
+
 static struct error *place_site(struct alloc *a, const struct process *p, const struct runtime_alloc *r,
 	const struct alloc_site *site, const char *path)
 {
+	struct watchpoints_stats keepers = { 0 };
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
 		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
-		.collections = r->collections_at };
+		.collections = r->collections_at, };
 	struct bpf_link *link;
-	struct error *err = object_set_probe(a->options.object, a->nprobes, &probe);
+	struct error *err;
+
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &keepers);
+	probe.prompt = !keepers.realtime || !tells_collections(r);
+	err = object_set_probe(a->options.object, a->nprobes, &probe);
 
 	if (!err)
 		err = grow((void **)&a->links, a->nlinks, sizeof(*a->links));

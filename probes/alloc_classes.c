@@ -21,7 +21,7 @@
 #define LATEST_NS    500000ULL
 #define SLEEPING_NS  2000000ULL	 /* a thread that has not allocated since may sleep: see whether it has gone on */
 #define GIVE_UP_NS   500000000ULL
-#define IDLE_NS	     20000000ULL /* records that are in no hurry do not wake the thread */
+#define IDLE_NS	     20000000ULL /* most records do not wake the thread */
 #define STACK_BYTES  (256 << 10)
 #define NICE	     -20
 
@@ -42,12 +42,12 @@ struct alloc_classes {
 	pthread_t thread;
 	bool started;
 	int stop; /* eventfd */
-	pthread_mutex_t lock; /* of readers and done; who holds it inherits the thread's priority */
+	pthread_mutex_t lock; /* of all below, and of reading the ring; who holds it inherits the thread's priority */
 	struct reader *readers;
 	u32 nreaders;
 	struct alloc_class *done;
 	u32 ndone, capacity;
-	struct open *open; /* of the thread: OPEN_MAX */
+	struct open *open; /* OPEN_MAX */
 	u32 nopen;
 };
 
@@ -148,8 +148,10 @@ static void take(struct alloc_classes *c, const struct alloc_record *record)
 	c->open[c->nopen++] = o;
 }
 
-/* Looks again at what is due. last: at all, for the last time. Returns when to come again. */
-static u64 look_again(struct alloc_classes *c, bool last)
+enum when { WHEN_DUE, AT_ONCE, FOR_THE_LAST_TIME };
+
+/* Looks again at what is due, or at all. Returns when to come again. */
+static u64 look_again(struct alloc_classes *c, enum when when)
 {
 	u64 now = now_ns(), next = now + IDLE_NS;
 	u32 left = 0;
@@ -158,8 +160,8 @@ static u64 look_again(struct alloc_classes *c, bool last)
 		struct open *o = &c->open[i];
 		const struct reader *reader = reader_of(c, o->result.record.instance);
 
-		if (last || now >= o->next_ns) {
-			if (look(reader, o, now) || last || now - o->since_ns > GIVE_UP_NS) {
+		if (when != WHEN_DUE || now >= o->next_ns) {
+			if (look(reader, o, now) || when == FOR_THE_LAST_TIME || now - o->since_ns > GIVE_UP_NS) {
 				finish(c, &o->result);
 				continue;
 			}
@@ -205,7 +207,7 @@ static void *run(void *arg)
 			fds[1].revents = 0; /* interrupted */
 		pthread_mutex_lock(&c->lock);
 		object_consume_alloc(c->object, on_record, c);
-		next = look_again(c, false);
+		next = look_again(c, WHEN_DUE);
 		pthread_mutex_unlock(&c->lock);
 	}
 	return NULL;
@@ -264,7 +266,7 @@ void alloc_classes_stop(struct alloc_classes *c)
 	pthread_join(c->thread, NULL);
 	c->started = false;
 	object_consume_alloc(c->object, on_record, c);
-	look_again(c, true);
+	look_again(c, FOR_THE_LAST_TIME);
 }
 
 void alloc_classes_destroy(struct alloc_classes *c)
@@ -281,6 +283,16 @@ void alloc_classes_destroy(struct alloc_classes *c)
 	free(c->done);
 	free(c->open);
 	free(c);
+}
+
+void alloc_classes_hurry(void *classes)
+{
+	struct alloc_classes *c = classes;
+
+	pthread_mutex_lock(&c->lock);
+	look_again(c, AT_ONCE);
+	object_consume_alloc(c->object, on_record, c);
+	pthread_mutex_unlock(&c->lock);
 }
 
 struct error *alloc_classes_add(struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader)

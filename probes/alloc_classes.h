@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The classes of sampled objects. A class lies in the object's header, and there only until a collection moves the object; a
- * program may collect a hundred times a second. So records come by a ring of their own to a thread that does nothing else, at
- * real-time priority: it runs when a record is there, whatever else wants the CPUs, and reads some microseconds after the
- * sample. A header that is not written yet is looked at again soon: its thread cannot stop for a collection before it is.
+ * program may collect a hundred times a second. So records come by a ring of their own, and are read by a thread that does
+ * nothing else, now and then; and when a collection begins, all threads stand, and all they have begun to allocate is whole:
+ * by the keeper (watchpoints.h) of the CPU where that is, before the collection goes on. Where nothing tells of collections,
+ * each sample wakes the thread, which runs at real-time priority (an interrupt: 15 us on some virtual machines).
  */
 #ifndef YRT_ALLOC_CLASSES_H
 #define YRT_ALLOC_CLASSES_H
@@ -28,6 +29,8 @@ struct error *alloc_classes_create(struct object *o, struct alloc_classes **ret)
 void alloc_classes_destroy(struct alloc_classes *c);
 /* Records of this process (struct alloc_record.instance) are read by reader, of ops->open(); it is taken over. */
 struct error *alloc_classes_add(struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader);
+/* Reads all that is there to be read at once: a collection begins. Of any thread. */
+void alloc_classes_hurry(void *classes);
 /* Moves what was found out since into *ret (malloc'd, or NULL), in no order. Returns how many. */
 u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret);
 /* No record comes any more: ends the thread. What it could not tell yet is told as not known. */

@@ -44,6 +44,8 @@ struct keeper {
 
 struct watchpoints {
 	struct object *object;
+	void (*collecting)(void *ctx);
+	void *ctx;
 	struct perf_buffer *buffers;
 	struct keeper *keepers;
 	size_t nkeepers;
@@ -224,12 +226,16 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 
 static void on_request(void *ctx, int cpu, void *data, u32 size)
 {
+	struct watchpoints *w = ctx;
 	struct watch_request r;
 
 	if (size < sizeof(r))
 		return;
 	memcpy(&r, data, sizeof(r));
-	watch(ctx, &r);
+	if (r.tgid)
+		watch(w, &r);
+	else
+		w->collecting(w->ctx);
 }
 
 static void on_lost(void *ctx, int cpu, unsigned long long n)
@@ -329,7 +335,7 @@ static struct error *start(struct watchpoints *w)
 	return start_keepers(w);
 }
 
-struct error *watchpoints_create(struct object *o, struct watchpoints **ret)
+struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret)
 {
 	struct watchpoints *w = calloc(1, sizeof(*w));
 	struct error *err;
@@ -337,6 +343,8 @@ struct error *watchpoints_create(struct object *o, struct watchpoints **ret)
 	if (!w)
 		return &error_no_memory;
 	w->object = o;
+	w->collecting = collecting;
+	w->ctx = ctx;
 	w->stop = -1;
 	w->realtime = true;
 	pthread_mutex_init(&w->lock, NULL);

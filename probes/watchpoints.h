@@ -22,7 +22,8 @@ struct watchpoints_stats {
 	bool realtime;
 };
 
-struct error *watchpoints_create(struct object *o, struct watchpoints **ret);
+/* collecting: called by a keeper, when a collection begins that goes on after that. */
+struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret);
 void watchpoints_destroy(struct watchpoints *w);
 void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);
 /* Forgets threads that have ended. */

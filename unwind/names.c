@@ -385,6 +385,11 @@ static struct error *name_gone(struct names *names, const struct runtime_ops *op
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
+static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
+{
+	return names->options.alloc && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") && ops->alloc->hides(name->name);
+}
+
 static struct error *name_script(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
 	struct named *ret)
 {
@@ -408,7 +413,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
 		fn.kind = script_kind(&name);
-		ret->hidden = name.entry && names->options.view == ops;
+		ret->hidden = names->options.view == ops && (name.entry || leads_to_object(names, ops, &name));
 		return profile_function(names->profile,
 			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
 			name.name[0] != '\0', &ret->function);

@@ -20,6 +20,11 @@ struct runtime_process;
 enum alloc_site_kind {
 	ALLOC_REFILL,  /* the thread has a new buffer, with the object in it that did not fit into the one before */
 	ALLOC_OUTSIDE, /* an object was made outside all buffers */
+	/*
+	 * A collection begins: objects are as they were, and will be for some milliseconds. Where there is such a site classes may
+	 * be read as late as that; else at once.
+	 */
+	ALLOC_COLLECTION,
 };
 
 /* What a register holds at a site. */
@@ -110,7 +115,10 @@ struct runtime_alloc_ops {
 	/* Collections so far, and one; 0: unknown. */
 	u32 (*collections)(void *reader);
 
-	/* True for native code that only leads from where an object is allocated to its class: <view>-alloc hides it. */
+	/*
+	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to its
+	 * class: <view>-alloc hides them.
+	 */
 	bool (*hides)(const char *symbol);
 };
 

@@ -7,6 +7,7 @@
 #include "cleanup.h"
 #include "hotspot.h"
 #include "hotspot_alloc_leaf.h"
+#include "hotspot_heap_view.h"
 #include "hotspot_instance.h"
 #include "runtime.h"
 
@@ -15,6 +16,16 @@
 static struct hotspot_heap_view *heap_of(void *data)
 {
 	return ((struct hotspot_instance *)data)->heap;
+}
+
+static void forget_collections(struct runtime_alloc *r)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < r->nsites; i++)
+		if (r->site[i].kind != ALLOC_COLLECTION)
+			r->site[left++] = r->site[i];
+	r->nsites = left;
 }
 
 static struct error *sites(void *data, const struct runtime_process *p, struct runtime_alloc *ret)
@@ -31,6 +42,8 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 	err = hotspot_alloc_sites(instance->image->file, root, ret);
 	if (err)
 		return err;
+	if (!hotspot_stops_to_collect(instance->heap, p->memory))
+		forget_collections(ret);
 	ret->collections_at = hotspot_collections_at(instance->heap, p->memory);
 	ret->buffer_start = l->tlab.at + l->tlab_start.at;
 	ret->buffer_top = l->tlab.at + l->tlab_top.at;
@@ -132,20 +145,31 @@ static u32 collections(void *data)
 	return hotspot_collections(r->heap, r->memory) + 1;
 }
 
+/* Do objects lie where they were? *passed: all threads stand, what they had begun to allocate is whole. */
+static bool in_place(struct reader *r, u32 gc, bool *passed)
+{
+	u32 now = gc ? collections(r) : 0;
+
+	if (now == gc)
+		return true;
+	/* the next one has begun: what it copies stays until threads go on */
+	*passed = now == gc + 1 && !r->heap->concurrent && hotspot_collecting(r->heap, r->memory);
+	return *passed;
+}
+
 static enum alloc_told object(void *data, const struct alloc_object *o, struct frame *ret, u64 *size)
 {
 	struct reader *r = data;
-	bool fresh = o->thread && o->end && !o->passed && stands_still(r, o);
-	u64 at, klass;
+	bool fresh = o->thread && o->end && !o->passed && stands_still(r, o), passed = false;
+	u64 at = 0, klass;
 	bool found = (hotspot_object_ending(r->heap, r->memory, o->start, o->addr, o->end, &at, &klass, size) ||
 	                     hotspot_object_covering(r->heap, r->memory, o->start, o->addr, &at, &klass, size)) &&
-	             !(o->end && at + *size != o->end) && !(fresh && o->addr < at + HEADER_BYTES) &&
-	             class_frame(r, klass, ret);
+	             !(o->end && at + *size != o->end) && class_frame(r, klass, ret);
 
 	/* what lies behind the mark may be of an object that was there before the last collection */
-	if (o->gc && collections(r) != o->gc)
+	if (!in_place(r, o->gc, &passed))
 		return ALLOC_MOVED;
-	return found ? ALLOC_TOLD : ALLOC_NOT_YET;
+	return found && (passed || !fresh || o->addr >= at + HEADER_BYTES) ? ALLOC_TOLD : ALLOC_NOT_YET;
 }
 
 /* The innermost frame of compiled code, if nothing but stubs (as those that copy arrays) lies inside it. */

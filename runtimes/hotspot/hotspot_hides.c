@@ -56,12 +56,26 @@ static bool ends_with(const char *name, size_t len, const char *end)
 	return len >= n && !memcmp(name + len - n, end, n);
 }
 
+/* "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob" */
+static bool is_slow_stub(const char *name)
+{
+	static const char *const stubs[] = {"new_instance", "new_array", "new_type_array", "new_object_array", "new_multi_array",
+	        "multianewarray"};
+
+	for (size_t i = 0; i < sizeof(stubs) / sizeof(*stubs); i++)
+		if (strstr(name, stubs[i]))
+			return true;
+	return false;
+}
+
 bool hotspot_alloc_hides(const char *symbol)
 {
 	const char *class, *member, *rest = symbol + 3;
 	size_t class_len, member_len;
 
-	if (strncmp(symbol, "_ZN", 3) != 0)
+	if (strncmp(symbol, "_Z", 2) != 0)
+		return is_slow_stub(symbol);
+	if (symbol[2] != 'N')
 		return false;
 	rest += *rest == 'K'; /* a const member */
 	if (!next_name(&rest, &class, &class_len))

@@ -20,6 +20,7 @@ struct alloc_probe {
 	u16 buffer_size;
 	u16 early; /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
+	u32 prompt;	     /* nobody tells of collections: classes are to be read at once */
 	u64 collections;     /* where the target counts its collections (u32); 0: not known */
 };
 
@@ -36,7 +37,7 @@ struct alloc_watch {
 /* To the watchpoint's keeper of this CPU. */
 struct watch_request {
 	u32 key;  /* of struct alloc_watch */
-	u32 tgid, tid; /* as yrt sees them */
+	u32 tgid, tid; /* as yrt sees them; tgid 0: a collection begins, classes are to be read now */
 	u32 reserved;
 	u64 top_at, start_at; /* where the thread's buffer is described, in the target; 0: not yet there */
 	u64 end;
