@@ -5,7 +5,8 @@
 #ifndef YRT_ALLOC_BPF_H
 #define YRT_ALLOC_BPF_H
 
-#define ALLOC_OUTSIDE_SITE 1	     /* ALLOC_OUTSIDE of runtime_alloc.h */
+#define ALLOC_OUTSIDE_SITE 1	     /* of runtime_alloc.h */
+#define ALLOC_COLLECTION_SITE 2
 #define WINDOW_NS	   10000000ULL /* a burst is what comes within */
 #define LN2_Q16		   45426	     /* ln 2 */
 
@@ -37,6 +38,11 @@ struct {
 	__type(key, u32);
 	__type(value, struct alloc_stats);
 } alloc_counters SEC(".maps");
+
+struct { /* struct alloc_record: to alloc_classes.h */
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} alloc_ring SEC(".maps");
 
 struct { /* to the keeper of each CPU */
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -124,25 +130,26 @@ static inline struct slot *begin_sample(struct task_struct *task, const struct p
 		st->lost[LOST_SCRATCH]++;
 		return NULL;
 	}
-	slot->alloc = (struct alloc_record){ .type = RECORD_ALLOC, .tgid = tgid, .instance = process->instance,
-		.tid = pid_of(task, BPF_CORE_READ(task, pid)), .id = __sync_fetch_and_add(&last_alloc_id, 1) + 1 };
+	slot->alloc = (struct alloc_record){ .tgid = tgid, .instance = process->instance,
+		.tid = pid_of(task, BPF_CORE_READ(task, pid)), .switches = (u32)BPF_CORE_READ(task, nvcsw), .id = __sync_fetch_and_add(&last_alloc_id, 1) + 1 };
 	return slot;
 }
 
-static inline int send_sample(struct slot *slot, struct probe_stats *st)
+static inline int send_sample(struct slot *slot, struct probe_stats *st, bool wake)
 {
 	struct stack_head *head = &slot->head;
 
 	st->frames += slot->walk.nframes;
 	if (head->stop < STOP_MAX)
 		st->stop[head->stop]++;
-	if (bpf_ringbuf_output(&ring, &slot->alloc, sizeof(slot->alloc), BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&alloc_ring, &slot->alloc, sizeof(slot->alloc), wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		return LOST_RING;
 	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
 }
 
 /* Walks the stack of what slot->alloc tells, and sends both. */
-static __attribute__((always_inline)) inline void end_sample(struct task_struct *task, struct slot *slot, u32 number, const struct process_entry *process)
+static __attribute__((always_inline)) inline void end_sample(struct task_struct *task, struct slot *slot, u32 number, const struct process_entry *process,
+	bool wake)
 {
 	struct probe_stats *st = my_stats();
 	struct stack_head *head = &slot->head;
@@ -161,7 +168,7 @@ static __attribute__((always_inline)) inline void end_sample(struct task_struct 
 		ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
 	if (!st)
 		return;
-	lost = send_sample(slot, st);
+	lost = send_sample(slot, st, wake);
 	if (lost >= 0 && lost < LOST_MAX)
 		st->lost[lost]++;
 	st->timed_ns += bpf_ktime_get_ns() - begin;
@@ -270,7 +277,20 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
 	return 0;
 }
 
-/* A site: a thread has a new buffer, or an object was made outside of all. */
+/*
+ * What was sampled until now is to be read before objects move: by the keeper of this CPU, which runs before the thread that
+ * collects goes on.
+ */
+static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
+{
+	struct watch_request request = {};
+
+	if (!alloc_interval || !bpf_map_lookup_elem(&processes, &tgid))
+		return 0;
+	return bpf_perf_event_output(ctx, &keepers, BPF_F_CURRENT_CPU, &request, sizeof(request));
+}
+
+/* A site: a thread has a new buffer, an object was made outside of all, or a collection begins. */
 SEC("uprobe")
 int on_alloc(struct pt_regs *ctx)
 {
@@ -285,6 +305,8 @@ int on_alloc(struct pt_regs *ctx)
 
 	if (!probe)
 		return 0;
+	if (probe->kind == ALLOC_COLLECTION_SITE)
+		return tell_collection(ctx, tgid_of(task));
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
@@ -303,7 +325,7 @@ int on_alloc(struct pt_regs *ctx)
 	if (!slot)
 		return 0;
 	note_site(probe, &slot->alloc);
-	end_sample(task, slot, number, process);
+	end_sample(task, slot, number, process, probe->prompt && !slot->alloc.klass);
 	slot->busy = 0;
 	return 0;
 }
@@ -323,19 +345,17 @@ static inline void note_watch(const struct alloc_watch *watch, const struct allo
 	a->addr = watch->addr;
 	a->end = top;
 	a->interval = watch->interval;
-	a->key = (u32)bpf_get_current_pid_tgid();
 	a->gc = probe->collections ? (u32)user_word(probe->collections) + 1 : 0;
 }
 
-/* A write that is no allocation: user space is to switch the watchpoint off. */
-static __attribute__((noinline)) int tell_stale(struct alloc_watch *watch, u32 key)
+/*
+ * A write that is no allocation: the keeper is to switch the watchpoint off. It stays set after its hit until it is moved: most
+ * are not written again, and switching off costs more.
+ */
+static __attribute__((noinline)) int ask_rest(void *ctx, struct alloc_watch *watch, const struct alloc_probe *probe)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_record record = { .type = RECORD_ALLOC, .how = ALLOC_STALE, .key = key, .tgid = tgid_of(task),
-		.tid = pid_of(task, BPF_CORE_READ(task, pid)) };
-
 	watch->addr = 0;
-	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return ask_watch(ctx, watch, probe, 0);
 }
 
 SEC("perf_event")
@@ -355,14 +375,14 @@ int on_watch(struct bpf_perf_event_data *ctx)
 	st->traps++;
 	if (!is_allocation(watch, probe, &top)) {
 		st->stale++;
-		tell_stale(watch, number);
+		ask_rest(ctx, watch, probe);
 		return 0;
 	}
 	if (within_window(st))
 		slot = begin_sample(task, process, tgid, &number);
 	if (slot) {
 		note_watch(watch, probe, top, &slot->alloc);
-		end_sample(task, slot, number, process);
+		end_sample(task, slot, number, process, probe->prompt);
 		slot->busy = 0;
 	}
 	watch_at(ctx, watch, probe, watch->addr + 8 + draw_distance(alloc_interval), user_word(watch->thread + probe->end));

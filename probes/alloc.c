@@ -11,6 +11,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "alloc_classes.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
@@ -22,9 +23,7 @@
 #define BURST	      4		 /* times the wanted rate */
 #define BURST_LEAST   8
 #define WINDOWS_A_S   100	 /* of alloc.bpf.h */
-#define PENDING	      64	 /* records whose stacks are on their way: power of two */
-#define WAIT_NS	      500000000ULL /* for a thread that is not let on to write what it allocated */
-#define WAITING_MAX   4096
+#define WAIT_NS	      2000000000ULL /* for what belongs to a stack or a class; longer than classes are looked for */
 #define NICE	      -10
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
@@ -53,16 +52,7 @@ struct cell { /* what samples of a thread in a node stand for */
 	double sizeless; /* bytes of objects whose size is not known */
 };
 
-struct pending {
-	struct alloc_record record;
-	struct frame frame;
-	u64 size;
-	u32 gc;
-	bool classed;
-};
-
-struct waiting { /* for the class of its object: the thread was stopped before it wrote that */
-	struct pending pending;
+struct waiting { /* a stack, for the class of its object */
 	u64 since_ns;
 	struct stack_record *head; /* without frames */
 	struct frame *frames;
@@ -77,6 +67,7 @@ struct leaf {
 struct alloc {
 	struct alloc_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
+	struct alloc_classes *classes;
 	struct site_link *links;
 	u32 nlinks, nprobes;
 	struct allocator *allocators;
@@ -88,9 +79,14 @@ struct alloc {
 	struct table by_leaf; /* hash of the innermost frames: index in leaves */
 	struct leaf *leaves;  /* those frames, placed exactly */
 	u32 nleaves;
-	struct pending pending[PENDING];
 	struct waiting *waiting;
 	u32 nwaiting;
+	struct told { /* the class of an object, for its stack */
+		struct alloc_class class;
+		u64 since_ns;
+	} *told;
+	u32 ntold;
+	struct table by_id; /* of records: index in told */
 	struct alloc_thread *scratch; /* THREADS_MAX */
 	struct frame *frames;	      /* FRAMES_MAX */
 	u64 steered_ns, swept_ns, bytes_then;
@@ -122,9 +118,14 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		alloc_destroy(a);
 		return &error_no_memory;
 	}
+	err = alloc_classes_create(options->object, &a->classes);
+	if (err) {
+		alloc_destroy(a);
+		return err;
+	}
 	err = watchpoints_try();
 	if (!err)
-		err = watchpoints_create(options->object, &a->watchpoints);
+		err = watchpoints_create(options->object, alloc_classes_hurry, a->classes, &a->watchpoints);
 	if (err == &error_no_memory) {
 		alloc_destroy(a);
 		return err;
@@ -156,6 +157,9 @@ void alloc_destroy(struct alloc *a)
 		return;
 	take_away(a);
 	watchpoints_destroy(a->watchpoints);
+	alloc_classes_destroy(a->classes);
+	free(a->told);
+	table_free(&a->by_id);
 	table_free(&a->by_thread);
 	table_free(&a->by_cell);
 	table_free(&a->by_leaf);
@@ -283,16 +287,30 @@ static bool path_of(const struct process *p, const struct instance *in, char *re
 	return false;
 }
 
+static bool tells_collections(const struct runtime_alloc *r)
+{
+	for (u32 i = 0; i < r->nsites; i++)
+		if (r->site[i].kind == ALLOC_COLLECTION)
+			return true;
+	return false;
+}
+
 static struct error *place_site(struct alloc *a, const struct process *p, const struct runtime_alloc *r,
 	const struct alloc_site *site, const char *path)
 {
+	struct watchpoints_stats keepers = { 0 };
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
 		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
-		.collections = r->collections_at };
+		.collections = r->collections_at, };
 	struct bpf_link *link;
-	struct error *err = object_set_probe(a->options.object, a->nprobes, &probe);
+	struct error *err;
+
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &keepers);
+	probe.prompt = !keepers.realtime || !tells_collections(r);
+	err = object_set_probe(a->options.object, a->nprobes, &probe);
 
 	if (!err)
 		err = grow((void **)&a->links, a->nlinks, sizeof(*a->links));
@@ -319,11 +337,15 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 	struct runtime_alloc r = { 0 };
 	struct error *err = in->ops->alloc->sites(in->data, &view, &r);
 	char path[128];
+	void *reader;
 
 	if (err)
 		return err;
 	if (!path_of(p, in, path, sizeof(path)))
 		return error_new(ERROR_NO_PROCESS, "process %d has let go of its %s", p->pid, in->ops->name);
+	err = in->ops->alloc->open(in->data, &view, &reader);
+	if (!err)
+		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
 	for (u32 i = 0; i < r.nsites && !err; i++)
 		err = place_site(a, p, &r, &r.site[i], path);
 	return err;
@@ -394,41 +416,6 @@ struct error *alloc_start(struct alloc *a)
 	return err ? err : count_exactly(a, true);
 }
 
-/* The class of what was sampled. */
-static void find_class(struct alloc *a, struct pending *p, bool first)
-{
-	const struct alloc_record *r = &p->record;
-	const struct process *process = targets_find(a->options.targets, r->instance);
-	const struct instance *in = teller(process);
-	struct runtime_process view;
-
-	if (!in)
-		return;
-	view = process_view(process);
-	if (r->klass) {
-		p->classed = in->ops->alloc->class_frame(in->data, &view, r->klass, &p->frame);
-		return;
-	}
-	if (first)
-		p->gc = r->gc ? r->gc : in->ops->alloc->collections(in->data, &view);
-	p->classed = in->ops->alloc->object(in->data, &view, r->thread, r->start, r->addr, r->end, p->gc, &p->frame,
-		&p->size);
-}
-
-void alloc_record(struct alloc *a, const struct alloc_record *record)
-{
-	struct pending *p = &a->pending[record->id & (PENDING - 1)];
-
-	/* after its hit a watchpoint stays until it is moved: most are not written again, and switching off costs an interrupt */
-	if (record->how == ALLOC_STALE) {
-		if (a->watchpoints)
-			watchpoints_rest(a->watchpoints, (pid_t)record->tgid, (pid_t)record->tid, record->key);
-		return;
-	}
-	*p = (struct pending){ .record = *record, .size = record->size };
-	find_class(a, p, true);
-}
-
 static struct error *cell_of(struct alloc *a, u32 allocator, u32 node, struct cell **ret)
 {
 	u64 key = key_of(allocator, node), *known = table_get(&a->by_cell, key);
@@ -458,7 +445,7 @@ static struct error *child_unknown(struct alloc *a, u32 node, const char *text, 
 	return err ? err : profile_child(p, node, *ret, ret);
 }
 
-static struct error *count(struct alloc *a, const struct pending *p, u32 node)
+static struct error *count(struct alloc *a, const struct alloc_class *p, u32 node)
 {
 	const struct alloc_record *r = &p->record;
 	double interval = (double)r->interval, bytes = interval, objects = 0;
@@ -483,20 +470,8 @@ static struct error *count(struct alloc *a, const struct pending *p, u32 node)
 	a->allocators[allocator].estimated += bytes;
 	a->allocators[allocator].samples++;
 	a->summary.samples++;
-	a->summary.unclassed += !p->classed;
+	a->summary.unclassed += !p->known;
 	return NULL;
-}
-
-/* A stack whose frames are a->frames. */
-static struct error *take_stack(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
-{
-	struct error *err;
-	u32 node;
-
-	err = collector_place(a->options.collector, record, a->frames, n, p->classed ? &p->frame : NULL, &node);
-	if (!err && node != COLLECTOR_FILTERED && !p->classed)
-		err = child_unknown(a, node, "[class not seen]", &node);
-	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
 }
 
 /* The innermost of a->frames as the runtime knows them exactly; it is asked once for each. */
@@ -525,12 +500,27 @@ static struct error *place_exactly(struct alloc *a, u32 number, u32 n)
 	return err;
 }
 
-static struct error *keep_waiting(struct alloc *a, const struct pending *p, const struct stack_record *record, u32 n)
+/* A stack whose frames are a->frames. */
+static struct error *take_stack(struct alloc *a, const struct alloc_class *p, const struct stack_record *record, u32 n)
 {
-	struct waiting w = { .pending = *p, .since_ns = now_ns(), .n = n };
-	struct error *err = grow((void **)&a->waiting, a->nwaiting, sizeof(*a->waiting));
+	struct error *err = p->record.how == ALLOC_BY_WATCH ? place_exactly(a, record->instance, n) : NULL;
+	u32 node = COLLECTOR_FILTERED;
 
-	if (err)
+	if (!err)
+		err = collector_place(a->options.collector, record, a->frames, n, p->known ? &p->frame : NULL, &node);
+	if (!err && node != COLLECTOR_FILTERED && !p->known)
+		err = child_unknown(a, node, "[class not seen]", &node);
+	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
+}
+
+/* Its class comes another way, and most often before it. */
+struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct alloc *a = alloc;
+	struct waiting w = { .since_ns = now_ns(), .n = n };
+	struct error *err = n <= FRAMES_MAX ? grow((void **)&a->waiting, a->nwaiting, sizeof(*a->waiting)) : NULL;
+
+	if (err || n > FRAMES_MAX)
 		return err;
 	w.head = malloc(offsetof(struct stack_record, frame));
 	w.frames = malloc((n + 1) * sizeof(*w.frames));
@@ -539,48 +529,52 @@ static struct error *keep_waiting(struct alloc *a, const struct pending *p, cons
 		return &error_no_memory;
 	}
 	memcpy(w.head, record, offsetof(struct stack_record, frame));
-	memcpy(w.frames, a->frames, n * sizeof(*w.frames));
+	memcpy(w.frames, frames, n * sizeof(*w.frames));
 	a->waiting[a->nwaiting++] = w;
 	return NULL;
 }
 
-struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
+/* What was found out since, beside what still waits for its stack. */
+static struct error *gather(struct alloc *a, u64 now)
 {
-	struct alloc *a = alloc;
-	struct pending *p = &a->pending[record->hash & (PENDING - 1)];
+	cleanup(free) struct alloc_class *found = NULL;
+	u32 n = alloc_classes_take(a->classes, &found), left = 0;
 	struct error *err = NULL;
 
-	if (p->record.id != record->hash || n > FRAMES_MAX)
-		return NULL;
-	p->record.id = 0;
-	memcpy(a->frames, frames, n * sizeof(*frames));
-	if (p->record.how == ALLOC_BY_WATCH)
-		err = place_exactly(a, record->instance, n);
-	if (err)
-		return err;
-	if (!p->classed && !p->record.klass && a->nwaiting < WAITING_MAX)
-		return keep_waiting(a, p, record, n);
-	return take_stack(a, p, record, n);
+	table_clear(&a->by_id);
+	for (u32 i = 0; i < a->ntold; i++)
+		if (a->told[i].class.record.id && now - a->told[i].since_ns < WAIT_NS)
+			a->told[left++] = a->told[i];
+	a->ntold = left;
+	for (u32 i = 0; i < n && !err; i++) {
+		err = grow((void **)&a->told, a->ntold, sizeof(*a->told));
+		if (!err)
+			a->told[a->ntold++] = (struct told){ .class = found[i], .since_ns = now };
+	}
+	for (u32 i = 0; i < a->ntold && !err; i++)
+		err = table_put(&a->by_id, key_of(a->told[i].class.record.id, 0), i);
+	return err;
 }
 
-/* Looks again at what had no class yet; until_ns: those that wait since before then are taken without. */
-static struct error *look_again(struct alloc *a, u64 until_ns)
+/* Counts those that have both, and forgets those that wait since before until_ns: their records were lost. */
+static struct error *join(struct alloc *a, u64 until_ns)
 {
-	struct error *err = NULL;
+	struct error *err = gather(a, now_ns());
 	u32 left = 0;
 
 	for (u32 i = 0; i < a->nwaiting; i++) {
 		struct waiting *w = &a->waiting[i];
+		u64 *at = err ? NULL : table_get(&a->by_id, key_of(w->head->hash, 0));
 
-		if (!err)
-			find_class(a, &w->pending, false);
-		if (!err && !w->pending.classed && w->since_ns > until_ns) {
+		if (!err && !at && w->since_ns > until_ns) {
 			a->waiting[left++] = *w;
 			continue;
 		}
-		memcpy(a->frames, w->frames, w->n * sizeof(*w->frames));
-		if (!err)
-			err = take_stack(a, &w->pending, w->head, w->n);
+		if (at) {
+			memcpy(a->frames, w->frames, w->n * sizeof(*w->frames));
+			err = take_stack(a, &a->told[*at].class, w->head, w->n);
+			a->told[*at].class.record.id = 0;
+		}
 		forget(w);
 	}
 	a->nwaiting = left;
@@ -589,7 +583,7 @@ static struct error *look_again(struct alloc *a, u64 until_ns)
 
 struct error *alloc_poll(struct alloc *a, u64 now)
 {
-	struct error *err = look_again(a, now - WAIT_NS);
+	struct error *err = join(a, now - WAIT_NS);
 
 	if (err || now - a->steered_ns < STEER_NS)
 		return err;
@@ -664,8 +658,10 @@ struct error *alloc_finish(struct alloc *a)
 {
 	struct profile *p = collector_profile(a->options.collector);
 	double bytes = 0, objects = 0;
-	struct error *err = look_again(a, UINT64_MAX);
+	struct error *err;
 
+	alloc_classes_stop(a->classes);
+	err = join(a, UINT64_MAX);
 	if (err)
 		return err;
 	scale(a);

@@ -61,8 +61,7 @@ struct error *alloc_attach(struct alloc *a, pid_t pid, bool required);
 struct error *alloc_start(struct alloc *a);
 /* To be called every some ms. */
 struct error *alloc_poll(struct alloc *a, u64 now_ns);
-/* What the programs sent: RECORD_ALLOC, and the stack of the same id (collector_options.stack). */
-void alloc_record(struct alloc *a, const struct alloc_record *record);
+/* A stack (collector_options.stack); its hash is the id of its struct alloc_record, which comes another way (alloc_classes.h). */
 struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n);
 /* Counts to the end, and takes the probes away. */
 struct error *alloc_stop(struct alloc *a);

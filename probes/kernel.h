@@ -35,6 +35,7 @@ struct sched_entity {
 
 struct task_struct {
 	struct sched_entity se;
+	unsigned long nvcsw;
 	u64 start_time;
 	char comm[16];
 	int pid;

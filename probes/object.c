@@ -19,11 +19,13 @@
 #define RING_PER_CPU	(256u << 10)
 #define RING_MIN	(1u << 20)
 #define RING_MAX	(16u << 20)
+#define ALLOC_RING	(256u << 10)
+#define RING_LEAST	4096u
 #define COUNTS_CAPACITY 16384u
 
 struct object {
 	struct sample *skel;
-	struct ring_buffer *ring;
+	struct ring_buffer *ring, *alloc_ring; /* alloc_ring: NULL for the clock */
 	struct arena_source slabs;
 	int slab_fd[ARENA_SLABS_MAX];
 	u32 nslabs, npublished; /* of them BPF knows so many */
@@ -31,6 +33,8 @@ struct object {
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
+	void (*alloc_record)(void *ctx, const void *data, size_t size);
+	void *alloc_ctx;
 	u32 left; /* records to be handed out; 0: all */
 };
 
@@ -79,6 +83,7 @@ static void set_knobs(struct object *o, const struct object_options *options)
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
 	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
+	bpf_map__set_max_entries(skel->maps.alloc_ring, options->alloc ? ALLOC_RING : RING_LEAST);
 	bpf_map__set_max_entries(skel->maps.counts_a, COUNTS_CAPACITY);
 	bpf_map__set_max_entries(skel->maps.counts_b, COUNTS_CAPACITY);
 }
@@ -104,6 +109,14 @@ static int on_record(void *ctx, void *data, size_t size)
 
 	o->record(o->record_ctx, data, size);
 	return o->left && !--o->left ? -EAGAIN : 0;
+}
+
+static int on_alloc_record(void *ctx, void *data, size_t size)
+{
+	struct object *o = ctx;
+
+	o->alloc_record(o->alloc_ctx, data, size);
+	return 0;
 }
 
 static struct error *make_slab(struct arena_source *source, u32 i, void **ret);
@@ -135,7 +148,9 @@ static struct error *load(struct object *o, bool alloc)
 		(!alloc && !o->skel->links.on_free))
 		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
 	o->ring = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_record, o, NULL);
-	return o->ring ? NULL : error_errno(errno, "cannot map the ring buffer");
+	if (o->ring && alloc)
+		o->alloc_ring = ring_buffer__new(bpf_map__fd(o->skel->maps.alloc_ring), on_alloc_record, o, NULL);
+	return o->ring && (o->alloc_ring || !alloc) ? NULL : error_errno(errno, "cannot map the ring buffer");
 }
 
 struct error *object_create(const struct object_options *options, struct object **ret)
@@ -174,6 +189,7 @@ void object_destroy(struct object *o)
 	if (!o)
 		return;
 	ring_buffer__free(o->ring);
+	ring_buffer__free(o->alloc_ring);
 	sample__destroy(o->skel);
 	if (o->stats_fd >= 0)
 		close(o->stats_fd);
@@ -233,6 +249,18 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 	o->record_ctx = ctx;
 	o->left = most;
 	ring_buffer__consume(o->ring);
+}
+
+int object_alloc_fd(const struct object *o)
+{
+	return ring_buffer__epoll_fd(o->alloc_ring);
+}
+
+void object_consume_alloc(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
+{
+	o->alloc_record = record;
+	o->alloc_ctx = ctx;
+	ring_buffer__consume(o->alloc_ring);
 }
 
 /* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs. */

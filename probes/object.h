@@ -70,6 +70,9 @@ u32 object_flip(struct object *o);
 struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u32 epoch, u64 hash, u64 count), void *ctx);
 u32 object_counts_capacity(const struct object *o);
 
+/* Of alloc.h: the ring of struct alloc_record, in a thread of its own; record is called for each that waits. */
+int object_alloc_fd(const struct object *o);
+void object_consume_alloc(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
 /* Of alloc.h: its programs, and the perf event array through which they wake the keepers of watchpoints. */
 int object_watch_program(const struct object *o);
 int object_keepers_fd(const struct object *o);

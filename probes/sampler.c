@@ -216,8 +216,6 @@ static void on_record(void *ctx, const void *data, size_t size)
 	memcpy(&type, data, sizeof(type));
 	if (type == RECORD_STACK)
 		err = collector_stack(s->collector, data, size);
-	else if (type == RECORD_ALLOC && s->alloc && size >= sizeof(struct alloc_record))
-		alloc_record(s->alloc, data);
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
 	if (err)
@@ -307,7 +305,7 @@ static void keep_up(struct sampler *s, u64 now)
 	if (gone != s->gone)
 		s->eager_until_ns = now + EAGER_S * 1000000000ull;
 	s->gone = gone;
-	object_eager(s->object, s->alloc || now < s->eager_until_ns);
+	object_eager(s->object, now < s->eager_until_ns);
 }
 
 /* A process that was forked meanwhile, by one whose clock was still the old one, gets one of its own in the next pass. */

@@ -44,6 +44,8 @@ struct keeper {
 
 struct watchpoints {
 	struct object *object;
+	void (*collecting)(void *ctx);
+	void *ctx;
 	struct perf_buffer *buffers;
 	struct keeper *keepers;
 	size_t nkeepers;
@@ -179,18 +181,35 @@ static bool in_time(const struct watch_request *r, u64 addr, u64 *top)
 	return *top <= addr;
 }
 
+/*
+ * A watchpoint was hit more than once: switches it off, unless it is for something else by now. The kernel's own way, a limit of
+ * events (PERF_EVENT_IOC_REFRESH), leaves a breakpoint stopped for good: hw_breakpoint_add() does not clear hw.state (seen on 6.18).
+ */
+static void rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key)
+{
+	struct alloc_watch now;
+
+	if (object_watch(w->object, key, &now) && now.addr)
+		return;
+	set_watch(w, tgid, tid, 0);
+	if (object_watch(w->object, key, &now) && now.addr) /* it was set meanwhile */
+		set_watch(w, tgid, tid, now.addr);
+}
+
 static void watch(struct watchpoints *w, const struct watch_request *r)
 {
 	struct alloc_watch now = r->watch;
 	u64 top;
 
+	if (!now.addr) {
+		rest(w, (pid_t)r->tgid, (pid_t)r->tid, r->key);
+		return;
+	}
 	for (u32 i = 0; i < TRIES; i++) {
 		if (!set_watch(w, (pid_t)r->tgid, (pid_t)r->tid, now.addr)) {
 			w->refused++;
 			return;
 		}
-		if (!now.addr)
-			return;
 		/* at its priority it is hardly ever late: a look now and then tells */
 		if ((w->realtime && w->set % LOOK_EACH) || in_time(r, now.addr, &top)) {
 			w->set++;
@@ -205,25 +224,18 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 	set_watch(w, (pid_t)r->tgid, (pid_t)r->tid, 0);
 }
 
-void watchpoints_rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key)
-{
-	struct alloc_watch now;
-
-	if (object_watch(w->object, key, &now) && now.addr)
-		return;
-	set_watch(w, tgid, tid, 0);
-	if (object_watch(w->object, key, &now) && now.addr) /* it was set meanwhile */
-		set_watch(w, tgid, tid, now.addr);
-}
-
 static void on_request(void *ctx, int cpu, void *data, u32 size)
 {
+	struct watchpoints *w = ctx;
 	struct watch_request r;
 
 	if (size < sizeof(r))
 		return;
 	memcpy(&r, data, sizeof(r));
-	watch(ctx, &r);
+	if (r.tgid)
+		watch(w, &r);
+	else
+		w->collecting(w->ctx);
 }
 
 static void on_lost(void *ctx, int cpu, unsigned long long n)
@@ -323,7 +335,7 @@ static struct error *start(struct watchpoints *w)
 	return start_keepers(w);
 }
 
-struct error *watchpoints_create(struct object *o, struct watchpoints **ret)
+struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret)
 {
 	struct watchpoints *w = calloc(1, sizeof(*w));
 	struct error *err;
@@ -331,6 +343,8 @@ struct error *watchpoints_create(struct object *o, struct watchpoints **ret)
 	if (!w)
 		return &error_no_memory;
 	w->object = o;
+	w->collecting = collecting;
+	w->ctx = ctx;
 	w->stop = -1;
 	w->realtime = true;
 	pthread_mutex_init(&w->lock, NULL);

@@ -22,14 +22,10 @@ struct watchpoints_stats {
 	bool realtime;
 };
 
-struct error *watchpoints_create(struct object *o, struct watchpoints **ret);
+/* collecting: called by a keeper, when a collection begins that goes on after that. */
+struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret);
 void watchpoints_destroy(struct watchpoints *w);
 void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);
-/*
- * A watchpoint was hit more than once: switches it off, unless it is for something else by now. The kernel's own way, a limit of events
- * (PERF_EVENT_IOC_REFRESH), leaves a breakpoint stopped for good: hw_breakpoint_add() does not clear hw.state (seen on 6.18).
- */
-void watchpoints_rest(struct watchpoints *w, pid_t tgid, pid_t tid, u32 key);
 /* Forgets threads that have ended. */
 void watchpoints_sweep(struct watchpoints *w);
 /* Whether this machine lets a thread of ours be watched: an error says what is in the way. */

@@ -11,6 +11,7 @@
 #include "demangled.h"
 #include "profile_expand.h"
 #include "native_kind.h"
+#include "runtime_alloc.h"
 #include "symbols.h"
 #include "table.h"
 
@@ -282,7 +283,9 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 {
 	const struct runtime_ops *view = s->options.view;
 
-	return view && view->hides && f->name && s->images[site->image].loaded->runtime[view->id] && view->hides(NULL, f->name);
+	if (!view || !view->hides || !f->name || !s->images[site->image].loaded->runtime[view->id])
+		return false;
+	return view->hides(NULL, f->name) || (s->options.alloc && view->alloc && view->alloc->hides(f->name));
 }
 
 static struct error *chain(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,

@@ -21,6 +21,7 @@ struct inline_sites;
 struct inline_sites_options {
 	bool lines;   /* functions are split by the line being executed */
 	bool mangled; /* names as they are in the file */
+	bool alloc;   /* names_options.alloc */
 	const struct runtime_ops *view; /* what it hides is left out where it is inlined too; NULL: nothing */
 	const struct modules *modules; /* who is told (complain) that debuginfod does not answer */
 };

@@ -11,6 +11,7 @@
 #include "native_kind.h"
 #include "perf_map.h"
 #include "rtti.h"
+#include "runtime_alloc.h"
 #include "symbols.h"
 
 #define SHOWN_MAX (4 * NAME_MAX_BYTES)
@@ -51,7 +52,7 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->options = *options;
 	if (options->inlines) {
 		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
-			.modules = modules, .view = options->view };
+			.modules = modules, .view = options->view, .alloc = options->alloc };
 		struct error *err = inline_sites_create(&sites, &names->sites);
 
 		if (err) {
@@ -133,7 +134,8 @@ static bool is_hidden(const struct names *names, const struct process *p, const 
 		return true;
 	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
 		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
-			return view->hides(p->instances[i].data, symbol);
+			return view->hides(p->instances[i].data, symbol) ||
+				(names->options.alloc && view->alloc && view->alloc->hides(symbol));
 	return false;
 }
 
@@ -383,6 +385,11 @@ static struct error *name_gone(struct names *names, const struct runtime_ops *op
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
+static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
+{
+	return names->options.alloc && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") && ops->alloc->hides(name->name);
+}
+
 static struct error *name_script(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
 	struct named *ret)
 {
@@ -406,7 +413,7 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
 		fn.kind = script_kind(&name);
-		ret->hidden = name.entry && names->options.view == ops;
+		ret->hidden = names->options.view == ops && (name.entry || leads_to_object(names, ops, &name));
 		return profile_function(names->profile,
 			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
 			name.name[0] != '\0', &ret->function);

@@ -18,6 +18,7 @@ struct names_options {
 	bool inlines;			/* tell inlined functions and lines of native code, by names_expand() */
 	bool mangled;			/* native names as they are in the file */
 	bool signatures;		/* names of functions with their arguments, in languages where they have them */
+	bool alloc;			/* stacks of allocations: hide what only leads to them (runtime_alloc_ops.hides) */
 	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 

@@ -20,6 +20,11 @@ struct runtime_process;
 enum alloc_site_kind {
 	ALLOC_REFILL,  /* the thread has a new buffer, with the object in it that did not fit into the one before */
 	ALLOC_OUTSIDE, /* an object was made outside all buffers */
+	/*
+	 * A collection begins: objects are as they were, and will be for some milliseconds. Where there is such a site classes may
+	 * be read as late as that; else at once.
+	 */
+	ALLOC_COLLECTION,
 };
 
 /* What a register holds at a site. */
@@ -60,6 +65,26 @@ struct alloc_thread {
 	u64 allocated; /* bytes so far, exact: with what is used of the buffer */
 };
 
+/* What is known of an object that covers addr. */
+struct alloc_object {
+	u64 thread; /* ALLOC_THREAD; 0: unknown */
+	u64 start;  /* of its buffer, where an object begins */
+	u64 addr;
+	/*
+	 * Where it ends, 0: not known. It is what top was when the address was written first: then a search backwards from addr
+	 * for a header whose size leads there is short.
+	 */
+	u64 end;
+	u32 gc;	    /* collections() before it was made; 0: unknown */
+	bool passed; /* the thread has gone on since, for certain: the header is written */
+};
+
+enum alloc_told {
+	ALLOC_TOLD,
+	ALLOC_NOT_YET, /* what lies there may be older: the header may be what trapped, and its class not written yet */
+	ALLOC_MOVED,   /* never: a collection began meanwhile */
+};
+
 struct runtime_alloc_ops {
 	/* Where probes go. An error says what is missing and its hint what to install. */
 	struct error *(*sites)(void *instance, const struct runtime_process *p, struct runtime_alloc *ret);
@@ -68,28 +93,33 @@ struct runtime_alloc_ops {
 	u32 (*threads)(void *instance, const struct runtime_process *p, struct alloc_thread *ret, u32 max);
 
 	/*
-	 * The object that covers addr, made some microseconds ago: its class as a frame of this runtime, and its size in bytes.
-	 * start: of its buffer, where an object begins. end: where it ends if that is known, else 0 (it is what top was when the
-	 * address was written first: then a search backwards from addr for a header whose size leads to end is short).
-	 * thread: ALLOC_THREAD, 0 if unknown. The header may be what trapped: then its class is told only when the thread went on.
-	 * False: not to be told (yet), or a collection may have moved it meanwhile (gc: alloc_ops.collections() before it was
-	 * made; 0: unknown).
-	 */
-	bool (*object)(void *instance, const struct runtime_process *p, u64 thread, u64 start, u64 addr, u64 end,
-		u32 gc, struct frame *ret, u64 *size);
-
-	/*
 	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler describes the
 	 * innermost method is not certain; this replaces its frame by the exact place of the allocation. n may be less than
 	 * the stack has. May be NULL.
 	 */
 	void (*place)(void *instance, const struct runtime_process *p, struct frame *frames, u32 n);
 
+	/*
+	 * A reader of objects, for a thread of its own: it shares nothing with instance that either changes, and may outlive it.
+	 * The calls below are of that thread.
+	 */
+	struct error *(*open)(void *instance, const struct runtime_process *p, void **ret);
+	void (*close)(void *reader);
+
+	/* The class of an object as a frame of this runtime, and its size in bytes. */
+	enum alloc_told (*object)(void *reader, const struct alloc_object *object, struct frame *ret, u64 *size);
+
 	/* The frame of a class that a site told (ALLOC_CLASS). */
-	bool (*class_frame)(void *instance, const struct runtime_process *p, u64 klass, struct frame *ret);
+	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);
 
 	/* Collections so far, and one; 0: unknown. */
-	u32 (*collections)(void *instance, const struct runtime_process *p);
+	u32 (*collections)(void *reader);
+
+	/*
+	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to its
+	 * class: <view>-alloc hides them.
+	 */
+	bool (*hides)(const char *symbol);
 };
 
 #endif

@@ -108,6 +108,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	o->sampler.cpu_percent = 0;
 	o->sampler.no_kernel = true;
 	o->sampler.collect.names.inlines = true;
+	o->sampler.collect.names.alloc = true;
 	o->output = "java-alloc.html";
 	optind = 1;
 	manual_getopt(&java_alloc_manual, &g);

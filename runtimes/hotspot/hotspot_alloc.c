@@ -7,6 +7,7 @@
 #include "cleanup.h"
 #include "hotspot.h"
 #include "hotspot_alloc_leaf.h"
+#include "hotspot_heap_view.h"
 #include "hotspot_instance.h"
 #include "runtime.h"
 
@@ -15,6 +16,16 @@
 static struct hotspot_heap_view *heap_of(void *data)
 {
 	return ((struct hotspot_instance *)data)->heap;
+}
+
+static void forget_collections(struct runtime_alloc *r)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < r->nsites; i++)
+		if (r->site[i].kind != ALLOC_COLLECTION)
+			r->site[left++] = r->site[i];
+	r->nsites = left;
 }
 
 static struct error *sites(void *data, const struct runtime_process *p, struct runtime_alloc *ret)
@@ -31,6 +42,8 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 	err = hotspot_alloc_sites(instance->image->file, root, ret);
 	if (err)
 		return err;
+	if (!hotspot_stops_to_collect(instance->heap, p->memory))
+		forget_collections(ret);
 	ret->collections_at = hotspot_collections_at(instance->heap, p->memory);
 	ret->buffer_start = l->tlab.at + l->tlab_start.at;
 	ret->buffer_top = l->tlab.at + l->tlab_top.at;
@@ -49,12 +62,65 @@ static u32 threads(void *data, const struct runtime_process *p, struct alloc_thr
 	return n;
 }
 
-static bool class_frame(void *data, const struct runtime_process *p, u64 klass, struct frame *ret)
+/* Its own tables: the instance's may be read, and go, in another thread. */
+struct reader {
+	struct memory *memory;
+	struct vmstructs *v;
+	struct layout *origins;
+	const struct hotspot_layout *l;
+	struct hotspot_heap_view *heap;
+};
+
+static void close_reader(void *data)
 {
-	struct hotspot_heap_view *heap = heap_of(data);
+	struct reader *r = data;
+
+	if (!r)
+		return;
+	hotspot_heap_view_destroy(r->heap);
+	layout_destroy(r->origins);
+	vmstructs_destroy(r->v);
+	memory_destroy(r->memory);
+	free(r);
+}
+
+static struct error *read_tables(struct reader *r, const struct hotspot_instance *instance)
+{
+	struct error *err = vmstructs_read(instance->image->symbols, r->memory, instance->bias, &r->v);
+
+	if (!err && !r->v)
+		err = error_new(ERROR_UNSUPPORTED, "the JVM is only starting");
+	if (!err)
+		err = hotspot_layout_find(r->v, &r->origins);
+	if (err)
+		return err;
+	r->l = r->origins->values;
+	return hotspot_heap_view_create(r->v, r->l, &r->heap);
+}
+
+static struct error *open_reader(void *data, const struct runtime_process *p, void **ret)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	struct error *err;
+
+	if (!r)
+		return &error_no_memory;
+	r->memory = memory_live(p->pid);
+	err = r->memory ? read_tables(r, data) : &error_no_memory;
+	if (err) {
+		close_reader(r);
+		return err;
+	}
+	*ret = r;
+	return NULL;
+}
+
+static bool class_frame(void *data, u64 klass, struct frame *ret)
+{
+	struct reader *r = data;
 	u32 cookie;
 
-	if (!heap || !hotspot_class_cookie(heap, p->memory, klass, &cookie))
+	if (!hotspot_class_cookie(r->heap, r->memory, klass, &cookie))
 		return false;
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, klass);
 	ret->detail = hotspot_detail(HOTSPOT_CLASS, cookie);
@@ -62,31 +128,48 @@ static bool class_frame(void *data, const struct runtime_process *p, u64 klass, 
 }
 
 /* Is the last object of the thread's buffer still the one that ends there? */
-static bool stands_still(const struct hotspot_layout *l, struct memory *m, u64 thread, u64 start, u64 end)
+static bool stands_still(const struct reader *r, const struct alloc_object *o)
 {
+	const struct hotspot_layout *l = r->l;
 	u64 now[2];
 
-	return memory_read(m, &now[0], 8, thread + l->tlab.at + l->tlab_start.at) &&
-	       memory_read(m, &now[1], 8, thread + l->tlab.at + l->tlab_top.at) && now[0] == start && now[1] == end;
+	return memory_read(r->memory, &now[0], 8, o->thread + l->tlab.at + l->tlab_start.at) &&
+	       memory_read(r->memory, &now[1], 8, o->thread + l->tlab.at + l->tlab_top.at) && now[0] == o->start &&
+	       now[1] == o->end;
 }
 
-static bool object(void *data, const struct runtime_process *p, u64 thread, u64 start, u64 addr, u64 end, u32 gc,
-        struct frame *ret, u64 *size)
+static u32 collections(void *data)
 {
-	const struct hotspot_layout *l = ((struct hotspot_instance *)data)->layout;
-	struct hotspot_heap_view *heap = heap_of(data);
-	bool fresh = heap && thread && end && stands_still(l, p->memory, thread, start, end);
-	u64 at, klass;
+	struct reader *r = data;
 
-	if (!heap || (!hotspot_object_ending(heap, p->memory, start, addr, end, &at, &klass, size) &&
-	                     !hotspot_object_covering(heap, p->memory, start, addr, &at, &klass, size)))
-		return false;
+	return hotspot_collections(r->heap, r->memory) + 1;
+}
+
+/* Do objects lie where they were? *passed: all threads stand, what they had begun to allocate is whole. */
+static bool in_place(struct reader *r, u32 gc, bool *passed)
+{
+	u32 now = gc ? collections(r) : 0;
+
+	if (now == gc)
+		return true;
+	/* the next one has begun: what it copies stays until threads go on */
+	*passed = now == gc + 1 && !r->heap->concurrent && hotspot_collecting(r->heap, r->memory);
+	return *passed;
+}
+
+static enum alloc_told object(void *data, const struct alloc_object *o, struct frame *ret, u64 *size)
+{
+	struct reader *r = data;
+	bool fresh = o->thread && o->end && !o->passed && stands_still(r, o), passed = false;
+	u64 at = 0, klass;
+	bool found = (hotspot_object_ending(r->heap, r->memory, o->start, o->addr, o->end, &at, &klass, size) ||
+	                     hotspot_object_covering(r->heap, r->memory, o->start, o->addr, &at, &klass, size)) &&
+	             !(o->end && at + *size != o->end) && class_frame(r, klass, ret);
+
 	/* what lies behind the mark may be of an object that was there before the last collection */
-	if ((fresh && addr < at + HEADER_BYTES) || (end && at + *size != end))
-		return false;
-	if (gc && hotspot_collections(heap, p->memory) + 1 != gc)
-		return false;
-	return class_frame(data, p, klass, ret);
+	if (!in_place(r, o->gc, &passed))
+		return ALLOC_MOVED;
+	return found && (passed || !fresh || o->addr >= at + HEADER_BYTES) ? ALLOC_TOLD : ALLOC_NOT_YET;
 }
 
 /* The innermost frame of compiled code, if nothing but stubs (as those that copy arrays) lies inside it. */
@@ -105,18 +188,14 @@ static void place(void *data, const struct runtime_process *p, struct frame *fra
 		        l->tlab.at + l->tlab_end.at, &frames[i]);
 }
 
-static u32 collections(void *data, const struct runtime_process *p)
-{
-	struct hotspot_heap_view *heap = heap_of(data);
-
-	return heap ? hotspot_collections(heap, p->memory) + 1 : 0;
-}
-
 const struct runtime_alloc_ops hotspot_alloc_ops = {
         .sites = sites,
         .threads = threads,
-        .object = object,
         .place = place,
+        .open = open_reader,
+        .close = close_reader,
+        .object = object,
         .class_frame = class_frame,
         .collections = collections,
+        .hides = hotspot_alloc_hides,
 };

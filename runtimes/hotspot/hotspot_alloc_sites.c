@@ -21,6 +21,9 @@ struct tracer {
 #define OUTSIDE        "_ZN11AllocTracer28send_allocation_outside_tlabE"
 #define OUTSIDE_EVENT  "_ZN11AllocTracer34send_allocation_outside_tlab_eventE"
 
+/* Of Serial, Parallel, G1, when all threads stand; 8 and later (gc/shared/gcTrace.cpp). */
+#define GC_START "_ZN8GCTracer15report_gc_startE"
+
 /*
  * Since 11 the tracer is called when the object is whole (MemAllocator), and so it is in 8u262 and later (the five
  * parameters of …_event); else when there is only room for it.
@@ -35,6 +38,7 @@ static const struct tracer tracers[] = {
         {OUTSIDE, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
         {OUTSIDE_EVENT, "HeapWord", ALLOC_OUTSIDE, false, {RCX, RDI, RSI, RDX, NONE}},
         {OUTSIDE_EVENT, "", ALLOC_OUTSIDE, false, {NONE, RDI, NONE, RSI, NONE}},
+        {GC_START, "", ALLOC_COLLECTION, false, {NONE, NONE, NONE, NONE, NONE}},
 };
 
 /* Clones of the compiler (".isra.0", ".cold") take their parameters as they like. */
@@ -65,12 +69,17 @@ static bool file_offset(const struct image *img, u64 addr, u64 *ret)
 	return false;
 }
 
+/* The kernel emulates a push, but single-steps an endbr64, which doubles what the uprobe costs (arch/x86/kernel/uprobes.c). */
 static void add_site(struct image *img, const struct tracer *t, u64 addr, struct runtime_alloc *ret)
 {
+	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	u8 first[sizeof(endbr64)];
 	struct alloc_site *site = &ret->site[ret->nsites];
 
 	if (ret->nsites == ALLOC_SITES_MAX || !file_offset(img, addr, &site->offset))
 		return;
+	if (image_read(img, first, sizeof(first), addr) && !memcmp(first, endbr64, sizeof(first)))
+		site->offset += sizeof(first);
 	site->kind = t->kind;
 	memcpy(site->reg, t->reg, sizeof(site->reg));
 	ret->nsites++;
@@ -91,7 +100,7 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 	GElf_Shdr header;
 	Elf_Scn *section = symbol_table(names->elf, &header);
 	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-	bool kinds[2] = {false, false}, whole = false, told = false;
+	bool kinds[ALLOC_COLLECTION + 1] = {false}, whole = false, told = false;
 
 	ret->nsites = 0;
 	ret->early = false;

@@ -38,6 +38,9 @@ static struct error *find_offsets(struct hotspot_heap_view *h)
 	field(h->v, "ThreadsList", "_length", &at->list_length);
 	field(h->v, "ThreadsList", "_threads", &at->list_threads);
 	field(h->v, "JavaThread", "_next", &at->thread_next);
+	field(h->v, "CollectedHeap", "_is_gc_active", &at->collecting);
+	if (!at->collecting)
+		field(h->v, "CollectedHeap", "_is_stw_gc_active", &at->collecting);
 	at->array_data_known = vmstructs_field(h->v, "Array<u1>", "_data", &at->array_data, NULL);
 	at->thread_handle =
 	        vmstructs_field(h->v, "JavaThread", "_threadObj", &thread_obj, &type) && type && strstr(type, "Handle");
@@ -104,13 +107,14 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 {
 	struct hotspot_flag f[] = {{"UseCompressedOops", 1, 0, false}, {"UseCompressedClassPointers", 1, 0, false},
 	        {"UseCompactObjectHeaders", 1, 0, false}, {"ObjectAlignmentInBytes", 4, 0, false},
-	        {"UseZGC", 1, 0, false}};
+	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}};
 	u64 shift_at, at;
 	s64 shift = 0;
 
 	if (!hotspot_flags_read(h->v, m, f, sizeof(f) / sizeof(f[0])))
 		return false;
 	h->alignment = f[3].found ? f[3].value : 8;
+	h->concurrent = f[4].value || f[5].value;
 	if (f[2].value && !(vmstructs_constant(h->v, "markWord::klass_shift", &shift) && shift >= 32 && shift < 64))
 		return false;
 	h->mark_klass_shift = f[2].value ? shift : 0;
@@ -366,4 +370,18 @@ u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m)
 	u32 count;
 
 	return at && memory_read(m, &count, 4, at) ? count : 0;
+}
+
+bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m)
+{
+	return hotspot_heap_ready(h, m) && !h->concurrent && h->at.collecting;
+}
+
+bool hotspot_collecting(struct hotspot_heap_view *h, struct memory *m)
+{
+	u64 heap;
+	u8 active;
+
+	return h->at.collecting && memory_read(m, &heap, 8, h->collected_heap) && heap &&
+	       memory_read(m, &active, 1, heap + h->at.collecting) && active == 1;
 }

@@ -55,5 +55,9 @@ bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pi
 u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);
 /* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
+/* Its collector stops all threads before it moves objects, and hotspot_collecting() tells when. */
+bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m);
+/* All threads stand for a collection: from just before it is counted until it is over. */
+bool hotspot_collecting(struct hotspot_heap_view *h, struct memory *m);
 
 #endif

@@ -32,6 +32,7 @@ struct hotspot_heap_offsets {
 	u64 array_data;                       /* Array<u1> and Array<u2>: behind the length */
 	u64 list_length, list_threads;        /* ThreadsList, from 10 */
 	u64 thread_next;                      /* JavaThread._next, 8 and 9 */
+	u64 collecting;                       /* CollectedHeap._is_gc_active, from 21 _is_stw_gc_active */
 	bool array_data_known, thread_handle; /* JavaThread._threadObj is an OopHandle (14 and later) */
 };
 
@@ -48,6 +49,7 @@ struct hotspot_heap_view {
 	u64 oop_base, klass_base;
 	u32 oop_shift, klass_shift;
 	bool narrow_klass;
+	bool concurrent;      /* its collector moves objects while threads go on */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;
 	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hotspot_names.h"
@@ -20,6 +21,70 @@ bool hotspot_hides(const char *symbol)
 {
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
 		if (!strncmp(symbol, hidden[i], strlen(hidden[i])))
+			return true;
+	return false;
+}
+
+/* A class by how its name ends, and its members by how theirs begin: 8 to 28 call them differently. */
+static const struct {
+	const char *class, *member;
+} slow_path[] = {
+        {"Runtime1", "new_"}, {"OptoRuntime", "new_"}, {"OptoRuntime", "multianewarray"}, {"JVMCIRuntime", "new_"},
+        {"InterpreterRuntime", "_new"}, {"InterpreterRuntime", "newarray"}, {"InterpreterRuntime", "anewarray"},
+        {"InterpreterRuntime", "multianewarray"}, {"Klass", "allocate"}, {"Klass", "multi_allocate"}, {"oopFactory", "new_"},
+        {"Allocator", ""}, /* MemAllocator, ObjAllocator, ObjArrayAllocator, ClassAllocator */
+        {"CollectedHeap", ""}, {"AllocTracer", ""}, {"ThreadLocalAllocBuffer", ""},
+};
+
+/* "12MemAllocator8allocateEv" to its first name, and what is behind it. */
+static bool next_name(const char **mangled, const char **name, size_t *len)
+{
+	char *end;
+
+	*len = strtoul(*mangled, &end, 10);
+	if (end == *mangled || !*len || strlen(end) < *len)
+		return false;
+	*name = end;
+	*mangled = end + *len;
+	return true;
+}
+
+static bool ends_with(const char *name, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len >= n && !memcmp(name + len - n, end, n);
+}
+
+/* "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob" */
+static bool is_slow_stub(const char *name)
+{
+	static const char *const stubs[] = {"new_instance", "new_array", "new_type_array", "new_object_array", "new_multi_array",
+	        "multianewarray"};
+
+	for (size_t i = 0; i < sizeof(stubs) / sizeof(*stubs); i++)
+		if (strstr(name, stubs[i]))
+			return true;
+	return false;
+}
+
+bool hotspot_alloc_hides(const char *symbol)
+{
+	const char *class, *member, *rest = symbol + 3;
+	size_t class_len, member_len;
+
+	if (strncmp(symbol, "_Z", 2) != 0)
+		return is_slow_stub(symbol);
+	if (symbol[2] != 'N')
+		return false;
+	rest += *rest == 'K'; /* a const member */
+	if (!next_name(&rest, &class, &class_len))
+		return false;
+	if (!next_name(&rest, &member, &member_len)) /* a constructor */
+		member = "";
+	for (size_t i = 0; i < sizeof(slow_path) / sizeof(*slow_path); i++)
+		if (ends_with(class, class_len, slow_path[i].class) &&
+		        !strncmp(member, slow_path[i].member, strlen(slow_path[i].member)))
 			return true;
 	return false;
 }

@@ -33,4 +33,7 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
  */
 bool hotspot_hides(const char *symbol);
 
+/* As runtime_alloc_ops.hides: the VM's slow path from a method to its new object. */
+bool hotspot_alloc_hides(const char *symbol);
+
 #endif

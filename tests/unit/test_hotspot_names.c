@@ -466,6 +466,27 @@ static void test_hides(void **state)
 	assert_false(hotspot_hides(""));
 }
 
+static void test_alloc_hides(void **state)
+{
+	assert_true(hotspot_alloc_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
+	assert_true(hotspot_alloc_hides("_ZN11OptoRuntime20new_array_nozero_CEP5KlassiP10JavaThread"));
+	assert_true(hotspot_alloc_hides("_ZNK12MemAllocator8allocateEv"));
+	assert_true(hotspot_alloc_hides("_ZN17ObjArrayAllocatorC1EP5Klassmib"));
+	assert_true(hotspot_alloc_hides("_ZN14TypeArrayKlass15allocate_commonEibP10JavaThread"));
+	assert_true(hotspot_alloc_hides("_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread"));
+	assert_true(hotspot_alloc_hides("_new_array_nozero_Java"));
+	assert_true(hotspot_alloc_hides("fast_new_instance Runtime1 stub"));
+	assert_false(hotspot_alloc_hides("StubRoutines::jlong_disjoint_arraycopy"));
+	assert_false(hotspot_alloc_hides("_ZL18jni_new_type_arrayP7JNIEnv_i"));
+	assert_false(hotspot_alloc_hides("_ZN18InterpreterRuntime3ldcEP10JavaThreadb"));
+	assert_false(hotspot_alloc_hides("_ZN13InstanceKlass10initializeEP10JavaThread"));
+	assert_false(hotspot_alloc_hides("_ZN11StringTable6internEPKcP10JavaThread"));
+	assert_false(hotspot_alloc_hides("_ZN99Runtime1"));
+	assert_false(hotspot_alloc_hides("_ZN"));
+	assert_false(hotspot_alloc_hides("_Z"));
+	assert_false(hotspot_alloc_hides(""));
+}
+
 /* Every read may fail, and nothing but that is to happen. */
 static void test_reads_fail(void **state)
 {
@@ -495,7 +516,8 @@ int main(void)
 	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
 	        cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
 	        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
-	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_reads_fail),
+	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_alloc_hides),
+	        cmocka_unit_test(test_reads_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,12 +20,13 @@ struct alloc_probe {
 	u16 buffer_size;
 	u16 early; /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
+	u32 prompt;	     /* nobody tells of collections: classes are to be read at once */
 	u64 collections;     /* where the target counts its collections (u32); 0: not known */
 };
 
 /* What a thread is watched for, by its tid as the kernel counts. */
 struct alloc_watch {
-	u64 addr;     /* 0: nothing */
+	u64 addr;     /* 0: nothing; in a request: it was hit and is written on, switch it off */
 	u64 start;    /* of the buffer that it lies in */
 	u64 thread;
 	u64 interval; /* mean distance of the draw that chose it */
@@ -36,7 +37,7 @@ struct alloc_watch {
 /* To the watchpoint's keeper of this CPU. */
 struct watch_request {
 	u32 key;  /* of struct alloc_watch */
-	u32 tgid, tid; /* as yrt sees them */
+	u32 tgid, tid; /* as yrt sees them; tgid 0: a collection begins, classes are to be read now */
 	u32 reserved;
 	u64 top_at, start_at; /* where the thread's buffer is described, in the target; 0: not yet there */
 	u64 end;
@@ -47,14 +48,13 @@ enum alloc_how {
 	ALLOC_BY_WATCH,	 /* addr was written: the first write to this address of its buffer */
 	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
 	ALLOC_BY_SLOW,	 /* addr: an object outside all buffers */
-	ALLOC_STALE,	 /* no sample: the watchpoint is still set after its hit */
 };
 
 /* A sample: the stack that follows has the same id as its hash. */
 struct alloc_record {
-	u32 type; /* RECORD_ALLOC */
 	u32 tgid, tid;
 	u32 instance;
+	u32 how; /* enum alloc_how */
 	u64 id;
 	u64 thread;
 	u64 start; /* of the buffer */
@@ -64,10 +64,8 @@ struct alloc_record {
 	u64 size;  /* of the object; 0: not told */
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
-	u32 how;   /* enum alloc_how */
-	u32 key;   /* ALLOC_BY_WATCH, ALLOC_STALE: of struct alloc_watch */
-	u32 gc;	   /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
-	u32 reserved;
+	u32 gc;	      /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
+	u32 switches; /* how often the thread had blocked until then */
 };
 
 struct alloc_stats { /* one for each CPU */

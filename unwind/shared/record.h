@@ -13,7 +13,6 @@ enum record_type {
 	RECORD_EXEC,	  /* struct process_record: a target became another program; its entry is gone */
 	RECORD_EXIT,	  /* struct process_record: the last thread of a target is exiting */
 	RECORD_UNKNOWN,	  /* struct process_record: a walk met code outside all regions: look at its maps again */
-	RECORD_ALLOC,	  /* struct alloc_record (alloc.h): what was allocated where the stack of its id was taken */
 };
 
 #define CHUNK_FRAMES 256u
