@@ -118,17 +118,13 @@ struct python_identity {
 	u64 code, consts, names, filename, name, firstlineno;
 };
 
-static inline u64 python_mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
+/* The upper half of a sum of products with odd constants: the products do not wait for each other. */
 static inline u32 python_cookie(const struct python_identity *id)
 {
-	u64 hash = python_mix(python_mix(python_mix(0, id->code), id->consts), id->names);
+	u64 sum = id->code * 0x9e3779b97f4a7c15ull + id->consts * 0xbf58476d1ce4e5b9ull + id->names * 0x94d049bb133111ebull;
 
-	return (u32)(python_mix(python_mix(python_mix(hash, id->filename), id->name), id->firstlineno) >> 32);
+	sum += id->filename * 0xd6e8feb86659fd93ull + id->name * 0xa0761d6478bd642full + id->firstlineno * 0xe7037ed1a0b428dbull;
+	return (u32)(sum >> 32);
 }
 
 static inline u64 python_detail(u32 cookie, u32 pos)

@@ -4,10 +4,14 @@
 #include "python.h"
 
 #define PY_FRAMES_A_STEP 32
+#define PY_FRAMES_A_LOOK 4 /* at the configuration */
 #define PY_FRAMES_DONE	 (-1) /* besides stop reasons: all frames of the native frame were pushed */
 #define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
 #define PY_EXHAUSTED	 (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
 #define PY_STATES_MAX	 128  /* thread states and interpreters that are looked at then */
+#define PY_WINDOW	 1024 /* bytes of a data stack that are read at once */
+#define PY_NEAR		 (16u << 10) /* a frame so far below the window is on the same data stack */
+#define PY_ALONE	 (WALK_WINDOW_WORDS / 2) /* words of the window from here on: a frame that was read by itself */
 
 /* WALK_SCRATCH_WORDS is a power of two: offsets of the configuration are masked, not believed. */
 static inline u64 py_word_at(const u64 *words, u32 offset)
@@ -257,34 +261,104 @@ static inline u64 py_register(const struct walk *w, u32 reg)
 	return reg < ARCH_NREGS ? w->reg[reg] : 0;
 }
 
-/* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
-WALK_GLOBAL int python_next(struct walk *w)
+/* A word of the interpreter frame that begins at word i of the window. */
+static inline u64 py_frame_word(const struct walk *w, u64 i, u32 offset)
 {
-	const struct python_vm *vm;
-	struct walk_cursor *c;
-	u64 *words, code, instr, at;
-	bool last;
-	u8 entry;
-	int stop;
+	return w->vm.word[(i + (offset >> 3)) & (WALK_WINDOW_WORDS - 1)];
+}
+
+static inline u8 py_frame_byte(const struct walk *w, u64 i, u32 offset)
+{
+	return (u8)(py_frame_word(w, i, offset) >> (offset & 7) * 8);
+}
+
+/* Is all of the frame at `at` in the window? Then *ret is its first word. */
+static inline bool py_in_window(const struct walk *w, u64 at, u64 *ret)
+{
+	u64 offset = at - w->vm.start;
+
+	if (at & 7 || offset >= WALK_WINDOW || offset + PYTHON_FRAME_BYTES > w->vm.len)
+		return false;
+	*ret = offset / 8;
+	return true;
+}
+
+/* Fills the window so that it ends with the frame at `at`: those that called it lie below. Clipped at its page if that fails. */
+static inline bool py_window_load(struct walk *w, u64 at, u64 *ret)
+{
+	u64 end = at + PYTHON_FRAME_BYTES, page = at & ~(u64)(WALK_PAGE - 1);
+	u32 len = PY_WINDOW;
+
+	w->vm.len = 0;
+	w->vm.start = end - PY_WINDOW;
+	if (!walk_fill(w, w->vm.word, PY_WINDOW, w->vm.start)) {
+		len = (u32)(end - page) & (PY_WINDOW - 8);
+		w->vm.start = page;
+		if (end - page >= PY_WINDOW || !walk_fill(w, w->vm.word, len, page))
+			return false;
+	}
+	w->vm.len = len;
+	return py_in_window(w, at, ret);
+}
+
+/*
+ * Reads the frame at `at`. Returns at which word of the window it is then; -1: it is not readable. Frames of functions lie one below the
+ * other on a data stack, those of generators each in its generator: a frame that is not near the window is read by itself, and if
+ * it is a function's the next one is looked for below it.
+ */
+WALK_GLOBAL int python_load(struct walk *w, u64 at, u32 owner)
+{
+	u64 i;
 
 	WALK_CHECK(w);
-	words = w->scratch;
-	vm = walk_arena(w, w->region.vm);
-	if (!vm)
-		return STOP_ARENA;
-	c = py_cursor(w, vm);
-	if (!c)
-		return STOP_VM_BROKEN;
-	if (vm->linkage == PYTHON_FRAME_OBJECT)
-		return python_object(w);
-	at = c->at;
-	if (!walk_read(w, words, PYTHON_FRAME_BYTES, at))
-		return STOP_VM_ABSENT;
-	entry = py_byte_at(words, vm->f_entry);
+	if (w->vm.start - at < PY_NEAR && py_window_load(w, at, &i))
+		return (int)i;
+	if (!walk_read(w, &w->vm.word[PY_ALONE], PYTHON_FRAME_BYTES, at))
+		return -1;
+	if (w->vm.len > PY_WINDOW)
+		w->vm.len = 0;
+	if (!py_frame_byte(w, PY_ALONE, owner)) {
+		w->vm.start = at;
+		w->vm.len = 0;
+	}
+	return PY_ALONE;
+}
+
+/* The entry frame of this native frame, where it must be: on the native stack, in the window over that. Goes on to what it follows. */
+static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	u64 word, previous;
+
+	if (c->more[1] && vm->linkage != PYTHON_NO_CFRAME)
+		return false;
+	if (!walk_stack(w, c->at + (vm->f_entry & ~7u), &word) || (u8)(word >> (vm->f_entry & 7) * 8) < PYTHON_OWNER_NONE ||
+	        !walk_stack(w, c->at + vm->f_previous, &previous))
+		return false;
+	c->at = previous ? previous : PYTHON_AT_END;
+	return true;
+}
+
+/* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
+static inline int py_next(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	u64 code, instr, at = c->at, i;
+	int found, stop;
+	bool last;
+	u8 entry;
+
+	if (at == c->more[0] && vm->linkage != PYTHON_ENTRY_FLAG && py_entry(w, vm, c))
+		return PY_FRAMES_DONE;
+	if (!py_in_window(w, at, &i)) {
+		found = python_load(w, at, vm->linkage == PYTHON_ENTRY_FLAG ? vm->f_entry + 1 : vm->f_entry);
+		if (found < 0)
+			return STOP_VM_ABSENT;
+		i = (u64)found;
+	}
+	entry = py_frame_byte(w, i, vm->f_entry);
 	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
-	code = py_word_at(words, vm->f_code) & ~7ull;
-	instr = py_word_at(words, vm->f_instr);
-	c->at = py_word_at(words, vm->f_previous);
+	code = py_frame_word(w, i, vm->f_code) & ~7ull;
+	instr = py_frame_word(w, i, vm->f_instr);
+	c->at = py_frame_word(w, i, vm->f_previous);
 	if (vm->linkage != PYTHON_NO_CFRAME && c->more[1]) {
 		c->at = py_register(w, (u32)w->region.part - PYTHON_TORN);
 		c->more[1] = 0;
@@ -301,13 +375,35 @@ WALK_GLOBAL int python_next(struct walk *w)
 	return c->at == PYTHON_AT_END ? STOP_VM_BROKEN : STOP_NONE;
 }
 
+/* Some frames further. */
+WALK_GLOBAL int python_next(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	int stop = STOP_NONE;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	if (vm->linkage == PYTHON_FRAME_OBJECT)
+		return python_object(w);
+	c = py_cursor(w, vm);
+	if (!c)
+		return STOP_VM_BROKEN;
+	for (i = 0; i < PY_FRAMES_A_LOOK && !stop; i++)
+		stop = py_next(w, vm, c);
+	return stop;
+}
+
 WALK_GLOBAL int python_frames(struct walk *w)
 {
 	int stop = STOP_NONE;
 	u32 i;
 
 	WALK_CHECK(w);
-	for (i = 0; i < PY_FRAMES_A_STEP && !stop; i++)
+	for (i = 0; i < PY_FRAMES_A_STEP / PY_FRAMES_A_LOOK && !stop; i++)
 		stop = python_next(w);
 	return stop;
 }
