@@ -147,7 +147,7 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	if (w->region.part == PYTHON_ENTER)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
-	if (!w->leaf)
+	if (!w->leaf && !vm->calls_late)
 		return py_ready(w, vm, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
 		return STOP_STACK_ABSENT;
@@ -158,7 +158,9 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 		return PY_NOT_OURS;
 	}
 	stop = c->at ? STOP_NONE : py_open(w, vm, c);
-	return !stop && c->at == outer ? PY_NOT_OURS : stop;
+	if (!stop && c->at == outer)
+		return PY_NOT_OURS;
+	return stop ? stop : py_ready(w, vm, c);
 }
 
 /* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's. */
@@ -211,7 +213,7 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 	if (!id.firstlineno && id.code <= PYTHON_SHIM_UNITS)
 		return STOP_NONE;
 	cookie = python_cookie(&id);
-	if (pos >= PYTHON_NO_POS)
+	if (pos >= PYTHON_NO_POS || pos > id.code)
 		pos = PYTHON_NO_POS;
 	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
 		return STOP_DEPTH;
@@ -251,6 +253,22 @@ WALK_GLOBAL int python_object(struct walk *w)
 	return stop ? stop : PY_FRAMES_DONE;
 }
 
+/* Where a thread's own bytecode of a code object begins, in scratch[0]: in an array, behind its length. 0: not known. */
+WALK_GLOBAL int python_tlbc(struct walk *w, u64 code, u64 index)
+{
+	const struct python_vm *vm;
+	u64 array;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_read(w, &array, sizeof(array), code + vm->co_tlbc) ||
+	        !walk_read(w, w->scratch, sizeof(u64), array + 8 + 8 * index))
+		w->scratch[0] = 0;
+	return STOP_NONE;
+}
+
 static inline u64 py_register(const struct walk *w, u32 reg)
 {
 	WALK_BARRIER(reg);
@@ -262,7 +280,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 {
 	const struct python_vm *vm;
 	struct walk_cursor *c;
-	u64 *words, code, instr, at;
+	u64 *words, code, instr, at, tlbc;
 	bool last;
 	u8 entry;
 	int stop;
@@ -284,6 +302,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
 	code = py_word_at(words, vm->f_code) & ~7ull;
 	instr = py_word_at(words, vm->f_instr);
+	tlbc = vm->co_tlbc ? py_half_at(words, vm->f_tlbc) : 0;
 	c->at = py_word_at(words, vm->f_previous);
 	if (vm->linkage != PYTHON_NO_CFRAME && c->more[1]) {
 		c->at = py_register(w, (u32)w->region.part - PYTHON_TORN);
@@ -293,7 +312,14 @@ WALK_GLOBAL int python_next(struct walk *w)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
 		return at == c->more[0] ? PY_FRAMES_DONE : vm->linkage == PYTHON_NO_CFRAME ? PY_EXHAUSTED : STOP_VM_BROKEN;
-	stop = py_push(w, vm, code, (instr - code - vm->bytecode) / 2);
+	at = code + vm->bytecode;
+	if (tlbc) {
+		stop = python_tlbc(w, code, tlbc);
+		if (stop)
+			return stop;
+		at = words[0];
+	}
+	stop = py_push(w, vm, code, (instr - at) / 2);
 	if (stop)
 		return stop;
 	if (last)
@@ -431,6 +457,27 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	return native_step(w, 0);
 }
 
+/*
+ * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may have been
+ * given to others since. It begins where the chain of Python frames has ended.
+ */
+WALK_GLOBAL int python_greenlet(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	bool ended;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = py_cursor(w, vm);
+	ended = c && c->at == PYTHON_AT_END;
+	stop = native_step(w, 0);
+	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	int stop;
@@ -438,6 +485,8 @@ WALK_STEP int python_step(struct walk *w)
 	WALK_CHECK(w);
 	if (w->region.part == PYTHON_JIT)
 		return python_jit(w);
+	if (w->region.part == PYTHON_GREENLET)
+		return python_greenlet(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop)
 		stop = python_frames(w);
