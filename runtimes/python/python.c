@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "own_tid.h"
 #include "python_check.h"
@@ -117,6 +118,29 @@ static struct error *claim(
 	return add(ctx, &r);
 }
 
+static bool is_greenlet(const struct mapping *m)
+{
+	const char *slash = m->image ? strrchr(m->image->path, '/') : NULL;
+
+	return slash && (m->prot & PROT_EXEC) && !strncmp(slash + 1, "_greenlet.", 10);
+}
+
+/* The module of greenlet, on which gevent and eventlet stand, by its file's name: it is often stripped. */
+static struct error *greenlets(
+        const struct python_instance *instance, const struct runtime_process *p, add_region *add, void *ctx)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->nmappings; i++) {
+		const struct mapping *m = &p->mappings[i];
+		struct runtime_region r = {.part = PYTHON_GREENLET, .vm = instance->config, .start = m->start, .end = m->end};
+
+		if (is_greenlet(m))
+			err = add(ctx, &r);
+	}
+	return err;
+}
+
 static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
 {
 	const struct python_instance *instance = data;
@@ -125,6 +149,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	find_slot(instance, p);
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
+	err = err ? err : greenlets(instance, p, add, ctx);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->ntorn; i++)

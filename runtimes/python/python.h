@@ -20,6 +20,7 @@ enum python_part {
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
+	PYTHON_GREENLET, /* of greenlet's module: what it calls has a stack of its own, on which no Python frame is linked further */
 	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
 };
 
@@ -60,7 +61,8 @@ struct python_vm {
 	u8 lasti_bytes; /* f_lasti counts bytes (2) or code units (1) */
 	u8 nvia;
 	u8 linkage; /* enum python_linkage */
-	u8 reserved[5];
+	u8 calls_late; /* what the loop calls may have unlinked its frames: its bytecodes are functions, or it is a debug build */
+	u8 reserved[4];
 	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
 	u16 ts_next;
 	u16 interp_next, interp_threads; /* PyInterpreterState */
@@ -72,7 +74,7 @@ struct python_vm {
 	u64 gil;	/* address of the lock, where there is one for all interpreters; 0: each points to its own */
 	u16 interp_gil; /* there */
 	u16 wants_lock; /* --gil */
-	u16 reserved_gil[2];
+	u16 f_tlbc, co_tlbc; /* free-threaded 3.14 on: tlbc_index (s32) of a frame, the array of a code object; 0: none */
 };
 _Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_check.h"
 
+#include "python_names.h"
 #include "python_threads.h"
 
 #define TRIES	       20
@@ -105,7 +106,7 @@ static bool check_str(const struct checker *c, u64 str)
 	if (!is(c, str, c->image->types.str) || !word(c, &length, str + c->l->str_length.at) ||
 	        !memory_read(c->mem, &state, sizeof(state), str + c->l->str_state.at) || length > UINT32_MAX)
 		return false;
-	if (!length || !(state >> 6 & 1))
+	if (!length || !python_str_state(state).ascii)
 		return true;
 	return memory_read(c->mem, last, sizeof(last), str + c->l->str_ascii.at + length - 1) && last[0] && !last[1];
 }
@@ -126,12 +127,17 @@ static bool check_code(const struct checker *c, u64 code)
 }
 
 /* Is the instruction one of the code object's? prev_instr may be before the first. */
-static bool check_instr(const struct checker *c, u64 code, u64 instr)
+static bool check_instr(const struct checker *c, u64 frame, u64 code, u64 instr)
 {
-	u64 units;
+	u64 units, array, start = code + c->l->co_code.at;
+	u32 index = 0;
 
-	return word(c, &units, code + c->l->ob_size.at) && instr + 2 >= code + c->l->co_code.at &&
-	       instr <= code + c->l->co_code.at + 2 * units && instr % 2 == 0;
+	if (c->l->co_tlbc.size && !memory_read(c->mem, &index, sizeof(index), frame + c->l->f_tlbc.at))
+		return false;
+	if (index && (!word(c, &array, code + c->l->co_tlbc.at) || !word(c, &start, array + 8 + 8 * (u64)index)))
+		return false;
+	return word(c, &units, code + c->l->ob_size.at) && instr + 2 >= start && instr <= start + 2 * units &&
+	       instr % 2 == 0;
 }
 
 static bool check_object(const struct checker *c, u64 frame, u64 *previous)
@@ -163,7 +169,7 @@ static bool check_frame(const struct checker *c, u64 frame, u64 *previous)
 		return owner >= PYTHON_OWNER_NONE;
 	}
 	code &= ~7ull;
-	return check_code(c, code) && check_instr(c, code, instr);
+	return check_code(c, code) && check_instr(c, frame, code, instr);
 }
 
 static bool first_frame(const struct checker *c, u64 state, u64 *ret)

@@ -51,6 +51,11 @@ static const struct {
 #undef W
 };
 
+/* Free-threaded builds from 3.14 on have bytecode for each thread. */
+static const struct {
+	u8 frame, code;
+} word_tlbc[VERSIONS] = {[IN_314] = {38, 49}, [IN_315] = {46, 57}};
+
 static u32 field_at(u16 slot)
 {
 	u32 i = 0;
@@ -60,18 +65,35 @@ static u32 field_at(u16 slot)
 	return i;
 }
 
+static struct error *set(struct layout *l, u16 slot, u64 at, u16 size)
+{
+	if (at > UINT16_MAX)
+		return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
+	layout_set(l, field_at(slot), (struct layout_member){(u16)at, size}, LAYOUT_PROCESS);
+	return NULL;
+}
+
+static struct error *fill_tlbc(const u64 *words, u32 version, struct layout *l)
+{
+	struct error *err;
+
+	if (!words[WORD_FREE] || !word_tlbc[version].frame)
+		return NULL;
+	err = set(l, offsetof(struct python_layout, f_tlbc), words[word_tlbc[version].frame], 4);
+	return err ? err : set(l, offsetof(struct python_layout, co_tlbc), words[word_tlbc[version].code], 8);
+}
+
 static struct error *fill(const u64 *words, u32 version, struct layout *l)
 {
+	struct error *err = fill_tlbc(words, version, l);
+
 	u64 ascii = words[word_ascii[version]];
 	u16 compact = (u16)(ascii + 16); /* a length and a pointer more */
 
-	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++) {
-		u64 at = words[members[i].words[version]];
-
-		if (at > UINT16_MAX)
-			return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
-		layout_set(l, field_at(members[i].slot), (struct layout_member){(u16)at, members[i].size}, LAYOUT_PROCESS);
-	}
+	for (u32 i = 0; !err && i < sizeof(members) / sizeof(*members); i++)
+		err = set(l, members[i].slot, words[members[i].words[version]], members[i].size);
+	if (err)
+		return err;
 	/* behind the head of a code object, as from 3.11 on */
 	layout_set(l, field_at(offsetof(struct python_layout, co_consts)),
 	        (struct layout_member){(u16)(words[word_ob_size[version]] + 8), 8}, LAYOUT_PROCESS);
@@ -104,10 +126,6 @@ struct error *python_debug_offsets(struct image *img, u32 version, struct layout
 	        !image_read(img, words, nwords[which] * sizeof(*words), runtime.start) || memcmp(words, COOKIE, 8) ||
 	        words[WORD_VERSION] >> 16 != versions[which])
 		return NULL;
-	if (words[WORD_FREE] && which != IN_313)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a free-threaded build of Python 3.%u", img->path,
-		                          version >> 8 & 0xff),
-		        "its Python frames are left out: yrt knows that of 3.13, later ones have bytecode for each thread");
 	err = layout_create(&python_layout_schema, ret);
 	if (!err)
 		err = fill(words, which, *ret);

@@ -87,9 +87,5 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
 	for (u32 i = 0; !err && i < ret->n; i++)
 		err = scan(img, handle, ret->ranges[i], ret);
 	cs_close(&handle);
-	if (!err && !ret->dispatches)
-		err = error_hint(error_new(ERROR_UNSUPPORTED, "%s holds a build of Python whose bytecodes are functions of their own "
-		                                              "(--with-tail-call-interp)", img->path),
-		        "its Python frames are left out: yrt knows builds whose eval loop is one function");
 	return err;
 }

@@ -10,7 +10,7 @@ static const char *const exact[] = {"Py_BytesMain", "Py_Main", "Py_RunMain", "Py
         "method_vectorcall", "object_vacall", "run_mod", "thread_run", "t_bootstrap", "type_call", "wrapper_call",
         "wrapperdescr_call", "wrapperdescr_raw_call"};
 
-static const char *const begins[] = {"PyEval_Eval", "PyObject_Call", "PyObject_Vectorcall", "PyRun_",
+static const char *const begins[] = {"_TAIL_CALL_", "PyEval_Eval", "PyObject_Call", "PyObject_Vectorcall", "PyRun_",
         "_PyCFunction_FastCall", "_PyCFunction_Vectorcall", "_PyEval_", "_PyFunction_", "_PyMethodDef_RawFastCall",
         "_PyObject_Call", "_PyObject_FastCall", "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "_PyRun_",
         "cfunction_vectorcall_", "gen_send_ex", "method_vectorcall_", "pymain_", "pyrun_", "run_eval_code_obj", "slot_",

@@ -88,6 +88,14 @@ static u64 find_current(struct image *img, const struct python_image *image)
 	return image->layout->runtime_current.size == 8 ? image->runtime + image->layout->runtime_current.at : 0;
 }
 
+/* A build with Py_DEBUG: what else is inlined, as a frame's end, is called. */
+static bool is_debug(struct image *img)
+{
+	struct symbol s;
+
+	return symbols_lookup(img, "_Py_NegativeRefcount", &s);
+}
+
 /* How native frames of the eval loop lead to Python frames. */
 static struct error *find_links(struct image *img, struct python_image *image)
 {
@@ -98,6 +106,7 @@ static struct error *find_links(struct image *img, struct python_image *image)
 	err = python_entry_find(img, &image->vm, image->layout->ts_cframe.at, &image->eval);
 	image->vm.cframe_below = image->eval.cframe_below;
 	image->vm.entry_below = image->eval.entry_below;
+	image->vm.calls_late = !image->eval.dispatches || is_debug(img);
 	if (!err && image->vm.linkage != PYTHON_NO_CFRAME)
 		python_torn_find(img, &image->vm, &image->eval);
 	return err;

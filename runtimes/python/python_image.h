@@ -24,7 +24,7 @@ struct python_torn {
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
 	u32 n;
-	bool dispatches; /* some jump goes to where a table says: it is a loop */
+	bool dispatches; /* some jump goes to where a table says: it is a loop; else it calls bytecodes (--with-tail-call-interp) */
 	/* its beginning, up to where the thread state is changed, up to where all is linked (the same but for 3.13) */
 	u64 enter_end, link_end;
 	u16 cframe_below, entry_below; /* see struct python_vm */

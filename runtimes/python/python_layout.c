@@ -68,6 +68,8 @@ struct python_vm python_vm_of(const struct python_layout *l)
 	        .co_consts = l->co_consts.at,
 	        .co_names = l->co_names.at,
 	        .bytecode = l->co_code.at,
+	        .f_tlbc = l->f_tlbc.at,
+	        .co_tlbc = l->co_tlbc.at,
 	        .ts_thread_id = l->ts_thread_id.at,
 	        .ts_next = l->ts_next.at,
 	        .interp_next = l->interp_next.at,
@@ -91,7 +93,8 @@ static bool frames_fit(const struct python_layout *l)
 		       in_object(l->fo_lasti, head, PYTHON_OBJECT_BYTES, 4);
 	return in_object(one_of(l->f_code, l->f_executable), 0, PYTHON_FRAME_BYTES, 8) &&
 	       in_object(one_of(l->f_prev_instr, l->f_instr_ptr), 0, PYTHON_FRAME_BYTES, 8) &&
-	       in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) && in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1);
+	       in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) && in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1) &&
+	       (!l->co_tlbc.size || in_object(l->f_tlbc, 0, PYTHON_FRAME_BYTES, 4));
 }
 
 static bool code_fits(const struct python_layout *l)

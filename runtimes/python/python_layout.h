@@ -39,6 +39,8 @@
 	OPTIONAL(f_is_entry, "_PyInterpreterFrame.is_entry") /* 3.11 */                                                \
 	OPTIONAL(f_previous, "_PyInterpreterFrame.previous") /* 3.11, as the next */                                   \
 	OPTIONAL(f_owner, "_PyInterpreterFrame.owner")                                                                 \
+	OPTIONAL(f_tlbc, "_PyInterpreterFrame.tlbc_index") /* free-threaded 3.14, as the next */                       \
+	OPTIONAL(co_tlbc, "PyCodeObject.co_tlbc")                                                                      \
 	M(ob_size, "PyVarObject.ob_size")                                                                              \
 	OPTIONAL(co_size, "sizeof PyCodeObject")                                                                       \
 	M(co_firstlineno, "PyCodeObject.co_firstlineno")                                                               \

@@ -14,6 +14,13 @@ void python_names_destroy(struct python_names *names);				   /* NULL is fine */
 bool python_name_frame(
         struct python_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret);
 
+struct python_str_state {
+	u8 kind; /* bytes a character */
+	bool compact, ascii;
+};
+
+struct python_str_state python_str_state(u32 bits); /* of PyASCIIObject.state; in python_str.c */
+
 /* A str of the target as UTF-8, cut at size; false: it is none, or unreadable. In python_str.c. */
 bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, char *ret, size_t size);
 

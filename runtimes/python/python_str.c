@@ -6,15 +6,11 @@
 
 #define CHARS_MAX 1024
 
-struct str_state {
-	u8 kind; /* bytes a character */
-	bool compact, ascii;
-};
-
-/* The bits of PyASCIIObject.state: interned has 2 of them, then kind 3, compact 1, ascii 1. */
-static struct str_state read_state(u32 bits)
+/* The bits of PyASCIIObject.state: interned has 2 of them, or in free-threaded 3.14 on 8; then kind 3, compact 1, ascii 1. */
+struct python_str_state python_str_state(u32 bits)
 {
-	return (struct str_state){.kind = bits >> 2 & 7, .compact = bits >> 5 & 1, .ascii = bits >> 6 & 1};
+	bits >>= bits & 0xfc ? 2 : 8; /* kind is never 0 */
+	return (struct python_str_state){.kind = bits & 7, .compact = bits >> 3 & 1, .ascii = bits >> 4 & 1};
 }
 
 static size_t put(char *to, u32 c)
@@ -63,14 +59,14 @@ static void encode(const u8 *chars, u32 n, u32 kind, char *ret, size_t size)
 bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, char *ret, size_t size)
 {
 	u8 chars[CHARS_MAX * 4];
-	struct str_state state;
+	struct python_str_state state;
 	u64 length;
 	u32 bits, n;
 
 	if (!memory_read(mem, &length, sizeof(length), addr + l->str_length.at) ||
 	        !memory_read(mem, &bits, sizeof(bits), addr + l->str_state.at))
 		return false;
-	state = read_state(bits);
+	state = python_str_state(bits);
 	if (!state.compact || (state.kind != 1 && state.kind != 2 && state.kind != 4) || length > UINT32_MAX || !size)
 		return false;
 	n = length < CHARS_MAX ? (u32)length : CHARS_MAX;

@@ -151,7 +151,7 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	if (w->region.part == PYTHON_ENTER)
 		return PY_NOT_OURS;
 	c->more[0] = cfa - vm->entry_below;
-	if (!w->leaf)
+	if (!w->leaf && !vm->calls_late)
 		return py_ready(w, vm, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
 		return STOP_STACK_ABSENT;
@@ -162,7 +162,9 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 		return PY_NOT_OURS;
 	}
 	stop = c->at ? STOP_NONE : py_open(w, vm, c);
-	return !stop && c->at == outer ? PY_NOT_OURS : stop;
+	if (!stop && c->at == outer)
+		return PY_NOT_OURS;
+	return stop ? stop : py_ready(w, vm, c);
 }
 
 /* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's. */
@@ -215,7 +217,7 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 	if (!id.firstlineno && id.code <= PYTHON_SHIM_UNITS)
 		return STOP_NONE;
 	cookie = python_cookie(&id);
-	if (pos >= PYTHON_NO_POS)
+	if (pos >= PYTHON_NO_POS || pos > id.code)
 		pos = PYTHON_NO_POS;
 	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
 		return STOP_DEPTH;
@@ -255,6 +257,22 @@ WALK_GLOBAL int python_object(struct walk *w)
 	return stop ? stop : PY_FRAMES_DONE;
 }
 
+/* Where a thread's own bytecode of a code object begins, in scratch[0]: in an array, behind its length. 0: not known. */
+WALK_GLOBAL int python_tlbc(struct walk *w, u64 code, u64 index)
+{
+	const struct python_vm *vm;
+	u64 array;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_read(w, &array, sizeof(array), code + vm->co_tlbc) ||
+	        !walk_read(w, w->scratch, sizeof(u64), array + 8 + 8 * index))
+		w->scratch[0] = 0;
+	return STOP_NONE;
+}
+
 static inline u64 py_register(const struct walk *w, u32 reg)
 {
 	WALK_BARRIER(reg);
@@ -265,6 +283,11 @@ static inline u64 py_register(const struct walk *w, u32 reg)
 static inline u64 py_frame_word(const struct walk *w, u64 i, u32 offset)
 {
 	return w->vm.word[(i + (offset >> 3)) & (WALK_WINDOW_WORDS - 1)];
+}
+
+static inline u32 py_frame_half(const struct walk *w, u64 i, u32 offset)
+{
+	return (u32)(py_frame_word(w, i, offset) >> (offset & 4) * 8);
 }
 
 static inline u8 py_frame_byte(const struct walk *w, u64 i, u32 offset)
@@ -341,7 +364,7 @@ static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct w
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
 static inline int py_next(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	u64 code, instr, at = c->at, i;
+	u64 code, instr, at = c->at, i, tlbc;
 	int found, stop;
 	bool last;
 	u8 entry;
@@ -358,6 +381,7 @@ static inline int py_next(struct walk *w, const struct python_vm *vm, struct wal
 	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
 	code = py_frame_word(w, i, vm->f_code) & ~7ull;
 	instr = py_frame_word(w, i, vm->f_instr);
+	tlbc = vm->co_tlbc ? py_frame_half(w, i, vm->f_tlbc) : 0;
 	c->at = py_frame_word(w, i, vm->f_previous);
 	if (vm->linkage != PYTHON_NO_CFRAME && c->more[1]) {
 		c->at = py_register(w, (u32)w->region.part - PYTHON_TORN);
@@ -367,7 +391,14 @@ static inline int py_next(struct walk *w, const struct python_vm *vm, struct wal
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
 		return at == c->more[0] ? PY_FRAMES_DONE : vm->linkage == PYTHON_NO_CFRAME ? PY_EXHAUSTED : STOP_VM_BROKEN;
-	stop = py_push(w, vm, code, (instr - code - vm->bytecode) / 2);
+	at = code + vm->bytecode;
+	if (tlbc) {
+		stop = python_tlbc(w, code, tlbc);
+		if (stop)
+			return stop;
+		at = w->scratch[0];
+	}
+	stop = py_push(w, vm, code, (instr - at) / 2);
 	if (stop)
 		return stop;
 	if (last)
@@ -527,6 +558,27 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	return native_step(w, 0);
 }
 
+/*
+ * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may have been
+ * given to others since. It begins where the chain of Python frames has ended.
+ */
+WALK_GLOBAL int python_greenlet(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	bool ended;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	c = py_cursor(w, vm);
+	ended = c && c->at == PYTHON_AT_END;
+	stop = native_step(w, 0);
+	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	int stop;
@@ -534,6 +586,8 @@ WALK_STEP int python_step(struct walk *w)
 	WALK_CHECK(w);
 	if (w->region.part == PYTHON_JIT)
 		return python_jit(w);
+	if (w->region.part == PYTHON_GREENLET)
+		return python_greenlet(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop)
 		stop = python_frames(w);
