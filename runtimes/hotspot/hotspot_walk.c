@@ -291,6 +291,10 @@ static inline bool hs_deoptimises(const struct walk *w, const struct hotspot_vm 
 	       (vm->deopt_mh.size && pc - base - hs_field(w, vm, vm->deopt_mh) - 1 < 15);
 }
 
+/* hotspot_frozen_walk.h */
+static inline bool hs_is_frozen(const struct walk *w);
+WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
+
 /* Is the word at `at` of the stack an address in the code cache, as each caller of compiled code is? */
 WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 {
@@ -363,7 +367,9 @@ WALK_GLOBAL int hotspot_compiled(struct walk *w)
 	if (w->leaf)
 		return hs_leave_leaf(w, vm, blob, code);
 	frame = hs_field(w, vm, vm->frame_size) * 8;
-	return frame < 16 ? STOP_VM_BROKEN : hs_leave_frame(w, frame);
+	if (frame < 16)
+		return STOP_VM_BROKEN;
+	return hs_is_frozen(w) ? hotspot_leave_frozen(w, w->reg[REG_SP] + frame) : hs_leave_frame(w, frame);
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
@@ -426,6 +432,8 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 	return hs_push_stub(w, FRAME_APPROX) ? STOP_NONE : STOP_DEPTH;
 }
 
+#include "hotspot_frozen_walk.h"
+
 /* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */
 WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 {
@@ -483,9 +491,11 @@ static inline int hs_stub(struct walk *w)
 	u64 sp = w->reg[REG_SP];
 
 	if (!w->leaf && vm && vm->return_barrier == w->reg[REG_PC])
-		return STOP_VM_FROZEN;
+		return hotspot_barrier(w);
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
+	if (vm && w->reg[REG_PC] - vm->return_barrier <= vm->barrier_size)
+		return hs_in_barrier(w, vm);
 	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)
 		w->reg[DWREG_RBX] = sp;
 	if (w->leaf && w->reg[DWREG_R11] == sp - 8)
@@ -500,7 +510,7 @@ WALK_STEP int hotspot_step(struct walk *w)
 	case HOTSPOT_HEAP:
 		return hotspot_heap(w);
 	case HOTSPOT_INTERPRETER:
-		return hotspot_interpreted(w);
+		return hs_is_frozen(w) ? hotspot_frozen_interpreted(w) : hotspot_interpreted(w);
 	case HOTSPOT_ENTRY:
 		return hs_entry(w);
 	default:
