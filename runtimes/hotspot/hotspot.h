@@ -105,6 +105,8 @@ enum hotspot_reference { HOTSPOT_OOP_PLAIN, HOTSPOT_OOP_NARROW, HOTSPOT_OOP_COLO
 struct hotspot_frozen {
 	u64 entry_pc_at; /* address of ContinuationEntry::_return_pc: where enterSpecial stands */
 	u64 oop_base;
+	u64 interpreter_low;
+	u32 interpreter_size;
 	u64 klass;	 /* of StackChunk, as an object's header has it */
 	u8 klass_shift;	 /* it is in the mark word from that bit on; 1: the half of the second word; 0: the second word */
 	u8 oops; /* enum hotspot_reference */
@@ -121,8 +123,9 @@ struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
 	u64 segmap; /* a byte for each segment from low on */
 	u64 cache_low, cache_high; /* all heaps of code */
+	u64 thaw;	    /* the stub cont_thaw and, thaw_size bytes behind, the barrier; thaws_size: up to the last ret. 0: not known */
+	u32 thaw_size, thaws_size;
 	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0: none */
-	u32 barrier_size;   /* of its code, up to its ret; 0: not known */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
 	/* the piece of a blob's header that holds all fields: a multiple of 8 bytes from the blob on, and its size */

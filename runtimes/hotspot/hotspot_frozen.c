@@ -33,22 +33,49 @@ void hotspot_frozen_find(struct hotspot_instance *instance)
 	        &instance->return_barrier);
 }
 
-/* mov rsp, [r15 + JavaThread::_cont_entry] is where it begins; mov rsp, rbx; sub rsp, 16; pop rbp; ret is its end. */
+/*
+ * The stub of the barrier begins with mov rsp, [r15 + JavaThread::_cont_entry]. Its end, as that of cont_thaw before it, which is the
+ * same but for its beginning: mov rsp, rbx; sub rsp, 16; pop rbp; ret.
+ */
+static const u8 stub_begin[] = {0x49, 0x8b, 0xa7}, stub_end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
+
+/* Where the first such end is over; 0: nowhere. */
+static u32 end_of_stub(const u8 *code, u32 size)
+{
+	for (u32 i = 0; i + sizeof(stub_end) <= size; i++)
+		if (!memcmp(code + i, stub_end, sizeof(stub_end)))
+			return i + sizeof(stub_end);
+	return 0;
+}
+
+static void read_thaw(const struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	u8 code[2 * BARRIER_MAX];
+	u64 at, thaw;
+	u32 size, end;
+
+	if (!find_static(instance, "StubRoutines", "_cont_thaw", "_ZN12StubRoutines10_cont_thawE", &at) ||
+	        !memory_read(m, &thaw, sizeof(thaw), at) || vm->return_barrier - thaw > BARRIER_MAX ||
+	        !memory_read(m, code, sizeof(code), thaw))
+		return;
+	size = vm->return_barrier - thaw;
+	end = end_of_stub(code + size, BARRIER_MAX);
+	if (end_of_stub(code, sizeof(code)) != size || !end)
+		return;
+	vm->thaw = thaw;
+	vm->thaw_size = size;
+	vm->thaws_size = size + end - 1;
+}
+
 static bool read_barrier(struct memory *m, struct hotspot_vm *vm)
 {
-	static const u8 begin[] = {0x49, 0x8b, 0xa7}, end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
-	u8 code[BARRIER_MAX];
+	u8 code[sizeof(stub_begin) + sizeof(u32)];
 	u32 entry;
 
-	if (!memory_read(m, code, sizeof(code), vm->return_barrier) || memcmp(code, begin, sizeof(begin)) != 0)
+	if (!memory_read(m, code, sizeof(code), vm->return_barrier) || memcmp(code, stub_begin, sizeof(stub_begin)) != 0)
 		return false;
-	memcpy(&entry, code + sizeof(begin), sizeof(entry));
+	memcpy(&entry, code + sizeof(stub_begin), sizeof(entry));
 	vm->frozen.cont_entry = entry;
-	for (u32 i = 0; i + sizeof(end) <= sizeof(code); i++)
-		if (!memcmp(code + i, end, sizeof(end))) {
-			vm->barrier_size = i + sizeof(end) - 1;
-			break;
-		}
 	return entry && entry < UINT16_MAX;
 }
 
@@ -115,17 +142,25 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
 {
 	struct hotspot_frozen *f = &vm->frozen;
-	u64 sp;
+	u64 sp, start, end;
 
 	if (!hotspot_heap_ready(instance->heap, m) || !read_barrier(m, vm) ||
 	        !vmstructs_field(instance->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL) ||
 	        !find_static(instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at))
 		return false;
+	if (!hotspot_interpreter(instance->code, m, &start, &end) || end - start > UINT32_MAX)
+		return false;
+	f->interpreter_low = start;
+	f->interpreter_size = end - start;
 	f->last_java_sp = instance->layout->thread_anchor.at + sp;
 	f->oops = instance->heap->oops;
 	f->oop_base = instance->heap->oop_base;
 	f->oop_shift = instance->heap->oop_shift;
-	return read_classes(instance, m, f);
+	if (!read_classes(instance, m, f))
+		return false;
+	if (f->max_thawing)
+		read_thaw(instance, m, vm);
+	return true;
 }
 
 void hotspot_frozen_tell(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)

@@ -17,6 +17,7 @@
 #define ENTRY_PARENT	 8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
 #define ENTRY_CONT	 16
 #define LANDING		 5  /* bytes at the end of the barrier's stub, before ret */
+#define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
 #define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
 #define THAW_EXTRA	 4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
 
@@ -75,14 +76,23 @@ static inline bool hs_is_chunk(const struct walk *w, const struct hotspot_frozen
 	return f->klass_shift ? (u32)w->scratch[1] == f->klass : w->scratch[1] == f->klass;
 }
 
-/* The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. */
+/*
+ * The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. The barrier's address is only
+ * there while frames are being copied.
+ */
 WALK_GLOBAL int hotspot_frozen_caller(struct walk *w, u64 sp, u64 fp_at)
 {
+	const struct hotspot_vm *vm;
 	u64 pc, words;
 
 	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
 	if (!walk_stack(w, fp_at, &words) || !walk_stack(w, fp_at + 8, &pc))
 		return STOP_STACK_ABSENT;
+	if (pc == vm->return_barrier)
+		return STOP_VM_FROZEN;
 	w->reg[REG_SP] = sp;
 	w->reg[REG_PC] = pc;
 	w->reg[REG_FP] = fp_at + words * 8;
@@ -158,25 +168,113 @@ static inline int hs_read_chunk(struct walk *w, const struct hotspot_frozen *f, 
 }
 
 /*
- * The barrier's stub is just thawing frames (only its second call has so much room below the entry): has it taken them off
- * the chunk in scratch already? They are in between then, and on no stack.
+ * The stub of the barrier is just thawing frames: it has made room below the entry for all frames of the chunk (rounded
+ * down to 16 bytes). Returns by how many words of them the chunk in scratch is smaller by now: they are in between, and on no stack.
  */
-static inline bool hs_is_thawed(const struct walk *w, const struct hotspot_vm *vm, u64 entry)
+static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
 {
-	u64 sp = w->reg[REG_SP], room = entry - sp, words;
+	u64 room = hs_chunk(w)->more[1] - w->reg[REG_SP];
+	u32 words;
 
 	if (w->reg[REG_PC] == vm->return_barrier || room <= THAW_PUSHED + 8)
-		return false;
-	words = hs_chunk_field(w, vm->frozen.max_thawing);
-	return ((entry - (words + THAW_EXTRA) * 8) & ~15ull) - sp > THAW_PUSHED;
+		return 0;
+	words = hs_chunk_field(w, vm->frozen.max_thawing) + THAW_EXTRA;
+	room = (room - THAW_PUSHED) / 8;
+	return w->leaf ? ~0u : room > words + 1 ? (u32)(room - words) & ~1u : 0;
+}
+
+/* Is an interpreted frame at fp, with a position in the bytecode of its method? */
+WALK_GLOBAL int hotspot_is_interpreted(struct walk *w, u64 fp)
+{
+	const struct hotspot_vm *vm;
+	u64 method, bcp, constants;
+	u16 size;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm && walk_read(w, &method, 8, fp - 24) && walk_read(w, &bcp, 8, fp - vm->bcp) &&
+	       walk_read(w, &constants, 8, method + vm->method_const) &&
+	       walk_read(w, &size, 2, constants + vm->const_code_size) && bcp - constants - vm->const_size < size;
+}
+
+/*
+ * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
+ * there, compiled ones by as many words as it became smaller.
+ */
+WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words)
+{
+	const struct hotspot_vm *vm;
+	u64 pc;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (hotspot_is_interpreted(w, sp - 16)) {
+		w->reg[REG_SP] = w->reg[REG_FP] = sp - 16;
+		w->reg[REG_PC] = vm->frozen.interpreter_low + 1;
+		w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
+		w->leaf = 0;
+		w->flags = 0;
+		return STOP_NONE;
+	}
+	if (!walk_read(w, &pc, 8, sp - (u64)words * 8 - 8) || pc <= vm->cache_low || pc >= vm->cache_high) {
+		w->lost = STOP_VM_FROZEN;
+		words = 0;
+	}
+	sp -= (u64)words * 8;
+	return hotspot_frozen_caller(w, sp, sp - 16);
+}
+
+/* doYield has been left, the innermost frame of Java: what calls it is remembered until the barrier. */
+WALK_GLOBAL int hotspot_note_yield(struct walk *w)
+{
+	u32 i;
+
+	WALK_CHECK(w);
+	i = walk_cursor(w, w->reg[DWREG_R15] | NOTED);
+	if (i < WALK_CURSORS) {
+		w->cursor[i].at = w->reg[REG_PC];
+		w->cursor[i].more[0] = w->reg[REG_FP] << 16 | (w->nframes & 0xffff);
+		w->cursor[i].more[1] = w->hash;
+	}
+	return 0;
+}
+
+/*
+ * Frames of the stack are just being frozen. If the chunk has them already, with its innermost frame at sp, what was walked of
+ * them is forgotten: they are walked in the chunk.
+ */
+WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
+{
+	const struct hotspot_vm *vm;
+	const struct walk_cursor *c = &w->cursor[0];
+	u64 pc, fp, bcp, bcp_noted;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm || !w->ncursors || c->key != (w->reg[DWREG_R15] | NOTED) || !walk_read(w, &pc, 8, sp - 8) ||
+	        !walk_read(w, &fp, 8, sp - 16)) {
+		w->lost = STOP_VM_FROZEN;
+		return 0;
+	}
+	if (pc != c->at)
+		return 0;
+	if (pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size &&
+	        walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
+	        walk_read(w, &bcp_noted, 8, (c->more[0] >> 16) - vm->bcp) && bcp != bcp_noted)
+		return 0;
+	w->nframes = c->more[0] & 0xffff;
+	w->hash = c->more[1];
+	return 0;
 }
 
 /* To the innermost frame of a chunk; if it has none, the next step looks at its parent. */
-WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk)
+WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk, u32 freezing)
 {
 	const struct hotspot_vm *vm;
 	u64 stack;
-	u32 size, sp, bottom;
+	u32 size, sp, bottom, thawed;
 	int stop;
 
 	WALK_CHECK(w);
@@ -192,24 +290,27 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk)
 	bottom = vm->frozen.bottom_is_args ? size - bottom : bottom;
 	if (size > CHUNK_WORDS_MAX || bottom > size || sp > bottom)
 		return STOP_VM_FROZEN;
-	if (hs_is_thawed(w, vm, hs_chunk(w)->more[1]))
-		w->lost = STOP_VM_FROZEN;
-	if (sp == bottom)
+	thawed = hs_thawed(w, vm);
+	if (sp == bottom && !thawed)
 		return hs_chunk_ends(w, vm);
 	stack = hs_chunk(w)->more[0] + vm->frozen.stack;
 	hs_chunk(w)->at = stack + (u64)bottom * 8;
 	stack += (u64)sp * 8;
+	if (thawed)
+		return sp > thawed ? hotspot_thawed(w, stack, thawed) : STOP_VM_FROZEN;
+	if (freezing)
+		hotspot_frozen_twice(w, stack);
 	return hotspot_frozen_caller(w, stack, stack - 16);
 }
 
-/* To enterSpecial's frame, which has called the whole continuation. */
-static inline int hs_leave_chunks(struct walk *w, const struct hotspot_frozen *f)
+/* To enterSpecial's frame at an entry, which has called the whole continuation. */
+static inline int hs_enter_special(struct walk *w, const struct hotspot_frozen *f, u64 entry)
 {
 	u64 pc;
 
-	if (!walk_read(w, &pc, sizeof(pc), f->entry_pc_at) || !pc)
+	if (!entry || !walk_read(w, &pc, sizeof(pc), f->entry_pc_at) || !pc)
 		return STOP_VM_FROZEN;
-	w->reg[REG_SP] = hs_chunk(w)->more[1];
+	w->reg[REG_SP] = entry;
 	w->reg[REG_PC] = pc;
 	w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC;
 	w->leaf = 0;
@@ -234,17 +335,23 @@ WALK_GLOBAL u64 hotspot_entry(struct walk *w)
 	return entry - w->reg[REG_SP] <= FRAME_MAX ? entry : 0;
 }
 
+/* Out of line, because what the verifier knows of the number would multiply. */
+WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
+{
+	WALK_CHECK(w);
+	return walk_cursor(w, w->reg[DWREG_R15]);
+}
+
 /* The barrier, reached from the stack: which continuation is this thread in? */
-static inline int hs_open_continuation(struct walk *w, const struct hotspot_frozen *f, u64 *chunk)
+static inline int hs_open_continuation(struct walk *w, const struct hotspot_frozen *f, u64 *chunk, bool *freezing)
 {
 	u64 entry = hotspot_entry(w), cont, sp;
-	u32 i = walk_cursor(w, w->reg[DWREG_R15]);
+	u32 i = hotspot_cursor(w);
 
 	if (!entry || i >= WALK_CURSORS || !walk_read(w, &cont, 8, entry + ENTRY_CONT) ||
 	        !walk_read(w, &sp, 8, w->reg[DWREG_R15] + f->last_java_sp))
 		return STOP_VM_FROZEN;
-	if (sp == entry) /* frames of the stack are just being frozen: they may be in the chunk, too */
-		w->lost = STOP_VM_FROZEN;
+	*freezing = sp == entry; /* FreezeBase::unwind_frames() */
 	w->vm_state = HS_FROZEN | i;
 	hs_chunk(w)->more[1] = entry;
 	*chunk = hs_load_oop(w, f, cont + f->tail);
@@ -255,6 +362,7 @@ static inline int hs_open_continuation(struct walk *w, const struct hotspot_froz
 WALK_GLOBAL int hotspot_barrier(struct walk *w)
 {
 	const struct hotspot_vm *vm;
+	bool freezing = false;
 	u64 chunk;
 	int stop;
 
@@ -265,25 +373,23 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 	if (!vm->frozen.stack)
 		return STOP_VM_FROZEN;
 	if (!hs_is_frozen(w)) {
-		stop = hs_open_continuation(w, &vm->frozen, &chunk);
+		stop = hs_open_continuation(w, &vm->frozen, &chunk, &freezing);
 		if (stop)
 			return stop;
 	} else {
 		chunk = hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent);
 	}
-	return chunk ? hotspot_enter_chunk(w, chunk) : hs_leave_chunks(w, &vm->frozen);
+	return chunk ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
 }
 
-/*
- * The stub that thaws. Its last instructions, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret.
- */
-static inline int hs_in_barrier(struct walk *w, const struct hotspot_vm *vm)
+/* The last instructions of the stubs that thaw, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret. */
+WALK_GLOBAL int hotspot_lands(struct walk *w)
 {
-	u64 sp = w->reg[REG_SP];
+	u64 sp;
 	u8 code = 0;
 
-	if (!w->leaf || w->reg[REG_PC] - vm->return_barrier < vm->barrier_size - LANDING)
-		return hotspot_barrier(w);
+	WALK_CHECK(w);
+	sp = w->reg[REG_SP];
 	if (!walk_read(w, &code, 1, w->reg[REG_PC]))
 		return STOP_VM_ABSENT;
 	if (code == 0xc3)
@@ -293,4 +399,24 @@ static inline int hs_in_barrier(struct walk *w, const struct hotspot_vm *vm)
 		w->reg[REG_SP] = sp;
 	}
 	return hs_return(w, sp + 16, sp);
+}
+
+/* Called by enterSpecial, whose frame the stack pointer is below: what is thawed is no frame of this thread yet. */
+WALK_GLOBAL int hotspot_mounts(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm ? hs_enter_special(w, &vm->frozen, hotspot_entry(w)) : STOP_ARENA;
+}
+
+/* The stubs that thaw: cont_thaw, called by enterSpecial, and the barrier behind it. */
+static inline int hs_thaws(struct walk *w, const struct hotspot_vm *vm)
+{
+	u64 offset = w->reg[REG_PC] - vm->thaw;
+
+	if (w->leaf && (vm->thaw_size - 1 - offset <= LANDING || vm->thaws_size - offset <= LANDING))
+		return hotspot_lands(w);
+	return offset < vm->thaw_size ? hotspot_mounts(w) : hotspot_barrier(w);
 }

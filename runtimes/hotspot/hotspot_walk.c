@@ -292,7 +292,9 @@ static inline bool hs_deoptimises(const struct walk *w, const struct hotspot_vm 
 }
 
 /* hotspot_frozen_walk.h */
+#define YIELD_FRAME 16 /* bytes of Continuation.doYield's */
 static inline bool hs_is_frozen(const struct walk *w);
+WALK_GLOBAL int hotspot_note_yield(struct walk *w);
 WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
 
 /* Is the word at `at` of the stack an address in the code cache, as each caller of compiled code is? */
@@ -369,7 +371,12 @@ WALK_GLOBAL int hotspot_compiled(struct walk *w)
 	frame = hs_field(w, vm, vm->frame_size) * 8;
 	if (frame < 16)
 		return STOP_VM_BROKEN;
-	return hs_is_frozen(w) ? hotspot_leave_frozen(w, w->reg[REG_SP] + frame) : hs_leave_frame(w, frame);
+	if (hs_is_frozen(w))
+		return hotspot_leave_frozen(w, w->reg[REG_SP] + frame);
+	stop = hs_leave_frame(w, frame);
+	if (frame == YIELD_FRAME && !w->ncursors)
+		hotspot_note_yield(w);
+	return stop;
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
@@ -494,8 +501,8 @@ static inline int hs_stub(struct walk *w)
 		return hotspot_barrier(w);
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
-	if (vm && w->reg[REG_PC] - vm->return_barrier <= vm->barrier_size)
-		return hs_in_barrier(w, vm);
+	if (vm && w->reg[REG_PC] - vm->thaw <= vm->thaws_size)
+		return hs_thaws(w, vm);
 	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)
 		w->reg[DWREG_RBX] = sp;
 	if (w->leaf && w->reg[DWREG_R11] == sp - 8)
