@@ -5,6 +5,7 @@
 
 #include "hotspot.h"
 #include "hotspot_check.h"
+#include "hotspot_frozen.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_others.h"
@@ -79,17 +80,6 @@ static void find_stub_list(struct hotspot_instance *instance)
 		hotspot_names_stub_list(instance->names, instance->bias + s.start);
 }
 
-/* In the tables from 27 on only. */
-static void find_return_barrier(struct hotspot_instance *instance)
-{
-	struct symbol s;
-
-	if (vmstructs_static(instance->v, "StubRoutines", "_cont_returnBarrier", &instance->return_barrier))
-		return;
-	if (symbols_lookup(instance->image->file, "_ZN12StubRoutines19_cont_returnBarrierE", &s))
-		instance->return_barrier = instance->bias + s.start;
-}
-
 /* Reads what the JVM tells of itself; it may not do so yet. */
 static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
@@ -106,7 +96,7 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
 	if (!err) {
 		find_stub_list(instance);
-		find_return_barrier(instance);
+		hotspot_frozen_find(instance);
 	}
 	if (!err)
 		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
@@ -208,16 +198,6 @@ static struct error *configure(
 	return NULL;
 }
 
-/* The stub is made after the code heaps. */
-static void tell_return_barrier(struct hotspot_instance *instance, const struct runtime_process *p, u32 config)
-{
-	struct hotspot_vm *vm = arena_at(p->arena, config, sizeof(*vm));
-	u64 barrier;
-
-	if (instance->return_barrier && memory_read(p->memory, &barrier, sizeof(barrier), instance->return_barrier))
-		vm->return_barrier = barrier;
-}
-
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
 
 /* What is committed, and what may be by the time of a sample. */
@@ -273,7 +253,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	for (u32 i = 0; !err && i < n; i++) {
 		err = configure(instance, p, heaps, n, &heaps[i], &config);
 		if (!err)
-			tell_return_barrier(instance, p, config);
+			hotspot_frozen_tell(instance, p->memory, arena_at(p->arena, config, sizeof(struct hotspot_vm)));
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)

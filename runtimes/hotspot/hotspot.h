@@ -98,11 +98,33 @@ struct hotspot_field {
 	u16 at, size;
 };
 
+/* How references are kept in the heap. Coloured: generational ZGC, address << n | colour. */
+enum hotspot_reference { HOTSPOT_OOP_PLAIN, HOTSPOT_OOP_NARROW, HOTSPOT_OOP_COLOURED };
+
+/* Where the frames of a virtual thread are that are not on the stack (hotspot_frozen_walk.h). Offsets in bytes; of StackChunk's fields at most 124. */
+struct hotspot_frozen {
+	u64 entry_pc_at; /* address of ContinuationEntry::_return_pc: where enterSpecial stands */
+	u64 oop_base;
+	u64 interpreter_low;
+	u32 interpreter_size;
+	u64 klass;	 /* of StackChunk, as an object's header has it */
+	u8 klass_shift;	 /* it is in the mark word from that bit on; 1: the half of the second word; 0: the second word */
+	u8 oops; /* enum hotspot_reference */
+	u8 oop_shift;
+	bool bottom_is_args; /* bottom counts from the end */
+	u16 stack;	 /* in a StackChunk; 0: nothing of all this is known */
+	u16 cont_entry, last_java_sp;		       /* of JavaThread */
+	u16 tail;				       /* of jdk.internal.vm.Continuation */
+	u16 parent, size, sp, bottom, max_thawing; /* of jdk.internal.vm.StackChunk */
+};
+
 /* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */
 struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
 	u64 segmap; /* a byte for each segment from low on */
 	u64 cache_low, cache_high; /* all heaps of code */
+	u64 thaw;	    /* the stub cont_thaw and, thaw_size bytes behind, the barrier; thaws_size: up to the last ret. 0: not known */
+	u32 thaw_size, thaws_size;
 	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0: none */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */
@@ -118,6 +140,7 @@ struct hotspot_vm {
 	struct hotspot_field deopt, deopt_mh; /* handlers; 8 bytes: an address; else from the blob */
 	u32 bcp;			      /* of an interpreted frame: bytes below rbp */
 	u32 method_const, const_size, const_code_size;
+	struct hotspot_frozen frozen;
 };
 
 #endif

@@ -107,7 +107,7 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 {
 	struct hotspot_flag f[] = {{"UseCompressedOops", 1, 0, false}, {"UseCompressedClassPointers", 1, 0, false},
 	        {"UseCompactObjectHeaders", 1, 0, false}, {"ObjectAlignmentInBytes", 4, 0, false},
-	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}};
+	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}, {"ZGenerational", 1, 0, false}};
 	u64 shift_at, at;
 	s64 shift = 0;
 
@@ -121,7 +121,8 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 	/* Later JDKs have no other kind of class pointers, and no flag. */
 	h->narrow_klass = h->mark_klass_shift || f[1].value || !f[1].found;
 	h->oops = f[0].value ? OOP_NARROW : OOP_PLAIN;
-	if (f[4].value && vmstructs_field(h->v, "ZGlobalsForVMStructs", "_ZPointerLoadShift", &at, NULL))
+	if (f[4].value && (!f[6].found || f[6].value) &&
+	        vmstructs_field(h->v, "ZGlobalsForVMStructs", "_ZPointerLoadShift", &at, NULL))
 		h->oops = OOP_COLOURED;
 	if (h->oops == OOP_NARROW && !narrow(h, m, "CompressedOops", "_narrow_oop", &h->oop_base, &h->oop_shift))
 		return false;

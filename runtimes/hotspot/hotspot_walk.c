@@ -353,6 +353,12 @@ static inline bool hs_may_call(const struct hotspot_vm *vm, u64 pc)
 	return pc > vm->cache_low && pc < vm->cache_high;
 }
 
+/* hotspot_frozen_walk.h */
+#define YIELD_FRAME 16 /* bytes of Continuation.doYield's */
+static inline bool hs_is_frozen(const struct walk *w);
+WALK_GLOBAL int hotspot_note_yield(struct walk *w);
+WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
+
 WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 {
 	const struct hotspot_vm *vm;
@@ -412,8 +418,6 @@ static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u6
 {
 	u64 cfa = w->reg[REG_SP] + frame, pc;
 
-	if (frame < 16 || frame > FRAME_MAX)
-		return STOP_VM_BROKEN;
 	return walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc) ? hs_arrive(w, cfa, pc, cfa - 16) : hotspot_moved(w, cfa);
 }
 
@@ -445,6 +449,21 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 	}
 }
 
+/* The caller of compiled code whose frame stands, on the stack or in the heap. */
+static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm, u64 frame)
+{
+	int stop;
+
+	if (frame < 16 || frame > FRAME_MAX)
+		return STOP_VM_BROKEN;
+	if (hs_is_frozen(w))
+		return hotspot_leave_frozen(w, w->reg[REG_SP] + frame);
+	stop = hs_leave_frame(w, vm, frame);
+	if (frame == YIELD_FRAME && !w->ncursors)
+		hotspot_note_yield(w);
+	return stop;
+}
+
 static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm)
 {
 	u64 blob = w->scratch[0], code = hs_code_begin(w, vm, blob), where;
@@ -456,7 +475,7 @@ static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm)
 	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm->compile_id), w->reg[REG_PC] - code)))
 		return STOP_DEPTH;
 	stop = w->leaf ? hotspot_leave_leaf(w, code) : LEAF_STANDS;
-	return stop == LEAF_STANDS ? hs_leave_frame(w, vm, hs_field(w, vm->frame_size) * 8) : stop;
+	return stop == LEAF_STANDS ? hs_leave_standing(w, vm, hs_field(w, vm->frame_size) * 8) : stop;
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
@@ -525,6 +544,8 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 	return hs_push_stub(w, FRAME_APPROX) ? STOP_NONE : STOP_DEPTH;
 }
 
+#include "hotspot_frozen_walk.h"
+
 /* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */
 WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 {
@@ -582,9 +603,11 @@ static inline int hs_stub(struct walk *w)
 	u64 sp = w->reg[REG_SP];
 
 	if (!w->leaf && vm && vm->return_barrier == w->reg[REG_PC])
-		return STOP_VM_FROZEN;
+		return hotspot_barrier(w);
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
+	if (vm && w->reg[REG_PC] - vm->thaw <= vm->thaws_size)
+		return hs_thaws(w, vm);
 	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)
 		w->reg[DWREG_RBX] = sp;
 	if (w->leaf && w->reg[DWREG_R11] == sp - 8)
@@ -599,7 +622,7 @@ WALK_STEP int hotspot_step(struct walk *w)
 	case HOTSPOT_HEAP:
 		return hotspot_heap(w);
 	case HOTSPOT_INTERPRETER:
-		return hotspot_interpreted(w);
+		return hs_is_frozen(w) ? hotspot_frozen_interpreted(w) : hotspot_interpreted(w);
 	case HOTSPOT_ENTRY:
 		return hs_entry(w);
 	default:

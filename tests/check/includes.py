@@ -40,7 +40,8 @@ def allowed(path, target):
         return target.startswith(("unwind/shared/", "unwind/arch/")) or os.path.basename(target) == "types.h"
     if path.endswith("_walk.c"):
         header = re.sub(r"_walk\.c$", ".h", path)
-        return target in ("unwind/walk.h", header, re.sub(r"_walk\.c$", "_frames.h", path))
+        parts = os.path.dirname(target) == own and target.endswith("_walk.h")  # of the same walk, in files of their own
+        return parts or target in ("unwind/walk.h", header, re.sub(r"_walk\.c$", "_frames.h", path))
     if area == "unwind":
         return into == "unwind" or target == LIST
     if area == "runtimes":

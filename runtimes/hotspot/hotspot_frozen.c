@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_frozen.h"
+
+#include <string.h>
+
+#include "hotspot_heap_view.h"
+#include "symbols.h"
+
+#define VM_CLASSES_MAX 256 /* 21 has 120 */
+#define BARRIER_MAX    384 /* bytes of the stub */
+#define FIELD_MAX      124 /* the walker reads 128 bytes of a chunk */
+
+_Static_assert((int)HOTSPOT_OOP_PLAIN == OOP_PLAIN && (int)HOTSPOT_OOP_NARROW == OOP_NARROW &&
+                       (int)HOTSPOT_OOP_COLOURED == OOP_COLOURED,
+        "the walker's numbers are those of the heap view");
+
+static bool find_static(
+        const struct hotspot_instance *instance, const char *type, const char *field, const char *symbol, u64 *ret)
+{
+	struct symbol s;
+
+	if (vmstructs_static(instance->v, type, field, ret))
+		return true;
+	if (!symbols_lookup(instance->image->file, symbol, &s))
+		return false;
+	*ret = instance->bias + s.start;
+	return true;
+}
+
+void hotspot_frozen_find(struct hotspot_instance *instance)
+{
+	find_static(instance, "StubRoutines", "_cont_returnBarrier", "_ZN12StubRoutines19_cont_returnBarrierE",
+	        &instance->return_barrier);
+}
+
+/*
+ * The stub of the barrier begins with mov rsp, [r15 + JavaThread::_cont_entry]. Its end, as that of cont_thaw before it, which is the
+ * same but for its beginning: mov rsp, rbx; sub rsp, 16; pop rbp; ret.
+ */
+static const u8 stub_begin[] = {0x49, 0x8b, 0xa7}, stub_end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
+
+/* Where the first such end is over; 0: nowhere. */
+static u32 end_of_stub(const u8 *code, u32 size)
+{
+	for (u32 i = 0; i + sizeof(stub_end) <= size; i++)
+		if (!memcmp(code + i, stub_end, sizeof(stub_end)))
+			return i + sizeof(stub_end);
+	return 0;
+}
+
+static void read_thaw(const struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	u8 code[2 * BARRIER_MAX];
+	u64 at, thaw;
+	u32 size, end;
+
+	if (!find_static(instance, "StubRoutines", "_cont_thaw", "_ZN12StubRoutines10_cont_thawE", &at) ||
+	        !memory_read(m, &thaw, sizeof(thaw), at) || vm->return_barrier - thaw > BARRIER_MAX ||
+	        !memory_read(m, code, sizeof(code), thaw))
+		return;
+	size = vm->return_barrier - thaw;
+	end = end_of_stub(code + size, BARRIER_MAX);
+	if (end_of_stub(code, sizeof(code)) != size || !end)
+		return;
+	vm->thaw = thaw;
+	vm->thaw_size = size;
+	vm->thaws_size = size + end - 1;
+}
+
+static bool read_barrier(struct memory *m, struct hotspot_vm *vm)
+{
+	u8 code[sizeof(stub_begin) + sizeof(u32)];
+	u32 entry;
+
+	if (!memory_read(m, code, sizeof(code), vm->return_barrier) || memcmp(code, stub_begin, sizeof(stub_begin)) != 0)
+		return false;
+	memcpy(&entry, code + sizeof(stub_begin), sizeof(entry));
+	vm->frozen.cont_entry = entry;
+	return entry && entry < UINT16_MAX;
+}
+
+/* A class that the VM itself knows. */
+static u64 vm_class(struct hotspot_instance *instance, struct memory *m, const char *name)
+{
+	u64 at, klasses[VM_CLASSES_MAX], symbol;
+	char text[64];
+
+	if (!find_static(instance, "vmClasses", "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]",
+	            "_ZN9vmClasses8_klassesE", &at) ||
+	        !memory_read(m, klasses, sizeof(klasses), at))
+		return 0;
+	for (u32 i = 0; i < VM_CLASSES_MAX; i++)
+		if (klasses[i] && !(klasses[i] & 7) &&
+		        memory_read(m, &symbol, 8, klasses[i] + instance->layout->klass_name.at) &&
+		        hotspot_symbol(instance->heap, m, symbol, text, sizeof(text)) && !strcmp(text, name))
+			return klasses[i];
+	return 0;
+}
+
+static bool field(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
+{
+	u32 at;
+
+	if (!klass || !hotspot_java_field(h, m, klass, name, type, &at) || at > FIELD_MAX)
+		return false;
+	*ret = at;
+	return true;
+}
+
+/* The field that is not Java's: only the VM's own variable tells. */
+static u16 max_thawing(const struct hotspot_instance *instance, struct memory *m)
+{
+	struct symbol s;
+	u32 at;
+
+	return symbols_lookup(instance->image->file, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE", &s) &&
+	                       memory_read(m, &at, sizeof(at), instance->bias + s.start) && at <= FIELD_MAX
+	               ? at
+	               : 0;
+}
+
+static bool read_classes(struct hotspot_instance *instance, struct memory *m, struct hotspot_frozen *f)
+{
+	static const char type[] = "Ljdk/internal/vm/StackChunk;";
+	struct hotspot_heap_view *h = instance->heap;
+	u64 chunk = vm_class(instance, m, "jdk/internal/vm/StackChunk");
+	const struct hotspot_class *c = hotspot_class_of(h, m, chunk);
+
+	if (!c || c->kind != SIZE_STACK_CHUNK || c->size > UINT16_MAX)
+		return false;
+	f->stack = c->size;
+	f->bottom_is_args = !field(h, m, chunk, "bottom", "I", &f->bottom);
+	f->klass = h->narrow_klass ? (chunk - h->klass_base) >> h->klass_shift : chunk;
+	f->klass_shift = h->mark_klass_shift ? h->mark_klass_shift : h->narrow_klass;
+	f->max_thawing = max_thawing(instance, m);
+	return field(h, m, chunk, "size", "I", &f->size) && field(h, m, chunk, "sp", "I", &f->sp) &&
+	       field(h, m, chunk, "parent", type, &f->parent) &&
+	       (!f->bottom_is_args || field(h, m, chunk, "argsize", "I", &f->bottom)) &&
+	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
+}
+
+static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	struct hotspot_frozen *f = &vm->frozen;
+	u64 sp, start, end;
+
+	if (!hotspot_heap_ready(instance->heap, m) || !read_barrier(m, vm) ||
+	        !vmstructs_field(instance->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL) ||
+	        !find_static(instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at))
+		return false;
+	if (!hotspot_interpreter(instance->code, m, &start, &end) || end - start > UINT32_MAX)
+		return false;
+	f->interpreter_low = start;
+	f->interpreter_size = end - start;
+	f->last_java_sp = instance->layout->thread_anchor.at + sp;
+	f->oops = instance->heap->oops;
+	f->oop_base = instance->heap->oop_base;
+	f->oop_shift = instance->heap->oop_shift;
+	if (!read_classes(instance, m, f))
+		return false;
+	if (f->max_thawing)
+		read_thaw(instance, m, vm);
+	return true;
+}
+
+void hotspot_frozen_tell(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	struct hotspot_vm known = *vm;
+	u64 barrier;
+
+	if (vm->frozen.stack || !instance->return_barrier || !memory_read(m, &barrier, sizeof(barrier), instance->return_barrier) ||
+	        !barrier)
+		return;
+	known.return_barrier = barrier;
+	if (read_vm(instance, m, &known))
+		*vm = known;
+	else
+		vm->return_barrier = barrier;
+}

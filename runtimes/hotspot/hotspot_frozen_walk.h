@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Frames of a virtual thread that are in the heap still, in the StackChunks of its Continuation (21 on): part of hotspot_walk.c.
+ * They lie there as on a stack, with two differences: links of rbp, and what an interpreted frame says of its sender, are
+ * words from where they are kept (stackChunkFrameStream_x86.inline.hpp; continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads
+ * to the innermost of them, whose pc and rbp are below it. Their callees, on the stack, return to a barrier.
+ *
+ * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key the JavaThread, at where the frames of this
+ * chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk), which lies in the frame of
+ * enterSpecial. There the walk goes on when all chunks are through.
+ */
+#define HS_FROZEN	 0x4a00u
+#define ENTRIES_MAX	 4 /* continuations within each other */
+#define CHUNK_WORDS_MAX	 (1u << 24)
+#define Z_REMAPPED_SHIFT 12 /* of a coloured pointer (zAddress.hpp): the address follows the one bit of four that is set */
+#define MARK_FORWARDED	 3  /* markWord.hpp: the rest is where the object is now */
+#define ENTRY_PARENT	 8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
+#define ENTRY_CONT	 16
+#define LANDING		 5  /* bytes at the end of the barrier's stub, before ret */
+#define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
+#define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
+#define THAW_EXTRA	 4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
+
+static inline bool hs_is_frozen(const struct walk *w)
+{
+	return (w->vm_state & ~(WALK_CURSORS - 1)) == HS_FROZEN;
+}
+
+static inline struct walk_cursor *hs_chunk(struct walk *w)
+{
+	return &w->cursor[w->vm_state & (WALK_CURSORS - 1)];
+}
+
+static inline u64 hs_uncolour(u64 pointer)
+{
+	u32 remapped = pointer >> Z_REMAPPED_SHIFT & 15;
+
+	switch (remapped) {
+	case 1:
+		return pointer >> (Z_REMAPPED_SHIFT + 1);
+	case 2:
+		return pointer >> (Z_REMAPPED_SHIFT + 2);
+	case 4:
+		return pointer >> (Z_REMAPPED_SHIFT + 3);
+	case 8:
+		return pointer >> (Z_REMAPPED_SHIFT + 4);
+	default:
+		return 0;
+	}
+}
+
+/* The reference at addr in the heap; 0: null, or unreadable. */
+static inline u64 hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u64 addr)
+{
+	u64 oop = 0;
+	u32 low = 0;
+
+	if (f->oops == HOTSPOT_OOP_NARROW)
+		return walk_read(w, &low, 4, addr) && low ? f->oop_base + ((u64)low << (f->oop_shift & 63)) : 0;
+	if (!walk_read(w, &oop, 8, addr))
+		return 0;
+	return f->oops == HOTSPOT_OOP_COLOURED ? hs_uncolour(oop) : oop;
+}
+
+/* A field of the object that is in scratch. */
+static inline u32 hs_chunk_field(const struct walk *w, u32 at)
+{
+	return (u32)(w->scratch[(at >> 3) & (WALK_SCRATCH_WORDS - 1)] >> (at & 4) * 8);
+}
+
+/* Is what scratch holds a StackChunk? Something else is there if a collector has moved it. */
+static inline bool hs_is_chunk(const struct walk *w, const struct hotspot_frozen *f)
+{
+	if (f->klass_shift >= 32)
+		return w->scratch[0] >> (f->klass_shift & 63) == f->klass;
+	return f->klass_shift ? (u32)w->scratch[1] == f->klass : w->scratch[1] == f->klass;
+}
+
+/*
+ * The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. The barrier's address is only
+ * there while frames are being copied.
+ */
+WALK_GLOBAL int hotspot_frozen_caller(struct walk *w, u64 sp, u64 fp_at)
+{
+	const struct hotspot_vm *vm;
+	u64 pc, words;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_stack(w, fp_at, &words) || !walk_stack(w, fp_at + 8, &pc))
+		return STOP_STACK_ABSENT;
+	if (pc == vm->return_barrier)
+		return STOP_VM_FROZEN;
+	w->reg[REG_SP] = sp;
+	w->reg[REG_PC] = pc;
+	w->reg[REG_FP] = fp_at + words * 8;
+	w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
+	w->leaf = 0;
+	w->flags = 0;
+	return STOP_NONE;
+}
+
+/* All frames of this chunk are through: the next step, at the barrier, finds the next. */
+static inline int hs_chunk_ends(struct walk *w, const struct hotspot_vm *vm)
+{
+	w->reg[REG_PC] = vm->return_barrier;
+	w->leaf = 0;
+	return STOP_NONE;
+}
+
+/* The caller of a frozen compiled frame. */
+WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa)
+{
+	const struct hotspot_vm *vm;
+	u64 end;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	end = hs_chunk(w)->at;
+	if (cfa <= w->reg[REG_SP] || cfa > end)
+		return STOP_VM_FROZEN;
+	return cfa == end ? hs_chunk_ends(w, vm) : hotspot_frozen_caller(w, cfa, cfa - 16);
+}
+
+/* A frozen interpreted frame. Locals, senders and rbp are told as words from the frame's rbp. */
+WALK_GLOBAL int hotspot_frozen_interpreted(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 fp, end, method, bcp, sender, locals;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	fp = w->reg[REG_FP];
+	end = hs_chunk(w)->at;
+	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp >= end)
+		return STOP_VM_FROZEN;
+	if (!walk_stack(w, fp - vm->bcp, &bcp) || !walk_stack(w, fp - vm->bcp + 8, &locals) ||
+	        !walk_stack(w, fp - 24, &method) || !walk_stack(w, fp - 8, &sender))
+		return STOP_STACK_ABSENT;
+	stop = hs_push_method(w, method, bcp, 0);
+	if (stop)
+		return stop;
+	if (fp + (locals + 1) * 8 >= end)
+		return hs_chunk_ends(w, vm);
+	sender = fp + sender * 8;
+	return sender > fp && sender < end ? hotspot_frozen_caller(w, sender, fp) : STOP_VM_FROZEN;
+}
+
+/* The chunk at this address, or where a collector has moved it, to scratch. STOP_VM_FROZEN: it is none. */
+static inline int hs_read_chunk(struct walk *w, const struct hotspot_frozen *f, u64 chunk)
+{
+	if (chunk & 7 || !walk_read(w, w->scratch, sizeof(w->scratch), chunk))
+		return STOP_VM_FROZEN;
+	if ((w->scratch[0] & MARK_FORWARDED) == MARK_FORWARDED) {
+		chunk = w->scratch[0] & ~7ull;
+		if (!walk_read(w, w->scratch, sizeof(w->scratch), chunk))
+			return STOP_VM_FROZEN;
+	}
+	hs_chunk(w)->more[0] = chunk;
+	return hs_is_chunk(w, f) ? STOP_NONE : STOP_VM_FROZEN;
+}
+
+/*
+ * The stub of the barrier is just thawing frames: it has made room below the entry for all frames of the chunk (rounded
+ * down to 16 bytes). Returns by how many words of them the chunk in scratch is smaller by now: they are in between, and on no stack.
+ */
+static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
+{
+	u64 room = hs_chunk(w)->more[1] - w->reg[REG_SP];
+	u32 words;
+
+	if (w->reg[REG_PC] == vm->return_barrier || room <= THAW_PUSHED + 8)
+		return 0;
+	words = hs_chunk_field(w, vm->frozen.max_thawing) + THAW_EXTRA;
+	room = (room - THAW_PUSHED) / 8;
+	return w->leaf ? ~0u : room > words + 1 ? (u32)(room - words) & ~1u : 0;
+}
+
+/* Is an interpreted frame at fp, with a position in the bytecode of its method? */
+WALK_GLOBAL int hotspot_is_interpreted(struct walk *w, u64 fp)
+{
+	const struct hotspot_vm *vm;
+	u64 method, bcp, constants;
+	u16 size;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm && walk_read(w, &method, 8, fp - 24) && walk_read(w, &bcp, 8, fp - vm->bcp) &&
+	       walk_read(w, &constants, 8, method + vm->method_const) &&
+	       walk_read(w, &size, 2, constants + vm->const_code_size) && bcp - constants - vm->const_size < size;
+}
+
+/*
+ * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
+ * there, compiled ones by as many words as it became smaller.
+ */
+WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words)
+{
+	const struct hotspot_vm *vm;
+	u64 pc;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (hotspot_is_interpreted(w, sp - 16)) {
+		w->reg[REG_SP] = w->reg[REG_FP] = sp - 16;
+		w->reg[REG_PC] = vm->frozen.interpreter_low + 1;
+		w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
+		w->leaf = 0;
+		w->flags = 0;
+		return STOP_NONE;
+	}
+	if (!walk_read(w, &pc, 8, sp - (u64)words * 8 - 8) || pc <= vm->cache_low || pc >= vm->cache_high) {
+		w->lost = STOP_VM_FROZEN;
+		words = 0;
+	}
+	sp -= (u64)words * 8;
+	return hotspot_frozen_caller(w, sp, sp - 16);
+}
+
+/* doYield has been left, the innermost frame of Java: what calls it is remembered until the barrier. */
+WALK_GLOBAL int hotspot_note_yield(struct walk *w)
+{
+	u32 i;
+
+	WALK_CHECK(w);
+	i = walk_cursor(w, w->reg[DWREG_R15] | NOTED);
+	if (i < WALK_CURSORS) {
+		w->cursor[i].at = w->reg[REG_PC];
+		w->cursor[i].more[0] = w->reg[REG_FP] << 16 | (w->nframes & 0xffff);
+		w->cursor[i].more[1] = w->hash;
+	}
+	return 0;
+}
+
+/*
+ * Frames of the stack are just being frozen. If the chunk has them already, with its innermost frame at sp, what was walked of
+ * them is forgotten: they are walked in the chunk.
+ */
+WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
+{
+	const struct hotspot_vm *vm;
+	const struct walk_cursor *c = &w->cursor[0];
+	u64 pc, fp, bcp, bcp_noted;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm || !w->ncursors || c->key != (w->reg[DWREG_R15] | NOTED) || !walk_read(w, &pc, 8, sp - 8) ||
+	        !walk_read(w, &fp, 8, sp - 16)) {
+		w->lost = STOP_VM_FROZEN;
+		return 0;
+	}
+	if (pc != c->at)
+		return 0;
+	if (pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size &&
+	        walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
+	        walk_read(w, &bcp_noted, 8, (c->more[0] >> 16) - vm->bcp) && bcp != bcp_noted)
+		return 0;
+	w->nframes = c->more[0] & 0xffff;
+	w->hash = c->more[1];
+	return 0;
+}
+
+/* To the innermost frame of a chunk; if it has none, the next step looks at its parent. */
+WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk, u32 freezing)
+{
+	const struct hotspot_vm *vm;
+	u64 stack;
+	u32 size, sp, bottom, thawed;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	stop = hs_read_chunk(w, &vm->frozen, chunk);
+	if (stop)
+		return stop;
+	size = hs_chunk_field(w, vm->frozen.size);
+	sp = hs_chunk_field(w, vm->frozen.sp);
+	bottom = hs_chunk_field(w, vm->frozen.bottom);
+	bottom = vm->frozen.bottom_is_args ? size - bottom : bottom;
+	if (size > CHUNK_WORDS_MAX || bottom > size || sp > bottom)
+		return STOP_VM_FROZEN;
+	thawed = hs_thawed(w, vm);
+	if (sp == bottom && !thawed)
+		return hs_chunk_ends(w, vm);
+	stack = hs_chunk(w)->more[0] + vm->frozen.stack;
+	hs_chunk(w)->at = stack + (u64)bottom * 8;
+	stack += (u64)sp * 8;
+	if (thawed)
+		return sp > thawed ? hotspot_thawed(w, stack, thawed) : STOP_VM_FROZEN;
+	if (freezing)
+		hotspot_frozen_twice(w, stack);
+	return hotspot_frozen_caller(w, stack, stack - 16);
+}
+
+/* To enterSpecial's frame at an entry, which has called the whole continuation. */
+static inline int hs_enter_special(struct walk *w, const struct hotspot_frozen *f, u64 entry)
+{
+	u64 pc;
+
+	if (!entry || !walk_read(w, &pc, sizeof(pc), f->entry_pc_at) || !pc)
+		return STOP_VM_FROZEN;
+	w->reg[REG_SP] = entry;
+	w->reg[REG_PC] = pc;
+	w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	w->flags = 0;
+	w->vm_state = 0;
+	return STOP_NONE;
+}
+
+/* The entry of the continuation that the stack pointer is in; 0: none. */
+WALK_GLOBAL u64 hotspot_entry(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 entry = 0;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm || !walk_has(w, DWREG_R15) || !walk_read(w, &entry, 8, w->reg[DWREG_R15] + vm->frozen.cont_entry))
+		return 0;
+	for (u32 i = 0; i < ENTRIES_MAX && entry && entry < w->reg[REG_SP]; i++)
+		if (!walk_read(w, &entry, 8, entry + ENTRY_PARENT))
+			return 0;
+	return entry - w->reg[REG_SP] <= FRAME_MAX ? entry : 0;
+}
+
+/* Out of line, because what the verifier knows of the number would multiply. */
+WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
+{
+	WALK_CHECK(w);
+	return walk_cursor(w, w->reg[DWREG_R15]);
+}
+
+/* The barrier, reached from the stack: which continuation is this thread in? */
+static inline int hs_open_continuation(struct walk *w, const struct hotspot_frozen *f, u64 *chunk, bool *freezing)
+{
+	u64 entry = hotspot_entry(w), cont, sp;
+	u32 i = hotspot_cursor(w);
+
+	if (!entry || i >= WALK_CURSORS || !walk_read(w, &cont, 8, entry + ENTRY_CONT) ||
+	        !walk_read(w, &sp, 8, w->reg[DWREG_R15] + f->last_java_sp))
+		return STOP_VM_FROZEN;
+	*freezing = sp == entry; /* FreezeBase::unwind_frames() */
+	w->vm_state = HS_FROZEN | i;
+	hs_chunk(w)->more[1] = entry;
+	*chunk = hs_load_oop(w, f, cont + f->tail);
+	return *chunk ? STOP_NONE : STOP_VM_FROZEN;
+}
+
+/* What returns to the barrier has its callers in the heap; so has what the barrier's stub calls. */
+WALK_GLOBAL int hotspot_barrier(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	bool freezing = false;
+	u64 chunk;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	if (!vm->frozen.stack)
+		return STOP_VM_FROZEN;
+	if (!hs_is_frozen(w)) {
+		stop = hs_open_continuation(w, &vm->frozen, &chunk, &freezing);
+		if (stop)
+			return stop;
+	} else {
+		chunk = hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent);
+	}
+	return chunk ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
+}
+
+/* The last instructions of the stubs that thaw, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret. */
+WALK_GLOBAL int hotspot_lands(struct walk *w)
+{
+	u64 sp;
+	u8 code = 0;
+
+	WALK_CHECK(w);
+	sp = w->reg[REG_SP];
+	if (!walk_read(w, &code, 1, w->reg[REG_PC]))
+		return STOP_VM_ABSENT;
+	if (code == 0xc3)
+		return hs_return(w, sp + 8, 0);
+	if (code != 0x5d) {
+		sp -= 16;
+		w->reg[REG_SP] = sp;
+	}
+	return hs_return(w, sp + 16, sp);
+}
+
+/* Called by enterSpecial, whose frame the stack pointer is below: what is thawed is no frame of this thread yet. */
+WALK_GLOBAL int hotspot_mounts(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm ? hs_enter_special(w, &vm->frozen, hotspot_entry(w)) : STOP_ARENA;
+}
+
+/* The stubs that thaw: cont_thaw, called by enterSpecial, and the barrier behind it. */
+static inline int hs_thaws(struct walk *w, const struct hotspot_vm *vm)
+{
+	u64 offset = w->reg[REG_PC] - vm->thaw;
+
+	if (w->leaf && (vm->thaw_size - 1 - offset <= LANDING || vm->thaws_size - offset <= LANDING))
+		return hotspot_lands(w);
+	return offset < vm->thaw_size ? hotspot_mounts(w) : hotspot_barrier(w);
+}
