@@ -36,14 +36,11 @@ const struct manual render_manual = {
         .operands = COMPLETE_FILE,
 };
 
-static bool own_option(void *ctx, int option)
+static bool own_option(void *annotate, int option)
 {
-	struct redraw *r = ctx;
-
-	if (option != OPT_ANNOTATE)
-		return false;
-	r->annotate = true;
-	return true;
+	if (option == OPT_ANNOTATE)
+		*(bool *)annotate = true;
+	return option == OPT_ANNOTATE;
 }
 
 static struct error *render(const struct redraw *r, bool *lost)
@@ -63,9 +60,10 @@ static struct error *render(const struct redraw *r, bool *lost)
 int render_main(const struct command_line *self, int argc, char **argv)
 {
 	struct redraw r;
-	bool lost = false;
-	struct error *err = redraw_parse(self->manual, argc, argv, own_option, &r, &r);
+	bool lost = false, annotate = false;
+	struct error *err = redraw_parse(self->manual, argc, argv, own_option, &annotate, &r);
 
+	r.annotate = annotate;
 	if (!err && r.help) {
 		manual_help(stdout, self);
 		return 0;

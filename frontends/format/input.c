@@ -14,8 +14,13 @@ static struct error *bad_line(const char *path, u64 number, const char *what)
 	        "it is neither a recording nor folded stacks (\"frame;frame count\")");
 }
 
-/* What the ending of a name says, which it loses. */
-static void classify(char *name, struct profile_function *f)
+static bool is_script(enum profile_kind kind)
+{
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT;
+}
+
+/* What the ending of a name says, which it loses. What was inlined was compiled with its caller. */
+static void classify(char *name, enum profile_kind caller, struct profile_function *f)
 {
 	size_t n = strlen(name);
 
@@ -38,6 +43,7 @@ static void classify(char *name, struct profile_function *f)
 		break;
 	case 'i':
 		f->flags = FRAME_INLINED;
+		f->kind = is_script(caller) ? caller : KIND_NATIVE;
 		break;
 	default:
 		return;
@@ -47,6 +53,7 @@ static void classify(char *name, struct profile_function *f)
 
 static struct error *read_stack(struct sift *s, char *stack, u64 count)
 {
+	enum profile_kind caller = KIND_NATIVE;
 	struct error *err = NULL;
 
 	for (u32 depth = 1; !err && stack; depth++) {
@@ -54,7 +61,8 @@ static struct error *read_stack(struct sift *s, char *stack, u64 count)
 		char *name = strsep(&stack, ";");
 		u32 function;
 
-		classify(name, &f);
+		classify(name, caller, &f);
+		caller = f.kind;
 		f.name = name;
 		if (depth == SIFT_DEEPEST)
 			return error_new(ERROR_INPUT, "a stack is deeper than %u frames", SIFT_DEEPEST);

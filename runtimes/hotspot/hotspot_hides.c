@@ -8,7 +8,7 @@
 static const char *const hidden[] = {
         "_ZN9JavaCalls",		      /* call, call_helper, call_virtual, call_static, call_special */
         "_ZN2os20os_exception_wrapper",
-        "_ZL17jni_invoke_static", "_ZL20jni_invoke_nonstatic", "_ZL23jni_invoke_nonstaticP",
+        "jni_Call", "_ZL17jni_invoke_static", "_ZL20jni_invoke_nonstatic", "_ZL23jni_invoke_nonstaticP",
         "_ZL19thread_native_entry",	      /* what a thread runs through before its work begins */
         "_ZL10java_startP6Thread",	      /* 8 to 11 */
         "_ZN6Thread8call_run",

@@ -3,7 +3,7 @@
 A JVM under load that is looked at again and again, in every way, and must not notice: afterwards its libjvm's code is the same byte for byte,
 it has the same threads, descriptors and files mapped, no debug register is taken, and what it has counted meanwhile is right.
 
-YRT_ROUNDS is how many rounds (30).
+YRT_ROUNDS is how many rounds (18).
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import time
 import java_alloc
 import yrt
 
-ROUNDS = int(os.environ.get("YRT_ROUNDS", "30"))
+ROUNDS = int(os.environ.get("YRT_ROUNDS", "18"))
 OPTIONS = ["-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UseDynamicNumberOfCompilerThreads"]  # its own threads stay
 # A round: the command, and whether it is ended early, by which signal.
 WAYS = [(["java-flame"], None), (["java-alloc"], None), (["flame", "-t", "-F", 1999], signal.SIGINT), (["java-alloc", "-t"], signal.SIGKILL),

@@ -142,6 +142,17 @@ def test_redrawn_is_equal():
             assert a.read() == b.read()
 
 
+def test_tiers():
+    """A function that was compiled in several ways is drawn once, unless it is asked for."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "x.folded")
+        with open(path, "w") as f:
+            f.write("a;Q.main_[0];Q.run_[0] 1\na;Q.main_[j];Q.run_[i] 4\na;Q.main_[1];Q.run_[0] 2\n")
+        assert folded(path) == [(["a", "Q.main", "Q.run"], 7)], folded(path)
+        apart = {tuple(frames[1:]): n for frames, n in folded(path, "--annotate")}
+        assert apart == {("Q.main_[0]", "Q.run_[0]"): 1, ("Q.main_[j]", "Q.run_[i]"): 4, ("Q.main_[1]", "Q.run_[0]"): 2}, apart
+
+
 def test_diff():
     with tempfile.TemporaryDirectory() as directory:
         a = made(directory, "a.yrt", "main;same 50\nmain;gone 50\n")

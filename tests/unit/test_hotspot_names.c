@@ -461,6 +461,8 @@ static void test_hides(void **state)
 {
 	assert_true(hotspot_hides("_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread"));
 	assert_true(hotspot_hides("_ZL19thread_native_entryP6Thread"));
+	assert_true(hotspot_hides("jni_CallStaticVoidMethod"));
+	assert_false(hotspot_hides("jni_GetArrayLength"));
 	assert_false(hotspot_hides("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
 	assert_false(hotspot_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
 	assert_false(hotspot_hides(""));

@@ -324,6 +324,7 @@ static void test_folded(void **state)
 	assert_int_equal(find(p, "loop")->kind, KIND_SCRIPT_JIT);
 	assert_int_equal(find(p, "c1")->kind, KIND_SCRIPT_BASELINE);
 	assert_int_equal(find(p, "in")->flags, FRAME_INLINED);
+	assert_int_equal(find(p, "in")->kind, KIND_SCRIPT_JIT);
 	profile_destroy(p);
 }
 
