@@ -91,6 +91,11 @@ struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m)
 	return &b->memory;
 }
 
+struct memory *hotspot_blocks_kept(struct hotspot_blocks *b)
+{
+	return &b->memory;
+}
+
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b)
 {
 	return b->under;

@@ -16,6 +16,8 @@ void hotspot_blocks_destroy(struct hotspot_blocks *b); /* NULL is fine */
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m);
 /* The same, without any page that was read before. */
 struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m);
+/* The same, with all pages since then, however old they are; m is that of then. */
+struct memory *hotspot_blocks_kept(struct hotspot_blocks *b);
 
 /* What is read through b, without it. */
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b);

@@ -36,21 +36,6 @@ bool hotspot_names_stands(const struct hotspot_names *n, const struct frame *f, 
 	return bytes[block / 2] && now_id == hotspot_cookie(f) && now == method;
 }
 
-static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct memory *m, const struct frame *f)
-{
-	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
-	struct hotspot_tables *t = hotspot_cache_get(&n->tables, key);
-
-	if (t || !hotspot_names_ready(n, m))
-		return t;
-	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
-	if (t && !hotspot_names_stands(n, f, t->method)) {
-		free(t);
-		return NULL;
-	}
-	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
-}
-
 /* How far two chains are the same, from the root: deeper methods only if they are called from the same bytecode. */
 static void compare(struct chain *c, const struct hotspot_scope *other, u32 n)
 {
@@ -103,7 +88,7 @@ static void make_chain(const struct hotspot_tables *t, u32 offset, bool call, st
 }
 
 /* Frame i of the chain, whose last one is the root. */
-static bool make_frame(const struct hotspot_names *n, struct memory *m, const struct hotspot_tables *t, const struct chain *c,
+static bool make_frame(struct hotspot_names *n, struct memory *m, const struct hotspot_tables *t, const struct chain *c,
         u32 i, u32 flags, struct frame *ret)
 {
 	const struct hotspot_scope *s = &c->scopes[i];
@@ -113,19 +98,18 @@ static bool make_frame(const struct hotspot_names *n, struct memory *m, const st
 		marks |= FRAME_APPROX;
 	if (!hotspot_names_cookie(n, m, s->method, &cookie))
 		return false;
+	hotspot_names_method(n, m, s->method, cookie, true); /* from the same pages, so that naming it reads nothing */
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
 	ret->detail = hotspot_method(t->level, s->bci, cookie) | HOTSPOT_CLASSED;
 	return true;
 }
 
-static struct site *make_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
+static struct site *make_site(struct hotspot_names *n, struct memory *m, const struct frame *f,
+        const struct hotspot_tables *t, u32 flags, size_t *bytes)
 {
-	const struct hotspot_tables *t = tables_of(n, m, f);
 	struct chain c;
 	struct site *site;
 
-	if (!t)
-		return NULL;
 	make_chain(t, hotspot_pc_offset(f), frame_flags(f) & FRAME_RETADDR, &c);
 	*bytes = sizeof(*site) + c.n * sizeof(struct frame);
 	site = calloc(1, *bytes);
@@ -139,7 +123,34 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 	return NULL;
 }
 
-static const struct site *site_of(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags)
+/* Tables are kept only if a site was made of them. */
+static struct site *find_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
+{
+	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
+	struct hotspot_tables *known = hotspot_cache_get(&n->tables, key), *t = known;
+	struct site *site;
+
+	if (!hotspot_names_ready(n, m))
+		return NULL;
+	if (!known)
+		t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	site = t ? make_site(n, m, f, t, flags, bytes) : NULL;
+	if (!known && site)
+		hotspot_cache_put(&n->tables, key, t, t->bytes);
+	else if (!known)
+		free(t);
+	return site;
+}
+
+static struct memory *memory_of(struct hotspot_names *n)
+{
+	if (n->stack && !n->stale)
+		return hotspot_blocks_kept(n->fresh);
+	n->stale = false;
+	return hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
+}
+
+static const struct site *site_of(struct hotspot_names *n, const struct frame *f, u32 flags)
 {
 	u64 at = f->where ^ (u64)(flags & EXPAND_LINES) << 56, key = hotspot_cache_key(at, f->detail);
 	struct site *site = hotspot_cache_get(&n->sites, key);
@@ -147,8 +158,7 @@ static const struct site *site_of(struct hotspot_names *n, struct memory *m, con
 
 	if (site)
 		return site;
-	m = hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
-	site = make_site(n, m, f, flags, &bytes);
+	site = find_site(n, memory_of(n), f, flags, &bytes);
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
@@ -198,10 +208,11 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 	const struct site *site = NULL;
 
 	*eaten = 0;
+	m = hotspot_blocks_of(n->blocks, m);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_METHOD)
-		return *eaten = expand_method(n, hotspot_blocks_of(n->blocks, m), &frames[i], ret);
+		return *eaten = expand_method(n, m, &frames[i], ret);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
-		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
+		site = site_of(n, &frames[i], flags);
 	if (!site)
 		return 0;
 	if (!(flags & EXPAND_CARRIERS) && enters_virtual_thread(n, m, site)) {

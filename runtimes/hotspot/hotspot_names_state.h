@@ -22,7 +22,9 @@ struct hotspot_names {
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
-	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each site */
+	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each stack */
+	u64 stack;  /* that fresh is of; 0: of none */
+	bool stale; /* fresh is of another stack */
 	struct table verified; /* (Method*, cookie) that were read from the JVM itself, not from a page that was kept */
 };
 
