@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hotspot_ahead.h"
 #include "hotspot_names_state.h"
 #include "hotspot_scopes.h"
 
@@ -96,9 +97,8 @@ static bool make_frame(struct hotspot_names *n, struct memory *m, const struct h
 
 	if (from_root > c->certain || (from_root == c->certain && !c->exact && flags & EXPAND_LINES))
 		marks |= FRAME_APPROX;
-	if (!hotspot_names_cookie(n, m, s->method, &cookie))
+	if (!hotspot_names_learn(n, m, s->method, &cookie))
 		return false;
-	hotspot_names_method(n, m, s->method, cookie, true); /* from the same pages, so that naming it reads nothing */
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
 	ret->detail = hotspot_method(t->level, s->bci, cookie) | HOTSPOT_CLASSED;
 	return true;
@@ -142,23 +142,49 @@ static struct site *find_site(struct hotspot_names *n, struct memory *m, const s
 	return site;
 }
 
-static struct memory *memory_of(struct hotspot_names *n)
+static u64 site_key(const struct frame *f, u32 flags)
 {
-	if (n->stack && !n->stale)
-		return hotspot_blocks_kept(n->fresh);
-	n->stale = false;
-	return hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
+	return hotspot_cache_key(f->where ^ (u64)(flags & EXPAND_LINES) << 56, f->detail);
 }
 
-static const struct site *site_of(struct hotspot_names *n, const struct frame *f, u32 flags)
+static bool is_unknown(const struct hotspot_names *n, const struct frame *f, u32 flags)
 {
-	u64 at = f->where ^ (u64)(flags & EXPAND_LINES) << 56, key = hotspot_cache_key(at, f->detail);
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_HOTSPOT && hotspot_kind(f) == HOTSPOT_NMETHOD &&
+	       !hotspot_cache_get(&n->sites, site_key(f, flags));
+}
+
+/* Pages for frame i and those behind it, of which all were in use before. */
+static struct memory *memory_of(struct hotspot_names *n, const struct frame *frames, u32 i, u32 count, u32 flags)
+{
+	u64 nmethods[HOTSPOT_AHEAD_MAX];
+	u32 put = 0;
+
+	if (!n->stack || n->stale) {
+		hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
+		n->stale = false;
+		n->ahead = 0;
+	}
+	if (n->stack && i >= n->ahead) {
+		for (; i < count && put < HOTSPOT_AHEAD_MAX; i++)
+			if (is_unknown(n, &frames[i], flags))
+				nmethods[put++] = frame_addr(&frames[i]);
+		n->ahead = i;
+		if (put > 1)
+			hotspot_ahead(n->l, n->fresh, nmethods, put);
+	}
+	return hotspot_blocks_kept(n->fresh);
+}
+
+static const struct site *site_of(struct hotspot_names *n, const struct frame *frames, u32 i, u32 count, u32 flags)
+{
+	const struct frame *f = &frames[i];
+	u64 key = site_key(f, flags);
 	struct site *site = hotspot_cache_get(&n->sites, key);
 	size_t bytes;
 
 	if (site)
 		return site;
-	site = find_site(n, memory_of(n), f, flags, &bytes);
+	site = find_site(n, memory_of(n, frames, i, count, flags), f, flags, &bytes);
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
@@ -212,7 +238,7 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 	if (hotspot_kind(&frames[i]) == HOTSPOT_METHOD)
 		return *eaten = expand_method(n, m, &frames[i], ret);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
-		site = site_of(n, &frames[i], flags);
+		site = site_of(n, frames, i, count, flags);
 	if (!site)
 		return 0;
 	if (!(flags & EXPAND_CARRIERS) && enters_virtual_thread(n, m, site)) {
