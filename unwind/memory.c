@@ -21,6 +21,20 @@ static bool process_read(struct memory *mem, void *dst, size_t size, uint64_t ad
 	return process_vm_readv(p->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
+static size_t process_read_pieces(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n)
+{
+	struct memory_process *p = (struct memory_process *)mem;
+	struct iovec to[MEMORY_PIECES_MAX], from[MEMORY_PIECES_MAX];
+	ssize_t done;
+
+	for (size_t i = 0; i < n; i++) {
+		to[i] = (struct iovec){dst[i], size};
+		from[i] = (struct iovec){(void *)addr[i], size};
+	}
+	done = process_vm_readv(p->pid, to, n, from, n, 0);
+	return done > 0 ? (size_t)done / size : 0;
+}
+
 static void process_destroy(struct memory *mem)
 {
 	free(mem);
@@ -32,7 +46,7 @@ struct memory *memory_live(pid_t pid)
 
 	if (!p)
 		return NULL;
-	p->mem = (struct memory){process_read, process_destroy};
+	p->mem = (struct memory){process_read, process_destroy, process_read_pieces};
 	p->pid = pid;
 	return &p->mem;
 }
@@ -41,6 +55,17 @@ void memory_destroy(struct memory *mem)
 {
 	if (mem)
 		mem->destroy(mem);
+}
+
+size_t memory_read_pieces(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n)
+{
+	size_t i = 0;
+
+	if (mem->read_pieces)
+		return mem->read_pieces(mem, dst, addr, size, n);
+	while (i < n && memory_read(mem, dst[i], size, addr[i]))
+		i++;
+	return i;
 }
 
 bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr)

@@ -57,6 +57,7 @@ struct runtime_process {
 	struct arena *arena;
 	const struct mapping *mappings; /* sorted; valid during the call only */
 	u32 nmappings;
+	u64 stack; /* in expand(): the number of the stack, whose frames were all on it before the first call for it; else 0 */
 };
 
 /*

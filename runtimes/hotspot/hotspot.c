@@ -286,7 +286,10 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	struct hotspot_instance *instance = data;
 
 	*eaten = 0;
-	return instance->names ? hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten) : 0;
+	if (!instance->names)
+		return 0;
+	hotspot_names_stack(instance->names, p->stack);
+	return hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten);
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)

@@ -8,7 +8,7 @@
 #include <types.h>
 
 #define BLOCK	4096u
-#define BLOCKS	128
+#define BLOCKS	256
 #define KEPT_NS (2 * 1000 * 1000)
 #define IDLE_NS (1000 * 1000)
 
@@ -21,9 +21,14 @@ struct hotspot_blocks {
 	u8 bytes[BLOCKS][BLOCK];
 };
 
+static u32 slot_of(u64 page)
+{
+	return page * 0x9e3779b97f4a7c15ull >> 56;
+}
+
 static const u8 *find(struct hotspot_blocks *b, u64 page)
 {
-	u32 slot = page * 0x9e3779b97f4a7c15ull >> 57;
+	u32 slot = slot_of(page);
 
 	if (b->pages[slot] == page + 1)
 		return b->bytes[slot];
@@ -89,6 +94,35 @@ struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m)
 	memset(b->pages, 0, sizeof(b->pages));
 	b->under = m;
 	return &b->memory;
+}
+
+struct memory *hotspot_blocks_kept(struct hotspot_blocks *b)
+{
+	return &b->memory;
+}
+
+void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n)
+{
+	u32 slots[MEMORY_PIECES_MAX], put = 0;
+	void *to[MEMORY_PIECES_MAX];
+	u64 from[MEMORY_PIECES_MAX];
+	bool claimed[BLOCKS] = {false};
+
+	for (u32 i = 0; i < n; i++) {
+		u64 page = at[i] / BLOCK;
+		u32 slot = slot_of(page);
+
+		if (!at[i] || claimed[slot] || b->pages[slot] == page + 1)
+			continue;
+		claimed[slot] = true;
+		b->pages[slot] = 0;
+		slots[put] = slot;
+		to[put] = b->bytes[slot];
+		from[put++] = page * BLOCK;
+	}
+	n = put ? memory_read_pieces(b->under, to, from, BLOCK, put) : 0;
+	for (u32 i = 0; i < n; i++)
+		b->pages[slots[i]] = from[i] / BLOCK + 1;
 }
 
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b)

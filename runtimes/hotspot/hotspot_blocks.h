@@ -16,6 +16,11 @@ void hotspot_blocks_destroy(struct hotspot_blocks *b); /* NULL is fine */
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m);
 /* The same, without any page that was read before. */
 struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m);
+/* The same, with all pages that were read since then. */
+struct memory *hotspot_blocks_kept(struct hotspot_blocks *b);
+
+/* Reads the pages of these addresses (n <= MEMORY_PIECES_MAX; 0: none) that are not there yet, in one go, as far as they can be read. */
+void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n);
 
 /* What is read through b, without it. */
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b);

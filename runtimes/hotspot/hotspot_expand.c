@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hotspot_ahead.h"
 #include "hotspot_names_state.h"
 #include "hotspot_scopes.h"
 
@@ -34,21 +35,6 @@ bool hotspot_names_stands(const struct hotspot_names *n, const struct frame *f, 
 	memcpy(&now_id, bytes + id, sizeof(now_id));
 	memcpy(&now, bytes + at, sizeof(now));
 	return bytes[block / 2] && now_id == hotspot_cookie(f) && now == method;
-}
-
-static const struct hotspot_tables *tables_of(struct hotspot_names *n, struct memory *m, const struct frame *f)
-{
-	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
-	struct hotspot_tables *t = hotspot_cache_get(&n->tables, key);
-
-	if (t || !hotspot_names_ready(n, m))
-		return t;
-	t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
-	if (t && !hotspot_names_stands(n, f, t->method)) {
-		free(t);
-		return NULL;
-	}
-	return t && hotspot_cache_put(&n->tables, key, t, t->bytes) ? t : NULL;
 }
 
 /* How far two chains are the same, from the root: deeper methods only if they are called from the same bytecode. */
@@ -103,7 +89,7 @@ static void make_chain(const struct hotspot_tables *t, u32 offset, bool call, st
 }
 
 /* Frame i of the chain, whose last one is the root. */
-static bool make_frame(const struct hotspot_names *n, struct memory *m, const struct hotspot_tables *t, const struct chain *c,
+static bool make_frame(struct hotspot_names *n, struct memory *m, const struct hotspot_tables *t, const struct chain *c,
         u32 i, u32 flags, struct frame *ret)
 {
 	const struct hotspot_scope *s = &c->scopes[i];
@@ -111,21 +97,19 @@ static bool make_frame(const struct hotspot_names *n, struct memory *m, const st
 
 	if (from_root > c->certain || (from_root == c->certain && !c->exact && flags & EXPAND_LINES))
 		marks |= FRAME_APPROX;
-	if (!hotspot_names_cookie(n, m, s->method, &cookie))
+	if (!hotspot_names_learn(n, m, s->method, &cookie))
 		return false;
 	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, marks, s->method);
 	ret->detail = hotspot_method(t->level, s->bci, cookie) | HOTSPOT_CLASSED;
 	return true;
 }
 
-static struct site *make_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
+static struct site *make_site(struct hotspot_names *n, struct memory *m, const struct frame *f,
+        const struct hotspot_tables *t, u32 flags, size_t *bytes)
 {
-	const struct hotspot_tables *t = tables_of(n, m, f);
 	struct chain c;
 	struct site *site;
 
-	if (!t)
-		return NULL;
 	make_chain(t, hotspot_pc_offset(f), frame_flags(f) & FRAME_RETADDR, &c);
 	*bytes = sizeof(*site) + c.n * sizeof(struct frame);
 	site = calloc(1, *bytes);
@@ -139,16 +123,68 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 	return NULL;
 }
 
-static const struct site *site_of(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags)
+/* Tables are kept only if a site was made of them. */
+static struct site *find_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
 {
-	u64 at = f->where ^ (u64)(flags & EXPAND_LINES) << 56, key = hotspot_cache_key(at, f->detail);
+	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
+	struct hotspot_tables *known = hotspot_cache_get(&n->tables, key), *t = known;
+	struct site *site;
+
+	if (!hotspot_names_ready(n, m))
+		return NULL;
+	if (!known)
+		t = hotspot_tables_read(n->l, n->code, m, frame_addr(f), hotspot_cookie(f), n->no_zero);
+	site = t ? make_site(n, m, f, t, flags, bytes) : NULL;
+	if (!known && site)
+		hotspot_cache_put(&n->tables, key, t, t->bytes);
+	else if (!known)
+		free(t);
+	return site;
+}
+
+static u64 site_key(const struct frame *f, u32 flags)
+{
+	return hotspot_cache_key(f->where ^ (u64)(flags & EXPAND_LINES) << 56, f->detail);
+}
+
+static bool is_unknown(const struct hotspot_names *n, const struct frame *f, u32 flags)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_HOTSPOT && hotspot_kind(f) == HOTSPOT_NMETHOD &&
+	       !hotspot_cache_get(&n->sites, site_key(f, flags));
+}
+
+/* Pages for frame i and those behind it, of which all were in use before. */
+static struct memory *memory_of(struct hotspot_names *n, const struct frame *frames, u32 i, u32 count, u32 flags)
+{
+	u64 nmethods[HOTSPOT_AHEAD_MAX];
+	u32 put = 0;
+
+	if (!n->stack || n->stale) {
+		hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
+		n->stale = false;
+		n->ahead = 0;
+	}
+	if (n->stack && i >= n->ahead) {
+		for (; i < count && put < HOTSPOT_AHEAD_MAX; i++)
+			if (is_unknown(n, &frames[i], flags))
+				nmethods[put++] = frame_addr(&frames[i]);
+		n->ahead = i;
+		if (put > 1)
+			hotspot_ahead(n->l, n->fresh, nmethods, put);
+	}
+	return hotspot_blocks_kept(n->fresh);
+}
+
+static const struct site *site_of(struct hotspot_names *n, const struct frame *frames, u32 i, u32 count, u32 flags)
+{
+	const struct frame *f = &frames[i];
+	u64 key = site_key(f, flags);
 	struct site *site = hotspot_cache_get(&n->sites, key);
 	size_t bytes;
 
 	if (site)
 		return site;
-	m = hotspot_blocks_renew(n->fresh, hotspot_blocks_direct(n->blocks));
-	site = make_site(n, m, f, flags, &bytes);
+	site = find_site(n, memory_of(n, frames, i, count, flags), f, flags, &bytes);
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
@@ -198,10 +234,11 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 	const struct site *site = NULL;
 
 	*eaten = 0;
+	m = hotspot_blocks_of(n->blocks, m);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_METHOD)
-		return *eaten = expand_method(n, hotspot_blocks_of(n->blocks, m), &frames[i], ret);
+		return *eaten = expand_method(n, m, &frames[i], ret);
 	if (hotspot_kind(&frames[i]) == HOTSPOT_NMETHOD && max >= RUNTIME_EXPAND_MAX)
-		site = site_of(n, hotspot_blocks_of(n->blocks, m), &frames[i], flags);
+		site = site_of(n, frames, i, count, flags);
 	if (!site)
 		return 0;
 	if (!(flags & EXPAND_CARRIERS) && enters_virtual_thread(n, m, site)) {

@@ -18,6 +18,11 @@
 #define CLASS_MAX    384
 #define ACC_NATIVE   0x100
 
+struct symbol_text {
+	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	size_t size;
+};
+
 /* A method as it is read. */
 struct reading {
 	const struct hotspot_names *n;
@@ -30,6 +35,8 @@ struct reading {
 	u8 pool_bytes[POOL_BYTES];
 	u32 pool_length;
 	bool native;
+	u64 holder;
+	struct symbol_text class, name, signature;
 };
 
 struct class_name {
@@ -136,22 +143,22 @@ static bool read_entries(const struct reading *r, u32 a, u32 b, u64 *reta, u64 *
 }
 
 /* Of the class, the method and its arguments, in this order. */
-static bool read_text(struct reading *r, u64 symbol, u8 ret[HOTSPOT_SYMBOL_MAX], size_t *size)
+static bool read_text(struct reading *r, u64 symbol, struct symbol_text *ret)
 {
-	if (!hotspot_names_symbol(r->n, r->m, symbol, ret, size) ||
-	        !hotspot_text_is_sound(ret, *size, *size == HOTSPOT_SYMBOL_MAX))
+	if (!hotspot_names_symbol(r->n, r->m, symbol, ret->bytes, &ret->size) ||
+	        !hotspot_text_is_sound(ret->bytes, ret->size, ret->size == HOTSPOT_SYMBOL_MAX))
 		return false;
-	r->texts = XXH3_64bits_withSeed(ret, *size, r->texts + *size);
+	r->texts = XXH3_64bits_withSeed(ret->bytes, ret->size, r->texts + ret->size);
 	return true;
 }
 
 /* The pool of a method, and the class that it belongs to. */
-static bool read_holder(struct reading *r, u64 *holder, u64 *symbol)
+static bool read_holder(struct reading *r, u64 *symbol)
 {
 	if (!read_constants(r) || !read_pool(r))
 		return false;
-	*holder = pointer(r->pool_bytes, r->n->l->pool_holder);
-	return *holder && !(*holder & 7) && memory_read(r->m, symbol, 8, *holder + r->n->l->klass_name.at);
+	r->holder = pointer(r->pool_bytes, r->n->l->pool_holder);
+	return r->holder && !(r->holder & 7) && memory_read(r->m, symbol, 8, r->holder + r->n->l->klass_name.at);
 }
 
 static bool read_own(const struct reading *r, u64 *symbol, u64 *descriptor)
@@ -171,36 +178,43 @@ static u32 cookie_of(const struct reading *r)
  * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that belongs to
  * it may be the same, those of the Symbols too, but not the texts.
  */
-static bool read_classed(struct reading *r, u32 *ret)
+static bool read_texts(struct reading *r, u32 *cookie)
 {
-	u64 holder, symbol, descriptor;
-	u8 bytes[HOTSPOT_SYMBOL_MAX];
-	size_t size;
+	u64 symbol, descriptor;
 
-	if (!read_holder(r, &holder, &symbol) || !read_text(r, symbol, bytes, &size) || !read_own(r, &symbol, &descriptor) ||
-	        !read_text(r, symbol, bytes, &size) || !read_text(r, descriptor, bytes, &size))
+	if (!read_holder(r, &symbol) || !read_text(r, symbol, &r->class) || !read_own(r, &symbol, &descriptor) ||
+	        !read_text(r, symbol, &r->name) || !read_text(r, descriptor, &r->signature))
 		return false;
-	*ret = cookie_of(r);
+	*cookie = cookie_of(r);
 	return true;
+}
+
+static void start(struct reading *r, const struct hotspot_names *n, struct memory *m)
+{
+	r->n = n;
+	r->m = m;
+	r->texts = 0;
 }
 
 bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
 {
-	struct reading r = {.n = n, .m = m};
+	struct reading r;
 
-	return read_method(n, m, method, &r.constants, &r.native) && read_classed(&r, ret);
+	start(&r, n, m);
+	return read_method(n, m, method, &r.constants, &r.native) && read_texts(&r, ret);
 }
 
 bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret)
 {
-	struct reading r = {.n = n, .m = m};
+	struct reading r;
 
+	start(&r, n, m);
 	return read_method(n, m, method, &r.constants, &r.native) && hotspot_method_cookie(r.constants) == cookie &&
-	       read_classed(&r, ret);
+	       read_texts(&r, ret);
 }
 
 /* Since 16 the pool knows the source file, before that the class. */
-static void read_file(const struct reading *r, u64 holder, char *ret, size_t size)
+static void read_file(const struct reading *r, char *ret, size_t size)
 {
 	const struct hotspot_layout *l = r->n->l;
 	u8 bytes[HOTSPOT_SYMBOL_MAX];
@@ -211,32 +225,26 @@ static void read_file(const struct reading *r, u64 holder, char *ret, size_t siz
 	ret[0] = '\0';
 	if (l->pool_source_file.size)
 		memcpy(&index, r->pool_bytes + l->pool_source_file.at, 2);
-	else if (!l->klass_source_file.size || !memory_read(r->m, &index, 2, holder + l->klass_source_file.at))
+	else if (!l->klass_source_file.size || !memory_read(r->m, &index, 2, r->holder + l->klass_source_file.at))
 		return;
 	if (read_entry(r, index, &symbol) && hotspot_names_symbol(r->n, r->m, symbol, bytes, &n))
 		hotspot_text_name(bytes, n, ret, size);
 }
 
 /* The class that the pool belongs to. */
-static const struct class_name *read_class(struct hotspot_names *n, struct reading *r)
+static const struct class_name *read_class(struct hotspot_names *n, const struct reading *r)
 {
-	u64 holder, symbol, key;
+	u64 key = hotspot_cache_key(r->pool ^ r->holder << 1, XXH3_64bits(r->class.bytes, r->class.size));
+	struct class_name *c = hotspot_cache_get(&n->classes, key);
 	char file[NAME_MAX_BYTES];
-	u8 bytes[HOTSPOT_SYMBOL_MAX];
-	struct class_name *c;
-	size_t size;
 
-	if (!read_holder(r, &holder, &symbol) || !read_text(r, symbol, bytes, &size))
-		return NULL;
-	key = hotspot_cache_key(r->pool ^ holder << 1, r->texts);
-	c = hotspot_cache_get(&n->classes, key);
 	if (c)
 		return c;
-	read_file(r, holder, file, sizeof(file));
+	read_file(r, file, sizeof(file));
 	c = malloc(sizeof(*c) + strlen(file) + 1);
 	if (!c)
 		return NULL;
-	hotspot_text_class(bytes, size, c->name, sizeof(c->name));
+	hotspot_text_class(r->class.bytes, r->class.size, c->name, sizeof(c->name));
 	strcpy(c->file, file);
 	return hotspot_cache_put(&n->classes, key, c, sizeof(*c) + strlen(file)) ? c : NULL;
 }
@@ -290,57 +298,73 @@ static struct hotspot_method_name *make(const struct reading *r, const char *nam
 }
 
 /* "com.foo.Bar.baz" */
-static bool read_name(struct reading *r, const struct class_name *class, char *name, char *signature)
+static void write_name(const struct reading *r, const struct class_name *class, char *name, char *signature)
 {
-	u8 bytes[HOTSPOT_SYMBOL_MAX];
-	u64 symbol, descriptor;
-	size_t size;
-	int put;
+	int put = snprintf(name, NAME_MAX_BYTES, "%s.", class->name);
 
-	if (!read_own(r, &symbol, &descriptor) || !read_text(r, symbol, bytes, &size))
-		return false;
-	put = snprintf(name, NAME_MAX_BYTES, "%s.", class->name);
-	hotspot_text_name(bytes, size, name + put, NAME_MAX_BYTES - put);
-	if (!read_text(r, descriptor, bytes, &size))
-		return false;
-	hotspot_text_signature(bytes, size, signature, NAME_MAX_BYTES);
-	return true;
+	hotspot_text_name(r->name.bytes, r->name.size, name + put, NAME_MAX_BYTES - put);
+	hotspot_text_signature(r->signature.bytes, r->signature.size, signature, NAME_MAX_BYTES);
 }
 
-/* Is this what the cookie was made of? */
-static bool agrees(const struct reading *r, u32 cookie, bool classed)
-{
-	return cookie && (classed ? cookie_of(r) : hotspot_method_cookie(r->constants)) == cookie;
-}
-
-/* NULL: it can not be read, or what was read is not what the cookie was made of. */
-static struct hotspot_method_name *read_whole(struct hotspot_names *n, struct reading *r, u32 cookie, bool classed, size_t *bytes)
+/* Of what read_texts() has read. */
+static struct hotspot_method_name *make_name(struct hotspot_names *n, const struct reading *r, size_t *bytes)
 {
 	char name[NAME_MAX_BYTES], signature[NAME_MAX_BYTES];
 	const struct class_name *class = read_class(n, r);
 	cleanup(free) u8 *lines = NULL;
 	u32 nlines;
 
-	if (!class || !read_name(r, class, name, signature) || !agrees(r, cookie, classed))
+	if (!class)
 		return NULL;
+	write_name(r, class, name, signature);
 	lines = read_lines(r, &nlines);
 	return make(r, name, signature, class->file, lines, nlines, bytes);
+}
+
+/* Keeps what read_texts() has read, by the cookie that it made. */
+static const struct hotspot_method_name *keep_name(struct hotspot_names *n, const struct reading *r, u64 key)
+{
+	size_t bytes;
+	struct hotspot_method_name *name = make_name(n, r, &bytes);
+
+	return name && hotspot_cache_put(&n->methods, key, name, bytes) ? name : NULL;
+}
+
+static u64 key_of(u64 method, u32 cookie, bool classed)
+{
+	return hotspot_cache_key(method, (u64)classed << 32 | cookie);
+}
+
+bool hotspot_names_learn(struct hotspot_names *n, struct memory *m, u64 method, u32 *ret)
+{
+	struct reading r;
+	u64 key;
+
+	start(&r, n, m);
+	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native) || !read_texts(&r, ret))
+		return false;
+	key = key_of(method, *ret, true);
+	if (!hotspot_cache_get(&n->methods, key))
+		keep_name(n, &r, key);
+	return true;
 }
 
 const struct hotspot_method_name *hotspot_names_method(
         struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, bool classed)
 {
-	u64 key = hotspot_cache_key(method, (u64)classed << 32 | cookie);
-	struct hotspot_method_name *known = hotspot_cache_get(&n->methods, key);
-	struct reading r = {.n = n, .m = m};
-	size_t bytes;
+	u64 key = key_of(method, cookie, classed);
+	const struct hotspot_method_name *known = hotspot_cache_get(&n->methods, key);
+	struct reading r;
+	u32 made;
 
 	if (known)
 		return known;
-	if (!hotspot_names_ready(n, m) || !read_method(n, m, method, &r.constants, &r.native))
+	start(&r, n, m);
+	if (!hotspot_names_ready(n, m) || !cookie || !read_method(n, m, method, &r.constants, &r.native))
 		return NULL;
-	known = read_whole(n, &r, cookie, classed, &bytes);
+	if (read_texts(&r, &made) && (classed ? made : hotspot_method_cookie(r.constants)) == cookie)
+		known = keep_name(n, &r, key);
 	if (!known && m != hotspot_blocks_direct(n->blocks))
 		return hotspot_names_method(n, hotspot_blocks_direct(n->blocks), method, cookie, classed);
-	return known && hotspot_cache_put(&n->methods, key, known, bytes) ? known : NULL;
+	return known;
 }

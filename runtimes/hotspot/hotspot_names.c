@@ -55,6 +55,12 @@ void hotspot_names_stub_list(struct hotspot_names *n, u64 address)
 	n->stub_list = address;
 }
 
+void hotspot_names_stack(struct hotspot_names *n, u64 stack)
+{
+	n->stale = n->stale || stack != n->stack;
+	n->stack = stack;
+}
+
 void hotspot_names_destroy(struct hotspot_names *n)
 {
 	if (!n)

@@ -20,6 +20,12 @@ void hotspot_names_stub_list(struct hotspot_names *n, u64 address);
 bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret);
 
 /*
+ * Which stack the next calls of hotspot_expand() are for; 0, as in the beginning: each is for another. All nmethods of a stack were in
+ * use when its expansion began, so what is read for one of them is not too old for the next.
+ */
+void hotspot_names_stack(struct hotspot_names *n, u64 stack);
+
+/*
  * As runtime_ops.expand: a HOTSPOT_NMETHOD frame becomes its methods, innermost first, by the PcDescs and scopes of the
  * nmethod (hotspot_scopes.h). Callers (return addresses) are exact. At the leaf the root method and the prefix that the
  * neighbouring PcDescs share are certain; what is drawn beyond that is FRAME_APPROX.

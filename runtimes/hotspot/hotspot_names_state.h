@@ -22,7 +22,10 @@ struct hotspot_names {
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
-	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each site */
+	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each stack */
+	u64 stack;  /* that fresh is of; 0: of none */
+	bool stale; /* fresh is of another stack */
+	u32 ahead;  /* fresh has been filled for the frames of the stack before this one */
 	struct table verified; /* (Method*, cookie) that were read from the JVM itself, not from a page that was kept */
 };
 
@@ -40,6 +43,8 @@ struct hotspot_method_name {
 bool hotspot_names_ready(struct hotspot_names *n, struct memory *m);
 /* The cookie of a method as m has it now, for HOTSPOT_CLASSED. False: there is none. */
 bool hotspot_names_cookie(const struct hotspot_names *n, struct memory *m, u64 method, u32 *ret);
+/* The same, and keeps the name that these texts make, for hotspot_names_method(). */
+bool hotspot_names_learn(struct hotspot_names *n, struct memory *m, u64 method, u32 *ret);
 /* The same of the method that the walker's cookie is of. False: it is gone. */
 bool hotspot_names_classed(const struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, u32 *ret);
 /* Is the nmethod of this frame still the same, of this method, and in use? Asks the JVM, whatever pages are kept. */
