@@ -346,6 +346,8 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
 	for (u32 i = 0; i < r.nsites && !err; i++)
 		err = place_site(a, p, &r, &r.site[i], path);
+	if (!err && r.missed)
+		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: %s", p->pid, r.missed), "%s", r.remedy));
 	return err;
 }
 

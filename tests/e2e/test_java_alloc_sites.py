@@ -6,8 +6,10 @@ within four standard errors where a busy machine gives few samples, each site's 
 
 import math
 import os
+import re
 import subprocess
 import sys
+import tempfile
 
 import java
 import java_alloc
@@ -29,12 +31,9 @@ def limit(share, samples):
     return max(POINTS, 100 * SIGMAS * math.sqrt(share * (1 - share) / samples))
 
 
-def collections(pid):
-    """How many collections the JVM had, by its own count (jstat)."""
-    jstat = os.path.join(os.path.dirname(java.words()[-1]), "jstat")
-    row = subprocess.run([jstat, "-gc", str(pid)], capture_output=True, text=True, check=True).stdout.splitlines()
-    columns = dict(zip(row[0].split(), row[1].split()))
-    return int(columns["YGC"]) + int(columns["FGC"])
+def collections(log):
+    """How many collections the JVM tells of in its log."""
+    return len(re.findall(r"\[GC|\[Full GC|Pause", yrt.read(log)))
 
 
 def watch(pid, *flags, window):
@@ -78,7 +77,7 @@ def check_classes(stacks, stats):
 
 
 def collector(name, threads):
-    with java_alloc.Sites(threads, java_alloc.COLLECTORS[name]) as sites:
+    with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
         window = java_alloc.Window(sites)
         result = watch(sites.pid, window=window)
         text = check_shares(window.shares, result.stacks, result.stats["samples"])
@@ -99,11 +98,12 @@ def test_serial_busy():
     """Dozens of collections a second, beside programs that want all CPUs: a class is lost with each that begins before it is read."""
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:
-        with java_alloc.Sites(2, java_alloc.COLLECTORS["Serial"], "-Xmn40m") as sites:
+        with tempfile.TemporaryDirectory(prefix="yrt-alloc-") as folder, java_alloc.Sites(
+                2, *java_alloc.options("Serial"), "-Xmn40m", f"-Xloggc:{folder}/gc") as sites:
             window = java_alloc.Window(sites)
-            before = collections(sites.pid)
+            before = collections(f"{folder}/gc")
             result = watch(sites.pid, window=window)
-            rate = (collections(sites.pid) - before) / window.seconds
+            rate = (collections(f"{folder}/gc") - before) / window.seconds
             assert rate > 5, f"only {rate:.1f} collections a second"
             yield f"{rate:.0f} collections a second, {check_classes(result.stacks, result.stats):.2%} without a class"
     finally:
