@@ -373,6 +373,10 @@ int on_watch(struct bpf_perf_event_data *ctx)
 	if (!process || !st || !probe)
 		return 0;
 	st->traps++;
+	if (watch->addr && ctx->addr != watch->addr) { /* it is being moved; "rep stosb" writes an address more than once */
+		st->stale++;
+		return 0;
+	}
 	if (!is_allocation(watch, probe, &top)) {
 		st->stale++;
 		ask_rest(ctx, watch, probe);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "alloc_budget.h"
 #include "alloc_classes.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime_alloc.h"
@@ -27,6 +28,7 @@
 #define NICE	      -10
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
+#define REFUSED_LEAST 8		 /* watchpoints, and more than were set: there are no debug registers */
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
 
 struct site_link {
@@ -68,6 +70,8 @@ struct alloc {
 	struct alloc_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
 	struct alloc_classes *classes;
+	struct alloc_budget budget;
+	struct alloc_spent before; /* the start */
 	struct site_link *links;
 	u32 nlinks, nprobes;
 	struct allocator *allocators;
@@ -91,7 +95,7 @@ struct alloc {
 	struct frame *frames;	      /* FRAMES_MAX */
 	u64 steered_ns, swept_ns, bytes_then;
 	double interval;
-	bool started;
+	bool started, watching;
 	struct alloc_summary summary;
 };
 
@@ -123,7 +127,8 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		alloc_destroy(a);
 		return err;
 	}
-	err = watchpoints_try();
+	a->budget.share = options->share;
+	err = watchpoints_try(&a->budget.trap_ns);
 	if (!err)
 		err = watchpoints_create(options->object, alloc_classes_hurry, a->classes, &a->watchpoints);
 	if (err == &error_no_memory) {
@@ -132,7 +137,8 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 	}
 	if (err)
 		options->warn(options->ctx, err);
-	object_set_watching(options->object, a->watchpoints);
+	a->watching = a->watchpoints;
+	object_set_watching(options->object, a->watching);
 	*ret = a;
 	return NULL;
 }
@@ -257,14 +263,6 @@ static struct error *count_exactly(struct alloc *a, bool first)
 	return NULL;
 }
 
-struct error *alloc_stop(struct alloc *a)
-{
-	struct error *err = count_exactly(a, false); /* before it takes its time to take probes away */
-
-	take_away(a);
-	return err;
-}
-
 /* Where pt_regs has a register, by its DWARF number. */
 static u16 offset_in_regs(u8 reg)
 {
@@ -348,6 +346,8 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
 	for (u32 i = 0; i < r.nsites && !err; i++)
 		err = place_site(a, p, &r, &r.site[i], path);
+	if (!err && r.missed)
+		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: %s", p->pid, r.missed), "%s", r.remedy));
 	return err;
 }
 
@@ -375,25 +375,73 @@ struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
 	return err;
 }
 
-static void set_interval(struct alloc *a, double interval)
+static u64 cpu_of(pid_t pid)
 {
-	u32 burst = (u32)(a->options.frequency * BURST / WINDOWS_A_S);
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* What samples cost up to now, but for what was before the start. */
+static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, u64 now, struct alloc_spent *ret)
+{
+	struct watchpoints_stats keepers = { 0 };
+	struct probe_stats probe;
+	struct error *err = object_stats(a->options.object, &probe);
+
+	if (err)
+		return err;
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &keepers);
+	*ret = (struct alloc_spent){ .at_ns = now, .samples = probe.samples, .walk_ns = probe.timed_ns,
+		.keeper_ns = keepers.keeper_ns, .traps = st->traps, .requests = keepers.requests, .sites = st->refills + st->slow };
+	for (u32 i = 0; i < a->options.targets->nprocesses; i++)
+		ret->target_cpu_ns += cpu_of(a->options.targets->processes[i]->pid);
+	return NULL;
+}
+
+static void set_interval(struct alloc *a, double interval, double frequency)
+{
+	u32 burst = (u32)(frequency * BURST / WINDOWS_A_S);
 
 	a->interval = fmax(interval, (double)a->options.interval);
 	object_set_interval(a->options.object, (u64)a->interval, burst < BURST_LEAST ? BURST_LEAST : burst);
+}
+
+/* Another profiler or a debugger may have all debug registers of the target's threads, where those of ours are free. */
+static void see_refused(struct alloc *a)
+{
+	struct watchpoints_stats st;
+
+	if (!a->watching)
+		return;
+	watchpoints_stats(a->watchpoints, &st);
+	if (st.refused < REFUSED_LEAST || st.refused < st.set)
+		return;
+	a->watching = false;
+	object_set_watching(a->options.object, false);
+	a->options.warn(a->options.ctx, watchpoints_refused());
 }
 
 /* So few bytes between samples as the wanted rate allows: at once where more is allocated, slowly where it is less. */
 static struct error *steer(struct alloc *a, u64 now)
 {
 	struct alloc_stats st;
+	struct alloc_spent spent;
 	struct error *err = object_alloc_stats(a->options.object, &st);
-	double seconds = (double)(now - a->steered_ns) / 1e9, wanted;
+	double seconds = (double)(now - a->steered_ns) / 1e9, wanted, frequency;
 
+	if (!err)
+		err = count_spent(a, &st, now, &spent);
 	if (err)
 		return err;
-	wanted = (double)(st.bytes - a->bytes_then) / seconds / a->options.frequency;
-	set_interval(a, wanted > a->interval || !a->started ? wanted : (31 * a->interval + wanted) / 32);
+	see_refused(a);
+	frequency = fmin(a->options.frequency, alloc_budget_rate(&a->budget, &spent));
+	wanted = (double)(st.bytes - a->bytes_then) / seconds / frequency;
+	set_interval(a, wanted > a->interval || !a->started ? wanted : (31 * a->interval + wanted) / 32, frequency);
 	a->steered_ns = now;
 	a->bytes_then = st.bytes;
 	return NULL;
@@ -405,8 +453,11 @@ struct error *alloc_start(struct alloc *a)
 	struct alloc_stats st;
 	struct error *err = object_alloc_stats(a->options.object, &st);
 
+	if (!err)
+		err = count_spent(a, &st, now_ns(), &a->before);
 	if (err)
 		return err;
+	alloc_budget_rate(&a->budget, &a->before);
 	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
 	a->bytes_then = st.bytes;
 	a->steered_ns = now_ns();
@@ -414,6 +465,24 @@ struct error *alloc_start(struct alloc *a)
 	err = steer(a, now_ns());
 	a->started = true;
 	return err ? err : count_exactly(a, true);
+}
+
+struct error *alloc_stop(struct alloc *a)
+{
+	struct error *err = count_exactly(a, false); /* before it takes its time to take probes away */
+	struct alloc_spent spent;
+	struct alloc_stats st;
+
+	if (!err)
+		err = object_alloc_stats(a->options.object, &st);
+	if (!err)
+		err = count_spent(a, &st, now_ns(), &spent);
+	if (!err && !spent.target_cpu_ns) /* gone, and its clock too */
+		spent = a->budget.last;
+	if (!err)
+		a->summary.slowed = alloc_budget_share(&a->budget, &a->before, &spent);
+	take_away(a);
+	return err;
 }
 
 static struct error *cell_of(struct alloc *a, u32 allocator, u32 node, struct cell **ret)
@@ -686,7 +755,7 @@ void alloc_summary(struct alloc *a, struct alloc_summary *ret)
 	*ret = a->summary;
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &w);
-	ret->watching = a->watchpoints;
+	ret->watching = a->watching;
 	ret->set = w.set;
 	ret->late = w.late;
 	ret->refused = w.refused;

@@ -10,6 +10,8 @@
  * buffer was made for, those outside all buffers) are samples with the probability 1 - exp(-size/interval) that they hold
  * such a point.
  *
+ * The rate also keeps within a share of the targets' CPU time (alloc_budget.h).
+ *
  * Without debug registers the stack of a refill stands for its whole buffer: programs that allocate in a cycle may resonate
  * with the size of their buffers then.
  *
@@ -33,6 +35,7 @@ struct alloc;
 struct alloc_options {
 	u64 interval;	  /* mean distance in bytes, at least */
 	double frequency; /* samples a second at most */
+	double share;	  /* of the targets' CPU time that samples may take (alloc_budget.h); 0: no limit */
 	bool threads;	  /* what no sample was taken of is shown by thread */
 	struct object *object;
 	struct targets *targets;
@@ -50,6 +53,7 @@ struct alloc_summary {
 	double bytes;	   /* exact: what they allocated */
 	double unseen;	   /* of them no stack was seen for */
 	u64 interval;	   /* at the end */
+	double slowed;	   /* share of the targets' CPU time that was taken, as estimated */
 	bool realtime, watching;
 };
 

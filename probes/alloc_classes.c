@@ -265,8 +265,10 @@ void alloc_classes_stop(struct alloc_classes *c)
 	eventfd_write(c->stop, 1);
 	pthread_join(c->thread, NULL);
 	c->started = false;
+	pthread_mutex_lock(&c->lock); /* a keeper may still be at it */
 	object_consume_alloc(c->object, on_record, c);
 	look_again(c, FOR_THE_LAST_TIME);
+	pthread_mutex_unlock(&c->lock);
 }
 
 void alloc_classes_destroy(struct alloc_classes *c)

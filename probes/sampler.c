@@ -92,7 +92,7 @@ static struct error *alloc_of_stack(void *ctx, const struct stack_record *record
 static struct error *create_alloc(struct sampler *s)
 {
 	const struct sampler_options *o = &s->options;
-	struct alloc_options alloc = { .interval = o->interval, .frequency = o->frequency, .threads = o->collect.threads,
+	struct alloc_options alloc = { .interval = o->interval, .frequency = o->frequency, .share = o->alloc_share, .threads = o->collect.threads,
 		.object = s->object, .targets = &s->targets, .collector = s->collector, .warn = o->warn, .ctx = o->ctx };
 
 	return alloc_create(&alloc, &s->alloc);

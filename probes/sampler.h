@@ -18,6 +18,7 @@ struct sampler;
 struct sampler_options {
 	double frequency;   /* samples a second of CPU time of each thread; with alloc: samples a second at most */
 	bool alloc;	    /* what is allocated (alloc.h), in place of the clock */
+	double alloc_share; /* alloc: of the targets' CPU time that samples may take; 0: no limit */
 	u64 interval;	    /* alloc: bytes between samples, at least and on average */
 	double duration_s;  /* 0: until stopped or all targets are gone */
 	u32 depth;	    /* frames of a stack at most */

@@ -19,6 +19,8 @@ struct watchpoints_stats {
 	u64 set;     /* addresses watched */
 	u64 late;    /* of them passed already: another one was chosen, or none */
 	u64 refused; /* debug registers taken by others, or threads gone */
+	u64 requests; /* all that keepers were woken for */
+	u64 keeper_ns; /* their CPU time */
 	bool realtime;
 };
 
@@ -28,7 +30,9 @@ void watchpoints_destroy(struct watchpoints *w);
 void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);
 /* Forgets threads that have ended. */
 void watchpoints_sweep(struct watchpoints *w);
-/* Whether this machine lets a thread of ours be watched: an error says what is in the way. */
-struct error *watchpoints_try(void);
+/* The error that a target's threads have none left. */
+struct error *watchpoints_refused(void);
+/* Whether this machine lets a thread of ours be watched, and what a trap costs: an error says what is in the way. */
+struct error *watchpoints_try(u64 *trap_ns);
 
 #endif

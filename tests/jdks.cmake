@@ -7,9 +7,12 @@ set(JDK_MODES_few "tiered,interpreter,c1" "z")
 set(JDK_MODES_all "tiered,interpreter,c1,c2,xcomp" "serial,parallel,g1,z,shenandoah"
 	"uncompressed,noshare,compact,wide,huge,large,one_heap,debug_info,frame_pointer,no_inline")
 
+set(JDK_COLLECTORS_few test_serial test_parallel test_g1)
+set(JDK_COLLECTORS_all test_serial test_serial_busy test_parallel test_g1 test_z test_shenandoah)
+
 function(add_jdk_test jdk name modes script)
 	add_test(NAME jdks.${jdk}.${name} COMMAND Python3::Interpreter ${JDKS}/jdk.py ${jdk} ${modes} ${Python3_EXECUTABLE}
-		${CMAKE_CURRENT_SOURCE_DIR}/${script} CONFIGURATIONS Versions)
+		${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN} CONFIGURATIONS Versions)
 	set_tests_properties(jdks.${jdk}.${name} PROPERTIES LABELS Jdks ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 900
 		SKIP_RETURN_CODE 77 RUN_SERIAL ON)
 endfunction()
@@ -24,4 +27,6 @@ foreach(line ${JDK_LINES})
 		add_jdk_test(${jdk} frames${number} ${modes} e2e/test_java_frames.py)
 	endforeach()
 	add_jdk_test(${jdk} split - e2e/test_java_split.py)
+	add_jdk_test(${jdk} alloc - e2e/test_java_alloc.py test_threads test_objects test_debug_registers_of_threads)
+	add_jdk_test(${jdk} alloc_sites - e2e/test_java_alloc_sites.py ${JDK_COLLECTORS_${extent}})
 endforeach()

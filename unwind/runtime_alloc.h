@@ -56,6 +56,7 @@ struct runtime_alloc {
 	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
 	 */
 	bool early;
+	const char *missed, *remedy; /* static: what no probe sees here, and what to do about it; NULL: nothing */
 	const char *origin; /* static: how the sites were found: "symbols", "debug file", "disassembly", "USDT" */
 };
 

@@ -10,6 +10,7 @@
 #define INTERVAL_MIN  1024
 #define INTERVAL_MAX  1e12
 #define FREQUENCY     500
+#define SHARE	      0.018 /* of the program's CPU time: under 2 % as estimates go */
 
 enum key { KEY_TOTAL = 512, KEY_OBJECTS, KEY_INTERVAL };
 
@@ -20,7 +21,7 @@ static const struct manual_option options[] = {
 	{ KEY_TOTAL, "total", NULL, "show bytes (the default)", COMPLETE_NOTHING },
 	{ KEY_OBJECTS, "objects", NULL, "show how many objects", COMPLETE_NOTHING },
 	{ KEY_INTERVAL, "interval", "BYTES", "between two samples, on average and at least (524288; k, m, g)", COMPLETE_NOTHING },
-	{ 'F', "freq", "HZ", "samples a second at most (500): past it the interval grows", COMPLETE_NOTHING },
+	{ 'F', "freq", "HZ", "samples a second at most: past it the interval grows (500, or as many as slow the program by 2 %)", COMPLETE_NOTHING },
 	{ 'o', "output", "FILE", "@.html by default; - is stdout; %p pid, %t time", COMPLETE_FILE },
 	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT },
 	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING },
@@ -104,7 +105,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	flame_defaults(o);
 	o->sampler.alloc = true;
 	o->sampler.interval = INTERVAL;
-	o->sampler.frequency = FREQUENCY;
+	o->sampler.frequency = 0;
 	o->sampler.cpu_percent = 0;
 	o->sampler.no_kernel = true;
 	o->sampler.collect.names.inlines = true;
@@ -114,6 +115,10 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	manual_getopt(&java_alloc_manual, &g);
 	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
 		err = take_option(option, o);
+	if (!o->sampler.frequency) {
+		o->sampler.frequency = FREQUENCY;
+		o->sampler.alloc_share = SHARE;
+	}
 	if (!err)
 		err = flame_operands(argc, argv, o);
 	if (o->sampler.duration_s < 0)

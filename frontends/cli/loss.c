@@ -69,6 +69,8 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 
 	if (a->unseen >= 1 && a->bytes > 0)
 		fprintf(out, ", no stack seen for %.2f %% of the bytes", 100 * a->unseen / a->bytes);
+	if (a->slowed > 0)
+		fprintf(out, ", at a cost of about %.1f %% of the program's CPU time", 100 * a->slowed);
 	if (a->unclassed)
 		fprintf(out, ", %lu without class", a->unclassed);
 	if (a->late + a->refused)
@@ -133,7 +135,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -149,6 +151,7 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"watchpoints", (json_int_t)a->set,
 		"late", (json_int_t)a->late,
 		"refused", (json_int_t)a->refused,
+		"slowed", a->slowed,
 		"realtime", (int)a->realtime,
 		"debug_registers", (int)a->watching);
 }

@@ -107,7 +107,8 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 {
 	struct hotspot_flag f[] = {{"UseCompressedOops", 1, 0, false}, {"UseCompressedClassPointers", 1, 0, false},
 	        {"UseCompactObjectHeaders", 1, 0, false}, {"ObjectAlignmentInBytes", 4, 0, false},
-	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}, {"ZGenerational", 1, 0, false}};
+	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false},
+	        {"FastTLABRefill", 1, 0, false}, {"UseG1GC", 1, 0, false}, {"ZGenerational", 1, 0, false}};
 	u64 shift_at, at;
 	s64 shift = 0;
 
@@ -115,13 +116,14 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 		return false;
 	h->alignment = f[3].found ? f[3].value : 8;
 	h->concurrent = f[4].value || f[5].value;
+	h->silent_refills = f[6].value && !f[7].value && !h->concurrent; /* CollectedHeap::supports_inline_contig_alloc() */
 	if (f[2].value && !(vmstructs_constant(h->v, "markWord::klass_shift", &shift) && shift >= 32 && shift < 64))
 		return false;
 	h->mark_klass_shift = f[2].value ? shift : 0;
 	/* Later JDKs have no other kind of class pointers, and no flag. */
 	h->narrow_klass = h->mark_klass_shift || f[1].value || !f[1].found;
 	h->oops = f[0].value ? OOP_NARROW : OOP_PLAIN;
-	if (f[4].value && (!f[6].found || f[6].value) &&
+	if (f[4].value && (!f[8].found || f[8].value) &&
 	        vmstructs_field(h->v, "ZGlobalsForVMStructs", "_ZPointerLoadShift", &at, NULL))
 		h->oops = OOP_COLOURED;
 	if (h->oops == OOP_NARROW && !narrow(h, m, "CompressedOops", "_narrow_oop", &h->oop_base, &h->oop_shift))

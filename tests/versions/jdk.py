@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ["YRT_BUILD"]
 SKIPPED, UNREACHABLE = 77, 3
+WITHOUT_SYMBOLS = 8  # its libjvm is stripped: java-alloc needs the debug file
 WITH_COMPILER = 21  # from then on there are fixtures that only its own javac can compile
 
 
@@ -35,12 +36,14 @@ class Jdk:
         self.home = f"/usr/lib/jvm/java-{version}-openjdk-amd64" + ("/jre" if self.version == 8 else "")
 
     def unpack(self, name, suite):
-        package = f"openjdk-{self.version}-{'jdk' if self.version >= WITH_COMPILER else 'jre'}-headless"
-        done = subprocess.run(["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), suite, self.root, package])
+        packages = [f"openjdk-{self.version}-{'jdk' if self.version >= WITH_COMPILER else 'jre'}-headless"]
+        if self.version == WITHOUT_SYMBOLS:
+            packages.append(f"openjdk-{self.version}-dbg")
+        done = subprocess.run(["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), suite, self.root, *packages])
         if done.returncode == UNREACHABLE:
             print(f"skipped: {name}: the suite {suite} can not be reached (see above)", flush=True)
             sys.exit(SKIPPED)
-        assert done.returncode == 0, f"suites.sh {suite} {self.root} {package} ended with {done.returncode}"
+        assert done.returncode == 0, f"suites.sh {suite} {self.root} {packages} ended with {done.returncode}"
 
     def run(self, program, *args):
         return subprocess.run([*self.prefix, f"{self.home}/bin/{program}", *args], capture_output=True, text=True)
