@@ -47,6 +47,7 @@ struct mapping {
 /* What costs something to find out, and is only found out on demand. */
 enum wish {
 	WISH_LOCK = 1, /* walkers set FRAME_LOCK where the thread holds the VM's lock */
+	WISH_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
 };
 
 /* What a runtime sees of a process. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "own_tid.h"
+#include "python_async.h"
 #include "python_check.h"
 #include "python_fold.h"
 #include "python_gil.h"
@@ -124,6 +125,8 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	struct error *err = NULL;
 
 	find_slot(instance, p);
+	if (p->wishes & WISH_AWAITERS)
+		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);

@@ -12,7 +12,7 @@
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
 #define WORD_FREE    2 /* a free-threaded build */
 
-/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version. */
+/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version; 0: none does. */
 enum { IN_313, IN_314, IN_315, VERSIONS };
 static const u32 versions[VERSIONS] = {0x030d, 0x030e, 0x030f};
 static const u32 nwords[VERSIONS] = {73, 95, 111};
@@ -37,6 +37,12 @@ static const struct {
         W(f_executable, 8, 30, 33, 41),
         W(f_instr_ptr, 8, 31, 34, 42),
         W(f_owner, 1, 33, 36, 44),
+        W(f_stackpointer, 8, 0, 37, 45),
+        W(gen_frame, 8, 0, 85, 101),
+        W(gen_state, 1, 0, 86, 102),
+        W(set_used, 8, 0, 63, 75),
+        W(set_table, 8, 0, 64, 76),
+        W(set_mask, 8, 0, 65, 77),
         W(co_filename, 8, 35, 40, 48),
         W(co_name, 8, 36, 41, 49),
         W(co_qualname, 8, 37, 42, 50),
@@ -68,6 +74,8 @@ static struct error *fill(const u64 *words, u32 version, struct layout *l)
 	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++) {
 		u64 at = words[members[i].words[version]];
 
+		if (!members[i].words[version])
+			continue;
 		if (at > UINT16_MAX)
 			return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
 		layout_set(l, field_at(members[i].slot), (struct layout_member){(u16)at, members[i].size}, LAYOUT_PROCESS);

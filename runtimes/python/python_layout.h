@@ -39,6 +39,12 @@
 	OPTIONAL(f_is_entry, "_PyInterpreterFrame.is_entry") /* 3.11 */                                                \
 	OPTIONAL(f_previous, "_PyInterpreterFrame.previous") /* 3.11, as the next */                                   \
 	OPTIONAL(f_owner, "_PyInterpreterFrame.owner")                                                                 \
+	OPTIONAL(f_stackpointer, "_PyInterpreterFrame.stackpointer") /* 3.14, as the next */                           \
+	OPTIONAL(gen_frame, "PyGenObject.gi_iframe")                                                                   \
+	OPTIONAL(gen_state, "PyGenObject.gi_frame_state")                                                              \
+	OPTIONAL(set_used, "PySetObject.used")                                                                         \
+	OPTIONAL(set_table, "PySetObject.table")                                                                       \
+	OPTIONAL(set_mask, "PySetObject.mask")                                                                         \
 	M(ob_size, "PyVarObject.ob_size")                                                                              \
 	OPTIONAL(co_size, "sizeof PyCodeObject")                                                                       \
 	M(co_firstlineno, "PyCodeObject.co_firstlineno")                                                               \
