@@ -152,6 +152,14 @@ struct runtime_ops {
 		u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
+	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of frames that a
+	 * function is part of, which expand() draws as one; 0: none. *running: it is one that makes it a wall. flags: enum
+	 * expand_flag. wall_name: what the one frame is called. Both may be NULL.
+	 */
+	u32 (*wall)(const char *name, const char *file, u32 flags, bool *running);
+	const char *(*wall_name)(u32 number);
+
+	/*
 	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a thread of
 	 * this runtime, or has no name; the kernel's name is shown then. Called once a thread, when its first stack arrives.
 	 * ret is cut at size, and terminated. May be NULL.

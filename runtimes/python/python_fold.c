@@ -29,7 +29,7 @@ const char *python_fold_name(const struct frame *f)
 
 	if (!f->detail && frame_addr(f) == PYTHON_SEVERAL_TASKS)
 		return "several tasks await this";
-	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number && number <= WALLS ? walls[number - 1].name : NULL;
+	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= WALLS ? python_wall_name((u32)number) : NULL;
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -56,6 +56,21 @@ static bool runs(const struct wall *w, const char *name)
 	const char *dot = strrchr(name, '.');
 
 	return is_one_of(dot ? dot + 1 : name, w->runs);
+}
+
+u32 python_wall(const char *name, const char *file, u32 flags, bool *running)
+{
+	for (u32 k = 0; k < WALLS; k++)
+		if (flags & walls[k].flag && is_file(&walls[k], file)) {
+			*running = runs(&walls[k], name);
+			return k + 1;
+		}
+	return 0;
+}
+
+const char *python_wall_name(u32 number)
+{
+	return number && number <= WALLS ? walls[number - 1].name : NULL;
 }
 
 static bool is_python(const struct frame *f)
