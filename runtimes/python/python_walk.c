@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* From a native frame of the eval loop to the Python frames that it runs. */
-#include "python_walk.h"
+#include "python_frames.h"
 
 #define PY_FRAMES_A_STEP 32
 #define PY_FRAMES_A_LOOK 4 /* at the configuration */

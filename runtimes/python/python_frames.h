@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* What the parts of the Python walker share: words of what was read, and pushing a frame. */
-#ifndef YRT_PYTHON_WALK_H
-#define YRT_PYTHON_WALK_H
+#ifndef YRT_PYTHON_FRAMES_H
+#define YRT_PYTHON_FRAMES_H
 
 #include "walk.h"
 #include "python.h"
@@ -73,7 +73,7 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 
 /*
  * Where the Python frames of a native frame end with the coroutine of the task that runs: pushes the coroutines of the tasks that
- * await it, in python_async_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
+ * await it, in python_frames_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
  */
 WALK_STEP int python_awaiters(struct walk *w);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* From the coroutine of the task that runs to those of the tasks that await it: 3.14 and later tell of them. */
-#include "python_walk.h"
+#include "python_frames.h"
 
 #define PY_TASKS_MAX  16
 #define PY_AWAITS_MAX 32 /* coroutines of one task */
