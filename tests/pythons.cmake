@@ -9,6 +9,8 @@ file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
 # Numbers of threads, without which they have no names, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
 set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile)
 set(PYTHON_3.7_TESTS test_python_gil)
+# asyncio tells who awaits a task from 3.14 on.
+set(PYTHON_3.14_TESTS test_python_awaiters)
 
 function(add_python_test python name)
 	add_test(NAME pythons.${python}.${name} COMMAND Python3::Interpreter ${VERSIONS}/python_version.py ${python} ${ARGN}
@@ -30,7 +32,8 @@ foreach(line ${PYTHON_LINES})
 	endforeach()
 	foreach(source ${PYTHON_E2E_TESTS})
 		get_filename_component(name ${source} NAME_WE)
-		if((name IN_LIST PYTHON_3.8_TESTS AND version VERSION_LESS 3.8) OR (name IN_LIST PYTHON_3.7_TESTS AND version VERSION_LESS 3.7))
+		if((name IN_LIST PYTHON_3.8_TESTS AND version VERSION_LESS 3.8) OR (name IN_LIST PYTHON_3.7_TESTS AND version VERSION_LESS 3.7) OR
+				(name IN_LIST PYTHON_3.14_TESTS AND version VERSION_LESS 3.14))
 			continue()
 		endif()
 		add_python_test(${python} ${name} ${Python3_EXECUTABLE} ${source})

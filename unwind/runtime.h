@@ -47,6 +47,7 @@ struct mapping {
 /* What costs something to find out, and is only found out on demand. */
 enum wish {
 	WISH_LOCK = 1, /* walkers set FRAME_LOCK where the thread holds the VM's lock */
+	WISH_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
 };
 
 /* What a runtime sees of a process. */
@@ -150,6 +151,14 @@ struct runtime_ops {
 	 */
 	u32 (*expand)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
 		u32 flags, struct frame *ret, u32 max, u32 *eaten);
+
+	/*
+	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of frames that a
+	 * function is part of, which expand() draws as one; 0: none. *running: it is one that makes it a wall. flags: enum
+	 * expand_flag. wall_name: what the one frame is called. Both may be NULL.
+	 */
+	u32 (*wall)(const char *name, const char *file, u32 flags, bool *running);
+	const char *(*wall_name)(u32 number);
 
 	/*
 	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a thread of

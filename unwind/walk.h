@@ -62,7 +62,7 @@ struct window {
 struct walk_cursor {
 	u64 key;
 	u64 at;
-	u64 more[2];
+	u64 more[3];
 };
 
 /*
@@ -236,7 +236,7 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 	if (i < WALK_CURSORS) {
 		w->cursor[i].key = key;
 		w->cursor[i].at = 0;
-		w->cursor[i].more[0] = w->cursor[i].more[1] = 0;
+		w->cursor[i].more[0] = w->cursor[i].more[1] = w->cursor[i].more[2] = 0;
 		w->ncursors = i + 1;
 	}
 	return i;

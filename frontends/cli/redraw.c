@@ -7,6 +7,8 @@
 
 #include "cli.h"
 #include "unwind/cleanup.h"
+#include "unwind/profile_fold.h"
+#include "unwind/runtime.h"
 
 static void parse_option(int option, struct redraw *r)
 {
@@ -31,6 +33,9 @@ static void parse_option(int option, struct redraw *r)
 		break;
 	case 'X':
 		r->sift.exclude = optarg;
+		break;
+	case REDRAW_ASYNC:
+		r->async = true;
 		break;
 	case 'h':
 		r->help = true;
@@ -77,6 +82,19 @@ struct error *redraw_check(const struct redraw *r, bool diff, const struct forma
 	return NULL;
 }
 
+/* In place of *p. */
+static struct error *fold(struct profile **p)
+{
+	struct profile *folded;
+	struct error *err = fold_profile(*p, EXPAND_LOOP | EXPAND_IMPORTS, &folded);
+
+	if (err)
+		return err;
+	profile_destroy(*p);
+	*p = folded;
+	return NULL;
+}
+
 struct error *redraw_load(
         const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost)
 {
@@ -86,6 +104,8 @@ struct error *redraw_load(
 
 	options.threads |= f->threads;
 	err = input_load(path, &options, ret, &recording);
+	if (!err && r->async)
+		err = fold(ret);
 	if (err || !recording.cut)
 		return err;
 	fprintf(stderr, "yrt: note: %s is cut short: %" PRIu64 " samples of it are missing\n", path, recording.missing);

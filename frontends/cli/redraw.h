@@ -16,17 +16,20 @@
 	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING }, \
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
 	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
-	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }
+	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
+	{ REDRAW_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
+		COMPLETE_NOTHING }
 /* clang-format on */
 
 #define REDRAW_FILES 2
+#define REDRAW_ASYNC 0x200
 
 struct redraw {
 	const char *output, *format;
 	struct sift_options sift;
 	const char *files[REDRAW_FILES];
 	int nfiles;
-	bool help;
+	bool help, async;
 	bool annotate; /* as profile_meta.annotate */
 };
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "own_tid.h"
+#include "python_async.h"
 #include "python_check.h"
 #include "python_fold.h"
 #include "python_gil.h"
@@ -148,6 +149,8 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	struct error *err = NULL;
 
 	find_slot(instance, p);
+	if (p->wishes & WISH_AWAITERS)
+		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
 	err = err ? err : greenlets(instance, p, add, ctx);
 	for (u32 i = 0; !err && i < eval->n; i++)
@@ -224,6 +227,8 @@ const struct runtime_ops python_runtime = {
         .regions = regions,
         .name_frame = name_frame,
         .expand = expand,
+        .wall = python_wall,
+        .wall_name = python_wall_name,
         .thread_name = thread_name,
         .c_names = python_methods,
         .hides = hides,

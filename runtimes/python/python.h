@@ -37,6 +37,18 @@ enum python_linkage {
 
 #define PYTHON_GILS_MAX 16 /* interpreters whose locks are looked at */
 
+/* From a task of asyncio to those that await it, 3.14 on. Offsets in bytes; all zero: not known, or not wanted. */
+struct python_awaits {
+	u64 coro_type; /* address of PyCoro_Type */
+	u16 ts_task;   /* _PyThreadStateImpl.asyncio_running_task; 0: nothing here counts */
+	u16 task_awaited_by, task_awaited_by_is_set, task_is_task, task_coro; /* TaskObj of _asyncio */
+	u16 gen_frame, gen_state; /* PyGenObject: gi_iframe, gi_frame_state */
+	u16 f_stackpointer;	  /* _PyInterpreterFrame */
+	u16 set_used, set_table, set_mask; /* PySetObject */
+	u8 awaiting;	  /* FRAME_SUSPENDED_YIELD_FROM */
+	u8 awaited_below; /* how far below the stack pointer what is awaited lies then */
+};
+
 /*
  * What the walker needs of one process. Offsets in bytes; those of an interpreter frame and of a code object are below
  * PYTHON_OBJECT_BYTES.
@@ -75,8 +87,9 @@ struct python_vm {
 	u16 interp_gil; /* there */
 	u16 wants_lock; /* --gil */
 	u16 f_tlbc, co_tlbc; /* free-threaded 3.14 on: tlbc_index (s32) of a frame, the array of a code object; 0: none */
+	struct python_awaits awaits;
 };
-_Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 176, "read as it is by the walker");
 
 /*
  * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop rbx, r12,
@@ -113,6 +126,7 @@ _Static_assert(sizeof(struct python_vm) == 144, "read as it is by the walker");
 #define PYTHON_OBJECT_BYTES 128 /* read of an object at once */
 #define PYTHON_OBJECT_WORDS (PYTHON_OBJECT_BYTES / 8)
 #define PYTHON_FRAME_BYTES  88	/* of an interpreter frame */
+#define PYTHON_CORO_BYTES   160 /* of a coroutine, with the beginning of its frame */
 #define PYTHON_HEAD_MAX	    24	/* ob_type lies no further */
 
 /* Words of a code object that are constant in its life. code: how many code units it has, up to 3.10 their bytes object. */
@@ -142,8 +156,12 @@ static inline u32 python_pos(const struct frame *f)
 /*
  * The cursor of a walk: key is PyCode_Type, at the next interpreter frame (PYTHON_AT_END: none), more[0] where the entry
  * frame of the native frame must be (up to 3.10 1: the thread may have another state that it runs), more[1] the thread state that
- * led to at. vm_state is 1 while the frames of one native frame are being pushed.
+ * led to at, more[2] the frame that was looked at last. vm_state is 1 while the frames of one native frame are being pushed.
  */
 #define PYTHON_AT_END 1
+
+/* Frames that stand for no code object: addr is one of these and detail 0. */
+#define PYTHON_NO_CODE	     8
+#define PYTHON_SEVERAL_TASKS (3 * PYTHON_NO_CODE) /* the chain of tasks ends with one that several others await */
 
 #endif

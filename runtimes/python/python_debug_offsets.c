@@ -12,7 +12,7 @@
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
 #define WORD_FREE    2 /* a free-threaded build */
 
-/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version. */
+/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version; 0: none does. */
 enum { IN_313, IN_314, IN_315, VERSIONS };
 static const u32 versions[VERSIONS] = {0x030d, 0x030e, 0x030f};
 static const u32 nwords[VERSIONS] = {73, 95, 111};
@@ -37,6 +37,12 @@ static const struct {
         W(f_executable, 8, 30, 33, 41),
         W(f_instr_ptr, 8, 31, 34, 42),
         W(f_owner, 1, 33, 36, 44),
+        W(f_stackpointer, 8, 0, 37, 45),
+        W(gen_frame, 8, 0, 85, 101),
+        W(gen_state, 1, 0, 86, 102),
+        W(set_used, 8, 0, 63, 75),
+        W(set_table, 8, 0, 64, 76),
+        W(set_mask, 8, 0, 65, 77),
         W(co_filename, 8, 35, 40, 48),
         W(co_name, 8, 36, 41, 49),
         W(co_qualname, 8, 37, 42, 50),
@@ -91,7 +97,8 @@ static struct error *fill(const u64 *words, u32 version, struct layout *l)
 	u16 compact = (u16)(ascii + 16); /* a length and a pointer more */
 
 	for (u32 i = 0; !err && i < sizeof(members) / sizeof(*members); i++)
-		err = set(l, members[i].slot, words[members[i].words[version]], members[i].size);
+		if (members[i].words[version])
+			err = set(l, members[i].slot, words[members[i].words[version]], members[i].size);
 	if (err)
 		return err;
 	/* behind the head of a code object, as from 3.11 on */

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* A frame of a wall is FRAME_SCRIPT at no object's address. */
-#define FOLD_ADDR 8
-
 static const char *const loop_files[] = {"base_events.py", "base_futures.py", "events.py", "futures.py", "runners.py",
         "selector_events.py", "sslproto.py", "unix_events.py", NULL};
 static const char *const loop_runs[] = {"run", "run_forever", "run_until_complete", NULL};
@@ -24,12 +21,15 @@ static const struct wall {
         {"import", EXPAND_IMPORTS, "/importlib", import_files, "<frozen importlib._bootstrap", import_runs},
 };
 #define WALLS (sizeof(walls) / sizeof(*walls))
+_Static_assert(WALLS * PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
 
 const char *python_fold_name(const struct frame *f)
 {
-	u64 number = frame_addr(f) / FOLD_ADDR;
+	u64 number = frame_addr(f) / PYTHON_NO_CODE;
 
-	return !f->detail && frame_addr(f) % FOLD_ADDR == 0 && number && number <= WALLS ? walls[number - 1].name : NULL;
+	if (!f->detail && frame_addr(f) == PYTHON_SEVERAL_TASKS)
+		return "several tasks await this";
+	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= WALLS ? python_wall_name((u32)number) : NULL;
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -56,6 +56,21 @@ static bool runs(const struct wall *w, const char *name)
 	const char *dot = strrchr(name, '.');
 
 	return is_one_of(dot ? dot + 1 : name, w->runs);
+}
+
+u32 python_wall(const char *name, const char *file, u32 flags, bool *running)
+{
+	for (u32 k = 0; k < WALLS; k++)
+		if (flags & walls[k].flag && is_file(&walls[k], file)) {
+			*running = runs(&walls[k], name);
+			return k + 1;
+		}
+	return 0;
+}
+
+const char *python_wall_name(u32 number)
+{
+	return number && number <= WALLS ? walls[number - 1].name : NULL;
 }
 
 static bool is_python(const struct frame *f)
@@ -96,7 +111,7 @@ static u32 fold(struct python_names *names, struct memory *mem, const struct wal
 	if (!inside)
 		ret[put++] = frames[i];
 	ret[put++] = (struct frame){
-	        .where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, FOLD_ADDR * (u64)(w - walls + 1))};
+	        .where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, PYTHON_NO_CODE * (u64)(w - walls + 1))};
 	*eaten = last - i + 1;
 	return put;
 }

@@ -13,6 +13,10 @@
 
 #include "python_names.h"
 
+/* Operations of the runtime: the wall that a function is part of by its name and file; its name. */
+u32 python_wall(const char *name, const char *file, u32 flags, bool *running);
+const char *python_wall_name(u32 number);
+
 /* The name of a frame that stands for a wall; NULL: it is an ordinary one. */
 const char *python_fold_name(const struct frame *f);
 

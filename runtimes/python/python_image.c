@@ -63,7 +63,7 @@ static struct error *find_symbols(struct image *img, struct python_image *image)
 	} types[] = {
 	        {"PyCode_Type", &image->code_type}, {"PyFrame_Type", &image->frame_type}, {"PyType_Type", &image->types.type},
 	        {"PyTuple_Type", &image->types.tuple}, {"PyBytes_Type", &image->types.bytes},
-	        {"PyUnicode_Type", &image->types.str},
+	        {"PyUnicode_Type", &image->types.str}, {"PyCoro_Type", &image->coro_type},
 	};
 	struct symbol s;
 

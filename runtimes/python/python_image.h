@@ -53,6 +53,7 @@ struct python_image {
 	u64 current;    /* what points to the thread state that has the GIL, up to 3.10; 0: unknown */
 	u64 code_type;  /* PyCode_Type */
 	u64 frame_type; /* PyFrame_Type, up to 3.10 */
+	u64 coro_type;	/* PyCoro_Type */
 	struct {
 		u64 type, tuple, bytes, str;
 	} types; /* PyType_Type … */

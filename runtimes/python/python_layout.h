@@ -41,6 +41,12 @@
 	OPTIONAL(f_owner, "_PyInterpreterFrame.owner")                                                                 \
 	OPTIONAL(f_tlbc, "_PyInterpreterFrame.tlbc_index") /* free-threaded 3.14, as the next */                       \
 	OPTIONAL(co_tlbc, "PyCodeObject.co_tlbc")                                                                      \
+	OPTIONAL(f_stackpointer, "_PyInterpreterFrame.stackpointer") /* 3.14, as the next */                           \
+	OPTIONAL(gen_frame, "PyGenObject.gi_iframe")                                                                   \
+	OPTIONAL(gen_state, "PyGenObject.gi_frame_state")                                                              \
+	OPTIONAL(set_used, "PySetObject.used")                                                                         \
+	OPTIONAL(set_table, "PySetObject.table")                                                                       \
+	OPTIONAL(set_mask, "PySetObject.mask")                                                                         \
 	M(ob_size, "PyVarObject.ob_size")                                                                              \
 	OPTIONAL(co_size, "sizeof PyCodeObject")                                                                       \
 	M(co_firstlineno, "PyCodeObject.co_firstlineno")                                                               \

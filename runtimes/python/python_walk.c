@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* From a native frame of the eval loop to the Python frames that it runs. */
-#include "walk.h"
-#include "python.h"
+#include "python_frames.h"
 
 #define PY_FRAMES_A_STEP 32
 #define PY_FRAMES_A_LOOK 4 /* at the configuration */
@@ -9,33 +8,7 @@
 #define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
 #define PY_EXHAUSTED	 (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
 #define PY_STATES_MAX	 128  /* thread states and interpreters that are looked at then */
-#define PY_WINDOW	 1024 /* bytes of a data stack that are read at once */
 #define PY_NEAR		 (16u << 10) /* a frame so far below the window is on the same data stack */
-#define PY_ALONE	 (WALK_WINDOW_WORDS / 2) /* words of the window from here on: a frame that was read by itself */
-
-/* WALK_SCRATCH_WORDS is a power of two: offsets of the configuration are masked, not believed. */
-static inline u64 py_word_at(const u64 *words, u32 offset)
-{
-	return words[(offset >> 3) & (WALK_SCRATCH_WORDS - 1)];
-}
-
-static inline u32 py_half_at(const u64 *words, u32 offset)
-{
-	return (u32)(py_word_at(words, offset) >> (offset & 4) * 8);
-}
-
-static inline u8 py_byte_at(const u64 *words, u32 offset)
-{
-	return (u8)(py_word_at(words, offset) >> (offset & 7) * 8);
-}
-
-static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_vm *vm)
-{
-	u32 i = walk_cursor(w, vm->code_type);
-
-	WALK_BARRIER(i);
-	return i < WALK_CURSORS ? &w->cursor[i] : NULL;
-}
 
 /* Where this thread's thread state is pointed to from; 0: not known. */
 static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
@@ -158,6 +131,7 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 	if (!outer)
 		outer = PYTHON_AT_END;
 	if (w->region.part == PYTHON_LINK) {
+		(void)py_open(w, vm, c); /* who awaits what is found by the thread state; the frames are without it */
 		c->at = outer;
 		return PY_NOT_OURS;
 	}
@@ -195,33 +169,6 @@ WALK_GLOBAL int python_own(struct walk *w)
 	else if (!stop)
 		stop = py_own_by_cframe(w, vm, c, w->scratch[0]);
 	return stop;
-}
-
-/* Pushes the frame of a code object. */
-static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 pos)
-{
-	u64 *words = w->scratch;
-	struct python_identity id;
-	u32 head = vm->ob_type, cookie;
-
-	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + head))
-		return STOP_VM_ABSENT;
-	if (words[0] != vm->code_type)
-		return STOP_VM_BROKEN;
-	id.code = py_word_at(words, vm->co_code - head);
-	id.consts = py_word_at(words, vm->co_consts - head);
-	id.names = py_word_at(words, vm->co_names - head);
-	id.filename = py_word_at(words, vm->co_filename - head);
-	id.name = py_word_at(words, vm->co_name - head);
-	id.firstlineno = py_half_at(words, vm->co_firstlineno - head);
-	if (!id.firstlineno && id.code <= PYTHON_SHIM_UNITS)
-		return STOP_NONE;
-	cookie = python_cookie(&id);
-	if (pos >= PYTHON_NO_POS || pos > id.code)
-		pos = PYTHON_NO_POS;
-	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
-		return STOP_DEPTH;
-	return STOP_NONE;
 }
 
 /* The one frame object of a native frame. */
@@ -277,22 +224,6 @@ static inline u64 py_register(const struct walk *w, u32 reg)
 {
 	WALK_BARRIER(reg);
 	return reg < ARCH_NREGS ? w->reg[reg] : 0;
-}
-
-/* A word of the interpreter frame that begins at word i of the window. */
-static inline u64 py_frame_word(const struct walk *w, u64 i, u32 offset)
-{
-	return w->vm.word[(i + (offset >> 3)) & (WALK_WINDOW_WORDS - 1)];
-}
-
-static inline u32 py_frame_half(const struct walk *w, u64 i, u32 offset)
-{
-	return (u32)(py_frame_word(w, i, offset) >> (offset & 4) * 8);
-}
-
-static inline u8 py_frame_byte(const struct walk *w, u64 i, u32 offset)
-{
-	return (u8)(py_frame_word(w, i, offset) >> (offset & 7) * 8);
 }
 
 /* Is all of the frame at `at` in the window? Then *ret is its first word. */
@@ -377,6 +308,7 @@ static inline int py_next(struct walk *w, const struct python_vm *vm, struct wal
 			return STOP_VM_ABSENT;
 		i = (u64)found;
 	}
+	c->more[2] = at;
 	entry = py_frame_byte(w, i, vm->f_entry);
 	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
 	code = py_frame_word(w, i, vm->f_code) & ~7ull;
@@ -597,6 +529,10 @@ WALK_STEP int python_step(struct walk *w)
 			stop = python_frames(w);
 		if (stop == PY_EXHAUSTED)
 			stop = STOP_VM_BROKEN;
+	}
+	if (stop == PY_FRAMES_DONE) {
+		stop = python_awaiters(w);
+		stop = stop ? stop : PY_FRAMES_DONE;
 	}
 	w->vm_state = !stop || stop == STOP_DEPTH;
 	if (w->vm_state)

@@ -12,6 +12,18 @@ struct image_of {
 	u8 clean[FAKE_BYTES];
 };
 
+/* The frame of the loop that was called last runs a task, which another one awaits. */
+static void build_tasks(struct python_fake *p, u64 a, u64 b)
+{
+	u64 other, coro;
+
+	python_fake_awaits(p, p->f->region[p->f->nregions - 1].vm);
+	other = python_fake_task(p, python_fake_coroutine(p, a, python_fake_coroutine(p, b, 0)), 0, 0);
+	python_fake_eval(p, (u64[]){a}, 1);
+	coro = python_fake_coroutine(p, b, 0);
+	python_fake_runs(p, coro, b, python_fake_task(p, coro, python_fake_set(p, other, 3, 1), 1));
+}
+
 static void build(struct python_fake *p)
 {
 	u64 a = python_fake_code(p, "outer", 1), b = python_fake_code(p, "Inner.call", 20);
@@ -24,6 +36,8 @@ static void build(struct python_fake *p)
 		python_fake_call(p, p->c, PYTHON_C_BYTES);
 		python_fake_eval(p, (u64[]){b, b, a}, 3);
 	}
+	if (p->vm.linkage == PYTHON_NO_CFRAME)
+		build_tasks(p, a, b);
 	python_fake_call(p, p->c, PYTHON_C_BYTES);
 }
 

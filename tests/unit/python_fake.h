@@ -16,6 +16,7 @@
 #define PYTHON_EVAL_BYTES  256
 #define PYTHON_TYPE	   (PYTHON_HEAP + 8)
 #define PYTHON_FRAME_TYPE  (PYTHON_HEAP + 16)
+#define PYTHON_CORO_TYPE   (PYTHON_HEAP + 24)
 #define PYTHON_POINTER	   (PYTHON_HEAP + 64) /* thread pointer */
 #define PYTHON_SLOT	   24
 #define PYTHON_STATE	   (PYTHON_HEAP + 128)
@@ -195,17 +196,92 @@ static inline u64 python_fake_call(struct python_fake *p, u64 function, u32 size
 	return cfa;
 }
 
-/* An interpreter frame above the current one. */
-static inline u64 python_fake_frame(struct python_fake *p, u64 code, u64 pos, u8 entry)
+/* Makes an interpreter frame at `at`, and the current one. */
+static inline u64 python_fake_link(struct python_fake *p, u64 at, u64 code, u64 pos, u8 entry)
 {
-	u64 at = python_fake_alloc(p, 96);
-
 	fake_put(p->f, at + p->vm.f_code, code);
 	fake_put(p->f, at + p->vm.f_previous, p->current);
 	fake_put(p->f, at + p->vm.f_instr, code + p->vm.bytecode + 2 * pos);
 	python_fake_put(p, at + p->vm.f_entry, &entry, 1);
 	p->current = at;
 	return at;
+}
+
+/* An interpreter frame above the current one. */
+static inline u64 python_fake_frame(struct python_fake *p, u64 code, u64 pos, u8 entry)
+{
+	return python_fake_link(p, python_fake_alloc(p, 96), code, pos, entry);
+}
+
+/* That frame is a generator's. */
+static inline void python_fake_generator(struct python_fake *p, u64 at)
+{
+	python_fake_put(p, at + p->vm.f_entry + (p->vm.linkage == PYTHON_ENTRY_FLAG), &(u8){1}, 1);
+}
+
+/* What asyncio of 3.14 tells of itself. */
+static inline void python_fake_awaits(struct python_fake *p, u32 config)
+{
+	p->vm.awaits = (struct python_awaits){.coro_type = PYTHON_CORO_TYPE, .ts_task = 80, .task_awaited_by = 96, .task_is_task = 108,
+	        .task_awaited_by_is_set = 109, .task_coro = 136, .gen_frame = 72, .gen_state = 67, .f_stackpointer = 80,
+	        .set_used = 24, .set_table = 40, .set_mask = 32, .awaiting = 0xff, .awaited_below = 8};
+	((struct python_vm *)arena_at(p->f->arena, config, sizeof(p->vm)))->awaits = p->vm.awaits;
+}
+
+/* A coroutine that awaits another one; 0: none. */
+static inline u64 python_fake_coroutine(struct python_fake *p, u64 code, u64 awaited)
+{
+	const struct python_awaits *a = &p->vm.awaits;
+	u64 at = python_fake_alloc(p, 192), current = p->current;
+
+	fake_put(p->f, at + p->vm.ob_type, PYTHON_CORO_TYPE);
+	python_fake_link(p, at + a->gen_frame, code, 2, 1);
+	p->current = current;
+	fake_put(p->f, at + a->gen_frame + a->f_stackpointer, at + 176);
+	fake_put(p->f, at + 176 - a->awaited_below, awaited);
+	python_fake_put(p, at + a->gen_state, &a->awaiting, 1);
+	return at;
+}
+
+/* A task that another one awaits, or those of a set. */
+static inline u64 python_fake_task(struct python_fake *p, u64 coro, u64 awaiter, u8 is_set)
+{
+	const struct python_awaits *a = &p->vm.awaits;
+	u64 at = python_fake_alloc(p, 160);
+
+	fake_put(p->f, at + a->task_coro, coro);
+	fake_put(p->f, at + a->task_awaited_by, awaiter);
+	python_fake_put(p, at + a->task_awaited_by_is_set, &is_set, 1);
+	python_fake_put(p, at + a->task_is_task, &(u8){1}, 1);
+	return at;
+}
+
+/* A set whose table has this element at number i of 8, behind one that was taken out. */
+static inline u64 python_fake_set(struct python_fake *p, u64 element, u32 i, u64 used)
+{
+	const struct python_awaits *a = &p->vm.awaits;
+	u64 at = python_fake_alloc(p, 64), table = python_fake_alloc(p, 128);
+
+	fake_put(p->f, at + a->set_used, used);
+	fake_put(p->f, at + a->set_mask, 7);
+	fake_put(p->f, at + a->set_table, table);
+	fake_put(p->f, table, PYTHON_TYPE);
+	fake_put(p->f, table + 8, ~0ull);
+	fake_put(p->f, table + 16 * i, element);
+	fake_put(p->f, table + 16 * i + 8, element >> 4);
+	return at;
+}
+
+/* The native frame of the eval loop that was called last runs a coroutine in place of its frame. */
+static inline void python_fake_runs(struct python_fake *p, u64 coro, u64 code, u64 task)
+{
+	u64 at = coro + p->vm.awaits.gen_frame, previous;
+
+	memcpy(&previous, fake_at(p->f, p->current + p->vm.f_previous, 8), 8);
+	p->current = previous;
+	python_fake_link(p, at, code, 2, 1);
+	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, at);
+	fake_put(p->f, PYTHON_STATE + p->vm.awaits.ts_task, task);
 }
 
 /* A native frame of the eval loop that runs n frames of these code objects, the outermost first. */

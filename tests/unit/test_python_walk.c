@@ -314,6 +314,120 @@ static void test_compiled_stub(void **state)
 	python_fake_destroy(s.p);
 }
 
+#define FRAMES 60
+
+/* Frames of functions cost one read each, of their code object, wherever the generators between them lie. */
+static void test_window(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct stack s = make(linkages[l]);
+		u64 outside = python_fake_alloc(s.p, 1024), top;
+
+		python_fake_alloc(s.p, 17 << 10);
+		python_fake_eval(s.p, (u64[]){s.a}, 1);
+		for (u32 i = 1; i < FRAMES; i++) {
+			if (i % 10) {
+				python_fake_frame(s.p, i % 2 ? s.b : s.a, 2, 0);
+			} else {
+				top = python_fake_link(s.p, outside + i / 10 * 96, s.c, 2, 0);
+				python_fake_generator(s.p, top);
+			}
+		}
+		fake_put(s.p->f, s.p->sp + PYTHON_EVAL_BYTES - s.p->vm.cframe_below + s.p->vm.cf_frame, s.p->current);
+		if (linkages[l] == PYTHON_NO_CFRAME)
+			fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, s.p->current);
+		assert_int_equal(python_fake_walk(s.p), STOP_ROOT);
+		for (u32 i = 0; i < FRAMES; i++)
+			assert_int_equal(text(&s)[FRAMES - 1 - i], i && i % 10 == 0 ? 'c' : i % 2 ? 'b' : 'a');
+		assert_string_equal(text(&s) + FRAMES, "endcenbaer");
+		assert_in_range(s.p->f->reads, FRAMES, FRAMES + 30);
+		python_fake_destroy(s.p);
+	}
+}
+
+/* Frames on both sides of a page that can not be read: the window is clipped. */
+static void test_window_clipped(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		struct python_fake *p = python_fake_create(linkages[l]);
+		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
+		u64 page = (p->heap + 2 * FAKE_PAGE) & ~(u64)(FAKE_PAGE - 1);
+
+		p->heap = page;
+		python_fake_eval(p, (u64[]){s.a, s.b, s.a, s.b}, 4);
+		p->f->absent[(page - FAKE_STACK) / FAKE_PAGE - 1] = true;
+		p->pc = p->eval + 1;
+		expect(&s, STOP_ROOT, "babaer");
+		python_fake_destroy(p);
+	}
+}
+
+/* A task that awaits c within b is awaited by that of d, and awaits the task whose coroutine a runs. */
+static struct stack make_tasks(u64 awaiters)
+{
+	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
+	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30), .d = python_fake_code(p, "d", 40)};
+	u64 last, middle, coro;
+
+	python_fake_awaits(p, p->f->region[p->f->nregions - 1].vm);
+	last = python_fake_task(p, python_fake_coroutine(p, s.d, PYTHON_STATE), 0, 0);
+	middle = python_fake_task(p, python_fake_coroutine(p, s.b, python_fake_coroutine(p, s.c, 0)),
+	        python_fake_set(p, last, 6, awaiters), 1);
+	python_fake_eval(p, (u64[]){s.d}, 1);
+	coro = python_fake_coroutine(p, s.a, 0);
+	python_fake_runs(p, coro, s.a, python_fake_task(p, coro, middle, 0));
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	return s;
+}
+
+static void test_awaiters(void **state)
+{
+	struct stack s = make_tasks(1);
+	u32 reads;
+
+	(void)state;
+	expect(&s, STOP_ROOT, "nacbder");
+	reads = s.p->f->reads;
+	s.p->f->failures = 1;
+	for (s.p->f->fail = 0; s.p->f->fail < reads; s.p->f->fail++)
+		if (stop_is_complete((u32)python_fake_walk(s.p)))
+			assert_string_equal(text(&s), "nacbder");
+	s.p->f->failures = 0;
+	fake_put(s.p->f, PYTHON_STATE + s.p->vm.awaits.ts_task, 0);
+	expect(&s, STOP_ROOT, "naer");
+	python_fake_destroy(s.p);
+}
+
+static void test_several_awaiters(void **state)
+{
+	struct stack s = make_tasks(2);
+
+	(void)state;
+	expect(&s, STOP_ROOT, "nacb?er");
+	assert_int_equal(frame_addr(&s.p->f->frames[4]), PYTHON_SEVERAL_TASKS);
+	python_fake_destroy(s.p);
+}
+
+/* Tasks that await each other, coroutines too: the walk ends. */
+static void test_awaiting_circle(void **state)
+{
+	struct stack s = make_tasks(1);
+	const struct python_awaits *a = &s.p->vm.awaits;
+	u64 task, coro;
+
+	(void)state;
+	memcpy(&task, fake_at(s.p->f, PYTHON_STATE + a->ts_task, 8), 8);
+	memcpy(&coro, fake_at(s.p->f, task + a->task_coro, 8), 8);
+	fake_put(s.p->f, coro + 176 - a->awaited_below, coro);
+	fake_put(s.p->f, task + a->task_awaited_by, task);
+	assert_int_equal(python_fake_walk(s.p), STOP_DEPTH);
+	assert_int_equal(s.p->f->walk.nframes, FAKE_FRAMES);
+	python_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +445,11 @@ int main(void)
 	        cmocka_unit_test(test_way_to_state),
 	        cmocka_unit_test(test_compiled),
 	        cmocka_unit_test(test_compiled_stub),
+	        cmocka_unit_test(test_window),
+	        cmocka_unit_test(test_window_clipped),
+	        cmocka_unit_test(test_awaiters),
+	        cmocka_unit_test(test_several_awaiters),
+	        cmocka_unit_test(test_awaiting_circle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walls of frames that are the same in every stack, as one frame each, in a profile that has been recorded without. */
+#ifndef YRT_PROFILE_FOLD_H
+#define YRT_PROFILE_FOLD_H
+
+#include "profile.h"
+
+/*
+ * The same stacks as those of old, in which runs of functions that a runtime calls a wall (runtime_ops.wall), with native ones
+ * between, are one function: as runtime_ops.expand would have done. flags: enum expand_flag. The profile is finished and the caller's.
+ */
+struct error *fold_profile(const struct profile *old, u32 flags, struct profile **ret);
+
+#endif
