@@ -10,6 +10,13 @@ file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
 set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile)
 set(PYTHON_3.7_TESTS test_python_gil)
 
+# A program that loads libpython; a preset's own flags are not used.
+set(EMBEDDED ${CMAKE_BINARY_DIR}/fixtures/embedded)
+add_custom_command(OUTPUT ${EMBEDDED}
+	COMMAND ${CMAKE_C_COMPILER} -O2 -g -o ${EMBEDDED} ${CMAKE_SOURCE_DIR}/fixtures/python/embedded.c
+	DEPENDS ${CMAKE_SOURCE_DIR}/fixtures/python/embedded.c VERBATIM)
+add_custom_target(python_embedded ALL DEPENDS ${EMBEDDED})
+
 function(add_python_test python name)
 	add_test(NAME pythons.${python}.${name} COMMAND Python3::Interpreter ${VERSIONS}/python_version.py ${python} ${ARGN}
 		CONFIGURATIONS Pythons)
@@ -32,6 +39,9 @@ foreach(line ${PYTHON_LINES})
 		get_filename_component(name ${source} NAME_WE)
 		if((name IN_LIST PYTHON_3.8_TESTS AND version VERSION_LESS 3.8) OR (name IN_LIST PYTHON_3.7_TESTS AND version VERSION_LESS 3.7))
 			continue()
+		endif()
+		if(name STREQUAL test_python_gil AND line MATCHES "--disable-gil")
+			continue() # refused in words
 		endif()
 		add_python_test(${python} ${name} ${Python3_EXECUTABLE} ${source})
 	endforeach()
