@@ -60,18 +60,17 @@ def of_suite(name, known):
     return path
 
 
-def build(name, folder, options):
+def build(folder, options):
     """Builds in folder, which has a source package's files."""
     program, log = os.path.join(folder, "build", "python"), os.path.join(folder, "build.log")
     if os.path.exists(os.path.join(folder, "built")):
         return program
-    archive = glob.glob(os.path.join(folder, "*.orig.tar.*"))
-    assert archive, f"{folder} has no source"
+    archive = [path for path in glob.glob(os.path.join(folder, "*.orig.tar.*")) if not path.endswith(".asc")]
+    assert len(archive) == 1, f"{folder} has no source: {archive}"
     script = f"""mkdir -p source build && tar -x -f {shlex.quote(archive[0])} -C source --strip-components 1 && cd build &&
         ../source/configure -q --without-ensurepip --disable-test-modules {shlex.join(options)} && make -s -j2 && : >../built"""
     with open(log, "w") as f:
-        if subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode:
-            skip(name, f"it can not be built here, {log} tells why")
+        assert subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0, f"it can not be built: {log} tells why"
     return program
 
 
@@ -79,7 +78,7 @@ def of_source(name, known):
     _, source, *words = known[name]
     folder = os.path.join(BUILD, "suites", f"source-{name}")
     download(name, source.split(":")[1], folder, [word for word in words if not word.startswith("--")], "-s")
-    return build(name, folder, [word for word in words if word.startswith("--")])
+    return build(folder, [word for word in words if word.startswith("--")])
 
 
 def of_pyenv(name, version):
