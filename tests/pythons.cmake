@@ -21,7 +21,7 @@ function(add_python_test python name)
 	add_test(NAME pythons.${python}.${name} COMMAND Python3::Interpreter ${VERSIONS}/python_version.py ${python} ${ARGN}
 		CONFIGURATIONS Pythons)
 	set_tests_properties(pythons.${python}.${name} PROPERTIES LABELS Pythons ENVIRONMENT "${TEST_ENVIRONMENT}"
-		TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+		TIMEOUT 1800 SKIP_RETURN_CODE 77 RUN_SERIAL ON) # the first test of a row builds or downloads it
 endfunction()
 
 foreach(line ${PYTHON_LINES})
