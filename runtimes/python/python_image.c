@@ -11,7 +11,7 @@
 #define NO_RUNTIME    0x03070000 /* below 3.7 there is no _PyRuntime */
 #define FRAME_OBJECTS 0x030b0000 /* below 3.11 */
 #define JIT	      0x030e0000 /* from 3.14 on */
-#define TLS	      0x030f0000 /* from 3.15 on */
+#define TLS	      0x030e0000 /* in development versions after 3.14, and from 3.15 on */
 
 void python_image_destroy(void *data)
 {

@@ -46,6 +46,8 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 		        eval->outside[i].start + bias, eval->outside[i].end + bias);
 	if (image->vm.linkage == PYTHON_FRAME_OBJECT)
 		return;
+	if (!eval->dispatches)
+		report_text(out, "bytecodes", "built with --with-tail-call-interp", "functions of their own");
 	report_text(out, "linked from", "the beginning's stores were followed", "0x%lx", eval->link_end + bias);
 	if (image->vm.linkage != PYTHON_NO_CFRAME)
 		report_number(out, "_PyCFrame below the CFA", eval->cframe_below, "bytes");

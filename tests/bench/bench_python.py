@@ -15,6 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import pairs
 import unit
 import yrt
 from bpf_cost import bpf_statistics, cost
@@ -23,6 +24,8 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 PYSPY = os.environ.get("YRT_PYSPY") or shutil.which("py-spy")
 RECURSION, SPLIT = (os.path.join(yrt.SOURCE, "fixtures", "python", name) for name in ("recursion.py", "split.py"))
 ROUNDS, FRAME_LIMIT, FIRST_MS, RSS_MB = 3, 2, 100, 30
+BLOCKS, AMOUNT = 12, 60  # of the slow-down; some 0.6 s of work
+SLOWER = {99: 0.01, 999: 0.02}
 
 
 def verdict(good, text):
@@ -60,14 +63,6 @@ def many_threads():
           f"first sample after {stats['first_sample_ms']:.0f} ms, {stats['max_rss_kb'] / 1024:.1f} MB")
 
 
-class Nobody:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-
 class Profiler:
     """Runs beside a target until the with statement ends."""
 
@@ -84,35 +79,48 @@ class Profiler:
 
 
 def profilers(pid, directory):
-    yield "nothing", Nobody()
-    for rate in (99, 999):
-        yield f"yrt {rate} Hz", Profiler(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
-                                         os.path.join(directory, "x.folded"))
+    """(name, limit, profiler): the limits are yrt's, on the CPU time of the target. Interrupts, so BPF, count as the target's time."""
+    for rate, limit in SLOWER.items():
+        yield f"yrt {rate} Hz", limit, Profiler(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
+                                                os.path.join(directory, "x.folded"), "--stats", os.path.join(directory, "stats"))
         if PYSPY:
-            yield f"py-spy {rate} Hz", Profiler(PYSPY, "record", "-p", str(pid), "-r", str(rate), "-d", "600", "-f", "raw", "-o",
-                                                os.path.join(directory, "x.raw"))
+            yield f"py-spy {rate} Hz", None, Profiler(PYSPY, "record", "-p", str(pid), "-r", str(rate), "-d", "600", "-f", "raw",
+                                                      "-o", os.path.join(directory, "x.raw"))
 
 
 def worked(fixture):
-    fixture.release()
+    fixture.process.stdin.write(f"{AMOUNT}\n")
+    fixture.process.stdin.flush()
     return json.loads(fixture.process.stdout.readline())
 
 
+def bpf_share(directory):
+    """The share of the target's CPU time that the last yrt's BPF took, by its own clock; 0 if the last was none."""
+    path = os.path.join(directory, "stats")
+    stats = json.loads(yrt.read(path) or "{}")
+    if stats:
+        os.remove(path)
+    return stats["bpf_ns_per_sample"] * 1e-9 * stats["samples"] / max(stats["target_cpu_s"], 1e-9) if stats else 0
+
+
 def slow_down():
-    """The same work again and again, each time beside another profiler; medians of the rounds."""
-    took = {}
+    """The same work again and again, alone and beside each profiler in turn."""
+    blocks, shares, limits = {}, {}, {}
     with yrt.Fixture(PYTHON, RECURSION, 0, 30, seconds=None) as f, tempfile.TemporaryDirectory() as directory:
         worked(f)
-        for _ in range(ROUNDS):
-            for name, profiler in profilers(f.pid, directory):
-                with profiler:
-                    took.setdefault(name, []).append(worked(f))
-    base = {clock: statistics.median(t[clock] for t in took["nothing"]) for clock in ("wall_s", "cpu_s")}
-    spread = max(t["cpu_s"] for t in took["nothing"]) / min(t["cpu_s"] for t in took["nothing"]) - 1
-    print(f"the same work took {base['cpu_s']:.3f} s of CPU alone, differing by {spread:.1%}", flush=True)
-    for name, times in took.items():
-        wall, cpu = (statistics.median(t[clock] for t in times) / base[clock] - 1 for clock in ("wall_s", "cpu_s"))
-        print(f"     {name}: {wall:+.2%} of wall clock, {cpu:+.2%} of its CPU time", flush=True)
+        for _ in range(BLOCKS):
+            for name, limit, profiler in profilers(f.pid, directory):
+                blocks.setdefault(name, []).append(pairs.block(lambda: worked(f), profiler))
+                shares.setdefault(name, []).append(bpf_share(directory))
+                limits[name] = limit
+    over = False
+    for name, found in blocks.items():
+        word, text = pairs.judge([b["cpu_s"] for b in found], limits[name])
+        over |= word == "over"
+        bpf = f"; BPF alone {statistics.median(shares[name]):.2%}" if any(shares[name]) else ""
+        print(f"{word} {name}: CPU time {text}{bpf}", flush=True)
+        print(f"     {name}: wall clock {pairs.judge([b['wall_s'] for b in found])[1]}", flush=True)
+    return over
 
 
 def of_pyspy(path):
@@ -147,6 +155,6 @@ if not PYSPY:
 with bpf_statistics():
     failed = frames()
     many_threads()
-slow_down()
+failed |= slow_down()
 distribution()
 sys.exit(failed)

@@ -26,7 +26,7 @@ struct python_fake {
 	struct fake *f;
 	struct python_vm vm;
 	struct python_layout layout;
-	u64 root, c, eval, enter, link, jit; /* functions */
+	u64 root, c, eval, enter, link, jit, greenlet; /* functions */
 	u64 heap, sp, pc, current;
 };
 
@@ -124,6 +124,7 @@ static inline struct python_fake *python_fake_create(enum python_linkage linkage
 	p->enter = python_fake_function(p, &eval, PYTHON_ENTER, config);
 	p->link = python_fake_function(p, &eval, PYTHON_LINK, config);
 	p->jit = python_fake_function(p, &c, PYTHON_JIT, config);
+	p->greenlet = python_fake_function(p, &c, PYTHON_GREENLET, config);
 	p->heap = PYTHON_HEAP_FIRST;
 	p->sp = PYTHON_HEAP - 64;
 	p->pc = p->root + FAKE_RETURN;

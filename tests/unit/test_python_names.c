@@ -100,6 +100,9 @@ static void test_no_strings(void **state)
 	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 << 2 | 1 << 5 | 1 << 6}, 4);
 	assert_true(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
 	assert_string_equal(text, "text");
+	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 | 1 << 8 | 1 << 11 | 1 << 12}, 4); /* free-threaded 3.14, interned */
+	assert_true(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
+	assert_string_equal(text, "text");
 	fake_put(p->f, str + p->layout.str_length.at, ~0ull);
 	assert_false(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
 	assert_false(python_str(&p->f->memory, &p->layout, 16, text, sizeof(text)));

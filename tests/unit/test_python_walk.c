@@ -428,6 +428,70 @@ static void test_awaiting_circle(void **state)
 	python_fake_destroy(s.p);
 }
 
+/* Above a greenlet's first function lies what is none of its stack, unless its Python frames go on there. */
+static void test_greenlet(void **state)
+{
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		for (u32 outer = 0; outer < 2; outer++) {
+			struct python_fake *p = python_fake_create(linkages[l]);
+			struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
+
+			if (outer)
+				python_fake_frame(p, s.a, 1, 1);
+			p->pc = 8;
+			python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+			python_fake_eval(p, (u64[]){s.a, s.b}, 2);
+			python_fake_call(p, p->c, PYTHON_C_BYTES);
+			expect(&s, outer ? STOP_BAD_RETADDR : STOP_ROOT_RUNTIME, "nbaen");
+			python_fake_destroy(p);
+		}
+	}
+}
+
+/* Free-threaded 3.14: the innermost frame is in its thread's copy of the bytecode, the next one in the first. */
+static void test_own_bytecode(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	struct python_vm *vm = config(&s);
+	u64 array = python_fake_alloc(s.p, 64), copy = python_fake_alloc(s.p, 64);
+
+	(void)state;
+	vm->f_tlbc = 72;
+	vm->co_tlbc = 200;
+	python_fake_put(s.p, s.p->current + vm->f_tlbc, &(u32){2}, 4);
+	fake_put(s.p->f, s.p->current + vm->f_instr, copy + 2 * 5);
+	fake_put(s.p->f, s.d + vm->co_tlbc, array);
+	fake_put(s.p->f, array + 8 + 2 * 8, copy);
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	assert_int_equal(python_pos(&s.p->f->frames[1]), 5);
+	assert_int_equal(python_pos(&s.p->f->frames[2]), 2);
+	fake_put(s.p->f, array + 8 + 2 * 8, copy - 64); /* of another length */
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	assert_int_equal(python_pos(&s.p->f->frames[1]), PYTHON_NO_POS);
+	fake_put(s.p->f, s.d + vm->co_tlbc, 8);
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	assert_int_equal(python_pos(&s.p->f->frames[1]), PYTHON_NO_POS);
+	python_fake_destroy(s.p);
+}
+
+/* A bytecode that is a function of its own has handed over to the caller's frames. */
+static void test_unlinked_below(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	u64 outer, cfa = s.p->sp + PYTHON_C_BYTES + PYTHON_EVAL_BYTES;
+
+	(void)state;
+	memcpy(&outer, fake_at(s.p->f, cfa - s.p->vm.entry_below + s.p->vm.f_previous, 8), 8);
+	config(&s)->calls_late = 1;
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, outer);
+	expect(&s, STOP_ROOT, "nenbaer");
+	config(&s)->calls_late = 0;
+	assert_int_equal(python_fake_walk(s.p), STOP_VM_BROKEN);
+	python_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +514,9 @@ int main(void)
 	        cmocka_unit_test(test_awaiters),
 	        cmocka_unit_test(test_several_awaiters),
 	        cmocka_unit_test(test_awaiting_circle),
+	        cmocka_unit_test(test_greenlet),
+	        cmocka_unit_test(test_own_bytecode),
+	        cmocka_unit_test(test_unlinked_below),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

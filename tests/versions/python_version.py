@@ -18,12 +18,12 @@ SKIPPED, UNREACHABLE = 77, 3
 
 # In mounts of its own the suite's folder has what a program needs: the tests' files at their places, and the kernel's.
 WRAPPER = """#!/bin/sh
-export PYTHON_ROOT={root}
+export PYTHON_ROOT={root} {environment}
 exec unshare --mount --propagation private sh -c '
 for directory in /proc /dev /tmp {source} {build}; do
 	mkdir -p "$PYTHON_ROOT$directory" && mount --rbind "$directory" "$PYTHON_ROOT$directory" || exit 126
 done
-exec chroot "$PYTHON_ROOT" /usr/bin/{program} "$@"' sh "$@"
+exec chroot "$PYTHON_ROOT" {program} "$@"' sh "$@"
 """
 
 
@@ -32,19 +32,53 @@ def skip(name, reason):
     sys.exit(SKIPPED)
 
 
-def of_suite(name, version, suite, packages):
-    root = os.path.join(BUILD, "suites", f"python-{name}")
-    done = subprocess.run(["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), suite, root, *packages], stderr=subprocess.PIPE, text=True)
+def download(name, suite, root, packages, *options):
+    done = subprocess.run(["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), *options, suite, root, *packages], stderr=subprocess.PIPE,
+                          text=True)
     if done.returncode == UNREACHABLE:
         skip(name, f"the suite {suite} can not be reached: {done.stderr.strip()}")
     if done.returncode and "Unable to locate package" in done.stderr:
         skip(name, f"the suite {suite} has no {' '.join(packages)}")
     assert done.returncode == 0, f"suites.sh {suite} {root} {packages} ended with {done.returncode}: {done.stderr}"
+
+
+def of_suite(name, known):
+    version, suite, *words = known[name]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    packages = [word for word in words if "=" not in word]
+    # builds of the same packages share a folder
+    first = next(n for n, (_, s, *w) in known.items() if s == suite and [word for word in w if "=" not in word] == packages)
+    root = os.path.join(BUILD, "suites", f"python-{first}")
+    download(name, suite, root, packages)
+    program = options.pop("program", f"python{version}")
     path = os.path.join(BUILD, "suites", f"{name}.sh")
     with open(path, "w") as f:
-        f.write(WRAPPER.format(root=shlex.quote(root), source=SOURCE, build=BUILD, program=f"python{version}"))
+        f.write(WRAPPER.format(root=shlex.quote(root), source=SOURCE, build=BUILD,
+                               program=os.path.join(BUILD, "fixtures", program) if program == "embedded" else f"/usr/bin/{program}",
+                               environment=" ".join(f"{key}={shlex.quote(value)}" for key, value in options.items())))
     os.chmod(path, 0o755)
     return path
+
+
+def build(folder, options):
+    """Builds in folder, which has a source package's files."""
+    program, log = os.path.join(folder, "build", "python"), os.path.join(folder, "build.log")
+    if os.path.exists(os.path.join(folder, "built")):
+        return program
+    archive = [path for path in glob.glob(os.path.join(folder, "*.orig.tar.*")) if not path.endswith(".asc")]
+    assert len(archive) == 1, f"{folder} has no source: {archive}"
+    script = f"""mkdir -p source build && tar -x -f {shlex.quote(archive[0])} -C source --strip-components 1 && cd build &&
+        ../source/configure -q --without-ensurepip --disable-test-modules {shlex.join(options)} && make -s -j2 && : >../built"""
+    with open(log, "w") as f:
+        assert subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0, f"it can not be built: {log} tells why"
+    return program
+
+
+def of_source(name, known):
+    _, source, *words = known[name]
+    folder = os.path.join(BUILD, "suites", f"source-{name}")
+    download(name, source.split(":")[1], folder, [word for word in words if not word.startswith("--")], "-s")
+    return build(folder, [word for word in words if word.startswith("--")])
 
 
 def of_pyenv(name, version):
@@ -61,8 +95,10 @@ def find(name):
     with open(os.path.join(HERE, "pythons.txt")) as f:
         known = {words[0]: words[1:] for words in (line.split() for line in f if line[0].isalnum())}
     assert name in known, f"{name} is not in pythons.txt: {', '.join(known)}"
-    version, source, *packages = known[name]
-    return of_pyenv(name, version) if source == "pyenv" else of_suite(name, version, source, packages)
+    version, source = known[name][:2]
+    if source == "pyenv":
+        return of_pyenv(name, version)
+    return of_source(name, known) if source.startswith("source:") else of_suite(name, known)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+How much slower a program becomes beside another, on a machine that is never quiet: blocks of alone, beside, beside, alone, in which a
+drift of the machine cancels, and an interval for the median of the blocks. Not a benchmark itself.
+"""
+
+import math
+import statistics
+
+LEVEL = 0.95
+
+
+def block(measure, beside):
+    """What a block tells for each key of what measure() gives: beside / alone - 1."""
+    runs = [measure()]
+    with beside:
+        runs += [measure(), measure()]
+    runs.append(measure())
+    return {key: (runs[1][key] + runs[2][key]) / (runs[0][key] + runs[3][key]) - 1 for key in runs[0]}
+
+
+def interval(values):
+    """
+    The confidence interval of the median by order statistics, whatever the distribution is: with a probability of LEVEL at least the true
+    median is between. None: there are too few values for one.
+    """
+    ordered, n, drop, tail = sorted(values), len(values), 0, 0.0
+    while drop < n // 2:
+        tail += math.comb(n, drop) / 2 ** n
+        if 2 * tail > 1 - LEVEL:
+            break
+        drop += 1
+    return (ordered[drop - 1], ordered[n - drop]) if drop else None
+
+
+def judge(values, limit=None):
+    """(word, text): is the median below the limit, over it, or is that not settled?"""
+    middle, between = statistics.median(values), interval(values)
+    text = f"{middle:+.2%}" + (f" ({LEVEL:.0%}: {between[0]:+.2%} to {between[1]:+.2%}; {len(values)} blocks)" if between else
+                               f" of {len(values)} blocks, too few for an interval")
+    if limit is None:
+        return "    ", text
+    if not between or between[0] <= limit < between[1]:
+        return "open", f"{text}, limit {limit:.0%}: not settled"
+    return ("over" if between[0] > limit else "ok  "), f"{text}, limit {limit:.0%}"
