@@ -115,7 +115,7 @@ struct hotspot_frozen {
 	u16 stack;	 /* in a StackChunk; 0: nothing of all this is known */
 	u16 cont_entry, last_java_sp;		       /* of JavaThread */
 	u16 tail;				       /* of jdk.internal.vm.Continuation */
-	u16 parent, size, sp, bottom, max_thawing; /* of jdk.internal.vm.StackChunk */
+	u16 parent, size, sp, bottom, max_thawing, flags; /* of jdk.internal.vm.StackChunk */
 };
 
 /* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */
