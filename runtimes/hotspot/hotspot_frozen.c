@@ -133,11 +133,24 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	f->klass = h->narrow_klass ? (chunk - h->klass_base) >> h->klass_shift : chunk;
 	f->klass_shift = h->mark_klass_shift ? h->mark_klass_shift : h->narrow_klass;
 	f->max_thawing = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE");
+	f->cont = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk12_cont_offsetE");
 	f->flags = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk13_flags_offsetE");
 	return field(h, m, chunk, "size", "I", &f->size) && field(h, m, chunk, "sp", "I", &f->sp) &&
 	       field(h, m, chunk, "parent", type, &f->parent) &&
 	       (!f->bottom_is_args || field(h, m, chunk, "argsize", "I", &f->bottom)) &&
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
+}
+
+/* What the collector takes for a reference that it has looked at: in a variable that ZGlobalsForVMStructs points to. */
+static u64 good_mask_at(const struct hotspot_instance *instance, struct memory *m)
+{
+	u64 at, offset, globals, ret;
+
+	return vmstructs_static(instance->v, "ZGlobalsForVMStructs", "_instance_p", &at) &&
+	                       vmstructs_field(instance->v, "ZGlobalsForVMStructs", "_ZPointerLoadGoodMask", &offset, NULL) &&
+	                       memory_read(m, &globals, 8, at) && memory_read(m, &ret, 8, globals + offset)
+	               ? ret
+	               : 0;
 }
 
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
@@ -159,6 +172,8 @@ static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct 
 	f->oop_shift = instance->heap->oop_shift;
 	if (!read_classes(instance, m, f))
 		return false;
+	if (f->oops == HOTSPOT_OOP_COLOURED && f->cont)
+		f->good_mask_at = good_mask_at(instance, m);
 	if (f->max_thawing)
 		read_thaw(instance, m, vm);
 	return true;

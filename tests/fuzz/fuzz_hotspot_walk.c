@@ -60,9 +60,19 @@ static void park(struct fake *f, u8 how)
 	vm->frozen.bottom_is_args = how & 16;
 	put64(f, FAKE_THREAD + fake_vm.frozen.last_java_sp, how & 32 ? f->sp : 0);
 	f->pc = fake_vm.return_barrier;
-	if (how & 64)
+}
+
+/* Calls compiled methods, or is in the code that thaws. */
+static void call(struct fake *f, u8 how)
+{
+	if (f->r15 && how & 64) {
 		f->sp -= 8 * (how & 63);
-	f->called = how & 64;
+		f->pc = fake_vm.thaw + how % 100;
+		f->called = how & 128;
+		return;
+	}
+	fake_compiled(f, 1, 64);
+	fake_compiled(f, 2, 72);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -76,8 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_interpreted(f, 0, 5);
 	if (data[0] & 2)
 		park(f, data[3]);
-	fake_compiled(f, 1, 64);
-	fake_compiled(f, 2, 72);
+	call(f, data[1]);
 	if (data[0] & 1)
 		fake_interpreted(f, 1, 9);
 	f->pc += (s8)data[1];

@@ -222,10 +222,42 @@ static void test_parked_references(void **state)
 		}
 		assert_int_equal(fake_walk(f), STOP_ROOT);
 		expect(f, PARKED);
-		put64(f, fields[1], kind == HOTSPOT_OOP_NARROW ? 1 << 20 : FAKE_JAVA << 13 | 3 << 12);
+		put64(f, fields[1], kind == HOTSPOT_OOP_NARROW ? 1 << 20 : FAKE_JAVA << 13 | 1 << 12);
 		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
 		fake_destroy(f);
 	}
+}
+
+/* A coloured reference that the collector has not looked at leads to a chunk of this continuation, or to nothing that is believed. */
+static void test_parked_stale(void **state)
+{
+	const u64 tail = FAKE_CONT + fake_vm.frozen.tail, parent = FAKE_JAVA + 4096 + fake_vm.frozen.parent;
+	struct fake *f = fake_create();
+	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+	struct fake_chunk c;
+
+	vm->frozen.oops = HOTSPOT_OOP_COLOURED;
+	vm->frozen.good_mask_at = FAKE_JAVA + 264;
+	vm->frozen.cont = 48;
+	put64(f, vm->frozen.good_mask_at, 2 << 12);
+	fake_enter(f);
+	c = fake_chunk(f, 1);
+	fake_frozen_compiled(f, &c, 1, 72);
+	put64(f, parent, 1 << 12);
+	put64(f, c.at + 48, FAKE_CONT << 13 | 1 << 12);
+	f->pc = fake_vm.return_barrier;
+	fake_interpreted(f, 0, 5);
+	for (u32 good = 0; good < 2; good++) {
+		put64(f, tail, c.at << (13 + good) | 1 << (12 + good));
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "a12N");
+	}
+	put64(f, c.at + 48, (FAKE_CONT + 64) << 13 | 1 << 12);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	put64(f, tail, c.at << 13 | 1 << 12);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	expect(f, "a");
+	fake_destroy(f);
 }
 
 /* A collector has moved the chunk: its header leads to the copy, or it is something else by now. */
@@ -486,6 +518,7 @@ int main(void)
 	        cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_parked),
 	        cmocka_unit_test(test_parked_references),
+	        cmocka_unit_test(test_parked_stale),
 	        cmocka_unit_test(test_parked_moved),
 	        cmocka_unit_test(test_parked_circle),
 	        cmocka_unit_test(test_nested),

@@ -33,28 +33,29 @@ static inline struct walk_cursor *hs_chunk(struct walk *w)
 	return &w->cursor[w->vm_state & (WALK_CURSORS - 1)];
 }
 
-static inline bool hs_uncolour(u64 pointer, u64 *ret)
+/* The address of a reference as it is stored; 0: null, or none at all. */
+static inline u64 hs_decode(const struct hotspot_frozen *f, u64 stored)
 {
-	u32 remapped = pointer >> Z_REMAPPED_SHIFT & 15;
+	u32 remapped = stored >> Z_REMAPPED_SHIFT & 15;
 
-	*ret = pointer >> (Z_REMAPPED_SHIFT + (remapped == 8 ? 4 : remapped == 4 ? 3 : remapped == 2 ? 2 : 1));
-	return !pointer || remapped == 1 || remapped == 2 || remapped == 4 || remapped == 8;
+	if (f->oops == HOTSPOT_OOP_NARROW)
+		return stored ? f->oop_base + (stored << (f->oop_shift & 63)) : 0;
+	if (f->oops == HOTSPOT_OOP_COLOURED)
+		return stored >> (Z_REMAPPED_SHIFT + (remapped == 8 ? 4 : remapped == 4 ? 3 : remapped == 2 ? 2 : 1));
+	return stored;
 }
 
-/* The reference at addr in the heap, which may be null. False: unreadable. */
+/* A reference in the heap as it is stored. False: unreadable. */
 static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u64 addr, u64 *ret)
 {
-	u32 low = 0;
+	u32 low;
 
-	if (f->oops == HOTSPOT_OOP_NARROW) {
-		if (!walk_read(w, &low, 4, addr))
-			return false;
-		*ret = low ? f->oop_base + ((u64)low << (f->oop_shift & 63)) : 0;
-		return true;
-	}
-	if (!walk_read(w, ret, 8, addr))
+	if (f->oops != HOTSPOT_OOP_NARROW)
+		return walk_read(w, ret, 8, addr);
+	if (!walk_read(w, &low, 4, addr))
 		return false;
-	return f->oops != HOTSPOT_OOP_COLOURED || hs_uncolour(*ret, ret);
+	*ret = low;
+	return true;
 }
 
 /* A field of the object that is in scratch. */
@@ -238,6 +239,24 @@ static inline int hs_at_interpreted(struct walk *w, const struct hotspot_vm *vm,
 }
 
 /*
+ * A coloured reference that the collector has not looked at since it last moved objects: where it leads to there may be another
+ * chunk by now, but not of this continuation.
+ */
+static inline bool hs_is_stale(struct walk *w, const struct hotspot_frozen *f, u64 stored)
+{
+	u64 good, cont, own;
+
+	if (f->oops != HOTSPOT_OOP_COLOURED || !f->good_mask_at)
+		return false;
+	if (!walk_read(w, &good, 8, f->good_mask_at))
+		return true;
+	if (stored & good)
+		return false;
+	return !walk_read(w, &own, 8, hs_chunk(w)->more[1] + ENTRY_CONT) ||
+	       !walk_read(w, &cont, 8, hs_chunk(w)->more[0] + f->cont) || hs_decode(f, cont) != own;
+}
+
+/*
  * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
  * there, compiled ones by as many words as it became smaller, which is a multiple of two.
  */
@@ -312,7 +331,7 @@ WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
 }
 
 /* To the innermost frame of a chunk; if it has none, the next step looks at its parent. */
-WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk, u32 freezing)
+WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 {
 	const struct hotspot_vm *vm;
 	u64 stack;
@@ -324,9 +343,9 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk, u32 freezing)
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	stop = hs_read_chunk(w, &vm->frozen, chunk);
-	if (stop)
-		return stop;
+	stop = hs_read_chunk(w, &vm->frozen, hs_decode(&vm->frozen, stored));
+	if (stop || hs_is_stale(w, &vm->frozen, stored))
+		return STOP_VM_FROZEN;
 	size = hs_chunk_field(w, vm->frozen.size);
 	sp = hs_chunk_field(w, vm->frozen.sp);
 	bottom = hs_chunk_field(w, vm->frozen.bottom);
@@ -405,7 +424,7 @@ static inline int hs_open_continuation(struct walk *w, const struct hotspot_froz
 	*freezing = sp == entry; /* FreezeBase::unwind_frames() */
 	w->vm_state = HS_FROZEN | i;
 	hs_chunk(w)->more[1] = entry;
-	return hs_load_oop(w, f, cont + f->tail, chunk) && *chunk ? STOP_NONE : STOP_VM_FROZEN;
+	return hs_load_oop(w, f, cont + f->tail, chunk) && hs_decode(f, *chunk) ? STOP_NONE : STOP_VM_FROZEN;
 }
 
 /* What returns to the barrier has its callers in the heap; so has what the barrier's stub calls. */
@@ -429,7 +448,7 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 	} else if (!hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent, &chunk)) {
 		return STOP_VM_FROZEN;
 	}
-	return chunk ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
+	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
 }
 
 /* The last instructions of the stubs that thaw, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret. */
