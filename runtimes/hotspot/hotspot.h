@@ -101,10 +101,11 @@ struct hotspot_field {
 /* How references are kept in the heap. Coloured: generational ZGC, address << n | colour. */
 enum hotspot_reference { HOTSPOT_OOP_PLAIN, HOTSPOT_OOP_NARROW, HOTSPOT_OOP_COLOURED };
 
-/* Where the frames of a virtual thread are that are not on the stack (hotspot_frozen_walk.h). Offsets in bytes; of StackChunk's fields at most 124. */
+/* Where the frames of a virtual thread are that are not on the stack (hotspot_frames.h). Offsets in bytes; of StackChunk's fields at most 124. */
 struct hotspot_frozen {
 	u64 entry_pc_at; /* address of ContinuationEntry::_return_pc: where enterSpecial stands */
 	u64 oop_base;
+	u64 good_mask_at; /* address of ZPointerLoadGoodMask; 0: not known */
 	u64 interpreter_low;
 	u32 interpreter_size;
 	u64 klass;	 /* of StackChunk, as an object's header has it */
@@ -115,7 +116,7 @@ struct hotspot_frozen {
 	u16 stack;	 /* in a StackChunk; 0: nothing of all this is known */
 	u16 cont_entry, last_java_sp;		       /* of JavaThread */
 	u16 tail;				       /* of jdk.internal.vm.Continuation */
-	u16 parent, size, sp, bottom, max_thawing; /* of jdk.internal.vm.StackChunk */
+	u16 parent, size, sp, bottom, max_thawing, flags, cont; /* of jdk.internal.vm.StackChunk */
 };
 
 /* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */

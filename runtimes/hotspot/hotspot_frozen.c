@@ -107,14 +107,14 @@ static bool field(struct hotspot_heap_view *h, struct memory *m, u64 klass, cons
 	return true;
 }
 
-/* The field that is not Java's: only the VM's own variable tells. */
-static u16 max_thawing(const struct hotspot_instance *instance, struct memory *m)
+/* A field that is not Java's: only the VM's own variable tells. 0: it does not. */
+static u16 injected(const struct hotspot_instance *instance, struct memory *m, const char *symbol)
 {
 	struct symbol s;
 	u32 at;
 
-	return symbols_lookup(instance->image->file, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE", &s) &&
-	                       memory_read(m, &at, sizeof(at), instance->bias + s.start) && at <= FIELD_MAX
+	return symbols_lookup(instance->image->file, symbol, &s) && memory_read(m, &at, sizeof(at), instance->bias + s.start) &&
+	                       at <= FIELD_MAX
 	               ? at
 	               : 0;
 }
@@ -132,11 +132,25 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	f->bottom_is_args = !field(h, m, chunk, "bottom", "I", &f->bottom);
 	f->klass = h->narrow_klass ? (chunk - h->klass_base) >> h->klass_shift : chunk;
 	f->klass_shift = h->mark_klass_shift ? h->mark_klass_shift : h->narrow_klass;
-	f->max_thawing = max_thawing(instance, m);
+	f->max_thawing = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE");
+	f->cont = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk12_cont_offsetE");
+	f->flags = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk13_flags_offsetE");
 	return field(h, m, chunk, "size", "I", &f->size) && field(h, m, chunk, "sp", "I", &f->sp) &&
 	       field(h, m, chunk, "parent", type, &f->parent) &&
 	       (!f->bottom_is_args || field(h, m, chunk, "argsize", "I", &f->bottom)) &&
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
+}
+
+/* What the collector takes for a reference that it has looked at: in a variable that ZGlobalsForVMStructs points to. */
+static u64 good_mask_at(const struct hotspot_instance *instance, struct memory *m)
+{
+	u64 at, offset, globals, ret;
+
+	return vmstructs_static(instance->v, "ZGlobalsForVMStructs", "_instance_p", &at) &&
+	                       vmstructs_field(instance->v, "ZGlobalsForVMStructs", "_ZPointerLoadGoodMask", &offset, NULL) &&
+	                       memory_read(m, &globals, 8, at) && memory_read(m, &ret, 8, globals + offset)
+	               ? ret
+	               : 0;
 }
 
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
@@ -158,6 +172,8 @@ static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct 
 	f->oop_shift = instance->heap->oop_shift;
 	if (!read_classes(instance, m, f))
 		return false;
+	if (f->oops == HOTSPOT_OOP_COLOURED && f->cont)
+		f->good_mask_at = good_mask_at(instance, m);
 	if (f->max_thawing)
 		read_thaw(instance, m, vm);
 	return true;

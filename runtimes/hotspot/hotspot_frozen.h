@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the walker needs to go on in the heap where a virtual thread's frames are frozen (hotspot_frozen_walk.h). Offsets of Java
+ * What the walker needs to go on in the heap where a virtual thread's frames are frozen (hotspot_frames.h). Offsets of Java
  * fields are those of the classes themselves; those of the VM by vmStructs, by symbol, or by the code of the barrier.
  */
 #ifndef YRT_HOTSPOT_FROZEN_H

@@ -353,7 +353,7 @@ static inline bool hs_may_call(const struct hotspot_vm *vm, u64 pc)
 	return pc > vm->cache_low && pc < vm->cache_high;
 }
 
-/* hotspot_frozen_walk.h */
+/* hotspot_frames.h */
 #define YIELD_FRAME 16 /* bytes of Continuation.doYield's */
 static inline bool hs_is_frozen(const struct walk *w);
 WALK_GLOBAL int hotspot_note_yield(struct walk *w);
@@ -544,7 +544,7 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 	return hs_push_stub(w, FRAME_APPROX) ? STOP_NONE : STOP_DEPTH;
 }
 
-#include "hotspot_frozen_walk.h"
+#include "hotspot_frames.h"
 
 /* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */
 WALK_GLOBAL int hotspot_interpreted(struct walk *w)

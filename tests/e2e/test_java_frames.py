@@ -37,10 +37,14 @@ Method = collections.namedtuple("Method", "name line approximate")
 def with_lines(frames):
     """The methods of a stack, root first; yrt shows "Class.method:42" with --lines, and no line where there is none."""
     found = []
-    for frame in filter(java.is_method, frames):
+    for frame, callee in zip(frames, [*frames[1:], None]):
+        if not java.is_method(frame):
+            continue
         name, line = re.match(r"(.*?)(?::(\d+))?$", frame.name).groups()
         if not name.endswith("Continuation.enterSpecial"):  # the JVM hides it
-            found.append(Method(java.plain(name), int(line or -1), bool(frame.flags & java.APPROX)))
+            # while the frames below are being thawed, the innermost of them is a guess
+            thawing = callee and callee.name == "StubRoutines::cont_returnBarrier" and frame.flags & java.GUESS
+            found.append(Method(java.plain(name), int(line or -1), bool(frame.flags & java.APPROX or thawing)))
     return found
 
 

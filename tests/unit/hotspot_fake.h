@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A JVM made of a few pages of fake memory: a thread's stack, one code heap with its segment map and two compiled methods,
- * the interpreter, methods with bytecode. Reads can be made to fail. Offsets are those of the configuration below.
+ * the interpreter, methods with bytecode; a virtual thread with chunks of frames. Reads can be made to fail. Offsets are those of the configuration below.
  */
 #ifndef YRT_HOTSPOT_FAKE_H
 #define YRT_HOTSPOT_FAKE_H
@@ -19,6 +19,7 @@
 #define FAKE_STACK  0x7fff00000000ull
 #define FAKE_HEAP   0x40000000ull /* the code heap */
 #define FAKE_DATA   0x50000000ull /* segment map, methods */
+#define FAKE_JAVA   0x60000000ull /* JavaThread, Continuation, StackChunks */
 #define FAKE_INTERP (FAKE_HEAP + 0x4000)
 #define FAKE_STUBS  (FAKE_HEAP + 0x6000)
 #define FAKE_ROOT   0x400000ull
@@ -30,9 +31,11 @@
 
 struct fake {
 	struct memory memory;
-	u8 stack[FAKE_BYTES], heap[FAKE_BYTES], data[FAKE_BYTES];
+	u8 stack[FAKE_BYTES], heap[FAKE_BYTES], data[FAKE_BYTES], java[FAKE_BYTES];
 	u64 sp, fp, pc; /* of what was called last */
-	u64 rbx, r13;
+	u64 rbx, r13, r15;
+	bool called; /* pc is a return address */
+	u32 vm; /* arena offset of the configuration */
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
 	u32 vm, regions, nregions;
@@ -45,6 +48,9 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .segmap = FAKE_DATA,
         .cache_low = FAKE_HEAP,
         .cache_high = FAKE_HEAP + FAKE_BYTES,
+        .thaw = FAKE_STUBS + 32,
+        .thaw_size = 32,
+        .thaws_size = 32 + 64,
         .return_barrier = FAKE_STUBS + 64,
         .log2_segment = 7,
         .block_size = 16,
@@ -62,7 +68,25 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .bcp = 64,
         .method_const = 8,
         .const_size = 48,
-        .const_code_size = 32};
+        .const_code_size = 32,
+        .frozen = {.entry_pc_at = FAKE_JAVA + 256,
+                .interpreter_low = FAKE_INTERP,
+                .interpreter_size = FAKE_STUBS - FAKE_INTERP,
+                .klass = 0x1234,
+                .klass_shift = 1,
+                .stack = 64,
+                .cont_entry = 64,
+                .last_java_sp = 72,
+                .tail = 32,
+                .parent = 40,
+                .size = 16,
+                .sp = 20,
+                .bottom = 24,
+                .max_thawing = 28,
+                .flags = 32}};
+
+#define FAKE_THREAD FAKE_JAVA
+#define FAKE_CONT   (FAKE_JAVA + 512)
 
 static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 {
@@ -72,6 +96,8 @@ static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 		return f->heap + (addr - FAKE_HEAP);
 	if (addr - FAKE_DATA < FAKE_BYTES && addr - FAKE_DATA + size <= FAKE_BYTES)
 		return f->data + (addr - FAKE_DATA);
+	if (addr - FAKE_JAVA < FAKE_BYTES && addr - FAKE_JAVA + size <= FAKE_BYTES)
+		return f->java + (addr - FAKE_JAVA);
 	return NULL;
 }
 
@@ -238,6 +264,85 @@ static inline void fake_compiled(struct fake *f, u32 id, u32 offset)
 	f->pc = fake_code(id) + offset;
 }
 
+/* --- a virtual thread --- */
+
+/* Calls enterSpecial, the second nmethod: what follows runs in a continuation, whose frames in the heap come by fake_chunk(). */
+static inline void fake_enter(struct fake *f)
+{
+	fake_compiled(f, 2, 64);
+	put64(f, f->sp + 8, 0);
+	put64(f, f->sp + 16, FAKE_CONT);
+	f->r15 = FAKE_THREAD;
+	put64(f, FAKE_THREAD + fake_vm.frozen.cont_entry, f->sp);
+	put64(f, fake_vm.frozen.entry_pc_at, f->pc);
+	put64(f, FAKE_CONT + fake_vm.frozen.tail, 0);
+}
+
+struct fake_chunk {
+	u64 at, end;
+	u64 sp, fp, pc; /* of what was frozen last */
+};
+
+#define FAKE_CHUNK_WORDS 256
+
+/* Chunk number i, from 1 on, with no frames yet; it becomes the continuation's last. */
+static inline struct fake_chunk fake_chunk(struct fake *f, u32 i)
+{
+	struct fake_chunk c = {.at = FAKE_JAVA + i * 4096};
+	u64 parent;
+
+	c.sp = c.end = c.at + fake_vm.frozen.stack + FAKE_CHUNK_WORDS * 8;
+	memcpy(&parent, fake_at(f, FAKE_CONT + fake_vm.frozen.tail, 8), 8);
+	put64(f, c.at, 1);
+	put32(f, c.at + 8, fake_vm.frozen.klass);
+	put64(f, c.at + fake_vm.frozen.parent, parent);
+	put32(f, c.at + fake_vm.frozen.size, FAKE_CHUNK_WORDS);
+	put32(f, c.at + fake_vm.frozen.sp, FAKE_CHUNK_WORDS);
+	put32(f, c.at + fake_vm.frozen.bottom, FAKE_CHUNK_WORDS);
+	put64(f, FAKE_CONT + fake_vm.frozen.tail, c.at);
+	return c;
+}
+
+static inline void fake_frozen(struct fake *f, struct fake_chunk *c, u64 at)
+{
+	put64(f, at + 8, c->pc);
+	put64(f, at, (c->fp - at) / 8);
+}
+
+/* The chunk's innermost frame is the last that was frozen. */
+static inline void fake_chunk_end(struct fake *f, struct fake_chunk *c)
+{
+	fake_frozen(f, c, c->sp - 16);
+	put32(f, c->at + fake_vm.frozen.sp, (c->sp - c->at - fake_vm.frozen.stack) / 8);
+	put32(f, c->at + fake_vm.frozen.max_thawing, (c->end - c->sp) / 8);
+}
+
+static inline void fake_frozen_compiled(struct fake *f, struct fake_chunk *c, u32 id, u32 offset)
+{
+	fake_frozen(f, c, c->sp - 16);
+	c->sp -= FAKE_FRAME;
+	c->fp = c->sp;
+	c->pc = fake_code(id) + offset;
+	fake_chunk_end(f, c);
+}
+
+static inline void fake_frozen_interpreted(struct fake *f, struct fake_chunk *c, u32 method, u32 bci)
+{
+	u64 fp = c->sp - 16;
+
+	fake_frozen(f, c, fp);
+	put64(f, fp - 8, (c->sp - fp) / 8);
+	put64(f, fp - 16, (u64)-12);
+	put64(f, fp - 24, fake_method(method));
+	put64(f, fp - fake_vm.bcp + 8, 1);
+	put64(f, fp - fake_vm.bcp, fake_bytecode(method) + bci);
+	c->fp = fp;
+	c->sp = fp - 96;
+	c->pc = FAKE_INTERP + 0x100;
+	put32(f, c->at + fake_vm.frozen.flags, 1);
+	fake_chunk_end(f, c);
+}
+
 static inline int fake_walk(struct fake *f)
 {
 	struct walk *w = &f->walk;
@@ -251,8 +356,9 @@ static inline int fake_walk(struct fake *f)
 	w->reg[REG_FP] = f->fp;
 	w->reg[DWREG_RBX] = f->rbx;
 	w->reg[DWREG_R13] = f->r13;
+	w->reg[DWREG_R15] = f->r15;
 	w->valid = (1u << ARCH_NREGS) - 1;
-	w->leaf = 1;
+	w->leaf = !f->called;
 	w->max_frames = FAKE_FRAMES;
 	w->regions = f->regions;
 	w->nregions = f->nregions;

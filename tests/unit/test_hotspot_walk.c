@@ -8,7 +8,7 @@
 
 #include "hotspot_fake.h"
 
-/* Expected frames, leaf first: digit 1 or 2: the nmethod; a to d: method 0 to 3, interpreted; N: native. */
+/* Expected frames, leaf first: digit 1 or 2: the nmethod; a to d: method 0 to 3, interpreted; S: a stub; N: native. */
 static void expect(const struct fake *f, const char *kinds)
 {
 	assert_int_equal(f->walk.nframes, strlen(kinds));
@@ -17,6 +17,8 @@ static void expect(const struct fake *f, const char *kinds)
 
 		if (kinds[i] == 'N') {
 			assert_int_equal(frame_kind(frame), FRAME_NATIVE);
+		} else if (kinds[i] == 'S') {
+			assert_int_equal(hotspot_kind(frame), HOTSPOT_STUB);
 		} else if (kinds[i] >= 'a') {
 			assert_int_equal(hotspot_kind(frame), HOTSPOT_METHOD);
 			assert_int_equal(frame_addr(frame), fake_method(kinds[i] - 'a'));
@@ -143,7 +145,7 @@ static void test_skeleton(void **state)
 	fake_destroy(f);
 }
 
-/* A virtual thread whose callers are in the heap still: it returns to the barrier. */
+/* A virtual thread whose callers are in the heap still, and nobody tells where. */
 static void test_frozen(void **state)
 {
 	struct fake *f = fake_create();
@@ -154,6 +156,279 @@ static void test_frozen(void **state)
 	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
 	expect(f, "a1");
 	fake_destroy(f);
+}
+
+/* On the stack enterSpecial and one thawed frame; in two chunks, with an empty one between and one on top, those that it returns to. */
+static struct fake *parked(void)
+{
+	struct fake *f = fake_create();
+	struct fake_chunk c;
+
+	fake_interpreted(f, 3, 7);
+	fake_enter(f);
+	c = fake_chunk(f, 1);
+	fake_frozen_interpreted(f, &c, 0, 5);
+	fake_frozen_compiled(f, &c, 1, 64);
+	fake_frozen_interpreted(f, &c, 1, 9);
+	fake_chunk(f, 2);
+	c = fake_chunk(f, 3);
+	fake_frozen_compiled(f, &c, 1, 72);
+	fake_frozen_compiled(f, &c, 1, 80);
+	fake_frozen_interpreted(f, &c, 2, 11);
+	fake_frozen_interpreted(f, &c, 0, 12);
+	fake_chunk(f, 4);
+	f->pc = fake_vm.return_barrier;
+	fake_compiled(f, 1, 88);
+	return f;
+}
+
+#define PARKED "1ac11b1a2dN"
+
+static void test_parked(void **state)
+{
+	struct fake *f = parked();
+
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, PARKED);
+	assert_int_equal(hotspot_bci(&f->frames[1]), 12);
+	assert_int_equal(hotspot_bci(&f->frames[2]), 11);
+	assert_int_equal(hotspot_pc_offset(&f->frames[3]), 80);
+	assert_int_equal(hotspot_pc_offset(&f->frames[4]), 72);
+	assert_int_equal(hotspot_bci(&f->frames[5]), 9);
+	assert_int_equal(hotspot_bci(&f->frames[7]), 5);
+	assert_true(frame_flags(&f->frames[1]) & FRAME_RETADDR);
+	fake_destroy(f);
+}
+
+/* The same with references of 32 bits and with coloured ones. */
+static void test_parked_references(void **state)
+{
+	const u64 fields[] = {FAKE_CONT + fake_vm.frozen.tail, FAKE_JAVA + 4 * 4096 + fake_vm.frozen.parent,
+	        FAKE_JAVA + 3 * 4096 + fake_vm.frozen.parent, FAKE_JAVA + 2 * 4096 + fake_vm.frozen.parent};
+
+	for (u32 kind = HOTSPOT_OOP_NARROW; kind <= HOTSPOT_OOP_COLOURED; kind++) {
+		struct fake *f = parked();
+		struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+
+		vm->frozen.oops = kind;
+		vm->frozen.oop_base = FAKE_JAVA - 4096;
+		vm->frozen.oop_shift = 3;
+		for (u32 i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+			u64 oop;
+
+			memcpy(&oop, fake_at(f, fields[i], 8), 8);
+			put64(f, fields[i], kind == HOTSPOT_OOP_NARROW ? (oop - FAKE_JAVA + 4096) >> 3 | 7ull << 32 :
+			                                                 oop << (13 + i) | 1ull << (12 + i) | 0x110);
+		}
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, PARKED);
+		put64(f, fields[1], kind == HOTSPOT_OOP_NARROW ? 1 << 20 : FAKE_JAVA << 13 | 1 << 12);
+		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+		fake_destroy(f);
+	}
+}
+
+/* A coloured reference that the collector has not looked at leads to a chunk of this continuation, or to nothing that is believed. */
+static void test_parked_stale(void **state)
+{
+	const u64 tail = FAKE_CONT + fake_vm.frozen.tail, parent = FAKE_JAVA + 4096 + fake_vm.frozen.parent;
+	struct fake *f = fake_create();
+	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+	struct fake_chunk c;
+
+	vm->frozen.oops = HOTSPOT_OOP_COLOURED;
+	vm->frozen.good_mask_at = FAKE_JAVA + 264;
+	vm->frozen.cont = 48;
+	put64(f, vm->frozen.good_mask_at, 2 << 12);
+	fake_enter(f);
+	c = fake_chunk(f, 1);
+	fake_frozen_compiled(f, &c, 1, 72);
+	put64(f, parent, 1 << 12);
+	put64(f, c.at + 48, FAKE_CONT << 13 | 1 << 12);
+	f->pc = fake_vm.return_barrier;
+	fake_interpreted(f, 0, 5);
+	for (u32 good = 0; good < 2; good++) {
+		put64(f, tail, c.at << (13 + good) | 1 << (12 + good));
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "a12N");
+	}
+	put64(f, c.at + 48, (FAKE_CONT + 64) << 13 | 1 << 12);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	put64(f, tail, c.at << 13 | 1 << 12);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	expect(f, "a");
+	fake_destroy(f);
+}
+
+/* A collector has moved the chunk: its header leads to the copy, or it is something else by now. */
+static void test_parked_moved(void **state)
+{
+	struct fake *f = parked();
+	u64 chunk = FAKE_JAVA + 3 * 4096, copy = FAKE_JAVA + 6 * 4096;
+
+	memcpy(fake_at(f, copy, 4096), fake_at(f, chunk, 4096), 4096);
+	memset(fake_at(f, chunk + 8, 4088), 0x55, 4088);
+	put64(f, chunk, copy | 3);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, PARKED);
+	put64(f, chunk, 1);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	expect(f, "1");
+	fake_destroy(f);
+}
+
+/* A chunk that is its own parent. */
+static void test_parked_circle(void **state)
+{
+	struct fake *f = parked();
+
+	put64(f, FAKE_JAVA + 2 * 4096 + fake_vm.frozen.parent, FAKE_JAVA + 2 * 4096);
+	assert_int_equal(fake_walk(f), STOP_DEPTH);
+	fake_destroy(f);
+}
+
+/* Of continuations within each other, the one that the stack pointer is in. */
+static void test_nested(void **state)
+{
+	struct fake *f = fake_create();
+	struct fake_chunk c;
+	u64 outer;
+
+	fake_enter(f);
+	outer = f->sp;
+	c = fake_chunk(f, 1);
+	fake_frozen_compiled(f, &c, 1, 72);
+	f->pc = fake_vm.return_barrier;
+	fake_interpreted(f, 0, 5);
+	fake_compiled(f, 2, 64);
+	put64(f, f->sp + 8, outer);
+	put64(f, FAKE_THREAD + fake_vm.frozen.cont_entry, f->sp);
+	fake_interpreted(f, 1, 5);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "b2a12N");
+	fake_destroy(f);
+}
+
+/* doYield freezes: before the chunk has the frames of the stack, and when it has. */
+static void test_freezing(void **state)
+{
+	for (u32 done = 0; done < 2; done++) {
+		struct fake *f = fake_create();
+		struct fake_chunk c;
+
+		fake_enter(f);
+		put64(f, FAKE_THREAD + fake_vm.frozen.last_java_sp, f->sp);
+		c = fake_chunk(f, 1);
+		fake_frozen_interpreted(f, &c, 0, 5);
+		f->pc = fake_vm.return_barrier;
+		fake_interpreted(f, 1, 5);
+		fake_interpreted(f, 2, 5);
+		if (done) {
+			fake_frozen_interpreted(f, &c, 1, 5);
+			fake_frozen_interpreted(f, &c, 2, 5);
+		}
+		put32(f, fake_nmethod(1) + fake_vm.frame_size.at, 2);
+		put64(f, f->sp - 8, f->pc);
+		put64(f, f->sp - 16, f->fp);
+		f->sp -= 16;
+		f->pc = fake_code(1) + 96;
+		f->called = true;
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "1cba2N");
+		fake_destroy(f);
+	}
+}
+
+enum thawing { THAWING_INTERPRETED, THAWING_COMPILED, THAWING_LAST, THAWINGS };
+
+/* The innermost frame of the chunk is just being thawed: it is there still, or it is taken off. */
+static struct fake *thawing(enum thawing kind, bool taken)
+{
+	struct fake *f = fake_create();
+	struct fake_chunk c, rest;
+	u64 entry, sp;
+
+	fake_enter(f);
+	entry = f->sp;
+	c = fake_chunk(f, 1);
+	if (kind != THAWING_LAST)
+		fake_frozen_interpreted(f, &c, 0, 5);
+	if (kind == THAWING_COMPILED)
+		fake_frozen_compiled(f, &c, 1, 72);
+	rest = c;
+	if (kind == THAWING_COMPILED)
+		fake_frozen_compiled(f, &c, 1, 64);
+	else
+		fake_frozen_interpreted(f, &c, 2, 5);
+	f->sp = ((entry - ((c.end - c.sp) / 8 + 4) * 8) & ~15ull) - 32;
+	f->pc = fake_vm.return_barrier + 32;
+	f->called = true;
+	if (!taken)
+		return f;
+	sp = kind == THAWING_INTERPRETED ? c.fp + 16 : rest.sp;
+	put32(f, c.at + fake_vm.frozen.sp, (sp - c.at - fake_vm.frozen.stack) / 8);
+	put32(f, c.at + fake_vm.frozen.max_thawing, (c.end - rest.sp) / 8);
+	return f;
+}
+
+static void test_thawing(void **state)
+{
+	static const char *const frames[] = {"Sca2N", "S11a2N", "Sc2N"};
+
+	for (u32 kind = 0; kind < THAWINGS; kind++)
+		for (u32 taken = 0; taken < 2; taken++) {
+			struct fake *f = thawing(kind, taken);
+
+			assert_int_equal(fake_walk(f), STOP_ROOT);
+			expect(f, frames[kind]);
+			fake_destroy(f);
+		}
+}
+
+/* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other. */
+static void test_thawing_torn(void **state)
+{
+	struct fake *f = thawing(THAWING_LAST, false);
+
+	put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.sp, FAKE_CHUNK_WORDS);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	expect(f, "S2N");
+	fake_destroy(f);
+}
+
+/* cont_thaw, which enterSpecial calls, and the end of both stubs. */
+static void test_mounting(void **state)
+{
+	struct fake *f = fake_create();
+
+	fake_enter(f);
+	f->sp -= 200;
+	f->pc = fake_vm.thaw + 16;
+	f->called = true;
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "S2N");
+	fake_destroy(f);
+}
+
+static void test_landing(void **state)
+{
+	static const u8 end[] = {0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
+	static const u32 at[] = {0, 4, 5}, down[] = {0, 16, 8};
+
+	for (u32 i = 0; i < 3; i++) {
+		struct fake *f = fake_create();
+
+		fake_compiled(f, 2, 64);
+		fake_compiled(f, 1, 64);
+		put64(f, f->sp - 8, f->pc);
+		put64(f, f->sp - 16, f->fp);
+		f->sp -= down[i];
+		memcpy(fake_at(f, fake_vm.thaw + fake_vm.thaws_size - 5, 6), end, 6);
+		f->pc = fake_vm.thaw + fake_vm.thaws_size - 5 + at[i];
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "S12N");
+		fake_destroy(f);
+	}
 }
 
 static void test_depth(void **state)
@@ -277,10 +552,9 @@ static void test_torn(void **state)
 	fake_destroy(f);
 }
 
-/* Each read fails once: the walk ends with a reason, and shows no frame that is not there. */
-static void test_faults(void **state)
+/* Each read fails once: the walk ends with a reason, and shows no frame that is not there, and all if it is complete. */
+static void faults(struct fake *f)
 {
-	struct fake *f = mixed();
 	u32 frames, truncated = 0;
 	int reads;
 
@@ -295,6 +569,7 @@ static void test_faults(void **state)
 
 			assert_true(stop > STOP_NONE && stop < STOP_MAX && stop != STOP_DEPTH);
 			assert_true(f->walk.nframes <= frames);
+			assert_true(!stop_is_complete(stop) || f->walk.nframes == frames);
 			truncated += !stop_is_complete(stop);
 		}
 	}
@@ -302,14 +577,16 @@ static void test_faults(void **state)
 	fake_destroy(f);
 }
 
-/* Every word of the stack and of the headers takes bad values: the walk ends. */
-static void test_broken(void **state)
+static void test_faults(void **state)
 {
-	struct fake *f = mixed();
-	const u64 ranges[][2] = {{f->sp, FAKE_STACK + FAKE_BYTES - 4096}, {fake_nmethod(1), fake_nmethod(1) + 64},
-	        {FAKE_DATA + 32, FAKE_DATA + 96}, {fake_method(0), fake_method(0) + 192}};
+	faults(mixed());
+	faults(parked());
+}
 
-	for (u32 r = 0; r < sizeof(ranges) / sizeof(*ranges); r++)
+/* Every word of these ranges takes bad values: the walk ends. */
+static void broken(struct fake *f, const u64 (*ranges)[2], u32 n)
+{
+	for (u32 r = 0; r < n; r++)
 		for (u64 at = ranges[r][0]; at < ranges[r][1]; at += 8) {
 			const u64 bad[] = {0, ~0ull, 1, 7, at, at + 8, at - 8, fake_code(1) + 64, FAKE_INTERP + 8, 1ull << 63};
 			u64 saved;
@@ -327,6 +604,19 @@ static void test_broken(void **state)
 	fake_destroy(f);
 }
 
+static void test_broken(void **state)
+{
+	struct fake *f = mixed();
+	const u64 stack[][2] = {{f->sp, FAKE_STACK + FAKE_BYTES - 4096}, {fake_nmethod(1), fake_nmethod(1) + 64},
+	        {FAKE_DATA + 32, FAKE_DATA + 96}, {fake_method(0), fake_method(0) + 192}};
+	const u64 chunks[][2] = {{FAKE_THREAD + 64, FAKE_THREAD + 80}, {FAKE_CONT, FAKE_CONT + 64},
+	        {FAKE_JAVA + 4096, FAKE_JAVA + 4096 + 64}, {FAKE_JAVA + 4096 + 64 + 200 * 8, FAKE_JAVA + 4096 + 64 + 256 * 8},
+	        {FAKE_JAVA + 4 * 4096, FAKE_JAVA + 4 * 4096 + 64}};
+
+	broken(f, stack, 4);
+	broken(parked(), chunks, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +627,17 @@ int main(void)
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_skeleton),
 	        cmocka_unit_test(test_frozen),
+	        cmocka_unit_test(test_parked),
+	        cmocka_unit_test(test_parked_references),
+	        cmocka_unit_test(test_parked_stale),
+	        cmocka_unit_test(test_parked_moved),
+	        cmocka_unit_test(test_parked_circle),
+	        cmocka_unit_test(test_nested),
+	        cmocka_unit_test(test_freezing),
+	        cmocka_unit_test(test_thawing),
+	        cmocka_unit_test(test_thawing_torn),
+	        cmocka_unit_test(test_mounting),
+	        cmocka_unit_test(test_landing),
 	        cmocka_unit_test(test_depth),
 	        cmocka_unit_test(test_recalled),
 	        cmocka_unit_test(test_reused),

@@ -16,6 +16,8 @@
 #define MARK_FORWARDED	 3  /* markWord.hpp: the rest is where the object is now */
 #define ENTRY_PARENT	 8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
 #define ENTRY_CONT	 16
+#define LOCALS_MAX	 64 /* words of an interpreted method's */
+#define ALIGNED_MAX	 16
 #define LANDING		 5  /* bytes at the end of the barrier's stub, before ret */
 #define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
 #define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
@@ -31,41 +33,41 @@ static inline struct walk_cursor *hs_chunk(struct walk *w)
 	return &w->cursor[w->vm_state & (WALK_CURSORS - 1)];
 }
 
-static inline u64 hs_uncolour(u64 pointer)
+/* The address of a reference as it is stored; 0: null, or none at all. */
+static inline u64 hs_decode(const struct hotspot_frozen *f, u64 stored)
 {
-	u32 remapped = pointer >> Z_REMAPPED_SHIFT & 15;
-
-	switch (remapped) {
-	case 1:
-		return pointer >> (Z_REMAPPED_SHIFT + 1);
-	case 2:
-		return pointer >> (Z_REMAPPED_SHIFT + 2);
-	case 4:
-		return pointer >> (Z_REMAPPED_SHIFT + 3);
-	case 8:
-		return pointer >> (Z_REMAPPED_SHIFT + 4);
-	default:
-		return 0;
-	}
-}
-
-/* The reference at addr in the heap; 0: null, or unreadable. */
-static inline u64 hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u64 addr)
-{
-	u64 oop = 0;
-	u32 low = 0;
+	u32 remapped = stored >> Z_REMAPPED_SHIFT & 15;
 
 	if (f->oops == HOTSPOT_OOP_NARROW)
-		return walk_read(w, &low, 4, addr) && low ? f->oop_base + ((u64)low << (f->oop_shift & 63)) : 0;
-	if (!walk_read(w, &oop, 8, addr))
-		return 0;
-	return f->oops == HOTSPOT_OOP_COLOURED ? hs_uncolour(oop) : oop;
+		return stored ? f->oop_base + (stored << (f->oop_shift & 63)) : 0;
+	if (f->oops == HOTSPOT_OOP_COLOURED)
+		return stored >> (Z_REMAPPED_SHIFT + (remapped == 8 ? 4 : remapped == 4 ? 3 : remapped == 2 ? 2 : 1));
+	return stored;
+}
+
+/* A reference in the heap as it is stored. False: unreadable. */
+static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u64 addr, u64 *ret)
+{
+	u32 low;
+
+	if (f->oops != HOTSPOT_OOP_NARROW)
+		return walk_read(w, ret, 8, addr);
+	if (!walk_read(w, &low, 4, addr))
+		return false;
+	*ret = low;
+	return true;
 }
 
 /* A field of the object that is in scratch. */
 static inline u32 hs_chunk_field(const struct walk *w, u32 at)
 {
 	return (u32)(w->scratch[(at >> 3) & (WALK_SCRATCH_WORDS - 1)] >> (at & 4) * 8);
+}
+
+/* FLAG_HAS_INTERPRETED_FRAMES of the chunk in scratch (stackChunkOop.hpp); if it is not known where it is, there may be. */
+static inline bool hs_is_mixed(const struct walk *w, const struct hotspot_frozen *f)
+{
+	return !f->flags || hs_chunk_field(w, f->flags) >> (f->flags & 3) * 8 & 1;
 }
 
 /* Is what scratch holds a StackChunk? Something else is there if a collector has moved it. */
@@ -167,20 +169,24 @@ static inline int hs_read_chunk(struct walk *w, const struct hotspot_frozen *f, 
 	return hs_is_chunk(w, f) ? STOP_NONE : STOP_VM_FROZEN;
 }
 
+/* Has the stub of the barrier made room below the entry, to thaw frames of the chunk? */
+static inline bool hs_is_thawing(struct walk *w, const struct hotspot_vm *vm)
+{
+	return w->reg[REG_PC] != vm->return_barrier && hs_chunk(w)->more[1] - w->reg[REG_SP] > THAW_PUSHED + 8;
+}
+
 /*
- * The stub of the barrier is just thawing frames: it has made room below the entry for all frames of the chunk (rounded
- * down to 16 bytes). Returns by how many words of them the chunk in scratch is smaller by now: they are in between, and on no stack.
+ * It makes room for all frames of the chunk, in multiples of 16 bytes. Returns by how many words of them, or one more, the chunk in
+ * scratch is smaller by now: they are in between, and on no stack. 0: by none. ~0: not known.
  */
 static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
 {
-	u64 room = hs_chunk(w)->more[1] - w->reg[REG_SP];
-	u32 words;
+	u64 room = (hs_chunk(w)->more[1] - w->reg[REG_SP] - THAW_PUSHED) / 8;
+	u32 words = hs_chunk_field(w, vm->frozen.max_thawing) + THAW_EXTRA;
 
-	if (w->reg[REG_PC] == vm->return_barrier || room <= THAW_PUSHED + 8)
-		return 0;
-	words = hs_chunk_field(w, vm->frozen.max_thawing) + THAW_EXTRA;
-	room = (room - THAW_PUSHED) / 8;
-	return w->leaf ? ~0u : room > words + 1 ? (u32)(room - words) & ~1u : 0;
+	if (w->leaf)
+		return ~0u;
+	return room > words + 1 ? (u32)(room - words) : 0;
 }
 
 /* Is an interpreted frame at fp, with a position in the bytecode of its method? */
@@ -198,32 +204,87 @@ WALK_GLOBAL int hotspot_is_interpreted(struct walk *w, u64 fp)
 }
 
 /*
- * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
- * there, compiled ones by as many words as it became smaller.
+ * The rbp of an interpreted frame that is the last of its chunk: its locals reach the end, and it begins about where the chunk's frames
+ * did before (maxThawingSize has words of alignment, too). 0: none.
  */
-WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words)
+WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
 {
 	const struct hotspot_vm *vm;
-	u64 pc;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return 0;
+	for (u64 fp = end - 16, i = 0; i < LOCALS_MAX; i++, fp -= 8) {
+		u64 sp, locals;
+
+		if (!walk_read(w, &sp, 8, fp - 16) || !walk_read(w, &locals, 8, fp - vm->bcp + 8))
+			return 0;
+		sp = words - (end - fp) / 8 + sp;
+		if (sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end && hotspot_is_interpreted(w, fp))
+			return fp;
+	}
+	return 0;
+}
+
+/* The interpreted frame at fp, in a chunk. */
+static inline int hs_at_interpreted(struct walk *w, const struct hotspot_vm *vm, u64 fp)
+{
+	w->reg[REG_SP] = w->reg[REG_FP] = fp;
+	w->reg[REG_PC] = vm->frozen.interpreter_low + 1;
+	w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
+	w->leaf = 0;
+	w->flags = 0;
+	return STOP_NONE;
+}
+
+/*
+ * A coloured reference that the collector has not looked at since it last moved objects: where it leads to there may be another
+ * chunk by now, but not of this continuation.
+ */
+static inline bool hs_is_stale(struct walk *w, const struct hotspot_frozen *f, u64 stored)
+{
+	u64 good, cont, own;
+
+	if (f->oops != HOTSPOT_OOP_COLOURED || !f->good_mask_at)
+		return false;
+	if (!walk_read(w, &good, 8, f->good_mask_at))
+		return true;
+	if (stored & good)
+		return false;
+	return !walk_read(w, &own, 8, hs_chunk(w)->more[1] + ENTRY_CONT) ||
+	       !walk_read(w, &cont, 8, hs_chunk(w)->more[0] + f->cont) || hs_decode(f, cont) != own;
+}
+
+/*
+ * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
+ * there, compiled ones by as many words as it became smaller, which is a multiple of two.
+ */
+WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
+{
+	const struct hotspot_vm *vm;
+	u64 fp = sp - 16, pc, end;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	if (hotspot_is_interpreted(w, sp - 16)) {
-		w->reg[REG_SP] = w->reg[REG_FP] = sp - 16;
-		w->reg[REG_PC] = vm->frozen.interpreter_low + 1;
-		w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
-		w->leaf = 0;
-		w->flags = 0;
-		return STOP_NONE;
+	end = hs_chunk(w)->at;
+	if (mixed) {
+		if (sp == end)
+			fp = hotspot_last_fp(w, end, words);
+		if (fp && hotspot_is_interpreted(w, fp))
+			return hs_at_interpreted(w, vm, fp);
+		if (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size)
+			words = 0;
 	}
-	if (!walk_read(w, &pc, 8, sp - (u64)words * 8 - 8) || pc <= vm->cache_low || pc >= vm->cache_high) {
+	words &= ~1u;
+	if (!words || !walk_read(w, &pc, 8, sp - (u64)words * 8 - 8) || pc <= vm->cache_low || pc >= vm->cache_high) {
 		w->lost = STOP_VM_FROZEN;
 		words = 0;
 	}
 	sp -= (u64)words * 8;
-	return hotspot_frozen_caller(w, sp, sp - 16);
+	return sp == end ? hs_chunk_ends(w, vm) : hotspot_frozen_caller(w, sp, sp - 16);
 }
 
 /* doYield has been left, the innermost frame of Java: what calls it is remembered until the barrier. */
@@ -270,37 +331,46 @@ WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
 }
 
 /* To the innermost frame of a chunk; if it has none, the next step looks at its parent. */
-WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 chunk, u32 freezing)
+WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 {
 	const struct hotspot_vm *vm;
 	u64 stack;
-	u32 size, sp, bottom, thawed;
+	u32 size, sp, bottom, thawed = 0;
+	bool thawing;
 	int stop;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	stop = hs_read_chunk(w, &vm->frozen, chunk);
-	if (stop)
-		return stop;
+	stop = hs_read_chunk(w, &vm->frozen, hs_decode(&vm->frozen, stored));
+	if (stop || hs_is_stale(w, &vm->frozen, stored))
+		return STOP_VM_FROZEN;
 	size = hs_chunk_field(w, vm->frozen.size);
 	sp = hs_chunk_field(w, vm->frozen.sp);
 	bottom = hs_chunk_field(w, vm->frozen.bottom);
 	bottom = vm->frozen.bottom_is_args ? size - bottom : bottom;
 	if (size > CHUNK_WORDS_MAX || bottom > size || sp > bottom)
 		return STOP_VM_FROZEN;
-	thawed = hs_thawed(w, vm);
+	thawing = hs_is_thawing(w, vm);
+	if (thawing)
+		thawed = hs_thawed(w, vm);
+	if (thawed > sp || (thawing && sp == bottom && !thawed)) {
+		w->lost = STOP_VM_FROZEN;
+		thawed = 0;
+	}
 	if (sp == bottom && !thawed)
 		return hs_chunk_ends(w, vm);
 	stack = hs_chunk(w)->more[0] + vm->frozen.stack;
 	hs_chunk(w)->at = stack + (u64)bottom * 8;
 	stack += (u64)sp * 8;
 	if (thawed)
-		return sp > thawed ? hotspot_thawed(w, stack, thawed) : STOP_VM_FROZEN;
+		return hotspot_thawed(w, stack, thawed, hs_is_mixed(w, &vm->frozen));
 	if (freezing)
 		hotspot_frozen_twice(w, stack);
-	return hotspot_frozen_caller(w, stack, stack - 16);
+	stop = hotspot_frozen_caller(w, stack, stack - 16);
+	w->flags = thawing ? FRAME_GUESS : 0; /* its fields change one after the other */
+	return stop;
 }
 
 /* To enterSpecial's frame at an entry, which has called the whole continuation. */
@@ -354,8 +424,7 @@ static inline int hs_open_continuation(struct walk *w, const struct hotspot_froz
 	*freezing = sp == entry; /* FreezeBase::unwind_frames() */
 	w->vm_state = HS_FROZEN | i;
 	hs_chunk(w)->more[1] = entry;
-	*chunk = hs_load_oop(w, f, cont + f->tail);
-	return *chunk ? STOP_NONE : STOP_VM_FROZEN;
+	return hs_load_oop(w, f, cont + f->tail, chunk) && hs_decode(f, *chunk) ? STOP_NONE : STOP_VM_FROZEN;
 }
 
 /* What returns to the barrier has its callers in the heap; so has what the barrier's stub calls. */
@@ -376,10 +445,10 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 		stop = hs_open_continuation(w, &vm->frozen, &chunk, &freezing);
 		if (stop)
 			return stop;
-	} else {
-		chunk = hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent);
+	} else if (!hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent, &chunk)) {
+		return STOP_VM_FROZEN;
 	}
-	return chunk ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
+	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
 }
 
 /* The last instructions of the stubs that thaw, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret. */
