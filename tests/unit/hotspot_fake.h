@@ -35,10 +35,9 @@ struct fake {
 	u64 sp, fp, pc; /* of what was called last */
 	u64 rbx, r13, r15;
 	bool called; /* pc is a return address */
-	u32 vm; /* arena offset of the configuration */
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
-	u32 vm, regions, nregions;
+	u32 vm, regions, nregions; /* in the arena: the configuration, what of the code is whose */
 	struct walk_memo memos[WALK_MEMOS];
 	struct frame frames[FAKE_FRAMES];
 	struct walk walk;

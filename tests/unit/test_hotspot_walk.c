@@ -327,7 +327,7 @@ static void test_freezing(void **state)
 			fake_frozen_interpreted(f, &c, 1, 5);
 			fake_frozen_interpreted(f, &c, 2, 5);
 		}
-		put32(f, fake_nmethod(1) + fake_vm.frame_size.at, 2);
+		put32(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.frame_size.at, 2);
 		put64(f, f->sp - 8, f->pc);
 		put64(f, f->sp - 16, f->fp);
 		f->sp -= 16;
