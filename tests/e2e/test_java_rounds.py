@@ -45,7 +45,7 @@ def links(folder):
 
 
 def state(pid):
-    """What others may see of it. Mappings with the kernel's page for uprobes, which stays once one was hit, and without the heap."""
+    """What others may see of it, but for its heap."""
     files = sorted((*line[:2], line[5]) for line in lines(pid) if len(line) > 5 and line[5].startswith("/"))
     status = dict(line.split(":\t", 1) for line in yrt.read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
     return {"files": files, "code": code(pid), "descriptors": links(f"/proc/{pid}/fd"), "threads": sorted(os.listdir(f"/proc/{pid}/task")),
