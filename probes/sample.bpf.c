@@ -179,19 +179,18 @@ static inline bool take_tick(struct probe_stats *st, struct task_struct *task, u
 	return true;
 }
 
-/* How many samples more this one stands for, by the debts of its kind. */
+/* How many samples more this one stands for, by the debts of its kind. Another CPU may be taking them just now: then none. */
 static inline u32 take_debt(struct task_struct *task)
 {
-	u64 period = period_ns, *debt;
+	u64 period = period_ns, *debt, owed;
 	u32 n;
 
 	if (!in_debt || BPF_CORE_READ(task, se.sum_exec_runtime) > YOUNG_TICKS * tick_ns)
 		return 0;
 	debt = debt_of(task);
-	n = *debt / period;
-	if (n)
-		__sync_fetch_and_sub(debt, n * period);
-	return n;
+	owed = *debt;
+	n = owed / period;
+	return n && __sync_val_compare_and_swap(debt, owed, owed - n * period) == owed ? n : 0;
 }
 
 static inline struct slot *claim_slot(u32 *ret)
