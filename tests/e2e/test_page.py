@@ -373,10 +373,9 @@ def saved(b, directory, kind):
     b.click("#export button[value=%s]" % kind)
     for _ in range(250):
         new = [n for n in set(os.listdir(directory)) - before if not n.endswith((".crdownload", ".tmp")) and not n.startswith(".")]
-        if new:
-            path = Path(directory, new[0])
-            content = path.read_bytes()
-            path.unlink()
+        content = Path(directory, new[0]).read_bytes() if new else b""
+        if content:  # the name may be there before what the file holds
+            Path(directory, new[0]).unlink()
             return new[0], content
         time.sleep(0.02)
     raise AssertionError("no %s came: %s" % (kind, os.listdir(directory)))
