@@ -15,6 +15,7 @@
 #define KERNEL_FRAMES 127	     /* PERF_MAX_STACK_DEPTH */
 #define CHUNKS_MAX    33	     /* of the deepest stack: 8,192 frames and what the kernel adds */
 #define KINDS	      64
+#define PROCESS_END_NS 250000ULL /* a process gives back its memory when its clock is gone */
 #define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
@@ -510,6 +511,8 @@ int BPF_PROG(on_free, struct task_struct *task)
 	covered = *ticks;
 	if (covered) /* known; and some time passes unseen, before the clock runs and after it stops */
 		most *= 2;
+	if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
+		most += PROCESS_END_NS;
 	bpf_map_delete_elem(&exiting, &key);
 	left = ran > covered ? ran - covered : 0;
 	__sync_fetch_and_add(debt_of(task), left < most ? left : most);

@@ -11,7 +11,8 @@ import math
 
 import yrt
 
-TOLERANCE, ENOUGH, ROUNDS, LOST_MAX = 0.02, 40000, 8, 0.05
+# Of what starts and stops thousands of times a second some microseconds pass each time before its clock runs: more on a slow host.
+TOLERANCE, OF_BEGINNINGS, ENOUGH, ROUNDS, LOST_MAX = 0.02, 0.035, 40000, 8, 0.05
 
 
 def one_round(name, args, copies, seconds, rate, flags):
@@ -27,13 +28,13 @@ def one_round(name, args, copies, seconds, rate, flags):
     return result.samples, cpu, result.lost()
 
 
-def measure(name, *args, copies=1, seconds, rate, flags=()):
+def measure(name, *args, copies=1, seconds, rate, flags=(), within=TOLERANCE):
     few = rate < 1000
     samples = cpu = lost = rounds = 0
     while rounds < (1 if few else ROUNDS) and samples < ENOUGH:
         more = one_round(name, args, copies, seconds, rate, flags)
         samples, cpu, lost, rounds = samples + more[0], cpu + more[1], lost + more[2], rounds + 1
-    tolerance = 4 / math.sqrt(cpu * rate) if few else TOLERANCE
+    tolerance = 4 / math.sqrt(cpu * rate) if few else within
     line = f"{samples} samples are {samples / rate:.3f} s; the programs counted {cpu:.3f} s; " \
            f"ratio {samples / rate / cpu:.4f}, limit {tolerance:.4f} off 1; {lost} said to be lost"
     # a busy host takes ticks away from a virtual machine: what yrt says was lost so is no error, unless it is much
@@ -52,7 +53,7 @@ def test_threads():
 
 
 def test_periodic():
-    yield from measure("periodic", copies=8, seconds=7, rate=3999)
+    yield from measure("periodic", copies=8, seconds=7, rate=3999, within=OF_BEGINNINGS)
 
 
 def test_periodic_at_99():
@@ -64,11 +65,11 @@ def test_bursty():
 
 
 def test_short_lived_threads():
-    yield from measure("shortlived", "thread", 1000, copies=2, seconds=60, rate=3999)
+    yield from measure("shortlived", "thread", 1000, copies=2, seconds=60, rate=3999, within=OF_BEGINNINGS)
 
 
 def test_short_lived_processes():
-    yield from measure("shortlived", "fork", 1000, copies=2, seconds=60, rate=3999, flags=("-s",))
+    yield from measure("shortlived", "fork", 1000, copies=2, seconds=60, rate=3999, flags=("-s",), within=OF_BEGINNINGS)
 
 
 def test_300_children_at_99():

@@ -30,7 +30,7 @@
 #define FRAMES 4096
 #define BURSTS 10
 #define STEPS  1500
-#define GUESSED_MAX 50 /* one of so many */
+#define GUESSED_MAX 8 /* a burst may be in a loop of assembly that has no unwind information: one in so many */
 #define TRUNCATED_MAX 1000 /* one of so many: what is promised is 99.9 % */
 
 struct target {
