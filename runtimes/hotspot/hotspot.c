@@ -13,7 +13,7 @@
 #include "symbols.h"
 
 #define CHECKS_MAX     50
-#define CHECK_EVERY_NS 100000000ull
+#define CHECK_EVERY_NS 100000000ull /* at first; then when half as much time again has gone by */
 
 int hotspot_step(struct walk *w);
 
@@ -113,6 +113,13 @@ static u64 now_ns(void)
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
 }
 
+static bool check_due(const struct hotspot_instance *instance, u64 now)
+{
+	u64 wait = (instance->checked_ns - instance->first_checked_ns) / 2;
+
+	return instance->checks < CHECKS_MAX && now - instance->checked_ns >= (wait > CHECK_EVERY_NS ? wait : CHECK_EVERY_NS);
+}
+
 /* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
 static struct error *check(struct hotspot_instance *instance, const struct runtime_process *p)
 {
@@ -120,11 +127,13 @@ static struct error *check(struct hotspot_instance *instance, const struct runti
 	bool conclusive;
 	struct error *err;
 
-	if (instance->checks == CHECKS_MAX || now - instance->checked_ns < CHECK_EVERY_NS)
+	if (!check_due(instance, now))
 		return NULL;
 	err = hotspot_check_process(instance->v, instance->layout, instance->code, p->memory, &conclusive);
 	instance->checks = conclusive ? CHECKS_MAX : instance->checks + 1;
 	instance->checked_ns = now;
+	if (!instance->first_checked_ns)
+		instance->first_checked_ns = now;
 	return err;
 }
 
@@ -269,7 +278,7 @@ static bool starting(void *data)
 {
 	const struct hotspot_instance *instance = data;
 
-	return !instance->refused && instance->checks < CHECKS_MAX;
+	return !instance->refused && (!instance->v || check_due(instance, now_ns()));
 }
 
 static bool name_frame(

@@ -27,7 +27,7 @@ struct hotspot_instance {
 	u64 bias;
 	bool refused;
 	u8 checks; /* how often the layout was tried */
-	u64 checked_ns;
+	u64 checked_ns, first_checked_ns;
 	struct vmstructs *v;
 	struct layout *origins;
 	const struct hotspot_layout *layout; /* origins' */

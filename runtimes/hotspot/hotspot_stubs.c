@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_stubs.h"
+#include "hotspot_blocks.h"
 #include "hotspot_flow.h"
 #include "hotspot_interpreter.h"
 
@@ -262,7 +263,7 @@ static struct error *add_interpreter(struct hotspot_stubs *s, const struct hotsp
 	return err;
 }
 
-struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
+static struct error *update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
 {
 	struct update u = {.s = s, .m = m, .run.part = HOTSPOT_STUBS};
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
@@ -275,4 +276,14 @@ struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot
 		end_run(&u);
 	}
 	return u.err ? u.err : add_interpreter(s, c, m);
+}
+
+/* Hundreds of small blobs side by side: a page is read once for all of them. */
+struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
+{
+	struct hotspot_blocks *blocks = hotspot_blocks_create();
+	struct error *err = blocks ? update(s, c, hotspot_blocks_renew(blocks, m)) : &error_no_memory;
+
+	hotspot_blocks_destroy(blocks);
+	return err;
 }
