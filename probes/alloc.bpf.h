@@ -11,6 +11,8 @@
 #define LN2_Q16		   45426	     /* ln 2 */
 
 u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
+u32 alloc_open = 1;	/* 0: sites are being placed or taken away */
+u32 alloc_duty = ALLOC_ALWAYS;
 u32 watching = 1;	/* 0: no debug registers; a refill's stack stands for all of its buffer */
 u32 window_most = 100;	/* samples of a window */
 u32 window_taken = 0;
@@ -197,6 +199,7 @@ static __attribute__((noinline)) int watch_at(void *ctx, const struct alloc_watc
 	struct alloc_watch watch = *last;
 
 	watch.interval = alloc_interval;
+	watch.duty = alloc_duty;
 	watch.addr = addr & ~7ULL;
 	if (!alloc_interval || watch.addr >= end)
 		watch.addr = 0;
@@ -267,6 +270,7 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
 	a->size = saved_register(task, probe->size);
 	a->stands = bytes_at(probe);
 	a->interval = alloc_interval;
+	a->duty = alloc_duty;
 	a->how = ALLOC_BY_SLOW;
 	a->addr = saved_register(task, probe->object);
 	if (probe->kind == ALLOC_OUTSIDE_SITE)
@@ -297,7 +301,7 @@ int on_alloc(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 number = (u32)bpf_get_attach_cookie(ctx), tgid;
 	struct alloc_probe *probe = bpf_map_lookup_elem(&alloc_probes, &number);
-	u64 distance = draw_distance(alloc_interval), bytes = probe ? bytes_at(probe) : 0;
+	u64 distance, bytes;
 	struct process_entry *process;
 	struct alloc_stats *st;
 	struct slot *slot;
@@ -307,6 +311,10 @@ int on_alloc(struct pt_regs *ctx)
 		return 0;
 	if (probe->kind == ALLOC_COLLECTION_SITE)
 		return tell_collection(ctx, tgid_of(task));
+	if (!alloc_open)
+		return 0;
+	distance = draw_distance(alloc_interval);
+	bytes = bytes_at(probe);
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
@@ -345,6 +353,7 @@ static inline void note_watch(const struct alloc_watch *watch, const struct allo
 	a->addr = watch->addr;
 	a->end = top;
 	a->interval = watch->interval;
+	a->duty = watch->duty;
 	a->gc = probe->collections ? (u32)user_word(probe->collections) + 1 : 0;
 }
 

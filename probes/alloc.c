@@ -2,7 +2,6 @@
 #include "alloc.h"
 
 #include <arch.h>
-#include <bpf/libbpf.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,14 +12,17 @@
 
 #include "alloc_budget.h"
 #include "alloc_classes.h"
+#include "alloc_sites.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 #include "watchpoints.h"
 
 #define MEASURE_NS    20000000L	 /* the rate of allocation is looked at so long before the first sample */
+#define LOOK_NS	      15000000ULL  /* sites were placed for so long: enough to tell the rate */
 #define STEER_NS      100000000ULL
 #define SWEEP_NS      1000000000ULL
+#define PROGRAM_NS    1000	 /* a hit's program without a sample */
 #define BURST	      4		 /* times the wanted rate */
 #define BURST_LEAST   8
 #define WINDOWS_A_S   100	 /* of alloc.bpf.h */
@@ -30,11 +32,6 @@
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define REFUSED_LEAST 8		 /* watchpoints, and more than were set: there are no debug registers */
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
-
-struct site_link {
-	u32 process; /* number */
-	struct bpf_link *link;
-};
 
 struct allocator { /* a thread that allocates */
 	u32 process;
@@ -72,8 +69,8 @@ struct alloc {
 	struct alloc_classes *classes;
 	struct alloc_budget budget;
 	struct alloc_spent before; /* the start */
-	struct site_link *links;
-	u32 nlinks, nprobes;
+	struct alloc_sites *sites;
+	u32 nprobes;
 	struct allocator *allocators;
 	u32 nallocators;
 	struct table by_thread; /* hash of (process, thread): index */
@@ -93,8 +90,8 @@ struct alloc {
 	struct table by_id; /* of records: index in told */
 	struct alloc_thread *scratch; /* THREADS_MAX */
 	struct frame *frames;	      /* FRAMES_MAX */
-	u64 steered_ns, swept_ns, bytes_then;
-	double interval;
+	u64 steered_ns, swept_ns, bytes_then, placed_then;
+	double interval, duty;
 	bool started, watching;
 	struct alloc_summary summary;
 };
@@ -123,11 +120,15 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		return &error_no_memory;
 	}
 	err = alloc_classes_create(options->object, &a->classes);
+	if (!err)
+		err = alloc_sites_create(options->object, &a->sites);
 	if (err) {
 		alloc_destroy(a);
 		return err;
 	}
 	a->budget.share = options->share;
+	a->budget.site_ns = PROGRAM_NS + alloc_sites_measure(options->object);
+	a->duty = 1;
 	err = watchpoints_try(&a->budget.trap_ns);
 	if (!err)
 		err = watchpoints_create(options->object, alloc_classes_hurry, a->classes, &a->watchpoints);
@@ -152,9 +153,8 @@ static void forget(struct waiting *w)
 static void take_away(struct alloc *a)
 {
 	object_set_interval(a->options.object, 0, 0);
-	for (u32 i = 0; i < a->nlinks; i++)
-		bpf_link__destroy(a->links[i].link);
-	a->nlinks = 0;
+	if (a->sites)
+		alloc_sites_clear(a->sites);
 }
 
 void alloc_destroy(struct alloc *a)
@@ -170,7 +170,7 @@ void alloc_destroy(struct alloc *a)
 	table_free(&a->by_cell);
 	table_free(&a->by_leaf);
 	free(a->leaves);
-	free(a->links);
+	alloc_sites_destroy(a->sites);
 	free(a->allocators);
 	free(a->cells);
 	for (u32 i = 0; i < a->nwaiting; i++)
@@ -302,31 +302,16 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
 		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
 		.collections = r->collections_at, };
-	struct bpf_link *link;
 	struct error *err;
 
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &keepers);
 	probe.prompt = !keepers.realtime || !tells_collections(r);
 	err = object_set_probe(a->options.object, a->nprobes, &probe);
-
 	if (!err)
-		err = grow((void **)&a->links, a->nlinks, sizeof(*a->links));
-	if (!err)
-		err = object_attach_site(a->options.object, p->pid, path, site->offset, a->nprobes, &link);
-	if (err)
-		return err;
-	a->nprobes++;
-	a->links[a->nlinks++] = (struct site_link){ .process = p->number, .link = link };
-	return NULL;
-}
-
-static bool is_placed(const struct alloc *a, const struct process *p)
-{
-	for (u32 i = 0; i < a->nlinks; i++)
-		if (a->links[i].process == p->number)
-			return true;
-	return false;
+		err = alloc_sites_add(a->sites, p->number, p->pid, path, site->offset, a->nprobes, site->kind == ALLOC_COLLECTION);
+	a->nprobes += !err;
+	return err;
 }
 
 static struct error *place_sites(struct alloc *a, const struct process *p, const struct instance *in)
@@ -365,7 +350,7 @@ struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
 		const struct process *p = a->options.targets->processes[i];
 		const struct instance *in = teller(p);
 
-		if (p->dead || is_placed(a, p) || (pid && p->pid != pid))
+		if (p->dead || alloc_sites_has(a->sites, p->number) || (pid && p->pid != pid))
 			continue;
 		if (in)
 			err = place_sites(a, p, in);
@@ -397,7 +382,8 @@ static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, 
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &keepers);
 	*ret = (struct alloc_spent){ .at_ns = now, .samples = probe.samples, .walk_ns = probe.timed_ns,
-		.keeper_ns = keepers.keeper_ns, .traps = st->traps, .requests = keepers.requests, .sites = st->refills + st->slow };
+		.keeper_ns = keepers.keeper_ns, .traps = st->traps, .requests = keepers.requests, .sites = st->refills + st->slow,
+		.placed_ns = alloc_sites_placed_ns(a->sites) };
 	for (u32 i = 0; i < a->options.targets->nprocesses; i++)
 		ret->target_cpu_ns += cpu_of(a->options.targets->processes[i]->pid);
 	return NULL;
@@ -405,10 +391,21 @@ static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, 
 
 static void set_interval(struct alloc *a, double interval, double frequency)
 {
-	u32 burst = (u32)(frequency * BURST / WINDOWS_A_S);
+	u32 burst = (u32)(frequency / a->duty * BURST / WINDOWS_A_S);
 
 	a->interval = fmax(interval, (double)a->options.interval);
 	object_set_interval(a->options.object, (u64)a->interval, burst < BURST_LEAST ? BURST_LEAST : burst);
+}
+
+/* The distance between samples gets as much smaller. */
+static void set_duty(struct alloc *a, double duty)
+{
+	if (duty == a->duty)
+		return;
+	a->interval *= duty / a->duty;
+	a->duty = duty;
+	alloc_sites_set_duty(a->sites, duty);
+	object_set_duty(a->options.object, (u32)(duty * ALLOC_ALWAYS));
 }
 
 /* Another profiler or a debugger may have all debug registers of the target's threads, where those of ours are free. */
@@ -426,23 +423,39 @@ static void see_refused(struct alloc *a)
 	a->options.warn(a->options.ctx, watchpoints_refused());
 }
 
-/* So few bytes between samples as the wanted rate allows: at once where more is allocated, slowly where it is less. */
+/* At once where more is allocated, slowly where it is less; in shifts, what one of them saw says little. */
+static double next_interval(const struct alloc *a, double wanted)
+{
+	if (!a->started)
+		return wanted;
+	if (a->duty < 1)
+		return (7 * a->interval + wanted) / 8;
+	return wanted > a->interval ? wanted : (31 * a->interval + wanted) / 32;
+}
+
+/* So few bytes between samples as the wanted rate allows. */
 static struct error *steer(struct alloc *a, u64 now)
 {
 	struct alloc_stats st;
 	struct alloc_spent spent;
 	struct error *err = object_alloc_stats(a->options.object, &st);
-	double seconds = (double)(now - a->steered_ns) / 1e9, wanted, frequency;
+	double wanted, frequency;
+	u64 placed;
 
 	if (!err)
 		err = count_spent(a, &st, now, &spent);
 	if (err)
 		return err;
 	see_refused(a);
-	frequency = fmin(a->options.frequency, alloc_budget_rate(&a->budget, &spent));
-	wanted = (double)(st.bytes - a->bytes_then) / seconds / frequency;
-	set_interval(a, wanted > a->interval || !a->started ? wanted : (31 * a->interval + wanted) / 32, frequency);
 	a->steered_ns = now;
+	frequency = fmin(a->options.frequency, alloc_budget_rate(&a->budget, &spent));
+	placed = spent.placed_ns - a->placed_then;
+	if (placed < LOOK_NS)
+		return NULL;
+	set_duty(a, alloc_budget_duty(&a->budget, a->duty));
+	wanted = (double)(st.bytes - a->bytes_then) * 1e9 / (double)placed * a->duty / frequency;
+	set_interval(a, next_interval(a, wanted), frequency);
+	a->placed_then = spent.placed_ns;
 	a->bytes_then = st.bytes;
 	return NULL;
 }
@@ -460,6 +473,7 @@ struct error *alloc_start(struct alloc *a)
 	alloc_budget_rate(&a->budget, &a->before);
 	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
 	a->bytes_then = st.bytes;
+	a->placed_then = alloc_sites_placed_ns(a->sites);
 	a->steered_ns = now_ns();
 	nanosleep(&pause, NULL);
 	err = steer(a, now_ns());
@@ -479,8 +493,10 @@ struct error *alloc_stop(struct alloc *a)
 		err = count_spent(a, &st, now_ns(), &spent);
 	if (!err && !spent.target_cpu_ns) /* gone, and its clock too */
 		spent = a->budget.last;
-	if (!err)
+	if (!err) {
 		a->summary.slowed = alloc_budget_share(&a->budget, &a->before, &spent);
+		a->summary.placed = (double)(spent.placed_ns - a->before.placed_ns) / (double)(spent.at_ns - a->before.at_ns);
+	}
 	take_away(a);
 	return err;
 }
@@ -517,14 +533,14 @@ static struct error *child_unknown(struct alloc *a, u32 node, const char *text, 
 static struct error *count(struct alloc *a, const struct alloc_class *p, u32 node)
 {
 	const struct alloc_record *r = &p->record;
-	double interval = (double)r->interval, bytes = interval, objects = 0;
+	double interval = (double)r->interval, seen = (double)r->duty / ALLOC_ALWAYS, bytes = interval, objects = 0;
 	struct cell *cell = NULL;
 	u32 allocator = 0;
 	struct error *err = allocator_of(a, r->instance, r->thread, &allocator);
 
 	if (!err)
 		err = cell_of(a, allocator, node, &cell);
-	if (err)
+	if (err || !r->duty)
 		return err;
 	if (r->how != ALLOC_BY_WATCH) {
 		bytes = (double)r->stands / -expm1(-(double)r->stands / interval);
@@ -532,8 +548,10 @@ static struct error *count(struct alloc *a, const struct alloc_class *p, u32 nod
 	} else if (p->size) {
 		objects = interval / (double)p->size;
 	} else {
-		cell->sizeless += bytes;
+		cell->sizeless += bytes / seen;
 	}
+	bytes /= seen;
+	objects /= seen;
 	cell->bytes += bytes;
 	cell->objects += objects;
 	a->allocators[allocator].estimated += bytes;

@@ -10,7 +10,8 @@
  * buffer was made for, those outside all buffers) are samples with the probability 1 - exp(-size/interval) that they hold
  * such a point.
  *
- * The rate also keeps within a share of the targets' CPU time (alloc_budget.h).
+ * The rate also keeps within a share of the targets' CPU time (alloc_budget.h); where the uprobes alone would take half of
+ * that, they are placed in shifts (alloc_sites.h).
  *
  * Without debug registers the stack of a refill stands for its whole buffer: programs that allocate in a cycle may resonate
  * with the size of their buffers then.
@@ -54,6 +55,7 @@ struct alloc_summary {
 	double unseen;	   /* of them no stack was seen for */
 	u64 interval;	   /* at the end */
 	double slowed;	   /* share of the targets' CPU time that was taken, as estimated */
+	double placed;	   /* part of the time that sites were placed (alloc_sites.h) */
 	bool realtime, watching;
 };
 

@@ -21,18 +21,23 @@ struct alloc_spent {
 	u64 traps;	   /* of debug registers */
 	u64 requests;	   /* to keepers: an interrupt each */
 	u64 sites;	   /* uprobes hit, sampled or not */
+	u64 placed_ns;	   /* while they were placed */
 };
 
 struct alloc_budget {
 	double share;  /* of the target's CPU time; 0: no limit */
 	u64 trap_ns;   /* what a trap or an interrupt costs */
+	u64 site_ns;   /* what a uprobe that is hit costs, its program without a sample included */
 	struct alloc_spent last;
 	bool begun;
 	double sample_ns, sites_ns, cpu_ns; /* of a sample; of all sites and of the targets a second: means of late */
+	double placed_ns; /* of all sites in a second in which they are placed */
 };
 
 /* Samples a second that it allows from now on; to be called every some 100 ms. */
 double alloc_budget_rate(struct alloc_budget *b, const struct alloc_spent *now);
+/* The part of time that sites may be placed, so that half of the share is left for samples; 1: always. now: what it is. */
+double alloc_budget_duty(const struct alloc_budget *b, double now);
 /* The share of the targets' CPU time that was spent between two looks, as estimated. */
 double alloc_budget_share(const struct alloc_budget *b, const struct alloc_spent *from, const struct alloc_spent *to);
 

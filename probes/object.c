@@ -491,6 +491,16 @@ void object_set_interval(struct object *o, u64 interval, u32 burst)
 	o->skel->data->window_most = burst;
 }
 
+void object_set_open(struct object *o, bool open)
+{
+	o->skel->data->alloc_open = open;
+}
+
+void object_set_duty(struct object *o, u32 duty)
+{
+	o->skel->data->alloc_duty = duty;
+}
+
 struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret)
 {
 	struct alloc_stats *each = calloc(o->ncpus, sizeof(*each));

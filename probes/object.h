@@ -86,6 +86,9 @@ bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret);
 void object_set_watching(struct object *o, bool watching);
 /* Mean distance between samples, 0: take none; and how many samples a burst of 10 ms may have. */
 void object_set_interval(struct object *o, u64 interval, u32 burst);
+void object_set_duty(struct object *o, u32 duty);
+/* False: what hits a site is let go, so that all sites begin and end a shift together. */
+void object_set_open(struct object *o, bool open);
 struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);

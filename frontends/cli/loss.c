@@ -71,6 +71,8 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", no stack seen for %.2f %% of the bytes", 100 * a->unseen / a->bytes);
 	if (a->slowed > 0)
 		fprintf(out, ", at a cost of about %.1f %% of the program's CPU time", 100 * a->slowed);
+	if (a->slowed > 0 && a->placed < 0.99)
+		fprintf(out, ", watched for %.0f %% of the time to keep it so low", 100 * a->placed);
 	if (a->unclassed)
 		fprintf(out, ", %lu without class", a->unclassed);
 	if (a->late + a->refused)
@@ -135,7 +137,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:b}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -152,6 +154,7 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"late", (json_int_t)a->late,
 		"refused", (json_int_t)a->refused,
 		"slowed", a->slowed,
+		"placed", a->placed,
 		"realtime", (int)a->realtime,
 		"debug_registers", (int)a->watching);
 }

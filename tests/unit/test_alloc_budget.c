@@ -34,7 +34,7 @@ static double run(struct alloc_budget *b, struct alloc_spent *s, double rate, do
 
 static void test_no_limit(void **state)
 {
-	struct alloc_budget b = { .trap_ns = 15000 };
+	struct alloc_budget b = { .trap_ns = 15000, .site_ns = 1000 };
 	struct alloc_spent s = { .at_ns = 1 };
 
 	assert_true(isinf(alloc_budget_rate(&b, &s)));
@@ -44,7 +44,7 @@ static void test_no_limit(void **state)
 /* 10 us of walk, a trap and an interrupt of 15 us each: 2 % of a CPU, less 5 ms for 5,000 sites, is 375 samples a second. */
 static void test_costs(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000 };
+	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000, .site_ns = 1000 };
 	struct alloc_spent s = { .at_ns = 1 }, start = s;
 	double allowed;
 
@@ -58,17 +58,52 @@ static void test_costs(void **state)
 
 static void test_least(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000 };
+	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000, .site_ns = 1000 };
 	struct alloc_spent s = { .at_ns = 1 };
 
 	assert_true(alloc_budget_rate(&b, &s) == ALLOC_BUDGET_LEAST);
 	assert_true(run(&b, &s, 100, 1e7, 1, 1e6, 20) == ALLOC_BUDGET_LEAST);
 }
 
+/* Sites are placed for as much of the time as half of the share allows, but not for less than a tenth. */
+static void test_duty(void **state)
+{
+	struct alloc_budget b = { .share = 0.02, .trap_ns = 1000, .site_ns = 5000 };
+	struct alloc_spent s = { .at_ns = 1 };
+
+	alloc_budget_rate(&b, &s);
+	assert_true(alloc_budget_duty(&b, 1) == 1);
+	for (int i = 0; i < 100; i++) { /* 8,000 hits a second, while they are placed */
+		s.placed_ns += STEP_NS / 2;
+		run(&b, &s, 0, 0, 1, 4000, 1);
+	}
+	assert_true(fabs(alloc_budget_duty(&b, 1) - 0.25) < 0.001);
+	b.site_ns = 1500; /* 0.83: shifts are not begun for that, but gone on with */
+	for (int i = 0; i < 100; i++) {
+		s.placed_ns += STEP_NS / 2;
+		run(&b, &s, 0, 0, 1, 4000, 1);
+	}
+	assert_true(alloc_budget_duty(&b, 1) == 1);
+	assert_true(fabs(alloc_budget_duty(&b, 0.5) - 0.83) < 0.01);
+	b.site_ns = 5000;
+	for (int i = 0; i < 100; i++) {
+		s.placed_ns += STEP_NS;
+		run(&b, &s, 0, 0, 1, 2000, 1);
+	}
+	assert_true(alloc_budget_duty(&b, 1) == 1);
+	for (int i = 0; i < 100; i++) {
+		s.placed_ns += STEP_NS;
+		run(&b, &s, 0, 0, 1, 200000, 1);
+	}
+	assert_true(alloc_budget_duty(&b, 1) == 0.1);
+	b.share = 0;
+	assert_true(alloc_budget_duty(&b, 1) == 1);
+}
+
 /* A target that is gone has no clock any more. */
 static void test_gone(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 1000 };
+	struct alloc_budget b = { .share = 0.02, .trap_ns = 1000, .site_ns = 1000 };
 	struct alloc_spent s = { .at_ns = 1 }, before;
 
 	alloc_budget_rate(&b, &s);
@@ -86,6 +121,7 @@ int main(void)
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_costs),
 		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_duty),
 		cmocka_unit_test(test_gone),
 	};
 

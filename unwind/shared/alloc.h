@@ -31,8 +31,10 @@ struct alloc_watch {
 	u64 thread;
 	u64 interval; /* mean distance of the draw that chose it */
 	u32 probe;
-	u32 reserved;
+	u32 duty; /* as in struct alloc_record */
 };
+
+#define ALLOC_ALWAYS (1u << 16)
 
 /* To the watchpoint's keeper of this CPU. */
 struct watch_request {
@@ -64,6 +66,8 @@ struct alloc_record {
 	u64 size;  /* of the object; 0: not told */
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
+	u32 duty; /* the part of time that sites were placed, of ALLOC_ALWAYS */
+	u32 reserved;
 	u32 gc;	      /* ALLOC_BY_WATCH: alloc_ops.collections() then; 0: not known */
 	u32 switches; /* how often the thread had blocked until then */
 };
