@@ -92,6 +92,7 @@ struct alloc {
 	struct frame *frames;	      /* FRAMES_MAX */
 	u64 steered_ns, swept_ns, bytes_then, placed_then;
 	double interval, duty;
+	double estimated, variance; /* of what samples stand for */
 	bool started, watching;
 	struct alloc_summary summary;
 };
@@ -533,7 +534,7 @@ static struct error *child_unknown(struct alloc *a, u32 node, const char *text, 
 static struct error *count(struct alloc *a, const struct alloc_class *p, u32 node)
 {
 	const struct alloc_record *r = &p->record;
-	double interval = (double)r->interval, seen = (double)r->duty / ALLOC_ALWAYS, bytes = interval, objects = 0;
+	double interval = (double)r->interval, seen = (double)r->duty / ALLOC_ALWAYS, bytes = interval, objects = 0, chance = 0;
 	struct cell *cell = NULL;
 	u32 allocator = 0;
 	struct error *err = allocator_of(a, r->instance, r->thread, &allocator);
@@ -543,7 +544,8 @@ static struct error *count(struct alloc *a, const struct alloc_class *p, u32 nod
 	if (err || !r->duty)
 		return err;
 	if (r->how != ALLOC_BY_WATCH) {
-		bytes = (double)r->stands / -expm1(-(double)r->stands / interval);
+		chance = -expm1(-(double)r->stands / interval);
+		bytes = (double)r->stands / chance;
 		objects = r->size ? bytes / (double)r->size : 0;
 	} else if (p->size) {
 		objects = interval / (double)p->size;
@@ -554,6 +556,8 @@ static struct error *count(struct alloc *a, const struct alloc_class *p, u32 nod
 	objects /= seen;
 	cell->bytes += bytes;
 	cell->objects += objects;
+	a->estimated += bytes;
+	a->variance += bytes * bytes * (1 - chance * seen);
 	a->allocators[allocator].estimated += bytes;
 	a->allocators[allocator].samples++;
 	a->summary.samples++;
@@ -773,6 +777,7 @@ void alloc_summary(struct alloc *a, struct alloc_summary *ret)
 	*ret = a->summary;
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &w);
+	ret->effective = a->variance > 0 ? fmin(a->estimated * a->estimated / a->variance, (double)ret->samples) : (double)ret->samples;
 	ret->watching = a->watching;
 	ret->set = w.set;
 	ret->late = w.late;

@@ -19,7 +19,8 @@
  * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many objects as
  * that makes. `interval` grows with the rate of allocation so that the number of samples a second is bounded. What each
  * thread allocated is known exactly from the runtime: its samples are scaled to it (threads with few samples together). So
- * totals are exact, and shares have the error of random sampling, sqrt(p (1 - p) / n) for n samples.
+ * totals are exact, and shares have the error of random sampling, sqrt(p (1 - p) / n) for n samples. Where the rate of
+ * allocation changes, so do weights, and n is fewer than there were: the square of what they stand for by its variance.
  */
 #ifndef YRT_ALLOC_H
 #define YRT_ALLOC_H
@@ -48,6 +49,7 @@ struct alloc_options {
 struct alloc_summary {
 	struct alloc_stats probe;
 	u64 samples;	   /* that became stacks */
+	double effective;  /* as many samples of the same weight have the same error */
 	u64 unclassed;	   /* of them without the class of their object */
 	u64 set, late, refused; /* watchpoints: struct watchpoints_stats */
 	u64 threads;	   /* that allocated */

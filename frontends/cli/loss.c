@@ -59,7 +59,7 @@ static void print_alloc(FILE *out, const struct sampler_stats *st)
 
 	print_bytes(out, a->bytes);
 	fprintf(out, " (exact) by %lu threads in %.1f s; shares by %lu samples (standard error at most %.1f points): %.2f %% complete",
-		a->threads, st->duration_s, a->samples, a->samples ? 50 / sqrt((double)a->samples) : 50,
+		a->threads, st->duration_s, a->samples, a->samples ? 50 / sqrt(a->effective) : 50,
 		st->probe.weights ? 100.0 * (double)st->complete / (double)st->probe.weights : 100.0);
 }
 
@@ -137,7 +137,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:b}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:b}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -153,6 +153,7 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"watchpoints", (json_int_t)a->set,
 		"late", (json_int_t)a->late,
 		"refused", (json_int_t)a->refused,
+		"effective_samples", a->effective,
 		"slowed", a->slowed,
 		"placed", a->placed,
 		"realtime", (int)a->realtime,

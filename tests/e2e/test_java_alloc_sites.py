@@ -44,15 +44,15 @@ def watch(pid, *flags, window):
 
 
 def check_shares(truth, stacks, samples):
-    assert samples >= LEAST, f"only {samples} samples"
+    assert samples >= LEAST, f"only {samples:.0f} samples"
     measured, other = java_alloc.shares(stacks, truth)
     error, site = java_alloc.worst(truth, measured)
     shown = "\n".join(f"  {name:16} {truth[name]:7.2%} {measured[name]:7.2%}" for name in truth)
     for name, share in truth.items():
         off = 100 * abs(measured[name] - share)
-        assert off <= limit(share, samples), f"{name} is {off:.2f} points off at {samples} samples\n{shown}"
+        assert off <= limit(share, samples), f"{name} is {off:.2f} points off at {samples:.0f} samples\n{shown}"
     assert other < 0.01, f"{other:.1%} of the bytes belong to no site"
-    return f"{samples} samples, worst {error:.2f} points ({site}), {other:.2%} elsewhere"
+    return f"{samples:.0f} samples, worst {error:.2f} points ({site}), {other:.2%} elsewhere"
 
 
 def check_hidden(stacks):
@@ -80,7 +80,7 @@ def collector(name, threads):
     with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
         window = java_alloc.Window(sites)
         result = watch(sites.pid, window=window)
-        text = check_shares(window.shares, result.stacks, result.stats["samples"])
+        text = check_shares(window.shares, result.stacks, result.stats["alloc"]["effective_samples"])
         check_hidden(result.stacks)
         text += f", {check_classes(result.stacks, result.stats):.2%} without a class"
         own = sites.finish()
@@ -142,7 +142,7 @@ def test_cycle():
         run = yrt.Run("java-alloc", "-p", jvm.pid, "-d", SECONDS, "-F", RATE).sampling()
         result = run.result(SECONDS + 120).expect()
     stacks = [([f.replace("alloc_split.", "alloc_sites.") for f in frames], n) for frames, n in result.stacks]
-    yield check_shares(truth, stacks, result.stats["samples"])
+    yield check_shares(truth, stacks, result.stats["alloc"]["effective_samples"])
 
 
 yrt.main(globals())
