@@ -27,7 +27,7 @@ struct clock {
 	u64 looked_ns, fine_until_ns;
 	u32 short_lives;
 	u32 nold; /* tickers that are replaced at present; the first ones */
-	bool replacing, fixed;
+	bool fixed; /* replacing failed once */
 	u64 closed_cpu_ns; /* that tickers which are gone had counted */
 	u64 stopped_cpu_ns;
 };
@@ -85,13 +85,13 @@ static bool has_cycles(void)
 	return true;
 }
 
-static void set_tick(struct clock *c, u64 ns)
+static void use_period(struct clock *c, u64 ns)
 {
 	c->tick_ns = ns;
 	object_set_tick(c->options.object, ns, c->hardware);
 }
 
-static void set_ticks(struct clock *c)
+static void choose_periods(struct clock *c)
 {
 	double period = 1e9 / c->options.frequency, fine = c->options.frequency * 2 < FINE_HZ ? 1e9 / FINE_HZ : period / 2;
 	u32 random = 0;
@@ -100,7 +100,7 @@ static void set_ticks(struct clock *c)
 		random = (u32)getpid() * 2654435761u;
 	c->coarse_ns = (u64)(period * (0.8 + 0.15 * random / UINT32_MAX));
 	c->fine_ns = (u64)fine;
-	set_tick(c, c->hardware ? c->fine_ns : c->coarse_ns);
+	use_period(c, c->hardware ? c->fine_ns : c->coarse_ns);
 }
 
 struct error *clock_create(const struct clock_options *options, struct clock **ret)
@@ -111,7 +111,7 @@ struct error *clock_create(const struct clock_options *options, struct clock **r
 		return &error_no_memory;
 	c->options = *options;
 	c->hardware = has_cycles();
-	set_ticks(c);
+	choose_periods(c);
 	*ret = c;
 	return NULL;
 }
@@ -173,21 +173,28 @@ static struct error *attach_pass(struct clock *c, pid_t pid, bool on_exec)
 	return err;
 }
 
-struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
+/* All of its threads, those too that it makes meanwhile. */
+static struct error *attach_passes(struct clock *c, pid_t pid, bool on_exec)
 {
-	u32 first = c->ntickers, before;
-	struct error *err;
+	struct error *err = NULL;
 
-	if (!c->replacing)
-		object_set_attaching(c->options.object, true);
 	for (u32 pass = 0; pass < PASSES_MAX; pass++) {
-		before = c->ntickers;
+		u32 before = c->ntickers;
+
 		err = attach_pass(c, pid, on_exec);
 		if (err || c->ntickers == before)
 			break;
 	}
-	if (c->replacing)
-		return err;
+	return err;
+}
+
+struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec)
+{
+	u32 first = c->ntickers;
+	struct error *err;
+
+	object_set_attaching(c->options.object, true);
+	err = attach_passes(c, pid, on_exec);
 	object_set_attaching(c->options.object, false);
 	if (!err && c->ntickers == first)
 		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
@@ -242,10 +249,14 @@ bool clock_outdated(struct clock *c, u64 now_ns)
 
 void clock_replace(struct clock *c)
 {
-	set_tick(c, c->tick_ns == c->fine_ns ? c->coarse_ns : c->fine_ns);
+	use_period(c, c->tick_ns == c->fine_ns ? c->coarse_ns : c->fine_ns);
 	c->nold = c->ntickers;
-	c->replacing = true;
 	object_set_attaching(c->options.object, true);
+}
+
+struct error *clock_attach_again(struct clock *c, pid_t pid)
+{
+	return attach_passes(c, pid, false);
 }
 
 struct error *clock_replaced(struct clock *c, struct error *failed)
@@ -253,7 +264,6 @@ struct error *clock_replaced(struct clock *c, struct error *failed)
 	u32 n = c->nold;
 
 	object_set_attaching(c->options.object, false);
-	c->replacing = false;
 	c->nold = 0;
 	if (failed) {
 		c->fixed = true;

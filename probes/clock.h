@@ -32,13 +32,14 @@ struct error *clock_attach(struct clock *c, pid_t pid, bool on_exec);
 struct error *clock_start(struct clock *c);
 /*
  * Clocks that tick otherwise, because threads have become short-lived, or are so no longer: when it is outdated (ask any number
- * of times a second), replace, clock_attach() all processes (again, until no new ones have come), and then replaced. An error
+ * of times a second), replace, attach all processes again (until no new ones have come), and then replaced. An error
  * of attaching goes to replaced: the clocks that there were go on then, for good.
  * A new period for the clocks that there are (PERF_EVENT_IOC_PERIOD) would not do: the kernel hands the events of a thread to
  * the next one that it made, and those of a thread that is gone can not be changed, though later threads inherit from them.
  */
 bool clock_outdated(struct clock *c, u64 now_ns);
 void clock_replace(struct clock *c);
+struct error *clock_attach_again(struct clock *c, pid_t pid);
 struct error *clock_replaced(struct clock *c, struct error *failed);
 void clock_stop(struct clock *c);
 /* CPU time of all that was attached and inherited, as the scheduler counted. */

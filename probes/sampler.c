@@ -317,7 +317,7 @@ static void replace_clock(struct sampler *s)
 	for (u32 pass = 0; pass < CLOCK_PASSES && !err; pass++) {
 		for (u32 i = 0; i < s->targets.nprocesses && !err; i++)
 			if (!s->targets.processes[i]->dead)
-				err = clock_attach(s->clock, s->targets.processes[i]->pid, false);
+				err = clock_attach_again(s->clock, s->targets.processes[i]->pid);
 		object_consume(s->object, 0, on_record, s);
 	}
 	err = clock_replaced(s->clock, err);
