@@ -226,6 +226,27 @@ static __attribute__((noinline)) int new_buffer(const struct alloc_probe *probe,
 	return 0;
 }
 
+/*
+ * Is what a site tells as it must be? Its object is the first of the buffer that the thread has, or in none; if it was found by the
+ * looks of its code, it may be anything else.
+ */
+static __attribute__((noinline)) int makes_sense(const struct alloc_probe *probe)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 thread = saved_register(task, probe->thread), object = saved_register(task, probe->object);
+	u64 size = saved_register(task, probe->size), room = saved_register(task, probe->buffer_size);
+	u64 start, top, end;
+
+	if (!object || !size || (object | size | thread) & 7 || !saved_register(task, probe->klass))
+		return false;
+	start = user_word(thread + probe->start);
+	top = user_word(thread + probe->top);
+	end = user_word(thread + probe->end);
+	if (probe->kind == ALLOC_OUTSIDE_SITE)
+		return start <= top && top <= end && !(object >= start && object < end);
+	return start == object && top == object + size && top <= end && end <= object + room && !(room & 7);
+}
+
 /* A thread has a new buffer: the next sample is so far from its start. */
 static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_probe *probe, u32 number, u64 distance)
 {
@@ -307,12 +328,16 @@ int on_alloc(struct pt_regs *ctx)
 		return 0;
 	if (probe->kind == ALLOC_COLLECTION_SITE)
 		return tell_collection(ctx, tgid_of(task));
-	hit = alloc_interval && distance < bytes;
-	if (probe->kind != ALLOC_OUTSIDE_SITE)
-		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
 	st = alloc_stats();
 	if (!st)
 		return 0;
+	if (probe->checked && !makes_sense(probe)) {
+		st->strange++;
+		return 0;
+	}
+	hit = alloc_interval && distance < bytes;
+	if (probe->kind != ALLOC_OUTSIDE_SITE)
+		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
 	if (probe->kind == ALLOC_OUTSIDE_SITE) {
 		st->slow++;
 		st->bytes += bytes;

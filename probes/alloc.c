@@ -29,6 +29,8 @@
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define REFUSED_LEAST 8		 /* watchpoints, and more than were set: there are no debug registers */
+#define STRANGE_LEAST 8		 /* events that make no sense, and one in STRANGE_EACH: the sites are not what they seemed */
+#define STRANGE_EACH  50
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
 
 struct site_link {
@@ -93,6 +95,7 @@ struct alloc {
 	struct table by_id; /* of records: index in told */
 	struct alloc_thread *scratch; /* THREADS_MAX */
 	struct frame *frames;	      /* FRAMES_MAX */
+	u64 unknown_classes; /* that a checked site told */
 	u64 steered_ns, swept_ns, bytes_then;
 	double interval;
 	bool started, watching;
@@ -300,7 +303,7 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
-		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
+		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early, .checked = r->checked,
 		.collections = r->collections_at, };
 	struct bpf_link *link;
 	struct error *err;
@@ -346,6 +349,10 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
 	for (u32 i = 0; i < r.nsites && !err; i++)
 		err = place_site(a, p, &r, &r.site[i], path);
+	a->summary.sites = r.origin;
+	if (!err && r.checked)
+		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: where it allocates was found by code: %s has no symbols",
+			p->pid, in->loaded->path), "each event is checked; installing its debug symbols makes it certain"));
 	if (!err && r.missed)
 		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: %s", p->pid, r.missed), "%s", r.remedy));
 	return err;
@@ -426,6 +433,17 @@ static void see_refused(struct alloc *a)
 	a->options.warn(a->options.ctx, watchpoints_refused());
 }
 
+/* Sites that were found by the looks of their code may be others, in a JVM that nobody has seen. */
+static struct error *see_strange(const struct alloc *a, const struct alloc_stats *st)
+{
+	u64 strange = st->strange + a->unknown_classes;
+
+	if (strange < STRANGE_LEAST || strange * STRANGE_EACH < st->refills + st->slow)
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "what seemed to tell of allocation, by its code, is something else"),
+		"install the package with the runtime's debug symbols, of the same build (Debian: openjdk-N-dbg)");
+}
+
 /* So few bytes between samples as the wanted rate allows: at once where more is allocated, slowly where it is less. */
 static struct error *steer(struct alloc *a, u64 now)
 {
@@ -434,6 +452,8 @@ static struct error *steer(struct alloc *a, u64 now)
 	struct error *err = object_alloc_stats(a->options.object, &st);
 	double seconds = (double)(now - a->steered_ns) / 1e9, wanted, frequency;
 
+	if (!err)
+		err = see_strange(a, &st);
 	if (!err)
 		err = count_spent(a, &st, now, &spent);
 	if (err)
@@ -540,6 +560,7 @@ static struct error *count(struct alloc *a, const struct alloc_class *p, u32 nod
 	a->allocators[allocator].samples++;
 	a->summary.samples++;
 	a->summary.unclassed += !p->known;
+	a->unknown_classes += !p->known && r->klass;
 	return NULL;
 }
 

@@ -55,6 +55,7 @@ struct alloc_summary {
 	u64 interval;	   /* at the end */
 	double slowed;	   /* share of the targets' CPU time that was taken, as estimated */
 	bool realtime, watching;
+	const char *sites; /* how they were found (runtime_alloc.origin); NULL: none yet */
 };
 
 struct error *alloc_create(const struct alloc_options *options, struct alloc **ret);

@@ -56,6 +56,11 @@ struct runtime_alloc {
 	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
 	 */
 	bool early;
+	/*
+	 * The places were found by what their code looks like: what they tell is to be checked each time. An object that a buffer
+	 * was made for lies at its start, is not larger than it, and the buffer is where the thread's structure says.
+	 */
+	bool checked;
 	const char *missed, *remedy; /* static: what no probe sees here, and what to do about it; NULL: nothing */
 	const char *origin; /* static: how the sites were found: "symbols", "debug file", "disassembly", "USDT" */
 };

@@ -77,6 +77,8 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu of %lu watchpoints late, %lu refused", a->late, a->set + a->late, a->refused);
 	if (a->probe.skipped)
 		fprintf(out, ", %lu left out in bursts", a->probe.skipped);
+	if (a->probe.strange)
+		fprintf(out, ", %lu events that make no sense", a->probe.strange);
 	if (!a->watching)
 		fputs(", without debug registers: only what needed a new buffer was seen", out);
 }
@@ -135,7 +137,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:s, s:I}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -153,7 +155,9 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"refused", (json_int_t)a->refused,
 		"slowed", a->slowed,
 		"realtime", (int)a->realtime,
-		"debug_registers", (int)a->watching);
+		"debug_registers", (int)a->watching,
+		"sites", a->sites ? a->sites : "",
+		"strange", (json_int_t)a->probe.strange);
 }
 
 static json_t *to_json(const struct sampler_stats *st)

@@ -21,6 +21,8 @@ struct alloc_probe {
 	u16 early; /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
 	u32 prompt;	     /* nobody tells of collections: classes are to be read at once */
+	u32 checked;	     /* runtime_alloc.checked: what makes no sense is no event of this site */
+	u32 reserved;
 	u64 collections;     /* where the target counts its collections (u32); 0: not known */
 };
 
@@ -74,6 +76,7 @@ struct alloc_stats { /* one for each CPU */
 	u64 traps;   /* watchpoints hit */
 	u64 stale;   /* of them not by an allocation */
 	u64 skipped; /* samples that a burst would have made too many */
+	u64 strange; /* events of a checked site that make no sense */
 };
 
 #endif
