@@ -8,6 +8,7 @@
 #define ALLOC_OUTSIDE_SITE 1	     /* of runtime_alloc.h */
 #define ALLOC_COLLECTION_SITE 2
 #define WINDOW_NS	   10000000ULL /* a burst is what comes within */
+#define CENSUS_EACH	   8	     /* stacks to a buffer that is looked into */
 #define LN2_Q16		   45426	     /* ln 2 */
 
 u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
@@ -31,6 +32,14 @@ struct {
 	__type(key, u32); /* tid */
 	__type(value, struct alloc_watch);
 } watches SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32); /* tid */
+	__type(value, struct alloc_buffer);
+} buffers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -265,6 +274,41 @@ static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_
 	return watch_at(ctx, &watch, probe, buffer.start + distance, buffer.end);
 }
 
+static __attribute__((noinline)) int send_census(const struct alloc_probe *probe, const struct alloc_buffer *buffer)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct alloc_record record = { .how = ALLOC_BY_CENSUS, .tgid = tgid, .tid = pid_of(task, BPF_CORE_READ(task, pid)),
+		.thread = saved_register(task, probe->thread), .start = buffer->start, .end = buffer->end,
+		.stands = buffer->end - buffer->start, .interval = alloc_interval * CENSUS_EACH, .gc = (u32)buffer->collections };
+	struct alloc_stats *st = alloc_stats();
+
+	if (!process || !st || !within_window(st))
+		return 0;
+	record.instance = process->instance;
+	st->buffers++;
+	return bpf_ringbuf_output(&alloc_ring, &record, sizeof(record), probe->prompt ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+/* Without watchpoints: the thread has given up its buffer for another one. Nothing tells what it holds but itself. */
+static __attribute__((noinline)) int take_census(const struct alloc_probe *probe)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_buffer now = {}, *last;
+	u32 key = (u32)bpf_get_current_pid_tgid();
+
+	if (!probe->collections || probe->buffer_size == ALLOC_NO_OFFSET || probe->object == ALLOC_NO_OFFSET)
+		return 0;
+	now.start = saved_register(task, probe->object);
+	now.end = now.start + saved_register(task, probe->buffer_size);
+	now.collections = (u32)user_word(probe->collections) + 1;
+	last = bpf_map_lookup_elem(&buffers, &key);
+	if (last && last->collections == now.collections && draw_distance(alloc_interval * CENSUS_EACH) < last->end - last->start)
+		send_census(probe, last);
+	return bpf_map_update_elem(&buffers, &key, &now, BPF_ANY);
+}
+
 /* The bytes that a site's object is sampled by. */
 static __attribute__((noinline)) u64 bytes_at(const struct alloc_probe *probe)
 {
@@ -338,6 +382,8 @@ int on_alloc(struct pt_regs *ctx)
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
+	if (probe->kind != ALLOC_OUTSIDE_SITE && !watching && alloc_interval)
+		take_census(probe);
 	if (probe->kind == ALLOC_OUTSIDE_SITE) {
 		st->slow++;
 		st->bytes += bytes;

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "alloc_budget.h"
+#include "alloc_census.h"
 #include "alloc_classes.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime_alloc.h"
@@ -54,6 +55,7 @@ struct cell { /* what samples of a thread in a node stand for */
 	u32 node;
 	double bytes, objects;
 	double sizeless; /* bytes of objects whose size is not known */
+	bool unseen;	 /* without a stack */
 };
 
 struct waiting { /* a stack, for the class of its object */
@@ -72,6 +74,7 @@ struct alloc {
 	struct alloc_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
 	struct alloc_classes *classes;
+	struct census *census;
 	struct alloc_budget budget;
 	struct alloc_spent before; /* the start */
 	struct site_link *links;
@@ -125,7 +128,9 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		alloc_destroy(a);
 		return &error_no_memory;
 	}
-	err = alloc_classes_create(options->object, &a->classes);
+	err = census_create(&a->census);
+	if (!err)
+		err = alloc_classes_create(options->object, &a->classes);
 	if (err) {
 		alloc_destroy(a);
 		return err;
@@ -165,6 +170,7 @@ void alloc_destroy(struct alloc *a)
 	if (!a)
 		return;
 	take_away(a);
+	census_destroy(a->census);
 	watchpoints_destroy(a->watchpoints);
 	alloc_classes_destroy(a->classes);
 	free(a->told);
@@ -534,34 +540,103 @@ static struct error *child_unknown(struct alloc *a, u32 node, const char *text, 
 	return err ? err : profile_child(p, node, *ret, ret);
 }
 
+static struct error *add_cell(struct alloc *a, u32 allocator, u32 node, double bytes, double objects, struct cell **ret)
+{
+	struct error *err = cell_of(a, allocator, node, ret);
+
+	if (err)
+		return err;
+	(*ret)->bytes += bytes;
+	(*ret)->objects += objects;
+	a->allocators[allocator].estimated += bytes;
+	return NULL;
+}
+
+/* Threads that are shown by themselves have stacks of their own. */
+static u64 apart(const struct alloc *a, u32 allocator)
+{
+	return a->options.threads ? allocator + 1ull : 0;
+}
+
+/* A stack for what is counted without one; a refill stands for its whole buffer. */
+static struct error *tell_census(struct alloc *a, const struct alloc_class *p, u32 allocator, u32 node, double bytes, double objects)
+{
+	u32 kind = 0;
+	struct error *err =
+		census_kind(a->census, p->record.instance, &p->frame, p->record.size, apart(a, allocator), &kind);
+
+	return err ? err : census_stack(a->census, kind, p->record.how == ALLOC_BY_SLOW, allocator, node, bytes, objects);
+}
+
+/* What was sampled as one, with the probability that it was, stands for so many bytes. */
+static double stands_for(const struct alloc_record *r)
+{
+	return (double)r->stands / -expm1(-(double)r->stands / (double)r->interval);
+}
+
 static struct error *count(struct alloc *a, const struct alloc_class *p, u32 node)
 {
 	const struct alloc_record *r = &p->record;
-	double interval = (double)r->interval, bytes = interval, objects = 0;
+	double bytes = r->how == ALLOC_BY_WATCH ? (double)r->interval : stands_for(r), objects = 0;
 	struct cell *cell = NULL;
 	u32 allocator = 0;
 	struct error *err = allocator_of(a, r->instance, r->thread, &allocator);
+	bool whole;
 
-	if (!err)
-		err = cell_of(a, allocator, node, &cell);
 	if (err)
 		return err;
-	if (r->how != ALLOC_BY_WATCH) {
-		bytes = (double)r->stands / -expm1(-(double)r->stands / interval);
+	if (r->how != ALLOC_BY_WATCH)
 		objects = r->size ? bytes / (double)r->size : 0;
-	} else if (p->size) {
-		objects = interval / (double)p->size;
-	} else {
+	else if (p->size)
+		objects = bytes / (double)p->size;
+	whole = r->how == ALLOC_BY_REFILL && r->stands != r->size;
+	if (!whole)
+		err = add_cell(a, allocator, node, bytes, objects, &cell);
+	if (!err && (whole || (r->how == ALLOC_BY_SLOW && !a->watching)))
+		err = tell_census(a, p, allocator, node, bytes, objects);
+	if (err)
+		return err;
+	if (cell && r->how == ALLOC_BY_WATCH && !p->size)
 		cell->sizeless += bytes;
-	}
-	cell->bytes += bytes;
-	cell->objects += objects;
-	a->allocators[allocator].estimated += bytes;
 	a->allocators[allocator].samples++;
 	a->summary.samples++;
 	a->summary.unclassed += !p->known;
 	a->unknown_classes += !p->known && r->klass;
 	return NULL;
+}
+
+/* The node of a kind without a stack: "[no stack seen]" and the class. */
+static struct error *unseen_node(struct alloc *a, const struct alloc_class *p, u32 *ret)
+{
+	struct stack_record record = { .instance = p->record.instance, .tgid = p->record.tgid, .tid = p->record.tid, .stop = STOP_ROOT };
+	struct profile *profile = collector_profile(a->options.collector);
+	struct error *err = collector_place(a->options.collector, &record, NULL, 0, &p->frame, ret);
+	u32 function, parent;
+
+	if (err || *ret == COLLECTOR_FILTERED)
+		return err;
+	function = profile->nodes[*ret].function;
+	parent = profile->nodes[*ret].parent;
+	err = child_unknown(a, parent, "[no stack seen]", &parent);
+	return err ? err : profile_child(profile, parent, function, ret);
+}
+
+/* Objects of a kind in a buffer that was given up. */
+static struct error *count_census(struct alloc *a, const struct alloc_class *p)
+{
+	double by = stands_for(&p->record) / (double)p->record.stands;
+	u32 allocator = 0, kind = 0, node = 0;
+	struct error *err = allocator_of(a, p->record.instance, p->record.thread, &allocator);
+
+	if (!err)
+		err = census_kind(a->census, p->record.instance, &p->frame, p->size, apart(a, allocator), &kind);
+	if (!err && p->known)
+		err = unseen_node(a, p, &node);
+	else if (!err)
+		err = child_unknown(a, 0, "[no stack seen]", &node);
+	if (err || node == COLLECTOR_FILTERED)
+		return err;
+	return census_count(a->census, kind, allocator, node, (double)p->bytes * by, (double)p->objects * by);
 }
 
 /* The innermost of a->frames as the runtime knows them exactly; it is asked once for each. */
@@ -637,6 +712,10 @@ static struct error *gather(struct alloc *a, u64 now)
 			a->told[left++] = a->told[i];
 	a->ntold = left;
 	for (u32 i = 0; i < n && !err; i++) {
+		if (found[i].record.how == ALLOC_BY_CENSUS) {
+			err = count_census(a, &found[i]);
+			continue;
+		}
 		err = grow((void **)&a->told, a->ntold, sizeof(*a->told));
 		if (!err)
 			a->told[a->ntold++] = (struct told){ .class = found[i], .since_ns = now };
@@ -744,6 +823,16 @@ static struct error *add_unseen(struct alloc *a)
 	return err;
 }
 
+static struct error *add_spread(void *ctx, const struct census_result *r)
+{
+	struct cell *cell;
+	struct error *err = add_cell(ctx, r->allocator, r->node, r->bytes, r->objects, &cell);
+
+	if (!err)
+		cell->unseen = r->unseen;
+	return err;
+}
+
 struct error *alloc_finish(struct alloc *a)
 {
 	struct profile *p = collector_profile(a->options.collector);
@@ -752,8 +841,11 @@ struct error *alloc_finish(struct alloc *a)
 
 	alloc_classes_stop(a->classes);
 	err = join(a, UINT64_MAX);
+	if (!err)
+		err = census_spread(a->census, add_spread, a);
 	if (err)
 		return err;
+	a->summary.census = census_usable(a->census);
 	scale(a);
 	for (u32 i = 0; i < a->ncells; i++) {
 		bytes += a->cells[i].bytes - a->cells[i].sizeless;
@@ -766,7 +858,11 @@ struct error *alloc_finish(struct alloc *a)
 		profile_add(p, c->node, (u64)llround(c->bytes * by));
 		profile_add_more(p, c->node, (u64)llround((c->objects + more) * by));
 	}
-	return add_unseen(a);
+	err = add_unseen(a);
+	for (u32 i = 0; i < a->ncells; i++)
+		if (a->cells[i].unseen)
+			a->summary.unseen += a->cells[i].bytes * a->allocators[a->cells[i].allocator].scale;
+	return err;
 }
 
 void alloc_summary(struct alloc *a, struct alloc_summary *ret)

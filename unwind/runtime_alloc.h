@@ -10,6 +10,7 @@
 #ifndef YRT_RUNTIME_ALLOC_H
 #define YRT_RUNTIME_ALLOC_H
 
+#include <sys/types.h>
 #include <types.h>
 
 #include "error.h"
@@ -91,6 +92,14 @@ enum alloc_told {
 	ALLOC_MOVED,   /* never: a collection began meanwhile */
 };
 
+/* Sizes that are alike: four to a power of two. */
+static inline u32 alloc_size_class(u64 size)
+{
+	u32 log2 = 63 - (u32)__builtin_clzll(size | 1);
+
+	return log2 < 2 ? (u32)size : log2 * 4 + (size >> (log2 - 2) & 3);
+}
+
 struct runtime_alloc_ops {
 	/* Where probes go. An error says what is missing and its hint what to install. */
 	struct error *(*sites)(void *instance, const struct runtime_process *p, struct runtime_alloc *ret);
@@ -117,6 +126,13 @@ struct runtime_alloc_ops {
 
 	/* The frame of a class that a site told (ALLOC_CLASS). */
 	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);
+
+	/*
+	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): tells bytes and objects by class
+	 * and alloc_size_class(); class NULL: not known. False: it is not there any more. May be NULL.
+	 */
+	bool (*census)(void *reader, const struct alloc_object *buffer,
+		void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects), void *ctx);
 
 	/* Collections so far, and one; 0: unknown. */
 	u32 (*collections)(void *reader);
