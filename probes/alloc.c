@@ -665,14 +665,34 @@ static struct error *place_exactly(struct alloc *a, u32 number, u32 n)
 	return err;
 }
 
+static bool is_in_file(const struct process *p, const struct instance *in, u64 addr)
+{
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		if (addr >= p->mappings[i].start && addr < p->mappings[i].end)
+			return p->mappings[i].image && p->mappings[i].image == in->loaded->image;
+	return false;
+}
+
+/* How many of the innermost frames are a library's function (memset) by which the runtime fills the object. */
+static u32 filling(const struct alloc *a, u32 number, u32 n)
+{
+	const struct process *p = targets_find(a->options.targets, number);
+	const struct instance *in = teller(p);
+
+	for (u32 i = 0; in && i < n && i < LEAF_FRAMES && frame_kind(&a->frames[i]) == FRAME_NATIVE; i++)
+		if (is_in_file(p, in, frame_addr(&a->frames[i])))
+			return i;
+	return 0;
+}
+
 /* A stack whose frames are a->frames. */
 static struct error *take_stack(struct alloc *a, const struct alloc_class *p, const struct stack_record *record, u32 n)
 {
 	struct error *err = p->record.how == ALLOC_BY_WATCH ? place_exactly(a, record->instance, n) : NULL;
-	u32 node = COLLECTOR_FILTERED;
+	u32 node = COLLECTOR_FILTERED, skip = filling(a, record->instance, n);
 
 	if (!err)
-		err = collector_place(a->options.collector, record, a->frames, n, p->known ? &p->frame : NULL, &node);
+		err = collector_place(a->options.collector, record, a->frames + skip, n - skip, p->known ? &p->frame : NULL, &node);
 	if (!err && node != COLLECTOR_FILTERED && !p->known)
 		err = child_unknown(a, node, "[class not seen]", &node);
 	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
@@ -777,7 +797,7 @@ static double exact(const struct allocator *al)
 
 static bool is_pooled(const struct alloc *a, const struct allocator *al)
 {
-	return al->known && al->samples < OWN_SCALE && (al->samples || !a->options.threads);
+	return al->known && (al->samples < OWN_SCALE || al->estimated <= 0) && (al->estimated > 0 || !a->options.threads);
 }
 
 /* Threads with many samples are scaled by themselves, the others together. */
@@ -791,7 +811,7 @@ static void scale(struct alloc *a)
 		if (is_pooled(a, al)) {
 			pool += exact(al);
 			estimated += al->estimated;
-		} else if (al->known && al->samples) {
+		} else if (al->known && al->estimated > 0) {
 			al->scale = exact(al) / al->estimated;
 		}
 	}
@@ -804,7 +824,7 @@ static void scale(struct alloc *a)
 		a->summary.threads += exact(al) > 0;
 		if (is_pooled(a, al))
 			al->scale = all;
-		if (al->known && !al->samples && (a->options.threads || estimated <= 0))
+		if (al->known && al->estimated <= 0 && (a->options.threads || estimated <= 0))
 			a->summary.unseen += exact(al);
 	}
 }

@@ -139,7 +139,7 @@ struct runtime_alloc_ops {
 
 	/*
 	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to its
-	 * class: <view>-alloc hides them.
+	 * class: <view>-alloc hides them, and what in the runtime's file has no name.
 	 */
 	bool (*hides)(const char *symbol);
 };

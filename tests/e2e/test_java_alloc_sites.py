@@ -19,7 +19,8 @@ RATE = 500  # as by default, but whatever it costs here
 LEAST = 300
 UNSEEN = "[class not seen]"
 MISSED = 0.02  # of the bytes may have no class
-SLOW_PATH = ("Runtime1", "OptoRuntime", "InterpreterRuntime::", "MemAllocator", "AllocTracer", "_Java", "CollectedHeap", "Klass::allocate")
+SLOW_PATH = ("Runtime1", "OptoRuntime", "InterpreterRuntime::", "MemAllocator", "AllocTracer", "_Java", "CollectedHeap", "Klass::allocate", "memset",
+             "arraycopy", "_fill")
 CLASSES = {"plain_object": "java.lang.Object", "boxed": "java.lang.Long", "node": "alloc_sites$Node", "bytes_48": "byte[]",
            "bytes_1000": "byte[]", "bytes_10m": "byte[]", "references": "alloc_sites$Node[]", "longs_cloned": "long[]"}
 
