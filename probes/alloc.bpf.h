@@ -8,6 +8,7 @@
 #define ALLOC_OUTSIDE_SITE 1	     /* of runtime_alloc.h */
 #define ALLOC_COLLECTION_SITE 2
 #define WINDOW_NS	   10000000ULL /* a burst is what comes within */
+#define CENSUS_EACH	   8	     /* stacks to a buffer that is looked into */
 #define LN2_Q16		   45426	     /* ln 2 */
 
 u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
@@ -33,6 +34,14 @@ struct {
 	__type(key, u32); /* tid */
 	__type(value, struct alloc_watch);
 } watches SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32); /* tid */
+	__type(value, struct alloc_buffer);
+} buffers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -229,6 +238,27 @@ static __attribute__((noinline)) int new_buffer(const struct alloc_probe *probe,
 	return 0;
 }
 
+/*
+ * Is what a site tells as it must be? Its object is the first of the buffer that the thread has, or in none; if it was found by the
+ * looks of its code, it may be anything else.
+ */
+static __attribute__((noinline)) int makes_sense(const struct alloc_probe *probe)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 thread = saved_register(task, probe->thread), object = saved_register(task, probe->object);
+	u64 size = saved_register(task, probe->size), room = saved_register(task, probe->buffer_size);
+	u64 start, top, end;
+
+	if (!object || !size || (object | size | thread) & 7 || !saved_register(task, probe->klass))
+		return false;
+	start = user_word(thread + probe->start);
+	top = user_word(thread + probe->top);
+	end = user_word(thread + probe->end);
+	if (probe->kind == ALLOC_OUTSIDE_SITE)
+		return start <= top && top <= end && !(object >= start && object < end);
+	return start == object && top == object + size && top <= end && end <= object + room && !(room & 7);
+}
+
 /* A thread has a new buffer: the next sample is so far from its start. */
 static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_probe *probe, u32 number, u64 distance)
 {
@@ -245,6 +275,41 @@ static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_
 		return 0;
 	watch.start = buffer.start;
 	return watch_at(ctx, &watch, probe, buffer.start + distance, buffer.end);
+}
+
+static __attribute__((noinline)) int send_census(const struct alloc_probe *probe, const struct alloc_buffer *buffer)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct alloc_record record = { .how = ALLOC_BY_CENSUS, .tgid = tgid, .tid = pid_of(task, BPF_CORE_READ(task, pid)),
+		.thread = saved_register(task, probe->thread), .start = buffer->start, .end = buffer->end,
+		.stands = buffer->end - buffer->start, .interval = alloc_interval * CENSUS_EACH, .gc = (u32)buffer->collections };
+	struct alloc_stats *st = alloc_stats();
+
+	if (!process || !st || !within_window(st))
+		return 0;
+	record.instance = process->instance;
+	st->buffers++;
+	return bpf_ringbuf_output(&alloc_ring, &record, sizeof(record), probe->prompt ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+/* Without watchpoints: the thread has given up its buffer for another one. Nothing tells what it holds but itself. */
+static __attribute__((noinline)) int take_census(const struct alloc_probe *probe)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_buffer now = {}, *last;
+	u32 key = (u32)bpf_get_current_pid_tgid();
+
+	if (!probe->collections || probe->buffer_size == ALLOC_NO_OFFSET || probe->object == ALLOC_NO_OFFSET)
+		return 0;
+	now.start = saved_register(task, probe->object);
+	now.end = now.start + saved_register(task, probe->buffer_size);
+	now.collections = (u32)user_word(probe->collections) + 1;
+	last = bpf_map_lookup_elem(&buffers, &key);
+	if (last && last->collections == now.collections && draw_distance(alloc_interval * CENSUS_EACH) < last->end - last->start)
+		send_census(probe, last);
+	return bpf_map_update_elem(&buffers, &key, &now, BPF_ANY);
 }
 
 /* The bytes that a site's object is sampled by. */
@@ -315,12 +380,18 @@ int on_alloc(struct pt_regs *ctx)
 		return 0;
 	distance = draw_distance(alloc_interval);
 	bytes = bytes_at(probe);
-	hit = alloc_interval && distance < bytes;
-	if (probe->kind != ALLOC_OUTSIDE_SITE)
-		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
 	st = alloc_stats();
 	if (!st)
 		return 0;
+	if (probe->checked && !makes_sense(probe)) {
+		st->strange++;
+		return 0;
+	}
+	hit = alloc_interval && distance < bytes;
+	if (probe->kind != ALLOC_OUTSIDE_SITE)
+		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
+	if (probe->kind != ALLOC_OUTSIDE_SITE && !watching && alloc_interval)
+		take_census(probe);
 	if (probe->kind == ALLOC_OUTSIDE_SITE) {
 		st->slow++;
 		st->bytes += bytes;

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "alloc_budget.h"
+#include "alloc_census.h"
 #include "alloc_classes.h"
 #include "alloc_sites.h"
 #include "unwind/cleanup.h"
@@ -31,6 +32,8 @@
 #define THREADS_MAX   16384
 #define FRAMES_MAX    (33 * CHUNK_FRAMES)
 #define REFUSED_LEAST 8		 /* watchpoints, and more than were set: there are no debug registers */
+#define STRANGE_LEAST 8		 /* events that make no sense, and one in STRANGE_EACH: the sites are not what they seemed */
+#define STRANGE_EACH  50
 #define OWN_SCALE     20 /* samples from which on a thread is scaled by itself */
 
 struct allocator { /* a thread that allocates */
@@ -49,6 +52,7 @@ struct cell { /* what samples of a thread in a node stand for */
 	u32 node;
 	double bytes, objects;
 	double sizeless; /* bytes of objects whose size is not known */
+	bool unseen;	 /* without a stack */
 };
 
 struct waiting { /* a stack, for the class of its object */
@@ -67,6 +71,7 @@ struct alloc {
 	struct alloc_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
 	struct alloc_classes *classes;
+	struct census *census;
 	struct alloc_budget budget;
 	struct alloc_spent before; /* the start */
 	struct alloc_sites *sites;
@@ -90,6 +95,7 @@ struct alloc {
 	struct table by_id; /* of records: index in told */
 	struct alloc_thread *scratch; /* THREADS_MAX */
 	struct frame *frames;	      /* FRAMES_MAX */
+	u64 unknown_classes; /* that a checked site told */
 	u64 steered_ns, swept_ns, bytes_then, placed_then;
 	double interval, duty;
 	double estimated, variance; /* of what samples stand for */
@@ -120,7 +126,9 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		alloc_destroy(a);
 		return &error_no_memory;
 	}
-	err = alloc_classes_create(options->object, &a->classes);
+	err = census_create(&a->census);
+	if (!err)
+		err = alloc_classes_create(options->object, &a->classes);
 	if (!err)
 		err = alloc_sites_create(options->object, &a->sites);
 	if (err) {
@@ -163,6 +171,7 @@ void alloc_destroy(struct alloc *a)
 	if (!a)
 		return;
 	take_away(a);
+	census_destroy(a->census);
 	watchpoints_destroy(a->watchpoints);
 	alloc_classes_destroy(a->classes);
 	free(a->told);
@@ -301,7 +310,7 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	struct alloc_probe probe = { .kind = site->kind, .start = r->buffer_start, .top = r->buffer_top, .end = r->buffer_end,
 		.thread = offset_in_regs(site->reg[ALLOC_THREAD]), .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
 		.object = offset_in_regs(site->reg[ALLOC_OBJECT]), .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
-		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early,
+		.buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]), .early = r->early, .checked = r->checked,
 		.collections = r->collections_at, };
 	struct error *err;
 
@@ -332,6 +341,10 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
 	for (u32 i = 0; i < r.nsites && !err; i++)
 		err = place_site(a, p, &r, &r.site[i], path);
+	a->summary.sites = r.origin;
+	if (!err && r.checked)
+		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: where it allocates was found by code: %s has no symbols",
+			p->pid, in->loaded->path), "each event is checked; installing its debug symbols makes it certain"));
 	if (!err && r.missed)
 		a->options.warn(a->options.ctx, error_hint(error_new(ERROR_UNSUPPORTED, "process %d: %s", p->pid, r.missed), "%s", r.remedy));
 	return err;
@@ -424,6 +437,17 @@ static void see_refused(struct alloc *a)
 	a->options.warn(a->options.ctx, watchpoints_refused());
 }
 
+/* Sites that were found by the looks of their code may be others, in a JVM that nobody has seen. */
+static struct error *see_strange(const struct alloc *a, const struct alloc_stats *st)
+{
+	u64 strange = st->strange + a->unknown_classes;
+
+	if (strange < STRANGE_LEAST || strange * STRANGE_EACH < st->refills + st->slow)
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "what seemed to tell of allocation, by its code, is something else"),
+		"install the package with the runtime's debug symbols, of the same build (Debian: openjdk-N-dbg)");
+}
+
 /* At once where more is allocated, slowly where it is less; in shifts, what one of them saw says little. */
 static double next_interval(const struct alloc *a, double wanted)
 {
@@ -444,6 +468,8 @@ static struct error *steer(struct alloc *a, u64 now)
 	u64 placed;
 
 	if (!err)
+		err = see_strange(a, &st);
+	if (!err)
 		err = count_spent(a, &st, now, &spent);
 	if (err)
 		return err;
@@ -453,7 +479,7 @@ static struct error *steer(struct alloc *a, u64 now)
 	placed = spent.placed_ns - a->placed_then;
 	if (placed < LOOK_NS)
 		return NULL;
-	set_duty(a, alloc_budget_duty(&a->budget, a->duty));
+	set_duty(a, a->watching ? alloc_budget_duty(&a->budget, a->duty) : 1);
 	wanted = (double)(st.bytes - a->bytes_then) * 1e9 / (double)placed * a->duty / frequency;
 	set_interval(a, next_interval(a, wanted), frequency);
 	a->placed_then = spent.placed_ns;
@@ -531,38 +557,106 @@ static struct error *child_unknown(struct alloc *a, u32 node, const char *text, 
 	return err ? err : profile_child(p, node, *ret, ret);
 }
 
+static struct error *add_cell(struct alloc *a, u32 allocator, u32 node, double bytes, double objects, struct cell **ret)
+{
+	struct error *err = cell_of(a, allocator, node, ret);
+
+	if (err)
+		return err;
+	(*ret)->bytes += bytes;
+	(*ret)->objects += objects;
+	a->allocators[allocator].estimated += bytes;
+	return NULL;
+}
+
+/* Threads that are shown by themselves have stacks of their own. */
+static u64 apart(const struct alloc *a, u32 allocator)
+{
+	return a->options.threads ? allocator + 1ull : 0;
+}
+
+/* A stack for what is counted without one; a refill stands for its whole buffer. */
+static struct error *tell_census(struct alloc *a, const struct alloc_class *p, u32 allocator, u32 node, double bytes, double objects)
+{
+	u32 kind = 0;
+	struct error *err =
+		census_kind(a->census, p->record.instance, &p->frame, p->record.size, apart(a, allocator), &kind);
+
+	return err ? err : census_stack(a->census, kind, p->record.how == ALLOC_BY_SLOW, allocator, node, bytes, objects);
+}
+
+/* The probability that what a site told as one became a sample. */
+static double chance_of(const struct alloc_record *r)
+{
+	return -expm1(-(double)r->stands / (double)r->interval);
+}
+
 static struct error *count(struct alloc *a, const struct alloc_class *p, u32 node)
 {
 	const struct alloc_record *r = &p->record;
-	double interval = (double)r->interval, seen = (double)r->duty / ALLOC_ALWAYS, bytes = interval, objects = 0, chance = 0;
+	double seen = (double)r->duty / ALLOC_ALWAYS, chance = r->how == ALLOC_BY_WATCH ? 0 : chance_of(r), bytes, objects = 0;
 	struct cell *cell = NULL;
 	u32 allocator = 0;
 	struct error *err = allocator_of(a, r->instance, r->thread, &allocator);
+	bool whole;
 
-	if (!err)
-		err = cell_of(a, allocator, node, &cell);
 	if (err || !r->duty)
 		return err;
-	if (r->how != ALLOC_BY_WATCH) {
-		chance = -expm1(-(double)r->stands / interval);
-		bytes = (double)r->stands / chance;
-		objects = r->size ? bytes / (double)r->size : 0;
-	} else if (p->size) {
-		objects = interval / (double)p->size;
-	} else {
-		cell->sizeless += bytes / seen;
-	}
-	bytes /= seen;
-	objects /= seen;
-	cell->bytes += bytes;
-	cell->objects += objects;
+	bytes = (chance > 0 ? (double)r->stands / chance : (double)r->interval) / seen;
 	a->estimated += bytes;
 	a->variance += bytes * bytes * (1 - chance * seen);
-	a->allocators[allocator].estimated += bytes;
+	if (r->how != ALLOC_BY_WATCH)
+		objects = r->size ? bytes / (double)r->size : 0;
+	else if (p->size)
+		objects = bytes / (double)p->size;
+	whole = r->how == ALLOC_BY_REFILL && r->stands != r->size;
+	if (!whole)
+		err = add_cell(a, allocator, node, bytes, objects, &cell);
+	if (!err && (whole || (r->how == ALLOC_BY_SLOW && !a->watching)))
+		err = tell_census(a, p, allocator, node, bytes, objects);
+	if (err)
+		return err;
+	if (cell && r->how == ALLOC_BY_WATCH && !p->size)
+		cell->sizeless += bytes;
 	a->allocators[allocator].samples++;
 	a->summary.samples++;
 	a->summary.unclassed += !p->known;
+	a->unknown_classes += !p->known && r->klass;
 	return NULL;
+}
+
+/* The node of a kind without a stack: "[no stack seen]" and the class. */
+static struct error *unseen_node(struct alloc *a, const struct alloc_class *p, u32 *ret)
+{
+	struct stack_record record = { .instance = p->record.instance, .tgid = p->record.tgid, .tid = p->record.tid, .stop = STOP_ROOT };
+	struct profile *profile = collector_profile(a->options.collector);
+	struct error *err = collector_place(a->options.collector, &record, NULL, 0, &p->frame, ret);
+	u32 function, parent;
+
+	if (err || *ret == COLLECTOR_FILTERED)
+		return err;
+	function = profile->nodes[*ret].function;
+	parent = profile->nodes[*ret].parent;
+	err = child_unknown(a, parent, "[no stack seen]", &parent);
+	return err ? err : profile_child(profile, parent, function, ret);
+}
+
+/* Objects of a kind in a buffer that was given up. */
+static struct error *count_census(struct alloc *a, const struct alloc_class *p)
+{
+	double by = 1 / chance_of(&p->record);
+	u32 allocator = 0, kind = 0, node = 0;
+	struct error *err = allocator_of(a, p->record.instance, p->record.thread, &allocator);
+
+	if (!err)
+		err = census_kind(a->census, p->record.instance, &p->frame, p->size, apart(a, allocator), &kind);
+	if (!err && p->known)
+		err = unseen_node(a, p, &node);
+	else if (!err)
+		err = child_unknown(a, 0, "[no stack seen]", &node);
+	if (err || node == COLLECTOR_FILTERED)
+		return err;
+	return census_count(a->census, kind, allocator, node, (double)p->bytes * by, (double)p->objects * by);
 }
 
 /* The innermost of a->frames as the runtime knows them exactly; it is asked once for each. */
@@ -591,14 +685,34 @@ static struct error *place_exactly(struct alloc *a, u32 number, u32 n)
 	return err;
 }
 
+static bool is_in_file(const struct process *p, const struct instance *in, u64 addr)
+{
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		if (addr >= p->mappings[i].start && addr < p->mappings[i].end)
+			return p->mappings[i].image && p->mappings[i].image == in->loaded->image;
+	return false;
+}
+
+/* How many of the innermost frames are a library's function (memset) by which the runtime fills the object. */
+static u32 filling(const struct alloc *a, u32 number, u32 n)
+{
+	const struct process *p = targets_find(a->options.targets, number);
+	const struct instance *in = teller(p);
+
+	for (u32 i = 0; in && i < n && i < LEAF_FRAMES && frame_kind(&a->frames[i]) == FRAME_NATIVE; i++)
+		if (is_in_file(p, in, frame_addr(&a->frames[i])))
+			return i;
+	return 0;
+}
+
 /* A stack whose frames are a->frames. */
 static struct error *take_stack(struct alloc *a, const struct alloc_class *p, const struct stack_record *record, u32 n)
 {
 	struct error *err = p->record.how == ALLOC_BY_WATCH ? place_exactly(a, record->instance, n) : NULL;
-	u32 node = COLLECTOR_FILTERED;
+	u32 node = COLLECTOR_FILTERED, skip = filling(a, record->instance, n);
 
 	if (!err)
-		err = collector_place(a->options.collector, record, a->frames, n, p->known ? &p->frame : NULL, &node);
+		err = collector_place(a->options.collector, record, a->frames + skip, n - skip, p->known ? &p->frame : NULL, &node);
 	if (!err && node != COLLECTOR_FILTERED && !p->known)
 		err = child_unknown(a, node, "[class not seen]", &node);
 	return err || node == COLLECTOR_FILTERED ? err : count(a, p, node);
@@ -638,6 +752,10 @@ static struct error *gather(struct alloc *a, u64 now)
 			a->told[left++] = a->told[i];
 	a->ntold = left;
 	for (u32 i = 0; i < n && !err; i++) {
+		if (found[i].record.how == ALLOC_BY_CENSUS) {
+			err = count_census(a, &found[i]);
+			continue;
+		}
 		err = grow((void **)&a->told, a->ntold, sizeof(*a->told));
 		if (!err)
 			a->told[a->ntold++] = (struct told){ .class = found[i], .since_ns = now };
@@ -699,7 +817,7 @@ static double exact(const struct allocator *al)
 
 static bool is_pooled(const struct alloc *a, const struct allocator *al)
 {
-	return al->known && al->samples < OWN_SCALE && (al->samples || !a->options.threads);
+	return al->known && (al->samples < OWN_SCALE || al->estimated <= 0) && (al->estimated > 0 || !a->options.threads);
 }
 
 /* Threads with many samples are scaled by themselves, the others together. */
@@ -713,7 +831,7 @@ static void scale(struct alloc *a)
 		if (is_pooled(a, al)) {
 			pool += exact(al);
 			estimated += al->estimated;
-		} else if (al->known && al->samples) {
+		} else if (al->known && al->estimated > 0) {
 			al->scale = exact(al) / al->estimated;
 		}
 	}
@@ -726,7 +844,7 @@ static void scale(struct alloc *a)
 		a->summary.threads += exact(al) > 0;
 		if (is_pooled(a, al))
 			al->scale = all;
-		if (al->known && !al->samples && (a->options.threads || estimated <= 0))
+		if (al->known && al->estimated <= 0 && (a->options.threads || estimated <= 0))
 			a->summary.unseen += exact(al);
 	}
 }
@@ -745,6 +863,16 @@ static struct error *add_unseen(struct alloc *a)
 	return err;
 }
 
+static struct error *add_spread(void *ctx, const struct census_result *r)
+{
+	struct cell *cell;
+	struct error *err = add_cell(ctx, r->allocator, r->node, r->bytes, r->objects, &cell);
+
+	if (!err)
+		cell->unseen = r->unseen;
+	return err;
+}
+
 struct error *alloc_finish(struct alloc *a)
 {
 	struct profile *p = collector_profile(a->options.collector);
@@ -753,8 +881,11 @@ struct error *alloc_finish(struct alloc *a)
 
 	alloc_classes_stop(a->classes);
 	err = join(a, UINT64_MAX);
+	if (!err)
+		err = census_spread(a->census, add_spread, a);
 	if (err)
 		return err;
+	a->summary.census = census_usable(a->census);
 	scale(a);
 	for (u32 i = 0; i < a->ncells; i++) {
 		bytes += a->cells[i].bytes - a->cells[i].sizeless;
@@ -767,7 +898,11 @@ struct error *alloc_finish(struct alloc *a)
 		profile_add(p, c->node, (u64)llround(c->bytes * by));
 		profile_add_more(p, c->node, (u64)llround((c->objects + more) * by));
 	}
-	return add_unseen(a);
+	err = add_unseen(a);
+	for (u32 i = 0; i < a->ncells; i++)
+		if (a->cells[i].unseen)
+			a->summary.unseen += a->cells[i].bytes * a->allocators[a->cells[i].allocator].scale;
+	return err;
 }
 
 void alloc_summary(struct alloc *a, struct alloc_summary *ret)

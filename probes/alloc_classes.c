@@ -123,12 +123,41 @@ static void schedule(struct open *o, u64 now)
 	o->next_ns = now + (passed < SOONEST_NS ? SOONEST_NS : passed > LATEST_NS ? LATEST_NS : passed);
 }
 
+struct counting {
+	struct alloc_classes *c;
+	const struct alloc_record *record;
+};
+
+static void on_counted(void *ctx, const struct frame *class, u64 bytes, u64 objects)
+{
+	const struct counting *counting = ctx;
+	struct alloc_class result = { .record = *counting->record, .bytes = bytes, .objects = objects, .known = class };
+
+	if (class)
+		result.frame = *class;
+	result.size = objects ? bytes / objects : 0;
+	finish(counting->c, &result);
+}
+
+static void take_census(struct alloc_classes *c, const struct reader *reader, const struct alloc_record *record)
+{
+	struct alloc_object buffer = { .thread = record->thread, .start = record->start, .end = record->end, .gc = record->gc };
+	struct counting counting = { c, record };
+
+	if (reader && reader->ops->census)
+		reader->ops->census(reader->data, &buffer, on_counted, &counting);
+}
+
 /* A new record: most are told at once. Under the lock, as what follows. */
 static void take(struct alloc_classes *c, const struct alloc_record *record)
 {
 	struct open o = { .result = { .record = *record, .size = record->size }, .gc = record->gc, .since_ns = now_ns() };
 	const struct reader *reader = reader_of(c, record->instance);
 
+	if (record->how == ALLOC_BY_CENSUS) {
+		take_census(c, reader, record);
+		return;
+	}
 	if (!reader) {
 		finish(c, &o.result);
 		return;

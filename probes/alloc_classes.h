@@ -20,7 +20,8 @@ struct alloc_classes;
 struct alloc_class { /* what became of a record */
 	struct alloc_record record;
 	struct frame frame;
-	u64 size; /* of the object; 0: not known */
+	u64 size; /* of the object; 0: not known; by census: of an average one */
+	u64 bytes, objects; /* by census */
 	bool known;
 };
 

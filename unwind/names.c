@@ -135,7 +135,7 @@ static bool is_hidden(const struct names *names, const struct process *p, const 
 	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
 		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
 			return view->hides(p->instances[i].data, symbol) ||
-				(names->options.alloc && view->alloc && view->alloc->hides(symbol));
+				(names->options.alloc && view->alloc && (!*symbol || view->alloc->hides(symbol)));
 	return false;
 }
 

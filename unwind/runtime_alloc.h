@@ -10,6 +10,7 @@
 #ifndef YRT_RUNTIME_ALLOC_H
 #define YRT_RUNTIME_ALLOC_H
 
+#include <sys/types.h>
 #include <types.h>
 
 #include "error.h"
@@ -56,6 +57,11 @@ struct runtime_alloc {
 	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
 	 */
 	bool early;
+	/*
+	 * The places were found by what their code looks like: what they tell is to be checked each time. An object that a buffer
+	 * was made for lies at its start, is not larger than it, and the buffer is where the thread's structure says.
+	 */
+	bool checked;
 	const char *missed, *remedy; /* static: what no probe sees here, and what to do about it; NULL: nothing */
 	const char *origin; /* static: how the sites were found: "symbols", "debug file", "disassembly", "USDT" */
 };
@@ -86,6 +92,14 @@ enum alloc_told {
 	ALLOC_MOVED,   /* never: a collection began meanwhile */
 };
 
+/* Sizes that are alike: four to a power of two. */
+static inline u32 alloc_size_class(u64 size)
+{
+	u32 log2 = 63 - (u32)__builtin_clzll(size | 1);
+
+	return log2 < 2 ? (u32)size : log2 * 4 + (size >> (log2 - 2) & 3);
+}
+
 struct runtime_alloc_ops {
 	/* Where probes go. An error says what is missing and its hint what to install. */
 	struct error *(*sites)(void *instance, const struct runtime_process *p, struct runtime_alloc *ret);
@@ -113,12 +127,19 @@ struct runtime_alloc_ops {
 	/* The frame of a class that a site told (ALLOC_CLASS). */
 	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);
 
+	/*
+	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): tells bytes and objects by class
+	 * and alloc_size_class(); class NULL: not known. False: it is not there any more. May be NULL.
+	 */
+	bool (*census)(void *reader, const struct alloc_object *buffer,
+		void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects), void *ctx);
+
 	/* Collections so far, and one; 0: unknown. */
 	u32 (*collections)(void *reader);
 
 	/*
 	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to its
-	 * class: <view>-alloc hides them.
+	 * class: <view>-alloc hides them, and what in the runtime's file has no name.
 	 */
 	bool (*hides)(const char *symbol);
 };

@@ -57,8 +57,13 @@ const struct manual java_alloc_manual = {
 		"samples, a share p has the standard error sqrt(p (1 - p) / n), so 20 % of 2,400 samples are 20 +- 0.8 %. The last\n"
 		"line on stderr tells n, what no stack was seen for, and what was lost. A program that takes thousands of buffers a\n"
 		"second is watched in shifts of 0.2 s at random moments, so that it loses less than 2 % of its CPU time; with --freq\n"
-		"it is watched all the time. Objects are estimated from the same samples: a rare small one has a larger error. Where debug registers are taken or refused, only objects that need a new TLAB\n"
-		"or none are seen, and programs that allocate in a cycle may come out wrong: a note says so.",
+		"it is watched all the time. Objects are estimated from the same samples: a rare small one has a larger error.\n"
+		"\n"
+		"Where debug registers are taken or refused, a note says so: then only objects\n"
+		"that need a new TLAB or none have a stack. Bytes by class and size come from TLABs that threads gave up, read as\n"
+		"they are, and are spread over the stacks seen for objects of that class and about that size; what none was seen\n"
+		"for is under [no stack seen]. Sites that make the same may come out wrong then, where a program allocates in a\n"
+		"cycle. A JVM without symbols is searched for its allocation by code; that is said, too, or it is refused.",
 	.options = options,
 	.examples = examples,
 };

@@ -79,8 +79,12 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu of %lu watchpoints late, %lu refused", a->late, a->set + a->late, a->refused);
 	if (a->probe.skipped)
 		fprintf(out, ", %lu left out in bursts", a->probe.skipped);
+	if (a->probe.strange)
+		fprintf(out, ", %lu events that make no sense", a->probe.strange);
 	if (!a->watching)
-		fputs(", without debug registers: only what needed a new buffer was seen", out);
+		fputs(", without debug registers: stacks only of what needed a new buffer", out);
+	if (a->census)
+		fprintf(out, ", bytes by class and size from %lu buffers", a->probe.buffers);
 }
 
 char *loss_line(const struct sampler_stats *st)
@@ -137,7 +141,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:b}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:b, s:b, s:I, s:s, s:I}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -157,7 +161,11 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"slowed", a->slowed,
 		"placed", a->placed,
 		"realtime", (int)a->realtime,
-		"debug_registers", (int)a->watching);
+		"debug_registers", (int)a->watching,
+		"census", (int)a->census,
+		"buffers", (json_int_t)a->probe.buffers,
+		"sites", a->sites ? a->sites : "",
+		"strange", (json_int_t)a->probe.strange);
 }
 
 static json_t *to_json(const struct sampler_stats *st)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hotspot_alloc.h"
+#include "hotspot_alloc_code.h"
 #include "symbols.h"
 
 /* Parameters in registers, by the System V ABI of x86-64, in the numbers of DWARF. */
@@ -138,6 +139,32 @@ static bool from_file(struct image *img, struct image *names, const char *origin
 	return found;
 }
 
+/* By code, of those tracers that tell of whole objects with all their parameters. */
+static bool from_code(struct image *img, struct runtime_alloc *ret)
+{
+	static const struct tracer refill = {.kind = ALLOC_REFILL, .reg = {R8, RDI, RSI, RCX, RDX}};
+	static const struct tracer outside = {.kind = ALLOC_OUTSIDE, .reg = {RCX, RDI, RSI, RDX, NONE}};
+	static const struct tracer collection = {.kind = ALLOC_COLLECTION, .reg = {NONE, NONE, NONE, NONE, NONE}};
+	u64 probes[ALLOC_SITES_MAX - 2];
+	struct hotspot_alloc_code code;
+	u32 n;
+
+	ret->nsites = 0;
+	ret->early = false;
+	if (!hotspot_alloc_code(img, &code))
+		return false;
+	add_site(img, &refill, code.refill, ret);
+	add_site(img, &outside, code.outside, ret);
+	if (ret->nsites != 2)
+		return false;
+	n = hotspot_gc_probes(img, probes, sizeof(probes) / sizeof(*probes));
+	for (u32 i = 0; i < n; i++)
+		add_site(img, &collection, probes[i], ret);
+	ret->checked = true;
+	ret->origin = "disassembly";
+	return true;
+}
+
 struct error *hotspot_alloc_sites(struct image *img, const char *root, struct runtime_alloc *ret)
 {
 	struct image *other = NULL;
@@ -150,10 +177,11 @@ struct error *hotspot_alloc_sites(struct image *img, const char *root, struct ru
 		return err;
 	other = NULL;
 	err = symbols_minidebug(img, &other);
-	if (err || from_file(img, other, ".gnu_debugdata", ret))
+	if (err || from_file(img, other, ".gnu_debugdata", ret) || from_code(img, ret))
 		return err;
 	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that", img->path),
+	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that, and code as no JDK that yrt knows",
+	                img->path),
 	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg); JDK 9, and 8 "
 	        "before "
 	        "8u262, tell too little in any case");

@@ -56,11 +56,14 @@ static bool ends_with(const char *name, size_t len, const char *end)
 	return len >= n && !memcmp(name + len - n, end, n);
 }
 
-/* "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob" */
+/*
+ * "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob"; and what writes to an array first
+ * when it is a copy (Object.clone, Arrays.copyOf): "StubRoutines::jint_disjoint_arraycopy", "StubRoutines::arrayof_jbyte_fill".
+ */
 static bool is_slow_stub(const char *name)
 {
 	static const char *const stubs[] = {"new_instance", "new_array", "new_type_array", "new_object_array", "new_multi_array",
-	        "multianewarray"};
+	        "multianewarray", "arraycopy", "byte_fill", "short_fill", "int_fill", "zero_blocks"};
 
 	for (size_t i = 0; i < sizeof(stubs) / sizeof(*stubs); i++)
 		if (strstr(name, stubs[i]))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "hotspot_alloc.h"
 #include "hotspot_check.h"
 #include "hotspot_flags.h"
 
@@ -160,6 +161,27 @@ static struct error *report_threads(
 	return NULL;
 }
 
+/* How java-alloc would find where objects are made. */
+static struct error *report_allocation(
+        const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
+{
+	struct runtime_alloc places = {0};
+	struct error *err;
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	err = hotspot_alloc_sites(instance->image->file, root, &places);
+	if (err == &error_no_memory)
+		return err;
+	report_section(out, "allocation", NULL);
+	if (err)
+		report_text(out, "places", NULL, "not known");
+	else
+		report_text(out, "places", "where uprobes of java-alloc go", "by %s", places.origin);
+	error_free(err);
+	return NULL;
+}
+
 static void report_checks(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
 {
 	static const char *const words[] = {"nothing to check", "ok", "FAILS"};
@@ -182,6 +204,8 @@ struct error *hotspot_inspect(
 	report_flags(instance, p, out);
 	report_code(instance, p, out);
 	err = report_threads(instance, p, out);
+	if (!err)
+		err = report_allocation(instance, p, out);
 	report_checks(instance, p, out);
 	layout_report(instance->origins, out);
 	return err;

@@ -5,6 +5,7 @@ those that a profile gives them. Not a test itself.
 """
 
 import array
+import math
 import os
 import tempfile
 import time
@@ -13,6 +14,8 @@ import java
 
 COLLECTORS = {"Serial": "-XX:+UseSerialGC", "Parallel": "-XX:+UseParallelGC", "G1": "-XX:+UseG1GC", "ZGC": "-XX:+UseZGC",
               "Shenandoah": "-XX:+UseShenandoahGC"}
+
+POINTS, SIGMAS = 2.0, 4
 
 
 def options(name):
@@ -95,3 +98,19 @@ def shares(stacks, names):
 def worst(truth, measured):
     """(error in points of the site that is farthest off, its name)"""
     return max((abs(measured[name] - truth[name]) * 100, name) for name in truth)
+
+
+def limit(share, samples):
+    """Points: POINTS, or where that is more, what random sampling alone exceeds in one of 15,000 sites."""
+    return max(POINTS, 100 * SIGMAS * math.sqrt(share * (1 - share) / samples))
+
+
+def check_shares(truth, stacks, samples):
+    measured, other = shares(stacks, truth)
+    error, site = worst(truth, measured)
+    shown = "\n".join(f"  {name:16} {truth[name]:7.2%} {measured[name]:7.2%}" for name in truth)
+    for name, share in truth.items():
+        off = 100 * abs(measured[name] - share)
+        assert off <= limit(share, samples), f"{name} is {off:.2f} points off at {samples:.0f} samples\n{shown}"
+    assert other < 0.01, f"{other:.1%} of the bytes belong to no site"
+    return f"{samples:.0f} samples, worst {error:.2f} points ({site}), {other:.2%} elsewhere"

@@ -4,7 +4,6 @@ yrt java-alloc against a program that counts what its fifteen call sites allocat
 within four standard errors where a busy machine gives few samples, each site's class, totals, and the three sites whose cycle resonates with TLABs.
 """
 
-import math
 import os
 import re
 import subprocess
@@ -16,19 +15,14 @@ import java_alloc
 import yrt
 
 SECONDS = 5
-POINTS, SIGMAS = 2.0, 4
 RATE = 500  # as by default, but whatever it costs here
 LEAST = 300
 UNSEEN = "[class not seen]"
 MISSED = 0.02  # of the bytes may have no class
-SLOW_PATH = ("Runtime1", "OptoRuntime", "InterpreterRuntime::", "MemAllocator", "AllocTracer", "_Java", "CollectedHeap", "Klass::allocate")
+SLOW_PATH = ("Runtime1", "OptoRuntime", "InterpreterRuntime::", "MemAllocator", "AllocTracer", "_Java", "CollectedHeap", "Klass::allocate", "memset",
+             "arraycopy", "_fill")
 CLASSES = {"plain_object": "java.lang.Object", "boxed": "java.lang.Long", "node": "alloc_sites$Node", "bytes_48": "byte[]",
            "bytes_1000": "byte[]", "bytes_10m": "byte[]", "references": "alloc_sites$Node[]", "longs_cloned": "long[]"}
-
-
-def limit(share, samples):
-    """Points: POINTS, or where that is more, what random sampling alone exceeds in one of 15,000 sites."""
-    return max(POINTS, 100 * SIGMAS * math.sqrt(share * (1 - share) / samples))
 
 
 def collections(log):
@@ -45,14 +39,7 @@ def watch(pid, *flags, window):
 
 def check_shares(truth, stacks, samples):
     assert samples >= LEAST, f"only {samples:.0f} samples"
-    measured, other = java_alloc.shares(stacks, truth)
-    error, site = java_alloc.worst(truth, measured)
-    shown = "\n".join(f"  {name:16} {truth[name]:7.2%} {measured[name]:7.2%}" for name in truth)
-    for name, share in truth.items():
-        off = 100 * abs(measured[name] - share)
-        assert off <= limit(share, samples), f"{name} is {off:.2f} points off at {samples:.0f} samples\n{shown}"
-    assert other < 0.01, f"{other:.1%} of the bytes belong to no site"
-    return f"{samples:.0f} samples, worst {error:.2f} points ({site}), {other:.2%} elsewhere"
+    return java_alloc.check_shares(truth, stacks, samples)
 
 
 def check_hidden(stacks):

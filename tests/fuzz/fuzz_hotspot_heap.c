@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tests/unit/hotspot_heap_fake.h"
+#include "runtimes/hotspot/hotspot_alloc_census.h"
 
 #define SHAPES 7
 
@@ -44,6 +45,11 @@ static bool advance(void *ctx, u64 object, u64 klass, u64 size)
 	return true;
 }
 
+static void add(void *ctx, u64 klass, u64 bytes, u64 objects)
+{
+	*(u64 *)ctx += bytes;
+}
+
 static void ask(struct fake *f, struct hotspot_heap_view *h)
 {
 	static struct hotspot_thread threads[64];
@@ -56,6 +62,9 @@ static void ask(struct fake *f, struct hotspot_heap_view *h)
 			abort();
 	end = hotspot_each_object(h, &f->memory, f->tlab, f->top, advance, &last);
 	if (end < f->tlab)
+		abort();
+	size = 0;
+	if (hotspot_alloc_census(h, &f->memory, f->tlab, f->top, add, &size) && size > f->top - f->tlab)
 		abort();
 	for (u64 addr = f->tlab; addr < f->top; addr += 24) {
 		if (hotspot_object_covering(h, &f->memory, f->tlab, addr, &object, &klass, &size) &&

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "hotspot_heap_fake.h"
+#include "runtimes/hotspot/hotspot_alloc_census.h"
 
 #define READS_MAX 2000
 
@@ -125,6 +126,62 @@ static void stops_at_what_is_no_object(void **state)
 	assert_false(hotspot_object(h, &f->memory, 0, &klass, &size));
 	fake32(f, f->at[1] + 12, 0x80000000); /* a length that no array has */
 	assert_false(hotspot_object(h, &f->memory, f->at[1], &klass, &size));
+	hotspot_heap_view_destroy(h);
+	fake_destroy(f);
+}
+
+static void add(void *ctx, u64 klass, u64 bytes, u64 objects)
+{
+	struct seen *s = ctx;
+
+	s->klass[s->n] = klass;
+	s->object[s->n] = objects;
+	s->size[s->n++] = bytes;
+}
+
+/* The last object stands for what fills a TLAB that was given up. */
+static void counts_a_tlab(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		struct hotspot_heap_view *h = view_of(f);
+		struct seen s = {.n = 0};
+		u64 bytes = 0;
+
+		assert_true(hotspot_alloc_census(h, &f->memory, f->tlab, f->top, add, &s));
+		assert_int_equal(s.n, 5);
+		for (u32 k = 0; k < s.n; k++) {
+			assert_int_equal(s.object[k], 1);
+			bytes += s.size[k];
+		}
+		assert_int_equal(bytes, f->at[5] - f->tlab);
+		s.n = 0;
+		assert_false(hotspot_alloc_census(h, &f->memory, f->tlab, f->top + (1u << 20), add, &s));
+		assert_false(hotspot_alloc_census(h, &f->memory, f->tlab, f->tlab, add, &s));
+		fake32(f, f->at[2] + 8, 0);
+		assert_true(hotspot_alloc_census(h, &f->memory, f->tlab, f->at[2], add, &s) && s.n == 1);
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+static void counts_objects_alike(void **state)
+{
+	struct fake *f = fake_create(shapes[2]);
+	struct hotspot_heap_view *h = view_of(f);
+	struct seen s = {.n = 0};
+	u64 at = fake_room(f, 4 * 1024), next = at;
+
+	for (u32 i = 0; i < 8; i++, next += 16 + 112)
+		fake_array(f, next, f->bytes_array, 112 - i % 2 * 8 + 0); /* 128 and 120 bytes: two classes of size */
+	fake_array(f, next, f->bytes_array, 1000);
+	assert_false(hotspot_alloc_census(h, &f->memory, at, next + 1016, add, &s)); /* the holes are no objects */
+	for (u32 i = 0; i < 8; i++)
+		fake_array(f, at + i * 128, f->bytes_array, 112);
+	assert_true(hotspot_alloc_census(h, &f->memory, at, next + 1016, add, &s));
+	assert_int_equal(s.n, 1);
+	assert_int_equal(s.object[0], 8);
+	assert_int_equal(s.size[0], 8 * 128);
 	hotspot_heap_view_destroy(h);
 	fake_destroy(f);
 }
@@ -251,7 +308,7 @@ int main(void)
 	        cmocka_unit_test(finds_the_object_that_covers),
 	        cmocka_unit_test(finds_large_objects_by_their_end),
 	        cmocka_unit_test(stops_at_what_is_no_object),
-	        cmocka_unit_test(names_classes),
+	        cmocka_unit_test(counts_a_tlab), cmocka_unit_test(counts_objects_alike), cmocka_unit_test(names_classes),
 	        cmocka_unit_test(lists_threads),
 	        cmocka_unit_test(bears_each_read_failing),
 	        cmocka_unit_test(waits_for_the_heap),

@@ -478,7 +478,9 @@ static void test_alloc_hides(void **state)
 	assert_true(hotspot_alloc_hides("_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread"));
 	assert_true(hotspot_alloc_hides("_new_array_nozero_Java"));
 	assert_true(hotspot_alloc_hides("fast_new_instance Runtime1 stub"));
-	assert_false(hotspot_alloc_hides("StubRoutines::jlong_disjoint_arraycopy"));
+	assert_true(hotspot_alloc_hides("StubRoutines::jlong_disjoint_arraycopy"));
+	assert_true(hotspot_alloc_hides("StubRoutines::arrayof_jbyte_fill"));
+	assert_false(hotspot_alloc_hides("StubRoutines::updateBytesCRC32"));
 	assert_false(hotspot_alloc_hides("_ZL18jni_new_type_arrayP7JNIEnv_i"));
 	assert_false(hotspot_alloc_hides("_ZN18InterpreterRuntime3ldcEP10JavaThreadb"));
 	assert_false(hotspot_alloc_hides("_ZN13InstanceKlass10initializeEP10JavaThread"));

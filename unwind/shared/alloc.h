@@ -21,6 +21,8 @@ struct alloc_probe {
 	u16 early; /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
 	u32 prompt;	     /* nobody tells of collections: classes are to be read at once */
+	u32 checked;	     /* runtime_alloc.checked: what makes no sense is no event of this site */
+	u32 reserved;
 	u64 collections;     /* where the target counts its collections (u32); 0: not known */
 };
 
@@ -36,6 +38,12 @@ struct alloc_watch {
 
 #define ALLOC_ALWAYS (1u << 16)
 
+/* Without watchpoints: the buffer that a thread has. */
+struct alloc_buffer {
+	u64 start, end;	 /* behind what will fill it */
+	u64 collections; /* when it was made: alloc_ops.collections() */
+};
+
 /* To the watchpoint's keeper of this CPU. */
 struct watch_request {
 	u32 key;  /* of struct alloc_watch */
@@ -50,6 +58,7 @@ enum alloc_how {
 	ALLOC_BY_WATCH,	 /* addr was written: the first write to this address of its buffer */
 	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
 	ALLOC_BY_SLOW,	 /* addr: an object outside all buffers */
+	ALLOC_BY_CENSUS, /* a buffer that was given up, from start to end; no stack follows */
 };
 
 /* A sample: the stack that follows has the same id as its hash. */
@@ -78,6 +87,8 @@ struct alloc_stats { /* one for each CPU */
 	u64 traps;   /* watchpoints hit */
 	u64 stale;   /* of them not by an allocation */
 	u64 skipped; /* samples that a burst would have made too many */
+	u64 buffers; /* that were given up and looked into: ALLOC_BY_CENSUS */
+	u64 strange; /* events of a checked site that make no sense */
 };
 
 #endif

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+yrt java-alloc on a JVM whose library has no symbols and no debug file, nor says of which build it is: where it allocates is found by its
+code, that is said, and shares are right; code that only looks like it is refused.
+"""
+
+import os
+import re
+import struct
+import subprocess
+import tempfile
+
+import java
+import java_alloc
+import yrt
+
+SECONDS, RATE = 5, 500
+LEAST = 100
+SECTIONS = (".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugdata")
+
+
+def library_of(pid):
+    """(path, inode) of a JVM's; of one in a chroot as seen from outside."""
+    with open(f"/proc/{pid}/maps") as f:
+        words = next(line.split() for line in f if line.rstrip().endswith("/libjvm.so"))
+    return words[5], int(words[4])
+
+
+class Stripped:
+    """java.words() run a JVM that finds such a library in the place of its own, which nobody else sees there."""
+
+    def __enter__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="yrt-stripped-")
+        self.path = os.path.join(self.dir.name, "libjvm.so")
+        with java.Java("alloc_split", 30) as jvm:
+            self.library = library_of(jvm.pid)[0]
+        subprocess.run(["objcopy", "--strip-all", *[word for name in SECTIONS for word in ("-R", name)], self.library, self.path], check=True)
+        self.inode = os.stat(self.path).st_ino
+        self.before, words = os.environ.get("YRT_JAVA"), java.words()
+        os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
+            yrt.SOURCE, "tests", "e2e", "in_place_of.sh"), self.path, self.library, *words])
+        return self
+
+    def __exit__(self, *_):
+        os.environ.pop("YRT_JAVA")
+        if self.before is not None:
+            os.environ["YRT_JAVA"] = self.before
+        self.dir.cleanup()
+
+
+def watch(pid, *flags, window):
+    run = yrt.Run("java-alloc", "-p", pid, "-d", SECONDS, "-F", RATE, *flags).sampling()
+    with window:
+        run.process.wait(SECONDS + 120)
+    return run.result()
+
+
+def check(stripped, name, threads):
+    with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
+        assert library_of(sites.pid)[1] == stripped.inode, "it runs its own library"
+        window = java_alloc.Window(sites)
+        result = watch(sites.pid, window=window).expect()
+    stats = result.stats["alloc"]
+    assert stats["sites"] == "disassembly" and "found by code" in result.stderr, (stats, result.stderr)
+    assert stats["refills"] and stats["outside"] and not stats["strange"], stats
+    assert stats["samples"] >= LEAST, stats
+    text = java_alloc.check_shares(window.shares, result.stacks, stats["effective_samples"])
+    nameless = {f for frames, _ in result.stacks for f in frames if f.startswith("libjvm.so+")}
+    assert not nameless, f"the VM's slow path is not hidden: {nameless}"
+    unseen = sum(n for frames, n in result.stacks if frames[-1].startswith("[class not seen]"))
+    assert unseen < 0.02 * sum(n for _, n in result.stacks), f"{unseen} bytes without a class"
+    return f"{name}: {text}"
+
+
+def test_shares():
+    with Stripped() as stripped:
+        yield check(stripped, "G1", 2)
+        yield check(stripped, "Serial", 1)
+
+
+def spoil(stripped):
+    """The function that tells of new TLABs tests another event than its own, which nobody but JFR (not in use) would notice."""
+    table = subprocess.run(["nm", stripped.library], capture_output=True, text=True, check=True).stdout
+    start = next(int(line.split()[0], 16) for line in table.splitlines() if "AllocTracer" in line and "send_allocation_in_new_tlab" in line)
+    with open(stripped.path, "r+b") as f:
+        f.seek(start)  # addresses of code are offsets in the file
+        test = re.search(rb"\x80[\xb8-\xbf](..)\0\0\0", f.read(256), re.DOTALL)
+        assert test, "no test of an event"
+        f.seek(start + test.start(1))
+        f.write(struct.pack("<H", struct.unpack("<H", test[1])[0] + 48))
+
+
+def test_refused():
+    with Stripped() as stripped:
+        spoil(stripped)
+        with java.Java("alloc_split", 60) as jvm:
+            result = yrt.run("java-alloc", "-p", jvm.pid, "-d", 1)
+            shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
+    assert result.code == yrt.UNSUPPORTED and "has no symbols for that" in result.stderr and "openjdk-N-dbg" in result.stderr, result.stderr
+    assert re.search(r"places +not known", shown), shown
+
+
+def test_inspect():
+    with Stripped():
+        with java.Java("alloc_split", 60) as jvm:
+            shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
+    assert "by disassembly" in shown, shown
+
+
+yrt.main(globals())
