@@ -101,11 +101,24 @@ struct hotspot_field {
 /* How references are kept in the heap. Coloured: generational ZGC, address << n | colour. */
 enum hotspot_reference { HOTSPOT_OOP_PLAIN, HOTSPOT_OOP_NARROW, HOTSPOT_OOP_COLOURED };
 
+/*
+ * Where generational ZGC tells which objects it has moved (hotspot_objects.h): for each generation a table of the ZForwarding of each
+ * granule of the heap. Offsets in bytes, of a ZForwarding.
+ */
+struct hotspot_z {
+	u64 good_mask_at; /* address of ZPointerLoadGoodMask */
+	u64 young, old;	  /* addresses of the tables */
+	u64 granules;	  /* in each */
+	u64 offset_mask;  /* of an address: where it is in the heap */
+	u16 start, alignment, length, entries;
+	u16 ref_count; /* 0: not known */
+	u8 granule_shift;
+};
+
 /* Where the frames of a virtual thread are that are not on the stack (hotspot_frames.h). Offsets in bytes; of StackChunk's fields at most 124. */
 struct hotspot_frozen {
 	u64 entry_pc_at; /* address of ContinuationEntry::_return_pc: where enterSpecial stands */
 	u64 oop_base;
-	u64 good_mask_at; /* address of ZPointerLoadGoodMask; 0: not known */
 	u64 interpreter_low;
 	u32 interpreter_size;
 	u64 klass;	 /* of StackChunk, as an object's header has it */
@@ -115,8 +128,10 @@ struct hotspot_frozen {
 	bool bottom_is_args; /* bottom counts from the end */
 	u16 stack;	 /* in a StackChunk; 0: nothing of all this is known */
 	u16 cont_entry, last_java_sp;		       /* of JavaThread */
-	u16 tail;				       /* of jdk.internal.vm.Continuation */
+	u16 tail, cont_parent;			       /* of jdk.internal.vm.Continuation */
+	u16 thread_handle, thread_cont;		       /* coloured references only: JavaThread._threadObj, java.lang.Thread.cont */
 	u16 parent, size, sp, bottom, max_thawing, flags, cont; /* of jdk.internal.vm.StackChunk */
+	struct hotspot_z z;	  /* coloured references only */
 };
 
 /* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */

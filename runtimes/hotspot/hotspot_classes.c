@@ -243,31 +243,31 @@ static bool next_uint(const u8 **p, const u8 *end, u32 *ret)
 	return false;
 }
 
+/* The flags of a field that say what follows them (fieldInfo.hpp: _ff_*); 28 has three more before them, for flat values. */
+#define FLAGS_BEFORE_28 (1u << 0 | 1u << 2 | 1u << 4) /* initialized, generic, contended */
+#define FLAGS_OF_28	(FLAGS_BEFORE_28 << 3)
+
 static bool skip_optional(const u8 **p, const u8 *end, u32 flags)
 {
 	u32 ignored;
 
-	/* initialized, generic, contended (fieldInfo.hpp: _ff_*); what later JDKs add is for flat values only */
-	for (u32 bits = flags & (1u << 0 | 1u << 2 | 1u << 4); bits; bits &= bits - 1)
+	for (; flags; flags &= flags - 1)
 		if (!next_uint(p, end, &ignored))
 			return false;
 	return true;
 }
 
-static bool field_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
-        const char *signature, u32 *offset)
-{
-	cleanup(free) u8 *bytes = NULL;
-	const u8 *p, *end;
-	u32 count, injected, length;
-	u64 stream;
+struct wanted {
+	u64 pool;
+	const char *name, *signature;
+};
 
-	if (!memory_read(m, &stream, 8, klass + h->at.fieldinfo) || !memory_read(m, &length, 4, stream) ||
-	        length > STREAM_MAX || !(bytes = malloc(length + 1)) ||
-	        !memory_read(m, bytes, length, stream + (h->at.array_data_known ? h->at.array_data : ARRAY_DATA)))
-		return false;
-	p = bytes;
-	end = bytes + length;
+/* Read by the wrong flags, name and signature do not follow each other. */
+static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const u8 *p, const u8 *end, u32 optional,
+        const struct wanted *field, u32 *offset)
+{
+	u32 count, injected;
+
 	if (!next_uint(&p, end, &count) || !next_uint(&p, end, &injected) || count > FIELDS_MAX)
 		return false;
 	for (u32 i = 0; i < count; i++) {
@@ -276,14 +276,30 @@ static bool field_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 k
 		for (u32 k = 0; k < 5; k++)
 			if (!next_uint(&p, end, &v[k]))
 				return false;
-		if (!skip_optional(&p, end, v[4]))
+		if (!skip_optional(&p, end, v[4] & optional))
 			return false;
-		if (!pool_text(h, m, pool, v[0], name) || !pool_text(h, m, pool, v[1], signature))
+		if (!pool_text(h, m, field->pool, v[0], field->name) || !pool_text(h, m, field->pool, v[1], field->signature))
 			continue;
 		*offset = v[2];
 		return true;
 	}
 	return false;
+}
+
+static bool field_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
+        const char *signature, u32 *offset)
+{
+	const struct wanted field = {pool, name, signature};
+	cleanup(free) u8 *bytes = NULL;
+	u32 length;
+	u64 stream;
+
+	if (!memory_read(m, &stream, 8, klass + h->at.fieldinfo) || !memory_read(m, &length, 4, stream) ||
+	        length > STREAM_MAX || !(bytes = malloc(length + 1)) ||
+	        !memory_read(m, bytes, length, stream + (h->at.array_data_known ? h->at.array_data : ARRAY_DATA)))
+		return false;
+	return find_in_stream(h, m, bytes, bytes + length, FLAGS_BEFORE_28, &field, offset) ||
+	       find_in_stream(h, m, bytes, bytes + length, FLAGS_OF_28, &field, offset);
 }
 
 bool hotspot_java_field(

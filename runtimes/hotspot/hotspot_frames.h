@@ -12,8 +12,6 @@
 #define HS_FROZEN	 0x4a00u
 #define ENTRIES_MAX	 4 /* continuations within each other */
 #define CHUNK_WORDS_MAX	 (1u << 24)
-#define Z_REMAPPED_SHIFT 12 /* of a coloured pointer (zAddress.hpp): the address follows the one bit of four that is set */
-#define MARK_FORWARDED	 3  /* markWord.hpp: the rest is where the object is now */
 #define ENTRY_PARENT	 8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
 #define ENTRY_CONT	 16
 #define LOCALS_MAX	 64 /* words of an interpreted method's */
@@ -31,31 +29,6 @@ static inline bool hs_is_frozen(const struct walk *w)
 static inline struct walk_cursor *hs_chunk(struct walk *w)
 {
 	return &w->cursor[w->vm_state & (WALK_CURSORS - 1)];
-}
-
-/* The address of a reference as it is stored; 0: null, or none at all. */
-static inline u64 hs_decode(const struct hotspot_frozen *f, u64 stored)
-{
-	u32 remapped = stored >> Z_REMAPPED_SHIFT & 15;
-
-	if (f->oops == HOTSPOT_OOP_NARROW)
-		return stored ? f->oop_base + (stored << (f->oop_shift & 63)) : 0;
-	if (f->oops == HOTSPOT_OOP_COLOURED)
-		return stored >> (Z_REMAPPED_SHIFT + (remapped == 8 ? 4 : remapped == 4 ? 3 : remapped == 2 ? 2 : 1));
-	return stored;
-}
-
-/* A reference in the heap as it is stored. False: unreadable. */
-static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u64 addr, u64 *ret)
-{
-	u32 low;
-
-	if (f->oops != HOTSPOT_OOP_NARROW)
-		return walk_read(w, ret, 8, addr);
-	if (!walk_read(w, &low, 4, addr))
-		return false;
-	*ret = low;
-	return true;
 }
 
 /* A field of the object that is in scratch. */
@@ -158,7 +131,7 @@ WALK_GLOBAL int hotspot_frozen_interpreted(struct walk *w)
 /* The chunk at this address, or where a collector has moved it, to scratch. STOP_VM_FROZEN: it is none. */
 static inline int hs_read_chunk(struct walk *w, const struct hotspot_frozen *f, u64 chunk)
 {
-	if (chunk & 7 || !walk_read(w, w->scratch, sizeof(w->scratch), chunk))
+	if (!chunk || chunk & 7 || !walk_read(w, w->scratch, sizeof(w->scratch), chunk))
 		return STOP_VM_FROZEN;
 	if ((w->scratch[0] & MARK_FORWARDED) == MARK_FORWARDED) {
 		chunk = w->scratch[0] & ~7ull;
@@ -238,22 +211,12 @@ static inline int hs_at_interpreted(struct walk *w, const struct hotspot_vm *vm,
 	return STOP_NONE;
 }
 
-/*
- * A coloured reference that the collector has not looked at since it last moved objects: where it leads to there may be another
- * chunk by now, but not of this continuation.
- */
-static inline bool hs_is_stale(struct walk *w, const struct hotspot_frozen *f, u64 stored)
+/* Is the chunk in scratch of the continuation that this walk is in? Coloured references only: others lead to no other object. */
+static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 {
-	u64 good, cont, own;
-
-	if (f->oops != HOTSPOT_OOP_COLOURED || !f->good_mask_at)
-		return false;
-	if (!walk_read(w, &good, 8, f->good_mask_at))
+	if (f->oops != HOTSPOT_OOP_COLOURED || !f->cont)
 		return true;
-	if (stored & good)
-		return false;
-	return !walk_read(w, &own, 8, hs_chunk(w)->more[1] + ENTRY_CONT) ||
-	       !walk_read(w, &cont, 8, hs_chunk(w)->more[0] + f->cont) || hs_decode(f, cont) != own;
+	return hotspot_z_object(w, w->scratch[(f->cont >> 3) & (WALK_SCRATCH_WORDS - 1)]) == hs_chunk(w)->more[2];
 }
 
 /*
@@ -343,8 +306,8 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	stop = hs_read_chunk(w, &vm->frozen, hs_decode(&vm->frozen, stored));
-	if (stop || hs_is_stale(w, &vm->frozen, stored))
+	stop = hs_read_chunk(w, &vm->frozen, hs_object(w, &vm->frozen, stored));
+	if (stop || !hs_is_own(w, &vm->frozen))
 		return STOP_VM_FROZEN;
 	size = hs_chunk_field(w, vm->frozen.size);
 	sp = hs_chunk_field(w, vm->frozen.sp);
@@ -412,18 +375,51 @@ WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
 	return walk_cursor(w, w->reg[DWREG_R15]);
 }
 
+/*
+ * The Continuation of an entry; 0: not known. The entry's own reference is none of the heap's: with ZGC nothing tells whether it is
+ * that of before or after the object was moved (zStackWatermark.hpp). There it is the carrier's Thread.cont, or of those that called
+ * it as many as entries (Continuation.java: run()).
+ */
+WALK_GLOBAL u64 hotspot_continuation(struct walk *w, u64 entry)
+{
+	const struct hotspot_vm *vm;
+	u64 at, cont;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return 0;
+	if (vm->frozen.oops != HOTSPOT_OOP_COLOURED)
+		return walk_read(w, &cont, 8, entry + ENTRY_CONT) ? hs_moved_to(w, cont) : 0;
+	if (!walk_read(w, &at, 8, w->reg[DWREG_R15] + vm->frozen.thread_handle))
+		return 0;
+	cont = hs_z_follow(w, at);
+	if (!cont || !walk_read(w, &at, 8, w->reg[DWREG_R15] + vm->frozen.cont_entry))
+		return 0;
+	cont = hs_z_follow(w, cont + vm->frozen.thread_cont);
+	for (u32 i = 0; i < ENTRIES_MAX && cont && at != entry; i++) {
+		cont = hs_z_follow(w, cont + vm->frozen.cont_parent);
+		if (!walk_read(w, &at, 8, at + ENTRY_PARENT))
+			return 0;
+	}
+	return at == entry ? cont : 0;
+}
+
 /* The barrier, reached from the stack: which continuation is this thread in? */
 static inline int hs_open_continuation(struct walk *w, const struct hotspot_frozen *f, u64 *chunk, bool *freezing)
 {
 	u64 entry = hotspot_entry(w), cont, sp;
 	u32 i = hotspot_cursor(w);
 
-	if (!entry || i >= WALK_CURSORS || !walk_read(w, &cont, 8, entry + ENTRY_CONT) ||
-	        !walk_read(w, &sp, 8, w->reg[DWREG_R15] + f->last_java_sp))
+	if (!entry || i >= WALK_CURSORS || !walk_read(w, &sp, 8, w->reg[DWREG_R15] + f->last_java_sp))
+		return STOP_VM_FROZEN;
+	cont = hotspot_continuation(w, entry);
+	if (!cont)
 		return STOP_VM_FROZEN;
 	*freezing = sp == entry; /* FreezeBase::unwind_frames() */
 	w->vm_state = HS_FROZEN | i;
 	hs_chunk(w)->more[1] = entry;
+	hs_chunk(w)->more[2] = cont;
 	return hs_load_oop(w, f, cont + f->tail, chunk) && hs_decode(f, *chunk) ? STOP_NONE : STOP_VM_FROZEN;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hotspot_heap_view.h"
+#include "hotspot_moved.h"
 #include "symbols.h"
 
 #define VM_CLASSES_MAX 256 /* 21 has 120 */
@@ -101,10 +102,15 @@ static bool field(struct hotspot_heap_view *h, struct memory *m, u64 klass, cons
 {
 	u32 at;
 
-	if (!klass || !hotspot_java_field(h, m, klass, name, type, &at) || at > FIELD_MAX)
+	if (!klass || !hotspot_java_field(h, m, klass, name, type, &at) || at > UINT16_MAX)
 		return false;
 	*ret = at;
 	return true;
+}
+
+static bool chunk_field(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
+{
+	return field(h, m, klass, name, type, ret) && *ret <= FIELD_MAX;
 }
 
 /* A field that is not Java's: only the VM's own variable tells. 0: it does not. */
@@ -129,28 +135,28 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	if (!c || c->kind != SIZE_STACK_CHUNK || c->size > UINT16_MAX)
 		return false;
 	f->stack = c->size;
-	f->bottom_is_args = !field(h, m, chunk, "bottom", "I", &f->bottom);
+	f->bottom_is_args = !chunk_field(h, m, chunk, "bottom", "I", &f->bottom);
 	f->klass = h->narrow_klass ? (chunk - h->klass_base) >> h->klass_shift : chunk;
 	f->klass_shift = h->mark_klass_shift ? h->mark_klass_shift : h->narrow_klass;
 	f->max_thawing = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE");
 	f->cont = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk12_cont_offsetE");
 	f->flags = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk13_flags_offsetE");
-	return field(h, m, chunk, "size", "I", &f->size) && field(h, m, chunk, "sp", "I", &f->sp) &&
-	       field(h, m, chunk, "parent", type, &f->parent) &&
-	       (!f->bottom_is_args || field(h, m, chunk, "argsize", "I", &f->bottom)) &&
+	return chunk_field(h, m, chunk, "size", "I", &f->size) && chunk_field(h, m, chunk, "sp", "I", &f->sp) &&
+	       chunk_field(h, m, chunk, "parent", type, &f->parent) &&
+	       (!f->bottom_is_args || chunk_field(h, m, chunk, "argsize", "I", &f->bottom)) &&
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
 }
 
-/* What the collector takes for a reference that it has looked at: in a variable that ZGlobalsForVMStructs points to. */
-static u64 good_mask_at(const struct hotspot_instance *instance, struct memory *m)
+/* Coloured references lead to where objects were: what tells where they are now has to be known. */
+static bool read_coloured(struct hotspot_instance *instance, struct memory *m, struct hotspot_frozen *f)
 {
-	u64 at, offset, globals, ret;
+	static const char type[] = "Ljdk/internal/vm/Continuation;";
+	struct hotspot_heap_view *h = instance->heap;
 
-	return vmstructs_static(instance->v, "ZGlobalsForVMStructs", "_instance_p", &at) &&
-	                       vmstructs_field(instance->v, "ZGlobalsForVMStructs", "_ZPointerLoadGoodMask", &offset, NULL) &&
-	                       memory_read(m, &globals, 8, at) && memory_read(m, &ret, 8, globals + offset)
-	               ? ret
-	               : 0;
+	f->thread_handle = instance->layout->thread_obj.at;
+	return h->at.thread_handle && field(h, m, vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
+	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "parent", type, &f->cont_parent) &&
+	       hotspot_z_find(instance->v, m, h->collected_heap, &f->z);
 }
 
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
@@ -172,8 +178,8 @@ static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct 
 	f->oop_shift = instance->heap->oop_shift;
 	if (!read_classes(instance, m, f))
 		return false;
-	if (f->oops == HOTSPOT_OOP_COLOURED && f->cont)
-		f->good_mask_at = good_mask_at(instance, m);
+	if (f->oops == HOTSPOT_OOP_COLOURED && !read_coloured(instance, m, f))
+		return false;
 	if (f->max_thawing)
 		read_thaw(instance, m, vm);
 	return true;

@@ -82,6 +82,19 @@ static void read_codelets(const struct hotspot_names *n, struct memory *m, struc
 	}
 }
 
+/* What 26 and later append is the same for all. */
+static void trim(char *name)
+{
+	static const char *const ends[] = {" (stub gen)", "_stub"};
+
+	for (u32 i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		size_t n = strlen(name), end = strlen(ends[i]);
+
+		if (n > end && !strcmp(name + n - end, ends[i]))
+			name[n - end] = 0;
+	}
+}
+
 /* struct StubCodeDesc: next, group, name, and where it begins and ends; 8 has a number between. */
 static void read_descs(const struct hotspot_names *n, struct memory *m, struct hotspot_stub_names *s)
 {
@@ -96,6 +109,7 @@ static void read_descs(const struct hotspot_names *n, struct memory *m, struct h
 		        !memory_string(m, group, sizeof(group), words[1]) ||
 		        !memory_string(m, name, sizeof(name), words[2]))
 			continue;
+		trim(name);
 		r = add(s, words[begin], words[begin + 1]);
 		if (!r)
 			return;

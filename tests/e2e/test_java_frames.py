@@ -26,7 +26,7 @@ LIBRARY = re.compile(r"(java|javax|sun|jdk|com\.sun)\.|frames(_jdk\d+)?\.(osr|th
 
 def program(mode):
     library = os.environ.get("YRT_JAVA_LIBRARY", yrt.fixture_path("libframes.so"))
-    options = [*OPTIONS, *java.MODES[mode], f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
+    options = [*OPTIONS, *java.mode_options(mode), f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
     warm = 0 if mode in ("interpreter", "xcomp") else WARM
     return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=200)
 
@@ -43,7 +43,7 @@ def with_lines(frames):
         name, line = re.match(r"(.*?)(?::(\d+))?$", frame.name).groups()
         if not name.endswith("Continuation.enterSpecial"):  # the JVM hides it
             # while the frames below are being thawed, the innermost of them is a guess
-            thawing = callee and callee.name == "StubRoutines::cont_returnBarrier" and frame.flags & java.GUESS
+            thawing = callee and callee.name.endswith("cont_returnBarrier") and frame.flags & java.GUESS
             found.append(Method(java.plain(name), int(line or -1), bool(frame.flags & java.APPROX or thawing)))
     return found
 

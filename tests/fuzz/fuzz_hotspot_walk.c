@@ -56,6 +56,8 @@ static void park(struct fake *f, u8 how)
 	fake_frozen_interpreted(f, &c, 0, 5);
 	fake_frozen_compiled(f, &c, 1, 64);
 	fake_chunk(f, 2);
+	if ((how & 3) == HOTSPOT_OOP_COLOURED)
+		fake_colour(f, how >> 6);
 	vm->frozen.oops = how & 3;
 	vm->frozen.klass_shift = how & 4 ? 32 : how >> 3 & 1;
 	vm->frozen.bottom_is_args = how & 16;

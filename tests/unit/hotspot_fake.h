@@ -82,10 +82,25 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
                 .sp = 20,
                 .bottom = 24,
                 .max_thawing = 28,
-                .flags = 32}};
+                .flags = 32,
+                .cont_parent = 48,
+                .thread_handle = 80,
+                .thread_cont = 16,
+                .z = {.good_mask_at = FAKE_JAVA + 264,
+                        .young = FAKE_JAVA + 7 * 4096,
+                        .old = FAKE_JAVA + 7 * 4096 + 64,
+                        .granules = 8,
+                        .offset_mask = (1 << 24) - 1,
+                        .alignment = 8,
+                        .ref_count = 16,
+                        .length = 24,
+                        .entries = 32,
+                        .granule_shift = 12}}};
 
 #define FAKE_THREAD FAKE_JAVA
 #define FAKE_CONT   (FAKE_JAVA + 512)
+#define FAKE_HANDLE (FAKE_JAVA + 288) /* to the carrier */
+#define FAKE_CARRIER (FAKE_JAVA + 320)
 
 static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
 {
@@ -340,6 +355,46 @@ static inline void fake_frozen_interpreted(struct fake *f, struct fake_chunk *c,
 	c->pc = FAKE_INTERP + 0x100;
 	put32(f, c->at + fake_vm.frozen.flags, 1);
 	fake_chunk_end(f, c);
+}
+
+/* References are coloured from now on: state is 0 to 3, of the four that the generations of ZGC may be in. Those there are stay as they are. */
+static inline u64 fake_coloured(u64 object, u32 state)
+{
+	return object << (13 + state) | 1ull << (12 + state) | 0x110;
+}
+
+static inline struct hotspot_vm *fake_colour(struct fake *f, u32 state)
+{
+	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+
+	vm->frozen.oops = HOTSPOT_OOP_COLOURED;
+	put64(f, fake_vm.frozen.z.good_mask_at, 1ull << (12 + state));
+	put64(f, FAKE_THREAD + fake_vm.frozen.thread_handle, FAKE_HANDLE);
+	put64(f, FAKE_HANDLE, fake_coloured(FAKE_CARRIER, state));
+	put64(f, FAKE_CARRIER + fake_vm.frozen.thread_cont, fake_coloured(FAKE_CONT, state));
+	return vm;
+}
+
+#define FAKE_ENTRIES 8
+
+/* A generation moves objects of this page of FAKE_JAVA, 1 to 6: its ZForwarding, without entries. */
+static inline u64 fake_forwarding(struct fake *f, bool old, u32 page)
+{
+	u64 at = FAKE_JAVA + 7 * 4096 + 256 + page * 256 + old * 128;
+
+	put64(f, (old ? fake_vm.frozen.z.old : fake_vm.frozen.z.young) + page * 8, at);
+	put64(f, at + fake_vm.frozen.z.start, page * 4096);
+	put64(f, at + fake_vm.frozen.z.alignment, 3);
+	put32(f, at + fake_vm.frozen.z.ref_count, 1);
+	put64(f, at + fake_vm.frozen.z.length, FAKE_ENTRIES);
+	return at;
+}
+
+/* Puts an entry where it was found to be by zHash.inline.hpp, or `next` places behind. */
+static inline void fake_moved(struct fake *f, u64 forwarding, u32 slot, u64 from, u64 to)
+{
+	put64(f, forwarding + fake_vm.frozen.z.entries + slot % FAKE_ENTRIES * 8,
+	        (from % 4096) >> 3 << 46 | (to & fake_vm.frozen.z.offset_mask) << 1 | 1);
 }
 
 static inline int fake_walk(struct fake *f)

@@ -208,7 +208,7 @@ static void test_parked_references(void **state)
 
 	for (u32 kind = HOTSPOT_OOP_NARROW; kind <= HOTSPOT_OOP_COLOURED; kind++) {
 		struct fake *f = parked();
-		struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+		struct hotspot_vm *vm = fake_colour(f, 2);
 
 		vm->frozen.oops = kind;
 		vm->frozen.oop_base = FAKE_JAVA - 4096;
@@ -218,7 +218,7 @@ static void test_parked_references(void **state)
 
 			memcpy(&oop, fake_at(f, fields[i], 8), 8);
 			put64(f, fields[i], kind == HOTSPOT_OOP_NARROW ? (oop - FAKE_JAVA + 4096) >> 3 | 7ull << 32 :
-			                                                 oop << (13 + i) | 1ull << (12 + i) | 0x110);
+			                                                 fake_coloured(oop, i));
 		}
 		assert_int_equal(fake_walk(f), STOP_ROOT);
 		expect(f, PARKED);
@@ -228,33 +228,93 @@ static void test_parked_references(void **state)
 	}
 }
 
-/* A coloured reference that the collector has not looked at leads to a chunk of this continuation, or to nothing that is believed. */
-static void test_parked_stale(void **state)
+/* A virtual thread with one chunk, references of state 0, and the chunk moved to page 3. Returns the copy. */
+static struct fake *moved(u64 *chunk, u64 *copy)
 {
-	const u64 tail = FAKE_CONT + fake_vm.frozen.tail, parent = FAKE_JAVA + 4096 + fake_vm.frozen.parent;
 	struct fake *f = fake_create();
-	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+	struct hotspot_vm *vm;
 	struct fake_chunk c;
 
-	vm->frozen.oops = HOTSPOT_OOP_COLOURED;
-	vm->frozen.good_mask_at = FAKE_JAVA + 264;
-	vm->frozen.cont = 48;
-	put64(f, vm->frozen.good_mask_at, 2 << 12);
 	fake_enter(f);
+	vm = fake_colour(f, 0);
+	vm->frozen.cont = 48;
 	c = fake_chunk(f, 1);
 	fake_frozen_compiled(f, &c, 1, 72);
-	put64(f, parent, 1 << 12);
-	put64(f, c.at + 48, FAKE_CONT << 13 | 1 << 12);
+	put64(f, c.at + vm->frozen.parent, fake_coloured(0, 0));
+	put64(f, c.at + vm->frozen.cont, fake_coloured(FAKE_CONT, 0));
+	put64(f, FAKE_CONT + vm->frozen.tail, fake_coloured(c.at, 0));
 	f->pc = fake_vm.return_barrier;
 	fake_interpreted(f, 0, 5);
-	for (u32 good = 0; good < 2; good++) {
-		put64(f, tail, c.at << (13 + good) | 1 << (12 + good));
+	*chunk = c.at;
+	*copy = c.at + 2 * 4096;
+	memcpy(fake_at(f, *copy, 4096), fake_at(f, *chunk, 4096), 4096);
+	return f;
+}
+
+#define MOVED_SLOT 3 /* zHash of the chunk's index, modulo FAKE_ENTRIES */
+
+static void set_good(struct fake *f, u32 state)
+{
+	put64(f, fake_vm.frozen.z.good_mask_at, 1ull << (12 + state));
+	put64(f, FAKE_HANDLE, fake_coloured(FAKE_CARRIER, state));
+}
+
+/* The state of generations now, of a reference of state 0, and which of them has moved its object since; both if it is told by the table. */
+static void test_parked_forwarded(void **state)
+{
+	static const struct {
+		u32 now;
+		bool old;
+	} cases[] = {{1, false}, {2, true}, {3, false}, {3, true}};
+	u64 chunk, copy;
+
+	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fake *f = moved(&chunk, &copy);
+		u64 forwarding = fake_forwarding(f, cases[i].old, 1);
+
+		set_good(f, cases[i].now);
+		assert_int_equal(fake_walk(f), STOP_ROOT); /* it is not moved yet */
+		expect(f, "a12N");
+		memset(fake_at(f, chunk, 4096), 0x55, 4096);
+		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+		fake_moved(f, forwarding, MOVED_SLOT, chunk, copy);
 		assert_int_equal(fake_walk(f), STOP_ROOT);
 		expect(f, "a12N");
+		fake_moved(f, forwarding, MOVED_SLOT, chunk + 8, copy);
+		fake_moved(f, forwarding, MOVED_SLOT + 1, chunk, copy);
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		fake_destroy(f);
 	}
-	put64(f, c.at + 48, (FAKE_CONT + 64) << 13 | 1 << 12);
-	assert_int_equal(fake_walk(f), STOP_ROOT);
-	put64(f, tail, c.at << 13 | 1 << 12);
+}
+
+/* What the table does not hold is where it was, but not in a page that was given up; nor is anything known of a table without end. */
+static void test_parked_unknown(void **state)
+{
+	u64 chunk, copy, forwarding;
+	struct fake *f = moved(&chunk, &copy);
+
+	set_good(f, 1);
+	assert_int_equal(fake_walk(f), STOP_ROOT); /* its page was not moved */
+	forwarding = fake_forwarding(f, false, 1);
+	for (int count = -1; count <= 0; count++) {
+		put32(f, forwarding + fake_vm.frozen.z.ref_count, count);
+		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+		expect(f, "a");
+	}
+	put32(f, forwarding + fake_vm.frozen.z.ref_count, 1);
+	for (u32 i = 0; i < FAKE_ENTRIES; i++)
+		fake_moved(f, forwarding, i, chunk + 8, copy);
+	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+	fake_destroy(f);
+}
+
+/* A chunk of another continuation. */
+static void test_parked_foreign(void **state)
+{
+	u64 chunk, copy;
+	struct fake *f = moved(&chunk, &copy);
+
+	put64(f, chunk + 48, fake_coloured(FAKE_CONT + 64, 0));
 	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
 	expect(f, "a");
 	fake_destroy(f);
@@ -629,7 +689,9 @@ int main(void)
 	        cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_parked),
 	        cmocka_unit_test(test_parked_references),
-	        cmocka_unit_test(test_parked_stale),
+	        cmocka_unit_test(test_parked_forwarded),
+	        cmocka_unit_test(test_parked_unknown),
+	        cmocka_unit_test(test_parked_foreign),
 	        cmocka_unit_test(test_parked_moved),
 	        cmocka_unit_test(test_parked_circle),
 	        cmocka_unit_test(test_nested),

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where generational ZGC tells which objects it has moved, for the walker (hotspot_objects.h). */
+#ifndef YRT_HOTSPOT_MOVED_H
+#define YRT_HOTSPOT_MOVED_H
+
+#include "hotspot.h"
+#include "hotspot_vmstructs.h"
+
+/*
+ * By vmStructs (21 to 28), but for where the tables of the two generations are: the words in ZHeap that point to its own members
+ * and go on as a generation does. collected_heap: address of Universe::_collectedHeap. False: not told, or it makes no sense.
+ */
+bool hotspot_z_find(const struct vmstructs *v, struct memory *m, u64 collected_heap, struct hotspot_z *ret);
+
+#endif
