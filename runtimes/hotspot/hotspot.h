@@ -17,6 +17,7 @@ enum hotspot_part {
 	HOTSPOT_INTERPRETER, /* the template interpreter's codelets */
 	HOTSPOT_STUBS,	     /* blobs that yrt has rows for (hotspot_stubs.h): steps by them */
 	HOTSPOT_ENTRY,	     /* the interpreter before it has made the frame of a method; has rows */
+	HOTSPOT_POLLED,	     /* a safepoint's handler whose return address is in the JavaThread still; has rows for the rest */
 };
 
 /*
@@ -156,6 +157,7 @@ struct hotspot_vm {
 	struct hotspot_field deopt, deopt_mh; /* handlers; 8 bytes: an address; else from the blob */
 	u32 bcp;			      /* of an interpreted frame: bytes below rbp */
 	u32 method_const, const_size, const_code_size;
+	u32 saved_pc; /* JavaThread::_saved_exception_pc: where a poll has trapped; 0: not known */
 	struct hotspot_frozen frozen;
 };
 

@@ -87,6 +87,7 @@
 	M(osthread, "Thread._osthread|JavaThread._osthread")                                                           \
 	M(os_thread_id, "OSThread._thread_id")                                                                         \
 	M(thread_obj, "JavaThread._threadObj")                                                                         \
+	OPTIONAL(thread_saved_pc, "JavaThread._saved_exception_pc")                                                    \
 	M(thread_anchor, "JavaThread._anchor")                                                                         \
 	M(collector_count, "CollectedHeap._total_collections")
 

@@ -18,6 +18,7 @@ struct known { /* a blob that was looked at */
 
 struct hotspot_stubs {
 	const struct vmstructs *v;
+	s64 saved_pc; /* JavaThread::_saved_exception_pc; -1: not known */
 	struct hotspot_stub_range *ranges; /* their entries were malloc'ed */
 	u32 nranges;
 	struct known *known;
@@ -32,14 +33,18 @@ struct update {
 	struct error *err;
 	struct hotspot_stub_range run;
 	struct cfi_entry *entries;
+	struct hotspot_stub_range polled; /* the beginning of the last blob of the run; without entries: there is none */
 };
 
 struct error *hotspot_stubs_create(const struct vmstructs *v, struct hotspot_stubs **ret)
 {
+	u64 at;
+
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return &error_no_memory;
 	(*ret)->v = v;
+	(*ret)->saved_pc = vmstructs_field(v, "JavaThread", "_saved_exception_pc", &at, NULL) ? (s64)at : -1;
 	return NULL;
 }
 
@@ -96,7 +101,10 @@ static void end_run(struct update *u)
 	u->run.entries = u->entries;
 	err = add_range(u->s, u->run);
 	u->err = u->err ? u->err : err;
+	err = add_range(u->s, u->polled); /* it lies over the run */
+	u->err = u->err ? u->err : err;
 	u->run = (struct hotspot_stub_range){.part = HOTSPOT_STUBS};
+	u->polled = (struct hotspot_stub_range){.part = HOTSPOT_POLLED};
 	u->entries = NULL;
 }
 
@@ -132,8 +140,47 @@ static struct flow_state entry_of(const struct hotspot_blob *b, const struct flo
 	return flow_entry();
 }
 
+/*
+ * The handler that a trapping poll is sent to makes room for a return address, saves all registers, and then fetches it from the
+ * JavaThread, where the signal handler has left it (sharedRuntime_x86_64.cpp: generate_handler_blob()). How many instructions it takes until
+ * it lies where it belongs; 0: it is no such handler.
+ */
+static u32 fetches(const struct flow *f, s64 saved_pc)
+{
+	for (u32 i = 0; i + 1 < f->n; i++) {
+		const struct flow_ins *in = &f->ins[i], *next = in + 1;
+		struct flow_value at = next->dst < FLOW_REGS ? f->state[i + 1].reg[next->dst] : (struct flow_value){0};
+
+		if (in->op == FLOW_LOAD && in->src == DWREG_R15 && in->value == saved_pc && next->op == FLOW_STORE &&
+		        next->src == in->dst && at.kind == FLOW_CFA && at.offset + next->value == -8)
+			return i + 2;
+	}
+	return 0;
+}
+
+/* Rows for that long: with a return address in a register, so that none is looked for on the stack. */
+static struct error *polled_rows(const struct flow *f, s64 saved_pc, struct hotspot_stub_range *ret)
+{
+	u32 to = fetches(f, saved_pc);
+	struct cfi_entry *entries;
+	struct error *err;
+
+	if (!to || to == f->n)
+		return NULL;
+	err = flow_rows(f, 0, to, &entries, &ret->nentries);
+	if (err)
+		return err;
+	for (u32 i = 0; i < ret->nentries; i++)
+		if (entries[i].rule.kind == CFI_REG)
+			entries[i].rule.ra_reg = DWREG_R15;
+	ret->entries = entries;
+	ret->start = f->ins[0].addr;
+	ret->end = f->ins[to].addr;
+	return NULL;
+}
+
 /* A blob is filled from its beginning; what was never written is left out. */
-static struct error *blob_rows(struct memory *m, const struct hotspot_blob *b, struct cfi_entry **entries, u32 *n)
+static struct error *blob_rows(struct update *u, const struct hotspot_blob *b, struct cfi_entry **entries, u32 *n)
 {
 	u64 size = b->code_end - b->code;
 	u8 *bytes = size <= CODE_MAX ? malloc(size) : NULL;
@@ -147,7 +194,7 @@ static struct error *blob_rows(struct memory *m, const struct hotspot_blob *b, s
 		return NULL;
 	if (!bytes)
 		return &error_no_memory;
-	if (!memory_read(m, bytes, size, b->code)) {
+	if (!memory_read(u->m, bytes, size, b->code)) {
 		free(bytes);
 		return NULL;
 	}
@@ -159,6 +206,8 @@ static struct error *blob_rows(struct memory *m, const struct hotspot_blob *b, s
 	flow_follow(&f, 0, &entry);
 	flow_follow_rest(&f, &entry);
 	err = flow_rows(&f, 0, f.n, entries, n);
+	if (!err)
+		err = polled_rows(&f, u->s->saved_pc, &u->polled);
 	flow_free(&f);
 	return err;
 }
@@ -181,7 +230,7 @@ static struct error *add_blob(struct update *u, const struct hotspot_blob *b)
 	struct error *err;
 	u32 n;
 
-	err = is_flat(b) ? flat_rows(b, &entries, &n) : blob_rows(u->m, b, &entries, &n);
+	err = is_flat(b) ? flat_rows(b, &entries, &n) : blob_rows(u, b, &entries, &n);
 	if (err || !entries)
 		return err;
 	all = realloc(u->entries, (u->run.nentries + n) * sizeof(*all));
@@ -233,6 +282,8 @@ static bool each_blob(void *ctx, const struct hotspot_blob *b)
 		end_run(u);
 	if (!u->err)
 		u->err = add_blob(u, b);
+	if (u->polled.nentries)
+		end_run(u);
 	return !u->err;
 }
 
@@ -265,7 +316,7 @@ static struct error *add_interpreter(struct hotspot_stubs *s, const struct hotsp
 
 static struct error *update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m)
 {
-	struct update u = {.s = s, .m = m, .run.part = HOTSPOT_STUBS};
+	struct update u = {.s = s, .m = m, .run.part = HOTSPOT_STUBS, .polled.part = HOTSPOT_POLLED};
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	u32 n = hotspot_heaps(c, m, heaps);
 

@@ -15,7 +15,7 @@
 /* A range of code with rows, in process addresses. Entries live as long as the stubs. */
 struct hotspot_stub_range {
 	u64 start, end;
-	u8 part; /* HOTSPOT_STUBS, HOTSPOT_ENTRY */
+	u8 part; /* HOTSPOT_STUBS, HOTSPOT_ENTRY, HOTSPOT_POLLED */
 	const struct cfi_entry *entries;
 	u32 nentries;
 };

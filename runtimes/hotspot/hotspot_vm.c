@@ -52,6 +52,7 @@ struct hotspot_vm hotspot_vm_of(
 	        .method_const = l->method_const.at,
 	        .const_size = l->const_size.at,
 	        .const_code_size = l->const_code_size.at,
+	        .saved_pc = l->thread_saved_pc.size ? l->thread_saved_pc.at : 0,
 	};
 
 	vm.cache_low = heap->low;

@@ -18,6 +18,7 @@
 #define BCP_OF_8       56 /* hotspot_vm.bcp */
 #define SAVED_MAX      96 /* words: all registers of 16 and of 32 bytes, arguments */
 #define SAVED_SP       40 /* pusha of 8 notes rsp below itself, then moves it (macroAssembler_x86.cpp) */
+#define SAVED_JUST     11 /* words: where the note lies when rsp was moved just now, and from r15 on */
 #define LEAF_STANDS    (-1)
 #define MEMO_CHECK_BITS 12
 #define MEMO_BACK_MAX  (1u << 20) /* segments */
@@ -153,6 +154,12 @@ static inline bool hs_saves_rbp(const struct walk *w, u32 i)
 {
 	return hs_byte(w, i) == 0x48 && hs_byte(w, i + 1) == 0x89 && (hs_byte(w, i + 2) & 0x3f) == 0x2c &&
 	       hs_byte(w, i + 3) == 0x24;
+}
+
+/* mov [rsp + x], some register, at pc */
+static inline bool hs_saves(const struct walk *w)
+{
+	return (hs_byte(w, 0) & 0xfb) == 0x48 && hs_byte(w, 1) == 0x89 && (hs_byte(w, 2) & 7) == 4 && hs_byte(w, 3) == 0x24;
 }
 
 /* mov rbp, rsp, in both forms */
@@ -369,7 +376,10 @@ WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
 	return vm && walk_stack(w, at, &pc) && hs_may_call(vm, pc);
 }
 
-/* Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. */
+/*
+ * Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. What was never
+ * written, or an interpreted caller's frame, may hold such an address too: r15, the thread, is pushed last, or the leaf is pushing.
+ */
 WALK_GLOBAL int hotspot_pushed(struct walk *w)
 {
 	u64 at, value;
@@ -381,7 +391,8 @@ WALK_GLOBAL int hotspot_pushed(struct walk *w)
 
 		if (!walk_stack(w, slot, &value))
 			break;
-		if (value == slot + SAVED_SP)
+		if (value == slot + SAVED_SP && ((i == SAVED_JUST && w->leaf && hs_saves(w)) ||
+		        (walk_stack(w, slot - SAVED_JUST * 8, &value) && value == w->reg[DWREG_R15])))
 			return (int)i + SAVED_SP / 8;
 	}
 	return 0;
@@ -616,6 +627,27 @@ static inline int hs_stub(struct walk *w)
 	return native_step(w, NATIVE_NO_FRAME);
 }
 
+/*
+ * A trap at a poll led here, into a safepoint's handler. What will be its return address the signal handler has left in the
+ * JavaThread; the rows tell all else of the caller.
+ */
+static inline int hs_polled(struct walk *w)
+{
+	const struct hotspot_vm *vm = hs_vm(w);
+	u64 pc;
+	int stop;
+
+	if (!vm)
+		return STOP_ARENA;
+	if (!hs_push_stub(w, 0))
+		return STOP_DEPTH;
+	if (!w->leaf || !walk_read(w, &pc, 8, w->reg[DWREG_R15] + vm->saved_pc) || !hs_may_call(vm, pc))
+		return STOP_VM_BROKEN;
+	stop = native_step(w, NATIVE_NO_FRAME);
+	w->reg[REG_PC] = pc;
+	return stop;
+}
+
 WALK_STEP int hotspot_step(struct walk *w)
 {
 	WALK_CHECK(w);
@@ -626,6 +658,8 @@ WALK_STEP int hotspot_step(struct walk *w)
 		return hs_is_frozen(w) ? hotspot_frozen_interpreted(w) : hotspot_interpreted(w);
 	case HOTSPOT_ENTRY:
 		return hs_entry(w);
+	case HOTSPOT_POLLED:
+		return hs_polled(w);
 	default:
 		return hs_stub(w);
 	}

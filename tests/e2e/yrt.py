@@ -298,7 +298,7 @@ def cpu_seconds(pid):
     """What the scheduler counted for the threads of a process that are alive."""
     total = 0
     for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, IndexError):  # it has ended just now
             total += int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
     return total * 1e-9
 

@@ -361,6 +361,13 @@ static void test_compiled(void **state)
 	step_through("-Xcomp");
 }
 
+/* Safepoints as often as it goes: polls trap, and what follows until a collection or so might begin is walked. */
+static void test_polls(void **state)
+{
+	step_through("-XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+SafepointALot "
+	             "-XX:GuaranteedSafepointInterval=1");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +375,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(test_c1),
 	        cmocka_unit_test(test_tiered),
 	        cmocka_unit_test(test_compiled),
+	        cmocka_unit_test(test_polls),
 	};
 
 	if (argc > 1)
