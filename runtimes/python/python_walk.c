@@ -419,6 +419,12 @@ static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 
 	return STOP_NONE;
 }
 
+/* Stubs lie at the start of pages; where they are not as expected those are found that the maps told of. */
+static inline bool py_may_be_stub(const struct python_vm *vm, u64 addr)
+{
+	return (addr & (WALK_PAGE - 1)) == PYTHON_JIT_STUB_BACK || (addr >= vm->jit_start && addr < vm->jit_end);
+}
+
 /* Is this word of the stack the return address of compiled code? Then moves to what called it. PY_NOT_OURS: it is not. */
 WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 {
@@ -433,8 +439,7 @@ WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 		return STOP_STACK_ABSENT;
 	w->leaf = 0;
 	if (!vm->jit_return)
-		return vm->jit_locals && word >= vm->jit_start && word < vm->jit_end && walk_read(w, &code, sizeof(code), word) &&
-		                       code == PYTHON_JIT_STUB
+		return vm->jit_locals && py_may_be_stub(vm, word) && walk_read(w, &code, sizeof(code), word) && code == PYTHON_JIT_STUB
 		               ? py_leave_stub(w, vm, at)
 		               : PY_NOT_OURS;
 	if (word != vm->jit_return)
@@ -487,6 +492,8 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	if (!stop)
 		return STOP_NONE;
 	w->leaf = leaf;
+	if (w->region.part == PYTHON_JIT_LATE)
+		return leaf ? STOP_NO_REGION : STOP_BAD_RETADDR;
 	return native_step(w, 0);
 }
 
@@ -516,7 +523,7 @@ WALK_STEP int python_step(struct walk *w)
 	int stop;
 
 	WALK_CHECK(w);
-	if (w->region.part == PYTHON_JIT)
+	if (w->region.part == PYTHON_JIT || w->region.part == PYTHON_JIT_LATE)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)
 		return python_greenlet(w);

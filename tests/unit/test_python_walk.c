@@ -309,8 +309,29 @@ static void test_compiled_stub(void **state)
 	s.p->pc = back;
 	python_fake_call(s.p, s.p->jit, 32);
 	expect(&s, STOP_ROOT, "dcenbaer");
+	config(&s)->jit_start = config(&s)->jit_end = 0; /* made after the maps were read: where in its page it lies tells */
+	expect(&s, STOP_ROOT, "dcenbaer");
 	python_fake_put(s.p, back, &(u64){0}, 8);
 	assert_int_not_equal(python_fake_walk(s.p), STOP_ROOT);
+	python_fake_destroy(s.p);
+}
+
+/* What was no code when the maps were read is compiled code if the stack says so, else nothing at all. */
+static void test_compiled_late(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+
+	(void)state;
+	config(&s)->jit_return = s.p->c + FAKE_RETURN;
+	for (u32 i = 0; i < s.p->f->nregions; i++)
+		if (s.p->f->region[i].part == PYTHON_JIT)
+			s.p->f->region[i].part = PYTHON_JIT_LATE;
+	python_fake_call(s.p, s.p->jit, 48);
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	python_fake_call(s.p, s.p->c, PYTHON_C_BYTES);
+	expect(&s, STOP_ROOT, "nndcenbaer");
+	config(&s)->jit_return = 8;
+	assert_int_equal(python_fake_walk(s.p), STOP_BAD_RETADDR);
 	python_fake_destroy(s.p);
 }
 
@@ -509,6 +530,7 @@ int main(void)
 	        cmocka_unit_test(test_way_to_state),
 	        cmocka_unit_test(test_compiled),
 	        cmocka_unit_test(test_compiled_stub),
+	        cmocka_unit_test(test_compiled_late),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),
