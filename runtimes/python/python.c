@@ -28,6 +28,7 @@ struct python_instance {
 	u32 config; /* struct python_vm in the arena */
 	struct python_names *names;
 	struct python_thread_names threads;
+	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
 };
 
 /* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
@@ -185,7 +186,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	struct python_instance *instance = data;
 
 	(void)max;
-	return python_fold(instance->names, p->memory, frames, i, n, flags, ret, eaten);
+	return python_fold(instance->names, instance->uvloop, p, frames, i, n, flags, ret, eaten);
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
@@ -227,6 +228,7 @@ const struct runtime_ops python_runtime = {
         .regions = regions,
         .name_frame = name_frame,
         .expand = expand,
+        .expands_native = true,
         .wall = python_wall,
         .wall_name = python_wall_name,
         .thread_name = thread_name,
