@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_check.h"
 
-#include <unistd.h>
-
 #include "python_names.h"
 #include "python_threads.h"
 
 #define TRIES	       20
-#define WAIT_MS_MAX    32 /* and all shorter ones before: an interpreter that is starting may have been preempted in the middle */
 #define LIST_MAX       4096
 #define THREADS_MAX    64
 #define FRAMES_MAX     256
@@ -223,30 +220,17 @@ void python_check(const struct python_image *image, const struct python_layout *
 	}
 }
 
-/* The first check that fails; NULL: none does. */
-static const struct python_check *failing(const struct python_image *image, u64 bias, const struct runtime_process *p,
-        struct python_check checks[PYTHON_CHECKS])
-{
-	python_check(image, image->layout, bias, p->memory, checks);
-	for (u32 i = 0; i < PYTHON_CHECKS; i++)
-		if (checks[i].result == PYTHON_CHECK_FAILS)
-			return &checks[i];
-	return NULL;
-}
-
 struct error *python_check_process(const struct python_image *image, u64 bias, const struct runtime_process *p)
 {
 	struct python_check checks[PYTHON_CHECKS];
-	const struct python_check *failed = failing(image, bias, p, checks);
 
-	for (u32 ms = 1; failed && ms <= WAIT_MS_MAX; ms *= 2) {
-		usleep(ms * 1000);
-		failed = failing(image, bias, p, checks);
-	}
-	if (!failed)
-		return NULL;
-	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d: the layout of Python that was found does not hold: %s (%s)", p->pid,
-	                          failed->name, failed->what),
-	        "its Python frames are left out; `yrt layout` on a build of it with -g tells the right one, for the folder that "
-	        "YRT_LAYOUTS names");
+	python_check(image, image->layout, bias, p->memory, checks);
+	for (u32 i = 0; i < PYTHON_CHECKS; i++)
+		if (checks[i].result == PYTHON_CHECK_FAILS)
+			return error_hint(error_new(ERROR_UNSUPPORTED,
+			                          "process %d: the layout of Python that was found does not hold: %s (%s)", p->pid,
+			                          checks[i].name, checks[i].what),
+			        "its Python frames are left out; `yrt layout` on a build of it with -g tells the right one, for the "
+			        "folder that YRT_LAYOUTS names");
+	return NULL;
 }

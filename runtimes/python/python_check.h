@@ -26,7 +26,7 @@ struct python_check {
 /* All checks. The process goes on meanwhile: what fails is looked at again before it counts. */
 void python_check(const struct python_image *image, const struct python_layout *l, u64 bias, struct memory *mem,
         struct python_check ret[PYTHON_CHECKS]);
-/* An error if one fails, and still does after 63 ms. */
+/* An error if one fails. */
 struct error *python_check_process(const struct python_image *image, u64 bias, const struct runtime_process *p);
 
 #endif
