@@ -470,6 +470,51 @@ static void test_greenlet(void **state)
 	}
 }
 
+/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows tells where the next native frame's begin. */
+static void test_greenlet_switch(void **state)
+{
+	static const enum python_linkage with_entries[] = {PYTHON_ENTRY_FRAME, PYTHON_NO_CFRAME};
+
+	(void)state;
+	for (u32 l = 0; l < 2; l++) {
+		struct python_fake *p = python_fake_create(with_entries[l]);
+		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
+		u64 outer, inner;
+
+		python_fake_eval(p, &s.a, 1);
+		outer = p->current;
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		python_fake_eval(p, &s.b, 1);
+		inner = p->current;
+		python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+		expect(&s, STOP_ROOT, "nbenaer");
+		fake_put(p->f, inner + p->vm.f_previous, outer);
+		expect(&s, STOP_ROOT, "nbenaer");
+		fake_put(p->f, outer + p->vm.f_previous, 0); /* by the thread state it may be another greenlet's end */
+		expect(&s, l ? STOP_VM_BROKEN : STOP_ROOT, "nbenaer");
+		p->sp += PYTHON_C_BYTES; /* not greenlet's module */
+		p->pc = p->eval + FAKE_RETURN;
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		assert_int_equal(python_fake_walk(p), STOP_VM_BROKEN);
+		python_fake_destroy(p);
+	}
+}
+
+/* A greenlet that begins, or has ended, has no Python frame: its stack ends in greenlet's module all the same. */
+static void test_greenlet_alone(void **state)
+{
+	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
+	struct stack s = {.p = p};
+
+	(void)state;
+	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, 0);
+	p->pc = 8;
+	python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	expect(&s, STOP_ROOT_RUNTIME, "nn");
+	python_fake_destroy(p);
+}
+
 /* Free-threaded 3.14: the innermost frame is in its thread's copy of the bytecode, the next one in the first. */
 static void test_own_bytecode(void **state)
 {
@@ -537,6 +582,8 @@ int main(void)
 	        cmocka_unit_test(test_several_awaiters),
 	        cmocka_unit_test(test_awaiting_circle),
 	        cmocka_unit_test(test_greenlet),
+	        cmocka_unit_test(test_greenlet_switch),
+	        cmocka_unit_test(test_greenlet_alone),
 	        cmocka_unit_test(test_own_bytecode),
 	        cmocka_unit_test(test_unlinked_below),
 	};
