@@ -217,6 +217,7 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->max_frames = max_frames;
 	w->ncursors = 0;
 	w->vm_state = 0;
+	w->vm_mark = 0;
 	w->flags = 0;
 	w->lost = 0;
 	w->region.start = w->region.end = 0;

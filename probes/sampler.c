@@ -26,6 +26,8 @@
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
 #define STARTING_MS    100
+#define LOADING_MS     200 /* a process that has loaded a file may load more: */
+#define LOADING_POLL_MS 2  /* it is looked at so often then */
 #define BUDGET_EVERY_S 1.0
 
 struct sampler {
@@ -44,7 +46,8 @@ struct sampler {
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 stacks_at_drain;
 	u64 gone; /* collect_stats.gone when last looked at */
-	u64 eager_until_ns;
+	u64 eager_until_ns, loading_until_ns;
+	u32 modules_known;
 	u64 max_rss_kb;
 	u32 halvings;
 	char target[128];
@@ -297,6 +300,15 @@ static struct error *keep_budget(struct sampler *s, u64 now)
 	return NULL;
 }
 
+/* Files come in bursts: a program begins, or imports what imports more. Code that a JIT makes is none. */
+static bool is_loading(struct sampler *s, u64 now)
+{
+	if (s->modules->nmodules != s->modules_known && s->modules_known)
+		s->loading_until_ns = now + LOADING_MS * 1000000ull;
+	s->modules_known = s->modules->nmodules;
+	return now < s->loading_until_ns;
+}
+
 /* A wakeup for each new stack costs more than looking often, and few targets drop what they have just run. */
 static void keep_up(struct sampler *s, u64 now)
 {
@@ -328,12 +340,13 @@ static void replace_clock(struct sampler *s)
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(s->epoll, events, 16, POLL_MS);
+	bool loading = is_loading(s, now_ns());
+	int n = epoll_wait(s->epoll, events, 16, loading ? LOADING_POLL_MS : POLL_MS);
 	u64 now = now_ns();
 
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
-	if (s->watch && now - s->watch_ns > RESCAN_MS * 1000000ULL) {
+	if (s->watch && now - s->watch_ns > (loading ? LOADING_POLL_MS : RESCAN_MS) * 1000000ULL) {
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}

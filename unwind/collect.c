@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "cython_name.h"
 #include "expand.h"
 #include "pattern.h"
 #include "thread_names.h"
@@ -140,6 +141,25 @@ static bool repeats(struct collector *c, const struct process *p, const struct f
 	return !err && !strcmp(c->profile->functions[named.function].name, name);
 }
 
+/* In the view of a language: is frames[i] the wrapper of the function of this name that Cython made, which runs inside it? */
+static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const struct named *outer)
+{
+	const struct profile_function *fns;
+	struct named inner;
+	struct error *err;
+	size_t len;
+
+	if (!c->options.names.view || outer->layer < CYTHON_BODY || !i || frame_kind(&frames[i - 1]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i - 1, n, &inner);
+	error_free(err);
+	if (err || !inner.layer || inner.layer >= outer->layer)
+		return false;
+	fns = c->profile->functions; /* a clone's name has more behind a space */
+	len = strcspn(fns[inner.function].name, " ");
+	return len == strcspn(fns[outer->function].name, " ") && !strncmp(fns[inner.function].name, fns[outer->function].name, len);
+}
+
 /* Patterns cannot wait for the end of sampling: only they make inlined functions known before. */
 static struct error *match_inlined(struct collector *c, u32 function, bool *included, bool *excluded)
 {
@@ -186,7 +206,7 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 		if (named.hidden)
 			continue;
 		name = c->profile->functions[named.function].name;
-		if (named.by_code && i && repeats(c, p, frames, i - 1, n, name))
+		if ((named.by_code && i && repeats(c, p, frames, i - 1, n, name)) || wraps(c, p, frames, i, n, &named))
 			continue;
 		included = included || pattern_matches(&c->include, name);
 		excluded = excluded || pattern_matches(&c->exclude, name);

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "cython_name.h"
 #include "symbols.h"
 
 #define MANGLED_MAX   4096
@@ -66,12 +67,14 @@ static void finish(struct demangled *out)
 
 bool symbol_is_mangled(const char *name)
 {
-	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "_GLOBAL_", 8);
+	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "_GLOBAL_", 8) ||
+	       !strncmp(name, CYTHON_PREFIX, strlen(CYTHON_PREFIX));
 }
 
 static char *demangle_to(const char *name, size_t max)
 {
 	size_t len = strnlen(name, MANGLED_MAX + 1);
+	char plain[WHOLE_MAX + 1];
 	struct demangled out;
 
 	out.max = max;
@@ -81,7 +84,7 @@ static char *demangle_to(const char *name, size_t max)
 		append(name, len, &out);
 	}
 	finish(&out);
-	return strdup(out.text);
+	return cython_demangle(out.text, plain, max + 1) ? strdup(plain) : strdup(out.text);
 }
 
 char *symbol_demangle(const char *name)

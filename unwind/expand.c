@@ -3,18 +3,24 @@
 
 #include "runtime.h"
 
+static bool expands(const struct runtime_ops *ops, const struct frame *f)
+{
+	return ops->expand && (frame_kind(f) == FRAME_SCRIPT ? frame_runtime(f) == ops->id : frame_kind(f) == FRAME_NATIVE && ops->expands_native);
+}
+
 /* Has one of the runtimes expand frames[i]: which instance it belongs to is known to them only. */
 static u32 expand_one(const struct process *p, struct runtime_process *view, const struct frame *frames, u32 i, u32 n,
         u32 flags, struct frame *ret, u32 max, u32 *eaten)
 {
-	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
 	u32 put = 0;
 
 	*eaten = 0;
-	if (!p || frame_kind(&frames[i]) != FRAME_SCRIPT || !ops || !ops->expand || max < RUNTIME_EXPAND_MAX)
+	if (!p || max < RUNTIME_EXPAND_MAX)
 		return 0;
 	for (u32 k = 0; k < p->ninstances && !*eaten; k++) {
-		if (p->instances[k].ops != ops || !p->instances[k].data)
+		const struct runtime_ops *ops = p->instances[k].ops;
+
+		if (!expands(ops, &frames[i]) || !p->instances[k].data)
 			continue;
 		if (!view->stack) {
 			*view = process_view(p);

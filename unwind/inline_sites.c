@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "cython_name.h"
 #include "debuginfod.h"
 #include "demangled.h"
 #include "profile_expand.h"
@@ -288,6 +289,18 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 	return view->hides(NULL, f->name) || (s->options.alloc && view->alloc && view->alloc->hides(f->name));
 }
 
+/* What Cython's wrapper of a function has inlined of it: the wrapper stands for both. */
+static bool is_wrapped(struct inline_sites *s, const struct inline_frame *f, const struct inline_frame *outer)
+{
+	const char *name = "", *wrapper = "";
+
+	if (!s->options.view || !f->name || !outer->name || !cython_layer(f->name) || cython_layer(f->name) >= cython_layer(outer->name))
+		return false;
+	error_free(show(s, f, &name));
+	error_free(show(s, outer, &wrapper));
+	return *name && !strcmp(name, wrapper);
+}
+
 static struct error *chain(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
 	u32 *n)
 {
@@ -304,7 +317,7 @@ static struct error *chain(void *ctx, struct profile *to, const struct profile_f
 	for (; left && !err; left--) {
 		const struct inline_frame *f = &s->frames[site->first + left - 1];
 
-		if (left == site->n || !is_hidden(s, site, f))
+		if (left == site->n || (!is_hidden(s, site, f) && !is_wrapped(s, f, f + 1)))
 			err = add_function(s, to, fn, f, left == site->n ? site : NULL, &s->chain[(*n)++]);
 	}
 	return err;

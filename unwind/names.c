@@ -7,6 +7,7 @@
 
 #include "c_names.h"
 #include "cleanup.h"
+#include "cython_name.h"
 #include "inline_sites.h"
 #include "native_kind.h"
 #include "perf_map.h"
@@ -323,6 +324,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	if (err)
 		return err;
 	ret->unresolved = !name.start;
+	ret->layer = names->options.mangled ? CYTHON_NONE : cython_layer(name.mangled);
 	fn.module = base_name(m->loaded->path);
 	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
 	fn.address = name.start;
@@ -458,7 +460,7 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 
 	if (known) {
 		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1,
-			.by_code = *known >> 34 & 1 };
+			.by_code = *known >> 34 & 1, .layer = *known >> 35 & 3 };
 		return NULL;
 	}
 	*ret = (struct named){ 0 };
@@ -466,7 +468,7 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 	if (err || !p || (ret->unresolved && frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))
 		return err; /* a JIT may tell of the last one later */
 	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
-						  (u64)ret->by_code << 34);
+						  (u64)ret->by_code << 34 | (u64)ret->layer << 35);
 }
 
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)

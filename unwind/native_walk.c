@@ -80,12 +80,14 @@ static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool may_be_empt
  */
 WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
 {
+	const struct region *region;
 	const u8 *slab;
 	u8 code[8];
 
 	WALK_CHECK(w);
 	slab = walk_slab(w, w->regions);
-	if (!slab || !find_region(w, slab, addr - ARCH_CALL_BACK))
+	region = slab ? find_region(w, slab, addr - ARCH_CALL_BACK) : NULL;
+	if (!region || region->unmapped)
 		return false;
 	if (!walk_read(w, code, sizeof(code), addr - sizeof(code)) || code[3] == 0xe8)
 		return true;

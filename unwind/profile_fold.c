@@ -39,12 +39,24 @@ static bool is_native(enum profile_kind kind)
 	return kind == KIND_NATIVE || kind == KIND_CXX || kind == KIND_RUST || kind == KIND_VM;
 }
 
-static struct part_of part_of(const struct profile_function *fn, u32 flags)
+/* Native code that is part of a wall is so for a runtime whose name it does not have. */
+static void native_part(struct part_of *part, const char *name, const char *path, u32 flags)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r && !part->wall; r++)
+		if ((*r)->wall && (*r)->expands_native) {
+			part->ops = *r;
+			part->wall = (*r)->wall(name, path, flags, &part->running);
+		}
+}
+
+static struct part_of part_of(const struct profile_function *fn, const struct profile_image *images, u32 flags)
 {
 	struct part_of ret = {.part = is_native(fn->kind) ? PART_NATIVE : PART_OTHER};
 	const char *place = strstr(fn->name, " (");
 	char name[512];
 
+	if (ret.part == PART_NATIVE && fn->image)
+		native_part(&ret, fn->name, images[fn->image].path, flags);
 	if (fn->kind != KIND_SCRIPT)
 		return ret;
 	ret.ops = runtime_of(fn);
@@ -61,22 +73,22 @@ static const struct part_of *part_at(const struct folding *f, u32 i)
 	return &f->parts[f->path[i]];
 }
 
-/* The next function of the script at or behind i, with only native ones before it; depth: none. */
-static u32 next_script(const struct folding *f, u32 i)
+/* The next function of a script or wall at or behind i, with only other native ones before it; depth: none. */
+static u32 next_part(const struct folding *f, u32 i)
 {
-	while (i < f->depth && part_at(f, i)->part == PART_NATIVE)
+	while (i < f->depth && part_at(f, i)->part == PART_NATIVE && !part_at(f, i)->wall)
 		i++;
-	return i < f->depth && part_at(f, i)->part == PART_SCRIPT ? i : f->depth;
+	return i < f->depth && part_at(f, i)->part != PART_OTHER ? i : f->depth;
 }
 
 /* How many functions from i on the wall that begins there, or at the next function, stands for; 0: there is none. */
 static u32 wall_at(const struct folding *f, u32 i, u32 *wall)
 {
-	u32 first = part_at(f, i)->wall ? i : next_script(f, i + 1), last = i;
+	u32 first = part_at(f, i)->wall ? i : next_part(f, i + 1), last = i;
 	bool running = false;
 
 	*wall = first < f->depth ? part_at(f, first)->wall : 0;
-	for (u32 at = first; *wall && at < f->depth && part_at(f, at)->wall == *wall; at = next_script(f, at + 1)) {
+	for (u32 at = first; *wall && at < f->depth && part_at(f, at)->wall == *wall; at = next_part(f, at + 1)) {
 		running = running || part_at(f, at)->running;
 		last = at;
 	}
@@ -115,7 +127,7 @@ static struct error *fold_path(struct folding *f, u32 *n)
 
 	*n = 0;
 	for (u32 i = 0, wall = 0; i < f->depth && !err;) {
-		u32 eaten = part_at(f, i)->part == PART_SCRIPT ? wall_at(f, i, &wall) : 0;
+		u32 eaten = part_at(f, i)->part == PART_SCRIPT || part_at(f, i)->wall ? wall_at(f, i, &wall) : 0;
 
 		if (!eaten || !part_at(f, i)->wall)
 			err = copy(f, f->path[i], &f->folded[(*n)++]);
@@ -180,7 +192,7 @@ static struct error *fold_all(struct folding *f, u32 flags)
 	struct error *err = copy_meta(&f->old->meta, f->to);
 
 	for (u32 i = 0; i < f->old->nfunctions; i++)
-		f->parts[i] = part_of(&f->old->functions[i], flags);
+		f->parts[i] = part_of(&f->old->functions[i], f->old->images, flags);
 	for (u32 i = 0; i < f->old->nnodes && !err; i++)
 		if (f->old->nodes[i].self || f->old->nodes[i].more)
 			err = fold_node(f, i);

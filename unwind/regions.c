@@ -133,7 +133,7 @@ struct overlay {
 /* Puts what is claimed where the list has nothing. */
 static struct error *claim_holes(struct overlay *o, const struct runtime_region *claim)
 {
-	struct region hole = { .runtime = o->ops->id, .part = claim->part, .vm = claim->vm };
+	struct region hole = { .runtime = o->ops->id, .part = claim->part, .vm = claim->vm, .unmapped = 1 };
 	struct list old = *o->list, fresh = { 0 };
 	struct error *err = NULL;
 	u64 at = claim->start;

@@ -149,13 +149,14 @@ struct runtime_ops {
 	 * stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack, while
 	 * the target lives or has just gone; flags: enum expand_flag. May be NULL.
 	 */
+	bool expands_native; /* it is asked for native frames too */
 	u32 (*expand)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
 		u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
 	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of frames that a
-	 * function is part of, which expand() draws as one; 0: none. *running: it is one that makes it a wall. flags: enum
-	 * expand_flag. wall_name: what the one frame is called. Both may be NULL.
+	 * function is part of, which expand() draws as one; 0: none. file: of native code the module's. *running: it is one that makes it
+	 * a wall. flags: enum expand_flag. wall_name: what the one frame is called. Both may be NULL.
 	 */
 	u32 (*wall)(const char *name, const char *file, u32 flags, bool *running);
 	const char *(*wall_name)(u32 number);

@@ -90,6 +90,7 @@ struct walk {
 	u32 ncursors;
 	u32 vm_state;	      /* a word that a runtime may keep between its steps; 0 at first */
 	u32 flags;	      /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
+	u32 vm_mark;	      /* the same, to be set once and kept for the whole walk */
 	u32 lost;	      /* why a runtime could not tell all of its frames, though the walk went on; 0: it could */
 	struct walk_target target;
 	struct region region; /* where reg[REG_PC] lies, found by the driver before a step */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "own_tid.h"
 #include "python_async.h"
@@ -19,8 +20,17 @@
 #include "symbols.h"
 
 #define THREADS_LOOKED_AT 64
+#define DOUBT_MS	  1000 /* an interpreter that starts may be preempted for so long on a busy machine */
 
 int python_step(struct walk *w);
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
 
 struct python_instance {
 	const struct python_image *image;
@@ -28,6 +38,9 @@ struct python_instance {
 	u32 config; /* struct python_vm in the arena */
 	struct python_names *names;
 	struct python_thread_names threads;
+	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
+	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
+	bool refused;	      /* they failed for DOUBT_MS */
 };
 
 /* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
@@ -98,12 +111,35 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
-	err = python_check_process(image, bias, p);
-	if (err)
-		detach(instance, p);
-	else
-		*ret = instance;
+	instance->doubted_since_ns = now_ns();
+	*ret = instance;
+	return NULL;
+}
+
+/* Does the layout hold? An error if it did not for long enough, once. */
+static struct error *believe(struct python_instance *instance, const struct runtime_process *p)
+{
+	struct error *err = instance->doubted_since_ns ? python_check_process(instance->image, instance->bias, p) : NULL;
+
+	if (!err)
+		instance->doubted_since_ns = 0;
+	if (!err || now_ns() - instance->doubted_since_ns < DOUBT_MS * 1000000ull) {
+		error_free(err);
+		return NULL;
+	}
+	instance->doubted_since_ns = 0;
+	instance->refused = true;
 	return err;
+}
+
+static bool is_believed(const struct python_instance *instance)
+{
+	return !instance->doubted_since_ns && !instance->refused;
+}
+
+static bool starting(void *data)
+{
+	return ((struct python_instance *)data)->doubted_since_ns;
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
@@ -144,10 +180,12 @@ static struct error *greenlets(
 
 static struct error *regions(void *data, const struct runtime_process *p, add_region *add, void *ctx)
 {
-	const struct python_instance *instance = data;
+	struct python_instance *instance = data;
 	const struct python_eval *eval = &instance->image->eval;
-	struct error *err = NULL;
+	struct error *err = believe(instance, p);
 
+	if (err || !is_believed(instance))
+		return err;
 	find_slot(instance, p);
 	if (p->wishes & WISH_AWAITERS)
 		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
@@ -185,7 +223,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	struct python_instance *instance = data;
 
 	(void)max;
-	return python_fold(instance->names, p->memory, frames, i, n, flags, ret, eaten);
+	return python_fold(instance->names, instance->uvloop, p, frames, i, n, flags, ret, eaten);
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
@@ -195,15 +233,16 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	u32 left = PYTHON_READS_MAX;
 	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
 
-	return python_thread_name(&instance->threads, &r, instance->bias + image->runtime, (u64)own_tid(p->pid, tid), tid == p->pid,
+	return is_believed(instance) && python_thread_name(&instance->threads, &r, instance->bias + image->runtime, (u64)own_tid(p->pid, tid), tid == p->pid,
 	        ret, size);
 }
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct python_instance *instance = data;
+	struct error *err = is_believed(instance) ? NULL : python_check_process(instance->image, instance->bias, p);
 
-	return python_inspect(instance->image, instance->bias,
+	return err ? err : python_inspect(instance->image, instance->bias,
 	        arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
 }
 
@@ -225,8 +264,10 @@ const struct runtime_ops python_runtime = {
         .attach = attach,
         .detach = detach,
         .regions = regions,
+        .starting = starting,
         .name_frame = name_frame,
         .expand = expand,
+        .expands_native = true,
         .wall = python_wall,
         .wall_name = python_wall_name,
         .thread_name = thread_name,

@@ -20,6 +20,7 @@ enum python_part {
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
+	PYTHON_JIT_LATE, /* no code when the maps were read; compiled code if the stack says so */
 	PYTHON_GREENLET, /* of greenlet's module: what it calls has a stack of its own, on which no Python frame is linked further */
 	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
 };

@@ -3,11 +3,16 @@
 
 #include <string.h>
 
+#include "arch.h"
+#include "symbols.h"
+
 static const char *const loop_files[] = {"base_events.py", "base_futures.py", "events.py", "futures.py", "runners.py",
         "selector_events.py", "sslproto.py", "unix_events.py", NULL};
 static const char *const loop_runs[] = {"run", "run_forever", "run_until_complete", NULL};
 static const char *const import_files[] = {"_bootstrap.py", "_bootstrap_external.py", NULL};
 static const char *const import_runs[] = {"_find_and_load", "_gcd_import", NULL};
+
+#define UVLOOP_RUNS "uv_run"
 
 static const struct wall {
 	const char *name;
@@ -16,9 +21,10 @@ static const struct wall {
 	const char *const *files;
 	const char *frozen;	 /* how code that is part of the interpreter calls its file; NULL: none is */
 	const char *const *runs; /* functions without which it is none: the rest is called by others too */
+	bool native; /* modules can be part of it */
 } walls[] = {
-        {"asyncio (event loop)", EXPAND_LOOP, "/asyncio", loop_files, NULL, loop_runs},
-        {"import", EXPAND_IMPORTS, "/importlib", import_files, "<frozen importlib._bootstrap", import_runs},
+        {"asyncio (event loop)", EXPAND_LOOP, "/asyncio", loop_files, NULL, loop_runs, true},
+        {"import", EXPAND_IMPORTS, "/importlib", import_files, "<frozen importlib._bootstrap", import_runs, false},
 };
 #define WALLS (sizeof(walls) / sizeof(*walls))
 _Static_assert(WALLS * PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
@@ -50,6 +56,22 @@ static bool is_file(const struct wall *w, const char *path)
 	return file && (size_t)(file - path) >= folder && !strncmp(file - folder, w->folder, folder) && is_one_of(file + 1, w->files);
 }
 
+/* Which of the loop's modules in C a file is; PYTHON_UVLOOP_MODULES: none. libuv may be another program's: only beside uvloop. */
+static u32 uvloop_module(const char *path)
+{
+	static const char *const modules[PYTHON_UVLOOP_MODULES] = {"/uvloop/loop.", "/libuv.so."};
+	const char *file = strrchr(path, '/');
+	u32 i = 0;
+
+	for (; i < PYTHON_UVLOOP_MODULES; i++) {
+		size_t folder = (size_t)(strrchr(modules[i], '/') - modules[i]);
+
+		if (file && (size_t)(file - path) >= folder && !strncmp(file - folder, modules[i], strlen(modules[i])))
+			break;
+	}
+	return i;
+}
+
 /* Class.function from 3.11, function before. */
 static bool runs(const struct wall *w, const char *name)
 {
@@ -63,6 +85,9 @@ u32 python_wall(const char *name, const char *file, u32 flags, bool *running)
 	for (u32 k = 0; k < WALLS; k++)
 		if (flags & walls[k].flag && is_file(&walls[k], file)) {
 			*running = runs(&walls[k], name);
+			return k + 1;
+		} else if (flags & walls[k].flag && walls[k].native && !uvloop_module(file)) {
+			*running = !strcmp(name, UVLOOP_RUNS);
 			return k + 1;
 		}
 	return 0;
@@ -78,52 +103,110 @@ static bool is_python(const struct frame *f)
 	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_PYTHON;
 }
 
-/* Is it part of the wall? *running becomes true if it is what makes it one. */
-static bool is_part(struct python_names *names, struct memory *mem, const struct wall *w, const struct frame *f, bool *running)
-{
-	struct frame_name name;
+struct folding {
+	struct python_names *names;
+	struct python_uvloop *uvloop;
+	const struct runtime_process *p;
+	const struct wall *wall;
+	bool running; /* what makes it a wall is part of it */
+	bool certain; /* not only libuv is */
+};
 
-	if (!is_python(f) || !python_name_frame(names, mem, f, &name) || !is_file(w, name.file))
+static const struct mapping *mapping_at(const struct runtime_process *p, u64 addr)
+{
+	u32 lo = 0, hi = p->nmappings;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (addr >= p->mappings[mid].end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < p->nmappings && addr >= p->mappings[lo].start ? &p->mappings[lo] : NULL;
+}
+
+/* Is this address of the module in the function that runs the loop? */
+static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 addr)
+{
+	struct symbol run = {0};
+
+	if (uvloop->image != img) {
+		symbols_lookup(img, UVLOOP_RUNS, &run);
+		*uvloop = (struct python_uvloop){img, run.start, run.end};
+	}
+	return addr >= uvloop->start && addr < uvloop->end;
+}
+
+static bool is_native_part(struct folding *f, const struct frame *frame)
+{
+	u64 addr = frame_addr(frame) - (frame_flags(frame) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE ? mapping_at(f->p, addr) : NULL;
+	u32 module = m && m->image ? uvloop_module(m->image->path) : PYTHON_UVLOOP_MODULES;
+
+	if (module == PYTHON_UVLOOP_MODULES)
 		return false;
-	*running = *running || runs(w, name.name);
+	f->running = f->running || runs_module(&f->uvloop[module], m->image, addr - m->bias);
+	f->certain = f->certain || !module;
 	return true;
 }
 
-/* The next Python frame at or behind i, with only native ones before it; n: none. */
-static u32 next_python(const struct frame *frames, u32 i, u32 n)
+static bool is_part(struct folding *f, const struct frame *frame)
 {
-	while (i < n && frame_kind(&frames[i]) == FRAME_NATIVE)
-		i++;
-	return i < n && is_python(&frames[i]) ? i : n;
+	struct frame_name name;
+
+	if (!is_python(frame))
+		return is_native_part(f, frame);
+	if (!python_name_frame(f->names, f->p->memory, frame, &name) || !is_file(f->wall, name.file))
+		return false;
+	f->running = f->running || runs(f->wall, name.name);
+	f->certain = true;
+	return true;
 }
 
-static u32 fold(struct python_names *names, struct memory *mem, const struct wall *w, const struct frame *frames, u32 i, u32 n,
-        struct frame *ret, u32 *eaten)
+/* The next frame of the wall at or behind i, with only other native ones before it; n: none. */
+static u32 next_part(struct folding *f, const struct frame *frames, u32 i, u32 n)
 {
-	bool running = false, inside = is_part(names, mem, w, &frames[i], &running);
+	for (; i < n; i++) {
+		if (is_part(f, &frames[i]))
+			return i;
+		if (frame_kind(&frames[i]) != FRAME_NATIVE)
+			break;
+	}
+	return n;
+}
+
+static u32 fold(struct folding *f, const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 *eaten)
+{
+	bool inside = is_part(f, &frames[i]);
 	u32 put = 0, last = i;
 
-	for (u32 at = next_python(frames, i + 1, n); at < n && is_part(names, mem, w, &frames[at], &running);
-	        at = next_python(frames, at + 1, n))
+	if (!inside && !is_python(&frames[i]))
+		return 0;
+	for (u32 at = next_part(f, frames, i + 1, n); at < n; at = next_part(f, frames, at + 1, n))
 		last = at;
-	if (!running)
+	if (!f->running || !f->certain)
 		return 0;
 	if (!inside)
 		ret[put++] = frames[i];
 	ret[put++] = (struct frame){
-	        .where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, PYTHON_NO_CODE * (u64)(w - walls + 1))};
+	        .where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, PYTHON_NO_CODE * (u64)(f->wall - walls + 1))};
 	*eaten = last - i + 1;
 	return put;
 }
 
-u32 python_fold(struct python_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, u32 flags,
-        struct frame *ret, u32 *eaten)
+u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES],
+        const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret, u32 *eaten)
 {
 	u32 put = 0;
 
 	*eaten = 0;
-	for (u32 k = 0; k < WALLS && !put; k++)
+	for (u32 k = 0; k < WALLS && !put; k++) {
+		struct folding f = {names, uvloop, p, &walls[k], false, false};
+
 		if (flags & walls[k].flag)
-			put = fold(names, mem, &walls[k], frames, i, n, ret, eaten);
+			put = fold(&f, frames, i, n, ret, eaten);
+	}
 	return put;
 }

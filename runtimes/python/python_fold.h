@@ -4,7 +4,8 @@
  *
  * - The inside of asyncio's event loop: what lies between the program that started a loop and the tasks and callbacks that the
  *   loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio that tasks
- *   await (streams, locks, gather) stay.
+ *   await (streams, locks, gather) stay. So with uvloop, whose loop is its module in C with libuv in it, or beside it: what is of
+ *   these and runs in uv_run(), or in what started asyncio's loop.
  * - The import machinery between an import statement and the module (Lib/importlib/_bootstrap.py, _bootstrap_external.py), as
  *   Python's own tracebacks leave it out.
  */
@@ -12,8 +13,16 @@
 #define YRT_PYTHON_FOLD_H
 
 #include "python_names.h"
+#include "runtime.h"
 
-/* Operations of the runtime: the wall that a function is part of by its name and file; its name. */
+/* The code of uv_run() in the modules that a process's loop may consist of, found once. Starts as zero. */
+#define PYTHON_UVLOOP_MODULES 2
+struct python_uvloop {
+	const struct image *image;
+	u64 start, end; /* file addresses */
+};
+
+/* Operations of the runtime: the wall that a function is part of by its name and file, in C by that of its module; its name. */
 u32 python_wall(const char *name, const char *file, u32 flags, bool *running);
 const char *python_wall_name(u32 number);
 
@@ -21,11 +30,11 @@ const char *python_wall_name(u32 number);
 const char *python_fold_name(const struct frame *f);
 
 /*
- * Is frames[i] of a stack, leaf first, or the next Python frame outside it, the innermost of a wall? Then ret (room for 2) has
+ * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a wall? Then ret (room for 2) has
  * frames[i], unless it is part of it, and the frame that stands for the wall; *eaten is how many frames they stand for. Returns
  * how many are in ret; 0: no. flags: enum expand_flag.
  */
-u32 python_fold(struct python_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, u32 flags,
-        struct frame *ret, u32 *eaten);
+u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES], const struct runtime_process *p, const struct frame *frames,
+        u32 i, u32 n, u32 flags, struct frame *ret, u32 *eaten);
 
 #endif

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <capstone/capstone.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cleanup.h"
 #include "python_image.h"
 #include "symbols.h"
 
-#define BYTES_MAX 96
+#define BYTES_MAX   96
+#define ENVIRON_MAX 10000	  /* variables that are looked at */
+#define USER_END    (1ull << 47) /* [vsyscall] lies above */
 
 /* The first instruction of function that calls, or one that makes room on the stack. */
 static bool find(struct image *img, u64 function, unsigned id, cs_insn *in, csh handle)
@@ -47,6 +52,36 @@ struct python_jit python_jit_find(struct image *img, u64 eval)
 	return ret;
 }
 
+/* Was it started with the compiler on? A build that has it on by default tells by the first code. */
+static bool is_wanted(pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	cleanup(free) char *line = NULL;
+	static const char name[] = "PYTHON_JIT=";
+	size_t room = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	file = fopen(path, "re");
+	for (u32 i = 0; file && i < ENVIRON_MAX && getdelim(&line, &room, 0, file) > 0; i++)
+		if (!strncmp(line, name, sizeof(name) - 1))
+			return line[sizeof(name) - 1] && strcmp(line + sizeof(name) - 1, "0");
+	return false;
+}
+
+/* Code that is compiled after the maps were read, anywhere where mmap() may put it. */
+static struct error *claim_late(const struct runtime_process *p, u32 config,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct runtime_region r = {.part = PYTHON_JIT_LATE, .vm = config, .unmapped = true};
+
+	for (u32 i = 0; i < p->nmappings && p->mappings[i].end <= USER_END; i++) {
+		r.start = r.start ? r.start : p->mappings[i].end;
+		r.end = p->mappings[i].start;
+	}
+	return add(ctx, &r);
+}
+
 struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
@@ -66,5 +101,7 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 	}
 	vm->jit_start = start;
 	vm->jit_end = end;
+	if (!err && (image->jit.ret || image->jit.locals) && (start || is_wanted(p->pid)))
+		err = claim_late(p, config, add, ctx);
 	return err;
 }

@@ -7,6 +7,7 @@
 #define PY_FRAMES_DONE	 (-1) /* besides stop reasons: all frames of the native frame were pushed */
 #define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
 #define PY_EXHAUSTED	 (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
+#define PY_SWITCHING	 0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
 #define PY_STATES_MAX	 128  /* thread states and interpreters that are looked at then */
 #define PY_NEAR		 (16u << 10) /* a frame so far below the window is on the same data stack */
 
@@ -292,6 +293,20 @@ static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct w
 	return true;
 }
 
+/*
+ * While greenlet switches, its frames' links leave entry frames out, from 3.12 on (Greenlet::expose_frames() of greenlet 3). Is what
+ * the last frame leads to the one that the entry frame of this native frame follows? Where the thread state leads to the frames, not the
+ * native frame itself, they may be another greenlet's for a moment, and an end of both says nothing.
+ */
+static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
+{
+	u64 previous;
+
+	if (vm->linkage == PYTHON_ENTRY_FLAG || !walk_stack(w, c->more[0] + vm->f_previous, &previous))
+		return false;
+	return previous ? c->at == previous : c->at == PYTHON_AT_END && vm->linkage == PYTHON_ENTRY_FRAME;
+}
+
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
 static inline int py_next(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
@@ -333,7 +348,7 @@ static inline int py_next(struct walk *w, const struct python_vm *vm, struct wal
 	stop = py_push(w, vm, code, (instr - at) / 2);
 	if (stop)
 		return stop;
-	if (last)
+	if (last || (w->vm_mark == PY_SWITCHING && py_is_exposed(w, vm, c)))
 		return PY_FRAMES_DONE;
 	return c->at == PYTHON_AT_END ? STOP_VM_BROKEN : STOP_NONE;
 }
@@ -419,6 +434,12 @@ static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 
 	return STOP_NONE;
 }
 
+/* Stubs lie at the start of pages; where they are not as expected those are found that the maps told of. */
+static inline bool py_may_be_stub(const struct python_vm *vm, u64 addr)
+{
+	return (addr & (WALK_PAGE - 1)) == PYTHON_JIT_STUB_BACK || (addr >= vm->jit_start && addr < vm->jit_end);
+}
+
 /* Is this word of the stack the return address of compiled code? Then moves to what called it. PY_NOT_OURS: it is not. */
 WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 {
@@ -433,8 +454,7 @@ WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 		return STOP_STACK_ABSENT;
 	w->leaf = 0;
 	if (!vm->jit_return)
-		return vm->jit_locals && word >= vm->jit_start && word < vm->jit_end && walk_read(w, &code, sizeof(code), word) &&
-		                       code == PYTHON_JIT_STUB
+		return vm->jit_locals && py_may_be_stub(vm, word) && walk_read(w, &code, sizeof(code), word) && code == PYTHON_JIT_STUB
 		               ? py_leave_stub(w, vm, at)
 		               : PY_NOT_OURS;
 	if (word != vm->jit_return)
@@ -487,6 +507,8 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	if (!stop)
 		return STOP_NONE;
 	w->leaf = leaf;
+	if (w->region.part == PYTHON_JIT_LATE)
+		return leaf ? STOP_NO_REGION : STOP_BAD_RETADDR;
 	return native_step(w, 0);
 }
 
@@ -506,6 +528,9 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	if (!vm)
 		return STOP_ARENA;
 	c = py_cursor(w, vm);
+	w->vm_mark = PY_SWITCHING;
+	if (c && !c->at && (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT))
+		(void)py_open(w, vm, c); /* one that begins has none yet */
 	ended = c && c->at == PYTHON_AT_END;
 	stop = native_step(w, 0);
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
@@ -516,7 +541,7 @@ WALK_STEP int python_step(struct walk *w)
 	int stop;
 
 	WALK_CHECK(w);
-	if (w->region.part == PYTHON_JIT)
+	if (w->region.part == PYTHON_JIT || w->region.part == PYTHON_JIT_LATE)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)
 		return python_greenlet(w);

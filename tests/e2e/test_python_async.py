@@ -14,8 +14,8 @@ SCRIPTED = re.compile(r" \([^()]*\.py:\d+\)$")
 INSIDE = re.compile(r"(run_forever|_run_once|run_until_complete|Handle\._run) \((base_events|events|runners)\.py:\d+\)$")
 
 
-def sample(mode, *flags, view="python-flame", seconds=3):
-    with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
+def sample(mode, *flags, view="python-flame", seconds=3, python=PYTHON, loop=()):
+    with yrt.Fixture(python, SCRIPT, seconds, mode, *loop, seconds=None) as f:
         run = yrt.Run(view, "-p", f.pid, "-d", 120, "-F", 999, *flags).sampling()
         f.release()
         f.finish(150)
@@ -88,6 +88,18 @@ def test_server():
     answered = share(found, "answer", "burn")
     assert answered > 0.5, f"{answered:.3f} {found}"
     assert any("data_received" in names or "drain" in names for names in found), found
+    yield f"{result.samples} samples, {answered:.3f} in answer()"
+
+
+def test_uvloop():
+    """A loop in C, with libuv: its frames are the loop's inside too, but those that a task calls itself."""
+    python = "/usr/bin/python3"  # Debian's module is for this one
+    yield check(sample("tasks", python=python, loop=["uvloop"]), ("<module>", "main", "run"))
+    result = sample("server", python=python, loop=["uvloop"])
+    found = chains(result)
+    assert not any(LOOP in frames and "uv_run" in frames[frames.index(LOOP):] for frames, _ in result.stacks), yrt.show(result.stacks)
+    answered = share(found, "answer", "burn")
+    assert answered > 0.5, f"{answered:.3f} {found}"
     yield f"{result.samples} samples, {answered:.3f} in answer()"
 
 

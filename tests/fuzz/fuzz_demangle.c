@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/cython_name.h"
 #include "unwind/symbols.h"
 
 static void demangle(const char *prefix, const uint8_t *data, size_t size)
@@ -13,6 +14,7 @@ static void demangle(const char *prefix, const uint8_t *data, size_t size)
 	memcpy(mangled + len, data, size);
 	mangled[len + size] = 0;
 	name = symbol_demangle(mangled);
+	cython_layer(mangled);
 	if (!name || strlen(name) > 1024 + strlen("…"))
 		abort();
 	free(name);
@@ -24,5 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	demangle("", data, size);
 	demangle("_Z", data, size);
 	demangle("_R", data, size);
+	demangle("__pyx_pw_", data, size);
+	demangle("__pyx_fuse_0__pyx_", data, size);
+	demangle("_ZL32__pyx_f_", data, size);
 	return 0;
 }

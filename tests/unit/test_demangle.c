@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "unwind/cython_name.h"
 #include "unwind/symbols.h"
 
 #define CUT_AT 1024
@@ -58,6 +59,71 @@ static void test_rust(void **state)
 	        "<alloc::vec::Vec<u8> as std::io::Write>::write_all_vectored");
 	expect("_RINvCs6GmmlP4bgsG_1ru9gre_6ka8iKj3_EB2_", "r::gr\xc3\xb6\xc3\x9f"
 	                                                   "e::<3>");
+}
+
+/* Names of uvloop 0.22, aiohttp 3.13 and gevent 25.9 in wheels, and of lxml 6 and pandas 2 by Cython's sources. */
+static void test_cython(void **state)
+{
+	(void)state;
+	expect("__pyx_pw_6uvloop_4loop_4Loop_115_Loop__subprocess_run", "uvloop.loop.Loop.__subprocess_run");
+	expect("__pyx_pf_6uvloop_4loop_4Loop_44run_until_complete", "uvloop.loop.Loop.run_until_complete");
+	expect("__pyx_pf_6uvloop_4loop_8UVHandle_2__init__.isra.0", "uvloop.loop.UVHandle.__init__ [clone .isra.0]");
+	expect("__pyx_f_6uvloop_4loop_4Loop__run", "uvloop.loop.Loop._run");
+	expect("__pyx_f_6uvloop_4loop_4Loop__Loop__run", "uvloop.loop.Loop.__run");
+	expect("__pyx_pw_6uvloop_4loop_11SSLProtocol_15buffer_updated", "uvloop.loop.SSLProtocol.buffer_updated");
+	expect("__pyx_pw_6uvloop_4loop_11SSLProtocol_15_start_shutdown___pyx_lambda_funcdef_lambda5",
+	        "uvloop.loop.SSLProtocol._start_shutdown.lambda5");
+	expect("__pyx_pw_6gevent_17_gevent_cgreenlet_10__pyx_lambda_funcdef_6gevent_17_gevent_cgreenlet_lambda4",
+	        "gevent._gevent_cgreenlet.lambda4");
+	expect("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", "uvloop.loop.Loop.generator4 [clone .cold]");
+	expect("__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30", "uvloop.loop.Loop.create_connection.generator30");
+	expect("__pyx_getprop_6gevent_17_gevent_cgreenlet_8Greenlet_spawn_tree_locals",
+	        "gevent._gevent_cgreenlet.Greenlet.spawn_tree_locals");
+	expect("__pyx_tp_dealloc_7aiohttp_12_http_parser___pyx_scope_struct_1_genexpr",
+	        "aiohttp._http_parser.__pyx_scope_struct_1_genexpr.tp_dealloc");
+	expect("__pyx_tp_new_vectorcall_6uvloop_4loop_UVProcess", "uvloop.loop.UVProcess.tp_new_vectorcall");
+	expect("__pyx_specialmethod___pyx_pw_6gevent_14_gevent_cqueue_11SimpleQueue_49__next__",
+	        "gevent._gevent_cqueue.SimpleQueue.__next__");
+	expect("__pyx_fuse_1_0__pyx_pw_6pandas_5_libs_5algos_31pad", "pandas._libs.algos.pad [fused 1_0]");
+	expect("__pyx_pw_6pandas_5_libs_5algos_47__pyx_fuse_0pad", "pandas._libs.algos.pad [fused 0]");
+	expect("__pyx_pw_15View_dot_MemoryView_5array_1__cinit__", "View.MemoryView.array.__cinit__");
+	expect("_ZL32__pyx_f_6pandas_5_libs_4join_runP7_objectS0_", "pandas._libs.join.run");
+}
+
+/* A number that is the length of what follows by chance. */
+static void test_cython_ambiguous(void **state)
+{
+	(void)state;
+	expect("__pyx_pw_6uvloop_4loop_4Loop_5close_all", "uvloop.loop.Loop.close_all"); /* a wrapper has a number */
+	expect("__pyx_pw_6uvloop_4loop_4Loop_5close_1all", "uvloop.loop.Loop.close.all");
+	expect("__pyx_pf_6uvloop_4loop_4Loop_5close_all", "__pyx_pf_6uvloop_4loop_4Loop_5close_all");
+	expect("__pyx_pf_6uvloop_4loop_4Loop_5close___get__", "uvloop.loop.Loop.close.__get__");
+	expect("__pyx_pf_6uvloop_4loop_4Loop_run", "uvloop.loop.Loop.run");
+	expect("__pyx_f_6uvloop_4loop_4Loop_5close_all", "uvloop.loop.Loop.close.all"); /* a cdef function has none */
+}
+
+static void test_cython_raw(void **state)
+{
+	static const char *const names[] = {"__pyx_", "__pyx_pw_", "__pyx_pw_6uvloop_", "__pyx_pw_6uvloop_1", "__pyx_pw_7uvloop_1run",
+	        "__pyx_pw_uvloop_1run", "__pyx_pw_6uvloop_run", "__pyx_f_6uvloop_1run", "__pyx_gb_6uvloop_1run", "__pyx_pw_0_1run",
+	        "__pyx_pw_99999999999999999999_1run", "__pyx_fuse_", "__pyx_fuse_0", "__pyx_fuse_0_", "__pyx_pymod_exec_loop",
+	        "__pyx_insert_code_object.constprop.0", "__pyx_tp_6uvloop_Loop", "__pyx_pw_6uvloop_1run!", "__pyx_pw_6uvl\xc3\xb6p_1run"};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
+		expect(names[i], names[i]);
+}
+
+static void test_cython_layer(void **state)
+{
+	(void)state;
+	assert_int_equal(cython_layer("__pyx_pw_6uvloop_1run"), CYTHON_WRAPPER);
+	assert_int_equal(cython_layer("__pyx_fuse_1__pyx_pw_6uvloop_1run"), CYTHON_WRAPPER);
+	assert_int_equal(cython_layer("_ZL21__pyx_pf_6uvloop_1runP7_object"), CYTHON_BODY);
+	assert_int_equal(cython_layer("__pyx_f_6uvloop_run"), CYTHON_C);
+	assert_int_equal(cython_layer("__pyx_tp_new_6uvloop_Loop"), CYTHON_NONE);
+	assert_int_equal(cython_layer("_ZL"), CYTHON_NONE);
+	assert_int_equal(cython_layer(""), CYTHON_NONE);
 }
 
 static void expect_bounded(const char *mangled)
@@ -187,6 +253,10 @@ int main(void)
 	        cmocka_unit_test(test_plain),
 	        cmocka_unit_test(test_cxx),
 	        cmocka_unit_test(test_rust),
+	        cmocka_unit_test(test_cython),
+	        cmocka_unit_test(test_cython_ambiguous),
+	        cmocka_unit_test(test_cython_raw),
+	        cmocka_unit_test(test_cython_layer),
 	        cmocka_unit_test(test_doubling),
 	        cmocka_unit_test(test_hostile),
 	        cmocka_unit_test(test_cut_character),

@@ -82,6 +82,34 @@ static void test_imports(void **state)
 	expect(p, FLAGS, "main (app.py:1);import;<module> (lib.py:1) 5\n");
 }
 
+static u32 uvloop(struct profile *p, u32 node, const char *name)
+{
+	struct profile_function fn = {.name = name, .module = "loop.cpython-312-x86_64-linux-gnu.so", .file = "", .kind = KIND_NATIVE};
+	u32 function, ret;
+
+	assert_null(profile_image(p, "/lib/uvloop/loop.cpython-312-x86_64-linux-gnu.so", "", &fn.image));
+	assert_null(profile_function(p, 0, &fn, false, &function));
+	assert_null(profile_child(p, node, function, &ret));
+	return ret;
+}
+
+/* A loop in C, as it runs a task, as a leaf, and what a task calls of it. */
+static void test_uvloop(void **state)
+{
+	struct profile *p;
+	u32 at, task;
+
+	(void)state;
+	p = make(&at);
+	at = uvloop(p, uvloop(p, native(p, at, "call"), "uv_run"), "uvloop.loop.Handle._run");
+	profile_add(p, native(p, at, "epoll_wait"), 2);
+	task = python(p, native(p, at, "task_step"), "task (app.py:9)", "/app.py");
+	profile_add(p, task, 3);
+	profile_add(p, uvloop(p, task, "uvloop.loop.UVStream.write"), 1);
+	expect(p, FLAGS, "main (app.py:1);call;asyncio (event loop);epoll_wait 2\nmain (app.py:1);call;asyncio (event loop);task (app.py:9) 3\n"
+	                 "main (app.py:1);call;asyncio (event loop);task (app.py:9);uvloop.loop.UVStream.write 1\n");
+}
+
 /* Files of the loop without what runs it, another runtime's functions of that name, and no flag: all stays. */
 static void test_none(void **state)
 {
@@ -105,6 +133,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_loop),
 	        cmocka_unit_test(test_imports),
+	        cmocka_unit_test(test_uvloop),
 	        cmocka_unit_test(test_none),
 	};
 

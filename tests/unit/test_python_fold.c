@@ -14,13 +14,25 @@
 
 #define FRAMES_MAX 32
 #define NATIVE	   "(native)"
+#define UVLOOP	   "(uvloop)" /* a native frame of its module; of libuv; in uv_run() of either */
+#define UVLOOP_RUN "(uvloop run)"
+#define LIBUV	   "(libuv)"
+#define LIBUV_RUN  "(libuv run)"
+#define UV_BYTES   0x1000
+#define UV_START   0x7f0000000000ull
+#define UV_RUN	   0x800 /* from here on uv_run() */
 
 struct stack {
 	struct python_fake *p;
 	struct python_names *names;
+	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
+	struct runtime_process process;
 	struct frame frame[FRAMES_MAX];
 	u32 n;
 };
+
+static struct image images[PYTHON_UVLOOP_MODULES] = {{.path = "/lib/uvloop/loop.cpython-312-x86_64-linux-gnu.so"}, {.path = "/lib/libuv.so.1"}};
+static struct mapping mappings[PYTHON_UVLOOP_MODULES];
 
 static int setup(void **state)
 {
@@ -28,6 +40,14 @@ static int setup(void **state)
 
 	s->p = python_fake_create(PYTHON_ENTRY_FRAME);
 	s->names = python_names_create(&s->p->layout, PYTHON_TYPE);
+	s->process.memory = &s->p->f->memory;
+	s->process.mappings = mappings;
+	s->process.nmappings = PYTHON_UVLOOP_MODULES;
+	for (u32 i = 0; i < PYTHON_UVLOOP_MODULES; i++) {
+		mappings[i] = (struct mapping){.start = UV_START + UV_BYTES * i, .end = UV_START + UV_BYTES * (i + 1),
+		        .bias = UV_START + UV_BYTES * i, .image = &images[i]};
+		s->uvloop[i] = (struct python_uvloop){&images[i], UV_RUN, UV_RUN + 0x100};
+	}
 	*state = s;
 	return 0;
 }
@@ -40,6 +60,16 @@ static int teardown(void **state)
 	python_fake_destroy(s->p);
 	free(s);
 	return 0;
+}
+
+/* A frame of the loop's modules in C. */
+static void put_native(struct frame *f, const char *text)
+{
+	bool libuv = !strncmp(text, "(libuv", 6);
+
+	if (strcmp(text, NATIVE))
+		f->where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR,
+		        UV_START + (libuv ? UV_BYTES : 0) + (strstr(text, " run") ? UV_RUN : 0) + 16);
 }
 
 /* "file function" is walked as a real stack would be; NATIVE is a frame of C. The leaf comes first. */
@@ -60,7 +90,7 @@ static void build(struct stack *s, const char *const *texts)
 		char file[64], name[64];
 		u64 code;
 
-		if (!strcmp(texts[n], NATIVE)) {
+		if (*texts[n] == '(') {
 			python_fake_call(s->p, s->p->c, PYTHON_C_BYTES);
 			continue;
 		}
@@ -73,6 +103,9 @@ static void build(struct stack *s, const char *const *texts)
 		if (!(frame_flags(&s->p->f->frames[i]) & FRAME_VM))
 			s->frame[s->n++] = s->p->f->frames[i];
 	s->n--; /* the root */
+	for (n = 0; n < s->n; n++)
+		if (frame_kind(&s->frame[n]) == FRAME_NATIVE)
+			put_native(&s->frame[n], texts[n]);
 }
 
 /* Folds the stack, and compares: names of what is left. */
@@ -82,7 +115,7 @@ static void expect(struct stack *s, u32 flags, const char *const *texts)
 	u32 eaten, k = 0;
 
 	for (u32 i = 0; i < s->n; i += eaten) {
-		u32 put = python_fold(s->names, &s->p->f->memory, s->frame, i, s->n, flags, ret, &eaten);
+		u32 put = python_fold(s->names, s->uvloop, &s->process, s->frame, i, s->n, flags, ret, &eaten);
 
 		assert_int_equal(put > 0, eaten > 0);
 		if (!eaten) {
@@ -141,6 +174,31 @@ static void test_nested(void **state)
 	expect(*state, EXPAND_LOOP, TEXTS("inner", LOOP, "outer", LOOP));
 }
 
+/* uvloop's loop is in C: what it has inside the task, and what a task calls of it, is none. */
+static void test_uvloop(void **state)
+{
+	build(*state, TEXTS("a.py:task", NATIVE, UVLOOP, UVLOOP, UVLOOP_RUN, UVLOOP, NATIVE, ASYNC "runners.py:Runner.run", "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS("task", LOOP, "module"));
+	build(*state, TEXTS(NATIVE, UVLOOP, UVLOOP_RUN, UVLOOP, NATIVE, "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, LOOP, NATIVE, "module"));
+	build(*state, TEXTS(NATIVE, UVLOOP, UVLOOP, "a.py:task", NATIVE, UVLOOP, UVLOOP, ASYNC "runners.py:run", "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, NATIVE, NATIVE, "task", LOOP, "module"));
+	build(*state, TEXTS(UVLOOP, "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, "module"));
+	expect(*state, EXPAND_IMPORTS, TEXTS(NATIVE, "module"));
+}
+
+/* libuv of its own is part of the loop beside uvloop only. */
+static void test_libuv(void **state)
+{
+	build(*state, TEXTS("a.py:task", UVLOOP, LIBUV, LIBUV_RUN, UVLOOP, NATIVE, "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS("task", LOOP, NATIVE, "module"));
+	build(*state, TEXTS(NATIVE, LIBUV, LIBUV_RUN, UVLOOP, "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, LOOP, "module"));
+	build(*state, TEXTS("a.py:task", LIBUV, LIBUV_RUN, NATIVE, "a.py:module"));
+	expect(*state, EXPAND_LOOP, TEXTS("task", NATIVE, NATIVE, NATIVE, "module"));
+}
+
 #define FROZEN "<frozen importlib._bootstrap>:"
 
 static void test_import(void **state)
@@ -164,7 +222,7 @@ static void test_others(void **state)
 	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 0)}));
 	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 1ull << 40)}));
 	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 8), .detail = 1}));
-	assert_int_equal(python_fold(s->names, &s->p->f->memory, &other, 0, 1, EXPAND_LOOP | EXPAND_IMPORTS, ret, &eaten), 0);
+	assert_int_equal(python_fold(s->names, s->uvloop, &s->process, &other, 0, 1, EXPAND_LOOP | EXPAND_IMPORTS, ret, &eaten), 0);
 	assert_int_equal(eaten, 0);
 }
 
@@ -228,7 +286,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        T(test_loop), T(test_leaf_inside), T(test_no_loop), T(test_nested), T(test_import), T(test_others), T(test_glue), T(test_lock)};
+	        T(test_loop), T(test_leaf_inside), T(test_no_loop), T(test_nested), T(test_uvloop), T(test_libuv), T(test_import), T(test_others), T(test_glue), T(test_lock)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,8 +309,29 @@ static void test_compiled_stub(void **state)
 	s.p->pc = back;
 	python_fake_call(s.p, s.p->jit, 32);
 	expect(&s, STOP_ROOT, "dcenbaer");
+	config(&s)->jit_start = config(&s)->jit_end = 0; /* made after the maps were read: where in its page it lies tells */
+	expect(&s, STOP_ROOT, "dcenbaer");
 	python_fake_put(s.p, back, &(u64){0}, 8);
 	assert_int_not_equal(python_fake_walk(s.p), STOP_ROOT);
+	python_fake_destroy(s.p);
+}
+
+/* What was no code when the maps were read is compiled code if the stack says so, else nothing at all. */
+static void test_compiled_late(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+
+	(void)state;
+	config(&s)->jit_return = s.p->c + FAKE_RETURN;
+	for (u32 i = 0; i < s.p->f->nregions; i++)
+		if (s.p->f->region[i].part == PYTHON_JIT)
+			s.p->f->region[i].part = PYTHON_JIT_LATE;
+	python_fake_call(s.p, s.p->jit, 48);
+	expect(&s, STOP_ROOT, "ndcenbaer");
+	python_fake_call(s.p, s.p->c, PYTHON_C_BYTES);
+	expect(&s, STOP_ROOT, "nndcenbaer");
+	config(&s)->jit_return = 8;
+	assert_int_equal(python_fake_walk(s.p), STOP_BAD_RETADDR);
 	python_fake_destroy(s.p);
 }
 
@@ -449,6 +470,51 @@ static void test_greenlet(void **state)
 	}
 }
 
+/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows tells where the next native frame's begin. */
+static void test_greenlet_switch(void **state)
+{
+	static const enum python_linkage with_entries[] = {PYTHON_ENTRY_FRAME, PYTHON_NO_CFRAME};
+
+	(void)state;
+	for (u32 l = 0; l < 2; l++) {
+		struct python_fake *p = python_fake_create(with_entries[l]);
+		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
+		u64 outer, inner;
+
+		python_fake_eval(p, &s.a, 1);
+		outer = p->current;
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		python_fake_eval(p, &s.b, 1);
+		inner = p->current;
+		python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+		expect(&s, STOP_ROOT, "nbenaer");
+		fake_put(p->f, inner + p->vm.f_previous, outer);
+		expect(&s, STOP_ROOT, "nbenaer");
+		fake_put(p->f, outer + p->vm.f_previous, 0); /* by the thread state it may be another greenlet's end */
+		expect(&s, l ? STOP_VM_BROKEN : STOP_ROOT, "nbenaer");
+		p->sp += PYTHON_C_BYTES; /* not greenlet's module */
+		p->pc = p->eval + FAKE_RETURN;
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		assert_int_equal(python_fake_walk(p), STOP_VM_BROKEN);
+		python_fake_destroy(p);
+	}
+}
+
+/* A greenlet that begins, or has ended, has no Python frame: its stack ends in greenlet's module all the same. */
+static void test_greenlet_alone(void **state)
+{
+	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
+	struct stack s = {.p = p};
+
+	(void)state;
+	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, 0);
+	p->pc = 8;
+	python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	expect(&s, STOP_ROOT_RUNTIME, "nn");
+	python_fake_destroy(p);
+}
+
 /* Free-threaded 3.14: the innermost frame is in its thread's copy of the bytecode, the next one in the first. */
 static void test_own_bytecode(void **state)
 {
@@ -509,12 +575,15 @@ int main(void)
 	        cmocka_unit_test(test_way_to_state),
 	        cmocka_unit_test(test_compiled),
 	        cmocka_unit_test(test_compiled_stub),
+	        cmocka_unit_test(test_compiled_late),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),
 	        cmocka_unit_test(test_several_awaiters),
 	        cmocka_unit_test(test_awaiting_circle),
 	        cmocka_unit_test(test_greenlet),
+	        cmocka_unit_test(test_greenlet_switch),
+	        cmocka_unit_test(test_greenlet_alone),
 	        cmocka_unit_test(test_own_bytecode),
 	        cmocka_unit_test(test_unlinked_below),
 	};

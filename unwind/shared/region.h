@@ -19,7 +19,8 @@ struct region {
 	u32 module;  /* number of the module, in FRAME_NATIVE.detail */
 	u8 runtime;  /* enum runtime_id: whose step function */
 	u8 part;     /* meaning is the runtime's: interpreter, JIT heap, exit stubs, … */
-	u8 reserved[2];
+	u8 unmapped; /* was no code when the maps were read, but may be by now: no place to guess return addresses in */
+	u8 reserved;
 };
 _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 

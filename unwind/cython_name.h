@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names that Cython gives its functions in C (Cython/Compiler/Naming.py, Symtab.py and Nodes.py of 0.29 to 3.1):
+ *
+ *	__pyx_pw_6uvloop_4loop_4Loop_115_Loop__subprocess_run	uvloop.loop.Loop.__subprocess_run
+ *
+ * Behind the kind each scope with its length, then a number that tells apart what one scope defines, and the name. Kinds: pw takes the
+ * arguments from Python, pf is the body of a def, f is a cdef function, gb the body of a generator, whose name is only
+ * "generator" and a number; tp, sq, mp … are slots of a type. A number may be the length of a scope by chance: what can be
+ * read in two ways is left as it is.
+ */
+#ifndef YRT_CYTHON_NAME_H
+#define YRT_CYTHON_NAME_H
+
+#include <stddef.h>
+#include <types.h>
+
+#define CYTHON_PREFIX "__pyx_"
+
+/* How far a function is from the one that does the work: of functions of one name each calls the one below it. */
+enum cython_layer {
+	CYTHON_NONE, /* not Cython's */
+	CYTHON_C,    /* cdef */
+	CYTHON_BODY, /* of a def */
+	CYTHON_WRAPPER,
+};
+
+/*
+ * name as it is in the file, or as C++'s demangler gives it. Writes "module.Class.function" to ret, with " [clone .cold]" and the
+ * like behind it. False, with nothing written: it is no such name, can be read in two ways, or has no room.
+ */
+bool cython_demangle(const char *name, char *ret, size_t size);
+
+/* Of a name as it is in the file. */
+enum cython_layer cython_layer(const char *symbol);
+
+#endif
