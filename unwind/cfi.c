@@ -26,6 +26,7 @@ struct cfi_own {
 struct compiler {
 	struct cfi_parsed parsed;
 	struct cfi_rows rows; /* of one function */
+	struct cfi_code code;
 	struct cfi_layout *layout;
 	struct cfi_fde *fdes;
 	u32 nfdes;
@@ -122,7 +123,7 @@ static void sort_functions(struct cfi_function *fn, size_t n)
 
 static bool is_synthetic(const struct cfi_function *fn)
 {
-	return fn->cie == CFI_CIE_ROOT || fn->cie == CFI_CIE_STUB;
+	return fn->cie == CFI_CIE_ROOT || fn->cie == CFI_CIE_STUB || fn->cie == CFI_CIE_CODE;
 }
 
 static bool is_debug(const struct cfi_parsed *p, const struct cfi_function *fn)
@@ -250,9 +251,30 @@ static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
 	return rule;
 }
 
+static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
+{
+	u32 first = fn->code_size, n = 0;
+
+	while (first + n < c->code.nrows && c->code.rows[first + n].addr < fn->end)
+		n++;
+	if (n > c->rows.room) {
+		struct cfi_entry *grown = reallocarray(c->rows.entry, n, sizeof(*grown));
+
+		if (!grown)
+			return CFI_RUN_NO_MEMORY;
+		c->rows.entry = grown;
+		c->rows.room = n;
+	}
+	memcpy(c->rows.entry, c->code.rows + first, n * sizeof(*c->rows.entry));
+	c->rows.n = n;
+	return CFI_RUN_OK;
+}
+
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
 {
 	c->rows.n = 0;
+	if (fn->cie == CFI_CIE_CODE)
+		return copy_code(c, fn);
 	if (!is_synthetic(fn))
 		return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
 	c->rows.entry[c->rows.n++] = (struct cfi_entry){.addr = fn->start, .rule = synthetic_rule(fn)};
@@ -287,6 +309,31 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 	return err;
 }
 
+/* Adds what the code tells, if the file tells of too little of it. */
+static struct error *add_code(struct image *img, struct compiler *c)
+{
+	struct cfi_parsed *p = &c->parsed;
+	struct cfi_function *grown;
+	struct error *err;
+	u64 told = 0;
+
+	for (size_t i = 0; i < p->nfunctions; i++)
+		told += p->functions[i].end - p->functions[i].start;
+	if (!cfi_code_wanted(img, told))
+		return NULL;
+	err = cfi_code_find(img, p, &c->code);
+	if (err || !c->code.nruns)
+		return err;
+	grown = reallocarray(p->functions, p->nfunctions + c->code.nruns, sizeof(*grown));
+	if (!grown)
+		return &error_no_memory;
+	memcpy(grown + p->nfunctions, c->code.runs, c->code.nruns * sizeof(*grown));
+	p->functions = grown;
+	p->nfunctions = p->functions_room = p->nfunctions + c->code.nruns;
+	sort_functions(p->functions, p->nfunctions);
+	return NULL;
+}
+
 static struct error *compile_into(
         struct image *img, const struct cfi_options *options, struct compiler *c, struct cfi **ret)
 {
@@ -298,7 +345,9 @@ static struct error *compile_into(
 		return err;
 	sort_functions(c->parsed.functions, c->parsed.nfunctions);
 	drop_known(&c->parsed);
-	err = add_entry(img, &c->parsed);
+	err = add_code(img, c);
+	if (!err)
+		err = add_entry(img, &c->parsed);
 	if (!err)
 		err = add_stubs(img, &c->parsed);
 	if (err)
@@ -320,6 +369,7 @@ static struct error *compile(struct image *img, const struct cfi_options *option
 	struct error *err = compile_into(img, options, &c, ret);
 
 	cfi_parsed_free(&c.parsed);
+	cfi_code_free(&c.code);
 	cfi_layout_destroy(c.layout);
 	free(c.rows.entry);
 	free(c.fdes);
@@ -342,6 +392,15 @@ struct error *cfi_load(struct image *img, const struct cfi_options *options, str
 	}
 	*ret = cfi;
 	return NULL;
+}
+
+bool cfi_is_sparse(const struct image *img, const struct cfi *cfi)
+{
+	u64 told = 0;
+
+	for (u32 i = 0; i < cfi->nfdes; i++)
+		told += cfi->fdes[i].end - cfi->fdes[i].start;
+	return cfi_tells_little(img, told);
 }
 
 static bool entries_sorted(const struct cfi_entry *entries, size_t n)

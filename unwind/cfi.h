@@ -56,6 +56,8 @@ const char *cfi_default_cache(void);
  */
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
 void cfi_destroy(struct cfi *cfi);
+/* Does the file tell of less than half of its code? The rest is what the code itself tells (up to 1 MiB), or nothing. */
+bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
 
 /*
  * Lays out rows (sorted by addr, covering [start, end), each to the next) into pieces. For runtimes that make rows of

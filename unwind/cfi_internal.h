@@ -68,11 +68,12 @@ struct cfi_cie {
 /* In place of a CIE's number, for functions that the file has no FDE of */
 #define CFI_CIE_ROOT UINT32_MAX	      /* the entry point, which has no caller */
 #define CFI_CIE_STUB (UINT32_MAX - 1) /* stubs that leave the stack alone */
+#define CFI_CIE_CODE (UINT32_MAX - 2) /* what the code itself tells */
 
 struct cfi_function {
 	u64 start, end;
 	const u8 *code;
-	u32 code_size;
+	u32 code_size; /* CFI_CIE_CODE: the number of its first row instead */
 	u32 cie; /* index, or one of the above */
 };
 
@@ -111,6 +112,28 @@ enum cfi_run {
 
 /* Appends the entries of a function to rows. */
 enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_function *fn, struct cfi_rows *rows);
+
+/*
+ * What the code itself tells, where the file has no FDEs: musl's libraries are built without, and so are programs with
+ * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called) along all
+ * jumps; what each does to the stack pointer and where it saves registers gives the rows. Where the stack pointer is not
+ * known any more there are none. A jump through a table: cases that nothing else leads to have the stack of the jump. `xor %ebp, %ebp`
+ * before rbp was saved marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1); clone() of musl does it for threads.
+ * A signal handler's return (mov $15, %rax; syscall) is known by its bytes.
+ */
+struct cfi_code {
+	struct cfi_entry *rows;
+	struct cfi_function *runs; /* stretches of rows; sorted */
+	u32 nrows, nruns, rows_room, runs_room;
+};
+
+/* told: how many bytes of code FDEs tell of. Is it less than half? */
+bool cfi_tells_little(const struct image *img, u64 told);
+/* Is the code to be followed? Only where little is told, and the code not larger than 1 MiB. */
+bool cfi_code_wanted(const struct image *img, u64 told);
+/* Follows the code that no function of parsed covers. Only fails for memory; free ret in any case. */
+struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
+void cfi_code_free(struct cfi_code *code);
 
 /* What an expression of size bytes says; kind CFI_UNSUPPORTED, HOW_LOST if it is none of the known shapes. */
 struct cfi_cfa cfi_cfa_expression(const u8 *code, size_t size);

@@ -91,13 +91,13 @@ static void complain(struct modules *m, struct error *err)
 		error_free(err);
 }
 
-/* Unwind tables; of an image that has none itself, by the .debug_frame of its separate debug file. */
+/* Unwind tables; of an image that has few itself, also by the .debug_frame of its separate debug file. */
 static struct error *load_tables(struct modules *m, struct loaded *l, const char *root)
 {
 	struct cfi_options options = m->cfi_options;
 	struct error *err = cfi_load(l->image, &options, &l->image->cfi);
 
-	if (err || l->image->cfi->npieces)
+	if (err || !cfi_is_sparse(l->image, l->image->cfi))
 		return err;
 	err = symbols_debug_file(l->image, root, &options.debug);
 	if (err || !options.debug)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows that are made from code alone, against what .eh_frame says of the same code: files that have both, and musl's,
+ * which has none. Where the code's row has another base register than .eh_frame's the two are not compared.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <capstone/capstone.h>
+#include <cmocka.h>
+#include <fcntl.h>
+
+#include "tests/unit/eh_frame.h"
+#include "unwind/cfi.h"
+#include "unwind/cfi_internal.h"
+
+#define LIBS "/usr/lib/x86_64-linux-gnu/"
+
+struct counts {
+	u64 all, known, compared, wrong, slots_wrong;
+};
+
+static bool slots_agree(const struct cfi_rule *code, const struct cfi_rule *told)
+{
+	for (u32 i = 0; i < ARCH_NSAVED; i++) /* popped registers stay where they were, to .eh_frame */
+		if (code->slot[i] != told->slot[i] && code->slot[i] != CFI_SAME && told->slot[i] != CFI_SAME)
+			return false;
+	return true;
+}
+
+static void compare(struct counts *n, u64 addr, u64 end, const struct cfi_rule *code, const struct cfi *cfi)
+{
+	struct cfi_rule told;
+
+	for (; addr < end; addr++) {
+		if (!cfi_find(cfi, addr, &told) || told.kind != CFI_REG)
+			continue;
+		n->all++;
+		if (code->kind == CFI_NONE)
+			continue;
+		n->known++;
+		if (code->kind == CFI_REG && code->cfa_reg != told.cfa_reg)
+			continue;
+		n->compared++;
+		n->wrong += code->kind != CFI_REG || code->cfa_off != told.cfa_off;
+		n->slots_wrong += code->kind == CFI_REG && code->cfa_off == told.cfa_off && !slots_agree(code, &told);
+	}
+}
+
+/* The same rows that a file without FDEs would get. */
+static void test_against_fdes(void **state)
+{
+	const char *path = *state;
+	struct cfi_parsed nothing = {0};
+	struct cfi_code code = {0};
+	struct counts n = {0};
+	struct image *img;
+	struct cfi *cfi;
+
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	assert_null(cfi_load(img, NULL, &cfi));
+	assert_null(cfi_code_find(img, &nothing, &code));
+	for (u32 i = 0; i < code.nruns; i++) {
+		for (u32 row = code.runs[i].code_size; row < code.nrows && code.rows[row].addr < code.runs[i].end;
+		        row++) {
+			u64 next = row + 1 < code.nrows ? code.rows[row + 1].addr : UINT64_MAX;
+
+			assert_true(code.rows[row].addr >= code.runs[i].start);
+			compare(&n, code.rows[row].addr, next < code.runs[i].end ? next : code.runs[i].end,
+			        &code.rows[row].rule, cfi);
+		}
+	}
+	print_message("%s: %lu bytes, %.2f %% known, %.2f %% compared, %.3f %% wrong, %.3f %% with a wrong register\n",
+	        path, n.all, 100.0 * (double)n.known / (double)n.all, 100.0 * (double)n.compared / (double)n.all,
+	        100.0 * (double)n.wrong / (double)n.compared, 100.0 * (double)n.slots_wrong / (double)n.compared);
+	assert_true(n.all > 1000);
+	assert_true(n.known > n.all * 95 / 100);
+	assert_true(n.wrong < n.compared / 100);
+	assert_true(n.slots_wrong < n.compared / 1000);
+	cfi_code_free(&code);
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
+/* Where a function of musl returns, the return address is on top of the stack. */
+static void test_musl(void **state)
+{
+	static const char path[] = "/lib/ld-musl-x86_64.so.1";
+	u64 addr, size, returns = 0, signals = 0;
+	struct cfi_rule rule;
+	struct image *img;
+	struct cfi *cfi;
+	const u8 *at;
+	size_t left;
+	u8 *code;
+	cs_insn *in;
+	csh handle;
+
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	assert_null(cfi_load(img, NULL, &cfi));
+	assert_true(cfi_is_sparse(img, cfi));
+	assert_true(image_section_range(img, ".text", &addr, &size));
+	at = code = malloc(size);
+	left = size;
+	assert_true(code && image_read(img, code, size, addr));
+	assert_int_equal(cs_open(CS_ARCH_X86, CS_MODE_64, &handle), CS_ERR_OK);
+	in = cs_malloc(handle);
+	while (cs_disasm_iter(handle, &at, &left, &addr, in)) {
+		bool known = cfi_find(cfi, in->address, &rule);
+
+		signals += known && rule.kind == CFI_SIGNAL;
+		if (in->id != X86_INS_RET)
+			continue;
+		returns++;
+		if (!known || rule.kind != CFI_REG || rule.cfa_reg != REG_SP || rule.cfa_off != 8)
+			fail_msg("at %#lx: kind %u, %d", in->address, known ? rule.kind : CFI_NONE, rule.cfa_off);
+	}
+	assert_int_equal(left, 0);
+	assert_true(returns > 1000);
+	assert_true(signals >= 2); /* mov and syscall, and a nop before */
+	cs_free(in, 1);
+	cs_close(&handle);
+	free(code);
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
+int main(int argc, char **argv)
+{
+#define FILE_TEST(path)                                                                                                \
+	{                                                                                                              \
+		.name = path, .test_func = test_against_fdes, .initial_state = (void *)(path)                          \
+	}
+	const struct CMUnitTest tests[] = {
+	        FILE_TEST(LIBS "libc.so.6"),
+	        FILE_TEST(LIBS "libz.so.1"),
+	        cmocka_unit_test(test_musl),
+	};
+
+	elf_version(EV_CURRENT);
+	for (int i = 1; i < argc; i++) {
+		void *state = argv[i];
+
+		test_against_fdes(&state);
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
