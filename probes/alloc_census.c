@@ -30,6 +30,7 @@ struct census {
 	u32 nkinds, nparts;
 	u64 counts;
 	struct table by_kind, by_part;
+	struct table counted; /* hashes of allocators that a buffer of was counted */
 };
 
 struct error *census_create(struct census **ret)
@@ -46,6 +47,7 @@ void census_destroy(struct census *c)
 	free(c->parts);
 	table_free(&c->by_kind);
 	table_free(&c->by_part);
+	table_free(&c->counted);
 	free(c);
 }
 
@@ -143,11 +145,20 @@ struct error *census_stack(struct census *c, u32 kind, bool outside, u32 allocat
 	return err ? err : add_stack(c, &wanted, bytes, objects);
 }
 
+static u64 key_of(u32 allocator)
+{
+	return XXH3_64bits(&allocator, sizeof(allocator)) | 1;
+}
+
 struct error *census_count(struct census *c, u32 kind, u32 allocator, u32 node, double bytes, double objects)
 {
 	struct part wanted = { .kind = kind, .next = NOTHING, .how = COUNTED,
 		.sum = { .allocator = allocator, .node = node, .unseen = true } };
 
+	struct error *err = table_put(&c->counted, key_of(allocator), 1);
+
+	if (err)
+		return err;
 	c->counts++;
 	return add_to(c, &wanted, bytes, objects);
 }
@@ -198,9 +209,10 @@ struct error *census_spread(struct census *c, struct error *(*add)(void *ctx, co
 	for (u32 i = 0; i < c->nparts && !err; i++) {
 		const struct part *p = &c->parts[i];
 
-		if (usable && p->how == COUNTED)
+		if (p->how == COUNTED && usable)
 			err = spread(c, p, add, ctx);
-		else if (!usable && p->how == BY_REFILL && c->kinds[p->kind].wider != NOTHING)
+		else if (p->how == BY_REFILL && c->kinds[p->kind].wider != NOTHING &&
+			 !(usable && table_get(&c->counted, key_of(p->sum.allocator))))
 			err = add(ctx, &p->sum);
 	}
 	return err;

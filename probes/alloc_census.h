@@ -36,7 +36,7 @@ struct error *census_kind(struct census *c, u32 process, const struct frame *cla
 struct error *census_stack(struct census *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects);
 /* Objects of this kind in a buffer; without a stack they are at node. */
 struct error *census_count(struct census *c, u32 kind, u32 allocator, u32 node, double bytes, double objects);
-/* Was enough counted? If not, census_spread() gives the stacks as they are. */
+/* Was enough counted? If not, census_spread() gives the stacks as they are; in any case those of allocators of which nothing was. */
 bool census_usable(const struct census *c);
 struct error *census_spread(struct census *c, struct error *(*add)(void *ctx, const struct census_result *r), void *ctx);
 

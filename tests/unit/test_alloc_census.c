@@ -113,6 +113,19 @@ static void test_apart(void **state)
 	assert_true(s.bytes[NOWHERE] == 10000 && s.bytes[1] == 0);
 }
 
+/* A thread may fill no buffer between two collections. */
+static void test_slow_allocator(void **state)
+{
+	struct census *c = create();
+	struct sums s;
+
+	assert_null(census_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 3));
+	assert_null(census_stack(c, kind(c, &other, 24, 0), false, 1, 2, 700, 3));
+	count(c, kind(c, &some, 24, 0));
+	s = result(c);
+	assert_true(s.bytes[1] == 10000 && s.bytes[2] == 700 && s.unseen == 0);
+}
+
 static void test_too_little(void **state)
 {
 	struct census *c = create();
@@ -147,7 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_spread), cmocka_unit_test(test_no_stack), cmocka_unit_test(test_other_stacks), cmocka_unit_test(test_apart),
-	        cmocka_unit_test(test_too_little), cmocka_unit_test(test_size_classes),
+	        cmocka_unit_test(test_slow_allocator), cmocka_unit_test(test_too_little), cmocka_unit_test(test_size_classes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
