@@ -299,7 +299,7 @@ def cpu_seconds(pid):
     total = 0
     for tid in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError):
-            total += int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
+            total += int((read(f"/proc/{pid}/task/{tid}/schedstat").split() or [0])[0])  # nothing: it is just ending
     return total * 1e-9
 
 
