@@ -135,6 +135,8 @@ struct hotspot_frozen {
 	struct hotspot_z z;	  /* coloured references only */
 };
 
+#define HOTSPOT_LANDING 5 /* bytes at the end of a stub that thaws, before ret: the stack pointer is at what was thawed */
+
 /* The configuration of a code heap, in the arena: hotspot_vm_of() makes it. */
 struct hotspot_vm {
 	u64 low;    /* of the heap: where its blocks begin */
@@ -142,6 +144,7 @@ struct hotspot_vm {
 	u64 cache_low, cache_high; /* all heaps of code */
 	u64 thaw;	    /* the stub cont_thaw and, thaw_size bytes behind, the barrier; thaws_size: up to the last ret. 0: not known */
 	u32 thaw_size, thaws_size;
+	u32 thaw_landing, barrier_landing; /* how many bytes before that ret, or cont_thaw's, what was thawed is at rbx; HOTSPOT_LANDING: not known */
 	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0: none */
 	u32 log2_segment;
 	u32 block_size; /* of HeapBlock, in front of each blob */

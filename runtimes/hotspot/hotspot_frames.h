@@ -9,6 +9,8 @@
  * chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk), which lies in the frame of
  * enterSpecial. There the walk goes on when all chunks are through.
  */
+#include "hotspot_objects.h"
+
 #define HS_FROZEN	 0x4a00u
 #define ENTRIES_MAX	 4 /* continuations within each other */
 #define CHUNK_WORDS_MAX	 (1u << 24)
@@ -16,7 +18,6 @@
 #define ENTRY_CONT	 16
 #define LOCALS_MAX	 64 /* words of an interpreted method's */
 #define ALIGNED_MAX	 16
-#define LANDING		 5  /* bytes at the end of the barrier's stub, before ret */
 #define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
 #define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
 #define THAW_EXTRA	 4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
@@ -157,8 +158,8 @@ static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
 	u64 room = (hs_chunk(w)->more[1] - w->reg[REG_SP] - THAW_PUSHED) / 8;
 	u32 words = hs_chunk_field(w, vm->frozen.max_thawing) + THAW_EXTRA;
 
-	if (w->leaf)
-		return ~0u;
+	if (w->leaf) /* of the stub itself: it has not called yet what thaws, or hotspot_lands() */
+		return vm->barrier_landing > HOTSPOT_LANDING ? 0 : ~0u;
 	return room > words + 1 ? (u32)(room - words) : 0;
 }
 
@@ -447,19 +448,16 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
 }
 
-/* The last instructions of the stubs that thaw, with the stack pointer at what was thawed: sub rsp, 16; pop rbp; ret. */
-WALK_GLOBAL int hotspot_lands(struct walk *w)
+/* So many bytes before the last ret of a stub that thaws: what was thawed is at rbx, then at the stack pointer: sub rsp, 16; pop rbp; ret. */
+WALK_GLOBAL int hotspot_lands(struct walk *w, u64 left)
 {
 	u64 sp;
-	u8 code = 0;
 
 	WALK_CHECK(w);
-	sp = w->reg[REG_SP];
-	if (!walk_read(w, &code, 1, w->reg[REG_PC]))
-		return STOP_VM_ABSENT;
-	if (code == 0xc3)
+	sp = left > HOTSPOT_LANDING ? w->reg[DWREG_RBX] : w->reg[REG_SP];
+	if (!left)
 		return hs_return(w, sp + 8, 0);
-	if (code != 0x5d) {
+	if (left > 1) {
 		sp -= 16;
 		w->reg[REG_SP] = sp;
 	}
@@ -480,8 +478,10 @@ WALK_GLOBAL int hotspot_mounts(struct walk *w)
 static inline int hs_thaws(struct walk *w, const struct hotspot_vm *vm)
 {
 	u64 offset = w->reg[REG_PC] - vm->thaw;
+	bool mounts = offset < vm->thaw_size;
+	u64 left = mounts ? vm->thaw_size - 1 - offset : vm->thaws_size - offset;
 
-	if (w->leaf && (vm->thaw_size - 1 - offset <= LANDING || vm->thaws_size - offset <= LANDING))
-		return hotspot_lands(w);
-	return offset < vm->thaw_size ? hotspot_mounts(w) : hotspot_barrier(w);
+	if (w->leaf && left <= (mounts ? vm->thaw_landing : vm->barrier_landing))
+		return hotspot_lands(w, left);
+	return mounts ? hotspot_mounts(w) : hotspot_barrier(w);
 }

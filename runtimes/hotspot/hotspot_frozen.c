@@ -49,6 +49,22 @@ static u32 end_of_stub(const u8 *code, u32 size)
 	return 0;
 }
 
+/* Both call twice, and keep in rbx what the call returned: what there is to thaw, then where it is on the stack. */
+static const u8 keeps[] = {0x48, 0x8b, 0xd8}; /* mov rbx, rax */
+
+/* How many bytes before its last the stub has thawed; HOTSPOT_LANDING: not told. */
+static u32 landing(const u8 *code, u32 size)
+{
+	u32 n = 0, at = 0;
+
+	for (u32 i = 0; i + sizeof(keeps) <= size; i++)
+		if (!memcmp(code + i, keeps, sizeof(keeps))) {
+			at = i + sizeof(keeps);
+			n++;
+		}
+	return n == 2 && size - 1 - at > HOTSPOT_LANDING ? size - 1 - at : HOTSPOT_LANDING;
+}
+
 static void read_thaw(const struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
 {
 	u8 code[2 * BARRIER_MAX];
@@ -66,6 +82,8 @@ static void read_thaw(const struct hotspot_instance *instance, struct memory *m,
 	vm->thaw = thaw;
 	vm->thaw_size = size;
 	vm->thaws_size = size + end - 1;
+	vm->thaw_landing = landing(code, size);
+	vm->barrier_landing = landing(code + size, end);
 }
 
 static bool read_barrier(struct memory *m, struct hotspot_vm *vm)

@@ -555,7 +555,6 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 	return hs_push_stub(w, FRAME_APPROX) ? STOP_NONE : STOP_DEPTH;
 }
 
-#include "hotspot_objects.h"
 #include "hotspot_frames.h"
 
 /* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */

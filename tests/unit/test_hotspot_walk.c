@@ -491,6 +491,25 @@ static void test_landing(void **state)
 	}
 }
 
+/* Before that the stack pointer is where the stub likes, and rbx tells. */
+static void test_landing_ahead(void **state)
+{
+	struct fake *f = fake_create();
+	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+
+	vm->barrier_landing = 20;
+	fake_compiled(f, 2, 64);
+	fake_compiled(f, 1, 64);
+	put64(f, f->sp - 8, f->pc);
+	put64(f, f->sp - 16, f->fp);
+	f->rbx = f->sp;
+	f->sp += 24;
+	f->pc = fake_vm.thaw + fake_vm.thaws_size - 20;
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "S12N");
+	fake_destroy(f);
+}
+
 static void test_depth(void **state)
 {
 	struct fake *f = fake_create();
@@ -700,6 +719,7 @@ int main(void)
 	        cmocka_unit_test(test_thawing_torn),
 	        cmocka_unit_test(test_mounting),
 	        cmocka_unit_test(test_landing),
+	        cmocka_unit_test(test_landing_ahead),
 	        cmocka_unit_test(test_depth),
 	        cmocka_unit_test(test_recalled),
 	        cmocka_unit_test(test_reused),
