@@ -82,17 +82,14 @@ static void read_codelets(const struct hotspot_names *n, struct memory *m, struc
 	}
 }
 
-/* What 26 and later append is the same for all. */
+/* 26 and later append "_stub (stub gen)" to all names. */
 static void trim(char *name)
 {
-	static const char *const ends[] = {" (stub gen)", "_stub"};
+	static const char end[] = "_stub (stub gen)";
+	size_t n = strlen(name);
 
-	for (u32 i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t n = strlen(name), end = strlen(ends[i]);
-
-		if (n > end && !strcmp(name + n - end, ends[i]))
-			name[n - end] = 0;
-	}
+	if (n >= sizeof(end) && !strcmp(name + n - (sizeof(end) - 1), end))
+		name[n - (sizeof(end) - 1)] = 0;
 }
 
 /* struct StubCodeDesc: next, group, name, and where it begins and ends; 8 has a number between. */
