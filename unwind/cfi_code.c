@@ -439,7 +439,7 @@ static void sweep(struct flow *f)
 
 		if (f->marks[i] & START)
 			cases = 0;
-		if (f->marks[i] & SWITCH)
+		if (f->marks[i] & SWITCH && f->at[i] != TAIL) /* code may be read in two ways */
 			cases = f->at[i];
 		if (f->at[i] || !follows(f, addr) || !decode(f, addr))
 			continue;
