@@ -26,8 +26,6 @@ struct state {
 	u32 kind;
 };
 
-/* TOLD: by an FDE, or SIGNAL: what a signal handler returns to. START: of a function. SWITCH: a jump to places not
- * known. */
 /* What was seen on the way to a jump through a table of distances from itself (gcc and clang, -fPIC). */
 struct seen {
 	u64 address[ARCH_NREGS]; /* that a register was given; 0: none */
@@ -35,6 +33,7 @@ struct seen {
 	u64 cases;               /* the last constant that was compared with */
 };
 
+/* TOLD: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not known. */
 enum mark { TOLD = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16 };
 
 struct job {
@@ -332,6 +331,12 @@ static bool branch(struct flow *f, const struct seen *seen, u32 behind, u32 age)
 	return in->id != X86_INS_JMP;
 }
 
+/* No compiler makes it (addb %al, (%rax)): what was never written. */
+static bool is_zero(const cs_insn *in)
+{
+	return in->bytes[0] == 0 && in->bytes[1] == 0;
+}
+
 static void run(struct flow *f, struct job job)
 {
 	struct seen seen = {0};
@@ -347,7 +352,7 @@ static void run(struct flow *f, struct job job)
 		if (f->marks[addr - f->start] & START && !same(f, state, 1)) /* behind a call that does not return */
 			return;
 		f->steps--;
-		if (!decode(f, addr))
+		if (!decode(f, addr) || is_zero(f->in))
 			return;
 		*at = state;
 		*age = job.age;
@@ -416,7 +421,7 @@ static void seed_symbols(struct flow *f, u32 type)
 
 static bool is_padding(const cs_insn *in)
 {
-	return in->id == X86_INS_NOP || in->id == X86_INS_INT3 || (in->bytes[0] == 0 && in->bytes[1] == 0);
+	return in->id == X86_INS_NOP || in->id == X86_INS_INT3 || is_zero(in);
 }
 
 static bool looks_like_start(const cs_insn *in)

@@ -52,20 +52,55 @@ static u64 key_address(const struct python_instance *instance)
 	return key.size == 8 ? instance->bias + instance->image->runtime + key.at : 0;
 }
 
+static u16 values(const struct runtime_process *p)
+{
+	u16 ret = 0;
+
+	for (u32 i = 0; !ret && i < p->nmappings; i++)
+		if (p->mappings[i].image && p->mappings[i].prot & PROT_EXEC)
+			ret = python_tls_values(p->mappings[i].image);
+	return ret;
+}
+
+/* Is it one? A flag and the number (Py_tss_t); in a forked child another one than before. */
+static bool is_key(const struct runtime_process *p, u64 address)
+{
+	u32 key[2];
+
+	return memory_read(p->memory, key, sizeof(key), address) && key[0] <= 1 && key[1] < PYTHON_TSS_VALUES;
+}
+
+/* By the key itself, where that is known, and until thread states are there that tell whether it is true. */
+static void follow_key(const struct python_instance *instance, u16 block, struct python_vm *vm)
+{
+	u64 key = vm->key ? vm->key : instance->image->key + instance->bias;
+
+	if (!block || (!vm->key && !instance->image->key))
+		return;
+	vm->key = key;
+	vm->by_key = true;
+	vm->via[0] = block;
+	vm->nvia = 1;
+}
+
 /* A process that has just been started has no thread state yet: looked for again when its mappings change. */
 static void find_slot(const struct python_instance *instance, const struct runtime_process *p)
 {
 	struct python_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
 	struct python_thread threads[THREADS_LOOKED_AT];
 	struct python_vm found = *vm;
+	u16 block;
 	u32 n;
 
-	if (vm->slot || vm->nvia || !python_needs_thread(vm))
+	if (vm->slot || (vm->nvia && !vm->by_key) || !python_needs_thread(vm))
 		return;
+	block = values(p);
+	follow_key(instance, block, vm);
 	n = python_threads(p->memory, instance->image->layout, instance->bias + instance->image->runtime, threads,
 	        THREADS_LOOKED_AT);
-	if (!python_threads_find(p->memory, &instance->image->tls, instance->bias, threads, n, &found))
+	if (!python_threads_find(p->memory, &instance->image->tls, instance->bias, block, threads, n, &found))
 		return;
+	vm->by_key = vm->by_key && is_key(p, vm->key);
 	memcpy(vm->via, found.via, sizeof(vm->via));
 	vm->nvia = found.nvia;
 	vm->slot = found.slot;

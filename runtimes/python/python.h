@@ -75,7 +75,8 @@ struct python_vm {
 	u8 nvia;
 	u8 linkage; /* enum python_linkage */
 	u8 calls_late; /* what the loop calls may have unlinked its frames: its bytecodes are functions, or it is a debug build */
-	u8 reserved[4];
+	u8 by_key;     /* not slot, but as many words as the key's number tells: Python makes a new key in a forked child */
+	u8 reserved[3];
 	u16 ts_thread_id;  /* PyThreadState.thread_id, 8 bytes */
 	u16 ts_next;
 	u16 interp_next, interp_threads; /* PyInterpreterState */
@@ -110,6 +111,7 @@ _Static_assert(sizeof(struct python_vm) == 176, "read as it is by the walker");
  */
 #define PYTHON_TSS_BLOCK 0x310
 #define PYTHON_TSS_KEYS	 32
+#define PYTHON_TSS_VALUES 128 /* keys of musl: PTHREAD_KEYS_MAX */
 
 /* struct _gil_runtime_state: last_holder and behind it locked, from here on */
 #define PYTHON_GIL_HOLDER 8

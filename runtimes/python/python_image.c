@@ -129,6 +129,8 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 	image->current = find_current(img, image);
 	if (image->version >= TLS)
 		image->tls = python_tls_find(img);
+	if (!image->tls.model)
+		image->key = python_tls_key(img, image->runtime);
 	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))
 		return error_new(ERROR_UNSUPPORTED, "%s: the layout that was found for it is of another version of Python", img->path);
 	if (image->version >= JIT)

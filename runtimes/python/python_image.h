@@ -49,6 +49,7 @@ struct python_image {
 	struct python_jit jit;
 	struct python_vm vm; /* without addresses in a process */
 	struct python_tls tls; /* from 3.15 on */
+	u64 key; /* address of the key of thread states, up to 3.14; 0: not known */
 	u64 runtime;    /* _PyRuntime, file address; in 3.6 of what points to the first interpreter */
 	u64 current;    /* what points to the thread state that has the GIL, up to 3.10; 0: unknown */
 	u64 code_type;  /* PyCode_Type */

@@ -110,8 +110,23 @@ static bool find_key(struct memory *mem, const struct python_thread *threads, u3
 	return false;
 }
 
+/* The values of all keys are in the block that the thread pointer leads to. */
+static bool find_value(struct memory *mem, const struct python_thread *threads, u32 n, u16 values, struct python_vm *vm)
+{
+	u64 state;
+
+	for (u16 k = 0; k < VALUES; k++) {
+		use(vm, 8 * k, 1, values, 0);
+		for (u32 i = 0; i < n; i++)
+			if (python_threads_state(mem, vm, threads[i].pointer, &state) && state == threads[i].state &&
+			        most_agree(mem, threads, n, vm))
+				return true;
+	}
+	return false;
+}
+
 /*
- * musl, and glibc for later keys: the values are in a block of their own. What else points to a thread state (the argument
+ * glibc for later keys, and a stripped static musl: the values are in a block of their own. What else points to a thread state (the argument
  * of a thread's function did) is not in every thread, so all must agree.
  */
 static bool find_key_block(struct memory *mem, const struct python_thread *threads, u32 n, struct python_vm *vm)
@@ -151,8 +166,24 @@ static bool find_module(struct memory *mem, const struct python_thread *threads,
 	return false;
 }
 
-static bool find(struct memory *mem, const struct python_tls *tls, u64 bias, const struct python_thread *threads, u32 n,
+/* Of descriptors glibc and musl have two kinds: of variables at a constant distance from the thread pointer, and of others. */
+static bool find_described(struct memory *mem, const struct python_thread *threads, u32 n, u64 got, s32 offset,
         struct python_vm *vm)
+{
+	u64 word;
+
+	if (!read_word(mem, &word, got + 8))
+		return false;
+	if ((s64)word >= 0)
+		return find_module(mem, threads, n, word, offset, vm);
+	if ((s64)word < INT32_MIN / 2)
+		return false;
+	use(vm, (s32)word + offset, 0, 0, 0);
+	return most_agree(mem, threads, n, vm);
+}
+
+static bool find(struct memory *mem, const struct python_tls *tls, u64 bias, u16 values, const struct python_thread *threads,
+        u32 n, struct python_vm *vm)
 {
 	u64 word;
 
@@ -167,19 +198,23 @@ static bool find(struct memory *mem, const struct python_tls *tls, u64 bias, con
 		return true;
 	case PYTHON_TLS_MODULE:
 		return find_module(mem, threads, n, bias + tls->got, tls->offset, vm);
+	case PYTHON_TLS_DESCRIPTOR:
+		return find_described(mem, threads, n, bias + tls->got, tls->offset, vm);
 	case PYTHON_TLS_NONE:
 		break;
 	}
+	if (values)
+		return find_value(mem, threads, n, values, vm);
 	for (u32 i = 0; i < n; i++)
 		if (find_key(mem, threads, n, i, vm))
 			return true;
 	return n && find_key_block(mem, threads, n, vm);
 }
 
-bool python_threads_find(struct memory *mem, const struct python_tls *tls, u64 bias, const struct python_thread *threads,
-        u32 n, struct python_vm *vm)
+bool python_threads_find(struct memory *mem, const struct python_tls *tls, u64 bias, u16 values,
+        const struct python_thread *threads, u32 n, struct python_vm *vm)
 {
-	if (find(mem, tls, bias, threads, n, vm))
+	if (find(mem, tls, bias, values, threads, n, vm))
 		return true;
 	use(vm, 0, 0, 0, 0);
 	return false;

@@ -5,10 +5,11 @@
 
 #include "symbols.h"
 
-#define BYTES_MAX 64
+#define BYTES_MAX     64
+#define RUNTIME_BYTES (64u << 10) /* of _PyRuntime, in which the key is */
 
 /* What is in a register on the way to the variable. */
-enum content { OTHER, POINTER, GOT_WORD, GOT_ADDRESS, BLOCK, POINTER_AND_GOT };
+enum content { OTHER, POINTER, GOT_WORD, GOT_ADDRESS, BLOCK, POINTER_AND_GOT, DESCRIBED, DESCRIBED_POINTER };
 
 struct state {
 	enum content regs[X86_REG_ENDING];
@@ -42,17 +43,31 @@ static enum content load(const cs_insn *in, const cs_x86_op *from, struct state 
 		s->found = (struct python_tls){PYTHON_TLS_GOT, 0, s->got};
 	else if (base == BLOCK && disp >= 0)
 		s->found = (struct python_tls){PYTHON_TLS_MODULE, (s32)disp, s->got};
+	else if (base == DESCRIBED_POINTER || (base == DESCRIBED && from->mem.segment == X86_REG_FS))
+		s->found = (struct python_tls){PYTHON_TLS_DESCRIPTOR, (s32)disp, s->got};
 	return OTHER;
+}
+
+/*
+ * __tls_get_addr(): of a module and an offset that are in the GOT. By a descriptor there: it gives the offset from the thread pointer
+ * (-mtls-dialect=gnu2; "Thread-Local Storage Descriptors for IA32 and AMD64/EM64T", Oliva).
+ */
+static void call(const cs_x86_op *to, struct state *s)
+{
+	bool described = to->type == X86_OP_MEM && to->mem.base == X86_REG_RAX && s->regs[X86_REG_RAX] == GOT_ADDRESS;
+
+	if (described)
+		s->regs[X86_REG_RAX] = DESCRIBED;
+	else
+		s->regs[X86_REG_RAX] = s->regs[X86_REG_RDI] == GOT_ADDRESS ? BLOCK : OTHER;
 }
 
 static void look(const cs_insn *in, struct state *s)
 {
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
 
-	if (in->id == X86_INS_CALL) { /* __tls_get_addr(): of a module and an offset that are in the GOT */
-		s->regs[X86_REG_RAX] = s->regs[X86_REG_RDI] == GOT_ADDRESS ? BLOCK : OTHER;
-		return;
-	}
+	if (in->id == X86_INS_CALL)
+		return call(to, s);
 	if (in->detail->x86.op_count != 2 || to->type != X86_OP_REG || to->reg >= X86_REG_ENDING)
 		return;
 	if (in->id == X86_INS_MOV && plain(from)) {
@@ -63,14 +78,16 @@ static void look(const cs_insn *in, struct state *s)
 	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.base == X86_REG_RIP && s->regs[to->reg] == POINTER) {
 		s->got = in->address + in->size + (u64)from->mem.disp;
 		s->regs[to->reg] = POINTER_AND_GOT;
+	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.segment == X86_REG_FS && s->regs[to->reg] == DESCRIBED) {
+		s->regs[to->reg] = DESCRIBED_POINTER;
 	} else {
 		s->regs[to->reg] = OTHER;
 	}
 }
 
-struct python_tls python_tls_find(struct image *img)
+/* Feeds a function's instructions to look() until it says that it has found what it looks for, or the function returns. */
+static void disassemble(struct image *img, const char *name, bool (*look)(const cs_insn *in, void *ctx), void *ctx)
 {
-	struct state s = {.found = {.model = PYTHON_TLS_NONE}};
 	struct symbol function;
 	u8 code[BYTES_MAX];
 	const u8 *at = code;
@@ -78,17 +95,95 @@ struct python_tls python_tls_find(struct image *img)
 	csh handle;
 	cs_insn *in;
 
-	if (!symbols_lookup(img, "PyGILState_GetThisThreadState", &function))
-		return s.found;
+	if (!symbols_lookup(img, name, &function))
+		return;
 	size = function.end - function.start < sizeof(code) ? function.end - function.start : sizeof(code);
 	if (!image_read(img, code, size, function.start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return s.found;
+		return;
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
 	in = cs_malloc(handle);
-	while (in && !s.found.model && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET)
-		look(in, &s);
+	while (in && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET && !look(in, ctx))
+		;
 	if (in)
 		cs_free(in, 1);
 	cs_close(&handle);
+}
+
+static bool look_for_variable(const cs_insn *in, void *ctx)
+{
+	struct state *s = ctx;
+
+	look(in, s);
+	return s->found.model;
+}
+
+struct python_tls python_tls_find(struct image *img)
+{
+	struct state s = {.found = {.model = PYTHON_TLS_NONE}};
+
+	disassemble(img, "PyGILState_GetThisThreadState", look_for_variable, &s);
 	return s.found;
+}
+
+struct values {
+	x86_reg pointer, block;
+	s64 at;
+	bool found;
+};
+
+static bool look_for_values(const cs_insn *in, void *ctx)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	struct values *v = ctx;
+
+	if (in->id != X86_INS_MOV || to->type != X86_OP_REG || from->type != X86_OP_MEM)
+		return false;
+	v->found = v->block && from->mem.base == v->block && from->mem.index == X86_REG_RDI && from->mem.scale == 8 && !from->mem.disp;
+	if (from->mem.segment == X86_REG_FS) {
+		v->pointer = from->mem.base == X86_REG_INVALID && !from->mem.disp ? to->reg : X86_REG_INVALID;
+	} else if (v->pointer && from->mem.base == v->pointer && from->mem.index == X86_REG_INVALID) {
+		v->block = to->reg;
+		v->at = from->mem.disp;
+	}
+	return v->found;
+}
+
+u16 python_tls_values(struct image *img)
+{
+	struct values v = {.found = false};
+
+	disassemble(img, "pthread_getspecific", look_for_values, &v);
+	return v.found && v.at > 0 && v.at < UINT16_MAX && v.at % 8 == 0 ? (u16)v.at : 0;
+}
+
+struct key {
+	u64 runtime, found;
+};
+
+/* What it names of _PyRuntime: by its address, in a register or not, or as a distance from it. */
+static bool look_for_key(const cs_insn *in, void *ctx)
+{
+	const cs_x86 *x = &in->detail->x86;
+	struct key *k = ctx;
+
+	for (u32 i = 0; i < x->op_count && !k->found; i++) {
+		const cs_x86_op *op = &x->operands[i];
+		u64 value = op->type == X86_OP_IMM ? (u64)op->imm : 0;
+
+		if (op->type == X86_OP_MEM && op->mem.base == X86_REG_RIP)
+			value = in->address + in->size + (u64)op->mem.disp;
+		else if (op->type == X86_OP_MEM && in->id == X86_INS_LEA && op->mem.base != X86_REG_RSP && op->mem.base != X86_REG_RBP)
+			value = (u64)op->mem.disp + k->runtime;
+		if (value >= k->runtime && value - k->runtime < RUNTIME_BYTES)
+			k->found = value;
+	}
+	return k->found;
+}
+
+u64 python_tls_key(struct image *img, u64 runtime)
+{
+	struct key key = {.runtime = runtime};
+
+	disassemble(img, "PyGILState_GetThisThreadState", look_for_key, &key);
+	return key.found;
 }

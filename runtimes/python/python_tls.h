@@ -15,6 +15,7 @@ enum python_tls_model {
 	PYTHON_TLS_LOCAL,  /* at offset from the thread pointer */
 	PYTHON_TLS_GOT,	   /* the word at got tells that offset */
 	PYTHON_TLS_MODULE, /* in the block of the module whose number is at got, behind what the next word tells and offset */
+	PYTHON_TLS_DESCRIPTOR, /* the word behind got tells that offset, less offset, or where module and offset are */
 };
 
 struct python_tls {
@@ -24,5 +25,17 @@ struct python_tls {
 };
 
 struct python_tls python_tls_find(struct image *img);
+
+/*
+ * For keys, where a C library keeps all values of a thread in one block, as musl does: the offset, from the thread pointer, of the
+ * word that leads to it, as the code of the library's pthread_getspecific() shows. 0: none, or img is no such library.
+ */
+u16 python_tls_values(struct image *img);
+
+/*
+ * Where the key is: up to 3.14 PyGILState_GetThisThreadState() names the member _PyRuntime.autoTSSkey first, by its address or as a
+ * distance from _PyRuntime. File addresses; 0: not told so.
+ */
+u64 python_tls_key(struct image *img, u64 runtime);
 
 #endif

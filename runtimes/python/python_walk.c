@@ -23,7 +23,9 @@ static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 		for (i = 0; i < PYTHON_VIA_MAX && i < vm->nvia; i++)
 			if (!walk_read(w, &at, sizeof(at), at + vm->via[i]))
 				return 0;
-		return at + (u64)(s64)vm->slot;
+		if (!vm->by_key)
+			return at + (u64)(s64)vm->slot;
+		return walk_read(w, key, sizeof(key), vm->key) && key[0] && key[1] < PYTHON_TSS_VALUES ? at + 8 * (u64)key[1] : 0;
 	}
 	if (!vm->key || !walk_read(w, key, sizeof(key), vm->key) || !key[0] || key[1] >= PYTHON_TSS_KEYS)
 		return 0;

@@ -12,6 +12,7 @@
 #include <capstone/capstone.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/unit/eh_frame.h"
 #include "unwind/cfi.h"
@@ -128,6 +129,32 @@ static void test_musl(void **state)
 	image_put(img);
 }
 
+/* Code that is none: each is followed as far as it goes. */
+static void test_hostile(void **state)
+{
+	static const char path[] = "/lib/ld-musl-x86_64.so.1";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	struct image *img;
+	struct cfi *cfi;
+	u8 *copy;
+
+	assert_true(size > 100000);
+	srand(1);
+	for (u32 round = 0; round < 8; round++) {
+		copy = malloc((size_t)size);
+		assert_true(copy && pread(fd, copy, (size_t)size, 0) == size);
+		for (u32 i = 0; i < 3000; i++)
+			copy[0x15000 + rand() % 0x60000] = (u8)rand();
+		assert_null(image_from_memory(copy, (size_t)size, path, &img));
+		assert_null(cfi_load(img, NULL, &cfi));
+		assert_true(cfi->npieces);
+		cfi_destroy(cfi);
+		image_put(img);
+	}
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 #define FILE_TEST(path)                                                                                                \
@@ -138,6 +165,7 @@ int main(int argc, char **argv)
 	        FILE_TEST(LIBS "libc.so.6"),
 	        FILE_TEST(LIBS "libz.so.1"),
 	        cmocka_unit_test(test_musl),
+	        cmocka_unit_test(test_hostile),
 	};
 
 	elf_version(EV_CURRENT);

@@ -79,12 +79,12 @@ static void check_path(struct target *t)
 	assert_string_equal(callee.name, "<module>");
 }
 
-/* A closure's stub, of libffi's own code or made by it, has no unwind information. */
+/* A closure's stub, of libffi's own code (which may be in ctypes') or made by it, has no unwind information. */
 static bool is_stub(const struct target *t)
 {
 	const struct mapping *m = process_mapping(t->process, frame_addr(&t->frames[0]));
 
-	return m && (m->anonymous || strstr(m->name, "libffi"));
+	return m && (m->anonymous || strstr(m->name, "libffi") || strstr(m->name, "_ctypes"));
 }
 
 /* Between two stores of the loop that are not known to belong together links do not hold, which is said, and is rare. */

@@ -8,6 +8,7 @@ A build of Python of pythons.txt. Not a test itself.
 import glob
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -60,15 +61,51 @@ def of_suite(name, known):
     return path
 
 
+def unpacked(folder, archive):
+    """The folder of a source archive in folder."""
+    into = os.path.basename(archive).split("_")[0]
+    subprocess.run(["sh", "-c", f"mkdir -p {into} && tar -x -f {shlex.quote(archive)} -C {into} --strip-components 1"], cwd=folder, check=True)
+    return os.path.join(folder, into)
+
+
+def musl_compiler(folder):
+    """musl-gcc with the kernel's headers (all of /usr/include would show it glibc's libraries); it is not glibc's triplet."""
+    headers, compiler = os.path.join(folder, "headers"), os.path.join(folder, "musl-cc")
+    os.makedirs(headers, exist_ok=True)
+    for path in ("/usr/include/linux", "/usr/include/asm-generic", "/usr/include/x86_64-linux-gnu/asm"):
+        if not os.path.lexists(os.path.join(headers, os.path.basename(path))):
+            os.symlink(path, os.path.join(headers, os.path.basename(path)))
+    with open(compiler, "w") as f:
+        f.write(f"""#!/bin/sh\n[ "$1" != --print-multiarch ] || exit 0\nexec musl-gcc "$@" -idirafter {shlex.quote(headers)}\n""")
+    os.chmod(compiler, 0o755)
+    return compiler
+
+
 def build(folder, options):
-    """Builds in folder, which has a source package's files."""
-    program, log = os.path.join(folder, "build", "python"), os.path.join(folder, "build.log")
+    """Builds in folder, which has source packages' files: those that are not Python are libraries for it, linked statically."""
+    target, log, libraries = (os.path.join(folder, name) for name in ("build", "build.log", "libraries"))
+    program = os.path.join(target, "python")
     if os.path.exists(os.path.join(folder, "built")):
         return program
-    archive = [path for path in glob.glob(os.path.join(folder, "*.orig.tar.*")) if not path.endswith(".asc")]
-    assert len(archive) == 1, f"{folder} has no source: {archive}"
-    script = f"""mkdir -p source build && tar -x -f {shlex.quote(archive[0])} -C source --strip-components 1 && cd build &&
-        ../source/configure -q --without-ensurepip --disable-test-modules {shlex.join(options)} && make -s -j2 && : >../built"""
+    found = glob.glob(os.path.join(folder, "*.orig.tar.*")) + glob.glob(os.path.join(folder, "from-*", "*.orig.tar.*"))
+    archives = [path for path in found if not path.endswith(".asc")]
+    pythons = [path for path in archives if os.path.basename(path).startswith("python3")]
+    assert len(pythons) == 1, f"{folder} has no source: {archives}"
+    options = [f"CC={musl_compiler(folder)}" if word == "CC=musl-gcc" else word for word in options]
+    script = "set -e\n"
+    common = [word for word in options if word.startswith("CC=")]
+    for archive in sorted(set(archives) - set(pythons)):
+        script += f"(cd {unpacked(folder, archive)} && ./configure -q --prefix={libraries} --disable-shared --with-pic {shlex.join(common)} && make -s install)\n"
+    flags = [word.split("=", 1)[1] for word in options if word.startswith("LDFLAGS=")]
+    options = [word for word in options if not word.startswith("LDFLAGS=")]
+    if "--enable-shared" in options:
+        flags.append(f"-Wl,-rpath,{target}")
+    if len(archives) > 1:  # nor does it take the machine's
+        options.append(f"PKG_CONFIG_LIBDIR={libraries}/lib/pkgconfig")
+    script += f"""cd {target}
+        {unpacked(folder, pythons[0])}/configure -q --without-ensurepip --disable-test-modules {shlex.join(options)} {shlex.quote(f"LDFLAGS={' '.join(flags)}")}
+        make -s -j2\n: >../built"""
+    os.makedirs(target, exist_ok=True)
     with open(log, "w") as f:
         assert subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0, f"it can not be built: {log} tells why"
     return program
@@ -77,8 +114,15 @@ def build(folder, options):
 def of_source(name, known):
     _, source, *words = known[name]
     folder = os.path.join(BUILD, "suites", f"source-{name}")
-    download(name, source.split(":")[1], folder, [word for word in words if not word.startswith("--")], "-s")
-    return build(folder, [word for word in words if word.startswith("--")])
+    options = [word for word in words if word.startswith("--") or "=" in word]
+    compilers = [word[len("CC="):] for word in options if word.startswith("CC=")]
+    if compilers and not shutil.which(compilers[0]):
+        skip(name, f"there is no {compilers[0]}")
+    for word in (word for word in words if word not in options):
+        package, _, other = word.partition(":")
+        into = os.path.join(folder, f"from-{other}") if other else folder
+        download(name, other or source.split(":")[1], into, [package], "-s")
+    return build(folder, options)
 
 
 def of_pyenv(name, version):
