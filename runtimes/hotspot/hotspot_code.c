@@ -222,6 +222,15 @@ static enum hotspot_blob_kind kind_of(const struct hotspot_layout *l, const u8 *
 	return b->frame_size > 0 ? BLOB_STUB : BLOB_BUFFER;
 }
 
+/*
+ * From an AOT cache (25 on) an adapter comes with the types of its arguments as its name, none at all if it has none
+ * (AdapterHandlerLibrary::lookup_aot_cache()).
+ */
+static bool is_adapter(const struct hotspot_layout *l, const u8 *bytes)
+{
+	return l->blob_kind.size && l->kind_adapter.size && number(bytes, l->blob_kind) == l->kind_adapter.at;
+}
+
 /* limit: where its memory ends at the latest. */
 static bool parse_blob(
         const struct hotspot_code *c, struct memory *m, u64 at, u64 limit, const u8 *bytes, struct hotspot_blob *ret)
@@ -240,7 +249,9 @@ static bool parse_blob(
 	if (size <= 0 || (u64)size > limit - at || data <= 0 || data > size || ret->code <= at ||
 	        ret->code > ret->code_end)
 		return false;
-	if (!memory_string(m, ret->name, sizeof(ret->name), number(bytes, l->blob_name)))
+	if (is_adapter(l, bytes))
+		strcpy(ret->name, "I2C/C2I adapters");
+	else if (!memory_string(m, ret->name, sizeof(ret->name), number(bytes, l->blob_name)))
 		ret->name[0] = '\0';
 	ret->kind = kind_of(l, bytes, ret);
 	return true;

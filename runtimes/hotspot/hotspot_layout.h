@@ -35,6 +35,7 @@
 	OPTIONAL(blob_mutable_data_size, "CodeBlob._mutable_data_size")                                                \
 	OPTIONAL(blob_relocation_size, "CodeBlob._relocation_size")                                                    \
 	OPTIONAL(kind_nmethod, "constant CodeBlobKind::Nmethod") /* 23 */                                              \
+	OPTIONAL(kind_adapter, "constant CodeBlobKind::Adapter") /* 23 */                                              \
 	OPTIONAL(blob_header_size, "CodeBlob._header_size")	 /* 8 to 25 */                                         \
 	OPTIONAL(nm_size, "sizeof nmethod")                                                                            \
 	M(nm_method, "nmethod._method|CompiledMethod._method")                                                         \
