@@ -277,3 +277,17 @@ enum cython_layer cython_layer(const char *symbol)
 			return kinds[i].layer;
 	return CYTHON_NONE;
 }
+
+bool cython_is_glue(const char *symbol)
+{
+	static const char *const begins[] = {"CyFunction_Call", "CyFunction_Vectorcall", "Coroutine_AmSend", "Coroutine_Send",
+	        "Generator_Next", "PyCFunction_FastCall", "PyFunction_FastCall", "PyObject_Call", "PyObject_FastCall", "_PyObject_Call",
+	        "PyVectorcall_FastCall"};
+
+	if (strncmp(symbol, "__Pyx_", 6))
+		return false;
+	for (u32 i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (!strncmp(symbol + 6, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}

@@ -33,5 +33,7 @@ bool cython_demangle(const char *name, char *ret, size_t size);
 
 /* Of a name as it is in the file. */
 enum cython_layer cython_layer(const char *symbol);
+/* Is it how Cython's code calls, and runs coroutines? A language's view hides it as the interpreter's own. */
+bool cython_is_glue(const char *symbol);
 
 #endif

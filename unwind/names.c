@@ -331,7 +331,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	err = set_image(names, m->loaded, &fn);
 	if (err)
 		return err;
-	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags);
+	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags) || (names->options.view && cython_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
 	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),

@@ -124,6 +124,11 @@ static void test_cython_layer(void **state)
 	assert_int_equal(cython_layer("__pyx_tp_new_6uvloop_Loop"), CYTHON_NONE);
 	assert_int_equal(cython_layer("_ZL"), CYTHON_NONE);
 	assert_int_equal(cython_layer(""), CYTHON_NONE);
+	assert_true(cython_is_glue("__Pyx_CyFunction_Vectorcall_FASTCALL_KEYWORDS"));
+	assert_true(cython_is_glue("__Pyx__PyObject_CallMethod0"));
+	assert_false(cython_is_glue("__Pyx_CyFunction_dealloc"));
+	assert_false(cython_is_glue("__pyx_pw_6uvloop_1run"));
+	assert_false(cython_is_glue(""));
 }
 
 static void expect_bounded(const char *mangled)
