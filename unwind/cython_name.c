@@ -277,3 +277,36 @@ enum cython_layer cython_layer(const char *symbol)
 			return kinds[i].layer;
 	return CYTHON_NONE;
 }
+
+bool cython_wrapper_of(const char *symbol, char *ret, size_t size)
+{
+	static const char body[] = CYTHON_PREFIX "pf_";
+	struct part rest = identifier(symbol), last;
+	const char *start = symbol + sizeof(body) - 1;
+	u32 scopes = 0;
+	int n;
+
+	if (!begins(&rest, body))
+		return false;
+	skip(&rest, sizeof(body) - 1);
+	while (scopes < SCOPES_MAX && scope(&rest, &last))
+		scopes++;
+	if (!scopes || is_digit(&rest, 0))
+		return false;
+	n = snprintf(ret, size, CYTHON_PREFIX "pw_%.*s1%.*s", (int)(rest.text - start), start, (int)rest.len, rest.text);
+	return n > 0 && (size_t)n < size;
+}
+
+bool cython_is_glue(const char *symbol)
+{
+	static const char *const begins[] = {"CyFunction_Call", "CyFunction_Vectorcall", "Coroutine_AmSend", "Coroutine_Send",
+	        "Generator_Next", "PyCFunction_FastCall", "PyFunction_FastCall", "PyObject_Call", "PyObject_FastCall", "_PyObject_Call",
+	        "PyVectorcall_FastCall"};
+
+	if (strncmp(symbol, "__Pyx_", 6))
+		return false;
+	for (u32 i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (!strncmp(symbol + 6, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}

@@ -33,5 +33,12 @@ bool cython_demangle(const char *name, char *ret, size_t size);
 
 /* Of a name as it is in the file. */
 enum cython_layer cython_layer(const char *symbol);
+/*
+ * The body of a scope's first def can be read in two ways. The name that its wrapper has if the longer one, of more scopes, is right;
+ * false: it is none, or has no room.
+ */
+bool cython_wrapper_of(const char *symbol, char *ret, size_t size);
+/* Is it how Cython's code calls, and runs coroutines? A language's view hides it as the interpreter's own. */
+bool cython_is_glue(const char *symbol);
 
 #endif

@@ -284,6 +284,8 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 {
 	const struct runtime_ops *view = s->options.view;
 
+	if (view && f->name && cython_is_glue(f->name))
+		return true;
 	if (!view || !view->hides || !f->name || !s->images[site->image].loaded->runtime[view->id])
 		return false;
 	return view->hides(NULL, f->name) || (s->options.alloc && view->alloc && view->alloc->hides(f->name));

@@ -244,6 +244,20 @@ static struct error *name_by_language(struct names *names, struct loaded *loaded
 	return NULL;
 }
 
+/* What can be read in two ways is certain if the file has the function's wrapper. text is left alone if not. */
+static void name_by_wrapper(struct image *img, const char *symbol, struct native_name *ret)
+{
+	cleanup(free) char *plain = NULL;
+	char wrapper[SHOWN_MAX];
+	struct symbol sym;
+
+	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) || !symbols_lookup(img, wrapper, &sym))
+		return;
+	plain = symbol_demangle(wrapper);
+	if (plain)
+		snprintf(ret->text, sizeof(ret->text), "%s", plain);
+}
+
 /*
  * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by module. addr is a file address inside the
  * function.
@@ -273,6 +287,8 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
 		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
 		ret->start = sym.start;
+		if (!names->options.mangled)
+			name_by_wrapper(img, sym.name, ret);
 	} else if ((fde = find_fde(img->cfi, addr))) {
 		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
@@ -331,7 +347,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	err = set_image(names, m->loaded, &fn);
 	if (err)
 		return err;
-	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags);
+	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags) || (names->options.view && cython_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
 	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),

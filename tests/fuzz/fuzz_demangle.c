@@ -8,13 +8,15 @@
 static void demangle(const char *prefix, const uint8_t *data, size_t size)
 {
 	size_t len = strlen(prefix);
-	char *mangled = malloc(len + size + 1), *name;
+	char *mangled = malloc(len + size + 1), *name, wrapper[256];
 
 	memcpy(mangled, prefix, len);
 	memcpy(mangled + len, data, size);
 	mangled[len + size] = 0;
 	name = symbol_demangle(mangled);
 	cython_layer(mangled);
+	cython_is_glue(mangled);
+	cython_wrapper_of(mangled, wrapper, sizeof(wrapper));
 	if (!name || strlen(name) > 1024 + strlen("…"))
 		abort();
 	free(name);
@@ -27,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	demangle("_Z", data, size);
 	demangle("_R", data, size);
 	demangle("__pyx_pw_", data, size);
+	demangle("__pyx_pf_", data, size);
 	demangle("__pyx_fuse_0__pyx_", data, size);
 	demangle("_ZL32__pyx_f_", data, size);
 	return 0;

@@ -124,6 +124,25 @@ static void test_cython_layer(void **state)
 	assert_int_equal(cython_layer("__pyx_tp_new_6uvloop_Loop"), CYTHON_NONE);
 	assert_int_equal(cython_layer("_ZL"), CYTHON_NONE);
 	assert_int_equal(cython_layer(""), CYTHON_NONE);
+	assert_true(cython_is_glue("__Pyx_CyFunction_Vectorcall_FASTCALL_KEYWORDS"));
+	assert_true(cython_is_glue("__Pyx__PyObject_CallMethod0"));
+	assert_false(cython_is_glue("__Pyx_CyFunction_dealloc"));
+	assert_false(cython_is_glue("__pyx_pw_6uvloop_1run"));
+	assert_false(cython_is_glue(""));
+}
+
+static void test_cython_wrapper(void **state)
+{
+	char text[64];
+
+	(void)state;
+	assert_true(cython_wrapper_of("__pyx_pf_9httptools_6parser_10url_parser_parse_url.isra.0", text, sizeof(text)));
+	assert_string_equal(text, "__pyx_pw_9httptools_6parser_10url_parser_1parse_url");
+	assert_false(cython_wrapper_of("__pyx_pf_9httptools_6parser_10url_parser_parse_url.isra.0", text, 51));
+	assert_false(cython_wrapper_of("__pyx_pf_9httptools_6parser_2parse_url", text, sizeof(text)));
+	assert_false(cython_wrapper_of("__pyx_pw_9httptools_6parser_10url_parser_parse_url", text, sizeof(text)));
+	assert_false(cython_wrapper_of("__pyx_pf_parse", text, sizeof(text)));
+	assert_false(cython_wrapper_of("__pyx_pf_", text, sizeof(text)));
 }
 
 static void expect_bounded(const char *mangled)
@@ -257,6 +276,7 @@ int main(void)
 	        cmocka_unit_test(test_cython_ambiguous),
 	        cmocka_unit_test(test_cython_raw),
 	        cmocka_unit_test(test_cython_layer),
+	        cmocka_unit_test(test_cython_wrapper),
 	        cmocka_unit_test(test_doubling),
 	        cmocka_unit_test(test_hostile),
 	        cmocka_unit_test(test_cut_character),
