@@ -82,17 +82,22 @@ static void read_codelets(const struct hotspot_names *n, struct memory *m, struc
 	}
 }
 
-/* What 26 and later append is the same for all. */
+/* Is this the end of it? It is taken off then. */
+static bool take_off(char *name, const char *end)
+{
+	size_t n = strlen(name), length = strlen(end);
+
+	if (n <= length || strcmp(name + n - length, end) != 0)
+		return false;
+	name[n - length] = 0;
+	return true;
+}
+
+/* From 26 on: "cont_returnBarrier_stub (stub gen)". */
 static void trim(char *name)
 {
-	static const char *const ends[] = {" (stub gen)", "_stub"};
-
-	for (u32 i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t n = strlen(name), end = strlen(ends[i]);
-
-		if (n > end && !strcmp(name + n - end, ends[i]))
-			name[n - end] = 0;
-	}
+	if (take_off(name, " (stub gen)"))
+		take_off(name, "_stub");
 }
 
 /* struct StubCodeDesc: next, group, name, and where it begins and ends; 8 has a number between. */
