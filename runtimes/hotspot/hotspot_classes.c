@@ -243,9 +243,10 @@ static bool next_uint(const u8 **p, const u8 *end, u32 *ret)
 	return false;
 }
 
-/* The flags of a field that say what follows them (fieldInfo.hpp: _ff_*); 28 has three more before them, for flat values. */
+/* The flags of a field that say what follows them (fieldInfo.hpp: _ff_*); 28 has three more before them, for flat
+ * values. */
 #define FLAGS_BEFORE_28 (1u << 0 | 1u << 2 | 1u << 4) /* initialized, generic, contended */
-#define FLAGS_OF_28	(FLAGS_BEFORE_28 << 3)
+#define FLAGS_OF_28     (FLAGS_BEFORE_28 << 3)
 
 static bool skip_optional(const u8 **p, const u8 *end, u32 flags)
 {
@@ -278,7 +279,8 @@ static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const 
 				return false;
 		if (!skip_optional(&p, end, v[4] & optional))
 			return false;
-		if (!pool_text(h, m, field->pool, v[0], field->name) || !pool_text(h, m, field->pool, v[1], field->signature))
+		if (!pool_text(h, m, field->pool, v[0], field->name) ||
+		        !pool_text(h, m, field->pool, v[1], field->signature))
 			continue;
 		*offset = v[2];
 		return true;

@@ -5,15 +5,16 @@
 
 #include "cleanup.h"
 
-#define HEAP_WORDS_MAX 32768 /* of a ZHeap */
-#define MAPS_MAX       (1ull << 28)
+#define HEAP_WORDS_MAX  32768 /* of a ZHeap */
+#define MAPS_MAX        (1ull << 28)
 #define FORWARDING_SIZE 184 /* of a ZForwarding, 21 to 28 */
 #define REF_COUNT       136
-#define YOUNG	       0 /* zGenerationId.hpp */
-#define OLD	       1
+#define YOUNG           0 /* zGenerationId.hpp */
+#define OLD             1
 
 /* Offsets within offsets: of a member of a member. */
-static bool inner(const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u64 *ret)
+static bool inner(
+        const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u64 *ret)
 {
 	u64 at, then;
 
@@ -23,7 +24,8 @@ static bool inner(const struct vmstructs *v, const char *type, const char *field
 	return true;
 }
 
-static bool small(const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u16 *ret)
+static bool small(
+        const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u16 *ret)
 {
 	u64 at;
 
@@ -34,8 +36,8 @@ static bool small(const struct vmstructs *v, const char *type, const char *field
 }
 
 /*
- * ZForwarding::_ref_count is told up to 25; it is an Atomic<int32_t> after that, which vmStructs leave out. It lies behind the pages,
- * ages and the lock then too (zForwarding.hpp), which the size of the whole says. 0: not known.
+ * ZForwarding::_ref_count is told up to 25; it is an Atomic<int32_t> after that, which vmStructs leave out. It lies
+ * behind the pages, ages and the lock then too (zForwarding.hpp), which the size of the whole says. 0: not known.
  */
 static u16 ref_count(const struct vmstructs *v, u64 size)
 {
@@ -65,8 +67,8 @@ static bool global_at(const struct vmstructs *v, struct memory *m, const char *n
 	u64 instance, globals, offset;
 
 	return vmstructs_static(v, "ZGlobalsForVMStructs", "_instance_p", &instance) &&
-	       vmstructs_field(v, "ZGlobalsForVMStructs", name, &offset, NULL) && memory_read(m, &globals, 8, instance) &&
-	       memory_read(m, ret, 8, globals + offset);
+	       vmstructs_field(v, "ZGlobalsForVMStructs", name, &offset, NULL) &&
+	       memory_read(m, &globals, 8, instance) && memory_read(m, ret, 8, globals + offset);
 }
 
 static bool read_globals(const struct vmstructs *v, struct memory *m, struct hotspot_z *z)
@@ -77,8 +79,9 @@ static bool read_globals(const struct vmstructs *v, struct memory *m, struct hot
 	if (!vmstructs_constant(v, "ZGranuleSizeShift", &shift) || shift < 12 || shift > 40)
 		return false;
 	z->granule_shift = shift;
-	return global_at(v, m, "_ZPointerLoadGoodMask", &z->good_mask_at) && global_at(v, m, "_ZAddressOffsetMask", &mask_at) &&
-	       memory_read(m, &z->offset_mask, 8, mask_at) && z->offset_mask && !(z->offset_mask & (z->offset_mask + 1));
+	return global_at(v, m, "_ZPointerLoadGoodMask", &z->good_mask_at) &&
+	       global_at(v, m, "_ZAddressOffsetMask", &mask_at) && memory_read(m, &z->offset_mask, 8, mask_at) &&
+	       z->offset_mask && !(z->offset_mask & (z->offset_mask + 1));
 }
 
 /* What ZHeap has: where it is, its size, and two of its members, which each generation points to. */
@@ -90,25 +93,30 @@ static bool read_heap(const struct vmstructs *v, struct memory *m, u64 collected
 {
 	u64 offset, map;
 
-	if (!vmstructs_field(v, "ZCollectedHeap", "_heap", &offset, NULL) || !vmstructs_type_size(v, "ZHeap", &h->size) ||
+	if (!vmstructs_field(v, "ZCollectedHeap", "_heap", &offset, NULL) ||
+	        !vmstructs_type_size(v, "ZHeap", &h->size) ||
 	        !vmstructs_field(v, "ZHeap", "_page_allocator", &h->allocator, NULL) ||
 	        !vmstructs_field(v, "ZHeap", "_page_table", &h->pages, NULL) ||
 	        !inner(v, "ZPageTable", "_map", "ZGranuleMapForPageTable", "_map", &map) ||
-	        !inner(v, "ZForwardingTable", "_map", "ZGranuleMapForForwarding", "_map", &h->table) || map < 8 || h->table != 8)
+	        !inner(v, "ZForwardingTable", "_map", "ZGranuleMapForForwarding", "_map", &h->table) || map < 8 ||
+	        h->table != 8)
 		return false;
 	h->at = collected + offset;
 	h->allocator += h->at;
 	h->pages += h->at;
-	return memory_read(m, &h->granules, 8, h->pages + map - 8) && h->granules && h->granules < MAPS_MAX; /* ZGranuleMap: _size, _map */
+	return memory_read(m, &h->granules, 8, h->pages + map - 8) && h->granules &&
+	       h->granules < MAPS_MAX; /* ZGranuleMap: _size, _map */
 }
 
 /*
- * A ZGeneration lies in the ZHeap and has these words (zGeneration.hpp): its number in the lowest byte, the allocator and the table
- * of pages in any order, its own table's size and address. From 27 on the tables of generations are smaller than that of pages.
+ * A ZGeneration lies in the ZHeap and has these words (zGeneration.hpp): its number in the lowest byte, the allocator
+ * and the table of pages in any order, its own table's size and address. From 27 on the tables of generations are
+ * smaller than that of pages.
  */
 static bool is_generation(const struct heap *h, const u64 *word)
 {
-	bool points = (word[1] == h->allocator && word[2] == h->pages) || (word[1] == h->pages && word[2] == h->allocator);
+	bool points =
+	        (word[1] == h->allocator && word[2] == h->pages) || (word[1] == h->pages && word[2] == h->allocator);
 
 	return points && (word[0] & 0xff) <= OLD && word[3] && word[3] <= h->granules && word[4] && !(word[4] & 7);
 }
@@ -118,7 +126,8 @@ static bool find_tables(const struct heap *h, struct memory *m, struct hotspot_z
 	u64 words = h->size / 8, *table;
 	cleanup(free) u64 *word = NULL;
 
-	if (words < 5 || words > HEAP_WORDS_MAX || !(word = malloc(words * 8)) || !memory_read(m, word, words * 8, h->at))
+	if (words < 5 || words > HEAP_WORDS_MAX || !(word = malloc(words * 8)) ||
+	        !memory_read(m, word, words * 8, h->at))
 		return false;
 	for (u64 i = 0; i + 5 <= words; i++) {
 		if (!is_generation(h, word + i))

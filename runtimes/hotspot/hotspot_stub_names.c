@@ -82,14 +82,22 @@ static void read_codelets(const struct hotspot_names *n, struct memory *m, struc
 	}
 }
 
-/* 26 and later append "_stub (stub gen)" to all names. */
+/* Is this the end of it? It is taken off then. */
+static bool take_off(char *name, const char *end)
+{
+	size_t n = strlen(name), length = strlen(end);
+
+	if (n <= length || strcmp(name + n - length, end) != 0)
+		return false;
+	name[n - length] = 0;
+	return true;
+}
+
+/* From 26 on: "cont_returnBarrier_stub (stub gen)". */
 static void trim(char *name)
 {
-	static const char end[] = "_stub (stub gen)";
-	size_t n = strlen(name);
-
-	if (n >= sizeof(end) && !strcmp(name + n - (sizeof(end) - 1), end))
-		name[n - (sizeof(end) - 1)] = 0;
+	if (take_off(name, " (stub gen)"))
+		take_off(name, "_stub");
 }
 
 /* struct StubCodeDesc: next, group, name, and where it begins and ends; 8 has a number between. */
