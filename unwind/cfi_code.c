@@ -62,6 +62,9 @@ struct flow {
 static const struct state entry_state = {
         .sp = 8, .fp = LOST, .slot = {CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME}};
 
+/* Nobody called the file's entry point. */
+static const struct state root_state = {.sp = LOST, .fp = LOST, .kind = ROOT};
+
 static u32 slot_number(u8 reg)
 {
 	switch (reg) {
@@ -332,6 +335,12 @@ static bool branch(struct flow *f, const struct seen *seen, u32 behind, u32 age)
 	return in->id != X86_INS_JMP;
 }
 
+/* An instruction, but no compiler's. */
+static bool is_zero(const cs_insn *in)
+{
+	return in->bytes[0] == 0 && in->bytes[1] == 0;
+}
+
 static void run(struct flow *f, struct job job)
 {
 	struct seen seen = {0};
@@ -347,7 +356,7 @@ static void run(struct flow *f, struct job job)
 		if (f->marks[addr - f->start] & START && !same(f, state, 1)) /* behind a call that does not return */
 			return;
 		f->steps--;
-		if (!decode(f, addr))
+		if (!decode(f, addr) || is_zero(f->in))
 			return;
 		*at = state;
 		*age = job.age;
@@ -416,7 +425,7 @@ static void seed_symbols(struct flow *f, u32 type)
 
 static bool is_padding(const cs_insn *in)
 {
-	return in->id == X86_INS_NOP || in->id == X86_INS_INT3 || (in->bytes[0] == 0 && in->bytes[1] == 0);
+	return in->id == X86_INS_NOP || in->id == X86_INS_INT3 || is_zero(in);
 }
 
 static bool looks_like_start(const cs_insn *in)
@@ -566,9 +575,10 @@ static void follow(struct flow *f, const struct cfi_parsed *p)
 	mark_told(f, p);
 	mark_signals(f);
 	number(f, &entry_state, 0);
+	number(f, &root_state, 0);
 	seed_symbols(f, SHT_SYMTAB);
 	seed_symbols(f, SHT_DYNSYM);
-	enqueue_function(f, f->img->entry);
+	enqueue(f, f->img->entry, 2, 0);
 	run_all(f);
 	sweep(f);
 	if (f->steps && !f->no_memory)
