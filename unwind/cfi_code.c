@@ -61,6 +61,9 @@ struct flow {
 static const struct state entry_state = {
         .sp = 8, .fp = LOST, .slot = {CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME}};
 
+/* Nobody called the file's entry point. */
+static const struct state root_state = {.sp = LOST, .fp = LOST, .kind = ROOT};
+
 static u32 slot_number(u8 reg)
 {
 	switch (reg) {
@@ -571,9 +574,10 @@ static void follow(struct flow *f, const struct cfi_parsed *p)
 	mark_told(f, p);
 	mark_signals(f);
 	number(f, &entry_state, 0);
+	number(f, &root_state, 0);
 	seed_symbols(f, SHT_SYMTAB);
 	seed_symbols(f, SHT_DYNSYM);
-	enqueue_function(f, f->img->entry);
+	enqueue(f, f->img->entry, 2, 0);
 	run_all(f);
 	sweep(f);
 	if (f->steps && !f->no_memory)
