@@ -6,6 +6,7 @@
 #define DUTY_LEAST 0.1
 #define DUTY_WHOLE 0.7 /* where less would not spare much */
 #define GUESS_NS   15000.0 /* a sample without its trap and interrupt, until some are measured */
+#define REQUEST_EXITS 6 /* an interrupt, and what two switches of threads write to debug registers: as dear as a trap each */
 #define MEMORY	   8	   /* looks that a mean goes back, about */
 
 static double mean(double old, double now)
@@ -15,7 +16,7 @@ static double mean(double old, double now)
 
 static double spent_on_samples(const struct alloc_budget *b, const struct alloc_spent *from, const struct alloc_spent *to)
 {
-	u64 leaves = to->traps - from->traps + to->requests - from->requests;
+	u64 leaves = to->traps - from->traps + REQUEST_EXITS * (to->requests - from->requests);
 
 	return (double)(to->walk_ns - from->walk_ns + to->keeper_ns - from->keeper_ns) + (double)leaves * (double)b->trap_ns;
 }
@@ -40,7 +41,7 @@ static void learn(struct alloc_budget *b, const struct alloc_spent *now)
 double alloc_budget_rate(struct alloc_budget *b, const struct alloc_spent *now)
 {
 	if (!b->last.at_ns)
-		b->sample_ns = GUESS_NS + 2 * (double)b->trap_ns;
+		b->sample_ns = GUESS_NS + (1 + REQUEST_EXITS) * (double)b->trap_ns;
 	else if (now->at_ns > b->last.at_ns)
 		learn(b, now);
 	b->last = *now;

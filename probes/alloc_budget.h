@@ -9,7 +9,7 @@
 
 #include <types.h>
 
-#define ALLOC_BUDGET_LEAST 100.0 /* samples a second, whatever they cost */
+#define ALLOC_BUDGET_LEAST 40.0 /* samples a second, whatever they cost */
 
 /* Counters since the start. */
 struct alloc_spent {
@@ -19,7 +19,7 @@ struct alloc_spent {
 	u64 walk_ns;	   /* in the programs, for samples */
 	u64 keeper_ns;	   /* CPU time of the keepers of watchpoints */
 	u64 traps;	   /* of debug registers */
-	u64 requests;	   /* to keepers: an interrupt each */
+	u64 requests;	   /* to keepers: an interrupt and two switches of threads each */
 	u64 sites;	   /* uprobes hit, sampled or not */
 	u64 placed_ns;	   /* while they were placed */
 };
