@@ -15,6 +15,7 @@
 #include "alloc_classes.h"
 #include "alloc_sites.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 #include "watchpoints.h"
@@ -102,14 +103,6 @@ struct alloc {
 	bool started, watching;
 	struct alloc_summary summary;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 struct error *alloc_create(const struct alloc_options *options, struct alloc **ret)
 {

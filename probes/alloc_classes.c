@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 
 #define OPEN_MAX     4096
 #define SOONEST_NS   20000ULL	 /* between two looks: half of what has passed, within these */
@@ -50,14 +51,6 @@ struct alloc_classes {
 	struct open *open; /* OPEN_MAX */
 	u32 nopen;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static const struct reader *reader_of(const struct alloc_classes *c, u32 process)
 {

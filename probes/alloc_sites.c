@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 #include "unwind/shared/alloc.h"
 
 #define SHIFT_MS    200
@@ -43,14 +44,6 @@ struct alloc_sites {
 	double duty;
 	u64 placed_since, placed_ns; /* since: 0 while they are not */
 };
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 struct error *alloc_sites_create(struct object *o, struct alloc_sites **ret)
 {

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 
 #define SLOTS_PER_CPU	2 /* the clock can not interrupt itself; one to spare */
 #define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
@@ -324,10 +324,7 @@ bool object_has_clock(const struct object *o, pid_t tid)
 
 void object_mark_start(struct object *o)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	o->skel->bss->attached_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	o->skel->bss->attached_ns = now_ns();
 }
 
 u64 object_debt_ns(const struct object *o)

@@ -19,6 +19,7 @@
 #include "object.h"
 #include "targets.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 
 #define POLL_MS	       20
 #define CLOCK_PASSES   3
@@ -55,14 +56,6 @@ struct sampler {
 };
 
 enum { TAG_RING, TAG_MMAP };
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static u64 own_cpu_ns(void)
 {

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 
 #define BUFFER_PAGES 8
 #define TRIES	     3 /* addresses for one request, where the thread was faster */
@@ -96,16 +97,13 @@ struct error *watchpoints_refused(void)
 /* The best of some: others may run meanwhile. */
 static u64 measure_trap(int fd, volatile u64 *word)
 {
-	u64 best = UINT64_MAX;
-	struct timespec from, to;
+	u64 best = UINT64_MAX, from, took;
 
 	ioctl(fd, PERF_EVENT_IOC_ENABLE);
 	for (u32 i = 0; i < MEASURED; i++) {
-		clock_gettime(CLOCK_MONOTONIC, &from);
+		from = now_ns();
 		*word = i;
-		clock_gettime(CLOCK_MONOTONIC, &to);
-		u64 took = (u64)(to.tv_sec - from.tv_sec) * 1000000000ull + (u64)to.tv_nsec - (u64)from.tv_nsec;
-
+		took = now_ns() - from;
 		best = took < best ? took : best;
 	}
 	return best;

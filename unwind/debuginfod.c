@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cleanup.h"
+#include "now.h"
 
 #define LIBRARY	   "libdebuginfod.so.1"
 #define PATIENCE_S 10
@@ -77,14 +77,6 @@ void debuginfod_destroy(struct debuginfod *d)
 	if (d && d->client)
 		d->call.end(d->client);
 	free(d);
-}
-
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 /*

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "now.h"
 
 #define ENTRIES_MAX (1u << 21)
 #define NAMES_MAX   (256u << 20)
@@ -243,11 +243,8 @@ static const struct entry *find(const struct perf_map *m, u64 addr)
 
 static bool may_look(struct perf_map *m)
 {
-	struct timespec t;
-	u64 now;
+	u64 now = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = t.tv_sec * 1000000000ull + t.tv_nsec;
 	if (m->looked_ns && now - m->looked_ns < AGAIN_NS)
 		return false;
 	m->looked_ns = now;

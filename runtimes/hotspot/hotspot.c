@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "hotspot.h"
 #include "hotspot_check.h"
@@ -9,6 +8,7 @@
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_others.h"
+#include "now.h"
 #include "runtime.h"
 #include "symbols.h"
 
@@ -103,14 +103,6 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 	if (!err)
 		err = hotspot_stubs_create(instance->v, &instance->stubs);
 	return err;
-}
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
 }
 
 static bool check_due(const struct hotspot_instance *instance, u64 now)

@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <types.h>
+
+#include "now.h"
 
 #define BLOCK	4096u
 #define BLOCKS	256
@@ -75,11 +76,8 @@ void hotspot_blocks_destroy(struct hotspot_blocks *b)
 
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m)
 {
-	struct timespec t;
-	u64 now;
+	u64 now = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = t.tv_sec * 1000000000ull + t.tv_nsec;
 	if (m != b->under || now - b->since > KEPT_NS || now - b->last > IDLE_NS) {
 		memset(b->pages, 0, sizeof(b->pages));
 		b->under = m;

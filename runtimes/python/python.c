@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "now.h"
 #include "own_tid.h"
 #include "python_async.h"
 #include "python_check.h"
@@ -23,14 +23,6 @@
 #define DOUBT_MS	  1000 /* an interpreter that starts may be preempted for so long on a busy machine */
 
 int python_step(struct walk *w);
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-}
 
 struct python_instance {
 	const struct python_image *image;

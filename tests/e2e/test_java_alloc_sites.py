@@ -113,6 +113,20 @@ def test_z():
     yield collector("ZGC", 8)
 
 
+def test_shifts():
+    """At its default rate yrt takes its uprobes away for most of the time, where they alone would cost too much."""
+    with java_alloc.Sites(2, *java_alloc.options("G1")) as sites:
+        run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 2 * SECONDS).sampling()
+        with java_alloc.Window(sites) as window:
+            run.process.wait(2 * SECONDS + 120)
+        result = run.result().expect()
+    stats = result.stats["alloc"]
+    said = "of the time to keep it so low" in result.stderr
+    assert said == (stats["placed"] < 0.99), (stats, result.stderr)
+    text = java_alloc.check_shares(window.shares, result.stacks, stats["effective_samples"])
+    yield f"{text}, placed {stats['placed']:.0%} of the time, {stats['slowed']:.1%} of the CPU time"
+
+
 def test_shenandoah():
     yield collector("Shenandoah", 1)
     yield collector("Shenandoah", 8)
