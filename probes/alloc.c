@@ -14,6 +14,7 @@
 #include "alloc_census.h"
 #include "alloc_classes.h"
 #include "alloc_sites.h"
+#include "grow.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime_alloc.h"
@@ -198,20 +199,6 @@ static u64 key_of(u64 a, u64 b)
 	u64 words[] = { a, b };
 
 	return XXH3_64bits(words, sizeof(words)) | 1;
-}
-
-/* An array that is to hold one more than n. */
-static struct error *grow(void **array, u32 n, size_t size)
-{
-	void *grown;
-
-	if (n && (n < 16 || n & (n - 1)))
-		return NULL;
-	grown = realloc(*array, (n ? 2 * (size_t)n : 16) * size);
-	if (!grown)
-		return &error_no_memory;
-	*array = grown;
-	return NULL;
 }
 
 static struct error *allocator_of(struct alloc *a, u32 process, u64 thread, u32 *ret)

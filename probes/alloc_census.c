@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "grow.h"
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 
@@ -49,20 +50,6 @@ void census_destroy(struct census *c)
 	table_free(&c->by_part);
 	table_free(&c->counted);
 	free(c);
-}
-
-/* An array that is to hold one more than n. */
-static struct error *grow(void **array, u32 n, size_t size)
-{
-	void *grown;
-
-	if (n && (n < 64 || n & (n - 1)))
-		return NULL;
-	grown = realloc(*array, (n ? 2 * (size_t)n : 64) * size);
-	if (!grown)
-		return &error_no_memory;
-	*array = grown;
-	return NULL;
 }
 
 static struct error *find_kind(struct census *c, u64 key, u32 wider, u32 *ret)

@@ -12,7 +12,6 @@
 
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "unwind/shared/alloc.h"
 
 #define SHIFT_MS    200
 #define EFFORT_MS   150 /* what it takes to place sites and to take them away, about */

@@ -394,6 +394,21 @@ struct error *cfi_load(struct image *img, const struct cfi_options *options, str
 	return NULL;
 }
 
+const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr)
+{
+	u32 lo = 0, hi = cfi ? cfi->nfdes : 0;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (cfi->fdes[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return cfi && lo < cfi->nfdes && cfi->fdes[lo].start <= addr ? &cfi->fdes[lo] : NULL;
+}
+
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi)
 {
 	u64 told = 0;

@@ -108,21 +108,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static const struct cfi_fde *find_fde(const struct cfi *cfi, u64 addr)
-{
-	u32 lo = 0, hi = cfi ? cfi->nfdes : 0;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (cfi->fdes[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return cfi && lo < cfi->nfdes && cfi->fdes[lo].start <= addr ? &cfi->fdes[lo] : NULL;
-}
-
 /* Does a language's frame stand for this native one? */
 static bool is_hidden(const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol,
 	u32 flags)
@@ -276,8 +261,8 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 	err = img->symbols ? NULL : symbols_load(img, root);
 	if (err)
 		return err;
-	fde = find_fde(img->cfi, addr + ARCH_CALL_BACK);
-	if (fde && fde->start == addr + ARCH_CALL_BACK && !find_fde(img->cfi, addr))
+	fde = cfi_fde_at(img->cfi, addr + ARCH_CALL_BACK);
+	if (fde && fde->start == addr + ARCH_CALL_BACK && !cfi_fde_at(img->cfi, addr))
 		addr += ARCH_CALL_BACK; /* a return to a function's first byte: see lay_return_to_start() in cfi.c */
 	ret->start = 0;
 	ret->addr = addr;
@@ -289,7 +274,7 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 		ret->start = sym.start;
 		if (!names->options.mangled)
 			name_by_wrapper(img, sym.name, ret);
-	} else if ((fde = find_fde(img->cfi, addr))) {
+	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
 		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
 		err = name_by_class(names, img, fde->start, ret);

@@ -25,19 +25,24 @@ struct runtime_process process_view(const struct process *p)
 	};
 }
 
-const struct mapping *process_mapping(const struct process *p, u64 addr)
+const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr)
 {
-	u32 lo = 0, hi = p->maps.nlines;
+	u32 lo = 0, hi = n;
 
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (addr >= p->mappings[mid].end)
+		if (addr >= mappings[mid].end)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < p->maps.nlines && addr >= p->mappings[lo].start ? &p->mappings[lo] : NULL;
+	return lo < n && addr >= mappings[lo].start ? &mappings[lo] : NULL;
+}
+
+const struct mapping *process_mapping(const struct process *p, u64 addr)
+{
+	return mapping_find(p->mappings, p->maps.nlines, addr);
 }
 
 static void read_comm(struct process *p)

@@ -44,6 +44,9 @@ struct mapping {
 	const char *name;    /* path or [name], for people */
 };
 
+/* The one of n, sorted, that has this address; NULL: none. */
+const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr);
+
 /* What costs something to find out, and is only found out on demand. */
 enum wish {
 	WISH_LOCK = 1, /* walkers set FRAME_LOCK where the thread holds the VM's lock */

@@ -218,17 +218,9 @@ struct callers {
 
 static u64 function_of(const struct cfi *cfi, u64 addr)
 {
-	u32 lo = 0, hi = cfi->nfdes;
+	const struct cfi_fde *fde = cfi_fde_at(cfi, addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (cfi->fdes[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < cfi->nfdes && cfi->fdes[lo].start <= addr ? cfi->fdes[lo].start : 0;
+	return fde ? fde->start : 0;
 }
 
 /* call, jmp, or a conditional jump (its second byte) from here? */

@@ -112,21 +112,6 @@ struct folding {
 	bool certain; /* not only libuv is */
 };
 
-static const struct mapping *mapping_at(const struct runtime_process *p, u64 addr)
-{
-	u32 lo = 0, hi = p->nmappings;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (addr >= p->mappings[mid].end)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < p->nmappings && addr >= p->mappings[lo].start ? &p->mappings[lo] : NULL;
-}
-
 /* Is this address of the module in the function that runs the loop? */
 static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 addr)
 {
@@ -142,7 +127,7 @@ static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 add
 static bool is_native_part(struct folding *f, const struct frame *frame)
 {
 	u64 addr = frame_addr(frame) - (frame_flags(frame) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE ? mapping_at(f->p, addr) : NULL;
+	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE ? mapping_find(f->p->mappings, f->p->nmappings, addr) : NULL;
 	u32 module = m && m->image ? uvloop_module(m->image->path) : PYTHON_UVLOOP_MODULES;
 
 	if (module == PYTHON_UVLOOP_MODULES)
