@@ -19,12 +19,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import bench_sample
 import java
+import pairs
 import unit
 import yrt
 
 FRAME, SLOWER, FIRST_MS, RSS_KB, INCOMPLETE = 4, 0.01, 200, 40 * 1024, 0.001
 DEPTHS = (50, 290)
-PAIRS, WINDOW = 5, 4
+BLOCKS, WINDOWS = 9, 15
 SPLIT = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]
 UNKNOWN = re.compile(r"^\[(unknown|not_walkable|no_Java|break|deoptimization|incomplete)|unknown_Java|not_walkable")
 
@@ -71,39 +72,53 @@ def frame_cost(mode, *options):
     return verdict(slope <= FRAME, f"{slope:.2f} units of {one:.1f} ns a Java frame, {mode}; limit {FRAME}")
 
 
-def window(jvm, seconds):
-    """Rounds a second."""
-    def ask():
-        jvm.release()
-        answer = jvm.answer()
-        return answer["rounds"], answer["ns"]
-    before = ask()
-    time.sleep(seconds)
-    after = ask()
-    return (after[0] - before[0]) / (after[1] - before[1]) * 1e9
+def answer(jvm):
+    jvm.release()
+    return jvm.answer()
+
+
+def round_ns(jvm):
+    """What a round takes now: the median of windows of a tenth of a second."""
+    def window():
+        before = answer(jvm)
+        time.sleep(0.1)
+        after = answer(jvm)
+        return {"round": (after["ns"] - before["ns"]) / max(1, after["rounds"] - before["rounds"])}
+    return pairs.typical(window, WINDOWS)
+
+
+class Agent:
+    """async-profiler, from outside."""
+
+    def __init__(self, jar, pid):
+        self.jar, self.pid = jar, pid
+
+    def command(self, *words):
+        subprocess.run([*java.words(), "-jar", self.jar, "profiler", *words, str(self.pid)], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        self.command("start", "-e", "ctimer", "-i", "10101us", "--cstack", "vmx")
+
+    def __exit__(self, *_):
+        self.command("stop", "-o", "collapsed", "-f", "/dev/null")
 
 
 def slowdown(jar):
-    """Alternating windows: nothing, yrt, nothing, async-profiler."""
-    ratios = {"yrt": [], "async-profiler": []}
-    with java.Java("rate", 40, timeout=300) as jvm:
-        for _ in range(PAIRS):
-            alone = window(jvm, WINDOW)
-            run = yrt.Run("java-flame", "-p", jvm.pid, "-d", WINDOW + 3, "-F", 99).sampling()
-            ratios["yrt"].append(window(jvm, WINDOW) / alone)
-            run.result().expect()
-            if jar:
-                alone = window(jvm, WINDOW)
-                tool = subprocess.Popen([*java.words(), "-jar", jar, "profiler", "-e", "ctimer", "-i", "10101us", "--cstack", "vmx", "-d",
-                                         str(WINDOW + 2), "-o", "collapsed", "-f", "/dev/null", str(jvm.pid)],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                time.sleep(1.5)
-                ratios["async-profiler"].append(window(jvm, WINDOW) / alone)
-                tool.wait()
-    for name, found in ratios.items():
-        if found:
-            print(f"99 Hz, {name}: speed {statistics.median(found):.4f} of that alone, pairs {min(found):.3f} to {max(found):.3f}")
-    return verdict(statistics.median(ratios["yrt"]) >= 1 - SLOWER, f"slower by at most {SLOWER:.0%} at 99 Hz")
+    """The same work alone and beside each of them in turn."""
+    with java.Java("rate", 40, timeout=600) as jvm, tempfile.TemporaryDirectory() as directory:
+        tools = {"bare ticks": pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), 99, jvm.pid),
+                 "yrt": pairs.Beside(yrt.YRT, "java-flame", "-p", jvm.pid, "-d", 0, "-F", 99, "-q", "-o", os.path.join(directory, "x.folded"))}
+        if jar:
+            tools["async-profiler"] = Agent(jar, jvm.pid)
+        blocks = {name: [] for name in tools}
+        for _ in range(BLOCKS):
+            for name, tool in tools.items():
+                blocks[name].append(pairs.block(lambda: round_ns(jvm), tool)["round"])
+    words = {name: pairs.judge(found, SLOWER if name == "yrt" else None) for name, found in blocks.items()}
+    for name, (word, text) in words.items():
+        print(f"{word} 99 Hz, {name}: slower by {text}", flush=True)
+    return words["yrt"][0] == "over"
 
 
 def first_sample():

@@ -24,7 +24,7 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 PYSPY = os.environ.get("YRT_PYSPY") or shutil.which("py-spy")
 RECURSION, SPLIT = (os.path.join(yrt.SOURCE, "fixtures", "python", name) for name in ("recursion.py", "split.py"))
 ROUNDS, FRAME_LIMIT, FIRST_MS, RSS_MB = 3, 2, 100, 30
-BLOCKS, AMOUNT = 12, 60  # of the slow-down; some 0.6 s of work
+BLOCKS, TIMES, AMOUNT = 12, 24, 5  # of the slow-down; an amount is some 50 ms of work
 SLOWER = {99: 0.01, 999: 0.02}
 
 
@@ -63,35 +63,25 @@ def many_threads():
           f"first sample after {stats['first_sample_ms']:.0f} ms, {stats['max_rss_kb'] / 1024:.1f} MB")
 
 
-class Profiler:
-    """Runs beside a target until the with statement ends."""
-
-    def __init__(self, *command):
-        self.command = command
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
-        assert self.process.poll() is None, f"{self.command} ended with {self.process.returncode}"
-
-    def __exit__(self, *_):
-        yrt.stop(self.process, 2)
-
-
 def profilers(pid, directory):
     """(name, limit, profiler): the limits are yrt's, on the CPU time of the target. Interrupts, so BPF, count as the target's time."""
     for rate, limit in SLOWER.items():
-        yield f"yrt {rate} Hz", limit, Profiler(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
-                                                os.path.join(directory, "x.folded"), "--stats", os.path.join(directory, "stats"))
+        yield f"bare ticks {rate} Hz", None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), str(rate), str(pid))
+        yield f"yrt {rate} Hz", limit, pairs.Beside(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
+                                                    os.path.join(directory, "x.folded"), "--stats", os.path.join(directory, "stats"))
         if PYSPY:
-            yield f"py-spy {rate} Hz", None, Profiler(PYSPY, "record", "-p", str(pid), "-r", str(rate), "-d", "600", "-f", "raw",
-                                                      "-o", os.path.join(directory, "x.raw"))
+            yield f"py-spy {rate} Hz", None, pairs.Beside(PYSPY, "record", "-p", str(pid), "-r", str(rate), "-d", "600", "-f", "raw",
+                                                          "-o", os.path.join(directory, "x.raw"))
 
 
-def worked(fixture):
+def amount(fixture):
     fixture.process.stdin.write(f"{AMOUNT}\n")
     fixture.process.stdin.flush()
     return json.loads(fixture.process.stdout.readline())
+
+
+def worked(fixture):
+    return pairs.typical(lambda: amount(fixture), TIMES)
 
 
 def bpf_share(directory):

@@ -1,13 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 How much slower a program becomes beside another, on a machine that is never quiet: blocks of alone, beside, beside, alone, in which a
-drift of the machine cancels, and an interval for the median of the blocks. Not a benchmark itself.
+drift of the machine cancels, and an interval for the median of the blocks; each measure is the median of many short ones, which a
+neighbour of the machine disturbs one by one. Not a benchmark itself.
 """
 
 import math
+import os
 import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import yrt
 
 LEVEL = 0.95
+
+
+class Beside:
+    """A program that runs until the with statement ends."""
+
+    def __init__(self, *command):
+        self.command = [str(word) for word in command]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        assert self.process.poll() is None, f"{self.command} ended with {self.process.returncode}"
+
+    def __exit__(self, *_):
+        yrt.stop(self.process, 2)
+
+
+def typical(measure, times):
+    """The median of each key of what measure() gives, of so many times."""
+    found = [measure() for _ in range(times)]
+    return {key: statistics.median(f[key] for f in found) for key in found[0]}
 
 
 def block(measure, beside):
