@@ -4,8 +4,8 @@ Does yrt load and sample on other kernels? Boots the kernels of Debian's suites 
 
 	YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [suite ...]
 
-By hand: it takes a few minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static, luajit, apt
-and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-cloud-amd64) come from the mirrors of this
+By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static, luajit, Debian's
+python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-cloud-amd64) come from the mirrors of this
 machine's own apt sources; nothing is installed. A suite may be named as suite=package to take another kernel of it.
 
 A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
@@ -35,26 +35,32 @@ META = "linux-image-cloud-amd64"
 KERNEL_PARTS = re.compile(r"Depends: (linux-(?:image|binary)-\d\S*)")
 BOOT_SECONDS = 1800
 
-# name: what is started in the background, yrt's command line, the chains (innermost first) that all stacks must follow, a
+# name: what is started in the background (it prints a line when it works), yrt's command line, the chains (innermost first) that all stacks must follow, a
 # pattern that some stack must match, the least share of whole stacks. Processes that yrt starts itself run for a while
 # before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
+JAVA = "java/bin/java -XX:+UseSerialGC -Xmx128m -XX:-Inline -cp java"
 CASES = {
     "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01(;burn)?$", 0.999),
     "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work(;burn)?$", 0.999),
     "kernel": ("./syscalls 900", "flame -F 49 -d 6", None, "entry_SYSCALL_64.*;do_syscall_64;", 0.999),
     "lua": ("luajit split.lua 900", "lua-flame -F 49 -d 6", None, r"heavy \(split.lua:\d+\);inner.*;spin", 0.999),
+    "python": ("echo 1 | python3 recursion.py 900 20", "python-flame -F 49 -d 6", None,
+               r"main \(recursion.py:\d+\);(recurse \(recursion.py:\d+\);){20}until \(recursion.py:\d+\);work ", 0.99),
+    "java": (f"{JAVA} rate 10 <>/tmp/never", "java-flame -F 49 -d 6", None, r"(rate\.below(_\[.\])*;){5}.*rate\.work", 0.99),
+    "alloc": (f"{JAVA} alloc_split 900", "java-alloc -d 10", None, r"alloc_split\.main(_\[.\])*;.*alloc_split\.seventy.*;byte\[\]", 0.99),
     "forks": (None, "flame -s -F 49 -d 60 -- ./forks 15", None, "main;start_child;start_child;child_main;child_mid", 0.5),
 }
 
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /bin
 /bin/busybox --install -s /bin
-export PATH=/bin HOME=/tmp YRT_DEBUG=1
+export PATH=/bin:/usr/bin HOME=/tmp YRT_DEBUG=1
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mount -t bpf bpf /sys/fs/bpf
+mkfifo /tmp/never
 cd /fixtures
 put() { echo; echo "@@ $1"; cat "$2" 2>/dev/null; echo; echo "@@ end"; rm -f "$2"; }
 uname -r >/tmp/out; put release /tmp/out
@@ -65,6 +71,9 @@ ONE = """
 %(env)s yrt %(flags)s -o /tmp/folded.folded --stats /tmp/stats %(rest)s >/tmp/out 2>&1 </dev/null; echo $? >/tmp/code
 for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$part; done
 """
+
+
+FIRST_LINE = "i=0; until [ -s /tmp/first ] || [ $i -ge 120 ]; do sleep 1; i=$((i + 1)); done"
 
 
 def command(*words, **kw):
@@ -136,7 +145,7 @@ def script():
         for name, (start, flags, *_) in CASES.items():
             flags, _, rest = flags.partition(" -- ")
             if start:
-                lines.append(f"{start} >/dev/null 2>&1 & pid=$!; sleep 3\n")
+                lines.append(f"rm -f /tmp/first; {start} >/tmp/first 2>&1 & pid=$!; {FIRST_LINE}; sleep 3\n")
             lines.append(ONE % {"name": again + name, "env": "YRT_NO_LOOP=1" if again else "",
                                 "flags": flags, "rest": f"-- {rest}" if rest else "-p $pid"})
             if start:
@@ -144,12 +153,32 @@ def script():
     return "".join([*lines, "poweroff -f\n"])
 
 
+def python_modules():
+    """The files that Python needs for fixtures/python/recursion.py."""
+    loaded = "import json, os, sys, threading, time, encodings.utf_8; print(*[getattr(m, '__file__', '') for m in sys.modules.values()], os.__file__)"
+    return [name for name in command("/usr/bin/python3", "-S", "-c", loaded).split() if name.startswith("/")]
+
+
+def java_runtime(at):
+    """A JVM of few modules, and classes, as {path in the machine: path here}."""
+    image, classes = os.path.join(at, "java"), fixture_path("java")
+    if not os.path.exists(image):
+        command("jlink", "--add-modules", "java.base,java.management", "--output", image)
+    found = {f"/fixtures/java/{name}": os.path.join(classes, name) for name in os.listdir(classes) if name.endswith(".class")}
+    for folder, _, names in os.walk(image):
+        found |= {f"/fixtures/java/{os.path.relpath(os.path.join(folder, n), image)}": os.path.join(folder, n) for n in names}
+    return {target: source for target, source in found.items() if "/legal/" not in target}
+
+
 def initramfs(at):
     """Everything that runs in the machine, as one archive."""
     root = os.path.join(at, "initramfs")
-    programs = {"/bin/yrt": YRT, "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit")}
+    programs = {"/bin/yrt": YRT, "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit"),
+                "/usr/bin/python3": os.path.realpath("/usr/bin/python3")}
     programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "syscalls", "forks")}
-    files = {"/fixtures/split.lua": os.path.join(SOURCE, "fixtures", "lua", "split.lua"), **programs}
+    programs |= {module: module for module in python_modules()} | java_runtime(at)
+    scripts = {"/fixtures/split.lua": ("lua", "split.lua"), "/fixtures/recursion.py": ("python", "recursion.py")}
+    files = {target: os.path.join(SOURCE, "fixtures", *path) for target, path in scripts.items()} | programs
     for target, source in programs.items():
         assert source, f"{os.path.basename(target)} is not installed"
         files |= {library: library for library in libraries(source)}
