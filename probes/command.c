@@ -14,7 +14,6 @@ struct command {
 	int failed; /* the child's errno, or end of file once it executes */
 	const char *name;
 	bool ended;
-	int status;
 };
 
 static void run_child(char *const *argv, int go, int failed)
@@ -96,14 +95,7 @@ struct error *command_go(struct command *c)
 
 bool command_has_ended(struct command *c)
 {
-	if (!c->ended && waitpid(c->pid, &c->status, WNOHANG) == c->pid)
+	if (!c->ended && waitpid(c->pid, NULL, WNOHANG) == c->pid)
 		c->ended = true;
-	return c->ended;
-}
-
-bool command_status(const struct command *c, int *ret)
-{
-	if (c->ended)
-		*ret = c->status;
 	return c->ended;
 }

@@ -17,6 +17,5 @@ pid_t command_pid(const struct command *c);
 /* Lets it execute. An error if it can not (no such program). */
 struct error *command_go(struct command *c);
 bool command_has_ended(struct command *c);
-bool command_status(const struct command *c, int *ret);
 
 #endif

@@ -508,8 +508,3 @@ const char *sampler_target(const struct sampler *s)
 		s->targets.processes[0]->comm, s->targets.processes[0]->pid, s->targets.nprocesses - 1);
 	return s->target;
 }
-
-bool sampler_command_status(const struct sampler *s, int *ret)
-{
-	return s->command && command_status(s->command, ret);
-}

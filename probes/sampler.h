@@ -69,7 +69,5 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret);
 struct profile *sampler_profile(struct sampler *s);
 /* "nginx (pid 42)" of the first target, and how many more. */
 const char *sampler_target(const struct sampler *s);
-/* Exit status of the command as of waitpid(), if one was started and ended. */
-bool sampler_command_status(const struct sampler *s, int *ret);
 
 #endif

@@ -19,6 +19,23 @@ foreach(source ${FUZZ_SOURCES})
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
 	list(APPEND FUZZ_OBJECTS ${object})
 endforeach()
+# Seeds of those that read whole ELF files, which their first byte says: two units each, of two compilers.
+set(WHOLE_FILE_FUZZERS fuzz_cfi fuzz_dwarf fuzz_symbols)
+set(SEEDS)
+foreach(compiler ${CLANG} ${CMAKE_C_COMPILER})
+	get_filename_component(name ${compiler} NAME)
+	set(seed ${CMAKE_BINARY_DIR}/fuzz/seed-${name})
+	set(units ${CMAKE_SOURCE_DIR}/fixtures/native/recursion.c ${CMAKE_SOURCE_DIR}/fixtures/native/signals.c)
+	add_custom_command(OUTPUT ${seed}
+		COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/fuzz
+		COMMAND ${compiler} -w -g -O2 -shared -fPIC -nostdlib -Wl,-z,muldefs,-z,noseparate-code -o ${seed}.so ${units}
+		COMMAND sh -c "{ printf '\\0'; cat ${seed}.so; } >${seed}"
+		DEPENDS ${units} VERBATIM)
+	list(APPEND SEEDS ${seed})
+endforeach()
+add_custom_target(fuzz_seeds ALL DEPENDS ${SEEDS})
+list(JOIN SEEDS "," SEED_LIST)
+
 foreach(source ${FUZZERS})
 	get_filename_component(name ${source} NAME_WE)
 	set(binary ${CMAKE_BINARY_DIR}/fuzz/${name})
@@ -30,7 +47,11 @@ foreach(source ${FUZZERS})
 			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -lisal -ljansson ${IBERTY_LIBRARY} -lm
 		DEPENDS ${source} ${FUZZ_OBJECTS} VERBATIM)
 	add_custom_target(${name} ALL DEPENDS ${binary})
+	set(seeds)
+	if(name IN_LIST WHOLE_FILE_FUZZERS)
+		set(seeds -seed_inputs=${SEED_LIST})
+	endif()
 	add_test(NAME fuzz.${name} COMMAND ${binary} -max_total_time=5 -max_len=65536 -rss_limit_mb=4096
-		-artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/)
+		-artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
 	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
 endforeach()

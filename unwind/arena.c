@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "shared/region.h"
 
 #define ARENA_FIRST 64 /* so that no piece has offset 0 */
@@ -18,7 +19,7 @@ struct arena {
 	void *slab[ARENA_SLABS_MAX];
 	u32 nslabs;
 	struct extent *free;
-	size_t nfree, capacity;
+	u32 nfree;
 };
 
 static struct error *plain_make(struct arena_source *source, u32 i, void **ret)
@@ -62,15 +63,10 @@ static void remove_extent(struct arena *arena, size_t i)
 
 static struct error *insert_extent(struct arena *arena, size_t i, struct extent extent)
 {
-	if (arena->nfree == arena->capacity) {
-		size_t capacity = arena->capacity ? arena->capacity * 2 : 64;
-		struct extent *grown = realloc(arena->free, capacity * sizeof(*grown));
+	struct error *err = grow(&arena->free, arena->nfree, sizeof(*arena->free));
 
-		if (!grown)
-			return &error_no_memory;
-		arena->free = grown;
-		arena->capacity = capacity;
-	}
+	if (err)
+		return err;
 	memmove(&arena->free[i + 1], &arena->free[i], (arena->nfree - i) * sizeof(*arena->free));
 	arena->free[i] = extent;
 	arena->nfree++;

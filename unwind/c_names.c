@@ -4,19 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 struct error *c_names_add(struct c_names *c, u64 function, const char *name)
 {
 	if (c->n == C_NAMES_MAX)
 		return NULL;
-	if (c->n == c->room) {
-		u32 room = c->room ? 2 * c->room : 256;
-		struct c_name *grown = realloc(c->list, room * sizeof(*grown));
-
-		if (!grown)
-			return &error_no_memory;
-		c->list = grown;
-		c->room = room;
-	}
+	if (grow(&c->list, c->n, sizeof(*c->list)))
+		return &error_no_memory;
 	c->list[c->n] = (struct c_name){function, strdup(name)};
 	return c->list[c->n].name ? (c->n++, NULL) : &error_no_memory;
 }

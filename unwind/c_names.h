@@ -14,7 +14,7 @@ struct c_name {
 
 struct c_names {
 	struct c_name *list;
-	u32 n, room;
+	u32 n;
 };
 
 #define C_NAMES_MAX (1u << 20) /* more are left out */

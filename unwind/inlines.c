@@ -10,6 +10,7 @@
 #include "dwarf/alternate.h"
 #include "dwarf/functions.h"
 #include "dwarf/line.h"
+#include "grow.h"
 #include "symbols.h"
 #include "table.h"
 
@@ -27,11 +28,11 @@ struct inlines {
 	struct table names;   /* a string by the hash of where it is, or of its bytes */
 	struct table entries; /* an index into functions by the hash of where its entry is */
 	struct function *functions;
-	u32 nfunctions, functions_room;
+	u32 nfunctions;
 	struct dwarf_die chain[CHAIN_MAX];
 	struct inline_frame frames[INLINES_MAX];
 	char **strings;
-	u32 nstrings, room;
+	u32 nstrings;
 };
 
 struct place { /* of a string or an entry */
@@ -91,25 +92,10 @@ void inlines_close(struct inlines *in)
 	free(in);
 }
 
-const char *inlines_path(const struct inlines *in)
-{
-	return in->dwarf->img->path;
-}
-
 /* Takes over text, also on failure. */
 static struct error *keep(struct inlines *in, u64 key, char *text, const char **ret)
 {
-	u32 room = in->room ? in->room * 2 : 256;
-	char **grown;
-
-	if (text && in->nstrings == in->room) {
-		grown = realloc(in->strings, room * sizeof(*grown));
-		if (grown) {
-			in->strings = grown;
-			in->room = room;
-		}
-	}
-	if (!text || in->nstrings == in->room) {
+	if (!text || grow(&in->strings, in->nstrings, sizeof(*in->strings))) {
 		free(text);
 		return &error_no_memory;
 	}
@@ -210,16 +196,10 @@ static struct error *find_function(struct inlines *in, struct dwarf_unit *unit, 
 
 static struct error *keep_function(struct inlines *in, u64 key, const struct function *fn)
 {
-	u32 room = in->functions_room ? in->functions_room * 2 : 256;
-	struct function *grown;
+	struct error *err = grow(&in->functions, in->nfunctions, sizeof(*in->functions));
 
-	if (in->nfunctions == in->functions_room) {
-		grown = realloc(in->functions, room * sizeof(*grown));
-		if (!grown)
-			return &error_no_memory;
-		in->functions = grown;
-		in->functions_room = room;
-	}
+	if (err)
+		return err;
 	in->functions[in->nfunctions] = *fn;
 	return table_put(&in->entries, key, in->nfunctions++);
 }

@@ -30,8 +30,6 @@ struct error *inlines_open(struct image *img, const char *root, struct inlines *
 /* The same of a separate debug file that came from elsewhere. */
 struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret);
 void inlines_close(struct inlines *in);
-/* The path of the file that has the debug information. */
-const char *inlines_path(const struct inlines *in);
 /*
  * The frames at addr (file address), innermost first; the last one is no inlined one. At most INLINES_MAX, valid until
  * the next call. *n is 0 if nothing is told of addr; one frame without a name if only its line is. Fails only for

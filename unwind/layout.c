@@ -71,16 +71,6 @@ struct layout_list *layout_list(const struct layout *l, u32 field)
 	return (struct layout_list *)((char *)l->values + l->schema->fields[field].slot);
 }
 
-u32 layout_find_field(const struct layout_schema *schema, const char *name, size_t len)
-{
-	u32 i;
-
-	for (i = 0; i < schema->n; i++)
-		if (!strncmp(schema->fields[i].name, name, len) && !schema->fields[i].name[len])
-			break;
-	return i;
-}
-
 void layout_set(struct layout *l, u32 field, struct layout_member value, enum layout_source source)
 {
 	*layout_member(l, field) = value;

@@ -71,8 +71,6 @@ struct error *layout_copy(const struct layout *from, struct layout **ret);
 
 struct layout_member *layout_member(const struct layout *l, u32 field);
 struct layout_list *layout_list(const struct layout *l, u32 field);
-/* The number of a field by its name; schema->n if there is none. */
-u32 layout_find_field(const struct layout_schema *schema, const char *name, size_t len);
 
 /* Fills a field. A name of a list is copied (NULL: the value has no name). */
 void layout_set(struct layout *l, u32 field, struct layout_member value, enum layout_source source);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define FILE_SIZE_MAX (1u << 20)
 #define KEYS_MAX      256 /* build-ids, versions */
@@ -55,18 +56,14 @@ static bool parse_number(const char *word, u16 *ret)
 
 static struct error *add_key(struct parser *p, char ***keys, u32 *n, const char *key)
 {
-	char **grown, *copy;
+	char *copy;
 
 	if (*n == KEYS_MAX)
 		return bad(p, "too many of this kind:", key);
-	grown = realloc(*keys, (*n + 1) * sizeof(**keys));
-	if (!grown)
-		return &error_no_memory;
-	*keys = grown;
-	copy = strdup(key);
+	copy = grow(keys, *n, sizeof(**keys)) ? NULL : strdup(key);
 	if (!copy)
 		return &error_no_memory;
-	grown[(*n)++] = copy;
+	(*keys)[(*n)++] = copy;
 	return NULL;
 }
 

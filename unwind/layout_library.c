@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define DIRECTORY     "YRT_LAYOUTS"
 #define DIRECTORY_MAX 1024       /* files that are looked at */
@@ -14,15 +15,13 @@
 
 static struct error *add(struct layout_library *library, struct layout_file *file)
 {
-	struct layout_file **grown = realloc(library->files, (library->n + 1) * sizeof(*library->files));
+	struct error *err = grow(&library->files, library->n, sizeof(*library->files));
 
-	if (!grown) {
+	if (err)
 		layout_file_destroy(file);
-		return &error_no_memory;
-	}
-	library->files = grown;
-	library->files[library->n++] = file;
-	return NULL;
+	else
+		library->files[library->n++] = file;
+	return err;
 }
 
 static struct error *add_text(const struct layout_schema *schema, struct layout_library *library, const char *name,

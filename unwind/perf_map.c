@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "now.h"
 
 #define ENTRIES_MAX (1u << 21)
@@ -32,7 +33,7 @@ struct perf_map {
 	u64 offset; /* what was read of the file */
 	u64 looked_ns;
 	struct entry *entries; /* sorted by start, then number */
-	u32 n, room;
+	u32 n;
 	char *names;
 	u32 names_size, names_room;
 };
@@ -131,18 +132,12 @@ static bool add_name(struct perf_map *m, const char *name, u32 len)
 
 static void add_entry(struct perf_map *m, u64 start, u64 size, const char *name, u32 len)
 {
-	u32 room = m->room ? m->room * 2 : 256, at = m->names_size;
-	struct entry *grown;
+	u32 at = m->names_size;
 
 	if (!size || start + size < start || !len || m->n == ENTRIES_MAX)
 		return;
-	if (m->n == m->room) {
-		grown = realloc(m->entries, room * sizeof(*grown));
-		if (!grown)
-			return;
-		m->entries = grown;
-		m->room = room;
-	}
+	if (grow(&m->entries, m->n, sizeof(*m->entries)))
+		return;
 	if (add_name(m, name, len < NAME_MAX_ ? len : NAME_MAX_)) {
 		m->entries[m->n] = (struct entry){ .start = start, .end = start + size, .name = at, .number = m->n };
 		m->n++;

@@ -17,13 +17,25 @@ struct part_of { /* what a function is to walls */
 	u32 copy; /* in the new profile; 0: not yet */
 };
 
+/*
+ * Where a node of the old profile comes to lie. A run is functions of one wall with only native ones between them; it becomes
+ * the wall if one of them runs the others.
+ */
+struct place {
+	u32 below;	 /* the old node that it comes to lie below */
+	u32 node;	 /* in the new profile */
+	u32 run_below;	 /* what the run that ends here, or leads here by native code alone, comes to lie below */
+	bool running;	 /* that run is the wall */
+	bool own, needed; /* its function is drawn; something is counted there */
+	const struct part_of *run;  /* a function of that run; NULL: there is none */
+	const struct part_of *wall; /* drawn before the function; NULL: none */
+};
+
 struct folding {
 	const struct profile *old;
 	struct profile *to;
 	struct part_of *parts;
-	u32 *path; /* functions of a stack, leaf first */
-	u32 *folded;
-	u32 depth, capacity;
+	struct place *places;
 };
 
 static const struct runtime_ops *runtime_of(const struct profile_function *fn)
@@ -68,31 +80,55 @@ static struct part_of part_of(const struct profile_function *fn, const struct pr
 	return ret;
 }
 
-static const struct part_of *part_at(const struct folding *f, u32 i)
+static struct place place_wall(const struct part_of *part, u32 parent, const struct place *up)
 {
-	return &f->parts[f->path[i]];
-}
+	bool goes_on = up->run && up->run->wall == part->wall;
+	struct place ret = {.below = parent, .run_below = goes_on ? up->run_below : parent, .run = part};
 
-/* The next function of a script or wall at or behind i, with only other native ones before it; depth: none. */
-static u32 next_part(const struct folding *f, u32 i)
-{
-	while (i < f->depth && part_at(f, i)->part == PART_NATIVE && !part_at(f, i)->wall)
-		i++;
-	return i < f->depth && part_at(f, i)->part != PART_OTHER ? i : f->depth;
-}
-
-/* How many functions from i on the wall that begins there, or at the next function, stands for; 0: there is none. */
-static u32 wall_at(const struct folding *f, u32 i, u32 *wall)
-{
-	u32 first = part_at(f, i)->wall ? i : next_part(f, i + 1), last = i;
-	bool running = false;
-
-	*wall = first < f->depth ? part_at(f, first)->wall : 0;
-	for (u32 at = first; *wall && at < f->depth && part_at(f, at)->wall == *wall; at = next_part(f, at + 1)) {
-		running = running || part_at(f, at)->running;
-		last = at;
+	ret.running = part->running || (goes_on && up->running);
+	ret.own = !ret.running;
+	if (ret.running) {
+		ret.below = ret.run_below;
+		ret.wall = part;
 	}
-	return running ? last - i + 1 : 0;
+	return ret;
+}
+
+/* up: that of the parent. */
+static struct place place_function(const struct part_of *part, u32 parent, const struct place *up)
+{
+	struct place ret = {.below = parent, .own = true};
+
+	if (part->wall)
+		return place_wall(part, parent, up);
+	if (part->part == PART_NATIVE) {
+		ret.run = up->run;
+		ret.run_below = up->run_below;
+		ret.running = up->running;
+	} else if (part->part == PART_SCRIPT && up->running) { /* the native code between has to do with the wall */
+		ret.below = up->run_below;
+		ret.wall = up->run;
+	}
+	return ret;
+}
+
+/* All nodes, and which of them are needed: children come behind their parents. */
+static void place_all(struct folding *f)
+{
+	const struct profile *old = f->old;
+
+	for (u32 i = 1; i < old->nnodes; i++) {
+		const struct profile_node *n = &old->nodes[i];
+
+		f->places[i] = place_function(&f->parts[n->function], n->parent, &f->places[n->parent]);
+	}
+	for (u32 i = old->nnodes; i-- > 1;) {
+		struct place *p = &f->places[i];
+
+		p->needed = p->needed || old->nodes[i].self || old->nodes[i].more;
+		if (p->needed)
+			f->places[p->below].needed = true;
+	}
 }
 
 static struct error *copy(struct folding *f, u32 function, u32 *ret)
@@ -113,64 +149,35 @@ static struct error *copy(struct folding *f, u32 function, u32 *ret)
 	return err;
 }
 
-static struct error *wall_function(struct folding *f, const struct runtime_ops *ops, u32 wall, u32 *ret)
+static struct error *wall_function(struct folding *f, const struct part_of *part, u32 *ret)
 {
-	struct profile_function fn = {.name = ops->wall_name(wall), .module = ops->name, .file = "", .kind = KIND_SCRIPT};
+	struct profile_function fn = {
+	        .name = part->ops->wall_name(part->wall), .module = part->ops->name, .file = "", .kind = KIND_SCRIPT};
 
 	return profile_function(f->to, 0, &fn, false, ret);
 }
 
-/* The functions of the path as they are drawn, to f->folded. */
-static struct error *fold_path(struct folding *f, u32 *n)
+static struct error *draw(struct folding *f, u32 node)
 {
+	const struct profile_node *old = &f->old->nodes[node];
+	struct place *p = &f->places[node];
 	struct error *err = NULL;
+	u32 function;
 
-	*n = 0;
-	for (u32 i = 0, wall = 0; i < f->depth && !err;) {
-		u32 eaten = part_at(f, i)->part == PART_SCRIPT || part_at(f, i)->wall ? wall_at(f, i, &wall) : 0;
-
-		if (!eaten || !part_at(f, i)->wall)
-			err = copy(f, f->path[i], &f->folded[(*n)++]);
-		if (eaten && !err)
-			err = wall_function(f, part_at(f, i)->ops, wall, &f->folded[(*n)++]);
-		i += eaten ? eaten : 1;
+	p->node = f->places[p->below].node;
+	if (p->wall) {
+		err = wall_function(f, p->wall, &function);
+		if (!err)
+			err = profile_child(f->to, p->node, function, &p->node);
 	}
-	return err;
-}
-
-static bool grow(struct folding *f)
-{
-	u32 capacity = 2 * f->capacity + 256;
-	u32 *path = realloc(f->path, capacity * sizeof(*path)), *folded;
-
-	if (path)
-		f->path = path;
-	folded = path ? realloc(f->folded, capacity * sizeof(*folded)) : NULL;
-	if (folded)
-		f->folded = folded;
-	if (folded)
-		f->capacity = capacity;
-	return folded;
-}
-
-static struct error *fold_node(struct folding *f, u32 node)
-{
-	const struct profile_node *nodes = f->old->nodes;
-	struct error *err;
-	u32 at = 0, n;
-
-	f->depth = 0;
-	for (u32 i = node; i; i = nodes[i].parent) {
-		if (f->depth == f->capacity && !grow(f))
-			return &error_no_memory;
-		f->path[f->depth++] = nodes[i].function;
+	if (p->own && !err) {
+		err = copy(f, old->function, &function);
+		if (!err)
+			err = profile_child(f->to, p->node, function, &p->node);
 	}
-	err = fold_path(f, &n);
-	while (n && !err)
-		err = profile_child(f->to, at, f->folded[--n], &at);
 	if (!err) {
-		profile_add(f->to, at, nodes[node].self);
-		profile_add_more(f->to, at, nodes[node].more);
+		profile_add(f->to, p->node, old->self);
+		profile_add_more(f->to, p->node, old->more);
 	}
 	return err;
 }
@@ -193,24 +200,26 @@ static struct error *fold_all(struct folding *f, u32 flags)
 
 	for (u32 i = 0; i < f->old->nfunctions; i++)
 		f->parts[i] = part_of(&f->old->functions[i], f->old->images, flags);
-	for (u32 i = 0; i < f->old->nnodes && !err; i++)
-		if (f->old->nodes[i].self || f->old->nodes[i].more)
-			err = fold_node(f, i);
+	place_all(f);
+	profile_add(f->to, 0, f->old->nodes[0].self);
+	profile_add_more(f->to, 0, f->old->nodes[0].more);
+	for (u32 i = 1; i < f->old->nnodes && !err; i++)
+		if (f->places[i].needed)
+			err = draw(f, i);
 	return err;
 }
 
 struct error *fold_profile(const struct profile *old, u32 flags, struct profile **ret)
 {
 	cleanup(free) struct part_of *parts = calloc(old->nfunctions + 1, sizeof(*parts));
-	struct folding f = {.old = old, .parts = parts};
-	struct error *err = parts ? profile_create(&f.to) : &error_no_memory;
+	cleanup(free) struct place *places = calloc(old->nnodes, sizeof(*places));
+	struct folding f = {.old = old, .parts = parts, .places = places};
+	struct error *err = parts && places ? profile_create(&f.to) : &error_no_memory;
 
 	if (err)
 		return err;
 	f.to->max_nodes = old->max_nodes;
 	err = fold_all(&f, flags);
-	free(f.path);
-	free(f.folded);
 	if (err) {
 		profile_destroy(f.to);
 		return err;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "image_words.h"
 
 #define TYPE_MAX    1024 /* bytes of a mangled name */
@@ -25,7 +26,7 @@ struct rtti {
 	u64 names_addr, names_size;
 	u64 text, text_end;
 	struct found *found;
-	u32 nfound, room;
+	u32 nfound;
 	bool full;
 };
 
@@ -97,15 +98,10 @@ static u16 depth_of(const struct rtti *r, u64 type)
 
 static struct error *add(struct rtti *r, struct found found)
 {
-	if (r->nfound == r->room) {
-		u32 room = r->room ? 2 * r->room : 1024;
-		struct found *grown = realloc(r->found, room * sizeof(*grown));
+	struct error *err = grow(&r->found, r->nfound, sizeof(*r->found));
 
-		if (!grown)
-			return &error_no_memory;
-		r->found = grown;
-		r->room = room;
-	}
+	if (err)
+		return err;
 	r->found[r->nfound++] = found;
 	r->full = r->nfound == FOUND_MAX;
 	return NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "symbols_table.h"
 
 #define SYMBOL_NAME_SHORT 256u
@@ -207,17 +208,8 @@ static u32 best_alias(const struct symbols *s, u64 at, struct symbol_entry *e, s
 /* Gives e its name; the only one of its equals that has one from then on. */
 static bool keep_name(struct symbols *s, struct symbol_entry *e, const char *name)
 {
-	u32 room = s->names_room ? s->names_room * 2 : 64;
-	char *copy, **names;
+	char *copy = grow(&s->names, s->nnames, sizeof(*s->names)) ? NULL : strdup(name);
 
-	if (s->nnames == s->names_room) {
-		names = realloc(s->names, room * sizeof(*names));
-		if (!names)
-			return false;
-		s->names = names;
-		s->names_room = room;
-	}
-	copy = strdup(name);
 	if (!copy)
 		return false;
 	e->key = (e->key & ~0xffULL) | SOURCE_NAMED;

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "symbols.h"
 #include "symbols_table.h"
 #include "table.h"
@@ -18,7 +19,7 @@ struct symbol_file {
 
 struct symbol_files {
 	struct symbol_file *list; /* sorted by start */
-	u32 n, room;
+	u32 n;
 	struct table names; /* a copy by the hash of where its string is */
 };
 
@@ -36,16 +37,8 @@ void symbol_files_destroy(struct symbol_files *files)
 
 static bool add(struct symbol_files *f, const Elf64_Sym *sym, u32 name)
 {
-	u32 room = f->room ? f->room * 2 : 256;
-	struct symbol_file *grown;
-
-	if (f->n == f->room) {
-		grown = f->n < FILES_MAX ? realloc(f->list, room * sizeof(*grown)) : NULL;
-		if (!grown)
-			return false;
-		f->list = grown;
-		f->room = room;
-	}
+	if (f->n >= FILES_MAX || grow(&f->list, f->n, sizeof(*f->list)))
+		return false;
 	f->list[f->n++] = (struct symbol_file){ sym->st_value, sym->st_value + sym->st_size, name };
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "symbols.h"
 #include "symbols_table.h"
 
@@ -17,23 +18,13 @@
 /* Where a name ends a string of the table (linkers share tails), sorted. */
 struct positions {
 	u32 *at;
-	u32 count, room;
+	u32 count;
 };
 
 static bool add_position(struct positions *p, u64 at)
 {
-	u32 room = p->room ? p->room * 2 : 16;
-	u32 *grown;
-
-	if (at > UINT32_MAX || p->count == POSITIONS_MAX)
+	if (at > UINT32_MAX || p->count == POSITIONS_MAX || grow(&p->at, p->count, sizeof(*p->at)))
 		return false;
-	if (p->count == p->room) {
-		grown = realloc(p->at, room * sizeof(*grown));
-		if (!grown)
-			return false;
-		p->at = grown;
-		p->room = room;
-	}
 	p->at[p->count++] = at;
 	return true;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "symbols_table.h"
 
 #define PLT_SIZE_MAX (16u << 20)
@@ -22,24 +23,16 @@ struct plt_slot {
 
 struct plt {
 	struct plt_slot *slots; /* sorted by got */
-	u32 count, room;
+	u32 count;
 	struct elf_place jumps; /* .rela.plt */
 };
 
 static struct error *add_slot(struct plt *plt, const Elf64_Rela *rela)
 {
-	u32 room = plt->room ? plt->room * 2 : 256;
-	void *slots;
-
 	if (plt->count == SLOTS_MAX)
 		return NULL;
-	if (plt->count == plt->room) {
-		slots = realloc(plt->slots, room * sizeof(*plt->slots));
-		if (!slots)
-			return &error_no_memory;
-		plt->slots = slots;
-		plt->room = room;
-	}
+	if (grow(&plt->slots, plt->count, sizeof(*plt->slots)))
+		return &error_no_memory;
 	plt->slots[plt->count++] = (struct plt_slot){rela->r_offset, ELF64_R_SYM(rela->r_info)};
 	return NULL;
 }

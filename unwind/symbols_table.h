@@ -54,7 +54,7 @@ struct symbols {
 	u32 count, room;
 	u64 *reach; /* of each block of SYMBOLS_BLOCK entries: how far (address - base) they go */
 	char **names;
-	u32 nnames, names_room;
+	u32 nnames;
 	struct symbol_files *files; /* symbols_file.c, made on demand */
 };
 

@@ -5,6 +5,7 @@
 
 #include "manual.h"
 #include "probes/sampler.h"
+#include "setting.h"
 #include "unwind/error.h"
 
 struct command_line {
@@ -77,7 +78,6 @@ struct error *flame_option(int option, struct flame_options *o);
 struct error *flame_operands(int argc, char **argv, struct flame_options *o);
 struct error *flame_check(const struct flame_options *o); /* targets and output */
 struct error *flame_check_targets(const struct flame_options *o);
-struct error *parse_number(const char *what, const char *text, double min, double max, double *ret);
 
 /* Samples as o says, or tells --help; frees o->pids. Returns the exit code. */
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
@@ -85,7 +85,7 @@ int flame_run(const struct command_line *self, struct flame_options *o, int argc
 /* Set by SIGINT and SIGTERM once they are caught: ends sampling. */
 extern volatile sig_atomic_t stop_sampling;
 void catch_signals(void);
-/* With -s the present children of the targets are targets too. */
+/* For -s (sampler.follow): adds the children that the processes have now, and theirs: those were not made under our eyes. */
 struct error *flame_add_children(struct flame_options *o);
 /* The targets, or the command. Of several, those that can be are attached; failed: exit code of one that was not. */
 struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed);
@@ -94,11 +94,6 @@ struct error *flame_attach(struct sampler *s, const struct flame_options *o, int
 bool flame_add_pid(struct flame_options *o, int pid);
 /* Adds those of a list "1,2". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
-/* For -s (sampler.follow): adds the children that the processes have now, and theirs. */
-struct error *flame_add_children(struct flame_options *o);
-
-/* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
-char *expand_name(const char *pattern, int pid);
 
 /* Samples lost, of all causes. */
 u64 total_lost(const struct sampler_stats *st);

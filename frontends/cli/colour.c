@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "colour.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-bool colour_on(FILE *out)
+static bool takes_colours(FILE *out)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -21,5 +22,5 @@ const char *colour(FILE *out, enum colour c)
 		[COLOUR_CYAN] = "\033[36m",
 	};
 
-	return colour_on(out) ? codes[c] : "";
+	return takes_colours(out) ? codes[c] : "";
 }

@@ -3,7 +3,6 @@
 #ifndef YRT_COLOUR_H
 #define YRT_COLOUR_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 enum colour {
@@ -20,8 +19,6 @@ enum colour {
 	COLOUR_MAX
 };
 
-/* Whether out takes colours. */
-bool colour_on(FILE *out);
 /* The sequence that switches to it; "" if out takes none. */
 const char *colour(FILE *out, enum colour c);
 

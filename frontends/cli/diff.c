@@ -36,15 +36,10 @@ const struct manual diff_manual = {
         .operands = COMPLETE_FILE,
 };
 
-static bool own_option(void *ctx, int option)
-{
-	struct diff_options *o = ctx;
-
-	if (option != OPT_RAW)
-		return false;
-	o->raw = true;
-	return true;
-}
+static const struct setting settings[] = {
+        {OPT_RAW, SETTING_OF(struct diff_options, raw), .on = true},
+        {0},
+};
 
 static struct error *compare(const struct redraw *r, struct diff_options *o, bool *lost)
 {
@@ -76,7 +71,7 @@ int diff_main(const struct command_line *self, int argc, char **argv)
 	struct diff_options o = {0};
 	struct redraw r;
 	bool lost = false;
-	struct error *err = redraw_parse(self->manual, argc, argv, own_option, &o, &r);
+	struct error *err = redraw_parse(self->manual, argc, argv, settings, &o, &r);
 
 	if (!err && r.help) {
 		manual_help(stdout, self);

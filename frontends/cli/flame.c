@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flame, and its views of one language: lua-flame, c-flame. */
+/* flame, its views of one language (lua-flame, c-flame …), and record; java-alloc runs the same way. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +43,8 @@ static void progress(void *ctx, double elapsed_s, u64 samples)
 	fprintf(stderr, "\r%6.1f s  %lu samples  (Ctrl-C ends it and keeps the result)", elapsed_s, samples);
 }
 
-char *expand_name(const char *pattern, int pid)
+/* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
+static char *expand_name(const char *pattern, int pid)
 {
 	char *text = NULL, stamp[32];
 	size_t size;
@@ -162,7 +163,6 @@ struct error *flame_attach(struct sampler *s, const struct flame_options *o, int
 	return err;
 }
 
-/* Present children of a process, for -s: they were not made under our eyes. */
 struct error *flame_add_children(struct flame_options *o)
 {
 	for (int i = 0; o->sampler.follow && i < o->npids; i++) {

@@ -15,6 +15,7 @@
 #include "frontends/format/text.h"
 #include "unwind/cfi.h"
 #include "unwind/cleanup.h"
+#include "unwind/grow.h"
 #include "unwind/process.h"
 #include "unwind/report.h"
 
@@ -73,14 +74,11 @@ static void inspection_free(struct inspection *in)
 static void note(void *ctx, struct error *err)
 {
 	struct inspection *in = ctx;
-	struct error **grown = reallocarray(in->notes, in->nnotes + 1, sizeof(*grown));
 
-	if (!grown) {
+	if (grow(&in->notes, in->nnotes, sizeof(*in->notes)))
 		error_free(err);
-		return;
-	}
-	in->notes = grown;
-	in->notes[in->nnotes++] = err;
+	else
+		in->notes[in->nnotes++] = err;
 }
 
 static char *find_program(const struct process *p)

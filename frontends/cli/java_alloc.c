@@ -88,18 +88,12 @@ static struct error *parse_bytes(const char *text, u64 *ret)
 
 static struct error *take_option(int option, struct flame_options *o)
 {
-	switch (option) {
-	case KEY_TOTAL:
-		o->objects = false;
-		return NULL;
-	case KEY_OBJECTS:
-		o->objects = true;
-		return NULL;
-	case KEY_INTERVAL:
+	if (option == KEY_INTERVAL)
 		return parse_bytes(optarg, &o->sampler.interval);
-	default:
+	if (option != KEY_TOTAL && option != KEY_OBJECTS)
 		return flame_option(option, o);
-	}
+	o->objects = option == KEY_OBJECTS;
+	return NULL;
 }
 
 static struct error *parse(int argc, char **argv, struct flame_options *o)

@@ -62,7 +62,7 @@ struct error *lines_read(int fd, struct error *(*line)(void *ctx, const char *te
 {
 	cleanup(free) char *buf = malloc(BATCH + 1);
 	struct error *err = NULL;
-	size_t have = 0, used;
+	size_t have = 0, used = 0;
 	bool end = false;
 
 	if (!buf)

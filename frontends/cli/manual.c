@@ -35,7 +35,8 @@ void manual_getopt(const struct manual *m, struct manual_getopt *ret)
 	add_option(ret, &n, &shorts, &manual_help_option);
 }
 
-void manual_text(FILE *out, const struct command_line *c, const char *s)
+/* '@' is the name of the command. */
+static void put_text(FILE *out, const struct command_line *c, const char *s)
 {
 	for (; *s; s++) {
 		if (*s == '@')
@@ -74,7 +75,7 @@ static void put_option(FILE *out, const struct command_line *c, const struct man
 
 	option_head(o, head, sizeof(head));
 	fprintf(out, "%-*s  ", width, head);
-	manual_text(out, c, o->text);
+	put_text(out, c, o->text);
 	fputc('\n', out);
 	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++)
 		fprintf(out, "%*s%-10s %-8s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
@@ -91,7 +92,7 @@ static void put_examples(FILE *out, const struct command_line *c)
 		put_heading(out, "examples:");
 	for (const struct manual_example *e = c->manual->examples; e && e->command; e++) {
 		fputs("  ", out);
-		manual_text(out, c, e->command);
+		put_text(out, c, e->command);
 		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT), e->text ? e->text : "",
 			colour(out, COLOUR_NONE));
 	}
@@ -107,7 +108,7 @@ void manual_help(FILE *out, const struct command_line *c)
 	fprintf(out, "\n%s.\n", c->summary);
 	if (m->text) {
 		fputc('\n', out);
-		manual_text(out, c, m->text);
+		put_text(out, c, m->text);
 		fputc('\n', out);
 	}
 	put_heading(out, "options:");

@@ -55,8 +55,6 @@ struct manual_getopt {
 
 void manual_getopt(const struct manual *m, struct manual_getopt *ret);
 
-/* Prints s; '@' is the name of the command. */
-void manual_text(FILE *out, const struct command_line *c, const char *s);
 /* --help of a command, and of yrt. */
 void manual_help(FILE *out, const struct command_line *c);
 void manual_overview(FILE *out);

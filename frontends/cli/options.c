@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "frontends/format/format.h"
 #include "unwind/cfi.h"
+#include "unwind/grow.h"
 
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
@@ -82,28 +83,13 @@ const struct manual flame_manual = {
 	.examples = flame_examples,
 };
 
-struct error *parse_number(const char *what, const char *text, double min, double max, double *ret)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= min) || !(value <= max))
-		return error_new(ERROR_USAGE, "%s takes a number from %g to %g, not \"%s\"", what, min, max, text);
-	*ret = value;
-	return NULL;
-}
-
 bool flame_add_pid(struct flame_options *o, int pid)
 {
-	int *grown;
-
 	for (int i = 0; i < o->npids; i++)
 		if (o->pids[i] == pid)
 			return true;
-	grown = realloc(o->pids, (o->npids + 1) * sizeof(*grown));
-	if (!grown)
+	if (grow(&o->pids, o->npids, sizeof(*o->pids)))
 		return false;
-	o->pids = grown;
 	o->pids[o->npids++] = pid;
 	return true;
 }
@@ -123,99 +109,59 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 	return NULL;
 }
 
+#define MEMBER(member)		     SETTING_OF(struct flame_options, member)
+#define ON(key, member)		     { key, MEMBER(member), .on = true }
+#define OFF(key, member)	     { key, MEMBER(member), .on = false }
+#define TEXT(key, member)	     { key, MEMBER(member) }
+#define BITS(key, member, bits_)     { key, MEMBER(member), .bits = bits_ }
+#define NUMBER(key, member, option, min_, max_) { key, MEMBER(member), .name = option, .min = min_, .max = max_ }
+
+static const struct setting settings[] = {
+	NUMBER('d', sampler.duration_s, "--duration", 0, 1e7),
+	NUMBER('F', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+	NUMBER('r', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+	NUMBER(FLAME_CPU, sampler.cpu_percent, "--max-cpu", 0, 1e6),
+	NUMBER(FLAME_DEPTH, sampler.depth, "--depth", 1, DEPTH_MAX),
+	TEXT('o', output),
+	TEXT('f', format),
+	TEXT('I', sampler.collect.include),
+	TEXT('X', sampler.collect.exclude),
+	TEXT(FLAME_STATS, stats_file),
+	TEXT(FLAME_NO_CACHE, sampler.cache_dir),
+	ON('t', sampler.collect.threads),
+	ON('s', sampler.follow),
+	ON('U', sampler.no_kernel),
+	ON('U', sampler.collect.no_kernel),
+	ON('K', sampler.no_user),
+	ON('q', quiet),
+	ON('h', help),
+	ON('g', sampler.collect.lock_only),
+	ON(FLAME_ASYNC, async),
+	OFF(FLAME_ASYNC, no_async),
+	ON(FLAME_NO_ASYNC, no_async),
+	OFF(FLAME_NO_ASYNC, async),
+	ON(FLAME_LINES, sampler.collect.names.lines),
+	ON(FLAME_SIGNATURES, sampler.collect.names.signatures),
+	ON(FLAME_NO_DEMANGLE, sampler.collect.names.mangled),
+	OFF(FLAME_NO_INLINE, sampler.collect.names.inlines),
+	ON(FLAME_ANNOTATE, annotate),
+	BITS(FLAME_TRACES, sampler.collect.names.expand, EXPAND_TRACES),
+	BITS(FLAME_NO_JIT_INLINE, sampler.collect.names.expand, EXPAND_MERGE),
+	BITS(FLAME_CARRIERS, sampler.collect.names.expand, EXPAND_CARRIERS),
+	{ 0 },
+};
+
 struct error *flame_option(int option, struct flame_options *o)
 {
-	struct sampler_options *s = &o->sampler;
-	struct error *err = NULL;
-	double number;
+	struct error *err;
+	bool taken;
 
-	switch (option) {
-	case 'p':
+	if (option == 'p')
 		return flame_add_pids(o, optarg);
-	case 'd':
-		return parse_number("--duration", optarg, 0, 1e7, &s->duration_s);
-	case 'F':
-	case 'r':
-		return parse_number("--freq", optarg, 0.1, FREQUENCY_MAX, &s->frequency);
-	case FLAME_CPU:
-		return parse_number("--max-cpu", optarg, 0, 1e6, &s->cpu_percent);
-	case FLAME_DEPTH:
-		err = parse_number("--depth", optarg, 1, DEPTH_MAX, &number);
-		if (!err)
-			s->depth = (u32)number;
+	err = settings_apply(settings, option, optarg, o, &taken);
+	if (err || taken)
 		return err;
-	case 'o':
-		o->output = optarg;
-		break;
-	case 'f':
-		o->format = optarg;
-		break;
-	case 't':
-		s->collect.threads = true;
-		break;
-	case 's':
-		s->follow = true;
-		break;
-	case 'U':
-		s->no_kernel = s->collect.no_kernel = true;
-		break;
-	case 'K':
-		s->no_user = true;
-		break;
-	case 'I':
-		s->collect.include = optarg;
-		break;
-	case 'X':
-		s->collect.exclude = optarg;
-		break;
-	case 'q':
-		o->quiet = true;
-		break;
-	case 'g':
-		s->collect.lock_only = true;
-		break;
-	case FLAME_ASYNC:
-	case FLAME_NO_ASYNC:
-		o->async = option == FLAME_ASYNC;
-		o->no_async = !o->async;
-		break;
-	case FLAME_LINES:
-		s->collect.names.lines = true;
-		break;
-	case FLAME_TRACES:
-		s->collect.names.expand |= EXPAND_TRACES;
-		break;
-	case FLAME_NO_JIT_INLINE:
-		s->collect.names.expand |= EXPAND_MERGE;
-		break;
-	case FLAME_NO_INLINE:
-		s->collect.names.inlines = false;
-		break;
-	case FLAME_NO_DEMANGLE:
-		s->collect.names.mangled = true;
-		break;
-	case FLAME_SIGNATURES:
-		s->collect.names.signatures = true;
-		break;
-	case FLAME_CARRIERS:
-		s->collect.names.expand |= EXPAND_CARRIERS;
-		break;
-	case FLAME_ANNOTATE:
-		o->annotate = true;
-		break;
-	case FLAME_STATS:
-		o->stats_file = optarg;
-		break;
-	case FLAME_NO_CACHE:
-		s->cache_dir = NULL;
-		break;
-	case 'h':
-		o->help = true;
-		break;
-	default:
-		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
-	}
-	return NULL;
+	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
 }
 
 struct error *flame_check_targets(const struct flame_options *o)

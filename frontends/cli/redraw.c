@@ -10,61 +10,45 @@
 #include "unwind/profile_fold.h"
 #include "unwind/runtime.h"
 
-static void parse_option(int option, struct redraw *r)
-{
-	switch (option) {
-	case 'o':
-		r->output = optarg;
-		break;
-	case 'f':
-		r->format = optarg;
-		break;
-	case 't':
-		r->sift.threads = true;
-		break;
-	case 'U':
-		r->sift.no_kernel = true;
-		break;
-	case 'K':
-		r->sift.no_user = true;
-		break;
-	case 'I':
-		r->sift.include = optarg;
-		break;
-	case 'X':
-		r->sift.exclude = optarg;
-		break;
-	case REDRAW_ASYNC:
-		r->async = true;
-		break;
-	case 'h':
-		r->help = true;
-		break;
-	}
-}
+static const struct setting settings[] = {
+        {'o', SETTING_OF(struct redraw, output)},
+        {'f', SETTING_OF(struct redraw, format)},
+        {'I', SETTING_OF(struct redraw, sift.include)},
+        {'X', SETTING_OF(struct redraw, sift.exclude)},
+        {'t', SETTING_OF(struct redraw, sift.threads), .on = true},
+        {'U', SETTING_OF(struct redraw, sift.no_kernel), .on = true},
+        {'K', SETTING_OF(struct redraw, sift.no_user), .on = true},
+        {REDRAW_ASYNC, SETTING_OF(struct redraw, async), .on = true},
+        {'h', SETTING_OF(struct redraw, help), .on = true},
+        {0},
+};
 
-struct error *redraw_parse(const struct manual *m, int argc, char **argv, bool (*own)(void *ctx, int option), void *ctx,
-        struct redraw *ret)
+struct error *redraw_parse(
+        const struct manual *m, int argc, char **argv, const struct setting *own, void *to, struct redraw *ret)
 {
 	struct manual_getopt g;
-	struct redraw r = {0};
+	struct error *err = NULL;
+	bool taken;
 	int option;
 
+	*ret = (struct redraw){0};
 	manual_getopt(m, &g);
 	optind = 1;
-	while ((option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
 		if (option == '?')
 			return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
-		if (!own || !own(ctx, option))
-			parse_option(option, &r);
+		err = settings_apply(own, option, optarg, to, &taken);
+		if (!err && !taken)
+			err = settings_apply(settings, option, optarg, ret, &taken);
 	}
+	if (err)
+		return err;
 	for (; optind < argc; optind++) {
-		if (r.nfiles == REDRAW_FILES)
+		if (ret->nfiles == REDRAW_FILES)
 			return error_new(
-			        ERROR_USAGE, "what is \"%s\"? There are %d files already", argv[optind], r.nfiles);
-		r.files[r.nfiles++] = argv[optind];
+			        ERROR_USAGE, "what is \"%s\"? There are %d files already", argv[optind], ret->nfiles);
+		ret->files[ret->nfiles++] = argv[optind];
 	}
-	*ret = r;
 	return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "manual.h"
+#include "setting.h"
 
 /* For the tables of both. */
 /* clang-format off */
@@ -33,12 +34,9 @@ struct redraw {
 	bool annotate; /* as profile_meta.annotate */
 };
 
-/*
- * Options and files may come in any order. What is not one of REDRAW_OPTIONS is for own, which may be NULL; it returns
- * whether the option is its own.
- */
-struct error *redraw_parse(const struct manual *m, int argc, char **argv, bool (*own)(void *ctx, int option), void *ctx,
-        struct redraw *ret);
+/* Options and files may come in any order. own: what those that are not in REDRAW_OPTIONS do to another struct, or to *ret. */
+struct error *redraw_parse(
+        const struct manual *m, int argc, char **argv, const struct setting *own, void *to, struct redraw *ret);
 /* Checks that a format was chosen, and stacks are left; diff: that the format can show one. Call before long work. */
 struct error *redraw_check(const struct redraw *r, bool diff, const struct format **ret);
 /* Loads a file; says on stderr if it is cut. *lost becomes true if more than half of it is missing. */

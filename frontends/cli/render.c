@@ -36,12 +36,10 @@ const struct manual render_manual = {
         .operands = COMPLETE_FILE,
 };
 
-static bool own_option(void *annotate, int option)
-{
-	if (option == OPT_ANNOTATE)
-		*(bool *)annotate = true;
-	return option == OPT_ANNOTATE;
-}
+static const struct setting settings[] = {
+        {OPT_ANNOTATE, SETTING_OF(struct redraw, annotate), .on = true},
+        {0},
+};
 
 static struct error *render(const struct redraw *r, bool *lost)
 {
@@ -60,10 +58,9 @@ static struct error *render(const struct redraw *r, bool *lost)
 int render_main(const struct command_line *self, int argc, char **argv)
 {
 	struct redraw r;
-	bool lost = false, annotate = false;
-	struct error *err = redraw_parse(self->manual, argc, argv, own_option, &annotate, &r);
+	bool lost = false;
+	struct error *err = redraw_parse(self->manual, argc, argv, settings, &r, &r);
 
-	r.annotate = annotate;
 	if (!err && r.help) {
 		manual_help(stdout, self);
 		return 0;

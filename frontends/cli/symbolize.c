@@ -11,6 +11,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/debuginfod.h"
 #include "unwind/demangled.h"
+#include "unwind/grow.h"
 #include "unwind/inlines.h"
 #include "unwind/symbols.h"
 
@@ -32,9 +33,9 @@ struct symbolizer {
 	struct inlines *inlines; /* NULL: no debug information */
 	struct demangled_names names;
 	struct answer *answers;
-	u32 nanswers, answers_room;
+	u32 nanswers;
 	struct inline_frame *frames;
-	u32 nframes, frames_room;
+	u32 nframes;
 };
 
 enum { SYMBOLIZE_NO_INLINE = 256, SYMBOLIZE_NO_INLINES, SYMBOLIZE_EXE, SYMBOLIZE_NO_DEMANGLE };
@@ -168,27 +169,11 @@ static struct error *open_file(struct symbolizer *s)
 	return err;
 }
 
-/* Room for one more. */
-static bool reserve(void *array, u32 n, u32 *room, size_t size)
-{
-	u32 more = *room ? *room * 2 : 256;
-	void *grown;
-
-	if (n < *room)
-		return true;
-	grown = realloc(*(void **)array, more * size);
-	if (!grown)
-		return false;
-	*(void **)array = grown;
-	*room = more;
-	return true;
-}
-
 static struct error *add_answer(struct symbolizer *s, const char *text)
 {
 	struct answer a = { .echo = NULL };
 
-	if (!reserve(&s->answers, s->nanswers, &s->answers_room, sizeof(*s->answers)))
+	if (grow(&s->answers, s->nanswers, sizeof(*s->answers)))
 		return &error_no_memory;
 	if (!address_parse(text, &a.addr))
 		a.echo = text;
@@ -198,7 +183,7 @@ static struct error *add_answer(struct symbolizer *s, const char *text)
 
 static struct error *add_frame(struct symbolizer *s, struct answer *a, const struct inline_frame *frame)
 {
-	if (!reserve(&s->frames, s->nframes, &s->frames_room, sizeof(*s->frames)))
+	if (grow(&s->frames, s->nframes, sizeof(*s->frames)))
 		return &error_no_memory;
 	s->frames[s->nframes++] = *frame;
 	a->n++;

@@ -16,7 +16,7 @@
 #define PERIOD_S 2.0
 #define ROWS     20
 
-enum { OPT_ROWS = 512, OPT_SINCE };
+enum { OPT_ROWS = 512 };
 
 static const struct manual_option options[] = {
 	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
@@ -318,29 +318,23 @@ static struct error *parse_sort(const char *text, enum rows_order *ret)
 	return error_new(ERROR_USAGE, "--sort takes self, total, name or module, not \"%s\"", text);
 }
 
+static const struct setting settings[] = {
+	{ 'd', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400 },
+	{ 'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9 },
+	{ OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9 },
+	{ 'a', SETTING_OF(struct top, all), .on = true },
+	{ 0 },
+};
+
 static struct error *parse_option(struct top *t, int option)
 {
-	struct error *err = NULL;
-	double number = 0;
+	struct error *err;
+	bool taken;
 
-	switch (option) {
-	case 'd':
-		return parse_number("--delay", optarg, 0.1, 86400, &t->period_s);
-	case 'n':
-		err = parse_number("--count", optarg, 0, 1e9, &number);
-		t->count = (u32)number;
-		return err;
-	case OPT_ROWS:
-		err = parse_number("--rows", optarg, 1, 1e9, &number);
-		t->max_rows = (u32)number;
-		return err;
-	case 'k':
+	if (option == 'k')
 		return parse_sort(optarg, &t->order);
-	case 'a':
-		t->all = true;
-		return NULL;
-	}
-	return flame_option(option, &t->o);
+	err = settings_apply(settings, option, optarg, t, &taken);
+	return err || taken ? err : flame_option(option, &t->o);
 }
 
 static struct error *parse(struct top *t, int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "recording.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "unwind/grow.h"
 
 #define KINDS_WORDS    256 /* kinds that a recording may know */
 #define STRING_LONGEST (4u << 10)
@@ -25,8 +26,8 @@ struct reader {
 	bool broken;        /* something in it does not hold */
 	bool has_meta;
 	u8 kinds[KINDS_WORDS];
-	u32 *images, nimages, images_capacity;          /* theirs to ours */
-	u32 *functions, nfunctions, functions_capacity; /* theirs to ours */
+	u32 *images, nimages;       /* theirs to ours */
+	u32 *functions, nfunctions; /* theirs to ours */
 	u32 nnodes, depth;
 	u8 *more; /* a copy of the section of this name, for the nodes that follow */
 	const u8 *more_at, *more_end;
@@ -106,19 +107,13 @@ static void take_string(struct reader *r, char ret[STRING_LONGEST + 1])
 	r->at += size;
 }
 
-static struct error *append(u32 **array, u32 *n, u32 *capacity, u32 value)
+static struct error *append(u32 **array, u32 *n, u32 value)
 {
-	if (*n == *capacity) {
-		u32 more = *capacity + *capacity / 2 + 64;
-		u32 *grown = reallocarray(*array, more, sizeof(**array));
+	struct error *err = grow(array, *n, sizeof(**array));
 
-		if (!grown)
-			return &error_no_memory;
-		*array = grown;
-		*capacity = more;
-	}
-	(*array)[(*n)++] = value;
-	return NULL;
+	if (!err)
+		(*array)[(*n)++] = value;
+	return err;
 }
 
 static struct error *read_images(struct reader *r)
@@ -134,7 +129,7 @@ static struct error *read_images(struct reader *r)
 		if (!r->broken)
 			err = profile_image(r->sift->profile, path, build_id, &image);
 		if (!r->broken && !err)
-			err = append(&r->images, &r->nimages, &r->images_capacity, image);
+			err = append(&r->images, &r->nimages, image);
 	}
 	return err;
 }
@@ -161,7 +156,7 @@ static struct error *read_functions(struct reader *r)
 		f.image = r->images[f.image];
 		err = sift_function(r->sift, r->nfunctions + 1, &f, &function);
 		if (!err)
-			err = append(&r->functions, &r->nfunctions, &r->functions_capacity, function);
+			err = append(&r->functions, &r->nfunctions, function);
 	}
 	return err;
 }
@@ -375,11 +370,11 @@ struct error *recording_read(FILE *in, const char *name, struct sift *s, struct 
 {
 	cleanup(reader) struct reader r = {.in = in, .name = name, .sift = s};
 	struct section_header section = {0};
-	struct error *err = append(&r.images, &r.nimages, &r.images_capacity, 0);
+	struct error *err = append(&r.images, &r.nimages, 0);
 
 	*ret = (struct recording){0};
 	for (u32 i = 0; !err && i <= PROFILE_FULL; i++)
-		err = append(&r.functions, &r.nfunctions, &r.functions_capacity, i);
+		err = append(&r.functions, &r.nfunctions, i);
 	while (!err && section.type != SECTION_END && read_section(&r, &section, &err))
 		err = read_content(&r, &section);
 	if (!err && ferror(in))

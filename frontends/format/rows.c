@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/grow.h"
 
 struct maker {
 	const struct profile *p;
@@ -89,15 +90,8 @@ static struct row *row_of(struct maker *m, u32 f, const struct profile_function 
 
 	if (m->when[f] == m->round)
 		return &rows->row[m->at[f]];
-	if (rows->n == rows->capacity) {
-		u32 more = rows->capacity * 2 + 256;
-		struct row *row = reallocarray(rows->row, more, sizeof(*row));
-
-		if (!row)
-			return NULL;
-		rows->row = row;
-		rows->capacity = more;
-	}
+	if (grow(&rows->row, rows->n, sizeof(*rows->row)))
+		return NULL;
 	m->when[f] = m->round;
 	m->at[f] = rows->n;
 	rows->row[rows->n] = (struct row){ .function = &m->p->functions[f], .thread = thread };

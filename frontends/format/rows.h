@@ -17,7 +17,7 @@ struct row {
 
 struct rows {
 	struct row *row;
-	u32 n, capacity;
+	u32 n;
 	u64 samples; /* of all */
 };
 

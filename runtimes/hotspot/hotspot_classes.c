@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes: what their objects need (layout helper, klass.hpp), their names, and the offsets of Java fields. */
-#include <stdio.h>
+/* Classes: what their objects need (layout helper, klass.hpp), what tells them apart, and the offsets of Java fields. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,61 +123,6 @@ const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct
 	*slot = made;
 	h->nclasses++;
 	return slot;
-}
-
-static const char *primitive(char code)
-{
-	switch (code) {
-	case 'B':
-		return "byte";
-	case 'C':
-		return "char";
-	case 'D':
-		return "double";
-	case 'F':
-		return "float";
-	case 'I':
-		return "int";
-	case 'J':
-		return "long";
-	case 'S':
-		return "short";
-	case 'Z':
-		return "boolean";
-	default:
-		return NULL;
-	}
-}
-
-bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size)
-{
-	char name[1024], *p = name;
-	const char *shown;
-	u32 dimensions;
-	u64 symbol;
-	size_t n;
-
-	if (!klass || klass & 7 || !memory_read(m, &symbol, 8, klass + h->l->klass_name.at) ||
-	        !hotspot_symbol(h, m, symbol, name, sizeof(name)))
-		return false;
-	dimensions = strspn(name, "[");
-	p += dimensions;
-	n = strlen(p);
-	shown = p;
-	if (dimensions && *p == 'L' && n > 1 && p[n - 1] == ';') {
-		p[n - 1] = 0;
-		shown = p + 1;
-	} else if (dimensions) {
-		shown = n == 1 ? primitive(*p) : NULL;
-	}
-	if (!shown || dimensions > 255)
-		return false;
-	for (p = name; *p; p++)
-		*p = *p == '/' ? '.' : *p;
-	n = snprintf(ret, size, "%s", shown);
-	for (; dimensions && n + 3 <= size; dimensions--, n += 2)
-		memcpy(ret + n, "[]", 3);
-	return true;
 }
 
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret)

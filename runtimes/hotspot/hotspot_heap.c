@@ -227,14 +227,6 @@ static bool read_header(struct memory *m, u64 addr, u8 header[HEADER_MAX])
 	return false;
 }
 
-bool hotspot_object(struct hotspot_heap_view *h, struct memory *m, u64 addr, u64 *klass, u64 *size)
-{
-	u8 header[HEADER_MAX];
-
-	return hotspot_heap_ready(h, m) && addr && !(addr & 7) && read_header(m, addr, header) &&
-	       decode(h, m, addr, header, klass, size);
-}
-
 /* What of the heap has been read last. */
 struct window {
 	u64 start;

@@ -14,11 +14,9 @@ struct hotspot_heap_view; /* of one process */
 struct error *hotspot_heap_view_create(const struct vmstructs *v, const struct hotspot_layout *l, struct hotspot_heap_view **ret);
 void hotspot_heap_view_destroy(struct hotspot_heap_view *h); /* NULL is fine */
 
-/* The class of the object at addr (compressed or not, compact headers), and its size in bytes. */
-bool hotspot_object(struct hotspot_heap_view *h, struct memory *m, u64 addr, u64 *klass, u64 *size);
 /*
- * The object that covers addr, found by walking from start, where an object begins, up to addr (a TLAB is parsable from
- * its start to its top). False: the walk met what is no object.
+ * The object that covers addr, its class and its size in bytes, found by walking from start, where an object begins, up to addr
+ * (a TLAB is parsable from its start to its top). False: the walk met what is no object.
  */
 bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
@@ -36,8 +34,6 @@ u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start
         bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
 /* What tells that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
-/* "java.lang.String", "byte[]", "com.foo.Bar[][]". */
-bool hotspot_class_name(struct hotspot_heap_view *h, struct memory *m, u64 klass, char *ret, size_t size);
 
 struct hotspot_thread {
 	u64 at;	   /* JavaThread */

@@ -3,6 +3,7 @@
 #include "hotspot_blocks.h"
 #include "hotspot_flow.h"
 #include "hotspot_interpreter.h"
+#include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,30 +66,17 @@ u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stu
 	return s->nranges;
 }
 
-/* Room for one more of an array that grows by doubling. */
-static bool grow(void *array, u32 n, size_t size)
-{
-	void **items = array, *grown;
-
-	if (n & (n - 1))
-		return true;
-	grown = realloc(*items, (n ? n * 2 : 1) * size);
-	if (grown)
-		*items = grown;
-	return grown;
-}
-
 /* Takes over the entries, even on error. */
 static struct error *add_range(struct hotspot_stubs *s, struct hotspot_stub_range range)
 {
 	struct error *err = NULL;
 
 	if (s->nranges < RANGES_MAX && range.nentries) {
-		if (grow(&s->ranges, s->nranges, sizeof(*s->ranges))) {
+		err = grow(&s->ranges, s->nranges, sizeof(*s->ranges));
+		if (!err) {
 			s->ranges[s->nranges++] = range;
 			return NULL;
 		}
-		err = &error_no_memory;
 	}
 	free((void *)range.entries);
 	return err;
@@ -261,7 +249,7 @@ static bool is_new(struct hotspot_stubs *s, const struct hotspot_blob *b)
 	if (known && known->code == b->code && known->end == b->code_end)
 		return false;
 	if (!known) {
-		if (s->nknown == BLOBS_MAX || !grow(&s->known, s->nknown, sizeof(*s->known)))
+		if (s->nknown == BLOBS_MAX || grow(&s->known, s->nknown, sizeof(*s->known)))
 			return false;
 		known = &s->known[s->nknown++];
 	}

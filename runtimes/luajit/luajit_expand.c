@@ -267,7 +267,8 @@ static void push_base(struct chain *c, const struct frame *base, bool sound)
 	c->n++;
 }
 
-u32 luajit_expand_snapshot(const struct luajit_trace *t, struct memory *mem, const struct luajit_snapshot *s,
+/* Inlined functions of a snapshot and the base: leaf first. before: at the instruction before it. base: the frame of its function. */
+static u32 expand_snapshot(const struct luajit_trace *t, struct memory *mem, const struct luajit_snapshot *s,
         bool before, const struct frame *base, u32 flags, struct frame *ret, u32 max)
 {
 	struct chain c = {.trace = t,
@@ -339,5 +340,5 @@ u32 luajit_expand(struct luajit_traces *traces, struct memory *mem, const struct
 		return put;
 	call = frame_flags(mcode) & FRAME_RETADDR;
 	snapshot = luajit_trace_snapshot(t, pc - call, call, &before);
-	return put + luajit_expand_snapshot(t, mem, snapshot, before, base, flags, ret + put, max - put);
+	return put + expand_snapshot(t, mem, snapshot, before, base, flags, ret + put, max - put);
 }

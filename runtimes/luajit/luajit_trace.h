@@ -52,7 +52,6 @@ struct luajit_trace {
 
 #define LUAJIT_REF_BIAS   0x8000u
 #define LUAJIT_SNAP_FRAME 0x10000u
-#define LUAJIT_SNAP_CONT  0x20000u
 
 /* The head of a GCtrace. */
 struct luajit_trace_head {
@@ -91,13 +90,6 @@ const struct luajit_constant *luajit_trace_function_at(const struct luajit_trace
 void luajit_trace_place(struct luajit_trace *t, struct memory *mem, u32 loop_ref, u32 loop);
 
 /* --- luajit_expand.c --- */
-
-/*
- * Inlined functions of a snapshot and the base: leaf first into ret. before: at the instruction before it. base: the
- * frame of the function at the base.
- */
-u32 luajit_expand_snapshot(const struct luajit_trace *t, struct memory *mem, const struct luajit_snapshot *s,
-        bool before, const struct frame *base, u32 flags, struct frame *ret, u32 max);
 
 /*
  * struct runtime_ops.expand: the frames LUAJIT_FAST (the VM), LUAJIT_MCODE and the base, as luajit.h has them. With

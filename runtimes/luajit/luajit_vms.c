@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "resident.h"
 
 #define TABLE_MIN    90 /* pointers: fewer than any build has */
@@ -109,13 +110,11 @@ u32 luajit_vms_areas(const struct luajit_image *image, struct memory *memory, u6
 
 static struct error *add(struct luajit_vms *vms, u64 g)
 {
-	u64 *grown = reallocarray(vms->g, vms->n + 1, sizeof(*grown));
+	struct error *err = grow(&vms->g, vms->n, sizeof(*vms->g));
 
-	if (!grown)
-		return &error_no_memory;
-	vms->g = grown;
-	vms->g[vms->n++] = g;
-	return NULL;
+	if (!err)
+		vms->g[vms->n++] = g;
+	return err;
 }
 
 static void spend(struct search *s, u64 bytes)

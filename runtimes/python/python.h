@@ -127,7 +127,6 @@ _Static_assert(sizeof(struct python_vm) == 176, "read as it is by the walker");
 #define PYTHON_NO_POS	    0xffffffu
 #define PYTHON_COOKIE_BITS  32
 #define PYTHON_OBJECT_BYTES 128 /* read of an object at once */
-#define PYTHON_OBJECT_WORDS (PYTHON_OBJECT_BYTES / 8)
 #define PYTHON_FRAME_BYTES  88	/* of an interpreter frame */
 #define PYTHON_CORO_BYTES   160 /* of a coroutine, with the beginning of its frame */
 #define PYTHON_HEAD_MAX	    24	/* ob_type lies no further */

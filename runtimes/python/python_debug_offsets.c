@@ -71,11 +71,11 @@ static u32 field_at(u16 slot)
 	return i;
 }
 
-static struct error *set(struct layout *l, u16 slot, u64 at, u16 size)
+static struct error *set(struct layout *l, u16 slot, u64 at, u64 size)
 {
 	if (at > UINT16_MAX)
 		return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
-	layout_set(l, field_at(slot), (struct layout_member){(u16)at, size}, LAYOUT_PROCESS);
+	layout_set(l, field_at(slot), (struct layout_member){(u16)at, (u16)size}, LAYOUT_PROCESS);
 	return NULL;
 }
 
@@ -89,28 +89,37 @@ static struct error *fill_tlbc(const u64 *words, u32 version, struct layout *l)
 	return err ? err : set(l, offsetof(struct python_layout, co_tlbc), words[word_tlbc[version].code], 8);
 }
 
+/* What no word tells, but follows from one. */
+static struct error *fill_derived(const u64 *words, u32 version, struct layout *l)
+{
+	u64 ob_size = words[word_ob_size[version]], ascii = words[word_ascii[version]], compact = ascii + 16;
+	const struct {
+		u16 slot;
+		u64 at, size;
+	} derived[] = {
+	        /* behind the head of a code object, as from 3.11 on */
+	        {offsetof(struct python_layout, co_consts), ob_size + 8, 8},
+	        {offsetof(struct python_layout, co_names), ob_size + 16, 8},
+	        {offsetof(struct python_layout, str_ascii), ascii, ascii},
+	        {offsetof(struct python_layout, str_compact), compact, compact}, /* a length and a pointer more */
+	};
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < sizeof(derived) / sizeof(*derived); i++)
+		err = set(l, derived[i].slot, derived[i].at, derived[i].size);
+	return err;
+}
+
 static struct error *fill(const u64 *words, u32 version, struct layout *l)
 {
 	struct error *err = fill_tlbc(words, version, l);
 
-	u64 ascii = words[word_ascii[version]];
-	u16 compact = (u16)(ascii + 16); /* a length and a pointer more */
-
 	for (u32 i = 0; !err && i < sizeof(members) / sizeof(*members); i++)
 		if (members[i].words[version])
 			err = set(l, members[i].slot, words[members[i].words[version]], members[i].size);
-	if (err)
-		return err;
-	/* behind the head of a code object, as from 3.11 on */
-	layout_set(l, field_at(offsetof(struct python_layout, co_consts)),
-	        (struct layout_member){(u16)(words[word_ob_size[version]] + 8), 8}, LAYOUT_PROCESS);
-	layout_set(l, field_at(offsetof(struct python_layout, co_names)),
-	        (struct layout_member){(u16)(words[word_ob_size[version]] + 16), 8}, LAYOUT_PROCESS);
-	layout_set(l, field_at(offsetof(struct python_layout, str_ascii)), (struct layout_member){(u16)ascii, (u16)ascii},
-	        LAYOUT_PROCESS);
-	layout_set(l, field_at(offsetof(struct python_layout, str_compact)), (struct layout_member){compact, compact},
-	        LAYOUT_PROCESS);
-	return layout_detail(l, LAYOUT_PROCESS, "_Py_DebugOffsets");
+	if (!err)
+		err = fill_derived(words, version, l);
+	return err ? err : layout_detail(l, LAYOUT_PROCESS, "_Py_DebugOffsets");
 }
 
 static u32 find_version(u32 version)

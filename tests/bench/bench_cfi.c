@@ -10,43 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "unwind/cfi.h"
 
 #define ROUNDS        9u
 #define COLD_LIMIT_MS 100.0
 #define WARM_LIMIT_MS 5.0
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static int compare(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), compare);
-	return values[ROUNDS / 2];
-}
-
-static void die(struct error *err)
-{
-	if (!err)
-		return;
-	fprintf(stderr, "%s\n", err->message);
-	exit(1);
-}
 
 /* Opens the file and gets its rows: what a process that maps it waits for. */
 static double time_load(const char *path, const char *cache, struct cfi **ret)
@@ -77,7 +48,7 @@ static double time_loads(const char *path, const char *cache)
 		}
 	}
 	cfi_destroy(cfi);
-	return median(times);
+	return median(times, ROUNDS);
 }
 
 static void print_sizes(const char *path)

@@ -5,8 +5,7 @@
  */
 #include "tests/unit/hotspot_jvm.h"
 
-#include <time.h>
-
+#include "bench.h"
 #include "expand.h"
 #include "names.h"
 #include "runtimes/hotspot/hotspot.h"
@@ -14,21 +13,6 @@
 #define METHODS 10000
 #define ROUNDS  5
 #define DEPTH   50 /* of a stack */
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static int compare(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
 
 /* A caller's frame in each method of the fixture, at the end of its code. */
 static u32 find_frames(struct jvm *j, struct frame *frames)
@@ -104,10 +88,8 @@ static void measure(struct jvm *j, const struct frame *frames, u32 n, u32 depth)
 
 	for (u32 i = 0; i < ROUNDS; i++)
 		run(j, frames, n, depth, &named[i], &read[i]);
-	qsort(named, ROUNDS, sizeof(*named), compare);
-	qsort(read, ROUNDS, sizeof(*read), compare);
 	printf("names of %u Java methods, stacks of %u: %.1f ms (limit 50 ms), %.1f times as long as a read of each (%.1f ms)\n", n, depth,
-	        named[ROUNDS / 2], named[ROUNDS / 2] / read[ROUNDS / 2], read[ROUNDS / 2]);
+	        median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS), median(read, ROUNDS));
 }
 
 int main(void)

@@ -2,28 +2,12 @@
 /* Names of 10,000 distinct Lua functions of a live process, beside as many plain reads of it. Limit: 50 ms. */
 #include "tests/unit/luajit_target.h"
 
-#include <time.h>
-
+#include "bench.h"
 #include "names.h"
 
 #define STACKS    5
 #define FUNCTIONS 2000
 #define ROUNDS    5
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static int compare(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
 
 /* Names all frames of the stack. */
 static double time_names(struct target *t, struct names *names, u32 *unresolved)
@@ -78,9 +62,7 @@ int main(void)
 
 	for (u32 i = 0; i < ROUNDS; i++)
 		run(&named[i], &read[i]);
-	qsort(named, ROUNDS, sizeof(*named), compare);
-	qsort(read, ROUNDS, sizeof(*read), compare);
 	printf("names of %u Lua functions: %.1f ms (limit 50 ms), %.1f times as long as a read of each (%.1f ms)\n",
-	        STACKS * FUNCTIONS, named[ROUNDS / 2], named[ROUNDS / 2] / read[ROUNDS / 2], read[ROUNDS / 2]);
+	        STACKS * FUNCTIONS, median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS), median(read, ROUNDS));
 	return 0;
 }

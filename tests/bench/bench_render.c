@@ -9,23 +9,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "frontends/format/format.h"
 
 #define STACKS      1000000u
 #define FUNCTIONS   20000u
 #define SECONDS_MAX 2.0
 #define KB_MAX      (300l << 10)
-
-static void die(struct error *err)
-{
-	if (!err)
-		return;
-	fprintf(stderr, "%s\n", err->message);
-	exit(1);
-}
 
 static u32 random_below(u64 *state, u32 n)
 {
@@ -100,19 +92,11 @@ static void make_recording(const char *path)
 	profile_destroy(p);
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Runs yrt render to /dev/null; false: it failed. */
 static bool render(const char *yrt, const char *path, const char *format, bool threads, double ret[2], long *kb)
 {
 	struct rusage usage;
-	double start = now();
+	double start = now_ms();
 	pid_t pid = fork();
 	int status;
 
@@ -124,7 +108,7 @@ static bool render(const char *yrt, const char *path, const char *format, bool t
 		return false;
 	ret[0] = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-	ret[1] = now() - start;
+	ret[1] = (now_ms() - start) / 1e3;
 	*kb = usage.ru_maxrss;
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "unwind/symbols.h"
 #include "unwind/symbols_table.h"
 
@@ -21,35 +21,6 @@
 #define SYMBOLIZER                                                                                                     \
 	"$(command -v llvm-symbolizer || command -v llvm-symbolizer-14) --obj=%s --functions=linkage --no-demangle "   \
 	"--no-inlines --output-style=GNU <%s"
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static int compare(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), compare);
-	return values[ROUNDS / 2];
-}
-
-static void die(struct error *err)
-{
-	if (!err)
-		return;
-	fprintf(stderr, "%s\n", err->message);
-	exit(1);
-}
 
 static size_t heap(void)
 {
@@ -86,7 +57,7 @@ static double time_open(const char *path, struct image **ret)
 	}
 	printf("%s: %u symbols in %zu KiB\n", path, img->symbols->count, (heap() - before) / 1024);
 	*ret = img;
-	return median(times);
+	return median(times, ROUNDS);
 }
 
 static void choose(const struct image *img, const char *list, u64 *addrs)
@@ -188,8 +159,8 @@ static void bench_kernel(void)
 		die(kallsyms_load("/proc/kallsyms", &k));
 		load[i] = now_ms() - start;
 	}
-	printf("kallsyms: %.1f ms, %.2f times a plain read of the file (%.1f ms); %zu KiB\n", median(load),
-	        median(load) / median(plain), median(plain), (heap() - before) / 1024);
+	printf("kallsyms: %.1f ms, %.2f times a plain read of the file (%.1f ms); %zu KiB\n", median(load, ROUNDS),
+	        median(load, ROUNDS) / median(plain, ROUNDS), median(plain, ROUNDS), (heap() - before) / 1024);
 	kallsyms_destroy(k);
 }
 

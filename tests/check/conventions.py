@@ -9,7 +9,7 @@ SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path
 CODE = (".c", ".h", ".cc", ".S", ".py", ".sh", ".lua", ".cmake", ".js", ".css")
 NAMED = ("CMakeLists.txt",)
 SHARED = re.compile(r"^(unwind|runtimes)/.*_walk\.c$|^unwind/shared/|^unwind/walk\.h$|^unwind/target/bpf/|\.bpf\.c$")
-LONGEST = 100
+LONGEST = 60
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(?<![\w.@$}])/(work|home|root|Users)/[\w.]")
 

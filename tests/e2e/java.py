@@ -119,4 +119,4 @@ def check_complete(result, samples, limit=0.001):
     assert result.samples >= samples, f"only {result.samples} samples\n{result.stderr}"
     cut = [(f, n) for f, n in result.stacks if f and f[0].name.startswith("[truncated")]
     assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{lua.show(cut)}"
-    return f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, {result.stats['bpf_ns_per_sample']} ns a sample"
+    return result.summary()

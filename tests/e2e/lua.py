@@ -80,4 +80,4 @@ def check_complete(result, samples, limit=0.001):
     assert result.samples >= samples, f"only {result.samples} samples\n{result.stderr}"
     rootless = [(f, n) for f, n in result.stacks if f[0].name != "_start"]
     assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{show(rootless)}"
-    return f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, {result.stats['bpf_ns_per_sample']} ns a sample"
+    return result.summary()

@@ -80,10 +80,8 @@ def test_300_children_at_99():
 def test_expected_samples():
     """The statistics' own expectation agrees with the program's clock."""
     with yrt.Fixture("deep30", seconds=5) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 999).sampling()
-        fixture.release()
-        cpu = fixture.finish()["cpu_s"]
-        stats = at.result().expect().stats
+        result, truth = yrt.sample_whole(fixture, rate=999)
+    stats, cpu = result.stats, truth["cpu_s"]
     # perf counts the time of interrupts too, the program's clock does not
     assert abs(stats["expected_samples"] / (cpu * 999) - 1) < 0.06, f"{stats['expected_samples']} for {cpu} s at 999 Hz"
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong: one clear line that says what, where, what next; the right exit code; what was gathered is kept."""
 
-import contextlib
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess

@@ -19,10 +19,7 @@ def whole(result, limit=0.001):
 
 def test_dlopen():
     with yrt.Fixture("dlopen_late", seconds=5) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
-        fixture.release()
-        fixture.finish()
-        result = at.result().expect()
+        result, _ = yrt.sample_whole(fixture, "-U")
     wrong = yrt.wrong_chains(result, fixture.chain, ["early", "main"])
     whole(result, LATE_LIBRARY)
     # main loads the library in between, which is the dynamic linker's time.
@@ -33,10 +30,7 @@ def test_dlopen():
 def test_exec():
     """One process, three programs (the last is deep30): all are named."""
     with yrt.Fixture("execs", seconds=2) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
-        fixture.release()
-        fixture.finish()
-        result = at.result().expect()
+        result, _ = yrt.sample_whole(fixture, "-U")
     # What runs between exec and main is ld.so.
     whole(result, LATE_PROGRAM)
     for function in ("stage_one", "stage_two", "f01"):
@@ -46,10 +40,7 @@ def test_exec():
 def test_fork():
     """Children and grandchildren of a target, with -s; each second child is a grandchild."""
     with yrt.Fixture("forks", seconds=5) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-s", "-d", 30, "-F", 1999, "-U").sampling()
-        fixture.release()
-        truth = fixture.finish()
-        result = at.result().expect()
+        result, truth = yrt.sample_whole(fixture, "-s", "-U")
     whole(result)
     wrong = yrt.wrong_chains(result, ["child_leaf", "child_mid", "child_main", "start_child"], ["parent_work", "main"], ["main"])
     assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
@@ -60,10 +51,7 @@ def test_fork():
 def test_fork_without_s():
     """Without -s the children are not sampled."""
     with yrt.Fixture("forks", seconds=3) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 1999, "-U").sampling()
-        fixture.release()
-        fixture.finish()
-        result = at.result().expect()
+        result, _ = yrt.sample_whole(fixture, "-U")
     assert result.share("parent_work") > 0.5 and result.share("child_leaf") == 0, yrt.show(result.stacks)
 
 

@@ -8,7 +8,6 @@ import collections
 import contextlib
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -18,7 +17,6 @@ sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
 import oracles  # noqa: E402
 from webdriver import Browser  # noqa: E402
 
-MKPROFILE = os.path.join(yrt.BUILD, "yrt-mkprofile")
 HOSTILE = """\
 %3C/script%3E%3Cimg src=x onerror=alert(1)%3E|native|m%22%27%26|%5C%0A.c|7;%FF%C3%28|script|luajit;%1B[31m 3
 %E2%80%AE%EF%BF%BF|jit|]]%3E;a%3Bb 2
@@ -44,11 +42,6 @@ def render(directory, extension, *flags, name="x.yrt"):
 
 def folded(directory, *flags, name="x.yrt"):
     return yrt.parse_folded(yrt.read(render(directory, "folded", *flags, name=name)))
-
-
-def made(directory, stacks, *members, name="made.yrt", format="yrt"):
-    with open(os.path.join(directory, name), "wb") as out:
-        subprocess.run([MKPROFILE, format, *members], input=stacks.encode(), stdout=out, check=True)
 
 
 def equal(got, wanted):
@@ -108,7 +101,7 @@ def test_go_pprof():
 def test_go_pprof_inlined():
     """What was inlined is one location with what it is in, and pprof says so."""
     with tempfile.TemporaryDirectory() as directory:
-        made(directory, "main;outer|native|m||1;inner|native|m|||16;innermost|native|m|||16 5\nmain;outer|native|m||1 2\n")
+        yrt.made(directory, "made.yrt", "main;outer|native|m||1;inner|native|m|||16;innermost|native|m|||16 5\nmain;outer|native|m||1 2\n")
         profile = oracles.Pprof(render(directory, "pb.gz", name="made.yrt"))
         raw = oracles.run(oracles.tool("go"), "tool", "pprof", "-raw", os.path.join(directory, "x.pb.gz"))
     equal(profile.stacks(), [(["main", "outer", "inner", "innermost"], 5), (["main", "outer"], 2)])
@@ -177,7 +170,7 @@ def check_picture(svg):
 def test_svg_in_chromium():
     with recording() as directory:
         check_picture(render(directory, "svg"))
-        made(directory, "main;a 5\nmain;gone;b 9\n")
+        yrt.made(directory, "made.yrt", "main;a 5\nmain;gone;b 9\n")
         diff = os.path.join(directory, "d.svg")
         yrt.run("diff", os.path.join(directory, "made.yrt"), os.path.join(directory, "x.yrt"), "-o", diff, output=False,
                 stats=False).expect()
@@ -189,13 +182,13 @@ def test_svg_of_wide_names():
     names = ["\u4e16\u754c" * 40, "\U0001f525" * 60, "\u0645\u0631\u062d\u0628\u0627" * 40, "e\u0301" * 90, "W" * 200, "i" * 300]
     stacks = "".join(f"{name};{name[::-1]} {n + 1}\n" for n, name in enumerate(names))
     with tempfile.TemporaryDirectory() as directory:
-        made(directory, stacks)
+        yrt.made(directory, "made.yrt", stacks)
         check_picture(render(directory, "svg", name="made.yrt"))
 
 
 def test_hostile_names():
     with tempfile.TemporaryDirectory() as directory:
-        made(directory, HOSTILE, "target=%3C/title%3E", "command=a%00b", "loss=%FF", "frequency=99")
+        yrt.made(directory, "made.yrt", HOSTILE, "target=%3C/title%3E", "command=a%00b", "loss=%FF", "frequency=99")
         stacks = folded(directory, name="made.yrt")
         profile = oracles.Pprof(render(directory, "pb.gz", name="made.yrt"))
         profile.check()
@@ -212,7 +205,7 @@ def test_hostile_names():
 
 def test_stdout_and_names():
     with tempfile.TemporaryDirectory() as directory:
-        made(directory, "main;a 3\nmain;b 1\n", name="made.yrt")
+        yrt.made(directory, "made.yrt", "main;a 3\nmain;b 1\n")
         path = os.path.join(directory, "made.yrt")
         for name, begins in (("txt", "  total"), ("svg", "<?xml"), ("speedscope", '{"$schema"'), ("html", "<!"), ("folded", "main;a 3")):
             out = yrt.run("render", path, "-f", name, "-o", "-", output=False, stats=False).expect().stdout

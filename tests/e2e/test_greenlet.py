@@ -15,10 +15,7 @@ CUT_MAX = 0.002
 
 def sample(view="python-flame", *flags):
     with yrt.Fixture(PYTHON, SCRIPT, 2, seconds=None) as f:
-        run = yrt.Run(view, "-p", f.pid, "-d", 100, "-F", 999, *flags).sampling()
-        f.release()
-        f.finish(100)
-        return run.result(130).expect()
+        return yrt.sample_whole(f, *flags, view=view, rate=999)[0]
 
 
 def chain(frames):

@@ -117,10 +117,7 @@ def test_compiler():
 def hostile(extension):
     with lua.fixture("hostile.lua", 4) as f:
         path = f"/tmp/yrt-hostile-{os.getpid()}.{extension}"
-        at = yrt.Run("lua-flame", "-p", f.pid, "-d", 30, "-F", 999, "-o", path, output=False).sampling()
-        f.release()
-        truth = f.finish()
-        result = at.result().expect()
+        result, truth = yrt.sample_whole(f, "-o", path, view="lua-flame", rate=999, output=False)
     with open(path, "rb") as file:
         data = file.read()
     os.unlink(path)

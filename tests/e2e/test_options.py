@@ -70,7 +70,7 @@ def test_stdout():
         fixture.release()
         result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", "-", output=False).expect()
     stacks = yrt.parse_folded(result.stdout)
-    assert sum(n for _, n in stacks) > 500 and any("f01" in f for f, _ in stacks), result.stdout[:500]
+    assert sum(n for _, n in stacks) == result.stats["samples"] > 20 and any("f01" in f for f, _ in stacks), result.stdout[:500]
 
 
 def test_html():
@@ -91,7 +91,8 @@ def test_interrupt():
         time.sleep(2)
         at.interrupt()
         result = at.result(timeout=10).expect()
-    assert 1200 < result.samples < 3500 and result.stats["duration_s"] < 10, result.stats
+    assert result.samples == result.stats["samples"] > 100 and result.stats["duration_s"] < 10, result.stats
+    assert abs(result.samples / result.stats["expected_samples"] - 1) < 0.1, result.stats
 
 
 def test_command():

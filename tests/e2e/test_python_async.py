@@ -16,10 +16,7 @@ INSIDE = re.compile(r"(run_forever|_run_once|run_until_complete|Handle\._run) \(
 
 def sample(mode, *flags, view="python-flame", seconds=3, python=PYTHON, loop=()):
     with yrt.Fixture(python, SCRIPT, seconds, mode, *loop, seconds=None) as f:
-        run = yrt.Run(view, "-p", f.pid, "-d", 120, "-F", 999, *flags).sampling()
-        f.release()
-        f.finish(150)
-        result = run.result(150).expect()
+        result, _ = yrt.sample_whole(f, *flags, view=view, rate=999)
     # a module that is loaded meanwhile may be met before its mapping is known
     assert sum(result.stats["truncated"].values()) <= 2 + 0.001 * result.samples, result.stats["truncated"]
     return result
@@ -119,10 +116,7 @@ def test_recording():
     """A recording has all frames; render --async folds them, and each sample stays one."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(PYTHON, SCRIPT, 2, "tasks", seconds=None) as f:
         path = os.path.join(directory, "x.yrt")
-        run = yrt.Run("record", "-p", f.pid, "-d", 120, "-F", 999, "-o", path, output=False).sampling()
-        f.release()
-        f.finish(150)
-        run.result(150).expect()
+        yrt.sample_whole(f, "-o", path, view="record", rate=999, output=False)
         whole, folded = (yrt.run("render", path, *flags, stats=False).expect() for flags in ((), ("--async",)))
     assert whole.share(INSIDE) > 0.5 and whole.share(LOOP) == 0, yrt.show(whole.stacks)
     assert folded.samples == whole.samples, f"{folded.samples} of {whole.samples}"

@@ -28,10 +28,8 @@ def python_names(frames):
 
 def sample(*flags):
     with yrt.Fixture(PYTHON, SCRIPT, 4, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-d", 120, "-F", 999, *flags).sampling()
-        f.release()
-        truth = f.finish(150)["truth"]
-        result = run.result(150).expect()
+        result, said = yrt.sample_whole(f, *flags, view="python-flame", rate=999)
+    truth = said["truth"]
     assert sum(result.stats["truncated"].values()) <= 2 + 0.001 * result.samples, result.stats["truncated"]
     assert sorted(truth) == sorted(CHAINS), truth
     return truth, [(python_names(frames), n) for frames, n in result.stacks]

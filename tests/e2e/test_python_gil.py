@@ -12,10 +12,7 @@ SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "gil.py")
 
 def sample(mode, *flags, seconds=2):
     with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-d", 120, "-F", 999, "-U", *flags).sampling()
-        f.release()
-        truth = f.finish(150)
-        return run.result(150).expect(), truth
+        return yrt.sample_whole(f, "-U", *flags, view="python-flame", rate=999)
 
 
 def test_one_thread():

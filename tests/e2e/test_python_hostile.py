@@ -19,10 +19,7 @@ def written(name, directory, mode="r"):
     """What python-flame writes in a format."""
     path = os.path.join(directory, f"x.{name}")
     with yrt.Fixture(PYTHON, SCRIPT, 2, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-t", "-d", 120, "-F", 499, "-U", "-o", path, output=False).sampling()
-        f.release()
-        f.finish(150)
-        run.result(150).expect()
+        yrt.sample_whole(f, "-t", "-U", "-o", path, view="python-flame", rate=499, output=False)
     with open(path, mode, **({} if "b" in mode else {"errors": "strict"})) as file:
         return file.read()
 

@@ -15,16 +15,12 @@ HASHING = re.compile(r"SHA256_Update|\b_sha2\.")
 
 def sample(mode, view="python-flame", seconds=7):
     with yrt.Fixture(PYTHON, SCRIPT, seconds, mode, seconds=None) as f:
-        run = yrt.Run(view, "-p", f.pid, "-d", seconds + 30, "-F", RATE, "--max-cpu", 0).sampling()
-        f.release()
-        truth = f.finish(seconds + 60)
-        return run.result(120).expect(), truth
+        return yrt.sample_whole(f, "--max-cpu", 0, view=view, rate=RATE)
 
 
 def check_complete(result):
-    cut = result.incomplete()
-    assert cut <= 0.001, f"{cut:.4%} cut: {result.stats['truncated']}"
-    return f"{result.samples} samples, {cut:.4%} cut, lost {result.lost()}, {result.stats['bpf_ns_per_sample']} ns a sample"
+    assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    return result.summary()
 
 
 def split(mode):

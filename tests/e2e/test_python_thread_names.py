@@ -35,10 +35,7 @@ def check(result, main):
 
 def sample(*flags, mode="threads"):
     with yrt.Fixture(PYTHON, SCRIPT, 3, mode, seconds=None) as f:
-        run = yrt.Run("python-flame", "-p", f.pid, "-t", "-d", 120, "-F", 499, *flags).sampling()
-        f.release()
-        f.finish(150)
-        return run.result(150).expect()
+        return yrt.sample_whole(f, "-t", *flags, view="python-flame", rate=499)[0]
 
 
 def test_names():

@@ -11,15 +11,6 @@ import time
 
 import yrt
 
-MKPROFILE = os.path.join(yrt.BUILD, "yrt-mkprofile")
-
-
-def made(directory, name, stacks, *members, format="yrt"):
-    path = os.path.join(directory, name)
-    with open(path, "wb") as out:
-        subprocess.run([MKPROFILE, format, *members], input=stacks.encode(), stdout=out, check=True)
-    return path
-
 
 def plain(*args, code=yrt.OK, **kw):
     result = yrt.run(*args, output=False, stats=False, **kw)
@@ -87,18 +78,9 @@ def test_elsewhere():
         plain("record", "-d", 30, "-F", 999, "-o", path, "--", program, 1)
         os.remove(program)
         os.chmod(path, 0o644)
-        stacks = folded_as_nobody(directory, path)
+        with yrt.nobody() as words:
+            stacks = yrt.parse_folded(plain("render", path, "-o", "-", cwd="/", **words).stdout)
     assert sum(n for _, n in stacks) > 30 and share(stacks, "f17") > 0.3, yrt.show(stacks)
-
-
-def folded_as_nobody(directory, path):
-    """Renders with a copy of yrt that nobody may execute wherever the build is."""
-    binary = os.path.join(directory, "yrt")
-    shutil.copy(yrt.YRT, binary)
-    os.chmod(binary, 0o755)
-    out = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "render", path, "-o", "-"],
-                         env={}, cwd="/", capture_output=True, text=True, check=True)
-    return yrt.parse_folded(out.stdout)
 
 
 def test_pipe():
@@ -155,8 +137,8 @@ def test_tiers():
 
 def test_diff():
     with tempfile.TemporaryDirectory() as directory:
-        a = made(directory, "a.yrt", "main;same 50\nmain;gone 50\n")
-        b = made(directory, "b.yrt", "main;same 5\nmain;new 15\n")
+        a = yrt.made(directory, "a.yrt", "main;same 50\nmain;gone 50\n")
+        b = yrt.made(directory, "b.yrt", "main;same 5\nmain;new 15\n")
         out = plain("diff", a, b, "-o", "-").stdout
         raw = plain("diff", a, b, "-o", "-", "--raw").stdout
         tree = plain("diff", a, b, "-f", "txt", "-o", "-").stdout
@@ -194,7 +176,7 @@ def expect_error(code, *args, words=()):
 
 def test_bad_files():
     with tempfile.TemporaryDirectory() as directory:
-        good = made(directory, "good.yrt", "main;a 3\n")
+        good = yrt.made(directory, "good.yrt", "main;a 3\n")
         with open(good, "rb") as f:
             data = f.read()
 
@@ -220,7 +202,7 @@ def test_cut_short():
     """What is whole is shown, what is missing is counted, and more than half missing changes the exit code."""
     stacks = "".join(f"main;f{i % 997};g{i} 1\n" for i in range(300000))
     with tempfile.TemporaryDirectory() as directory:
-        path = made(directory, "x.yrt", stacks, "loss=none lost")
+        path = yrt.made(directory, "x.yrt", stacks, "loss=none lost")
         with open(path, "rb") as f:
             data = f.read()
         for part, code in ((0.95, yrt.OK), (0.2, yrt.LOST)):
@@ -248,7 +230,7 @@ def test_disk_full():
     """An error that names the file; what was written can be read."""
     stacks = "".join(f"main;f{i % 997};g{i} 1\n" for i in range(300000))
     with tempfile.TemporaryDirectory() as directory, small_disk(512) as full:
-        whole, path = made(directory, "x.yrt", stacks), os.path.join(full, "x.yrt")
+        whole, path = yrt.made(directory, "x.yrt", stacks), os.path.join(full, "x.yrt")
         assert os.path.getsize(whole) > 600 << 10, os.path.getsize(whole)
         for extension in ("yrt", "html", "svg", "json", "folded"):
             out = os.path.join(full, "x." + extension)
@@ -274,7 +256,7 @@ def test_disk_full_while_recording():
 
 def test_usage():
     with tempfile.TemporaryDirectory() as directory:
-        path = made(directory, "x.yrt", "main 3\n")
+        path = yrt.made(directory, "x.yrt", "main 3\n")
         for args, words in ((("render", path), ("-o",)), (("render", "-o", "-"), ("one file",)), (("render", path, path, "-o", "-"), ()),
                             (("render", path, "-o", "x.png"), ("x.png", "--help")), (("render", path, "-o", "-", "-U", "-K"), ("-U",)),
                             (("render", path, "-o", "-", "-I", "("), ("(",)), (("diff", path, "-o", "-"), ("two files",)),

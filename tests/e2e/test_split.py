@@ -18,10 +18,7 @@ def against(result, truth, pattern):
 
 def native(name):
     with yrt.Fixture(name, seconds=6) as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 8, "-F", 1999).sampling()
-        fixture.release()
-        truth = fixture.finish()
-        result = at.result().expect()
+        result, truth = yrt.sample_whole(fixture)
     return against(result, truth["split"], lambda path: path)
 
 

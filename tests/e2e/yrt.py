@@ -104,6 +104,11 @@ class Result:
         assert whole + cut > 0, f"no samples: {self.stats}"
         return cut / (whole + cut)
 
+    def summary(self):
+        """What of it a test that passed prints."""
+        return (f"{self.samples} samples, {self.incomplete():.4%} cut, lost {self.lost()}, "
+                f"{self.stats['bpf_ns_per_sample']} ns a sample")
+
     def share(self, frame):
         """The share of samples that have this frame: a name or a compiled pattern."""
         return sum(n for frames, n in self.stacks if has(frames, frame)) / max(self.samples, 1)
@@ -123,6 +128,14 @@ def parse_folded(text):
         assert path and count.isdigit(), f"not a folded line: {line!r}"
         stacks.append((path.split(";"), int(count)))
     return stacks
+
+
+def made(directory, name, stacks, *members, format="yrt"):
+    """A file of stacks, as tests/tools/mkprofile.c takes them; members: of the meta section, "loss=none"."""
+    path = os.path.join(directory, name)
+    with open(path, "wb") as out:
+        subprocess.run([os.path.join(BUILD, "yrt-mkprofile"), format, *members], input=stacks.encode(), stdout=out, check=True)
+    return path
 
 
 class Run:
@@ -186,6 +199,14 @@ def sample(fixture, *flags, view="flame", seconds=3, rate=1999, env=None):
     at = Run(view, "-p", fixture.pid, "-d", seconds + 1, "-F", rate, *flags, env=env).sampling()
     fixture.release()
     return at.result(seconds + 60).expect()
+
+
+def sample_whole(fixture, *flags, view="flame", rate=1999, timeout=150, **kw):
+    """(result, truth): samples a waiting fixture from its release to its end."""
+    at = Run(view, "-p", fixture.pid, "-d", timeout, "-F", rate, *flags, **kw).sampling()
+    fixture.release()
+    truth = fixture.finish(timeout)
+    return at.result(timeout).expect(), truth
 
 
 def below_main(frames, root="main"):

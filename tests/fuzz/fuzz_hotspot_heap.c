@@ -54,7 +54,6 @@ static void ask(struct fake *f, struct hotspot_heap_view *h)
 {
 	static struct hotspot_thread threads[64];
 	u64 last = f->tlab - 1, object, klass, size, end;
-	char name[64];
 	u32 n = hotspot_threads(h, &f->memory, threads, 64, true);
 
 	for (u32 i = 0; i < n; i++)
@@ -73,8 +72,6 @@ static void ask(struct fake *f, struct hotspot_heap_view *h)
 		if (hotspot_object_ending(h, &f->memory, f->tlab, addr, f->top, &object, &klass, &size) &&
 		        (object > addr || object + size != f->top))
 			abort();
-		if (hotspot_object(h, &f->memory, addr, &klass, &size))
-			hotspot_class_name(h, &f->memory, klass, name, sizeof(name));
 	}
 }
 

@@ -236,24 +236,29 @@ static void check(u64 addr, const char *expected)
 	image_put(img);
 }
 
-static u32 make_nested(u16 version)
+static u32 put_nested(u16 version)
 {
 	u32 unit, inner, middle;
 
-	start();
 	unit = start_unit(version, 0x1000, 0x200);
 	inner = put_abstract("inner", 30);
 	middle = put_abstract("middle", 20);
 	put_outer("outer", 10, 0x1000, 0x100);
 	put_uleb(&info, BLOCK);
-	put_inlined(middle, 0x1010, 0x40, 1, 12, 5);
-	put_inlined(inner, 0x1020, 0x10, 2, 22, 7);
+	put_inlined(middle - unit, 0x1010, 0x40, 1, 12, 5);
+	put_inlined(inner - unit, 0x1020, 0x10, 2, 22, 7);
 	put8(&info, 0);
 	put8(&info, 0);
 	put8(&info, 0);
 	put8(&info, 0);
 	end_unit(unit);
 	return unit;
+}
+
+static u32 make_nested(u16 version)
+{
+	start();
+	return put_nested(version);
 }
 
 static void test_chain(void **state)
@@ -352,6 +357,16 @@ static void test_ranges_that_lie(void **state)
 	put8(&ranges, DW_RLE_startx_length);
 	put(&ranges, "\xff\xff\x7f\1", 4);
 	check(0x1020, "outer /src/inc/b.h:31:3");
+}
+
+/* What is inlined elsewhere is passed over DIE by DIE where no sibling is told. */
+static void test_second_unit(void **state)
+{
+	start();
+	end_unit(start_unit(4, 0x3000, 0x100));
+	put_nested(4);
+	check(0x1005, "outer /src/a.c:10:1");
+	check(0x1030, "middle /src/a.c:12:2|outer /src/a.c:12:5");
 }
 
 /* Of a declaration in another unit, which no table of addresses names. */
@@ -622,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_definition),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_ranges_that_lie),
+		cmocka_unit_test(test_second_unit),
 		cmocka_unit_test(test_another_unit),
 		cmocka_unit_test(test_linkage_name_behind_a_name),
 		cmocka_unit_test(test_cycles),

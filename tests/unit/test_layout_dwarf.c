@@ -277,7 +277,7 @@ static void test_damaged(void **state)
 {
 	static const char *const sections[] = {".debug_info", ".debug_abbrev"};
 	struct image *img;
-	u64 start, len;
+	u64 start = 0, len = 0;
 	char *whole;
 
 	write_source("a.c", source);

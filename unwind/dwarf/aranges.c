@@ -7,24 +7,17 @@
 
 #include "die.h"
 #include "file.h"
+#include "grow.h"
 
 #define RANGES_MAX (1u << 24)
 #define DWARF64	   0xffffffffu
 
 static bool add(struct dwarf_file *f, u64 low, u64 high, u64 unit)
 {
-	u32 room = f->ranges_room ? f->ranges_room * 2 : 1024;
-	struct dwarf_range *grown;
-
 	if (low >= high || f->nranges == RANGES_MAX)
 		return low >= high;
-	if (f->nranges == f->ranges_room) {
-		grown = realloc(f->ranges, room * sizeof(*grown));
-		if (!grown)
-			return false;
-		f->ranges = grown;
-		f->ranges_room = room;
-	}
+	if (grow(&f->ranges, f->nranges, sizeof(*f->ranges)))
+		return false;
 	f->ranges[f->nranges++] = (struct dwarf_range){ low, high, unit, 0 };
 	return true;
 }

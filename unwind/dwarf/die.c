@@ -68,13 +68,13 @@ bool die_walk_next(struct die_walk *w, struct die_head *ret)
 
 bool die_walk_skip(struct die_walk *w, const struct die_head *head)
 {
-	const u8 *to = w->bytes + (head->sibling - w->unit->offset);
+	u64 here = w->unit->offset + (u64)(w->c.p - w->bytes);
 
 	if (!head->abbrev->children)
 		return true;
-	if (!head->sibling || to <= w->c.p)
+	if (head->sibling <= here)
 		return false;
-	w->c.p = to;
+	w->c.p = w->bytes + (head->sibling - w->unit->offset);
 	w->depth = head->depth;
 	return true;
 }

@@ -78,9 +78,9 @@ struct dwarf_file {
 	struct dwarf_section sections[DWARF_SECTIONS];
 	struct dwarf_file *alternate; /* of dwz; NULL: none */
 	struct dwarf_unit **units;    /* sorted by offset; those that were met */
-	u32 nunits, units_room;
+	u32 nunits;
 	struct dwarf_range *ranges; /* sorted by low; see aranges.c */
-	u32 nranges, ranges_room;
+	u32 nranges;
 	bool ranges_read, ranges_all;
 	struct abbrevs *abbrevs[DWARF_ABBREVS_KEPT], *last_abbrevs;
 	struct line_table *lines[DWARF_LINES_KEPT];

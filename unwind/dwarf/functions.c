@@ -4,31 +4,23 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
+#include "grow.h"
+
 #define FUNCTIONS_MAX (1u << 22)
 
 struct index {
 	struct dwarf_file *f;
 	struct dwarf_unit *unit;
 	u64 die;
-	u32 room;
 };
 
 static bool add_function(void *ctx, u64 low, u64 high)
 {
 	struct index *x = ctx;
 	struct dwarf_unit *unit = x->unit;
-	struct dwarf_function *grown;
-	u32 room = x->room ? x->room * 2 : 32;
 
-	if (unit->nfunctions == FUNCTIONS_MAX)
+	if (unit->nfunctions == FUNCTIONS_MAX || grow(&unit->functions, unit->nfunctions, sizeof(*unit->functions)))
 		return false;
-	if (unit->nfunctions == x->room) {
-		grown = realloc(unit->functions, room * sizeof(*grown));
-		if (!grown)
-			return false;
-		unit->functions = grown;
-		x->room = room;
-	}
 	unit->functions[unit->nfunctions++] = (struct dwarf_function){ low, high, x->die, 0 };
 	return true;
 }

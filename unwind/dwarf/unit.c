@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "file.h"
+#include "grow.h"
 
 #define HEADER_MAX 40u
 #define DWARF64	   0xffffffffu
@@ -66,18 +67,8 @@ static u32 upper_bound(const struct dwarf_file *f, u64 offset)
 
 static bool insert(struct dwarf_file *f, u32 at, struct dwarf_unit *unit)
 {
-	u32 room = f->units_room ? f->units_room * 2 : 64;
-	struct dwarf_unit **grown;
-
-	if (f->nunits == UNITS_MAX)
+	if (f->nunits == UNITS_MAX || grow(&f->units, f->nunits, sizeof(*f->units)))
 		return false;
-	if (f->nunits == f->units_room) {
-		grown = realloc(f->units, room * sizeof(*grown));
-		if (!grown)
-			return false;
-		f->units = grown;
-		f->units_room = room;
-	}
 	memmove(f->units + at + 1, f->units + at, (f->nunits - at) * sizeof(*f->units));
 	f->units[at] = unit;
 	f->nunits++;

@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "elf_table.h"
+#include "grow.h"
 
 #define INPUT	     (128u << 10)
 #define SAVE_EVERY   (4ull << 20) /* a state is 85 KiB */
@@ -29,7 +30,7 @@ struct unpacker {
 	struct inflate_state state;
 	ZSTD_DCtx *zstd;
 	struct saved **saved; /* [n]: at or behind n * SAVE_EVERY */
-	u32 nsaved, room;
+	u32 nsaved;
 };
 
 static bool check_zlib(struct image *img, u64 offset, u64 size)
@@ -94,18 +95,11 @@ u64 unpacker_at(const struct unpacker *u)
 /* Only a convenience: without memory for it the stream starts anew instead. */
 static void save(struct unpacker *u)
 {
-	struct saved **grown, *s;
+	struct saved *s;
 
 	if (u->packing != PACKING_ZLIB || u->out < (u64)(u->nsaved + 1) * SAVE_EVERY)
 		return;
-	if (u->nsaved == u->room) {
-		grown = realloc(u->saved, (u->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return;
-		u->saved = grown;
-		u->room = u->room * 2 + 16;
-	}
-	s = malloc(sizeof(*s));
+	s = grow(&u->saved, u->nsaved, sizeof(*u->saved)) ? NULL : malloc(sizeof(*s));
 	if (!s)
 		return;
 	s->state = u->state;

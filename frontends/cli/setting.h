@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that only set a member of a command's struct, as a table beside that of the manual: a row a member. An option may have
+ * several rows.
+ */
+#ifndef YRT_SETTING_H
+#define YRT_SETTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <types.h>
+
+#include "unwind/error.h"
+
+enum setting_kind {
+	SETTING_BOOL,	/* becomes on */
+	SETTING_TEXT,	/* becomes the option's argument; NULL if it has none */
+	SETTING_NUMBER, /* a double: becomes the argument, which is min to max */
+	SETTING_U32,	/* bits are added to it; without bits it becomes the argument, which is min to max */
+};
+
+struct setting {
+	int key; /* manual_option.key; 0 ends the table */
+	enum setting_kind kind;
+	size_t at; /* the member: bytes into the struct */
+	bool on;
+	u32 bits;
+	const char *name; /* of a number, for messages: "--freq" */
+	double min, max;
+};
+
+/* A member and its kind. What is of no such type does not compile. */
+#define SETTING_OF(type, member) \
+	.at = offsetof(type, member), \
+	.kind = _Generic(((type *)0)->member, \
+		bool: SETTING_BOOL, const char *: SETTING_TEXT, double: SETTING_NUMBER, u32: SETTING_U32)
+
+/* Applies the rows of an option to a struct; *taken: there were some. An error names the option. */
+struct error *settings_apply(const struct setting *table, int key, const char *argument, void *to, bool *taken);
+
+#endif
