@@ -334,22 +334,11 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	return NULL;
 }
 
-static struct error *compile_into(
-        struct image *img, const struct cfi_options *options, struct compiler *c, struct cfi **ret)
+/* Lays out all functions, which are sorted. */
+static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 {
-	struct error *err = cfi_parse(img, options ? options->debug : NULL, &c->parsed);
+	struct error *err = cfi_layout_create(&c->layout);
 
-	if (!err)
-		err = cfi_layout_create(&c->layout);
-	if (err)
-		return err;
-	sort_functions(c->parsed.functions, c->parsed.nfunctions);
-	drop_known(&c->parsed);
-	err = add_code(img, c);
-	if (!err)
-		err = add_entry(img, &c->parsed);
-	if (!err)
-		err = add_stubs(img, &c->parsed);
 	if (err)
 		return err;
 	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
@@ -363,16 +352,58 @@ static struct error *compile_into(
 	return err ? err : cfi_layout_finish(c->layout, c->fdes, c->nfdes, c->parsed.ncorrupt, ret);
 }
 
+static struct error *compile_into(
+        struct image *img, const struct cfi_options *options, struct compiler *c, struct cfi **ret)
+{
+	struct error *err = cfi_parse(img, options ? options->debug : NULL, &c->parsed);
+
+	if (err)
+		return err;
+	sort_functions(c->parsed.functions, c->parsed.nfunctions);
+	drop_known(&c->parsed);
+	err = add_code(img, c);
+	if (!err)
+		err = add_entry(img, &c->parsed);
+	if (!err)
+		err = add_stubs(img, &c->parsed);
+	return err ? err : lay_functions(c, ret);
+}
+
+static void free_compiler(struct compiler *c)
+{
+	cfi_parsed_free(&c->parsed);
+	cfi_code_free(&c->code);
+	cfi_layout_destroy(c->layout);
+	free(c->rows.entry);
+	free(c->fdes);
+}
+
 static struct error *compile(struct image *img, const struct cfi_options *options, struct cfi **ret)
 {
 	struct compiler c = {0};
 	struct error *err = compile_into(img, options, &c, ret);
 
-	cfi_parsed_free(&c.parsed);
-	cfi_code_free(&c.code);
-	cfi_layout_destroy(c.layout);
-	free(c.rows.entry);
-	free(c.fdes);
+	free_compiler(&c);
+	return err;
+}
+
+struct error *cfi_from_memory(
+        const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret)
+{
+	cleanup(free) struct cfi_source *sources = calloc(n + 1, sizeof(*sources));
+	struct image img = {.segments = (struct image_segment *)code, .nsegments = ncode};
+	struct compiler c = {0};
+	struct error *err = sources ? NULL : &error_no_memory;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		sources[i] = (struct cfi_source){.data = sections[i].data, .size = sections[i].size, .addr = sections[i].addr, .open = true};
+		err = cfi_parse_source(&img, &c.parsed, &sources[i]);
+	}
+	if (!err) {
+		sort_functions(c.parsed.functions, c.parsed.nfunctions);
+		err = lay_functions(&c, ret);
+	}
+	free_compiler(&c);
 	return err;
 }
 

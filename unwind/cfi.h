@@ -67,6 +67,20 @@ bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
  */
 struct error *cfi_from_entries(const struct cfi_entry *entries, size_t n, u64 start, u64 end, struct cfi **ret);
 
+/* Bytes of an .eh_frame section, at addr of a process. */
+struct cfi_section {
+	const void *data;
+	size_t size;
+	u64 addr;
+};
+
+/*
+ * Compiles sections that lie in a process's memory: rows of functions in `code` (vaddr is a process address here). Corrupt
+ * entries are skipped and counted. Free with cfi_destroy().
+ */
+struct error *cfi_from_memory(
+        const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret);
+
 /* The rule at addr of the compiled tables, for tests and tools. False: none. */
 bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret);
 

@@ -91,6 +91,8 @@ struct cfi_parsed {
 
 /* Every FDE of the image. Never fails but for memory. Free with cfi_parsed_free(), also on failure. */
 struct error *cfi_parse(struct image *img, struct image *debug, struct cfi_parsed *ret);
+/* Adds the FDEs of one more source, which must stay, of functions in the code of img. */
+struct error *cfi_parse_source(struct image *img, struct cfi_parsed *p, const struct cfi_source *source);
 void cfi_parsed_free(struct cfi_parsed *parsed);
 
 /* A pointer of this encoding at the cursor; sets c->bad for what cannot be followed without the running process. */

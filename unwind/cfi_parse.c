@@ -307,7 +307,7 @@ static struct error *read_fde(struct image *img, struct cfi_parsed *p, const str
 	return NULL;
 }
 
-static struct error *read_source(struct image *img, struct cfi_parsed *p, const struct cfi_source *source)
+struct error *cfi_parse_source(struct image *img, struct cfi_parsed *p, const struct cfi_source *source)
 {
 	struct cfi_cursor c = {.at = source->data, .end = source->data + source->size}, body;
 	struct error *err = NULL;
@@ -402,7 +402,7 @@ struct error *cfi_parse(struct image *img, struct image *debug, struct cfi_parse
 	load_debug_frame(img, debug, ret);
 	for (u32 i = 0; !err && i < 2; i++)
 		if (ret->source[i].data)
-			err = read_source(img, ret, &ret->source[i]);
+			err = cfi_parse_source(img, ret, &ret->source[i]);
 	return err;
 }
 

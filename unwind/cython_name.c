@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SCOPES_MAX 16
@@ -10,6 +11,8 @@
 #define FUSED	   "__pyx_fuse_"
 #define LAMBDA	   "__pyx_lambda_funcdef_"
 #define SPECIAL	   "__pyx_specialmethod_" /* stands for the wrapper behind it */
+#define CPP_STATIC "_ZL" /* of a static function, then the length of its name */
+#define GENERATOR  CYTHON_PREFIX "gb_"
 #define MEMORYVIEW "15View_dot_MemoryView_" /* the one scope whose name has a dot, which its length counts */
 
 enum kind { KIND_WRAPPER, KIND_BODY, KIND_GENERATOR, KIND_C, KIND_SLOT };
@@ -24,7 +27,7 @@ struct parsed {
 	struct part fused; /* "1_0": which types a function was made for */
 	struct part scopes[SCOPES_MAX];
 	u32 nscopes;
-	struct part name, slot;
+	struct part number, name, slot;
 };
 
 static const struct {
@@ -167,7 +170,9 @@ static bool take_number(struct part *rest, const struct part *before, struct par
 		p->nscopes--;
 		number = true;
 	}
+	p->number = *rest;
 	skip_number(rest);
+	p->number.len -= rest->len;
 	return rest->len && (number || p->kind == KIND_BODY) && (p->kind != KIND_GENERATOR || is_generator(rest));
 }
 
@@ -265,8 +270,8 @@ enum cython_layer cython_layer(const char *symbol)
 {
 	struct part rest, fused;
 
-	if (!strncmp(symbol, "_ZL", 3)) /* a static function of C++ */
-		symbol += 3 + strspn(symbol + 3, "0123456789");
+	if (!strncmp(symbol, CPP_STATIC, strlen(CPP_STATIC)))
+		symbol += strlen(CPP_STATIC) + strspn(symbol + strlen(CPP_STATIC), "0123456789");
 	rest = identifier(symbol);
 	take_fused(&rest, &fused);
 	if (!begins(&rest, CYTHON_PREFIX))
@@ -295,6 +300,28 @@ bool cython_wrapper_of(const char *symbol, char *ret, size_t size)
 		return false;
 	n = snprintf(ret, size, CYTHON_PREFIX "pw_%.*s1%.*s", (int)(rest.text - start), start, (int)rest.len, rest.text);
 	return n > 0 && (size_t)n < size;
+}
+
+bool cython_generator_wrapper(const char *symbol, char *ret, size_t size)
+{
+	struct part all = identifier(symbol);
+	struct parsed p = {0};
+	const char *scopes;
+	unsigned long number;
+	int n;
+
+	if (!strncmp(symbol, CPP_STATIC, strlen(CPP_STATIC))) {
+		skip(&all, (u32)strlen(CPP_STATIC));
+		number = strtoul(all.text, NULL, 10);
+		skip_number(&all);
+		all.len = number < all.len ? (u32)number : all.len;
+	}
+	if (all.len > LENGTH_MAX || !begins(&all, GENERATOR) || !parse(all, &p) || p.fused.len)
+		return false;
+	scopes = all.text + strlen(GENERATOR);
+	number = strtoul(p.number.text, NULL, 10);
+	n = snprintf(ret, size, CYTHON_PREFIX "pw_%.*s%lu", (int)(p.number.text - scopes), scopes, number - 1);
+	return number > 1 && n > 0 && (size_t)n < size;
 }
 
 bool cython_is_glue(const char *symbol)

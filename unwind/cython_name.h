@@ -38,6 +38,11 @@ enum cython_layer cython_layer(const char *symbol);
  * false: it is none, or has no room.
  */
 bool cython_wrapper_of(const char *symbol, char *ret, size_t size);
+/*
+ * The body of a generator or coroutine has the number behind its wrapper's. Writes what the wrapper's name begins with, up to its number,
+ * to ret; false: it is no such body, or has no room.
+ */
+bool cython_generator_wrapper(const char *symbol, char *ret, size_t size);
 /* Is it how Cython's code calls, and runs coroutines? A language's view hides it as the interpreter's own. */
 bool cython_is_glue(const char *symbol);
 

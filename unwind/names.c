@@ -7,6 +7,7 @@
 
 #include "c_names.h"
 #include "cleanup.h"
+#include "cython_generator.h"
 #include "cython_name.h"
 #include "inline_sites.h"
 #include "native_kind.h"
@@ -229,13 +230,15 @@ static struct error *name_by_language(struct names *names, struct loaded *loaded
 	return NULL;
 }
 
-/* What can be read in two ways is certain if the file has the function's wrapper. text is left alone if not. */
+/* A generator has the name of its wrapper. What can be read in two ways is certain if the file has one. text is left alone else. */
 static void name_by_wrapper(struct image *img, const char *symbol, struct native_name *ret)
 {
 	cleanup(free) char *plain = NULL;
 	char wrapper[SHOWN_MAX];
 	struct symbol sym;
 
+	if (cython_generator_name(img, symbol, ret->text, sizeof(ret->text)))
+		return;
 	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) || !symbols_lookup(img, wrapper, &sym))
 		return;
 	plain = symbol_demangle(wrapper);

@@ -33,6 +33,11 @@ struct process {
 	u32 regions_size;	    /* bytes at entry.regions */
 	u32 old_regions, old_size;  /* the array before: freed a generation later, walks may still read it */
 	void *own_tables;	    /* CFI tables of the runtimes' own rows; private to regions.c */
+	struct jit_tables {
+		u64 hash;
+		struct cfi *cfi;
+		u32 *tables;
+	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
 	bool dead;		    /* exited: kept for naming what is still on its way */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "jit_cfi.h"
 #include "process.h"
 
 #define USER_END (1ULL << 47) /* [vsyscall] lies above */
@@ -77,7 +78,7 @@ static struct error *push_mapping(struct list *list, const struct process *p, co
 	if (!(m->prot & PROT_EXEC))
 		return NULL;
 	if (!module)
-		return push(list, &r);
+		return push_pieces(list, r, m->anonymous ? p->jit.cfi : NULL, p->jit.tables, 0);
 	return push_pieces(list, r, module->loaded->image->cfi, module->loaded->tables, module->bias);
 }
 
@@ -211,6 +212,33 @@ static struct error *claim_regions(struct process *p, struct list *list)
 	return err;
 }
 
+static void free_tables(struct process *p, struct cfi *cfi, u32 *tables)
+{
+	for (u32 i = 0; tables && i < cfi->npieces; i++)
+		arena_free(p->modules->arena, tables[i], cfi->pieces[i].size);
+	cfi_destroy(cfi);
+	free(tables);
+}
+
+/* What the process tells of code that it compiled itself. The rows before are freed a generation later, as the regions are. */
+static struct error *find_jit(struct process *p)
+{
+	struct jit_tables fresh = p->jit;
+	struct error *err = jit_cfi_find(p->memory, p->mappings, p->maps.nlines, &fresh.hash, &fresh.cfi);
+
+	if (err || !fresh.cfi)
+		return err;
+	err = modules_place(p->modules->arena, fresh.cfi, &fresh.tables);
+	if (err) {
+		cfi_destroy(fresh.cfi);
+		return err;
+	}
+	free_tables(p, p->old_jit.cfi, p->old_jit.tables);
+	p->old_jit = p->jit;
+	p->jit = fresh;
+	return NULL;
+}
+
 static struct error *place(struct process *p, const struct list *list)
 {
 	u32 n = list->n < REGIONS_MAX ? list->n : REGIONS_MAX, size = n * sizeof(*list->items), offset;
@@ -234,7 +262,7 @@ static struct error *place(struct process *p, const struct list *list)
 struct error *regions_build(struct process *p)
 {
 	struct list list = { 0 };
-	struct error *err = NULL;
+	struct error *err = find_jit(p);
 
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = push_mapping(&list, p, &p->mappings[i]);
@@ -254,11 +282,10 @@ void regions_free(struct process *p)
 	arena_free(p->modules->arena, p->old_regions, p->old_size);
 	for (; t; t = next) {
 		next = t->next;
-		for (u32 i = 0; t->tables && i < t->cfi->npieces; i++)
-			arena_free(p->modules->arena, t->tables[i], t->cfi->pieces[i].size);
-		cfi_destroy(t->cfi);
-		free(t->tables);
+		free_tables(p, t->cfi, t->tables);
 		free(t);
 	}
+	free_tables(p, p->jit.cfi, p->jit.tables);
+	free_tables(p, p->old_jit.cfi, p->old_jit.tables);
 	p->own_tables = NULL;
 }

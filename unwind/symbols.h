@@ -48,6 +48,11 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name);
  * symbols_load(), the separate debug file's. ret->name is name.
  */
 bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
+/*
+ * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part` in it, until it
+ * returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most 512 bytes of a string.
+ */
+bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
 
 /*
  * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then by .gnu_debuglink beside the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a name to its address. The strings are searched first, once: a name that is not there, which is the usual answer
+ * From a name to its address, and from a part of a name to names. The strings are searched first, once: a name that is not there, which is the usual answer
  * when it is asked whether an image is a runtime, costs no look at the symbols.
  */
 #include <stdlib.h>
@@ -118,4 +118,52 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
 	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, ret))
 		return true;
 	return debug && debug->img && lookup_table(debug->img, &debug->table, name, ret);
+}
+
+/* The strings of buf, which ends with one. */
+static bool search_strings(const char *buf, size_t size, const char *part, bool (*is)(void *ctx, const char *string), void *ctx)
+{
+	size_t len = strlen(part);
+	const char *found = buf, *start;
+
+	while ((found = memmem(found, size - (size_t)(found - buf), part, len))) {
+		start = memrchr(buf, 0, (size_t)(found - buf));
+		start = start ? start + 1 : buf;
+		if (strlen(start) <= LOOKUP_MAX && is(ctx, start))
+			return true;
+		found += strlen(found);
+	}
+	return false;
+}
+
+static bool search_table(struct image *img, const struct elf_place *strings, const char *part,
+        bool (*is)(void *ctx, const char *string), void *ctx)
+{
+	cleanup(free) char *buf = malloc(CHUNK);
+	const char *end;
+	size_t size;
+	u64 at = 0;
+
+	for (; buf && at < strings->size; at += size) {
+		size = strings->size - at < CHUNK ? strings->size - at : CHUNK;
+		if (!elf_read(img, buf, size, strings->offset + at))
+			return false;
+		end = memrchr(buf, 0, size);
+		if (!end)
+			continue;
+		size = (size_t)(end - buf) + 1;
+		if (search_strings(buf, size, part, is, ctx))
+			return true;
+	}
+	return false;
+}
+
+bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx)
+{
+	const struct symbol_source *debug = img->symbols ? &img->symbols->sources[SOURCE_DEBUG] : NULL;
+	struct elf_table table;
+
+	if (elf_table_find(img, SHT_SYMTAB, &table))
+		return search_table(img, &table.strings, part, is, ctx);
+	return debug && debug->img && search_table(debug->img, &debug->table.strings, part, is, ctx);
 }

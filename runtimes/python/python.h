@@ -22,6 +22,8 @@ enum python_part {
 	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
 	PYTHON_JIT_LATE, /* no code when the maps were read; compiled code if the stack says so */
 	PYTHON_GREENLET, /* of greenlet's module: what it calls has a stack of its own, on which no Python frame is linked further */
+	PYTHON_TRAMPOLINE, /* of -X perf, 3.12 on: calls the loop with one word on its stack, and keeps all registers */
+	PYTHON_TRAMPOLINE_FP, /* the same, the word is the caller's frame pointer (3.14 on) */
 	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
 };
 

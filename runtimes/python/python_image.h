@@ -65,6 +65,11 @@ struct error *python_image_probe(struct image *img, void **ret);
 void python_image_destroy(void *image);
 
 struct python_jit python_jit_find(struct image *img, u64 eval);
+/*
+ * Does memory that a process may execute begin with a trampoline of -X perf? They are copies of one function, which all of the mapping is full
+ * of (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
+ */
+bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
 /* Claims code that the process made itself. It may be of something else as well, and is stepped out of as such then. */
 struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);

@@ -87,21 +87,28 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 {
 	struct python_vm *vm = arena_at(p->arena, config, sizeof(*vm));
 	struct error *err = NULL;
+	bool compiles = image->jit.ret || image->jit.locals;
 	u64 start = 0, end = 0;
 
-	for (u32 i = 0; !err && i < p->nmappings && (image->jit.ret || image->jit.locals); i++) {
+	for (u32 i = 0; !err && i < p->nmappings; i++) {
 		const struct mapping *m = &p->mappings[i];
-		struct runtime_region r = {.part = PYTHON_JIT, .vm = config, .start = m->start, .end = m->end};
+		struct runtime_region r = {.vm = config, .start = m->start, .end = m->end};
+		enum python_part part = PYTHON_JIT;
 
 		if (!m->anonymous || !(m->prot & PROT_EXEC) || m->image || (m->name && *m->name))
 			continue;
-		start = start ? start : m->start;
-		end = m->end;
+		if (!python_trampoline(p->memory, m->start, &part)) {
+			if (!compiles)
+				continue;
+			start = start ? start : m->start;
+			end = m->end;
+		}
+		r.part = (u8)part;
 		err = add(ctx, &r);
 	}
 	vm->jit_start = start;
 	vm->jit_end = end;
-	if (!err && (image->jit.ret || image->jit.locals) && (start || is_wanted(p->pid)))
+	if (!err && compiles && (start || is_wanted(p->pid)))
 		err = claim_late(p, config, add, ctx);
 	return err;
 }

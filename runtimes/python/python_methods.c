@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "image_words.h"
+#include "python_methods_internal.h"
 
-#define NAME_BYTES 96
 #define FLAGS_KIND 0x8f  /* METH_VARARGS, METH_KEYWORDS, METH_NOARGS, METH_O, METH_FASTCALL: one of them at least */
 #define FLAGS_ALL  0x3ff
 #define METHOD_WORDS 4	  /* PyMethodDef: name, function, flags, doc */
@@ -28,7 +27,7 @@ static bool is_python(struct image *img)
 	return false;
 }
 
-static bool is_code(const struct image *img, u64 addr)
+bool python_is_code(const struct image *img, u64 addr)
 {
 	for (u32 i = 0; i < img->nsegments; i++)
 		if (img->segments[i].flags & 1 && addr - img->segments[i].vaddr < img->segments[i].filesz)
@@ -36,20 +35,19 @@ static bool is_code(const struct image *img, u64 addr)
 	return false;
 }
 
-/* An identifier, or several with dots between. */
-static bool read_name(struct image *img, u64 addr, char *ret)
+bool python_c_name(struct image *img, u64 addr, char ret[PYTHON_C_NAME])
 {
 	u32 i = 0;
 
 	if (!addr)
 		return false;
-	for (; i < NAME_BYTES; i++) {
+	for (; i < PYTHON_C_NAME; i++) {
 		if (!image_read(img, ret + i, 1, addr + i))
 			return false;
 		if (!isalnum((u8)ret[i]) && ret[i] != '_' && (ret[i] != '.' || !i))
 			break;
 	}
-	return i && i < NAME_BYTES && !ret[i] && !isdigit((u8)ret[0]);
+	return i && i < PYTHON_C_NAME && !ret[i] && !isdigit((u8)ret[0]);
 }
 
 /* Is there a PyMethodDef at word i? Then name is its name. */
@@ -57,8 +55,8 @@ static bool is_method(struct image *img, const struct words *w, u64 i, char *nam
 {
 	const u64 *word = &w->word[i];
 
-	return i + METHOD_WORDS <= w->n && word[0] && word[1] && word[2] <= FLAGS_ALL && word[2] & FLAGS_KIND && is_code(img, word[1]) &&
-	       read_name(img, word[0], name) && !strchr(name, '.');
+	return i + METHOD_WORDS <= w->n && word[0] && word[1] && word[2] <= FLAGS_ALL && word[2] & FLAGS_KIND && python_is_code(img, word[1]) &&
+	       python_c_name(img, word[0], name) && !strchr(name, '.');
 }
 
 /* The section and the word of it at an address; NULL: none. */
@@ -77,13 +75,13 @@ static const struct words *section_of(const struct image_words *all, u64 addr, u
 /* The name of the module or type whose word i points to a table. */
 static bool owner_of(struct image *img, const struct words *w, u64 i, char *ret)
 {
-	return (i >= MODULE_NAME / 8 && read_name(img, w->word[i - MODULE_NAME / 8], ret)) ||
-	       (i >= TYPE_NAME / 8 && read_name(img, w->word[i - TYPE_NAME / 8], ret));
+	return (i >= MODULE_NAME / 8 && python_c_name(img, w->word[i - MODULE_NAME / 8], ret)) ||
+	       (i >= TYPE_NAME / 8 && python_c_name(img, w->word[i - TYPE_NAME / 8], ret));
 }
 
 static struct error *add_table(struct image *img, const struct words *w, u64 i, const char *owner, struct c_names *ret)
 {
-	char name[NAME_BYTES], text[2 * NAME_BYTES];
+	char name[PYTHON_C_NAME], text[2 * PYTHON_C_NAME];
 	struct error *err = NULL;
 
 	for (u32 n = 0; !err && n < METHODS_MAX && is_method(img, w, i, name); n++, i += METHOD_WORDS) {
@@ -93,11 +91,20 @@ static struct error *add_table(struct image *img, const struct words *w, u64 i, 
 	return err;
 }
 
-/* A method at word i, or a table of methods that word i points to. */
-static struct error *look_at(struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *ret)
+struct error *python_methods_of(struct image *img, const struct image_words *all, u64 addr, const char *owner, struct c_names *ret)
 {
-	char name[NAME_BYTES];
+	u64 i;
+	const struct words *w = section_of(all, addr, &i);
+
+	return w ? add_table(img, w, i, owner, ret) : NULL;
+}
+
+/* A method at word i, or a table of methods that word i points to, or slots of a spec. */
+static struct error *look_at(struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *slots, struct c_names *ret)
+{
+	char name[PYTHON_C_NAME];
 	const struct words *table;
+	struct error *err;
 	u64 at;
 
 	if (!w->word[i])
@@ -105,15 +112,21 @@ static struct error *look_at(struct image *img, const struct image_words *all, c
 	if (is_method(img, w, i, name))
 		return c_names_add(ret, w->word[i + 1], name);
 	table = section_of(all, w->word[i], &at);
-	if (!table || !is_method(img, table, at, name) || !owner_of(img, w, i, name))
+	if (!table)
 		return NULL;
-	return add_table(img, table, at, name, ret);
+	if (!is_method(img, table, at, name))
+		return python_slots_of_spec(img, all, w, i, slots);
+	if (!owner_of(img, w, i, name))
+		return NULL;
+	err = add_table(img, table, at, name, ret);
+	return err ? err : python_slots_of_type(img, all, w, i, slots);
 }
 
 struct error *python_methods(struct image *img, struct c_names *ret)
 {
 	static const char *const sections[] = {".data", ".data.rel.ro", ".rodata"};
 	struct image_words words = {0};
+	struct c_names slots = {0};
 	struct error *err = NULL;
 
 	if (img->machine != EM_X86_64 || !is_python(img))
@@ -124,7 +137,10 @@ struct error *python_methods(struct image *img, struct c_names *ret)
 		image_words_relocate(&words, img);
 	for (u32 k = 0; !err && k < words.n; k++)
 		for (u64 i = 0; !err && i < words.section[k].n; i++)
-			err = look_at(img, &words, &words.section[k], i, ret);
+			err = look_at(img, &words, &words.section[k], i, &slots, ret);
+	if (!err)
+		err = python_slots_settle(&slots, ret);
+	c_names_free(&slots);
 	image_words_free(&words);
 	return err;
 }

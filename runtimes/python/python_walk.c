@@ -514,6 +514,41 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	return native_step(w, 0);
 }
 
+/* Has a trampoline, that is at these bytes of its code, a word on its stack? Not before push or sub, nor before ret. */
+static inline bool py_has_word(u32 code)
+{
+	u8 first = (u8)code;
+
+	return first != 0xf3 && first != 0x55 && first != 0xc3 && (code & 0xffffff) != 0xec8348;
+}
+
+/* Out of a trampoline of -X perf. It has no frame: the Python function that it is called for has one. */
+WALK_GLOBAL int python_trampoline_step(struct walk *w)
+{
+	u64 at, pc;
+	u32 code = 0;
+
+	WALK_CHECK(w);
+	at = w->reg[REG_SP];
+	if (w->leaf && !walk_read(w, &code, sizeof(code), w->reg[REG_PC]))
+		return STOP_VM_ABSENT;
+	if (!w->leaf || py_has_word(code)) {
+		if (w->region.part == PYTHON_TRAMPOLINE_FP) {
+			if (!walk_stack(w, at, &w->reg[REG_FP]))
+				return STOP_STACK_ABSENT;
+			w->valid |= 1u << REG_FP;
+		}
+		at += 8;
+	}
+	if (!walk_stack(w, at, &pc))
+		return STOP_STACK_ABSENT;
+	w->reg[REG_PC] = pc;
+	w->reg[REG_SP] = at + 8;
+	w->valid = (w->valid & ARCH_SAVED_MASK) | 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	return STOP_NONE;
+}
+
 /*
  * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may have been
  * given to others since. It begins where the chain of Python frames has ended.
@@ -547,6 +582,8 @@ WALK_STEP int python_step(struct walk *w)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)
 		return python_greenlet(w);
+	if (w->region.part == PYTHON_TRAMPOLINE || w->region.part == PYTHON_TRAMPOLINE_FP)
+		return python_trampoline_step(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop)
 		stop = python_frames(w);

@@ -17,6 +17,7 @@ static void demangle(const char *prefix, const uint8_t *data, size_t size)
 	cython_layer(mangled);
 	cython_is_glue(mangled);
 	cython_wrapper_of(mangled, wrapper, sizeof(wrapper));
+	cython_generator_wrapper(mangled, wrapper, sizeof(wrapper));
 	if (!name || strlen(name) > 1024 + strlen("…"))
 		abort();
 	free(name);
@@ -30,6 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	demangle("_R", data, size);
 	demangle("__pyx_pw_", data, size);
 	demangle("__pyx_pf_", data, size);
+	demangle("__pyx_gb_", data, size);
+	demangle("_ZL32__pyx_gb_", data, size);
 	demangle("__pyx_fuse_0__pyx_", data, size);
 	demangle("_ZL32__pyx_f_", data, size);
 	return 0;

@@ -145,6 +145,25 @@ static void test_cython_wrapper(void **state)
 	assert_false(cython_wrapper_of("__pyx_pf_", text, sizeof(text)));
 }
 
+static void test_cython_generator(void **state)
+{
+	char text[64];
+
+	(void)state;
+	assert_true(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, sizeof(text)));
+	assert_string_equal(text, "__pyx_pw_6uvloop_4loop_4Loop_59");
+	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, 31));
+	assert_true(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30", text, sizeof(text)));
+	assert_string_equal(text, "__pyx_pw_6uvloop_4loop_4Loop_17create_connection_1");
+	assert_true(cython_generator_wrapper("_ZL29__pyx_gb_6uvloop_10generator1P22__pyx_CoroutineObject", text, sizeof(text)));
+	assert_string_equal(text, "__pyx_pw_6uvloop_9");
+	assert_false(cython_generator_wrapper("_ZL9999999999999999999999__pyx_gb_6uvloop_10generator1P3x", text, sizeof(text)));
+	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_1generator1", text, sizeof(text)));
+	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_generator1", text, sizeof(text)));
+	assert_false(cython_generator_wrapper("__pyx_pw_6uvloop_2generator1", text, sizeof(text)));
+	assert_false(cython_generator_wrapper("", text, sizeof(text)));
+}
+
 static void expect_bounded(const char *mangled)
 {
 	char *name = symbol_demangle(mangled);
@@ -277,6 +296,7 @@ int main(void)
 	        cmocka_unit_test(test_cython_raw),
 	        cmocka_unit_test(test_cython_layer),
 	        cmocka_unit_test(test_cython_wrapper),
+	        cmocka_unit_test(test_cython_generator),
 	        cmocka_unit_test(test_doubling),
 	        cmocka_unit_test(test_hostile),
 	        cmocka_unit_test(test_cut_character),

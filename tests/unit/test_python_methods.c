@@ -22,16 +22,27 @@ static const char source[] =
         "struct method { const char *name; void *(*function)(void); int flags; const char *doc; };\n"
         "struct module { long base[5]; const char *name, *doc; long size; struct method *methods; void *rest[4]; };\n"
         "struct type { long head[3]; const char *name; void *before[25]; struct method *methods; void *rest[20]; };\n"
+        "struct getset { const char *name; void *(*get)(void), *set, *doc, *closure; };\n"
+        "struct slot { int number; void *value; };\n"
+        "struct spec { const char *name; int basicsize, itemsize; unsigned flags; struct slot *slots; };\n"
         "extern void *PyModuleDef_Init(void *);\n"
         "#define F(f) static void *f(void) { return (void *)f; }\n"
-        "F(add) F(sub) F(alone) F(append) F(of_long_name) F(wrong)\n"
+        "F(add) F(sub) F(alone) F(append) F(of_long_name) F(wrong) F(hash) F(length) F(shared) F(multiply) F(get) F(iter) F(push) F(exec)\n"
         "static struct method functions[] = {{\"add\", add, 1, \"doc\"}, {\"sub\", sub, 0x80, 0}, {0}};\n"
         "static struct method methods[] = {{\"append\", append, 8, 0}, {\"_x1\", of_long_name, 0x83, 0}, {0}};\n"
         "static struct method slots[] = {{\"alone\", alone, 4, 0}, {0}};\n"
         "struct method *keep = slots;\n"
         "struct method no[] = {{\"no name\", wrong, 1, 0}, {\"flags\", wrong, 0x10, 0}, {\"more\", wrong, 0x1001, 0}, {0, wrong, 1, 0}};\n"
         "static struct module def = {.name = \"pack.mod\", .methods = functions};\n"
-        "struct type type = {.name = \"mod.List\", .methods = methods};\n"
+        "static void *number[36] = {[2] = multiply, [3] = shared}, *sequence[10] = {length};\n"
+        "static struct getset getset[] = {{\"shape\", get}, {0}};\n"
+        "struct type type = {.name = \"mod.List\", .methods = methods, .before[0] = (void *)24, .before[8] = number, .before[9] = sequence,\n"
+        "	.before[11] = hash, .rest[1] = getset};\n"
+        "static struct method heap[] = {{\"push\", push, 8, 0}, {0}};\n"
+        "static struct slot heap_slots[] = {{62, iter}, {64, heap}, {34, shared}, {56, \"doc\"}, {0}};\n"
+        "struct spec spec = {\"mod.Heap\", 32, 0, 1024, heap_slots}, bare = {\"bare\", 32, 0, 0, (struct slot[]){{62, wrong}, {0}}};\n"
+        "static struct slot module_slots[] = {{2, exec}, {0}};\n"
+        "struct module other = {.name = \"two\", .doc = \"word\", .rest = {module_slots}};\n"
         "void *PyInit_mod(void) { return PyModuleDef_Init(&def); }\n";
 
 static void run(const char *format, ...)
@@ -114,6 +125,14 @@ static void test_module(void **state)
 	assert_string_equal(c_names_find(&names, address_of("append")), "mod.List.append");
 	assert_string_equal(c_names_find(&names, address_of("of_long_name")), "mod.List._x1");
 	assert_string_equal(c_names_find(&names, address_of("alone")), "alone");
+	assert_string_equal(c_names_find(&names, address_of("hash")), "mod.List.__hash__");
+	assert_string_equal(c_names_find(&names, address_of("length")), "mod.List.__len__");
+	assert_string_equal(c_names_find(&names, address_of("multiply")), "mod.List.__mul__");
+	assert_string_equal(c_names_find(&names, address_of("get")), "mod.List.shape");
+	assert_string_equal(c_names_find(&names, address_of("iter")), "mod.Heap.__iter__");
+	assert_string_equal(c_names_find(&names, address_of("push")), "mod.Heap.push");
+	assert_string_equal(c_names_find(&names, address_of("shared")), "__mod__"); /* of two types */
+	assert_null(c_names_find(&names, address_of("exec")));
 	assert_null(c_names_find(&names, address_of("wrong")));
 	assert_null(c_names_find(&names, address_of("add") + 1));
 	assert_null(c_names_find(&names, 0));
@@ -143,7 +162,8 @@ static bool has(const struct c_names *names, const char *name)
 /* Debian's interpreter, which is stripped. */
 static void test_interpreter(void **state)
 {
-	static const char *const some[] = {"builtins.sum", "time.sleep", "list.append", "dict.get", "posix.read"};
+	static const char *const some[] = {"builtins.sum", "time.sleep", "list.append", "dict.get", "posix.read", "int.__add__", "list.__iter__",
+	        "dict.tp_dealloc", "str.__hash__", "itertools.chain.__next__"};
 	struct c_names names = names_of("/usr/bin/python3");
 
 	assert_true(names.n > 1000);

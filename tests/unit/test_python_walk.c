@@ -335,6 +335,61 @@ static void test_compiled_late(void **state)
 	python_fake_destroy(s.p);
 }
 
+/* The loop is called by a trampoline, of which no unwind information tells; what is in rbp below it is another form's return address. */
+static void test_trampoline(void **state)
+{
+	static const enum python_part parts[] = {PYTHON_TRAMPOLINE, PYTHON_TRAMPOLINE_FP};
+
+	(void)state;
+	FOR_EACH_LINKAGE(l) {
+		for (u32 i = 0; i < 2; i++) {
+			struct stack s = make(linkages[l]);
+
+			for (u32 k = 0; k < s.p->f->nregions; k++)
+				if (s.p->f->region[k].part == PYTHON_JIT)
+					s.p->f->region[k].part = (u8)parts[i];
+			python_fake_call(s.p, s.p->jit, 16);
+			fake_put(s.p->f, s.p->sp, s.p->c + FAKE_RETURN);
+			python_fake_eval(s.p, &s.d, 1);
+			expect(&s, STOP_ROOT, "dendcenbaer");
+			assert_int_equal(s.p->f->walk.reg[REG_FP], i ? s.p->c + FAKE_RETURN : 0);
+			for (u32 k = 0; k < s.p->f->walk.nframes; k++)
+				assert_false(frame_flags(&s.p->f->frames[k]) & FRAME_GUESS);
+			python_fake_destroy(s.p);
+		}
+	}
+}
+
+/* A thread is in the trampoline itself. */
+static void test_trampoline_leaf(void **state)
+{
+	static const struct {
+		enum python_part part;
+		u32 word; /* is one on the stack? */
+		u8 code[4];
+	} places[] = {
+	        {PYTHON_TRAMPOLINE, 0, {0xf3, 0x0f, 0x1e, 0xfa}}, {PYTHON_TRAMPOLINE, 0, {0x48, 0x83, 0xec, 0x08}},
+	        {PYTHON_TRAMPOLINE, 1, {0xff, 0xd1, 0x48, 0x83}}, {PYTHON_TRAMPOLINE, 1, {0x48, 0x83, 0xc4, 0x08}},
+	        {PYTHON_TRAMPOLINE, 0, {0xc3, 0x48, 0x83, 0xec}}, {PYTHON_TRAMPOLINE_FP, 0, {0x55, 0x48, 0x89, 0xe5}},
+	        {PYTHON_TRAMPOLINE_FP, 1, {0x48, 0x89, 0xe5, 0xff}}, {PYTHON_TRAMPOLINE_FP, 1, {0xff, 0xd1, 0x5d, 0xc3}},
+	        {PYTHON_TRAMPOLINE_FP, 1, {0x5d, 0xc3, 0x55, 0x48}}, {PYTHON_TRAMPOLINE_FP, 0, {0xc3, 0x55, 0x48, 0x89}},
+	};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		struct stack s = make(PYTHON_NO_CFRAME);
+
+		for (u32 k = 0; k < s.p->f->nregions; k++)
+			if (s.p->f->region[k].part == PYTHON_JIT)
+				s.p->f->region[k].part = (u8)places[i].part;
+		python_fake_call(s.p, s.p->jit, 8 + 8 * places[i].word);
+		s.p->pc = s.p->jit;
+		memcpy(s.p->f->code + (s.p->jit - FAKE_CODE), places[i].code, sizeof(places[i].code));
+		expect(&s, STOP_ROOT, "ndcenbaer");
+		python_fake_destroy(s.p);
+	}
+}
+
 #define FRAMES 60
 
 /* Frames of functions cost one read each, of their code object, wherever the generators between them lie. */
@@ -576,6 +631,8 @@ int main(void)
 	        cmocka_unit_test(test_compiled),
 	        cmocka_unit_test(test_compiled_stub),
 	        cmocka_unit_test(test_compiled_late),
+	        cmocka_unit_test(test_trampoline),
+	        cmocka_unit_test(test_trampoline_leaf),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "unwind/cython_generator.h"
 #include "unwind/elf_table.h"
 #include "unwind/symbols.h"
 
@@ -199,6 +200,51 @@ static void test_lookup(void **state)
 }
 
 /* Versions of both kinds are left out of names, and do not hide them from a search. */
+static bool count(void *ctx, const char *string)
+{
+	assert_non_null(strstr(string, "twin"));
+	return !strcmp(string, "twin_long") || ++*(u32 *)ctx == 100;
+}
+
+static void test_search(void **state)
+{
+	struct image *img = open_unloaded("rules");
+	u32 n = 0;
+
+	(void)state;
+	assert_true(symbols_search(img, "twin", count, &n));
+	assert_in_range(n, 0, 3);
+	assert_false(symbols_search(img, "nosuch", count, &n));
+	image_put(img);
+}
+
+/* Bodies of generators, by the functions that make them; one within a function whose name is as long as the other's number. */
+static void test_cython_generators(void **state)
+{
+	static const char source[] = "#define F(name) void name(void); void name(void) {}\n"
+	                             "F(__pyx_pw_1m_1C_11first) F(__pyx_gb_1m_1C_12generator) F(__pyx_pw_1m_1C_1one) F(__pyx_gb_1m_1C_2generator9)\n"
+	                             "F(__pyx_pw_1m_1C_5build_1inner) F(__pyx_gb_1m_1C_5build_2generator3) F(__pyx_gb_1m_1C_5build_5generator4)\n"
+	                             "F(__pyx_pw_1m_1C_5other) F(__pyx_gb_1m_1C_6generator5) F(__pyx_gb_1m_2generator6) F(__pyx_pw_1m_1build)\n";
+	static const char *const expected[][2] = {{"__pyx_gb_1m_1C_12generator", "m.C.first"}, {"__pyx_gb_1m_1C_2generator9", "m.C.one"},
+	        {"__pyx_gb_1m_1C_5build_2generator3", "m.C.build.inner"}, {"__pyx_gb_1m_1C_5build_5generator4", "m.C.build.genexpr"},
+	        {"__pyx_gb_1m_1C_6generator5.cold", "m.C.other [clone .cold]"}, {"__pyx_gb_1m_2generator6", "m.build"}};
+	struct image *img;
+	char name[64] = "unchanged";
+
+	(void)state;
+	write_file("generators.c", source, sizeof(source) - 1);
+	run("gcc -shared -fPIC -o generators generators.c");
+	img = open_image("generators", "");
+	assert_false(cython_generator_name(img, "__pyx_pw_1m_1C_1one", name, sizeof(name)));
+	assert_false(cython_generator_name(img, "__pyx_gb_1m_1C_2generator9", name, strlen("m.C.one")));
+	assert_string_equal(name, "unchanged");
+	for (u32 i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		assert_true(cython_generator_name(img, expected[i][0], name, sizeof(name)));
+		assert_string_equal(name, expected[i][1]);
+	}
+	image_put(img);
+}
+
 static void test_versions(void **state)
 {
 	static const char source[] = "__asm__(\".symver old_f, f@V1\\n.symver new_f, f@@V2\");\n"
@@ -497,6 +543,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_rules),
 	        cmocka_unit_test(test_lookup),
+	        cmocka_unit_test(test_search),
+	        cmocka_unit_test(test_cython_generators),
 	        cmocka_unit_test(test_versions),
 	        cmocka_unit_test(test_debuglink),
 	        cmocka_unit_test(test_debuglink_with_build_id),
