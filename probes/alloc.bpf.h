@@ -8,7 +8,6 @@
 #define ALLOC_OUTSIDE_SITE 1	     /* of runtime_alloc.h */
 #define ALLOC_COLLECTION_SITE 2
 #define WINDOW_NS	   10000000ULL /* a burst is what comes within */
-#define CENSUS_EACH	   8	     /* stacks to a buffer that is looked into */
 #define LN2_Q16		   45426	     /* ln 2 */
 
 u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
@@ -19,6 +18,8 @@ u32 window_most = 100;	/* samples of a window */
 u32 window_taken = 0;
 u64 window_start = 0;
 u64 last_alloc_id = 0;
+u64 census_interval = 0; /* mean bytes between buffers that are looked into; 0: none */
+u32 census_chosen = 0;	 /* how many are in `buffers` */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -35,7 +36,7 @@ struct {
 	__type(value, struct alloc_watch);
 } watches SEC(".maps");
 
-struct {
+struct { /* those that are to be looked into once their thread gives them up */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
@@ -49,6 +50,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct alloc_stats);
 } alloc_counters SEC(".maps");
+
+struct { /* bytes handed out, since samples are taken, as if sites were always placed; by struct alloc_handed */
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct alloc_handed);
+	__type(value, u64);
+} handed_out SEC(".maps");
 
 struct { /* struct alloc_record: to alloc_classes.h */
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -259,6 +268,31 @@ static __attribute__((noinline)) int makes_sense(const struct alloc_probe *probe
 	return start == object && top == object + size && top <= end && end <= object + room && !(room & 7);
 }
 
+/* alloc_size_class() of runtime_alloc.h */
+WALK_GLOBAL u32 size_class(u64 size)
+{
+	u32 log2 = 0;
+
+	for (u32 step = 32; step; step >>= 1)
+		if (size >> (log2 + step))
+			log2 += step;
+	return log2 < 2 ? (u32)size : log2 * 4 + (size >> (log2 - 2) & 3);
+}
+
+static __attribute__((noinline)) int count_handed(u64 bytes, u32 class)
+{
+	struct alloc_handed key = { .tgid = tgid_of(bpf_get_current_task_btf()), .size_class = class };
+	u64 more = (bytes << 16) / (alloc_duty | 1), *sum = bpf_map_lookup_elem(&handed_out, &key);
+
+	if (!alloc_interval)
+		return 0;
+	if (sum)
+		*sum += more;
+	else
+		bpf_map_update_elem(&handed_out, &key, &more, BPF_NOEXIST);
+	return 0;
+}
+
 /* A thread has a new buffer: the next sample is so far from its start. */
 static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_probe *probe, u32 number, u64 distance)
 {
@@ -271,6 +305,7 @@ static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_
 		st->refills++;
 		st->bytes += buffer.end - buffer.start;
 	}
+	count_handed(buffer.end - buffer.start, ALLOC_BUFFERS);
 	if (!watching || !buffer.start || !alloc_interval)
 		return 0;
 	watch.start = buffer.start;
@@ -284,7 +319,7 @@ static __attribute__((noinline)) int send_census(const struct alloc_probe *probe
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 	struct alloc_record record = { .how = ALLOC_BY_CENSUS, .tgid = tgid, .tid = pid_of(task, BPF_CORE_READ(task, pid)),
 		.thread = saved_register(task, probe->thread), .start = buffer->start, .end = buffer->end,
-		.stands = buffer->end - buffer->start, .interval = alloc_interval * CENSUS_EACH, .gc = (u32)buffer->collections };
+		.stands = buffer->end - buffer->start, .interval = buffer->interval, .duty = buffer->duty, .gc = buffer->collections };
 	struct alloc_stats *st = alloc_stats();
 
 	if (!process || !st || !within_window(st))
@@ -294,21 +329,38 @@ static __attribute__((noinline)) int send_census(const struct alloc_probe *probe
 	return bpf_ringbuf_output(&alloc_ring, &record, sizeof(record), probe->prompt ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-/* Without watchpoints: the thread has given up its buffer for another one. Nothing tells what it holds but itself. */
+/* The thread has given up a buffer that was chosen. What the collector has not touched since is as it was. */
+static __attribute__((noinline)) int end_census(const struct alloc_probe *probe, u32 collections)
+{
+	u32 key = (u32)bpf_get_current_pid_tgid();
+	struct alloc_buffer *last = bpf_map_lookup_elem(&buffers, &key);
+
+	if (!last)
+		return 0;
+	if (last->collections == collections)
+		send_census(probe, last);
+	bpf_map_delete_elem(&buffers, &key);
+	__sync_fetch_and_add(&census_chosen, -1);
+	return 0;
+}
+
+/* Nothing tells what lies in a buffer but itself, so some are looked into, each byte with the same chance. */
 static __attribute__((noinline)) int take_census(const struct alloc_probe *probe)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_buffer now = {}, *last;
+	struct alloc_buffer now = { .interval = census_interval, .duty = alloc_duty };
 	u32 key = (u32)bpf_get_current_pid_tgid();
 
 	if (!probe->collections || probe->buffer_size == ALLOC_NO_OFFSET || probe->object == ALLOC_NO_OFFSET)
 		return 0;
+	now.collections = (u32)user_word(probe->collections) + 1;
+	if (census_chosen)
+		end_census(probe, now.collections);
 	now.start = saved_register(task, probe->object);
 	now.end = now.start + saved_register(task, probe->buffer_size);
-	now.collections = (u32)user_word(probe->collections) + 1;
-	last = bpf_map_lookup_elem(&buffers, &key);
-	if (last && last->collections == now.collections && draw_distance(alloc_interval * CENSUS_EACH) < last->end - last->start)
-		send_census(probe, last);
+	if (draw_distance(now.interval) >= now.end - now.start)
+		return 0;
+	__sync_fetch_and_add(&census_chosen, 1);
 	return bpf_map_update_elem(&buffers, &key, &now, BPF_ANY);
 }
 
@@ -390,11 +442,12 @@ int on_alloc(struct pt_regs *ctx)
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
-	if (probe->kind != ALLOC_OUTSIDE_SITE && !watching && alloc_interval)
+	if (probe->kind != ALLOC_OUTSIDE_SITE && census_interval)
 		take_census(probe);
 	if (probe->kind == ALLOC_OUTSIDE_SITE) {
 		st->slow++;
 		st->bytes += bytes;
+		count_handed(bytes, size_class(bytes));
 	}
 	if (!hit || !within_window(st))
 		return 0;

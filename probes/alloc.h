@@ -13,9 +13,12 @@
  * The rate also keeps within a share of the targets' CPU time (alloc_budget.h); where the uprobes alone would take half of
  * that, they are placed in shifts (alloc_sites.h).
  *
- * Without debug registers some of the buffers that threads gave up are looked into: bytes by class and size come from them, and are
- * spread over the stacks of refills by objects of that class and size (alloc_census.h). Where that can not be, the stack of a
- * refill stands for its whole buffer, and programs that allocate in a cycle may resonate with the size of their buffers.
+ * Some of the buffers that threads gave up are looked into: they tell bytes by class and size, of thousands of objects each. Samples are
+ * weighed so that their classes agree with that as far as both are certain (alloc_strata.h).
+ *
+ * Without debug registers there are only the stacks of refills, and what buffers hold is spread over those of objects of that class
+ * and size (alloc_census.h). Where that can not be, the stack of a refill stands for its whole buffer, and programs that allocate in a
+ * cycle may resonate with the size of their buffers.
  *
  * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many objects as
  * that makes. `interval` grows with the rate of allocation so that the number of samples a second is bounded. What each
@@ -61,6 +64,7 @@ struct alloc_summary {
 	double placed;	   /* part of the time that sites were placed (alloc_sites.h) */
 	bool realtime, watching;
 	bool census; /* without watchpoints: bytes by class are from buffers that were looked into (alloc_census.h) */
+	double trust; /* with watchpoints: how far shares of classes follow such buffers (alloc_strata.h), from 0 to 1 */
 	const char *sites; /* how they were found (runtime_alloc.origin); NULL: none yet */
 };
 

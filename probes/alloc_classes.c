@@ -136,9 +136,15 @@ static void take_census(struct alloc_classes *c, const struct reader *reader, co
 {
 	struct alloc_object buffer = { .thread = record->thread, .start = record->start, .end = record->end, .gc = record->gc };
 	struct counting counting = { c, record };
+	u32 first = c->ndone;
+	u64 whole = 0;
 
 	if (reader && reader->ops->census)
 		reader->ops->census(reader->data, &buffer, on_counted, &counting);
+	for (u32 i = first; i < c->ndone; i++)
+		whole += c->done[i].bytes;
+	for (u32 i = first; i < c->ndone; i++)
+		c->done[i].whole = whole;
 }
 
 /* A new record: most are told at once. Under the lock, as what follows. */

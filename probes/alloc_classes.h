@@ -22,6 +22,7 @@ struct alloc_class { /* what became of a record */
 	struct frame frame;
 	u64 size; /* of the object; 0: not known; by census: of an average one */
 	u64 bytes, objects; /* by census */
+	u64 whole;	    /* by census: bytes of all kinds in that buffer */
 	bool known;
 };
 

@@ -42,6 +42,7 @@ struct alloc_sites {
 	u32 nsites;
 	double duty;
 	u64 placed_since, placed_ns; /* since: 0 while they are not */
+	struct bpf_link *measured; /* in this program, where nothing runs */
 };
 
 struct error *alloc_sites_create(struct object *o, struct alloc_sites **ret)
@@ -83,41 +84,52 @@ static void *take_away(void *link)
 	return NULL;
 }
 
-/*
- * Together, each by a thread, as each waits for a grace period of its own; and without the lock: who samples must not wait for
- * that. Returns how many.
- */
-static u32 take_away_some(struct alloc_sites *s)
+/* Together, each by a thread, as each waits for a grace period of its own. */
+static void take_away_together(struct bpf_link **links, u32 n)
 {
 	pthread_t threads[AT_ONCE];
-	u32 n = 0, started;
+	u32 started = 0;
 
+	while (started < n && !pthread_create(&threads[started], NULL, take_away, links[started]))
+		started++;
+	for (u32 i = started; i < n; i++)
+		bpf_link__destroy(links[i]);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
+/* Some of those that are a matter of shifts, or of all; *ret has room for AT_ONCE. Returns how many. */
+static u32 let_go(struct alloc_sites *s, bool all, struct bpf_link **ret)
+{
+	u32 n = 0;
+
+	if (all && s->measured)
+		ret[n++] = TAKE(s->measured);
 	for (u32 i = 0; i < s->nsites && n < AT_ONCE; i++) {
 		struct site *site = &s->sites[i];
 
-		if (site->always || !site->link)
+		if (!site->link || (site->always && !all))
 			continue;
-		if (pthread_create(&threads[n], NULL, take_away, site->link))
-			break;
+		ret[n++] = site->link;
 		site->link = NULL;
-		n++;
 	}
-	started = n;
-	pthread_mutex_unlock(&s->lock);
-	while (n)
-		pthread_join(threads[--n], NULL);
-	pthread_mutex_lock(&s->lock);
-	return started;
+	return n;
 }
 
 static void end_shift(struct alloc_sites *s)
 {
+	struct bpf_link *links[AT_ONCE];
+	u32 n;
+
 	object_set_open(s->object, false);
 	if (s->placed_since)
 		s->placed_ns += now_ns() - s->placed_since;
 	s->placed_since = 0;
-	while (take_away_some(s))
-		;
+	while ((n = let_go(s, false, links))) {
+		pthread_mutex_unlock(&s->lock); /* who samples must not wait for that */
+		take_away_together(links, n);
+		pthread_mutex_lock(&s->lock);
+	}
 }
 
 static double random_part(void)
@@ -231,6 +243,9 @@ u64 alloc_sites_placed_ns(struct alloc_sites *s)
 
 void alloc_sites_clear(struct alloc_sites *s)
 {
+	struct bpf_link *links[AT_ONCE];
+	u32 n;
+
 	pthread_mutex_lock(&s->lock);
 	s->ending = true;
 	pthread_cond_signal(&s->changed);
@@ -238,8 +253,8 @@ void alloc_sites_clear(struct alloc_sites *s)
 	if (s->running)
 		pthread_join(s->thread, NULL);
 	s->running = false;
-	for (u32 i = 0; i < s->nsites; i++)
-		bpf_link__destroy(s->sites[i].link);
+	while ((n = let_go(s, true, links)))
+		take_away_together(links, n);
 	s->nsites = 0;
 }
 
@@ -279,15 +294,14 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-u64 alloc_sites_measure(struct object *o)
+u64 alloc_sites_measure(struct alloc_sites *s)
 {
 	cleanup(free) volatile u8 *cold = calloc(1, COLD_BYTES);
 	u64 offset = 0, took[MEASURED];
-	struct bpf_link *link;
 	struct error *err;
 
 	dl_iterate_phdr(find_offset, &offset);
-	err = cold && offset ? object_attach_site(o, 0, "/proc/self/exe", offset, NO_PROBE, &link) : &error_no_memory;
+	err = cold && offset ? object_attach_site(s->object, 0, "/proc/self/exe", offset, NO_PROBE, &s->measured) : &error_no_memory;
 	if (err) {
 		error_free(err);
 		return 0;
@@ -301,7 +315,6 @@ u64 alloc_sites_measure(struct object *o)
 		alloc_sites_nothing();
 		took[i] = now_ns() - begin;
 	}
-	bpf_link__destroy(link);
 	qsort(took, MEASURED, sizeof(*took), by_value);
 	return took[MEASURED / 2];
 }

@@ -493,9 +493,27 @@ void object_set_open(struct object *o, bool open)
 	o->skel->data->alloc_open = open;
 }
 
+void object_set_census(struct object *o, u64 interval)
+{
+	o->skel->bss->census_interval = interval;
+}
+
 void object_set_duty(struct object *o, u32 duty)
 {
 	o->skel->data->alloc_duty = duty;
+}
+
+double object_handed_out(struct object *o, pid_t pid, u32 size_class)
+{
+	struct alloc_handed key = { .tgid = (u32)pid, .size_class = size_class };
+	cleanup(free) u64 *each = calloc(o->ncpus, sizeof(*each));
+	double sum = 0;
+
+	if (!each || bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.handed_out), &key, each))
+		return 0;
+	for (int i = 0; i < o->ncpus; i++)
+		sum += (double)each[i];
+	return sum;
 }
 
 struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret)

@@ -87,9 +87,13 @@ void object_set_watching(struct object *o, bool watching);
 /* Mean distance between samples, 0: take none; and how many samples a burst of 10 ms may have. */
 void object_set_interval(struct object *o, u64 interval, u32 burst);
 void object_set_duty(struct object *o, u32 duty);
+/* Mean bytes between buffers that are looked into, 0: none. */
+void object_set_census(struct object *o, u64 interval);
 /* False: what hits a site is let go, so that all sites begin and end a shift together. */
 void object_set_open(struct object *o, bool open);
 struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret);
+/* Bytes that were handed out to a process, all of them; size_class: of objects outside buffers, or ALLOC_BUFFERS. */
+double object_handed_out(struct object *o, pid_t pid, u32 size_class);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
 /* Nanoseconds that the clock's program ran, as the kernel measured; 0 if not measured. */

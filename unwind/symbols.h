@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of native and kernel code: from .symtab, .dynsym, .gnu_debugdata (minidebuginfo), separate debug files
- * (build-id, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the caller to name, by the
+ * (build-id, debuginfod's cache, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the caller to name, by the
  * start of the function's FDE.
  */
 #ifndef YRT_SYMBOLS_H
@@ -55,8 +55,9 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
 bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
 
 /*
- * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then by .gnu_debuglink beside the
- * file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has none, the CRC of
+ * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's client
+ * has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by .gnu_debuglink beside
+ * the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has none, the CRC of
  * .gnu_debuglink must hold. *ret is NULL if there is none.
  */
 struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <lzma.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <zlib.h>
@@ -115,17 +116,41 @@ static bool try_path(struct search *search, struct error **err, const char *form
 	return false;
 }
 
+static void hex_of(const struct image *img, char *ret)
+{
+	for (u32 i = 0; i < img->build_id_len; i++)
+		sprintf(ret + i * 2, "%02x", img->build_id[i]);
+}
+
 static bool try_build_id(struct search *search, struct error **err)
 {
-	const struct image *img = search->img;
 	char hex[BUILD_ID_MAX * 2 + 1];
-	u32 i;
 
-	if (img->build_id_len < 2)
+	if (search->img->build_id_len < 2)
 		return false;
-	for (i = 0; i < img->build_id_len; i++)
-		sprintf(hex + i * 2, "%02x", img->build_id[i]);
+	hex_of(search->img, hex);
 	return try_path(search, err, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
+}
+
+static bool try_cache_in(struct search *search, struct error **err, const char *variable, const char *below)
+{
+	const char *dir = getenv(variable);
+	char hex[BUILD_ID_MAX * 2 + 1];
+
+	if (!dir || !*dir)
+		return false;
+	hex_of(search->img, hex);
+	return try_path(search, err, "%s%s/%s/debuginfo", dir, below, hex);
+}
+
+/* What debuginfod's client has got before lies here (elfutils 0.188, debuginfod/debuginfod-client.c). */
+static bool try_cache(struct search *search, struct error **err)
+{
+	search->root = -1;
+	return search->img->build_id_len && (try_cache_in(search, err, "DEBUGINFOD_CACHE_PATH", "") ||
+	                                            try_cache_in(search, err, "HOME", "/.debuginfod_client_cache") ||
+	                                            try_cache_in(search, err, "XDG_CACHE_HOME", "/debuginfod_client") ||
+	                                            try_cache_in(search, err, "HOME", "/.cache/debuginfod_client"));
 }
 
 static bool try_link(struct search *search, struct error **err)
@@ -173,7 +198,9 @@ static struct error *search_all(struct search *search, const char *root)
 	struct error *err = NULL;
 	struct debug_link link;
 
-	if (!try_roots(search, fd, &err, try_build_id) && read_link(search->img, &link)) {
+	if (try_roots(search, fd, &err, try_build_id) || try_cache(search, &err))
+		return err;
+	if (read_link(search->img, &link)) {
 		search->link = &link;
 		try_roots(search, fd, &err, try_link);
 	}

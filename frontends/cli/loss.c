@@ -83,6 +83,8 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu events that make no sense", a->probe.strange);
 	if (!a->watching)
 		fputs(", without debug registers: stacks only of what needed a new buffer", out);
+	if (a->trust > 0)
+		fprintf(out, ", weighed by what %lu buffers held", a->probe.buffers);
 	if (a->census)
 		fprintf(out, ", bytes by class and size from %lu buffers", a->probe.buffers);
 }
@@ -141,7 +143,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 
 static json_t *alloc_json(const struct alloc_summary *a)
 {
-	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:b, s:b, s:I, s:s, s:I}",
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:b, s:b, s:f, s:I, s:s, s:I}",
 		"bytes", a->bytes,
 		"unseen_bytes", a->unseen,
 		"threads", (json_int_t)a->threads,
@@ -163,6 +165,7 @@ static json_t *alloc_json(const struct alloc_summary *a)
 		"realtime", (int)a->realtime,
 		"debug_registers", (int)a->watching,
 		"census", (int)a->census,
+		"census_trust", a->trust,
 		"buffers", (json_int_t)a->probe.buffers,
 		"sites", a->sites ? a->sites : "",
 		"strange", (json_int_t)a->probe.strange);

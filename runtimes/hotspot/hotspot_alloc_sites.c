@@ -182,7 +182,7 @@ struct error *hotspot_alloc_sites(struct image *img, const char *root, struct ru
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that, and code as no JDK that yrt knows",
 	                img->path),
-	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg); JDK 9, and 8 "
-	        "before "
-	        "8u262, tell too little in any case");
+	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg), or get them by `debuginfod-find debuginfo "
+	        "%s`; JDK 9, and 8 before 8u262, tell too little in any case",
+	        img->path);
 }

@@ -139,6 +139,18 @@ def test_objects():
     yield f"{total} objects"
 
 
+def test_filter():
+    """Stacks that are left out as asked leave the others what they are."""
+    with java_alloc.Sites(1) as sites:
+        with java_alloc.Window(sites) as window:
+            result = alloc(sites.pid, "-F", 500, "-I", "bytes_48").expect()
+    stats, whole = result.stats["alloc"], sum(n for _, n in result.stacks)
+    assert result.stats["filtered_samples"] and stats["samples"], result.stats
+    share, truth = whole / stats["bytes"], window.shares["bytes_48"]
+    assert abs(share - truth) < java_alloc.limit(truth, stats["samples"] / truth) / 100, f"{share:.1%} of the bytes, in truth {truth:.1%}"
+    yield f"{share:.1%} of the bytes, in truth {truth:.1%}, {stats['samples']} samples"
+
+
 def check_census(shares, truth, samples):
     """Bytes by class and size are from few whole buffers; sites that make the same are told apart by the few stacks of refills."""
     for name, share in truth.items():

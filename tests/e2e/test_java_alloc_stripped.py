@@ -29,12 +29,15 @@ def library_of(pid):
 class Stripped:
     """java.words() run a JVM that finds such a library in the place of its own, which nobody else sees there."""
 
+    def __init__(self, without=SECTIONS):
+        self.without = without
+
     def __enter__(self):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-stripped-")
         self.path = os.path.join(self.dir.name, "libjvm.so")
         with java.Java("alloc_split", 30) as jvm:
             self.library = library_of(jvm.pid)[0]
-        subprocess.run(["objcopy", "--strip-all", *[word for name in SECTIONS for word in ("-R", name)], self.library, self.path], check=True)
+        subprocess.run(["objcopy", "--strip-all", *[word for name in self.without for word in ("-R", name)], self.library, self.path], check=True)
         self.inode = os.stat(self.path).st_ino
         self.before, words = os.environ.get("YRT_JAVA"), java.words()
         os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
@@ -105,6 +108,18 @@ def test_inspect():
         with java.Java("alloc_split", 60) as jvm:
             shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
     assert "by disassembly" in shown, shown
+
+
+def test_debuginfod_cache():
+    """A debug file that debuginfod's client has got before, by the library's build-id."""
+    with Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(prefix="yrt-cache-") as cache:
+        note = subprocess.run(["readelf", "-n", stripped.path], capture_output=True, text=True, check=True).stdout
+        folder = os.path.join(cache, re.search("Build ID: ([0-9a-f]+)", note)[1])
+        os.mkdir(folder)
+        subprocess.run(["objcopy", "--only-keep-debug", stripped.library, os.path.join(folder, "debuginfo")], check=True)
+        with java.Java("alloc_split", 60) as jvm:
+            shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False, env={"DEBUGINFOD_CACHE_PATH": cache}).expect().stdout
+    assert "by debug file" in shown, shown
 
 
 yrt.main(globals())

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "unwind/cleanup.h"
 #include "unwind/cython_generator.h"
 #include "unwind/elf_table.h"
 #include "unwind/symbols.h"
@@ -352,6 +353,39 @@ static void test_build_id(void **state)
 	expect_static("stripped", root, false);
 }
 
+#define BUILD_ID "5973796d626f6c73"
+
+static void expect_cached(const char *variable, const char *value, const char *folder)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, value);
+	setenv(variable, path, 1);
+	expect_static("stripped", "", false);
+	run("mkdir -p %s/%s && cp elsewhere/fixture.debug %s/%s/debuginfo", folder, BUILD_ID, folder, BUILD_ID);
+	expect_static("stripped", "", true);
+	run(": >%s/%s/debuginfo", folder, BUILD_ID); /* as it is noted that no server has it */
+	expect_static("stripped", "", false);
+	run("cp other %s/%s/debuginfo", folder, BUILD_ID);
+	expect_static("stripped", "", false);
+	unsetenv(variable);
+}
+
+/* What debuginfod's client has got before, wherever it keeps that. */
+static void test_debuginfod_cache(void **state)
+{
+	cleanup(free) char *home = strdup(getenv("HOME") ?: "/");
+
+	(void)state;
+	make_fixture("-Wl,--build-id=0x" BUILD_ID);
+	run("mv fixture.debug elsewhere/ && g++ -shared -fPIC -Wl,--build-id=0x11 -o other fixture.cc && rm -rf cache");
+	expect_cached("DEBUGINFOD_CACHE_PATH", "cache/set", "cache/set");
+	expect_cached("HOME", "cache/old", "cache/old/.debuginfod_client_cache");
+	expect_cached("XDG_CACHE_HOME", "cache/xdg", "cache/xdg/debuginfod_client");
+	expect_cached("HOME", "cache/home", "cache/home/.cache/debuginfod_client");
+	setenv("HOME", home, 1);
+}
+
 static void *read_whole(const char *name, size_t *ret_size)
 {
 	char path[256];
@@ -549,6 +583,7 @@ int main(void)
 	        cmocka_unit_test(test_debuglink),
 	        cmocka_unit_test(test_debuglink_with_build_id),
 	        cmocka_unit_test(test_build_id),
+	        cmocka_unit_test(test_debuginfod_cache),
 	        cmocka_unit_test(test_minidebug),
 	        cmocka_unit_test(test_plt),
 	        cmocka_unit_test(test_vdso),

@@ -38,10 +38,20 @@ struct alloc_watch {
 
 #define ALLOC_ALWAYS (1u << 16)
 
-/* Without watchpoints: the buffer that a thread has. */
+/* What a process's threads were given: buffers, or objects outside all. */
+struct alloc_handed {
+	u32 tgid; /* as yrt sees it */
+	u32 size_class; /* alloc_size_class() of such objects; ALLOC_BUFFERS */
+};
+
+#define ALLOC_BUFFERS 0xffffffffu
+
+/* The buffer that a thread has, chosen to be looked into. */
 struct alloc_buffer {
-	u64 start, end;	 /* behind what will fill it */
-	u64 collections; /* when it was made: alloc_ops.collections() */
+	u64 start, end; /* behind what will fill it */
+	u64 interval;	/* mean distance of the draw that chose it */
+	u32 duty;	/* as in struct alloc_record */
+	u32 collections; /* when it was made: alloc_ops.collections() */
 };
 
 /* To the watchpoint's keeper of this CPU. */
