@@ -406,11 +406,49 @@ static void merge_functions(struct profile *p, const u32 *as, u32 *number)
 	p->nfunctions = at;
 }
 
-/* In place: a node never moves up, nor does its parent. */
-static struct error *merge_nodes(struct profile *p, const u32 *number, u32 *moved)
+/* What of a node is of the approximate form of its function. */
+struct doubt {
+	u64 samples;
+	u32 function; /* 0: nothing */
+	bool sure;    /* something is of the certain form */
+};
+
+struct merging {
+	const u32 *sure;
+	u32 *number, *moved; /* new numbers of functions and nodes */
+	struct doubt *doubts; /* of new nodes */
+};
+
+static void note_doubt(const struct merging *g, const struct profile_node *node, struct doubt *d)
+{
+	if (g->number[node->function] == g->number[g->sure[node->function]]) {
+		d->sure = true;
+		return;
+	}
+	d->function = g->number[node->function];
+	d->samples += node->total;
+}
+
+/* Gives nodes the form that most of their samples are of. */
+static void settle_doubts(struct profile *p, const struct doubt *doubts)
 {
 	struct private *v = p->private;
-	u32 n = p->nnodes;
+
+	table_clear(&v->nodes);
+	for (u32 i = 1; i < p->nnodes; i++) {
+		struct profile_node *node = &p->nodes[i];
+
+		if (doubts[i].function && (!doubts[i].sure || doubts[i].samples > node->total / 2))
+			node->function = doubts[i].function;
+		table_put(&v->nodes, mix(node->parent, node->function), i);
+	}
+}
+
+/* In place: a node never moves up, nor does its parent. */
+static struct error *merge_nodes(struct profile *p, const struct merging *g)
+{
+	struct private *v = p->private;
+	u32 n = p->nnodes, *moved = g->moved;
 
 	table_clear(&v->nodes);
 	p->nodes[0].child = 0;
@@ -419,10 +457,11 @@ static struct error *merge_nodes(struct profile *p, const u32 *number, u32 *move
 		struct profile_node node = p->nodes[i];
 		u64 base = p->base ? p->base[i] : 0;
 		u32 next = p->nnodes;
-		struct error *err = make_child(p, moved[node.parent], number[node.function], &moved[i]);
+		struct error *err = make_child(p, moved[node.parent], g->number[g->sure[node.function]], &moved[i]);
 
 		if (err)
 			return err;
+		note_doubt(g, &node, &g->doubts[moved[i]]);
 		p->nodes[moved[i]].self += node.self;
 		p->nodes[moved[i]].more += node.more;
 		if (p->base)
@@ -432,18 +471,22 @@ static struct error *merge_nodes(struct profile *p, const u32 *number, u32 *move
 	return NULL;
 }
 
-struct error *profile_merge(struct profile *p, const u32 *as)
+struct error *profile_merge(struct profile *p, const u32 *as, const u32 *sure)
 {
-	u32 *number = calloc(p->nfunctions, sizeof(*number)), *moved = calloc(p->nnodes, sizeof(*moved));
-	struct error *err = number && moved ? NULL : &error_no_memory;
+	struct merging g = {sure, calloc(p->nfunctions, sizeof(*g.number)), calloc(p->nnodes, sizeof(*g.moved)),
+	        calloc(p->nnodes, sizeof(*g.doubts))};
+	struct error *err = g.number && g.moved && g.doubts ? NULL : &error_no_memory;
 
 	if (!err) {
-		merge_functions(p, as, number);
-		err = merge_nodes(p, number, moved);
+		merge_functions(p, as, g.number);
+		err = merge_nodes(p, &g);
 		profile_finish(p);
 	}
-	free(number);
-	free(moved);
+	if (!err)
+		settle_doubts(p, g.doubts);
+	free(g.number);
+	free(g.moved);
+	free(g.doubts);
 	return err;
 }
 

@@ -43,6 +43,7 @@ enum profile_kind {
 struct profile_tiers {
 	u8 script, baseline, jit; /* kinds */
 	u8 inlined;
+	u8 approx; /* FRAME_APPROX */
 };
 
 struct profile_function {
@@ -134,7 +135,10 @@ void profile_finish(struct profile *p);
 /*
  * Function i becomes function as[i], which is at most i and stays as it is; what becomes equal is one node. Functions have
  * other numbers then. p must be finished, and is.
+ *
+ * sure[i]: i, or the certain form of function i, which is the same but approximate. Below one node both forms are one node, of
+ * the form that most of its samples are of. sure[as[i]] is sure[i], as[sure[i]] is sure[i].
  */
-struct error *profile_merge(struct profile *p, const u32 *as);
+struct error *profile_merge(struct profile *p, const u32 *as, const u32 *sure);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One function is one box, whatever compiled it: script code that was seen interpreted, by a runtime's quick JIT and by
- * its other one, inlined or not, is a function each of a profile until it is drawn.
+ * its other one, inlined or not, certain or not, is a function each of a profile until it is drawn.
  */
 #ifndef YRT_PROFILE_TIERS_H
 #define YRT_PROFILE_TIERS_H
@@ -11,8 +11,9 @@
 /*
  * Makes functions of the same name, module and file that differ in kind (KIND_SCRIPT, KIND_SCRIPT_BASELINE, KIND_SCRIPT_JIT) and
  * FRAME_INLINED alone one, of the kind that most of its samples are of, inlined if most are; profile_function.tiers has
- * their shares. Functions in C, stubs, and what is approximate or a guess stay as they are. p is finished, and no
- * function is added to it later.
+ * their shares. Those that are FRAME_APPROX are one of their own, of the same kind: with the certain one below the same
+ * node it is one node, certain unless most of its samples are approximate. Functions in C, stubs, and what is a guess
+ * stay as they are. p is finished, and no function is added to it later.
  */
 struct error *profile_merge_tiers(struct profile *p);
 

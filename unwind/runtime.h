@@ -86,7 +86,7 @@ struct frame_name {
 	u32 line;		   /* being executed; 0: unknown */
 	u64 identity;		   /* the same for all frames of one function, whatever the line */
 	const char *suffix;	   /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL: interpreted */
-	bool entry;		   /* only leads from native code into the language: its view hides it */
+	bool entry;		   /* only leads into a function of the language: its view hides it */
 	bool qualified;		   /* the name tells where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has none */
 	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */

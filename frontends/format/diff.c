@@ -66,10 +66,15 @@ static struct error *map_nodes(const struct profile *from, struct profile *to, u
 	u32 *map = calloc(from->nnodes, sizeof(*map));
 	struct error *err = map ? map_functions(from, to, &functions) : &error_no_memory;
 
-	for (u32 i = 1; !err && i < from->nnodes; i++)
-		if (from->nodes[i].total)
-			err = profile_child(
-			        to, map[from->nodes[i].parent], functions[from->nodes[i].function], &map[i]);
+	for (u32 i = 1; !err && i < from->nnodes; i++) {
+		const struct profile_node *node = &from->nodes[i];
+
+		if (!node->total)
+			continue;
+		err = profile_child(to, map[node->parent], functions[node->function], &map[i]);
+		if (!(from->functions[node->function].flags & FRAME_APPROX)) /* certain if it is anywhere */
+			to->functions[functions[node->function]].flags &= ~FRAME_APPROX;
+	}
 	if (err)
 		free(map);
 	else

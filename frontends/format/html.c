@@ -7,7 +7,7 @@
  *	kinds      words of enum profile_kind
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
- *	tiers      of functions that were compiled in several ways: {number: [script, baseline, jit, inlined]}, in percent
+ *	tiers      of functions that were seen in several ways: {number: [script, baseline, jit, inlined, approximate]}, in percent
  *	fn, up, self  of each node in preorder; up: levels above a child of the node before it
  *	base, baseScale  of a difference: each node's self in the profile compared with, and what to multiply it by
  */
@@ -117,7 +117,8 @@ static void put_tiers(const struct profile *p, const struct order *o, FILE *out)
 
 		if (!t->script && !t->baseline && !t->jit)
 			continue;
-		fprintf(out, "%s\"%u\":[%u,%u,%u,%u]", any ? "," : "", i, t->script, t->baseline, t->jit, t->inlined);
+		fprintf(out, "%s\"%u\":[%u,%u,%u,%u,%u]", any ? "," : "", i, t->script, t->baseline, t->jit, t->inlined,
+		        t->approx);
 		any = true;
 	}
 	putc('}', out);

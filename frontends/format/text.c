@@ -147,8 +147,10 @@ const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS])
 			n += snprintf(ret + n, TEXT_TIERS - n, "%s%s %u %%", n ? ", " : "", text_kind(tiers[i].kind),
 			        tiers[i].percent);
 	if (n && fn->tiers.inlined)
-		snprintf(ret + n, TEXT_TIERS - n, ", inlined %u %%", fn->tiers.inlined);
-	else if (!n)
+		n += snprintf(ret + n, TEXT_TIERS - n, ", inlined %u %%", fn->tiers.inlined);
+	if (n && fn->tiers.approx)
+		snprintf(ret + n, TEXT_TIERS - n, ", approximate %u %%", fn->tiers.approx);
+	if (!n)
 		snprintf(ret, TEXT_TIERS, "%s", text_kind(fn->kind));
 	return ret;
 }

@@ -25,6 +25,31 @@ bool hotspot_hides(const char *symbol)
 	return false;
 }
 
+static bool starts_with(const char *s, const char *start)
+{
+	return !strncmp(s, start, strlen(start));
+}
+
+/*
+ * By name: the flag of hidden methods lies elsewhere in each version, and no table tells where. Classes that are made as they are
+ * needed are LambdaForm$MH and the like, those compiled ahead (9 and later) Invokers$Holder and the like.
+ */
+bool hotspot_is_handle(const char *method)
+{
+	static const char package[] = "java.lang.invoke.", form[] = "LambdaForm$";
+	const char *class = method + sizeof(package) - 1, *at = class + sizeof(form) - 1;
+
+	if (!starts_with(method, package))
+		return false;
+	if (starts_with(class, form)) {
+		while (*at >= 'A' && *at <= 'Z')
+			at++;
+		return *at == '.';
+	}
+	return strstr(class, "$Holder.") || starts_with(class, "VarHandleGuards.guard_") ||
+	       starts_with(class, "MethodHandle.linkTo") || starts_with(class, "MethodHandle.invokeBasic");
+}
+
 /* A class by how its name ends, and its members by how theirs begin: 8 to 28 call them differently. */
 static const struct {
 	const char *class, *member;

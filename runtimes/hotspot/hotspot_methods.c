@@ -297,12 +297,21 @@ static struct hotspot_method_name *make(const struct reading *r, const char *nam
 	return ret;
 }
 
+static bool is_scala(const char *file)
+{
+	size_t n = strlen(file);
+
+	return n > 6 && !strcmp(file + n - 6, ".scala");
+}
+
 /* "com.foo.Bar.baz" */
 static void write_name(const struct reading *r, const struct class_name *class, char *name, char *signature)
 {
 	int put = snprintf(name, NAME_MAX_BYTES, "%s.", class->name);
 
 	hotspot_text_name(r->name.bytes, r->name.size, name + put, NAME_MAX_BYTES - put);
+	if (is_scala(class->file))
+		hotspot_text_scala(name);
 	hotspot_text_signature(r->signature.bytes, r->signature.size, signature, NAME_MAX_BYTES);
 }
 

@@ -113,6 +113,7 @@ static bool name_method(struct hotspot_names *n, struct memory *m, const struct 
 		ret->line = hotspot_line(name->lines, name->nlines, n->no_zero, bci);
 	ret->identity = name->identity;
 	ret->suffix = suffix_of(name, hotspot_tier(f));
+	ret->entry = hotspot_is_handle(name->name);
 	return true;
 }
 

@@ -39,6 +39,12 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
  */
 bool hotspot_hides(const char *symbol);
 
+/*
+ * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the method
+ * that it is of? The JVM leaves it out of stack traces, too (-XX:-ShowHiddenFrames).
+ */
+bool hotspot_is_handle(const char *method);
+
 /* As runtime_alloc_ops.hides: the VM's slow path from a method to its new object. */
 bool hotspot_alloc_hides(const char *symbol);
 

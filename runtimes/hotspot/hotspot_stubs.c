@@ -102,10 +102,13 @@ static bool is_temporary(const struct hotspot_blob *b)
 	return strstr(b->name, "emp") || strstr(b->name, "ompile") || strstr(b->name, "getCPUIDBrandString");
 }
 
-/* Code that grows in its blob, and never touches the stack pointer. */
+/*
+ * Code that grows in its blob, and never touches the stack pointer. Of inline caches in transition (8 to 22) it loads a register and
+ * jumps (icBuffer_x86.cpp: assemble_ic_buffer_code()), is written anew all the time, and is gone after the next safepoint.
+ */
 static bool is_flat(const struct hotspot_blob *b)
 {
-	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers");
+	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers") || !strcmp(b->name, "InlineCacheBuffer");
 }
 
 /*

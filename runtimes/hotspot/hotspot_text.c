@@ -233,3 +233,35 @@ void hotspot_text_signature(const u8 *symbol, size_t n, char *ret, size_t size)
 		t.cut = true; /* the symbol was read in part, or is no descriptor */
 	finish(&t);
 }
+
+/* The operator at s, which is behind a "$", and its length; 0: there is none. */
+static char scala_operator(const char *s, size_t *length)
+{
+	static const struct {
+		char c, word[8];
+	} operators[] = {{'~', "tilde"}, {'=', "eq"}, {'<', "less"}, {'>', "greater"}, {'!', "bang"}, {'#', "hash"},
+	        {'%', "percent"}, {'^', "up"}, {'&', "amp"}, {'|', "bar"}, {'*', "times"}, {'/', "div"}, {'+', "plus"},
+	        {'-', "minus"}, {':', "colon"}, {'\\', "bslash"}, {'?', "qmark"}, {'@', "at"}};
+
+	*length = strcspn(s, "$.");
+	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
+		if (*length == strlen(operators[i].word) && !memcmp(s, operators[i].word, *length))
+			return operators[i].c;
+	return 0;
+}
+
+void hotspot_text_scala(char *name)
+{
+	bool starts = true; /* an operator may be here: "package$eq$" is the object eq, "$anonfun$at$1" of the method at */
+	char *to = name;
+
+	for (; *name; name++) {
+		size_t length = 0;
+		char c = starts && *name == '$' ? scala_operator(name + 1, &length) : 0;
+
+		starts = c || strchr(".$_", *name);
+		*to++ = c ? c : *name;
+		name += c ? length : 0;
+	}
+	*to = '\0';
+}

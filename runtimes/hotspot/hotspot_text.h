@@ -23,4 +23,10 @@ void hotspot_text_class(const u8 *symbol, size_t n, char *ret, size_t size);
 /* The arguments of a method's descriptor: "(int, java.lang.String)"; "" if it is none. */
 void hotspot_text_signature(const u8 *symbol, size_t n, char *ret, size_t size);
 
+/*
+ * In place: what scalac writes for operators is one again ("$colon$colon" is "::"), where nothing else can be meant: it stands where a
+ * name starts, or behind "_" or another operator, and behind it is another "$", a ".", or the end. The encoding is that of scala.reflect.NameTransformer (2.10 to 3).
+ */
+void hotspot_text_scala(char *name);
+
 #endif

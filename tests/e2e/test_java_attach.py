@@ -63,6 +63,29 @@ def test_several():
     assert not mixed, yrt.show(mixed)
 
 
+def test_one_box():
+    """What is told only approximately is the same box as the same method, certain, below the same caller: no stack is there twice."""
+    with java.Java("split", "inlined", 60) as jvm:
+        result = sample(jvm.pid, release=[jvm])
+    paths = [";".join(frames) for frames, _ in result.stacks]
+    assert len(paths) > 10 and "approximate" in result.stderr, f"{len(paths)} stacks\n{result.stderr}"
+    twice = [path for path in paths if paths.count(path) > 1]
+    assert not twice, "\n".join(twice)
+
+
+HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle\.(linkTo|invokeBasic))")
+
+
+def test_handles():
+    """What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is."""
+    with java.Java("frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=200) as jvm:
+        java_view, all_view = sample(jvm.pid), sample(jvm.pid, view="flame")
+    for kind in ("frames.kind_handle", "frames.kind_handle_bound"):
+        assert java_view.share(kind) > 0.1, yrt.show(java_view.stacks)
+    assert not java_view.share(HANDLE), yrt.show(java_view.stacks)
+    assert all_view.share(HANDLE) > 0.1, yrt.show(all_view.stacks)
+
+
 def test_script():
     """The JVM is a child of a script that yrt starts: it is seen as soon as its libraries' tables are there."""
     with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:

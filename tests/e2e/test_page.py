@@ -119,6 +119,19 @@ def test_tiers(b, directory):
     assert_quiet(b)
 
 
+def test_approximate(b, directory):
+    """A method beside itself, told only approximately, is one frame, also where folding a kind brings them together."""
+    f, approx = "Q.f|jit|hotspot", "Q.f|jit|hotspot|||4"
+    b.open(make_page(directory, f"main;{f};a 2\nmain;{approx} 7\nmain;s|stub;{f} 5\n", "approximate.html"))
+    equal(b.run("return [...tree.fn].map((f) => marksOf(f) + nameOf(f))"), ["all", "main", "~ Q.f", "a", "s", "Q.f"], "frames")
+    r = rect(b, "Q.f", 2)
+    b.mouse(r["x"] + 5, r["y"] + 9)
+    assert b.wait("tip.textContent.includes('of all its samples 50 % are approximate')"), b.text("#tip")
+    b.run("toggleKind(data.kinds.indexOf('stub'), false)")
+    equal(b.run("return [...tree.fn].map((f, i) => marksOf(f) + nameOf(f) + tree.total[i])"), ["all14", "main14", "Q.f14", "a2"], "folded")
+    assert_quiet(b)
+
+
 def test_search(b):
     b.keys("/", "escape")
     # 6 + 2 + 4: the recursion is counted once.
@@ -690,7 +703,7 @@ def main():
         test_hash(b, url)
         assert_quiet(b)
         test_size(directory)
-        for test in (test_export, test_threads, test_tiers, test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
+        for test in (test_export, test_threads, test_tiers, test_approximate, test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
                      test_odd_profiles, test_big):
             test(b, directory)
             print("ok", test.__name__)

@@ -55,6 +55,39 @@ static void test_totals(void **state)
 	expect_folded("m;a 999999\nm;rare 1\n", "m;b 10\n", false, "m;a 999999 0\nm;b 0 1000000\nm;rare 1 0\n");
 }
 
+static struct profile *marked(u32 sure, u32 approx)
+{
+	struct profile_function fn = {.name = "f", .module = "hotspot", .kind = KIND_SCRIPT_JIT, .flags = FRAME_APPROX};
+	struct profile *p;
+	u32 function, node;
+
+	assert_null(profile_create(&p));
+	assert_null(profile_function(p, 0, &fn, false, &function));
+	assert_null(profile_child(p, 0, function, &node));
+	profile_add(p, node, approx);
+	fn.flags = 0;
+	assert_null(profile_function(p, 0, &fn, false, &function));
+	assert_null(profile_child(p, 0, function, &node));
+	profile_add(p, node, sure);
+	profile_finish(p);
+	return p;
+}
+
+/* A function that one side is certain of somewhere is one, and certain. */
+static void test_approximate(void **state)
+{
+	for (u32 sure = 0; sure < 2; sure++) {
+		struct profile *a = marked(0, 3), *b = marked(sure, 2), *p;
+
+		assert_null(diff_create(a, b, &(struct diff_options){.before = "a.yrt"}, &p));
+		assert_int_equal(p->nnodes, 2);
+		assert_int_equal(p->functions[p->nodes[1].function].flags, sure ? 0 : FRAME_APPROX);
+		profile_destroy(p);
+		profile_destroy(b);
+		profile_destroy(a);
+	}
+}
+
 static void test_empty(void **state)
 {
 	expect_folded("# none\n", "m;a 2\n", false, "m;a 0 2\n");
@@ -117,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_counts),
 	        cmocka_unit_test(test_totals),
+	        cmocka_unit_test(test_approximate),
 	        cmocka_unit_test(test_empty),
 	        cmocka_unit_test(test_identity),
 	        cmocka_unit_test(test_model),

@@ -115,6 +115,31 @@ static void test_signatures(void **state)
 	        "(a.very.long.name.of.a.class, a.very.long.name.of.a.class, \xe2\x80\xa6");
 }
 
+static void check_scala(const char *symbol, const char *expected)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s", symbol);
+	hotspot_text_scala(text);
+	assert_string_equal(text, expected);
+}
+
+static void test_scala(void **state)
+{
+	check_scala("scala.collection.immutable.$colon$colon.foreach", "scala.collection.immutable.::.foreach");
+	check_scala("demo.Vec.$plus", "demo.Vec.+");
+	check_scala("a.B.x_$eq", "a.B.x_=");
+	check_scala("a.T$.$anonfun$$less$times$greater$1", "a.T$.$anonfun$<*>$1");
+	check_scala("a.T$.$anonfun$update$1", "a.T$.$anonfun$update$1");
+	check_scala("a.$bslash$qmark$at$tilde$hash$bang$percent$up$amp$bar$div$minus", "a.\\?@~#!%^&|/-");
+	check_scala("a.T$.$anonfun$at$1", "a.T$.$anonfun$at$1");
+	check_scala("cats.syntax.package$eq$.use", "cats.syntax.package$eq$.use");
+	check_scala("a.B.$times$extension", "a.B.*$extension");
+	check_scala("$", "$");
+	check_scala("a.$greaterthan", "a.$greaterthan");
+	check_scala("", "");
+}
+
 static void check_name(const char *symbol, size_t n, const char *expected)
 {
 	char text[64];
@@ -237,6 +262,27 @@ static void test_lines(void **state)
 		assert_int_equal(ret.line, 44);
 		assert_true(name(&j, method_frame(&j, 0, 0, HOTSPOT_NO_BCI), &ret));
 		assert_int_equal(ret.line, 0);
+		stop(&j);
+	}
+}
+
+static void test_scala_method(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+
+	for (u32 scala = 0; scala < 2; scala++) {
+		u64 constant, pool;
+		u32 index;
+
+		start(&j, FAKE_25);
+		constant = fake_peek(&j.f, j.f.method[0] + j.l->method_const.at, 8);
+		pool = fake_peek(&j.f, constant + j.l->const_pool.at, 8);
+		index = (u32)fake_peek(&j.f, constant + j.l->const_name.at, 2);
+		fake_poke(&j.f, pool + j.l->pool_size.at + 8 * index, fake_symbol(&j.f, j.l, "$plus"), 8);
+		put_source(&j, scala ? "Bar.scala" : "Bar.java");
+		assert_true(name(&j, method_frame(&j, 0, 0, 4), &ret));
+		assert_string_equal(ret.name, scala ? "com.foo.Bar.+" : "com.foo.Bar.$plus");
 		stop(&j);
 	}
 }
@@ -468,6 +514,25 @@ static void test_hides(void **state)
 	assert_false(hotspot_hides(""));
 }
 
+static void test_handles(void **state)
+{
+	static const char *const handles[] = {"LambdaForm$MH.invoke", "LambdaForm$DMH.invokeStatic", "LambdaForm$LFI.interpret_L",
+	        "Invokers$Holder.linkToTargetMethod", "DirectMethodHandle$Holder.newInvokeSpecial", "MethodHandle.linkToStatic",
+	        "MethodHandle.invokeBasic", "VarHandleGuards.guard_LI_Z"};
+	static const char *const others[] = {"LambdaForm.prepare", "LambdaForm$Name.exprString", "LambdaForm$Kind.<clinit>",
+	        "MethodHandle.invokeWithArguments", "MethodHandles$Lookup.findVirtual", "LambdaForm$", "Invokers.invokeExact_MT", ""};
+	char name[128];
+
+	for (u32 i = 0; i < sizeof(handles) / sizeof(*handles); i++) {
+		snprintf(name, sizeof(name), "java.lang.invoke.%s", handles[i]);
+		assert_true(hotspot_is_handle(name));
+		snprintf(name, sizeof(name), "com.foo.%s", handles[i]);
+		assert_false(hotspot_is_handle(name));
+		snprintf(name, sizeof(name), "java.lang.invoke.%s", others[i]);
+		assert_false(hotspot_is_handle(name));
+	}
+}
+
 static void test_alloc_hides(void **state)
 {
 	assert_true(hotspot_alloc_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
@@ -518,7 +583,7 @@ int main(void)
 	        cmocka_unit_test(test_classes), cmocka_unit_test(test_signatures), cmocka_unit_test(test_characters),
 	        cmocka_unit_test(test_cut), cmocka_unit_test(test_method), cmocka_unit_test(test_native),
 	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
-	        cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
+	        cmocka_unit_test(test_handles), cmocka_unit_test(test_scala), cmocka_unit_test(test_scala_method), cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
 	        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
 	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_alloc_hides),
 	        cmocka_unit_test(test_reads_fail),

@@ -111,7 +111,7 @@ static void test_inlined(void **state)
 	assert_int_equal(only(p, "g")->kind, KIND_SCRIPT);
 }
 
-/* What is native, a stub, approximate, or of another file is another function. */
+/* What is native, a stub, a guess, or of another file is another function. */
 static void test_apart(void **state)
 {
 	struct profile *p = *state;
@@ -119,20 +119,81 @@ static void test_apart(void **state)
 		enum profile_kind kind;
 		u32 flags;
 		const char *file;
-	} what[] = {{KIND_SCRIPT, 0, ""}, {KIND_SCRIPT_JIT, FRAME_APPROX, ""}, {KIND_SCRIPT_JIT, FRAME_GUESS, ""},
-	        {KIND_SCRIPT_NATIVE, 0, ""}, {KIND_STUB, 0, ""}, {KIND_NATIVE, 0, ""}, {KIND_KERNEL, 0, ""},
+	} what[] = {{KIND_SCRIPT, 0, ""}, {KIND_SCRIPT_JIT, FRAME_GUESS, ""}, {KIND_SCRIPT_NATIVE, 0, ""},
+	        {KIND_STUB, 0, ""}, {KIND_NATIVE, 0, ""}, {KIND_KERNEL, 0, ""},
 	        {KIND_SCRIPT, 0, "a.java"}, {KIND_SCRIPT, 0, "b.java"}};
 	const u32 n = sizeof(what) / sizeof(*what);
 
 	for (u32 i = 0; i < n; i++)
 		profile_add(p, add_flagged(p, 0, what[i].kind, what[i].flags, "f", what[i].file), 1);
-	profile_add(p, add_flagged(p, 0, KIND_SCRIPT, FRAME_APPROX | FRAME_INLINED, "f", ""), 4);
+	profile_add(p, add_flagged(p, 0, KIND_SCRIPT_JIT, FRAME_GUESS | FRAME_INLINED, "f", ""), 4);
 	profile_finish(p);
 	assert_null(profile_merge_tiers(p));
 	assert_int_equal(p->nnodes, n + 1);
 	assert_int_equal(p->nfunctions, n + 2);
 	for (u32 i = 0; i < n; i++)
 		assert_int_equal(p->nodes[i + 1].self, i == 1 ? 5 : 1);
+}
+
+static u32 add_method(struct profile *p, u32 node, u32 flags, const char *name, u64 count)
+{
+	u32 ret = add_flagged(p, node, KIND_SCRIPT_JIT, flags, name, "");
+
+	profile_add(p, ret, count);
+	return ret;
+}
+
+static u32 flags_of(const struct profile *p, u32 node)
+{
+	return p->functions[p->nodes[node].function].flags;
+}
+
+/* Below one node a method is one node, marked if most of its samples are; where it is approximate alone it stays so. */
+static void test_approximate(void **state)
+{
+	struct profile *p = *state;
+	u32 main = add_method(p, 0, 0, "main", 1), f = add_method(p, main, FRAME_APPROX | FRAME_INLINED, "f", 1), again;
+
+	add_method(p, f, FRAME_APPROX | FRAME_INLINED, "g", 3);
+	f = add_method(p, main, 0, "f", 0);
+	add_method(p, f, 0, "g", 2);
+	add_method(p, f, 0, "h", 4);
+	add_method(p, main, FRAME_APPROX, "h", 8);
+	expect_merged(p, "main 1\nmain;f 1\nmain;f;g 5\nmain;f;h 4\nmain;h 8\n");
+	assert_int_equal(p->nnodes, 6);
+	for (u32 i = 1; i < p->nnodes; i++) {
+		const char *name = p->functions[p->nodes[i].function].name;
+		bool marked = *name == 'g' || (*name == 'h' && p->nodes[i].parent == 1);
+
+		assert_int_equal(flags_of(p, i) & FRAME_APPROX, marked ? FRAME_APPROX : 0);
+		assert_null(profile_child(p, p->nodes[i].parent, p->nodes[i].function, &again));
+		assert_int_equal(again, i);
+	}
+}
+
+/* Both forms tell how much of the whole is approximate. */
+static void test_approximate_shares(void **state)
+{
+	struct profile *p = *state;
+	char text[TEXT_TIERS];
+	u32 a = add_kind(p, 0, KIND_STUB, "a"), b = add_kind(p, 0, KIND_STUB, "b");
+
+	profile_add(p, add_flagged(p, a, KIND_SCRIPT, 0, "f", ""), 10);
+	profile_add(p, add_flagged(p, a, KIND_SCRIPT_JIT, 0, "f", ""), 60);
+	add_method(p, b, FRAME_APPROX | FRAME_INLINED, "f", 30);
+	add_method(p, b, FRAME_APPROX, "only", 1);
+	expect_merged(p, "a;f 70\nb;f 30\nb;only 1\n");
+	for (u32 i = 1; i < p->nnodes; i++) {
+		const struct profile_function *f = &p->functions[p->nodes[i].function];
+
+		if (*f->name == 'f') {
+			assert_int_equal(f->kind, KIND_SCRIPT_JIT);
+			assert_int_equal(f->flags, p->nodes[i].self == 30 ? FRAME_APPROX : 0);
+			assert_string_equal(text_tiers(f, text), "jit 90 %, script 10 %, inlined 30 %, approximate 30 %");
+		}
+	}
+	assert_int_equal(only(p, "only")->flags, FRAME_APPROX);
+	assert_string_equal(text_tiers(only(p, "only"), text), "jit");
 }
 
 /* Functions have other numbers then, and are found still; what found no room stays where it was. */
@@ -198,7 +259,7 @@ static void test_formats(void **state)
 	free(text.data);
 	again->meta.annotate = false;
 	text = drawn(again, &format_html);
-	assert_non_null(strstr(text.data, "\"tiers\":{\"2\":[33,0,67,0]}"));
+	assert_non_null(strstr(text.data, "\"tiers\":{\"2\":[33,0,67,0,0]}"));
 	free(text.data);
 	text = drawn(again, &format_svg);
 	assert_non_null(strstr(text.data, "f\njit 67 %, script 33 %, hotspot\n3 samples"));
@@ -219,6 +280,8 @@ int main(void)
 	        T(test_shares),
 	        T(test_inlined),
 	        T(test_apart),
+	        T(test_approximate),
+	        T(test_approximate_shares),
 	        T(test_after),
 	        T(test_base),
 	        T(test_formats),

@@ -95,9 +95,12 @@ function doubts(f) {
 		said.push("a guess: found by frame pointers, without unwind information");
 	if (flags & APPROX)
 		said.push("the runtime tells this position only approximately");
-	if (data.tiers[f])
-		said.push(...(data.tiers[f][3] ? [`inlined into its caller in ${data.tiers[f][3]} % of its samples`] : []));
-	else if (flags & INLINED)
+	const [, , , inlined, approx] = data.tiers[f] || [];
+	if (approx)
+		said.push(`of all its samples ${approx} % are approximate`);
+	if (inlined)
+		said.push(`inlined into its caller in ${inlined} % of its samples`);
+	else if (flags & INLINED && !data.tiers[f])
 		said.push("inlined into its caller");
 	return said.join("; ");
 }

@@ -52,6 +52,12 @@ const canon = new Uint32Array(nfunctions);
 for (let f = 1; f < nfunctions; f++)
 	canon[f] = field(f, 0) === field(f - 1, 0) && field(f, 1) === field(f - 1, 1) ? canon[f - 1] : f;
 
+/* Of what is there both as certain and as approximate, which differ in that alone, the certain one. They are sorted. */
+const sure = Uint32Array.from(groupOf, (_, f) => f);
+for (let f = 1; f < nfunctions; f++)
+	if ([0, 1, 2, 5].every((k) => field(f, k) === field(f - 1, k)) && field(f, 4) - field(f - 1, 4) === APPROX)
+		sure[f] = f - 1;
+
 /* values and what is below them: of all nodes in preorder. */
 function sums(values, parent) {
 	const total = Float64Array.from(values);
@@ -114,11 +120,13 @@ function merger(f) {
 }
 
 function childOf(m, p, f, origin) {
-	const key = p * nfunctions + f;
+	const key = p * nfunctions + sure[f];
 	let id = m.seen.get(key);
 	if (id === undefined) {
 		id = m.fn.push(f) - 1;
 		m.parent.push(p), m.now.push(0), m.base.push(0), m.origin.push(origin), m.seen.set(key, id);
+	} else if (f === sure[f]) {
+		m.fn[id] = f;
 	}
 	return id;
 }
