@@ -17,7 +17,7 @@
 #define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
 #define KERNEL_FRAMES	127
 #define RING_PER_CPU	(256u << 10)
-#define RING_MIN	(1u << 20)
+#define RING_MIN	(2u << 20)
 #define RING_MAX	(16u << 20)
 #define ALLOC_RING	(256u << 10)
 #define RING_LEAST	4096u

@@ -33,6 +33,9 @@ struct process {
 	u32 regions_size;	    /* bytes at entry.regions */
 	u32 old_regions, old_size;  /* the array before: freed a generation later, walks may still read it */
 	void *own_tables;	    /* CFI tables of the runtimes' own rows; private to regions.c */
+	u32 generation;		    /* of entry.regions: another one after each change */
+	u32 late_left;		    /* so many walks may still send a copy of their stack */
+	u32 late_modules;	    /* mappings of files when that was last set */
 	bool dead;		    /* exited: kept for naming what is still on its way */
 };
 
