@@ -19,6 +19,7 @@
 #define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
 #define LATE_WORDS    256	     /* of the stack that are searched for the caller of code that is not known */
+#define LATE_POINTERS 8	     /* frames of such code that frame pointers are followed through */
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
 
 const volatile __u32 slots_per_cpu = 2;
@@ -420,9 +421,37 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
+/* In execve(), with the old program's memory gone and the new one's being made, there is no user stack (load_elf_binary() sets this last). */
+static inline bool in_new_memory(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return mm && !BPF_CORE_READ(mm, start_stack);
+}
+
 static inline bool is_late(u32 stop)
 {
 	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
+}
+
+/* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
+WALK_GLOBAL int late_pointers(struct walk *w)
+{
+	u64 fp, next, pc;
+
+	WALK_CHECK(w);
+	fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
+	for (u32 i = 0; i < LATE_POINTERS; i++) {
+		if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
+			return STOP_NO_CFI;
+		if (behind_call(w, pc)) {
+			w->reg[REG_FP] = next;
+			w->valid = 1u << REG_FP;
+			return enter_caller(w, fp + 16, pc, false);
+		}
+		fp = next;
+	}
+	return STOP_NO_CFI;
 }
 
 /* Notes where a walk ended in code that is not known, and goes on, by guess, at a caller that is. STOP_NONE: there is one. */
@@ -445,8 +474,12 @@ WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
 	late->thread_pointer = w->thread_pointer;
 	late->before = w->nframes;
 	late->stop = stop;
-	late->pc = late->sp = 0;
-	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI && w->nregions; i++)
+	late->pc = late->sp = late->fp = 0;
+	if (!w->nregions)
+		return ret;
+	ret = late_pointers(w);
+	late->fp = ret ? 0 : w->reg[REG_FP];
+	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI; i++)
 		ret = step_scan_word(w, sp + i * 8);
 	if (ret)
 		return ret;
@@ -528,6 +561,8 @@ static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struc
 	}
 	head->stop = STOP_NO_USER;
 	if (!with_user) {
+		head->stop = STOP_ROOT;
+	} else if (!in_user && in_new_memory(task)) {
 		head->stop = STOP_ROOT;
 	} else if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD)) {
 		user_registers(w, ctx, task, in_user);

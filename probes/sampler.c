@@ -429,6 +429,7 @@ static struct error *arm(struct sampler *s)
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
+	set_hurry(s, s->command || s->options.follow);
 	if (s->command)
 		return command_go(s->command);
 	return s->alloc ? alloc_start(s->alloc) : clock_start(s->clock);

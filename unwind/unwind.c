@@ -55,6 +55,12 @@ static int late_step(struct walk *w)
 	return w->region.runtime && !(ops && ops->late) ? STOP_VM_ABSENT : walk_step(w);
 }
 
+static bool is_guessed(const struct walk *w, const struct late_record *from)
+{
+	return from->pc && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp &&
+	       (!from->fp || (walk_has(w, REG_FP) && w->reg[REG_FP] == from->fp));
+}
+
 enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
 	struct frame *frames, u32 max, u32 *n, bool *proved)
 {
@@ -73,7 +79,7 @@ enum stop_reason unwind_again(const struct process *p, const struct late_record 
 		stop = late_step(w);
 		if (stop == STOP_NONE && w->reg[REG_SP] - from->addr > size)
 			stop = STOP_STACK_ABSENT;
-		*proved = stop == STOP_NONE && from->pc && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp;
+		*proved = stop == STOP_NONE && is_guessed(w, from);
 	}
 	*n = w->nframes;
 	stop = (int)walk_end(w, (u32)stop);

@@ -58,11 +58,12 @@ struct late_record {
 	u32 leaf;
 	u64 thread_pointer;
 	u64 pc, sp; /* a frame, found by guess, that it went on at; 0: none */
+	u64 fp;	    /* its frame pointer, if that was used: 0: it was not */
 	u32 before; /* frames of the stack from before that; the others are that frame's and its callers' */
 	u32 stop;   /* why it ended there */
 	u8 byte[LATE_PIECE];
 };
-_Static_assert(sizeof(struct late_record) == 64 + 8 * ARCH_NREGS + LATE_PIECE, "no padding before the bytes");
+_Static_assert(sizeof(struct late_record) == 72 + 8 * ARCH_NREGS + LATE_PIECE, "no padding before the bytes");
 
 struct process_record {
 	u32 type;
