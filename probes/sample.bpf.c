@@ -18,7 +18,8 @@
 #define PROCESS_END_NS 250000ULL /* a process gives back its memory when its clock is gone */
 #define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
-#define LATE_WORDS    256	     /* of the stack that are searched for the caller of code that is not known */
+#define LATE_GUESSES  4
+#define LATE_WORDS    512	     /* of the stack that are searched for the caller of code that is not known */
 #define LATE_POINTERS 8	     /* frames of such code that frame pointers are followed through */
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
 
@@ -454,19 +455,16 @@ WALK_GLOBAL int late_pointers(struct walk *w)
 	return STOP_NO_CFI;
 }
 
-/* Notes where a walk ended in code that is not known, and goes on, by guess, at a caller that is. STOP_NONE: there is one. */
+/* Notes where a walk ended in code that is not known. */
 WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
 {
-	int ret = STOP_NO_CFI;
 	struct late_record *late;
 	struct walk *w;
-	u64 sp;
 
 	if (!slot)
-		return STOP_ARENA;
+		return 0;
 	w = &slot->walk;
 	late = &slot->late;
-	sp = w->reg[REG_SP];
 	for (u32 i = 0; i < ARCH_NREGS; i++)
 		late->reg[i] = w->reg[i];
 	late->valid = w->valid;
@@ -475,8 +473,27 @@ WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
 	late->before = w->nframes;
 	late->stop = stop;
 	late->pc = late->sp = late->fp = 0;
-	if (!w->nregions)
-		return ret;
+	return 0;
+}
+
+/*
+ * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that, so it is done
+ * again: frames from in between are told by the second walk.
+ */
+WALK_GLOBAL int late_guess(struct slot *slot)
+{
+	struct late_record *late;
+	struct walk *w;
+	u64 sp;
+	int ret;
+
+	if (!slot)
+		return STOP_ARENA;
+	w = &slot->walk;
+	late = &slot->late;
+	if (!w->nregions || !late->stop || !is_late(slot->head.stop))
+		return STOP_NO_PROCESS;
+	sp = w->reg[REG_SP];
 	ret = late_pointers(w);
 	late->fp = ret ? 0 : w->reg[REG_FP];
 	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI; i++)
@@ -484,6 +501,7 @@ WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
 	if (ret)
 		return ret;
 	w->flags = 0;
+	w->nframes = late->before;
 	late->pc = w->reg[REG_PC];
 	late->sp = w->reg[REG_SP];
 	return STOP_NONE;
@@ -569,7 +587,10 @@ static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struc
 		head->stop = walk_user(w);
 		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
 			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
-		if (take_late(process, head->stop) && !late_note(slot, head->stop) && with_loop)
+		if (take_late(process, head->stop))
+			late_note(slot, head->stop);
+#pragma unroll
+		for (u32 i = 0; i < LATE_GUESSES && with_loop && !late_guess(slot); i++)
 			head->stop = walk_user(w);
 	}
 	stop = slot->late.stop ? slot->late.stop : head->stop;

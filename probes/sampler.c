@@ -202,9 +202,9 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (err)
 		return err;
 	pid = command_pid(s->command);
-	err = targets_add(&s->targets, pid, object_new_instance(s->object));
+	err = ahead_prepare(s->modules, argv);
 	if (!err)
-		err = ahead_prepare(s->modules, argv);
+		err = targets_add(&s->targets, pid, object_new_instance(s->object));
 	return err || s->alloc ? err : clock_attach(s->clock, pid, true);
 }
 
