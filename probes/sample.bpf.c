@@ -64,6 +64,14 @@ struct stack_head { /* what a walk's stack_records have in common */
 	u32 epoch;
 };
 
+struct vm_state { /* of a walk: what runtimes keep between their steps */
+	u32 ncursors;
+	u32 state;
+	u32 mark;
+	u32 lost;
+	struct walk_cursor cursor[WALK_CURSORS];
+};
+
 struct slot { /* one walk in progress */
 	u32 busy;
 	u32 reserved;
@@ -72,6 +80,7 @@ struct slot { /* one walk in progress */
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
 	struct late_record late; /* stop 0: the walk met no unknown code */
+	struct vm_state vm;	 /* at that code */
 };
 
 struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
@@ -473,6 +482,11 @@ WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
 	late->before = w->nframes;
 	late->stop = stop;
 	late->pc = late->sp = late->fp = 0;
+	slot->vm.ncursors = w->ncursors;
+	slot->vm.state = w->vm_state;
+	slot->vm.mark = w->vm_mark;
+	slot->vm.lost = w->lost;
+	__builtin_memcpy(slot->vm.cursor, w->cursor, sizeof(w->cursor));
 	return 0;
 }
 
@@ -502,6 +516,11 @@ WALK_GLOBAL int late_guess(struct slot *slot)
 		return ret;
 	w->flags = 0;
 	w->nframes = late->before;
+	w->ncursors = slot->vm.ncursors;
+	w->vm_state = slot->vm.state;
+	w->vm_mark = slot->vm.mark;
+	w->lost = slot->vm.lost;
+	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
 	late->pc = w->reg[REG_PC];
 	late->sp = w->reg[REG_SP];
 	return STOP_NONE;
