@@ -29,6 +29,10 @@ struct signal_struct {
 	} live;
 };
 
+struct mm_struct {
+	unsigned long start_stack;
+};
+
 struct sched_entity {
 	u64 sum_exec_runtime;
 };
@@ -43,6 +47,7 @@ struct task_struct {
 	unsigned int flags;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct thread_struct thread;
 };

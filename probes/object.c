@@ -17,18 +17,19 @@
 #define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
 #define KERNEL_FRAMES	127
 #define RING_PER_CPU	(256u << 10)
-#define RING_MIN	(1u << 20)
+#define RING_MIN	(2u << 20)
 #define RING_MAX	(16u << 20)
 #define ALLOC_RING	(256u << 10)
 #define RING_LEAST	4096u
 #define COUNTS_CAPACITY 16384u
+#define SPARE_SLABS	8 /* known to BPF before they are needed */
 
 struct object {
 	struct sample *skel;
 	struct ring_buffer *ring, *alloc_ring; /* alloc_ring: NULL for the clock */
 	struct arena_source slabs;
 	int slab_fd[ARENA_SLABS_MAX];
-	u32 nslabs, npublished; /* of them BPF knows so many */
+	u32 nslabs, nmade, npublished; /* in use, made, and known to BPF */
 	int stats_fd; /* keeps BPF_ENABLE_STATS on */
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
@@ -191,6 +192,8 @@ void object_destroy(struct object *o)
 	ring_buffer__free(o->ring);
 	ring_buffer__free(o->alloc_ring);
 	sample__destroy(o->skel);
+	for (u32 i = 0; i < o->nmade; i++)
+		close(o->slab_fd[i]);
 	if (o->stats_fd >= 0)
 		close(o->stats_fd);
 	free(o);
@@ -201,22 +204,28 @@ static struct object *of_slabs(struct arena_source *source)
 	return (struct object *)((char *)source - offsetof(struct object, slabs));
 }
 
-static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
+static struct error *make_map(struct object *o)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	struct object *o = of_slabs(source);
-	const size_t size = ARENA_SLAB_SIZE + ARENA_SLAB_PAD;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), size, 1, &options);
-	void *slab;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), ARENA_SLAB_SIZE + ARENA_SLAB_PAD, 1, &options);
 
 	if (fd < 0)
 		return error_errno(errno, "cannot create a BPF map");
-	slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (slab == MAP_FAILED) {
-		close(fd);
+	o->slab_fd[o->nmade++] = fd;
+	return NULL;
+}
+
+static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
+{
+	struct object *o = of_slabs(source);
+	struct error *err = i < o->nmade ? NULL : make_map(o);
+	void *slab;
+
+	if (err)
+		return err;
+	slab = mmap(NULL, ARENA_SLAB_SIZE + ARENA_SLAB_PAD, PROT_READ | PROT_WRITE, MAP_SHARED, o->slab_fd[i], 0);
+	if (slab == MAP_FAILED)
 		return error_errno(errno, "cannot map a BPF map");
-	}
-	o->slab_fd[i] = fd;
 	o->nslabs = i + 1;
 	*ret = slab;
 	return NULL;
@@ -224,8 +233,9 @@ static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
 
 static void drop_slab(struct arena_source *source, u32 i, void *slab)
 {
+	(void)source;
+	(void)i;
 	munmap(slab, ARENA_SLAB_SIZE + ARENA_SLAB_PAD);
-	close(of_slabs(source)->slab_fd[i]);
 }
 
 struct arena_source *object_slabs(struct object *o)
@@ -263,20 +273,29 @@ void object_consume_alloc(struct object *o, void (*record)(void *ctx, const void
 	ring_buffer__consume(o->alloc_ring);
 }
 
-/* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs. */
+/* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs, and those to come. */
 static struct error *publish_slabs(struct object *o)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	u32 n = o->nslabs - o->npublished, keys[ARENA_SLABS_MAX];
 	int outer = bpf_map__fd(o->skel->maps.slabs);
+	u32 n, keys[ARENA_SLABS_MAX];
 
+	if (o->nslabs <= o->npublished)
+		return NULL;
+	while (o->nmade < o->nslabs + SPARE_SLABS && o->nmade < ARENA_SLABS_MAX) {
+		struct error *err = make_map(o);
+
+		if (err)
+			return err;
+	}
+	n = o->nmade - o->npublished;
 	for (u32 i = 0; i < n; i++)
 		keys[i] = o->npublished + i;
-	if (n && bpf_map_update_batch(outer, keys, &o->slab_fd[o->npublished], &n, &options))
-		for (u32 i = o->npublished; i < o->nslabs; i++)
+	if (bpf_map_update_batch(outer, keys, &o->slab_fd[o->npublished], &n, &options))
+		for (u32 i = o->npublished; i < o->nmade; i++)
 			if (bpf_map_update_elem(outer, &i, &o->slab_fd[i], BPF_ANY))
 				return error_errno(errno, "cannot hand a table to BPF");
-	o->npublished = o->nslabs;
+	o->npublished = o->nmade;
 	return NULL;
 }
 

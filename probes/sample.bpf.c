@@ -18,6 +18,9 @@
 #define PROCESS_END_NS 250000ULL /* a process gives back its memory when its clock is gone */
 #define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
+#define LATE_GUESSES  4
+#define LATE_WORDS    512	     /* of the stack that are searched for the caller of code that is not known */
+#define LATE_POINTERS 8	     /* frames of such code that frame pointers are followed through */
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
 
 const volatile __u32 slots_per_cpu = 2;
@@ -61,6 +64,14 @@ struct stack_head { /* what a walk's stack_records have in common */
 	u32 epoch;
 };
 
+struct vm_state { /* of a walk: what runtimes keep between their steps */
+	u32 ncursors;
+	u32 state;
+	u32 mark;
+	u32 lost;
+	struct walk_cursor cursor[WALK_CURSORS];
+};
+
 struct slot { /* one walk in progress */
 	u32 busy;
 	u32 reserved;
@@ -68,6 +79,8 @@ struct slot { /* one walk in progress */
 	struct alloc_record alloc;
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
+	struct late_record late; /* stop 0: the walk met no unknown code */
+	struct vm_state vm;	 /* at that code */
 };
 
 struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
@@ -418,15 +431,164 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
+/* In execve(), with the old program's memory gone and the new one's being made, there is no user stack (load_elf_binary() sets this last). */
+static inline bool in_new_memory(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return mm && !BPF_CORE_READ(mm, start_stack);
+}
+
+static inline bool is_late(u32 stop)
+{
+	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
+}
+
+/* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
+WALK_GLOBAL int late_pointers(struct walk *w)
+{
+	u64 fp, next, pc;
+
+	WALK_CHECK(w);
+	fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
+	for (u32 i = 0; i < LATE_POINTERS; i++) {
+		if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
+			return STOP_NO_CFI;
+		if (behind_call(w, pc)) {
+			w->reg[REG_FP] = next;
+			w->valid = 1u << REG_FP;
+			return enter_caller(w, fp + 16, pc, false);
+		}
+		fp = next;
+	}
+	return STOP_NO_CFI;
+}
+
+/* Notes where a walk ended in code that is not known. */
+WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
+{
+	struct late_record *late;
+	struct walk *w;
+
+	if (!slot)
+		return 0;
+	w = &slot->walk;
+	late = &slot->late;
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		late->reg[i] = w->reg[i];
+	late->valid = w->valid;
+	late->leaf = w->leaf;
+	late->thread_pointer = w->thread_pointer;
+	late->before = w->nframes;
+	late->stop = stop;
+	late->pc = late->sp = late->fp = 0;
+	slot->vm.ncursors = w->ncursors;
+	slot->vm.state = w->vm_state;
+	slot->vm.mark = w->vm_mark;
+	slot->vm.lost = w->lost;
+	__builtin_memcpy(slot->vm.cursor, w->cursor, sizeof(w->cursor));
+	return 0;
+}
+
+/*
+ * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that, so it is done
+ * again: frames from in between are told by the second walk.
+ */
+WALK_GLOBAL int late_guess(struct slot *slot)
+{
+	struct late_record *late;
+	struct walk *w;
+	u64 sp;
+	int ret;
+
+	if (!slot)
+		return STOP_ARENA;
+	w = &slot->walk;
+	late = &slot->late;
+	if (!w->nregions || !late->stop || !is_late(slot->head.stop))
+		return STOP_NO_PROCESS;
+	sp = w->reg[REG_SP];
+	ret = late_pointers(w);
+	late->fp = ret ? 0 : w->reg[REG_FP];
+	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI; i++)
+		ret = step_scan_word(w, sp + i * 8);
+	if (ret)
+		return ret;
+	w->flags = 0;
+	w->nframes = late->before;
+	w->ncursors = slot->vm.ncursors;
+	w->vm_state = slot->vm.state;
+	w->vm_mark = slot->vm.mark;
+	w->lost = slot->vm.lost;
+	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
+	late->pc = w->reg[REG_PC];
+	late->sp = w->reg[REG_SP];
+	return STOP_NONE;
+}
+
+/*
+ * Sends a page of the stack; of the first one what lies above the stack pointer. Returns how much: 0: no more. If there is a guess to be
+ * proved, what lies below it is enough.
+ */
+WALK_GLOBAL int send_late(struct slot *slot, u32 i)
+{
+	struct late_record *late;
+	u64 addr;
+	u32 size;
+
+	if (!slot)
+		return 0;
+	late = &slot->late;
+	addr = late->reg[REG_SP];
+	size = i ? LATE_PIECE : LATE_PIECE - (addr & (LATE_PIECE - 1));
+	if (i)
+		addr = (addr & ~(u64)(LATE_PIECE - 1)) + (u64)i * LATE_PIECE;
+	WALK_BARRIER(size);
+	if (i && late->pc && addr > late->sp)
+		return 0;
+	if (size > LATE_PIECE || bpf_probe_read_user(late->byte, size, (const void *)addr))
+		size = 0;
+	if (!size && i)
+		return 0;
+	late->type = RECORD_LATE;
+	late->size = size;
+	late->hash = slot->head.hash;
+	late->addr = addr;
+	if (bpf_ringbuf_output(&ring, late, offsetof(struct late_record, byte) + size, BPF_RB_NO_WAKEUP))
+		return 0;
+	return size;
+}
+
+/* Sends a stack that is to be walked again, with what that needs. */
+static inline int send_again(struct slot *slot, struct stack_head *head)
+{
+	head->hash = walk_mix(walk_mix(slot->walk.hash, bpf_ktime_get_ns()), head->tid);
+	head->weight = head->samples;
+	for (u32 i = 0; i < LATE_PIECES; i++)
+		if (!send_late(slot, i))
+			break;
+	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
+}
+
+static inline bool take_late(struct process_entry *process, u32 stop)
+{
+	if (!is_late(stop) || !process->late || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 3 * ring_wake)
+		return false;
+	__sync_fetch_and_add(&process->late, -1);
+	return true;
+}
+
 /* Takes one sample into a slot. Returns the cause of a loss, or -1. */
 static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struct *task, struct slot *slot, u32 number,
-	const struct process_entry *process, struct probe_stats *st, struct stack_head *head)
+	struct process_entry *process, struct probe_stats *st, struct stack_head *head)
 {
 	bool in_user = (ctx->regs.cs & 3) == 3;
 	struct walk *w = &slot->walk;
+	u32 stop;
 	long bytes;
 
 	walk_start(w, number, process->instance);
+	slot->late.stop = 0;
 	w->regions = process->regions;
 	w->nregions = process->nregions;
 	if (!in_user && with_kernel) {
@@ -437,20 +599,28 @@ static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struc
 	head->stop = STOP_NO_USER;
 	if (!with_user) {
 		head->stop = STOP_ROOT;
+	} else if (!in_user && in_new_memory(task)) {
+		head->stop = STOP_ROOT;
 	} else if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD)) {
 		user_registers(w, ctx, task, in_user);
 		head->stop = walk_user(w);
 		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
 			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
+		if (take_late(process, head->stop))
+			late_note(slot, head->stop);
+#pragma unroll
+		for (u32 i = 0; i < LATE_GUESSES && with_loop && !late_guess(slot); i++)
+			head->stop = walk_user(w);
 	}
+	stop = slot->late.stop ? slot->late.stop : head->stop;
 	w->hash = walk_mix(w->hash, head->stop);
 	if (by_thread)
 		w->hash = walk_mix(w->hash, head->tid);
 	head->hash = w->hash;
 	st->frames += w->nframes;
-	if (head->stop < STOP_MAX)
-		st->stop[head->stop] += head->samples;
-	return count_stack(w, head);
+	if (stop < STOP_MAX)
+		st->stop[stop] += head->samples;
+	return slot->late.stop ? send_again(slot, head) : count_stack(w, head);
 }
 
 SEC("perf_event")
@@ -569,6 +739,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	if (!process)
 		return 0;
 	entry.flags = process->flags;
+	entry.late = LATE_MOST;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);

@@ -18,6 +18,7 @@
 #include "mmap_watch.h"
 #include "object.h"
 #include "targets.h"
+#include "unwind/ahead.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
@@ -26,9 +27,11 @@
 #define RECORDS_AT_ONCE 1024
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
-#define STARTING_MS    100
+#define STARTING_MS    100 /* look at runtimes that are only starting */
+#define STARTING_LOADING_MS 10 /* so often in a process that is loading files */
 #define LOADING_MS     200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS 2  /* it is looked at so often then */
+#define HURRY	       -20 /* priority: what a program does before its files are known is seen less well */
 #define BUDGET_EVERY_S 1.0
 
 struct sampler {
@@ -48,6 +51,8 @@ struct sampler {
 	u64 stacks_at_drain;
 	u64 gone; /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
+	bool hurried;
+	int priority; /* before that */
 	u32 modules_known;
 	u64 max_rss_kb;
 	u32 halvings;
@@ -197,7 +202,9 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (err)
 		return err;
 	pid = command_pid(s->command);
-	err = targets_add(&s->targets, pid, object_new_instance(s->object));
+	err = ahead_prepare(s->modules, argv);
+	if (!err)
+		err = targets_add(&s->targets, pid, object_new_instance(s->object));
 	return err || s->alloc ? err : clock_attach(s->clock, pid, true);
 }
 
@@ -212,6 +219,8 @@ static void on_record(void *ctx, const void *data, size_t size)
 	memcpy(&type, data, sizeof(type));
 	if (type == RECORD_STACK)
 		err = collector_stack(s->collector, data, size);
+	else if (type == RECORD_LATE)
+		err = collector_late(s->collector, data, size);
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
 	if (err)
@@ -242,6 +251,8 @@ static struct error *drain(struct sampler *s)
 	err = object_drain(s->object, epoch, on_count, s);
 	collector_forget(s->collector, epoch);
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
+	if (!err)
+		err = collector_settle(s->collector, now_ns(), false);
 	targets_sweep(&s->targets);
 	return err;
 }
@@ -330,25 +341,40 @@ static void replace_clock(struct sampler *s)
 		s->options.warn(s->options.ctx, err);
 }
 
+static void set_hurry(struct sampler *s, bool hurry)
+{
+	if (hurry == s->hurried)
+		return;
+	if (hurry)
+		s->priority = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, hurry ? HURRY : s->priority);
+	s->hurried = hurry;
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
 	bool loading = is_loading(s, now_ns());
-	int n = epoll_wait(s->epoll, events, 16, loading ? LOADING_POLL_MS : POLL_MS);
-	u64 now = now_ns();
+	u64 now;
+	int n;
 
+	set_hurry(s, loading || s->command || s->options.follow);
+	n = epoll_wait(s->epoll, events, 16, loading ? LOADING_POLL_MS : POLL_MS);
+	now = now_ns();
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
 	if (s->watch && now - s->watch_ns > (loading ? LOADING_POLL_MS : RESCAN_MS) * 1000000ULL) {
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}
-	if (!s->failed && now - s->starting_ns > STARTING_MS * 1000000ULL) {
+	if (!s->failed && now - s->starting_ns > (loading ? STARTING_LOADING_MS : STARTING_MS) * 1000000ULL) {
 		s->failed = targets_starting(&s->targets);
 		s->starting_ns = now;
 	}
 	object_consume(s->object, RECORDS_AT_ONCE, on_record, s);
 	keep_up(s, now);
+	if (!s->failed)
+		s->failed = collector_settle(s->collector, now, false);
 	if (s->failed)
 		return TAKE(s->failed);
 	if (s->alloc) {
@@ -402,6 +428,8 @@ static struct error *arm(struct sampler *s)
 	object_mark_start(s->object);
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
+	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
+	set_hurry(s, s->command || s->options.follow);
 	if (s->command)
 		return command_go(s->command);
 	return s->alloc ? alloc_start(s->alloc) : clock_start(s->clock);
@@ -432,10 +460,13 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	object_consume(s->object, 0, on_record, s);
 	if (!late)
 		late = drain(s);
+	if (!late)
+		late = collector_settle(s->collector, now_ns(), true);
 	if (!late && s->alloc)
 		late = alloc_finish(s->alloc);
 	measure_rss(s);
 	s->cpu_at_end = own_cpu_ns();
+	set_hurry(s, false);
 	*stop = 0; /* one more Ctrl-C is for what takes long now */
 	if (!late)
 		late = collector_finish(s->collector, stop);
@@ -472,6 +503,10 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	u64 until = s->ended_ns ? s->ended_ns : now_ns();
 
 	error_free(object_stats(s->object, &st.probe));
+	for (u32 i = 0; i < STOP_MAX; i++) {
+		st.probe.stop[i] -= st.collect.late[i];
+		st.probe.stop[STOP_ROOT] += st.collect.late[i];
+	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);
 	st.target_cpu_s = (double)clock_cpu_ns(s->clock) / 1e9;

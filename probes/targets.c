@@ -20,9 +20,23 @@ struct process *targets_find(const struct targets *t, u32 number)
 	return NULL;
 }
 
+/* Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file. */
+static void allow_late(struct process *p)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		n += p->mappings[i].module != 0;
+	if (n > p->late_modules)
+		p->late_left = LATE_MOST;
+	p->late_modules = n;
+	p->entry.late = p->late_left;
+}
+
 static struct error *tell(struct targets *t, struct process *p)
 {
 	p->entry.flags = t->follow ? PROCESS_FOLLOW : 0;
+	allow_late(p);
 	return object_set_process(t->object, p->pid, &p->entry);
 }
 

@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "cython_name.h"
 #include "expand.h"
+#include "late.h"
 #include "pattern.h"
 #include "thread_names.h"
 
@@ -41,13 +42,24 @@ struct collector {
 	u32 next_partial;
 	struct pattern include, exclude;
 	struct frame *expanded; /* EXPANDED_MAX */
+	struct late *late;
 	struct collect_stats stats;
 };
+
+static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
+
+static struct process *find_process(void *ctx, u32 number)
+{
+	struct collector *c = ctx;
+
+	return c->find(c->ctx, number);
+}
 
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
 	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
+	struct late_sink late = { .find = find_process, .stack = add_late, .ctx = c };
 	struct error *err;
 
 	if (!c)
@@ -56,7 +68,8 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	c->find = find;
 	c->ctx = ctx;
 	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
-	err = c->expanded ? pattern_compile(options->include, &c->include) : &error_no_memory;
+	c->late = late_create(&late);
+	err = c->expanded && c->late ? pattern_compile(options->include, &c->include) : &error_no_memory;
 	if (!err)
 		err = pattern_compile(options->exclude, &c->exclude);
 	if (!err)
@@ -80,6 +93,7 @@ void collector_destroy(struct collector *c)
 	for (u32 i = 0; i < PARTIALS; i++)
 		free(c->partial[i].frames);
 	free(c->expanded);
+	late_destroy(c->late);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
@@ -280,8 +294,11 @@ static struct error *skip_stack(struct collector *c, const struct stack_record *
 static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	u64 packed = 0;
-	struct error *err;
+	bool held;
+	struct error *err = late_hold(c->late, record, frames, n, &held);
 
+	if (err || held)
+		return err;
 	if (c->options.stack)
 		return c->options.stack(c->options.stack_ctx, record, frames, n);
 	c->stats.stacks++;
@@ -338,20 +355,52 @@ struct error *collector_stack(struct collector *c, const struct stack_record *re
 	return join_chunk(c, record);
 }
 
+static void count_at(struct collector *c, u64 packed, u64 count)
+{
+	if ((u32)packed == NODE_FILTERED) {
+		c->stats.filtered += count;
+		return;
+	}
+	count_frames(c, packed, count);
+	profile_add(c->profile, (u32)packed, count);
+}
+
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count)
 {
 	const u64 *packed = table_get(&c->nodes[epoch & 1], hash);
 
-	if (!packed) {
+	if (packed)
+		count_at(c, *packed, count);
+	else
 		c->stats.unmatched += count;
-		return;
-	}
-	if ((u32)*packed == NODE_FILTERED) {
-		c->stats.filtered += count;
-		return;
-	}
-	count_frames(c, *packed, count);
-	profile_add(c->profile, (u32)*packed, count);
+}
+
+/* A stack that was walked again, or in vain. */
+static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
+{
+	struct collector *c = ctx;
+	u64 packed = pack(NODE_FILTERED, 0, 0, false);
+	struct error *err = NULL;
+
+	c->stats.stacks++;
+	if (!c->options.lock_only || holds_lock(frames, n))
+		err = place(c, record, frames, n, NULL, &packed);
+	if (err)
+		return err;
+	if (stop_is_complete(record->stop) && was < STOP_MAX)
+		c->stats.late[was] += record->weight;
+	count_at(c, packed, record->weight);
+	return NULL;
+}
+
+struct error *collector_late(struct collector *c, const struct late_record *record, size_t size)
+{
+	return late_piece(c->late, record, size);
+}
+
+struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
+{
+	return late_settle(c->late, now_ns, all);
 }
 
 void collector_forget(struct collector *c, u32 epoch)

@@ -36,6 +36,7 @@ struct collect_stats {
 	u64 unresolved; /* of them without any name */
 	u64 approx;	/* counted samples whose leaf a runtime tells only approximately */
 	u64 stacks;	/* distinct stacks that arrived */
+	u64 late[STOP_MAX]; /* samples that were walked to the end later, by why they first were not */
 	u64 gone;	/* frames of scripts in them whose functions were not there any more when they were to be named */
 };
 
@@ -57,6 +58,10 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count);
 /* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
 void collector_forget(struct collector *c, u32 epoch);
 const struct collect_stats *collector_stats(const struct collector *c);
+/* A piece of the stack of a walk that is to be done again (late.h). */
+struct error *collector_late(struct collector *c, const struct late_record *record, size_t size);
+/* Does those again whose processes are known better by now. all: none is kept for later. */
+struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*
  * When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. *stop (may be NULL)
  * ends only what debuginfod is asked for.

@@ -359,6 +359,7 @@ struct error *process_rescan(struct process *p, bool *changed)
 	p->maps = maps;
 	p->maps_hash = hash;
 	*changed = true;
+	p->generation++;
 	err = fill_mappings(p);
 	if (!err)
 		err = attach_runtimes(p);

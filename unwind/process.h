@@ -38,6 +38,9 @@ struct process {
 		struct cfi *cfi;
 		u32 *tables;
 	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
+	u32 generation;		    /* of entry.regions: another one after each change */
+	u32 late_left;		    /* so many walks may still send a copy of their stack */
+	u32 late_modules;	    /* mappings of files when that was last set */
 	bool dead;		    /* exited: kept for naming what is still on its way */
 };
 

@@ -112,6 +112,11 @@ struct runtime_ops {
 
 	/* The step function, compiled natively. */
 	int (*step)(struct walk *w);
+	/*
+	 * All that it reads besides the native stack outlives a sample for a second, or is checked: a stack of which there is a copy can be walked
+	 * after the thread went on (late.h).
+	 */
+	bool late;
 
 	/*
 	 * Image: *ret is NULL if the file is not ours. An error says that it is ours but can not be supported (with what is

@@ -5,29 +5,82 @@
 #include <string.h>
 
 #include "driver.h"
+#include "shared/record.h"
+
+static struct walk *new_walk(const struct process *p, struct memory *mem, struct frame *frames, u32 max)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (!p->modules->memos)
+		p->modules->memos = calloc(WALK_MEMOS, sizeof(*p->modules->memos));
+	w->max_frames = max;
+	w->regions = p->entry.regions;
+	w->nregions = p->entry.nregions;
+	w->target = (struct walk_target){ .memory = mem, .arena = p->modules->arena, .frames = frames, .memos = p->modules->memos };
+	return w;
+}
 
 enum stop_reason unwind_stack(const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max,
 	u32 *n)
 {
-	struct walk *w = calloc(1, sizeof(*w));
+	struct walk *w = new_walk(p, p->memory, frames, max);
 	int stop = STOP_NONE;
 
 	*n = 0;
 	if (!w)
 		return STOP_ARENA;
-	if (!p->modules->memos)
-		p->modules->memos = calloc(WALK_MEMOS, sizeof(*p->modules->memos));
 	memcpy(w->reg, regs->reg, sizeof(w->reg));
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
 	w->thread_pointer = regs->thread_pointer;
-	w->max_frames = max;
-	w->regions = p->entry.regions;
-	w->nregions = p->entry.nregions;
-	w->target = (struct walk_target){ .memory = p->memory, .arena = p->modules->arena, .frames = frames,
-		.memos = p->modules->memos };
 	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
 		stop = walk_step(w);
+	*n = w->nframes;
+	stop = (int)walk_end(w, (u32)stop);
+	free(w);
+	return (enum stop_reason)stop;
+}
+
+/* Is the code at the program counter such as a copied stack tells all of? */
+static int late_step(struct walk *w)
+{
+	u64 pc = walk_pc(w);
+	int stop = pc < w->region.start || pc >= w->region.end ? walk_locate(w, pc) : STOP_NONE;
+	const struct runtime_ops *ops = w->region.runtime ? runtime_by_id(w->region.runtime) : NULL;
+
+	if (stop)
+		return stop;
+	return w->region.runtime && !(ops && ops->late) ? STOP_VM_ABSENT : walk_step(w);
+}
+
+static bool is_guessed(const struct walk *w, const struct late_record *from)
+{
+	return from->pc && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp &&
+	       (!from->fp || (walk_has(w, REG_FP) && w->reg[REG_FP] == from->fp));
+}
+
+enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
+	struct frame *frames, u32 max, u32 *n, bool *proved)
+{
+	struct walk *w = new_walk(p, mem, frames, max);
+	int stop = STOP_NONE;
+
+	*n = 0;
+	*proved = false;
+	if (!w)
+		return STOP_ARENA;
+	memcpy(w->reg, from->reg, sizeof(w->reg));
+	w->valid = from->valid;
+	w->leaf = from->leaf;
+	w->thread_pointer = from->thread_pointer;
+	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && !*proved; i++) {
+		stop = late_step(w);
+		if (stop == STOP_NONE && w->reg[REG_SP] - from->addr > size)
+			stop = STOP_STACK_ABSENT;
+		*proved = stop == STOP_NONE && is_guessed(w, from);
+	}
 	*n = w->nframes;
 	stop = (int)walk_end(w, (u32)stop);
 	free(w);

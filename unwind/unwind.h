@@ -21,4 +21,12 @@ struct unwind_registers {
 enum stop_reason unwind_stack(const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max,
 	u32 *n);
 
+/*
+ * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk late, on the size bytes
+ * of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then tells that it is a true one.
+ */
+struct late_record;
+enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
+	struct frame *frames, u32 max, u32 *n, bool *proved);
+
 #endif

@@ -317,6 +317,7 @@ const struct runtime_ops hotspot_runtime = {
         .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, stubs, allocation",
         .layout = &hotspot_layout_schema,
         .step = hotspot_step,
+        .late = true,
         .image_probe = image_probe,
         .image_destroy = image_destroy,
         .attach = attach,

@@ -9,8 +9,8 @@ import tempfile
 import yrt
 
 
-# Until the maps of a new program or library are read its samples are cut: some milliseconds, several times that on a slow host.
-LATE_LIBRARY, LATE_PROGRAM, LATE_PROGRAMS = 0.01, 0.02, 0.08
+# Until the maps of a new program or library are read its samples are walked later; one that has ended by then is cut.
+LATE_LIBRARY, LATE_PROGRAM, LATE_PROGRAMS = 0.002, 0.003, 0.02
 
 
 def whole(result, limit=0.001):

@@ -5,6 +5,8 @@
 #ifndef YRT_SHARED_RECORD_H
 #define YRT_SHARED_RECORD_H
 
+#include <arch.h>
+
 #include "frame.h"
 
 enum record_type {
@@ -13,6 +15,7 @@ enum record_type {
 	RECORD_EXEC,	  /* struct process_record: a target became another program; its entry is gone */
 	RECORD_EXIT,	  /* struct process_record: the last thread of a target is exiting */
 	RECORD_UNKNOWN,	  /* struct process_record: a walk met code outside all regions: look at its maps again */
+	RECORD_LATE,	  /* struct late_record: a piece of the stack of a thread whose walk met such code */
 };
 
 #define CHUNK_FRAMES 256u
@@ -37,6 +40,30 @@ struct stack_record {
 	struct frame frame[CHUNK_FRAMES];
 };
 _Static_assert(sizeof(struct stack_record) == 56 + 16 * CHUNK_FRAMES, "no padding before the frames");
+
+/*
+ * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does (unwind/late.h). The pieces of the
+ * stack, in order and without a gap, come before the stack_record, which has the same hash, that no other one has, and a weight.
+ */
+#define LATE_PIECE  4096u
+#define LATE_PIECES 8u
+#define LATE_MOST   256 /* a process may send so many after each new file */
+struct late_record {
+	u32 type;
+	u32 size; /* bytes of this piece; the last one may be cut */
+	u64 hash;
+	u64 addr; /* of the piece */
+	u64 reg[ARCH_NREGS]; /* where the walk ended: not one of its frames yet */
+	u32 valid;
+	u32 leaf;
+	u64 thread_pointer;
+	u64 pc, sp; /* a frame, found by guess, that it went on at; 0: none */
+	u64 fp;	    /* its frame pointer, if that was used: 0: it was not */
+	u32 before; /* frames of the stack from before that; the others are that frame's and its callers' */
+	u32 stop;   /* why it ended there */
+	u8 byte[LATE_PIECE];
+};
+_Static_assert(sizeof(struct late_record) == 72 + 8 * ARCH_NREGS + LATE_PIECE, "no padding before the bytes");
 
 struct process_record {
 	u32 type;

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks that are walked later: this program's own, copied as BPF would, against backtrace(), after they were overwritten. */
+#include <execinfo.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <arch.h>
+
+#include "unwind/late.h"
+#include "unwind/now.h"
+
+#define DEPTH	 6
+#define TRUE_MAX 64
+#define NUMBER	 3u
+#define FRAME	 2048 /* bytes of one of call() */
+#define STACK_MAX (64u << 10)
+#define NOISE	 (32u << 10)
+#define MARK	 0x4321u /* address of the frame that the first walk saw behind its guess */
+
+static struct {
+	struct arena *arena;
+	struct modules *modules;
+	struct process *known, *gone;
+	struct process *found; /* of the number */
+} here;
+
+/* One sample, and what is true of it. */
+static struct {
+	struct late_record late;
+	u8 stack[STACK_MAX];
+	u32 size;
+	void *caller[TRUE_MAX];
+	int callers;
+	u64 middle_pc, middle_sp; /* a frame half way up */
+} sample;
+
+static struct {
+	struct frame frame[TRUE_MAX * 2];
+	u32 n, stop, was, times;
+} seen;
+
+static void keep_registers(const ucontext_t *uc)
+{
+	static const int order[ARCH_NREGS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+	        REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		sample.late.reg[i] = (u64)uc->uc_mcontext.gregs[order[i]];
+}
+
+static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) take_sample(void)
+{
+	ucontext_t uc;
+
+	assert_int_equal(getcontext(&uc), 0);
+	keep_registers(&uc);
+	sample.callers = backtrace(sample.caller, TRUE_MAX);
+	while (sample.size < sizeof(sample.stack) && memory_read(here.known->memory, sample.stack + sample.size, 8, sample.late.reg[REG_SP] + sample.size))
+		sample.size += 8;
+	__asm__ volatile("" ::: "memory");
+}
+
+static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) call(volatile int depth)
+{
+	u8 room[FRAME];
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	if (depth == DEPTH / 2) {
+		sample.middle_pc = (u64)__builtin_return_address(0);
+		sample.middle_sp = (u64)__builtin_dwarf_cfa();
+	}
+	if (depth)
+		call(depth - 1);
+	else
+		take_sample();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* What lay on the stack is no more. */
+static void __attribute__((noinline)) overwrite(void)
+{
+	volatile u8 noise[NOISE];
+
+	for (u32 i = 0; i < NOISE; i++)
+		noise[i] = (u8)(i * 31);
+	assert_int_equal(noise[7], 217);
+}
+
+static struct process *find(void *ctx, u32 number)
+{
+	return number == NUMBER ? here.found : NULL;
+}
+
+static struct error *keep(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
+{
+	assert_true(n <= sizeof(seen.frame) / sizeof(*seen.frame));
+	memcpy(seen.frame, frames, n * sizeof(*frames));
+	seen.n = n;
+	seen.stop = record->stop;
+	seen.was = was;
+	seen.times++;
+	return NULL;
+}
+
+static int setup(void **state)
+{
+	assert_null(arena_create(NULL, &here.arena));
+	assert_null(modules_create(here.arena, NULL, &here.modules));
+	assert_null(process_create(here.modules, getpid(), NUMBER, &here.known));
+	assert_null(process_create_gone(here.modules, getpid(), NUMBER, &here.gone));
+	here.gone->dead = false;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	process_destroy(here.known);
+	process_destroy(here.gone);
+	modules_destroy(here.modules);
+	arena_destroy(here.arena);
+	return 0;
+}
+
+static void send_pieces(struct late *l, u32 size)
+{
+	struct late_record *r = calloc(1, sizeof(*r));
+
+	*r = sample.late;
+	for (u32 at = 0; at < size; at += r->size) {
+		r->size = size - at < LATE_PIECE ? size - at : LATE_PIECE;
+		r->addr = sample.late.reg[REG_SP] + at;
+		memcpy(r->byte, sample.stack + at, r->size);
+		assert_null(late_piece(l, r, offsetof(struct late_record, byte) + r->size));
+	}
+	free(r);
+}
+
+/* A stack that was cut at once, its copy, and what the first walk saw behind its guess, if there is one. */
+static struct late *with_sample(u64 pc, u64 sp)
+{
+	struct late_sink sink = {.find = find, .stack = keep};
+	struct stack_record *r = calloc(1, sizeof(*r));
+	struct late *l = late_create(&sink);
+	bool held;
+
+	memset(&sample, 0, sizeof(sample));
+	memset(&seen, 0, sizeof(seen));
+	call(DEPTH);
+	overwrite();
+	sample.late.type = RECORD_LATE;
+	sample.late.hash = 77;
+	sample.late.valid = (1u << ARCH_NREGS) - 1;
+	sample.late.leaf = 1;
+	sample.late.stop = STOP_NO_PROCESS;
+	sample.late.pc = pc ? sample.middle_pc : 0;
+	sample.late.sp = pc ? sample.middle_sp + sp : 0;
+	send_pieces(l, sample.size);
+	*r = (struct stack_record){.type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 2, .stop = STOP_ROOT, .last = 1};
+	r->nframes = pc ? 1 : 0;
+	r->frame[0].where = MARK;
+	assert_null(late_hold(l, r, r->frame, r->nframes, &held));
+	assert_true(held);
+	free(r);
+	return l;
+}
+
+/* Where backtrace() begins: at take_sample(), or (a sanitizer's) at itself. */
+static u32 own_frames(void)
+{
+	return frame_addr(&seen.frame[1]) == (u64)sample.caller[1] ? 0 : 1;
+}
+
+/* The first n frames behind the leaf are those that backtrace() told. */
+static void expect_callers(u32 n)
+{
+	assert_true(n + 1 <= seen.n);
+	for (u32 i = 1; i <= n; i++)
+		assert_int_equal(frame_addr(&seen.frame[i]), (u64)sample.caller[i + own_frames()]);
+}
+
+static void whole_stack(void **state)
+{
+	struct late *l = with_sample(0, 0);
+
+	here.found = here.known;
+	assert_null(late_settle(l, now_ns(), false));
+	assert_int_equal(seen.times, 1);
+	assert_int_equal(seen.stop, STOP_ROOT);
+	assert_int_equal(seen.was, STOP_NO_PROCESS);
+	assert_true(sample.callers > DEPTH);
+	expect_callers((u32)sample.callers - 1 - own_frames());
+	late_destroy(l);
+}
+
+/* As long as the process is not known the stack waits; then it is handed out as it was. */
+static void waits(void **state)
+{
+	struct late *l = with_sample(0, 0);
+
+	here.found = here.gone;
+	for (u32 i = 0; i < 3; i++) {
+		here.gone->generation++;
+		assert_null(late_settle(l, now_ns(), false));
+		assert_int_equal(seen.times, 0);
+	}
+	assert_null(late_settle(l, now_ns(), true));
+	assert_int_equal(seen.times, 1);
+	assert_int_equal(seen.stop, STOP_NO_PROCESS);
+	assert_null(late_settle(l, now_ns(), true));
+	assert_int_equal(seen.times, 1);
+	late_destroy(l);
+}
+
+static void waits_until_known(void **state)
+{
+	struct late *l = with_sample(0, 0);
+
+	here.found = here.gone;
+	assert_null(late_settle(l, now_ns(), false));
+	here.found = here.known;
+	assert_null(late_settle(l, now_ns(), false));
+	assert_int_equal(seen.times, 1);
+	assert_int_equal(seen.stop, STOP_ROOT);
+	late_destroy(l);
+}
+
+/* What the first walk saw behind a guess counts if the second one comes there. */
+static void proved(void **state)
+{
+	struct late *l = with_sample(1, 0);
+	u32 before;
+
+	here.found = here.known;
+	assert_null(late_settle(l, now_ns(), false));
+	assert_int_equal(seen.stop, STOP_ROOT);
+	assert_true(seen.n > 2);
+	before = seen.n - 1;
+	assert_int_equal(seen.frame[before].where, MARK);
+	expect_callers(before - 1);
+	assert_int_equal((u64)sample.caller[before + own_frames()], sample.middle_pc);
+	late_destroy(l);
+}
+
+static void wrong_guess(void **state)
+{
+	struct late *l = with_sample(1, 8);
+
+	here.found = here.known;
+	assert_null(late_settle(l, now_ns(), false));
+	assert_int_equal(seen.stop, STOP_ROOT);
+	for (u32 i = 0; i < seen.n; i++)
+		assert_int_not_equal(seen.frame[i].where, MARK);
+	expect_callers((u32)sample.callers - 1 - own_frames());
+	late_destroy(l);
+}
+
+/* The stack above the copy is another one by now: nothing is taken from there. */
+static void short_copy(void **state)
+{
+	struct late *l = with_sample(0, 0), *cut = late_create(&(struct late_sink){.find = find, .stack = keep});
+	struct stack_record *r = calloc(1, sizeof(*r));
+	bool held;
+
+	late_destroy(l);
+	here.found = here.known;
+	*r = (struct stack_record){.type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
+	send_pieces(cut, (u32)((sample.middle_sp & ~4095ull) - sample.late.reg[REG_SP]));
+	assert_null(late_hold(cut, r, r->frame, 0, &held));
+	assert_null(late_settle(cut, now_ns(), true));
+	assert_int_equal(seen.stop, STOP_NO_PROCESS);
+	expect_callers(1);
+	late_destroy(cut);
+	free(r);
+}
+
+/* Pieces that do not fit, a stack that never comes, one that belongs to none. */
+static void broken(void **state)
+{
+	struct late *l = late_create(&(struct late_sink){.find = find, .stack = keep});
+	struct late_record *r = calloc(1, sizeof(*r));
+	struct stack_record *stack = calloc(1, sizeof(*stack));
+	bool held;
+
+	memset(&seen, 0, sizeof(seen));
+	*r = (struct late_record){.type = RECORD_LATE, .hash = 5, .size = LATE_PIECE + 1, .addr = 4096};
+	assert_null(late_piece(l, r, sizeof(*r)));
+	r->size = LATE_PIECE;
+	assert_null(late_piece(l, r, offsetof(struct late_record, byte) + 8));
+	stack->hash = 5;
+	stack->weight = 1;
+	assert_null(late_hold(l, stack, stack->frame, 0, &held));
+	assert_false(held);
+	assert_null(late_piece(l, r, sizeof(*r)));
+	r->addr = 12345;
+	assert_null(late_piece(l, r, sizeof(*r)));
+	stack->weight = 0;
+	assert_null(late_hold(l, stack, stack->frame, 0, &held));
+	assert_false(held);
+	assert_null(late_settle(l, now_ns(), true));
+	assert_int_equal(seen.times, 0);
+	free(stack);
+	free(r);
+	late_destroy(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(whole_stack),
+	        cmocka_unit_test(waits),
+	        cmocka_unit_test(waits_until_known),
+	        cmocka_unit_test(proved),
+	        cmocka_unit_test(wrong_guess),
+	        cmocka_unit_test(short_copy),
+	        cmocka_unit_test(broken),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

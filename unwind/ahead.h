@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prepares the files of a program before it is started: the program, the interpreter that its `#!` names, what they are linked
+ * with. Their rows and runtimes are then known when its first instruction runs.
+ */
+#ifndef YRT_AHEAD_H
+#define YRT_AHEAD_H
+
+#include "error.h"
+#include "module.h"
+
+/* argv: as for execvp(). What can not be found or read is left for later; only running out of memory is an error. */
+struct error *ahead_prepare(struct modules *m, char *const *argv);
+
+#endif

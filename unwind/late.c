@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "late.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "now.h"
+#include "unwind.h"
+
+#define PATIENCE_NS 2000000000ull /* a JVM takes so long to start on a busy machine */
+#define BYTES_MAX   (8u << 20)	  /* of all copies */
+#define FRAMES_MAX  (33 * CHUNK_FRAMES)
+
+struct late_stack {
+	struct late_stack *next;
+	struct late_record from; /* its bytes are unused */
+	struct stack_record record; /* and its frames */
+	struct frame *frames;
+	u32 nframes;
+	bool arrived; /* the stack_record has */
+	u32 tried; /* process.generation when it was last walked */
+	u64 since_ns;
+	u32 size;
+	u8 *bytes; /* from from.addr on */
+};
+
+struct late {
+	struct late_sink sink;
+	struct late_stack *first;
+	u64 bytes;
+	struct frame *frames; /* FRAMES_MAX */
+};
+
+/* The target's memory, but for the copy of its stack. */
+struct copied {
+	struct memory memory;
+	struct memory *now;
+	const struct late_stack *stack;
+};
+
+struct late *late_create(const struct late_sink *sink)
+{
+	struct late *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->sink = *sink;
+	return l;
+}
+
+static void drop(struct late *l, struct late_stack **at)
+{
+	struct late_stack *s = *at;
+
+	*at = s->next;
+	l->bytes -= s->size;
+	free(s->frames);
+	free(s->bytes);
+	free(s);
+}
+
+void late_destroy(struct late *l)
+{
+	if (!l)
+		return;
+	while (l->first)
+		drop(l, &l->first);
+	free(l->frames);
+	free(l);
+}
+
+static struct late_stack *find(const struct late *l, u64 hash)
+{
+	for (struct late_stack *s = l->first; s; s = s->next)
+		if (s->from.hash == hash && !s->arrived)
+			return s;
+	return NULL;
+}
+
+static struct error *begin(struct late *l, const struct late_record *record, struct late_stack **ret)
+{
+	struct late_stack *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return &error_no_memory;
+	memcpy(&s->from, record, offsetof(struct late_record, byte));
+	s->since_ns = now_ns();
+	s->next = l->first;
+	l->first = s;
+	*ret = s;
+	return NULL;
+}
+
+struct error *late_piece(struct late *l, const struct late_record *record, size_t size)
+{
+	struct late_stack *s;
+	struct error *err;
+	u8 *grown;
+
+	if (size < offsetof(struct late_record, byte) || record->size > LATE_PIECE ||
+		size < offsetof(struct late_record, byte) + record->size)
+		return NULL;
+	s = find(l, record->hash);
+	err = s ? NULL : begin(l, record, &s);
+	if (err || record->addr != s->from.addr + s->size || l->bytes + record->size > BYTES_MAX || !record->size)
+		return err;
+	grown = realloc(s->bytes, s->size + record->size);
+	if (!grown)
+		return &error_no_memory;
+	memcpy(grown + s->size, record->byte, record->size);
+	s->bytes = grown;
+	s->size += record->size;
+	l->bytes += record->size;
+	return NULL;
+}
+
+struct error *late_hold(struct late *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held)
+{
+	struct late_stack *s = record->weight ? find(l, record->hash) : NULL;
+	struct process *p;
+
+	*held = s;
+	if (!s)
+		return NULL;
+	s->frames = calloc(n + 1, sizeof(*frames));
+	if (!s->frames)
+		return &error_no_memory;
+	memcpy(s->frames, frames, n * sizeof(*frames));
+	memcpy(&s->record, record, offsetof(struct stack_record, frame));
+	s->nframes = n;
+	s->arrived = true;
+	if (s->from.before > n)
+		s->from.before = n;
+	p = l->sink.find(l->sink.ctx, record->instance);
+	if (p && p->late_left)
+		p->late_left--;
+	return NULL;
+}
+
+static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t addr)
+{
+	const struct copied *c = (const struct copied *)memory;
+	u64 at = addr - c->stack->from.addr;
+
+	if (at < c->stack->size && size <= c->stack->size - at) {
+		memcpy(dst, c->stack->bytes + at, size);
+		return true;
+	}
+	if (at < (u64)LATE_PIECES * LATE_PIECE) /* more of the stack, which may be another one by now */
+		return false;
+	return c->now && memory_read(c->now, dst, size, addr);
+}
+
+/* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
+static enum stop_reason walk_again(struct late *l, const struct late_stack *s, const struct process *p, u32 *n)
+{
+	struct copied copied = { .memory.read = read_copied, .now = p->memory, .stack = s };
+	bool proved;
+	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, &proved);
+	u32 rest = s->nframes - s->from.before;
+
+	if (!proved)
+		return stop;
+	if (rest > FRAMES_MAX - *n)
+		return STOP_DEPTH;
+	memcpy(l->frames + *n, s->frames + s->from.before, rest * sizeof(*l->frames));
+	*n += rest;
+	return s->record.stop;
+}
+
+static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u32 n)
+{
+	u32 before = s->from.before;
+	struct frame *all = malloc((before + n + 1) * sizeof(*all));
+	struct error *err;
+
+	if (!all)
+		return &error_no_memory;
+	memcpy(all, s->frames, before * sizeof(*all));
+	memcpy(all + before, l->frames, n * sizeof(*all));
+	s->record.stop = stop_is_complete(stop) ? stop : s->from.stop;
+	err = l->sink.stack(l->sink.ctx, &s->record, all, before + n, s->from.stop);
+	free(all);
+	return err;
+}
+
+static bool may_become_known(u32 stop)
+{
+	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
+}
+
+/* *done: it was handed out, or will never be. */
+static struct error *settle(struct late *l, struct late_stack *s, bool last, bool *done)
+{
+	u32 stop = s->from.stop, n = 0;
+	struct process *p;
+
+	*done = last;
+	if (!s->arrived)
+		return NULL;
+	p = l->sink.find(l->sink.ctx, s->record.instance);
+	last = last || !p || p->dead;
+	*done = false;
+	if (!last && (p->generation == s->tried || process_starting(p)))
+		return NULL;
+	if (p) {
+		s->tried = p->generation;
+		stop = walk_again(l, s, p, &n);
+	}
+	*done = last || !may_become_known(stop);
+	return *done ? hand_out(l, s, stop, n) : NULL;
+}
+
+struct error *late_settle(struct late *l, u64 now_ns, bool all)
+{
+	struct late_stack **at = &l->first;
+	struct error *err = NULL;
+	bool done;
+
+	if (l->first && !l->frames)
+		l->frames = calloc(FRAMES_MAX, sizeof(*l->frames));
+	if (l->first && !l->frames)
+		return &error_no_memory;
+	while (!err && *at) {
+		struct late_stack *s = *at;
+
+		err = settle(l, s, all || now_ns - s->since_ns > PATIENCE_NS, &done);
+		if (!err && done)
+			drop(l, at);
+		else
+			at = &s->next;
+	}
+	return err;
+}
