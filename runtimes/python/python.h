@@ -25,6 +25,7 @@ enum python_part {
 	PYTHON_TRAMPOLINE, /* of -X perf, 3.12 on: calls the loop with one word on its stack, and keeps all registers */
 	PYTHON_TRAMPOLINE_FP, /* the same, the word is the caller's frame pointer (3.14 on) */
 	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
+	PYTHON_INLINED = 32, /* a copy of the function in another; its entry frame is at the place part - PYTHON_INLINED */
 };
 
 /* How a native frame of the eval loop leads to its Python frames. */
@@ -38,6 +39,7 @@ enum python_linkage {
 /* How to get from a thread's thread pointer to the word that points to its thread state: loads, at these offsets, then slot. */
 #define PYTHON_VIA_MAX 2
 
+#define PYTHON_PLACES	16 /* of entry frames in native frames of functions that copies of the loop's are in */
 #define PYTHON_GILS_MAX 16 /* interpreters whose locks are looked at */
 
 /* From a task of asyncio to those that await it, 3.14 on. Offsets in bytes; all zero: not known, or not wanted. */
@@ -92,8 +94,9 @@ struct python_vm {
 	u16 wants_lock; /* --gil */
 	u16 f_tlbc, co_tlbc; /* free-threaded 3.14 on: tlbc_index (s32) of a frame, the array of a code object; 0: none */
 	struct python_awaits awaits;
+	u16 inlined_below[PYTHON_PLACES]; /* as entry_below */
 };
-_Static_assert(sizeof(struct python_vm) == 176, "read as it is by the walker");
+_Static_assert(sizeof(struct python_vm) == 208, "read as it is by the walker");
 
 /*
  * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop rbx, r12,

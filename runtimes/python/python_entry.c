@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arch.h>
 #include <capstone/capstone.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cfi.h"
+#include "cleanup.h"
 #include "python_image.h"
 
-#define BYTES_MAX 512 /* of the beginning that are looked at */
+#define BYTES_MAX   512 /* of the beginning that are looked at */
+#define INLINED_MAX (1u << 20)
 
 /* What a register holds, as far as it matters: an address in the native frame. */
 struct value {
@@ -17,6 +20,7 @@ struct value {
 struct entry {
 	const struct python_vm *vm;
 	u16 ts_cframe;
+	u16 gen_frame; /* of a generator, whose frame is in it; 0: not looked for */
 	bool by_cframe;
 	struct value regs[X86_REG_ENDING];
 	s64 cframe, entry; /* below the CFA; 0: not seen yet */
@@ -72,7 +76,8 @@ static void store_outside(struct entry *e, const cs_x86_op *to, const cs_x86_op 
 	if (e->vm->linkage == PYTHON_ENTRY_FLAG && from->type == X86_OP_IMM && to->size == 1 &&
 	        to->mem.disp == e->vm->f_entry)
 		e->entry_owner = next;
-	if (e->vm->linkage != PYTHON_ENTRY_FLAG && v && v->in_frame && to->mem.disp == e->vm->f_previous) {
+	if (e->vm->linkage != PYTHON_ENTRY_FLAG && v && v->in_frame &&
+	        (to->mem.disp == e->vm->f_previous || (e->gen_frame && to->mem.disp == e->gen_frame + e->vm->f_previous))) {
 		e->entry = v->below;
 		e->frame_previous = next;
 	}
@@ -120,20 +125,21 @@ static bool goes_on(const cs_insn *in, const struct entry *e)
 	return in->id != X86_INS_JMP && (in->id != X86_INS_CALL || !complete(e));
 }
 
-static struct error *scan(struct image *img, u64 start, u64 end, struct entry *e)
+/* inlined: all up to its end, which lies behind the stores; what precedes them is another function's. */
+static struct error *scan(struct image *img, u64 start, u64 end, bool inlined, struct entry *e)
 {
-	u8 code[BYTES_MAX];
+	size_t size = end - start < BYTES_MAX || inlined ? end - start : BYTES_MAX;
+	cleanup(free) u8 *code = size < INLINED_MAX ? malloc(size + 1) : NULL;
 	const u8 *at = code;
-	size_t size = end - start < sizeof(code) ? end - start : sizeof(code);
 	csh handle;
 	cs_insn *in;
 
-	if (!image_read(img, code, size, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	if (!code || !image_read(img, code, size, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
 		return error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx can not be read", img->path, start);
 	e->thread = e->cframe_frame = e->entry_previous = e->entry_owner = e->frame_previous = 0;
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
 	in = cs_malloc(handle);
-	while (in && cs_disasm_iter(handle, &at, &size, &start, in) && goes_on(in, e))
+	while (in && cs_disasm_iter(handle, &at, &size, &start, in) && (inlined || goes_on(in, e)))
 		look(img, in, e);
 	if (in)
 		cs_free(in, 1);
@@ -146,6 +152,27 @@ static u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+static u64 linked_at(const struct entry *e)
+{
+	return later(later(e->thread, e->cframe_frame), later(e->entry_owner, later(e->frame_previous, e->entry_previous)));
+}
+
+bool python_entry_inlined(
+        struct image *img, const struct python_vm *vm, u16 gen_frame, u64 start, u64 call, u16 *below, u64 *linked)
+{
+	struct entry e = {.vm = vm, .gen_frame = gen_frame};
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < 2; i++)
+		err = scan(img, start, call, true, &e);
+	*below = (u16)e.entry;
+	*linked = linked_at(&e);
+	if (!err)
+		return complete(&e);
+	error_free(err);
+	return false;
+}
+
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret)
 {
 	struct entry e = {.vm = vm, .ts_cframe = ts_cframe, .by_cframe = vm->linkage != PYTHON_NO_CFRAME};
@@ -153,14 +180,14 @@ struct error *python_entry_find(struct image *img, const struct python_vm *vm, u
 
 	/* the second time it is known where the objects lie that the first stores are to */
 	for (u32 i = 0; !err && i < 2; i++)
-		err = scan(img, ret->ranges[0].start, ret->ranges[0].end, &e);
+		err = scan(img, ret->ranges[0].start, ret->ranges[0].end, false, &e);
 	if (err)
 		return err;
 	if (!complete(&e))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx links its frames in a way that yrt does "
 		                                              "not know", img->path, ret->ranges[0].start),
 		        "its Python frames are left out; was it built without optimization?");
-	ret->link_end = later(later(e.thread, e.cframe_frame), later(e.entry_owner, later(e.frame_previous, e.entry_previous)));
+	ret->link_end = linked_at(&e);
 	ret->enter_end = e.by_cframe ? ret->link_end : e.thread;
 	ret->cframe_below = (u16)e.cframe;
 	ret->entry_below = (u16)e.entry;

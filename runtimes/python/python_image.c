@@ -109,6 +109,9 @@ static struct error *find_links(struct image *img, struct python_image *image)
 	image->vm.calls_late = !image->eval.dispatches || is_debug(img);
 	if (!err && image->vm.linkage != PYTHON_NO_CFRAME)
 		python_torn_find(img, &image->vm, &image->eval);
+	if (!err && !image->eval.dispatches)
+		err = python_inlined_find(img, &image->vm, image->layout->gen_frame.at, &image->eval);
+	memcpy(image->vm.inlined_below, image->eval.below, sizeof(image->vm.inlined_below));
 	return err;
 }
 

@@ -14,11 +14,18 @@ struct python_range {
 
 #define PYTHON_RANGES_MAX 48
 #define PYTHON_TORN_MAX	  256
+#define PYTHON_INLINED_MAX 128
 
 /* In this stretch the innermost frame's link is in a register yet, or still. */
 struct python_torn {
 	u64 start, end;
 	u8 reg; /* DWARF number */
+};
+
+/* Code of a copy of the function in another one, where it has frames; number of its entry frame's place in python_eval.below. */
+struct python_inlined {
+	u64 start, end;
+	u8 place;
 };
 
 struct python_eval {
@@ -33,6 +40,9 @@ struct python_eval {
 	u32 noutside;
 	struct python_torn torn[PYTHON_TORN_MAX]; /* 3.11, 3.12 */
 	u32 ntorn;
+	struct python_inlined inlined[PYTHON_INLINED_MAX]; /* builds with tail calls */
+	u32 ninlined, nplaces, ncopies;
+	u16 below[PYTHON_PLACES]; /* see struct python_vm */
 };
 
 /* The JIT compiler of 3.14 and 3.15, if the build has one. */
@@ -89,6 +99,20 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
  * version that is known.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
+
+/*
+ * The same of a copy that a compiler has put into the function that begins at start: what precedes the call of its first bytecode.
+ * gen_frame: PyGenObject.gi_iframe, as a function that runs a generator names its frame by that. False: no copy, or not
+ * understood. below: how far its entry frame is below the CFA; linked: from where on all is linked.
+ */
+bool python_entry_inlined(
+        struct image *img, const struct python_vm *vm, u16 gen_frame, u64 start, u64 call, u16 *below, u64 *linked);
+
+/*
+ * Builds with --with-tail-call-interp: there the function is so short that compilers put copies of it into those that call it
+ * (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it does.
+ */
+struct error *python_inlined_find(struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret);
 
 /*
  * 3.11, 3.12: fills eval->torn, by pairs of stores: to _PyCFrame.current_frame and then to the link of the frame that was stored,

@@ -118,6 +118,13 @@ static inline int py_own_by_cframe(struct walk *w, const struct python_vm *vm, s
 	return STOP_NONE;
 }
 
+static inline u64 py_entry_below(const struct walk *w, const struct python_vm *vm)
+{
+	u32 part = w->region.part;
+
+	return part < PYTHON_INLINED ? vm->entry_below : vm->inlined_below[part % PYTHON_PLACES];
+}
+
 /* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame follows. */
 static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
@@ -126,7 +133,7 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 
 	if (w->region.part == PYTHON_ENTER)
 		return PY_NOT_OURS;
-	c->more[0] = cfa - vm->entry_below;
+	c->more[0] = cfa - py_entry_below(w, vm);
 	if (!w->leaf && !vm->calls_late)
 		return py_ready(w, vm, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfi.h"
+#include "cleanup.h"
+#include "python_flow.h"
+#include "python_image.h"
+
+#define TEXT_MAX  (256u << 20) /* of a segment that is searched */
+#define CODE_MAX  (1u << 20)   /* of a function */
+#define CALLS_MAX 4	       /* copies in one function */
+#define LEA	  0x8d
+#define IS_RIP	  0x05 /* of a ModRM byte: relative to the next instruction */
+#define IS_TABLE  0xc5 /* of a SIB byte: no base, a register times 8 */
+
+struct search {
+	struct image *img;
+	const struct python_vm *vm;
+	u16 gen_frame;
+	csh handle;
+	u64 table;   /* of the bytecodes' functions; 0: not seen yet */
+	u64 regs[X86_REG_ENDING]; /* addresses that lea has put there */
+	bool loaded[X86_REG_ENDING]; /* a bytecode's function */
+	u64 calls[CALLS_MAX]; /* of a bytecode */
+	u32 ncalls;
+};
+
+/* Is this an operand in the table? While that is not known, the first array of pointers is it. */
+static bool in_table(struct search *s, const cs_x86_op *op)
+{
+	u64 base = op->type == X86_OP_MEM && op->mem.base < X86_REG_ENDING ? s->regs[op->mem.base] : 0;
+	u64 table = base + (op->type == X86_OP_MEM ? (u64)op->mem.disp : 0);
+
+	if (op->type != X86_OP_MEM || op->mem.scale != 8 || op->mem.index == X86_REG_INVALID || !table ||
+	        (op->mem.base != X86_REG_INVALID && !base))
+		return false;
+	s->table = s->table ? s->table : table;
+	return table == s->table;
+}
+
+static void look(struct search *s, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	const cs_x86_op *to = &x->operands[0], *from = &x->operands[1];
+
+	if (in->id == X86_INS_CALL && s->ncalls < CALLS_MAX &&
+	        (in_table(s, to) || (to->type == X86_OP_REG && to->reg < X86_REG_ENDING && s->loaded[to->reg])))
+		s->calls[s->ncalls++] = in->address;
+	if (x->op_count != 2 || to->type != X86_OP_REG || to->reg >= X86_REG_ENDING || !(to->access & CS_AC_WRITE))
+		return;
+	s->loaded[to->reg] = s->table && in->id == X86_INS_MOV && in_table(s, from);
+	s->regs[to->reg] = in->id == X86_INS_LEA && from->mem.base == X86_REG_RIP ? in->address + in->size + (u64)from->mem.disp : 0;
+}
+
+/* Fills s->calls. */
+static bool find_calls(struct search *s, u64 start, u64 end)
+{
+	size_t size = end - start;
+	cleanup(free) u8 *code = size <= CODE_MAX ? malloc(size + 1) : NULL;
+	const u8 *at = code;
+	cs_insn *in;
+
+	s->ncalls = 0;
+	memset(s->regs, 0, sizeof(s->regs));
+	memset(s->loaded, 0, sizeof(s->loaded));
+	if (!code || !image_read(s->img, code, size, start) || !(in = cs_malloc(s->handle)))
+		return false;
+	while (cs_disasm_iter(s->handle, &at, &size, &start, in))
+		look(s, in);
+	cs_free(in, 1);
+	return s->ncalls;
+}
+
+static bool never(const cs_insn *in, const void *ctx)
+{
+	(void)in;
+	(void)ctx;
+	return false;
+}
+
+static bool place_of(struct python_eval *ret, u16 below, u8 *place)
+{
+	u32 i = 0;
+
+	while (i < ret->nplaces && ret->below[i] != below)
+		i++;
+	if (i == PYTHON_PLACES)
+		return false;
+	ret->below[i] = below;
+	ret->nplaces += i == ret->nplaces;
+	*place = (u8)i;
+	return true;
+}
+
+static void add(struct python_eval *ret, const struct python_insn *in, u8 place)
+{
+	struct python_inlined *last = ret->ninlined ? &ret->inlined[ret->ninlined - 1] : NULL;
+
+	if (last && last->end == in->addr && last->place == place)
+		last->end += in->size;
+	else if (ret->ninlined < PYTHON_INLINED_MAX)
+		ret->inlined[ret->ninlined++] = (struct python_inlined){in->addr, in->addr + in->size, place};
+}
+
+/*
+ * What is reached from where all is linked, but not from behind the call of the first bytecode: there, and where those that failed
+ * join it, the rest of the function begins.
+ */
+static void collect(struct python_flow *f, u32 linked, u32 call, u8 place, struct python_eval *ret)
+{
+	u32 flags;
+
+	f->insns[call].flags |= FLOW_STOPS;
+	python_flow_explore(f, linked, &flags);
+	if (!(f->insns[call].flags & FLOW_REACHED))
+		return;
+	for (u32 i = 0; i < f->n; i++)
+		f->insns[i].flags |= f->insns[i].flags & FLOW_REACHED ? FLOW_OWN : 0;
+	ret->ncopies++;
+	f->insns[linked].flags |= FLOW_STOPS;
+	python_flow_explore(f, python_flow_next(f, call), &flags);
+	for (u32 i = 0; i < f->n; i++)
+		if (f->insns[i].flags & FLOW_OWN && !(f->insns[i].flags & FLOW_REACHED))
+			add(ret, &f->insns[i], place);
+}
+
+static struct error *add_copy(struct search *s, const struct cfi_fde *fde, u64 call, struct python_eval *ret)
+{
+	cleanup(free) struct python_eval *function = calloc(1, sizeof(*function));
+	cleanup(python_flow) struct python_flow f = {0};
+	struct error *err;
+	u64 linked;
+	u16 below;
+	u8 place;
+
+	if (!function)
+		return &error_no_memory;
+	if (!python_entry_inlined(s->img, s->vm, s->gen_frame, fde->start, call, &below, &linked) || !place_of(ret, below, &place))
+		return NULL;
+	err = python_eval_find(s->img, fde->start, fde->end, function);
+	if (!err && python_flow_decode(s->img, function->ranges, function->n, never, NULL, &f) && python_flow_find(&f, linked) != FLOW_NOWHERE &&
+	        python_flow_find(&f, call) != FLOW_NOWHERE)
+		collect(&f, python_flow_find(&f, linked), python_flow_find(&f, call), place, ret);
+	return err;
+}
+
+/* The function at addr, which may name the table, as bytecodes' own do to jump on. */
+static struct error *look_at(struct search *s, u64 addr, u64 *done, struct python_eval *ret)
+{
+	const struct cfi_fde *fde = cfi_fde_at(s->img->cfi, addr);
+	struct error *err = NULL;
+
+	if (!fde || fde->start == *done || fde->start == ret->ranges[0].start)
+		return NULL;
+	*done = fde->start;
+	if (find_calls(s, fde->start, fde->end))
+		for (u32 i = 0; !err && i < s->ncalls; i++)
+			err = add_copy(s, fde, s->calls[i], ret);
+	return err;
+}
+
+/* Do these bytes at addr, of which four precede at, name the table? */
+static bool names_table(const u8 *at, u64 addr, u64 table)
+{
+	s32 word;
+
+	memcpy(&word, at, sizeof(word));
+	if ((u64)(s64)word == table)
+		return at[-2] == 0x14 && (at[-1] & 0xc7) == IS_TABLE;
+	return at[-2] == LEA && (at[-1] & 0xc7) == IS_RIP && addr + sizeof(word) + (u64)(s64)word == table;
+}
+
+static struct error *search_segment(struct search *s, const struct image_segment *segment, struct python_eval *ret)
+{
+	u64 size = segment->filesz, done = 0;
+	cleanup(free) u8 *text = size && size <= TEXT_MAX ? malloc(size) : NULL;
+	struct error *err = NULL;
+
+	if (!text || !image_read(s->img, text, size, segment->vaddr))
+		return NULL;
+	for (u64 i = 4; !err && i + 4 <= size; i++)
+		if (names_table(text + i, segment->vaddr + i, s->table))
+			err = look_at(s, segment->vaddr + i, &done, ret);
+	return err;
+}
+
+struct error *python_inlined_find(struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret)
+{
+	struct search s = {.img = img, .vm = vm, .gen_frame = gen_frame};
+	struct error *err = NULL;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
+		return NULL;
+	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
+	find_calls(&s, ret->ranges[0].start, ret->ranges[0].end);
+	for (u32 i = 0; !err && s.table && i < img->nsegments; i++)
+		if (img->segments[i].flags & PF_X)
+			err = search_segment(&s, &img->segments[i], ret);
+	cs_close(&s.handle);
+	return err;
+}
