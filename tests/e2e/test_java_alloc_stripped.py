@@ -4,11 +4,9 @@ yrt java-alloc on a JVM whose library has no symbols and no debug file, nor says
 code, that is said, and shares are right; code that only looks like it is refused.
 """
 
-import os
 import re
 import struct
 import subprocess
-import tempfile
 
 import java
 import java_alloc
@@ -16,36 +14,6 @@ import yrt
 
 SECONDS, RATE = 5, 500
 LEAST = 100
-SECTIONS = (".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugdata")
-
-
-def library_of(pid):
-    """(path, inode) of a JVM's; of one in a chroot as seen from outside."""
-    with open(f"/proc/{pid}/maps") as f:
-        words = next(line.split() for line in f if line.rstrip().endswith("/libjvm.so"))
-    return words[5], int(words[4])
-
-
-class Stripped:
-    """java.words() run a JVM that finds such a library in the place of its own, which nobody else sees there."""
-
-    def __enter__(self):
-        self.dir = tempfile.TemporaryDirectory(prefix="yrt-stripped-")
-        self.path = os.path.join(self.dir.name, "libjvm.so")
-        with java.Java("alloc_split", 30) as jvm:
-            self.library = library_of(jvm.pid)[0]
-        subprocess.run(["objcopy", "--strip-all", *[word for name in SECTIONS for word in ("-R", name)], self.library, self.path], check=True)
-        self.inode = os.stat(self.path).st_ino
-        self.before, words = os.environ.get("YRT_JAVA"), java.words()
-        os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
-            yrt.SOURCE, "tests", "e2e", "in_place_of.sh"), self.path, self.library, *words])
-        return self
-
-    def __exit__(self, *_):
-        os.environ.pop("YRT_JAVA")
-        if self.before is not None:
-            os.environ["YRT_JAVA"] = self.before
-        self.dir.cleanup()
 
 
 def watch(pid, *flags, window):
@@ -57,7 +25,7 @@ def watch(pid, *flags, window):
 
 def check(stripped, name, threads):
     with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
-        assert library_of(sites.pid)[1] == stripped.inode, "it runs its own library"
+        assert java.library_of(sites.pid)[1] == stripped.inode, "it runs its own library"
         window = java_alloc.Window(sites)
         result = watch(sites.pid, window=window).expect()
     stats = result.stats["alloc"]
@@ -73,7 +41,7 @@ def check(stripped, name, threads):
 
 
 def test_shares():
-    with Stripped() as stripped:
+    with java.Stripped() as stripped:
         yield check(stripped, "G1", 2)
         yield check(stripped, "Serial", 1)
 
@@ -91,7 +59,7 @@ def spoil(stripped):
 
 
 def test_refused():
-    with Stripped() as stripped:
+    with java.Stripped() as stripped:
         spoil(stripped)
         with java.Java("alloc_split", 60) as jvm:
             result = yrt.run("java-alloc", "-p", jvm.pid, "-d", 1)
@@ -101,7 +69,7 @@ def test_refused():
 
 
 def test_inspect():
-    with Stripped():
+    with java.Stripped():
         with java.Java("alloc_split", 60) as jvm:
             shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
     assert "by disassembly" in shown, shown
