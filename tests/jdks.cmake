@@ -3,8 +3,8 @@
 set(JDKS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${JDKS}/jdks.txt)
 file(STRINGS ${JDKS}/jdks.txt JDK_LINES REGEX "^[0-9]")
-set(JDK_MODES_few "tiered,interpreter,c1" "z")
-set(JDK_MODES_all "tiered,interpreter,c1,c2,xcomp" "serial,parallel,g1,z,shenandoah"
+set(JDK_MODES_few "tiered,interpreter,c1" "z,stripped")
+set(JDK_MODES_all "tiered,interpreter,c1,c2,xcomp" "serial,parallel,g1,z,shenandoah,stripped"
 	"uncompressed,noshare,compact,wide,huge,large,one_heap,debug_info,frame_pointer,no_inline")
 
 set(JDK_COLLECTORS_few test_serial test_parallel test_g1)

@@ -96,7 +96,7 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 		err = hotspot_names_create(instance->v, instance->layout, instance->code, &instance->names);
 	if (!err) {
 		find_stub_list(instance);
-		hotspot_frozen_find(instance);
+		hotspot_frozen_find(instance, p->memory);
 	}
 	if (!err)
 		err = hotspot_heap_view_create(instance->v, instance->layout, &instance->heap);
@@ -250,11 +250,13 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	if (err || !instance->v)
 		return err;
 	err = hotspot_stubs_update(instance->stubs, instance->code, p->memory);
+	if (!err)
+		err = hotspot_frozen_look(instance, p->memory);
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
 		err = configure(instance, p, heaps, n, &heaps[i], &config);
 		if (!err)
-			hotspot_frozen_tell(instance, p->memory, arena_at(p->arena, config, sizeof(struct hotspot_vm)));
+			hotspot_frozen_tell(instance, arena_at(p->arena, config, sizeof(struct hotspot_vm)));
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)
@@ -270,7 +272,9 @@ static bool starting(void *data)
 {
 	const struct hotspot_instance *instance = data;
 
-	return !instance->refused && (!instance->v || check_due(instance, now_ns()));
+	u64 now = now_ns();
+
+	return !instance->refused && (!instance->v || check_due(instance, now) || hotspot_frozen_due(instance, now));
 }
 
 static bool name_frame(

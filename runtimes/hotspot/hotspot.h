@@ -118,7 +118,8 @@ struct hotspot_z {
 
 /* Where the frames of a virtual thread are that are not on the stack (hotspot_frames.h). Offsets in bytes; of StackChunk's fields at most 124. */
 struct hotspot_frozen {
-	u64 entry_pc_at; /* address of ContinuationEntry::_return_pc: where enterSpecial stands */
+	u64 entry_pc;	 /* where enterSpecial stands; 0: to be read at entry_pc_at (ContinuationEntry::_return_pc) */
+	u64 entry_pc_at;
 	u64 oop_base;
 	u64 interpreter_low;
 	u32 interpreter_size;

@@ -137,13 +137,18 @@ bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 kla
 	return true;
 }
 
-/* Is the Utf8 entry of a constant pool this text? */
-static bool pool_text(const struct hotspot_heap_view *h, struct memory *m, u64 pool, u32 index, const char *text)
+/* Is the entry of an array of Symbols this text? */
+static bool text_at(const struct hotspot_heap_view *h, struct memory *m, u64 symbols, u32 index, const char *text)
 {
 	u64 symbol;
 
-	return index && index < 65536 && memory_read(m, &symbol, 8, pool + h->l->pool_size.at + index * 8ull) &&
-	       has_name(h, m, symbol, text);
+	return index && index < 65536 && memory_read(m, &symbol, 8, symbols + index * 8ull) && has_name(h, m, symbol, text);
+}
+
+/* The same for Utf8 entries of a constant pool. */
+static bool pool_text(const struct hotspot_heap_view *h, struct memory *m, u64 pool, u32 index, const char *text)
+{
+	return text_at(h, m, pool + h->l->pool_size.at, index, text);
 }
 
 static bool field_of_array(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
@@ -207,15 +212,25 @@ struct wanted {
 	const char *name, *signature;
 };
 
+/* Fields that the VM has added have their names and signatures among the Symbols that it knows itself (fieldInfo.hpp). */
+static bool is_wanted(
+        const struct hotspot_heap_view *h, struct memory *m, const struct wanted *field, bool injected, const u32 v[5])
+{
+	u64 symbols = injected ? h->at.vm_symbols : field->pool + h->l->pool_size.at;
+
+	return symbols && text_at(h, m, symbols, v[0], field->name) && text_at(h, m, symbols, v[1], field->signature);
+}
+
 /* Read by the wrong flags, name and signature do not follow each other. */
 static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const u8 *p, const u8 *end, u32 optional,
         const struct wanted *field, u32 *offset)
 {
 	u32 count, injected;
 
-	if (!next_uint(&p, end, &count) || !next_uint(&p, end, &injected) || count > FIELDS_MAX)
+	if (!next_uint(&p, end, &count) || !next_uint(&p, end, &injected) || count > FIELDS_MAX ||
+	        injected > FIELDS_MAX)
 		return false;
-	for (u32 i = 0; i < count; i++) {
+	for (u32 i = 0; i < count + injected; i++) {
 		u32 v[5]; /* name, signature, offset, access, flags */
 
 		for (u32 k = 0; k < 5; k++)
@@ -223,8 +238,7 @@ static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const 
 				return false;
 		if (!skip_optional(&p, end, v[4] & optional))
 			return false;
-		if (!pool_text(h, m, field->pool, v[0], field->name) ||
-		        !pool_text(h, m, field->pool, v[1], field->signature))
+		if (!is_wanted(h, m, field, i >= count, v))
 			continue;
 		*offset = v[2];
 		return true;

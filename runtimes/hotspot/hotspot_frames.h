@@ -222,7 +222,8 @@ static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 
 /*
  * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
- * there, compiled ones by as many words as it became smaller, which is a multiple of two.
+ * there, compiled ones by as many words as it became smaller, which is a multiple of two. A chunk that is empty is not mixed any more
+ * (continuationFreezeThaw.cpp: finish_thaw()).
  */
 WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 {
@@ -234,12 +235,12 @@ WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 	if (!vm)
 		return STOP_ARENA;
 	end = hs_chunk(w)->at;
-	if (mixed) {
+	if (mixed || sp == end) {
 		if (sp == end)
 			fp = hotspot_last_fp(w, end, words);
 		if (fp && hotspot_is_interpreted(w, fp))
 			return hs_at_interpreted(w, vm, fp);
-		if (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size)
+		if (mixed && (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size))
 			words = 0;
 	}
 	words &= ~1u;
@@ -340,9 +341,9 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 /* To enterSpecial's frame at an entry, which has called the whole continuation. */
 static inline int hs_enter_special(struct walk *w, const struct hotspot_frozen *f, u64 entry)
 {
-	u64 pc;
+	u64 pc = f->entry_pc;
 
-	if (!entry || !walk_read(w, &pc, sizeof(pc), f->entry_pc_at) || !pc)
+	if (!entry || (!pc && !walk_read(w, &pc, sizeof(pc), f->entry_pc_at)) || !pc)
 		return STOP_VM_FROZEN;
 	w->reg[REG_SP] = entry;
 	w->reg[REG_PC] = pc;

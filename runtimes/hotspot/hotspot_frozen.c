@@ -3,13 +3,16 @@
 
 #include <string.h>
 
+#include "hotspot_blocks.h"
+#include "hotspot_frozen_code.h"
 #include "hotspot_heap_view.h"
-#include "hotspot_moved.h"
+#include "now.h"
 #include "symbols.h"
 
 #define VM_CLASSES_MAX 256 /* 21 has 120 */
-#define BARRIER_MAX    384 /* bytes of the stub */
 #define FIELD_MAX      124 /* the walker reads 128 bytes of a chunk */
+#define VERSION        21 /* the first with virtual threads that is no preview */
+#define LOOK_EVERY_NS  100000000ull /* at first */
 
 _Static_assert((int)HOTSPOT_OOP_PLAIN == OOP_PLAIN && (int)HOTSPOT_OOP_NARROW == OOP_NARROW &&
                        (int)HOTSPOT_OOP_COLOURED == OOP_COLOURED,
@@ -28,74 +31,26 @@ static bool find_static(
 	return true;
 }
 
-void hotspot_frozen_find(struct hotspot_instance *instance)
+void hotspot_frozen_find(struct hotspot_instance *instance, struct memory *m)
 {
-	find_static(instance, "StubRoutines", "_cont_returnBarrier", "_ZN12StubRoutines19_cont_returnBarrierE",
-	        &instance->return_barrier);
+	u32 version;
+	u64 at;
+
+	instance->freezes = vmstructs_static(instance->v, "Abstract_VM_Version", "_vm_major_version", &at) &&
+	                    memory_read(m, &version, sizeof(version), at) && version >= VERSION;
+	if (instance->freezes)
+		find_static(instance, "StubRoutines", "_cont_returnBarrier", "_ZN12StubRoutines19_cont_returnBarrierE",
+		        &instance->return_barrier);
 }
 
-/*
- * The stub of the barrier begins with mov rsp, [r15 + JavaThread::_cont_entry]. Its end, as that of cont_thaw before it, which is the
- * same but for its beginning: mov rsp, rbx; sub rsp, 16; pop rbp; ret.
- */
-static const u8 stub_begin[] = {0x49, 0x8b, 0xa7}, stub_end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
-
-/* Where the first such end is over; 0: nowhere. */
-static u32 end_of_stub(const u8 *code, u32 size)
+/* 0: it is not made yet, or not known. */
+static u64 read_barrier(const struct hotspot_instance *instance, struct memory *m)
 {
-	for (u32 i = 0; i + sizeof(stub_end) <= size; i++)
-		if (!memcmp(code + i, stub_end, sizeof(stub_end)))
-			return i + sizeof(stub_end);
-	return 0;
-}
+	u64 barrier;
 
-/* Both call twice, and keep in rbx what the call returned: what there is to thaw, then where it is on the stack. */
-static const u8 keeps[] = {0x48, 0x8b, 0xd8}; /* mov rbx, rax */
-
-/* How many bytes before its last the stub has thawed; HOTSPOT_LANDING: not told. */
-static u32 landing(const u8 *code, u32 size)
-{
-	u32 n = 0, at = 0;
-
-	for (u32 i = 0; i + sizeof(keeps) <= size; i++)
-		if (!memcmp(code + i, keeps, sizeof(keeps))) {
-			at = i + sizeof(keeps);
-			n++;
-		}
-	return n == 2 && size - 1 - at > HOTSPOT_LANDING ? size - 1 - at : HOTSPOT_LANDING;
-}
-
-static void read_thaw(const struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
-{
-	u8 code[2 * BARRIER_MAX];
-	u64 at, thaw;
-	u32 size, end;
-
-	if (!find_static(instance, "StubRoutines", "_cont_thaw", "_ZN12StubRoutines10_cont_thawE", &at) ||
-	        !memory_read(m, &thaw, sizeof(thaw), at) || vm->return_barrier - thaw > BARRIER_MAX ||
-	        !memory_read(m, code, sizeof(code), thaw))
-		return;
-	size = vm->return_barrier - thaw;
-	end = end_of_stub(code + size, BARRIER_MAX);
-	if (end_of_stub(code, sizeof(code)) != size || !end)
-		return;
-	vm->thaw = thaw;
-	vm->thaw_size = size;
-	vm->thaws_size = size + end - 1;
-	vm->thaw_landing = landing(code, size);
-	vm->barrier_landing = landing(code + size, end);
-}
-
-static bool read_barrier(struct memory *m, struct hotspot_vm *vm)
-{
-	u8 code[sizeof(stub_begin) + sizeof(u32)];
-	u32 entry;
-
-	if (!memory_read(m, code, sizeof(code), vm->return_barrier) || memcmp(code, stub_begin, sizeof(stub_begin)) != 0)
-		return false;
-	memcpy(&entry, code + sizeof(stub_begin), sizeof(entry));
-	vm->frozen.cont_entry = entry;
-	return entry && entry < UINT16_MAX;
+	if (!instance->return_barrier)
+		return hotspot_stubs_barrier(instance->stubs);
+	return memory_read(m, &barrier, sizeof(barrier), instance->return_barrier) ? barrier : 0;
 }
 
 /* A class that the VM itself knows. */
@@ -131,16 +86,12 @@ static bool chunk_field(struct hotspot_heap_view *h, struct memory *m, u64 klass
 	return field(h, m, klass, name, type, ret) && *ret <= FIELD_MAX;
 }
 
-/* A field that is not Java's: only the VM's own variable tells. 0: it does not. */
-static u16 injected(const struct hotspot_instance *instance, struct memory *m, const char *symbol)
+/* A field that the VM has added. 0: it is not known. */
+static u16 injected(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type)
 {
-	struct symbol s;
-	u32 at;
+	u16 at;
 
-	return symbols_lookup(instance->image->file, symbol, &s) && memory_read(m, &at, sizeof(at), instance->bias + s.start) &&
-	                       at <= FIELD_MAX
-	               ? at
-	               : 0;
+	return chunk_field(h, m, klass, name, type, &at) ? at : 0;
 }
 
 static bool read_classes(struct hotspot_instance *instance, struct memory *m, struct hotspot_frozen *f)
@@ -156,9 +107,9 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	f->bottom_is_args = !chunk_field(h, m, chunk, "bottom", "I", &f->bottom);
 	f->klass = h->narrow_klass ? (chunk - h->klass_base) >> h->klass_shift : chunk;
 	f->klass_shift = h->mark_klass_shift ? h->mark_klass_shift : h->narrow_klass;
-	f->max_thawing = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk22_maxThawingSize_offsetE");
-	f->cont = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk12_cont_offsetE");
-	f->flags = injected(instance, m, "_ZN26jdk_internal_vm_StackChunk13_flags_offsetE");
+	f->max_thawing = injected(h, m, chunk, "maxThawingSize", "I");
+	f->cont = injected(h, m, chunk, "cont", "Ljdk/internal/vm/Continuation;");
+	f->flags = injected(h, m, chunk, "flags", "B");
 	return chunk_field(h, m, chunk, "size", "I", &f->size) && chunk_field(h, m, chunk, "sp", "I", &f->sp) &&
 	       chunk_field(h, m, chunk, "parent", type, &f->parent) &&
 	       (!f->bottom_is_args || chunk_field(h, m, chunk, "argsize", "I", &f->bottom)) &&
@@ -172,9 +123,34 @@ static bool read_coloured(struct hotspot_instance *instance, struct memory *m, s
 	struct hotspot_heap_view *h = instance->heap;
 
 	f->thread_handle = instance->layout->thread_obj.at;
+	f->z = h->z;
 	return h->at.thread_handle && field(h, m, vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "parent", type, &f->cont_parent) &&
-	       hotspot_z_find(instance->v, m, h->collected_heap, &f->z);
+	       f->z.granules;
+}
+
+/* The stub that thaws, and where enterSpecial stands when it has called it: by symbol, or by enterSpecial's code. */
+static bool read_entry(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	struct hotspot_frozen *f = &vm->frozen;
+	u64 at, thaw = 0, thaw_called, return_pc;
+	struct hotspot_blob special;
+
+	find_static(instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at);
+	if (find_static(instance, "StubRoutines", "_cont_thaw", "_ZN12StubRoutines10_cont_thawE", &at) &&
+	        !memory_read(m, &thaw, sizeof(thaw), at))
+		return false;
+	if (!thaw || !f->entry_pc_at) {
+		if (!hotspot_enter_special(instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
+			return false;
+		if (hotspot_enter_special_call(m, &special, vm->return_barrier, &thaw_called, &return_pc)) {
+			thaw = thaw_called;
+			f->entry_pc = return_pc;
+		}
+	}
+	if (f->max_thawing && thaw)
+		hotspot_thaw_code(m, thaw, vm);
+	return f->entry_pc || f->entry_pc_at;
 }
 
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
@@ -182,9 +158,8 @@ static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct 
 	struct hotspot_frozen *f = &vm->frozen;
 	u64 sp, start, end;
 
-	if (!hotspot_heap_ready(instance->heap, m) || !read_barrier(m, vm) ||
-	        !vmstructs_field(instance->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL) ||
-	        !find_static(instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at))
+	if (!hotspot_heap_ready(instance->heap, m) || !hotspot_barrier_entry(m, vm->return_barrier, &f->cont_entry) ||
+	        !vmstructs_field(instance->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL))
 		return false;
 	if (!hotspot_interpreter(instance->code, m, &start, &end) || end - start > UINT32_MAX)
 		return false;
@@ -198,22 +173,55 @@ static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct 
 		return false;
 	if (f->oops == HOTSPOT_OOP_COLOURED && !read_coloured(instance, m, f))
 		return false;
-	if (f->max_thawing)
-		read_thaw(instance, m, vm);
-	return true;
+	return read_entry(instance, m, vm);
 }
 
-void hotspot_frozen_tell(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+static void look(struct hotspot_instance *instance, struct memory *m)
 {
-	struct hotspot_vm known = *vm;
-	u64 barrier;
+	struct hotspot_vm known = {.return_barrier = read_barrier(instance, m)};
 
-	if (vm->frozen.stack || !instance->return_barrier || !memory_read(m, &barrier, sizeof(barrier), instance->return_barrier) ||
-	        !barrier)
+	instance->freezing.return_barrier = known.return_barrier;
+	if (known.return_barrier && read_vm(instance, m, &known))
+		instance->freezing = known;
+}
+
+/* Names of hundreds of classes lie side by side: a page is read once for all of them. */
+struct error *hotspot_frozen_look(struct hotspot_instance *instance, struct memory *m)
+{
+	struct hotspot_blocks *blocks;
+
+	if (!instance->freezes || instance->freezing.frozen.stack)
+		return NULL;
+	blocks = hotspot_blocks_create();
+	if (!blocks)
+		return &error_no_memory;
+	look(instance, hotspot_blocks_renew(blocks, m));
+	hotspot_blocks_destroy(blocks);
+	instance->frozen_looked_ns = now_ns();
+	if (!instance->frozen_first_ns)
+		instance->frozen_first_ns = instance->frozen_looked_ns;
+	return NULL;
+}
+
+void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot_vm *vm)
+{
+	const struct hotspot_vm *known = &instance->freezing;
+
+	if (vm->frozen.stack)
 		return;
-	known.return_barrier = barrier;
-	if (read_vm(instance, m, &known))
-		*vm = known;
-	else
-		vm->return_barrier = barrier;
+	vm->return_barrier = known->return_barrier;
+	vm->thaw = known->thaw;
+	vm->thaw_size = known->thaw_size;
+	vm->thaws_size = known->thaws_size;
+	vm->thaw_landing = known->thaw_landing;
+	vm->barrier_landing = known->barrier_landing;
+	vm->frozen = known->frozen;
+}
+
+bool hotspot_frozen_due(const struct hotspot_instance *instance, u64 now)
+{
+	u64 wait = (instance->frozen_looked_ns - instance->frozen_first_ns) / 2;
+
+	return instance->freezes && !instance->freezing.frozen.stack &&
+	       now - instance->frozen_looked_ns >= (wait > LOOK_EVERY_NS ? wait : LOOK_EVERY_NS);
 }

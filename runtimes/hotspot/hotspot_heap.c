@@ -5,12 +5,14 @@
 
 #include "hotspot_flags.h"
 #include "hotspot_heap_view.h"
+#include "hotspot_moved.h"
 
 #define WINDOW       16384
 #define UNKNOWN      0xff
 #define HEADER_MAX   24 /* mark, class, length */
 #define OBJECT_MAX   (1ull << 36)
 #define WALK_OBJECTS (1u << 22)
+#define Z_TRIES_MAX  16
 
 static struct error *missing(const char *what)
 {
@@ -38,6 +40,8 @@ static struct error *find_offsets(struct hotspot_heap_view *h)
 	field(h->v, "ThreadsList", "_length", &at->list_length);
 	field(h->v, "ThreadsList", "_threads", &at->list_threads);
 	field(h->v, "JavaThread", "_next", &at->thread_next);
+	if (!vmstructs_static(h->v, "Symbol", "_vm_symbols[0]", &at->vm_symbols))
+		at->vm_symbols = 0;
 	field(h->v, "CollectedHeap", "_is_gc_active", &at->collecting);
 	if (!at->collecting)
 		field(h->v, "CollectedHeap", "_is_stw_gc_active", &at->collecting);
@@ -137,12 +141,21 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 	return h->alignment >= 8 && h->alignment <= 256 && !(h->alignment & (h->alignment - 1));
 }
 
+/* ZGC makes its tables after its heap. */
+static void find_moved(struct hotspot_heap_view *h, struct memory *m)
+{
+	if (h->oops == OOP_COLOURED && !h->z.granules && h->z_tries++ < Z_TRIES_MAX)
+		hotspot_z_find(h->v, m, h->collected_heap, &h->z);
+}
+
 bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m)
 {
 	u64 heap = 0;
 
 	if (!h->ready && memory_read(m, &heap, 8, h->collected_heap) && heap)
 		h->ready = read_flags(h, m);
+	if (h->ready)
+		find_moved(h, m);
 	return h->ready;
 }
 

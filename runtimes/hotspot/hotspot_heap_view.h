@@ -3,6 +3,7 @@
 #ifndef YRT_HOTSPOT_HEAP_VIEW_H
 #define YRT_HOTSPOT_HEAP_VIEW_H
 
+#include "hotspot.h"
 #include "hotspot_heap.h"
 
 /* How the size of an object comes from its class. */
@@ -30,6 +31,7 @@ struct hotspot_heap_offsets {
 	u64 fields, fields_count;             /* InstanceKlass._fields, up to 20 */
 	u64 fieldinfo;                        /* InstanceKlass._fieldinfo_stream, from 21 */
 	u64 array_data;                       /* Array<u1> and Array<u2>: behind the length */
+	u64 vm_symbols;                       /* address of Symbol::_vm_symbols */
 	u64 list_length, list_threads;        /* ThreadsList, from 10 */
 	u64 thread_next;                      /* JavaThread._next, 8 and 9 */
 	u64 collecting;                       /* CollectedHeap._is_gc_active, from 21 _is_stw_gc_active */
@@ -53,6 +55,8 @@ struct hotspot_heap_view {
 	bool concurrent;      /* its collector moves objects while threads go on */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;
+	struct hotspot_z z;   /* coloured references: what tells where objects are now; granules 0: not known (yet) */
+	u32 z_tries;
 	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */
 	/* found when first needed: offsets in objects; 0: not yet */
 	u32 thread_name, string_value, string_coder;
@@ -67,7 +71,10 @@ bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m);
 /* hotspot_classes.c: NULL: this is no class (or no memory). Valid until the next call. */
 const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct memory *m, u64 klass);
 bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
-/* The offset of a field that this class declares itself, by name and signature ("I", "Ljava/lang/String;"). */
+/*
+ * The offset of a field that this class declares itself, or that the VM has added to it (21 on), by name and signature ("I",
+ * "Ljava/lang/String;").
+ */
 bool hotspot_java_field(
         struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset);
 

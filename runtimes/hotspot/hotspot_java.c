@@ -3,27 +3,37 @@
 #include <string.h>
 
 #include "hotspot_heap_view.h"
+#include "hotspot_moved.h"
+#include "hotspot_z.h"
 
 #define HEADER    24
 #define CHARS_MAX 256
-#define Z_COLOURS                                                                                                      \
-	12 /* bits below the four that say how far the address is shifted (zAddress.hpp: ZPointerRemappedShift) */
+#define MARK_FORWARDED 3 /* markWord.hpp: the rest is where the object is now */
 
-/* x86: the address follows the one bit that is set of four. */
-static u64 uncolour(u64 pointer)
+/* Where an object is now; its first word leads to its copy, if Shenandoah has moved it. */
+static u64 moved_to(const struct hotspot_heap_view *h, struct memory *m, u64 object)
 {
-	u32 remapped = pointer >> Z_COLOURS & 15;
+	u64 mark;
 
-	return remapped && !(remapped & (remapped - 1)) ? pointer >> (Z_COLOURS + 1 + __builtin_ctz(remapped)) : 0;
+	if (!h->concurrent || !object || object & 7 || !memory_read(m, &mark, 8, object) || (mark & 7) != MARK_FORWARDED)
+		return object;
+	return mark & ~7ull;
 }
 
+/* Where the tables are that tell of moved objects is not known in every JDK: it is as if there were none. */
 static u64 load_whole(const struct hotspot_heap_view *h, struct memory *m, u64 addr)
 {
 	u64 oop;
+	u32 remapped;
 
 	if (!memory_read(m, &oop, 8, addr))
 		return 0;
-	return h->oops == OOP_COLOURED ? uncolour(oop) : oop;
+	if (h->oops != OOP_COLOURED)
+		return moved_to(h, m, oop);
+	if (h->z.granules)
+		return hotspot_z_now(&h->z, m, oop);
+	remapped = hs_remapped(oop);
+	return remapped && !(remapped & (remapped - 1)) ? hs_z_address(oop) : 0;
 }
 
 u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr)
@@ -34,7 +44,7 @@ u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 ad
 		return load_whole(h, m, addr);
 	if (!memory_read(m, &low, 4, addr) || !low)
 		return 0;
-	return h->oop_base + ((u64)low << h->oop_shift);
+	return moved_to(h, m, h->oop_base + ((u64)low << h->oop_shift));
 }
 
 u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64 addr, bool handle)

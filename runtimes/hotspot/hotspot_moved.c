@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
+#include "hotspot_z.h"
 
 #define HEAP_WORDS_MAX  32768 /* of a ZHeap */
 #define MAPS_MAX        (1ull << 28)
@@ -152,4 +153,57 @@ bool hotspot_z_find(const struct vmstructs *v, struct memory *m, u64 collected_h
 		return false;
 	*ret = z;
 	return true;
+}
+
+/* Where the object is now that was at addr, in a page that this ZForwarding tells of. 0: not known. */
+static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 forwarding)
+{
+	u64 start, shift, length, entry = 0, index;
+	s32 count;
+	u32 slot;
+
+	if (!memory_read(m, &start, 8, forwarding + z->start) || !memory_read(m, &shift, 8, forwarding + z->alignment) ||
+	        !memory_read(m, &length, 8, forwarding + z->length))
+		return 0;
+	index = ((addr & z->offset_mask) - start) >> (shift & 63);
+	slot = hs_z_hash(index);
+	for (u32 i = 0; i < Z_PROBES; i++, slot++) {
+		if (!memory_read(m, &entry, 8, forwarding + z->entries + (slot & (length - 1)) * 8))
+			return 0;
+		if (!(entry & 1) || entry >> Z_ENTRY_FROM_SHIFT == index)
+			break;
+	}
+	if (entry & 1)
+		return entry >> Z_ENTRY_FROM_SHIFT == index ? (addr & ~z->offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK) : 0;
+	return z->ref_count && memory_read(m, &count, 4, forwarding + z->ref_count) && count > 0 ? addr : 0;
+}
+
+/* The ZForwarding of the page that addr was in; 0: it was not moved. False: not known. */
+static bool forwarding_of(const struct hotspot_z *z, struct memory *m, u64 table, u64 addr, u64 *ret)
+{
+	u64 granule = (addr & z->offset_mask) >> z->granule_shift;
+
+	return granule < z->granules && memory_read(m, ret, 8, table + granule * 8);
+}
+
+u64 hotspot_z_now(const struct hotspot_z *z, struct memory *m, u64 stored)
+{
+	u64 good, addr = hs_z_address(stored), forwarding = 0;
+	u32 then = hs_remapped(stored), now;
+	bool old;
+
+	if (!then || then & (then - 1) || !memory_read(m, &good, 8, z->good_mask_at))
+		return 0;
+	now = hs_remapped(good);
+	if (then == now || !addr)
+		return addr;
+	old = hs_z_old_moved(then, now);
+	if (old && hs_z_young_moved(then, now) && (stored & Z_REMEMBERED) != Z_REMEMBERED) {
+		if (!forwarding_of(z, m, z->young, addr, &forwarding))
+			return 0;
+		old = !forwarding;
+	}
+	if (!forwarding_of(z, m, old ? z->old : z->young, addr, &forwarding))
+		return 0;
+	return forwarding ? forwarded(z, m, addr, forwarding) : addr;
 }

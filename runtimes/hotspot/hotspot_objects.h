@@ -11,28 +11,16 @@
  * given up or compacted in place: then its count of references is 0 or less (zForwarding.cpp: retain_page()). The tables live until
  * all references have been looked at.
  */
-#define Z_REMAPPED_SHIFT   12
-#define Z_REMEMBERED	   0x30ull /* both: a reference from the old generation into itself */
-#define Z_ENTRY_TO_MASK	   ((1ull << 45) - 1) /* of an entry: 1 | to << 1 | from << 46 (zForwardingEntry.hpp) */
-#define Z_ENTRY_FROM_SHIFT 46
-#define Z_PROBES	   32
-#define MARK_FORWARDED	   3 /* markWord.hpp: the rest is where the object is now */
+#include "hotspot_z.h"
 
-static inline u32 hs_remapped(u64 stored)
-{
-	return stored >> Z_REMAPPED_SHIFT & 15;
-}
+#define MARK_FORWARDED	   3 /* markWord.hpp: the rest is where the object is now */
 
 /* The address of a reference as it is stored; 0: null, or none at all. */
 static inline u64 hs_decode(const struct hotspot_frozen *f, u64 stored)
 {
-	u32 remapped = hs_remapped(stored);
-
 	if (f->oops == HOTSPOT_OOP_NARROW)
 		return stored ? f->oop_base + (stored << (f->oop_shift & 63)) : 0;
-	if (f->oops == HOTSPOT_OOP_COLOURED)
-		return stored >> (Z_REMAPPED_SHIFT + (remapped == 8 ? 4 : remapped == 4 ? 3 : remapped == 2 ? 2 : 1));
-	return stored;
+	return f->oops == HOTSPOT_OOP_COLOURED ? hs_z_address(stored) : stored;
 }
 
 /* A reference in the heap as it is stored. False: unreadable. */
@@ -46,16 +34,6 @@ static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u
 		return false;
 	*ret = low;
 	return true;
-}
-
-static inline u32 hs_z_hash(u32 key) /* zHash.inline.hpp */
-{
-	key = ~key + (key << 15);
-	key ^= key >> 12;
-	key += key << 2;
-	key ^= key >> 4;
-	key *= 2057;
-	return key ^ key >> 16;
 }
 
 /* Where the object is now that was at addr, in a page that this ZForwarding tells of. 0: not known. */
@@ -107,8 +85,8 @@ WALK_GLOBAL u64 hotspot_z_object(struct walk *w, u64 stored)
 	now = hs_remapped(good);
 	if (then == now || !addr)
 		return addr;
-	old = !(then & (now & 3 ? 3 : 12));
-	if (old && !(then & (now & 5 ? 5 : 10)) && (stored & Z_REMEMBERED) != Z_REMEMBERED) {
+	old = hs_z_old_moved(then, now);
+	if (old && hs_z_young_moved(then, now) && (stored & Z_REMEMBERED) != Z_REMEMBERED) {
 		if (!hs_z_forwarding(w, &vm->frozen.z, 0, addr, &forwarding))
 			return 0;
 		old = !forwarding;

@@ -2,6 +2,7 @@
 #include "hotspot_stubs.h"
 #include "hotspot_blocks.h"
 #include "hotspot_flow.h"
+#include "hotspot_frozen_code.h"
 #include "hotspot_interpreter.h"
 #include "grow.h"
 
@@ -25,6 +26,7 @@ struct hotspot_stubs {
 	struct known *known;
 	u32 nknown;
 	bool interpreter; /* was looked at */
+	u64 barrier;
 };
 
 /* Blobs that lie side by side get one range. */
@@ -64,6 +66,11 @@ u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stu
 {
 	*ret = s->ranges;
 	return s->nranges;
+}
+
+u64 hotspot_stubs_barrier(const struct hotspot_stubs *s)
+{
+	return s->barrier;
 }
 
 /* Takes over the entries, even on error. */
@@ -189,6 +196,8 @@ static struct error *blob_rows(struct update *u, const struct hotspot_blob *b, s
 		free(bytes);
 		return NULL;
 	}
+	if (!u->s->barrier)
+		u->s->barrier = hotspot_barrier_code(bytes, size, b->code);
 	err = flow_read(bytes, b->code, size, &f);
 	free(bytes);
 	if (err)

@@ -30,5 +30,7 @@ void hotspot_stubs_destroy(struct hotspot_stubs *s); /* NULL is fine */
 struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m);
 /* All ranges so far. Where they overlap, the later one holds. */
 u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stub_range **ret);
+/* The stub that frames return to whose caller is in the heap, by its code (hotspot_frozen_code.h); 0: not found (yet). */
+u64 hotspot_stubs_barrier(const struct hotspot_stubs *s);
 
 #endif

@@ -398,20 +398,31 @@ WALK_GLOBAL int hotspot_pushed(struct walk *w)
 	return 0;
 }
 
+/* Wrappers of native methods have no handler for deoptimisation (nmethod.cpp). */
+static inline bool hs_is_native(const struct walk *w, const struct hotspot_vm *vm)
+{
+	return vm->deopt.size && !hs_field(w, vm->deopt);
+}
+
 /*
  * C2 moves the stack pointer for a moment here and there (string intrinsics push, and align it; so do calls of fix-ups for
- * conversions): the frame lies a few words above then, as a guess.
+ * conversions, and slow paths of collectors' barriers save registers): the frame lies some words above then, as a guess. That of a
+ * native method's wrapper is at rbp.
  */
 WALK_GLOBAL int hotspot_moved(struct walk *w, u64 cfa)
 {
 	const struct hotspot_vm *vm;
 	u32 extra;
+	u64 fp;
 	int stop;
 
 	WALK_CHECK(w);
+	fp = w->reg[REG_FP];
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
+	if (hs_is_native(w, vm) && walk_has(w, REG_FP) && fp + 16 - cfa < FRAME_MAX && hotspot_returns(w, fp + 8))
+		return hs_return(w, fp + 16, fp);
 	if (vm->bcp == BCP_OF_8)
 		cfa += (u64)(u32)hotspot_pushed(w) * 8;
 	for (extra = 0; extra < MOVED_MAX; extra++)

@@ -13,6 +13,7 @@ import yrt
 RATE = 999
 CLASSES = yrt.fixture_path("java")
 GUESS, APPROX, INLINED = lua.GUESS, lua.APPROX, lua.INLINED
+SECTIONS = (".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugdata")  # what leads to symbols of a file
 # What the JVM appends to names of hidden classes: a number, an address.
 HIDDEN = re.compile(r"(\$\d+)?/(0x)?[0-9a-f]+(\+0x[0-9a-f]+)?(?=\.)")
 
@@ -26,7 +27,7 @@ MODES = {
     "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], "wide": ["-XX:-UseCompactObjectHeaders"],
     "huge": ["-XX:+UseTransparentHugePages"], "large": ["-XX:+UseLargePages"], "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
     "debug_info": ["-XX:+DebugNonSafepoints"], "frame_pointer": ["-XX:+PreserveFramePointer"],
-    "no_inline": ["-XX:-Inline"],
+    "no_inline": ["-XX:-Inline"], "stripped": [],
 }
 
 
@@ -83,6 +84,38 @@ class Java:
     def __exit__(self, *_):
         yrt.stop(self.process)
         self.errors.close()
+
+
+def library_of(pid):
+    """(path, inode) of a JVM's; of one in a chroot as seen from outside."""
+    with open(f"/proc/{pid}/maps") as f:
+        words = next(line.split() for line in f if line.rstrip().endswith("/libjvm.so"))
+    return words[5], int(words[4])
+
+
+class Stripped:
+    """words() run a JVM that finds such a library in the place of its own, which nobody else sees there."""
+
+    def __init__(self, without=SECTIONS):
+        self.without = without
+
+    def __enter__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="yrt-stripped-")
+        self.path = os.path.join(self.dir.name, "libjvm.so")
+        with Java("alloc_split", 30) as jvm:
+            self.library = library_of(jvm.pid)[0]
+        subprocess.run(["objcopy", "--strip-all", *[word for name in self.without for word in ("-R", name)], self.library, self.path], check=True)
+        self.inode = os.stat(self.path).st_ino
+        self.before, command = os.environ.get("YRT_JAVA"), words()
+        os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
+            yrt.SOURCE, "tests", "e2e", "in_place_of.sh"), self.path, self.library, *command])
+        return self
+
+    def __exit__(self, *_):
+        os.environ.pop("YRT_JAVA")
+        if self.before is not None:
+            os.environ["YRT_JAVA"] = self.before
+        self.dir.cleanup()
 
 
 class Sampling:

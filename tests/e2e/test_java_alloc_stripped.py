@@ -16,39 +16,6 @@ import yrt
 
 SECONDS, RATE = 5, 500
 LEAST = 100
-SECTIONS = (".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugdata")
-
-
-def library_of(pid):
-    """(path, inode) of a JVM's; of one in a chroot as seen from outside."""
-    with open(f"/proc/{pid}/maps") as f:
-        words = next(line.split() for line in f if line.rstrip().endswith("/libjvm.so"))
-    return words[5], int(words[4])
-
-
-class Stripped:
-    """java.words() run a JVM that finds such a library in the place of its own, which nobody else sees there."""
-
-    def __init__(self, without=SECTIONS):
-        self.without = without
-
-    def __enter__(self):
-        self.dir = tempfile.TemporaryDirectory(prefix="yrt-stripped-")
-        self.path = os.path.join(self.dir.name, "libjvm.so")
-        with java.Java("alloc_split", 30) as jvm:
-            self.library = library_of(jvm.pid)[0]
-        subprocess.run(["objcopy", "--strip-all", *[word for name in self.without for word in ("-R", name)], self.library, self.path], check=True)
-        self.inode = os.stat(self.path).st_ino
-        self.before, words = os.environ.get("YRT_JAVA"), java.words()
-        os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
-            yrt.SOURCE, "tests", "e2e", "in_place_of.sh"), self.path, self.library, *words])
-        return self
-
-    def __exit__(self, *_):
-        os.environ.pop("YRT_JAVA")
-        if self.before is not None:
-            os.environ["YRT_JAVA"] = self.before
-        self.dir.cleanup()
 
 
 def watch(pid, *flags, window):
@@ -60,7 +27,7 @@ def watch(pid, *flags, window):
 
 def check(stripped, name, threads):
     with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
-        assert library_of(sites.pid)[1] == stripped.inode, "it runs its own library"
+        assert java.library_of(sites.pid)[1] == stripped.inode, "it runs its own library"
         window = java_alloc.Window(sites)
         result = watch(sites.pid, window=window).expect()
     stats = result.stats["alloc"]
@@ -76,7 +43,7 @@ def check(stripped, name, threads):
 
 
 def test_shares():
-    with Stripped() as stripped:
+    with java.Stripped() as stripped:
         yield check(stripped, "G1", 2)
         yield check(stripped, "Serial", 1)
 
@@ -94,7 +61,7 @@ def spoil(stripped):
 
 
 def test_refused():
-    with Stripped() as stripped:
+    with java.Stripped() as stripped:
         spoil(stripped)
         with java.Java("alloc_split", 60) as jvm:
             result = yrt.run("java-alloc", "-p", jvm.pid, "-d", 1)
@@ -104,7 +71,7 @@ def test_refused():
 
 
 def test_inspect():
-    with Stripped():
+    with java.Stripped():
         with java.Java("alloc_split", 60) as jvm:
             shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
     assert "by disassembly" in shown, shown
@@ -112,7 +79,7 @@ def test_inspect():
 
 def test_debuginfod_cache():
     """A debug file that debuginfod's client has got before, by the library's build-id."""
-    with Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(prefix="yrt-cache-") as cache:
+    with java.Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(prefix="yrt-cache-") as cache:
         note = subprocess.run(["readelf", "-n", stripped.path], capture_output=True, text=True, check=True).stdout
         folder = os.path.join(cache, re.search("Build ID: ([0-9a-f]+)", note)[1])
         os.mkdir(folder)

@@ -8,6 +8,7 @@ A test for each mode of the JVM: YRT_JAVA_MODES names some of java.MODES. YRT_JA
 """
 
 import collections
+import contextlib
 import itertools
 import os
 import re
@@ -17,7 +18,7 @@ import java
 import lua
 import yrt
 
-CPU_SECONDS, SECONDS, ENOUGH, WARM = 8, 90, 10, 60  # of the JVM's CPU time, of real time at most
+CPU_SECONDS, SECONDS, ENOUGH, WARM, NAMES_SECONDS = 8, 90, 10, 60, 3  # of the JVM's CPU time, of real time at most
 LEAST = {"vt_yielding": 1}  # each turn waits for another carrier to be scheduled: 4 samples were seen on a busy machine
 OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:CompileCommand=quiet",
            "-XX:CompileCommand=dontinline,frames::note"]
@@ -114,13 +115,29 @@ def compare(result, kinds):
     return f"{len(truth)} kinds, {sum(right.values())} stacks as the JVM lists them, {approximate[1]} of {sum(approximate)} approximate ones too"
 
 
+def thread_of(frames):
+    return frames[0].name.strip("[]").split(" ")[0]
+
+
+def check_names(pid):
+    """With -t each thread is called as the kind that it runs; a virtual thread's is the carrier's."""
+    stacks = java.Sampling(pid, "-t", seconds=NAMES_SECONDS).result().stacks
+    named = {(thread_of(frames), kind) for frames, _ in stacks if (kind := kind_of(with_lines(frames))) and not kind.startswith("vt_")}
+    wrong = {(thread, kind) for thread, kind in named if thread != kind}
+    assert len(named) > len(wrong) and not wrong, f"{len(wrong)} of {len(named)} threads: {wrong}"
+    return f"{len(named)} threads by name"
+
+
 def check(mode):
-    with program(mode) as jvm:
+    with java.Stripped() if mode == "stripped" else contextlib.nullcontext() as stripped, program(mode) as jvm:
+        assert not stripped or java.library_of(jvm.pid)[1] == stripped.inode, "it runs its own library"
         sampling, end = java.Sampling(jvm.pid, "--lines", seconds=SECONDS), yrt.cpu_seconds(jvm.pid) + CPU_SECONDS
         while yrt.cpu_seconds(jvm.pid) < end and sampling.run.process.poll() is None:
             time.sleep(0.1)
         sampling.run.interrupt()
         result = sampling.result()
+        names = [check_names(jvm.pid)] if mode == "z" else []
+    yield from names
     yield compare(result, jvm.start["kinds"])
     yield java.check_complete(result, 1000)
 

@@ -32,7 +32,7 @@ struct fake {
 	u8 bytes[FAKE_BYTES];
 	u64 used;
 	u32 reads, fail_at; /* fail_at: the number of a read that fails; 0: none */
-	u64 table, entries, types, ntypes, ints, nints;
+	u64 table, entries, types, ntypes, ints, nints, vm_symbols;
 	struct vmstructs *v;
 	struct hotspot_layout layout;
 	u64 object, bytes_array, chars_array, strings_array, string, thread, my_thread, mirror, chunk; /* classes */
@@ -68,6 +68,10 @@ enum {
 	STRING_CODER_AT = 32,
 	MIRROR_SIZE_AT = 28,
 	CHUNK_SIZE_AT = 24,
+	ADDED_AT = 20,
+	VM_SYMBOLS = 8,
+	ADDED_NAME = 3,
+	ADDED_SIGNATURE = 6,
 };
 
 static bool fake_read(struct memory *memory, void *dst, size_t size, uint64_t addr)
@@ -269,6 +273,16 @@ struct fake_java_field {
 	u32 offset;
 };
 
+/* A field that the VM adds to each class. */
+static u64 fake_injected(struct fake *f, u64 p)
+{
+	const u8 stream[] = {ADDED_NAME, ADDED_SIGNATURE, ADDED_AT, 0, 2};
+
+	for (u32 i = 0; i < sizeof(stream); i++) /* UNSIGNED5 adds 1 */
+		f->bytes[p++ - FAKE_BASE] = 1 + stream[i];
+	return p;
+}
+
 /* Gives a class the fields, and one before them that is none of those that are looked for. */
 static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field *fields, u32 n)
 {
@@ -280,8 +294,8 @@ static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field 
 	fake64(f, klass + (f->is.age == FAKE_8 ? KLASS_FIELDS : KLASS_STREAM), array);
 	fake16(f, klass + KLASS_COUNT, n + 1);
 	if (f->is.age == FAKE_25) {
-		f->bytes[p++ - FAKE_BASE] = n + 2; /* fields, and no injected ones: UNSIGNED5 adds 1 */
-		f->bytes[p++ - FAKE_BASE] = 1;
+		f->bytes[p++ - FAKE_BASE] = n + 2; /* fields, and one injected: UNSIGNED5 adds 1 */
+		f->bytes[p++ - FAKE_BASE] = 2;
 	}
 	for (u32 i = 0; i <= n; i++) {
 		const struct fake_java_field *d = i ? &fields[i - 1] : &other;
@@ -299,6 +313,7 @@ static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field 
 		if (i == 0)
 			f->bytes[p++ - FAKE_BASE] = 1 + 7;
 	}
+	p = f->is.age == FAKE_8 ? p : fake_injected(f, p);
 	fake32(f, array, f->is.age == FAKE_8 ? (n + 1) * 6 : p - array - 4);
 }
 
@@ -451,6 +466,14 @@ static void fake_narrow(struct fake *f, bool old, const char *type, const char *
 	fake_field(f, old ? "Universe" : type, shift, "int", true, fake_pointer_to(f, 3));
 }
 
+static void fake_vm_symbols(struct fake *f)
+{
+	f->vm_symbols = fake_room(f, VM_SYMBOLS * 8);
+	fake64(f, f->vm_symbols + ADDED_NAME * 8, fake_symbol(f, "added"));
+	fake64(f, f->vm_symbols + ADDED_SIGNATURE * 8, fake_symbol(f, "I"));
+	fake_field(f, "Symbol", "_vm_symbols[0]", "Symbol*", true, f->vm_symbols);
+}
+
 static void fake_describe(struct fake *f)
 {
 	bool old = f->is.age == FAKE_8;
@@ -474,6 +497,7 @@ static void fake_describe(struct fake *f)
 	fake64(f, f->ints, fake_text(f, "markWord::klass_shift"));
 	fake64(f, f->ints + 8, 42);
 	fake_flags(f);
+	fake_vm_symbols(f);
 }
 
 static void fake_layout(struct hotspot_layout *l)

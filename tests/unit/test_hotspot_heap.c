@@ -10,6 +10,8 @@
 
 #include "hotspot_heap_fake.h"
 #include "runtimes/hotspot/hotspot_alloc_census.h"
+#include "runtimes/hotspot/hotspot_heap_view.h"
+#include "runtimes/hotspot/hotspot_moved.h"
 
 #define READS_MAX 2000
 
@@ -226,6 +228,106 @@ static void lists_threads(void **state)
 	}
 }
 
+/* Fields of Java and of the VM: each by its own list of names. */
+static void finds_fields(void **state)
+{
+	for (u32 i = 0; i < SHAPES; i++) {
+		struct fake *f = fake_create(shapes[i]);
+		struct hotspot_heap_view *h = view_of(f);
+		bool added = shapes[i].age == FAKE_25;
+		u32 at;
+
+		assert_true(hotspot_java_field(h, &f->memory, f->chunk, "size", "I", &at));
+		assert_int_equal(at, CHUNK_SIZE_AT);
+		assert_int_equal(hotspot_java_field(h, &f->memory, f->chunk, "added", "I", &at), added);
+		assert_int_equal(at, added ? ADDED_AT : CHUNK_SIZE_AT);
+		assert_false(hotspot_java_field(h, &f->memory, f->chunk, "added", "J", &at));
+		h->at.vm_symbols = 0;
+		assert_false(hotspot_java_field(h, &f->memory, f->chunk, "added", "I", &at));
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+enum { PAGE_SHIFT = 12, SLOTS = 4, FORWARDING_START = 0, FORWARDING_SHIFT = 8, FORWARDING_LENGTH = 16, FORWARDING_COUNT = 24,
+	FORWARDING_ENTRIES = 32 };
+
+/* What ZGC tells of moved objects: nothing has moved, and references are to have this state now. */
+static struct hotspot_z moved_view(struct fake *f, u32 state)
+{
+	struct hotspot_z z = {.granules = (FAKE_BASE + FAKE_BYTES) >> PAGE_SHIFT, .granule_shift = PAGE_SHIFT, .offset_mask = (1ull << 40) - 1,
+	        .start = FORWARDING_START, .alignment = FORWARDING_SHIFT, .length = FORWARDING_LENGTH, .ref_count = FORWARDING_COUNT,
+	        .entries = FORWARDING_ENTRIES};
+
+	z.good_mask_at = fake_pointer_to(f, (u64)state << 12);
+	z.young = fake_room(f, z.granules * 8);
+	z.old = fake_room(f, z.granules * 8);
+	return z;
+}
+
+/* The page of an object was moved by a generation; the table's first slots all say so of the object, if it did not stay. Returns it. */
+static u64 move_page(struct fake *f, u64 table, u64 object, u64 to)
+{
+	u64 at = fake_room(f, FORWARDING_ENTRIES + SLOTS * 8), page = object >> PAGE_SHIFT;
+
+	fake64(f, table + page * 8, at);
+	fake64(f, at + FORWARDING_START, page << PAGE_SHIFT);
+	fake64(f, at + FORWARDING_SHIFT, 3);
+	fake64(f, at + FORWARDING_LENGTH, SLOTS);
+	fake32(f, at + FORWARDING_COUNT, 1);
+	for (u32 i = 0; to && i < SLOTS; i++)
+		fake64(f, at + FORWARDING_ENTRIES + i * 8, 1 | to << 1 | (object - (page << PAGE_SHIFT)) >> 3 << 46);
+	return at;
+}
+
+/* References have state 2: at 1 the young generation has moved since, at 8 the old one. */
+static void names_threads_that_were_moved(void **state)
+{
+	for (u32 now = 1; now <= 8; now += 7) {
+		struct fake *f = fake_create(shapes[SHAPES - 1]);
+		struct hotspot_heap_view *h = view_of(f);
+		u64 object = f->thread_object[1], copy = fake_room(f, 8192) + 4096;
+		struct hotspot_thread t[4];
+
+		assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 2);
+		h->z = moved_view(f, now);
+		move_page(f, now == 1 ? h->z.young : h->z.old, object, copy);
+		fake_put(f, copy, f->bytes + (object - FAKE_BASE), 56);
+		memset(f->bytes + (object - FAKE_BASE), 0x55, 56);
+		assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 2);
+		assert_string_equal(t[1].name, "allocator \xc3\xa9");
+		fake64(f, h->z.good_mask_at, 2 << 12); /* it is where it was, then: another object by now */
+		assert_int_equal(hotspot_threads(h, &f->memory, t, 4, true), 2);
+		assert_string_equal(t[0].name, "main");
+		assert_string_equal(t[1].name, "");
+		hotspot_heap_view_destroy(h);
+		fake_destroy(f);
+	}
+}
+
+static void knows_what_may_have_moved(void **state)
+{
+	struct fake *f = fake_create(shapes[SHAPES - 1]);
+	struct hotspot_z z = moved_view(f, 1);
+	u64 object = f->thread_object[0], stored = object << 14 | 2 << 12, at;
+
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), object);
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored | 4 << 12), 0); /* of two states */
+	assert_int_equal(hotspot_z_now(&z, &f->memory, object << 14), 0); /* of none */
+	at = move_page(f, z.young, object, 0);
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), object); /* the table does not hold it: it is still there */
+	fake32(f, at + FORWARDING_COUNT, 0);
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), 0); /* but its page is not */
+	z.ref_count = 0;
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), 0);
+	for (u32 i = 0; i < SLOTS; i++) /* a table without end */
+		fake64(f, at + FORWARDING_ENTRIES + i * 8, 1 | 0x3ull << 46);
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), 0);
+	z.granules = 1;
+	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), 0);
+	fake_destroy(f);
+}
+
 /* All that can be asked. What is answered with one read that fails is either right or "no". */
 static void ask(struct fake *f, struct hotspot_heap_view *h)
 {
@@ -296,6 +398,9 @@ int main(void)
 	        cmocka_unit_test(stops_at_what_is_no_object),
 	        cmocka_unit_test(counts_a_tlab), cmocka_unit_test(counts_objects_alike), cmocka_unit_test(tells_classes_apart),
 	        cmocka_unit_test(lists_threads),
+	        cmocka_unit_test(finds_fields),
+	        cmocka_unit_test(names_threads_that_were_moved),
+	        cmocka_unit_test(knows_what_may_have_moved),
 	        cmocka_unit_test(bears_each_read_failing),
 	        cmocka_unit_test(waits_for_the_heap),
 	};

@@ -399,10 +399,12 @@ static void test_freezing(void **state)
 	}
 }
 
-enum thawing { THAWING_INTERPRETED, THAWING_COMPILED, THAWING_LAST, THAWINGS };
+enum thawing { THAWING_INTERPRETED, THAWING_COMPILED, THAWING_LAST, THAWING_LAST_COMPILED, THAWINGS };
+
+enum taken { TAKEN_NOT, TAKEN_OFF, TAKEN_LAST /* the chunk says that it has no interpreted frames */ };
 
 /* The innermost frame of the chunk is just being thawed: it is there still, or it is taken off. */
-static struct fake *thawing(enum thawing kind, bool taken)
+static struct fake *thawing(enum thawing kind, enum taken taken)
 {
 	struct fake *f = fake_create();
 	struct fake_chunk c, rest;
@@ -411,12 +413,12 @@ static struct fake *thawing(enum thawing kind, bool taken)
 	fake_enter(f);
 	entry = f->sp;
 	c = fake_chunk(f, 1);
-	if (kind != THAWING_LAST)
+	if (kind < THAWING_LAST)
 		fake_frozen_interpreted(f, &c, 0, 5);
 	if (kind == THAWING_COMPILED)
 		fake_frozen_compiled(f, &c, 1, 72);
 	rest = c;
-	if (kind == THAWING_COMPILED)
+	if (kind == THAWING_COMPILED || kind == THAWING_LAST_COMPILED)
 		fake_frozen_compiled(f, &c, 1, 64);
 	else
 		fake_frozen_interpreted(f, &c, 2, 5);
@@ -428,15 +430,17 @@ static struct fake *thawing(enum thawing kind, bool taken)
 	sp = kind == THAWING_INTERPRETED ? c.fp + 16 : rest.sp;
 	put32(f, c.at + fake_vm.frozen.sp, (sp - c.at - fake_vm.frozen.stack) / 8);
 	put32(f, c.at + fake_vm.frozen.max_thawing, (c.end - rest.sp) / 8);
+	if (taken == TAKEN_LAST)
+		put32(f, c.at + fake_vm.frozen.flags, 0);
 	return f;
 }
 
 static void test_thawing(void **state)
 {
-	static const char *const frames[] = {"Sca2N", "S11a2N", "Sc2N"};
+	static const char *const frames[] = {"Sca2N", "S11a2N", "Sc2N", "S12N"};
 
 	for (u32 kind = 0; kind < THAWINGS; kind++)
-		for (u32 taken = 0; taken < 2; taken++) {
+		for (u32 taken = TAKEN_NOT; taken <= (kind < THAWING_LAST ? TAKEN_OFF : TAKEN_LAST); taken++) {
 			struct fake *f = thawing(kind, taken);
 
 			assert_int_equal(fake_walk(f), STOP_ROOT);
@@ -448,7 +452,7 @@ static void test_thawing(void **state)
 /* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other. */
 static void test_thawing_torn(void **state)
 {
-	struct fake *f = thawing(THAWING_LAST, false);
+	struct fake *f = thawing(THAWING_LAST, TAKEN_NOT);
 
 	put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.sp, FAKE_CHUNK_WORDS);
 	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);

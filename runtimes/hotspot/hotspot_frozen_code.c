@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_frozen_code.h"
+
+#include <string.h>
+
+#include "hotspot_heap_view.h"
+
+#define BARRIER_MAX 384  /* bytes of the stub */
+#define ENTRY_MAX   4096 /* of enterSpecial's code */
+#define METHODS_MAX 512
+#define METHODS_AT  8 /* in an Array<Method*>, behind its length */
+#define CALL	    0xe8
+#define CALL_SIZE   5
+
+/* mov rsp, [r15 + …]; mov rsp, rbx; sub rsp, 16; pop rbp; ret */
+static const u8 stub_begin[] = {0x49, 0x8b, 0xa7}, stub_end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
+
+/* Where the first such end is over; 0: nowhere. */
+static u32 end_of_stub(const u8 *code, u32 size)
+{
+	for (u32 i = 0; i + sizeof(stub_end) <= size; i++)
+		if (!memcmp(code + i, stub_end, sizeof(stub_end)))
+			return i + sizeof(stub_end);
+	return 0;
+}
+
+u64 hotspot_barrier_code(const u8 *code, u64 size, u64 addr)
+{
+	for (u64 at = 0; at < size;) {
+		u32 end = end_of_stub(code + at, size - at);
+
+		if (!end || size - at - end < sizeof(stub_begin))
+			return 0;
+		at += end;
+		if (!memcmp(code + at, stub_begin, sizeof(stub_begin)))
+			return addr + at;
+	}
+	return 0;
+}
+
+bool hotspot_barrier_entry(struct memory *m, u64 barrier, u16 *ret)
+{
+	u8 code[sizeof(stub_begin) + sizeof(u32)];
+	u32 entry;
+
+	if (!memory_read(m, code, sizeof(code), barrier) || memcmp(code, stub_begin, sizeof(stub_begin)) != 0)
+		return false;
+	memcpy(&entry, code + sizeof(stub_begin), sizeof(entry));
+	*ret = entry;
+	return entry && entry < UINT16_MAX;
+}
+
+static bool is_method(struct hotspot_instance *instance, struct memory *m, u64 method, const char *name)
+{
+	const struct hotspot_layout *l = instance->layout;
+	u64 constants, pool, symbol;
+	char text[64];
+	u16 index;
+
+	return memory_read(m, &constants, 8, method + l->method_const.at) &&
+	       memory_read(m, &index, 2, constants + l->const_name.at) &&
+	       memory_read(m, &pool, 8, constants + l->const_pool.at) &&
+	       memory_read(m, &symbol, 8, pool + l->pool_size.at + index * 8ull) &&
+	       hotspot_symbol(instance->heap, m, symbol, text, sizeof(text)) && !strcmp(text, name);
+}
+
+/* A method that this class declares; 0: none. */
+static u64 method_named(struct hotspot_instance *instance, struct memory *m, u64 klass, const char *name)
+{
+	u64 at, array, methods[METHODS_MAX];
+	u32 n;
+
+	if (!klass || !vmstructs_field(instance->v, "InstanceKlass", "_methods", &at, NULL) ||
+	        !memory_read(m, &array, 8, klass + at) || !memory_read(m, &n, sizeof(n), array) || n > METHODS_MAX ||
+	        !memory_read(m, methods, n * 8ull, array + METHODS_AT))
+		return 0;
+	for (u32 i = 0; i < n; i++)
+		if (is_method(instance, m, methods[i], name))
+			return methods[i];
+	return 0;
+}
+
+bool hotspot_enter_special(struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret)
+{
+	u64 method = method_named(instance, m, continuation, "enterSpecial"), nmethod;
+
+	return method && memory_read(m, &nmethod, 8, method + instance->layout->method_code.at) && nmethod &&
+	       hotspot_blob_at(instance->code, m, nmethod, ret) && ret->at == nmethod && ret->kind == BLOB_NMETHOD;
+}
+
+bool hotspot_enter_special_call(struct memory *m, const struct hotspot_blob *nm, u64 barrier, u64 *thaw, u64 *return_pc)
+{
+	u64 size = nm->code_end - nm->code, target;
+	u8 code[ENTRY_MAX];
+	u32 calls = 0;
+	s32 distance;
+
+	if (size > sizeof(code) || !memory_read(m, code, size, nm->code))
+		return false;
+	for (u64 i = 0; i + CALL_SIZE <= size; i++) {
+		if (code[i] != CALL)
+			continue;
+		memcpy(&distance, code + i + 1, sizeof(distance));
+		target = nm->code + i + CALL_SIZE + (u64)(s64)distance;
+		if (target >= barrier || barrier - target > BARRIER_MAX)
+			continue;
+		*thaw = target;
+		*return_pc = nm->code + i + CALL_SIZE;
+		calls++;
+	}
+	return calls == 1;
+}
+
+/* Both call twice, and keep in rbx what the call returned: what there is to thaw, then where it is on the stack. */
+static const u8 keeps[] = {0x48, 0x8b, 0xd8}; /* mov rbx, rax */
+
+/* How many bytes before its last the stub has thawed; HOTSPOT_LANDING: not told. */
+static u32 landing(const u8 *code, u32 size)
+{
+	u32 n = 0, at = 0;
+
+	for (u32 i = 0; i + sizeof(keeps) <= size; i++)
+		if (!memcmp(code + i, keeps, sizeof(keeps))) {
+			at = i + sizeof(keeps);
+			n++;
+		}
+	return n == 2 && size - 1 - at > HOTSPOT_LANDING ? size - 1 - at : HOTSPOT_LANDING;
+}
+
+void hotspot_thaw_code(struct memory *m, u64 thaw, struct hotspot_vm *vm)
+{
+	u8 code[2 * BARRIER_MAX];
+	u32 size, end;
+
+	if (vm->return_barrier - thaw > BARRIER_MAX || !memory_read(m, code, sizeof(code), thaw))
+		return;
+	size = vm->return_barrier - thaw;
+	end = end_of_stub(code + size, BARRIER_MAX);
+	if (end_of_stub(code, sizeof(code)) != size || !end)
+		return;
+	vm->thaw = thaw;
+	vm->thaw_size = size;
+	vm->thaws_size = size + end - 1;
+	vm->thaw_landing = landing(code, size);
+	vm->barrier_landing = landing(code + size, end);
+}
