@@ -27,20 +27,6 @@ static void create(struct subject *s, enum fake_shape shape)
 		abort();
 }
 
-static void overwrite(struct hotspot_fake *f, const uint8_t *data, size_t size)
-{
-	while (size >= 3) {
-		size_t at = FAKE_OBJECTS + (data[0] | data[1] << 8) % (FAKE_BYTES - FAKE_OBJECTS - 32), n = data[2] & 31;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		memcpy(f->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
-
 static void read_nmethod(struct subject *s, u64 at)
 {
 	struct hotspot_nmethod n;
@@ -81,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s->f = s->clean;
 	s->f.reads = 0;
 	s->f.fail = data[1] | data[2] << 8;
-	overwrite(&s->f, data + 3, size - 3);
+	fake_overwrite(&s->f, data + 3, size - 3);
 	n = hotspot_heaps(s->code, &s->f.memory, heaps);
 	must(n <= HOTSPOT_HEAPS_MAX);
 	for (u32 i = 0; i < n; i++) {

@@ -46,20 +46,6 @@ static void create(struct subject *s, enum fake_shape shape)
 	put_stub(s);
 }
 
-static void overwrite(struct hotspot_fake *f, const uint8_t *data, size_t size)
-{
-	while (size >= 3) {
-		size_t at = FAKE_OBJECTS + (data[0] | data[1] << 8) % (FAKE_BYTES - FAKE_OBJECTS - 32), n = data[2] & 31;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		memcpy(f->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
-
 /* Texts are terminated, and no sequence of bytes in them is cut. */
 static void check_text(const char *s, size_t size)
 {
@@ -138,7 +124,7 @@ static void run(struct subject *s, const uint8_t *data, size_t size)
 	struct hotspot_names *names;
 
 	s->f = s->clean;
-	overwrite(&s->f, data, size);
+	fake_overwrite(&s->f, data, size);
 	must(!hotspot_names_create(s->v, s->origins->values, s->code, &names));
 	hotspot_names_stub_list(names, s->stubs);
 	for (u32 i = 0; i < 2; i++)

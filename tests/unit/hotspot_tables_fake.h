@@ -457,4 +457,19 @@ static inline void fake_jvm(struct hotspot_fake *f, enum fake_shape shape)
 	vmstructs_destroy(v);
 }
 
+/* For fuzzers: what lies behind the tables becomes what the input says, in (place, length, bytes). */
+static inline void fake_overwrite(struct hotspot_fake *f, const uint8_t *data, size_t size)
+{
+	while (size >= 3) {
+		size_t at = FAKE_OBJECTS + (data[0] | data[1] << 8) % (FAKE_BYTES - FAKE_OBJECTS - 32), n = data[2] & 31;
+
+		data += 3;
+		size -= 3;
+		n = n < size ? n : size;
+		memcpy(f->bytes + at, data, n);
+		data += n;
+		size -= n;
+	}
+}
+
 #endif
