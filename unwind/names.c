@@ -278,8 +278,12 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 		if (!names->options.mangled)
 			name_by_wrapper(img, sym.name, ret);
 	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
-		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
+		if (img->entry && fde->start == img->entry) {
+			snprintf(ret->text, sizeof(ret->text), "_start");
+			return NULL;
+		}
+		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		err = name_by_class(names, img, fde->start, ret);
 		return err || ret->mangled[0] ? err : name_by_language(names, m->loaded, fde->start, ret);
 	} else {
