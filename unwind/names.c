@@ -10,6 +10,7 @@
 #include "cython_generator.h"
 #include "cython_name.h"
 #include "inline_sites.h"
+#include "jit_symbols.h"
 #include "native_kind.h"
 #include "perf_map.h"
 #include "rtti.h"
@@ -27,7 +28,13 @@ struct names {
 	struct table cache; /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
 	struct table c_names; /* a struct c_names by the file */
-	struct table jits; /* a struct perf_map by the process's number */
+	struct table jits; /* a struct jit by the process's number */
+};
+
+/* What a process tells of code that it compiled itself. */
+struct jit {
+	struct perf_map *map;
+	struct jit_symbols *symbols;
 };
 
 /* Facts that make a function, hashed to its key in the profile. */
@@ -66,6 +73,24 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	return NULL;
 }
 
+static void jit_destroy(struct jit *jit)
+{
+	perf_map_destroy(jit->map);
+	jit_symbols_destroy(jit->symbols);
+	free(jit);
+}
+
+static struct error *jit_create(pid_t pid, struct jit **ret)
+{
+	struct jit *jit = calloc(1, sizeof(*jit));
+	struct error *err = jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
+
+	if (err && jit)
+		jit_destroy(jit);
+	*ret = jit;
+	return err;
+}
+
 void names_destroy(struct names *names)
 {
 	if (!names)
@@ -74,7 +99,7 @@ void names_destroy(struct names *names)
 	table_free(&names->cache);
 	for (size_t i = 0; i < names->jits.capacity; i++)
 		if (names->jits.entries[i].key)
-			perf_map_destroy((struct perf_map *)(uintptr_t)names->jits.entries[i].value);
+			jit_destroy((struct jit *)(uintptr_t)names->jits.entries[i].value);
 	table_free(&names->jits);
 	for (size_t i = 0; i < names->c_names.capacity; i++)
 		if (names->c_names.entries[i].key) {
@@ -126,24 +151,28 @@ static bool is_hidden(const struct names *names, const struct process *p, const 
 	return false;
 }
 
-/* What the process's JIT told of code in a perf-PID.map; *ret is NULL if nothing. */
+/* What the process's JIT told of code, in a perf-PID.map or to debuggers; *ret is NULL if nothing. */
 static struct error *name_jit(struct names *names, const struct process *p, const struct frame *f, const char **ret)
 {
 	u64 key = identity_key(p->number, 0, 0, 0) | 1, *known = table_get(&names->jits, key);
-	struct perf_map *map = known ? (struct perf_map *)(uintptr_t)*known : NULL;
+	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	struct jit *jit = known ? (struct jit *)(uintptr_t)*known : NULL;
 	struct error *err = NULL;
 
 	*ret = NULL;
-	if (!map && p->dead)
+	if (!jit && p->dead)
 		return NULL; /* its pid may be another's by now */
-	if (!map) {
-		err = perf_map_create(p->pid, &map);
-		if (!err && (err = table_put(&names->jits, key, (u64)(uintptr_t)map)))
-			perf_map_destroy(map);
+	if (!jit) {
+		err = jit_create(p->pid, &jit);
+		if (!err && (err = table_put(&names->jits, key, (u64)(uintptr_t)jit)))
+			jit_destroy(jit);
 	}
-	if (!err)
-		*ret = perf_map_find(map, frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0));
-	return err;
+	if (err)
+		return err;
+	*ret = perf_map_find(jit->map, addr);
+	if (!*ret)
+		*ret = jit_symbols_find(jit->symbols, p->memory, p->mappings, p->maps.nlines, addr);
+	return NULL;
 }
 
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
@@ -278,8 +307,12 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 		if (!names->options.mangled)
 			name_by_wrapper(img, sym.name, ret);
 	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
-		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		ret->start = fde->start;
+		if (img->entry && fde->start == img->entry) {
+			snprintf(ret->text, sizeof(ret->text), "_start");
+			return NULL;
+		}
+		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
 		err = name_by_class(names, img, fde->start, ret);
 		return err || ret->mangled[0] ? err : name_by_language(names, m->loaded, fde->start, ret);
 	} else {

@@ -29,8 +29,19 @@ static bool name_of(const struct python_reader *r, u64 thread, char *ret, size_t
 	return name && python_str(r->mem, r->l, name, ret, size);
 }
 
-static void remember(struct python_thread_names *names, u64 native, u64 thread)
+/* Is this object still the one of its number? */
+static u64 *recall(struct python_thread_names *names, const struct python_reader *r, u64 native)
 {
+	u64 *known = table_get(&names->objects, key_of(native)), id;
+
+	return known && native_id(r, *known, &id) && id == native ? known : NULL;
+}
+
+/* What an older interpreter calls a thread stays. */
+static void remember(struct python_thread_names *names, const struct python_reader *r, u64 native, u64 thread)
+{
+	if (recall(names, r, native))
+		return;
 	if (names->objects.used >= THREADS_MAX)
 		table_clear(&names->objects);
 	error_free(table_put(&names->objects, key_of(native), thread));
@@ -65,9 +76,9 @@ static u64 hash_of(const struct python_reader *r, struct python_dict *active)
 
 /*
  * The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time. Where nobody came
- * since all were looked at, a thread that is none of Python's costs little.
+ * since all were looked at, a thread that is none of Python's costs little. not: no object that counts.
  */
-static u64 look_in(struct python_thread_names *names, const struct python_reader *r, struct python_threading *module, u64 native)
+static u64 look_in(struct python_thread_names *names, const struct python_reader *r, struct python_threading *module, u64 native, u64 not)
 {
 	struct python_entry entry;
 	struct python_dict active;
@@ -79,9 +90,9 @@ static u64 look_in(struct python_thread_names *names, const struct python_reader
 	if (hash == module->seen)
 		return 0;
 	for (u32 i = active.n; i-- > 0 && !(found && names->listed);) {
-		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || !native_id(r, entry.value, &id))
+		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || entry.value == not || !native_id(r, entry.value, &id))
 			continue;
-		remember(names, id, entry.value);
+		remember(names, r, id, entry.value);
 		if (id == native)
 			found = entry.value;
 	}
@@ -117,19 +128,40 @@ static u64 main_thread(const struct python_reader *r, u64 runtime, u64 module)
 	return thread ? thread : python_dict_find(r, module, "_main_thread");
 }
 
-static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
+/* The interpreters, the main one first: the list has the newest first. */
+static u32 interpreters(const struct python_reader *r, u64 runtime, u64 ret[PYTHON_INTERPRETERS_MAX])
 {
-	u64 interp, thread = 0, first = 0;
-	struct python_threading *module;
+	u64 interp;
+	u32 n = 0;
 
 	if (!memory_read(r->mem, &interp, sizeof(interp), runtime + r->l->runtime_interpreters.at))
 		return 0;
-	for (u32 i = 0; interp && !thread && i < PYTHON_INTERPRETERS_MAX; i++) {
-		module = module_of(names, r, interp);
-		thread = module ? look_in(names, r, module, native) : 0;
-		first = module ? module->dict : first; /* the list has the newest interpreter first */
+	for (; interp && n < PYTHON_INTERPRETERS_MAX; n++) {
+		ret[n] = interp;
 		if (!memory_read(r->mem, &interp, sizeof(interp), interp + r->l->interp_next.at))
-			break;
+			interp = 0;
+	}
+	for (u32 i = 0; i < n / 2; i++) {
+		interp = ret[i];
+		ret[i] = ret[n - 1 - i];
+		ret[n - 1 - i] = interp;
+	}
+	return n;
+}
+
+/* In other interpreters than the main one MainThread is whatever thread imported threading first: that is no name. */
+static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
+{
+	u64 interp[PYTHON_INTERPRETERS_MAX], thread = 0, first = 0;
+	u32 n = interpreters(r, runtime, interp);
+
+	for (u32 i = 0; i < n && !thread; i++) {
+		struct python_threading *module = module_of(names, r, interp[i]);
+
+		if (!module)
+			continue;
+		thread = look_in(names, r, module, native, i ? python_dict_find(r, module->dict, "_main_thread") : 0);
+		first = first ? first : module->dict;
 	}
 	names->listed = names->listed || first;
 	return !thread && main && first ? main_thread(r, runtime, first) : thread;
@@ -138,9 +170,9 @@ static u64 look(struct python_thread_names *names, const struct python_reader *r
 bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,
         char *ret, size_t size)
 {
-	u64 *known = table_get(&names->objects, key_of(native)), id;
+	u64 *known = recall(names, r, native);
 
-	if (known && native_id(r, *known, &id) && id == native)
+	if (known)
 		return name_of(r, *known, ret, size);
 	return name_of(r, look(names, r, runtime, native, main), ret, size);
 }

@@ -49,6 +49,15 @@ def test_fork():
     yield check(result, "forker")
 
 
+def test_interpreter():
+    """A thread that another interpreter was started in has its name of the main one."""
+    result = sample(mode="interpreter")
+    inner = [(frames, n) for frames, n in result.stacks if any(f.startswith("inner (") for f in frames)]
+    result.stacks = inner
+    assert set(names(result)) == {"host"}, names(result)
+    yield f"{sum(n for _, n in inner)} samples in another interpreter"
+
+
 def test_without_t():
     """Without -t no thread is shown."""
     with yrt.Fixture(PYTHON, SCRIPT, 1, seconds=None) as f:
