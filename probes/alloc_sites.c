@@ -18,7 +18,7 @@
 #define AT_ONCE	    32 /* sites that are taken away together */
 #define PATH_SIZE   128
 #define NO_PROBE    UINT32_MAX	 /* the program finds nothing, and ends */
-#define MEASURED    32		 /* hits */
+#define MEASURED    9		 /* hits */
 #define COLD_BYTES  (8u << 20) /* written between them: more than a CPU's own caches have */
 #define LINE	    64
 #define A_MS	    1000000ull
