@@ -103,7 +103,7 @@ static u32 let_go(struct alloc_sites *s, bool all, struct bpf_link **ret)
 {
 	u32 n = 0;
 
-	if (all && s->measured)
+	if (s->measured)
 		ret[n++] = TAKE(s->measured);
 	for (u32 i = 0; i < s->nsites && n < AT_ONCE; i++) {
 		struct site *site = &s->sites[i];
