@@ -61,7 +61,7 @@ struct { /* bytes handed out, since samples are taken, as if sites were always p
 
 struct { /* struct alloc_record: to alloc_classes.h */
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 16384);
 } alloc_ring SEC(".maps");
 
 struct { /* to the keeper of each CPU */
@@ -322,7 +322,7 @@ static __attribute__((noinline)) int send_census(const struct alloc_probe *probe
 		.stands = buffer->end - buffer->start, .interval = buffer->interval, .duty = buffer->duty, .gc = buffer->collections };
 	struct alloc_stats *st = alloc_stats();
 
-	if (!process || !st || !within_window(st))
+	if (!process || !st)
 		return 0;
 	record.instance = process->instance;
 	st->buffers++;

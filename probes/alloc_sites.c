@@ -18,7 +18,7 @@
 #define AT_ONCE	    32 /* sites that are taken away together */
 #define PATH_SIZE   128
 #define NO_PROBE    UINT32_MAX	 /* the program finds nothing, and ends */
-#define MEASURED    32		 /* hits */
+#define MEASURED    9		 /* hits */
 #define COLD_BYTES  (8u << 20) /* written between them: more than a CPU's own caches have */
 #define LINE	    64
 #define A_MS	    1000000ull
@@ -103,7 +103,7 @@ static u32 let_go(struct alloc_sites *s, bool all, struct bpf_link **ret)
 {
 	u32 n = 0;
 
-	if (all && s->measured)
+	if (s->measured)
 		ret[n++] = TAKE(s->measured);
 	for (u32 i = 0; i < s->nsites && n < AT_ONCE; i++) {
 		struct site *site = &s->sites[i];

@@ -10,7 +10,7 @@
 #include "unwind/table.h"
 
 #define EXPECTED_LEAST 8.0  /* samples of a stratum: one in 3,000 has none */
-#define BUFFERS_LEAST  10.0 /* as if all were of one size: fewer do not tell their own error */
+#define BUFFERS_LEAST  6.0  /* as if all were of one size: fewer do not tell their own error */
 #define FILLED_LEAST   3.0  /* buffers that tell how full they all were */
 #define SIGMAS	       6.0
 #define FAR	       2.0 /* what was handed out, from what samples stand for: they are not of the same */

@@ -125,13 +125,21 @@ const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct
 	return slot;
 }
 
+/* Was this its name when it was looked at? Then the name is one. */
+static bool had_name(const struct hotspot_heap_view *h, u64 klass, u64 symbol)
+{
+	const struct hotspot_class *c = h->capacity ? slot_of(h->classes, h->capacity, klass) : NULL;
+
+	return c && c->klass == klass && c->symbol == symbol;
+}
+
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret)
 {
 	char first[2];
 	u64 symbol;
 
 	if (!klass || klass & 7 || !memory_read(m, &symbol, 8, klass + h->l->klass_name.at) ||
-	        !hotspot_symbol(h, m, symbol, first, sizeof(first)))
+	        !(had_name(h, klass, symbol) || hotspot_symbol(h, m, symbol, first, sizeof(first))))
 		return false;
 	*ret = symbol >> 3;
 	return true;

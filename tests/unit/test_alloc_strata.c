@@ -134,7 +134,7 @@ static void test_few(void **state)
 	struct strata *s = make(kinds);
 
 	srand48(3);
-	for (u32 i = 0; i < 9; i++)
+	for (u32 i = 0; i < 5; i++)
 		count_buffer(s, kinds, shares, 1, 6);
 	for (u32 i = 0; i < SAMPLES; i++)
 		strata_sample(s, kinds[draw(shares, 1)], WEIGHT);
