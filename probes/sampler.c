@@ -28,7 +28,7 @@
 #define EAGER_S	       2
 #define RESCAN_MS      10 /* look for new code at most so often */
 #define STARTING_MS    100 /* look at runtimes that are only starting */
-#define STARTING_LOADING_MS 10 /* so often in a process that is loading files */
+#define STARTING_LOADING_MS 5 /* so often in a process that is loading files */
 #define LOADING_MS     200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS 2  /* it is looked at so often then */
 #define HURRY	       -20 /* priority: what a program does before its files are known is seen less well */

@@ -33,6 +33,8 @@ struct python_instance {
 	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
 	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
 	bool refused;	      /* they failed for DOUBT_MS */
+	u64 attached_ns;
+	bool threadless; /* it has no thread state yet that tells where threads find theirs */
 };
 
 /* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
@@ -75,8 +77,8 @@ static void follow_key(const struct python_instance *instance, u16 block, struct
 	vm->nvia = 1;
 }
 
-/* A process that has just been started has no thread state yet: looked for again when its mappings change. */
-static void find_slot(const struct python_instance *instance, const struct runtime_process *p)
+/* A process that has just been started has no thread state yet: looked for again. False: not found. */
+static bool find_slot(const struct python_instance *instance, const struct runtime_process *p)
 {
 	struct python_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
 	struct python_thread threads[THREADS_LOOKED_AT];
@@ -85,17 +87,18 @@ static void find_slot(const struct python_instance *instance, const struct runti
 	u32 n;
 
 	if (vm->slot || (vm->nvia && !vm->by_key) || !python_needs_thread(vm))
-		return;
+		return true;
 	block = values(p);
 	follow_key(instance, block, vm);
 	n = python_threads(p->memory, instance->image->layout, instance->bias + instance->image->runtime, threads,
 	        THREADS_LOOKED_AT);
 	if (!python_threads_find(p->memory, &instance->image->tls, instance->bias, block, threads, n, &found))
-		return;
+		return vm->nvia;
 	vm->by_key = vm->by_key && is_key(p, vm->key);
 	memcpy(vm->via, found.via, sizeof(vm->via));
 	vm->nvia = found.nvia;
 	vm->slot = found.slot;
+	return true;
 }
 
 static void detach(void *data, const struct runtime_process *p)
@@ -138,7 +141,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
-	instance->doubted_since_ns = now_ns();
+	instance->doubted_since_ns = instance->attached_ns = now_ns();
 	*ret = instance;
 	return NULL;
 }
@@ -166,7 +169,9 @@ static bool is_believed(const struct python_instance *instance)
 
 static bool starting(void *data)
 {
-	return ((struct python_instance *)data)->doubted_since_ns;
+	const struct python_instance *instance = data;
+
+	return instance->doubted_since_ns || (instance->threadless && now_ns() - instance->attached_ns < DOUBT_MS * 1000000ull);
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
@@ -213,7 +218,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	if (err || !is_believed(instance))
 		return err;
-	find_slot(instance, p);
+	instance->threadless = !find_slot(instance, p);
 	if (p->wishes & WISH_AWAITERS)
 		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);

@@ -24,7 +24,7 @@ def test_programs_of_a_shell():
     """Each program is new to yrt, the files are known from the second one on."""
     script = 'for i in 1 2 3 4; do "$@"; done'
     result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=120).expect()
-    whole(result, 0.02)
+    whole(result, 0.03)
 
 
 yrt.main(globals())
