@@ -12,6 +12,8 @@
 #define CODE_MAX  (1u << 20)   /* of a function */
 #define CALLS_MAX 4	       /* copies in one function */
 #define LEA	  0x8d
+#define GROUP_5	  0xff /* by its ModRM byte: jmp, call, … */
+#define IS_JMP	  0x20
 #define IS_RIP	  0x05 /* of a ModRM byte: relative to the next instruction */
 #define IS_SIB	  0x04 /* of a ModRM byte: a SIB byte follows */
 #define IS_TABLE  0xc5 /* of a SIB byte: no base, a register times 8 */
@@ -242,14 +244,14 @@ static struct error *look_at(struct search *s, u64 addr, u64 *done, struct pytho
 	return err;
 }
 
-/* Do these bytes at addr, of which four precede at, name the table? */
+/* Do these bytes at addr, of which four precede at, name the table? A mere jump by it does not count. */
 static bool names_table(const u8 *at, u64 addr, u64 table)
 {
 	s32 word;
 
 	memcpy(&word, at, sizeof(word));
 	if ((u64)(s64)word == table)
-		return (at[-2] & 0xc7) == IS_SIB && (at[-1] & 0xc7) == IS_TABLE;
+		return (at[-2] & 0xc7) == IS_SIB && (at[-1] & 0xc7) == IS_TABLE && !(at[-3] == GROUP_5 && (at[-2] & 0x38) == IS_JMP);
 	return at[-2] == LEA && (at[-1] & 0xc7) == IS_RIP && addr + sizeof(word) + (u64)(s64)word == table;
 }
 
