@@ -229,6 +229,8 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 		err = claim(instance, PYTHON_TORN + eval->torn[i].reg, eval->torn[i].start, eval->torn[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->ninlined; i++)
 		err = claim(instance, PYTHON_INLINED + eval->inlined[i].place, eval->inlined[i].start, eval->inlined[i].end, add, ctx);
+	for (u32 i = 0; !err && i < eval->nbare; i++)
+		err = claim(instance, PYTHON_BARE + eval->bare[i].depth, eval->bare[i].start, eval->bare[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->noutside; i++)
 		err = claim(instance, PYTHON_ENTER, eval->outside[i].start, eval->outside[i].end, add, ctx);
 	if (err || eval->noutside)

@@ -26,6 +26,7 @@ enum python_part {
 	PYTHON_TRAMPOLINE_FP, /* the same, the word is the caller's frame pointer (3.14 on) */
 	PYTHON_TORN,  /* 3.11, 3.12: the innermost frame's link is in the register of number part - PYTHON_TORN */
 	PYTHON_INLINED = 32, /* a copy of the function in another; its entry frame is at the place part - PYTHON_INLINED */
+	PYTHON_BARE = 48, /* a bytecode's function: as leaf its return address is part - PYTHON_BARE words above the stack pointer */
 };
 
 /* How a native frame of the eval loop leads to its Python frames. */

@@ -70,8 +70,8 @@ static struct python_insn describe(struct image *img, csh handle, const cs_insn 
 	return ret;
 }
 
-static bool decode_range(struct image *img, csh handle, struct python_range r, bool (*stops)(const cs_insn *in, const void *ctx),
-        const void *ctx, struct python_flow *f)
+static bool decode_range(
+        struct image *img, csh handle, struct python_range r, python_flow_mark *mark, const void *ctx, struct python_flow *f)
 {
 	size_t size = r.end - r.start;
 	cleanup(free) u8 *bytes = malloc(size + 1);
@@ -82,7 +82,7 @@ static bool decode_range(struct image *img, csh handle, struct python_range r, b
 		return false;
 	while (f->n < INSTRUCTIONS_MAX && cs_disasm_iter(handle, &at, &size, &r.start, in)) {
 		f->insns[f->n] = describe(img, handle, in);
-		f->insns[f->n++].flags |= stops(in, ctx) ? FLOW_STOPS : 0;
+		f->insns[f->n++].flags |= mark(in, ctx);
 	}
 	cs_free(in, 1);
 	return f->n < INSTRUCTIONS_MAX;
@@ -95,8 +95,8 @@ static int by_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, bool (*stops)(const cs_insn *in, const void *ctx),
-        const void *ctx, struct python_flow *f)
+bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, python_flow_mark *mark, const void *ctx,
+        struct python_flow *f)
 {
 	bool ok = true;
 	csh handle;
@@ -107,7 +107,7 @@ bool python_flow_decode(struct image *img, const struct python_range *ranges, u3
 		return false;
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
 	for (u32 i = 0; ok && i < n; i++)
-		ok = decode_range(img, handle, ranges[i], stops, ctx, f);
+		ok = decode_range(img, handle, ranges[i], mark, ctx, f);
 	cs_close(&handle);
 	qsort(f->insns, f->n, sizeof(*f->insns), by_address);
 	for (u32 i = 0; i < f->n; i++) /* a jump out of the loop's code: to another function, which returns to our caller */

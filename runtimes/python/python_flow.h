@@ -33,9 +33,12 @@ struct python_flow {
 	u32 n, ntodo;
 };
 
-/* stops: which instructions get FLOW_STOPS besides. False: too much code, or not readable. To be freed in any case: cleanup(python_flow). */
-bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, bool (*stops)(const cs_insn *in, const void *ctx),
-        const void *ctx, struct python_flow *ret);
+/* Which flags an instruction gets besides. */
+typedef u32 python_flow_mark(const cs_insn *in, const void *ctx);
+
+/* False: too much code, or not readable. To be freed in any case: cleanup(python_flow). */
+bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, python_flow_mark *mark, const void *ctx,
+        struct python_flow *ret);
 void cleanup_python_flow(struct python_flow *f);
 
 /* The number of the instruction at an address, of the one behind i, of that which i jumps to. FLOW_NOWHERE: none. */

@@ -15,6 +15,7 @@ struct python_range {
 #define PYTHON_RANGES_MAX 48
 #define PYTHON_TORN_MAX	  256
 #define PYTHON_INLINED_MAX 128
+#define PYTHON_BARE_MAX	  1024
 
 /* In this stretch the innermost frame's link is in a register yet, or still. */
 struct python_torn {
@@ -26,6 +27,12 @@ struct python_torn {
 struct python_inlined {
 	u64 start, end;
 	u8 place;
+};
+
+/* Code whose return address is depth words above the stack pointer, of which the file tells otherwise. */
+struct python_bare {
+	u64 start, end;
+	u8 depth;
 };
 
 struct python_eval {
@@ -42,6 +49,8 @@ struct python_eval {
 	u32 ntorn;
 	struct python_inlined inlined[PYTHON_INLINED_MAX]; /* builds with tail calls */
 	u32 ninlined, nplaces, ncopies;
+	struct python_bare bare[PYTHON_BARE_MAX];
+	u32 nbare;
 	u16 below[PYTHON_PLACES]; /* see struct python_vm */
 };
 
@@ -110,7 +119,8 @@ bool python_entry_inlined(
 
 /*
  * Builds with --with-tail-call-interp: there the function is so short that compilers put copies of it into those that call it
- * (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it does.
+ * (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it does. Bytecodes'
+ * functions jump to the next one by it; fills ret->bare with what is told wrong of these.
  */
 struct error *python_inlined_find(struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,10 @@
 #define CODE_MAX  (1u << 20)   /* of a function */
 #define CALLS_MAX 4	       /* copies in one function */
 #define LEA	  0x8d
+#define GROUP_5	  0xff /* by its ModRM byte: jmp, call, … */
+#define IS_JMP	  0x20
 #define IS_RIP	  0x05 /* of a ModRM byte: relative to the next instruction */
+#define IS_SIB	  0x04 /* of a ModRM byte: a SIB byte follows */
 #define IS_TABLE  0xc5 /* of a SIB byte: no base, a register times 8 */
 
 struct search {
@@ -72,11 +76,11 @@ static bool find_calls(struct search *s, u64 start, u64 end)
 	return s->ncalls;
 }
 
-static bool never(const cs_insn *in, const void *ctx)
+static u32 no_mark(const cs_insn *in, const void *ctx)
 {
 	(void)in;
 	(void)ctx;
-	return false;
+	return 0;
 }
 
 static bool place_of(struct python_eval *ret, u16 below, u8 *place)
@@ -139,10 +143,89 @@ static struct error *add_copy(struct search *s, const struct cfi_fde *fde, u64 c
 	if (!python_entry_inlined(s->img, s->vm, s->gen_frame, fde->start, call, &below, &linked) || !place_of(ret, below, &place))
 		return NULL;
 	err = python_eval_find(s->img, fde->start, fde->end, function);
-	if (!err && python_flow_decode(s->img, function->ranges, function->n, never, NULL, &f) && python_flow_find(&f, linked) != FLOW_NOWHERE &&
+	if (!err && python_flow_decode(s->img, function->ranges, function->n, no_mark, NULL, &f) && python_flow_find(&f, linked) != FLOW_NOWHERE &&
 	        python_flow_find(&f, call) != FLOW_NOWHERE)
 		collect(&f, python_flow_find(&f, linked), python_flow_find(&f, call), place, ret);
 	return err;
+}
+
+/* Where a frame with a frame pointer begins (FLOW_STOPS), and behind what it has ended (FLOW_OWN). */
+static u32 mark_frame(const cs_insn *in, const void *ctx)
+{
+	bool rbp = in->detail->x86.op_count == 1 && in->detail->x86.operands[0].type == X86_OP_REG &&
+	           in->detail->x86.operands[0].reg == X86_REG_RBP;
+
+	(void)ctx;
+	if (in->id == X86_INS_PUSH && rbp)
+		return FLOW_STOPS;
+	return in->id == X86_INS_LEAVE || (in->id == X86_INS_POP && rbp) ? FLOW_OWN : 0;
+}
+
+/* Does the file tell that the return address is not depth words above the stack pointer at addr? */
+static bool is_wrong(const struct search *s, u64 addr, u32 depth)
+{
+	struct cfi_rule rule;
+
+	return cfi_find(s->img->cfi, addr, &rule) &&
+	       (rule.kind != CFI_REG || rule.cfa_reg != DWREG_RSP || rule.cfa_off != (s32)(8 * depth + 8));
+}
+
+static void add_bare(const struct search *s, const struct python_insn *in, u8 depth, struct python_eval *ret)
+{
+	struct python_bare *last = ret->nbare ? &ret->bare[ret->nbare - 1] : NULL;
+
+	if (!is_wrong(s, in->addr, depth))
+		return;
+	if (last && last->end == in->addr && last->depth == depth)
+		last->end += in->size;
+	else if (ret->nbare < PYTHON_BARE_MAX)
+		ret->bare[ret->nbare++] = (struct python_bare){in->addr, in->addr + in->size, depth};
+}
+
+/* A bytecode's function jumps on without a frame, by copies of its end and of others' code: what clang's file tells of that is wrong. */
+static struct error *find_bare(const struct search *s, const struct cfi_fde *fde, struct python_eval *ret)
+{
+	cleanup(free) struct python_eval *function = calloc(1, sizeof(*function));
+	cleanup(python_flow) struct python_flow f = {0};
+	struct error *err = function ? python_eval_find(s->img, fde->start, fde->end, function) : &error_no_memory;
+	u32 flags;
+
+	if (err || !python_flow_decode(s->img, function->ranges, function->n, mark_frame, NULL, &f))
+		return err;
+	for (u32 i = 0; i < f.n; i++) {
+		if (!(f.insns[i].flags & FLOW_OWN))
+			continue;
+		python_flow_explore(&f, python_flow_next(&f, i), &flags);
+		for (u32 k = 0; k < f.n; k++)
+			f.insns[k].flags |= f.insns[k].flags & FLOW_REACHED ? 2 * FLOW_OWN : 0;
+	}
+	for (u32 i = 0; i < f.n; i++) {
+		if (!(f.insns[i].flags & 2 * FLOW_OWN))
+			continue;
+		add_bare(s, &f.insns[i], 0, ret);
+		if (f.insns[i].flags & FLOW_STOPS && i + 1 < f.n)
+			add_bare(s, &f.insns[i + 1], 1, ret);
+	}
+	return NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct python_bare *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* A cold part that names the table was seen by itself, too. */
+static void sort_bare(struct python_eval *ret)
+{
+	u32 n = 0;
+
+	qsort(ret->bare, ret->nbare, sizeof(*ret->bare), by_start);
+	for (u32 i = 0; i < ret->nbare; i++)
+		if (!n || ret->bare[i].start >= ret->bare[n - 1].end)
+			ret->bare[n++] = ret->bare[i];
+	ret->nbare = n;
 }
 
 /* The function at addr, which may name the table, as bytecodes' own do to jump on. */
@@ -154,20 +237,21 @@ static struct error *look_at(struct search *s, u64 addr, u64 *done, struct pytho
 	if (!fde || fde->start == *done || fde->start == ret->ranges[0].start)
 		return NULL;
 	*done = fde->start;
-	if (find_calls(s, fde->start, fde->end))
+	err = find_bare(s, fde, ret);
+	if (!err && find_calls(s, fde->start, fde->end))
 		for (u32 i = 0; !err && i < s->ncalls; i++)
 			err = add_copy(s, fde, s->calls[i], ret);
 	return err;
 }
 
-/* Do these bytes at addr, of which four precede at, name the table? */
+/* Do these bytes at addr, of which four precede at, name the table? A mere jump by it does not count. */
 static bool names_table(const u8 *at, u64 addr, u64 table)
 {
 	s32 word;
 
 	memcpy(&word, at, sizeof(word));
 	if ((u64)(s64)word == table)
-		return at[-2] == 0x14 && (at[-1] & 0xc7) == IS_TABLE;
+		return (at[-2] & 0xc7) == IS_SIB && (at[-1] & 0xc7) == IS_TABLE && !(at[-3] == GROUP_5 && (at[-2] & 0x38) == IS_JMP);
 	return at[-2] == LEA && (at[-1] & 0xc7) == IS_RIP && addr + sizeof(word) + (u64)(s64)word == table;
 }
 
@@ -197,6 +281,7 @@ struct error *python_inlined_find(struct image *img, const struct python_vm *vm,
 	for (u32 i = 0; !err && s.table && i < img->nsegments; i++)
 		if (img->segments[i].flags & PF_X)
 			err = search_segment(&s, &img->segments[i], ret);
+	sort_bare(ret);
 	cs_close(&s.handle);
 	return err;
 }

@@ -15,13 +15,15 @@ enum mark {
 };
 
 /* Perhaps to PyThreadState.frame, which is at an offset. */
-static bool stores(const cs_insn *in, const void *ts_frame)
+static u32 stores(const cs_insn *in, const void *ts_frame)
 {
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
 
-	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == 8 &&
-	       to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.disp == *(const u16 *)ts_frame &&
-	       to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+	bool is = in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == 8 &&
+	          to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.disp == *(const u16 *)ts_frame &&
+	          to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+
+	return is ? FLOW_STOPS : 0;
 }
 
 /* The first store on the straight way from the function's start. */

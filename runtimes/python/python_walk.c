@@ -580,11 +580,33 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
 }
 
+/* Out of a bytecode's function that has no frame yet, or no more. */
+WALK_GLOBAL int python_bare(struct walk *w)
+{
+	u64 at, pc;
+
+	WALK_CHECK(w);
+	if (!w->leaf)
+		return native_step(w, 0);
+	at = w->reg[REG_SP] + 8 * ((u64)w->region.part - PYTHON_BARE);
+	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags, w->reg[REG_PC]), w->region.module))
+		return STOP_DEPTH;
+	if (!walk_stack(w, at, &pc))
+		return STOP_STACK_ABSENT;
+	w->reg[REG_PC] = pc;
+	w->reg[REG_SP] = at + 8;
+	w->valid &= ARCH_SAVED_MASK | 1u << REG_FP | 1u << REG_SP | 1u << REG_PC;
+	w->leaf = 0;
+	return STOP_NONE;
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	int stop;
 
 	WALK_CHECK(w);
+	if (w->region.part >= PYTHON_BARE)
+		return python_bare(w);
 	if (w->region.part == PYTHON_JIT || w->region.part == PYTHON_JIT_LATE)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)

@@ -75,7 +75,8 @@ static void check_path(struct target *t)
 		callee = caller;
 		last = i;
 	}
-	assert_true(last < t->nframes);
+	if (last == t->nframes)
+		fail_msg("at 0x%lx no frame of Python in %u", frame_addr(&t->frames[0]), t->nframes);
 	assert_string_equal(callee.name, "<module>");
 }
 

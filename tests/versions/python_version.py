@@ -6,6 +6,8 @@ A build of Python of pythons.txt. Not a test itself.
 """
 
 import glob
+import gzip
+import json
 import os
 import shlex
 import shutil
@@ -135,6 +137,53 @@ def of_pyenv(name, version):
     return max(pythons, key=lambda path: int(path.split("/")[-3].split(".")[2]))
 
 
+def go_module(name, cache, module, checksum):
+    """The folder of a module of the Go proxy, below cache."""
+    if not shutil.which("go"):
+        skip(name, "there is no go")
+    done = subprocess.run(["go", "mod", "download", "-json", module], cwd="/", capture_output=True, text=True,
+                          env={**os.environ, "GOMODCACHE": cache, "GOFLAGS": "-modcacherw", "GO111MODULE": "on"})
+    told = json.loads(done.stdout or "{}")
+    if "Dir" not in told:
+        error = told.get("Error") or done.stderr.strip()
+        assert "checksum" not in error, f"{module}: {error}"
+        skip(name, f"the module {module} can not be had: {error}")
+    assert told["Sum"] == checksum, f"{module} has the checksum {told['Sum']}, not {checksum}"
+    return told["Dir"]
+
+
+def copy_listed(source, target):
+    """Files of a module that embeds them: files.json tells of each, modes are Go's; what is binary is gzipped by itself."""
+    with open(os.path.join(source, "files.json")) as f:
+        entries = json.load(f)["files"]
+    for entry in entries:
+        path, mode = os.path.join(target, entry["name"]), entry["perm"]
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if mode >> 31:
+            os.makedirs(path, exist_ok=True)
+        elif "symlink" in entry:
+            os.symlink(entry["symlink"], path)
+        else:
+            opener, suffix = (gzip.open, ".gz") if entry.get("compressed") else (open, "")
+            with opener(os.path.join(source, entry["name"] + suffix), "rb") as f, open(path, "wb") as out:
+                shutil.copyfileobj(f, out)
+            os.chmod(path, mode & 0o777)
+
+
+def of_go(name, version, module, checksum):
+    """python-build-standalone as a Go module carries it for programs that bring their Python along."""
+    folder = os.path.join(BUILD, "suites", f"go-{name}")
+    program = os.path.join(folder, "python", "bin", f"python{version}")
+    if os.path.exists(program):
+        return program
+    shutil.rmtree(folder, ignore_errors=True)
+    source = os.path.join(go_module(name, os.path.join(folder, "cache"), module, checksum), "python", "internal", "data", "linux-amd64")
+    copy_listed(source, os.path.join(folder, "half"))
+    os.rename(os.path.join(folder, "half"), os.path.join(folder, "python"))
+    shutil.rmtree(os.path.join(folder, "cache"))
+    return program
+
+
 def find(name):
     with open(os.path.join(HERE, "pythons.txt")) as f:
         known = {words[0]: words[1:] for words in (line.split() for line in f if line[0].isalnum())}
@@ -142,6 +191,8 @@ def find(name):
     version, source = known[name][:2]
     if source == "pyenv":
         return of_pyenv(name, version)
+    if source == "go":
+        return of_go(name, version, *known[name][2:])
     return of_source(name, known) if source.startswith("source:") else of_suite(name, known)
 
 
