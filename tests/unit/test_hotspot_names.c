@@ -512,6 +512,11 @@ static void test_hides(void **state)
 	assert_false(hotspot_hides("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
 	assert_false(hotspot_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
 	assert_false(hotspot_hides(""));
+	assert_true(hotspot_begins("_ZL19thread_native_entryP6Thread"));
+	assert_true(hotspot_begins("_ZL10java_startP6Thread"));
+	assert_true(hotspot_begins("JavaMain"));
+	assert_false(hotspot_begins("start_thread"));
+	assert_false(hotspot_begins(""));
 }
 
 static void test_handles(void **state)
