@@ -13,6 +13,7 @@
 #include "pattern.h"
 #include "thread_names.h"
 
+#define STARTERS_MAX 4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
 #define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
 #define EXPANDED_MAX (2 * FRAMES_MAX)
@@ -199,6 +200,25 @@ static bool holds_lock(const struct frame *frames, u32 n)
 	return false;
 }
 
+/* How many frames a view may show of a stack: not those that start its thread, if this language's code began it. */
+static struct error *without_start(struct collector *c, const struct process *p, const struct frame *frames, u32 *n)
+{
+	const struct runtime_ops *view = c->options.names.view;
+
+	for (u32 i = *n; view && view->begins && i > 0 && *n - i < STARTERS_MAX && frame_kind(&frames[i - 1]) == FRAME_NATIVE; i--) {
+		struct named named;
+		struct error *err = names_frame(c->names, p, frames, i - 1, *n, &named);
+
+		if (err)
+			return err;
+		if (named.begins) {
+			*n = i - 1;
+			break;
+		}
+	}
+	return NULL;
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. */
 static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
 	u64 *ret)
@@ -254,6 +274,8 @@ static struct error *place(struct collector *c, const struct stack_record *recor
 		err = child_thread(c, p, node, record, &node);
 	if (!err && !stop_is_complete(record->stop))
 		err = child_marker(c, node, record->stop, &node);
+	if (!err)
+		err = without_start(c, p, c->expanded, &n);
 	return err ? err : add_path(c, p, c->expanded, n, node, packed);
 }
 

@@ -368,7 +368,9 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	err = set_image(names, m->loaded, &fn);
 	if (err)
 		return err;
-	ret->hidden = is_hidden(names, p, m->loaded, name.mangled, flags) || (names->options.view && cython_is_glue(name.mangled));
+	ret->begins = names->options.view && names->options.view->begins && names->options.view->begins(name.mangled);
+	ret->hidden = ret->begins || is_hidden(names, p, m->loaded, name.mangled, flags) ||
+		(names->options.view && cython_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
 	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),
@@ -497,7 +499,7 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 
 	if (known) {
 		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1,
-			.by_code = *known >> 34 & 1, .layer = *known >> 35 & 3 };
+			.by_code = *known >> 34 & 1, .layer = *known >> 35 & 3, .begins = *known >> 37 & 1 };
 		return NULL;
 	}
 	*ret = (struct named){ 0 };
@@ -505,7 +507,7 @@ struct error *names_frame(struct names *names, const struct process *p, const st
 	if (err || !p || (ret->unresolved && frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))
 		return err; /* a JIT may tell of the last one later */
 	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
-						  (u64)ret->by_code << 34 | (u64)ret->layer << 35);
+						  (u64)ret->by_code << 34 | (u64)ret->layer << 35 | (u64)ret->begins << 37);
 }
 
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)

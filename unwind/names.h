@@ -25,6 +25,7 @@ struct names_options {
 struct named { /* what a frame became */
 	u32 function;	 /* in the profile */
 	bool hidden;	 /* not to be shown in this view */
+	bool begins;	 /* hidden, as are the native frames that have called it */
 	bool by_code;	 /* a script's frame for C code, named by that code: the native frame inside it says the same */
 	bool unresolved; /* nothing is known but the address */
 	u8 layer;	 /* enum cython_layer: it only leads to a native frame of the same name inside it, of a lower layer */

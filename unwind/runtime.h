@@ -188,6 +188,11 @@ struct runtime_ops {
 	 * NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
 	 */
 	bool (*hides)(void *instance, const char *symbol);
+	/*
+	 * True if a thread that runs code of this language begins its work by this native function, of whatever file: a view
+	 * hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
+	 */
+	bool (*begins)(const char *symbol);
 
 	/*
 	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each check with

@@ -309,6 +309,11 @@ static bool hides(void *data, const char *symbol)
 	return hotspot_hides(symbol);
 }
 
+static bool begins(const char *symbol)
+{
+	return hotspot_begins(symbol);
+}
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	return hotspot_inspect(data, p, out);
@@ -332,6 +337,7 @@ const struct runtime_ops hotspot_runtime = {
         .expand = expand,
         .thread_name = thread_name,
         .hides = hides,
+        .begins = begins,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
 };

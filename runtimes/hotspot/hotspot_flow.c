@@ -85,6 +85,15 @@ struct flow_state flow_entry_unpushed(u32 reg)
 	return s;
 }
 
+struct flow_state flow_entry_passed(u32 words)
+{
+	struct flow_state s = flow_entry();
+
+	s.reg[DWREG_RSP].offset -= 8 * (s32)words;
+	s.ra.offset -= 8 * (s32)words;
+	return s;
+}
+
 static void set(struct flow_state *s, u8 reg, struct flow_value v)
 {
 	if (reg < FLOW_REGS)

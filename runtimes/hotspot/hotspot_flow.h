@@ -46,6 +46,8 @@ struct flow_state flow_entry_r13(void);
 struct flow_state flow_framed(void);
 /* Pushes what stands for the return address first: it is in a register (DWARF number), or FLOW_REGS: nowhere yet. */
 struct flow_state flow_entry_unpushed(u32 reg);
+/* The caller has pushed so many words before its call, and takes them off itself. */
+struct flow_state flow_entry_passed(u32 words);
 
 enum flow_op {
 	FLOW_OTHER,

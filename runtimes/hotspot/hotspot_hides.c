@@ -30,6 +30,12 @@ static bool starts_with(const char *s, const char *start)
 	return !strncmp(s, start, strlen(start));
 }
 
+bool hotspot_begins(const char *symbol)
+{
+	return starts_with(symbol, "_ZL19thread_native_entry") || starts_with(symbol, "_ZL10java_startP6Thread") ||
+	       !strcmp(symbol, "JavaMain");
+}
+
 /*
  * By name: the flag of hidden methods lies elsewhere in each version, and no table tells where. Classes that are made as they are
  * needed are LambdaForm$MH and the like, those compiled ahead (9 and later) Invokers$Holder and the like.

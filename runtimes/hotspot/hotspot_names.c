@@ -133,11 +133,22 @@ static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct
 	return name_method(n, m, &root, ret);
 }
 
+/* Where Java code returns to what has called it; 8 tells this place, but not where the stub begins. */
+static bool returns_to_call_stub(const struct hotspot_names *n, struct memory *m, const struct frame *f)
+{
+	u64 at, pc;
+
+	return frame_flags(f) & FRAME_RETADDR && vmstructs_static(n->v, "StubRoutines", "_call_stub_return_address", &at) &&
+	       memory_read(m, &pc, sizeof(pc), at) && pc == frame_addr(f);
+}
+
 static bool name_stub(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
 	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
 
-	if (!hotspot_names_stub(n, m, pc, ret->name, sizeof(ret->name)))
+	if (returns_to_call_stub(n, m, f))
+		strcpy(ret->name, "StubRoutines::call_stub");
+	else if (!hotspot_names_stub(n, m, pc, ret->name, sizeof(ret->name)))
 		return false;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->suffix = "stub";

@@ -39,6 +39,9 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
  */
 bool hotspot_hides(const char *symbol);
 
+/* As runtime_ops.begins: what libjvm starts its threads by, and the launcher that of main(). */
+bool hotspot_begins(const char *symbol);
+
 /*
  * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the method
  * that it is of? The JVM leaves it out of stack traces, too (-XX:-ShowHiddenFrames).

@@ -13,6 +13,7 @@
 #define RANGES_MAX 2000	      /* a process may have 5,000 regions */
 #define BLOBS_MAX  (1u << 16)
 #define GAP_MAX    1024 /* the header of the next blob */
+#define PASSED_MAX 8
 
 struct known { /* a blob that was looked at */
 	u64 at, code, end;
@@ -119,6 +120,26 @@ static bool is_flat(const struct hotspot_blob *b)
 }
 
 /*
+ * C1's code pushes the two classes before it calls slow_subtype_check, and pops them after (c1_LIRAssembler_x86.cpp). How many words
+ * the stub has above its return address: it stores the answer in the outermost, and loads both at its beginning.
+ */
+static u32 passed_words(const struct flow *f)
+{
+	struct flow_state s = flow_entry();
+	s32 words = 0;
+
+	for (u32 i = 0; i < f->n && f->ins[i].op != FLOW_JUMP && f->ins[i].op != FLOW_BRANCH; i++) {
+		const struct flow_ins *in = &f->ins[i];
+		struct flow_value at = in->op == FLOW_LOAD && in->src < FLOW_REGS ? s.reg[in->src] : (struct flow_value){0};
+
+		if (at.kind == FLOW_CFA && (at.offset + in->value) / 8 + 1 > words)
+			words = (at.offset + in->value) / 8 + 1;
+		flow_apply(in, &s);
+	}
+	return words < PASSED_MAX ? (u32)words : 0;
+}
+
+/*
  * The state in which such a blob is entered. Some are jumped to, and push what stands for the return address first: there
  * the depth at the first call is a word more than the frame size says.
  */
@@ -128,6 +149,8 @@ static struct flow_state entry_of(const struct hotspot_blob *b, const struct flo
 
 	if (!strcmp(b->name, "ExceptionBlob"))
 		return flow_entry_unpushed(DWREG_RDX);
+	if (strstr(b->name, "slow_subtype_check"))
+		return flow_entry_passed(passed_words(f));
 	for (u32 i = 0; b->frame_size && i < f->n; i++) {
 		if (f->ins[i].op == FLOW_CALL && f->ins[i].target != f->ins[i].addr + f->ins[i].size)
 			return s.reg[DWREG_RSP].kind == FLOW_CFA && s.reg[DWREG_RSP].offset == -8 * (s32)b->frame_size - 8

@@ -76,6 +76,16 @@ def test_one_box():
 HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle\.(linkTo|invokeBasic))")
 
 
+def test_thread_start():
+    """In Java's own view stacks begin where the JVM's threads begin their work, whatever libc calls what leads there; not if frames are cut off."""
+    with busy() as jvm:
+        java_view, all_view = sample(jvm.pid, release=[jvm]), sample(jvm.pid, view="flame", seconds=1)
+    first = {frames[0] for frames, _ in java_view.stacks}
+    native = re.compile(r"clone3?|start_thread|.*libc\.so|ThreadJavaMain|JavaMain|thread_native_entry")
+    assert "split.main" in first and not any(native.match(name) for name in first), first
+    assert all_view.share("JavaMain") > 0.5 and all_view.share("split.main") > 0.5, yrt.show(all_view.stacks)
+
+
 def test_handles():
     """What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is."""
     with java.Java("frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=200) as jvm:

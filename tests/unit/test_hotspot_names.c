@@ -10,6 +10,8 @@
 #include "runtimes/hotspot/hotspot_names_state.h"
 #include "runtimes/hotspot/hotspot_text.h"
 
+#define CALL_STUB_RETURN (FAKE_BASE + 0x7f1)
+
 struct jvm {
 	struct hotspot_fake f;
 	struct vmstructs *v;
@@ -28,6 +30,7 @@ static void start(struct jvm *j, enum fake_shape shape)
 	fake_field(&j->f, "InterpreterCodelet", "_size", "int", 8);
 	j->version = fake_static(&j->f, "Abstract_VM_Version", "_vm_major_version", shape == FAKE_17 ? 17 : 25);
 	j->stubs = fake_object(&j->f, 8);
+	fake_static(&j->f, "StubRoutines", "_call_stub_return_address", CALL_STUB_RETURN);
 	j->origins = fake_layout(&j->f, &j->v);
 	j->l = j->origins->values;
 	assert_null(hotspot_code_create(j->v, j->l, &j->code));
@@ -512,6 +515,24 @@ static void test_hides(void **state)
 	assert_false(hotspot_hides("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
 	assert_false(hotspot_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
 	assert_false(hotspot_hides(""));
+	assert_true(hotspot_begins("_ZL19thread_native_entryP6Thread"));
+	assert_true(hotspot_begins("_ZL10java_startP6Thread"));
+	assert_true(hotspot_begins("JavaMain"));
+	assert_false(hotspot_begins("start_thread"));
+	assert_false(hotspot_begins(""));
+}
+
+static void test_call_stub(void **state)
+{
+	static struct jvm j;
+	struct frame_name ret;
+
+	start(&j, FAKE_17);
+	assert_true(name(&j, frame_of(FRAME_RETADDR, CALL_STUB_RETURN, hotspot_detail(HOTSPOT_STUB, 0)), &ret));
+	assert_string_equal(ret.name, "StubRoutines::call_stub");
+	assert_true(ret.entry);
+	assert_false(name(&j, frame_of(0, CALL_STUB_RETURN, hotspot_detail(HOTSPOT_STUB, 0)), &ret) && ret.entry);
+	stop(&j);
 }
 
 static void test_handles(void **state)
@@ -583,7 +604,7 @@ int main(void)
 	        cmocka_unit_test(test_classes), cmocka_unit_test(test_signatures), cmocka_unit_test(test_characters),
 	        cmocka_unit_test(test_cut), cmocka_unit_test(test_method), cmocka_unit_test(test_native),
 	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
-	        cmocka_unit_test(test_handles), cmocka_unit_test(test_scala), cmocka_unit_test(test_scala_method), cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
+	        cmocka_unit_test(test_call_stub), cmocka_unit_test(test_handles), cmocka_unit_test(test_scala), cmocka_unit_test(test_scala_method), cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
 	        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
 	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_alloc_hides),
 	        cmocka_unit_test(test_reads_fail),

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows for code of a JVM that belongs to no method, in a JVM of fake memory. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hotspot_tables_fake.h"
+#include "runtimes/hotspot/hotspot_stubs.h"
+
+#define HEAD  128
+#define BYTES 64
+
+struct jvm {
+	struct hotspot_fake f;
+	struct vmstructs *v;
+	struct layout *origins;
+	struct hotspot_code *code;
+	struct hotspot_stubs *stubs;
+	u64 start; /* of the stub's code */
+};
+
+static void start(struct jvm *j, enum fake_shape shape, const char *name, u32 frame_size, const u8 *bytes, size_t n)
+{
+	const struct hotspot_layout *l;
+
+	fake_jvm(&j->f, shape);
+	j->origins = fake_layout(&j->f, &j->v);
+	l = j->origins->values;
+	fake_set(&j->f, j->f.stub, l->blob_name, fake_text(&j->f, name));
+	fake_set(&j->f, j->f.stub, l->blob_frame_size, frame_size);
+	j->start = j->f.stub + HEAD;
+	memset(j->f.bytes + (j->start - FAKE_BASE), 0xcc, BYTES);
+	if (n)
+		memcpy(j->f.bytes + (j->start - FAKE_BASE), bytes, n);
+	assert_null(hotspot_code_create(j->v, l, &j->code));
+	assert_null(hotspot_stubs_create(j->v, &j->stubs));
+	assert_null(hotspot_stubs_update(j->stubs, j->code, &j->f.memory));
+}
+
+static void stop(struct jvm *j)
+{
+	hotspot_stubs_destroy(j->stubs);
+	hotspot_code_destroy(j->code);
+	layout_destroy(j->origins);
+	vmstructs_destroy(j->v);
+}
+
+static const struct cfi_rule *rule_at(const struct jvm *j, u64 offset)
+{
+	const struct hotspot_stub_range *ranges;
+	const struct cfi_rule *ret = NULL;
+	u32 n = hotspot_stubs_ranges(j->stubs, &ranges);
+	u64 pc = j->start + offset;
+
+	for (u32 i = 0; i < n; i++)
+		for (u32 k = 0; pc >= ranges[i].start && pc < ranges[i].end && k < ranges[i].nentries; k++)
+			if (ranges[i].entries[k].addr <= pc)
+				ret = &ranges[i].entries[k].rule;
+	assert_non_null(ret);
+	return ret;
+}
+
+static void expect(const struct jvm *j, u64 offset, s32 cfa, s32 ra)
+{
+	const struct cfi_rule *rule = rule_at(j, offset);
+
+	assert_int_equal(rule->kind, CFI_REG);
+	assert_int_equal(rule->cfa_reg, DWREG_RSP);
+	assert_int_equal(rule->cfa_off, cfa);
+	assert_int_equal(rule->ra_reg, CFI_NO_REG);
+	assert_int_equal(rule->slot[ARCH_SLOT_RA], cfi_slot(ra, 0));
+}
+
+/* The caller's stack pointer is where it was before it pushed what the stub reads. */
+static void test_passed(void **state)
+{
+	static const u8 code[] = {0x57, 0x56, 0x51, 0x50, /* push rdi, rsi, rcx, rax */
+	        0x48, 0x8b, 0x74, 0x24, 0x30,		  /* mov rsi, [rsp + 0x30] */
+	        0x48, 0x8b, 0x44, 0x24, 0x28,		  /* mov rax, [rsp + 0x28] */
+	        0x48, 0x3b, 0xc6,			  /* cmp rax, rsi */
+	        0x58, 0x59, 0x5e, 0x5f, 0xc3};		  /* pop, ret */
+	static const char *const names[] = {"slow_subtype_check Runtime1 stub", "C1 Runtime slow_subtype_check_blob"};
+	static struct jvm j;
+
+	for (u32 i = 0; i < 2; i++) {
+		start(&j, i ? FAKE_25 : FAKE_17, names[i], 0, code, sizeof(code));
+		expect(&j, 0, 24, -24);
+		expect(&j, 4, 56, -24);
+		expect(&j, 20, 32, -24);
+		expect(&j, 21, 24, -24);
+		stop(&j);
+	}
+	start(&j, FAKE_17, "other Runtime1 stub", 0, code, sizeof(code));
+	expect(&j, 0, 8, -8);
+	stop(&j);
+}
+
+/* What is not written yet when it is looked at is entered as what is. */
+static void test_flat(void **state)
+{
+	static const char *const names[] = {"InlineCacheBuffer", "vtable chunks", "native signature handlers"};
+	static struct jvm j;
+
+	for (u32 i = 0; i < 3; i++) {
+		start(&j, FAKE_17, names[i], 0, NULL, 0);
+		expect(&j, 0, 8, -8);
+		expect(&j, BYTES - 1, 8, -8);
+		stop(&j);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_passed),
+	        cmocka_unit_test(test_flat),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
