@@ -20,6 +20,7 @@
 #define ALIGNED_MAX	 16
 #define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
 #define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
+#define THAW_KEEPS	 3  /* bytes of mov rbx, rax behind what thaws */
 #define THAW_EXTRA	 4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
 
 static inline bool hs_is_frozen(const struct walk *w)
@@ -320,6 +321,8 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 	thawing = hs_is_thawing(w, vm);
 	if (thawing)
 		thawed = hs_thawed(w, vm);
+	if (thawing && sp == bottom && !thawed) /* its last frame is off, which the other field does not say yet */
+		thawed = hs_chunk_field(w, vm->frozen.max_thawing);
 	if (thawed > sp || (thawing && sp == bottom && !thawed)) {
 		w->lost = STOP_VM_FROZEN;
 		thawed = 0;
@@ -482,7 +485,13 @@ static inline int hs_thaws(struct walk *w, const struct hotspot_vm *vm)
 	bool mounts = offset < vm->thaw_size;
 	u64 left = mounts ? vm->thaw_size - 1 - offset : vm->thaws_size - offset;
 
-	if (w->leaf && left <= (mounts ? vm->thaw_landing : vm->barrier_landing))
+	u32 landing = mounts ? vm->thaw_landing : vm->barrier_landing;
+
+	if (w->leaf && landing > HOTSPOT_LANDING && left == landing + THAW_KEEPS) {
+		w->reg[DWREG_RBX] = w->reg[DWREG_RAX];
+		left = landing;
+	}
+	if (w->leaf && left <= landing)
 		return hotspot_lands(w, left);
 	return mounts ? hotspot_mounts(w) : hotspot_barrier(w);
 }

@@ -169,31 +169,45 @@ static inline bool hs_sets_fp(const struct walk *w, u32 i)
 	                                        (hs_byte(w, i + 1) == 0x89 && hs_byte(w, i + 2) == 0xe5));
 }
 
-/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. */
-WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame)
+/* push rbp, or that and mov rbp, rsp, just before i: of calls that align the stack, and slow paths, sub rsp has none. */
+static inline bool hs_is_pushed(const struct walk *w, u32 i)
+{
+	return hs_byte(w, i - 1) == 0x55 || (hs_byte(w, i - 4) == 0x55 && hs_sets_fp(w, i - 3));
+}
+
+/* Nothing but a touch of the stack further down (mov [rsp - x], eax) is between pc and the push before i. */
+static inline bool hs_begins(const struct walk *w, u32 i)
+{
+	u32 push = hs_byte(w, i - 1) == 0x55 ? i - 1 : i - 4;
+
+	return !push || (push == 7 && hs_byte(w, 0) == 0x89 && hs_byte(w, 1) == 0x84 && hs_byte(w, 2) == 0x24);
+}
+
+/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. left: see hotspot_prologue(). */
+WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 {
 	WALK_CHECK(w);
-	if (hs_makes_room(w, i, frame - 16)) {
+	if (hs_makes_room(w, i, frame - 16) && hs_is_pushed(w, i)) {
 		if (!i || (i == 3 && hs_sets_fp(w, 0)))
 			return FRAME_RBP;
-		if (hs_byte(w, i - 1) == 0x55 || (i >= 4 && hs_byte(w, i - 4) == 0x55))
+		if (left || hs_begins(w, i))
 			return FRAME_NONE_YET;
 	}
-	if (hs_makes_room(w, i, frame - 8))
+	if (left && hs_makes_room(w, i, frame - 8))
 		return FRAME_NONE_YET;
 	return -1;
 }
 
-/* How far the prologue has come; left: bytes of code at pc that may belong to it. */
+/* How far the prologue has come. left: bytes of code from pc up to its end; 0: this is behind it, but may be that for on-stack replacement. */
 WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 {
 	WALK_CHECK(w);
 	for (u32 i = 0; i < CODE_AFTER - 8; i++) {
 		int state;
 
-		if (i >= left)
+		if (i >= (left ? left : PROLOGUE_AFTER))
 			break;
-		state = hotspot_prologue_at(w, i, frame);
+		state = hotspot_prologue_at(w, i, frame, left);
 		if (state >= 0)
 			return state;
 	}
@@ -297,7 +311,7 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 		return FRAME_NONE_YET;
 	if (frame < 16)
 		return FRAME_NONE_YET;
-	state = hotspot_prologue(w, left ? left : PROLOGUE_AFTER, frame);
+	state = hotspot_prologue(w, left, frame);
 	if (state)
 		return state;
 	return hotspot_epilogue(w);

@@ -78,6 +78,35 @@ static void test_entry(void **state)
 	fake_destroy(f);
 }
 
+/*
+ * C1's second prologue, for on-stack replacement, behind a jump of the method's own; then what only looks like one: room is made for a
+ * call, rbp is stored.
+ */
+static void test_leaves_amid(void **state)
+{
+	static const u8 code[] = {0xeb, 0xf0, 0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, FAKE_FRAME - 16, 0x90, 0x48,
+	        0x83, 0xec, FAKE_FRAME - 16, 0x48, 0x83, 0xec, FAKE_FRAME - 8, 0x48, 0x89, 0x6c, 0x24, 0x10};
+	static const struct {
+		u32 offset, sp; /* as in test_leaves() */
+		bool saved;
+	} at[] = {{0, 0, true}, {2, 56, false}, {9, 56, false}, {10, 48, true}, {14, 0, true}, {15, 0, true}, {19, 0, true}, {23, 0, true}};
+
+	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		struct fake *f = fake_create();
+		u64 fp;
+
+		memcpy(fake_at(f, fake_code(1) + 80, sizeof(code)), code, sizeof(code));
+		fake_interpreted(f, 0, 5);
+		fp = f->fp;
+		fake_compiled(f, 1, 80 + at[i].offset);
+		f->sp += at[i].sp;
+		f->fp = at[i].saved ? 0x1234 : fp;
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "1aN");
+		fake_destroy(f);
+	}
+}
+
 /* Each instruction of the prologue and of the epilogue as the leaf. */
 static void test_leaves(void **state)
 {
@@ -449,15 +478,22 @@ static void test_thawing(void **state)
 		}
 }
 
-/* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other. */
+/* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other; nor is it found where none can be. */
 static void test_thawing_torn(void **state)
 {
-	struct fake *f = thawing(THAWING_LAST, TAKEN_NOT);
+	for (u32 kind = THAWING_LAST; kind < THAWINGS; kind++) {
+		struct fake *f = thawing(kind, TAKEN_NOT);
 
-	put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.sp, FAKE_CHUNK_WORDS);
-	assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
-	expect(f, "S2N");
-	fake_destroy(f);
+		put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.sp, FAKE_CHUNK_WORDS);
+		if (kind == THAWING_LAST_COMPILED)
+			put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.flags, 0);
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, kind == THAWING_LAST ? "Sc2N" : "S12N");
+		put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.max_thawing, FAKE_CHUNK_WORDS + 1);
+		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
+		expect(f, "S2N");
+		fake_destroy(f);
+	}
 }
 
 /* cont_thaw, which enterSpecial calls, and the end of both stubs. */
@@ -706,6 +742,7 @@ int main(void)
 	        cmocka_unit_test(test_mixed),
 	        cmocka_unit_test(test_entry),
 	        cmocka_unit_test(test_leaves),
+	        cmocka_unit_test(test_leaves_amid),
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_skeleton),
