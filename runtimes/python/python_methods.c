@@ -37,17 +37,13 @@ bool python_is_code(const struct image *img, u64 addr)
 
 bool python_c_name(struct image *img, u64 addr, char ret[PYTHON_C_NAME])
 {
-	u32 i = 0;
+	u32 i = 0, size = PYTHON_C_NAME;
 
-	if (!addr)
-		return false;
-	for (; i < PYTHON_C_NAME; i++) {
-		if (!image_read(img, ret + i, 1, addr + i))
-			return false;
-		if (!isalnum((u8)ret[i]) && ret[i] != '_' && (ret[i] != '.' || !i))
-			break;
-	}
-	return i && i < PYTHON_C_NAME && !ret[i] && !isdigit((u8)ret[0]);
+	while (size && !(addr && image_read(img, ret, size, addr)))
+		size /= 2; /* at the end of a segment */
+	while (i < size && (isalnum((u8)ret[i]) || ret[i] == '_' || (ret[i] == '.' && i)))
+		i++;
+	return i && i < size && !ret[i] && !isdigit((u8)ret[0]);
 }
 
 /* Is there a PyMethodDef at word i? Then name is its name. */
