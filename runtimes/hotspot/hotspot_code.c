@@ -106,6 +106,20 @@ static struct error *missing(const char *what)
 	return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell %s", what);
 }
 
+static bool in_heap(const struct hotspot_layout *l, struct layout_member outer, struct layout_member m, u32 size)
+{
+	return (u64)outer.at + m.at + size <= l->heap_size.at;
+}
+
+static bool heap_has_members(const struct hotspot_layout *l)
+{
+	const struct layout_member whole = {0}, memory = l->heap_memory;
+
+	return in_heap(l, memory, l->space_low, 8) && in_heap(l, memory, l->space_high, 8) && in_heap(l, memory, l->space_low_boundary, 8) &&
+	       in_heap(l, memory, l->space_high_boundary, 8) && in_heap(l, l->heap_segmap, l->space_low, 8) &&
+	       in_heap(l, whole, l->heap_log2_segment, l->heap_log2_segment.size < 8 ? l->heap_log2_segment.size : 8);
+}
+
 struct error *hotspot_code_create(const struct vmstructs *v, const struct hotspot_layout *l, struct hotspot_code **ret)
 {
 	struct hotspot_code c = {.l = l, .blob_bytes = blob_bytes(l), .nmethod_bytes = nmethod_bytes(l)};
@@ -120,10 +134,7 @@ struct error *hotspot_code_create(const struct vmstructs *v, const struct hotspo
 		return missing("AbstractInterpreter::_code");
 	if (c.nmethod_bytes > OBJECT_BYTES || l->heap_size.at > HEAP_BYTES || (l->block_size.at != 8 && l->block_size.at != 16))
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs have a code cache of no known form");
-	if (l->heap_memory.at + l->space_high_boundary.at + 8u > l->heap_size.at ||
-	        l->heap_memory.at + l->space_low.at + 8u > l->heap_size.at ||
-	        l->heap_memory.at + l->space_high.at + 8u > l->heap_size.at ||
-	        l->heap_segmap.at + l->space_low.at + 8u > l->heap_size.at || l->heap_log2_segment.at + 4u > l->heap_size.at)
+	if (!heap_has_members(l))
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs have a CodeHeap of no known form");
 	*ret = malloc(sizeof(c));
 	if (!*ret)

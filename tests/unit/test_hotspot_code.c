@@ -64,6 +64,28 @@ static void test_entries(void **state)
 	stop(&j);
 }
 
+/* Each member of a CodeHeap lies within it, as far as vmStructs can be believed. */
+static void test_members_of_heap(void **state)
+{
+	static struct jvm j;
+	struct hotspot_layout l;
+	struct layout_member *const members[] = {
+	        &l.heap_memory, &l.heap_segmap, &l.heap_log2_segment, &l.space_low, &l.space_high, &l.space_low_boundary, &l.space_high_boundary};
+	struct hotspot_code *code;
+	struct error *err;
+
+	start(&j, FAKE_25);
+	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		l = *j.l;
+		members[i]->at = l.heap_size.at - 1;
+		err = hotspot_code_create(j.v, &l, &code);
+		assert_non_null(err);
+		assert_null(code);
+		error_free(err);
+	}
+	stop(&j);
+}
+
 /* Its static constructors have not run: no error, but nothing either. */
 static void test_not_ready(void **state)
 {
@@ -367,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_members_of_heap),
 	        cmocka_unit_test(test_not_ready),
 	        cmocka_unit_test(test_garbage_tables),
 	        cmocka_unit_test(test_garbage_names),
