@@ -198,8 +198,11 @@ def initramfs(at):
 
 
 def boot(kernel, archive, accel, log):
-    """Runs the machine until it powers off. {name: text} of what it put out."""
-    words = ["qemu-system-x86_64", "-accel", accel, "-cpu", "max" if accel == "tcg" else "host", "-smp", "2", "-m", "1536",
+    """
+    Runs the machine until it powers off. {name: text} of what it put out. QEMU 7.2's cmpxchg16b can leave a pointer in the flags, which 6.12
+    dies of in kmalloc(): without the instruction the kernel does without.
+    """
+    words = ["qemu-system-x86_64", "-accel", accel, "-cpu", "max,-cx16" if accel == "tcg" else "host", "-smp", "2", "-m", "1536",
              "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel, "-initrd", archive,
              "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr"]
     with open(log, "wb") as f:
