@@ -439,11 +439,6 @@ static inline bool in_new_memory(struct task_struct *task)
 	return mm && !BPF_CORE_READ(mm, start_stack);
 }
 
-static inline bool is_late(u32 stop)
-{
-	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
-}
-
 /* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
 WALK_GLOBAL int late_pointers(struct walk *w)
 {
@@ -505,7 +500,7 @@ WALK_GLOBAL int late_guess(struct slot *slot)
 		return STOP_ARENA;
 	w = &slot->walk;
 	late = &slot->late;
-	if (!w->nregions || !late->stop || !is_late(slot->head.stop))
+	if (!w->nregions || !late->stop || !stop_is_unknown_code(slot->head.stop))
 		return STOP_NO_PROCESS;
 	sp = w->reg[REG_SP];
 	ret = late_pointers(w);
@@ -572,7 +567,7 @@ static inline int send_again(struct slot *slot, struct stack_head *head)
 
 static inline bool take_late(struct process_entry *process, u32 stop)
 {
-	if (!is_late(stop) || !process->late || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 3 * ring_wake)
+	if (!stop_is_unknown_code(stop) || !process->late || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 3 * ring_wake)
 		return false;
 	__sync_fetch_and_add(&process->late, -1);
 	return true;

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define MAPPING_MAX (16ull << 20) /* bytes of one that is searched */
 #define BYTES_MAX   (64ull << 20) /* of all */
@@ -17,7 +18,7 @@
 
 struct found {
 	struct cfi_section *sections;
-	u32 nsections, room;
+	u32 nsections;
 	void **owned;
 	u32 nowned;
 	u64 bytes;
@@ -62,20 +63,14 @@ static size_t section_size(const u8 *at, size_t left)
 
 static struct error *add_section(struct found *f, const u8 *at, size_t size, u64 addr)
 {
-	struct cfi_section *grown;
-	u32 room = f->room ? 2 * f->room : 16;
+	struct error *err;
 
 	if (f->nsections == SECTIONS_MAX)
 		return NULL;
-	if (f->nsections == f->room) {
-		grown = reallocarray(f->sections, room, sizeof(*grown));
-		if (!grown)
-			return &error_no_memory;
-		f->sections = grown;
-		f->room = room;
-	}
-	f->sections[f->nsections++] = (struct cfi_section){at, size, addr};
-	return NULL;
+	err = grow(&f->sections, f->nsections, sizeof(*f->sections));
+	if (!err)
+		f->sections[f->nsections++] = (struct cfi_section){at, size, addr};
+	return err;
 }
 
 static struct error *search(struct found *f, const u8 *bytes, size_t size, u64 addr)
@@ -98,23 +93,18 @@ static struct error *look_at(struct found *f, struct memory *mem, const struct m
 	size_t size = m->end - m->start;
 	u8 *bytes = f->bytes + size <= BYTES_MAX ? malloc(size) : NULL;
 	u32 before = f->nsections;
-	void **grown;
 	struct error *err;
 
 	if (!bytes)
 		return NULL;
 	f->bytes += size;
 	err = memory_read(mem, bytes, size, m->start) ? search(f, bytes, size, m->start) : NULL;
+	if (!err && f->nsections > before)
+		err = grow(&f->owned, f->nowned, sizeof(*f->owned));
 	if (err || f->nsections == before) {
 		free(bytes);
 		return err;
 	}
-	grown = reallocarray(f->owned, f->nowned + 1, sizeof(*grown));
-	if (!grown) {
-		free(bytes);
-		return &error_no_memory;
-	}
-	f->owned = grown;
 	f->owned[f->nowned++] = bytes;
 	return NULL;
 }

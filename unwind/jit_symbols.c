@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "symbols.h"
 
 #define FILES_MAX 65536u
@@ -26,7 +27,7 @@ struct jit_symbols {
 	u32 nmappings;	/* when it was looked for */
 	u64 first;	/* of the list that was read */
 	struct function *functions; /* sorted, once all are read */
-	u32 n, room;
+	u32 n;
 	u64 names; /* their bytes */
 	char text[NAME_BYTES]; /* what was found last */
 };
@@ -75,19 +76,9 @@ static u64 find_descriptor(const struct mapping *mappings, u32 n)
 
 static void add(struct jit_symbols *s, u64 start, u64 size, const char *name)
 {
-	u32 room = s->room ? 2 * s->room : 64;
-	struct function *grown;
-
-	s->names += strlen(name) + sizeof(*grown);
-	if (s->names > NAMES_MAX)
+	s->names += strlen(name) + sizeof(*s->functions);
+	if (s->names > NAMES_MAX || grow(&s->functions, s->n, sizeof(*s->functions)))
 		return;
-	if (s->n == s->room) {
-		grown = reallocarray(s->functions, room, sizeof(*grown));
-		if (!grown)
-			return;
-		s->functions = grown;
-		s->room = room;
-	}
 	s->functions[s->n] = (struct function){start, start + size, strdup(name)};
 	s->n += s->functions[s->n].name != NULL;
 }

@@ -184,11 +184,6 @@ static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u3
 	return err;
 }
 
-static bool may_become_known(u32 stop)
-{
-	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
-}
-
 /* *done: it was handed out, or will never be. */
 static struct error *settle(struct late *l, struct late_stack *s, bool last, bool *done)
 {
@@ -207,7 +202,7 @@ static struct error *settle(struct late *l, struct late_stack *s, bool last, boo
 		s->tried = p->generation;
 		stop = walk_again(l, s, p, &n);
 	}
-	*done = last || !may_become_known(stop);
+	*done = last || !stop_is_unknown_code(stop);
 	return *done ? hand_out(l, s, stop, n) : NULL;
 }
 

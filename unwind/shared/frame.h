@@ -107,4 +107,10 @@ static inline bool stop_is_complete(u32 stop)
 	return stop == STOP_ROOT || stop == STOP_ROOT_RUNTIME;
 }
 
+/* Did the walk end in code that may yet become known? */
+static inline bool stop_is_unknown_code(u32 stop)
+{
+	return stop == STOP_NO_PROCESS || stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR;
+}
+
 #endif
