@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets: the sources they need are compiled anew with clang's sanitizers; each runs for some seconds in the tests.
+# Fuzz targets: the sources they need are compiled anew with clang's sanitizers. In the tests each runs for some seconds, always from
+# one seed: what fails there can be had again. To look for what is new: -DYRT_FUZZ_SEED=0 -DYRT_FUZZ_SECONDS=120.
+set(YRT_FUZZ_SECONDS 5 CACHE STRING "Seconds that each fuzzer runs in the tests")
+set(YRT_FUZZ_SEED 1 CACHE STRING "Seed of the fuzzers; 0: another in each run")
+math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 120")
 set(FUZZ_FLAGS -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -g -O1)
 file(GLOB FUZZERS CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(FUZZ_OBJECTS)
@@ -51,7 +55,7 @@ foreach(source ${FUZZERS})
 	if(name IN_LIST WHOLE_FILE_FUZZERS)
 		set(seeds -seed_inputs=${SEED_LIST})
 	endif()
-	add_test(NAME fuzz.${name} COMMAND ${binary} -max_total_time=5 -max_len=65536 -rss_limit_mb=4096
+	add_test(NAME fuzz.${name} COMMAND ${binary} -seed=${YRT_FUZZ_SEED} -max_total_time=${YRT_FUZZ_SECONDS} -max_len=65536 -rss_limit_mb=4096
 		-artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
-	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${FUZZ_TIMEOUT})
 endforeach()

@@ -316,7 +316,7 @@ bool cython_generator_wrapper(const char *symbol, char *ret, size_t size)
 		skip_number(&all);
 		all.len = number < all.len ? (u32)number : all.len;
 	}
-	if (all.len > LENGTH_MAX || !begins(&all, GENERATOR) || !parse(all, &p) || p.fused.len)
+	if (all.len > LENGTH_MAX || !begins(&all, GENERATOR) || !parse(all, &p) || p.fused.len || !p.number.len)
 		return false;
 	scopes = all.text + strlen(GENERATOR);
 	number = strtoul(p.number.text, NULL, 10);

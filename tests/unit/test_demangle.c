@@ -160,6 +160,7 @@ static void test_cython_generator(void **state)
 	assert_false(cython_generator_wrapper("_ZL9999999999999999999999__pyx_gb_6uvloop_10generator1P3x", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_1generator1", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_generator1", text, sizeof(text)));
+	assert_false(cython_generator_wrapper("__pyx_gb_1c___pyx_lambda_funcdef_A", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_pw_6uvloop_2generator1", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("", text, sizeof(text)));
 }
