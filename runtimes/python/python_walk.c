@@ -529,8 +529,25 @@ static inline bool py_has_word(u32 code)
 	return first != 0xf3 && first != 0x55 && first != 0xc3 && (code & 0xffffff) != 0xec8348;
 }
 
+/*
+ * The trampoline that a walk is in where there was no code when the maps were read; 0: none. They begin 16 bytes apart or more, with
+ * endbr64 or without, and are what calls *%rcx and then gives back its word.
+ */
+WALK_GLOBAL int python_late_trampoline(struct walk *w)
+{
+	u64 code[2], call;
+
+	WALK_CHECK(w);
+	if (!walk_read(w, code, sizeof(code), w->leaf ? w->reg[REG_PC] & ~15ull : w->reg[REG_PC] - PYTHON_TRAMPOLINE_CALL))
+		return 0;
+	call = !w->leaf ? code[0] : (u32)code[0] == PYTHON_ENDBR64 ? code[1] : code[0] >> 32 | code[1] << 32;
+	if ((u32)call == PYTHON_TRAMPOLINE_POP)
+		return PYTHON_TRAMPOLINE_FP;
+	return (call & PYTHON_TRAMPOLINE_MASK) == PYTHON_TRAMPOLINE_ADD ? PYTHON_TRAMPOLINE : 0;
+}
+
 /* Out of a trampoline of -X perf. It has no frame: the Python function that it is called for has one. */
-WALK_GLOBAL int python_trampoline_step(struct walk *w)
+WALK_GLOBAL int python_trampoline_step(struct walk *w, u32 part)
 {
 	u64 at, pc;
 	u32 code = 0;
@@ -540,7 +557,7 @@ WALK_GLOBAL int python_trampoline_step(struct walk *w)
 	if (w->leaf && !walk_read(w, &code, sizeof(code), w->reg[REG_PC]))
 		return STOP_VM_ABSENT;
 	if (!w->leaf || py_has_word(code)) {
-		if (w->region.part == PYTHON_TRAMPOLINE_FP) {
+		if (part == PYTHON_TRAMPOLINE_FP) {
 			if (!walk_stack(w, at, &w->reg[REG_FP]))
 				return STOP_STACK_ABSENT;
 			w->valid |= 1u << REG_FP;
@@ -602,17 +619,19 @@ WALK_GLOBAL int python_bare(struct walk *w)
 
 WALK_STEP int python_step(struct walk *w)
 {
+	u32 part;
 	int stop;
 
 	WALK_CHECK(w);
+	part = w->region.part == PYTHON_JIT_LATE ? (u32)python_late_trampoline(w) : w->region.part;
+	if (part == PYTHON_TRAMPOLINE || part == PYTHON_TRAMPOLINE_FP)
+		return python_trampoline_step(w, part);
 	if (w->region.part >= PYTHON_BARE)
 		return python_bare(w);
 	if (w->region.part == PYTHON_JIT || w->region.part == PYTHON_JIT_LATE)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)
 		return python_greenlet(w);
-	if (w->region.part == PYTHON_TRAMPOLINE || w->region.part == PYTHON_TRAMPOLINE_FP)
-		return python_trampoline_step(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop)
 		stop = python_frames(w);

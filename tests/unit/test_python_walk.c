@@ -390,6 +390,41 @@ static void test_trampoline_leaf(void **state)
 	}
 }
 
+/* Trampolines made after the maps were read are known by their code, before a return address or around a leaf; all else there is nothing. */
+static void test_trampoline_late(void **state)
+{
+	static const struct {
+		u8 code[16];
+		u32 len;
+		u32 word[16]; /* has a leaf at this byte one on the stack? 2: no instruction begins here */
+	} forms[] = {
+	        {"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 11, {0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
+	        {"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 15, {0, 2, 2, 2, 0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
+	        {"\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 8, {0, 1, 2, 2, 1, 2, 1, 0}},
+	        {"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 12, {0, 2, 2, 2, 0, 1, 2, 2, 1, 2, 1, 0}},
+	};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		for (u32 at = 0; at < forms[i].len; at++) {
+			struct stack s = make(PYTHON_NO_CFRAME);
+			u8 *code = s.p->f->code + (s.p->jit - FAKE_CODE);
+
+			if (forms[i].word[at] != 2) {
+				for (u32 k = 0; k < s.p->f->nregions; k++)
+					if (s.p->f->region[k].part == PYTHON_JIT)
+						s.p->f->region[k].part = PYTHON_JIT_LATE;
+				memcpy(code, forms[i].code, forms[i].len);
+				python_fake_call(s.p, s.p->jit, 8 + 8 * forms[i].word[at]);
+				s.p->pc = s.p->jit + at;
+				expect(&s, STOP_ROOT, "ndcenbaer");
+				code[forms[i].len - 1] ^= 1;
+				assert_int_equal(python_fake_walk(s.p), STOP_NO_REGION);
+			}
+			python_fake_destroy(s.p);
+		}
+}
+
 #define FRAMES 60
 
 /* Frames of functions cost one read each, of their code object, wherever the generators between them lie. */
@@ -633,6 +668,7 @@ int main(void)
 	        cmocka_unit_test(test_compiled_late),
 	        cmocka_unit_test(test_trampoline),
 	        cmocka_unit_test(test_trampoline_leaf),
+	        cmocka_unit_test(test_trampoline_late),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),
