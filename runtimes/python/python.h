@@ -67,7 +67,7 @@ struct python_vm {
 	u16 via[PYTHON_VIA_MAX];
 	u16 cframe_below; /* how far below the CFA of the eval loop its _PyCFrame lies */
 	u16 entry_below;  /* the same of its entry frame */
-	u16 ts_frame;	  /* PyThreadState.current_frame, or frame */
+	u16 ts_frame;	  /* PyThreadState.current_frame, frame, or cframe */
 	u16 cf_frame;	  /* _PyCFrame.current_frame */
 	u16 f_code, f_previous, f_instr; /* _PyInterpreterFrame; PyFrameObject with f_back and f_lasti */
 	u16 f_entry;	    /* byte: is_entry, or owner */

@@ -573,6 +573,15 @@ WALK_GLOBAL int python_trampoline_step(struct walk *w, u32 part)
 	return STOP_NONE;
 }
 
+/* 3.11, 3.12: has this thread no Python frame at all? No native frame of the loop has told. */
+static inline bool py_is_frameless(struct walk *w, const struct python_vm *vm)
+{
+	u64 at = py_slot(w, vm), frame;
+
+	return at && walk_read(w, &at, sizeof(at), at) && walk_read(w, &at, sizeof(at), at + vm->ts_frame) &&
+	       walk_read(w, &frame, sizeof(frame), at + vm->cf_frame) && !frame;
+}
+
 /*
  * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may have been
  * given to others since. It begins where the chain of Python frames has ended.
@@ -590,8 +599,12 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 		return STOP_ARENA;
 	c = py_cursor(w, vm);
 	w->vm_mark = PY_SWITCHING;
-	if (c && !c->at && (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT))
-		(void)py_open(w, vm, c); /* one that begins has none yet */
+	if (c && !c->at) { /* one that begins, or that ends, or is written in C, has none */
+		if (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT)
+			(void)py_open(w, vm, c);
+		else if (py_is_frameless(w, vm))
+			c->at = PYTHON_AT_END;
+	}
 	ended = c && c->at == PYTHON_AT_END;
 	stop = native_step(w, 0);
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;

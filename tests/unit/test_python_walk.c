@@ -590,19 +590,28 @@ static void test_greenlet_switch(void **state)
 	}
 }
 
-/* A greenlet that begins, or has ended, has no Python frame: its stack ends in greenlet's module all the same. */
+/* A greenlet that begins, has ended, or runs C alone has no Python frame: its stack ends in greenlet's module all the same. */
 static void test_greenlet_alone(void **state)
 {
-	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
-	struct stack s = {.p = p};
-
 	(void)state;
-	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, 0);
-	p->pc = 8;
-	python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
-	python_fake_call(p, p->c, PYTHON_C_BYTES);
-	expect(&s, STOP_ROOT_RUNTIME, "nn");
-	python_fake_destroy(p);
+	FOR_EACH_LINKAGE(l) {
+		struct python_fake *p = python_fake_create(linkages[l]);
+		struct stack s = {.p = p};
+		u64 at = PYTHON_STATE + p->vm.ts_frame, cframe = python_fake_alloc(p, 64);
+
+		if (linkages[l] != PYTHON_NO_CFRAME) {
+			fake_put(p->f, at, cframe);
+			at = cframe + p->vm.cf_frame;
+		}
+		fake_put(p->f, at, 0);
+		p->pc = 8;
+		python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		expect(&s, STOP_ROOT_RUNTIME, "nn");
+		fake_put(p->f, at, PYTHON_STATE); /* it has some */
+		expect(&s, STOP_BAD_RETADDR, "nn");
+		python_fake_destroy(p);
+	}
 }
 
 /* Free-threaded 3.14: the innermost frame is in its thread's copy of the bytecode, the next one in the first. */
