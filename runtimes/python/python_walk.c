@@ -41,16 +41,20 @@ static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64
 	       walk_read(w, &thread, sizeof(thread), *ts + vm->ts_thread_id) && thread == w->thread_pointer;
 }
 
-/* Starts on the frames of this thread, at what its thread state says is the current one. */
+/*
+ * Starts on the frames of this thread, at what its thread state says is the current one. While a thread takes an interpreter down it has no
+ * state for a moment: those that it has in others have its frames.
+ */
 static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
 	bool current = py_is_current(w, vm, &c->more[1]);
-	u64 at = current ? 0 : py_slot(w, vm), top;
+	u64 at = current ? 0 : py_slot(w, vm), top = 0;
 
 	if (!current && !at)
 		return STOP_VM_UNKNOWN;
-	if ((!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at)) ||
-	        !walk_read(w, &top, sizeof(top), c->more[1] + vm->ts_frame))
+	if (!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at))
+		return STOP_VM_ABSENT;
+	if (c->more[1] && !walk_read(w, &top, sizeof(top), c->more[1] + vm->ts_frame))
 		return STOP_VM_ABSENT;
 	c->at = top ? top : PYTHON_AT_END;
 	if (vm->linkage == PYTHON_FRAME_OBJECT)
@@ -66,6 +70,18 @@ static inline int py_ready(struct walk *w, const struct python_vm *vm, struct wa
 	return !stop && c->at == PYTHON_AT_END ? PY_EXHAUSTED : stop;
 }
 
+/* Does this state, that frame is the innermost of, have any? 3.15's begins with one that stands for no function, and is the only one. */
+static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64 frame)
+{
+	u64 previous;
+	u8 owner;
+
+	if (!frame || vm->linkage != PYTHON_NO_CFRAME)
+		return frame;
+	return !walk_read(w, &previous, sizeof(previous), frame + vm->f_previous) || previous ||
+	       !walk_read(w, &owner, sizeof(owner), frame + vm->f_entry) || owner < PYTHON_OWNER_NONE;
+}
+
 /*
  * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one that
  * has any: the lists are long where threads are many, but few threads get here.
@@ -75,33 +91,37 @@ WALK_GLOBAL int python_other(struct walk *w)
 	const struct python_vm *vm;
 	struct walk_cursor *c;
 	u64 interp, state = 0, thread, frame;
+	int none;
 	u32 i;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? py_cursor(w, vm) : NULL;
-	if (!c || (vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
-	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+	if (!c)
 		return STOP_VM_BROKEN;
+	none = c->more[1] ? STOP_VM_BROKEN : STOP_VM_ABSENT;
+	if ((vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
+	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+		return none;
 	for (i = 0; i < PY_STATES_MAX; i++) {
 		if (!state) {
 			if (!walk_read(w, &interp, sizeof(interp), interp + vm->interp_next) || !interp ||
 			        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
-				return STOP_VM_BROKEN;
+				return none;
 			continue;
 		}
 		if (!walk_read(w, &thread, sizeof(thread), state + vm->ts_thread_id) ||
 		        !walk_read(w, &frame, sizeof(frame), state + vm->ts_frame))
-			return STOP_VM_BROKEN;
-		if (thread == w->thread_pointer && state != c->more[1] && frame) {
+			return none;
+		if (thread == w->thread_pointer && state != c->more[1] && py_has_frames(w, vm, frame)) {
 			c->at = frame;
 			c->more[1] = state;
 			return STOP_NONE;
 		}
 		if (!walk_read(w, &state, sizeof(state), state + vm->ts_next))
-			return STOP_VM_BROKEN;
+			return none;
 	}
-	return STOP_VM_BROKEN;
+	return none;
 }
 
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */

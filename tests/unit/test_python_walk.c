@@ -123,6 +123,39 @@ static void test_no_thread_state(void **state)
 	}
 }
 
+static struct python_vm *config(struct stack *s)
+{
+	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
+}
+
+/* It is taking another interpreter down, or its state in that one has no frames yet: it goes on in the state that has. */
+static void test_other_state(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	u64 interp = python_fake_alloc(s.p, 64), fresh = python_fake_alloc(s.p, 128), base = python_fake_alloc(s.p, 96);
+	u8 owner = PYTHON_OWNER_NONE;
+	struct python_vm *vm = config(&s);
+
+	(void)state;
+	vm->interpreters = interp + 16;
+	vm->interp_threads = vm->ts_thread_id = 8;
+	fake_put(s.p->f, interp + 16, interp);
+	fake_put(s.p->f, interp + 8, fresh);
+	fake_put(s.p->f, fresh, PYTHON_STATE);
+	fake_put(s.p->f, fresh + 8, PYTHON_POINTER);
+	fake_put(s.p->f, fresh + vm->ts_frame, base);
+	python_fake_put(s.p, base + vm->f_entry, &owner, 1);
+	fake_put(s.p->f, PYTHON_STATE + 8, PYTHON_POINTER);
+	for (u32 i = 0; i < 2; i++) {
+		fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, i ? fresh : 0);
+		expect(&s, STOP_ROOT, "ndcenbaer");
+	}
+	fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0);
+	fake_put(s.p->f, PYTHON_STATE + 8, PYTHON_POINTER + 8); /* another thread's */
+	expect(&s, STOP_VM_ABSENT, "nener");
+	python_fake_destroy(s.p);
+}
+
 static void test_shim(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
@@ -268,11 +301,6 @@ static void test_way_to_state(void **state)
 	fake_put(s.p->f, PYTHON_POINTER + 8, 0);
 	assert_int_equal(python_fake_walk(s.p), STOP_VM_UNKNOWN);
 	python_fake_destroy(s.p);
-}
-
-static struct python_vm *config(struct stack *s)
-{
-	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
 }
 
 /* 3.15: C that the loop calls calls compiled code, which keeps something on the stack. */
@@ -664,6 +692,7 @@ int main(void)
 	        cmocka_unit_test(test_leaves),
 	        cmocka_unit_test(test_unlinked),
 	        cmocka_unit_test(test_no_thread_state),
+	        cmocka_unit_test(test_other_state),
 	        cmocka_unit_test(test_shim),
 	        cmocka_unit_test(test_no_code_object),
 	        cmocka_unit_test(test_circle),
