@@ -21,6 +21,8 @@
 #define LATE_GUESSES  4
 #define LATE_WORDS    512	     /* of the stack that are searched for the caller of code that is not known */
 #define LATE_POINTERS 8	     /* frames of such code that frame pointers are followed through */
+#define SYSCALL_CLONE  56
+#define SYSCALL_CLONE3 435
 #define ASK_NS	      100000000ULL /* ask for a look at the maps of a process at most this often */
 
 const volatile __u32 slots_per_cpu = 2;
@@ -439,6 +441,31 @@ static inline bool in_new_memory(struct task_struct *task)
 	return mm && !BPF_CORE_READ(mm, start_stack);
 }
 
+/*
+ * A thread that has not left the system call that made it yet: on its stack is what it is to begin with, or of a cache of stacks what an
+ * earlier thread left there, and no caller. A forked process has its parent's.
+ */
+static inline bool is_newborn(struct task_struct *task)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	unsigned long call = BPF_CORE_READ(r, orig_ax);
+
+	return (call == SYSCALL_CLONE || call == SYSCALL_CLONE3) && !BPF_CORE_READ(r, ax) &&
+	       BPF_CORE_READ(task, pid) != BPF_CORE_READ(task, tgid);
+}
+
+/* Its one frame. */
+WALK_GLOBAL int walk_newborn(struct walk *w)
+{
+	int stop;
+
+	WALK_CHECK(w);
+	stop = walk_locate(w, w->reg[REG_PC]);
+	if (stop)
+		return stop;
+	return walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, 0, w->reg[REG_PC]), w->region.module) ? STOP_ROOT : STOP_DEPTH;
+}
+
 /* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
 WALK_GLOBAL int late_pointers(struct walk *w)
 {
@@ -598,7 +625,7 @@ static inline int take_sample(struct bpf_perf_event_data *ctx, struct task_struc
 		head->stop = STOP_ROOT;
 	} else if (!(BPF_CORE_READ(task, flags) & PF_KTHREAD)) {
 		user_registers(w, ctx, task, in_user);
-		head->stop = walk_user(w);
+		head->stop = !in_user && is_newborn(task) ? (u32)walk_newborn(w) : walk_user(w);
 		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
 			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
 		if (take_late(process, head->stop))

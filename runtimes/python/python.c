@@ -86,7 +86,7 @@ static bool find_slot(const struct python_instance *instance, const struct runti
 	u16 block;
 	u32 n;
 
-	if (vm->slot || (vm->nvia && !vm->by_key) || !python_needs_thread(vm))
+	if (vm->slot || (vm->nvia && !vm->by_key))
 		return true;
 	block = values(p);
 	follow_key(instance, block, vm);
@@ -204,8 +204,10 @@ static struct error *greenlets(
 		const struct mapping *m = &p->mappings[i];
 		struct runtime_region r = {.part = PYTHON_GREENLET, .vm = instance->config, .start = m->start, .end = m->end};
 
-		if (is_greenlet(m))
-			err = add(ctx, &r);
+		if (!is_greenlet(m))
+			continue;
+		(void)find_slot(instance, p); /* of 3.11 and 3.12 only greenlets need thread states */
+		err = add(ctx, &r);
 	}
 	return err;
 }
@@ -218,7 +220,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	if (err || !is_believed(instance))
 		return err;
-	instance->threadless = !find_slot(instance, p);
+	instance->threadless = python_needs_thread(arena_at(p->arena, instance->config, sizeof(struct python_vm))) && !find_slot(instance, p);
 	if (p->wishes & WISH_AWAITERS)
 		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, add, ctx);

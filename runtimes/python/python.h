@@ -20,7 +20,7 @@ enum python_part {
 	PYTHON_ENTER, /* at the beginning: nothing of the native frame is linked that could be followed; up to 3.10 also its end */
 	PYTHON_LINK,  /* 3.13 on: the thread state leads to a frame of this native frame, which is not complete */
 	PYTHON_JIT,   /* code that a process made itself, perhaps 3.14's or 3.15's JIT compiler: called by the loop, runs its frames */
-	PYTHON_JIT_LATE, /* no code when the maps were read; compiled code if the stack says so */
+	PYTHON_JIT_LATE, /* no code when the maps were read; compiled code if the stack says so, a trampoline if it is one's code */
 	PYTHON_GREENLET, /* of greenlet's module: what it calls has a stack of its own, on which no Python frame is linked further */
 	PYTHON_TRAMPOLINE, /* of -X perf, 3.12 on: calls the loop with one word on its stack, and keeps all registers */
 	PYTHON_TRAMPOLINE_FP, /* the same, the word is the caller's frame pointer (3.14 on) */
@@ -67,7 +67,7 @@ struct python_vm {
 	u16 via[PYTHON_VIA_MAX];
 	u16 cframe_below; /* how far below the CFA of the eval loop its _PyCFrame lies */
 	u16 entry_below;  /* the same of its entry frame */
-	u16 ts_frame;	  /* PyThreadState.current_frame, or frame */
+	u16 ts_frame;	  /* PyThreadState.current_frame, frame, or cframe */
 	u16 cf_frame;	  /* _PyCFrame.current_frame */
 	u16 f_code, f_previous, f_instr; /* _PyInterpreterFrame; PyFrameObject with f_back and f_lasti */
 	u16 f_entry;	    /* byte: is_entry, or owner */
@@ -109,6 +109,16 @@ _Static_assert(sizeof(struct python_vm) == 208, "read as it is by the walker");
 #define PYTHON_JIT_STUB_BACK  0x17			/* where its call returns to */
 #define PYTHON_JIT_STUB_END   0x21
 #define PYTHON_JIT_WORDS      64 /* of the stack that are searched: compiled code keeps little there */
+
+/*
+ * What a trampoline does from its call on (Python/asm_trampoline.S): call *%rcx; add $8, %rsp; ret, or call *%rcx; pop %rbp; ret. In one
+ * that does not begin with endbr64 that is at 4, else at 8.
+ */
+#define PYTHON_TRAMPOLINE_CALL 2 /* bytes of call *%rcx */
+#define PYTHON_TRAMPOLINE_ADD  0x00c308c48348d1ffull
+#define PYTHON_TRAMPOLINE_MASK 0x00ffffffffffffffull
+#define PYTHON_TRAMPOLINE_POP  0xc35dd1ffu
+#define PYTHON_ENDBR64	       0xfa1e0ff3u
 
 /*
  * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number and

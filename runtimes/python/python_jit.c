@@ -10,7 +10,8 @@
 #include "symbols.h"
 
 #define BYTES_MAX   96
-#define ENVIRON_MAX 10000	  /* variables that are looked at */
+#define WORDS_MAX   10000	  /* of environment or command that are looked at */
+#define TRAMPOLINES 0x030c0000	  /* from 3.12 on */
 #define USER_END    (1ull << 47) /* [vsyscall] lies above */
 
 /* The first instruction of function that calls, or one that makes room on the stack. */
@@ -52,24 +53,60 @@ struct python_jit python_jit_find(struct image *img, u64 eval)
 	return ret;
 }
 
-/* Was it started with the compiler on? A build that has it on by default tells by the first code. */
-static bool is_wanted(pid_t pid)
+static bool is_set(const char *word, const char *name)
 {
-	cleanup(fclose) FILE *file = NULL;
+	size_t len = strlen(name);
+
+	return !strncmp(word, name, len) && word[len] && strcmp(word + len, "0") != 0;
+}
+
+static bool sets_compiler(const char *word)
+{
+	return is_set(word, "PYTHON_JIT=");
+}
+
+static bool sets_trampolines(const char *word)
+{
+	return is_set(word, "PYTHONPERFSUPPORT=") || is_set(word, "PYTHON_PERF_JIT_SUPPORT=");
+}
+
+/* -X perf, or -Xperf; what else has such an argument is only looked at in vain. */
+static bool asks_for_trampolines(const char *word)
+{
+	const char *option = strncmp(word, "-X", 2) ? word : word + 2;
+
+	return !strcmp(option, "perf") || !strcmp(option, "perf_jit");
+}
+
+/* Does its environment, or its command, have a word that says so? */
+static bool is_told(pid_t pid, const char *file, bool (*tells)(const char *word))
+{
+	cleanup(fclose) FILE *words = NULL;
 	cleanup(free) char *line = NULL;
-	static const char name[] = "PYTHON_JIT=";
 	size_t room = 0;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	file = fopen(path, "re");
-	for (u32 i = 0; file && i < ENVIRON_MAX && getdelim(&line, &room, 0, file) > 0; i++)
-		if (!strncmp(line, name, sizeof(name) - 1))
-			return line[sizeof(name) - 1] && strcmp(line + sizeof(name) - 1, "0");
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	words = fopen(path, "re");
+	for (u32 i = 0; words && i < WORDS_MAX && getdelim(&line, &room, 0, words) > 0; i++)
+		if (tells(line))
+			return true;
 	return false;
 }
 
-/* Code that is compiled after the maps were read, anywhere where mmap() may put it. */
+/*
+ * Will it make code? Code that it has made tells, and before the first how it was started: a build that compiles by default, or a program that
+ * asks for trampolines later, tells by the first code alone.
+ */
+static bool makes_code(const struct python_image *image, pid_t pid, bool has_code, bool has_trampolines)
+{
+	if (has_trampolines || (image->version >= TRAMPOLINES && (is_told(pid, "environ", sets_trampolines) ||
+					is_told(pid, "cmdline", asks_for_trampolines))))
+		return true;
+	return (image->jit.ret || image->jit.locals) && (has_code || is_told(pid, "environ", sets_compiler));
+}
+
+/* Code that is made after the maps were read, anywhere where mmap() may put it. */
 static struct error *claim_late(const struct runtime_process *p, u32 config,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
@@ -87,7 +124,7 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 {
 	struct python_vm *vm = arena_at(p->arena, config, sizeof(*vm));
 	struct error *err = NULL;
-	bool compiles = image->jit.ret || image->jit.locals;
+	bool compiles = image->jit.ret || image->jit.locals, trampolines = false;
 	u64 start = 0, end = 0;
 
 	for (u32 i = 0; !err && i < p->nmappings; i++) {
@@ -97,9 +134,11 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 
 		if (!m->anonymous || !(m->prot & PROT_EXEC) || m->image || (m->name && *m->name))
 			continue;
-		if (!python_trampoline(p->memory, m->start, &part)) {
-			if (!compiles)
-				continue;
+		if (python_trampoline(p->memory, m->start, &part)) {
+			trampolines = true;
+		} else if (!compiles) {
+			continue;
+		} else {
 			start = start ? start : m->start;
 			end = m->end;
 		}
@@ -108,7 +147,7 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 	}
 	vm->jit_start = start;
 	vm->jit_end = end;
-	if (!err && compiles && (start || is_wanted(p->pid)))
+	if (!err && makes_code(image, p->pid, start, trampolines))
 		err = claim_late(p, config, add, ctx);
 	return err;
 }

@@ -54,7 +54,7 @@ struct python_vm python_vm_of(const struct python_layout *l)
 	bool object = l->ts_frame_object.size;
 
 	return (struct python_vm){
-	        .ts_frame = one_of(l->ts_frame_object, l->ts_current_frame).at,
+	        .ts_frame = one_of(one_of(l->ts_frame_object, l->ts_current_frame), l->ts_cframe).at,
 	        .cf_frame = l->cf_frame.at,
 	        .f_code = object ? l->fo_code.at : one_of(l->f_code, l->f_executable).at,
 	        .f_previous = object ? l->fo_back.at : l->f_previous.at,

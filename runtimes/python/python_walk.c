@@ -41,16 +41,20 @@ static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64
 	       walk_read(w, &thread, sizeof(thread), *ts + vm->ts_thread_id) && thread == w->thread_pointer;
 }
 
-/* Starts on the frames of this thread, at what its thread state says is the current one. */
+/*
+ * Starts on the frames of this thread, at what its thread state says is the current one. While a thread takes an interpreter down it has no
+ * state for a moment: those that it has in others have its frames.
+ */
 static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
 	bool current = py_is_current(w, vm, &c->more[1]);
-	u64 at = current ? 0 : py_slot(w, vm), top;
+	u64 at = current ? 0 : py_slot(w, vm), top = 0;
 
 	if (!current && !at)
 		return STOP_VM_UNKNOWN;
-	if ((!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at)) ||
-	        !walk_read(w, &top, sizeof(top), c->more[1] + vm->ts_frame))
+	if (!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at))
+		return STOP_VM_ABSENT;
+	if (c->more[1] && !walk_read(w, &top, sizeof(top), c->more[1] + vm->ts_frame))
 		return STOP_VM_ABSENT;
 	c->at = top ? top : PYTHON_AT_END;
 	if (vm->linkage == PYTHON_FRAME_OBJECT)
@@ -66,6 +70,18 @@ static inline int py_ready(struct walk *w, const struct python_vm *vm, struct wa
 	return !stop && c->at == PYTHON_AT_END ? PY_EXHAUSTED : stop;
 }
 
+/* Does this state, that frame is the innermost of, have any? 3.15's begins with one that stands for no function, and is the only one. */
+static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64 frame)
+{
+	u64 previous;
+	u8 owner;
+
+	if (!frame || vm->linkage != PYTHON_NO_CFRAME)
+		return frame;
+	return !walk_read(w, &previous, sizeof(previous), frame + vm->f_previous) || previous ||
+	       !walk_read(w, &owner, sizeof(owner), frame + vm->f_entry) || owner < PYTHON_OWNER_NONE;
+}
+
 /*
  * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one that
  * has any: the lists are long where threads are many, but few threads get here.
@@ -75,33 +91,37 @@ WALK_GLOBAL int python_other(struct walk *w)
 	const struct python_vm *vm;
 	struct walk_cursor *c;
 	u64 interp, state = 0, thread, frame;
+	int none;
 	u32 i;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? py_cursor(w, vm) : NULL;
-	if (!c || (vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
-	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+	if (!c)
 		return STOP_VM_BROKEN;
+	none = c->more[1] ? STOP_VM_BROKEN : STOP_VM_ABSENT;
+	if ((vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
+	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
+		return none;
 	for (i = 0; i < PY_STATES_MAX; i++) {
 		if (!state) {
 			if (!walk_read(w, &interp, sizeof(interp), interp + vm->interp_next) || !interp ||
 			        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
-				return STOP_VM_BROKEN;
+				return none;
 			continue;
 		}
 		if (!walk_read(w, &thread, sizeof(thread), state + vm->ts_thread_id) ||
 		        !walk_read(w, &frame, sizeof(frame), state + vm->ts_frame))
-			return STOP_VM_BROKEN;
-		if (thread == w->thread_pointer && state != c->more[1] && frame) {
+			return none;
+		if (thread == w->thread_pointer && state != c->more[1] && py_has_frames(w, vm, frame)) {
 			c->at = frame;
 			c->more[1] = state;
 			return STOP_NONE;
 		}
 		if (!walk_read(w, &state, sizeof(state), state + vm->ts_next))
-			return STOP_VM_BROKEN;
+			return none;
 	}
-	return STOP_VM_BROKEN;
+	return none;
 }
 
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */
@@ -529,8 +549,25 @@ static inline bool py_has_word(u32 code)
 	return first != 0xf3 && first != 0x55 && first != 0xc3 && (code & 0xffffff) != 0xec8348;
 }
 
+/*
+ * The trampoline that a walk is in where there was no code when the maps were read; 0: none. They begin 16 bytes apart or more, with
+ * endbr64 or without, and are what calls *%rcx and then gives back its word.
+ */
+WALK_GLOBAL int python_late_trampoline(struct walk *w)
+{
+	u64 code[2], call;
+
+	WALK_CHECK(w);
+	if (!walk_read(w, code, sizeof(code), w->leaf ? w->reg[REG_PC] & ~15ull : w->reg[REG_PC] - PYTHON_TRAMPOLINE_CALL))
+		return 0;
+	call = !w->leaf ? code[0] : (u32)code[0] == PYTHON_ENDBR64 ? code[1] : code[0] >> 32 | code[1] << 32;
+	if ((u32)call == PYTHON_TRAMPOLINE_POP)
+		return PYTHON_TRAMPOLINE_FP;
+	return (call & PYTHON_TRAMPOLINE_MASK) == PYTHON_TRAMPOLINE_ADD ? PYTHON_TRAMPOLINE : 0;
+}
+
 /* Out of a trampoline of -X perf. It has no frame: the Python function that it is called for has one. */
-WALK_GLOBAL int python_trampoline_step(struct walk *w)
+WALK_GLOBAL int python_trampoline_step(struct walk *w, u32 part)
 {
 	u64 at, pc;
 	u32 code = 0;
@@ -540,7 +577,7 @@ WALK_GLOBAL int python_trampoline_step(struct walk *w)
 	if (w->leaf && !walk_read(w, &code, sizeof(code), w->reg[REG_PC]))
 		return STOP_VM_ABSENT;
 	if (!w->leaf || py_has_word(code)) {
-		if (w->region.part == PYTHON_TRAMPOLINE_FP) {
+		if (part == PYTHON_TRAMPOLINE_FP) {
 			if (!walk_stack(w, at, &w->reg[REG_FP]))
 				return STOP_STACK_ABSENT;
 			w->valid |= 1u << REG_FP;
@@ -554,6 +591,15 @@ WALK_GLOBAL int python_trampoline_step(struct walk *w)
 	w->valid = (w->valid & ARCH_SAVED_MASK) | 1u << REG_SP | 1u << REG_PC;
 	w->leaf = 0;
 	return STOP_NONE;
+}
+
+/* 3.11, 3.12: has this thread no Python frame at all? No native frame of the loop has told. */
+static inline bool py_is_frameless(struct walk *w, const struct python_vm *vm)
+{
+	u64 at = py_slot(w, vm), frame;
+
+	return at && walk_read(w, &at, sizeof(at), at) && walk_read(w, &at, sizeof(at), at + vm->ts_frame) &&
+	       walk_read(w, &frame, sizeof(frame), at + vm->cf_frame) && !frame;
 }
 
 /*
@@ -573,8 +619,12 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 		return STOP_ARENA;
 	c = py_cursor(w, vm);
 	w->vm_mark = PY_SWITCHING;
-	if (c && !c->at && (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT))
-		(void)py_open(w, vm, c); /* one that begins has none yet */
+	if (c && !c->at) { /* one that begins, or that ends, or is written in C, has none */
+		if (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT)
+			(void)py_open(w, vm, c);
+		else if (py_is_frameless(w, vm))
+			c->at = PYTHON_AT_END;
+	}
 	ended = c && c->at == PYTHON_AT_END;
 	stop = native_step(w, 0);
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
@@ -602,17 +652,19 @@ WALK_GLOBAL int python_bare(struct walk *w)
 
 WALK_STEP int python_step(struct walk *w)
 {
+	u32 part;
 	int stop;
 
 	WALK_CHECK(w);
+	part = w->region.part == PYTHON_JIT_LATE ? (u32)python_late_trampoline(w) : w->region.part;
+	if (part == PYTHON_TRAMPOLINE || part == PYTHON_TRAMPOLINE_FP)
+		return python_trampoline_step(w, part);
 	if (w->region.part >= PYTHON_BARE)
 		return python_bare(w);
 	if (w->region.part == PYTHON_JIT || w->region.part == PYTHON_JIT_LATE)
 		return python_jit(w);
 	if (w->region.part == PYTHON_GREENLET)
 		return python_greenlet(w);
-	if (w->region.part == PYTHON_TRAMPOLINE || w->region.part == PYTHON_TRAMPOLINE_FP)
-		return python_trampoline_step(w);
 	stop = w->vm_state ? STOP_NONE : python_own(w);
 	if (!stop)
 		stop = python_frames(w);

@@ -28,4 +28,16 @@ def test_programs_of_a_shell():
     assert cut(result, "no_process") <= 0.05 and cut(result) <= 0.25, f"{result.samples} samples, {result.stats['truncated']}"
 
 
+def test_threads():
+    """A thread that is still in the system call that made it has nothing above it on its stack, but perhaps what an earlier one left there."""
+    threads = ("import threading, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end:\n"
+               " threads = [threading.Thread(target=int) for _ in range(20)]\n [t.start() for t in threads]\n [t.join() for t in threads]")
+    result = yrt.run("flame", "-F", 1999, "--", sys.executable, "-c", threads, timeout=120).expect()
+    born = [(frames, n) for frames, n in result.stacks if any(f.startswith("ret_from_fork") for f in frames)]
+    wrong = [(frames, n) for frames, n in born if not frames[1].startswith("ret_from_fork")]
+    assert not wrong, yrt.show(wrong)
+    assert cut(result, "no_process") <= 0.03, result.stats["truncated"]
+    yield f"{sum(n for _, n in born)} of {result.samples} samples in threads that begin"  # none where the machine is busy
+
+
 yrt.main(globals())

@@ -123,6 +123,39 @@ static void test_no_thread_state(void **state)
 	}
 }
 
+static struct python_vm *config(struct stack *s)
+{
+	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
+}
+
+/* It is taking another interpreter down, or its state in that one has no frames yet: it goes on in the state that has. */
+static void test_other_state(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+	u64 interp = python_fake_alloc(s.p, 64), fresh = python_fake_alloc(s.p, 128), base = python_fake_alloc(s.p, 96);
+	u8 owner = PYTHON_OWNER_NONE;
+	struct python_vm *vm = config(&s);
+
+	(void)state;
+	vm->interpreters = interp + 16;
+	vm->interp_threads = vm->ts_thread_id = 8;
+	fake_put(s.p->f, interp + 16, interp);
+	fake_put(s.p->f, interp + 8, fresh);
+	fake_put(s.p->f, fresh, PYTHON_STATE);
+	fake_put(s.p->f, fresh + 8, PYTHON_POINTER);
+	fake_put(s.p->f, fresh + vm->ts_frame, base);
+	python_fake_put(s.p, base + vm->f_entry, &owner, 1);
+	fake_put(s.p->f, PYTHON_STATE + 8, PYTHON_POINTER);
+	for (u32 i = 0; i < 2; i++) {
+		fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, i ? fresh : 0);
+		expect(&s, STOP_ROOT, "ndcenbaer");
+	}
+	fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0);
+	fake_put(s.p->f, PYTHON_STATE + 8, PYTHON_POINTER + 8); /* another thread's */
+	expect(&s, STOP_VM_ABSENT, "nener");
+	python_fake_destroy(s.p);
+}
+
 static void test_shim(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
@@ -270,11 +303,6 @@ static void test_way_to_state(void **state)
 	python_fake_destroy(s.p);
 }
 
-static struct python_vm *config(struct stack *s)
-{
-	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
-}
-
 /* 3.15: C that the loop calls calls compiled code, which keeps something on the stack. */
 static void test_compiled(void **state)
 {
@@ -388,6 +416,41 @@ static void test_trampoline_leaf(void **state)
 		expect(&s, STOP_ROOT, "ndcenbaer");
 		python_fake_destroy(s.p);
 	}
+}
+
+/* Trampolines made after the maps were read are known by their code, before a return address or around a leaf; all else there is nothing. */
+static void test_trampoline_late(void **state)
+{
+	static const struct {
+		u8 code[16];
+		u32 len;
+		u32 word[16]; /* has a leaf at this byte one on the stack? 2: no instruction begins here */
+	} forms[] = {
+	        {"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 11, {0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
+	        {"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 15, {0, 2, 2, 2, 0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
+	        {"\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 8, {0, 1, 2, 2, 1, 2, 1, 0}},
+	        {"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 12, {0, 2, 2, 2, 0, 1, 2, 2, 1, 2, 1, 0}},
+	};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		for (u32 at = 0; at < forms[i].len; at++) {
+			struct stack s = make(PYTHON_NO_CFRAME);
+			u8 *code = s.p->f->code + (s.p->jit - FAKE_CODE);
+
+			if (forms[i].word[at] != 2) {
+				for (u32 k = 0; k < s.p->f->nregions; k++)
+					if (s.p->f->region[k].part == PYTHON_JIT)
+						s.p->f->region[k].part = PYTHON_JIT_LATE;
+				memcpy(code, forms[i].code, forms[i].len);
+				python_fake_call(s.p, s.p->jit, 8 + 8 * forms[i].word[at]);
+				s.p->pc = s.p->jit + at;
+				expect(&s, STOP_ROOT, "ndcenbaer");
+				code[forms[i].len - 1] ^= 1;
+				assert_int_equal(python_fake_walk(s.p), STOP_NO_REGION);
+			}
+			python_fake_destroy(s.p);
+		}
 }
 
 #define FRAMES 60
@@ -555,19 +618,28 @@ static void test_greenlet_switch(void **state)
 	}
 }
 
-/* A greenlet that begins, or has ended, has no Python frame: its stack ends in greenlet's module all the same. */
+/* A greenlet that begins, has ended, or runs C alone has no Python frame: its stack ends in greenlet's module all the same. */
 static void test_greenlet_alone(void **state)
 {
-	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
-	struct stack s = {.p = p};
-
 	(void)state;
-	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, 0);
-	p->pc = 8;
-	python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
-	python_fake_call(p, p->c, PYTHON_C_BYTES);
-	expect(&s, STOP_ROOT_RUNTIME, "nn");
-	python_fake_destroy(p);
+	FOR_EACH_LINKAGE(l) {
+		struct python_fake *p = python_fake_create(linkages[l]);
+		struct stack s = {.p = p};
+		u64 at = PYTHON_STATE + p->vm.ts_frame, cframe = python_fake_alloc(p, 64);
+
+		if (linkages[l] != PYTHON_NO_CFRAME) {
+			fake_put(p->f, at, cframe);
+			at = cframe + p->vm.cf_frame;
+		}
+		fake_put(p->f, at, 0);
+		p->pc = 8;
+		python_fake_call(p, p->greenlet, PYTHON_C_BYTES);
+		python_fake_call(p, p->c, PYTHON_C_BYTES);
+		expect(&s, STOP_ROOT_RUNTIME, "nn");
+		fake_put(p->f, at, PYTHON_STATE); /* it has some */
+		expect(&s, STOP_BAD_RETADDR, "nn");
+		python_fake_destroy(p);
+	}
 }
 
 /* Free-threaded 3.14: the innermost frame is in its thread's copy of the bytecode, the next one in the first. */
@@ -620,6 +692,7 @@ int main(void)
 	        cmocka_unit_test(test_leaves),
 	        cmocka_unit_test(test_unlinked),
 	        cmocka_unit_test(test_no_thread_state),
+	        cmocka_unit_test(test_other_state),
 	        cmocka_unit_test(test_shim),
 	        cmocka_unit_test(test_no_code_object),
 	        cmocka_unit_test(test_circle),
@@ -633,6 +706,7 @@ int main(void)
 	        cmocka_unit_test(test_compiled_late),
 	        cmocka_unit_test(test_trampoline),
 	        cmocka_unit_test(test_trampoline_leaf),
+	        cmocka_unit_test(test_trampoline_late),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),
