@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clock.h"
+#include "clock_cpus.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,9 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "unwind/now.h"
+
 #define FINE_HZ	 400 /* at least so many ticks a second see short-lived threads */
 #define FINE_S	 10  /* after the last of them */
 #define LOOK_NS	 20000000
+#define ARMING_SHARE 50 /* one part in so many of the targets' time goes into arming their clocks: too much */
+#define RATES_LEAST 8
 #define PASSES_MAX 8 /* looks at a process whose threads come and go while we attach */
 
 struct clock {
@@ -30,6 +35,9 @@ struct clock {
 	bool fixed; /* replacing failed once */
 	u64 closed_cpu_ns; /* that tickers which are gone had counted */
 	u64 stopped_cpu_ns;
+	u64 started_ns, arming_ns;
+	bool by_cpu; /* tickers only count; what ticks are cpus */
+	struct clock_cpus cpus;
 };
 
 static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group, unsigned long flags)
@@ -39,7 +47,10 @@ static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int
 
 static void set_source(const struct clock *c, struct perf_event_attr *attr)
 {
-	if (c->hardware) {
+	if (c->by_cpu) {
+		attr->type = PERF_TYPE_SOFTWARE;
+		attr->config = PERF_COUNT_SW_DUMMY;
+	} else if (c->hardware) {
 		attr->type = PERF_TYPE_HARDWARE;
 		attr->config = PERF_COUNT_HW_CPU_CYCLES;
 		attr->freq = 1;
@@ -65,7 +76,7 @@ static int open_ticker(struct clock *c, pid_t tid, bool on_exec)
 		attr.inherit_thread = 0;
 		fd = perf_event_open(&attr, tid, -1, -1, 0);
 	}
-	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_clock_program(c->options.object))) {
+	if (fd >= 0 && !c->by_cpu && ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_clock_program(c->options.object))) {
 		close(fd);
 		return -1;
 	}
@@ -112,6 +123,7 @@ struct error *clock_create(const struct clock_options *options, struct clock **r
 	c->options = *options;
 	c->hardware = has_cycles();
 	choose_periods(c);
+	c->arming_ns = c->hardware ? 0 : clock_arming_ns(c->coarse_ns);
 	*ret = c;
 	return NULL;
 }
@@ -122,6 +134,7 @@ void clock_destroy(struct clock *c)
 		return;
 	for (u32 i = 0; i < c->ntickers; i++)
 		close(c->tickers[i]);
+	clock_cpus_close(&c->cpus);
 	free(c->tickers);
 	free(c);
 }
@@ -206,6 +219,9 @@ struct error *clock_start(struct clock *c)
 	for (u32 i = 0; i < c->ntickers; i++)
 		if (ioctl(c->tickers[i], PERF_EVENT_IOC_ENABLE, 0))
 			return error_errno(errno, "cannot start the clock");
+	if (!c->started_ns)
+		c->started_ns = now_ns();
+	clock_cpus_start(&c->cpus);
 	return NULL;
 }
 
@@ -234,22 +250,45 @@ static void close_tickers(struct clock *c, u32 begin, u32 end)
 	c->ntickers -= end - begin;
 }
 
-bool clock_outdated(struct clock *c, u64 now_ns)
+/* Do targets lose much to the arming of their clocks, and would clocks of all CPUs take less than half of that? */
+static bool arms_too_often(const struct clock *c, u64 now)
+{
+	double a_cpu_second, a_second;
+	u32 n;
+	u64 rates = object_switch_rates(c->options.object, &n);
+
+	if (n < RATES_LEAST || now <= c->started_ns)
+		return false;
+	a_cpu_second = (double)rates / n;
+	if (a_cpu_second * (double)c->arming_ns < 1e9 / ARMING_SHARE)
+		return false;
+	a_second = a_cpu_second * (double)read_cpu_ns(c) / (double)(now - c->started_ns);
+	return a_second > 2.0 * clock_cpus_online() * 1e9 / (double)c->coarse_ns;
+}
+
+bool clock_outdated(struct clock *c, u64 now)
 {
 	u32 short_lives = object_short_lives(c->options.object);
 
-	if (c->hardware || c->fixed || now_ns - c->looked_ns < LOOK_NS)
+	if (c->hardware || c->fixed || c->by_cpu || now - c->looked_ns < LOOK_NS)
 		return false;
-	c->looked_ns = now_ns;
+	c->looked_ns = now;
+	if (arms_too_often(c, now)) {
+		c->by_cpu = clock_cpus_open(&c->cpus, c->coarse_ns, object_clock_program(c->options.object));
+		if (!c->by_cpu)
+			c->arming_ns = 0;
+		return c->by_cpu;
+	}
 	if (short_lives != c->short_lives)
-		c->fine_until_ns = now_ns + FINE_S * 1000000000ull;
+		c->fine_until_ns = now + FINE_S * 1000000000ull;
 	c->short_lives = short_lives;
-	return (now_ns < c->fine_until_ns) != (c->tick_ns == c->fine_ns);
+	return (now < c->fine_until_ns) != (c->tick_ns == c->fine_ns);
 }
 
 void clock_replace(struct clock *c)
 {
-	use_period(c, c->tick_ns == c->fine_ns ? c->coarse_ns : c->fine_ns);
+	use_period(c, c->by_cpu || c->tick_ns == c->fine_ns ? c->coarse_ns : c->fine_ns);
+	object_set_by_cpu(c->options.object, c->by_cpu);
 	c->nold = c->ntickers;
 	object_set_attaching(c->options.object, true);
 }
@@ -267,6 +306,9 @@ struct error *clock_replaced(struct clock *c, struct error *failed)
 	c->nold = 0;
 	if (failed) {
 		c->fixed = true;
+		c->by_cpu = false;
+		object_set_by_cpu(c->options.object, false);
+		clock_cpus_close(&c->cpus);
 		close_tickers(c, n, c->ntickers);
 		return failed;
 	}
@@ -280,12 +322,18 @@ void clock_stop(struct clock *c)
 {
 	for (u32 i = 0; i < c->ntickers; i++)
 		ioctl(c->tickers[i], PERF_EVENT_IOC_DISABLE, 0);
+	clock_cpus_stop(&c->cpus);
 	c->stopped_cpu_ns = read_cpu_ns(c);
 }
 
 u64 clock_cpu_ns(const struct clock *c)
 {
 	return c->stopped_cpu_ns ? c->stopped_cpu_ns : read_cpu_ns(c);
+}
+
+bool clock_by_cpu(const struct clock *c)
+{
+	return c->by_cpu;
 }
 
 const char *clock_source(const struct clock *c)

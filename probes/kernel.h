@@ -39,7 +39,7 @@ struct sched_entity {
 
 struct task_struct {
 	struct sched_entity se;
-	unsigned long nvcsw;
+	unsigned long nvcsw, nivcsw;
 	u64 start_time;
 	char comm[16];
 	int pid;

@@ -363,6 +363,17 @@ u32 object_short_lives(const struct object *o)
 	return o->skel->bss->short_lives;
 }
 
+u64 object_switch_rates(const struct object *o, u32 *n)
+{
+	*n = o->skel->bss->switch_looks;
+	return o->skel->bss->switch_rates;
+}
+
+void object_set_by_cpu(struct object *o, bool by_cpu)
+{
+	o->skel->bss->by_cpu = by_cpu;
+}
+
 void object_set_tick(struct object *o, u64 tick_ns, bool by_cycles)
 {
 	o->skel->data->tick_ns = tick_ns;

@@ -52,6 +52,10 @@ u64 object_debt_ns(const struct object *o);
 
 /* Threads so far that ended before they had run for two periods. */
 u32 object_short_lives(const struct object *o);
+/* Switches a second of CPU time, summed over n looks at a thread that was sampled. */
+u64 object_switch_rates(const struct object *o, u32 *n);
+/* Ticks are those of CPUs: a thread's end leaves no debt. */
+void object_set_by_cpu(struct object *o, bool by_cpu);
 /* Clocks that start from here on tick so often. by_cycles: so do all, on average. */
 void object_set_tick(struct object *o, u64 tick_ns, bool by_cycles);
 

@@ -16,6 +16,7 @@
 #define CHUNKS_MAX    33	     /* of the deepest stack: 8,192 frames and what the kernel adds */
 #define KINDS	      64
 #define PROCESS_END_NS 250000ULL /* a process gives back its memory when its clock is gone */
+#define SETTLED_NS     10000000ULL /* how often a thread switches is not asked before it ran for so long */
 #define YOUNG_TICKS   8	  /* a thread is young that ran for so long */
 #define STEPS_NO_LOOP 1100	     /* where there is no bpf_loop, the verifier must see the end */
 #define LATE_GUESSES  4
@@ -39,6 +40,9 @@ __u32 eager = 0;	 /* wake user space for each new stack: what it names does not 
 __u64 period_ns = 1000000; /* CPU time that a sample stands for */
 __u64 tick_ns = 1000000; /* CPU time between two ticks of a clock that starts now */
 __u32 by_cycles = 0;	 /* the event's own period is none of time */
+__u32 by_cpu = 0;	 /* ticks are those of CPUs, whatever runs there */
+__u64 switch_rates = 0;	 /* switches a second of CPU time of sampled threads, since their start; a sum */
+__u32 switch_looks = 0;
 __u32 short_lives = 0;	 /* threads that ended before they had run for two periods */
 __u64 attached_ns = 0;	 /* CLOCK_MONOTONIC: of older threads it is not known how much ran before */
 
@@ -193,6 +197,26 @@ static inline bool take_tick(struct probe_stats *st, struct task_struct *task, u
 		return false;
 	st->chosen = (st->chosen / period + 1) * period + bpf_get_prandom_u32() % period;
 	return true;
+}
+
+/* Both out of line: the chain of functions below on_clock() has all of the stack. */
+WALK_GLOBAL int is_target(void)
+{
+	u32 tgid = tgid_of(bpf_get_current_task_btf());
+
+	return bpf_map_lookup_elem(&processes, &tgid) != NULL;
+}
+
+WALK_GLOBAL int note_switches(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime);
+
+	if (ran < SETTLED_NS)
+		return 0;
+	__sync_fetch_and_add(&switch_rates, (BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw)) * 1000000000 / ran);
+	__sync_fetch_and_add(&switch_looks, 1);
+	return 0;
 }
 
 /* How many samples more this one stands for, by the debts of its kind. Another CPU may be taking them just now: then none. */
@@ -656,7 +680,7 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	u32 number, samples, tgid;
 	int lost;
 
-	if (!st)
+	if (!st || (by_cpu && !is_target()))
 		return 0;
 	st->ticks++;
 	if (!take_tick(st, task, tick_of(ctx)))
@@ -670,6 +694,8 @@ int on_clock(struct bpf_perf_event_data *ctx)
 	st->weights += samples;
 	if (!(st->samples & 15) || !st->first_ns)
 		begin = bpf_ktime_get_ns();
+	if (!(st->samples & 3))
+		note_switches();
 	if (!st->first_ns)
 		st->first_ns = begin;
 	slot = claim_slot(&number);
@@ -779,7 +805,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	bpf_map_delete_elem(&watches, &tid);
 	/* a short life mostly passes on one CPU; of threads that are older it is not known when their ticks come */
-	if (process && st && BPF_CORE_READ(task, start_time) > attached_ns) {
+	if (process && st && !by_cpu && BPF_CORE_READ(task, start_time) > attached_ns) {
 		ticks = st->task == key ? st->in_row : 0;
 		bpf_map_update_elem(&exiting, &key, &ticks, BPF_ANY);
 		if (BPF_CORE_READ(task, se.sum_exec_runtime) < 2 * period_ns)

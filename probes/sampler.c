@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -487,12 +488,14 @@ static u64 count_complete(const struct probe_stats *probe)
 
 /*
  * Periods that passed without the program: it does not run while another BPF program or a map update holds the CPU. A
- * thread's last, unfinished period is no loss, so a few are expected to be missing.
+ * thread's last, unfinished period is no loss, so a few are expected to be missing; more where it is chance how many there are.
  */
-static u64 count_unrun(const struct sampler_stats *st)
+static u64 count_unrun(const struct sampler_stats *st, bool by_cpu)
 {
 	double missing = st->expected_samples - (double)st->probe.weights, usual = 5 + st->expected_samples / 200;
 
+	if (by_cpu)
+		usual += 3 * sqrt(st->expected_samples);
 	return missing > usual ? (u64)missing : 0;
 }
 
@@ -511,7 +514,7 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	st.complete = count_complete(&st.probe);
 	st.target_cpu_s = (double)clock_cpu_ns(s->clock) / 1e9;
 	st.expected_samples = st.target_cpu_s * s->options.frequency;
-	st.lost_clock = count_unrun(&st);
+	st.lost_clock = count_unrun(&st, clock_by_cpu(s->clock));
 	st.lost_short = (u64)((double)object_debt_ns(s->object) * s->options.frequency / 1e9);
 	if (st.lost_clock > st.lost_short)
 		st.lost_clock -= st.lost_short;

@@ -45,7 +45,10 @@ struct hotspot_thread {
 
 /* All Java threads now, at most max; returns how many. Without names: name is "". */
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
-/* runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. */
+/*
+ * runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. Now and then all names are kept, so that one is known too that
+ * ended in its first samples; not in a pid namespace of its own, where the number of what is gone can not be told.
+ */
 bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
 /* Where it counts them (u32), 0 if unknown. */
 u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);

@@ -38,6 +38,14 @@ struct hotspot_heap_offsets {
 	bool array_data_known, thread_handle; /* JavaThread._threadObj is an OopHandle (14 and later) */
 };
 
+/* What threads were called at the last two looks: a thread may be gone when its first stack arrives. */
+struct hotspot_named;
+struct hotspot_kept_names {
+	struct hotspot_named *names[2];
+	u32 n[2];
+	u64 next_ns; /* not before then another look */
+};
+
 struct hotspot_heap_view {
 	const struct vmstructs *v;
 	const struct hotspot_layout *l;
@@ -63,6 +71,7 @@ struct hotspot_heap_view {
 	bool string_coded;             /* has a coder: 9 and later */
 	struct hotspot_class *classes; /* hash table, by klass */
 	u32 nclasses, capacity;
+	struct hotspot_kept_names kept;
 };
 
 /* Reads what the JVM decides at start. False: it has not got there yet, or makes no sense. */
@@ -88,6 +97,10 @@ u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64
 /* The class of an object by its first 16 bytes; 0: none. */
 u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
+/* hotspot_threads.c: the thread of this number in the target's own pid namespace. */
+bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret);
+/* hotspot_thread_names.c */
+void hotspot_kept_names_free(struct hotspot_kept_names *k);
 /* java.lang.Thread.name in UTF-8. */
 bool hotspot_java_thread_name(struct hotspot_heap_view *h, struct memory *m, u64 thread, char *ret, size_t size);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Java threads of a JVM: ThreadsSMRSupport::_java_thread_list (10 and later), Threads::_thread_list (before). */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,24 +139,6 @@ u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspo
 	return g.n;
 }
 
-/* The thread's number in the innermost pid namespace, which is the one that the JVM itself sees. */
-static pid_t inner_tid(pid_t pid, pid_t tid)
-{
-	char path[64], line[256];
-	pid_t ret = tid;
-	cleanup(fclose) FILE *f = NULL;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
-
-		if (last)
-			ret = atoi(last);
-	}
-	return ret;
-}
-
 struct search {
 	pid_t tid;
 	struct hotspot_thread found;
@@ -173,17 +154,17 @@ static bool is_wanted(void *ctx, const struct hotspot_thread *t)
 	return false;
 }
 
-bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size)
+bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret)
 {
-	struct search s = {.tid = inner_tid(pid, tid)};
+	struct search s = {.tid = tid};
 
-	if (!size || !hotspot_heap_ready(h, m))
+	if (!hotspot_heap_ready(h, m))
 		return false;
 	for (int attempt = 0; attempt < 3 && !each_thread(h, m, is_wanted, &s); attempt++)
 		;
 	if (!s.found.at)
 		return false;
 	name_thread(h, m, &s.found);
-	snprintf(ret, size, "%s", s.found.name);
-	return *ret != 0;
+	*ret = s.found;
+	return true;
 }

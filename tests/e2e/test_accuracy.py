@@ -7,7 +7,9 @@ four times that. Where the low rate is the point, one round is enough, and the l
 """
 
 import contextlib
+import json
 import math
+import time
 
 import yrt
 
@@ -75,6 +77,33 @@ def test_short_lived_processes():
 def test_300_children_at_99():
     """Each lives for half a period: a sampler that starts a whole period in each sees nothing."""
     yield from measure("shortlived", "thread", 300, copies=2, seconds=60, rate=99)
+
+
+def cost_of_rounds(fixture, seconds):
+    """CPU time of a round of fixtures/native/switches.c while it takes so many CPU seconds."""
+    def ask():
+        fixture.release()
+        return json.loads(fixture.process.stdout.readline())
+    begin = now = ask()
+    while now["cpu_s"] < begin["cpu_s"] + seconds:
+        time.sleep(0.05)
+        now = ask()
+    return (now["cpu_s"] - begin["cpu_s"]) / (now["rounds"] - begin["rounds"])
+
+
+def test_switches():
+    """A program that switches all the time goes on as before, where a clock for each thread would take most of its time."""
+    with yrt.Fixture("switches") as fixture:
+        fixture.release()
+        before = cost_of_rounds(fixture, 0.5)
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 60, "-F", 999, "--max-cpu", 0).sampling()
+        cost_of_rounds(fixture, 0.7)
+        during = cost_of_rounds(fixture, 0.7)
+        at.interrupt()
+        result = at.result().expect()
+    line = f"{before * 1e6:.2f} us a round before, {during * 1e6:.2f} while it is sampled, {result.samples} samples"
+    assert during < before * 1.6 and result.samples > 300 and result.incomplete() < 0.01, line
+    yield line
 
 
 def test_expected_samples():

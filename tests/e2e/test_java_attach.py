@@ -73,6 +73,23 @@ def test_one_box():
     assert not twice, "\n".join(twice)
 
 
+def test_ended_threads():
+    """Threads that end after a few milliseconds, most of them before their first stack has been looked at, are called as Java called them."""
+    with java.Java("workers", 60) as jvm:
+        at = java.Sampling(jvm.pid, "-t", seconds=60)
+        end = yrt.cpu_seconds(jvm.pid) + 1
+        while yrt.cpu_seconds(jvm.pid) < end:
+            time.sleep(0.1)
+        jvm.release()
+        jvm.answer()
+        at.run.interrupt()
+        stacks = at.result().stacks
+    names = {frames[0].name.strip("[]").split(" ")[0] for frames, _ in stacks}
+    workers = {name for name in names if name.startswith("computing")}
+    wrong = {name for name in workers if not re.fullmatch(r"computing-worker-of-pool-\d+", name)}
+    assert len(workers) > 10 and not wrong, f"{wrong} of {names}"
+
+
 HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle\.(linkTo|invokeBasic))")
 
 
