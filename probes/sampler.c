@@ -127,7 +127,7 @@ static struct error *create_parts(struct sampler *s)
 		return err;
 	s->options.collect.stack = o->alloc ? alloc_of_stack : NULL;
 	s->options.collect.stack_ctx = s;
-	err = o->alloc ? NULL : name_reader_create(!o->no_kernel, &s->reader);
+	err = o->alloc ? NULL : name_reader_create(&s->reader);
 	if (err)
 		return err;
 	s->options.collect.names.reader = s->reader;
@@ -215,6 +215,8 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (err)
 		return err;
 	pid = command_pid(s->command);
+	if (s->reader && !s->options.no_kernel)
+		name_reader_expect_kernel(s->reader);
 	err = ahead_prepare(s->modules, argv);
 	if (!err)
 		err = targets_add(&s->targets, pid, object_new_instance(s->object));

@@ -29,6 +29,7 @@ struct name_reader {
 	pthread_cond_t asked, read;
 	struct job *jobs; /* oldest first */
 	bool stop;
+	bool kernel; /* was asked for */
 	int fd;
 };
 
@@ -161,11 +162,21 @@ bool name_reader_has(struct name_reader *r, struct image *img, const char *root,
 	return true;
 }
 
+void name_reader_expect_kernel(struct name_reader *r)
+{
+	struct job *job = r->kernel ? NULL : calloc(1, sizeof(*job));
+
+	r->kernel = true;
+	if (job)
+		ask(r, job);
+}
+
 bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret)
 {
 	struct job *job;
 
 	*ret = NULL;
+	name_reader_expect_kernel(r);
 	if (find_job(r, NULL, &job) && !job)
 		return false;
 	if (job) {
@@ -184,16 +195,14 @@ void name_reader_wait(struct name_reader *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-struct error *name_reader_create(bool kernel, struct name_reader **ret)
+struct error *name_reader_create(struct name_reader **ret)
 {
 	struct name_reader *r = calloc(1, sizeof(*r));
 	sigset_t all, before;
 	int code;
 
-	if (!r || (kernel && !(r->jobs = calloc(1, sizeof(*r->jobs))))) {
-		free(r);
+	if (!r)
 		return &error_no_memory;
-	}
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->asked, NULL);
 	pthread_cond_init(&r->read, NULL);
@@ -208,7 +217,6 @@ struct error *name_reader_create(bool kernel, struct name_reader **ret)
 	}
 	if (r->fd >= 0)
 		close(r->fd);
-	free(r->jobs);
 	free(r);
 	return error_errno(code, "cannot start a thread");
 }

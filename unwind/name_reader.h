@@ -15,8 +15,7 @@
 
 struct name_reader;
 
-/* kernel: reads the kernel's symbols at once. */
-struct error *name_reader_create(bool kernel, struct name_reader **ret);
+struct error *name_reader_create(struct name_reader **ret);
 void name_reader_destroy(struct name_reader *r); /* NULL is fine */
 /* Tells (EPOLLIN | EPOLLET) when something was read. */
 int name_reader_fd(const struct name_reader *r);
@@ -33,6 +32,8 @@ struct file_names { /* what a stripped file tells besides */
 bool name_reader_has(struct name_reader *r, struct image *img, const char *root, struct file_names *ret);
 /* The same of the kernel: *ret becomes the caller's, once; NULL: none. */
 bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret);
+/* The kernel's will be wanted soon: reads them (60 ms, some MB) before they are asked for. */
+void name_reader_expect_kernel(struct name_reader *r);
 /* Waits for all that was asked for. */
 void name_reader_wait(struct name_reader *r);
 
