@@ -8,9 +8,13 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_PAGES 8 /* power of two, behind the head page */
+#define MAPPED_MAX   512 /* kept of what was mapped */
+#define TOLD_MAX     64
 #define JIT_MS	     100 /* a JIT may map its code thousands of times a second: tell of it at most so often */
 
 struct buffer {
@@ -18,11 +22,21 @@ struct buffer {
 	struct perf_event_mmap_page *head;
 };
 
+/* What a process mapped, or, without a path, that it became another program. */
+struct mapped {
+	u64 at_ns;
+	pid_t pid;
+	struct map_line line;
+};
+
 struct mmap_watch {
 	struct buffer *buffers;
 	u32 nbuffers;
 	size_t page;
-	pid_t last;    /* the process named last: repeats are left out */
+	struct mapped mapped[MAPPED_MAX];
+	u32 nmapped; /* so far: the last ones are kept */
+	pid_t told[TOLD_MAX]; /* processes to be told of */
+	u32 ntold;
 	bool jit_due;  /* anonymous code is to be told of in this round */
 	bool jit_left; /* some was not, in a round before */
 	u64 jit_ns;    /* when it was last */
@@ -35,7 +49,8 @@ struct mmap_watch {
 static int open_dummy(int cpu, size_t page)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY,
-		.mmap = 1, .mmap2 = 1, .watermark = 1, .wakeup_watermark = BUFFER_PAGES * page / 2 };
+		.mmap = 1, .mmap2 = 1, .comm = 1, .comm_exec = 1, .watermark = 1, .wakeup_watermark = BUFFER_PAGES * page / 2,
+		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC };
 
 	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -85,6 +100,8 @@ void mmap_watch_destroy(struct mmap_watch *w)
 		munmap(w->buffers[i].head, (BUFFER_PAGES + 1) * w->page);
 		close(w->buffers[i].fd);
 	}
+	for (u32 i = 0; i < MAPPED_MAX; i++)
+		free(w->mapped[i].line.path);
 	free(w->buffers);
 	free(w);
 }
@@ -108,24 +125,66 @@ static u64 word_at(const char *data, size_t size, u64 at)
 	return word;
 }
 
-/* PERF_RECORD_MMAP2: the header, pid and tid, addr, len, pgoff, device, inode (0: anonymous). */
+/* PERF_RECORD_MMAP2: the header, pid and tid, addr, len, pgoff, device, inode (0: anonymous), its generation, prot and flags, path, time. */
 #define RECORD_PID   8
+#define RECORD_ADDR  16
 #define RECORD_INODE 48
+#define RECORD_PROT  64
+#define RECORD_PATH  72
+#define RECORD_MAX   (RECORD_PATH + 4096 + 16)
 
-static void consume_mapped(struct mmap_watch *w, pid_t pid, bool anonymous, void (*changed)(void *ctx, pid_t pid), void *ctx)
+static void tell(struct mmap_watch *w, pid_t pid)
 {
-	w->jit_left |= anonymous && !w->jit_due;
-	if (pid == w->last || (anonymous && !w->jit_due))
-		return;
-	w->last = pid;
-	changed(ctx, pid);
+	for (u32 i = 0; i < w->ntold; i++)
+		if (w->told[i] == pid || !w->told[i])
+			return;
+	if (w->ntold == TOLD_MAX) {
+		w->ntold = 0;
+		pid = 0;
+	}
+	w->told[w->ntold++] = pid;
 }
 
-static void consume_buffer(struct mmap_watch *w, struct buffer *b, void (*changed)(void *ctx, pid_t pid), void *ctx)
+static void keep(struct mmap_watch *w, const struct mapped *mapped)
+{
+	struct mapped *at = &w->mapped[w->nmapped++ % MAPPED_MAX];
+
+	free(at->line.path);
+	*at = *mapped;
+}
+
+/* record: its size bytes in a row, with a 0 behind them. */
+static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
+{
+	const u64 *word = record + RECORD_ADDR / 8;
+	struct mapped m = { .at_ns = record[size / 8 - 1], .pid = (pid_t)record[RECORD_PID / 8],
+		.line = { .start = word[0], .end = word[0] + word[1], .offset = word[2], .ino = record[RECORD_INODE / 8],
+			.dev = makedev((u32)word[3], word[3] >> 32), .prot = (u32)record[RECORD_PROT / 8] } };
+
+	if (!m.line.ino && !w->jit_due) {
+		w->jit_left = true;
+		return;
+	}
+	tell(w, m.pid);
+	if (m.line.ino && m.line.end > m.line.start && (m.line.path = strndup((const char *)record + RECORD_PATH, size - RECORD_PATH - 8)))
+		keep(w, &m);
+}
+
+static void absorb(struct mmap_watch *w, const u64 *record, const struct perf_event_header *header)
+{
+	if (header->type == PERF_RECORD_LOST)
+		tell(w, 0);
+	else if (header->type == PERF_RECORD_MMAP2 && header->size > RECORD_PATH + sizeof(u64))
+		absorb_mapped(w, record, header->size);
+	else if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC)
+		keep(w, &(struct mapped){ .at_ns = record[header->size / 8 - 1], .pid = (pid_t)record[RECORD_PID / 8] });
+}
+
+static void absorb_buffer(struct mmap_watch *w, struct buffer *b)
 {
 	const size_t size = BUFFER_PAGES * w->page;
 	const char *data = (const char *)b->head + w->page;
-	u64 tail = b->head->data_tail, end = __atomic_load_n(&b->head->data_head, __ATOMIC_ACQUIRE);
+	u64 tail = b->head->data_tail, end = __atomic_load_n(&b->head->data_head, __ATOMIC_ACQUIRE), record[RECORD_MAX / 8];
 	struct perf_event_header header;
 
 	while (tail + RECORD_PID + sizeof(u64) <= end) {
@@ -134,25 +193,76 @@ static void consume_buffer(struct mmap_watch *w, struct buffer *b, void (*change
 		memcpy(&header, &word, sizeof(header));
 		if (header.size < sizeof(header) + sizeof(u64))
 			break;
-		if (header.type == PERF_RECORD_LOST)
-			changed(ctx, 0);
-		else if (header.type == PERF_RECORD_MMAP2 && header.size > RECORD_INODE)
-			consume_mapped(w, (pid_t)word_at(data, size, tail + RECORD_PID),
-				!word_at(data, size, tail + RECORD_INODE), changed, ctx);
+		for (u32 at = 0; at < header.size && at < RECORD_MAX; at += 8)
+			record[at / 8] = word_at(data, size, tail + at);
+		if (header.size <= RECORD_MAX)
+			absorb(w, record, &header);
 		tail += header.size;
 	}
 	__atomic_store_n(&b->head->data_tail, end, __ATOMIC_RELEASE);
 }
 
+static void absorb_all(struct mmap_watch *w)
+{
+	for (u32 i = 0; i < w->nbuffers; i++)
+		absorb_buffer(w, &w->buffers[i]);
+}
+
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx)
 {
-	w->last = -1;
 	w->jit_due = now_ns - w->jit_ns > JIT_MS * 1000000ull;
 	if (w->jit_due)
 		w->jit_ns = now_ns;
 	if (w->jit_due && w->jit_left)
-		changed(ctx, 0);
+		tell(w, 0);
 	w->jit_left = w->jit_left && !w->jit_due;
-	for (u32 i = 0; i < w->nbuffers; i++)
-		consume_buffer(w, &w->buffers[i], changed, ctx);
+	absorb_all(w);
+	for (u32 i = 0; i < w->ntold; i++)
+		changed(ctx, w->told[i]);
+	w->ntold = 0;
+}
+
+/* Puts a line where it belongs; what lay there before is no more. */
+static struct error *add_line(struct maps *maps, const struct map_line *line)
+{
+	struct map_line *grown;
+	u32 at = 0;
+
+	while (at < maps->nlines && maps->lines[at].start < line->start)
+		at++;
+	if (at < maps->nlines && maps->lines[at].start < line->end)
+		return NULL;
+	if (at && maps->lines[at - 1].end > line->start)
+		return NULL;
+	grown = realloc(maps->lines, (maps->nlines + 1) * sizeof(*grown));
+	if (!grown)
+		return &error_no_memory;
+	maps->lines = grown;
+	memmove(grown + at + 1, grown + at, (maps->nlines - at) * sizeof(*grown));
+	grown[at] = *line;
+	maps->nlines++;
+	grown[at].path = strdup(line->path);
+	return grown[at].path ? NULL : &error_no_memory;
+}
+
+/* The latest come first: they replaced what lay there before. Those of one CPU are in order, and a young process mostly has one. */
+struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret)
+{
+	struct error *err = NULL;
+	u64 since = 0;
+
+	*ret = (struct maps){ 0 };
+	absorb_all(w);
+	for (u32 i = 0; i < MAPPED_MAX; i++)
+		if (w->mapped[i].pid == pid && !w->mapped[i].line.path && w->mapped[i].at_ns > since)
+			since = w->mapped[i].at_ns;
+	for (u32 i = 1; since && !err && i <= MAPPED_MAX; i++) {
+		const struct mapped *m = &w->mapped[(w->nmapped - i) % MAPPED_MAX];
+
+		if (m->pid == pid && m->line.path && m->at_ns > since)
+			err = add_line(ret, &m->line);
+	}
+	if (err)
+		maps_free(ret);
+	return err;
 }

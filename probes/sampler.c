@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "alloc.h"
+#include "backlog.h"
 #include "clock.h"
 #include "command.h"
 #include "mmap_watch.h"
@@ -34,6 +35,7 @@
 #define LOADING_POLL_MS 2  /* it is looked at so often then */
 #define HURRY	       -20 /* priority: what a program does before its files are known is seen less well */
 #define BUDGET_EVERY_S 1.0
+#define BACKLOG_MAX (8u << 20) /* bytes of stacks that may wait for symbols */
 
 struct sampler {
 	struct sampler_options options;
@@ -44,12 +46,15 @@ struct sampler {
 	struct clock *clock;
 	struct alloc *alloc; /* NULL: the clock */
 	struct mmap_watch *watch; /* NULL: not permitted */
+	struct name_reader *reader; /* NULL: of alloc, whose targets have started before */
+	struct backlog backlog; /* stacks that wait for their names, and exits behind them */
 	struct targets targets;
 	struct command *command;
 	int epoll;
 	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns, starting_ns, snapshot_ns;
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 stacks_at_drain;
+	bool behind; /* stacks wait, not for symbols */
 	u64 gone; /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
 	bool hurried;
@@ -61,7 +66,7 @@ struct sampler {
 	struct error *failed; /* of a callback; ends the run */
 };
 
-enum { TAG_RING, TAG_MMAP };
+enum { TAG_RING, TAG_MMAP, TAG_NAMES };
 
 static u64 own_cpu_ns(void)
 {
@@ -123,6 +128,10 @@ static struct error *create_parts(struct sampler *s)
 		return err;
 	s->options.collect.stack = o->alloc ? alloc_of_stack : NULL;
 	s->options.collect.stack_ctx = s;
+	err = o->alloc ? NULL : name_reader_create(&s->reader);
+	if (err)
+		return err;
+	s->options.collect.names.reader = s->reader;
 	err = collector_create(s->modules, &o->collect, find_process, s, &s->collector);
 	return err || !o->alloc ? err : create_alloc(s);
 }
@@ -130,10 +139,12 @@ static struct error *create_parts(struct sampler *s)
 static struct error *create_poll(struct sampler *s)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_RING };
+	struct epoll_event read = { .events = EPOLLIN | EPOLLET, .data.u64 = TAG_NAMES };
 	struct error *err = mmap_watch_create(&s->watch);
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, object_ring_fd(s->object), &event)) {
+	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, object_ring_fd(s->object), &event) ||
+		(s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
 		error_free(err);
 		return error_errno(errno, "cannot wait for samples");
 	}
@@ -161,7 +172,7 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 		sampler_destroy(s);
 		return err;
 	}
-	s->targets = (struct targets){ .object = s->object, .modules = s->modules, .follow = options->follow,
+	s->targets = (struct targets){ .object = s->object, .modules = s->modules, .watch = s->watch, .follow = options->follow,
 		.warn = options->warn, .ctx = options->ctx };
 	*ret = s;
 	return NULL;
@@ -176,6 +187,8 @@ void sampler_destroy(struct sampler *s)
 	clock_destroy(s->clock);
 	mmap_watch_destroy(s->watch);
 	collector_destroy(s->collector);
+	name_reader_destroy(s->reader);
+	backlog_free(&s->backlog);
 	targets_free(&s->targets);
 	modules_destroy(s->modules);
 	arena_destroy(s->arena);
@@ -203,29 +216,85 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (err)
 		return err;
 	pid = command_pid(s->command);
+	if (s->reader && !s->options.no_kernel)
+		name_reader_expect_kernel(s->reader);
 	err = ahead_prepare(s->modules, argv);
 	if (!err)
 		err = targets_add(&s->targets, pid, object_new_instance(s->object));
 	return err || s->alloc ? err : clock_attach(s->clock, pid, true);
 }
 
+/* A process that begins, or has new code, is told to BPF at once; what else there is waits until there is time for it. */
 static void on_record(void *ctx, const void *data, size_t size)
 {
 	struct sampler *s = ctx;
-	u32 type;
 	struct error *err = NULL;
+	u32 type = 0;
 
-	if (size < sizeof(type))
-		return;
-	memcpy(&type, data, sizeof(type));
-	if (type == RECORD_STACK)
-		err = collector_stack(s->collector, data, size);
-	else if (type == RECORD_LATE)
-		err = collector_late(s->collector, data, size);
+	if (size >= sizeof(type))
+		memcpy(&type, data, sizeof(type));
+	if (type == RECORD_STACK || type == RECORD_LATE || type == RECORD_EXIT)
+		err = backlog_put(&s->backlog, data, size) ? NULL : &error_no_memory;
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
 	if (err)
 		keep_failure(s, err);
+}
+
+static void gather(struct sampler *s, u32 most)
+{
+	object_consume(s->object, most, on_record, s);
+}
+
+static struct error *take_record(struct sampler *s, const void *data, size_t size, u32 type)
+{
+	if (type == RECORD_STACK)
+		return collector_stack(s->collector, data, size);
+	if (type == RECORD_LATE)
+		return collector_late(s->collector, data, size);
+	return size >= sizeof(struct process_record) ? targets_record(&s->targets, data) : NULL;
+}
+
+/* Takes one record from the backlog. False: there is none, or it waits for symbols, if it may. */
+static bool take_next(struct sampler *s, bool may_wait)
+{
+	size_t size;
+	const void *data = backlog_first(&s->backlog, &size);
+	struct error *err;
+	u32 type;
+
+	if (!data || s->failed)
+		return false;
+	memcpy(&type, data, sizeof(type));
+	while (type == RECORD_STACK && !collector_ready(s->collector, data, size)) {
+		if (may_wait)
+			return false;
+		name_reader_wait(s->reader);
+	}
+	err = take_record(s, data, size, type);
+	backlog_drop(&s->backlog);
+	if (err)
+		keep_failure(s, err);
+	return true;
+}
+
+/* Between any two stacks a process may have begun. */
+static void take_some(struct sampler *s)
+{
+	bool more = true;
+
+	for (u32 n = 0; n < RECORDS_AT_ONCE && more; n++) {
+		gather(s, RECORDS_AT_ONCE);
+		more = take_next(s, backlog_bytes(&s->backlog) < BACKLOG_MAX);
+	}
+	s->behind = more;
+}
+
+static void take_all(struct sampler *s)
+{
+	do
+		gather(s, 0);
+	while (take_next(s, false));
 }
 
 static void on_mapped(void *ctx, pid_t pid)
@@ -248,7 +317,7 @@ static struct error *drain(struct sampler *s)
 	u32 epoch = object_flip(s->object);
 	struct error *err;
 
-	object_consume(s->object, 0, on_record, s);
+	take_all(s);
 	err = object_drain(s->object, epoch, on_count, s);
 	collector_forget(s->collector, epoch);
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
@@ -335,7 +404,7 @@ static void replace_clock(struct sampler *s)
 		for (u32 i = 0; i < s->targets.nprocesses && !err; i++)
 			if (!s->targets.processes[i]->dead)
 				err = clock_attach_again(s->clock, s->targets.processes[i]->pid);
-		object_consume(s->object, 0, on_record, s);
+		gather(s, 0);
 	}
 	err = clock_replaced(s->clock, err);
 	if (err)
@@ -360,7 +429,7 @@ static struct error *poll_once(struct sampler *s)
 	int n;
 
 	set_hurry(s, loading || s->command || s->options.follow);
-	n = epoll_wait(s->epoll, events, 16, loading ? LOADING_POLL_MS : POLL_MS);
+	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : loading ? LOADING_POLL_MS : POLL_MS);
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
@@ -372,7 +441,7 @@ static struct error *poll_once(struct sampler *s)
 		s->failed = targets_starting(&s->targets);
 		s->starting_ns = now;
 	}
-	object_consume(s->object, RECORDS_AT_ONCE, on_record, s);
+	take_some(s);
 	keep_up(s, now);
 	if (!s->failed)
 		s->failed = collector_settle(s->collector, now, false);
@@ -458,7 +527,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	clock_stop(s->clock);
 	s->ended_ns = now_ns();
 	late = s->alloc ? alloc_stop(s->alloc) : NULL;
-	object_consume(s->object, 0, on_record, s);
+	take_all(s);
 	if (!late)
 		late = drain(s);
 	if (!late)

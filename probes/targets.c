@@ -73,6 +73,19 @@ static void bury(struct targets *t, struct process *p)
 	}
 }
 
+/* What it had mapped since it was last looked at. */
+static struct error *recall(struct targets *t, struct process *p)
+{
+	struct maps files;
+	struct error *err = t->watch ? mmap_watch_recall(t->watch, p->pid, &files) : NULL;
+
+	if (err || !t->watch)
+		return err;
+	err = process_recall(p, &files);
+	maps_free(&files);
+	return err;
+}
+
 static struct error *rescan(struct targets *t, struct process *p)
 {
 	bool changed, was_dead = p->dead;
@@ -82,7 +95,7 @@ static struct error *rescan(struct targets *t, struct process *p)
 		return err;
 	if (p->dead) {
 		t->alive--;
-		return NULL;
+		return recall(t, p);
 	}
 	return changed ? tell(t, p) : NULL;
 }
@@ -100,7 +113,9 @@ static struct error *follow(struct targets *t, pid_t pid, u32 number)
 	else
 		t->warn(t->ctx, err);
 	err = process_create_gone(t->modules, pid, number, &gone);
-	return err ? err : keep(t, gone);
+	if (!err)
+		err = keep(t, gone);
+	return err ? err : recall(t, gone);
 }
 
 struct error *targets_record(struct targets *t, const struct process_record *record)
@@ -115,7 +130,7 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 		return follow(t, (pid_t)record->tgid, record->instance);
 	case RECORD_EXIT:
 		bury(t, p);
-		return NULL;
+		return p ? recall(t, p) : NULL;
 	case RECORD_UNKNOWN:
 		return p ? rescan(t, p) : NULL;
 	default:

@@ -5,12 +5,14 @@
 
 #include <types.h>
 
+#include "mmap_watch.h"
 #include "object.h"
 #include "unwind/process.h"
 
 struct targets {
 	struct object *object;
 	struct modules *modules;
+	struct mmap_watch *watch; /* NULL: what processes had mapped that are gone is not known */
 	bool follow;
 	void (*warn)(void *ctx, struct error *err);
 	void *ctx;

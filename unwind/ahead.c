@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "now.h"
 
 #define SCRIPTS_MAX 4	   /* interpreters that are scripts themselves */
+#define NAMED_MAX   5	   /* programs: the first, and those that its arguments name */
 #define SEGMENTS_MAX 64
 #define LIST_MAX    (64u << 10)
 #define LIST_MS	    500
@@ -170,13 +172,67 @@ static bool read_script(const char *path, char *ret)
 	return word && find_program(word, ret);
 }
 
+/* What name comes to in the end, behind scripts. */
+static bool resolve(const char *name, char *path)
+{
+	char next[PATH_MAX];
+
+	if (!find_program(name, path))
+		return false;
+	for (u32 i = 0; i < SCRIPTS_MAX && read_script(path, next); i++)
+		memcpy(path, next, sizeof(next));
+	return true;
+}
+
+/* A word need not be meant as a program: nothing of a stranger is given to a dynamic linker for that. */
+static bool is_trusted(const char *path)
+{
+	char interpreter[PATH_MAX];
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+		(!st.st_uid || st.st_uid == geteuid()) && read_interpreter(path, interpreter, sizeof(interpreter));
+}
+
+struct named {
+	char path[NAMED_MAX][PATH_MAX];
+	u32 n;
+};
+
+static bool is_new(const struct named *named, const char *path)
+{
+	for (u32 i = 0; i < named->n; i++)
+		if (!strcmp(named->path[i], path))
+			return false;
+	return true;
+}
+
+/* The words of an argument that are programs. */
+static struct error *prepare_named(struct modules *m, const char *argument, struct named *named)
+{
+	static const char between[] = " \t\n;&|()<>{}'\"`$=";
+	cleanup(free) char *text = strdup(argument);
+	char *word, *rest = NULL;
+	struct error *err = text ? NULL : &error_no_memory;
+
+	for (word = text ? strtok_r(text, between, &rest) : NULL; word && named->n < NAMED_MAX && !err;
+		word = strtok_r(NULL, between, &rest)) {
+		char *path = named->path[named->n];
+
+		if (!resolve(word, path) || !is_trusted(path) || !is_new(named, path))
+			continue;
+		err = prepare_program(m, path);
+		named->n++;
+	}
+	return err;
+}
+
 struct error *ahead_prepare(struct modules *m, char *const *argv)
 {
-	char path[PATH_MAX], next[PATH_MAX];
+	struct named named = { .n = 0 };
+	struct error *err = resolve(argv[0], named.path[0]) ? prepare_program(m, named.path[named.n++]) : NULL;
 
-	if (!find_program(argv[0], path))
-		return NULL;
-	for (u32 i = 0; i < SCRIPTS_MAX && read_script(path, next); i++)
-		memcpy(path, next, sizeof(path));
-	return prepare_program(m, path);
+	for (u32 i = 1; !err && argv[i]; i++)
+		err = prepare_named(m, argv[i], &named);
+	return err;
 }

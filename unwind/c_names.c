@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "module.h"
 
 struct error *c_names_add(struct c_names *c, u64 function, const char *name)
 {
@@ -54,4 +55,19 @@ void c_names_free(struct c_names *c)
 		free(c->list[i].name);
 	free(c->list);
 	*c = (struct c_names){0};
+}
+
+struct error *c_names_read(struct image *img, struct c_names *ret)
+{
+	struct error *err = NULL;
+
+	*ret = (struct c_names){0};
+	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
+		if ((*r)->c_names)
+			err = (*r)->c_names(img, ret);
+	if (err)
+		c_names_free(ret);
+	else
+		c_names_sort(ret);
+	return err;
 }

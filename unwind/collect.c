@@ -56,11 +56,16 @@ static struct process *find_process(void *ctx, u32 number)
 	return c->find(c->ctx, number);
 }
 
+static bool are_ready(void *ctx, const struct frame *frames, u32 n)
+{
+	return names_ready(((struct collector *)ctx)->names, frames, n);
+}
+
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
 	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
-	struct late_sink late = { .find = find_process, .stack = add_late, .ctx = c };
+	struct late_sink late = { .find = find_process, .stack = add_late, .ready = are_ready, .ctx = c };
 	struct error *err;
 
 	if (!c)
@@ -367,10 +372,20 @@ static struct error *join_chunk(struct collector *c, const struct stack_record *
 	return err;
 }
 
+static bool is_sound(const struct stack_record *record, size_t size)
+{
+	return size >= offsetof(struct stack_record, frame) && record->nframes <= CHUNK_FRAMES &&
+		size >= offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame);
+}
+
+bool collector_ready(struct collector *c, const struct stack_record *record, size_t size)
+{
+	return !is_sound(record, size) || are_ready(c, record->frame, record->nframes);
+}
+
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size)
 {
-	if (size < offsetof(struct stack_record, frame) || record->nframes > CHUNK_FRAMES ||
-		size < offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame))
+	if (!is_sound(record, size))
 		return NULL;
 	if (!record->first && record->last)
 		return add_stack(c, record, record->frame, record->nframes);

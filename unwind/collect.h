@@ -47,6 +47,8 @@ const char *stop_word(u32 stop);
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
 	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
 void collector_destroy(struct collector *c);
+/* Have a record's frames what their names take? If not it is read in another thread (names.h): to be asked again. */
+bool collector_ready(struct collector *c, const struct stack_record *record, size_t size);
 /* One chunk of a stack, checked: size is what arrived. Out of memory is an error; a broken record is dropped. */
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size);
 /* Where a stack belongs in the profile, with one more frame inside its leaf (NULL: none): *ret is the node. */

@@ -184,10 +184,16 @@ static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u3
 	return err;
 }
 
+static bool is_ready(const struct late *l, const struct late_stack *s, u32 n)
+{
+	return !l->sink.ready || (l->sink.ready(l->sink.ctx, s->frames, s->nframes) && l->sink.ready(l->sink.ctx, l->frames, n));
+}
+
 /* *done: it was handed out, or will never be. */
-static struct error *settle(struct late *l, struct late_stack *s, bool last, bool *done)
+static struct error *settle(struct late *l, struct late_stack *s, bool all, bool *done)
 {
 	u32 stop = s->from.stop, n = 0;
+	bool last = all;
 	struct process *p;
 
 	*done = last;
@@ -203,6 +209,10 @@ static struct error *settle(struct late *l, struct late_stack *s, bool last, boo
 		stop = walk_again(l, s, p, &n);
 	}
 	*done = last || !stop_is_unknown_code(stop);
+	if (*done && !all && !is_ready(l, s, n)) {
+		*done = false;
+		s->tried = 0;
+	}
 	return *done ? hand_out(l, s, stop, n) : NULL;
 }
 

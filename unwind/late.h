@@ -22,6 +22,8 @@ struct late_sink {
 	struct process *(*find)(void *ctx, u32 number); /* NULL: unknown */
 	/* A stack as it is now believed to be; record->stop says whether it is whole, was: why the first walk ended. */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
+	/* May stacks with these frames be handed out? NULL: all may. Not asked when no stack can wait any more. */
+	bool (*ready)(void *ctx, const struct frame *frames, u32 n);
 	void *ctx;
 };
 

@@ -107,10 +107,24 @@ void maps_free(struct maps *maps)
 	*maps = (struct maps){ 0 };
 }
 
+/* dev: it must be of this device, too; 0: it need not. */
+static int open_same(const char *path, u64 ino, dev_t dev)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == ino && (!dev || st.st_dev == dev))
+		return fd;
+	close(fd);
+	errno = ESTALE;
+	return -1;
+}
+
 int map_open(pid_t pid, const struct map_line *line)
 {
 	char path[PATH_MAX + 64];
-	struct stat st;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, line->start, line->end);
@@ -118,12 +132,6 @@ int map_open(pid_t pid, const struct map_line *line)
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, line->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == line->ino)
-		return fd;
-	close(fd);
-	errno = ESTALE;
-	return -1;
+	fd = open_same(path, line->ino, 0);
+	return fd < 0 && errno == ENOENT && line->dev ? open_same(line->path, line->ino, line->dev) : fd;
 }

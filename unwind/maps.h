@@ -27,7 +27,7 @@ void maps_free(struct maps *maps);
 u64 maps_hash(const struct maps *maps);
 /*
  * Opens the file behind a mapping, also if it was deleted or lies in another mount namespace. -1: could not (errno); the
- * file that the path names now, if it is not the mapped one, is not taken for it.
+ * file that the path names now, if it is not the mapped one, is not taken for it. Of a process that is gone: the file of that path here.
  */
 int map_open(pid_t pid, const struct map_line *line);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "symbols.h"
 
@@ -163,20 +164,31 @@ static struct loaded *find_loaded(const struct modules *m, const struct map_line
 	return NULL;
 }
 
+/* Is its memory gone? */
+static bool has_ended(pid_t pid)
+{
+	char path[32], c;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return readlink(path, &c, 1) < 0 && (errno == ENOENT || errno == ESRCH);
+}
+
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret)
 {
 	struct loaded *l = find_loaded(m, line);
 	struct image *img = NULL;
 	struct error *err;
-	int fd;
+	int fd, code;
 
-	if (l) {
-		*ret = l;
+	*ret = l;
+	if (l)
 		return NULL;
-	}
 	fd = map_open(pid, line);
+	code = errno;
+	if (fd < 0 && has_ended(pid))
+		return NULL; /* says nothing of the file */
 	err = fd >= 0 ? image_open(fd, line->path, &img) :
-			error_errno(errno, "cannot open %s, mapped by process %d", line->path, pid);
+			error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
 	if (err == &error_no_memory)
 		return err;
 	complain(m, err);

@@ -27,6 +27,7 @@ struct names {
 	bool kernel_tried;
 	struct table cache; /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
+	struct table files; /* whose names were read by the reader, or never will be */
 	struct table c_names; /* a struct c_names by the file */
 	struct table jits; /* a struct jit by the process's number */
 };
@@ -97,6 +98,7 @@ void names_destroy(struct names *names)
 		return;
 	kallsyms_destroy(names->kernel);
 	table_free(&names->cache);
+	table_free(&names->files);
 	for (size_t i = 0; i < names->jits.capacity; i++)
 		if (names->jits.entries[i].key)
 			jit_destroy((struct jit *)(uintptr_t)names->jits.entries[i].value);
@@ -109,6 +111,71 @@ void names_destroy(struct names *names)
 	table_free(&names->c_names);
 	inline_sites_destroy(names->sites);
 	free(names);
+}
+
+static bool kernel_ready(struct names *names)
+{
+	if (!names->kernel_tried)
+		names->kernel_tried = name_reader_has_kernel(names->options.reader, &names->kernel);
+	return names->kernel_tried;
+}
+
+static u64 file_key(const struct loaded *loaded)
+{
+	return identity_key((u64)(uintptr_t)loaded, 0, 0, 0) | 1;
+}
+
+/* Takes over names. */
+static struct error *put_c_names(struct names *names, const struct loaded *loaded, const struct c_names *found, struct c_names **ret)
+{
+	struct c_names *copy = malloc(sizeof(*copy));
+	struct error *err = copy ? table_put(&names->c_names, file_key(loaded), (u64)(uintptr_t)copy) : &error_no_memory;
+
+	*ret = copy;
+	if (!err) {
+		*copy = *found;
+		return NULL;
+	}
+	c_names_free((struct c_names *)found);
+	free(copy);
+	return err;
+}
+
+static bool module_ready(struct names *names, u32 number)
+{
+	const struct module *m = module_at(names->modules, number);
+	struct file_names file;
+	struct c_names *kept;
+	char root[64];
+	u64 key;
+
+	if (!m)
+		return true;
+	key = file_key(m->loaded);
+	if (table_get(&names->files, key))
+		return true;
+	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	if (!name_reader_has(names->options.reader, m->loaded->image, root, &file))
+		return false;
+	error_free(table_put(&names->files, key, 1));
+	if (file.read && !table_get(&names->c_names, key))
+		error_free(put_c_names(names, m->loaded, &file.by_language, &kept));
+	else
+		c_names_free(&file.by_language);
+	return true;
+}
+
+/* All are looked at, so that what is not there is read in one go. */
+bool names_ready(struct names *names, const struct frame *frames, u32 n)
+{
+	bool ready = true;
+
+	for (u32 i = 0; names->options.reader && i < n; i++)
+		if (frame_kind(&frames[i]) == FRAME_KERNEL)
+			ready &= kernel_ready(names);
+		else if (frame_kind(&frames[i]) == FRAME_NATIVE)
+			ready &= module_ready(names, (u32)frames[i].detail);
+	return ready;
 }
 
 static struct error *name_kernel(struct names *names, const struct frame *f, struct named *ret)
@@ -223,32 +290,24 @@ static struct error *name_by_class(const struct names *names, struct image *img,
 	return NULL;
 }
 
-static struct error *find_c_names(struct names *names, struct loaded *loaded, const struct c_names **ret)
+static struct error *find_c_names(struct names *names, struct loaded *loaded, struct c_names **ret)
 {
-	u64 key = identity_key((u64)(uintptr_t)loaded, 0, 0, 0) | 1, *known = table_get(&names->c_names, key);
-	struct c_names *found = known ? (struct c_names *)(uintptr_t)*known : calloc(1, sizeof(*found));
-	struct error *err = found ? NULL : &error_no_memory;
+	u64 *known = table_get(&names->c_names, file_key(loaded));
+	struct c_names found = { 0 };
+	struct error *err;
 
-	*ret = found;
-	if (known || err)
-		return err;
-	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
-		if ((*r)->c_names)
-			err = (*r)->c_names(loaded->image, found);
-	c_names_sort(found);
-	if (!err)
-		err = table_put(&names->c_names, key, (u64)(uintptr_t)found);
-	if (err) {
-		c_names_free(found);
-		free(found);
+	if (known) {
+		*ret = (struct c_names *)(uintptr_t)*known;
+		return NULL;
 	}
-	return err;
+	err = c_names_read(loaded->image, &found);
+	return err ? err : put_c_names(names, loaded, &found, ret);
 }
 
 /* A function that a language knows by a name. text is left alone if none does. */
 static struct error *name_by_language(struct names *names, struct loaded *loaded, u64 start, struct native_name *ret)
 {
-	const struct c_names *c;
+	struct c_names *c;
 	const char *name;
 	struct error *err = find_c_names(names, loaded, &c);
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <types.h>
 
+#include "name_reader.h"
 #include "process.h"
 #include "profile.h"
 #include "table.h"
@@ -19,6 +20,7 @@ struct names_options {
 	bool mangled;			/* native names as they are in the file */
 	bool signatures;		/* names of functions with their arguments, in languages where they have them */
 	bool alloc;			/* stacks of allocations: hide what only leads to them (runtime_alloc_ops.hides) */
+	struct name_reader *reader;	/* NULL: symbols are read when they are needed */
 	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 
@@ -37,6 +39,8 @@ void names_destroy(struct names *names);
 /* Names frames[i] of a stack of n frames, leaf first. p: the process it was taken in; NULL: unknown, kernel frames only. */
 struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
 	struct named *ret);
+/* Have n frames the symbols that their names take? If not they are asked of the reader. */
+bool names_ready(struct names *names, const struct frame *frames, u32 n);
 /* The names of what is inlined where function stands for a place in native code, outermost first. Reads debug information. */
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n);
 /*

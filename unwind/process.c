@@ -365,3 +365,54 @@ struct error *process_rescan(struct process *p, bool *changed)
 		err = attach_runtimes(p);
 	return err ? err : regions_build(p);
 }
+
+/* *ret has the lines of maps and of more that begin elsewhere, in order. */
+static struct error *join_maps(const struct maps *maps, const struct maps *more, struct maps *ret)
+{
+	struct map_line *lines = calloc(maps->nlines + more->nlines + 1, sizeof(*lines));
+	u32 n = 0, i = 0, j = 0;
+
+	*ret = (struct maps){ .lines = lines };
+	while (lines && (i < maps->nlines || j < more->nlines)) {
+		bool known = i < maps->nlines && (j == more->nlines || maps->lines[i].start <= more->lines[j].start);
+		const struct map_line *line = known ? &maps->lines[i++] : &more->lines[j++];
+
+		if (n && line->start < lines[n - 1].end)
+			continue;
+		lines[n] = *line;
+		lines[n].path = strdup(line->path);
+		ret->nlines = ++n;
+		if (!lines[n - 1].path)
+			break;
+	}
+	if (lines && (!n || lines[n - 1].path))
+		return NULL;
+	maps_free(ret);
+	return &error_no_memory;
+}
+
+static bool has_runtime(const struct process *p)
+{
+	for (u32 i = 0; i < p->maps.nlines; i++) {
+		const struct module *m = module_at(p->modules, p->mappings[i].module);
+
+		for (const struct runtime_ops *const *r = runtimes; m && *r; r++)
+			if (m->loaded->runtime[(*r)->id])
+				return true;
+	}
+	return false;
+}
+
+struct error *process_recall(struct process *p, const struct maps *files)
+{
+	struct maps joined;
+	struct error *err = p->ninstances || !files->nlines ? NULL : join_maps(&p->maps, files, &joined);
+
+	if (err || p->ninstances || joined.nlines == p->maps.nlines || !files->nlines)
+		return err;
+	maps_free(&p->maps);
+	p->maps = joined;
+	p->generation++;
+	err = fill_mappings(p);
+	return err || has_runtime(p) ? err : regions_build(p);
+}

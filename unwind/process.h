@@ -52,6 +52,8 @@ void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
+/* The same of one that has ended: files is what it had mapped of code. Without effect where there is a runtime, whose memory is no more. */
+struct error *process_recall(struct process *p, const struct maps *files);
 /* A runtime in it is only starting: it is to be looked at again, though its mappings may stay. */
 bool process_starting(const struct process *p);
 

@@ -262,7 +262,7 @@ static struct error *place(struct process *p, const struct list *list)
 struct error *regions_build(struct process *p)
 {
 	struct list list = { 0 };
-	struct error *err = find_jit(p);
+	struct error *err = p->memory ? find_jit(p) : NULL;
 
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = push_mapping(&list, p, &p->mappings[i]);

@@ -56,6 +56,32 @@ struct error *symbols_load(struct image *img, const char *root)
 	return err;
 }
 
+struct error *symbols_read(struct image *img, const char *root)
+{
+	struct error *err = symbols_load(img, root);
+
+	return err || img->symbols->made ? err : symbols_make(img->symbols, img);
+}
+
+bool symbols_are_read(const struct image *img)
+{
+	return img->symbols && img->symbols->made;
+}
+
+void symbols_move(struct image *to, struct image *from)
+{
+	struct symbols *s = from->symbols;
+
+	if (!symbols_are_read(from) || symbols_are_read(to))
+		return;
+	for (u32 i = 0; i < SOURCE_MAX; i++)
+		if (s->sources[i].img == from)
+			s->sources[i].img = to;
+	symbols_destroy(to->symbols);
+	to->symbols = s;
+	from->symbols = NULL;
+}
+
 void symbols_destroy(struct symbols *s)
 {
 	u32 i;

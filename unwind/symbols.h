@@ -24,6 +24,12 @@ struct symbol {
  * The result is owned by the image (img->symbols); a second call does nothing.
  */
 struct error *symbols_load(struct image *img, const char *root);
+/* The same, and makes the table. */
+struct error *symbols_read(struct image *img, const char *root);
+/* Was it? */
+bool symbols_are_read(const struct image *img);
+/* What was read of `from`, the same file opened by itself, becomes that of `to`, unless that has its own table. */
+void symbols_move(struct image *to, struct image *from);
 void symbols_destroy(struct symbols *symbols);
 /* Names from debug, a separate debug file that symbols_load() could not find, unless img has a .symtab itself. */
 void symbols_use_debug(struct image *img, struct image *debug);
