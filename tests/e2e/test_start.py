@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs from their first instruction on: started by yrt, or by a shell under -s, while they load one file after the other."""
 
+import os
 import sys
+import tempfile
 
 import yrt
 
@@ -33,6 +35,26 @@ def test_short_commands():
     script = "for i in $(seq 100); do ls / >/dev/null; date >/dev/null; done"
     result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, timeout=120).expect()
     assert cut(result) <= 0.1, f"{result.samples} samples, {result.stats['truncated']}"
+
+
+def test_a_strangers_program():
+    """Programs that the arguments name are prepared, by their own dynamic linker: not what others could have written."""
+    with tempfile.TemporaryDirectory(prefix="yrt-") as folder:
+        linker, program, ran = (f"{folder}/{name}" for name in ("ld", "p", "ran"))
+        with open(linker, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\ntouch {ran}\n")
+        os.chmod(linker, 0o755)
+        with open("/bin/true", "rb") as file:
+            code = file.read()
+        path = b"/lib64/ld-linux-x86-64.so.2"
+        assert path in code and len(linker) <= len(path), linker
+        with open(program, "wb") as file:
+            file.write(code.replace(path, linker.encode().ljust(len(path), b"\0")))
+        script = f": {program}; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+        for mode in (0o757, 0o775, 0o755):
+            os.chmod(program, mode)
+            yrt.run("flame", "--", "sh", "-c", script).expect()
+            assert os.path.exists(ran) == (mode == 0o755), oct(mode)
 
 
 yrt.main(globals())
