@@ -418,6 +418,8 @@ static void set_hurry(struct sampler *s, bool hurry)
 	if (hurry)
 		s->priority = getpriority(PRIO_PROCESS, 0);
 	setpriority(PRIO_PROCESS, 0, hurry ? HURRY : s->priority);
+	if (s->reader) /* names of a script are lost with its process, if its stacks wait for too long */
+		setpriority(PRIO_PROCESS, (id_t)name_reader_tid(s->reader), hurry ? HURRY / 2 : s->priority);
 	s->hurried = hurry;
 }
 

@@ -30,6 +30,7 @@ struct name_reader {
 	struct job *jobs; /* oldest first */
 	bool stop;
 	bool kernel; /* was asked for */
+	pid_t tid; /* 0: not yet */
 	int fd;
 };
 
@@ -71,6 +72,8 @@ static void *run(void *arg)
 	struct job *job;
 
 	pthread_mutex_lock(&r->lock);
+	r->tid = gettid();
+	pthread_cond_signal(&r->read);
 	while (!r->stop) {
 		job = next_job(r);
 		if (!job) {
@@ -212,6 +215,10 @@ struct error *name_reader_create(struct name_reader **ret)
 	code = r->fd < 0 ? errno : pthread_create(&r->thread, NULL, run, r);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!code) {
+		pthread_mutex_lock(&r->lock);
+		while (!r->tid)
+			pthread_cond_wait(&r->read, &r->lock);
+		pthread_mutex_unlock(&r->lock);
 		*ret = r;
 		return NULL;
 	}
@@ -238,6 +245,11 @@ void name_reader_destroy(struct name_reader *r)
 	}
 	close(r->fd);
 	free(r);
+}
+
+pid_t name_reader_tid(const struct name_reader *r)
+{
+	return r->tid;
 }
 
 int name_reader_fd(const struct name_reader *r)

@@ -7,6 +7,7 @@
 #define YRT_NAME_READER_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "c_names.h"
 #include "error.h"
@@ -17,6 +18,8 @@ struct name_reader;
 
 struct error *name_reader_create(struct name_reader **ret);
 void name_reader_destroy(struct name_reader *r); /* NULL is fine */
+/* The thread, for setpriority(). */
+pid_t name_reader_tid(const struct name_reader *r);
 /* Tells (EPOLLIN | EPOLLET) when something was read. */
 int name_reader_fd(const struct name_reader *r);
 struct file_names { /* what a stripped file tells besides */

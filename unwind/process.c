@@ -406,10 +406,17 @@ static bool has_runtime(const struct process *p)
 struct error *process_recall(struct process *p, const struct maps *files)
 {
 	struct maps joined;
-	struct error *err = p->ninstances || !files->nlines ? NULL : join_maps(&p->maps, files, &joined);
+	struct error *err;
 
-	if (err || p->ninstances || joined.nlines == p->maps.nlines || !files->nlines)
+	if (p->ninstances || !files->nlines)
+		return NULL;
+	err = join_maps(&p->maps, files, &joined);
+	if (err)
 		return err;
+	if (joined.nlines == p->maps.nlines) {
+		maps_free(&joined);
+		return NULL;
+	}
 	maps_free(&p->maps);
 	p->maps = joined;
 	p->generation++;

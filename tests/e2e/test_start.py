@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs from their first instruction on: started by yrt, or by a shell under -s, while they load one file after the other."""
 
+import os
 import sys
+import tempfile
 
 import yrt
 
@@ -45,6 +47,26 @@ def test_threads():
     assert not wrong, yrt.show(wrong)
     assert cut(result, "no_process") <= 0.03, result.stats["truncated"]
     yield f"{sum(n for _, n in born)} of {result.samples} samples in threads that begin"  # none where the machine is busy
+
+
+def test_a_strangers_program():
+    """Programs that the arguments name are prepared, by their own dynamic linker: not what others could have written."""
+    with tempfile.TemporaryDirectory(prefix="yrt-") as folder:
+        linker, program, ran = (f"{folder}/{name}" for name in ("ld", "p", "ran"))
+        with open(linker, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\ntouch {ran}\n")
+        os.chmod(linker, 0o755)
+        with open("/bin/true", "rb") as file:
+            code = file.read()
+        path = b"/lib64/ld-linux-x86-64.so.2"
+        assert path in code and len(linker) <= len(path), linker
+        with open(program, "wb") as file:
+            file.write(code.replace(path, linker.encode().ljust(len(path), b"\0")))
+        script = f": {program}; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+        for mode in (0o757, 0o775, 0o755):
+            os.chmod(program, mode)
+            yrt.run("flame", "--", "sh", "-c", script).expect()
+            assert os.path.exists(ran) == (mode == 0o755), oct(mode)
 
 
 yrt.main(globals())
