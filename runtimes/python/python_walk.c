@@ -655,22 +655,24 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
 }
 
-/* Out of a bytecode's function that has no frame yet, or no more. */
+/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not tell of: then the caller's frame pointer is on the stack. */
 WALK_GLOBAL int python_bare(struct walk *w)
 {
 	u64 at, pc;
 
 	WALK_CHECK(w);
-	if (!w->leaf)
+	if (!w->leaf && w->region.part == PYTHON_BARE)
 		return native_step(w, 0);
 	at = w->reg[REG_SP] + 8 * ((u64)w->region.part - PYTHON_BARE);
-	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags, w->reg[REG_PC]), w->region.module))
+	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags | (w->leaf ? 0 : FRAME_RETADDR), w->reg[REG_PC]), w->region.module))
 		return STOP_DEPTH;
-	if (!walk_stack(w, at, &pc))
+	if (!walk_stack(w, at, &pc) || (w->region.part == PYTHON_BARE + 1 && !walk_stack(w, at - 8, &w->reg[REG_FP])))
 		return STOP_STACK_ABSENT;
 	w->reg[REG_PC] = pc;
 	w->reg[REG_SP] = at + 8;
-	w->valid &= ARCH_SAVED_MASK | 1u << REG_FP | 1u << REG_SP | 1u << REG_PC;
+	w->valid = (w->valid & ARCH_SAVED_MASK) | (w->valid & 1u << REG_FP) | 1u << REG_SP | 1u << REG_PC;
+	if (w->region.part == PYTHON_BARE + 1)
+		w->valid |= 1u << REG_FP;
 	w->leaf = 0;
 	return STOP_NONE;
 }
