@@ -149,7 +149,23 @@ static struct error *add_copy(struct search *s, const struct cfi_fde *fde, u64 c
 	return err;
 }
 
-/* Where a frame with a frame pointer begins (FLOW_STOPS), and behind what it has ended (FLOW_OWN). */
+/* What is known of an instruction of a bytecode's function. */
+enum {
+	FRAME_ENDS = FLOW_OWN,	    /* behind it there is none */
+	WITHOUT_FRAME = 2 * FLOW_OWN, /* it is reached from there */
+	IN_FRAME = 4 * FLOW_OWN,    /* of one that was made there */
+	MOVES_STACK = 8 * FLOW_OWN,
+};
+
+static bool moves_stack(const cs_insn *in)
+{
+	const cs_x86_op *op = in->detail->x86.operands;
+
+	return in->id == X86_INS_PUSH || in->id == X86_INS_POP ||
+	       (in->detail->x86.op_count == 2 && op->type == X86_OP_REG && op->reg == X86_REG_RSP && in->id != X86_INS_CMP && in->id != X86_INS_TEST);
+}
+
+/* Where a frame with a frame pointer begins (FLOW_STOPS), and behind what it has ended. */
 static u32 mark_frame(const cs_insn *in, const void *ctx)
 {
 	bool rbp = in->detail->x86.op_count == 1 && in->detail->x86.operands[0].type == X86_OP_REG &&
@@ -158,7 +174,9 @@ static u32 mark_frame(const cs_insn *in, const void *ctx)
 	(void)ctx;
 	if (in->id == X86_INS_PUSH && rbp)
 		return FLOW_STOPS;
-	return in->id == X86_INS_LEAVE || (in->id == X86_INS_POP && rbp) ? FLOW_OWN : 0;
+	if (in->id == X86_INS_LEAVE || (in->id == X86_INS_POP && rbp))
+		return FRAME_ENDS;
+	return moves_stack(in) ? MOVES_STACK : 0;
 }
 
 /* Does the file tell that the return address is not depth words above the stack pointer at addr? */
@@ -182,30 +200,54 @@ static void add_bare(const struct search *s, const struct python_insn *in, u8 de
 		ret->bare[ret->nbare++] = (struct python_bare){in->addr, in->addr + in->size, depth};
 }
 
-/* A bytecode's function jumps on without a frame, by copies of its end and of others' code: what clang's file tells of that is wrong. */
+/* Does the file tell that there is no frame at addr? */
+static bool tells_of_none(const struct search *s, u64 addr)
+{
+	return !is_wrong(s, addr, 0);
+}
+
+/* Marks what is reached from behind each instruction that has these flags, all of them. */
+static void mark_behind(struct python_flow *f, u32 flags, u32 mark)
+{
+	u32 seen;
+
+	for (u32 i = 0; i < f->n; i++) {
+		if ((f->insns[i].flags & flags) != flags)
+			continue;
+		python_flow_explore(f, python_flow_next(f, i), &seen);
+		for (u32 k = 0; k < f->n; k++)
+			f->insns[k].flags |= f->insns[k].flags & FLOW_REACHED ? mark : 0;
+	}
+}
+
+/*
+ * A bytecode's function jumps on without a frame, by copies of its end and of others' code, which may make a frame of their own: what clang's file
+ * tells of that is wrong.
+ */
 static struct error *find_bare(const struct search *s, const struct cfi_fde *fde, struct python_eval *ret)
 {
 	cleanup(free) struct python_eval *function = calloc(1, sizeof(*function));
 	cleanup(python_flow) struct python_flow f = {0};
 	struct error *err = function ? python_eval_find(s->img, fde->start, fde->end, function) : &error_no_memory;
-	u32 flags;
 
 	if (err || !python_flow_decode(s->img, function->ranges, function->n, mark_frame, NULL, &f))
 		return err;
+	mark_behind(&f, FRAME_ENDS, WITHOUT_FRAME);
 	for (u32 i = 0; i < f.n; i++) {
-		if (!(f.insns[i].flags & FLOW_OWN))
-			continue;
-		python_flow_explore(&f, python_flow_next(&f, i), &flags);
-		for (u32 k = 0; k < f.n; k++)
-			f.insns[k].flags |= f.insns[k].flags & FLOW_REACHED ? 2 * FLOW_OWN : 0;
-	}
-	for (u32 i = 0; i < f.n; i++) {
-		if (!(f.insns[i].flags & 2 * FLOW_OWN))
+		if (!(f.insns[i].flags & WITHOUT_FRAME))
 			continue;
 		add_bare(s, &f.insns[i], 0, ret);
 		if (f.insns[i].flags & FLOW_STOPS && i + 1 < f.n)
 			add_bare(s, &f.insns[i + 1], 1, ret);
 	}
+	for (u32 i = 0; i < f.n; i++)
+		f.insns[i].flags |= f.insns[i].flags & (FRAME_ENDS | MOVES_STACK) ? FLOW_STOPS | FRAME_ENDS : 0;
+	for (u32 i = 0; i < f.n; i++) /* what begins one */
+		f.insns[i].flags &= f.insns[i].flags & FRAME_ENDS ? ~(u32)WITHOUT_FRAME : ~0u;
+	mark_behind(&f, FLOW_STOPS | WITHOUT_FRAME, IN_FRAME);
+	for (u32 i = 0; i < f.n; i++)
+		if (f.insns[i].flags & IN_FRAME && tells_of_none(s, f.insns[i].addr))
+			add_bare(s, &f.insns[i], 1, ret);
 	return NULL;
 }
 
@@ -213,10 +255,10 @@ static int by_start(const void *a, const void *b)
 {
 	const struct python_bare *x = a, *y = b;
 
-	return (x->start > y->start) - (x->start < y->start);
+	return x->start == y->start ? (x->end < y->end) - (x->end > y->end) : x->start < y->start ? -1 : 1;
 }
 
-/* A cold part that names the table was seen by itself, too. */
+/* A cold part that names the table was seen by itself, too; of those that begin together the longest is kept. */
 static void sort_bare(struct python_eval *ret)
 {
 	u32 n = 0;

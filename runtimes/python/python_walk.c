@@ -323,9 +323,32 @@ static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct w
 }
 
 /*
+ * Greenlet keeps the link that it took from a frame in the frame object that it made for it (Greenlet::expose_frames()): is that the entry
+ * frame of this native frame? Of frames the word before the instruction points to that object.
+ */
+WALK_GLOBAL int python_exposed(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 object;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c || !walk_read(w, &object, sizeof(object), c->more[2] + vm->f_instr - 8) || !object ||
+	        !walk_read(w, w->scratch, PYTHON_OBJECT_BYTES, object))
+		return 0;
+	for (i = 0; i < PYTHON_OBJECT_BYTES / 8; i++)
+		if (w->scratch[i] == c->more[0])
+			return 1;
+	return 0;
+}
+
+/*
  * While greenlet switches, its frames' links leave entry frames out, from 3.12 on (Greenlet::expose_frames() of greenlet 3). Is what
  * the last frame leads to the one that the entry frame of this native frame follows? Where the thread state leads to the frames, not the
- * native frame itself, they may be another greenlet's for a moment, and an end of both says nothing.
+ * native frame itself, they may be another greenlet's for a moment, and an end of both says nothing: then the link that was taken tells.
  */
 static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
 {
@@ -333,7 +356,9 @@ static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, con
 
 	if (vm->linkage == PYTHON_ENTRY_FLAG || !walk_stack(w, c->more[0] + vm->f_previous, &previous))
 		return false;
-	return previous ? c->at == previous : c->at == PYTHON_AT_END && vm->linkage == PYTHON_ENTRY_FRAME;
+	if (previous)
+		return c->at == previous;
+	return c->at == PYTHON_AT_END && (vm->linkage == PYTHON_ENTRY_FRAME || python_exposed(w));
 }
 
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
@@ -630,22 +655,24 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
 }
 
-/* Out of a bytecode's function that has no frame yet, or no more. */
+/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not tell of: then the caller's frame pointer is on the stack. */
 WALK_GLOBAL int python_bare(struct walk *w)
 {
 	u64 at, pc;
 
 	WALK_CHECK(w);
-	if (!w->leaf)
+	if (!w->leaf && w->region.part == PYTHON_BARE)
 		return native_step(w, 0);
 	at = w->reg[REG_SP] + 8 * ((u64)w->region.part - PYTHON_BARE);
-	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags, w->reg[REG_PC]), w->region.module))
+	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags | (w->leaf ? 0 : FRAME_RETADDR), w->reg[REG_PC]), w->region.module))
 		return STOP_DEPTH;
-	if (!walk_stack(w, at, &pc))
+	if (!walk_stack(w, at, &pc) || (w->region.part == PYTHON_BARE + 1 && !walk_stack(w, at - 8, &w->reg[REG_FP])))
 		return STOP_STACK_ABSENT;
 	w->reg[REG_PC] = pc;
 	w->reg[REG_SP] = at + 8;
-	w->valid &= ARCH_SAVED_MASK | 1u << REG_FP | 1u << REG_SP | 1u << REG_PC;
+	w->valid = (w->valid & ARCH_SAVED_MASK) | (w->valid & 1u << REG_FP) | 1u << REG_SP | 1u << REG_PC;
+	if (w->region.part == PYTHON_BARE + 1)
+		w->valid |= 1u << REG_FP;
 	w->leaf = 0;
 	return STOP_NONE;
 }

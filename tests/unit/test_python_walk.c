@@ -453,6 +453,27 @@ static void test_trampoline_late(void **state)
 		}
 }
 
+/* A bytecode's function with a frame that the file does not tell of: the caller's frame pointer and the return address are on the stack. */
+static void test_bare(void **state)
+{
+	(void)state;
+	for (u32 leaf = 0; leaf < 2; leaf++) {
+		struct stack s = make(PYTHON_NO_CFRAME);
+
+		for (u32 k = 0; k < s.p->f->nregions; k++)
+			if (s.p->f->region[k].part == PYTHON_JIT)
+				s.p->f->region[k].part = PYTHON_BARE + 1;
+		python_fake_call(s.p, s.p->jit, 16);
+		fake_put(s.p->f, s.p->sp, 0x1234);
+		if (!leaf)
+			python_fake_call(s.p, s.p->c, PYTHON_C_BYTES);
+		expect(&s, STOP_ROOT, leaf ? "nndcenbaer" : "nnndcenbaer");
+		assert_int_equal(s.p->f->walk.reg[REG_FP], 0x1234);
+		assert_int_equal(!(frame_flags(&s.p->f->frames[!leaf]) & FRAME_RETADDR), leaf);
+		python_fake_destroy(s.p);
+	}
+}
+
 #define FRAMES 60
 
 /* Frames of functions cost one read each, of their code object, wherever the generators between them lie. */
@@ -597,10 +618,11 @@ static void test_greenlet_switch(void **state)
 	for (u32 l = 0; l < 2; l++) {
 		struct python_fake *p = python_fake_create(with_entries[l]);
 		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
-		u64 outer, inner;
+		u64 outer, inner, entry, object = python_fake_alloc(p, PYTHON_OBJECT_BYTES);
 
 		python_fake_eval(p, &s.a, 1);
 		outer = p->current;
+		memcpy(&entry, fake_at(p->f, outer + p->vm.f_previous, 8), 8);
 		python_fake_call(p, p->c, PYTHON_C_BYTES);
 		python_fake_eval(p, &s.b, 1);
 		inner = p->current;
@@ -610,6 +632,11 @@ static void test_greenlet_switch(void **state)
 		expect(&s, STOP_ROOT, "nbenaer");
 		fake_put(p->f, outer + p->vm.f_previous, 0); /* by the thread state it may be another greenlet's end */
 		expect(&s, l ? STOP_VM_BROKEN : STOP_ROOT, "nbenaer");
+		fake_put(p->f, outer + p->vm.f_instr - 8, object); /* unless greenlet has kept that it is this one's */
+		expect(&s, l ? STOP_VM_BROKEN : STOP_ROOT, "nbenaer");
+		fake_put(p->f, object + 72, entry);
+		expect(&s, STOP_ROOT, "nbenaer");
+		fake_put(p->f, object + 72, 0);
 		p->sp += PYTHON_C_BYTES; /* not greenlet's module */
 		p->pc = p->eval + FAKE_RETURN;
 		python_fake_call(p, p->c, PYTHON_C_BYTES);
@@ -707,6 +734,7 @@ int main(void)
 	        cmocka_unit_test(test_trampoline),
 	        cmocka_unit_test(test_trampoline_leaf),
 	        cmocka_unit_test(test_trampoline_late),
+	        cmocka_unit_test(test_bare),
 	        cmocka_unit_test(test_window),
 	        cmocka_unit_test(test_window_clipped),
 	        cmocka_unit_test(test_awaiters),
