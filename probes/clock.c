@@ -36,6 +36,7 @@ struct clock {
 	u64 closed_cpu_ns; /* that tickers which are gone had counted */
 	u64 stopped_cpu_ns;
 	u64 started_ns, arming_ns;
+	bool arming_known;
 	bool by_cpu; /* tickers only count; what ticks are cpus */
 	struct clock_cpus cpus;
 };
@@ -123,7 +124,6 @@ struct error *clock_create(const struct clock_options *options, struct clock **r
 	c->options = *options;
 	c->hardware = has_cycles();
 	choose_periods(c);
-	c->arming_ns = c->hardware ? 0 : clock_arming_ns(c->coarse_ns);
 	*ret = c;
 	return NULL;
 }
@@ -251,7 +251,7 @@ static void close_tickers(struct clock *c, u32 begin, u32 end)
 }
 
 /* Do targets lose much to the arming of their clocks, and would clocks of all CPUs take less than half of that? */
-static bool arms_too_often(const struct clock *c, u64 now)
+static bool arms_too_often(struct clock *c, u64 now)
 {
 	double a_cpu_second, a_second;
 	u32 n;
@@ -259,6 +259,9 @@ static bool arms_too_often(const struct clock *c, u64 now)
 
 	if (n < RATES_LEAST || now <= c->started_ns)
 		return false;
+	if (!c->arming_known)
+		c->arming_ns = clock_arming_ns(c->coarse_ns);
+	c->arming_known = true;
 	a_cpu_second = (double)rates / n;
 	if (a_cpu_second * (double)c->arming_ns < 1e9 / ARMING_SHARE)
 		return false;

@@ -80,6 +80,19 @@ static void find_stub_list(struct hotspot_instance *instance)
 		hotspot_names_stub_list(instance->names, instance->bias + s.start);
 }
 
+/* Zero's interpreter is compiled C++, and its Java frames are on a stack of its own. */
+static struct error *refuse_zero(const struct hotspot_instance *instance, struct memory *m)
+{
+	char text[256];
+	u64 at, addr;
+
+	if (!vmstructs_static(instance->v, "Abstract_VM_Version", "_s_internal_vm_info_string", &at) ||
+	        !memory_read(m, &addr, 8, at) || !memory_string(m, text, sizeof(text), addr) || !strstr(text, " Zero VM "))
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is HotSpot's Zero VM, an interpreter without assembly", instance->image->file->path),
+	        "its Java frames are left out; run the program with the JDK's server VM to see them");
+}
+
 /* Reads what the JVM tells of itself; it may not do so yet. */
 static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
@@ -87,7 +100,9 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 
 	if (err || !instance->v)
 		return err;
-	err = hotspot_layout_find(instance->v, &instance->origins);
+	err = refuse_zero(instance, p->memory);
+	if (!err)
+		err = hotspot_layout_find(instance->v, &instance->origins);
 	if (err)
 		return err;
 	instance->layout = instance->origins->values;

@@ -255,13 +255,13 @@ class Memory:
     def text(self, at):
         return self.read(at, 128).split(b"\0")[0].decode() if at else ""
 
-    def entry(self, type_name, field):
-        """Where the offset of a field is told."""
-        column = {c: self.variable(f"gHotSpotVMStructEntry{c}Offset") for c in ("TypeName", "FieldName", "Offset")}
+    def entry(self, type_name, field, what="Offset"):
+        """Where the offset of a field is told (what "Address": the address of a static one)."""
+        column = {c: self.variable(f"gHotSpotVMStructEntry{c}Offset") for c in ("TypeName", "FieldName", what)}
         at, stride = self.variable("gHotSpotVMStructs"), self.variable("gHotSpotVMStructEntryArrayStride")
         while self.word(at + column["TypeName"]):
             if self.text(self.word(at + column["TypeName"])) == type_name and self.text(self.word(at + column["FieldName"])) == field:
-                return at + column["Offset"]
+                return at + column[what]
             at += stride
         raise AssertionError(f"no {type_name}.{field}")
 
@@ -282,6 +282,20 @@ def test_layout_does_not_hold():
         assert re.search(f'"({check})" fails', str(notes)), notes
         assert re.search(f'"({check})" fails', result.stderr), result.stderr
         assert result.samples > 300 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
+
+
+def test_zero():
+    """A JVM that says it is HotSpot's Zero VM is refused by that name, and native frames are left."""
+    with busy() as jvm:
+        memory = Memory(jvm.pid)
+        text = memory.word(memory.word(memory.entry("Abstract_VM_Version", "_s_internal_vm_info_string", "Address")))
+        said = memory.read(text, 128)
+        memory.file.seek(text)
+        memory.file.write(said.replace(b" Server VM ", b" Zero VM   ", 1))
+        _, notes, _ = inspect(jvm.pid)
+        result = sample(jvm.pid, seconds=1, release=[jvm])
+    assert "Zero VM" in str(notes) and "Zero VM" in result.stderr, f"{said} {notes} {result.stderr}"
+    assert result.samples > 300 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
 
 
 def build(dir, name, *flags):

@@ -153,13 +153,21 @@ class Run:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                                         env={**os.environ, **(env or {})}, **popen)
 
-    def sampling(self, timeout=20):
-        """Returns once yrt holds perf events and a moment has passed, or once it ended."""
-        end = time.monotonic() + timeout
+    def perf_events(self):
         fds = f"/proc/{self.process.pid}/fd"
+        with contextlib.suppress(OSError):
+            return sum("perf_event" in os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds))
+        return 0
+
+    def sampling(self, timeout=20, most_threads_of=None):
+        """
+        Returns once yrt holds perf events and a moment has passed, or once it ended. most_threads_of: a process that leaves it little time; as many
+        events as that has threads, nearly (a few may have been made since and inherit theirs), are waited for.
+        """
+        end = time.monotonic() + timeout
         while time.monotonic() < end and self.process.poll() is None:
             with contextlib.suppress(OSError):
-                if any("perf_event" in os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)):
+                if self.perf_events() >= (0.8 * len(os.listdir(f"/proc/{most_threads_of}/task")) if most_threads_of else 1):
                     break
             time.sleep(0.02)
         time.sleep(0.7)
