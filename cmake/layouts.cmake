@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 		string(REPLACE "\n" "\\n\"\n\t\"" text "${text}")
 		string(APPEND table "\t{\"${runtime}\", \"${name}\",\n\t\"${text}\"},\n")
 	endforeach()
-	file(WRITE ${OUT} "/* generated: the layout library */\n#include \"layout.h\"\n\n"
+	file(WRITE ${OUT} "/* generated: the layout library */\n#include \"layout/layout.h\"\n\n"
 		"const struct layout_embedded layout_embedded[] = {\n${table}\t{NULL, NULL, NULL},\n};\n"
 		"const u32 layout_embedded_count = sizeof(layout_embedded) / sizeof(*layout_embedded) - 1;\n")
 	return()

@@ -33,7 +33,7 @@
 
 #include "object.h"
 #include "targets.h"
-#include "unwind/collect.h"
+#include "unwind/profile/collect.h"
 #include "unwind/error.h"
 
 struct alloc;

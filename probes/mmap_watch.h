@@ -10,7 +10,7 @@
 #include <types.h>
 
 #include "unwind/error.h"
-#include "unwind/maps.h"
+#include "unwind/process/maps.h"
 
 struct mmap_watch;
 

@@ -20,7 +20,7 @@
 #include "mmap_watch.h"
 #include "object.h"
 #include "targets.h"
-#include "unwind/ahead.h"
+#include "unwind/process/ahead.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 

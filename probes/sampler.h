@@ -10,7 +10,7 @@
 #include <types.h>
 
 #include "alloc.h"
-#include "unwind/collect.h"
+#include "unwind/profile/collect.h"
 #include "unwind/error.h"
 
 struct sampler;

@@ -7,7 +7,7 @@
 
 #include "mmap_watch.h"
 #include "object.h"
-#include "unwind/process.h"
+#include "unwind/process/process.h"
 
 struct targets {
 	struct object *object;

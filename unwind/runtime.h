@@ -23,8 +23,8 @@
 
 #include "arena.h"
 #include "error.h"
-#include "image.h"
-#include "memory.h"
+#include "process/image.h"
+#include "process/memory.h"
 #include "shared/frame.h"
 #include "shared/region.h"
 

@@ -6,7 +6,7 @@
 #include <arch.h>
 #include <types.h>
 
-#include "process.h"
+#include "process/process.h"
 #include "shared/frame.h"
 
 struct unwind_registers {

@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "frontends/format/diff.h"
 #include "redraw.h"
-#include "unwind/profile_tiers.h"
+#include "unwind/profile/profile_tiers.h"
 #include "unwind/cleanup.h"
 
 enum { OPT_RAW = 256 };

@@ -13,10 +13,10 @@
 #include "cli.h"
 #include "manual.h"
 #include "frontends/format/text.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
-#include "unwind/process.h"
+#include "unwind/process/process.h"
 #include "unwind/report.h"
 
 #define KEY_WIDTH_MAX   32

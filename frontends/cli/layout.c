@@ -10,7 +10,7 @@
 #include "cli.h"
 #include "manual.h"
 #include "unwind/cleanup.h"
-#include "unwind/layout.h"
+#include "unwind/layout/layout.h"
 #include "unwind/runtime.h"
 
 static const struct manual_option options[] = {

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 #include "frontends/format/format.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/grow.h"
 
 #define FREQUENCY_MAX 20000

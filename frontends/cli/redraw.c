@@ -7,7 +7,7 @@
 
 #include "cli.h"
 #include "unwind/cleanup.h"
-#include "unwind/profile_fold.h"
+#include "unwind/profile/profile_fold.h"
 #include "unwind/runtime.h"
 
 static const struct setting settings[] = {

@@ -9,11 +9,11 @@
 #include "cli.h"
 #include "lines.h"
 #include "unwind/cleanup.h"
-#include "unwind/debuginfod.h"
-#include "unwind/demangled.h"
+#include "unwind/symbols/debuginfod.h"
+#include "unwind/symbols/demangled.h"
 #include "unwind/grow.h"
-#include "unwind/inlines.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/inlines.h"
+#include "unwind/symbols/symbols.h"
 
 struct symbolize_options {
 	const char *file;

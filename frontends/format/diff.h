@@ -9,7 +9,7 @@
 #ifndef YRT_FORMAT_DIFF_H
 #define YRT_FORMAT_DIFF_H
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 struct diff_options {
 	bool raw;           /* compare counts, not shares of the totals */

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "format.h"
-#include "unwind/profile_tiers.h"
+#include "unwind/profile/profile_tiers.h"
 
 const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt,
         &format_pprof, &format_speedscope, &format_recording, NULL};

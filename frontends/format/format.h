@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 struct format {
 	const char *name;	  /* for -f */

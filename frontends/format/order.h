@@ -3,7 +3,7 @@
 #ifndef YRT_FORMAT_ORDER_H
 #define YRT_FORMAT_ORDER_H
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 struct order {
 	u32 *functions; /* all, by name, module, file, line, kind, flags */

@@ -7,7 +7,7 @@
 #ifndef YRT_FORMAT_ROWS_H
 #define YRT_FORMAT_ROWS_H
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 struct row {
 	const struct profile_function *function;

@@ -6,8 +6,8 @@
 #ifndef YRT_FORMAT_SIFT_H
 #define YRT_FORMAT_SIFT_H
 
-#include "unwind/pattern.h"
-#include "unwind/profile.h"
+#include "unwind/profile/pattern.h"
+#include "unwind/profile/profile.h"
 
 #define SIFT_DEEPEST (1u << 20)
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 #define TEXT_REPLACEMENT 0xfffd
 #define TEXT_CLEAN	 (12 << 10) /* a string of a profile, each byte become three */

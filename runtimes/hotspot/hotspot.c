@@ -10,7 +10,7 @@
 #include "hotspot_others.h"
 #include "now.h"
 #include "runtime.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define CHECKS_MAX     50
 #define CHECK_EVERY_NS 100000000ull /* at first; then when half as much time again has gone by */

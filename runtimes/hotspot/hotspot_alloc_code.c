@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capstone_registers.h"
-#include "cfi.h"
+#include "cfi/capstone_registers.h"
+#include "cfi/cfi.h"
 #include "cleanup.h"
 
 #define BEGINNING    256 /* bytes of a function that are looked at */

@@ -4,7 +4,7 @@
 
 #include "hotspot_alloc.h"
 #include "hotspot_alloc_code.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 /* Parameters in registers, by the System V ABI of x86-64, in the numbers of DWARF. */
 enum { RDX = 1, RCX = 2, RSI = 4, RDI = 5, R8 = 8, NONE = ALLOC_NO_REG };

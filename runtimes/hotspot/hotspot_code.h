@@ -8,7 +8,7 @@
 
 #include "hotspot.h"
 #include "hotspot_layout.h"
-#include "memory.h"
+#include "process/memory.h"
 
 #define HOTSPOT_HEAPS_MAX 8
 

@@ -9,7 +9,7 @@
 
 #include <arch.h>
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "error.h"
 
 #define FLOW_REGS 16

@@ -5,7 +5,7 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
-#include "capstone_registers.h"
+#include "cfi/capstone_registers.h"
 
 static u8 number_of(x86_reg reg)
 {

@@ -7,7 +7,7 @@
 #include "hotspot_frozen_code.h"
 #include "hotspot_heap_view.h"
 #include "now.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define VM_CLASSES_MAX 256 /* 21 has 120 */
 #define FIELD_MAX      124 /* the walker reads 128 bytes of a chunk */

@@ -7,7 +7,7 @@
 #include "hotspot_heap.h"
 #include "hotspot_names.h"
 #include "hotspot_stubs.h"
-#include "image.h"
+#include "process/image.h"
 
 /* A libjvm. */
 struct hotspot_image {

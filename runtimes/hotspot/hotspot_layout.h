@@ -10,7 +10,7 @@
 #ifndef YRT_HOTSPOT_LAYOUT_H
 #define YRT_HOTSPOT_LAYOUT_H
 
-#include "layout.h"
+#include "layout/layout.h"
 #include "hotspot_vmstructs.h"
 
 #define HOTSPOT_MEMBERS(M, OPTIONAL)                                                                                   \

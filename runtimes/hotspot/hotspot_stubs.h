@@ -8,7 +8,7 @@
 #ifndef YRT_HOTSPOT_STUBS_H
 #define YRT_HOTSPOT_STUBS_H
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "hotspot.h"
 #include "hotspot_code.h"
 

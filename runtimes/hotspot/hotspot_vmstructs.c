@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define ENTRIES_MAX 16384
 #define STRIDE_MAX  256

@@ -9,8 +9,8 @@
 #include <types.h>
 
 #include "error.h"
-#include "image.h"
-#include "memory.h"
+#include "process/image.h"
+#include "process/memory.h"
 
 struct vmstructs;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define VM_MAX       (256u << 10)
 #define FUNCTION_MAX 512 /* bytes of an exported function that are looked at */

@@ -3,9 +3,9 @@
 #ifndef YRT_LUAJIT_IMAGE_H
 #define YRT_LUAJIT_IMAGE_H
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "error.h"
-#include "image.h"
+#include "process/image.h"
 #include "luajit_builtins.h"
 #include "luajit_layout.h"
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "image.h"
+#include "process/image.h"
 #include "luajit_facts.h"
 
 /* clang-format off */

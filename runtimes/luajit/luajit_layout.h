@@ -6,7 +6,7 @@
 #ifndef YRT_LUAJIT_LAYOUT_H
 #define YRT_LUAJIT_LAYOUT_H
 
-#include "layout.h"
+#include "layout/layout.h"
 #include "luajit.h"
 
 #define LUAJIT_MEMBERS(M, OPTIONAL)                                                                                    \

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "now.h"
-#include "own_tid.h"
+#include "process/own_tid.h"
 #include "python_async.h"
 #include "python_check.h"
 #include "python_fold.h"
@@ -17,7 +17,7 @@
 #include "python_thread_names.h"
 #include "python_threads.h"
 #include "runtime.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define THREADS_LOOKED_AT 64
 #define DOUBT_MS	  1000 /* an interpreter that starts may be preempted for so long on a busy machine */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "python_layout.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define COOKIE	     "xdebugpy"
 #define WORDS_MAX    112

@@ -3,7 +3,7 @@
 #ifndef YRT_PYTHON_DEBUG_OFFSETS_H
 #define YRT_PYTHON_DEBUG_OFFSETS_H
 
-#include "layout.h"
+#include "layout/layout.h"
 
 /*
  * Fills a layout from the initial content of _PyRuntime in the file. *ret stays NULL if that is not there or is of another

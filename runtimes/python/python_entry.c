@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "cleanup.h"
 #include "python_image.h"
 

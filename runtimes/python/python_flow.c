@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define INSTRUCTIONS_MAX 65536
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "arch.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 static const char *const loop_files[] = {"base_events.py", "base_futures.py", "events.py", "futures.py", "runners.py",
         "selector_events.py", "sslproto.py", "unix_events.py", NULL};

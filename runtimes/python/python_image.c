@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define OLDEST	      0x03060000
 #define NEWEST	      0x03100000 /* below 3.16 */

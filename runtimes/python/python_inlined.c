@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "cleanup.h"
 #include "python_flow.h"
 #include "python_image.h"

@@ -7,7 +7,7 @@
 
 #include "cleanup.h"
 #include "python_image.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define BYTES_MAX   96
 #define WORDS_MAX   10000	  /* of environment or command that are looked at */

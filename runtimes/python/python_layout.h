@@ -6,7 +6,7 @@
 #ifndef YRT_PYTHON_LAYOUT_H
 #define YRT_PYTHON_LAYOUT_H
 
-#include "layout.h"
+#include "layout/layout.h"
 #include "python.h"
 
 #define PYTHON_MEMBERS(M, OPTIONAL)                                                                                    \

@@ -7,9 +7,9 @@
 #ifndef YRT_PYTHON_METHODS_INTERNAL_H
 #define YRT_PYTHON_METHODS_INTERNAL_H
 
-#include "c_names.h"
-#include "image.h"
-#include "image_words.h"
+#include "symbols/c_names.h"
+#include "process/image.h"
+#include "process/image_words.h"
 
 #define PYTHON_C_NAME 96 /* bytes of a name */
 #define SPEC_METHODS  64 /* Py_tp_methods */

@@ -9,7 +9,7 @@
 #ifndef YRT_PYTHON_THREADS_H
 #define YRT_PYTHON_THREADS_H
 
-#include "memory.h"
+#include "process/memory.h"
 #include "python_layout.h"
 #include "python_tls.h"
 

@@ -3,7 +3,7 @@
 
 #include <capstone/capstone.h>
 
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define BYTES_MAX     64
 #define RUNTIME_BYTES (64u << 10) /* of _PyRuntime, in which the key is */

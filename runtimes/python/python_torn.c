@@ -3,7 +3,7 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "cleanup.h"
 #include "python_image.h"
 

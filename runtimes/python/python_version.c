@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "python_image.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define BYTES_MAX 128
 

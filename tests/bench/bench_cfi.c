@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define ROUNDS        9u
 #define COLD_LIMIT_MS 100.0

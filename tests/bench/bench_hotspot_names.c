@@ -6,8 +6,8 @@
 #include "tests/unit/hotspot_jvm.h"
 
 #include "bench.h"
-#include "expand.h"
-#include "names.h"
+#include "profile/expand.h"
+#include "profile/names.h"
 #include "runtimes/hotspot/hotspot.h"
 
 #define METHODS 10000

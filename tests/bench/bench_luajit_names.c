@@ -3,7 +3,7 @@
 #include "tests/unit/luajit_target.h"
 
 #include "bench.h"
-#include "names.h"
+#include "profile/names.h"
 
 #define STACKS    5
 #define FUNCTIONS 2000

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "unwind/symbols.h"
-#include "unwind/symbols_table.h"
+#include "unwind/symbols/symbols.h"
+#include "unwind/symbols/symbols_table.h"
 
 #define ADDRESSES 10000u
 #define ROUNDS    5u

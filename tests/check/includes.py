@@ -54,7 +54,7 @@ def allowed(path, target):
 
 
 # unwind/native_walk.c is the step of ordinary code: its tables are its own header.
-NATIVE_WALK = {"unwind/walk.h", "unwind/find_region.h", "unwind/cfi.h", "unwind/shared/cfi.h", "unwind/shared/region.h"}
+NATIVE_WALK = {"unwind/walk.h", "unwind/find_region.h", "unwind/cfi/cfi.h", "unwind/shared/cfi.h", "unwind/shared/region.h"}
 
 wrong, seen = [], 0
 for path in sources("unwind", "runtimes", "probes", "frontends"):

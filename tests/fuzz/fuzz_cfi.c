@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/eh_frame.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

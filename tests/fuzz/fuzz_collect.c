@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/collect.h"
+#include "unwind/profile/collect.h"
 
 static struct process *process;
 

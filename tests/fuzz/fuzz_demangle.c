@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/cython_name.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/cython_name.h"
+#include "unwind/symbols/symbols.h"
 
 static void demangle(const char *prefix, const uint8_t *data, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/inlines.h"
+#include "unwind/symbols/inlines.h"
 
 #define ASKED 96u
 

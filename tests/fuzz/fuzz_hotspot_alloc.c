@@ -2,7 +2,7 @@
 /* A hostile file that claims to be a libjvm without symbols: the code of its functions and the notes of its probes are any bytes. */
 #include "runtimes/hotspot/hotspot_alloc_code.h"
 #include "tests/unit/eh_frame.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define FUNCTIONS 8
 #define CODE	  (ELF_TEXT_END - ELF_TEXT)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "unwind/jit_cfi.h"
+#include "unwind/cfi/jit_cfi.h"
 
 #define CODE   0x10000u
 #define TABLES 0x40000u

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "unwind/jit_symbols.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/jit_symbols.h"
+#include "unwind/symbols/symbols.h"
 
 #define FILE_AT 4096u
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "module.h"
+#include "process/module.h"
 #include "runtimes/luajit/luajit_inspect.h"
 
 #define BYTES (128u << 10)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "unwind/perf_map.h"
+#include "unwind/symbols/perf_map.h"
 
 static char path[64];
 

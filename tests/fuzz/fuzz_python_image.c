@@ -5,9 +5,9 @@
  */
 #include "runtimes/python/python_methods.h"
 #include "tests/unit/eh_frame.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/runtime.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/symbols.h"
 
 #define LOOP_BYTES 0x1000
 #define DATA_BYTES 0x1000

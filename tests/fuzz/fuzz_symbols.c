@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/symbols.h"
+#include "unwind/symbols/symbols.h"
 
 #define CODE_START 0x1000u
 #define CODE_SIZE  0x2000u

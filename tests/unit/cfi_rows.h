@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "eh_frame.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define CODE(...) ((const u8[]){__VA_ARGS__}), sizeof((const u8[]){__VA_ARGS__})
 

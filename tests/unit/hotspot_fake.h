@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "arena.h"
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "driver.h"
-#include "module.h"
+#include "process/module.h"
 #include "runtimes/hotspot/hotspot.h"
 
 #define FAKE_BYTES  (32u << 10)

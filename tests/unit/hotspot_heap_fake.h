@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "elf_file.h"
-#include "image.h"
+#include "process/image.h"
 #include "runtimes/hotspot/hotspot_heap.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define FAKE_BASE  0x100000ull
 #define FAKE_BYTES 0x40000u

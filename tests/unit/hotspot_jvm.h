@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "process.h"
+#include "process/process.h"
 #include "runtime.h"
 #include "runtimes/hotspot/hotspot_instance.h"
 

@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "expand.h"
-#include "process.h"
+#include "profile/expand.h"
+#include "process/process.h"
 #include "unwind.h"
 
 #define TARGET_FRAMES 8192

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "arena.h"
-#include "cfi.h"
+#include "cfi/cfi.h"
 #include "driver.h"
-#include "module.h"
+#include "process/module.h"
 
 #define FAKE_PAGE      4096u
 #define FAKE_PAGES     16u

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "process.h"
+#include "process/process.h"
 #include "unwind.h"
 
 #define TARGET_FRAMES 32768

@@ -15,8 +15,8 @@
 #include <xxhash.h>
 
 #include "eh_frame.h"
-#include "unwind/cfi.h"
-#include "unwind/cfi_internal.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cfi/cfi_internal.h"
 
 #define NFUNCTIONS 40
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "tests/unit/eh_frame.h"
-#include "unwind/cfi.h"
-#include "unwind/cfi_internal.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cfi/cfi_internal.h"
 
 #define LIBS "/usr/lib/x86_64-linux-gnu/"
 

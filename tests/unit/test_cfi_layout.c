@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/shared/region.h"
 
 #define START 0x401000u

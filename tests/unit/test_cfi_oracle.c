@@ -18,7 +18,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define STACK_MAX 32
 #define LIBS      "/usr/lib/x86_64-linux-gnu/"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/collect.h"
+#include "unwind/profile/collect.h"
 
 #define HASH   0x1234567890ull
 #define KNOWN  7u /* the number of the one process that is known */

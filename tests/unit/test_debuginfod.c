@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "unwind/debuginfod.h"
-#include "unwind/inlines.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/debuginfod.h"
+#include "unwind/symbols/inlines.h"
+#include "unwind/symbols/symbols.h"
 
 #define ID "00112233445566778899aabbccddeeff00112233"
 

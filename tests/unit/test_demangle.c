@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "unwind/cython_name.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/cython_name.h"
+#include "unwind/symbols/symbols.h"
 
 #define CUT_AT 1024
 

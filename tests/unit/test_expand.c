@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "expand.h"
+#include "profile/expand.h"
 #include "runtime.h"
 
 #define FRAMES 600

@@ -16,7 +16,7 @@
 #include "eh_frame.h"
 #include "runtimes/hotspot/hotspot_alloc.h"
 #include "runtimes/hotspot/hotspot_alloc_code.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 
 #define BSS	 0x40000u

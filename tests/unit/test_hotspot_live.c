@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "expand.h"
-#include "process.h"
+#include "profile/expand.h"
+#include "process/process.h"
 #include "unwind.h"
 
 #include "runtimes/hotspot/hotspot.h"

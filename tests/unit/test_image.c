@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "elf_file.h"
-#include "unwind/image.h"
+#include "unwind/process/image.h"
 
 static struct elf_file file;
 

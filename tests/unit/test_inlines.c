@@ -13,7 +13,7 @@
 
 #include "elf_file.h"
 #include "unwind/dwarf/section.h"
-#include "unwind/inlines.h"
+#include "unwind/symbols/inlines.h"
 
 /*
  * outer [0x1000, 0x1100) line 10, in it a block, in that middle [0x1010, 0x1050) called at 1:12:5, in that inner

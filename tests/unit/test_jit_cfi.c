@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "unwind/jit_cfi.h"
+#include "unwind/cfi/jit_cfi.h"
 
 #define PAGE	  4096u
 #define CODE_PAGES 4u

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "unwind/jit_symbols.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/jit_symbols.h"
+#include "unwind/symbols/symbols.h"
 
 #define LOADED 0x10000000u
 #define BYTES_MAX 65536u

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/symbols.h"
+#include "unwind/symbols/symbols.h"
 
 static struct kallsyms *load(const char *path)
 {

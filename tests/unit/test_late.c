@@ -14,7 +14,7 @@
 
 #include <arch.h>
 
-#include "unwind/late.h"
+#include "unwind/profile/late.h"
 #include "unwind/now.h"
 
 #define DEPTH	 6

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "layout/layout.h"
 #include "layout_types.h"
 
 struct found {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "layout/layout.h"
 
 struct values {
 	struct layout_member a, b, size, maybe;

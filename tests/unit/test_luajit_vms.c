@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "process/process.h"
 #include "runtimes/luajit/luajit_vms.h"
 
 #define PAGE     4096ull

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/memory.h"
+#include "unwind/process/memory.h"
 
 #define PAGE 4096
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/name_reader.h"
+#include "unwind/symbols/name_reader.h"
 
 static struct image *open_file(const char *path)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "unwind/perf_map.h"
+#include "unwind/symbols/perf_map.h"
 
 static char path[64];
 

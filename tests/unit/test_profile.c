@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/profile.h"
+#include "unwind/profile/profile.h"
 
 static int setup(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/profile_expand.h"
+#include "unwind/profile/profile_expand.h"
 
 static u32 function(struct profile *p, u64 key, const char *name)
 {

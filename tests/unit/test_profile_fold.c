@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "profile_text.h"
-#include "unwind/profile_fold.h"
+#include "unwind/profile/profile_fold.h"
 #include "unwind/runtime.h"
 
 #define FLAGS (EXPAND_LOOP | EXPAND_IMPORTS)

@@ -8,7 +8,7 @@
 
 #include "frontends/format/text.h"
 #include "profile_text.h"
-#include "unwind/profile_tiers.h"
+#include "unwind/profile/profile_tiers.h"
 
 static int setup(void **state)
 {

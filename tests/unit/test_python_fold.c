@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "expand.h"
+#include "profile/expand.h"
 #include "python_fake.h"
 #include "runtimes/python/python_fold.h"
 #include "runtimes/python/python_glue.h"

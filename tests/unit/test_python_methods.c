@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "c_names.h"
-#include "image.h"
+#include "symbols/c_names.h"
+#include "process/image.h"
 #include "runtimes/python/python_methods.h"
 
 static char dir[] = "/tmp/yrt-methods-XXXXXX";

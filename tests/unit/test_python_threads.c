@@ -2,7 +2,7 @@
 /* Names of a real Python's threads, read from outside, against threading's own: fixtures/python/thread_names.py. */
 #include "python_target.h"
 
-#include "own_tid.h"
+#include "process/own_tid.h"
 #include "runtime.h"
 
 /* What the program says of a thread. */

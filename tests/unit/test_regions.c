@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/process.h"
+#include "unwind/process/process.h"
 
 #define PAGE	 4096u
 #define USER_END (1ull << 47)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "report.h"
-#include "resident.h"
+#include "process/resident.h"
 
 static void test_rows(void **state)
 {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "image.h"
-#include "rtti.h"
+#include "process/image.h"
+#include "symbols/rtti.h"
 
 static char dir[] = "/tmp/yrt-rtti-XXXXXX";
 

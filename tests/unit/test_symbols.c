@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "unwind/cleanup.h"
-#include "unwind/cython_generator.h"
-#include "unwind/elf_table.h"
-#include "unwind/symbols.h"
+#include "unwind/symbols/cython_generator.h"
+#include "unwind/process/elf_table.h"
+#include "unwind/symbols/symbols.h"
 
 /* Addresses below are from `outer` on. */
 static const char rules_s[] = "	.text\n"

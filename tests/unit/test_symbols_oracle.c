@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "unwind/symbols.h"
-#include "unwind/symbols_table.h"
+#include "unwind/symbols/symbols.h"
+#include "unwind/symbols/symbols_table.h"
 
 #define ADDRESSES 1000u
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/thread_names.h"
+#include "unwind/profile/thread_names.h"
 
 #define TID 43
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "unwind/process.h"
+#include "unwind/process/process.h"
 #include "unwind/unwind.h"
 
 #undef UNW_LOCAL_ONLY

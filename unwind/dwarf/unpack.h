@@ -5,7 +5,7 @@
 
 #include <types.h>
 
-#include "image.h"
+#include "process/image.h"
 
 struct unpacker;
 

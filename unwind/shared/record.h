@@ -42,7 +42,7 @@ struct stack_record {
 _Static_assert(sizeof(struct stack_record) == 56 + 16 * CHUNK_FRAMES, "no padding before the frames");
 
 /*
- * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does (unwind/late.h). The pieces of the
+ * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does (unwind/profile/late.h). The pieces of the
  * stack, in order and without a gap, come before the stack_record, which has the same hash, that no other one has, and a weight.
  */
 #define LATE_PIECE  4096u

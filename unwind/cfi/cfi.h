@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwind tables of an image, compiled from .eh_frame, .debug_frame (own or the separate debug file's) into the form
+ * of shared/cfi.h, cached on disk by build-id.
+ */
+#ifndef YRT_CFI_H
+#define YRT_CFI_H
+
+#include <types.h>
+
+#include "error.h"
+#include "process/image.h"
+#include "shared/cfi.h"
+
+/* One row before it is laid out: rule holds from addr (file address) until the next row. */
+struct cfi_entry {
+	u64 addr;
+	struct cfi_rule rule;
+};
+
+/* A table as it goes into the arena: covers [start, end) of the image's addresses; start is a multiple of CFI_PAGE_SIZE. */
+struct cfi_piece {
+	u64 start, end;
+	u32 size;
+	const void *bytes; /* struct cfi_table and what follows it */
+};
+
+/* A function's extent as .eh_frame tells it, for naming code without symbols; sorted by start. */
+struct cfi_fde {
+	u64 start, end;
+};
+
+struct cfi {
+	u32 npieces;
+	struct cfi_piece *pieces; /* sorted, not overlapping */
+	u32 nfdes;
+	const struct cfi_fde *fdes;
+	u64 ncorrupt; /* FDEs and CIEs that were skipped because they do not make sense */
+	bool from_cache;
+	void *private;
+};
+
+struct cfi_options {
+	const char *cache_dir; /* NULL: no cache */
+	struct image *debug;   /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
+};
+
+/* The default cache: $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt for root, ~/.cache/yrt. Static string or NULL. */
+const char *cfi_default_cache(void);
+
+/*
+ * Compiles (or loads) the tables. Corrupt entries are skipped and counted; an error is only for out of memory. An image
+ * without any CFI gives npieces 0. An entry point without CFI gets a CFI_ROOT row. The cache file is named by build-id and
+ * file size (copies in containers share it) and checked: magic, format version, checksum, identity, every offset; rebuilt
+ * if anything is off. An image without build-id is not cached.
+ */
+struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
+void cfi_destroy(struct cfi *cfi);
+/* The FDE that has this address. NULL: none, or cfi is NULL. */
+const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr);
+/* Does the file tell of less than half of its code? The rest is what the code itself tells (up to 1 MiB), or nothing. */
+bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
+
+/*
+ * Lays out rows (sorted by addr, covering [start, end), each to the next) into pieces. For runtimes that make rows of
+ * their own. Free with cfi_destroy().
+ */
+struct error *cfi_from_entries(const struct cfi_entry *entries, size_t n, u64 start, u64 end, struct cfi **ret);
+
+/* Bytes of an .eh_frame section, at addr of a process. */
+struct cfi_section {
+	const void *data;
+	size_t size;
+	u64 addr;
+};
+
+/*
+ * Compiles sections that lie in a process's memory: rows of functions in `code` (vaddr is a process address here). Corrupt
+ * entries are skipped and counted. Free with cfi_destroy().
+ */
+struct error *cfi_from_memory(
+        const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret);
+
+/* The rule at addr of the compiled tables, for tests and tools. False: none. */
+bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret);
+
+#endif

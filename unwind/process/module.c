@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/symbols.h"
+
+const struct runtime_ops *const runtimes[] = {
+#define RUNTIME(id, name) &name##_runtime,
+#include "../runtimes/list.h"
+#undef RUNTIME
+	NULL,
+};
+
+const struct runtime_ops *runtime_by_id(enum runtime_id id)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if ((*r)->id == id)
+			return *r;
+	return NULL;
+}
+
+struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret)
+{
+	struct modules *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return &error_no_memory;
+	m->arena = arena;
+	m->cfi_options.cache_dir = cache_dir;
+	m->nmodules = 1;
+	m->modules = calloc(1, sizeof(*m->modules));
+	if (!m->modules) {
+		free(m);
+		return &error_no_memory;
+	}
+	*ret = m;
+	return NULL;
+}
+
+static void loaded_destroy(struct loaded *l)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (l->runtime[(*r)->id])
+			(*r)->image_destroy(l->runtime[(*r)->id]);
+	image_put(l->image);
+	free(l->tables);
+	free(l->path);
+	free(l);
+}
+
+void modules_destroy(struct modules *m)
+{
+	if (!m)
+		return;
+	for (u32 i = 0; i < m->nloaded; i++)
+		loaded_destroy(m->loaded[i]);
+	free(m->loaded);
+	free(m->modules);
+	free(m->memos);
+	free(m);
+}
+
+struct error *modules_place(struct arena *arena, const struct cfi *cfi, u32 **ret)
+{
+	u32 *tables = calloc(cfi->npieces + 1, sizeof(*tables));
+	struct error *err;
+
+	if (!tables)
+		return &error_no_memory;
+	for (u32 i = 0; i < cfi->npieces; i++) {
+		err = arena_alloc(arena, cfi->pieces[i].size, &tables[i]);
+		if (err) {
+			free(tables);
+			return err;
+		}
+		memcpy(arena_at(arena, tables[i], cfi->pieces[i].size), cfi->pieces[i].bytes, cfi->pieces[i].size);
+	}
+	*ret = tables;
+	return NULL;
+}
+
+static void complain(struct modules *m, struct error *err)
+{
+	if (err && m->complain)
+		m->complain(m->complain_ctx, err);
+	else
+		error_free(err);
+}
+
+/* Unwind tables; of an image that has few itself, also by the .debug_frame of its separate debug file. */
+static struct error *load_tables(struct modules *m, struct loaded *l, const char *root)
+{
+	struct cfi_options options = m->cfi_options;
+	struct error *err = cfi_load(l->image, &options, &l->image->cfi);
+
+	if (err || !cfi_is_sparse(l->image, l->image->cfi))
+		return err;
+	err = symbols_debug_file(l->image, root, &options.debug);
+	if (err || !options.debug)
+		return err;
+	cfi_destroy(l->image->cfi);
+	l->image->cfi = NULL;
+	err = cfi_load(l->image, &options, &l->image->cfi);
+	image_put(options.debug);
+	return err;
+}
+
+/* Tables and runtimes of a fresh image. Only running out of memory is fatal: what else fails leaves fewer names. */
+static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
+{
+	struct error *err;
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	err = load_tables(m, l, root);
+	if (!err)
+		err = modules_place(m->arena, l->image->cfi, &l->tables);
+	if (err)
+		return err;
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		complain(m, (*r)->image_probe(l->image, &l->runtime[(*r)->id]));
+	return NULL;
+}
+
+static struct error *add_loaded(struct modules *m, pid_t pid, const struct map_line *line, struct image *img,
+	struct loaded **ret)
+{
+	struct loaded **grown = realloc(m->loaded, (m->nloaded + 1) * sizeof(*grown));
+	struct loaded *l = calloc(1, sizeof(*l));
+	struct error *err = NULL;
+
+	if (grown)
+		m->loaded = grown;
+	if (!grown || !l || !(l->path = strdup(line->path))) {
+		free(l);
+		image_put(img);
+		return &error_no_memory;
+	}
+	l->dev = line->dev;
+	l->ino = line->ino;
+	l->image = img;
+	if (img)
+		err = prepare(m, l, pid);
+	if (err) {
+		loaded_destroy(l);
+		return err;
+	}
+	m->loaded[m->nloaded++] = l;
+	*ret = l;
+	return NULL;
+}
+
+static struct loaded *find_loaded(const struct modules *m, const struct map_line *line)
+{
+	for (u32 i = 0; i < m->nloaded; i++)
+		if (m->loaded[i]->ino == line->ino && m->loaded[i]->dev == line->dev &&
+			!strcmp(m->loaded[i]->path, line->path))
+			return m->loaded[i];
+	return NULL;
+}
+
+/* Is its memory gone? */
+static bool has_ended(pid_t pid)
+{
+	char path[32], c;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return readlink(path, &c, 1) < 0 && (errno == ENOENT || errno == ESRCH);
+}
+
+struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret)
+{
+	struct loaded *l = find_loaded(m, line);
+	struct image *img = NULL;
+	struct error *err;
+	int fd, code;
+
+	*ret = l;
+	if (l)
+		return NULL;
+	fd = map_open(pid, line);
+	code = errno;
+	if (fd < 0 && has_ended(pid))
+		return NULL; /* says nothing of the file */
+	err = fd >= 0 ? image_open(fd, line->path, &img) :
+			error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
+	if (err == &error_no_memory)
+		return err;
+	complain(m, err);
+	return add_loaded(m, pid, line, img, ret);
+}
+
+struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret)
+{
+	struct map_line line = { .path = "[vdso]" };
+	struct image *img = NULL;
+	struct error *err = image_from_memory(bytes, size, line.path, &img);
+
+	if (err == &error_no_memory)
+		return err;
+	complain(m, err);
+	if (img)
+		for (u32 i = 0; i < 8 && i < img->build_id_len; i++)
+			line.ino = line.ino << 8 | img->build_id[i];
+	*ret = find_loaded(m, &line);
+	if (*ret) {
+		image_put(img);
+		return NULL;
+	}
+	return add_loaded(m, pid, &line, img, ret);
+}
+
+struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias, pid_t pid, u32 *ret)
+{
+	struct module *grown;
+
+	for (u32 i = 1; i < m->nmodules; i++)
+		if (m->modules[i].loaded == loaded && m->modules[i].bias == bias) {
+			*ret = i;
+			return NULL;
+		}
+	grown = realloc(m->modules, (m->nmodules + 1) * sizeof(*grown));
+	if (!grown)
+		return &error_no_memory;
+	m->modules = grown;
+	m->modules[m->nmodules] = (struct module){ .loaded = loaded, .bias = bias, .pid = pid };
+	*ret = m->nmodules++;
+	return NULL;
+}
+
+const struct module *module_at(const struct modules *m, u32 number)
+{
+	return number && number < m->nmodules ? &m->modules[number] : NULL;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "cleanup.h"
+#include "symbols/cython_name.h"
+#include "expand.h"
+#include "late.h"
+#include "pattern.h"
+#include "thread_names.h"
+
+#define STARTERS_MAX 4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
+#define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
+#define FRAMES_MAX (33 * CHUNK_FRAMES)
+#define EXPANDED_MAX (2 * FRAMES_MAX)
+
+struct partial {
+	u64 hash;
+	u32 nframes;
+	struct frame *frames;
+};
+
+/* What a hash stands for, in one word of a table. */
+#define NODE_FILTERED COLLECTOR_FILTERED
+static u64 pack(u32 node, u32 frames, u32 unresolved, bool approx)
+{
+	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x7fff) << 48 | (u64)approx << 63;
+}
+
+struct collector {
+	struct collect_options options;
+	struct process *(*find)(void *ctx, u32 number);
+	void *ctx;
+	struct profile *profile;
+	struct names *names;
+	struct table nodes[2]; /* by epoch */
+	struct table threads;  /* of thread_function() */
+	struct partial partial[PARTIALS];
+	u32 next_partial;
+	struct pattern include, exclude;
+	struct frame *expanded; /* EXPANDED_MAX */
+	struct late *late;
+	struct collect_stats stats;
+};
+
+static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
+
+static struct process *find_process(void *ctx, u32 number)
+{
+	struct collector *c = ctx;
+
+	return c->find(c->ctx, number);
+}
+
+static bool are_ready(void *ctx, const struct frame *frames, u32 n)
+{
+	return names_ready(((struct collector *)ctx)->names, frames, n);
+}
+
+struct error *collector_create(const struct modules *modules, const struct collect_options *options,
+	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+	struct late_sink late = { .find = find_process, .stack = add_late, .ready = are_ready, .ctx = c };
+	struct error *err;
+
+	if (!c)
+		return &error_no_memory;
+	c->options = *options;
+	c->find = find;
+	c->ctx = ctx;
+	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
+	c->late = late_create(&late);
+	err = c->expanded && c->late ? pattern_compile(options->include, &c->include) : &error_no_memory;
+	if (!err)
+		err = pattern_compile(options->exclude, &c->exclude);
+	if (!err)
+		err = profile_create(&c->profile);
+	if (!err)
+		err = names_create(c->profile, modules, &options->names, &c->names);
+	if (err) {
+		collector_destroy(c);
+		return err;
+	}
+	*ret = c;
+	return NULL;
+}
+
+void collector_destroy(struct collector *c)
+{
+	if (!c)
+		return;
+	pattern_free(&c->include);
+	pattern_free(&c->exclude);
+	for (u32 i = 0; i < PARTIALS; i++)
+		free(c->partial[i].frames);
+	free(c->expanded);
+	late_destroy(c->late);
+	names_destroy(c->names);
+	profile_destroy(c->profile);
+	table_free(&c->nodes[0]);
+	table_free(&c->nodes[1]);
+	table_free(&c->threads);
+	free(c);
+}
+
+static const char *const stop_words[] = {
+#define X(id, word, text) [id] = word,
+	STOP_REASONS(X)
+#undef X
+};
+
+const char *stop_word(u32 stop)
+{
+	return stop < STOP_MAX ? stop_words[stop] : "?";
+}
+
+/* The outermost node of a truncated stack tells that it is one, and why. */
+static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
+{
+	char text[64];
+	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_UNKNOWN };
+	struct error *err;
+	u32 function;
+
+	snprintf(text, sizeof(text), "[truncated: %s]", stop_word(stop));
+	err = profile_function(c->profile, 0, &fn, false, &function);
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static struct error *child_thread(struct collector *c, const struct process *p, u32 node, const struct stack_record *record,
+	u32 *ret)
+{
+	u32 function;
+	struct error *err = thread_function(&c->threads, c->profile, p, record, &function);
+
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static bool wanted(const struct collector *c, const struct frame *f)
+{
+	if (frame_kind(f) == FRAME_KERNEL)
+		return !c->options.no_kernel;
+	return frame_kind(f) != FRAME_SCRIPT || !c->options.native_only;
+}
+
+/* Is frames[i] native code of this name? */
+static bool repeats(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
+{
+	struct named named;
+	struct error *err;
+
+	if (frame_kind(&frames[i]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i, n, &named);
+	error_free(err);
+	return !err && !strcmp(c->profile->functions[named.function].name, name);
+}
+
+/* In the view of a language: is frames[i] the wrapper of the function of this name that Cython made, which runs inside it? */
+static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const struct named *outer)
+{
+	const struct profile_function *fns;
+	struct named inner;
+	struct error *err;
+	size_t len;
+
+	if (!c->options.names.view || outer->layer < CYTHON_BODY || !i || frame_kind(&frames[i - 1]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i - 1, n, &inner);
+	error_free(err);
+	if (err || !inner.layer || inner.layer >= outer->layer)
+		return false;
+	fns = c->profile->functions; /* a clone's name has more behind a space */
+	len = strcspn(fns[inner.function].name, " ");
+	return len == strcspn(fns[outer->function].name, " ") && !strncmp(fns[inner.function].name, fns[outer->function].name, len);
+}
+
+/* Patterns cannot wait for the end of sampling: only they make inlined functions known before. */
+static struct error *match_inlined(struct collector *c, u32 function, bool *included, bool *excluded)
+{
+	const char *const *inlined;
+	struct error *err;
+	u32 n = 0;
+
+	if ((!c->include.set || *included) && !c->exclude.set)
+		return NULL;
+	err = names_inlined(c->names, function, &inlined, &n);
+	for (u32 i = 0; i < n && !err; i++) {
+		*included = *included || pattern_matches(&c->include, inlined[i]);
+		*excluded = *excluded || pattern_matches(&c->exclude, inlined[i]);
+	}
+	return err;
+}
+
+static bool holds_lock(const struct frame *frames, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (frame_kind(&frames[i]) == FRAME_NATIVE && frame_flags(&frames[i]) & FRAME_LOCK)
+			return true;
+	return false;
+}
+
+/* How many frames a view may show of a stack: not those that start its thread, if this language's code began it. */
+static struct error *without_start(struct collector *c, const struct process *p, const struct frame *frames, u32 *n)
+{
+	const struct runtime_ops *view = c->options.names.view;
+
+	for (u32 i = *n; view && view->begins && i > 0 && *n - i < STARTERS_MAX && frame_kind(&frames[i - 1]) == FRAME_NATIVE; i--) {
+		struct named named;
+		struct error *err = names_frame(c->names, p, frames, i - 1, *n, &named);
+
+		if (err)
+			return err;
+		if (named.begins) {
+			*n = i - 1;
+			break;
+		}
+	}
+	return NULL;
+}
+
+/* Names the frames of a stack, root first, and walks down the tree. */
+static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
+	u64 *ret)
+{
+	u32 unresolved = 0, shown = 0, leaf_flags = 0;
+	bool included = !c->include.set, excluded = false;
+
+	for (u32 i = n; i-- > 0;) {
+		struct named named;
+		struct error *err;
+		const char *name;
+
+		if (!wanted(c, &frames[i]))
+			continue;
+		err = names_frame(c->names, p, frames, i, n, &named);
+		if (err)
+			return err;
+		c->stats.gone += named.unresolved && frame_kind(&frames[i]) == FRAME_SCRIPT;
+		if (named.hidden)
+			continue;
+		name = c->profile->functions[named.function].name;
+		if ((named.by_code && i && repeats(c, p, frames, i - 1, n, name)) || wraps(c, p, frames, i, n, &named))
+			continue;
+		included = included || pattern_matches(&c->include, name);
+		excluded = excluded || pattern_matches(&c->exclude, name);
+		err = match_inlined(c, named.function, &included, &excluded);
+		if (err)
+			return err;
+		unresolved += named.unresolved;
+		shown++;
+		leaf_flags = frame_flags(&frames[i]);
+		err = profile_child(c->profile, node, named.function, &node);
+		if (err)
+			return err;
+	}
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX);
+	return NULL;
+}
+
+/* The node of a stack, packed; inside (NULL: none) is one more frame at its leaf. */
+static struct error *place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+	const struct frame *inside, u64 *packed)
+{
+	struct process *p = c->find(c->ctx, record->instance);
+	u32 node = 0, before = inside ? 1 : 0;
+	struct error *err = NULL;
+
+	if (inside)
+		c->expanded[0] = *inside;
+	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
+			     c->expanded + before, EXPANDED_MAX - before);
+	if (c->options.threads)
+		err = child_thread(c, p, node, record, &node);
+	if (!err && !stop_is_complete(record->stop))
+		err = child_marker(c, node, record->stop, &node);
+	if (!err)
+		err = without_start(c, p, c->expanded, &n);
+	return err ? err : add_path(c, p, c->expanded, n, node, packed);
+}
+
+static void count_frames(struct collector *c, u64 packed, u64 count)
+{
+	c->stats.counted += count;
+	c->stats.frames += count * (packed >> 32 & 0xffff);
+	c->stats.unresolved += count * (packed >> 48 & 0x7fff);
+	c->stats.approx += count * (packed >> 63);
+}
+
+struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+	const struct frame *inside, u32 *ret)
+{
+	u64 packed = 0;
+	struct error *err = place(c, record, frames, n, inside, &packed);
+
+	c->stats.stacks++;
+	*ret = (u32)packed;
+	if (err)
+		return err;
+	if (*ret == COLLECTOR_FILTERED)
+		c->stats.filtered++;
+	else
+		count_frames(c, packed, 1);
+	return NULL;
+}
+
+static struct error *skip_stack(struct collector *c, const struct stack_record *record)
+{
+	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, false));
+
+	if (!err && record->weight)
+		collector_count(c, record->epoch, record->hash, record->weight);
+	return err;
+}
+
+static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	u64 packed = 0;
+	bool held;
+	struct error *err = late_hold(c->late, record, frames, n, &held);
+
+	if (err || held)
+		return err;
+	if (c->options.stack)
+		return c->options.stack(c->options.stack_ctx, record, frames, n);
+	c->stats.stacks++;
+	if (c->options.lock_only && !holds_lock(frames, n))
+		return skip_stack(c, record);
+	err = place(c, record, frames, n, NULL, &packed);
+	if (!err)
+		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
+	if (!err && record->weight)
+		collector_count(c, record->epoch, record->hash, record->weight);
+	return err;
+}
+
+static struct partial *find_partial(struct collector *c, u64 hash)
+{
+	for (u32 i = 0; i < PARTIALS; i++)
+		if (c->partial[i].nframes && c->partial[i].hash == hash)
+			return &c->partial[i];
+	return NULL;
+}
+
+static struct error *join_chunk(struct collector *c, const struct stack_record *record)
+{
+	struct partial *part = record->first ? find_partial(c, record->hash) : &c->partial[c->next_partial++ % PARTIALS];
+	struct error *err = NULL;
+
+	if (!part || (record->first && part->nframes != record->first * CHUNK_FRAMES))
+		return NULL;
+	if (!part->frames)
+		part->frames = malloc(FRAMES_MAX * sizeof(*part->frames));
+	if (!part->frames)
+		return &error_no_memory;
+	if (!record->first)
+		part->nframes = 0;
+	if (part->nframes + record->nframes > FRAMES_MAX)
+		return NULL;
+	part->hash = record->hash;
+	memcpy(part->frames + part->nframes, record->frame, record->nframes * sizeof(*part->frames));
+	part->nframes += record->nframes;
+	if (record->last) {
+		err = add_stack(c, record, part->frames, part->nframes);
+		part->nframes = 0;
+	}
+	return err;
+}
+
+static bool is_sound(const struct stack_record *record, size_t size)
+{
+	return size >= offsetof(struct stack_record, frame) && record->nframes <= CHUNK_FRAMES &&
+		size >= offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame);
+}
+
+bool collector_ready(struct collector *c, const struct stack_record *record, size_t size)
+{
+	return !is_sound(record, size) || are_ready(c, record->frame, record->nframes);
+}
+
+struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size)
+{
+	if (!is_sound(record, size))
+		return NULL;
+	if (!record->first && record->last)
+		return add_stack(c, record, record->frame, record->nframes);
+	return join_chunk(c, record);
+}
+
+static void count_at(struct collector *c, u64 packed, u64 count)
+{
+	if ((u32)packed == NODE_FILTERED) {
+		c->stats.filtered += count;
+		return;
+	}
+	count_frames(c, packed, count);
+	profile_add(c->profile, (u32)packed, count);
+}
+
+void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count)
+{
+	const u64 *packed = table_get(&c->nodes[epoch & 1], hash);
+
+	if (packed)
+		count_at(c, *packed, count);
+	else
+		c->stats.unmatched += count;
+}
+
+/* A stack that was walked again, or in vain. */
+static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
+{
+	struct collector *c = ctx;
+	u64 packed = pack(NODE_FILTERED, 0, 0, false);
+	struct error *err = NULL;
+
+	c->stats.stacks++;
+	if (!c->options.lock_only || holds_lock(frames, n))
+		err = place(c, record, frames, n, NULL, &packed);
+	if (err)
+		return err;
+	if (stop_is_complete(record->stop) && was < STOP_MAX)
+		c->stats.late[was] += record->weight;
+	count_at(c, packed, record->weight);
+	return NULL;
+}
+
+struct error *collector_late(struct collector *c, const struct late_record *record, size_t size)
+{
+	return late_piece(c->late, record, size);
+}
+
+struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
+{
+	return late_settle(c->late, now_ns, all);
+}
+
+void collector_forget(struct collector *c, u32 epoch)
+{
+	table_clear(&c->nodes[epoch & 1]);
+}
+
+const struct collect_stats *collector_stats(const struct collector *c)
+{
+	return &c->stats;
+}
+
+struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop)
+{
+	return names_expand(c->names, &c->profile, stop);
+}
+
+struct profile *collector_profile(struct collector *c)
+{
+	return c->profile;
+}

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "names.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "symbols/c_names.h"
+#include "cleanup.h"
+#include "symbols/cython_generator.h"
+#include "symbols/cython_name.h"
+#include "symbols/inline_sites.h"
+#include "symbols/jit_symbols.h"
+#include "symbols/native_kind.h"
+#include "symbols/perf_map.h"
+#include "symbols/rtti.h"
+#include "runtime_alloc.h"
+#include "symbols/symbols.h"
+
+#define SHOWN_MAX (4 * NAME_MAX_BYTES)
+
+struct names {
+	struct profile *profile;
+	const struct modules *modules;
+	struct names_options options;
+	struct kallsyms *kernel;
+	bool kernel_tried;
+	struct table cache; /* of frames: packed struct named */
+	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
+	struct table files; /* whose names were read by the reader, or never will be */
+	struct table c_names; /* a struct c_names by the file */
+	struct table jits; /* a struct jit by the process's number */
+};
+
+/* What a process tells of code that it compiled itself. */
+struct jit {
+	struct perf_map *map;
+	struct jit_symbols *symbols;
+};
+
+/* Facts that make a function, hashed to its key in the profile. */
+struct identity {
+	u64 kind, a, b, c;
+};
+
+static u64 identity_key(u64 kind, u64 a, u64 b, u64 c)
+{
+	struct identity id = { kind, a, b, c };
+
+	return XXH3_64bits(&id, sizeof(id));
+}
+
+struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,
+	struct names **ret)
+{
+	struct names *names = calloc(1, sizeof(*names));
+
+	if (!names)
+		return &error_no_memory;
+	names->profile = profile;
+	names->modules = modules;
+	names->options = *options;
+	if (options->inlines) {
+		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
+			.modules = modules, .view = options->view, .alloc = options->alloc };
+		struct error *err = inline_sites_create(&sites, &names->sites);
+
+		if (err) {
+			free(names);
+			return err;
+		}
+	}
+	*ret = names;
+	return NULL;
+}
+
+static void jit_destroy(struct jit *jit)
+{
+	perf_map_destroy(jit->map);
+	jit_symbols_destroy(jit->symbols);
+	free(jit);
+}
+
+static struct error *jit_create(pid_t pid, struct jit **ret)
+{
+	struct jit *jit = calloc(1, sizeof(*jit));
+	struct error *err = jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
+
+	if (err && jit)
+		jit_destroy(jit);
+	*ret = jit;
+	return err;
+}
+
+void names_destroy(struct names *names)
+{
+	if (!names)
+		return;
+	kallsyms_destroy(names->kernel);
+	table_free(&names->cache);
+	table_free(&names->files);
+	for (size_t i = 0; i < names->jits.capacity; i++)
+		if (names->jits.entries[i].key)
+			jit_destroy((struct jit *)(uintptr_t)names->jits.entries[i].value);
+	table_free(&names->jits);
+	for (size_t i = 0; i < names->c_names.capacity; i++)
+		if (names->c_names.entries[i].key) {
+			c_names_free((struct c_names *)(uintptr_t)names->c_names.entries[i].value);
+			free((void *)(uintptr_t)names->c_names.entries[i].value);
+		}
+	table_free(&names->c_names);
+	inline_sites_destroy(names->sites);
+	free(names);
+}
+
+static bool kernel_ready(struct names *names)
+{
+	if (!names->kernel_tried)
+		names->kernel_tried = name_reader_has_kernel(names->options.reader, &names->kernel);
+	return names->kernel_tried;
+}
+
+static u64 file_key(const struct loaded *loaded)
+{
+	return identity_key((u64)(uintptr_t)loaded, 0, 0, 0) | 1;
+}
+
+/* Takes over names. */
+static struct error *put_c_names(struct names *names, const struct loaded *loaded, const struct c_names *found, struct c_names **ret)
+{
+	struct c_names *copy = malloc(sizeof(*copy));
+	struct error *err = copy ? table_put(&names->c_names, file_key(loaded), (u64)(uintptr_t)copy) : &error_no_memory;
+
+	*ret = copy;
+	if (!err) {
+		*copy = *found;
+		return NULL;
+	}
+	c_names_free((struct c_names *)found);
+	free(copy);
+	return err;
+}
+
+static bool module_ready(struct names *names, u32 number)
+{
+	const struct module *m = module_at(names->modules, number);
+	struct file_names file;
+	struct c_names *kept;
+	char root[64];
+	u64 key;
+
+	if (!m)
+		return true;
+	key = file_key(m->loaded);
+	if (table_get(&names->files, key))
+		return true;
+	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	if (!name_reader_has(names->options.reader, m->loaded->image, root, &file))
+		return false;
+	error_free(table_put(&names->files, key, 1));
+	if (file.read && !table_get(&names->c_names, key))
+		error_free(put_c_names(names, m->loaded, &file.by_language, &kept));
+	else
+		c_names_free(&file.by_language);
+	return true;
+}
+
+/* All are looked at, so that what is not there is read in one go. */
+bool names_ready(struct names *names, const struct frame *frames, u32 n)
+{
+	bool ready = true;
+
+	for (u32 i = 0; names->options.reader && i < n; i++)
+		if (frame_kind(&frames[i]) == FRAME_KERNEL)
+			ready &= kernel_ready(names);
+		else if (frame_kind(&frames[i]) == FRAME_NATIVE)
+			ready &= module_ready(names, (u32)frames[i].detail);
+	return ready;
+}
+
+static struct error *name_kernel(struct names *names, const struct frame *f, struct named *ret)
+{
+	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	struct profile_function fn = { .module = "kernel", .file = "", .kind = KIND_KERNEL };
+
+	if (!names->kernel_tried) {
+		names->kernel_tried = true;
+		error_free(kallsyms_load("/proc/kallsyms", &names->kernel));
+	}
+	fn.name = names->kernel ? kallsyms_find(names->kernel, addr) : NULL;
+	ret->unresolved = !fn.name;
+	if (!fn.name)
+		fn.name = "[kernel]";
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Does a language's frame stand for this native one? */
+static bool is_hidden(const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol,
+	u32 flags)
+{
+	const struct runtime_ops *view = names->options.view;
+
+	if (!view)
+		return false;
+	if (flags & FRAME_VM)
+		return true;
+	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
+		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
+			return view->hides(p->instances[i].data, symbol) ||
+				(names->options.alloc && view->alloc && (!*symbol || view->alloc->hides(symbol)));
+	return false;
+}
+
+/* What the process's JIT told of code, in a perf-PID.map or to debuggers; *ret is NULL if nothing. */
+static struct error *name_jit(struct names *names, const struct process *p, const struct frame *f, const char **ret)
+{
+	u64 key = identity_key(p->number, 0, 0, 0) | 1, *known = table_get(&names->jits, key);
+	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	struct jit *jit = known ? (struct jit *)(uintptr_t)*known : NULL;
+	struct error *err = NULL;
+
+	*ret = NULL;
+	if (!jit && p->dead)
+		return NULL; /* its pid may be another's by now */
+	if (!jit) {
+		err = jit_create(p->pid, &jit);
+		if (!err && (err = table_put(&names->jits, key, (u64)(uintptr_t)jit)))
+			jit_destroy(jit);
+	}
+	if (err)
+		return err;
+	*ret = perf_map_find(jit->map, addr);
+	if (!*ret)
+		*ret = jit_symbols_find(jit->symbols, p->memory, p->mappings, p->maps.nlines, addr);
+	return NULL;
+}
+
+/* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
+static struct error *name_anonymous(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+{
+	const struct mapping *m = process_mapping(p, frame_addr(f));
+	bool vm = frame_flags(f) & FRAME_VM;
+	struct profile_function fn = { .module = m && m->name[0] ? m->name : "", .file = "",
+		.kind = vm ? KIND_VM : KIND_UNKNOWN, .flags = frame_flags(f) & FRAME_GUESS };
+
+	struct error *err = vm ? NULL : name_jit(names, p, f, &fn.name);
+
+	if (err)
+		return err;
+	if (fn.name)
+		fn.kind = KIND_SCRIPT_JIT;
+	ret->unresolved = !vm && !fn.name;
+	if (!fn.name)
+		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
+	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+/* A function of a module as people know it. */
+struct native_name {
+	char text[SHOWN_MAX];
+	char mangled[SHOWN_MAX];
+	u64 start; /* file address; 0: nothing is known of it */
+	u64 addr;  /* that was looked up */
+};
+
+/* A virtual function by the class that defines it, in a file whose symbols were stripped. text is left alone if it is none. */
+static struct error *name_by_class(const struct names *names, struct image *img, u64 start, struct native_name *ret)
+{
+	static const char prefix[] = "typeinfo name for ";
+	cleanup(free) char *demangled = NULL;
+	struct rtti_function fn;
+	struct error *err = img->rtti ? NULL : rtti_create(img, &img->rtti);
+
+	if (err || !rtti_find(img->rtti, start, &fn))
+		return err;
+	snprintf(ret->mangled, sizeof(ret->mangled), "_ZTS%s", fn.type);
+	demangled = names->options.mangled ? NULL : symbol_demangle(ret->mangled);
+	if (demangled && !strncmp(demangled, prefix, sizeof(prefix) - 1))
+		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", demangled + sizeof(prefix) - 1, fn.index);
+	else
+		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", fn.type, fn.index);
+	return NULL;
+}
+
+static struct error *find_c_names(struct names *names, struct loaded *loaded, struct c_names **ret)
+{
+	u64 *known = table_get(&names->c_names, file_key(loaded));
+	struct c_names found = { 0 };
+	struct error *err;
+
+	if (known) {
+		*ret = (struct c_names *)(uintptr_t)*known;
+		return NULL;
+	}
+	err = c_names_read(loaded->image, &found);
+	return err ? err : put_c_names(names, loaded, &found, ret);
+}
+
+/* A function that a language knows by a name. text is left alone if none does. */
+static struct error *name_by_language(struct names *names, struct loaded *loaded, u64 start, struct native_name *ret)
+{
+	struct c_names *c;
+	const char *name;
+	struct error *err = find_c_names(names, loaded, &c);
+
+	if (err || !(name = c_names_find(c, start)))
+		return err;
+	snprintf(ret->text, sizeof(ret->text), "%s", name);
+	snprintf(ret->mangled, sizeof(ret->mangled), "%s", name);
+	return NULL;
+}
+
+/* A generator has the name of its wrapper. What can be read in two ways is certain if the file has one. text is left alone else. */
+static void name_by_wrapper(struct image *img, const char *symbol, struct native_name *ret)
+{
+	cleanup(free) char *plain = NULL;
+	char wrapper[SHOWN_MAX];
+	struct symbol sym;
+
+	if (cython_generator_name(img, symbol, ret->text, sizeof(ret->text)))
+		return;
+	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) || !symbols_lookup(img, wrapper, &sym))
+		return;
+	plain = symbol_demangle(wrapper);
+	if (plain)
+		snprintf(ret->text, sizeof(ret->text), "%s", plain);
+}
+
+/*
+ * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by module. addr is a file address inside the
+ * function.
+ */
+static struct error *find_native(struct names *names, const struct module *m, u64 addr, struct native_name *ret)
+{
+	const char *file = base_name(m->loaded->path);
+	struct image *img = m->loaded->image;
+	const struct cfi_fde *fde;
+	cleanup(free) char *demangled = NULL;
+	struct symbol sym;
+	struct error *err;
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	err = img->symbols ? NULL : symbols_load(img, root);
+	if (err)
+		return err;
+	fde = cfi_fde_at(img->cfi, addr + ARCH_CALL_BACK);
+	if (fde && fde->start == addr + ARCH_CALL_BACK && !cfi_fde_at(img->cfi, addr))
+		addr += ARCH_CALL_BACK; /* a return to a function's first byte: see lay_return_to_start() in cfi.c */
+	ret->start = 0;
+	ret->addr = addr;
+	ret->mangled[0] = '\0';
+	if (symbols_find(img, addr, &sym)) {
+		demangled = names->options.mangled ? NULL : symbol_demangle(sym.name);
+		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
+		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
+		ret->start = sym.start;
+		if (!names->options.mangled)
+			name_by_wrapper(img, sym.name, ret);
+	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
+		ret->start = fde->start;
+		if (img->entry && fde->start == img->entry) {
+			snprintf(ret->text, sizeof(ret->text), "_start");
+			return NULL;
+		}
+		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
+		err = name_by_class(names, img, fde->start, ret);
+		return err || ret->mangled[0] ? err : name_by_language(names, m->loaded, fde->start, ret);
+	} else {
+		snprintf(ret->text, sizeof(ret->text), "[%s]", file);
+	}
+	return NULL;
+}
+
+/* Where fn's code is from, for formats that tell. */
+static struct error *set_image(struct names *names, const struct loaded *loaded, struct profile_function *fn)
+{
+	const struct image *img = loaded->image;
+	char build_id[2 * BUILD_ID_MAX + 1] = "";
+
+	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
+		snprintf(build_id + 2 * i, 3, "%02x", img->build_id[i]);
+	return profile_image(names->profile, loaded->path, build_id, &fn->image);
+}
+
+/* Where debug information tells of inlined functions, a place in code is a function of its own for now. */
+static struct error *name_site(struct names *names, const struct module *m, const struct profile_function *fn, u64 addr,
+	struct named *ret)
+{
+	bool site;
+	struct error *err = inline_sites_has(names->sites, m, &site);
+
+	if (!err)
+		err = profile_function(names->profile, identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded,
+			site ? addr : fn->address, site), fn, false, &ret->function);
+	if (err || !site || ret->function <= PROFILE_FULL)
+		return err;
+	return inline_sites_add(names->sites, ret->function, m, addr);
+}
+
+static struct error *name_native(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+{
+	const struct module *m = module_at(names->modules, (u32)f->detail);
+	u32 flags = frame_flags(f);
+	struct native_name name;
+	struct profile_function fn = { .file = "", .name = name.text, .flags = flags & FRAME_GUESS };
+	struct error *err;
+
+	if (!m)
+		return name_anonymous(names, p, f, ret);
+	err = find_native(names, m, frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias, &name);
+	if (err)
+		return err;
+	ret->unresolved = !name.start;
+	ret->layer = names->options.mangled ? CYTHON_NONE : cython_layer(name.mangled);
+	fn.module = base_name(m->loaded->path);
+	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
+	fn.address = name.start;
+	err = set_image(names, m->loaded, &fn);
+	if (err)
+		return err;
+	ret->begins = names->options.view && names->options.view->begins && names->options.view->begins(name.mangled);
+	ret->hidden = ret->begins || is_hidden(names, p, m->loaded, name.mangled, flags) ||
+		(names->options.view && cython_is_glue(name.mangled));
+	if (names->sites && !ret->hidden)
+		return name_site(names, m, &fn, name.addr, ret);
+	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),
+		&fn, false, &ret->function);
+}
+
+static enum profile_kind script_kind(const struct frame_name *name)
+{
+	static const struct {
+		const char *suffix;
+		enum profile_kind kind;
+	} kinds[] = { { "jit", KIND_SCRIPT_JIT }, { "baseline", KIND_SCRIPT_BASELINE }, { "stub", KIND_STUB },
+		{ "class", KIND_CLASS } };
+
+	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(name->suffix, kinds[i].suffix))
+			return kinds[i].kind;
+	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
+}
+
+/* A function of the language that is written in C and has no name there: that of its code. */
+static struct error *name_by_code(struct names *names, const struct process *p, struct frame_name *name)
+{
+	const struct mapping *map = process_mapping(p, name->native_address);
+	const struct module *m = map ? module_at(names->modules, map->module) : NULL;
+	struct native_name native;
+	struct error *err = m ? find_native(names, m, name->native_address - m->bias, &native) : NULL;
+
+	if (m && !err)
+		snprintf(name->name, sizeof(name->name), "%.*s", NAME_MAX_BYTES - 1, native.text);
+	return err;
+}
+
+/* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
+static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
+{
+	int n = snprintf(text, size, "%s%s", name->name[0] ? name->name : name->definition ? "function" : "?",
+		names->options.signatures ? name->signature : "");
+
+	if (name->file[0] && name->definition && !name->qualified)
+		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
+	else if (name->file[0] && !name->qualified)
+		n += snprintf(text + n, size - n, " (%s)", base_name(name->file));
+	if (names->options.lines && name->line)
+		snprintf(text + n, size - n, ":%u", name->line);
+}
+
+static struct error *name_gone(struct names *names, const struct runtime_ops *ops, struct named *ret)
+{
+	struct profile_function fn = { .module = ops ? ops->name : "", .file = "", .name = "[gone]", .kind = KIND_UNKNOWN };
+
+	ret->unresolved = true;
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
+{
+	return names->options.alloc && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") && ops->alloc->hides(name->name);
+}
+
+static struct error *name_script(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
+	struct runtime_process view = process_view(p);
+	struct frame_name name;
+	struct error *err;
+	char text[SHOWN_MAX];
+	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & (FRAME_APPROX | FRAME_INLINED) };
+
+	for (u32 k = 0; ops && k < p->ninstances; k++) {
+		memset(&name, 0, sizeof(name));
+		if (p->instances[k].ops != ops || !p->instances[k].data ||
+			!ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
+			continue;
+		ret->by_code = !name.name[0] && name.native_address;
+		if (ret->by_code && (err = name_by_code(names, p, &name)))
+			return err;
+		show_script(names, &name, text, sizeof(text));
+		fn.module = ops->name;
+		fn.file = name.file;
+		fn.line = names->options.lines && name.line ? name.line : name.definition;
+		fn.kind = script_kind(&name);
+		ret->hidden = names->options.view == ops && (name.entry || leads_to_object(names, ops, &name));
+		return profile_function(names->profile,
+			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
+			name.name[0] != '\0', &ret->function);
+	}
+	return name_gone(names, ops, ret);
+}
+
+static u64 cache_key(const struct process *p, const struct frame *frames, u32 i, u32 n)
+{
+	struct {
+		struct frame frame, caller;
+		u64 process;
+	} key = { .frame = frames[i] };
+
+	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
+		key.process = p->number;
+		if (i + 1 < n)
+			key.caller = frames[i + 1];
+	} else if (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail) {
+		key.process = p->number; /* no module: named by the process's own mappings */
+	}
+	return XXH3_64bits(&key, sizeof(key));
+}
+
+static struct error *name_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	if (frame_kind(&frames[i]) == FRAME_KERNEL)
+		return name_kernel(names, &frames[i], ret);
+	if (!p)
+		return name_gone(names, NULL, ret);
+	if (frame_kind(&frames[i]) == FRAME_NATIVE)
+		return name_native(names, p, &frames[i], ret);
+	return name_script(names, p, frames, i, n, ret);
+}
+
+struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
+	struct named *ret)
+{
+	u64 key = p ? cache_key(p, frames, i, n) : 0, *known = p ? table_get(&names->cache, key) : NULL;
+	struct error *err;
+
+	if (known) {
+		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1,
+			.by_code = *known >> 34 & 1, .layer = *known >> 35 & 3, .begins = *known >> 37 & 1 };
+		return NULL;
+	}
+	*ret = (struct named){ 0 };
+	err = name_frame(names, p, frames, i, n, ret);
+	if (err || !p || (ret->unresolved && frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))
+		return err; /* a JIT may tell of the last one later */
+	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
+						  (u64)ret->by_code << 34 | (u64)ret->layer << 35 | (u64)ret->begins << 37);
+}
+
+struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)
+{
+	*n = 0;
+	return names->sites ? inline_sites_names(names->sites, function, ret, n) : NULL;
+}
+
+struct error *names_expand(struct names *names, struct profile **p, volatile sig_atomic_t *stop)
+{
+	struct error *err = names->sites ? inline_sites_expand(names->sites, p, stop) : NULL;
+
+	names->profile = *p;
+	return err;
+}

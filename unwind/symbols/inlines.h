@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that a compiler inlined at an address, with files and lines, from the debug information of an image: its
+ * own, of its separate debug file (as symbols_debug_file() finds it), with what dwz moved to an alternate file.
+ *
+ * Read on demand and within bounds (tens of MiB, whatever the file's size), and never while sampling is hot: the first
+ * address may have to unpack all that lies in front of its unit.
+ */
+#ifndef YRT_INLINES_H
+#define YRT_INLINES_H
+
+#include <types.h>
+
+#include "error.h"
+#include "process/image.h"
+
+#define INLINES_MAX 256u
+
+struct inline_frame {
+	const char *name; /* linkage (mangled) name, else the plain one; NULL: not told. Owned by struct inlines */
+	const char *file; /* with its directory as far as that is told; NULL: not told. Owned by struct inlines */
+	u32 line, column; /* 0: not told */
+	u32 definition;	  /* the line where the function is declared; 0: not told */
+};
+
+struct inlines;
+
+/* root as for symbols_load(). *ret is NULL if there is no debug information. img is referenced. */
+struct error *inlines_open(struct image *img, const char *root, struct inlines **ret);
+/* The same of a separate debug file that came from elsewhere. */
+struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret);
+void inlines_close(struct inlines *in);
+/*
+ * The frames at addr (file address), innermost first; the last one is no inlined one. At most INLINES_MAX, valid until
+ * the next call. *n is 0 if nothing is told of addr; one frame without a name if only its line is. Fails only for
+ * memory: what is corrupt is not told.
+ */
+struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n);
+/*
+ * Sorts indices of n addresses so that to ask in this order reads the file once, from its start to its end. order is
+ * the caller's, of n.
+ */
+struct error *inlines_order(struct inlines *in, const u64 *addrs, u32 n, u32 *order);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads symbols in a thread of its own: those of a large file, or of the kernel, take tens of ms, in which whoever follows processes
+ * must not wait. The thread opens each file anew, so it shares nothing with others but what it hands over.
+ */
+#ifndef YRT_NAME_READER_H
+#define YRT_NAME_READER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "c_names.h"
+#include "error.h"
+#include "process/image.h"
+#include "symbols.h"
+
+struct name_reader;
+
+struct error *name_reader_create(struct name_reader **ret);
+void name_reader_destroy(struct name_reader *r); /* NULL is fine */
+/* The thread, for setpriority(). */
+pid_t name_reader_tid(const struct name_reader *r);
+/* Tells (EPOLLIN | EPOLLET) when something was read. */
+int name_reader_fd(const struct name_reader *r);
+struct file_names { /* what a stripped file tells besides */
+	bool read; /* false: it was not looked for */
+	struct c_names by_language;
+};
+
+/*
+ * Are all names of img here that it will ever get? If not they are asked for. True: *ret becomes the caller's; once, so he must not ask
+ * again. Its symbols, and if it was stripped its classes (rtti.h), are img's own then. root as for symbols_load(). img has to live as long as
+ * the reader.
+ */
+bool name_reader_has(struct name_reader *r, struct image *img, const char *root, struct file_names *ret);
+/* The same of the kernel: *ret becomes the caller's, once; NULL: none. */
+bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret);
+/* The kernel's will be wanted soon: reads them (60 ms, some MB) before they are asked for. */
+void name_reader_expect_kernel(struct name_reader *r);
+/* Waits for all that was asked for. */
+void name_reader_wait(struct name_reader *r);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of native and kernel code: from .symtab, .dynsym, .gnu_debugdata (minidebuginfo), separate debug files
+ * (build-id, debuginfod's cache, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the caller to name, by the
+ * start of the function's FDE.
+ */
+#ifndef YRT_SYMBOLS_H
+#define YRT_SYMBOLS_H
+
+#include <sys/types.h>
+#include <types.h>
+
+#include "error.h"
+#include "process/image.h"
+
+struct symbol {
+	u64 start, end;
+	const char *name; /* as in the file (mangled) without the version, owned by the table */
+};
+
+/*
+ * root: where to look for separate debug files, "/proc/PID/root" or "". Opens what holds names, so that the target may
+ * go; the table itself is made by the first symbols_find(). Never fails but for memory: a corrupt table is left out.
+ * The result is owned by the image (img->symbols); a second call does nothing.
+ */
+struct error *symbols_load(struct image *img, const char *root);
+/* The same, and makes the table. */
+struct error *symbols_read(struct image *img, const char *root);
+/* Was it? */
+bool symbols_are_read(const struct image *img);
+/* What was read of `from`, the same file opened by itself, becomes that of `to`, unless that has its own table. */
+void symbols_move(struct image *to, struct image *from);
+void symbols_destroy(struct symbols *symbols);
+/* Names from debug, a separate debug file that symbols_load() could not find, unless img has a .symtab itself. */
+void symbols_use_debug(struct image *img, struct image *debug);
+/*
+ * The function that covers addr (file address). Of several: one with a size before one without (that reaches to the
+ * next symbol or its section's end), the innermost, global or weak before local, then without underscores in front,
+ * then the shorter. A weak symbol counts as a global one because libc's public names (write, puts) are weak aliases of
+ * __write and _IO_puts. False without symbols_load().
+ */
+bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
+/* Has the file itself a .symtab? Then its names are the linker's last word, with those of clones (".cold"). */
+bool symbols_own(const struct image *img);
+/*
+ * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE tells ("crtstuff.c");
+ * NULL: not told. Owned by the table. For what has no debug information.
+ */
+const char *symbols_file(struct image *img, u64 addr);
+/* Is name the name of a function that starts where the one of symbols_find() does? */
+bool symbols_has_alias(struct image *img, u64 addr, const char *name);
+/*
+ * By exact name (without version): functions and data, defined symbols only, .dynsym, then .symtab, then, after
+ * symbols_load(), the separate debug file's. ret->name is name.
+ */
+bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
+/*
+ * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part` in it, until it
+ * returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most 512 bytes of a string.
+ */
+bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
+
+/*
+ * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's client
+ * has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by .gnu_debuglink beside
+ * the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has none, the CRC of
+ * .gnu_debuglink must hold. *ret is NULL if there is none.
+ */
+struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret);
+/* The path of a file that lies where the debug file is looked for, but is of another build; malloc'd. NULL: none, or one fits. */
+char *symbols_debug_misfit(struct image *img, const char *root);
+/* The ELF file that is packed in .gnu_debugdata. *ret is NULL if there is none. */
+struct error *symbols_minidebug(struct image *img, struct image **ret);
+
+/* C++, Rust and Cython; a copy of name if it is not mangled. NULL: out of memory. Cut at 1 KB, with "…" at the end. */
+char *symbol_demangle(const char *name);
+/* The same, cut at 16 KB. */
+char *symbol_demangle_whole(const char *name);
+/* Might it be mangled? */
+bool symbol_is_mangled(const char *name);
+
+/* The kernel's symbols, from /proc/kallsyms, with "name [module]" for modules and BPF programs. */
+struct kallsyms;
+struct error *kallsyms_load(const char *path, struct kallsyms **ret);
+void kallsyms_destroy(struct kallsyms *k);
+/* NULL: none covers addr, or the kernel hides its addresses. */
+const char *kallsyms_find(const struct kallsyms *k, u64 addr);
+
+#endif
