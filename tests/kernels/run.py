@@ -149,7 +149,7 @@ def script():
             lines.append(ONE % {"name": again + name, "env": "YRT_NO_LOOP=1" if again else "",
                                 "flags": flags, "rest": f"-- {rest}" if rest else "-p $pid"})
             if start:
-                lines.append("kill $pid; wait $pid 2>/dev/null\n")
+                lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null\n")  # it should live; its last words
     return "".join([*lines, "poweroff -f\n"])
 
 
