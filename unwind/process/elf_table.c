@@ -9,7 +9,7 @@
 _Static_assert(sizeof(Elf64_Sym) == ELF_RECORD_SIZE, "symbols are records");
 _Static_assert(sizeof(Elf64_Rela) == ELF_RECORD_SIZE, "relocations are records");
 
-bool elf_read(struct image *img, void *dst, size_t size, u64 offset)
+bool elf_read(const struct image *img, void *dst, size_t size, u64 offset)
 {
 	size_t done = 0;
 	ssize_t n;

@@ -12,35 +12,13 @@
 
 #include "cfi/cfi.h"
 #include "cleanup.h"
+#include "elf_table.h"
 #include "symbols/rtti.h"
 #include "symbols/symbols.h"
 
 #define SEGMENTS_MAX 4096
 #define NOTES_MAX    (64u << 10) /* bytes of a PT_NOTE that are searched */
 #define UNPACKED_MAX (1ull << 30)
-
-/* All of size bytes at offset of the file. Not by mmap: the target may truncate its file at any time. */
-static bool file_read(const struct image *img, void *dst, size_t size, u64 offset)
-{
-	size_t done = 0;
-
-	if (offset > img->size || size > img->size - offset)
-		return false;
-	if (img->copy) {
-		memcpy(dst, (char *)img->copy + offset, size);
-		return true;
-	}
-	while (done < size) {
-		ssize_t n = pread(img->fd, (char *)dst + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
 
 static const char *machine_name(u16 machine)
 {
@@ -83,7 +61,7 @@ static struct error *check_header(struct image *img)
 {
 	Elf64_Ehdr eh;
 
-	if (!file_read(img, &eh, EI_NIDENT, 0) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
+	if (!elf_read(img, &eh, EI_NIDENT, 0) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
 		return error_new(ERROR_INPUT, "%s: not an ELF file", img->path);
 	if (eh.e_ident[EI_CLASS] == ELFCLASS32)
 		return error_new(ERROR_UNSUPPORTED, "%s: a 32-bit ELF file; only x86-64 is supported", img->path);
@@ -91,7 +69,7 @@ static struct error *check_header(struct image *img)
 		return error_new(ERROR_INPUT, "%s: ELF class %u does not exist", img->path, eh.e_ident[EI_CLASS]);
 	if (eh.e_ident[EI_DATA] != ELFDATA2LSB)
 		return error_new(ERROR_UNSUPPORTED, "%s: a big-endian ELF file; only x86-64 is supported", img->path);
-	if (!file_read(img, &eh, sizeof(eh), 0))
+	if (!elf_read(img, &eh, sizeof(eh), 0))
 		return error_new(ERROR_INPUT, "%s: ELF header is cut off at %llu bytes", img->path,
 		        (unsigned long long)img->size);
 	if (eh.e_machine != EM_X86_64)
@@ -143,7 +121,7 @@ static void read_notes(struct image *img, const Elf64_Phdr *ph)
 	size_t size = MIN(ph->p_filesz, NOTES_MAX);
 	cleanup(free) char *notes = malloc(size ? size : 1);
 
-	if (notes && !img->build_id_len && file_read(img, notes, size, ph->p_offset))
+	if (notes && !img->build_id_len && elf_read(img, notes, size, ph->p_offset))
 		find_build_id(img, notes, size);
 }
 
@@ -358,7 +336,7 @@ bool image_read(struct image *img, void *dst, size_t size, u64 vaddr)
 		u64 at = vaddr - seg->vaddr;
 
 		if (vaddr >= seg->vaddr && at <= seg->filesz && size <= seg->filesz - at)
-			return file_read(img, dst, size, seg->offset + at);
+			return elf_read(img, dst, size, seg->offset + at);
 	}
 	return false;
 }
