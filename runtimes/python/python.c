@@ -35,6 +35,7 @@ struct python_instance {
 	bool refused;	      /* they failed for DOUBT_MS */
 	u64 attached_ns;
 	bool threadless; /* it has no thread state yet that tells where threads find theirs */
+	bool makes_code; /* it was started so that it will */
 };
 
 /* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
@@ -124,6 +125,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	}
 	instance->image = image;
 	instance->bias = bias;
+	instance->makes_code = python_jit_expected(image, p->pid);
 	instance->names = python_names_create(image->layout, bias + image->code_type);
 	err = instance->names ? arena_alloc(p->arena, sizeof(vm), &instance->config) : &error_no_memory;
 	if (err) {
@@ -223,7 +225,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	instance->threadless = python_needs_thread(arena_at(p->arena, instance->config, sizeof(struct python_vm))) && !find_slot(instance, p);
 	if (p->wishes & WISH_AWAITERS)
 		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
-	err = python_jit_regions(instance->image, p, instance->config, add, ctx);
+	err = python_jit_regions(instance->image, p, instance->config, instance->makes_code, add, ctx);
 	err = err ? err : greenlets(instance, p, add, ctx);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);

@@ -89,8 +89,16 @@ struct python_jit python_jit_find(struct image *img, u64 eval);
  * of (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
  */
 bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
-/* Claims code that the process made itself. It may be of something else as well, and is stepped out of as such then. */
-struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+/*
+ * Was it started so that it will make code? A build that compiles by default, or a program that asks for trampolines later, tells by the first
+ * code alone. Reads its environment and command: once is enough.
+ */
+bool python_jit_expected(const struct python_image *image, pid_t pid);
+/*
+ * Claims code that the process made itself, and, if there is any or it is expected, what it may make later. It may be of something else as well,
+ * and is stepped out of as such then.
+ */
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config, bool expected,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
 
 /* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes. 0: unknown. */

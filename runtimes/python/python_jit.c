@@ -94,16 +94,16 @@ static bool is_told(pid_t pid, const char *file, bool (*tells)(const char *word)
 	return false;
 }
 
-/*
- * Will it make code? Code that it has made tells, and before the first how it was started: a build that compiles by default, or a program that
- * asks for trampolines later, tells by the first code alone.
- */
-static bool makes_code(const struct python_image *image, pid_t pid, bool has_code, bool has_trampolines)
+static bool compiles(const struct python_image *image)
 {
-	if (has_trampolines || (image->version >= TRAMPOLINES && (is_told(pid, "environ", sets_trampolines) ||
-					is_told(pid, "cmdline", asks_for_trampolines))))
+	return image->jit.ret || image->jit.locals;
+}
+
+bool python_jit_expected(const struct python_image *image, pid_t pid)
+{
+	if (image->version >= TRAMPOLINES && (is_told(pid, "environ", sets_trampolines) || is_told(pid, "cmdline", asks_for_trampolines)))
 		return true;
-	return (image->jit.ret || image->jit.locals) && (has_code || is_told(pid, "environ", sets_compiler));
+	return compiles(image) && is_told(pid, "environ", sets_compiler);
 }
 
 /* Code that is made after the maps were read, anywhere where mmap() may put it. */
@@ -119,12 +119,12 @@ static struct error *claim_late(const struct runtime_process *p, u32 config,
 	return add(ctx, &r);
 }
 
-struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config, bool expected,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
 	struct python_vm *vm = arena_at(p->arena, config, sizeof(*vm));
 	struct error *err = NULL;
-	bool compiles = image->jit.ret || image->jit.locals, trampolines = false;
+	bool trampolines = false;
 	u64 start = 0, end = 0;
 
 	for (u32 i = 0; !err && i < p->nmappings; i++) {
@@ -136,7 +136,7 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 			continue;
 		if (python_trampoline(p->memory, m->start, &part)) {
 			trampolines = true;
-		} else if (!compiles) {
+		} else if (!compiles(image)) {
 			continue;
 		} else {
 			start = start ? start : m->start;
@@ -147,7 +147,7 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 	}
 	vm->jit_start = start;
 	vm->jit_end = end;
-	if (!err && makes_code(image, p->pid, start, trampolines))
+	if (!err && (trampolines || start || expected))
 		err = claim_late(p, config, add, ctx);
 	return err;
 }
