@@ -12,6 +12,14 @@ foreach(walker ${WALKERS})
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/bpf/walkers.h CONTENT "${WALKERS_H}")
 
+# So are the programs of every event.
+file(GLOB EVENTS CONFIGURE_DEPENDS probes/*/*.bpf.h)
+set(EVENTS_H "/* generated: the programs of each event */\n")
+foreach(event ${EVENTS})
+	string(APPEND EVENTS_H "#include \"${event}\"\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/bpf/events.h CONTENT "${EVENTS_H}")
+
 function(add_bpf_skeleton name source)
 	set(dir ${CMAKE_BINARY_DIR}/bpf)
 	add_custom_command(
@@ -23,7 +31,7 @@ function(add_bpf_skeleton name source)
 			-c ${CMAKE_SOURCE_DIR}/${source} -o ${dir}/${name}.bpf.o
 		COMMAND ${LLVM_STRIP} -g ${dir}/${name}.bpf.o
 		COMMAND ${BPFTOOL} gen skeleton ${dir}/${name}.bpf.o name ${name} > ${dir}/${name}.skel.h
-		DEPENDS ${CMAKE_SOURCE_DIR}/${source} ${WALKERS}
+		DEPENDS ${CMAKE_SOURCE_DIR}/${source} ${WALKERS} ${EVENTS}
 		DEPFILE ${dir}/${name}.d
 		VERBATIM)
 	add_custom_target(${name}_skeleton DEPENDS ${dir}/${name}.skel.h)

@@ -78,5 +78,5 @@ size_t backlog_bytes(const struct backlog *b)
 void backlog_free(struct backlog *b)
 {
 	free(b->bytes);
-	*b = (struct backlog){ 0 };
+	*b = (struct backlog){0};
 }

@@ -10,10 +10,11 @@
 
 struct command {
 	pid_t pid;
-	int go;	    /* closing it after a byte lets the child execute */
+	int go;     /* closing it after a byte lets the child execute */
 	int failed; /* the child's errno, or end of file once it executes */
 	const char *name;
 	bool ended;
+	int status; /* of waitpid(), once it has ended */
 };
 
 static void run_child(char *const *argv, int go, int failed)
@@ -23,6 +24,7 @@ static void run_child(char *const *argv, int go, int failed)
 
 	if (read(go, &byte, 1) == 1) {
 		signal(SIGINT, SIG_DFL);
+		signal(SIGPIPE, SIG_DFL); /* exec keeps what is ignored */
 		execvp(argv[0], argv);
 		code = errno;
 		if (write(failed, &code, sizeof(code)) < 0)
@@ -88,14 +90,20 @@ struct error *command_go(struct command *c)
 	close(c->go);
 	c->go = -1;
 	if (read(c->failed, &code, sizeof(code)) == sizeof(code))
-		return error_hint(error_new(ERROR_USAGE, "cannot start %s: no such program, or it is not executable", c->name),
-			"give its path behind --");
+		return error_hint(
+		        error_new(ERROR_USAGE, "cannot start %s: no such program, or it is not executable", c->name),
+		        "give its path behind --");
 	return NULL;
 }
 
 bool command_has_ended(struct command *c)
 {
-	if (!c->ended && waitpid(c->pid, NULL, WNOHANG) == c->pid)
+	if (!c->ended && waitpid(c->pid, &c->status, WNOHANG) == c->pid)
 		c->ended = true;
 	return c->ended;
+}
+
+int command_status(const struct command *c)
+{
+	return c->ended && c->pid > 0 ? c->status : COMMAND_RUNS;
 }

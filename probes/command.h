@@ -17,5 +17,8 @@ pid_t command_pid(const struct command *c);
 /* Lets it execute. An error if it can not (no such program). */
 struct error *command_go(struct command *c);
 bool command_has_ended(struct command *c);
+#define COMMAND_RUNS -1
+/* As waitpid() gave it; COMMAND_RUNS: it had not ended when command_has_ended() last looked. */
+int command_status(const struct command *c);
 
 #endif

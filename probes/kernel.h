@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The few kernel structures that the probes look into, as CO-RE flavours: only the fields that are read, relocated to the
- * running kernel when loading.
+ * The few kernel structures that the probes look into, as CO-RE flavours: only the fields that are read, relocated to
+ * the running kernel when loading.
  */
 #ifndef YRT_KERNEL_H
 #define YRT_KERNEL_H
@@ -27,21 +27,56 @@ struct signal_struct {
 	struct {
 		int counter;
 	} live;
+	int nr_threads;
+	unsigned long min_flt, maj_flt; /* this and all that follows: of threads that were released */
+	unsigned long long sum_sched_runtime;
 };
 
 struct mm_struct {
-	unsigned long start_stack;
+	unsigned long start_stack, start_brk, brk;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags;
+	struct file *vm_file;
 };
 
 struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+struct sched_info {
+	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
+};
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned int __state;
+	int on_cpu;
+	int exit_state;
 	unsigned long nvcsw, nivcsw;
-	u64 start_time;
+	u64 start_time; /* CLOCK_MONOTONIC */
+	struct files_struct *files;
 	char comm[16];
+	unsigned long min_flt, maj_flt;
 	int pid;
 	int tgid;
 	unsigned int flags;
@@ -52,12 +87,43 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct hrtimer {
+	long long _softexpires;
+};
+
 struct hw_perf_event {
 	u64 sample_period;
+	struct hrtimer hrtimer;
+	struct {
+		struct {
+			struct {
+				long long counter;
+			} a;
+		} a;
+	} prev_count; /* local64_t; of a cpu-clock event: the scheduler's clock at the tick (cpu_clock_event_update())
+	               */
+};
+
+struct perf_event_attr {
+	u64 config;
 };
 
 struct perf_event {
+	struct perf_event_attr attr;
 	struct hw_perf_event hw;
+};
+
+struct seq_file {
+	unsigned long count;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 struct bpf_perf_event_data_kern {

@@ -14,9 +14,12 @@ struct machine_check {
 	const char *remedy; /* NULL if there is nothing to do */
 };
 
-#define MACHINE_CHECKS_MAX 16
+#define MACHINE_CHECKS_MAX 24
 
 /* Fills checks and returns their number. */
 u32 machine_check(struct machine_check *checks);
+
+/* Does the kernel tell where its functions are? */
+bool machine_kernel_names(void);
 
 #endif

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUFFER_PAGES 8 /* power of two, behind the head page */
+#define BUFFER_PAGES 8   /* power of two, behind the head page */
 #define MAPPED_MAX   512 /* kept of what was mapped */
 #define TOLD_MAX     64
-#define JIT_MS	     100 /* a JIT may map its code thousands of times a second: tell of it at most so often */
+#define JIT_MS       100 /* a JIT may map its code thousands of times a second: tell of it at most so often */
 
 struct buffer {
 	int fd;
@@ -34,7 +34,7 @@ struct mmap_watch {
 	u32 nbuffers;
 	size_t page;
 	struct mapped mapped[MAPPED_MAX];
-	u32 nmapped; /* so far: the last ones are kept */
+	u32 nmapped;          /* so far: the last ones are kept */
 	pid_t told[TOLD_MAX]; /* processes to be told of */
 	u32 ntold;
 	bool jit_due;  /* anonymous code is to be told of in this round */
@@ -43,14 +43,24 @@ struct mmap_watch {
 };
 
 /*
- * A record must not wake us: where each does, a JIT that maps code all the time pays for as many interrupts. Whoever waits looks
- * from time to time.
+ * A record must not wake us: where each does, a JIT that maps code all the time pays for as many interrupts. Whoever
+ * waits looks from time to time.
  */
 static int open_dummy(int cpu, size_t page)
 {
-	struct perf_event_attr attr = { .size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY,
-		.mmap = 1, .mmap2 = 1, .comm = 1, .comm_exec = 1, .watermark = 1, .wakeup_watermark = BUFFER_PAGES * page / 2,
-		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC };
+	struct perf_event_attr attr = {.size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_DUMMY,
+	        .mmap = 1,
+	        .mmap2 = 1,
+	        .comm = 1,
+	        .comm_exec = 1,
+	        .watermark = 1,
+	        .wakeup_watermark = BUFFER_PAGES * page / 2,
+	        .sample_type = PERF_SAMPLE_TIME,
+	        .sample_id_all = 1,
+	        .use_clockid = 1,
+	        .clockid = CLOCK_MONOTONIC};
 
 	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -108,7 +118,7 @@ void mmap_watch_destroy(struct mmap_watch *w)
 
 struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};
 
 	for (u32 i = 0; i < w->nbuffers; i++)
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, w->buffers[i].fd, &event))
@@ -125,7 +135,8 @@ static u64 word_at(const char *data, size_t size, u64 at)
 	return word;
 }
 
-/* PERF_RECORD_MMAP2: the header, pid and tid, addr, len, pgoff, device, inode (0: anonymous), its generation, prot and flags, path, time. */
+/* PERF_RECORD_MMAP2: the header, pid and tid, addr, len, pgoff, device, inode (0: anonymous), its generation, prot and
+ * flags, path, time. */
 #define RECORD_PID   8
 #define RECORD_ADDR  16
 #define RECORD_INODE 48
@@ -157,16 +168,22 @@ static void keep(struct mmap_watch *w, const struct mapped *mapped)
 static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 {
 	const u64 *word = record + RECORD_ADDR / 8;
-	struct mapped m = { .at_ns = record[size / 8 - 1], .pid = (pid_t)record[RECORD_PID / 8],
-		.line = { .start = word[0], .end = word[0] + word[1], .offset = word[2], .ino = record[RECORD_INODE / 8],
-			.dev = makedev((u32)word[3], word[3] >> 32), .prot = (u32)record[RECORD_PROT / 8] } };
+	struct mapped m = {.at_ns = record[size / 8 - 1],
+	        .pid = (pid_t)record[RECORD_PID / 8],
+	        .line = {.start = word[0],
+	                .end = word[0] + word[1],
+	                .offset = word[2],
+	                .ino = record[RECORD_INODE / 8],
+	                .dev = makedev((u32)word[3], word[3] >> 32),
+	                .prot = (u32)record[RECORD_PROT / 8]}};
 
 	if (!m.line.ino && !w->jit_due) {
 		w->jit_left = true;
 		return;
 	}
 	tell(w, m.pid);
-	if (m.line.ino && m.line.end > m.line.start && (m.line.path = strndup((const char *)record + RECORD_PATH, size - RECORD_PATH - 8)))
+	if (m.line.ino && m.line.end > m.line.start &&
+	        (m.line.path = strndup((const char *)record + RECORD_PATH, size - RECORD_PATH - 8)))
 		keep(w, &m);
 }
 
@@ -177,14 +194,15 @@ static void absorb(struct mmap_watch *w, const u64 *record, const struct perf_ev
 	else if (header->type == PERF_RECORD_MMAP2 && header->size > RECORD_PATH + sizeof(u64))
 		absorb_mapped(w, record, header->size);
 	else if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC)
-		keep(w, &(struct mapped){ .at_ns = record[header->size / 8 - 1], .pid = (pid_t)record[RECORD_PID / 8] });
+		keep(w, &(struct mapped){.at_ns = record[header->size / 8 - 1], .pid = (pid_t)record[RECORD_PID / 8]});
 }
 
 static void absorb_buffer(struct mmap_watch *w, struct buffer *b)
 {
 	const size_t size = BUFFER_PAGES * w->page;
 	const char *data = (const char *)b->head + w->page;
-	u64 tail = b->head->data_tail, end = __atomic_load_n(&b->head->data_head, __ATOMIC_ACQUIRE), record[RECORD_MAX / 8];
+	u64 tail = b->head->data_tail, end = __atomic_load_n(&b->head->data_head, __ATOMIC_ACQUIRE),
+	    record[RECORD_MAX / 8];
 	struct perf_event_header header;
 
 	while (tail + RECORD_PID + sizeof(u64) <= end) {
@@ -245,13 +263,14 @@ static struct error *add_line(struct maps *maps, const struct map_line *line)
 	return grown[at].path ? NULL : &error_no_memory;
 }
 
-/* The latest come first: they replaced what lay there before. Those of one CPU are in order, and a young process mostly has one. */
+/* The latest come first: they replaced what lay there before. Those of one CPU are in order, and a young process mostly
+ * has one. */
 struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret)
 {
 	struct error *err = NULL;
 	u64 since = 0;
 
-	*ret = (struct maps){ 0 };
+	*ret = (struct maps){0};
 	absorb_all(w);
 	for (u32 i = 0; i < MAPPED_MAX; i++)
 		if (w->mapped[i].pid == pid && !w->mapped[i].line.path && w->mapped[i].at_ns > since)

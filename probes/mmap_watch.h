@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells which processes mapped code, and what: PERF_RECORD_MMAP2 (and, of execve(), PERF_RECORD_COMM) of a dummy event on each CPU (the kernel refuses to map the buffer of
- * an inherited event of a task). munmap tells nothing, and is not needed: what is mapped in its place tells.
+ * Tells which processes mapped code, and what: PERF_RECORD_MMAP2 (and, of execve(), PERF_RECORD_COMM) of a dummy event
+ * on each CPU (the kernel refuses to map the buffer of an inherited event of a task). munmap tells nothing, and is not
+ * needed: what is mapped in its place tells.
  */
 #ifndef YRT_MMAP_WATCH_H
 #define YRT_MMAP_WATCH_H
@@ -25,8 +26,8 @@ struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
  */
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx);
 /*
- * The code of files that a process has mapped since its last execve(), as far as its records are among the last ones: for processes that
- * ended before anybody could look. *ret is the caller's, empty if nothing is known.
+ * The code of files that a process has mapped since its last execve(), as far as its records are among the last ones:
+ * for processes that ended before anybody could look. *ret is the caller's, empty if nothing is known.
  */
 struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret);
 

@@ -8,36 +8,35 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "cpu_time.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "uprobe.h"
 
-#define SLOTS_PER_CPU	2 /* the clock can not interrupt itself; one to spare */
-#define SLOTS_OF_ALLOC	4 /* a uprobe's program may be preempted while it walks */
-#define KERNEL_FRAMES	127
-#define RING_PER_CPU	(256u << 10)
-#define RING_MIN	(2u << 20)
-#define RING_MAX	(16u << 20)
-#define ALLOC_RING	(256u << 10)
-#define RING_LEAST	4096u
+#define KERNEL_FRAMES   127
+#define RING_PER_CPU    (256u << 10)
+#define RING_MIN        (2u << 20)
+#define RING_MAX        (16u << 20)
 #define COUNTS_CAPACITY 16384u
-#define SPARE_SLABS	8 /* known to BPF before they are needed */
+#define SPARE_SLABS     8 /* known to BPF before they are needed */
+#define CPU_BATCH       1024
+#define EVERYONE        16384u /* targets, where all that run are */
 
 struct object {
 	struct sample *skel;
-	struct ring_buffer *ring, *alloc_ring; /* alloc_ring: NULL for the clock */
+	struct ring_buffer *ring;
 	struct arena_source slabs;
 	int slab_fd[ARENA_SLABS_MAX];
 	u32 nslabs, nmade, npublished; /* in use, made, and known to BPF */
-	int stats_fd; /* keeps BPF_ENABLE_STATS on */
+	int stats_fd;                  /* keeps BPF_ENABLE_STATS on */
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
-	void (*alloc_record)(void *ctx, const void *data, size_t size);
-	void *alloc_ctx;
 	u32 left; /* records to be handed out; 0: all */
+	bool everyone;
+	u64 outside_ns; /* CPU time of targets while they were none */
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
@@ -47,7 +46,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 
 static void raise_limits(void)
 {
-	struct rlimit files, unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit files, unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -69,23 +68,24 @@ static void set_knobs(struct object *o, const struct object_options *options)
 {
 	struct sample *skel = o->skel;
 	u32 chunks = (options->depth + KERNEL_FRAMES + CHUNK_FRAMES - 1) / CHUNK_FRAMES;
-	u32 slots = options->alloc ? SLOTS_OF_ALLOC : SLOTS_PER_CPU;
-	u32 nslots = (u32)o->ncpus * slots, ring = ring_size(o->ncpus);
+	u32 nslots = (u32)o->ncpus * options->event->slots, ring = ring_size(o->ncpus);
 
-	skel->rodata->slots_per_cpu = slots;
+	skel->rodata->slots_per_cpu = options->event->slots;
 	skel->rodata->chunks_per_slot = chunks;
 	skel->rodata->max_frames = options->depth;
 	skel->rodata->ring_wake = ring / 4;
 	skel->rodata->with_kernel = !options->no_kernel;
 	skel->rodata->with_user = !options->no_user;
 	skel->rodata->by_thread = options->by_thread;
+	skel->rodata->everyone = o->everyone = options->everyone;
+	skel->rodata->own_tgid = (u32)getpid();
+	if (options->everyone)
+		bpf_map__set_max_entries(skel->maps.processes, EVERYONE);
 	skel->rodata->with_loop = !getenv("YRT_NO_LOOP") && /* for tests */
-				  libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
-	skel->data->period_ns = options->period_ns;
+	                          libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
 	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
-	bpf_map__set_max_entries(skel->maps.alloc_ring, options->alloc ? ALLOC_RING : RING_LEAST);
 	bpf_map__set_max_entries(skel->maps.counts_a, COUNTS_CAPACITY);
 	bpf_map__set_max_entries(skel->maps.counts_b, COUNTS_CAPACITY);
 }
@@ -93,16 +93,19 @@ static void set_knobs(struct object *o, const struct object_options *options)
 static struct error *explain_load(int code)
 {
 	if (code == EPERM) /* the verifier says EACCES */
-		return error_hint(error_errno(code, "the kernel refuses to load BPF programs"),
-			"run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; `yrt doctor` tells what is missing");
+		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"),
+		        "run as root, or with capabilities: `yrt doctor` tells which are missing, CAP_BPF and "
+		        "CAP_PERFMON at least; in "
+		        "Kubernetes \"add: [BPF, PERFMON, SYS_PTRACE]\" and \"seccompProfile: {type: Unconfined}\"");
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
-			"yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");
+		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");
 	if (!libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel is too old for the BPF programs"),
-			"yrt needs Linux 5.15 or later; `yrt doctor` tells what this machine permits");
-	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not accept the BPF programs: %s", strerror(code)),
-		"YRT_DEBUG=1 prints the verifier's words; `yrt doctor` tells what this machine permits");
+		        "yrt needs Linux 5.15 or later; `yrt doctor` tells what this machine permits");
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "the kernel does not accept the BPF programs: %s", strerror(code)),
+	        "YRT_DEBUG=1 prints the verifier's words; `yrt doctor` tells what this machine permits");
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -113,29 +116,26 @@ static int on_record(void *ctx, void *data, size_t size)
 	return o->left && !--o->left ? -EAGAIN : 0;
 }
 
-static int on_alloc_record(void *ctx, void *data, size_t size)
-{
-	struct object *o = ctx;
-
-	o->alloc_record(o->alloc_ctx, data, size);
-	return 0;
-}
-
 static struct error *make_slab(struct arena_source *source, u32 i, void **ret);
 static void drop_slab(struct arena_source *source, u32 i, void *slab);
 
-/* What is not loaded needs no look of the verifier. */
-static void choose_programs(struct object *o, bool alloc)
+/* Of an event, or of what all events share? */
+static bool is_of_event(const struct object *o, const struct bpf_program *p)
 {
-	bpf_program__set_autoload(o->skel->progs.on_clock, !alloc);
-	bpf_program__set_autoload(o->skel->progs.on_free, !alloc);
-	bpf_program__set_autoload(o->skel->progs.on_alloc, alloc);
-	bpf_program__set_autoload(o->skel->progs.on_watch, alloc);
-	if (alloc)
-		uprobe_prepare(o->skel->progs.on_alloc);
+	return p != o->skel->progs.on_fork && p != o->skel->progs.on_exec && p != o->skel->progs.on_exit &&
+	       p != o->skel->progs.on_free && p != o->skel->progs.find_level;
 }
 
-static struct error *load(struct object *o, bool alloc)
+/* What is not loaded needs no look of the verifier. */
+static void choose_programs(struct object *o, const struct event_ops *event)
+{
+	struct bpf_program *p;
+
+	bpf_object__for_each_program(p, o->skel->obj) if (is_of_event(o, p)) bpf_program__set_autoload(p, false);
+	event->prepare(o);
+}
+
+static struct error *load(struct object *o)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
@@ -145,16 +145,12 @@ static struct error *load(struct object *o, bool alloc)
 		return error_errno(errno, "cannot run a BPF program");
 	o->skel->links.on_fork = bpf_program__attach(o->skel->progs.on_fork);
 	o->skel->links.on_exec = bpf_program__attach(o->skel->progs.on_exec);
-	if (!alloc)
-		o->skel->links.on_free = bpf_program__attach(o->skel->progs.on_free);
+	o->skel->links.on_free = bpf_program__attach(o->skel->progs.on_free);
 	o->skel->links.on_exit = bpf_program__attach(o->skel->progs.on_exit);
-	if (!o->skel->links.on_fork || !o->skel->links.on_exec || !o->skel->links.on_exit ||
-		(!alloc && !o->skel->links.on_free))
+	if (!o->skel->links.on_fork || !o->skel->links.on_exec || !o->skel->links.on_exit || !o->skel->links.on_free)
 		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
 	o->ring = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_record, o, NULL);
-	if (o->ring && alloc)
-		o->alloc_ring = ring_buffer__new(bpf_map__fd(o->skel->maps.alloc_ring), on_alloc_record, o, NULL);
-	return o->ring && (o->alloc_ring || !alloc) ? NULL : error_errno(errno, "cannot map the ring buffer");
+	return o->ring ? NULL : error_errno(errno, "cannot map the ring buffer");
 }
 
 struct error *object_create(const struct object_options *options, struct object **ret)
@@ -167,7 +163,7 @@ struct error *object_create(const struct object_options *options, struct object 
 	libbpf_set_print(quiet);
 	raise_limits();
 	o->stats_fd = -1;
-	o->slabs = (struct arena_source){ .make = make_slab, .done = drop_slab };
+	o->slabs = (struct arena_source){.make = make_slab, .done = drop_slab};
 	o->ncpus = libbpf_num_possible_cpus();
 	o->skel = sample__open();
 	if (!o->skel) {
@@ -176,8 +172,8 @@ struct error *object_create(const struct object_options *options, struct object 
 		return err;
 	}
 	set_knobs(o, options);
-	choose_programs(o, options->alloc);
-	err = load(o, options->alloc);
+	choose_programs(o, options->event);
+	err = load(o);
 	if (err) {
 		object_destroy(o);
 		return err;
@@ -193,7 +189,6 @@ void object_destroy(struct object *o)
 	if (!o)
 		return;
 	ring_buffer__free(o->ring);
-	ring_buffer__free(o->alloc_ring);
 	sample__destroy(o->skel);
 	for (u32 i = 0; i < o->nmade; i++)
 		close(o->slab_fd[i]);
@@ -210,7 +205,8 @@ static struct object *of_slabs(struct arena_source *source)
 static struct error *make_map(struct object *o)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), ARENA_SLAB_SIZE + ARENA_SLAB_PAD, 1, &options);
+	int fd = bpf_map_create(
+	        BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), ARENA_SLAB_SIZE + ARENA_SLAB_PAD, 1, &options);
 
 	if (fd < 0)
 		return error_errno(errno, "cannot create a BPF map");
@@ -246,9 +242,19 @@ struct arena_source *object_slabs(struct object *o)
 	return &o->slabs;
 }
 
-int object_clock_program(const struct object *o)
+struct sample *object_skeleton(const struct object *o)
 {
-	return bpf_program__fd(o->skel->progs.on_clock);
+	return o->skel;
+}
+
+int object_ncpus(const struct object *o)
+{
+	return o->ncpus;
+}
+
+int object_program(const struct object *o, const char *name)
+{
+	return bpf_program__fd(bpf_object__find_program_by_name(o->skel->obj, name));
 }
 
 int object_ring_fd(const struct object *o)
@@ -264,19 +270,8 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 	ring_buffer__consume(o->ring);
 }
 
-int object_alloc_fd(const struct object *o)
-{
-	return ring_buffer__epoll_fd(o->alloc_ring);
-}
-
-void object_consume_alloc(struct object *o, void (*record)(void *ctx, const void *data, size_t size), void *ctx)
-{
-	o->alloc_record = record;
-	o->alloc_ctx = ctx;
-	ring_buffer__consume(o->alloc_ring);
-}
-
-/* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs, and those to come. */
+/* Each change of a map of maps waits for all programs that run, some milliseconds: one change for all new slabs, and
+ * those to come. */
 static struct error *publish_slabs(struct object *o)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, options);
@@ -302,17 +297,29 @@ static struct error *publish_slabs(struct object *o)
 	return NULL;
 }
 
-struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry)
+struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new)
 {
 	struct error *err = publish_slabs(o);
 	u32 key = (u32)tgid;
 
 	if (err)
 		return err;
-	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, BPF_ANY) == 0)
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, is_new ? BPF_ANY : BPF_EXIST) == 0) {
+		o->outside_ns += is_new ? cpu_of_process(tgid) : 0;
+		return NULL;
+	}
+	if (!is_new && errno == ENOENT)
 		return NULL;
 	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
-		bpf_map__max_entries(o->skel->maps.processes));
+	        bpf_map__max_entries(o->skel->maps.processes));
+}
+
+void object_forget_process(struct object *o, pid_t tgid)
+{
+	u32 key = (u32)tgid;
+
+	if (!bpf_map_delete_elem(bpf_map__fd(o->skel->maps.processes), &key))
+		o->outside_ns -= cpu_of_process(tgid);
 }
 
 u32 object_new_instance(struct object *o)
@@ -320,70 +327,71 @@ u32 object_new_instance(struct object *o)
 	return __sync_add_and_fetch(&o->skel->bss->last_instance, 1);
 }
 
-void object_set_attaching(struct object *o, bool attaching)
+void object_want(struct object *o, const char *program)
 {
-	int fd = bpf_map__fd(o->skel->maps.clocked);
-	u32 tid;
-
-	o->skel->bss->attaching = attaching;
-	while (!attaching && !bpf_map_get_next_key(fd, NULL, &tid))
-		bpf_map_delete_elem(fd, &tid);
+	bpf_program__set_autoload(bpf_object__find_program_by_name(o->skel->obj, program), true);
 }
 
-void object_set_clocked(struct object *o, pid_t tid)
+void object_take_ticks(struct object *o, enum ticks ticks)
 {
-	u32 key = (u32)tid, one = 1;
-
-	bpf_map_update_elem(bpf_map__fd(o->skel->maps.clocked), &key, &one, BPF_ANY);
+	if (ticks == TICKS_TAKEN)
+		o->skel->bss->taken_ns = now_ns();
+	o->skel->bss->ticks = ticks;
 }
 
-bool object_has_clock(const struct object *o, pid_t tid)
+static u64 living_cpu_ns(const void *key, const void *value)
 {
-	u32 key = (u32)tid, value;
-
-	return !bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.clocked), &key, &value);
+	(void)value;
+	return cpu_of_process((pid_t) * (const u32 *)key);
 }
 
-void object_mark_start(struct object *o)
+/* Nobody can ask the kernel for it once the process was waited for, a while before on_free() counts it. */
+static u64 ending_cpu_ns(const void *key, const void *value)
 {
-	o->skel->bss->attached_ns = now_ns();
+	const struct process_ending *ending = value;
+	u64 now = cpu_of_process((pid_t)ending->tgid);
+
+	(void)key;
+	return now > ending->cpu_ns ? now : ending->cpu_ns;
 }
 
-u64 object_debt_ns(const struct object *o)
+/* The sum over a hash map's entries, each looked at once. */
+static u64 sum_cpu_ns(const struct bpf_map *map, u64 (*cpu_ns)(const void *key, const void *value))
 {
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	size_t key = bpf_map__key_size(map), value = bpf_map__value_size(map);
+	cleanup(free) char *keys = calloc(CPU_BATCH, key);
+	cleanup(free) char *values = calloc(CPU_BATCH, value);
+	int code = keys && values ? 0 : -ENOMEM;
+	void *from = NULL;
+	u32 n, position;
 	u64 sum = 0;
 
-	for (size_t i = 0; i < sizeof(o->skel->bss->debts) / sizeof(*o->skel->bss->debts); i++)
-		sum += o->skel->bss->debts[i];
+	while (!code) {
+		n = CPU_BATCH;
+		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, values, &n, &options);
+		if (code && code != -ENOENT) /* ENOENT: these are the last */
+			break;
+		for (u32 i = 0; i < n; i++)
+			sum += cpu_ns(keys + i * key, values + i * value);
+		from = &position;
+	}
 	return sum;
 }
 
-u32 object_short_lives(const struct object *o)
+u64 object_cpu_ns(const struct object *o)
 {
-	return o->skel->bss->short_lives;
-}
+	u64 ended = o->skel->bss->ended_ns; /* first, so that nothing is counted twice */
 
-u64 object_switch_rates(const struct object *o, u32 *n)
-{
-	*n = o->skel->bss->switch_looks;
-	return o->skel->bss->switch_rates;
-}
-
-void object_set_by_cpu(struct object *o, bool by_cpu)
-{
-	o->skel->bss->by_cpu = by_cpu;
-}
-
-void object_set_tick(struct object *o, u64 tick_ns, bool by_cycles)
-{
-	o->skel->data->tick_ns = tick_ns;
-	o->skel->bss->by_cycles = by_cycles;
+	if (o->everyone)
+		return cpu_of_machine() - cpu_of_process(getpid());
+	return ended + sum_cpu_ns(o->skel->maps.endings, ending_cpu_ns) +
+	       sum_cpu_ns(o->skel->maps.processes, living_cpu_ns) - o->outside_ns;
 }
 
 void object_halve(struct object *o)
 {
 	o->skel->data->weight *= 2;
-	o->skel->data->period_ns *= 2;
 }
 
 void object_eager(struct object *o, bool eager)
@@ -408,6 +416,11 @@ static void wait_for_programs(struct object *o)
 		bpf_map_update_elem(bpf_map__fd(o->skel->maps.slabs), &first, &o->slab_fd[0], BPF_ANY);
 }
 
+u32 object_epoch(const struct object *o)
+{
+	return o->skel->bss->counts_in_use;
+}
+
 u32 object_flip(struct object *o)
 {
 	u32 epoch = o->skel->bss->counts_in_use;
@@ -417,12 +430,14 @@ u32 object_flip(struct object *o)
 	return epoch;
 }
 
-struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u32 epoch, u64 hash, u64 count), void *ctx)
+struct error *object_drain(struct object *o, u32 epoch,
+        void (*add)(void *ctx, u32 epoch, u64 hash, const struct stack_count *count), void *ctx)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, options);
 	u32 n, position;
 	int fd = bpf_map__fd(epoch ? o->skel->maps.counts_b : o->skel->maps.counts_a), code = 0;
-	static u64 keys[COUNTS_CAPACITY], values[COUNTS_CAPACITY];
+	static struct stack_count values[COUNTS_CAPACITY];
+	static u64 keys[COUNTS_CAPACITY];
 	void *from = NULL;
 
 	while (!code) {
@@ -431,7 +446,7 @@ struct error *object_drain(struct object *o, u32 epoch, void (*add)(void *ctx, u
 		if (code && errno != ENOENT)
 			return error_errno(errno, "cannot read the counts");
 		for (u32 i = 0; i < n; i++)
-			add(ctx, epoch, keys[i], values[i]);
+			add(ctx, epoch, keys[i], &values[i]);
 		from = &position;
 	}
 	return NULL;
@@ -464,7 +479,7 @@ struct error *object_stats(struct object *o, struct probe_stats *ret)
 
 static u64 run_time(int program)
 {
-	struct bpf_prog_info info = { 0 };
+	struct bpf_prog_info info = {0};
 	u32 size = sizeof(info);
 
 	return program < 0 || bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.run_time_ns;
@@ -472,97 +487,11 @@ static u64 run_time(int program)
 
 u64 object_run_time(const struct object *o)
 {
-	return run_time(object_clock_program(o)) + run_time(bpf_program__fd(o->skel->progs.on_alloc)) + run_time(object_watch_program(o));
-}
+	struct bpf_program *p;
+	u64 sum = 0;
 
-int object_watch_program(const struct object *o)
-{
-	return bpf_program__fd(o->skel->progs.on_watch);
-}
-
-int object_keepers_fd(const struct object *o)
-{
-	return bpf_map__fd(o->skel->maps.keepers);
-}
-
-struct error *object_attach_site(struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
-{
-	return uprobe_place(o->skel->progs.on_alloc, pid, path, offset, cookie, ret);
-}
-
-struct error *object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)
-{
-	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.alloc_probes), &number, probe, BPF_ANY) == 0)
-		return NULL;
-	return error_errno(errno, "cannot tell BPF of an allocation site (%u at most)", ALLOC_PROBES_MAX);
-}
-
-void object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch)
-{
-	bpf_map_update_elem(bpf_map__fd(o->skel->maps.watches), &key, watch, BPF_EXIST);
-}
-
-bool object_watch(const struct object *o, u32 key, struct alloc_watch *ret)
-{
-	return bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.watches), &key, ret) == 0;
-}
-
-void object_set_watching(struct object *o, bool watching)
-{
-	o->skel->data->watching = watching;
-}
-
-void object_set_interval(struct object *o, u64 interval, u32 burst)
-{
-	o->skel->bss->alloc_interval = interval;
-	o->skel->data->window_most = burst;
-}
-
-void object_set_open(struct object *o, bool open)
-{
-	o->skel->data->alloc_open = open;
-}
-
-void object_set_census(struct object *o, u64 interval)
-{
-	o->skel->bss->census_interval = interval;
-}
-
-void object_set_duty(struct object *o, u32 duty)
-{
-	o->skel->data->alloc_duty = duty;
-}
-
-double object_handed_out(struct object *o, pid_t pid, u32 size_class)
-{
-	struct alloc_handed key = { .tgid = (u32)pid, .size_class = size_class };
-	cleanup(free) u64 *each = calloc(o->ncpus, sizeof(*each));
-	double sum = 0;
-
-	if (!each || bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.handed_out), &key, each))
-		return 0;
-	for (int i = 0; i < o->ncpus; i++)
-		sum += (double)each[i];
+	bpf_object__for_each_program(p, o->skel->obj) sum += is_of_event(o, p) ? run_time(bpf_program__fd(p)) : 0;
 	return sum;
-}
-
-struct error *object_alloc_stats(struct object *o, struct alloc_stats *ret)
-{
-	struct alloc_stats *each = calloc(o->ncpus, sizeof(*each));
-	u32 zero = 0;
-
-	if (!each)
-		return &error_no_memory;
-	*ret = (struct alloc_stats){ 0 };
-	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.alloc_counters), &zero, each)) {
-		free(each);
-		return error_errno(errno, "cannot read the counters");
-	}
-	for (int i = 0; i < o->ncpus; i++)
-		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
-			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
-	free(each);
-	return NULL;
 }
 
 /* What the kernel accounts for a map, as /proc tells it. */
@@ -585,8 +514,7 @@ u64 object_map_bytes(const struct object *o)
 	u64 sum = 0;
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, o->skel->obj)
-		sum += memlock(bpf_map__fd(map));
+	bpf_object__for_each_map(map, o->skel->obj) sum += memlock(bpf_map__fd(map));
 	for (u32 i = 0; i < o->nslabs; i++)
 		sum += memlock(o->slab_fd[i]);
 	return sum;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,29 +12,30 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "alloc.h"
 #include "backlog.h"
-#include "clock.h"
 #include "command.h"
 #include "mmap_watch.h"
 #include "object.h"
+#include "select_find.h"
 #include "targets.h"
 #include "unwind/process/ahead.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define POLL_MS	       20
-#define CLOCK_PASSES   3
-#define RECORDS_AT_ONCE 1024
-#define EAGER_S	       2
-#define RESCAN_MS      10 /* look for new code at most so often */
-#define STARTING_MS    100 /* look at runtimes that are only starting */
-#define STARTING_LOADING_MS 5 /* so often in a process that is loading files */
-#define LOADING_MS     200 /* a process that has loaded a file may load more: */
-#define LOADING_POLL_MS 2  /* it is looked at so often then */
-#define HURRY	       -20 /* priority: what a program does before its files are known is seen less well */
+#define POLL_MS             20
+#define SEEK_MS             1000 /* look for processes that are selected by now */
+#define RECORDS_AT_ONCE     1024
+#define EAGER_S             2
+#define RESCAN_MS           10  /* look for new code at most so often */
+#define STARTING_MS         100 /* look at runtimes that are only starting */
+#define STARTING_LOADING_MS 5   /* so often in a process that is loading files */
+#define LOADING_MS          200 /* a process that has loaded a file may load more: */
+#define LOADING_POLL_MS     2   /* it is looked at so often then */
+#define HURRY                                                                                                          \
+	-20 /* priority: what a program does before its files are known is seen less well, what it drops at once is    \
+	       not named */
 #define BUDGET_EVERY_S 1.0
-#define BACKLOG_MAX (8u << 20) /* bytes of stacks that may wait for symbols */
+#define BACKLOG_MAX    (8u << 20) /* bytes of stacks that may wait for symbols */
 
 struct sampler {
 	struct sampler_options options;
@@ -43,19 +43,21 @@ struct sampler {
 	struct arena *arena;
 	struct modules *modules;
 	struct collector *collector;
-	struct clock *clock;
-	struct alloc *alloc; /* NULL: the clock */
-	struct mmap_watch *watch; /* NULL: not permitted */
-	struct name_reader *reader; /* NULL: of alloc, whose targets have started before */
-	struct backlog backlog; /* stacks that wait for their names, and exits behind them */
+	const struct event_ops *ops;
+	void *event; /* what ops made */
+	struct event_host host;
+	struct mmap_watch *watch;   /* NULL: not permitted */
+	struct name_reader *reader; /* NULL: of an event that counts stacks itself */
+	struct backlog backlog;     /* stacks that wait for their names, and exits behind them */
 	struct targets targets;
 	struct command *command;
 	int epoll;
-	u64 created_ns, armed_ns, ended_ns, budget_ns, watch_ns, starting_ns, snapshot_ns;
+	u64 sought_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns, snapshot_ns;
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
+	u64 cpu_end_ns;                /* when that was */
 	u64 stacks_at_drain;
 	bool behind; /* stacks wait, not for symbols */
-	u64 gone; /* collect_stats.gone when last looked at */
+	u64 gone;    /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
 	bool hurried;
 	int priority; /* before that */
@@ -65,6 +67,9 @@ struct sampler {
 	char target[128];
 	struct error *failed; /* of a callback; ends the run */
 };
+
+static void on_record(void *ctx, const void *data, size_t size);
+static void take_all(struct sampler *s);
 
 enum { TAG_RING, TAG_MMAP, TAG_NAMES };
 
@@ -91,26 +96,23 @@ static void keep_failure(struct sampler *s, struct error *err)
 		s->failed = err;
 }
 
-static struct error *alloc_of_stack(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n)
+static struct error *stack_of_event(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n)
 {
-	return alloc_stack(((struct sampler *)ctx)->alloc, record, frames, n);
-}
+	struct sampler *s = ctx;
 
-static struct error *create_alloc(struct sampler *s)
-{
-	const struct sampler_options *o = &s->options;
-	struct alloc_options alloc = { .interval = o->interval, .frequency = o->frequency, .share = o->alloc_share, .threads = o->collect.threads,
-		.object = s->object, .targets = &s->targets, .collector = s->collector, .warn = o->warn, .ctx = o->ctx };
-
-	return alloc_create(&alloc, &s->alloc);
+	return s->ops->stack(s->event, record, frames, n);
 }
 
 static struct error *create_parts(struct sampler *s)
 {
 	const struct sampler_options *o = &s->options;
-	struct object_options object = { .depth = o->depth, .period_ns = (u64)(1e9 / o->frequency), .no_kernel = o->no_kernel, .no_user = o->no_user,
-		.by_thread = o->collect.threads, .measure = o->measure, .alloc = o->alloc };
-	struct clock_options clock = { .frequency = o->frequency, .follow = o->follow };
+	struct object_options object = {.depth = o->depth,
+	        .no_kernel = o->no_kernel,
+	        .no_user = o->no_user,
+	        .by_thread = o->collect.threads,
+	        .everyone = o->everyone,
+	        .measure = o->measure,
+	        .event = o->event};
 	struct error *err = object_create(&object, &s->object);
 
 	if (!err)
@@ -119,32 +121,30 @@ static struct error *create_parts(struct sampler *s)
 		err = modules_create(s->arena, o->cache_dir, &s->modules);
 	if (err)
 		return err;
-	s->modules->wishes = (o->collect.lock_only ? WISH_LOCK : 0) | (o->collect.names.expand & EXPAND_LOOP ? WISH_AWAITERS : 0);
+	s->modules->wishes =
+	        (o->collect.lock_only ? WISH_LOCK : 0) | (o->collect.names.expand & EXPAND_LOOP ? WISH_AWAITERS : 0);
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
-	clock.object = s->object;
-	err = clock_create(&clock, &s->clock);
-	if (err)
-		return err;
-	s->options.collect.stack = o->alloc ? alloc_of_stack : NULL;
+	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;
 	s->options.collect.stack_ctx = s;
-	err = o->alloc ? NULL : name_reader_create(&s->reader);
+	s->options.collect.names.reason = s->ops->reason;
+	s->options.collect.names.leads_to_program = s->ops->leads_to_program;
+	err = s->ops->stack ? NULL : name_reader_create(&s->reader);
 	if (err)
 		return err;
 	s->options.collect.names.reader = s->reader;
-	err = collector_create(s->modules, &o->collect, find_process, s, &s->collector);
-	return err || !o->alloc ? err : create_alloc(s);
+	return collector_create(s->modules, &o->collect, find_process, s, &s->collector);
 }
 
 static struct error *create_poll(struct sampler *s)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_RING };
-	struct epoll_event read = { .events = EPOLLIN | EPOLLET, .data.u64 = TAG_NAMES };
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = TAG_RING};
+	struct epoll_event read = {.events = EPOLLIN | EPOLLET, .data.u64 = TAG_NAMES};
 	struct error *err = mmap_watch_create(&s->watch);
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, object_ring_fd(s->object), &event) ||
-		(s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
+	        (s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
 		error_free(err);
 		return error_errno(errno, "cannot wait for samples");
 	}
@@ -153,6 +153,28 @@ static struct error *create_poll(struct sampler *s)
 	if (err)
 		s->options.warn(s->options.ctx, err);
 	return s->watch ? mmap_watch_poll(s->watch, s->epoll, TAG_MMAP) : NULL;
+}
+
+static void put_of_event(void *ctx, const void *data, size_t size)
+{
+	on_record(ctx, data, size);
+}
+
+static void take_all_for_event(void *ctx)
+{
+	take_all(ctx);
+}
+
+static struct error *create_event(struct sampler *s)
+{
+	s->host = (struct event_host){.options = &s->options,
+	        .object = s->object,
+	        .targets = &s->targets,
+	        .collector = s->collector,
+	        .put = put_of_event,
+	        .take_all = take_all_for_event,
+	        .ctx = s};
+	return s->ops->create(&s->host, &s->event);
 }
 
 struct error *sampler_create(const struct sampler_options *options, struct sampler **ret)
@@ -165,6 +187,7 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 	s->options = *options;
 	s->epoll = -1;
 	s->created_ns = now_ns();
+	s->ops = options->event;
 	err = create_parts(s);
 	if (!err)
 		err = create_poll(s);
@@ -172,8 +195,19 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 		sampler_destroy(s);
 		return err;
 	}
-	s->targets = (struct targets){ .object = s->object, .modules = s->modules, .watch = s->watch, .follow = options->follow,
-		.warn = options->warn, .ctx = options->ctx };
+	s->targets = (struct targets){.object = s->object,
+	        .modules = s->modules,
+	        .watch = s->watch,
+	        .follow = options->follow,
+	        .everyone = options->everyone,
+	        .selection = options->selection,
+	        .warn = options->warn,
+	        .ctx = options->ctx};
+	err = create_event(s);
+	if (err) {
+		sampler_destroy(s);
+		return err;
+	}
 	*ret = s;
 	return NULL;
 }
@@ -183,8 +217,7 @@ void sampler_destroy(struct sampler *s)
 	if (!s)
 		return;
 	command_destroy(s->command);
-	alloc_destroy(s->alloc);
-	clock_destroy(s->clock);
+	s->ops->destroy(s->event);
 	mmap_watch_destroy(s->watch);
 	collector_destroy(s->collector);
 	name_reader_destroy(s->reader);
@@ -205,7 +238,7 @@ struct error *sampler_attach(struct sampler *s, pid_t pid)
 
 	if (err)
 		return err;
-	return s->alloc ? alloc_attach(s->alloc, pid, !s->options.follow) : clock_attach(s->clock, pid, false);
+	return s->ops->attach ? s->ops->attach(s->event, pid, !s->options.follow) : NULL;
 }
 
 struct error *sampler_start_command(struct sampler *s, char *const *argv)
@@ -219,12 +252,11 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (s->reader && !s->options.no_kernel)
 		name_reader_expect_kernel(s->reader);
 	err = ahead_prepare(s->modules, argv);
-	if (!err)
-		err = targets_add(&s->targets, pid, object_new_instance(s->object));
-	return err || s->alloc ? err : clock_attach(s->clock, pid, true);
+	return err ? err : targets_add(&s->targets, pid, object_new_instance(s->object));
 }
 
-/* A process that begins, or has new code, is told to BPF at once; what else there is waits until there is time for it. */
+/* A process that begins, or has new code, is told to BPF at once; what else there is waits until there is time for it.
+ */
 static void on_record(void *ctx, const void *data, size_t size)
 {
 	struct sampler *s = ctx;
@@ -233,7 +265,9 @@ static void on_record(void *ctx, const void *data, size_t size)
 
 	if (size >= sizeof(type))
 		memcpy(&type, data, sizeof(type));
-	if (type == RECORD_STACK || type == RECORD_LATE || type == RECORD_EXIT)
+	if (type == RECORD_STACK && (backlog_bytes(&s->backlog) || !collector_ready(s->collector, data, size)))
+		collector_glance(s->collector, data, size);
+	if (type == RECORD_STACK || type == RECORD_LATE || type == RECORD_EXIT || type == RECORD_EVENT)
 		err = backlog_put(&s->backlog, data, size) ? NULL : &error_no_memory;
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
@@ -252,6 +286,8 @@ static struct error *take_record(struct sampler *s, const void *data, size_t siz
 		return collector_stack(s->collector, data, size);
 	if (type == RECORD_LATE)
 		return collector_late(s->collector, data, size);
+	if (type == RECORD_EVENT)
+		return s->ops->record ? s->ops->record(s->event, data, size) : NULL;
 	return size >= sizeof(struct process_record) ? targets_record(&s->targets, data) : NULL;
 }
 
@@ -302,24 +338,31 @@ static void on_mapped(void *ctx, pid_t pid)
 	struct sampler *s = ctx;
 	struct error *err = targets_mapped(&s->targets, pid);
 
+	if (!err && pid && s->options.selection)
+		err = targets_offer(&s->targets, pid);
+	if (!pid)
+		s->sought_ns = 0;
 	if (err)
 		keep_failure(s, err);
 }
 
-static void on_count(void *ctx, u32 epoch, u64 hash, u64 count)
+static void on_count(void *ctx, u32 epoch, u64 hash, const struct stack_count *count)
 {
-	collector_count(((struct sampler *)ctx)->collector, epoch, hash, count);
+	collector_count(((struct sampler *)ctx)->collector, epoch, hash, count->value, count->more);
 }
 
 /* Moves the counts into the profile. Stacks that arrive meanwhile are of the new counts, or known already. */
 static struct error *drain(struct sampler *s)
 {
-	u32 epoch = object_flip(s->object);
 	struct error *err;
+	u32 epoch;
 
+	collector_forget(s->collector, !object_epoch(s->object));
+	epoch = object_flip(s->object);
 	take_all(s);
 	err = object_drain(s->object, epoch, on_count, s);
-	collector_forget(s->collector, epoch);
+	if (!err && s->ops->drain)
+		err = s->ops->drain(s->event, epoch);
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
 	if (!err)
 		err = collector_settle(s->collector, now_ns(), false);
@@ -351,25 +394,36 @@ static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u6
 	u64 own = s->cpu_at_end ? s->cpu_at_end : own_cpu_ns();
 	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe);
 
+	if (s->cpu_end_ns) /* what was on its way was named after the last sample */
+		until_ns = s->cpu_end_ns;
 	return until_ns > s->armed_ns ? 100 * used / (double)(until_ns - s->armed_ns) : 0;
 }
 
+/* By what the last second took: a dear beginning must not halve the rate again and again. */
 static struct error *keep_budget(struct sampler *s, u64 now)
 {
 	struct probe_stats probe;
 	struct error *err;
+	double percent;
+	u64 used;
 
-	if (!s->options.cpu_percent || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
+	if (!s->options.cpu_percent || !s->ops->halve || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
 		return NULL;
-	s->budget_ns = now;
 	err = object_stats(s->object, &probe);
 	if (err)
 		return err;
-	if (now - s->armed_ns > 2 * BUDGET_EVERY_S * 1e9 && cpu_percent(s, &probe, now) > s->options.cpu_percent && s->halvings < 10) {
+	used = own_cpu_ns() + bpf_ns(s, &probe);
+	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
+	s->budget_ns = now;
+	s->budget_used_ns = used;
+	if (now - s->armed_ns > 2 * BUDGET_EVERY_S * 1e9 && percent > s->options.cpu_percent && s->halvings < 10) {
 		object_halve(s->object);
+		s->ops->halve(s->event);
 		s->halvings++;
-		s->options.warn(s->options.ctx, error_new(ERROR_INTERNAL,
-			"yrt took more than %g %% of a CPU: it samples half as often from here on", s->options.cpu_percent));
+		s->options.warn(s->options.ctx,
+		        error_new(ERROR_INTERNAL,
+		                "yrt took more than %g %% of a CPU: it samples half as often from here on",
+		                s->options.cpu_percent));
 	}
 	return NULL;
 }
@@ -383,7 +437,10 @@ static bool is_loading(struct sampler *s, u64 now)
 	return now < s->loading_until_ns;
 }
 
-/* A wakeup for each new stack costs more than looking often, and few targets drop what they have just run. */
+/*
+ * A wakeup for each new stack costs more than looking often, and few targets drop what they have just run. With those
+ * that do it is a race against the target, which has the CPU: this thread is to get it first then (set_hurry()).
+ */
 static void keep_up(struct sampler *s, u64 now)
 {
 	u64 gone = collector_stats(s->collector)->gone;
@@ -392,23 +449,6 @@ static void keep_up(struct sampler *s, u64 now)
 		s->eager_until_ns = now + EAGER_S * 1000000000ull;
 	s->gone = gone;
 	object_eager(s->object, now < s->eager_until_ns);
-}
-
-/* A process that was forked meanwhile, by one whose clock was still the old one, gets one of its own in the next pass. */
-static void replace_clock(struct sampler *s)
-{
-	struct error *err = NULL;
-
-	clock_replace(s->clock);
-	for (u32 pass = 0; pass < CLOCK_PASSES && !err; pass++) {
-		for (u32 i = 0; i < s->targets.nprocesses && !err; i++)
-			if (!s->targets.processes[i]->dead)
-				err = clock_attach_again(s->clock, s->targets.processes[i]->pid);
-		gather(s, 0);
-	}
-	err = clock_replaced(s->clock, err);
-	if (err)
-		s->options.warn(s->options.ctx, err);
 }
 
 static void set_hurry(struct sampler *s, bool hurry)
@@ -423,6 +463,22 @@ static void set_hurry(struct sampler *s, bool hurry)
 	s->hurried = hurry;
 }
 
+static struct error *offer(void *ctx, pid_t pid)
+{
+	return targets_offer(&((struct sampler *)ctx)->targets, pid);
+}
+
+/* Programs that start are told by their mappings; what joins a cgroup or takes another name later is found by looking.
+ */
+static struct error *seek(struct sampler *s, u64 now)
+{
+	if (!s->options.selection || s->ops->attach || now - s->sought_ns < SEEK_MS * 1000000ULL)
+		return NULL;
+	s->sought_ns = now;
+	gather(s, 0);
+	return each_process("/proc", offer, s);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -430,7 +486,7 @@ static struct error *poll_once(struct sampler *s)
 	u64 now;
 	int n;
 
-	set_hurry(s, loading || s->command || s->options.follow);
+	set_hurry(s, loading || s->command || s->options.follow || s->options.everyone || now_ns() < s->eager_until_ns);
 	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : loading ? LOADING_POLL_MS : POLL_MS);
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
@@ -443,28 +499,34 @@ static struct error *poll_once(struct sampler *s)
 		s->failed = targets_starting(&s->targets);
 		s->starting_ns = now;
 	}
+	if (!s->failed)
+		s->failed = seek(s, now);
 	take_some(s);
 	keep_up(s, now);
 	if (!s->failed)
 		s->failed = collector_settle(s->collector, now, false);
 	if (s->failed)
 		return TAKE(s->failed);
-	if (s->alloc) {
-		struct error *err = alloc_poll(s->alloc, now);
+	if (s->ops->poll) {
+		struct error *err = s->ops->poll(s->event, now);
 
 		if (err)
 			return err;
 	}
-	if (!s->alloc && clock_outdated(s->clock, now))
-		replace_clock(s);
-	if (!s->alloc && collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
+	if (!s->ops->stack &&
+	        collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
 		return drain(s);
 	return keep_budget(s, now);
 }
 
+static bool waits_for_more(const struct sampler *s)
+{
+	return s->options.everyone || (s->options.selection && !s->ops->attach);
+}
+
 static bool is_over(struct sampler *s, volatile sig_atomic_t *stop)
 {
-	if (*stop || !s->targets.alive)
+	if (*stop || (!s->targets.alive && !waits_for_more(s)))
 		return true;
 	if (s->command && command_has_ended(s->command))
 		return true;
@@ -496,21 +558,22 @@ static struct error *take_snapshot(struct sampler *s)
 
 static struct error *arm(struct sampler *s)
 {
+	struct error *err;
+
 	malloc_trim(0);
-	object_mark_start(s->object);
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
-	set_hurry(s, s->command || s->options.follow);
-	if (s->command)
-		return command_go(s->command);
-	return s->alloc ? alloc_start(s->alloc) : clock_start(s->clock);
+	set_hurry(s, s->command || s->options.follow || s->options.everyone);
+	err = s->ops->start(s->event, s->command);
+	return err || !s->command ? err : command_go(s->command);
 }
 
 static void warn_exited(struct sampler *s)
 {
-	s->options.warn(s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; what was seen until then is kept",
-						sampler_target(s), (double)(now_ns() - s->armed_ns) / 1e9));
+	s->options.warn(
+	        s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; what was seen until then is kept",
+	                                sampler_target(s), (double)(now_ns() - s->armed_ns) / 1e9));
 }
 
 struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
@@ -524,20 +587,20 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 			err = take_snapshot(s);
 		show_progress(s, &last);
 	}
-	if (!err && !s->targets.alive && !s->command)
+	if (!err && !s->targets.alive && !s->command && !waits_for_more(s))
 		warn_exited(s);
-	clock_stop(s->clock);
 	s->ended_ns = now_ns();
-	late = s->alloc ? alloc_stop(s->alloc) : NULL;
+	late = s->ops->stop(s->event);
 	take_all(s);
 	if (!late)
 		late = drain(s);
 	if (!late)
 		late = collector_settle(s->collector, now_ns(), true);
-	if (!late && s->alloc)
-		late = alloc_finish(s->alloc);
+	if (!late && s->ops->finish)
+		late = s->ops->finish(s->event);
 	measure_rss(s);
 	s->cpu_at_end = own_cpu_ns();
+	s->cpu_end_ns = now_ns();
 	set_hurry(s, false);
 	*stop = 0; /* one more Ctrl-C is for what takes long now */
 	if (!late)
@@ -557,23 +620,12 @@ static u64 count_complete(const struct probe_stats *probe)
 	return sum;
 }
 
-/*
- * Periods that passed without the program: it does not run while another BPF program or a map update holds the CPU. A
- * thread's last, unfinished period is no loss, so a few are expected to be missing; more where it is chance how many there are.
- */
-static u64 count_unrun(const struct sampler_stats *st, bool by_cpu)
-{
-	double missing = st->expected_samples - (double)st->probe.weights, usual = 5 + st->expected_samples / 200;
-
-	if (by_cpu)
-		usual += 3 * sqrt(st->expected_samples);
-	return missing > usual ? (u64)missing : 0;
-}
-
 void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 {
-	struct sampler_stats st = { .collect = *collector_stats(s->collector), .halvings = s->halvings,
-		.source = clock_source(s->clock), .first_sample_ms = -1, .max_rss_kb = s->max_rss_kb };
+	struct sampler_stats st = {.collect = *collector_stats(s->collector),
+	        .halvings = s->halvings,
+	        .first_sample_ms = -1,
+	        .max_rss_kb = s->max_rss_kb};
 	u64 until = s->ended_ns ? s->ended_ns : now_ns();
 
 	error_free(object_stats(s->object, &st.probe));
@@ -583,22 +635,20 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);
-	st.target_cpu_s = (double)clock_cpu_ns(s->clock) / 1e9;
-	st.expected_samples = st.target_cpu_s * s->options.frequency;
-	st.lost_clock = count_unrun(&st, clock_by_cpu(s->clock));
-	st.lost_short = (u64)((double)object_debt_ns(s->object) * s->options.frequency / 1e9);
-	if (st.lost_clock > st.lost_short)
-		st.lost_clock -= st.lost_short;
 	st.bpf_ns_per_sample = st.probe.samples ? (double)bpf_ns(s, &st.probe) / (double)st.probe.samples : 0;
 	st.cpu_percent = cpu_percent(s, &st.probe, until);
 	st.map_kb = object_map_bytes(s->object) / 1024;
 	if (st.probe.first_ns > s->armed_ns)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
+	st.processes = s->targets.seen;
+	st.unread = s->targets.unread;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
 	st.duration_s = (double)(until - s->armed_ns) / 1e9;
-	st.by_alloc = s->alloc;
-	if (s->alloc)
-		alloc_summary(s->alloc, &st.alloc);
+	if (s->command)
+		command_has_ended(s->command);
+	st.command_status = s->command ? command_status(s->command) : COMMAND_RUNS;
+	st.event = s->ops;
+	s->ops->stats(s->event, &st);
 	*ret = st;
 }
 
@@ -607,13 +657,37 @@ struct profile *sampler_profile(struct sampler *s)
 	return collector_profile(s->collector);
 }
 
+u32 sampler_runtimes(const struct sampler *s)
+{
+	return targets_runtimes(&s->targets);
+}
+
+/* The first one; a program that was started is only one once it executes. */
+static const struct process *first_target(const struct sampler *s)
+{
+	const struct process *first = s->targets.processes[0];
+
+	for (u32 i = 1; s->command && i < s->targets.nprocesses; i++)
+		if (s->targets.processes[i]->pid == first->pid)
+			first = s->targets.processes[i];
+	return first;
+}
+
 const char *sampler_target(const struct sampler *s)
 {
 	struct sampler *w = (struct sampler *)s;
+	const struct process *first;
+	u32 others;
 
+	if (s->options.everyone)
+		return "the whole machine";
+	if (s->options.selection)
+		return s->options.selection->text;
 	if (s->targets.nprocesses == 0)
 		return "";
-	snprintf(w->target, sizeof(w->target), s->targets.nprocesses > 1 ? "%s (pid %d) and %u more" : "%s (pid %d)",
-		s->targets.processes[0]->comm, s->targets.processes[0]->pid, s->targets.nprocesses - 1);
+	first = first_target(s);
+	others = s->targets.nprocesses - 1 - (first != s->targets.processes[0]);
+	snprintf(w->target, sizeof(w->target), others ? "%s (pid %d) and %u more" : "%s (pid %d)", first->comm,
+	        first->pid, others);
 	return s->target;
 }

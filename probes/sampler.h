@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of sampling, by the clock or by allocated bytes: targets in, a profile and its statistics out. What was gathered is kept whatever happens
- * to the targets.
+ * One run of sampling, by the clock or another event: targets in, a profile and its statistics out. What was gathered
+ * is kept whatever happens to the targets.
  */
 #ifndef YRT_SAMPLER_H
 #define YRT_SAMPLER_H
@@ -9,26 +9,28 @@
 #include <signal.h>
 #include <types.h>
 
-#include "alloc.h"
+#include "event.h"
 #include "unwind/profile/collect.h"
 #include "unwind/error.h"
 
 struct sampler;
 
 struct sampler_options {
-	double frequency;   /* samples a second of CPU time of each thread; with alloc: samples a second at most */
-	bool alloc;	    /* what is allocated (alloc.h), in place of the clock */
-	double alloc_share; /* alloc: of the targets' CPU time that samples may take; 0: no limit */
-	u64 interval;	    /* alloc: bytes between samples, at least and on average */
-	double duration_s;  /* 0: until stopped or all targets are gone */
-	u32 depth;	    /* frames of a stack at most */
-	double cpu_percent; /* of one CPU, that yrt and its probes may take; past it the rate halves. 0: no limit */
-	bool follow;	    /* processes that targets make */
+	const struct event_ops *event;
+	const void *of_event; /* its own options; NULL if it has none */
+	double frequency;     /* samples a second of CPU time of each thread, or what the event makes of it */
+	double duration_s;    /* 0: until stopped or all targets are gone */
+	u32 depth;            /* frames of a stack at most */
+	double cpu_percent;   /* of one CPU, that yrt and its probes may take; past it the rate halves. 0: no limit */
+	bool follow;          /* processes that targets make */
+	bool everyone;        /* every process that runs, but yrt itself */
+	const struct selection
+	        *selection; /* these processes, also those that start later; NULL: those that are attached */
 	bool no_user, no_kernel;
 	bool measure; /* have the kernel measure BPF run time */
 	const char *cache_dir;
 	struct collect_options collect;
-	void (*warn)(void *ctx, struct error *err); /* something that does not end the run; owns err */
+	void (*warn)(void *ctx, struct error *err);                 /* something that does not end the run; owns err */
 	void (*progress)(void *ctx, double elapsed_s, u64 samples); /* about ten times a second; may be NULL */
 	double snapshot_s; /* so often all that was seen is moved into the profile, and snapshot is called */
 	struct error *(*snapshot)(void *ctx, struct sampler *s); /* an error ends the run; may be NULL */
@@ -38,21 +40,22 @@ struct sampler_options {
 struct sampler_stats { /* all weighted: after the rate was halved a sample counts for two */
 	struct probe_stats probe;
 	struct collect_stats collect;
-	u64 samples, complete;
-	double expected_samples; /* CPU time of the targets, as the scheduler counted, times the frequency */
-	u64 lost_clock;		 /* of them never taken: the clock's program did not run */
-	u64 lost_short;		 /* threads too short-lived for a tick that no other thread stood in for */
+	u64 samples, complete; /* in the unit of the event */
+	double expected; /* that samples should be, by another count: of the clock the CPU time of the targets times the
+	                    frequency; 0: none */
+	u64 lost_clock;  /* never taken: the clock's ticks did not come */
 	double bpf_ns_per_sample;
 	double cpu_percent; /* of one CPU: yrt itself and its BPF programs */
 	u64 max_rss_kb, map_kb;
 	double first_sample_ms; /* after sampling was armed; < 0: none */
-	double armed_ms;	/* from the start of yrt until armed */
+	double armed_ms;        /* from the start of yrt until armed */
 	double duration_s;
 	double target_cpu_s;
-	u32 halvings; /* of the rate, to keep the budget */
-	bool by_alloc;		    /* sampler_options.alloc: then this */
-	struct alloc_summary alloc;
-	const char *source;
+	u32 halvings;       /* of the rate, to keep the budget */
+	int command_status; /* how the started program ended, as waitpid() tells; -1: it runs, or none was started */
+	const struct event_ops *event;
+	const void *of_event;  /* what only the event knows, valid until it is asked again; NULL: nothing */
+	u32 processes, unread; /* targets so far; of them those whose user code could not be looked at */
 };
 
 struct error *sampler_create(const struct sampler_options *options, struct sampler **ret);
@@ -67,6 +70,8 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop);
 void sampler_stats(struct sampler *s, struct sampler_stats *ret);
 /* Owned by the sampler. */
 struct profile *sampler_profile(struct sampler *s);
+/* The runtimes that were recognised in targets so far: bit n is id n. */
+u32 sampler_runtimes(const struct sampler *s);
 /* "nginx (pid 42)" of the first target, and how many more. */
 const char *sampler_target(const struct sampler *s);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "targets.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void targets_free(struct targets *t)
 {
@@ -10,6 +13,25 @@ void targets_free(struct targets *t)
 	free(t->processes);
 	t->processes = NULL;
 	t->nprocesses = 0;
+}
+
+static u32 runtimes_of(const struct process *p)
+{
+	u32 runtimes = 0;
+
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].data)
+			runtimes |= 1u << p->instances[i].ops->id;
+	return runtimes;
+}
+
+u32 targets_runtimes(const struct targets *t)
+{
+	u32 runtimes = t->runtimes;
+
+	for (u32 i = 0; i < t->nprocesses; i++)
+		runtimes |= runtimes_of(t->processes[i]);
+	return runtimes;
 }
 
 struct process *targets_find(const struct targets *t, u32 number)
@@ -33,11 +55,11 @@ static void allow_late(struct process *p)
 	p->entry.late = p->late_left;
 }
 
-static struct error *tell(struct targets *t, struct process *p)
+static struct error *tell(struct targets *t, struct process *p, bool is_new)
 {
-	p->entry.flags = t->follow ? PROCESS_FOLLOW : 0;
+	p->entry.flags = t->follow || t->selection ? PROCESS_FOLLOW : 0;
 	allow_late(p);
-	return object_set_process(t->object, p->pid, &p->entry);
+	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
 /* Takes over p. */
@@ -52,17 +74,27 @@ static struct error *keep(struct targets *t, struct process *p)
 	t->processes = grown;
 	t->processes[t->nprocesses++] = p;
 	t->alive += !p->dead;
+	t->seen++;
 	return NULL;
 }
 
-struct error *targets_add(struct targets *t, pid_t pid, u32 number)
+static struct error *add(struct targets *t, pid_t pid, u32 number, bool is_new)
 {
 	struct process *p;
 	struct error *err = process_create(t->modules, pid, number, &p);
 
 	if (!err)
 		err = keep(t, p);
-	return err ? err : tell(t, p);
+	return err ? err : tell(t, p, is_new);
+}
+
+struct error *targets_add(struct targets *t, pid_t pid, u32 number)
+{
+	struct error *err = add(t, pid, number, true);
+
+	if (!err && kill(pid, 0) && errno == ESRCH)
+		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
+	return err;
 }
 
 static void bury(struct targets *t, struct process *p)
@@ -91,31 +123,95 @@ static struct error *rescan(struct targets *t, struct process *p)
 	bool changed, was_dead = p->dead;
 	struct error *err = p->dead ? NULL : process_rescan(p, &changed);
 
+	if (err && err != &error_no_memory && (err->kind == ERROR_NO_PROCESS || t->everyone)) {
+		p->dead = err->kind == ERROR_NO_PROCESS; /* it exited while its maps were read */
+		error_free(err);
+		err = NULL;
+		changed = false;
+	}
 	if (err || was_dead)
 		return err;
 	if (p->dead) {
 		t->alive--;
 		return recall(t, p);
 	}
-	return changed ? tell(t, p) : NULL;
+	return changed ? tell(t, p, false) : NULL;
 }
 
-/* A new process or program under a number that BPF chose. */
-static struct error *follow(struct targets *t, pid_t pid, u32 number)
+static struct process *find_alive(const struct targets *t, pid_t pid)
 {
-	struct error *err = targets_add(t, pid, number);
-	struct process *gone;
+	for (u32 i = t->nprocesses; i-- > 0;)
+		if (t->processes[i]->pid == pid && !t->processes[i]->dead)
+			return t->processes[i];
+	return NULL;
+}
 
+static bool selected(const struct targets *t, pid_t pid)
+{
+	struct process_facts facts;
+
+	return facts_read("/proc", pid, &facts) && selection_matches(t->selection, &facts);
+}
+
+struct error *targets_offer(struct targets *t, pid_t pid)
+{
+	struct error *err;
+
+	if (pid == getpid() || find_alive(t, pid) || !selected(t, pid))
+		return NULL;
+	err = targets_add(t, pid, object_new_instance(t->object));
 	if (!err || err == &error_no_memory)
 		return err;
 	if (err->kind == ERROR_NO_PROCESS)
 		error_free(err);
 	else
 		t->warn(t->ctx, err);
+	return NULL;
+}
+
+/*
+ * One that can not be looked into. Of the whole machine that is a kernel thread, or somebody else's: it stays a target,
+ * its kernel frames are seen.
+ */
+static struct error *keep_unread(struct targets *t, pid_t pid, u32 number, struct error *why)
+{
+	struct process *p;
+	struct error *err;
+	bool gone = why->kind == ERROR_NO_PROCESS, told = gone || t->everyone;
+
+	t->unread += t->everyone && !gone && !process_in_kernel(pid);
+	if (told)
+		error_free(why);
+	else
+		t->warn(t->ctx, why);
+	err = process_create_gone(t->modules, pid, number, &p);
+	if (err)
+		return err;
+	p->dead = gone || !t->everyone;
+	err = keep(t, p);
+	return err || !p->dead ? err : recall(t, p);
+}
+
+/* A new process or program under a number that BPF chose. */
+static struct error *follow(struct targets *t, pid_t pid, u32 number)
+{
+	struct error *err = add(t, pid, number, false);
+
+	return err && err != &error_no_memory ? keep_unread(t, pid, number, err) : err;
+}
+
+/* Of a selection: what a process was made from was selected, but it may have become something else. */
+static struct error *follow_selected(struct targets *t, pid_t pid, u32 number)
+{
+	struct process *gone;
+	struct error *err;
+
+	bury(t, find_alive(t, pid)); /* it was offered before BPF's word of it was read */
+	if (t->follow || !t->selection || selected(t, pid))
+		return follow(t, pid, number);
+	object_forget_process(t->object, pid);
 	err = process_create_gone(t->modules, pid, number, &gone);
-	if (!err)
-		err = keep(t, gone);
-	return err ? err : recall(t, gone);
+	return err ? err : keep(t, gone);
 }
 
 struct error *targets_record(struct targets *t, const struct process_record *record)
@@ -124,10 +220,10 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 
 	switch (record->type) {
 	case RECORD_FORK:
-		return follow(t, (pid_t)record->tgid, record->instance);
+		return follow_selected(t, (pid_t)record->tgid, record->instance);
 	case RECORD_EXEC:
 		bury(t, targets_find(t, record->parent));
-		return follow(t, (pid_t)record->tgid, record->instance);
+		return follow_selected(t, (pid_t)record->tgid, record->instance);
 	case RECORD_EXIT:
 		bury(t, p);
 		return p ? recall(t, p) : NULL;
@@ -163,9 +259,11 @@ void targets_sweep(struct targets *t)
 	u32 kept = 0;
 
 	for (u32 i = 0; i < t->nprocesses; i++)
-		if (t->processes[i]->dead && i)
+		if (t->processes[i]->dead && i) {
+			t->runtimes |= runtimes_of(t->processes[i]);
 			process_destroy(t->processes[i]);
-		else
+		} else {
 			t->processes[kept++] = t->processes[i];
+		}
 	t->nprocesses = kept;
 }

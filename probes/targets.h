@@ -7,6 +7,7 @@
 
 #include "mmap_watch.h"
 #include "object.h"
+#include "select.h"
 #include "unwind/process/process.h"
 
 struct targets {
@@ -14,16 +15,25 @@ struct targets {
 	struct modules *modules;
 	struct mmap_watch *watch; /* NULL: what processes had mapped that are gone is not known */
 	bool follow;
+	bool everyone;                     /* object_options.everyone */
+	const struct selection *selection; /* NULL: those that were added, and what follow says */
 	void (*warn)(void *ctx, struct error *err);
 	void *ctx;
 	struct process **processes;
 	u32 nprocesses;
 	u32 alive;
+	u32 runtimes; /* of processes that were forgotten: bit n is id n */
+	u32 seen;     /* processes so far */
+	u32 unread;   /* of them: those whose user code could not be looked at */
 };
 
 void targets_free(struct targets *t);
 /* A process to be sampled: recognises it and tells BPF. */
 struct error *targets_add(struct targets *t, pid_t pid, u32 number);
+/* Adds a process if it is selected and no target yet, and one may look at it; else nothing happens. */
+struct error *targets_offer(struct targets *t, pid_t pid);
+/* The runtimes that were recognised in any of them so far: bit n is id n. */
+u32 targets_runtimes(const struct targets *t);
 struct process *targets_find(const struct targets *t, u32 number);
 /* What BPF told: RECORD_FORK, RECORD_EXEC, RECORD_EXIT, RECORD_UNKNOWN. */
 struct error *targets_record(struct targets *t, const struct process_record *record);

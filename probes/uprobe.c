@@ -28,26 +28,32 @@ struct multi_attr {
 
 static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 cookie)
 {
-	struct multi_attr attr = { .program = (u32)program, .attach_type = TRACE_UPROBE_MULTI, .path = (u64)path, .offsets = (u64)&offset,
-		.cookies = (u64)&cookie, .n = 1, .pid = (u32)pid };
+	struct multi_attr attr = {.program = (u32)program,
+	        .attach_type = TRACE_UPROBE_MULTI,
+	        .path = (u64)path,
+	        .offsets = (u64)&offset,
+	        .cookies = (u64)&cookie,
+	        .n = 1,
+	        .pid = (u32)pid};
 
 	return (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 }
 
 /*
- * A directory is refused as such (EBADF) by kernels that have such links; pid -1 is refused first (EINVAL) by those that know a process
- * from a thread.
+ * A directory is refused as such (EBADF) by kernels that have such links; pid -1 is refused first (EINVAL) by those
+ * that know a process from a thread.
  */
 static bool has_multi(void)
 {
-	const struct bpf_insn nothing[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K }, { .code = BPF_JMP | BPF_EXIT } };
+	const struct bpf_insn nothing[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = TRACE_UPROBE_MULTI);
 	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "yrt_multi", "GPL", nothing, 2, &options);
 	bool ret;
 
 	if (program < 0)
 		return false;
-	ret = multi_link(program, 0, "/", 1, 0) < 0 && errno == EBADF && multi_link(program, -1, "/", 1, 0) < 0 && errno == EINVAL;
+	ret = multi_link(program, 0, "/", 1, 0) < 0 && errno == EBADF && multi_link(program, -1, "/", 1, 0) < 0 &&
+	      errno == EINVAL;
 	close(program);
 	return ret;
 }
@@ -58,7 +64,8 @@ void uprobe_prepare(struct bpf_program *program)
 		bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
 }
 
-struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
+struct error *uprobe_place(
+        const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie);
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));

@@ -2,10 +2,11 @@
 /*
  * Places where a program's threads run a BPF program.
  *
- * There are two kinds of uprobes. Those of perf events are known to all kernels; a hit costs more, and a thread that hits one while it is
- * taken away sleeps until the kernel has waited for a grace period, 10 ms (handler_chain() in kernel/events/uprobes.c of Linux 6.18, where a perf
- * event's filter says "remove"). Those of "multi" links (Linux 6.6) do neither. Before 6.10, and stable releases with its fix, a
- * multi link tells only of the main thread of the process that it is for, so it is not used there.
+ * There are two kinds of uprobes. Those of perf events are known to all kernels; a hit costs more, and a thread that
+ * hits one while it is taken away sleeps until the kernel has waited for a grace period, 10 ms (handler_chain() in
+ * kernel/events/uprobes.c of Linux 6.18, where a perf event's filter says "remove"). Those of "multi" links (Linux 6.6)
+ * do neither. Before 6.10, and stable releases with its fix, a multi link tells only of the main thread of the process
+ * that it is for, so it is not used there.
  */
 #ifndef YRT_UPROBE_H
 #define YRT_UPROBE_H
@@ -21,7 +22,8 @@ struct uprobe;
 /* To be called before a program that is for uprobes is loaded: chooses the better kind that this kernel has. */
 void uprobe_prepare(struct bpf_program *program);
 /* Places the program at an offset of a file, as process pid maps it (0: this one); path is for the kernel. */
-struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
+struct error *uprobe_place(
+        const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
 /* May take a tenth of a second. NULL is fine. */
 void uprobe_take_away(struct uprobe *u);
 

@@ -18,7 +18,7 @@ foreach(source ${FUZZ_SOURCES})
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/fuzz
 		COMMAND ${CLANG} ${FUZZ_FLAGS} -std=gnu17 -D_GNU_SOURCE "-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
 			"-DYRT_VERSION=\"${PROJECT_VERSION}\""
-			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native
+			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native -I${CMAKE_BINARY_DIR}/generated
 			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
 	list(APPEND FUZZ_OBJECTS ${object})
@@ -46,7 +46,7 @@ foreach(source ${FUZZERS})
 	add_custom_command(OUTPUT ${binary}
 		COMMAND ${CLANG} -fsanitize=fuzzer,address,undefined -g -O1 -std=gnu17 -D_GNU_SOURCE
 			"-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
-			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native
+			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native -I${CMAKE_BINARY_DIR}/generated
 			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} ${source} ${FUZZ_OBJECTS} -o ${binary}
 			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -lisal -ljansson ${IBERTY_LIBRARY} -lm
 		DEPENDS ${source} ${FUZZ_OBJECTS} VERBATIM)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, runs every test. Two trees: the sanitized one runs what is native (unit tests and checks), the
-# release one runs all; ctest's own summary of the latter comes last. Arguments go to that ctest (-R, -L, …).
+# release one runs all, among it the sanitized yrt (e2e/test_sanitized.py); ctest's own summary of the latter comes last. Arguments go to
+# that ctest (-R, -L, …).
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)

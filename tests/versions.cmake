@@ -27,3 +27,7 @@ foreach(line ${VERSION_LINES})
 		add_version_test(${version} ${name} ${Python3_EXECUTABLE} ${source})
 	endforeach()
 endforeach()
+
+add_test(NAME versions.lupa COMMAND Python3::Interpreter ${VERSIONS}/lupa_package.py CONFIGURATIONS Versions)
+set_tests_properties(versions.lupa PROPERTIES LABELS Versions ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 300 SKIP_RETURN_CODE 77
+	RUN_SERIAL ON)

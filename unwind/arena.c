@@ -39,7 +39,7 @@ struct error *arena_create(struct arena_source *source, struct arena **ret)
 
 	if (!arena)
 		return &error_no_memory;
-	arena->plain = (struct arena_source){ .make = plain_make, .done = plain_done };
+	arena->plain = (struct arena_source){.make = plain_make, .done = plain_done};
 	arena->source = source ? source : &arena->plain;
 	*ret = arena;
 	return NULL;
@@ -85,7 +85,7 @@ static struct error *add_slab(struct arena *arena)
 		return err;
 	arena->nslabs++;
 	return insert_extent(arena, arena->nfree,
-		(struct extent){ .offset = (i << ARENA_SLAB_BITS) + first, .size = ARENA_SLAB_SIZE - first });
+	        (struct extent){.offset = (i << ARENA_SLAB_BITS) + first, .size = ARENA_SLAB_SIZE - first});
 }
 
 static bool take_extent(struct arena *arena, u32 size, u32 *ret)
@@ -147,7 +147,7 @@ void arena_free(struct arena *arena, u32 offset, u32 size)
 		e[i].offset = offset;
 		e[i].size += size;
 	} else {
-		error_free(insert_extent(arena, i, (struct extent){ .offset = offset, .size = size }));
+		error_free(insert_extent(arena, i, (struct extent){.offset = offset, .size = size}));
 	}
 }
 

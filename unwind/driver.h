@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The driver: for each frame, which region is the program counter in, and who steps. Included once by whoever walks: the
- * BPF programs (probes/) and the native walk (unwind/unwind.c).
+ * The driver: for each frame, which region is the program counter in, and who steps. Included once by whoever walks:
+ * the BPF programs (probes/) and the native walk (unwind/unwind.c).
  */
 #ifndef YRT_DRIVER_H
 #define YRT_DRIVER_H
@@ -10,8 +10,12 @@
 #include "walk.h"
 
 #define RUNTIME(id, name) WALK_STEP int name##_step(struct walk *w);
+#define RESUMES(id, name) WALK_STEP int name##_resume(struct walk *w);
 #include "../runtimes/list.h"
+#undef RESUMES
 #undef RUNTIME
+
+#define WALK_RESUMES 3 /* of one walk */
 
 /* Copies the region of pc to w->region. */
 WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
@@ -30,8 +34,21 @@ WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 	return STOP_NONE;
 }
 
+static inline __attribute__((always_inline)) int walk_step_by(struct walk *w)
+{
+	switch (w->region.runtime) {
+#define RUNTIME(id, name)                                                                                              \
+	case id:                                                                                                       \
+		return WALK_HAS_RUNTIME(id) ? name##_step(w) : STOP_VM_UNKNOWN;
+#include "../runtimes/list.h"
+#undef RUNTIME
+	default:
+		return native_step(w, 0);
+	}
+}
+
 /* One step: STOP_NONE to be called again. */
-static inline int walk_step(struct walk *w)
+static inline __attribute__((always_inline)) int walk_step(struct walk *w)
 {
 	u64 pc = walk_pc(w);
 	int stop;
@@ -41,15 +58,61 @@ static inline int walk_step(struct walk *w)
 		if (stop)
 			return stop;
 	}
-	switch (w->region.runtime) {
-#define RUNTIME(id, name)                                                                                              \
+	stop = walk_step_by(w);
+	if (w->region.runtime && !stop && !w->lost)
+		w->proof.guessed = 0; /* its frames are there: what led here was right */
+	return stop;
+}
+
+static inline __attribute__((always_inline)) int walk_resume_by(struct walk *w, u32 runtime)
+{
+	switch (runtime) {
+#define RUNTIME(id, name)
+#define RESUMES(id, name)                                                                                              \
 	case id:                                                                                                       \
-		return name##_step(w);
+		return WALK_HAS_RUNTIME(id) ? name##_resume(w) : STOP_VM_UNKNOWN;
 #include "../runtimes/list.h"
+#undef RESUMES
 #undef RUNTIME
 	default:
-		return native_step(w, 0);
+		return STOP_VM_UNKNOWN;
 	}
+}
+
+/*
+ * A walk has ended, for this reason. If it was lost among native frames a runtime may know where its own are:
+ * STOP_NONE, the walk goes on there, behind a frame that stands for those that are missing. Else the reason that the
+ * stack ends for, without what was only guessed.
+ */
+WALK_GLOBAL int walk_resume(struct walk *w, u32 stop)
+{
+	struct region_resume by;
+	u64 sp;
+	u32 i;
+
+	WALK_CHECK(w);
+	if (!stop_is_lost(stop))
+		return (int)stop;
+	walk_take_back(w);
+	sp = w->reg[REG_SP];
+	if (w->resumes >= WALK_RESUMES)
+		return (int)stop;
+	w->resumes++;
+	w->vm_state = 0;
+	for (i = 0; i < PROCESS_RESUMES; i++) {
+		by = w->resume[i];
+		w->region.start = w->region.end = 0;
+		w->region.vm = by.vm;
+		if (walk_resume_by(w, by.runtime) || w->reg[REG_SP] < sp)
+			continue;
+		if (!walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), stop))
+			return STOP_DEPTH;
+		w->flags = 0;
+		w->leaf = 0;
+		w->lost = w->lost ? w->lost : STOP_RESUMED;
+		return STOP_NONE;
+	}
+	return (int)stop;
 }
 
 /* The reason for a stack that a walk ended for: one that lacks frames of a runtime is not complete. */

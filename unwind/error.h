@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors. A fallible function returns a struct error *, NULL on success. The message names what failed and on what; hint
- * (may be NULL) says what to do next. Out of memory is a static error, so reporting it cannot fail.
- * An error is owned by who receives it: pass it on, or error_free() it (NULL is fine).
+ * Errors. A fallible function returns a struct error *, NULL on success. The message names what failed and on what;
+ * hint (may be NULL) says what to do next. Out of memory is a static error, so reporting it cannot fail. An error is
+ * owned by who receives it: pass it on, or error_free() it (NULL is fine).
  */
 #ifndef YRT_ERROR_H
 #define YRT_ERROR_H
@@ -15,9 +15,10 @@ enum error_kind { /* the values are the exit codes of the command */
 	ERROR_NO_PROCESS = 3,
 	ERROR_PERMISSION = 4,
 	ERROR_UNSUPPORTED = 5, /* runtime, architecture or kernel */
-	ERROR_LOST = 6,	       /* too much lost to be trusted */
+	ERROR_LOST = 6,        /* too much lost to be trusted */
 	ERROR_INPUT = 7,       /* a corrupt or unreadable file */
 	ERROR_OUTPUT = 8,      /* cannot write the result */
+	ERROR_CHANGED = 9,     /* diff --fail-over: something grew by more than that */
 };
 
 struct error {

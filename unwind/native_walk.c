@@ -3,9 +3,9 @@
 #include "find_region.h"
 #include "walk.h"
 
-#define ROWS_SEARCH_STEPS 8	   /* a page has at most 256 rows */
-#define SCAN_WORDS	  64	   /* of the stack that are searched for a return address */
-#define GUESS_FRAME_MAX	  (64u << 10) /* a frame whose register may be lost is believed to be no larger */
+#define ROWS_SEARCH_STEPS 8           /* a page has at most 256 rows */
+#define SCAN_WORDS        64          /* of the stack that are searched for a return address */
+#define GUESS_FRAME_MAX   (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 /* A rule, or NULL if the table does not make sense. */
 static inline const struct cfi_rule *find_rule(struct walk *w, u64 pc)
@@ -59,9 +59,9 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 }
 
 /*
- * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA lies
- * above the callee's stack pointer, or the walk would never end; but a leaf may have nothing on the stack: its return address is in a register, or its CFA is its caller's stack pointer
- * (the JVM's interpreter is entered so).
+ * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA
+ * lies above the callee's stack pointer, or the walk would never end; but a leaf may have nothing on the stack: its
+ * return address is in a register, or its CFA is its caller's stack pointer (the JVM's interpreter is entered so).
  */
 static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool may_be_empty)
 {
@@ -75,8 +75,8 @@ static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool may_be_empt
 }
 
 /*
- * Is addr in known code, behind a call instruction? Code that can not be read (a forked child has not touched its page yet)
- * gives the benefit of the doubt. Forms: e8 rel32; ff /2 with 2 to 7 bytes.
+ * Is addr in known code, behind a call instruction? Code that can not be read (a forked child has not touched its page
+ * yet) gives the benefit of the doubt. Forms: e8 rel32; ff /2 with 2 to 7 bytes.
  */
 WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
 {
@@ -107,14 +107,15 @@ WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
 		return STOP_STACK_ABSENT;
 	if (!behind_call(w, pc))
 		return STOP_NO_CFI;
+	walk_guesses(w);
 	w->valid = 0;
 	w->flags = FRAME_GUESS;
 	return enter_caller(w, at + 8, pc, false);
 }
 
 /*
- * Code of a JIT that tells nothing of its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer that
- * could be a return address is taken for it. What its frame saved is lost.
+ * Code of a JIT that tells nothing of its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer
+ * that could be a return address is taken for it. What its frame saved is lost.
  */
 static inline int step_scan(struct walk *w)
 {
@@ -126,18 +127,20 @@ static inline int step_scan(struct walk *w)
 	return stop;
 }
 
-/* Without CFI: the System V ABI lets rbp chain frames, and marks the outermost one by 0. */
+/*
+ * Without CFI: the System V ABI lets rbp chain frames. It marks the outermost one by 0, too, but so does code that
+ * keeps its data there: only rows tell of a root.
+ */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
 	u64 fp, pc, next;
 
 	WALK_CHECK(w);
 	fp = w->reg[REG_FP];
-	if (walk_has(w, REG_FP) && !fp && w->region.module)
-		return STOP_ROOT;
-	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) ||
-		!walk_stack(w, fp + 8, &pc) || !behind_call(w, pc))
+	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp - w->reg[REG_SP] > GUESS_FRAME_MAX ||
+	        !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc) || !behind_call(w, pc))
 		return step_scan(w);
+	walk_guesses(w);
 	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;
 	w->flags = FRAME_GUESS;
@@ -147,8 +150,9 @@ WALK_GLOBAL int step_frame_pointer(struct walk *w)
 /* The kernel's signal frame holds all registers, as struct sigcontext of <asm/sigcontext.h> orders them. */
 WALK_GLOBAL int step_signal(struct walk *w, u64 at)
 {
-	static const u8 order[ARCH_NREGS] = { DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, DWREG_RDI,
-		DWREG_RSI, DWREG_RBP, DWREG_RBX, DWREG_RDX, DWREG_RAX, DWREG_RCX, DWREG_RSP, DWREG_RIP };
+	static const u8 order[ARCH_NREGS] = {DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11, DWREG_R12, DWREG_R13, DWREG_R14,
+	        DWREG_R15, DWREG_RDI, DWREG_RSI, DWREG_RBP, DWREG_RBX, DWREG_RDX, DWREG_RAX, DWREG_RCX, DWREG_RSP,
+	        DWREG_RIP};
 	u64 value;
 
 	WALK_CHECK(w);
@@ -168,8 +172,9 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 	u64 base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
 
 	/*
-	 * A callee without any rule for a register that the ABI lets it clobber mostly did not: assembly by hand relies on that
-	 * (libcrypto keeps its CFA in rax across calls of its own). Near the stack pointer it is taken, as a guess.
+	 * A callee without any rule for a register that the ABI lets it clobber mostly did not: assembly by hand relies
+	 * on that (libcrypto keeps its CFA in rax across calls of its own). Near the stack pointer it is taken, as a
+	 * guess.
 	 */
 	w->flags = 0;
 	if (!walk_has(w, rule->cfa_reg)) {
@@ -213,6 +218,8 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
+	if (rule->flags & CFI_FROM_CODE && !behind_call(w, pc))
+		return STOP_NO_CFI;
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;
@@ -269,7 +276,7 @@ WALK_STEP int native_step(struct walk *w, u32 frame_flags)
 	pc = walk_pc(w);
 	frame_flags |= w->flags | (w->leaf ? 0 : FRAME_RETADDR);
 	if (!(frame_flags & NATIVE_NO_FRAME) &&
-		!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
+	        !walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
 		return STOP_DEPTH;
 	return leave_frame(w, pc);
 }

@@ -32,15 +32,17 @@ struct walk;
 struct report;
 struct c_names;
 struct runtime_alloc_ops;
+struct runtime_snapshot_ops;
+struct cfi_teller;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
 	u64 start, end, offset;
-	u32 prot;	     /* PROT_READ … */
-	bool anonymous;	     /* no file behind it */
+	u32 prot;            /* PROT_READ … */
+	bool anonymous;      /* no file behind it */
 	struct image *image; /* NULL: anonymous, or not ELF */
-	u64 bias;	     /* process address - file address, if image */
-	u32 module;	     /* number of (image, bias) in this process; 0: none */
+	u64 bias;            /* process address - file address, if image */
+	u32 module;          /* number of (image, bias) in this process; 0: none */
 	const char *name;    /* path or [name], for people */
 };
 
@@ -49,7 +51,7 @@ const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 ad
 
 /* What costs something to find out, and is only found out on demand. */
 enum wish {
-	WISH_LOCK = 1, /* walkers set FRAME_LOCK where the thread holds the VM's lock */
+	WISH_LOCK = 1,     /* walkers set FRAME_LOCK where the thread holds the VM's lock */
 	WISH_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
 };
 
@@ -61,18 +63,19 @@ struct runtime_process {
 	struct arena *arena;
 	const struct mapping *mappings; /* sorted; valid during the call only */
 	u32 nmappings;
-	u64 stack; /* in expand(): the number of the stack, whose frames were all on it before the first call for it; else 0 */
+	u64 stack; /* in expand(): the number of the stack, whose frames were all on it before the first call for it;
+	              else 0 */
 };
 
 /*
- * Code that the runtime claims, overriding or splitting what the mappings say. entries (may be NULL) are CFI rows of its
- * own, in file addresses if module is set, else in process addresses; they must stay valid until detach.
+ * Code that the runtime claims, overriding or splitting what the mappings say. entries (may be NULL) are CFI rows of
+ * its own, in file addresses if module is set, else in process addresses; they must stay valid until detach.
  */
 struct runtime_region {
 	u64 start, end; /* in the process */
-	u8 part;	/* for the step function */
-	bool unmapped;	/* claims what is no code now but may be by the time of a sample, and only that; no entries */
-	u32 vm;		/* arena offset of the configuration that walk_arena() of the step function reads */
+	u8 part;        /* for the step function */
+	bool unmapped;  /* claims what is no code now but may be by the time of a sample, and only that; no entries */
+	u32 vm;         /* arena offset of the configuration that walk_arena() of the step function reads */
 	const struct cfi_entry *entries;
 	u32 nentries;
 };
@@ -82,14 +85,16 @@ struct runtime_region {
 struct frame_name {
 	char name[NAME_MAX_BYTES]; /* function; "" if the runtime can not tell (yet) */
 	char file[NAME_MAX_BYTES]; /* "" if none */
-	u32 definition;		   /* line where the function is defined; 0: none */
-	u32 line;		   /* being executed; 0: unknown */
-	u64 identity;		   /* the same for all frames of one function, whatever the line */
-	const char *suffix;	   /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL: interpreted */
-	bool entry;		   /* only leads into a function of the language: its view hides it */
-	bool qualified;		   /* the name tells where it belongs: file and definition are not shown behind it */
-	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has none */
-	u64 native_address;	   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
+	u32 definition;            /* line where the function is defined; 0: none */
+	u32 line;                  /* being executed; 0: unknown */
+	u64 identity;              /* the same for all frames of one function, whatever the line */
+	const char *suffix;        /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL:
+	                              interpreted */
+	bool entry;                /* only leads into a function of the language: its view hides it */
+	bool qualified;            /* the name tells where it belongs: file and definition are not shown behind it */
+	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has
+	                                   none */
+	u64 native_address; /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
 };
 
 /* How frames that stand for others are expanded, and others drawn together. */
@@ -97,46 +102,70 @@ enum expand_flag {
 	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
 	EXPAND_LOOP = 4,   /* one frame for the inside of an event loop, from who started it to the task that it runs */
-	EXPAND_IMPORTS = 8, /* one frame for what lies between an import and the module that it runs */
+	EXPAND_IMPORTS = 8,   /* one frame for what lies between an import and the module that it runs */
 	EXPAND_CARRIERS = 16, /* what a thread had on its stack before it took up a virtual thread */
-	EXPAND_LINES = 32, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
+	EXPAND_LINES =
+	        32, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
 };
 #define RUNTIME_EXPAND_MAX 256
 
 struct runtime_ops {
-	const char *name;      /* "luajit": in output, options, folder */
-	const char *view;      /* command prefix: "lua" for lua-flame */
+	const char *name; /* "luajit": in output, options, folder */
+	const char *view; /* command prefix: "lua" for lua-flame (process/view.h); runtimes of one language share it */
+	const char *language; /* "Lua" */
+	/* What people call its code, in legends: interpreted, and by which compiler. NULL: by the language. */
+	struct {
+		const char *interpreted, *baseline, *jit;
+	} words;
 	enum runtime_id id;
-	const char *supported; /* one line for `yrt runtimes` */
+	const char *supported;              /* one line for `yrt runtimes` */
 	const struct layout_schema *layout; /* layout.h; NULL: it needs none */
 
 	/* The step function, compiled natively. */
 	int (*step)(struct walk *w);
 	/*
-	 * All that it reads besides the native stack outlives a sample for a second, or is checked: a stack of which there is a copy can be walked
-	 * after the thread went on (late.h).
+	 * All that it reads besides the native stack outlives a sample for a second, or is checked: a stack of which
+	 * there is a copy can be walked after the thread went on (late.h).
 	 */
 	bool late;
 
 	/*
-	 * Image: *ret is NULL if the file is not ours. An error says that it is ours but can not be supported (with what is
-	 * missing); native frames are shown then.
+	 * Where native frames are lost the language need not be: the arena offset of the configuration by which
+	 *<name>_resume() finds where this thread's innermost native frame of the VM is; 0: not (yet). Called after
+	 *regions(). May be NULL, and then runtimes/list.h has no RESUMES line of it:
+	 *
+	 *	int <name>_resume(struct walk *w);
+	 *
+	 * is called with that offset in w->region.vm, after a walk was lost; w->reg[REG_SP] is the last stack pointer
+	 *that is certain, all other registers are worth nothing, and cursors are as the last step left them. It sets
+	 *registers (and w->valid) to a native frame that lies above, by what the runtime's own state proves, and that
+	 *the runtime's step function goes on from as if it were a caller's: STOP_NONE. It pushes nothing: the driver
+	 *pushes FRAME_GAP. Any other result: it does not know. The stack counts as STOP_RESUMED, which is not complete.
+	 */
+	u32 (*resume)(void *instance);
+
+	/*
+	 * Image: *ret is NULL if the file is not ours. An error says that it is ours but can not be supported (with
+	 * what is missing); native frames are shown then.
 	 */
 	struct error *(*image_probe)(struct image *img, void **ret);
+	const struct cfi_teller
+	        *teller; /* of functions whose unwind rows the language's own tables tell (cfi.h). NULL: CFI does */
 	void (*image_destroy)(void *image);
 
 	/*
-	 * Process: called when a mapping with a recognised image is seen (bias: its load bias). *ret is the instance. An
-	 * error is shown once and leaves native frames.
+	 * Process: called when a mapping with a recognised image is seen (bias: its load bias). *ret is the instance.
+	 * An error is shown once and leaves native frames.
 	 */
 	struct error *(*attach)(const struct runtime_process *p, void *image, u64 bias, void **ret);
 	void (*detach)(void *instance, const struct runtime_process *p);
 	/*
 	 * All code regions as they are now: called after attach and whenever the mappings changed. Calls add for each.
-	 * May look at p->mappings for anonymous code. An error is shown and leaves native frames where nothing was added.
+	 * May look at p->mappings for anonymous code. An error is shown and leaves native frames where nothing was
+	 * added.
 	 */
 	struct error *(*regions)(void *instance, const struct runtime_process *p,
-		struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
+	        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
 	/*
 	 * True while what regions() adds may still change although no mapping does (a VM that is only starting): it is
 	 * called some times a second then. May be NULL.
@@ -144,64 +173,69 @@ struct runtime_ops {
 	bool (*starting)(void *instance);
 
 	/*
-	 * Frame: names frames[i] of a stack (leaf first, n frames); its neighbours may matter (a Lua function is named by
-	 * its caller's bytecode). Reads the target, which may be gone or have moved on: false then, or if cookies say that
-	 * the object is another one by now.
+	 * Frame: names frames[i] of a stack (leaf first, n frames); its neighbours may matter (a Lua function is named
+	 * by its caller's bytecode). Reads the target, which may be gone or have moved on: false then, or if cookies
+	 * say that the object is another one by now.
 	 */
-	bool (*name_frame)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i,
-		u32 n, struct frame_name *ret);
+	bool (*name_frame)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
+	        struct frame_name *ret);
 
 	/*
 	 * Frames that stand for others: replaces frames[i] and those behind it that belong to it by what
-	 * they stand for, leaf first, in ret (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of the
-	 * stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack, while
-	 * the target lives or has just gone; flags: enum expand_flag. May be NULL.
+	 * they stand for, leaf first, in ret (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of
+	 * the stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack,
+	 * while the target lives or has just gone; flags: enum expand_flag. May be NULL.
 	 */
 	bool expands_native; /* it is asked for native frames too */
 	u32 (*expand)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
-		u32 flags, struct frame *ret, u32 max, u32 *eaten);
+	        u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
-	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of frames that a
-	 * function is part of, which expand() draws as one; 0: none. file: of native code the module's. *running: it is one that makes it
-	 * a wall. flags: enum expand_flag. wall_name: what the one frame is called. Both may be NULL.
+	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of
+	 * frames that a function is part of, which expand() draws as one; 0: none. file: of native code the module's.
+	 * *running: it is one that makes it a wall. flags: enum expand_flag. wall_name: what the one frame is called.
+	 * Both may be NULL.
 	 */
 	u32 (*wall)(const char *name, const char *file, u32 flags, bool *running);
 	const char *(*wall_name)(u32 number);
 
 	/*
-	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a thread of
-	 * this runtime, or has no name; the kernel's name is shown then. Called once a thread, when its first stack arrives.
-	 * ret is cut at size, and terminated. May be NULL.
+	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a
+	 * thread of this runtime, or has no name; the kernel's name is shown then. Called once a thread, when its first
+	 * stack arrives. ret is cut at size, and terminated. May be NULL.
 	 */
 	bool (*thread_name)(void *instance, const struct runtime_process *p, pid_t tid, char *ret, size_t size);
 
 	/*
-	 * Adds to ret (c_names.h) the language's names for functions in C of a file: asked for once a file that has code without symbols,
-	 * whether the file is the runtime or not. Nothing for a file that has nothing to do with the language. May be NULL.
+	 * Adds to ret (c_names.h) the language's names for functions in C of a file: asked for once a file that has
+	 * code without symbols, whether the file is the runtime or not. Nothing for a file that has nothing to do with
+	 * the language. May be NULL.
 	 */
 	struct error *(*c_names)(struct image *img, struct c_names *ret);
 
 	/*
 	 * True if a view of this language should hide this native frame because language frames stand for it (module is
-	 * the runtime's own image): the VM's loop, its call helpers. symbol is "" for code that has no name; instance is
-	 * NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
+	 * the runtime's own image): the VM's loop, its call helpers. symbol is "" for code that has no name; instance
+	 * is NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
 	 */
 	bool (*hides)(void *instance, const char *symbol);
 	/*
-	 * True if a thread that runs code of this language begins its work by this native function, of whatever file: a view
-	 * hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
+	 * True if a thread that runs code of this language begins its work by this native function, of whatever file: a
+	 * view hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
 	 */
 	bool (*begins)(const char *symbol);
 
 	/*
-	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each check with
-	 * its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
+	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each
+	 * check with its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
 	 */
 	struct error *(*inspect)(void *instance, const struct runtime_process *p, struct report *out);
 
 	/* How it allocates, for <view>-alloc (runtime_alloc.h). NULL: there is no such view. */
 	const struct runtime_alloc_ops *alloc;
+
+	/* What it tells at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
+	const struct runtime_snapshot_ops *const *snapshots;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

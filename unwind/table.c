@@ -55,7 +55,7 @@ struct error *table_put(struct table *t, u64 key, u64 value)
 		return err;
 	e = probe(t, key);
 	t->used += !e->key;
-	*e = (struct table_entry){ .key = key, .value = value };
+	*e = (struct table_entry){.key = key, .value = value};
 	return NULL;
 }
 
@@ -69,5 +69,5 @@ void table_clear(struct table *t)
 void table_free(struct table *t)
 {
 	free(t->entries);
-	*t = (struct table){ 0 };
+	*t = (struct table){0};
 }

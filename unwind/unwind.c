@@ -18,12 +18,14 @@ static struct walk *new_walk(const struct process *p, struct memory *mem, struct
 	w->max_frames = max;
 	w->regions = p->entry.regions;
 	w->nregions = p->entry.nregions;
-	w->target = (struct walk_target){ .memory = mem, .arena = p->modules->arena, .frames = frames, .memos = p->modules->memos };
+	memcpy(w->resume, p->entry.resume, sizeof(w->resume));
+	w->target = (struct walk_target){
+	        .memory = mem, .arena = p->modules->arena, .frames = frames, .memos = p->modules->memos};
 	return w;
 }
 
-enum stop_reason unwind_stack(const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max,
-	u32 *n)
+enum stop_reason unwind_stack(
+        const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max, u32 *n)
 {
 	struct walk *w = new_walk(p, p->memory, frames, max);
 	int stop = STOP_NONE;
@@ -35,10 +37,12 @@ enum stop_reason unwind_stack(const struct process *p, const struct unwind_regis
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
 	w->thread_pointer = regs->thread_pointer;
-	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
-		stop = walk_step(w);
+	do {
+		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
+			stop = walk_step(w);
+		stop = walk_resume(w, walk_end(w, (u32)stop));
+	} while (stop == STOP_NONE);
 	*n = w->nframes;
-	stop = (int)walk_end(w, (u32)stop);
 	free(w);
 	return (enum stop_reason)stop;
 }
@@ -62,7 +66,7 @@ static bool is_guessed(const struct walk *w, const struct late_record *from)
 }
 
 enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
-	struct frame *frames, u32 max, u32 *n, bool *proved)
+        struct frame *frames, u32 max, u32 *n, bool *proved)
 {
 	struct walk *w = new_walk(p, mem, frames, max);
 	int stop = STOP_NONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk in user space, through the same walkers as in the kernel: of a stopped thread, a core file, a test's memory. */
+/* A walk in user space, through the same walkers as in the kernel: of a stopped thread, a core file, a test's memory.
+ */
 #ifndef YRT_UNWIND_H
 #define YRT_UNWIND_H
 
@@ -18,15 +19,16 @@ struct unwind_registers {
  * Walks from these registers; at most max frames, leaf first. *n is their number and the result says why it ended; the
  * thread must not run meanwhile. NULL from malloc counts as STOP_ARENA with no frames.
  */
-enum stop_reason unwind_stack(const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max,
-	u32 *n);
+enum stop_reason unwind_stack(
+        const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max, u32 *n);
 
 /*
- * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk late, on the size bytes
- * of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then tells that it is a true one.
+ * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk
+ * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then
+ * tells that it is a true one.
  */
 struct late_record;
 enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
-	struct frame *frames, u32 max, u32 *n, bool *proved);
+        struct frame *frames, u32 max, u32 *n, bool *proved);
 
 #endif

@@ -13,8 +13,9 @@
  * - bound every loop by a constant; no allocation, maps, or tail calls; no pointers stored in memory.
  * - check the result of every read; a failed read leaves the destination undefined.
  * - all reads of the target go through walk_read(), walk_stack() or walk_vm().
- * - static helpers are `static inline`; mark what the verifier should check alone `WALK_GLOBAL` (it takes `struct walk *`
- *   and scalars, at most 5, and must test w for NULL first: use WALK_CHECK).
+ * - static helpers are `static inline`; mark what the verifier should check alone `WALK_GLOBAL` (it takes `struct walk
+ **`, scalars, and pointers to structs that the caller has checked, at most 5; it must test each pointer first: use
+ *WALK_CHECK).
  *
  * The target's header (target/bpf/target.h or target/native/target.h, chosen by include path) supplies:
  *
@@ -25,11 +26,11 @@
  *	const u8 *walk_slab(struct walk *w, u32 offset);
  *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
  *	struct walk_memo *walk_memo(struct walk *w, u32 index);
- *		a cell of what walks leave to later ones, index modulo WALK_MEMOS; NULL if there is none. See struct walk_memo.
- *	bool walk_put(struct walk *w, u32 index, u64 where, u64 detail);
- *		stores a frame; false if there is no room.
+ *		a cell of what walks leave to later ones, index modulo WALK_MEMOS; NULL if there is none. See struct
+ *walk_memo. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no room.
  *	walk_target: a struct of the target's own, in struct walk.
  *	WALK_STEP (linkage of a step function), WALK_GLOBAL, WALK_CHECK(w), WALK_BARRIER(x)
+ *	WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
  */
 #ifndef YRT_WALK_H
 #define YRT_WALK_H
@@ -41,11 +42,11 @@
 #include "shared/frame.h"
 #include "shared/region.h"
 
-#define WALK_WINDOW	  4096u
-#define WALK_WINDOW_WORDS (WALK_WINDOW / 8)
-#define WALK_WINDOW_FIRST 1024u /* of a walk up: most stacks end in it, and its copy leaves the cache to the target */
-#define WALK_CURSORS	  8 /* power of two */
-#define WALK_PAGE	  4096u
+#define WALK_WINDOW        4096u
+#define WALK_WINDOW_WORDS  (WALK_WINDOW / 8)
+#define WALK_WINDOW_FIRST  1024u /* of a walk up: most stacks end in it, and its copy leaves the cache to the target */
+#define WALK_CURSORS       8     /* power of two */
+#define WALK_PAGE          4096u
 #define WALK_SCRATCH_WORDS 16 /* power of two */
 
 /* A copy of a piece of the target's memory, 8-byte aligned; len bytes from start are there. */
@@ -66,8 +67,9 @@ struct walk_cursor {
 };
 
 /*
- * What a walk found out and a later one may find again, in all processes. Walks write it at the same time, without a lock: it may
- * be another's by the next look, and its words of two different writers. Nothing is true because it stands here: check what it says.
+ * What a walk found out and a later one may find again, in all processes. Walks write it at the same time, without a
+ * lock: it may be another's by the next look, and its words of two different writers. Nothing is true because it stands
+ * here: check what it says.
  */
 #define WALK_MEMOS 16384u /* power of two */
 struct walk_memo {
@@ -75,28 +77,43 @@ struct walk_memo {
 	u64 value;
 };
 
+/*
+ * Where the walk was before it took a word of the stack for a return address because the word could be one. No runtime
+ * has found its own frames where that led to yet: if the walk fails, what it found since is thrown away.
+ */
+struct walk_proof {
+	u64 hash;
+	u64 sp;
+	u32 nframes;
+	u32 guessed; /* 0: no such guess since */
+};
+
 #include <walk_target.h>
 
 struct walk {
 	u64 reg[ARCH_NREGS]; /* DWARF numbers */
-	u32 valid;	     /* bit n: reg[n] holds */
-	u32 leaf;	     /* 1: reg[REG_PC] is where execution is; 0: it is a return address */
+	u32 valid;           /* bit n: reg[n] holds */
+	u32 leaf;            /* 1: reg[REG_PC] is where execution is; 0: it is a return address */
 	u64 thread_pointer;  /* fs base; 0 if unknown */
-	u64 hash;	     /* of all frames so far */
+	u64 hash;            /* of all frames so far */
 	u32 nframes;
 	u32 max_frames;
 	u32 regions; /* of this process: arena offset and number */
 	u32 nregions;
 	u32 ncursors;
-	u32 vm_state;	      /* a word that a runtime may keep between its steps; 0 at first */
-	u32 flags;	      /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
-	u32 vm_mark;	      /* the same, to be set once and kept for the whole walk */
-	u32 lost;	      /* why a runtime could not tell all of its frames, though the walk went on; 0: it could */
+	u32 vm_state; /* a word that a runtime may keep between its steps; 0 at first */
+	u32 flags;    /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
+	u32 vm_mark;  /* the same, to be set once and kept for the whole walk */
+	u32 lost;     /* why a runtime could not tell all of its frames, though the walk went on; 0: it could */
+	u32 laundry;  /* of walk_launder() */
+	u32 resumes;  /* how often a runtime has told where to go on */
+	struct walk_proof proof;
+	struct region_resume resume[PROCESS_RESUMES];
 	struct walk_target target;
 	struct region region; /* where reg[REG_PC] lies, found by the driver before a step */
 	struct window stack;  /* over the native stack; start is 0 before the first */
 	struct walk_cursor cursor[WALK_CURSORS];
-	struct window vm; /* over a VM's own stack */
+	struct window vm;                /* over a VM's own stack */
 	u64 scratch[WALK_SCRATCH_WORDS]; /* of one function: BPF has 512 bytes of stack for all functions of a chain */
 };
 
@@ -226,6 +243,38 @@ static inline bool walk_push(struct walk *w, u64 where, u64 detail)
 	return true;
 }
 
+/*
+ * The same number, of which the verifier no longer knows the value, as it comes back from memory. It looks at what
+ * follows a loop once for each round that may be the last, unless the number of rounds is forgotten.
+ */
+static inline u32 walk_launder(struct walk *w, u32 number)
+{
+	*(volatile u32 *)&w->laundry = number;
+	return *(volatile u32 *)&w->laundry;
+}
+
+/* The next step is a guess. */
+static inline void walk_guesses(struct walk *w)
+{
+	if (w->proof.guessed)
+		return;
+	w->proof.guessed = 1;
+	w->proof.nframes = w->nframes;
+	w->proof.hash = w->hash;
+	w->proof.sp = w->reg[REG_SP];
+}
+
+/* Throws away what was only guessed. */
+static inline void walk_take_back(struct walk *w)
+{
+	if (!w->proof.guessed)
+		return;
+	w->proof.guessed = 0;
+	w->nframes = w->proof.nframes;
+	w->hash = w->proof.hash;
+	w->reg[REG_SP] = w->proof.sp;
+}
+
 /* The index of the cursor of key, made (with at = 0) if there was none; WALK_CURSORS: no room. */
 static inline u32 walk_cursor(struct walk *w, u64 key)
 {
@@ -240,20 +289,20 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 		w->cursor[i].more[0] = w->cursor[i].more[1] = w->cursor[i].more[2] = 0;
 		w->ncursors = i + 1;
 	}
-	return i;
+	return walk_launder(w, i);
 }
 
 /*
  * Pushes the native frame at reg[REG_PC] with these extra frame flags (0, FRAME_VM) and moves to its caller by the rows
- * of w->region. NATIVE_NO_FRAME: pushes nothing, for code that a runtime has rows for and shows as a frame of its own. In
- * native_walk.c.
+ * of w->region. NATIVE_NO_FRAME: pushes nothing, for code that a runtime has rows for and shows as a frame of its own.
+ * In native_walk.c.
  */
 #define NATIVE_NO_FRAME 0x100
 WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
 /*
- * Puts the CFA of the native frame at reg[REG_PC], which lies in w->region, into scratch[0] and moves nothing: what lies
- * below it belongs to that frame. STOP_NO_CFI: not told by a register and an offset.
+ * Puts the CFA of the native frame at reg[REG_PC], which lies in w->region, into scratch[0] and moves nothing: what
+ * lies below it belongs to that frame. STOP_NO_CFI: not told by a register and an offset.
  */
 WALK_STEP int native_cfa(struct walk *w);
 

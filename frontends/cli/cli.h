@@ -3,8 +3,13 @@
 #ifndef YRT_CLI_H
 #define YRT_CLI_H
 
+#include <jansson.h>
+
 #include "manual.h"
 #include "probes/sampler.h"
+#include "probes/wait/wait.h"
+#include "probes/select.h"
+#include "send.h"
 #include "setting.h"
 #include "unwind/error.h"
 
@@ -13,20 +18,27 @@ struct command_line {
 	const char *summary;
 	int (*run)(const struct command_line *self, int argc, char **argv); /* exit code; argv[0] is the command */
 	const struct manual *manual;
+	const struct event_ops *event; /* that it takes stacks of; NULL: the first one, or it takes none */
 };
 
-/* All, up to name NULL. */
-extern const struct command_line commands[];
+/* All, up to name NULL: those of main.c, and those of each language's view (unwind/process/view.h). */
+extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual flame_manual, java_alloc_manual, symbolize_manual, top_manual, record_manual, render_manual, diff_manual;
+extern const struct manual flame_manual, event_manual, off_manual, java_alloc_manual, symbolize_manual, top_manual,
+        dump_manual, record_manual, render_manual, diff_manual;
+extern const struct manual push_manual, watch_manual;
 extern const struct manual inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
 int flame_main(const struct command_line *self, int argc, char **argv);
+int snapshot_main(const struct command_line *self, int argc, char **argv);
 int java_alloc_main(const struct command_line *self, int argc, char **argv);
 int symbolize_main(const struct command_line *self, int argc, char **argv);
 int render_main(const struct command_line *self, int argc, char **argv);
 int diff_main(const struct command_line *self, int argc, char **argv);
+int dump_main(const struct command_line *self, int argc, char **argv);
+int push_main(const struct command_line *self, int argc, char **argv);
+int watch_main(const struct command_line *self, int argc, char **argv);
 int top_main(const struct command_line *self, int argc, char **argv);
 int doctor_main(const struct command_line *self, int argc, char **argv);
 int runtimes_main(const struct command_line *self, int argc, char **argv);
@@ -34,28 +46,46 @@ int inspect_main(const struct command_line *self, int argc, char **argv);
 int layout_main(const struct command_line *self, int argc, char **argv);
 int help_main(const struct command_line *self, int argc, char **argv);
 
-/* Prints "yrt: message" and the hint on stderr, frees err, returns its exit code. */
+/* The manual of <view>-<snapshot>, made of what the runtime says of it (runtime_snapshot.h); NULL: out of memory. In
+ * snapshot.c. */
+struct runtime_snapshot_ops;
+const struct manual *snapshot_manual(const struct runtime_snapshot_ops *ops);
+
+/* Prints "yrt: message" and the hint on stderr, frees err, returns its exit code. In say.c. */
 int report_error(struct error *err);
 
 /* What a flame command was asked for. */
 struct flame_options {
 	int *pids;
 	int npids;
+	int nasked;     /* of them: the others are children that were found (-s) */
 	char **command; /* behind --; NULL: none */
 	const char *output;
 	const char *format;
 	const char *stats_file;
 	bool annotate; /* as profile_meta.annotate */
+	enum processes processes;
 	bool quiet;
+	u32 denied; /* files of targets that yrt may not read */
 	bool help;
-	bool async, no_async; /* as given */
-	bool objects; /* java-alloc: they are drawn, not bytes */
+	bool awaits; /* a process that is selected */
+	struct selection selection;
+	struct send_options send;
+	bool named;            /* -o was given */
+	const char *labels;    /* of labels.h, while it runs */
+	const char *service;   /* what several programs are to a store: the selection, the command */
+	bool async, no_async;  /* as given */
+	bool second;           /* what event_ops.more counts is drawn: objects of java-alloc, not bytes */
+	const char *event;     /* -e of record and top */
+	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
+	struct wait_options wait;
 	struct sampler_options sampler;
 };
 
 enum flame_key { /* long options without a letter */
 	FLAME_DEPTH = 256,
 	FLAME_LINES,
+	FLAME_ADDRESSES,
 	FLAME_STATS,
 	FLAME_CPU,
 	FLAME_NO_CACHE,
@@ -68,35 +98,77 @@ enum flame_key { /* long options without a letter */
 	FLAME_SIGNATURES,
 	FLAME_CARRIERS,
 	FLAME_ANNOTATE,
+	FLAME_PROCESSES,
+	FLAME_EVENT,
+	FLAME_MIN,
+	FLAME_MAX,
+	FLAME_AS_ALWAYS,
+	FLAME_SELECT,
+	FLAME_WAIT,
 };
 
-/* A usage error names the option. Free pids with free(). */
-struct error *flame_parse(int argc, char **argv, struct flame_options *ret);
+/* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */
+/* clang-format off */
+#define PID_OPTIONS \
+	{ 'p', "pid", "LIST", \
+		"processes to look into, separated by commas; a name where one process has it", COMPLETE_PID }, \
+	{ FLAME_SELECT, "select", "RULE", \
+		"those with this exe=, comm=, cgroup=, pod=, container= or unit=; a comma: and, another --select: or", \
+		COMPLETE_NOTHING }
+#define SELECT_OPTIONS \
+	PID_OPTIONS, \
+	{ FLAME_WAIT, "wait", NULL, \
+		"until a process matches --select", COMPLETE_NOTHING }, \
+	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }
+/* clang-format on */
+
+/* A usage error names the option. Free it with flame_free(). */
+struct error *flame_parse(const struct command_line *self, int argc, char **argv, struct flame_options *ret);
 /* The parts of it, for commands with options of their own: optarg and optind are getopt's. */
 void flame_defaults(struct flame_options *ret);
 struct error *flame_option(int option, struct flame_options *o);
 struct error *flame_operands(int argc, char **argv, struct flame_options *o);
-struct error *flame_check(const struct flame_options *o); /* targets and output */
-struct error *flame_check_targets(const struct flame_options *o);
+struct error *flame_check(struct flame_options *o); /* targets and output */
+/* The event that -e names, and its options. */
+struct error *flame_set_event(struct flame_options *o);
+struct error *flame_check_targets(struct flame_options *o);
+/* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
+struct error *flame_select(struct flame_options *o);
+void flame_free(struct flame_options *o);
 
-/* Samples as o says, or tells --help; frees o->pids. Returns the exit code. */
+/* Samples as o says, or tells --help; frees o. Returns the exit code. */
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
+/* The same, and o stays: it may be done again. */
+int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv);
 
 /* Set by SIGINT and SIGTERM once they are caught: ends sampling. */
 extern volatile sig_atomic_t stop_sampling;
+extern volatile sig_atomic_t interrupted; /* the same, and stays so */
 void catch_signals(void);
-/* For -s (sampler.follow): adds the children that the processes have now, and theirs: those were not made under our eyes. */
+/* For -s (sampler.follow): adds the children that the processes have now, and theirs: those were not made under our
+ * eyes. */
 struct error *flame_add_children(struct flame_options *o);
 /* The targets, or the command. Of several, those that can be are attached; failed: exit code of one that was not. */
 struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed);
 
 /* Adds a pid unless it is there already. False: out of memory. */
 bool flame_add_pid(struct flame_options *o, int pid);
-/* Adds those of a list "1,2". */
+/* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
 
 /* Samples lost, of all causes. */
 u64 total_lost(const struct sampler_stats *st);
+/* What only one event has to say of a run, of sampler_stats.of_event. Those it does not define are those of all events.
+ */
+struct loss_words {
+	const struct event_ops *event;
+	const char *key;                                           /* in the statistics */
+	void (*head)(FILE *out, const struct sampler_stats *st);   /* how much was seen, and how well */
+	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
+	json_t *(*json)(const struct sampler_stats *st);
+};
+extern const struct loss_words alloc_words, wait_words;
+
 /* The loss line, without newline. */
 char *loss_line(const struct sampler_stats *st);
 /* The statistics as one line of JSON. NULL: out of memory. */

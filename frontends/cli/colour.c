@@ -16,10 +16,16 @@ static bool takes_colours(FILE *out)
 const char *colour(FILE *out, enum colour c)
 {
 	static const char *const codes[COLOUR_MAX] = {
-		[COLOUR_NONE] = "\033[0m",   [COLOUR_BOLD] = "\033[1m",     [COLOUR_FAINT] = "\033[2m",
-		[COLOUR_INVERSE] = "\033[7m", [COLOUR_RED] = "\033[31m",    [COLOUR_GREEN] = "\033[32m",
-		[COLOUR_YELLOW] = "\033[33m", [COLOUR_BLUE] = "\033[34m",   [COLOUR_MAGENTA] = "\033[35m",
-		[COLOUR_CYAN] = "\033[36m",
+	        [COLOUR_NONE] = "\033[0m",
+	        [COLOUR_BOLD] = "\033[1m",
+	        [COLOUR_FAINT] = "\033[2m",
+	        [COLOUR_INVERSE] = "\033[7m",
+	        [COLOUR_RED] = "\033[31m",
+	        [COLOUR_GREEN] = "\033[32m",
+	        [COLOUR_YELLOW] = "\033[33m",
+	        [COLOUR_BLUE] = "\033[34m",
+	        [COLOUR_MAGENTA] = "\033[35m",
+	        [COLOUR_CYAN] = "\033[36m",
 	};
 
 	return takes_colours(out) ? codes[c] : "";

@@ -6,25 +6,33 @@
 #include "colour.h"
 #include "probes/machine.h"
 
-static const char *const usage[] = { "", NULL };
+static const char *const usage[] = {"", NULL};
 static const struct manual_example examples[] = {
-	{ "yrt doctor", "each thing that sampling needs, whether it is there, and how to get it" },
-	{ "yrt doctor >/dev/null || echo no sampling here", "for scripts" },
-	{ NULL, NULL },
+        {"yrt doctor", "each thing that sampling needs, whether it is there, and how to get it"},
+        {"yrt doctor >/dev/null || echo no sampling here", "for scripts"},
+        {NULL, NULL},
 };
 
 const struct manual doctor_manual = {
-	.usage = usage,
-	.text = "The exit code is 4 if sampling is not possible here.",
-	.examples = examples,
+        .usage = usage,
+        .text = "The exit code is 4 if sampling is not possible here. Of a capability that is not there it tells what "
+                "that costs.",
+        .examples = examples,
 };
 
 int doctor_main(const struct command_line *self, int argc, char **argv)
 {
-	static const char *const words[] = { [MACHINE_OK] = "ok", [MACHINE_LESS] = "less", [MACHINE_MISSING] = "MISSING" };
+	static const char *const words[] = {
+	        [MACHINE_OK] = "ok", [MACHINE_LESS] = "less", [MACHINE_MISSING] = "MISSING"};
 	static const enum colour colours[] = {
-		[MACHINE_OK] = COLOUR_GREEN, [MACHINE_LESS] = COLOUR_YELLOW, [MACHINE_MISSING] = COLOUR_RED
-	};
+	        [MACHINE_OK] = COLOUR_GREEN, [MACHINE_LESS] = COLOUR_YELLOW, [MACHINE_MISSING] = COLOUR_RED};
+	static const char cannot_sample[] =
+	        "\nyrt can not sample here. Root can, and any user with these capabilities:\n"
+	        "  sudo setcap "
+	        "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog+ep $(which "
+	        "yrt)\n"
+	        "What works without any: render, diff, symbolize, layout, runtimes, help, and inspect of your own "
+	        "processes.";
 	struct machine_check checks[MACHINE_CHECKS_MAX];
 	bool works = true;
 	int code;
@@ -34,13 +42,13 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 		return code;
 	n = machine_check(checks);
 	for (u32 i = 0; i < n; i++) {
-		printf("%-15s %s%-8s%s %s\n", checks[i].what, colour(stdout, colours[checks[i].state]), words[checks[i].state],
-			colour(stdout, COLOUR_NONE), checks[i].found);
+		printf("%-22s %s%-8s%s %s\n", checks[i].what, colour(stdout, colours[checks[i].state]),
+		        words[checks[i].state], colour(stdout, COLOUR_NONE), checks[i].found);
 		if (checks[i].state != MACHINE_OK && checks[i].remedy)
-			printf("%-15s %-8s -> %s\n", "", "", checks[i].remedy);
+			printf("%-22s %-8s -> %s\n", "", "", checks[i].remedy);
 		works = works && checks[i].state != MACHINE_MISSING;
 	}
-	puts(works ? "\nyrt samples by BPF, inside the kernel: targets are neither paused nor changed." :
-		     "\nyrt can not sample here. What still works: yrt runtimes, yrt doctor.");
+	puts(works ? "\nyrt samples by BPF, inside the kernel: targets are neither paused nor changed."
+	           : cannot_sample);
 	return works ? 0 : ERROR_PERMISSION;
 }

@@ -5,27 +5,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "idle.h"
+#include "labels.h"
+#include "output.h"
+#include "perf_map_hint.h"
+#include "say.h"
 #include "frontends/format/format.h"
+#include "probes/machine.h"
 #include "unwind/cleanup.h"
 
 #define LOST_TOO_MUCH 0.5 /* of all samples: the picture can not be trusted */
 
-volatile sig_atomic_t stop_sampling;
+volatile sig_atomic_t stop_sampling, interrupted;
 
 static void on_signal(int signal)
 {
-	stop_sampling = 1;
+	stop_sampling = interrupted = 1;
 }
 
 void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = {.sa_handler = on_signal};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL); /* the terminal is gone: what was gathered is kept */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -33,14 +42,36 @@ static void warn(void *ctx, struct error *err)
 {
 	struct flame_options *o = ctx;
 
-	if (!o->quiet)
-		fprintf(stderr, "yrt: note: %s\n", err->message);
-	error_free(err);
+	bool again = err->kind == ERROR_PERMISSION && o->denied++;
+
+	if (o->quiet || again) /* of many files that may not be read the first is told, and at the end how many */
+		error_free(err);
+	else
+		say_note_error(err);
+}
+
+static void tell_denied(const struct flame_options *o)
+{
+	if (o->denied)
+		say_note("%u files of targets could not be read: stacks end at their code, and it has no names. Run as "
+		         "root, or with "
+		         "CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE (`yrt doctor`)",
+		        o->denied);
+	if (!o->sampler.no_kernel && !machine_kernel_names())
+		say_note("the kernel's functions have no names here: CAP_SYSLOG, or kernel.kptr_restrict=0; -U leaves "
+		         "them out");
 }
 
 static void progress(void *ctx, double elapsed_s, u64 samples)
 {
-	fprintf(stderr, "\r%6.1f s  %lu samples  (Ctrl-C ends it and keeps the result)", elapsed_s, samples);
+	const struct flame_options *o = ctx;
+
+	if (o->sampler.event == &wait_event)
+		fprintf(stderr, "\r%6.1f s  %.1f s off the CPU  (Ctrl-C ends it and keeps the result)", elapsed_s,
+		        (double)samples / 1e9);
+	else
+		fprintf(stderr, "\r%6.1f s  %lu %s  (Ctrl-C ends it and keeps the result)", elapsed_s, samples,
+		        o->sampler.event->unit);
 }
 
 /* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
@@ -69,27 +100,6 @@ static char *expand_name(const char *pattern, int pid)
 	return text;
 }
 
-/* Opened before sampling: an unwritable place is no reason to lose a profile. */
-static struct error *open_output(const struct flame_options *o, char **name, FILE **ret)
-{
-	if (!strcmp(o->output, "-")) {
-		*ret = stdout;
-		*name = strdup("-");
-		return *name ? NULL : &error_no_memory;
-	}
-	*name = expand_name(o->output, o->npids ? o->pids[0] : 0);
-	if (!*name)
-		return &error_no_memory;
-	*ret = fopen(*name, "we");
-	if (!*ret) {
-		int code = errno;
-
-		return error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", *name, strerror(code)),
-			"choose another place with -o, or -o - for stdout");
-	}
-	return NULL;
-}
-
 static char *join_arguments(int argc, char **argv)
 {
 	char *text = NULL;
@@ -106,42 +116,43 @@ static char *join_arguments(int argc, char **argv)
 }
 
 static void fill_meta(struct sampler *s, const struct flame_options *o, const struct command_line *self,
-	const struct sampler_stats *st, struct profile_meta *meta)
+        const struct sampler_stats *st, struct profile_meta *meta)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	meta->title = self->name;
+	meta->processes = o->processes;
 	meta->target = sampler_target(s);
-	meta->unit = o->sampler.alloc ? "bytes" : "samples";
-	meta->more = o->sampler.alloc ? "objects" : NULL;
-	meta->frequency = o->sampler.alloc ? 0 : o->sampler.frequency;
+	meta->unit = o->sampler.event->unit;
+	meta->more = o->sampler.event->more;
+	meta->frequency = o->sampler.event->rated ? o->sampler.frequency : 0;
 	meta->duration_ns = (u64)(st->duration_s * 1e9);
 	meta->start_unix_ns = now.tv_sec * 1000000000ULL + now.tv_nsec - meta->duration_ns;
 }
 
 static struct error *write_profile(struct sampler *s, const struct flame_options *o, const struct command_line *self,
-	const struct sampler_stats *st, const char *command, const char *loss, const char *name, FILE *out)
+        const struct sampler_stats *st, const char *command, const char *loss, FILE *out)
 {
 	struct profile *p = sampler_profile(s);
 	cleanup(free) char *stats = NULL;
 	struct error *err;
 
 	fill_meta(s, o, self, st, &p->meta);
-	if (o->objects)
+	if (o->second)
 		profile_swap(p);
 	profile_finish(p);
 	p->meta.command = command;
 	p->meta.annotate = o->annotate;
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
+	p->meta.labels = o->labels;
 	err = format_write(format_find(o->format, o->output), p, out);
 	if (!err && fflush(out))
 		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
 	if (!err)
 		return NULL;
-	error_hint(err, "free some space or choose another place with -o: %s is incomplete", name);
-	return err;
+	return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->output);
 }
 
 struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed)
@@ -153,7 +164,13 @@ struct error *flame_attach(struct sampler *s, const struct flame_options *o, int
 		return sampler_start_command(s, o->command);
 	for (int i = 0; i < o->npids; i++) {
 		err = sampler_attach(s, o->pids[i]);
-		if (err && o->npids > 1) { /* of several, those that can be are sampled */
+		if (err && i >= o->nasked) { /* a child that was found: it may be gone by now */
+			if (err->kind == ERROR_NO_PROCESS || o->quiet)
+				error_free(err);
+			else
+				say_note_error(err);
+			err = NULL;
+		} else if (err && o->npids > 1) { /* of several, those that can be are sampled */
 			*failed = report_error(err);
 			err = NULL;
 		} else if (err) {
@@ -165,6 +182,7 @@ struct error *flame_attach(struct sampler *s, const struct flame_options *o, int
 
 struct error *flame_add_children(struct flame_options *o)
 {
+	o->nasked = o->npids;
 	for (int i = 0; o->sampler.follow && i < o->npids; i++) {
 		char path[96];
 		cleanup(fclose) FILE *file = NULL;
@@ -181,12 +199,8 @@ struct error *flame_add_children(struct flame_options *o)
 
 static void set_view(const struct command_line *self, struct flame_options *o)
 {
-	size_t len = strcspn(self->name, "-");
-
 	o->sampler.collect.native_only = !strncmp(self->name, "c-", 2);
-	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if (strlen((*r)->view) == len && !strncmp(self->name, (*r)->view, len))
-			o->sampler.collect.names.view = *r;
+	o->sampler.collect.names.view = view_of_command(self->name);
 	if (o->sampler.collect.names.view)
 		o->sampler.collect.names.expand |= EXPAND_IMPORTS;
 	if (o->async || (o->sampler.collect.names.view && !o->no_async))
@@ -203,33 +217,89 @@ static int too_much_lost(const struct sampler_stats *st)
 	return ERROR_LOST;
 }
 
-static int finish(struct sampler *s, const struct flame_options *o, const struct command_line *self, const char *command,
-	const char *name, FILE *out)
+/* How the program that was started ended, where that is no success: yrt's own exit code tells of yrt alone. */
+static void tell_status(int status, const char *program)
+{
+	if (status < 0)
+		say_note("%s still runs: it gets SIGTERM", program);
+	else if (WIFSIGNALED(status))
+		say_note("%s was ended by signal %d (%s)", program, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		say_note("%s ended with exit code %d", program, WEXITSTATUS(status));
+}
+
+/* An empty picture, or one of another language, is explained. */
+static void explain(const struct sampler *s, const struct flame_options *o, const struct sampler_stats *st)
+{
+	const struct view *view = o->sampler.collect.names.view;
+	u32 seen = sampler_runtimes(s);
+
+	if (view && !(seen & view->runtimes)) {
+		say_note("no %s was found in %s", view->language, sampler_target(s));
+		for (const struct view *v = views(); v->name; v++)
+			if (seen & v->runtimes)
+				say_note("%s was: yrt %s-flame shows it", v->language, v->name);
+	}
+	for (int i = 0; !st->probe.weights && o->sampler.event == events[0] && i < o->npids; i++)
+		idle_explain(o->pids[i], st->duration_s, o->sampler.follow);
+	for (int i = 0; st->probe.weights && i < o->nasked; i++)
+		perf_map_hint(o->pids[i]);
+}
+
+static int finish(struct sampler *s, const struct flame_options *o, const struct command_line *self,
+        const char *command, struct output *out)
 {
 	struct sampler_stats st;
 	cleanup(free) char *loss = NULL;
+	cleanup(free) char *name = strdup(out->name);
 	struct error *err;
 	int code;
 
 	sampler_stats(s, &st);
 	loss = loss_line(&st);
-	err = write_profile(s, o, self, &st, command, loss, name, out);
+	err = write_profile(s, o, self, &st, command, loss, out->file);
+	if (!err)
+		err = output_close(out, true);
+	else if (format_find(o->format, o->output)->keeps) /* what there is of a recording can be read */
+		error_free(output_close(out, true));
 	code = err ? report_error(err) : too_much_lost(&st);
 	if (o->stats_file && (err = stats_write(&st, o->stats_file)))
 		code = report_error(err);
-	if (strcmp(name, "-") && !code && !o->quiet)
+	if (!o->quiet && o->command)
+		tell_status(st.command_status, o->command[0]);
+	if (!o->quiet)
+		tell_denied(o);
+	if (!o->quiet)
+		explain(s, o, &st);
+	if (name && strcmp(name, "-") && !code && !o->quiet)
 		fprintf(stderr, "yrt: wrote %s\n", name);
 	fprintf(stderr, "yrt: %s\n", loss ? loss : "");
+	return code;
+}
+
+/* The file that was written; it goes once it is sent, unless somebody named it. */
+static int push(const struct flame_options *o, const char *path)
+{
+	struct error *err = send_file(&o->send, path, &stop_sampling);
+	int code = err ? report_error(err) : 0;
+
+	if (code)
+		say_note("it stays in %s; `yrt push %s --push %s` sends it later", path, path, o->send.url);
+	else if (!o->named)
+		unlink(path);
 	return code;
 }
 
 static int sample(const struct command_line *self, struct flame_options *o, const char *command)
 {
 	struct sampler *s = NULL;
-	cleanup(free) char *name = NULL;
-	FILE *out = NULL;
+	cleanup(free) char *name = NULL, *labels = NULL;
+	struct output out;
 	int code = 0, failed = 0;
-	struct error *err = open_output(o, &name, &out);
+	struct sampler_stats st;
+	bool began;
+	struct error *err = output_open(
+	        strcmp(o->output, "-") ? expand_name(o->output, o->npids ? o->pids[0] : 0) : strdup("-"), &out);
 
 	if (!err)
 		err = sampler_create(&o->sampler, &s);
@@ -239,47 +309,62 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 		err = flame_attach(s, o, &failed);
 	if (err) {
 		code = report_error(err);
-		if (out && out != stdout && !fseek(out, 0, SEEK_END) && ftell(out) == 0)
-			remove(name);
 	} else {
+		o->labels = labels = labels_of(o->pids, o->npids, o->service); /* they may be gone at the end */
 		err = sampler_run(s, &stop_sampling);
 		if (o->sampler.progress)
 			fputs("\r\033[K", stderr);
+		sampler_stats(s, &st);
+		began = !err || st.probe.weights;
 		code = err ? report_error(err) : failed;
-		failed = finish(s, o, self, command, name, out);
+		name = began && o->send.url ? strdup(out.name) : NULL;
+		failed = began ? finish(s, o, self, command, &out) : 0; /* else what was there before stays */
 		code = code ? code : failed;
 	}
 	sampler_destroy(s);
-	if (out && out != stdout)
-		fclose(out);
+	error_free(output_close(&out, false));
+	if (name && (!code || code == ERROR_LOST)) {
+		failed = push(o, name);
+		code = code ? code : failed;
+	}
 	return code;
+}
+
+int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv)
+{
+	cleanup(free) char *command = join_arguments(argc, argv);
+
+	set_view(self, o);
+	o->sampler.selection = o->selection.nrules ? &o->selection : NULL;
+	o->service = o->command ? o->command[0] : o->selection.text;
+	o->sampler.collect.processes = true;
+	o->sampler.collect.threads |= format_find(o->format, o->output)->threads;
+	o->sampler.warn = warn;
+	o->sampler.ctx = o;
+	if (o->sampler.event == &wait_event)
+		o->sampler.of_event = &o->wait;
+	o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
+	o->sampler.measure = o->stats_file != NULL;
+	catch_signals();
+	return sample(self, o, command);
 }
 
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv)
 {
-	cleanup(free) char *command = join_arguments(argc, argv);
 	int code = 0;
 
-	if (o->help) {
+	if (o->help)
 		manual_help(stdout, self);
-	} else {
-		set_view(self, o);
-		o->sampler.collect.threads |= format_find(o->format, o->output)->threads;
-		o->sampler.warn = warn;
-		o->sampler.ctx = o;
-		o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
-		o->sampler.measure = o->stats_file != NULL;
-		catch_signals();
-		code = sample(self, o, command);
-	}
-	free(o->pids);
+	else
+		code = flame_once(self, o, argc, argv);
+	flame_free(o);
 	return code;
 }
 
 int flame_main(const struct command_line *self, int argc, char **argv)
 {
 	struct flame_options o;
-	struct error *err = flame_parse(argc, argv, &o);
+	struct error *err = flame_parse(self, argc, argv, &o);
 
 	return err ? report_error(err) : flame_run(self, &o, argc, argv);
 }

@@ -8,26 +8,26 @@
 enum { OPT_MAN = 256, OPT_COMPLETION, OPT_LIST };
 
 static const struct manual_option options[] = {
-	{ OPT_MAN, "man", NULL, "the man page, in the macros of man(7)", COMPLETE_NOTHING },
-	{ OPT_COMPLETION, "completion", "SHELL", "the completions of bash, zsh or fish", COMPLETE_NOTHING },
-	{ OPT_LIST, "list", NULL, "only the names of the commands", COMPLETE_NOTHING },
-	{ 0 },
+        {OPT_MAN, "man", NULL, "the man page, in the macros of man(7)", COMPLETE_NOTHING},
+        {OPT_COMPLETION, "completion", "SHELL", "the completions of bash, zsh or fish", COMPLETE_NOTHING},
+        {OPT_LIST, "list", NULL, "only the names of the commands", COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "[COMMAND] [options]", NULL };
+static const char *const usage[] = {"[COMMAND] [options]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt help flame", NULL },
-	{ "yrt help --man flame | man -l -", NULL },
-	{ "eval \"$(yrt help --completion bash)\"", "completions without an installation" },
-	{ NULL, NULL },
+        {"yrt help flame", NULL},
+        {"yrt help --man flame | man -l -", NULL},
+        {"eval \"$(yrt help --completion bash)\"", "completions without an installation"},
+        {NULL, NULL},
 };
 
 const struct manual help_manual = {
-	.usage = usage,
-	.options = options,
-	.examples = examples,
-	.operands = COMPLETE_COMMAND,
+        .usage = usage,
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_COMMAND,
 };
 
 struct request {
@@ -52,9 +52,11 @@ static struct error *parse(const struct manual *m, int argc, char **argv, struct
 		else if (option == 'h')
 			ret->help = true;
 		else
-			return error_hint(error_new(ERROR_USAGE, "see the line above"), "`yrt help --help` tells all options");
+			return error_hint(
+			        error_new(ERROR_USAGE, "see the line above"), "`yrt help --help` tells all options");
 	}
-	return argc - optind > 1 ? error_new(ERROR_USAGE, "help takes one command, not also \"%s\"", argv[optind + 1]) : NULL;
+	return argc - optind > 1 ? error_new(ERROR_USAGE, "help takes one command, not also \"%s\"", argv[optind + 1])
+	                         : NULL;
 }
 
 static struct error *answer(const struct request *r, const struct command_line *c)
@@ -75,14 +77,15 @@ static struct error *answer(const struct request *r, const struct command_line *
 
 int help_main(const struct command_line *self, int argc, char **argv)
 {
-	struct request r = { 0 };
+	struct request r = {0};
 	const struct command_line *c = NULL;
 	struct error *err = parse(self->manual, argc, argv, &r);
 
 	if (!err && r.help)
 		c = self;
 	else if (!err && optind < argc && !(c = find_command(argv[optind])))
-		err = error_hint(error_new(ERROR_USAGE, "there is no command \"%s\"", argv[optind]), "`yrt help` lists them");
+		err = error_hint(
+		        error_new(ERROR_USAGE, "there is no command \"%s\"", argv[optind]), "`yrt help` lists them");
 	if (!err)
 		err = answer(&r, c);
 	return err ? report_error(err) : 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "say.h"
 #include "manual.h"
 #include "frontends/format/text.h"
 #include "unwind/cfi/cfi.h"
@@ -22,30 +23,34 @@
 #define KEY_WIDTH_MAX   32
 #define VALUE_WIDTH_MAX 48
 
-enum { INSPECT_JSON = 256 };
+enum { INSPECT_JSON = 512 };
 
 static const struct manual_option options[] = {
-	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
-	{ 's', "subprocesses", NULL, "their children too", COMPLETE_NOTHING },
-	{ INSPECT_JSON, "json", NULL, "as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}", COMPLETE_NOTHING },
-	{ 0 },
+        PID_OPTIONS,
+        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
+        {INSPECT_JSON, "json", NULL, "as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}",
+                COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "-p PID[,PID...] [options]", NULL };
+static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt inspect -p $(pgrep -o nginx) -s", "a master and its workers" },
-	{ "yrt inspect -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'", "its VMs, for programs" },
-	{ NULL, NULL },
+        {"yrt inspect -p $(pgrep -o nginx) -s", "a master and its workers"},
+        {"yrt inspect -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'",
+                "its VMs, for programs"},
+        {NULL, NULL},
 };
 
 const struct manual inspect_manual = {
-	.usage = usage,
-	.text = "Version, build, where its code lies, its VMs and what they do, the offsets of its structures with their origin, and the\n"
-		"checks that they passed. What was not recognised is told with the reason. The process goes on meanwhile; nothing is\n"
-		"written to it.",
-	.options = options,
-	.examples = examples,
+        .usage = usage,
+        .text = "Version, build, where its code lies, its VMs and what they do, the offsets of its structures with "
+                "their origin, and the\n"
+                "checks that they passed. What was not recognised is told with the reason. The process goes on "
+                "meanwhile; nothing is\n"
+                "written to it.",
+        .options = options,
+        .examples = examples,
 };
 
 /* What is known of one process. */
@@ -157,27 +162,12 @@ static struct error *inspect_process(pid_t pid, struct inspection *in)
 
 /* --- text --- */
 
-/* Text of a target: its controls, and bytes that are no UTF-8, become U+FFFD. NULL: out of memory. */
-static char *clean(const char *text)
-{
-	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
-
-	while (ret && *text) {
-		u32 c = text_next(&text);
-
-		to += text_encode(text_is_control(c) ? TEXT_REPLACEMENT : c, to);
-	}
-	if (ret)
-		*to = '\0';
-	return ret;
-}
-
 static char *value_of(const struct report_row *row)
 {
 	char *text;
 
 	if (row->value)
-		return clean(row->value);
+		return say_clean(row->value);
 	return asprintf(&text, "%ld", row->number) < 0 ? NULL : text;
 }
 
@@ -190,7 +180,7 @@ static int width(int old, const char *text, int max)
 
 static void print_row(const struct report_row *row, int keys, int values)
 {
-	cleanup(free) char *value = value_of(row), *remark = row->remark ? clean(row->remark) : NULL;
+	cleanup(free) char *value = value_of(row), *remark = row->remark ? say_clean(row->remark) : NULL;
 
 	printf("    %-*s  ", keys, row->key);
 	if (remark)
@@ -216,7 +206,7 @@ static void print_section(const char *runtime, const struct report_section *s)
 
 static void print_note(const struct error *err)
 {
-	cleanup(free) char *message = clean(err->message), *hint = err->hint ? clean(err->hint) : NULL;
+	cleanup(free) char *message = say_clean(err->message), *hint = err->hint ? say_clean(err->hint) : NULL;
 
 	printf("  note: %s\n", message ? message : "");
 	if (hint)
@@ -225,7 +215,7 @@ static void print_note(const struct error *err)
 
 static void print_text(const struct inspection *in)
 {
-	cleanup(free) char *program = clean(in->program);
+	cleanup(free) char *program = say_clean(in->program);
 
 	printf("process %d  %s\n", in->pid, program ? program : "");
 	for (u32 i = 0; i < in->nruntimes; i++)
@@ -241,7 +231,7 @@ static void print_text(const struct inspection *in)
 
 static json_t *json_text(const char *text)
 {
-	cleanup(free) char *safe = text ? clean(text) : NULL;
+	cleanup(free) char *safe = text ? say_clean(text) : NULL;
 
 	return safe ? json_string(safe) : NULL;
 }
@@ -319,6 +309,12 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 		struct inspection in = {0};
 		struct error *err = inspect_process(o->pids[i], &in);
 
+		if (err && err->kind == ERROR_NO_PROCESS &&
+		        i >= o->nasked) { /* a child that was found, and has ended */
+			error_free(err);
+			inspection_free(&in);
+			continue;
+		}
 		if (processes)
 			json_array_append_new(processes, json_inspection(&in, err));
 		else if (!err)
@@ -350,6 +346,8 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 	while (!err && (c = getopt_long(argc, argv, table.shorts + 1, table.longs, NULL)) != -1) {
 		if (c == 'p')
 			err = flame_add_pids(o, optarg);
+		else if (c == FLAME_SELECT)
+			err = selection_add(&o->selection, optarg);
 		else if (c == 's')
 			o->sampler.follow = true;
 		else if (c == INSPECT_JSON)
@@ -362,8 +360,10 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 	if (!err && optind < argc)
 		err = error_hint(
 		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "processes are given by -p PID");
+	if (!err && !o->help)
+		err = flame_select(o);
 	if (!err && !o->npids && !o->help)
-		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID");
+		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
 	return err ? err : flame_add_children(o);
 }
 
@@ -392,6 +392,6 @@ int inspect_main(const struct command_line *self, int argc, char **argv)
 		code = inspect_all(&o, processes);
 		err = finish(processes);
 	}
-	free(o.pids);
+	flame_free(&o);
 	return err ? report_error(err) : code;
 }

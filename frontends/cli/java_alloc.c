@@ -5,68 +5,87 @@
 #include <string.h>
 
 #include "cli.h"
+#include "probes/alloc/alloc_event.h"
 
-#define INTERVAL      (512 << 10)
-#define INTERVAL_MIN  1024
-#define INTERVAL_MAX  1e12
-#define FREQUENCY     500
-#define SHARE	      0.018 /* of the program's CPU time: under 2 % as estimates go */
+#define INTERVAL     (512 << 10)
+#define INTERVAL_MIN 1024
+#define INTERVAL_MAX 1e12
+#define FREQUENCY    500
+#define SHARE        0.018 /* of the program's CPU time: under 2 % as estimates go */
 
 enum key { KEY_TOTAL = 512, KEY_OBJECTS, KEY_INTERVAL };
 
 static const struct manual_option options[] = {
-	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
-	{ 's', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING },
-	{ 'd', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)", COMPLETE_NOTHING },
-	{ KEY_TOTAL, "total", NULL, "show bytes (the default)", COMPLETE_NOTHING },
-	{ KEY_OBJECTS, "objects", NULL, "show how many objects", COMPLETE_NOTHING },
-	{ KEY_INTERVAL, "interval", "BYTES", "between two samples, on average and at least (524288; k, m, g)", COMPLETE_NOTHING },
-	{ 'F', "freq", "HZ", "samples a second at most: past it the interval grows (500, or as many as slow the program by 2 %)", COMPLETE_NOTHING },
-	{ 'o', "output", "FILE", "@.html by default; - is stdout; %p pid, %t time", COMPLETE_FILE },
-	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT },
-	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING },
-	{ 'I', "include", "REGEX", "only stacks with a frame (or class) that matches", COMPLETE_NOTHING },
-	{ 'X', "exclude", "REGEX", "no stacks with a frame (or class) that matches", COMPLETE_NOTHING },
-	{ FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING },
-	{ FLAME_SIGNATURES, "signatures", NULL, "Java's methods with the types of their arguments", COMPLETE_NOTHING },
-	{ FLAME_NO_INLINE, "no-inline", NULL, "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING },
-	{ FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING },
-	{ FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE },
-	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },
-	{ 'q', "quiet", NULL, "no progress", COMPLETE_NOTHING },
-	{ 0 },
+        PID_OPTIONS,
+        {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},
+        {'d', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)", COMPLETE_NOTHING},
+        {KEY_TOTAL, "total", NULL, "show bytes (the default)", COMPLETE_NOTHING},
+        {KEY_OBJECTS, "objects", NULL, "show how many objects", COMPLETE_NOTHING},
+        {KEY_INTERVAL, "interval", "BYTES", "between two samples, on average and at least (524288; k, m, g)",
+                COMPLETE_NOTHING},
+        {'F', "freq", "HZ",
+                "samples a second at most: past it the interval grows (500, or as many as slow the program by 2 %)",
+                COMPLETE_NOTHING},
+        {'o', "output", "FILE", "@.html by default; - is stdout; %p pid, %t time", COMPLETE_FILE},
+        {'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT},
+        {'t', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING},
+        {'I', "include", "REGEX", "only stacks with a frame (or class) that matches", COMPLETE_NOTHING},
+        {'X', "exclude", "REGEX", "no stacks with a frame (or class) that matches", COMPLETE_NOTHING},
+        {FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING},
+        {FLAME_SIGNATURES, "signatures", NULL, "Java's methods with the types of their arguments", COMPLETE_NOTHING},
+        {FLAME_NO_INLINE, "no-inline", NULL,
+                "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING},
+        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE},
+        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
+        {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL };
+static const char *const usage[] = {"-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt @ -p 4242 -d 10 -o alloc.html", "ten seconds of a JVM as a page for a browser" },
-	{ "yrt @ -p 4242 -t --objects -o alloc.html", "objects in place of bytes, a stack for each thread" },
-	{ "yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof" },
-	{ NULL, NULL },
+        {"yrt @ -p 4242 -d 10 -o alloc.html", "ten seconds of a JVM as a page for a browser"},
+        {"yrt @ -p 4242 -t --objects -o alloc.html", "objects in place of bytes, a stack for each thread"},
+        {"yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof"},
+        {NULL, NULL},
 };
 
 const struct manual java_alloc_manual = {
-	.usage = usage,
-	.text = "Stacks end in the class of the object. Nothing is loaded into the JVM or written to it: a uprobe tells when a thread\n"
-		"takes a new buffer (TLAB), a debug register watches a random address in it, and the thread's stack is taken when it\n"
-		"allocates over that address; objects outside of TLABs are told one by one. So every byte has the same chance to be\n"
-		"sampled, at an average distance of --interval or, if that would be more than --freq samples a second, a larger one.\n"
-		"\n"
-		"What each thread allocated is exact, as the JVM counts it, and samples are scaled to it. Shares are estimated: of n\n"
-		"samples, a share p has the standard error sqrt(p (1 - p) / n), so 20 % of 2,400 samples are 20 +- 0.8 %; less where\n"
-		"samples are weighed by what some TLABs held, by class and size, as far as these agree with them. The last line on\n"
-		"stderr tells n, what no stack was seen for, and what was lost. A program that takes thousands of buffers a\n"
-		"second is watched in shifts of 0.2 s at random moments, so that it loses less than 2 % of its CPU time; with --freq\n"
-		"it is watched all the time. Objects are estimated from the same samples: a rare small one has a larger error.\n"
-		"\n"
-		"Where debug registers are taken or refused, a note says so: then only objects\n"
-		"that need a new TLAB or none have a stack. Bytes by class and size come from TLABs that threads gave up, read as\n"
-		"they are, and are spread over the stacks seen for objects of that class and about that size; what none was seen\n"
-		"for is under [no stack seen]. Sites that make the same may come out wrong then, where a program allocates in a\n"
-		"cycle. A JVM without symbols is searched for its allocation by code; that is said, too, or it is refused.",
-	.options = options,
-	.examples = examples,
+        .usage = usage,
+        .text = "Stacks end in the class of the object. Nothing is loaded into the JVM or written to it: a uprobe "
+                "tells when a thread\n"
+                "takes a new buffer (TLAB), a debug register watches a random address in it, and the thread's stack is "
+                "taken when it\n"
+                "allocates over that address; objects outside of TLABs are told one by one. So every byte has the same "
+                "chance to be\n"
+                "sampled, at an average distance of --interval or, if that would be more than --freq samples a second, "
+                "a larger one.\n"
+                "\n"
+                "What each thread allocated is exact, as the JVM counts it, and samples are scaled to it. Shares are "
+                "estimated: of n\n"
+                "samples, a share p has the standard error sqrt(p (1 - p) / n), so 20 % of 2,400 samples are 20 +- 0.8 "
+                "%; less where\n"
+                "samples are weighed by what some TLABs held, by class and size, as far as these agree with them. The "
+                "last line on\n"
+                "stderr tells n, what no stack was seen for, and what was lost. A program that takes thousands of "
+                "buffers a\n"
+                "second is watched in shifts of 0.2 s at random moments, so that it loses less than 2 % of its CPU "
+                "time; with --freq\n"
+                "it is watched all the time. Objects are estimated from the same samples: a rare small one has a "
+                "larger error.\n"
+                "\n"
+                "Where debug registers are taken or refused, a note says so: then only objects\n"
+                "that need a new TLAB or none have a stack. Bytes by class and size come from TLABs that threads gave "
+                "up, read as\n"
+                "they are, and are spread over the stacks seen for objects of that class and about that size; what "
+                "none was seen\n"
+                "for is under [no stack seen]. Sites that make the same may come out wrong then, where a program "
+                "allocates in a\n"
+                "cycle. A JVM without symbols is searched for its allocation by code; that is said, too, or it is "
+                "refused.",
+        .options = options,
+        .examples = examples,
 };
 
 /* "512k", "10m", "1048576". */
@@ -81,19 +100,23 @@ static struct error *parse_bytes(const char *text, u64 *ret)
 		value *= 1 << 20;
 	else if (end != text && (*end == 'g' || *end == 'G'))
 		value *= 1 << 30;
-	if (end == text || (*end && end[1]) || (*end && !strchr("kKmMgG", *end)) || !(value >= INTERVAL_MIN) || value > INTERVAL_MAX)
-		return error_new(ERROR_USAGE, "--interval takes bytes, at least %d, as 524288 or 512k, not \"%s\"", INTERVAL_MIN, text);
+	if (end == text || (*end && end[1]) || (*end && !strchr("kKmMgG", *end)) || !(value >= INTERVAL_MIN) ||
+	        value > INTERVAL_MAX)
+		return error_new(ERROR_USAGE, "--interval takes bytes, at least %d, as 524288 or 512k, not \"%s\"",
+		        INTERVAL_MIN, text);
 	*ret = (u64)value;
 	return NULL;
 }
 
+static struct alloc_event_options of_event = {.interval = INTERVAL};
+
 static struct error *take_option(int option, struct flame_options *o)
 {
 	if (option == KEY_INTERVAL)
-		return parse_bytes(optarg, &o->sampler.interval);
+		return parse_bytes(optarg, &of_event.interval);
 	if (option != KEY_TOTAL && option != KEY_OBJECTS)
 		return flame_option(option, o);
-	o->objects = option == KEY_OBJECTS;
+	o->second = option == KEY_OBJECTS;
 	return NULL;
 }
 
@@ -104,13 +127,13 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	int option;
 
 	flame_defaults(o);
-	o->sampler.alloc = true;
-	o->sampler.interval = INTERVAL;
+	o->sampler.event = &alloc_event;
+	o->sampler.of_event = &of_event;
 	o->sampler.frequency = 0;
 	o->sampler.cpu_percent = 0;
 	o->sampler.no_kernel = true;
 	o->sampler.collect.names.inlines = true;
-	o->sampler.collect.names.alloc = true;
+	o->sampler.collect.names.objects = true;
 	o->output = "java-alloc.html";
 	optind = 1;
 	manual_getopt(&java_alloc_manual, &g);
@@ -118,7 +141,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 		err = take_option(option, o);
 	if (!o->sampler.frequency) {
 		o->sampler.frequency = FREQUENCY;
-		o->sampler.alloc_share = SHARE;
+		of_event.share = SHARE;
 	}
 	if (!err)
 		err = flame_operands(argc, argv, o);
@@ -133,7 +156,7 @@ int java_alloc_main(const struct command_line *self, int argc, char **argv)
 	struct error *err = parse(argc, argv, &o);
 
 	if (err) {
-		free(o.pids);
+		flame_free(&o);
 		return report_error(err);
 	}
 	return flame_run(self, &o, argc, argv);

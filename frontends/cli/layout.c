@@ -14,27 +14,31 @@
 #include "unwind/runtime.h"
 
 static const struct manual_option options[] = {
-	{ 'r', "runtime", "NAME", "which runtime FILE holds (luajit)", COMPLETE_NOTHING },
-	{ 0 },
+        {'r', "runtime", "NAME", "which runtime FILE holds (luajit)", COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "FILE [--runtime NAME]", NULL };
+static const char *const usage[] = {"FILE [--runtime NAME]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt layout libluajit-5.1.so.2 > layouts/mine.layout", "a build with debug information, or whose debug file is installed" },
-	{ "YRT_LAYOUTS=layouts yrt lua-flame -p 4242", "profiles programs that hold that build, stripped" },
-	{ NULL, NULL },
+        {"yrt layout libluajit-5.1.so.2 > layouts/mine.layout",
+                "a build with debug information, or whose debug file is installed"},
+        {"YRT_LAYOUTS=layouts yrt lua-flame -p 4242", "profiles programs that hold that build, stripped"},
+        {NULL, NULL},
 };
 
 const struct manual layout_manual = {
-	.usage = usage,
-	.text = "Where the members of a runtime's structures lie, read from the debug information in FILE (a program, a library, or its\n"
-		"separate debug file) or in the debug file that belongs to FILE. Put the output into DIRECTORY/ANYTHING.layout and set\n"
-		"YRT_LAYOUTS=DIRECTORY, and yrt knows files with that build-id when they are stripped, and others of the same layout if\n"
-		"their code agrees.",
-	.options = options,
-	.examples = examples,
-	.operands = COMPLETE_FILE,
+        .usage = usage,
+        .text = "Where the members of a runtime's structures lie, read from the debug information in FILE (a program, "
+                "a library, or its\n"
+                "separate debug file) or in the debug file that belongs to FILE. Put the output into "
+                "DIRECTORY/ANYTHING.layout and set\n"
+                "YRT_LAYOUTS=DIRECTORY, and yrt knows files with that build-id when they are stripped, and others of "
+                "the same layout if\n"
+                "their code agrees.",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_FILE,
 };
 
 /* name NULL: the first that has layouts. */
@@ -122,12 +126,13 @@ int layout_main(const struct command_line *self, int argc, char **argv)
 			return 0;
 		}
 		if (c != 'r')
-			return report_error(error_hint(
-			        error_new(ERROR_USAGE, "see the line above"), "--help tells all options"));
+			return report_error(
+			        error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options"));
 		runtime = optarg;
 	}
 	if (argc - optind != 1)
-		return report_error(error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help tells what it may be"));
+		return report_error(
+		        error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help tells what it may be"));
 	schema = find_schema(runtime);
 	if (!schema)
 		err = error_hint(error_new(ERROR_USAGE, "no runtime \"%s\" has layouts", runtime ? runtime : ""),

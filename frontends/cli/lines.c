@@ -13,7 +13,7 @@
 
 static bool more_is_there(int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	return poll(&p, 1, 0) == 1;
 }
@@ -40,8 +40,8 @@ static struct error *fill(int fd, char *buf, size_t *have, bool *end)
 }
 
 /* All whole lines; *used is where the first that is not whole starts. */
-static struct error *split(char *buf, size_t have, bool end, size_t *used, struct error *(*line)(void *, const char *),
-	void *ctx)
+static struct error *split(
+        char *buf, size_t have, bool end, size_t *used, struct error *(*line)(void *, const char *), void *ctx)
 {
 	struct error *err = NULL;
 	char *newline;
@@ -57,8 +57,8 @@ static struct error *split(char *buf, size_t have, bool end, size_t *used, struc
 	return err;
 }
 
-struct error *lines_read(int fd, struct error *(*line)(void *ctx, const char *text), struct error *(*pause)(void *ctx),
-	void *ctx)
+struct error *lines_read(
+        int fd, struct error *(*line)(void *ctx, const char *text), struct error *(*pause)(void *ctx), void *ctx)
 {
 	cleanup(free) char *buf = malloc(BATCH + 1);
 	struct error *err = NULL;

@@ -5,28 +5,114 @@
 #include <string.h>
 
 #include "cli.h"
-#include "colour.h"
+#include "unwind/process/module.h"
+#include "unwind/runtime_snapshot.h"
 
-const struct command_line commands[] = {
-	{ "flame", "on-CPU time of everything in a process, full stacks", flame_main, &flame_manual },
-	{ "lua-flame", "on-CPU time of Lua: the VM's own frames give way to Lua's", flame_main, &flame_manual },
-	{ "python-flame", "on-CPU time of Python: the interpreter's loop gives way to Python's", flame_main, &flame_manual },
-	{ "java-flame", "on-CPU time of Java: the JVM's own glue gives way to methods", flame_main, &flame_manual },
-	{ "java-alloc", "where Java allocates memory: stacks down to the class, in bytes or objects", java_alloc_main,
-		&java_alloc_manual },
-	{ "c-flame", "on-CPU time of native code alone", flame_main, &flame_manual },
-	{ "symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual },
-	{ "record", "on-CPU time kept in a file, to be drawn and compared later", flame_main, &record_manual },
-	{ "render", "draws a recording in any format, on any machine", render_main, &render_manual },
-	{ "diff", "what changed between two recordings", diff_main, &diff_manual },
-	{ "top", "on-CPU time as a live table, a row a function", top_main, &top_manual },
-	{ "inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual },
-	{ "layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual },
-	{ "doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual },
-	{ "runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual },
-	{ "help", "this text, that of a command, man pages and completions", help_main, &help_manual },
-	{ NULL, NULL, NULL, NULL },
+static const struct command_line fixed[] = {
+        {"c-flame", "on-CPU time of native code alone", flame_main, &flame_manual, NULL},
+        {"symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual, NULL},
+        {"record", "on-CPU time kept in a file, to be drawn and compared later", flame_main, &record_manual, NULL},
+        {"render", "draws a recording in any format, on any machine", render_main, &render_manual, NULL},
+        {"diff", "what changed between two recordings", diff_main, &diff_manual, NULL},
+        {"watch", "a short recording now and then, or when something happens; kept or sent", watch_main, &watch_manual,
+                NULL},
+        {"push", "hands a recording to a store: Pyroscope, Parca, OpenTelemetry, Coroot", push_main, &push_manual,
+                NULL},
+        {"top", "on-CPU time as a live table, a row a function", top_main, &top_manual, NULL},
+        {"dump", "the stack of every thread once, also of those that wait", dump_main, &dump_manual, NULL},
+        {"inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual, NULL},
+        {"layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual, NULL},
+        {"doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual, NULL},
+        {"runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual, NULL},
+        {"help", "this text, that of a command, man pages and completions", help_main, &help_manual, NULL},
 };
+
+/* Where an event has options of its own. */
+static const struct manual *manual_of(const struct event_ops *e)
+{
+	return e == events[0] ? &flame_manual : e == &wait_event ? &off_manual : &event_manual;
+}
+
+#define COMMANDS_MAX 96
+#define FIXED        (sizeof(fixed) / sizeof(*fixed))
+static struct command_line all_commands[COMMANDS_MAX + 1];
+static u32 ncommands;
+const struct command_line *commands = all_commands;
+
+static void add(const struct command_line *c)
+{
+	if (ncommands < COMMANDS_MAX)
+		all_commands[ncommands++] = *c;
+}
+
+/* Those of an event for everything, and for each language. */
+static bool add_event(const struct event_ops *e, const struct view *v)
+{
+	struct command_line c = {e->command, e->summary, flame_main, manual_of(e), e};
+	char *name, *summary;
+
+	if (v && (asprintf(&name, "%s-%s", v->name, e->command) < 0 || asprintf(&summary, e->view, v->language) < 0))
+		return false;
+	if (v) {
+		c.name = name;
+		c.summary = summary;
+	}
+	add(&c);
+	return true;
+}
+
+/* What allocates is asked of the language's runtime. */
+static bool add_alloc(const struct view *v)
+{
+	struct command_line c = {.run = java_alloc_main, .manual = &java_alloc_manual, .event = &alloc_event};
+	char *name, *summary;
+
+	if (asprintf(&name, "%s-alloc", v->name) < 0 ||
+	        asprintf(&summary, "where %s allocates memory: stacks down to the class, in bytes or objects",
+	                v->language) < 0)
+		return false;
+	c.name = name;
+	c.summary = summary;
+	add(&c);
+	return true;
+}
+
+static bool add_snapshot(const struct view *v, const struct runtime_snapshot_ops *ops)
+{
+	struct command_line c = {.summary = ops->summary, .run = snapshot_main, .manual = snapshot_manual(ops)};
+	char *name;
+
+	if (!c.manual || asprintf(&name, "%s-%s", v->name, ops->name) < 0)
+		return false;
+	c.name = name;
+	add(&c);
+	return true;
+}
+
+static bool add_snapshots(const struct view *v)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		for (u32 i = 0; view_has(v, (*r)->id) && (*r)->snapshots && (*r)->snapshots[i]; i++)
+			if (!add_snapshot(v, (*r)->snapshots[i]))
+				return false;
+	return true;
+}
+
+/* An event's command comes first, then the views of languages. */
+static bool list_commands(void)
+{
+	for (const struct event_ops *const *e = events; *e; e++) {
+		if ((*e)->command && !add_event(*e, NULL))
+			return false;
+		for (const struct view *v = views(); v->name; v++)
+			if (((*e)->view && !add_event(*e, v)) ||
+			        (*e == events[0] && ((v->alloc && !add_alloc(v)) || !add_snapshots(v))))
+				return false;
+	}
+	for (u32 i = 0; i < FIXED; i++)
+		add(&fixed[i]);
+	return true;
+}
 
 const struct command_line *find_command(const char *name)
 {
@@ -36,23 +122,14 @@ const struct command_line *find_command(const char *name)
 	return NULL;
 }
 
-int report_error(struct error *err)
-{
-	int code = err->kind;
-
-	fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_RED), colour(stderr, COLOUR_NONE), err->message);
-	if (err->hint)
-		fprintf(stderr, "     %s\n", err->hint);
-	error_free(err);
-	return code;
-}
-
 int main(int argc, char **argv)
 {
 	const struct command_line *c;
 
 	/* tables that were only needed to load (the kernel's BTF, /proc/kallsyms) go back to the system */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	if (!list_commands())
+		return report_error(&error_no_memory);
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		manual_overview(argc < 2 ? stderr : stdout);
 		return argc < 2 ? ERROR_USAGE : 0;
@@ -64,5 +141,6 @@ int main(int argc, char **argv)
 	c = find_command(argv[1]);
 	if (c)
 		return c->run(c, argc - 1, argv + 1);
-	return report_error(error_hint(error_new(ERROR_USAGE, "there is no command \"%s\"", argv[1]), "`yrt --help` lists them"));
+	return report_error(
+	        error_hint(error_new(ERROR_USAGE, "there is no command \"%s\"", argv[1]), "`yrt --help` lists them"));
 }

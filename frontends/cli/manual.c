@@ -5,8 +5,8 @@
 #include "colour.h"
 #include "frontends/format/format.h"
 
-static const struct manual_option no_options[] = { { 0 } };
-const struct manual_option manual_help_option = { 'h', "help", NULL, "this text", COMPLETE_NOTHING };
+static const struct manual_option no_options[] = {{0}};
+const struct manual_option manual_help_option = {'h', "help", NULL, "this text", COMPLETE_NOTHING};
 
 const struct manual_option *manual_options(const struct manual *m)
 {
@@ -15,7 +15,7 @@ const struct manual_option *manual_options(const struct manual *m)
 
 static void add_option(struct manual_getopt *g, u32 *n, char **shorts, const struct manual_option *o)
 {
-	g->longs[(*n)++] = (struct option){ o->name, o->argument ? required_argument : no_argument, NULL, o->key };
+	g->longs[(*n)++] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, o->key};
 	if (o->key >= 256)
 		return;
 	*(*shorts)++ = (char)o->key;
@@ -53,7 +53,8 @@ static int option_head(const struct manual_option *o, char *ret, size_t size)
 
 	if (o->key < 256)
 		snprintf(letter, sizeof(letter), "-%c, ", o->key);
-	return snprintf(ret, size, "  %s--%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+	return snprintf(
+	        ret, size, "  %s--%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
 }
 
 static int widest(const struct manual *m)
@@ -93,8 +94,8 @@ static void put_examples(FILE *out, const struct command_line *c)
 	for (const struct manual_example *e = c->manual->examples; e && e->command; e++) {
 		fputs("  ", out);
 		put_text(out, c, e->command);
-		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT), e->text ? e->text : "",
-			colour(out, COLOUR_NONE));
+		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT),
+		        e->text ? e->text : "", colour(out, COLOUR_NONE));
 	}
 }
 
@@ -120,16 +121,21 @@ void manual_help(FILE *out, const struct command_line *c)
 
 void manual_overview(FILE *out)
 {
+	int width = 0;
+
 	fprintf(out, "yrt shows where a process spends its time, from the kernel to the line of script.\n\n"
-		     "usage: yrt COMMAND [options]     yrt COMMAND --help     yrt --version\n");
+	             "usage: yrt COMMAND [options]     yrt COMMAND --help     yrt --version\n");
 	put_heading(out, "commands:");
 	for (const struct command_line *c = commands; c->name; c++)
-		fprintf(out, "  %-14s %s\n", c->name, c->summary);
+		width = (int)strlen(c->name) > width ? (int)strlen(c->name) : width;
+	for (const struct command_line *c = commands; c->name; c++)
+		fprintf(out, "  %-*s  %s\n", width, c->name, c->summary);
 	put_heading(out, "examples:");
 	fprintf(out, "  yrt lua-flame -p 4242 -d 10 -o flame.html\n"
-		     "  yrt flame -p $(pgrep -o nginx) -s -o flame.html\n"
-		     "  yrt flame -o - -- ./program args | head\n"
-		     "  yrt top -p 4242\n");
+	             "  yrt flame -p $(pgrep -o nginx) -s -o flame.html\n"
+	             "  yrt flame -o - -- ./program args | head\n"
+	             "  yrt off-flame -p 4242 -d 10 -o off.html\n"
+	             "  yrt top -p 4242\n");
 }
 
 bool manual_only_help(const struct command_line *c, int argc, char **argv, int *code)
@@ -142,6 +148,6 @@ bool manual_only_help(const struct command_line *c, int argc, char **argv, int *
 		return true;
 	}
 	*code = report_error(error_hint(error_new(ERROR_USAGE, "%s does not take \"%s\"", c->name, argv[1]),
-		"`yrt %s --help` tells what it takes", c->name));
+	        "`yrt %s --help` tells what it takes", c->name));
 	return true;
 }

@@ -19,7 +19,7 @@ enum completion { /* what a shell offers for an argument */
 };
 
 struct manual_option {
-	int key;	      /* what getopt_long() returns; if it is a character, also the short option */
+	int key;              /* what getopt_long() returns; if it is a character, also the short option */
 	const char *name;     /* the long option without its dashes */
 	const char *argument; /* "LIST"; NULL: takes none */
 	const char *text;     /* one line: what it does, its default */
@@ -32,8 +32,8 @@ struct manual_example {
 };
 
 struct manual {
-	const char *const *usage; /* what follows the name of the command, NULL-terminated; at least one */
-	const char *text;	  /* what the summary leaves open; NULL: nothing */
+	const char *const *usage;              /* what follows the name of the command, NULL-terminated; at least one */
+	const char *text;                      /* what the summary leaves open; NULL: nothing */
 	const struct manual_option *options;   /* up to key 0; NULL: only --help */
 	const struct manual_example *examples; /* up to command NULL */
 	enum completion operands;

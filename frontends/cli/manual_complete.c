@@ -93,7 +93,8 @@ static void put_bash(FILE *out)
 	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n\tlocal i\n\tCOMPREPLY=()\n"
 	      "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
 	      "\t\t\tCOMPREPLY=($(compgen -c -f -- \"$word\"))\n\t\t\treturn\n\t\tfi\n\tdone\n"
-	      "\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W \"", out);
+	      "\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W \"",
+	        out);
 	put_commands(out);
 	fputs(" --help --version\" -- \"$word\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n", out);
 	for (const struct command_line *c = commands; c->name; c++)
@@ -135,8 +136,8 @@ static void zsh_completion(FILE *out, enum completion completion)
 	}
 }
 
-static void zsh_spec(FILE *out, const struct command_line *c, const struct manual_option *o, const char *dashes,
-	const char *name)
+static void zsh_spec(
+        FILE *out, const struct command_line *c, const struct manual_option *o, const char *dashes, const char *name)
 {
 	fprintf(out, "\t\t\t'%s%s%s[", dashes, name, o->argument && name[1] ? "=" : o->argument ? "+" : "");
 	put_quoted(out, c, o->text, true);
@@ -158,7 +159,7 @@ static void zsh_command(FILE *out, const struct command_line *c)
 	for (u32 i = 0; (o = option_at(c, i)); i++) {
 		zsh_spec(out, c, o, "--", o->name);
 		if (o->key < 256)
-			zsh_spec(out, c, o, "-", (char[]){ (char)o->key, 0 });
+			zsh_spec(out, c, o, "-", (char[]){(char)o->key, 0});
 	}
 	if (c->manual->operands) {
 		fputs("\t\t\t'*:operand:", out);
@@ -172,14 +173,17 @@ static void zsh_command(FILE *out, const struct command_line *c)
 static void put_zsh(FILE *out)
 {
 	fputs("#compdef yrt\n# SPDX-License-Identifier: Apache-2.0\n_yrt()\n{\n"
-	      "\tif ((CURRENT == 2)); then\n\t\tlocal -a list=(\n", out);
+	      "\tif ((CURRENT == 2)); then\n\t\tlocal -a list=(\n",
+	        out);
 	for (const struct command_line *c = commands; c->name; c++) {
 		fprintf(out, "\t\t\t'%s:", c->name);
 		put_quoted(out, c, c->summary, true);
 		fputs("'\n", out);
 	}
-	fputs("\t\t)\n\t\t_describe command list\n\t\treturn\n\tfi\n\tlocal which=$words[2]\n\tshift words\n\t((CURRENT--))\n"
-	      "\tcase $which in\n", out);
+	fputs("\t\t)\n\t\t_describe command list\n\t\treturn\n\tfi\n\tlocal which=$words[2]\n\tshift "
+	      "words\n\t((CURRENT--))\n"
+	      "\tcase $which in\n",
+	        out);
 	for (const struct command_line *c = commands; c->name; c++)
 		zsh_command(out, c);
 	fputs("\tesac\n}\nif [[ $funcstack[1] == _yrt ]]; then\n\t_yrt \"$@\"\nelse\n\tcompdef _yrt yrt\nfi\n", out);
@@ -226,7 +230,8 @@ static void put_fish(FILE *out)
 {
 	fputs("# SPDX-License-Identifier: Apache-2.0\n"
 	      "complete -c yrt -n __fish_use_subcommand -l help -s h -d 'all commands'\n"
-	      "complete -c yrt -n __fish_use_subcommand -l version -d 'the version'\n", out);
+	      "complete -c yrt -n __fish_use_subcommand -l version -d 'the version'\n",
+	        out);
 	for (const struct command_line *c = commands; c->name; c++)
 		fish_command(out, c);
 }

@@ -102,23 +102,25 @@ static void put_command(FILE *out, const struct command_line *c)
 }
 
 static const char *const exit_codes[][2] = {
-	{ "0", "done" },
-	{ "1", "internal error" },
-	{ "2", "usage" },
-	{ "3", "no such process" },
-	{ "4", "not permitted" },
-	{ "5", "not supported: runtime, kernel, a 32-bit target" },
-	{ "6", "more than half of all samples were lost" },
-	{ "7", "unreadable input" },
-	{ "8", "unwritable output" },
+        {"0", "done"},
+        {"1", "internal error"},
+        {"2", "usage"},
+        {"3", "no such process"},
+        {"4", "not permitted"},
+        {"5", "not supported: runtime, kernel, a 32-bit target"},
+        {"6", "more than half of all samples were lost"},
+        {"7", "unreadable input"},
+        {"8", "unwritable output"},
+        {"9", "yrt diff --fail-over: a function grew by more"},
 };
 
 static const char *const environment[][2] = {
-	{ "DEBUGINFOD_URLS", "servers that are asked for debug files that are not here: by yrt symbolize, and by others when sampling "
-		"is over; by libdebuginfod, which obeys its other variables too" },
-	{ "DEBUGINFOD_TIMEOUT", "seconds without a byte until no server is asked any more (10)" },
-	{ "NO_COLOR", "if set and not empty, no colours; there are none anyway where the output is not a terminal" },
-	{ "XDG_CACHE_HOME", "where compiled unwind tables are kept, in yrt; $HOME/.cache by default" },
+        {"DEBUGINFOD_URLS", "servers that are asked for debug files that are not here: by yrt symbolize, and by others "
+                            "when sampling "
+                            "is over; by libdebuginfod, which obeys its other variables too"},
+        {"DEBUGINFOD_TIMEOUT", "seconds without a byte until no server is asked any more (10)"},
+        {"NO_COLOR", "if set and not empty, no colours; there are none anyway where the output is not a terminal"},
+        {"XDG_CACHE_HOME", "where compiled unwind tables are kept, in yrt; $HOME/.cache by default"},
 };
 
 static void put_pairs(FILE *out, const char *heading, const char *const (*pairs)[2], size_t n)
@@ -139,7 +141,7 @@ static void put_overview(FILE *out)
 	      "kernel through native code and the language VM up to the line of script that caused it.\n"
 	      "The target is neither paused nor changed.\n"
 	      ".SH COMMANDS\nEach has a page of its own.\n",
-		out);
+	        out);
 	for (const struct command_line *c = commands; c->name; c++) {
 		put_line(out, ".TP\n.BR yrt\\-", c, c->name);
 		put_line(out, "", c, c->summary);

@@ -7,80 +7,179 @@
 
 #include "cli.h"
 #include "frontends/format/format.h"
+#include "processes.h"
+#include "probes/select_find.h"
 #include "unwind/cfi/cfi.h"
+#include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
 
-static const struct manual_option flame_options[] = {
-	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
-	{ 's', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING },
-	{ 'd', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)", COMPLETE_NOTHING },
-	{ 'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING },
-	{ 'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING },
-	{ 'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time", COMPLETE_FILE },
-	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT },
-	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING },
-	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING },
-	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
-	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
-	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
-	{ 'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING },
-	{ FLAME_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop (python-flame does)", COMPLETE_NOTHING },
-	{ FLAME_NO_ASYNC, "no-async", NULL, "all frames of asyncio's event loop (other commands do)", COMPLETE_NOTHING },
-	{ FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING },
-	{ FLAME_NO_INLINE, "no-inline", NULL, "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING },
-	{ FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file", COMPLETE_NOTHING },
-	{ FLAME_TRACES, "traces", NULL, "a frame for each piece of a JIT's machine code: its number and where it starts", COMPLETE_NOTHING },
-	{ FLAME_NO_JIT_INLINE, "no-jit-inline", NULL, "only the function that was entered, not those inlined into a JIT's code",
-		COMPLETE_NOTHING },
-	{ FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments", COMPLETE_NOTHING },
-	{ FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack", COMPLETE_NOTHING },
-	{ FLAME_ANNOTATE, "annotate", NULL, "a function apart for each way it was compiled; folded stacks with _[k] behind kernel frames,\n"
-		"_[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",
-		COMPLETE_NOTHING },
-	{ FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING },
-	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
-		COMPLETE_NOTHING },
-	{ FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE },
-	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },
-	{ 'q', "quiet", NULL, "no progress", COMPLETE_NOTHING },
-	{ 0 },
+#define TARGET_ROWS                                                                                                    \
+	SELECT_OPTIONS, {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},       \
+	        {'d', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)",                  \
+	                COMPLETE_NOTHING},
+#define RATE_ROWS                                                                                                      \
+	{'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},                                    \
+	        {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
+#define OUTPUT_ROWS                                                                                                    \
+	{'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time",             \
+	        COMPLETE_FILE},                                                                                        \
+	        {'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT},                          \
+	        {'t', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING},                        \
+	        {FLAME_PROCESSES, "processes", "HOW", "several processes apart: auto (default), each, program, none",  \
+	                COMPLETE_NOTHING},                                                                             \
+	        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},                                      \
+	        {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},                                      \
+	        {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},                  \
+	        {'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING},                    \
+	        {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},                \
+	        {FLAME_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop (python-flame does)",   \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_NO_ASYNC, "no-async", NULL, "all frames of asyncio's event loop (other commands do)",           \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING},          \
+	        {FLAME_ADDRESSES, "addresses", NULL,                                                                   \
+	                "split native functions by the place being executed, and tell its address (pprof)",            \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_NO_INLINE, "no-inline", NULL,                                                                   \
+	                "only the functions that native code is in, without those that were inlined",                  \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file",              \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_TRACES, "traces", NULL,                                                                         \
+	                "a frame for each piece of a JIT's machine code: its number and where it starts",              \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_NO_JIT_INLINE, "no-jit-inline", NULL,                                                           \
+	                "only the function that was entered, not those inlined into a JIT's code", COMPLETE_NOTHING},  \
+	        {FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments",      \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack",  \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_ANNOTATE, "annotate", NULL,                                                                     \
+	                "a function apart for each way it was compiled; folded stacks with _[k] behind kernel "        \
+	                "frames,\n"                                                                                    \
+	                "_[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",                                           \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},         \
+	        {FLAME_CPU, "max-cpu", "PERCENT",                                                                      \
+	                "of one CPU that yrt may take before it halves its rate (10; 0: no limit)", COMPLETE_NOTHING}, \
+	        {FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE},   \
+	        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},    \
+	        SEND_OPTIONS, {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},
+
+/* Of record, which takes any event. */
+static const struct manual_option record_options[] = {
+        TARGET_ROWS{FLAME_EVENT, "event", "NAME",
+                "clock (time on the CPU, the default), fault (page faults) or wait (time off the CPU)",
+                COMPLETE_NOTHING},
+        RATE_ROWS OUTPUT_ROWS{0},
 };
 
-static const char *const flame_usage[] = { "-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL };
+static const struct manual_option flame_options[] = {
+        TARGET_ROWS RATE_ROWS OUTPUT_ROWS{
+                FLAME_AS_ALWAYS, "native", NULL, "as py-spy has it: native frames are always there", COMPLETE_NOTHING},
+        {FLAME_AS_ALWAYS, "nonblocking", NULL, "as py-spy has it: targets are never paused", COMPLETE_NOTHING},
+        {'e', "event", "NAME", "as asprof has it: cpu, which is the default; of others it tells the command",
+                COMPLETE_NOTHING},
+        {0},
+};
+
+static const struct manual_option event_options[] = {
+        TARGET_ROWS OUTPUT_ROWS{0},
+};
+
+static const struct manual_option off_options[] = {
+        TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits that last at least so long", COMPLETE_NOTHING},
+        {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
+        OUTPUT_ROWS{0},
+};
+
+static const char *const flame_usage[] = {
+        "-p PID[,PID...] [options]", "--select RULE | -a [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_example flame_examples[] = {
-	{ "yrt @ -p 4242 -d 10 -o flame.html", "ten seconds of a process as a page for a browser" },
-	{ "yrt @ -p 4242 -s -t -o flame.html", "with its children, a stack for each thread" },
-	{ "yrt @ -p 4242 -F 999 -o - | sort -t' ' -k2 -n | tail", "the heaviest stacks as text" },
-	{ "yrt @ -o flame.html -- ./program args", "a program from its start to its end" },
-	{ NULL, NULL },
+        {"yrt @ -p 4242 -d 10 -o flame.html", "ten seconds of a process as a page for a browser"},
+        {"yrt @ -p 4242 -s -t -o flame.html", "with its children, a stack for each thread"},
+        {"yrt @ -p 4242 -F 999 -f txt -o - | less", "as a tree in the terminal"},
+        {"yrt @ --select exe=envoy -d 60", "all processes of a program, also those that start meanwhile"},
+        {"yrt @ -a -d 10 -o machine.html", "the whole machine"},
+        {"yrt @ -o flame.html -- ./program args", "a program from its start to its end"},
+        {NULL, NULL},
 };
 
 static const struct manual_example record_examples[] = {
-	{ "yrt record -p 4242 -d 10 -o x.yrt", "ten seconds of a process" },
-	{ "yrt render x.yrt -o x.html", "and a page of them" },
-	{ NULL, NULL },
+        {"yrt record -p 4242 -d 10 -o x.yrt", "ten seconds of a process"},
+        {"yrt render x.yrt -o x.html", "and a page of them"},
+        {NULL, NULL},
 };
 
 const struct manual record_manual = {
-	.usage = flame_usage,
-	.text = "A recording keeps all threads, the kernel, what every file was (build-ids), and what was lost. yrt render draws it in any\n"
-		"format, on any machine; yrt diff compares two. They need neither root nor the programs that were recorded.",
-	.options = flame_options,
-	.examples = record_examples,
+        .usage = flame_usage,
+        .text = "A recording keeps all threads, the kernel, what every file was (build-ids), and what was lost. yrt "
+                "render draws it in any\n"
+                "format, on any machine; yrt diff compares two. They need neither root nor the programs that were "
+                "recorded.",
+        .options = record_options,
+        .examples = record_examples,
 };
 
 const struct manual flame_manual = {
-	.usage = flame_usage,
-	.text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr tells what was seen and what was\n"
-		"lost, by cause. -I and -X take POSIX extended regular expressions. Where DEBUGINFOD_URLS is set, its servers are asked\n"
-		"for debug files that are not here, when sampling is over; Ctrl-C goes on without them.",
-	.options = flame_options,
-	.examples = flame_examples,
+        .usage = flame_usage,
+        .text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr tells what was seen "
+                "and what was\n"
+                "lost, by cause. -I and -X take POSIX extended regular expressions. Where DEBUGINFOD_URLS is set, its "
+                "servers are asked\n"
+                "for debug files that are not here, when sampling is over; Ctrl-C goes on without them. How a program "
+                "behind -- ended is\n"
+                "told where it failed; the exit code of yrt tells of yrt alone. Several processes have a level of "
+                "their own: of one\n"
+                "program up to 8 are apart, more are one; --processes changes that.",
+        .options = flame_options,
+        .examples = flame_examples,
+};
+
+static const struct manual_example event_examples[] = {
+        {"yrt @ -p 4242 -d 10 -o event.html", "ten seconds of a process as a page for a browser"},
+        {"yrt @ -p 4242 -s -t -f txt -o - | less",
+                "with its children, a stack for each thread, as a tree in the terminal"},
+        {"yrt @ -o event.html -- ./program args", "a program from its start to its end"},
+        {NULL, NULL},
+};
+
+const struct manual event_manual = {
+        .usage = flame_usage,
+        .text = "Ctrl-C ends it early and keeps the whole result. The last line on stderr tells what was seen and what "
+                "was lost, by\n"
+                "cause. -I and -X take POSIX extended regular expressions.",
+        .options = event_options,
+        .examples = event_examples,
+};
+
+static const struct manual_example off_examples[] = {
+        {"yrt @ -p 4242 -d 10 -o off.html", "what a process waited for in ten seconds"},
+        {"yrt @ -p 4242 -t -U -f txt -o - | less", "a tree for each thread, without the kernel"},
+        {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
+        {"yrt @ -p 4242 -X '^.epoll.$' -o off.html", "without waits for events"},
+        {NULL, NULL},
+};
+
+const struct manual off_manual = {
+        .usage = flame_usage,
+        .text = "Each stack ends in what the thread waits for: [futex], [epoll], [sleep], [read of a socket], [page "
+                "fault], [run queue] (it\n"
+                "could run, but others had the CPU) and so on. Time is exact, summed over threads, as are threads that "
+                "sleep all the\n"
+                "time; where threads wait so often that taking each stack would slow them down, stacks of waits "
+                "shorter than 50 ms are\n"
+                "chosen at random and stand for the others. The last line on stderr tells whether time on and off the "
+                "CPU add up to\n"
+                "the time that threads were there, what was truncated and what was lost. Ctrl-C ends it early and "
+                "keeps the result.",
+        .options = off_options,
+        .examples = off_examples,
 };
 
 bool flame_add_pid(struct flame_options *o, int pid)
@@ -94,62 +193,116 @@ bool flame_add_pid(struct flame_options *o, int pid)
 	return true;
 }
 
+/* "42", or the name of one process. */
+static struct error *find_pid(const char *word, int *ret)
+{
+	char *end;
+	long pid = strtol(word, &end, 10);
+
+	if (*word && *end && !strchr("-+", *word))
+		return find_by_name(word, "/proc", ret);
+	if (!*word || *end || pid <= 0 || pid > 1 << 30)
+		return error_new(ERROR_USAGE, "--pid takes pids or names separated by commas, not \"%s\"", word);
+	*ret = (int)pid;
+	return NULL;
+}
+
 struct error *flame_add_pids(struct flame_options *o, const char *list)
 {
-	while (*list) {
-		char *end;
-		long pid = strtol(list, &end, 10);
+	int pid;
 
-		if (end == list || pid <= 0 || pid > 1 << 30 || (*end && *end != ',') || o->npids == PIDS_MAX)
-			return error_new(ERROR_USAGE, "--pid takes pids separated by commas, not \"%s\"", list);
-		if (!flame_add_pid(o, (int)pid))
+	while (*list) {
+		size_t n = strcspn(list, ",");
+		cleanup(free) char *word = strndup(list, n);
+		struct error *err = word ? find_pid(word, &pid) : &error_no_memory;
+
+		if (err)
+			return err;
+		if (o->npids == PIDS_MAX)
+			return error_new(ERROR_USAGE, "--pid takes %d pids at most; --select takes rules", PIDS_MAX);
+		if (!flame_add_pid(o, pid))
 			return &error_no_memory;
-		list = *end ? end + 1 : end;
+		list += n + (list[n] == ',');
 	}
 	return NULL;
 }
 
-#define MEMBER(member)		     SETTING_OF(struct flame_options, member)
-#define ON(key, member)		     { key, MEMBER(member), .on = true }
-#define OFF(key, member)	     { key, MEMBER(member), .on = false }
-#define TEXT(key, member)	     { key, MEMBER(member) }
-#define BITS(key, member, bits_)     { key, MEMBER(member), .bits = bits_ }
-#define NUMBER(key, member, option, min_, max_) { key, MEMBER(member), .name = option, .min = min_, .max = max_ }
+#define MEMBER(member) SETTING_OF(struct flame_options, member)
+#define ON(key, member)                                                                                                \
+	{                                                                                                              \
+		key, MEMBER(member), .on = true                                                                        \
+	}
+#define OFF(key, member)                                                                                               \
+	{                                                                                                              \
+		key, MEMBER(member), .on = false                                                                       \
+	}
+#define TEXT(key, member)                                                                                              \
+	{                                                                                                              \
+		key, MEMBER(member)                                                                                    \
+	}
+#define BITS(key, member, bits_)                                                                                       \
+	{                                                                                                              \
+		key, MEMBER(member), .bits = bits_                                                                     \
+	}
+#define NUMBER(key, member, option, min_, max_)                                                                        \
+	{                                                                                                              \
+		key, MEMBER(member), .name = option, .min = min_, .max = max_                                          \
+	}
 
 static const struct setting settings[] = {
-	NUMBER('d', sampler.duration_s, "--duration", 0, 1e7),
-	NUMBER('F', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
-	NUMBER('r', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
-	NUMBER(FLAME_CPU, sampler.cpu_percent, "--max-cpu", 0, 1e6),
-	NUMBER(FLAME_DEPTH, sampler.depth, "--depth", 1, DEPTH_MAX),
-	TEXT('o', output),
-	TEXT('f', format),
-	TEXT('I', sampler.collect.include),
-	TEXT('X', sampler.collect.exclude),
-	TEXT(FLAME_STATS, stats_file),
-	TEXT(FLAME_NO_CACHE, sampler.cache_dir),
-	ON('t', sampler.collect.threads),
-	ON('s', sampler.follow),
-	ON('U', sampler.no_kernel),
-	ON('U', sampler.collect.no_kernel),
-	ON('K', sampler.no_user),
-	ON('q', quiet),
-	ON('h', help),
-	ON('g', sampler.collect.lock_only),
-	ON(FLAME_ASYNC, async),
-	OFF(FLAME_ASYNC, no_async),
-	ON(FLAME_NO_ASYNC, no_async),
-	OFF(FLAME_NO_ASYNC, async),
-	ON(FLAME_LINES, sampler.collect.names.lines),
-	ON(FLAME_SIGNATURES, sampler.collect.names.signatures),
-	ON(FLAME_NO_DEMANGLE, sampler.collect.names.mangled),
-	OFF(FLAME_NO_INLINE, sampler.collect.names.inlines),
-	ON(FLAME_ANNOTATE, annotate),
-	BITS(FLAME_TRACES, sampler.collect.names.expand, EXPAND_TRACES),
-	BITS(FLAME_NO_JIT_INLINE, sampler.collect.names.expand, EXPAND_MERGE),
-	BITS(FLAME_CARRIERS, sampler.collect.names.expand, EXPAND_CARRIERS),
-	{ 0 },
+        NUMBER('d', sampler.duration_s, "--duration", 0, 1e7),
+        NUMBER('F', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+        NUMBER('r', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+        NUMBER(FLAME_CPU, sampler.cpu_percent, "--max-cpu", 0, 1e6),
+        NUMBER(FLAME_DEPTH, sampler.depth, "--depth", 1, DEPTH_MAX),
+        NUMBER(FLAME_MIN, min_us, "--min", 0, 1e12),
+        NUMBER(FLAME_MAX, max_us, "--max", 0.001, 1e12),
+        TEXT(FLAME_EVENT, event),
+        TEXT('o', output),
+        TEXT('f', format),
+        TEXT('I', sampler.collect.include),
+        TEXT('X', sampler.collect.exclude),
+        TEXT(FLAME_STATS, stats_file),
+        TEXT(FLAME_NO_CACHE, sampler.cache_dir),
+        ON('t', sampler.collect.threads),
+        ON('s', sampler.follow),
+        ON('U', sampler.no_kernel),
+        ON('U', sampler.collect.no_kernel),
+        ON('K', sampler.no_user),
+        ON('q', quiet),
+        ON('h', help),
+        ON('a', sampler.everyone),
+        ON(FLAME_WAIT, awaits),
+        ON('g', sampler.collect.lock_only),
+        ON(FLAME_ASYNC, async),
+        OFF(FLAME_ASYNC, no_async),
+        ON(FLAME_NO_ASYNC, no_async),
+        OFF(FLAME_NO_ASYNC, async),
+        ON(FLAME_LINES, sampler.collect.names.lines),
+        ON(FLAME_ADDRESSES, sampler.collect.names.addresses),
+        ON(FLAME_SIGNATURES, sampler.collect.names.signatures),
+        ON(FLAME_NO_DEMANGLE, sampler.collect.names.mangled),
+        OFF(FLAME_NO_INLINE, sampler.collect.names.inlines),
+        ON(FLAME_ANNOTATE, annotate),
+        BITS(FLAME_TRACES, sampler.collect.names.expand, EXPAND_TRACES),
+        BITS(FLAME_NO_JIT_INLINE, sampler.collect.names.expand, EXPAND_MERGE),
+        BITS(FLAME_CARRIERS, sampler.collect.names.expand, EXPAND_CARRIERS),
+        {0},
 };
+
+/* -e of async-profiler and perf: only what these commands sample anyway. */
+static struct error *parse_event(const char *name)
+{
+	static const char *const same[] = {"cpu", "cpu-clock", "itimer", "ctimer"};
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+		if (!strcmp(name, same[i]))
+			return NULL;
+	return error_hint(error_new(ERROR_USAGE, "-e %s is not sampled here, but CPU time (-e cpu)", name),
+	        !strcmp(name, "alloc")
+	                ? "yrt java-alloc shows where memory is allocated"
+	                : "yrt off-flame shows where threads wait, yrt dump the stacks of all of them once");
+}
 
 struct error *flame_option(int option, struct flame_options *o)
 {
@@ -158,38 +311,105 @@ struct error *flame_option(int option, struct flame_options *o)
 
 	if (option == 'p')
 		return flame_add_pids(o, optarg);
+	if (option == FLAME_AS_ALWAYS)
+		return NULL;
+	if (option == 'e')
+		return parse_event(optarg);
+	if (option == FLAME_PROCESSES)
+		return processes_parse(optarg, &o->processes);
+	if (option == FLAME_SELECT)
+		return selection_add(&o->selection, optarg);
+	o->named |= option == 'o';
 	err = settings_apply(settings, option, optarg, o, &taken);
+	if (!err && !taken)
+		err = send_option(option, optarg, &o->send, &taken);
 	if (err || taken)
 		return err;
 	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
 }
 
-struct error *flame_check_targets(const struct flame_options *o)
+struct error *flame_set_event(struct flame_options *o)
 {
-	if (o->sampler.no_user && o->sampler.no_kernel)
-		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
-	if (!o->npids && !o->command)
-		return error_hint(error_new(ERROR_USAGE, "no process was given"),
-			"give -p PID, or a command behind --; --help tells all");
-	if (o->npids && o->command)
-		return error_new(ERROR_USAGE, "-p and a command behind -- exclude each other");
+	const struct event_ops *event = o->event ? event_find(o->event) : o->sampler.event;
+
+	if (!event || (o->event && !event->command))
+		return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", o->event),
+		        "clock, fault and wait are events");
+	o->sampler.event = event;
+	if (o->max_us && o->max_us < o->min_us)
+		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);
+	o->wait = (struct wait_options){.min_ns = (u64)(o->min_us * 1e3), .max_ns = (u64)(o->max_us * 1e3)};
 	return NULL;
 }
 
-struct error *flame_check(const struct flame_options *o)
+struct error *flame_select(struct flame_options *o)
+{
+	cleanup(free) pid_t *pids = NULL;
+	struct error *err;
+	u32 n = 0;
+
+	if (!o->selection.nrules)
+		return NULL;
+	err = selection_find(&o->selection, "/proc", &pids, &n);
+	if (!err && !n && !o->awaits)
+		return selection_missed(&o->selection, "/proc");
+	for (u32 i = 0; !err && i < n; i++)
+		err = flame_add_pid(o, pids[i]) ? NULL : &error_no_memory;
+	return err;
+}
+
+void flame_free(struct flame_options *o)
+{
+	free(o->pids);
+	selection_free(&o->selection);
+	free(o->send.labels);
+}
+
+struct error *flame_check_targets(struct flame_options *o)
+{
+	bool chosen = o->npids || o->selection.nrules;
+
+	if (o->sampler.no_user && o->sampler.no_kernel)
+		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
+	if (!chosen && !o->command && !o->sampler.everyone)
+		return error_hint(error_new(ERROR_USAGE, "no process was given"),
+		        "give -p PID, --select exe=NAME, -a for all, or a command behind --; --help tells all");
+	if (chosen + !!o->command + o->sampler.everyone > 1)
+		return error_new(ERROR_USAGE, "%s and %s exclude each other", chosen ? "-p or --select" : "-a",
+		        o->command ? "a command behind --" : "-a");
+	if (o->sampler.everyone && o->sampler.event != events[0])
+		return error_hint(error_new(ERROR_USAGE, "-a goes with time on the CPU only"), "give -p or --select");
+	if (o->awaits && !o->selection.nrules)
+		return error_new(ERROR_USAGE, "--wait waits for what --select tells, and there is none");
+	return flame_select(o);
+}
+
+struct error *flame_check(struct flame_options *o)
 {
 	struct error *err = flame_check_targets(o);
 
+	if (!err && o->send.url && !o->named)
+		o->output = "%t.yrt";
+	if (!err && o->send.url && format_find(o->format, o->output) != &format_recording)
+		err = error_hint(error_new(ERROR_USAGE, "--push sends a recording, not %s", o->output),
+		        "leave -o out, or give -o NAME.yrt: it stays there; `yrt render` draws it");
+	if (!err)
+		err = send_check(&o->send);
 	if (!err && !format_find(o->format, o->output))
 		err = error_hint(error_new(ERROR_USAGE, "no output format for %s", o->format ? o->format : o->output),
-			"--help lists the formats and their extensions");
+		        "--help lists the formats and their extensions");
 	return err;
 }
 
 void flame_defaults(struct flame_options *ret)
 {
-	*ret = (struct flame_options){ .sampler = { .frequency = 99, .duration_s = -1, .depth = 1024, .cpu_percent = 10,
-		.cache_dir = cfi_default_cache() } };
+	*ret = (struct flame_options){.sampler = {.event = events[0],
+	                                      .frequency = 99,
+	                                      .duration_s = -1,
+	                                      .depth = 1024,
+	                                      .cpu_percent = 10,
+	                                      .cache_dir = cfi_default_cache()},
+	        .send = SEND_DEFAULTS};
 }
 
 struct error *flame_operands(int argc, char **argv, struct flame_options *o)
@@ -197,12 +417,13 @@ struct error *flame_operands(int argc, char **argv, struct flame_options *o)
 	if (optind >= argc)
 		return NULL;
 	if (strcmp(argv[optind - 1], "--") != 0)
-		return error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a command to run goes behind --");
+		return error_hint(
+		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a command to run goes behind --");
 	o->command = argv + optind;
 	return NULL;
 }
 
-struct error *flame_parse(int argc, char **argv, struct flame_options *ret)
+struct error *flame_parse(const struct command_line *self, int argc, char **argv, struct flame_options *ret)
 {
 	static char name[64];
 	struct flame_options o;
@@ -211,21 +432,25 @@ struct error *flame_parse(int argc, char **argv, struct flame_options *ret)
 	int option;
 
 	flame_defaults(&o);
+	if (self->event)
+		o.sampler.event = self->event;
 	o.sampler.collect.names.inlines = true;
 	optind = 1;
 	snprintf(name, sizeof(name), "%s.%s", argv[0], strcmp(argv[0], "record") ? "html" : "yrt");
 	o.output = name;
-	manual_getopt(&flame_manual, &g);
+	manual_getopt(self->manual, &g);
 	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
 		err = flame_option(option, &o);
 	if (!err)
 		err = flame_operands(argc, argv, &o);
 	if (o.sampler.duration_s < 0)
 		o.sampler.duration_s = o.command ? 0 : 30;
+	if (!err)
+		err = flame_set_event(&o);
 	if (!err && !o.help)
 		err = flame_check(&o);
 	if (err) {
-		free(o.pids);
+		flame_free(&o);
 		return err;
 	}
 	*ret = o;

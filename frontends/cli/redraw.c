@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "cli.h"
+#include "output.h"
+#include "processes.h"
+#include "say.h"
 #include "unwind/cleanup.h"
 #include "unwind/profile/profile_fold.h"
 #include "unwind/runtime.h"
@@ -18,6 +21,7 @@ static const struct setting settings[] = {
         {'t', SETTING_OF(struct redraw, sift.threads), .on = true},
         {'U', SETTING_OF(struct redraw, sift.no_kernel), .on = true},
         {'K', SETTING_OF(struct redraw, sift.no_user), .on = true},
+        {REDRAW_PROCESSES, SETTING_OF(struct redraw, how)},
         {REDRAW_ASYNC, SETTING_OF(struct redraw, async), .on = true},
         {'h', SETTING_OF(struct redraw, help), .on = true},
         {0},
@@ -41,6 +45,8 @@ struct error *redraw_parse(
 		if (!err && !taken)
 			err = settings_apply(settings, option, optarg, ret, &taken);
 	}
+	if (!err && ret->how)
+		err = processes_parse(ret->how, &ret->processes);
 	if (err)
 		return err;
 	for (; optind < argc; optind++) {
@@ -92,22 +98,23 @@ struct error *redraw_load(
 		err = fold(ret);
 	if (err || !recording.cut)
 		return err;
-	fprintf(stderr, "yrt: note: %s is cut short: %" PRIu64 " samples of it are missing\n", path, recording.missing);
+	say_note("%s is cut short: %" PRIu64 " samples of it are missing", path, recording.missing);
 	*lost = *lost || recording.missing > recording.present;
 	return NULL;
 }
 
 struct error *redraw_write(const struct redraw *r, const struct format *f, struct profile *p)
 {
-	bool to_stdout = !strcmp(r->output, "-");
-	cleanup(fclose) FILE *file = to_stdout ? NULL : fopen(r->output, "we");
-	struct error *err;
+	struct output out;
+	struct error *err = output_open(strdup(r->output), &out), *closing;
 
-	if (!to_stdout && !file)
-		return error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", r->output, strerror(errno)),
-		        "choose another place with -o, or -o - for stdout");
 	p->meta.annotate = r->annotate;
-	err = format_write(f, p, to_stdout ? stdout : file);
-	return error_hint(err, "free some space or choose another place with -o: %s is incomplete",
-	        to_stdout ? "stdout" : r->output);
+	p->meta.processes = r->processes;
+	if (!err)
+		err = error_hint(format_write(f, p, out.file),
+		        "free some space or choose another place with -o: %s was not written", r->output);
+	closing = output_close(&out, !err || f->keeps); /* what there is of a recording can be read */
+	if (err)
+		error_free(closing);
+	return err ? err : closing;
 }

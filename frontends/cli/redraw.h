@@ -14,16 +14,20 @@
 	{ 'o', "output", "FILE", "where to; - is stdout", COMPLETE_FILE }, \
 	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT }, \
 	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING }, \
+	{ REDRAW_PROCESSES, "processes", "HOW", \
+		"several processes apart: auto (default), each, program, none", COMPLETE_NOTHING }, \
 	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING }, \
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
 	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
 	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
-	{ REDRAW_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
+	{ REDRAW_ASYNC, "async", NULL, \
+		"one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
 		COMPLETE_NOTHING }
 /* clang-format on */
 
-#define REDRAW_FILES 2
-#define REDRAW_ASYNC 0x200
+#define REDRAW_FILES     64
+#define REDRAW_ASYNC     0x200
+#define REDRAW_PROCESSES 0x201
 
 struct redraw {
 	const char *output, *format;
@@ -31,10 +35,13 @@ struct redraw {
 	const char *files[REDRAW_FILES];
 	int nfiles;
 	bool help, async;
-	bool annotate; /* as profile_meta.annotate */
+	bool annotate;   /* as profile_meta.annotate */
+	const char *how; /* --processes */
+	enum processes processes;
 };
 
-/* Options and files may come in any order. own: what those that are not in REDRAW_OPTIONS do to another struct, or to *ret. */
+/* Options and files may come in any order. own: what those that are not in REDRAW_OPTIONS do to another struct, or to
+ * *ret. */
 struct error *redraw_parse(
         const struct manual *m, int argc, char **argv, const struct setting *own, void *to, struct redraw *ret);
 /* Checks that a format was chosen, and stacks are left; diff: that the format can show one. Call before long work. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* render: a recording, or folded stacks, drawn in any format. */
+/* render: a recording, folded stacks, or text of perf script, drawn in any format. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,13 +22,15 @@ static const struct manual_example examples[] = {
         {"yrt render x.yrt -o x.html", "a recording as a page"},
         {"yrt render x.yrt -o x.pb.gz", "for pprof"},
         {"yrt render x.yrt -U -I '^worker-1 ' -f txt -o -", "a thread without the kernel, as a tree"},
-        {"perf script | stackcollapse-perf.pl | yrt render - -o x.svg", "folded stacks of others"},
+        {"perf script | yrt render - -o x.html", "what perf recorded"},
+        {"stackcollapse.pl x.stacks | yrt render - -o x.svg", "folded stacks of others"},
         {NULL, NULL},
 };
 
 const struct manual render_manual = {
         .usage = usage,
-        .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. It needs no root, and nothing of the "
+        .text = "FILE is a recording of yrt record, folded stacks, or text of perf script; - is stdin. It needs no "
+                "root, and nothing of the "
                 "machine that\n"
                 "was recorded. Of a recording that is cut short what is whole is drawn, and the rest is counted.",
         .options = options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options that only set a member of a command's struct, as a table beside that of the manual: a row a member. An option may have
- * several rows.
+ * Options that only set a member of a command's struct, as a table beside that of the manual: a row a member. An option
+ * may have several rows.
  */
 #ifndef YRT_SETTING_H
 #define YRT_SETTING_H
@@ -13,10 +13,10 @@
 #include "unwind/error.h"
 
 enum setting_kind {
-	SETTING_BOOL,	/* becomes on */
-	SETTING_TEXT,	/* becomes the option's argument; NULL if it has none */
+	SETTING_BOOL,   /* becomes on */
+	SETTING_TEXT,   /* becomes the option's argument; NULL if it has none */
 	SETTING_NUMBER, /* a double: becomes the argument, which is min to max */
-	SETTING_U32,	/* bits are added to it; without bits it becomes the argument, which is min to max */
+	SETTING_U32,    /* bits are added to it; without bits it becomes the argument, which is min to max */
 };
 
 struct setting {
@@ -30,7 +30,7 @@ struct setting {
 };
 
 /* A member and its kind. What is of no such type does not compile. */
-#define SETTING_OF(type, member) \
+#define SETTING_OF(type, member)                                                                                       \
 	.at = offsetof(type, member), \
 	.kind = _Generic(((type *)0)->member, \
 		bool: SETTING_BOOL, const char *: SETTING_TEXT, double: SETTING_NUMBER, u32: SETTING_U32)

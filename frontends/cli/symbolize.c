@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
+#include "say.h"
 #include "lines.h"
 #include "unwind/cleanup.h"
 #include "unwind/symbols/debuginfod.h"
@@ -41,33 +43,38 @@ struct symbolizer {
 enum { SYMBOLIZE_NO_INLINE = 256, SYMBOLIZE_NO_INLINES, SYMBOLIZE_EXE, SYMBOLIZE_NO_DEMANGLE };
 
 static const struct manual_option options[] = {
-	{ 'e', "obj", "FILE", "the program or library; its separate debug file is found by build-id or .gnu_debuglink", COMPLETE_FILE },
-	{ SYMBOLIZE_EXE, "exe", "FILE", "the same as --obj", COMPLETE_FILE },
-	{ 'i', "inlines", NULL, "print inlined functions (the default)", COMPLETE_NOTHING },
-	{ SYMBOLIZE_NO_INLINE, "no-inline", NULL, "only the function that holds the code", COMPLETE_NOTHING },
-	{ SYMBOLIZE_NO_INLINES, "no-inlines", NULL, "the same as --no-inline", COMPLETE_NOTHING },
-	{ 'C', "demangle", NULL, "C++ and Rust names as they are written (the default)", COMPLETE_NOTHING },
-	{ SYMBOLIZE_NO_DEMANGLE, "no-demangle", NULL, "names as they are in the file", COMPLETE_NOTHING },
-	{ 0 },
+        {'e', "obj", "FILE", "the program or library; its separate debug file is found by build-id or .gnu_debuglink",
+                COMPLETE_FILE},
+        {SYMBOLIZE_EXE, "exe", "FILE", "the same as --obj", COMPLETE_FILE},
+        {'i', "inlines", NULL, "print inlined functions (the default)", COMPLETE_NOTHING},
+        {SYMBOLIZE_NO_INLINE, "no-inline", NULL, "only the function that holds the code", COMPLETE_NOTHING},
+        {SYMBOLIZE_NO_INLINES, "no-inlines", NULL, "the same as --no-inline", COMPLETE_NOTHING},
+        {'C', "demangle", NULL, "C++ and Rust names as they are written (the default)", COMPLETE_NOTHING},
+        {SYMBOLIZE_NO_DEMANGLE, "no-demangle", NULL, "names as they are in the file", COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "-e FILE [options] [ADDRESS...]", NULL };
+static const char *const usage[] = {"-e FILE [options] [ADDRESS...]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt @ -e /usr/bin/nginx 0x4a1b0", "one address, with what was inlined there" },
-	{ "yrt @ -e libz.so.1 < addresses", "many, one a line: read in the order that is best for the file" },
-	{ NULL, NULL },
+        {"yrt @ -e /usr/bin/nginx 0x4a1b0", "one address, with what was inlined there"},
+        {"yrt @ -e libz.so.1 < addresses", "many, one a line: read in the order that is best for the file"},
+        {NULL, NULL},
 };
 
 const struct manual symbolize_manual = {
-	.usage = usage,
-	.text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer prints them.\n"
-		"Without an ADDRESS they are read from stdin, one a line. An ADDRESS is one of the file, as nm tells it, with 0x in\n"
-		"front. A line that is no address is printed as it is; what is not known is ??. Where no debug information is here,\n"
-		"the servers of DEBUGINFOD_URLS are asked, until none has sent anything for DEBUGINFOD_TIMEOUT seconds (10).",
-	.options = options,
-	.examples = examples,
-	.operands = COMPLETE_NOTHING,
+        .usage = usage,
+        .text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer "
+                "prints them.\n"
+                "Without an ADDRESS they are read from stdin, one a line. An ADDRESS is one of the file, as nm tells "
+                "it, with 0x in\n"
+                "front. A line that is no address is printed as it is; what is not known is ??. Where no debug "
+                "information is here,\n"
+                "the servers of DEBUGINFOD_URLS are asked, until none has sent anything for DEBUGINFOD_TIMEOUT seconds "
+                "(10).",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_NOTHING,
 };
 
 static struct error *parse_option(int option, struct symbolize_options *o)
@@ -116,10 +123,12 @@ static void note_no_lines(struct symbolizer *s)
 	cleanup(free) char *misfit = symbols_debug_misfit(s->img, "");
 
 	if (misfit)
-		fprintf(stderr, "yrt: note: %s is of another build than %s (build-id or CRC): not used\n", misfit, s->options.file);
+		say_note("%s is of another build than %s (build-id or CRC): not used", misfit, s->options.file);
 	else
-		fprintf(stderr, "yrt: note: %s has no debug information, and no debug file of it is here: names are those of its symbols\n",
-			s->options.file);
+		fprintf(stderr,
+		        "yrt: note: %s has no debug information, and no debug file of it is here: names are those of "
+		        "its symbols\n",
+		        s->options.file);
 }
 
 /* Ctrl-C ends the program while a server is asked, as at any time. *told: why there are no lines was told. */
@@ -133,8 +142,7 @@ static struct error *ask_servers(struct symbolizer *s, bool *told)
 		return err;
 	err = debuginfod_find(d, s->img, NULL, &debug);
 	if (err && err != &error_no_memory) {
-		fprintf(stderr, "yrt: note: %s\n", err->message);
-		error_free(err);
+		say_note_error(err);
 		err = NULL;
 		*told = true;
 	}
@@ -147,16 +155,27 @@ static struct error *ask_servers(struct symbolizer *s, bool *told)
 	return err;
 }
 
+static struct error *unreadable(const char *name, const char *why)
+{
+	return error_hint(error_new(ERROR_INPUT, "cannot read %s: %s", name, why),
+	        "give -e an ELF file: a program, a library, or its debug file");
+}
+
 static struct error *open_file(struct symbolizer *s)
 {
 	const char *name = s->options.file;
 	cleanup(free) char *path = realpath(name, NULL);
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* of a FIFO it would wait */
+	struct stat st;
 	struct error *err;
 	bool told = false;
 
 	if (fd < 0)
-		return error_errno(errno, "cannot open %s", name);
+		return unreadable(name, strerror(errno));
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return unreadable(name, "it is no regular file");
+	}
 	err = image_open(fd, path, &s->img);
 	if (!err)
 		err = symbols_load(s->img, "");
@@ -171,7 +190,7 @@ static struct error *open_file(struct symbolizer *s)
 
 static struct error *add_answer(struct symbolizer *s, const char *text)
 {
-	struct answer a = { .echo = NULL };
+	struct answer a = {.echo = NULL};
 
 	if (grow(&s->answers, s->nanswers, sizeof(*s->answers)))
 		return &error_no_memory;
@@ -191,8 +210,8 @@ static struct error *add_frame(struct symbolizer *s, struct answer *a, const str
 }
 
 /*
- * The function that is not inlined goes by the file's own symbol, as with llvm-symbolizer: that tells a clone (".cold") from
- * what it is a clone of. Of several symbols the one that the debug information tells.
+ * The function that is not inlined goes by the file's own symbol, as with llvm-symbolizer: that tells a clone (".cold")
+ * from what it is a clone of. Of several symbols the one that the debug information tells.
  */
 static void name_outermost(struct symbolizer *s, u64 addr, struct inline_frame *frame)
 {
@@ -207,7 +226,7 @@ static void name_outermost(struct symbolizer *s, u64 addr, struct inline_frame *
 static struct error *resolve(struct symbolizer *s, struct answer *a)
 {
 	const struct inline_frame *frames = NULL;
-	struct inline_frame outermost = { 0 };
+	struct inline_frame outermost = {0};
 	struct error *err = NULL;
 	u32 n = 0;
 
@@ -315,7 +334,7 @@ static void destroy(struct symbolizer *s)
 
 int symbolize_main(const struct command_line *self, int argc, char **argv)
 {
-	struct symbolizer s = { .options = { .inlines = true, .demangle = true } };
+	struct symbolizer s = {.options = {.inlines = true, .demangle = true}};
 	struct error *err = parse(argc, argv, &s.options);
 
 	if (!err && s.options.help)

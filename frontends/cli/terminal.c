@@ -2,6 +2,7 @@
 #include "terminal.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,7 +27,7 @@ bool terminal_enter(void)
 		return false;
 	raw = before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped yrt would leave the terminal as it is */
+	raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped yrt would leave the terminal as it is: terminal_suspend() */
 	raw.c_cc[VMIN] = 0;
 	raw.c_cc[VTIME] = 0;
 	if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw))
@@ -47,9 +48,16 @@ void terminal_leave(void)
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
+void terminal_suspend(void)
+{
+	terminal_leave();
+	kill(0, SIGTSTP); /* the whole job: also a program that yrt started */
+	terminal_enter();
+}
+
 void terminal_size(int *columns, int *rows)
 {
-	struct winsize size = { 0 };
+	struct winsize size = {0};
 
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	*columns = size.ws_col ? size.ws_col : 80;
@@ -58,7 +66,7 @@ void terminal_size(int *columns, int *rows)
 
 static int read_byte(void)
 {
-	struct pollfd wait = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
 	unsigned char byte;
 
 	if (poll(&wait, 1, 0) <= 0 || read(STDIN_FILENO, &byte, 1) != 1)

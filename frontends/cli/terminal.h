@@ -7,6 +7,7 @@
 
 enum terminal_key { /* other keys are characters */
 	KEY_NONE = -1,
+	KEY_CTRL_Z = 26,
 	KEY_UP = 256,
 	KEY_DOWN,
 	KEY_PAGE_UP,
@@ -17,6 +18,8 @@ enum terminal_key { /* other keys are characters */
 /* Takes stdin and stdout over, until terminal_leave(); at exit that happens by itself. False: they are no terminal. */
 bool terminal_enter(void);
 void terminal_leave(void);
+/* Gives it back and stops yrt, as Ctrl-Z does, until it is continued; takes it over again. */
+void terminal_suspend(void);
 /* Its size now. */
 void terminal_size(int *columns, int *rows);
 /* A key that waits, KEY_NONE if none does. */

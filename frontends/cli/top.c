@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "say.h"
 #include "colour.h"
 #include "frontends/format/rows.h"
 #include "frontends/format/text.h"
@@ -19,44 +20,46 @@
 enum { OPT_ROWS = 512 };
 
 static const struct manual_option options[] = {
-	{ 'p', "pid", "LIST", "processes to look into, separated by commas", COMPLETE_PID },
-	{ 's', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING },
-	{ 't', "threads", NULL, "rows of their own for each thread", COMPLETE_NOTHING },
-	{ 'd', "delay", "SECS", "how often it is drawn (2)", COMPLETE_NOTHING },
-	{ 'n', "count", "N", "ends after so many times (0: never)", COMPLETE_NOTHING },
-	{ 'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING },
-	{ 'a', "all", NULL, "all since the start, not only the last period", COMPLETE_NOTHING },
-	{ OPT_ROWS, "rows", "N", "rows at most where the output is no terminal (20)", COMPLETE_NOTHING },
-	{ 'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING },
-	{ 'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING },
-	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING },
-	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING },
-	{ 'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING },
-	{ 'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING },
-	{ 'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING },
-	{ FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
-		COMPLETE_NOTHING },
-	{ FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING },
-	{ 0 },
+        SELECT_OPTIONS,
+        {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},
+        {'t', "threads", NULL, "rows of their own for each thread", COMPLETE_NOTHING},
+        {'d', "delay", "SECS", "how often it is drawn (2)", COMPLETE_NOTHING},
+        {'n', "count", "N", "ends after so many times (0: never)", COMPLETE_NOTHING},
+        {'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING},
+        {'a', "all", NULL, "all since the start, not only the last period", COMPLETE_NOTHING},
+        {OPT_ROWS, "rows", "N", "rows at most where the output is no terminal (20)", COMPLETE_NOTHING},
+        {'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},
+        {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
+        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
+        {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
+        {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},
+        {'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING},
+        {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+                COMPLETE_NOTHING},
+        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
+        {0},
 };
 
-static const char *const usage[] = { "-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL };
+static const char *const usage[] = {"-p PID[,PID...] [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_example examples[] = {
-	{ "yrt @ -p 4242", "live, until q" },
-	{ "yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time" },
-	{ "yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second" },
-	{ "yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script" },
-	{ NULL, NULL },
+        {"yrt @ -p 4242", "live, until q"},
+        {"yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time"},
+        {"yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second"},
+        {"yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script"},
+        {NULL, NULL},
 };
 
 const struct manual top_manual = {
-	.usage = usage,
-	.text = "Keys: s, t, n, m sort by self, total, name, module, r the other way round; a shows all since the start,\n"
-		"or again the last period; space holds the picture; arrows and page keys scroll; q ends. Self is the share of\n"
-		"samples that end in a function, total that of samples with the function anywhere in their stack.",
-	.options = options,
-	.examples = examples,
+        .usage = usage,
+        .text = "Keys: s, t, n, m sort by self, total, name, module, r the other way round; a shows all since the "
+                "start,\n"
+                "or again the last period; space holds the picture; arrows and page keys scroll; Ctrl-Z suspends, q "
+                "ends. Self is the share of\n"
+                "samples that end in a function, total that of samples with the function anywhere in their stack.",
+        .options = options,
+        .examples = examples,
 };
 
 struct top {
@@ -69,21 +72,28 @@ struct top {
 	u32 nsince;
 	double period_s, elapsed_s, span_s;
 	char *loss;
-	const char *target;
+	char *target;       /* clean */
 	int columns, lines; /* of the terminal when last drawn */
 };
 
 static const char *const orders[] = {
-	[ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"
-};
+        [ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"};
 
 static enum colour kind_colour(enum profile_kind kind)
 {
 	static const enum colour colours[KIND_MAX] = {
-		[KIND_KERNEL] = COLOUR_YELLOW, [KIND_NATIVE] = COLOUR_BLUE,	[KIND_CXX] = COLOUR_MAGENTA,
-		[KIND_RUST] = COLOUR_RED,      [KIND_SCRIPT] = COLOUR_GREEN,	[KIND_SCRIPT_JIT] = COLOUR_CYAN,
-		[KIND_SCRIPT_BASELINE] = COLOUR_CYAN, [KIND_STUB] = COLOUR_BLUE, [KIND_CLASS] = COLOUR_MAGENTA,
-		[KIND_VM] = COLOUR_FAINT,      [KIND_SCRIPT_NATIVE] = COLOUR_GREEN, [KIND_UNKNOWN] = COLOUR_RED,
+	        [KIND_KERNEL] = COLOUR_YELLOW,
+	        [KIND_NATIVE] = COLOUR_BLUE,
+	        [KIND_CXX] = COLOUR_MAGENTA,
+	        [KIND_RUST] = COLOUR_RED,
+	        [KIND_SCRIPT] = COLOUR_GREEN,
+	        [KIND_SCRIPT_JIT] = COLOUR_CYAN,
+	        [KIND_SCRIPT_BASELINE] = COLOUR_CYAN,
+	        [KIND_STUB] = COLOUR_BLUE,
+	        [KIND_CLASS] = COLOUR_MAGENTA,
+	        [KIND_VM] = COLOUR_FAINT,
+	        [KIND_SCRIPT_NATIVE] = COLOUR_GREEN,
+	        [KIND_UNKNOWN] = COLOUR_RED,
 	};
 
 	return colours[kind];
@@ -136,11 +146,13 @@ static void put_row(FILE *out, const struct top *t, const struct row *r)
 static void put_head(FILE *out, const struct top *t, const char *eol)
 {
 	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, by %s%s%s%s", colour(stdout, COLOUR_BOLD),
-		colour(stdout, COLOUR_NONE), t->target, t->elapsed_s, t->rows.samples, t->all ? "in all" : "in the last", t->span_s,
-		orders[t->order], t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
+	        colour(stdout, COLOUR_NONE), t->target ? t->target : "", t->elapsed_s, t->rows.samples,
+	        t->all ? "in all" : "in the last", t->span_s, orders[t->order], t->reversed ? ", reversed" : "",
+	        t->held ? "  [held]" : "", eol);
 	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
 	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-8s FUNCTION%s%s", colour(stdout, COLOUR_INVERSE),
-		t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND", colour(stdout, COLOUR_NONE), eol);
+	        t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND", colour(stdout, COLOUR_NONE),
+	        eol);
 }
 
 static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
@@ -157,7 +169,7 @@ static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
 /* The last line; the letter of each word is its key. */
 static void put_keys(FILE *out, int line)
 {
-	static const char *const words[] = { "self", "total", "name", "module", "reverse", "all" };
+	static const char *const words[] = {"self", "total", "name", "module", "reverse", "all"};
 	const char *bold = colour(stdout, COLOUR_BOLD), *plain = colour(stdout, COLOUR_NONE);
 
 	fprintf(out, "\033[%d;1H", line);
@@ -217,7 +229,8 @@ static struct error *snapshot(void *ctx, struct sampler *s)
 	sampler_stats(s, &st);
 	free(t->loss);
 	t->loss = loss_line(&st);
-	t->target = sampler_target(s);
+	free(t->target);
+	t->target = say_clean(sampler_target(s));
 	t->span_s = t->all ? st.duration_s : st.duration_s - t->elapsed_s;
 	t->elapsed_s = st.duration_s;
 	rows_free(&t->rows);
@@ -254,6 +267,9 @@ static void on_key(struct top *t, int key)
 	case 'q':
 	case 'Q':
 		stop_sampling = 1;
+		break;
+	case KEY_CTRL_Z:
+		terminal_suspend();
 		break;
 	case 's':
 		set_order(t, ROWS_SELF);
@@ -319,11 +335,11 @@ static struct error *parse_sort(const char *text, enum rows_order *ret)
 }
 
 static const struct setting settings[] = {
-	{ 'd', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400 },
-	{ 'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9 },
-	{ OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9 },
-	{ 'a', SETTING_OF(struct top, all), .on = true },
-	{ 0 },
+        {'d', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400},
+        {'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9},
+        {OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9},
+        {'a', SETTING_OF(struct top, all), .on = true},
+        {0},
 };
 
 static struct error *parse_option(struct top *t, int option)
@@ -360,8 +376,7 @@ static void warn_live(void *ctx, struct error *err)
 
 static void warn(void *ctx, struct error *err)
 {
-	fprintf(stderr, "yrt: note: %s\n", err->message);
-	error_free(err);
+	say_note_error(err);
 }
 
 static struct error *run(struct top *t)
@@ -388,7 +403,7 @@ static struct error *run(struct top *t)
 
 int top_main(const struct command_line *self, int argc, char **argv)
 {
-	struct top t = { .max_rows = ROWS, .period_s = PERIOD_S, .order = ROWS_SELF };
+	struct top t = {.max_rows = ROWS, .period_s = PERIOD_S, .order = ROWS_SELF};
 	struct error *err;
 
 	flame_defaults(&t.o);
@@ -398,6 +413,7 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	} else if (!err) {
 		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 		t.o.sampler.duration_s = 0;
+		t.o.sampler.selection = t.o.selection.nrules ? &t.o.selection : NULL;
 		t.o.sampler.snapshot_s = t.period_s;
 		t.o.sampler.snapshot = snapshot;
 		t.o.sampler.progress = t.live ? tick : NULL;
@@ -409,6 +425,7 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	rows_free(&t.rows);
 	free(t.since);
 	free(t.loss);
-	free(t.o.pids);
+	free(t.target);
+	flame_free(&t.o);
 	return err ? report_error(err) : 0;
 }

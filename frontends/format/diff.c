@@ -2,6 +2,7 @@
 #include "diff.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -32,13 +33,14 @@ static u64 key_of(const struct profile_function *f)
 	const char *name = text_name(f);
 	size_t n = number_at_end(name, " (tid ");
 
+	if (f->kind == KIND_PROCESS) /* no function of the same name */
+		return XXH3_64bits_withSeed(name, strlen(name), KIND_PROCESS) | 1;
 	if (!name[n] && strchr(name, '(') && !is_anonymous(name))
 		n = number_at_end(name, ":");
 	return XXH3_64bits(name, n) | 1;
 }
 
-/* The functions of from, by their number, in the union. */
-static struct error *map_functions(const struct profile *from, struct profile *to, u32 **ret)
+struct error *diff_map_functions(const struct profile *from, struct profile *to, u32 **ret)
 {
 	u32 *map = calloc(from->nfunctions, sizeof(*map));
 	struct error *err = map ? NULL : &error_no_memory;
@@ -64,7 +66,7 @@ static struct error *map_nodes(const struct profile *from, struct profile *to, u
 {
 	cleanup(free) u32 *functions = NULL;
 	u32 *map = calloc(from->nnodes, sizeof(*map));
-	struct error *err = map ? map_functions(from, to, &functions) : &error_no_memory;
+	struct error *err = map ? diff_map_functions(from, to, &functions) : &error_no_memory;
 
 	for (u32 i = 1; !err && i < from->nnodes; i++) {
 		const struct profile_node *node = &from->nodes[i];
@@ -113,7 +115,50 @@ static struct error *tell_before(const struct profile *before, const char *name,
 		return &error_no_memory;
 	}
 	err = profile_string(p, text, &p->meta.before);
-	return err;
+	return err ? err : profile_string(p, m->loss, &p->meta.loss_before);
+}
+
+static struct error *join_meta(const struct profile *const *runs, u32 n, struct profile *p)
+{
+	cleanup(free) char *loss = NULL;
+	struct profile_meta *m = &p->meta;
+	size_t size;
+	FILE *out = open_memstream(&loss, &size);
+
+	if (!out)
+		return &error_no_memory;
+	for (u32 i = 0; i < n; i++) {
+		m->duration_ns += runs[i]->meta.duration_ns;
+		fprintf(out, "%s%s", i ? " + " : "", runs[i]->meta.loss ? runs[i]->meta.loss : "");
+	}
+	return fclose(out) ? &error_no_memory : profile_string(p, loss, &m->loss);
+}
+
+struct error *diff_join(const struct profile *const *runs, u32 n, struct profile **ret)
+{
+	struct profile *p;
+	struct error *err = profile_create(&p);
+
+	if (err)
+		return err;
+	p->meta = runs[0]->meta;
+	p->meta.duration_ns = 0;
+	for (u32 r = 0; !err && r < n; r++) {
+		cleanup(free) u32 *map = NULL;
+
+		err = map_nodes(runs[r], p, &map);
+		for (u32 i = 0; !err && i < runs[r]->nnodes; i++)
+			profile_add(p, map[i], runs[r]->nodes[i].self);
+	}
+	if (!err)
+		err = join_meta(runs, n, p);
+	if (err) {
+		profile_destroy(p);
+		return err;
+	}
+	profile_finish(p);
+	*ret = p;
+	return NULL;
 }
 
 struct error *diff_create(const struct profile *before, const struct profile *after, const struct diff_options *options,

@@ -16,6 +16,13 @@ struct diff_options {
 	const char *before; /* the name of the first, for people */
 };
 
+/* The functions of from, by their number, in to, where those that are not there yet are made. Free with free(). */
+struct error *diff_map_functions(const struct profile *from, struct profile *to, u32 **ret);
+
+/* One profile of several finished ones, as if they were one run; its meta is the first one's, but durations and loss
+ * lines. */
+struct error *diff_join(const struct profile *const *runs, u32 n, struct profile **ret);
+
 /* Both are finished; the result is too, and has after's meta, whose strings must outlive it. */
 struct error *diff_create(const struct profile *before, const struct profile *after, const struct diff_options *options,
         struct profile **ret);

@@ -27,8 +27,10 @@ static void cleanup_path(struct path *path)
 /* What frames are, as those are used to read it who know async-profiler. */
 static const char *annotation(const struct profile *p, const struct profile_function *fn)
 {
-	static const char *const words[KIND_MAX] = {[KIND_KERNEL] = "_[k]", [KIND_SCRIPT] = "_[0]",
-	        [KIND_SCRIPT_BASELINE] = "_[1]", [KIND_SCRIPT_JIT] = "_[j]"};
+	static const char *const words[KIND_MAX] = {[KIND_KERNEL] = "_[k]",
+	        [KIND_SCRIPT] = "_[0]",
+	        [KIND_SCRIPT_BASELINE] = "_[1]",
+	        [KIND_SCRIPT_JIT] = "_[j]"};
 
 	if (!p->meta.annotate)
 		return "";
@@ -38,7 +40,7 @@ static const char *annotation(const struct profile *p, const struct profile_func
 /* Room for a frame at depth, name and what follows it included: no byte of the name becomes more than three. */
 static struct error *path_reserve(struct path *path, const char *name, u32 depth)
 {
-	size_t wanted = path->length + strlen(name) * 3 + ANNOTATION_MAX + 1;
+	size_t wanted = path->length + strlen(name) * 3 + TEXT_MARKS_MAX + ANNOTATION_MAX + 1;
 	u32 depths = depth + depth / 2 + 64;
 
 	if (wanted > path->capacity) {
@@ -60,9 +62,18 @@ static struct error *path_reserve(struct path *path, const char *name, u32 depth
 	return NULL;
 }
 
-/* Makes name the last frame of the path, at depth (from 1). */
-static struct error *path_set(struct path *path, u32 depth, const char *name, const char *annotation)
+static void path_append(struct path *path, const char *text)
 {
+	size_t n = strlen(text);
+
+	memcpy(path->bytes + path->length, text, n);
+	path->length += n;
+}
+
+/* Makes a function the last frame of the path, at depth (from 1). */
+static struct error *path_set(struct path *path, u32 depth, const struct profile_function *fn, const char *annotation)
+{
+	const char *name = text_name(fn);
 	struct error *err;
 
 	path->length = depth > 1 ? path->ends[depth - 1] : 0;
@@ -71,6 +82,7 @@ static struct error *path_set(struct path *path, u32 depth, const char *name, co
 		return err;
 	if (depth > 1)
 		path->bytes[path->length++] = ';';
+	path_append(path, text_marks(fn->flags));
 	while (*name) {
 		u32 c = text_next(&name);
 
@@ -80,8 +92,7 @@ static struct error *path_set(struct path *path, u32 depth, const char *name, co
 			c = ' ';
 		path->length += text_encode(c, path->bytes + path->length);
 	}
-	memcpy(path->bytes + path->length, annotation, strlen(annotation));
-	path->length += strlen(annotation);
+	path_append(path, annotation);
 	path->ends[depth] = path->length;
 	return NULL;
 }
@@ -96,7 +107,7 @@ static void put_counts(const struct profile *p, u32 node, FILE *out)
 
 	if (p->base)
 		fprintf(out, " %.0f %.0f\n", (double)p->base[node] * fmax(scale, 1),
-			(double)p->nodes[node].self * fmax(1 / scale, 1));
+		        (double)p->nodes[node].self * fmax(1 / scale, 1));
 	else
 		fprintf(out, " %" PRIu64 "\n", p->nodes[node].self);
 }
@@ -116,7 +127,7 @@ static struct error *write_folded(const struct profile *p, FILE *out)
 		u32 node = order->nodes[i];
 		const struct profile_function *fn = &p->functions[p->nodes[node].function];
 
-		err = path_set(&path, order->depth[node], text_name(fn), annotation(p, fn));
+		err = path_set(&path, order->depth[node], fn, annotation(p, fn));
 		if (!err && counts(p, node)) {
 			fwrite(path.bytes, 1, path.length, out);
 			put_counts(p, node, out);

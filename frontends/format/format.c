@@ -3,10 +3,12 @@
 #include <strings.h>
 
 #include "format.h"
+#include "unwind/profile/profile_places.h"
+#include "unwind/profile/profile_processes.h"
 #include "unwind/profile/profile_tiers.h"
 
-const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt,
-        &format_pprof, &format_speedscope, &format_recording, NULL};
+const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt, &format_pprof,
+        &format_otlp, &format_speedscope, &format_recording, NULL};
 
 static bool has_extension(const char *path, const char *extension)
 {
@@ -17,8 +19,13 @@ static bool has_extension(const char *path, const char *extension)
 
 struct error *format_write(const struct format *f, struct profile *p, FILE *out)
 {
+	enum processes how = p->meta.processes && f->processes != PROCESSES_RAW ? p->meta.processes : f->processes;
 	struct error *err = f->keeps || p->meta.annotate ? NULL : profile_merge_tiers(p);
 
+	if (!err)
+		err = profile_show_processes(p, how);
+	if (!err && !f->keeps)
+		err = profile_shorten_places(p);
 	return err ? err : f->write(p, out);
 }
 

@@ -11,24 +11,27 @@
 #include "unwind/profile/profile.h"
 
 struct format {
-	const char *name;	  /* for -f */
-	const char *extension;	  /* for -o x.EXT, with the dot */
+	const char *name;         /* for -f */
+	const char *extension;    /* for -o x.EXT, with the dot */
 	const char *description;  /* for --help */
-	bool threads;		  /* wants a node a thread at the root, and tells them apart in its own way */
-	bool compares;		  /* can show a difference (profile.base) */
-	bool keeps;		  /* keeps what is merged to be drawn: the tiers of a function */
+	bool threads;             /* wants a node a thread at the root, and tells them apart in its own way */
+	enum processes processes; /* the level of processes, if nobody asks for another */
+	bool compares;            /* can show a difference (profile.base) */
+	bool keeps;               /* keeps what is merged to be drawn: the tiers of a function */
 	struct error *(*write)(const struct profile *p, FILE *out);
 };
 
 extern const struct format format_folded; /* "root;…;leaf N" a line; ';' and newlines in names are replaced */
-extern const struct format format_html;	  /* one self-contained page */
-extern const struct format format_svg;	  /* one static picture */
+extern const struct format format_html;   /* one self-contained page */
+extern const struct format format_svg;    /* one static picture */
 extern const struct format format_pprof;
 extern const struct format format_speedscope;
-extern const struct format format_txt; /* a tree for terminals */
+extern const struct format format_otlp;
+extern const struct format format_txt;       /* a tree for terminals */
 extern const struct format format_recording; /* recording.h */
 
-/* Writes p as people want to see it: a function once, whatever compiled it, unless p->meta.annotate or f->keeps says otherwise. */
+/* Writes p as people want to see it: a function once, whatever compiled it, unless p->meta.annotate or f->keeps says
+ * otherwise. */
 struct error *format_write(const struct format *f, struct profile *p, FILE *out);
 /* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
 const struct format *format_find(const char *name, const char *path);

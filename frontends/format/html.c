@@ -4,12 +4,15 @@
  *profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
  *
  *	meta       title, command, target, unit, loss; start (ms), duration (s), frequency
- *	kinds      words of enum profile_kind
+ *	kinds      names of enum profile_kind, as in the page's address
+ *	labels     what people call each, of all functions of the kind
+ *	words      what they call script, baseline and jit of a module that is a runtime: {module: [word, word, word]}
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
- *	tiers      of functions that were seen in several ways: {number: [script, baseline, jit, inlined, approximate]}, in percent
- *	fn, up, self  of each node in preorder; up: levels above a child of the node before it
- *	base, baseScale  of a difference: each node's self in the profile compared with, and what to multiply it by
+ *	tiers      of functions that were seen in several ways: {number: [script, baseline, jit, inlined, approximate]},
+ *in percent chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted; 0:
+ *not tested fn, up, self  of each node in preorder; up: levels above a child of the node before it base, baseScale  of
+ *a difference: each node's self in the profile compared with, and what to multiply it by
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +23,9 @@
 #include "order.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "unwind/process/module.h"
+#include "unwind/runtime.h"
+#include "words.h"
 
 extern const char page_html[], page_css[], page_js[];
 extern const char page_css_sha256[], page_js_sha256[];
@@ -49,6 +55,10 @@ static void put_meta(const struct profile *p, FILE *out)
 	put_member(out, "loss", m->loss);
 	if (m->before)
 		put_member(out, "before", m->before);
+	if (m->loss_before)
+		put_member(out, "lossBefore", m->loss_before);
+	if (m->chance)
+		put_member(out, "chance", m->chance);
 	fprintf(out, "\"start\":%" PRIu64 ",\"duration\":%" PRIu64 ".%03" PRIu64 ",\"frequency\":%g}",
 	        m->start_unix_ns / 1000000, m->duration_ns / 1000000000, m->duration_ns / 1000000 % 1000,
 	        isfinite(m->frequency) ? m->frequency : 0.0);
@@ -59,6 +69,19 @@ static void put_kinds(FILE *out)
 	for (u32 i = 0; i < KIND_MAX; i++)
 		fprintf(out, "%s\"%s\"", i ? "," : ",\n\"kinds\":[", text_kind(i));
 	putc(']', out);
+}
+
+static void put_words(const struct profile *p, FILE *out)
+{
+	char words[WORDS_LEGEND];
+
+	for (u32 i = 0; i < KIND_MAX; i++)
+		fprintf(out, "%s\"%s\"", i ? "," : ",\n\"labels\":[", words_legend(p, i, words));
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		fprintf(out, "%s\"%s\":[\"%s\",\"%s\",\"%s\"]", r == runtimes ? "],\n\"words\":{" : ",", (*r)->name,
+		        words_of_runtime(*r, KIND_SCRIPT), words_of_runtime(*r, KIND_SCRIPT_BASELINE),
+		        words_of_runtime(*r, KIND_SCRIPT_JIT));
+	putc('}', out);
 }
 
 static u32 page_flags(u32 flags)
@@ -124,6 +147,24 @@ static void put_tiers(const struct profile *p, const struct order *o, FILE *out)
 	putc('}', out);
 }
 
+static void put_chances(const struct profile *p, const struct order *o, FILE *out)
+{
+	bool any = false;
+
+	if (!p->meta.chance)
+		return;
+	fputs(",\n\"chance\":{", out);
+	for (u32 i = 0; i < p->nfunctions; i++) {
+		const struct profile_function *f = &p->functions[o->functions[i]];
+
+		if (!f->chance_self && !f->chance_total)
+			continue;
+		fprintf(out, "%s\"%u\":[%.3g,%.3g]", any ? "," : "", i, f->chance_self, f->chance_total);
+		any = true;
+	}
+	putc('}', out);
+}
+
 static struct error *put_functions(const struct profile *p, const struct order *o, FILE *out)
 {
 	cleanup(strings) struct strings strings = {0};
@@ -140,15 +181,17 @@ static struct error *put_functions(const struct profile *p, const struct order *
 
 		fprintf(out, "%s%u,%u,%u,%u,%u,%u", i ? "," : "],\n\"functions\":[",
 		        string_index(&strings, text_name(f)), string_index(&strings, f->module),
-		        string_index(&strings, f->file), f->line, page_flags(f->flags), f->kind);
+		        string_index(&strings, f->file), f->kind == KIND_PROCESS ? 0 : f->line, page_flags(f->flags),
+		        f->kind);
 	}
 	putc(']', out);
 	put_tiers(p, o, out);
+	put_chances(p, o, out);
 	return NULL;
 }
 
 static void put_each(const struct profile *p, const struct order *o, FILE *out, const char *name,
-	u64 (*value)(const struct profile *p, const struct order *o, u32 i))
+        u64 (*value)(const struct profile *p, const struct order *o, u32 i))
 {
 	fprintf(out, ",\n\"%s\":[", name);
 	for (u32 i = 0; i < p->nnodes; i++) {
@@ -200,6 +243,7 @@ static struct error *put_data(const struct profile *p, FILE *out)
 		return err;
 	put_meta(p, out);
 	put_kinds(out);
+	put_words(p, out);
 	err = put_functions(p, order, out);
 	if (!err)
 		put_nodes(p, order, out);
@@ -262,5 +306,6 @@ const struct format format_html = {
         .extension = ".html",
         .description = "a flame graph as one page that needs nothing else",
         .compares = true,
+        .processes = PROCESSES_SEVERAL,
         .write = write_html,
 };

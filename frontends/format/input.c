@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "input.h"
+#include "input_perf.h"
 #include "unwind/cleanup.h"
 
 #define LINE_LONGEST (64u << 20)
@@ -11,12 +12,29 @@
 static struct error *bad_line(const char *path, u64 number, const char *what)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s, line %lu: %s", path, (unsigned long)number, what),
-	        "it is neither a recording nor folded stacks (\"frame;frame count\")");
+	        "it is no recording, no folded stacks (\"frame;frame count\"), and not what `perf script` prints");
 }
 
 static bool is_script(enum profile_kind kind)
 {
 	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT;
+}
+
+/* The marks in front of a name (text_marks()). */
+static u32 take_marks(char **name)
+{
+	static const struct {
+		const char *mark;
+		u32 flag;
+	} marks[] = {{"? ", FRAME_GUESS}, {"~ ", FRAME_APPROX}};
+	u32 flags = 0;
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+		if (!strncmp(*name, marks[i].mark, 2) && (*name)[2]) {
+			flags |= marks[i].flag;
+			*name += 2;
+		}
+	return flags;
 }
 
 /* What the ending of a name says, which it loses. What was inlined was compiled with its caller. */
@@ -25,7 +43,6 @@ static void classify(char *name, enum profile_kind caller, struct profile_functi
 	size_t n = strlen(name);
 
 	f->kind = *name == '[' ? KIND_UNKNOWN : KIND_NATIVE;
-	f->flags = 0;
 	if (n < 5 || name[n - 4] != '_' || name[n - 3] != '[' || name[n - 1] != ']')
 		return;
 	switch (name[n - 2]) {
@@ -42,7 +59,7 @@ static void classify(char *name, enum profile_kind caller, struct profile_functi
 		f->kind = KIND_SCRIPT;
 		break;
 	case 'i':
-		f->flags = FRAME_INLINED;
+		f->flags |= FRAME_INLINED;
 		f->kind = is_script(caller) ? caller : KIND_NATIVE;
 		break;
 	default:
@@ -61,6 +78,7 @@ static struct error *read_stack(struct sift *s, char *stack, u64 count)
 		char *name = strsep(&stack, ";");
 		u32 function;
 
+		f.flags = take_marks(&name);
 		classify(name, caller, &f);
 		caller = f.kind;
 		f.name = name;
@@ -86,25 +104,62 @@ static bool split(char *line, u64 *count)
 	return !*end && !errno && *count <= RECORDING_COUNT;
 }
 
+struct line {
+	char *text; /* without its end; a NUL behind it */
+	size_t n, size;
+	bool there; /* false: no more lines */
+};
+
+static void cleanup_line(struct line *line)
+{
+	free(line->text);
+}
+
+/* What is no text ends a line early, so that no more of it is read: behind a NUL, or LINE_LONGEST + 1 bytes. */
+static struct error *read_line(FILE *in, struct line *line)
+{
+	int c;
+
+	line->n = 0;
+	while ((c = getc_unlocked(in)) != EOF && c != '\n' && line->n <= LINE_LONGEST) {
+		if (line->n + 2 > line->size) {
+			char *more = realloc(line->text, line->size = 2 * line->size + 256);
+
+			if (!more)
+				return &error_no_memory;
+			line->text = more;
+		}
+		line->text[line->n++] = (char)c;
+		if (!c)
+			break;
+	}
+	line->there = line->n || c != EOF;
+	if (line->text)
+		line->text[line->n] = 0;
+	return NULL;
+}
+
 static struct error *read_folded(FILE *in, const char *path, struct sift *s)
 {
-	cleanup(free) char *line = NULL;
-	struct error *err = NULL;
-	size_t size = 0;
+	cleanup(line) struct line line = {0};
+	struct error *err = read_line(in, &line);
 	u64 count, total = 0;
-	ssize_t n;
 
-	for (u64 number = 1; !err && (n = getline(&line, &size, in)) > 0; number++) {
-		while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-			line[--n] = 0;
-		if (!n || *line == '#')
-			continue;
-		if ((size_t)n > LINE_LONGEST || strlen(line) != (size_t)n)
-			return bad_line(path, number, "this is no text");
-		if (!split(line, &count) || count > RECORDING_COUNT - total)
-			return bad_line(path, number, "no count at its end");
-		total += count;
-		err = read_stack(s, line, count);
+	for (u64 number = 1; !err && line.there; number++) {
+		while (line.n && line.text[line.n - 1] == '\r')
+			line.text[--line.n] = 0;
+		if (line.n && *line.text != '#') {
+			if (line.n > LINE_LONGEST || strlen(line.text) != line.n)
+				return bad_line(path, number, "this is no text");
+			if (!total && input_perf_is(line.text))
+				return input_perf_read(in, path, line.text, number, s);
+			if (!split(line.text, &count) || count > RECORDING_COUNT - total)
+				return bad_line(path, number, "no count at its end");
+			total += count;
+			err = read_stack(s, line.text, count);
+		}
+		if (!err)
+			err = read_line(in, &line);
 	}
 	if (!err && ferror(in))
 		err = error_new(ERROR_INPUT, "cannot read %s: %s", path, strerror(errno));

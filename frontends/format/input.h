@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles from files: recordings, and folded stacks as yrt and other profilers write them. */
+/* Profiles from files: recordings, folded stacks as yrt and other profilers write them, and text of perf script. */
 #ifndef YRT_FORMAT_INPUT_H
 #define YRT_FORMAT_INPUT_H
 
@@ -8,8 +8,8 @@
 
 /*
  * Loads path ("-" is stdin) into a finished profile of one's own. Of folded stacks "frame;frame;… count" a frame may
- * end in _[k], _[0], _[1], _[j] or _[i] (kernel, interpreted, baseline, JIT, inlined). Corrupt files are an error; one that
- * is cut gives what is whole.
+ * end in _[k], _[0], _[1], _[j] or _[i] (kernel, interpreted, baseline, JIT, inlined). Corrupt files are an error; one
+ * that is cut gives what is whole.
  */
 struct error *input_load(
         const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut);

@@ -7,10 +7,10 @@
 
 struct order {
 	u32 *functions; /* all, by name, module, file, line, kind, flags */
-	u32 *rank;	/* of a function: where it is in functions */
-	u32 *nodes;	/* all in preorder, the root first, siblings by rank */
-	u32 *depth;	/* of a node; the root's is 0 */
-	u32 deepest;	/* the largest depth */
+	u32 *rank;      /* of a function: where it is in functions */
+	u32 *nodes;     /* all in preorder, the root first, siblings by rank */
+	u32 *depth;     /* of a node; the root's is 0 */
+	u32 deepest;    /* the largest depth */
 };
 
 struct error *order_create(const struct profile *p, struct order **ret);

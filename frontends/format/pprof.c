@@ -2,9 +2,10 @@
 /*
  * pprof: the message perftools.profiles.Profile, packed by gzip. Field numbers as in google/pprof, proto/profile.proto.
  *
- * A function becomes a location at its first byte: a profile does not keep the addresses inside functions. Functions
- * that were inlined share the location of the one that they were put into, innermost first. A thread's node becomes
- * labels.
+ * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
+ * being executed, which of a caller is the last byte of its call. With --annotate a function's system name tells what
+ * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
+ * of processes and threads become labels: process, pid, container; thread, thread_id.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 struct level { /* of the path from the root to a node */
 	u32 function;
 	u32 functions; /* that its location holds: 1, and those that were put into it above this node */
-	u64 key;       /* which functions those are; 0: it has no location, it is the root or a thread */
+	u64 key;       /* which functions those are; 0: it has no location, it is the root, a process or a thread */
 	u64 location;  /* 0: not known yet */
 };
 
@@ -70,13 +71,13 @@ struct pprof {
 	struct gzip *gz;
 	struct table strings, mappings, locations; /* by hash: index */
 	u64 nstrings, nlocations;
-	u64 *plain;          /* the location of each function that was not inlined; 0: none yet */
-	struct facts *facts; /* of each image; 0: of what has none */
-	double period_ns;    /* 0: what was counted is not CPU samples */
+	u64 *plain;                      /* the location of each function that was not inlined; 0: none yet */
+	struct facts *facts;             /* of each image; 0: of what has none */
+	double period_ns;                /* 0: what was counted is not CPU samples */
 	bool bytes_first, objects_first; /* what was allocated: both are written, this one is what was counted */
 	struct level *path;
-	u32 thread;       /* the function of the thread that labels are for; 0: none */
-	struct pb labels; /* of that thread */
+	u32 process, thread; /* the functions of the process and thread that labels are for; 0: none */
+	struct pb labels;    /* of those */
 	struct pb top, message, inner, numbers;
 	bool failed; /* out of memory */
 };
@@ -198,6 +199,8 @@ static void find_facts(struct pprof *w)
 		struct facts *facts = &w->facts[f->image];
 		u64 end = (f->address | (PAGE_BYTES - 1)) + 1;
 
+		if (f->kind == KIND_PROCESS)
+			continue;
 		facts->end = facts->end < end ? end : facts->end;
 		facts->files |= *f->file != 0;
 		facts->lines |= f->line != 0;
@@ -229,9 +232,33 @@ static u64 put_mapping(struct pprof *w, const struct profile_function *f)
 	return id;
 }
 
+/* The file of the program that used most: of the processes, where they are told apart. 0: unknown. */
+static u32 main_program(const struct pprof *w)
+{
+	const struct profile *p = w->p;
+	u64 most = 0;
+	u32 best = 0;
+
+	for (u32 c = p->nodes[0].child; c; c = p->nodes[c].sibling) {
+		const struct profile_function *f = &p->functions[p->nodes[c].function];
+
+		if (f->kind == KIND_PROCESS && f->image && p->nodes[c].total > most) {
+			most = p->nodes[c].total;
+			best = p->nodes[c].function;
+		}
+	}
+	return best;
+}
+
 /* The first mapping is taken for the program: readers name the profile by it. */
 static void put_program(struct pprof *w)
 {
+	u32 program = main_program(w);
+
+	if (program) {
+		put_mapping(w, &w->p->functions[program]);
+		return;
+	}
 	for (u32 i = 0; i < w->p->nfunctions; i++) {
 		const struct profile_function *f = &w->p->functions[w->order->functions[i]];
 
@@ -242,6 +269,17 @@ static void put_program(struct pprof *w)
 	}
 }
 
+/* The name, and behind it what the frame is: "find_[cfunc]", "add_[jit inlined approx]". */
+static u64 put_annotated(struct pprof *w, const struct profile_function *f)
+{
+	char text[TEXT_CLEAN];
+
+	snprintf(text, sizeof(text), "%.*s_[%s%s%s%s]", TEXT_CLEAN - 64, text_name(f), text_kind(f->kind),
+	        f->flags & FRAME_INLINED ? " inlined" : "", f->flags & FRAME_APPROX ? " approx" : "",
+	        f->flags & FRAME_GUESS ? " guess" : "");
+	return put_string(w, text);
+}
+
 static void put_functions(struct pprof *w)
 {
 	for (u32 i = 0; i < w->p->nfunctions; i++) {
@@ -250,7 +288,7 @@ static void put_functions(struct pprof *w)
 
 		pb_number(&w->message, FUNCTION_ID, i + 1);
 		pb_number(&w->message, FUNCTION_NAME, name);
-		pb_number(&w->message, FUNCTION_SYSTEM_NAME, name);
+		pb_number(&w->message, FUNCTION_SYSTEM_NAME, w->p->meta.annotate ? put_annotated(w, f) : name);
 		pb_number(&w->message, FUNCTION_FILE, put_string(w, f->file));
 		put_bytes(w, PROFILE_FUNCTION, &w->message);
 	}
@@ -286,7 +324,7 @@ static void set_level(struct pprof *w, u32 depth, u32 function)
 	const struct profile_function *f = &w->p->functions[function];
 
 	*level = (struct level){.function = function, .functions = 1};
-	if (f->kind == KIND_ROOT || f->kind == KIND_THREAD)
+	if (f->kind == KIND_ROOT || f->kind == KIND_PROCESS || f->kind == KIND_THREAD)
 		return;
 	level->key = function + 1ull;
 	if (f->flags & FRAME_INLINED && outer->key) {
@@ -297,7 +335,7 @@ static void set_level(struct pprof *w, u32 depth, u32 function)
 	}
 }
 
-/* The location of the node at this depth; 0: it has none, it is the root or a thread. */
+/* The location of the node at this depth; 0: it has none, it is the root, a process or a thread. */
 static u64 location_at(struct pprof *w, u32 depth)
 {
 	struct level *level = &w->path[depth];
@@ -329,30 +367,53 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-/* "name (tid 42)" in two labels. */
-static void set_thread(struct pprof *w, u32 function)
+/* "name (pid 42)" in two labels. */
+static void add_process(struct pprof *w, u32 function)
 {
-	const char *name, *tid;
+	const struct profile_function *f = &w->p->functions[function];
+	char text[TEXT_CLEAN], pid[32];
+	size_t n, end;
+
+	n = (size_t)snprintf(text, sizeof(text), "%s", text_name(f));
+	end = (size_t)snprintf(pid, sizeof(pid), " (pid %u)", f->line);
+	if (f->line && n > end && n < sizeof(text) && !strcmp(text + n - end, pid))
+		text[n - end] = '\0';
+	add_label(w, &w->labels, "process", text, 0);
+	if (f->line)
+		add_label(w, &w->labels, "pid", NULL, f->line);
+	if (*f->file)
+		add_label(w, &w->labels, "container", f->file, 0);
+}
+
+/* "name (tid 42)" in two labels. */
+static void add_thread(struct pprof *w, u32 function)
+{
+	const char *name = text_name(&w->p->functions[function]), *tid = strstr(name, " (tid ");
 	char text[TEXT_CLEAN];
 
-	if (w->thread == function)
-		return;
-	w->thread = function;
-	w->labels.size = 0;
-	if (!function)
-		return;
-	name = text_name(&w->p->functions[function]);
-	tid = strstr(name, " (tid ");
 	snprintf(text, sizeof(text), "%.*s", tid ? (int)(tid - name) : (int)strlen(name), name);
 	add_label(w, &w->labels, "thread", text, 0);
 	if (tid)
 		add_label(w, &w->labels, "thread_id", NULL, strtoul(tid + 6, NULL, 10));
 }
 
+static void set_labels(struct pprof *w, u32 process, u32 thread)
+{
+	if (w->process == process && w->thread == thread)
+		return;
+	w->process = process;
+	w->thread = thread;
+	w->labels.size = 0;
+	if (process)
+		add_process(w, process);
+	if (thread)
+		add_thread(w, thread);
+}
+
 static bool is_script(enum profile_kind kind)
 {
-	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT || kind == KIND_SCRIPT_NATIVE ||
-	       kind == KIND_STUB || kind == KIND_CLASS;
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT ||
+	       kind == KIND_SCRIPT_NATIVE || kind == KIND_STUB || kind == KIND_CLASS;
 }
 
 /* What runs: the language of the innermost frame of a script, and what the innermost frame is. */
@@ -386,7 +447,7 @@ static void put_values(struct pprof *w, const struct profile_node *node)
 
 static void put_sample(struct pprof *w, u32 depth, const struct profile_node *node)
 {
-	u32 thread = 0;
+	u32 process = 0, thread = 0;
 
 	w->numbers.size = 0;
 	for (u32 d = depth; d;) {
@@ -396,11 +457,13 @@ static void put_sample(struct pprof *w, u32 depth, const struct profile_node *no
 			pb_packed(&w->numbers, location_at(w, d));
 		else if (w->p->functions[level->function].kind == KIND_THREAD)
 			thread = level->function;
+		else if (w->p->functions[level->function].kind == KIND_PROCESS)
+			process = level->function;
 		d -= level->functions;
 	}
 	pb_bytes(&w->message, SAMPLE_LOCATION, w->numbers.bytes, w->numbers.size);
 	put_values(w, node);
-	set_thread(w, thread);
+	set_labels(w, process, thread);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
 	add_kind(w, depth);
@@ -453,5 +516,6 @@ const struct format format_pprof = {
         .extension = ".pb.gz",
         .description = "for pprof and the stores that take it",
         .threads = true,
+        .processes = PROCESSES_EACH,
         .write = write_pprof,
 };

@@ -31,7 +31,14 @@
 #define RECORDING_SECTION (16u << 20)
 #define RECORDING_COUNT   (1ull << 53) /* of all samples, at most: JSON's readers know no more */
 
-enum recording_section { SECTION_META = 1, SECTION_IMAGES, SECTION_FUNCTIONS, SECTION_NODES, SECTION_END, SECTION_MORE };
+enum recording_section {
+	SECTION_META = 1,
+	SECTION_IMAGES,
+	SECTION_FUNCTIONS,
+	SECTION_NODES,
+	SECTION_END,
+	SECTION_MORE
+};
 enum recording_encoding { ENCODING_RAW, ENCODING_ZSTD };
 
 struct section_header { /* little-endian */

@@ -219,18 +219,38 @@ static void read_kinds(struct reader *r, const json_t *list)
 	}
 }
 
+static struct error *read_labels(struct profile *p, const json_t *o)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = json_is_object(o) ? open_memstream(&text, &size) : NULL;
+	struct error *err;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)o, key, value) if (out && json_is_string(value) && !strpbrk(key, "=\n") &&
+	                                                 !strchr(json_string_value(value), '\n'))
+	        fprintf(out, "%s%s=%s", ftell(out) ? "\n" : "", key, json_string_value(value));
+	if (out)
+		fclose(out);
+	err = profile_string(p, text && *text ? text : NULL, &p->meta.labels);
+	free(text);
+	return err;
+}
+
 static struct error *read_texts(struct profile *p, const json_t *o)
 {
 	struct profile_meta *m = &p->meta;
 	const struct {
 		const char *name, **to;
 	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
-	        {"more", &m->more},
-	        {"loss", &m->loss}};
+	        {"more", &m->more}, {"loss", &m->loss}};
 	char *stats = json_dumps(json_object_get(o, "stats"), JSON_COMPACT);
 	struct error *err = profile_string(p, stats, &m->stats);
 
 	free(stats);
+	if (!err)
+		err = read_labels(p, json_object_get(o, "labels"));
 	for (size_t i = 0; !err && i < sizeof(texts) / sizeof(*texts); i++)
 		err = profile_string(p, json_string_value(json_object_get(o, texts[i].name)), texts[i].to);
 	return err;

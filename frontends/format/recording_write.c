@@ -20,7 +20,7 @@
 struct writer {
 	FILE *out;
 	struct pb raw, functions, more; /* of the sections in the making */
-	u32 *number;              /* of a function in the file; 0: it is not there yet */
+	u32 *number;                    /* of a function in the file; 0: it is not there yet */
 	u32 nnumbers;
 	void *packed;
 	size_t packed_size;
@@ -87,6 +87,25 @@ static void set_text(json_t *o, const char *name, const char *text)
 	json_object_set_new(o, name, json_string(clean));
 }
 
+/* Lines "key=value" as an object. */
+static void set_labels(json_t *o, const char *labels)
+{
+	cleanup(free) char *copy = labels ? strdup(labels) : NULL;
+	char *rest = copy, *line;
+	json_t *object = copy ? json_object() : NULL;
+
+	while (copy && (line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (value)
+			set_text(object, line, value);
+	}
+	if (object)
+		json_object_set_new(o, "labels", object);
+}
+
 static json_t *kinds(void)
 {
 	json_t *list = json_array();
@@ -108,6 +127,7 @@ static json_t *meta(const struct profile *p)
 	set_text(o, "unit", m->unit);
 	set_text(o, "more", m->more);
 	set_text(o, "loss", m->loss);
+	set_labels(o, m->labels);
 	json_object_set_new(o, "start_unix_ns", json_integer((json_int_t)m->start_unix_ns));
 	json_object_set_new(o, "duration_ns", json_integer((json_int_t)m->duration_ns));
 	json_object_set_new(o, "frequency", json_real(isfinite(m->frequency) ? m->frequency : 0));
@@ -222,5 +242,6 @@ const struct format format_recording = {
         .description = "a recording, for yrt render and yrt diff",
         .threads = true,
         .keeps = true,
+        .processes = PROCESSES_RAW,
         .write = write_recording,
 };

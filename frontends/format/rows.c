@@ -10,10 +10,10 @@
 struct maker {
 	const struct profile *p;
 	u64 *self, *total; /* of each node, since then */
-	u32 *canon;	   /* of each function that of its name and module which most samples are in */
-	u64 *weight;	   /* of each function the totals of its nodes */
-	u32 *active;	   /* of each function: how often it is on the way to the current node */
-	u32 *at, *when;	   /* of each function its row, valid in the round of that number */
+	u32 *canon;        /* of each function that of its name and module which most samples are in */
+	u64 *weight;       /* of each function the totals of its nodes */
+	u32 *active;       /* of each function: how often it is on the way to the current node */
+	u32 *at, *when;    /* of each function its row, valid in the round of that number */
 	u32 round;
 	struct rows *rows;
 };
@@ -94,7 +94,7 @@ static struct row *row_of(struct maker *m, u32 f, const struct profile_function 
 		return NULL;
 	m->when[f] = m->round;
 	m->at[f] = rows->n;
-	rows->row[rows->n] = (struct row){ .function = &m->p->functions[f], .thread = thread };
+	rows->row[rows->n] = (struct row){.function = &m->p->functions[f], .thread = thread};
 	return &rows->row[rows->n++];
 }
 
@@ -151,10 +151,10 @@ static struct error *walk_thread(struct maker *m, u32 node)
 
 struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince, struct rows *ret)
 {
-	cleanup(maker) struct maker m = { .p = p, .rows = ret, .round = 1 };
+	cleanup(maker) struct maker m = {.p = p, .rows = ret, .round = 1};
 	struct error *err;
 
-	*ret = (struct rows){ 0 };
+	*ret = (struct rows){0};
 	err = prepare(&m, since, nsince);
 	for (u32 pass = 0; pass < 2; pass++) {
 		for (u32 c = p->nodes[0].child; c && !err; c = p->nodes[c].sibling) {
@@ -174,7 +174,7 @@ struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince,
 void rows_free(struct rows *rows)
 {
 	free(rows->row);
-	*rows = (struct rows){ 0 };
+	*rows = (struct rows){0};
 }
 
 static int compare_u64(u64 a, u64 b)
@@ -210,7 +210,7 @@ static int compare_rows(const void *a, const void *b, void *arg)
 
 void rows_sort(struct rows *rows, enum rows_order order, bool reversed)
 {
-	struct how how = { order, reversed };
+	struct how how = {order, reversed};
 
 	if (rows->n)
 		qsort_r(rows->row, rows->n, sizeof(*rows->row), compare_rows, &how);

@@ -25,18 +25,24 @@ void sift_free(struct sift *s)
 
 static bool is_dropped(const struct sift_options *o, enum profile_kind kind)
 {
-	if (kind == KIND_THREAD)
-		return !o->threads;
+	if (kind == KIND_THREAD || kind == KIND_PROCESS)
+		return kind == KIND_THREAD && !o->threads;
 	return kind == KIND_KERNEL ? o->no_kernel : o->no_user;
+}
+
+static bool matches(const struct pattern *p, const struct profile_function *f)
+{
+	return pattern_matches(p, text_name(f)) || pattern_matches(p, f->file);
 }
 
 static u8 judge(const struct sift *s, const struct profile_function *f)
 {
-	bool dropped = is_dropped(&s->options, f->kind), heard = !dropped || f->kind == KIND_THREAD;
-	const char *name = text_name(f);
+	bool dropped = is_dropped(&s->options, f->kind);
+	bool heard =
+	        f->kind == KIND_THREAD || (!dropped && f->kind != KIND_PROCESS); /* "python app.py" would match "app" */
 
-	return SIFT_JUDGED | (heard && pattern_matches(&s->include, name) ? SIFT_INCLUDED : 0) |
-	       (heard && pattern_matches(&s->exclude, name) ? SIFT_EXCLUDED : 0) | (dropped ? SIFT_DROPPED : 0);
+	return SIFT_JUDGED | (heard && matches(&s->include, f) ? SIFT_INCLUDED : 0) |
+	       (heard && matches(&s->exclude, f) ? SIFT_EXCLUDED : 0) | (dropped ? SIFT_DROPPED : 0);
 }
 
 /* Judges a function of the profile once. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's own format, as its file-format-schema.json tells it: frames that samples refer to, root first, and the
- * weight of each sample. Threads become profiles of their own, the busiest first.
+ * weight of each sample. Threads become profiles of their own, the busiest first; of several processes "process:
+ * thread".
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,7 @@ struct speedscope {
 	struct order *order;
 	u32 *frame; /* the number of each function */
 	u32 *path;  /* frames from the root; indexed by depth */
-	u32 *top;   /* places in the preorder of the root's children that are threads */
+	u32 *top;   /* places in the preorder of threads */
 	u32 ntop;
 	u64 threads;   /* total of those */
 	double weight; /* of one count */
@@ -49,6 +50,14 @@ static bool is_thread(const struct speedscope *w, u32 place)
 	return w->p->functions[node_at(w, place)->function].kind == KIND_THREAD;
 }
 
+static void put_name(struct speedscope *w, const struct profile_function *f)
+{
+	char name[TEXT_CLEAN + TEXT_MARKS_MAX];
+
+	snprintf(name, sizeof(name), "%s%s", text_marks(f->flags), text_name(f));
+	text_json(w->out, name);
+}
+
 static void put_frames(struct speedscope *w)
 {
 	u32 n = 0;
@@ -60,7 +69,7 @@ static void put_frames(struct speedscope *w)
 			continue;
 		w->frame[w->order->functions[i]] = n;
 		fputs(n++ ? ",\n{\"name\":" : "\n{\"name\":", w->out);
-		text_json(w->out, text_name(f));
+		put_name(w, f);
 		if (*f->file || *f->module)
 			fputs(",\"file\":", w->out);
 		if (*f->file || *f->module)
@@ -118,7 +127,7 @@ static u32 next_sample(struct speedscope *w, u32 place, u32 end, bool whole)
 /* Nodes from first to end; of the whole tree (first is 0) those that belong to no thread. */
 static void put_profile(struct speedscope *w, u32 first, u32 end, const char *name, bool comma)
 {
-	u32 above = first ? 2 : 1;
+	u32 above = first ? depth_at(w, first) + 1 : 1;
 	bool any = false;
 	u64 total = 0;
 
@@ -151,7 +160,7 @@ static int compare_totals(const void *a, const void *b, void *arg)
 static void find_threads(struct speedscope *w)
 {
 	for (u32 i = 1; i < w->p->nnodes; i++)
-		if (depth_at(w, i) == 1 && is_thread(w, i)) {
+		if (is_thread(w, i)) {
 			w->top[w->ntop++] = i;
 			w->threads += node_at(w, i)->total;
 		}
@@ -163,7 +172,22 @@ static char *with_loss(const struct profile *p, const char *name)
 {
 	char *text;
 
-	return asprintf(&text, "%s%s%s", name, p->meta.loss ? ": " : "", p->meta.loss ? p->meta.loss : "") < 0 ? NULL : text;
+	return asprintf(&text, "%s%s%s", name, p->meta.loss ? ": " : "", p->meta.loss ? p->meta.loss : "") < 0 ? NULL
+	                                                                                                       : text;
+}
+
+static void put_thread(struct speedscope *w, u32 place, bool comma)
+{
+	const struct profile_node *node = node_at(w, place);
+	const struct profile_function *process = &w->p->functions[w->p->nodes[node->parent].function];
+	const char *name = text_name(&w->p->functions[node->function]);
+	char both[2 * TEXT_CLEAN];
+
+	if (process->kind == KIND_PROCESS) {
+		snprintf(both, sizeof(both), "%s: %s", text_name(process), name);
+		name = both;
+	}
+	put_profile(w, place, end_of(w, place), name, comma);
 }
 
 static void put_profiles(struct speedscope *w, const char *whole)
@@ -172,8 +196,7 @@ static void put_profiles(struct speedscope *w, const char *whole)
 
 	find_threads(w);
 	for (u32 i = 0; i < w->ntop; i++)
-		put_profile(w, w->top[i], end_of(w, w->top[i]),
-		        text_name(&w->p->functions[node_at(w, w->top[i])->function]), i);
+		put_thread(w, w->top[i], i);
 	rest = w->p->nodes[0].total - w->threads;
 	if (rest || !w->ntop)
 		put_profile(w, 0, w->p->nnodes, w->ntop ? "no thread" : whole, w->ntop);
@@ -184,8 +207,10 @@ static struct error *write_speedscope(const struct profile *p, FILE *out)
 	double period = text_period_ns(&p->meta);
 	cleanup(free) char *name = with_loss(p, p->meta.title ? p->meta.title : "yrt");
 	cleanup(free) char *whole = with_loss(p, p->meta.target ? p->meta.target : "yrt");
-	cleanup(speedscope) struct speedscope w = {.p = p, .out = out, .weight = period ? period : 1,
-	        .unit = period                                ? "nanoseconds"
+	cleanup(speedscope) struct speedscope w = {.p = p,
+	        .out = out,
+	        .weight = period ? period : 1,
+	        .unit = period                                  ? "nanoseconds"
 	                : !strcmp(text_unit(&p->meta), "bytes") ? "bytes"
 	                                                        : "none"};
 	struct error *err = order_create(p, &w.order);
@@ -214,5 +239,6 @@ const struct format format_speedscope = {
         .extension = ".json",
         .description = "for speedscope.app",
         .threads = true,
+        .processes = PROCESSES_SEVERAL,
         .write = write_speedscope,
 };

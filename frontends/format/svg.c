@@ -14,6 +14,7 @@
 #include "order.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "words.h"
 
 #define WIDTH       1200.0
 #define MARGIN      10
@@ -94,6 +95,7 @@ static const double hues[KIND_MAX][2] = {
         [KIND_SCRIPT_NATIVE] = {1.1, 98},
         [KIND_STUB] = {0.9, 225},
         [KIND_CLASS] = {0.7, 350},
+        [KIND_PROCESS] = {0.3, 250},
         [KIND_THREAD] = {0.2, 250},
         [KIND_UNKNOWN] = {0.25, 20},
 };
@@ -138,13 +140,6 @@ static u32 change_colour(double change)
 	return colour(0.88 - 0.16 * fabs(change), 0.005 + 0.155 * fabs(change), change > 0 ? 30 : 255);
 }
 
-static const char *marks(const struct profile_function *f)
-{
-	static const char *const words[] = {"", "? ", "~ ", "? ~ "};
-
-	return words[!!(f->flags & FRAME_GUESS) + 2 * !!(f->flags & FRAME_APPROX)];
-}
-
 static double percent(double part, double whole)
 {
 	return whole > 0 ? 100 * part / whole : 0;
@@ -156,7 +151,7 @@ static void put_title(const struct svg *w, u32 node)
 	double total = (double)w->p->nodes[0].total, after = percent((double)w->p->nodes[node].total, total);
 	char amount[TEXT_AMOUNT], tiers[TEXT_TIERS];
 
-	fprintf(w->out, "<title>%s", marks(f));
+	fprintf(w->out, "<title>%s", text_marks(f->flags));
 	text_xml(w->out, text_name(f));
 	fprintf(w->out, "\n%s", text_tiers(f, tiers));
 	if (*f->module) {
@@ -217,8 +212,8 @@ static void draw_frame(struct svg *w, u32 node, double x, double width)
 	        width > 1 ? width - 0.5 : width, ROW - 1, fill,
 	        change == -1 && width > OUTLINED ? " class=\"gone\"" : "");
 	if (columns >= LABEL_LEAST) {
-		fprintf(w->out, "<text x=\"%.2f\" y=\"%u\">%s", x + PADDING, y + ROW - 5, marks(f));
-		put_cut(w->out, text_name(f), columns - (int)strlen(marks(f)));
+		fprintf(w->out, "<text x=\"%.2f\" y=\"%u\">%s", x + PADDING, y + ROW - 5, text_marks(f->flags));
+		put_cut(w->out, text_name(f), columns - (int)strlen(text_marks(f->flags)));
 		fputs("</text>", w->out);
 	}
 	fputs("</g>\n", w->out);
@@ -245,6 +240,7 @@ static void put_swatch(const struct svg *w, double *x, u32 fill, const char *mor
 static void put_legend(const struct svg *w)
 {
 	double x = MARGIN;
+	char words[WORDS_LEGEND];
 
 	if (w->base) {
 		put_swatch(w, &x, change_colour(0.999), "", "more than before");
@@ -255,7 +251,8 @@ static void put_legend(const struct svg *w)
 	}
 	for (u32 kind = KIND_KERNEL; kind < KIND_MAX; kind++)
 		if (w->kinds[kind])
-			put_swatch(w, &x, colour(0.82, 0.1 * hues[kind][0], hues[kind][1]), "", text_kind(kind));
+			put_swatch(w, &x, colour(0.82, 0.1 * hues[kind][0], hues[kind][1]), "",
+			        words_legend(w->p, kind, words));
 }
 
 static void put_head(const struct svg *w)

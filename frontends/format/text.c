@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "text.h"
+#include "words.h"
 
 #define FREQUENCY_MIN 1e-3
 #define FREQUENCY_MAX 1e9
@@ -111,6 +112,13 @@ const char *text_name(const struct profile_function *fn)
 	return *fn->name ? fn->name : "[unknown]";
 }
 
+const char *text_marks(u32 flags)
+{
+	static const char *const marks[] = {"", "? ", "~ ", "? ~ "};
+
+	return marks[!!(flags & FRAME_GUESS) + 2 * !!(flags & FRAME_APPROX)];
+}
+
 void text_number(FILE *out, u64 n)
 {
 	char digits[20];
@@ -144,14 +152,14 @@ const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS])
 
 	for (size_t i = 0; i < sizeof(tiers) / sizeof(*tiers); i++)
 		if (tiers[i].percent)
-			n += snprintf(ret + n, TEXT_TIERS - n, "%s%s %u %%", n ? ", " : "", text_kind(tiers[i].kind),
-			        tiers[i].percent);
+			n += snprintf(ret + n, TEXT_TIERS - n, "%s%s %u %%", n ? ", " : "",
+			        words_of(fn->module, tiers[i].kind), tiers[i].percent);
 	if (n && fn->tiers.inlined)
 		n += snprintf(ret + n, TEXT_TIERS - n, ", inlined %u %%", fn->tiers.inlined);
 	if (n && fn->tiers.approx)
 		snprintf(ret + n, TEXT_TIERS - n, ", approximate %u %%", fn->tiers.approx);
 	if (!n)
-		snprintf(ret, TEXT_TIERS, "%s", text_kind(fn->kind));
+		snprintf(ret, TEXT_TIERS, "%s", words_of(fn->module, fn->kind));
 	return ret;
 }
 

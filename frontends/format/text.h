@@ -8,15 +8,15 @@
 #include "unwind/profile/profile.h"
 
 #define TEXT_REPLACEMENT 0xfffd
-#define TEXT_CLEAN	 (12 << 10) /* a string of a profile, each byte become three */
+#define TEXT_CLEAN       (12 << 10) /* a string of a profile, each byte become three */
 
 /* The code point at *s, which is not at its end, and moves past it. A byte that is no UTF-8 gives TEXT_REPLACEMENT. */
 u32 text_next(const char **s);
 /* The bytes of code point c into ret; their number. */
 u32 text_encode(u32 c, char ret[4]);
 /*
- * Whether c breaks lines, steers terminals or turns the direction of text: the controls of ASCII and Latin-1, the separators
- * U+2028 and U+2029, the marks, embeddings and isolates of bidirectional text.
+ * Whether c breaks lines, steers terminals or turns the direction of text: the controls of ASCII and Latin-1, the
+ * separators U+2028 and U+2029, the marks, embeddings and isolates of bidirectional text.
  */
 bool text_is_control(u32 c);
 /* s as valid UTF-8, without controls, cut where it would not fit; its length. */
@@ -29,9 +29,12 @@ void text_xml(FILE *out, const char *s);
 const char *text_name(const struct profile_function *fn);
 /* Prints n in decimal; fprintf() takes too long for millions of them. */
 void text_number(FILE *out, u64 n);
+/* What is not certain of a frame, in front of its name: "? " a guess, "~ " approximate. */
+#define TEXT_MARKS_MAX 4
+const char *text_marks(u32 flags);
 /* The word of a kind. */
 const char *text_kind(enum profile_kind kind);
-/* What a function is: the word of its kind, or "jit 83 %, baseline 10 %, script 7 %" of one that was compiled in several ways. */
+/* What a function is (words.h), or "C2 83 %, C1 10 %, interpreted 7 %" of one that was compiled in several ways. */
 #define TEXT_TIERS 96
 const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS]);
 /* What was counted; "samples" if nobody says. */

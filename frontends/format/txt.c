@@ -95,9 +95,8 @@ static void put_name(const struct txt *w, const struct profile_function *f)
 	text_clean(text_name(f), text);
 	for (u32 i = 0; i < NAME_MAX_COLUMNS && *end; i++)
 		text_next(&end);
-	fprintf(w->out, "%s%s%.*s%s", f->flags & FRAME_GUESS ? "? " : "", f->flags & FRAME_APPROX ? "~ " : "",
-	        (int)(end - text), text, *end ? "\xe2\x80\xa6" : "");
-	if (*f->module && f->kind != KIND_KERNEL) {
+	fprintf(w->out, "%s%.*s%s", text_marks(f->flags), (int)(end - text), text, *end ? "\xe2\x80\xa6" : "");
+	if (*f->module && f->kind != KIND_KERNEL && f->kind != KIND_PROCESS) {
 		text_clean(f->module, text);
 		fprintf(w->out, "  [%.80s]", text);
 	}

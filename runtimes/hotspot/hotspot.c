@@ -7,6 +7,7 @@
 #include "hotspot_frozen.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
+#include "hotspot_natives.h"
 #include "hotspot_others.h"
 #include "now.h"
 #include "runtime.h"
@@ -87,9 +88,11 @@ static struct error *refuse_zero(const struct hotspot_instance *instance, struct
 	u64 at, addr;
 
 	if (!vmstructs_static(instance->v, "Abstract_VM_Version", "_s_internal_vm_info_string", &at) ||
-	        !memory_read(m, &addr, 8, at) || !memory_string(m, text, sizeof(text), addr) || !strstr(text, " Zero VM "))
+	        !memory_read(m, &addr, 8, at) || !memory_string(m, text, sizeof(text), addr) ||
+	        !strstr(text, " Zero VM "))
 		return NULL;
-	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is HotSpot's Zero VM, an interpreter without assembly", instance->image->file->path),
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is HotSpot's Zero VM, an interpreter without assembly",
+	                          instance->image->file->path),
 	        "its Java frames are left out; run the program with the JDK's server VM to see them");
 }
 
@@ -124,7 +127,8 @@ static bool check_due(const struct hotspot_instance *instance, u64 now)
 {
 	u64 wait = (instance->checked_ns - instance->first_checked_ns) / 2;
 
-	return instance->checks < CHECKS_MAX && now - instance->checked_ns >= (wait > CHECK_EVERY_NS ? wait : CHECK_EVERY_NS);
+	return instance->checks < CHECKS_MAX &&
+	       now - instance->checked_ns >= (wait > CHECK_EVERY_NS ? wait : CHECK_EVERY_NS);
 }
 
 /* Does the layout hold? Tried until there was something for each check, which may never be (-Xint). */
@@ -190,8 +194,7 @@ static void detach(void *data, const struct runtime_process *p)
 }
 
 static struct error *configure(
-        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heaps, u32 n,
-        const struct hotspot_heap *heap, u32 *ret)
+        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 *ret)
 {
 	struct hotspot_claim *claim = instance->claims;
 	struct error *err;
@@ -208,13 +211,28 @@ static struct error *configure(
 		return err;
 	claim->low = heap->low;
 	*(struct hotspot_vm *)arena_at(p->arena, claim->config, sizeof(struct hotspot_vm)) =
-	        hotspot_vm_of(instance->layout, heaps, n, heap);
+	        hotspot_vm_of(instance->layout, heap);
 	*ret = claim->config;
 	instance->nclaims++;
 	return NULL;
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
+
+/* What is known by now of what all heaps have in common. */
+static void tell(struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heaps,
+        u32 n, u32 config)
+{
+	struct hotspot_vm *vm = arena_at(p->arena, config, sizeof(struct hotspot_vm));
+	u64 start, end;
+
+	hotspot_vm_heaps(vm, heaps, n);
+	hotspot_frozen_tell(instance, vm);
+	if (hotspot_interpreter(instance->code, p->memory, &start, &end) && end - start <= UINT32_MAX) {
+		vm->interpreter_low = start;
+		vm->interpreter_size = (u32)(end - start);
+	}
+}
 
 /* What is committed, and what may be by the time of a sample. */
 static struct error *add_heap(const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
@@ -226,13 +244,13 @@ static struct error *add_heap(const struct hotspot_heap *heap, u32 config, add_r
 	return err ? err : add(ctx, &r);
 }
 
-static struct error *add_interpreter(
-        struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heap, u32 config,
-        add_region *add, void *ctx)
+static struct error *add_interpreter(struct hotspot_instance *instance, const struct runtime_process *p,
+        const struct hotspot_heap *heap, u32 config, add_region *add, void *ctx)
 {
 	struct runtime_region r = {.part = HOTSPOT_INTERPRETER, .vm = config};
 
-	if (!hotspot_interpreter(instance->code, p->memory, &r.start, &r.end) || r.start < heap->low || r.end > heap->high)
+	if (!hotspot_interpreter(instance->code, p->memory, &r.start, &r.end) || r.start < heap->low ||
+	        r.end > heap->high)
 		return NULL;
 	return add(ctx, &r);
 }
@@ -269,9 +287,9 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 		err = hotspot_frozen_look(instance, p->memory);
 	n = hotspot_heaps(instance->code, p->memory, heaps);
 	for (u32 i = 0; !err && i < n; i++) {
-		err = configure(instance, p, heaps, n, &heaps[i], &config);
+		err = configure(instance, p, &heaps[i], &config);
 		if (!err)
-			hotspot_frozen_tell(instance, arena_at(p->arena, config, sizeof(struct hotspot_vm)));
+			tell(instance, p, heaps, n, config);
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)
@@ -308,6 +326,8 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	*eaten = 0;
 	if (!instance->names)
 		return 0;
+	if (frame_kind(&frames[i]) == FRAME_NATIVE)
+		return hotspot_natives(instance, p, frames, i, n, ret, max, eaten);
 	hotspot_names_stack(instance->names, p->stack);
 	return hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten);
 }
@@ -337,8 +357,11 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 const struct runtime_ops hotspot_runtime = {
         .name = "hotspot",
         .view = "java",
+        .language = "Java",
+        .words = {"interpreted", "C1", "C2"},
         .id = RUNTIME_HOTSPOT,
-        .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, stubs, allocation",
+        .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, "
+                     "stubs, allocation",
         .layout = &hotspot_layout_schema,
         .step = hotspot_step,
         .late = true,
@@ -349,6 +372,7 @@ const struct runtime_ops hotspot_runtime = {
         .regions = regions,
         .starting = starting,
         .name_frame = name_frame,
+        .expands_native = true,
         .expand = expand,
         .thread_name = thread_name,
         .hides = hides,

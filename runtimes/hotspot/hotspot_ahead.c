@@ -22,7 +22,8 @@ static void take(struct hotspot_blocks *b, const struct step *from, u32 n, struc
 {
 	for (u32 i = 0; i < n; i++) {
 		ret->at[i] = 0;
-		if (from->at[i] && !memory_read(hotspot_blocks_kept(b), &ret->at[i], m.size < 8 ? m.size : 8, from->at[i] + m.at))
+		if (from->at[i] &&
+		        !memory_read(hotspot_blocks_kept(b), &ret->at[i], m.size < 8 ? m.size : 8, from->at[i] + m.at))
 			ret->at[i] = 0;
 	}
 }

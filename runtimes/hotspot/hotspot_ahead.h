@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the expansion of a stack is going to read, for all its nmethods at once: each step from nmethod over Method, ConstMethod,
- * ConstantPool and class to the Symbols is one call of the kernel, not one for each. It only fills pages; what they hold is
- * checked by those who use it.
+ * What the expansion of a stack is going to read, for all its nmethods at once: each step from nmethod over Method,
+ * ConstMethod, ConstantPool and class to the Symbols is one call of the kernel, not one for each. It only fills pages;
+ * what they hold is checked by those who use it.
  */
 #ifndef YRT_HOTSPOT_AHEAD_H
 #define YRT_HOTSPOT_AHEAD_H

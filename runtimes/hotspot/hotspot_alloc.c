@@ -46,7 +46,8 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 	if (!hotspot_stops_to_collect(instance->heap, p->memory))
 		forget_collections(ret);
 	if (instance->heap->silent_refills) {
-		ret->missed = "this JVM's C1 takes buffers from the heap unseen; what its code allocates there is missed, large arrays above all";
+		ret->missed = "this JVM's C1 takes buffers from the heap unseen; what its code allocates there is "
+		              "missed, large arrays above all";
 		ret->remedy = "start it with -XX:-FastTLABRefill or -XX:+UseG1GC; JDK 11 and later tell all";
 	}
 	ret->collections_at = hotspot_collections_at(instance->heap, p->memory);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where probes on a JVM's allocation go. HotSpot calls AllocTracer (gc/shared/allocTracer.cpp; 8: gc_implementation/shared)
- * for each object that it makes outside TLABs, and for each that it makes first in a new one, whether or not JFR listens:
+ * Where probes on a JVM's allocation go. HotSpot calls AllocTracer (gc/shared/allocTracer.cpp; 8:
+ *gc_implementation/shared) for each object that it makes outside TLABs, and for each that it makes first in a new one,
+ *whether or not JFR listens:
  *
  *	send_allocation_in_new_tlab(klass, object, tlab bytes, object bytes, thread)	10 and later
  *	send_allocation_outside_tlab(klass, object, object bytes, thread)

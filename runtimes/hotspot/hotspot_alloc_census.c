@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define KINDS	   1024 /* a power of two; so many are told apart, but for the last quarter of the table */
+#define KINDS      1024 /* a power of two; so many are told apart, but for the last quarter of the table */
 #define BUFFER_MAX (64u << 20)
 
 struct kind {
@@ -23,12 +23,14 @@ static struct kind *kind_of(struct tally *t, u64 klass, u32 sizes)
 {
 	u32 i = (u32)((klass >> 3 ^ (u64)sizes << 7) * 0x9e3779b97f4a7c15ull >> 32);
 
-	while (t->kinds[i % KINDS].objects && (t->kinds[i % KINDS].klass != klass || t->kinds[i % KINDS].sizes != sizes))
+	while (t->kinds[i % KINDS].objects &&
+	        (t->kinds[i % KINDS].klass != klass || t->kinds[i % KINDS].sizes != sizes))
 		i++;
 	return &t->kinds[i % KINDS];
 }
 
-/* What reaches the end of the buffer only fills it: room for the largest header is always kept there (end_reserve()). */
+/* What reaches the end of the buffer only fills it: room for the largest header is always kept there (end_reserve()).
+ */
 static bool count(void *ctx, u64 object, u64 klass, u64 size)
 {
 	struct tally *t = ctx;

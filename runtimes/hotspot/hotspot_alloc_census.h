@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies in a TLAB that its thread has given up: objects one behind the other, and what fills the rest (ThreadLocalAllocBuffer::
- * retire(), gc/shared/threadLocalAllocBuffer.cpp; 8 to 28).
+ * What lies in a TLAB that its thread has given up: objects one behind the other, and what fills the rest
+ * (ThreadLocalAllocBuffer:: retire(), gc/shared/threadLocalAllocBuffer.cpp; 8 to 28).
  */
 #ifndef YRT_HOTSPOT_ALLOC_CENSUS_H
 #define YRT_HOTSPOT_ALLOC_CENSUS_H
@@ -10,8 +10,9 @@
 #include "runtime_alloc.h"
 
 /*
- * Tells each class and alloc_size_class() in the TLAB from start to limit, where its filler ends. klass 0: what was of too
- * many of them. False, and nothing was told: what lies there is not whole, or no longer there. Takes 60 KB of stack.
+ * Tells each class and alloc_size_class() in the TLAB from start to limit, where its filler ends. klass 0: what was of
+ * too many of them. False, and nothing was told: what lies there is not whole, or no longer there. Takes 60 KB of
+ * stack.
  */
 bool hotspot_alloc_census(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
         void (*each)(void *ctx, u64 klass, u64 bytes, u64 objects), void *ctx);

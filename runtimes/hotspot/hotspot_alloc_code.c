@@ -12,14 +12,14 @@
 #include "cleanup.h"
 
 #define BEGINNING    256 /* bytes of a function that are looked at */
-#define INSNS	     48
+#define INSNS        48
 #define TRACER_BYTES 0x8000 /* of a function, at most */
 #define TRACERS_MAX  4096
-#define APART	     0x10000 /* both are of the same file of source */
-#define SETTING	     24	  /* sizeof(JfrNativeEventSetting), 11 to 28 */
+#define APART        0x10000 /* both are of the same file of source */
+#define SETTING      24      /* sizeof(JfrNativeEventSetting), 11 to 28 */
 #define CALLERS_MAX  64
-#define CHUNK	     (256 << 10)
-#define REL32	     4
+#define CHUNK        (256 << 10)
+#define REL32        4
 
 /* What may be a tracer. */
 struct tracer {
@@ -84,8 +84,8 @@ static void note_write(struct beginning *b, u32 reg)
 static void note_registers(const struct search *s, struct beginning *b)
 {
 	const cs_x86 *x = &s->insn->detail->x86;
-	bool zero = s->insn->id == X86_INS_XOR && x->operands[0].type == X86_OP_REG && x->operands[1].type == X86_OP_REG &&
-	            x->operands[0].reg == x->operands[1].reg;
+	bool zero = s->insn->id == X86_INS_XOR && x->operands[0].type == X86_OP_REG &&
+	            x->operands[1].type == X86_OP_REG && x->operands[0].reg == x->operands[1].reg;
 	cs_regs read, write;
 	u8 nread, nwrite;
 
@@ -113,8 +113,8 @@ static bool compares_setting(const struct search *s, const struct beginning *b, 
 	const cs_x86_op *op = s->insn->detail->x86.operands;
 	u8 base;
 
-	if (s->insn->id != X86_INS_CMP || op[0].type != X86_OP_MEM || op[0].size != 1 || op[1].type != X86_OP_IMM || op[1].imm ||
-	        op[0].mem.index != X86_REG_INVALID || op[0].mem.segment != X86_REG_INVALID)
+	if (s->insn->id != X86_INS_CMP || op[0].type != X86_OP_MEM || op[0].size != 1 || op[1].type != X86_OP_IMM ||
+	        op[1].imm || op[0].mem.index != X86_REG_INVALID || op[0].mem.segment != X86_REG_INVALID)
 		return false;
 	if (op[0].mem.base == X86_REG_RIP) {
 		*ret = s->insn->address + s->insn->size + (u64)op[0].mem.disp;
@@ -192,8 +192,8 @@ static bool is_pair(const struct tracer *refill, const struct tracer *outside)
 {
 	u64 apart = refill->start > outside->start ? refill->start - outside->start : outside->start - refill->start;
 
-	return refill->first_call == outside->first_call && outside->setting == refill->setting + SETTING && apart < APART &&
-	       is_refill(refill) && is_outside(outside);
+	return refill->first_call == outside->first_call && outside->setting == refill->setting + SETTING &&
+	       apart < APART && is_refill(refill) && is_outside(outside);
 }
 
 /* The only pair; false: none, or several. */
@@ -239,7 +239,8 @@ static void note_caller(const struct cfi *cfi, const u8 *code, u64 addr, u64 fun
 		ret->function[ret->n++] = from;
 }
 
-static bool find_callers(struct image *img, const struct hotspot_alloc_code *code, struct callers *refill, struct callers *outside)
+static bool find_callers(
+        struct image *img, const struct hotspot_alloc_code *code, struct callers *refill, struct callers *outside)
 {
 	cleanup(free) u8 *chunk = malloc(CHUNK);
 
@@ -293,6 +294,6 @@ bool hotspot_alloc_code(struct image *img, struct hotspot_alloc_code *ret)
 	struct search s = {.img = img, .tracers = tracers};
 	struct callers refill = {0}, outside = {0};
 
-	return tracers && img->cfi && disassemble(&s) && find_pair(&s, ret) && find_callers(img, ret, &refill, &outside) &&
-	       shares_caller(&refill, &outside);
+	return tracers && img->cfi && disassemble(&s) && find_pair(&s, ret) &&
+	       find_callers(img, ret, &refill, &outside) && shares_caller(&refill, &outside);
 }

@@ -8,23 +8,25 @@
 #include "cleanup.h"
 #include "hotspot_scopes.h"
 
-#define BACK	  4096 /* bytes that the initialisation may lie behind the new top */
-#define CMP_BACK  64   /* and the test before it */
+#define BACK       4096 /* bytes that the initialisation may lie behind the new top */
+#define CMP_BACK   64   /* and the test before it */
 #define TEST_INSNS 8
 #define SLOW_BYTES 512 /* of the slow path up to its call */
 #define SLOW_INSNS 64
-#define JUMPS	  4
+#define JUMPS      4
+#define CALL_BYTES 5 /* opcode 0xe8, displacement */
 
 struct search {
 	struct memory *m;
 	const struct hotspot_nmethod *nm;
+	const struct hotspot_tables *tables;
 	csh handle;
 	cs_insn *insn;
 };
 
 /*
- * Is there "op [r15 + at], reg" or "op reg, [r15 + at]" of 64 bits at these bytes? REX.WB or REX.WRB, opcode, ModRM with
- * r15 as base and a displacement of one or four bytes.
+ * Is there "op [r15 + at], reg" or "op reg, [r15 + at]" of 64 bits at these bytes? REX.WB or REX.WRB, opcode, ModRM
+ * with r15 as base and a displacement of one or four bytes.
  */
 static bool is_access(const u8 *b, size_t left, u8 opcode, u32 at)
 {
@@ -97,6 +99,20 @@ static bool find_call(struct search *s, u64 addr, u64 *ret)
 	return false;
 }
 
+/* Does a call that a PcDesc tells of, other than the one that returns to slow, lie in this code? */
+static bool has_call(const struct search *s, const u8 *code, size_t size, u64 addr, u64 slow)
+{
+	const struct hotspot_tables *t = s->tables;
+	u64 offset = addr - s->nm->code;
+	const struct hotspot_pc *before, *pc;
+
+	hotspot_pcs_around(t, (u32)offset + CALL_BYTES, &before, &pc);
+	for (; pc && pc < t->pcs + t->npcs && (u64)pc->pc < offset + size; pc++)
+		if (code[(u64)pc->pc - offset - CALL_BYTES] == 0xe8 && s->nm->code + (u64)pc->pc != slow)
+			return true;
+	return false;
+}
+
 static bool find_slow(struct search *s, u64 pc, u32 top, u32 end, u64 *ret)
 {
 	u64 start = pc - s->nm->code > BACK ? pc - BACK : s->nm->code, slow;
@@ -105,7 +121,8 @@ static bool find_slow(struct search *s, u64 pc, u32 top, u32 end, u64 *ret)
 
 	return memory_read(s->m, bytes, size, start) && last_access(bytes, 0, size, 0x89, top, &store) &&
 	       last_access(bytes, store > CMP_BACK ? store - CMP_BACK : 0, store, 0x3b, end, &test) &&
-	       find_jump(s, bytes + test, store - test, start + test, &slow) && find_call(s, slow, ret);
+	       find_jump(s, bytes + test, store - test, start + test, &slow) && find_call(s, slow, ret) &&
+	       !has_call(s, bytes + store, size - store, start + store, *ret);
 }
 
 /* Does a PcDesc tell of this place? */
@@ -117,9 +134,10 @@ static bool is_told(const struct hotspot_tables *t, u64 offset)
 	return after && (u64)after->pc == offset;
 }
 
-static bool disassemble(struct memory *m, const struct hotspot_nmethod *nm, u64 pc, u32 top, u32 end, u64 *ret)
+static bool disassemble(struct memory *m, const struct hotspot_nmethod *nm, const struct hotspot_tables *t, u64 pc,
+        u32 top, u32 end, u64 *ret)
 {
-	struct search s = {.m = m, .nm = nm};
+	struct search s = {.m = m, .nm = nm, .tables = t};
 	bool found;
 
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
@@ -133,8 +151,8 @@ static bool disassemble(struct memory *m, const struct hotspot_nmethod *nm, u64 
 	return found;
 }
 
-bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top, u32 end,
-        struct frame *f)
+bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top,
+        u32 end, struct frame *f)
 {
 	u64 nmethod = frame_addr(f), pc, call;
 	u32 compile_id = hotspot_cookie(f);
@@ -146,7 +164,7 @@ bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_cod
 	pc = nm.code + hotspot_pc_offset(f);
 	t = hotspot_tables_read(l, c, m, nmethod, compile_id, false);
 	if (!t || pc <= nm.code || pc > nm.code_end || (frame_flags(f) & FRAME_RETADDR && is_told(t, pc - nm.code)) ||
-	        !disassemble(m, &nm, pc, top, end, &call) || !is_told(t, call - nm.code))
+	        !disassemble(m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code))
 		return false;
 	f->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, FRAME_RETADDR, nmethod);
 	f->detail = hotspot_nmethod(compile_id, call - nm.code);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which allocation a place in compiled code belongs to, exactly. An object is initialised between two places that PcDescs
- * tell of, so the method that was inlined there is not known from them. But both compilers allocate by the same steps
- * (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(), MacroAssembler::tlab_allocate()):
+ * Which allocation a place in compiled code belongs to, exactly. An object is initialised between two places that
+ *PcDescs tell of, so the method that was inlined there is not known from them. But both compilers allocate by the same
+ *steps (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(),
+ *MacroAssembler::tlab_allocate()):
  *
  *	cmp  new_top, [r15 + end of the TLAB]
  *	ja   slow path
  *	mov  [r15 + top of the TLAB], new_top
  *	...  header, fields
  *
- * and the call of the slow path has a PcDesc, whose scopes are those of the allocation.
+ * and the call of the slow path has a PcDesc, whose scopes are those of the allocation. Between these steps and the
+ *place lies no other call that a PcDesc tells of: a collection may come there, which must not see what is not
+ *initialised. What traps behind one wrote to an object that was there before.
  */
 #ifndef YRT_HOTSPOT_ALLOC_LEAF_H
 #define YRT_HOTSPOT_ALLOC_LEAF_H
@@ -18,10 +21,10 @@
 #include "hotspot_code.h"
 
 /*
- * f is compiled code (HOTSPOT_NMETHOD) that initialised an object; it becomes the return address in the slow path of that
- * allocation. False, and f is left as it is: not understood. top, end: of the TLAB, in the thread.
+ * f is compiled code (HOTSPOT_NMETHOD) that initialised an object; it becomes the return address in the slow path of
+ * that allocation. False, and f is left as it is: not understood. top, end: of the TLAB, in the thread.
  */
-bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top, u32 end,
-        struct frame *f);
+bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top,
+        u32 end, struct frame *f);
 
 #endif

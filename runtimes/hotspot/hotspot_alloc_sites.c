@@ -70,7 +70,8 @@ static bool file_offset(const struct image *img, u64 addr, u64 *ret)
 	return false;
 }
 
-/* The kernel emulates a push, but single-steps an endbr64, which doubles what the uprobe costs (arch/x86/kernel/uprobes.c). */
+/* The kernel emulates a push, but single-steps an endbr64, which doubles what the uprobe costs
+ * (arch/x86/kernel/uprobes.c). */
 static void add_site(struct image *img, const struct tracer *t, u64 addr, struct runtime_alloc *ret)
 {
 	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -179,10 +180,12 @@ struct error *hotspot_alloc_sites(struct image *img, const char *root, struct ru
 	err = symbols_minidebug(img, &other);
 	if (err || from_file(img, other, ".gnu_debugdata", ret) || from_code(img, ret))
 		return err;
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "where %s allocates is not known: it has no symbols for that, and code as no JDK that yrt knows",
-	                img->path),
-	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg), or get them by `debuginfod-find debuginfo "
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "where %s allocates is not known: it has no symbols for that, and code as no JDK "
+	                          "that yrt knows",
+	                          img->path),
+	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg), or get them by "
+	        "`debuginfod-find debuginfo "
 	        "%s`; JDK 9, and 8 before 8u262, tell too little in any case",
 	        img->path);
 }

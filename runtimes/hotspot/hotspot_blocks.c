@@ -8,16 +8,16 @@
 
 #include "now.h"
 
-#define BLOCK	4096u
-#define BLOCKS	256
+#define BLOCK   4096u
+#define BLOCKS  256
 #define KEPT_NS (2 * 1000 * 1000)
 #define IDLE_NS (1000 * 1000)
 
 struct hotspot_blocks {
 	struct memory memory; /* what this is to others */
 	struct memory *under;
-	u64 since; /* in nanoseconds: when the oldest was read */
-	u64 last;  /* when it was asked for last */
+	u64 since;         /* in nanoseconds: when the oldest was read */
+	u64 last;          /* when it was asked for last */
 	u64 pages[BLOCKS]; /* number + 1; 0: none */
 	u8 bytes[BLOCKS][BLOCK];
 };
@@ -101,9 +101,8 @@ struct memory *hotspot_blocks_kept(struct hotspot_blocks *b)
 
 void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n)
 {
-	u32 slots[MEMORY_PIECES_MAX], put = 0;
-	void *to[MEMORY_PIECES_MAX];
-	u64 from[MEMORY_PIECES_MAX];
+	u32 slots[HOTSPOT_AHEAD_MAX], put = 0;
+	struct memory_piece pieces[HOTSPOT_AHEAD_MAX];
 	bool claimed[BLOCKS] = {false};
 
 	for (u32 i = 0; i < n; i++) {
@@ -115,12 +114,11 @@ void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t
 		claimed[slot] = true;
 		b->pages[slot] = 0;
 		slots[put] = slot;
-		to[put] = b->bytes[slot];
-		from[put++] = page * BLOCK;
+		pieces[put++] = (struct memory_piece){b->bytes[slot], page * BLOCK, BLOCK};
 	}
-	n = put ? memory_read_pieces(b->under, to, from, BLOCK, put) : 0;
+	n = put ? memory_read_pieces(b->under, pieces, put) : 0;
 	for (u32 i = 0; i < n; i++)
-		b->pages[slots[i]] = from[i] / BLOCK + 1;
+		b->pages[slots[i]] = pieces[i].addr / BLOCK + 1;
 }
 
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b)

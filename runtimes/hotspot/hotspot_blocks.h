@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a JVM read by the page, and kept for some milliseconds: what is named at one time lies close together (methods of
- * a class, symbols, the nmethods of a stack), and is seen as it was a moment ago.
+ * Memory of a JVM read by the page, and kept for some milliseconds: what is named at one time lies close together
+ * (methods of a class, symbols, the nmethods of a stack), and is seen as it was a moment ago.
  */
 #ifndef YRT_HOTSPOT_BLOCKS_H
 #define YRT_HOTSPOT_BLOCKS_H
@@ -10,7 +10,7 @@
 
 struct hotspot_blocks;
 
-struct hotspot_blocks *hotspot_blocks_create(void); /* NULL: no memory */
+struct hotspot_blocks *hotspot_blocks_create(void);    /* NULL: no memory */
 void hotspot_blocks_destroy(struct hotspot_blocks *b); /* NULL is fine */
 /* m, read through b; valid until the next call. */
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m);
@@ -19,7 +19,10 @@ struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m);
 /* The same, with all pages that were read since then. */
 struct memory *hotspot_blocks_kept(struct hotspot_blocks *b);
 
-/* Reads the pages of these addresses (n <= MEMORY_PIECES_MAX; 0: none) that are not there yet, in one go, as far as they can be read. */
+#define HOTSPOT_AHEAD_MAX 64
+
+/* Reads the pages of these addresses (n <= HOTSPOT_AHEAD_MAX; 0: none) that are not there yet, in one go, as far as
+ * they can be read. */
 void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n);
 
 /* What is read through b, without it. */

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #define ATTEMPTS     5
-#define BLOBS_MAX    64	  /* of a heap: looked at closely */
+#define BLOBS_MAX    64   /* of a heap: looked at closely */
 #define SCAN_MAX     1024 /* of a heap: where the heap is not split, many blobs come before the first nmethod */
 #define NMETHODS_MAX 32
-#define PCS_MAX	     256
-#define FEW		8
+#define PCS_MAX      256
+#define FEW          8
 #define METADATA_MAX 256
 #define THREADS_MAX  32
 #define NAME_BYTES   64
@@ -142,17 +142,17 @@ static bool is_method(struct subject *s, u64 method)
 	u64 constant, pool, holder, name, index, length, symbol;
 
 	return read_pointer(s, method, l->method_const, &constant) && read_pointer(s, constant, l->const_pool, &pool) &&
-	       read_number(s, constant, l->const_name, &index) && read_number(s, pool, l->pool_length, &length) && index &&
+	       read_number(s, constant, l->const_name, &index) && read_number(s, pool, l->pool_length, &length) &&
+	       index && index < length && memory_read(s->m, &symbol, 8, pool + l->pool_size.at + 8 * index) &&
+	       is_symbol(s, symbol) && read_number(s, constant, l->const_signature, &index) && index &&
 	       index < length && memory_read(s->m, &symbol, 8, pool + l->pool_size.at + 8 * index) &&
-	       is_symbol(s, symbol) && read_number(s, constant, l->const_signature, &index) && index && index < length &&
-	       memory_read(s->m, &symbol, 8, pool + l->pool_size.at + 8 * index) && is_symbol(s, symbol) &&
-	       read_pointer(s, pool, l->pool_holder, &holder) && read_pointer(s, holder, l->klass_name, &name) &&
-	       is_symbol(s, name);
+	       is_symbol(s, symbol) && read_pointer(s, pool, l->pool_holder, &holder) &&
+	       read_pointer(s, holder, l->klass_name, &name) && is_symbol(s, name);
 }
 
 /*
- * Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR, some are
- * being unloaded. Few may all be such.
+ * Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR,
+ * some are being unloaded. Few may all be such.
  */
 static int check_methods(struct subject *s)
 {
@@ -213,7 +213,8 @@ static int check_pcs(struct subject *s)
 	return looked_at;
 }
 
-/* Scopes name the methods by their place in it: the nmethod's own is there if it has any PcDesc but the two at the ends. */
+/* Scopes name the methods by their place in it: the nmethod's own is there if it has any PcDesc but the two at the
+ * ends. */
 static int check_metadata(struct subject *s)
 {
 	int looked_at = 0;
@@ -259,7 +260,8 @@ static int check_thread_array(struct subject *s, u64 list_at)
 		return NOT_SO;
 	if (!memory_read(s->m, &list, 8, list_at) || !list)
 		return 0;
-	if (!memory_read(s->m, &length, 4, list + length_offset) || !memory_read(s->m, &threads, 8, list + threads_offset))
+	if (!memory_read(s->m, &length, 4, list + length_offset) ||
+	        !memory_read(s->m, &threads, 8, list + threads_offset))
 		return NOT_SO;
 	length = length < THREADS_MAX ? length : THREADS_MAX;
 	for (u32 i = 0; i < length; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does the layout hold on a live JVM? What must be true of each by its structure (memory/heap.hpp, code/codeBlob.hpp,
- * code/nmethod.hpp, code/pcDesc.hpp, oops/method.hpp, runtime/threads.hpp): blocks of a heap follow each other, the segment
- * map leads back to them, an nmethod's method has a name and points back, PcDescs ascend. A wrong offset breaks the check
- * that its member is in.
+ * code/nmethod.hpp, code/pcDesc.hpp, oops/method.hpp, runtime/threads.hpp): blocks of a heap follow each other, the
+ * segment map leads back to them, an nmethod's method has a name and points back, PcDescs ascend. A wrong offset breaks
+ * the check that its member is in.
  */
 #ifndef YRT_HOTSPOT_CHECK_H
 #define YRT_HOTSPOT_CHECK_H
@@ -33,8 +33,8 @@ u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, con
         struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS]);
 
 /*
- * NULL if none fails, or the JVM is gone by now; else an error that tells the first that does. *conclusive: all hold; if not, and
- * there is no error, it is to be tried again.
+ * NULL if none fails, or the JVM is gone by now; else an error that tells the first that does. *conclusive: all hold;
+ * if not, and there is no error, it is to be tried again.
  */
 struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,
         const struct hotspot_code *code, struct memory *m, bool *conclusive);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes: what their objects need (layout helper, klass.hpp), what tells them apart, and the offsets of Java fields. */
+/* Classes: what their objects need (layout helper, klass.hpp), what tells them apart, and the offsets of Java fields.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +151,8 @@ static bool text_at(const struct hotspot_heap_view *h, struct memory *m, u64 sym
 {
 	u64 symbol;
 
-	return index && index < 65536 && memory_read(m, &symbol, 8, symbols + index * 8ull) && has_name(h, m, symbol, text);
+	return index && index < 65536 && memory_read(m, &symbol, 8, symbols + index * 8ull) &&
+	       has_name(h, m, symbol, text);
 }
 
 /* The same for Utf8 entries of a constant pool. */
@@ -220,7 +222,8 @@ struct wanted {
 	const char *name, *signature;
 };
 
-/* Fields that the VM has added have their names and signatures among the Symbols that it knows itself (fieldInfo.hpp). */
+/* Fields that the VM has added have their names and signatures among the Symbols that it knows itself (fieldInfo.hpp).
+ */
 static bool is_wanted(
         const struct hotspot_heap_view *h, struct memory *m, const struct wanted *field, bool injected, const u32 v[5])
 {

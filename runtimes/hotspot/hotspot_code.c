@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAP_BYTES    512  /* of struct CodeHeap that are looked at; it has 336 in 25 */
-#define OBJECT_BYTES  1024 /* of a CodeBlob or nmethod */
-#define SEGMENT_FREE  0xff
+#define HEAP_BYTES       512  /* of struct CodeHeap that are looked at; it has 336 in 25 */
+#define OBJECT_BYTES     1024 /* of a CodeBlob or nmethod */
+#define SEGMENT_FREE     0xff
 #define LOG2_SEGMENT_MAX 16
-#define HOPS_MAX      64
-#define BLOCKS_MAX    (1u << 20)
-#define CODE_MAX      (1ull << 32)
+#define HOPS_MAX         64
+#define BLOCKS_MAX       (1u << 20)
+#define CODE_MAX         (1ull << 32)
 
 struct hotspot_code {
 	const struct hotspot_layout *l;
-	u64 heaps;	 /* static: GrowableArray<CodeHeap*>*, or the only CodeHeap* */
-	bool single;	 /* JDK 8 */
+	u64 heaps;       /* static: GrowableArray<CodeHeap*>*, or the only CodeHeap* */
+	bool single;     /* JDK 8 */
 	u64 interpreter; /* static: StubQueue* */
 	u32 array_len, array_data;
 	u32 blob_bytes, nmethod_bytes; /* how far their members reach */
@@ -115,8 +115,9 @@ static bool heap_has_members(const struct hotspot_layout *l)
 {
 	const struct layout_member whole = {0}, memory = l->heap_memory;
 
-	return in_heap(l, memory, l->space_low, 8) && in_heap(l, memory, l->space_high, 8) && in_heap(l, memory, l->space_low_boundary, 8) &&
-	       in_heap(l, memory, l->space_high_boundary, 8) && in_heap(l, l->heap_segmap, l->space_low, 8) &&
+	return in_heap(l, memory, l->space_low, 8) && in_heap(l, memory, l->space_high, 8) &&
+	       in_heap(l, memory, l->space_low_boundary, 8) && in_heap(l, memory, l->space_high_boundary, 8) &&
+	       in_heap(l, l->heap_segmap, l->space_low, 8) &&
 	       in_heap(l, whole, l->heap_log2_segment, l->heap_log2_segment.size < 8 ? l->heap_log2_segment.size : 8);
 }
 
@@ -132,7 +133,8 @@ struct error *hotspot_code_create(const struct vmstructs *v, const struct hotspo
 		return missing("GrowableArray::_len and _data");
 	if (!vmstructs_static(v, "AbstractInterpreter", "_code", &c.interpreter))
 		return missing("AbstractInterpreter::_code");
-	if (c.nmethod_bytes > OBJECT_BYTES || l->heap_size.at > HEAP_BYTES || (l->block_size.at != 8 && l->block_size.at != 16))
+	if (c.nmethod_bytes > OBJECT_BYTES || l->heap_size.at > HEAP_BYTES ||
+	        (l->block_size.at != 8 && l->block_size.at != 16))
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs have a code cache of no known form");
 	if (!heap_has_members(l))
 		return error_new(ERROR_UNSUPPORTED, "its vmStructs have a CodeHeap of no known form");
@@ -215,7 +217,8 @@ bool hotspot_interpreter(const struct hotspot_code *c, struct memory *m, u64 *st
 	u64 queue;
 	s32 limit;
 
-	if (!memory_read(m, &queue, 8, c->interpreter) || !queue || !memory_read(m, start, 8, queue + c->l->queue_buffer.at) ||
+	if (!memory_read(m, &queue, 8, c->interpreter) || !queue ||
+	        !memory_read(m, start, 8, queue + c->l->queue_buffer.at) ||
 	        !memory_read(m, &limit, 4, queue + c->l->queue_limit.at))
 		return false;
 	*end = *start + limit;
@@ -339,8 +342,8 @@ bool hotspot_blob_at(const struct hotspot_code *c, struct memory *m, u64 pc, str
 
 		if (pc < heaps[i].low || pc >= heaps[i].high)
 			continue;
-		return find_block(m, &heaps[i], pc, &block) && read_block(c, m, &heaps[i], block, &size, &used) && used &&
-		       read_blob(c, m, block + c->l->block_size.at, block + size, ret);
+		return find_block(m, &heaps[i], pc, &block) && read_block(c, m, &heaps[i], block, &size, &used) &&
+		       used && read_blob(c, m, block + c->l->block_size.at, block + size, ret);
 	}
 	return false;
 }
@@ -362,7 +365,8 @@ static void find_scopes(const struct hotspot_layout *l, const u8 *bytes, u64 at,
 	}
 }
 
-/* JDK 8 to 22: before the scopes; 23 and 24: from the end of the code; 25 on: in memory of their own, behind relocations. */
+/* JDK 8 to 22: before the scopes; 23 and 24: from the end of the code; 25 on: in memory of their own, behind
+ * relocations. */
 static void find_metadata(const struct hotspot_layout *l, const u8 *bytes, u64 at, struct hotspot_nmethod *ret)
 {
 	if (l->blob_mutable_data.size) {

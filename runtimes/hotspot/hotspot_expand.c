@@ -124,7 +124,8 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 }
 
 /* Tables are kept only if a site was made of them. */
-static struct site *find_site(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
+static struct site *find_site(
+        struct hotspot_names *n, struct memory *m, const struct frame *f, u32 flags, size_t *bytes)
 {
 	u64 key = hotspot_cache_key(frame_addr(f), hotspot_cookie(f));
 	struct hotspot_tables *known = hotspot_cache_get(&n->tables, key), *t = known;
@@ -149,8 +150,8 @@ static u64 site_key(const struct frame *f, u32 flags)
 
 static bool is_unknown(const struct hotspot_names *n, const struct frame *f, u32 flags)
 {
-	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_HOTSPOT && hotspot_kind(f) == HOTSPOT_NMETHOD &&
-	       !hotspot_cache_get(&n->sites, site_key(f, flags));
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_HOTSPOT &&
+	       hotspot_kind(f) == HOTSPOT_NMETHOD && !hotspot_cache_get(&n->sites, site_key(f, flags));
 }
 
 /* Pages for frame i and those behind it, of which all were in use before. */
@@ -188,7 +189,8 @@ static const struct site *site_of(struct hotspot_names *n, const struct frame *f
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
-/* By pages that were kept if they tell what the JVM itself told before, else by the JVM: pages are of different times. */
+/* By pages that were kept if they tell what the JVM itself told before, else by the JVM: pages are of different times.
+ */
 static bool read_cookie(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 *ret)
 {
 	u64 key;
@@ -205,7 +207,8 @@ static bool read_cookie(struct hotspot_names *n, struct memory *m, const struct 
 	return table_get(&n->verified, key) || !table_put(&n->verified, key, 1);
 }
 
-/* An interpreted method, as the walker pushed it, with a cookie that holds for longer; 0, which names nothing: it is gone. */
+/* An interpreted method, as the walker pushed it, with a cookie that holds for longer; 0, which names nothing: it is
+ * gone. */
 static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame *ret)
 {
 	u32 cookie;
@@ -222,10 +225,11 @@ static u32 expand_method(struct hotspot_names *n, struct memory *m, const struct
 /* Is it Continuation.enterSpecial, a native method below which a virtual thread runs? */
 static bool enters_virtual_thread(struct hotspot_names *n, struct memory *m, const struct site *site)
 {
-	struct frame_name name = { .name = "" };
+	struct frame_name name = {.name = ""};
 
 	return site->n == 1 && hotspot_bci(&site->frames[0]) == HOTSPOT_NO_BCI &&
-	       hotspot_name_frame(n, m, &site->frames[0], &name) && !strcmp(name.name, "jdk.internal.vm.Continuation.enterSpecial");
+	       hotspot_name_frame(n, m, &site->frames[0], &name) &&
+	       !strcmp(name.name, "jdk.internal.vm.Continuation.enterSpecial");
 }
 
 u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,

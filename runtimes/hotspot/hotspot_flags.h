@@ -8,7 +8,7 @@
 
 struct hotspot_flag {
 	const char *name; /* "UseCompressedOops" */
-	u32 size;	  /* of its value: 1 for a bool, 4 for int and uint, 8 for what else is a number or a pointer */
+	u32 size;         /* of its value: 1 for a bool, 4 for int and uint, 8 for what else is a number or a pointer */
 	u64 value;
 	bool found; /* false: this JVM has no such flag */
 };

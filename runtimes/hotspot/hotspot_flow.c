@@ -85,15 +85,6 @@ struct flow_state flow_entry_unpushed(u32 reg)
 	return s;
 }
 
-struct flow_state flow_entry_passed(u32 words)
-{
-	struct flow_state s = flow_entry();
-
-	s.reg[DWREG_RSP].offset -= 8 * (s32)words;
-	s.ra.offset -= 8 * (s32)words;
-	return s;
-}
-
 static void set(struct flow_state *s, u8 reg, struct flow_value v)
 {
 	if (reg < FLOW_REGS)
@@ -338,8 +329,9 @@ void flow_follow(struct flow *f, u32 i, const struct flow_state *start)
 /* push rbp; mov rbp, rsp */
 static bool begins(const struct flow *f, u32 i)
 {
-	return i + 1 < f->n && f->ins[i].op == FLOW_PUSH && f->ins[i].src == DWREG_RBP && f->ins[i + 1].op == FLOW_MOVE &&
-	       f->ins[i + 1].dst == DWREG_RBP && f->ins[i + 1].src == DWREG_RSP && !(f->ins[i].addr & 7);
+	return i + 1 < f->n && f->ins[i].op == FLOW_PUSH && f->ins[i].src == DWREG_RBP &&
+	       f->ins[i + 1].op == FLOW_MOVE && f->ins[i + 1].dst == DWREG_RBP && f->ins[i + 1].src == DWREG_RSP &&
+	       !(f->ins[i].addr & 7);
 }
 
 void flow_follow_rest(struct flow *f, const struct flow_state *s)
@@ -357,8 +349,8 @@ void flow_follow_rest(struct flow *f, const struct flow_state *s)
 /* A register that tells the CFA; the stack pointer is the best. */
 static u8 find_cfa_reg(const struct flow_state *s)
 {
-	static const u8 order[] = {DWREG_RSP, DWREG_RBP, DWREG_R13, DWREG_R12, DWREG_RBX, DWREG_R14, DWREG_R15, DWREG_R11,
-	        DWREG_R10, DWREG_RAX, DWREG_RCX, DWREG_RDX, DWREG_RSI, DWREG_RDI, DWREG_R8, DWREG_R9};
+	static const u8 order[] = {DWREG_RSP, DWREG_RBP, DWREG_R13, DWREG_R12, DWREG_RBX, DWREG_R14, DWREG_R15,
+	        DWREG_R11, DWREG_R10, DWREG_RAX, DWREG_RCX, DWREG_RDX, DWREG_RSI, DWREG_RDI, DWREG_R8, DWREG_R9};
 
 	for (u32 i = 0; i < sizeof(order); i++)
 		if (s->reg[order[i]].kind == FLOW_CFA)
@@ -400,7 +392,8 @@ static void find_saved(const struct flow_state *s, struct cfi_rule *rule)
 
 struct cfi_rule flow_rule(const struct flow_state *s)
 {
-	struct cfi_rule rule = {.kind = CFI_REG, .slot_reg = DWREG_RSP, .ra_reg = CFI_NO_REG}, none = {.kind = CFI_NONE};
+	struct cfi_rule rule = {.kind = CFI_REG, .slot_reg = DWREG_RSP, .ra_reg = CFI_NO_REG},
+	                none = {.kind = CFI_NONE};
 	struct flow_value sp = s->reg[DWREG_RSP];
 
 	none.slot_reg = none.ra_reg = CFI_NO_REG;
@@ -409,7 +402,8 @@ struct cfi_rule flow_rule(const struct flow_state *s)
 	rule.cfa_reg = find_cfa_reg(s);
 	if (rule.cfa_reg != CFI_NO_REG) {
 		rule.cfa_off = -s->reg[rule.cfa_reg].offset;
-		if (rule.cfa_reg == DWREG_RSP && rule.cfa_off < 0) /* an argument was popped as well; the caller has rbp */
+		if (rule.cfa_reg == DWREG_RSP &&
+		        rule.cfa_off < 0) /* an argument was popped as well; the caller has rbp */
 			rule.cfa_off = 0;
 	} else if (related(s->ra, sp)) { /* called by code that knows its frame by rbp */
 		rule.cfa_reg = DWREG_RSP;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Machine code that describes nothing of its frames, followed instruction by instruction: what the registers and the stack
- * hold of the caller. From there come rows for native_step(). Code that is followed is HotSpot's own (stubs, adapters,
- * entries of the interpreter), made by its macro assembler; what is not understood is lost, and gets a row without a rule.
+ * Machine code that describes nothing of its frames, followed instruction by instruction: what the registers and the
+ * stack hold of the caller. From there come rows for native_step(). Code that is followed is HotSpot's own (stubs,
+ * adapters, entries of the interpreter), made by its macro assembler; what is not understood is lost, and gets a row
+ * without a rule.
  */
 #ifndef YRT_HOTSPOT_FLOW_H
 #define YRT_HOTSPOT_FLOW_H
@@ -31,10 +32,10 @@ struct flow_value {
 /* Before an instruction. */
 struct flow_state {
 	bool known, queued;
-	u32 start; /* number of the function that it was reached from first */
+	u32 start;                            /* number of the function that it was reached from first */
 	struct flow_value reg[FLOW_REGS];     /* DWARF numbers */
-	struct flow_value ra;		      /* where the return address lies; FLOW_LOST: in a register only */
-	struct flow_value cfa;		      /* where the caller's stack pointer lies */
+	struct flow_value ra;                 /* where the return address lies; FLOW_LOST: in a register only */
+	struct flow_value cfa;                /* where the caller's stack pointer lies */
 	struct flow_value saved[ARCH_NSAVED]; /* where the caller's registers lie; FLOW_LOST: nowhere */
 };
 
@@ -46,19 +47,17 @@ struct flow_state flow_entry_r13(void);
 struct flow_state flow_framed(void);
 /* Pushes what stands for the return address first: it is in a register (DWARF number), or FLOW_REGS: nowhere yet. */
 struct flow_state flow_entry_unpushed(u32 reg);
-/* The caller has pushed so many words before its call, and takes them off itself. */
-struct flow_state flow_entry_passed(u32 words);
 
 enum flow_op {
 	FLOW_OTHER,
-	FLOW_PUSH,   /* src, FLOW_REGS if it is no register */
-	FLOW_POP,    /* dst, likewise */
-	FLOW_ADD,    /* dst += value */
-	FLOW_MOVE,   /* dst = src */
-	FLOW_LEA,    /* dst = src + value */
-	FLOW_STORE,  /* [dst + value] = src */
-	FLOW_LOAD,   /* dst = [src + value] */
-	FLOW_ALIGN,  /* rsp &= value */
+	FLOW_PUSH,  /* src, FLOW_REGS if it is no register */
+	FLOW_POP,   /* dst, likewise */
+	FLOW_ADD,   /* dst += value */
+	FLOW_MOVE,  /* dst = src */
+	FLOW_LEA,   /* dst = src + value */
+	FLOW_STORE, /* [dst + value] = src */
+	FLOW_LOAD,  /* dst = [src + value] */
+	FLOW_ALIGN, /* rsp &= value */
 	FLOW_LEAVE,
 	FLOW_UNWIND, /* rsp += some register: frames are gone */
 	FLOW_CALL,   /* to target */
@@ -78,7 +77,7 @@ struct flow_ins {
 struct flow {
 	struct flow_ins *ins;
 	struct flow_state *state; /* of each */
-	u32 *work;		  /* still to be followed */
+	u32 *work;                /* still to be followed */
 	u32 n, nwork, start;
 };
 

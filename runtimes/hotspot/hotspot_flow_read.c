@@ -17,7 +17,8 @@ static u8 number_of(x86_reg reg)
 /* A word in memory at a register and an offset. */
 static bool is_word(const cs_x86_op *op)
 {
-	return op->type == X86_OP_MEM && op->size == 8 && op->mem.index == X86_REG_INVALID && number_of(op->mem.base) < FLOW_REGS;
+	return op->type == X86_OP_MEM && op->size == 8 && op->mem.index == X86_REG_INVALID &&
+	       number_of(op->mem.base) < FLOW_REGS;
 }
 
 static bool is_reg(const cs_x86_op *op)
@@ -168,10 +169,12 @@ static u32 modrm_length(const u8 *p, size_t size)
 /* Does an opcode of this map take a byte more? */
 static bool has_immediate(u32 map, u8 opcode)
 {
-	return map == 3 || (map == 1 && (opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6) || (opcode >= 0x70 && opcode <= 0x73)));
+	return map == 3 || (map == 1 && (opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6) ||
+	                                        (opcode >= 0x70 && opcode <= 0x73)));
 }
 
-/* The length of an instruction with a VEX or EVEX prefix; 0: it is none. They leave rsp and rbp alone, or have saved them. */
+/* The length of an instruction with a VEX or EVEX prefix; 0: it is none. They leave rsp and rbp alone, or have saved
+ * them. */
 static u32 vector_length(const u8 *p, size_t size)
 {
 	u32 prefix = size && p[0] == 0xc5 ? 2 : size && p[0] == 0xc4 ? 3 : size && p[0] == 0x62 ? 4 : 0, map, length;

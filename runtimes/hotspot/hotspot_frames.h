@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Frames of a virtual thread that are in the heap still, in the StackChunks of its Continuation (21 on): part of hotspot_walk.c.
- * They lie there as on a stack, with two differences: links of rbp, and what an interpreted frame says of its sender, are
- * words from where they are kept (stackChunkFrameStream_x86.inline.hpp; continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads
- * to the innermost of them, whose pc and rbp are below it. Their callees, on the stack, return to a barrier.
+ * Frames of a virtual thread that are in the heap still, in the StackChunks of its Continuation (21 on): part of
+ * hotspot_walk.c. They lie there as on a stack, with two differences: links of rbp, and what an interpreted frame says
+ * of its sender, are words from where they are kept (stackChunkFrameStream_x86.inline.hpp;
+ * continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads to the innermost of them, whose pc and rbp are below it.
+ * Their callees, on the stack, return to a barrier.
  *
- * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key the JavaThread, at where the frames of this
- * chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk), which lies in the frame of
- * enterSpecial. There the walk goes on when all chunks are through.
+ * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key the JavaThread, at where the frames
+ * of this chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk),
+ * which lies in the frame of enterSpecial. There the walk goes on when all chunks are through.
  */
 #include "hotspot_objects.h"
 
-#define HS_FROZEN	 0x4a00u
-#define ENTRIES_MAX	 4 /* continuations within each other */
-#define CHUNK_WORDS_MAX	 (1u << 24)
-#define ENTRY_PARENT	 8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
-#define ENTRY_CONT	 16
-#define LOCALS_MAX	 64 /* words of an interpreted method's */
-#define ALIGNED_MAX	 16
-#define NOTED		 1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
-#define THAW_PUSHED	 32 /* by the barrier's stub below the room for what is thawed */
-#define THAW_KEEPS	 3  /* bytes of mov rbx, rax behind what thaws */
-#define THAW_EXTRA	 4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
+#define HS_FROZEN       0x4a00u
+#define ENTRIES_MAX     4 /* continuations within each other */
+#define CHUNK_WORDS_MAX (1u << 24)
+#define ENTRY_PARENT    8 /* of a ContinuationEntry; a word is before it, in all builds of 21 to 28 */
+#define ENTRY_CONT      16
+#define LOCALS_MAX      64 /* words of an interpreted method's */
+#define ALIGNED_MAX     16
+#define NOTED           1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
+#define THAW_PUSHED     32 /* by the barrier's stub below the room for what is thawed */
+#define THAW_KEEPS      3  /* bytes of mov rbx, rax behind what thaws */
+#define THAW_EXTRA      4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
 
 static inline bool hs_is_frozen(const struct walk *w)
 {
@@ -39,7 +40,8 @@ static inline u32 hs_chunk_field(const struct walk *w, u32 at)
 	return (u32)(w->scratch[(at >> 3) & (WALK_SCRATCH_WORDS - 1)] >> (at & 4) * 8);
 }
 
-/* FLAG_HAS_INTERPRETED_FRAMES of the chunk in scratch (stackChunkOop.hpp); if it is not known where it is, there may be. */
+/* FLAG_HAS_INTERPRETED_FRAMES of the chunk in scratch (stackChunkOop.hpp); if it is not known where it is, there may
+ * be. */
 static inline bool hs_is_mixed(const struct walk *w, const struct hotspot_frozen *f)
 {
 	return !f->flags || hs_chunk_field(w, f->flags) >> (f->flags & 3) * 8 & 1;
@@ -54,8 +56,8 @@ static inline bool hs_is_chunk(const struct walk *w, const struct hotspot_frozen
 }
 
 /*
- * The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. The barrier's address is only
- * there while frames are being copied.
+ * The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. The barrier's
+ * address is only there while frames are being copied.
  */
 WALK_GLOBAL int hotspot_frozen_caller(struct walk *w, u64 sp, u64 fp_at)
 {
@@ -151,8 +153,8 @@ static inline bool hs_is_thawing(struct walk *w, const struct hotspot_vm *vm)
 }
 
 /*
- * It makes room for all frames of the chunk, in multiples of 16 bytes. Returns by how many words of them, or one more, the chunk in
- * scratch is smaller by now: they are in between, and on no stack. 0: by none. ~0: not known.
+ * It makes room for all frames of the chunk, in multiples of 16 bytes. Returns by how many words of them, or one more,
+ * the chunk in scratch is smaller by now: they are in between, and on no stack. 0: by none. ~0: not known.
  */
 static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
 {
@@ -179,8 +181,8 @@ WALK_GLOBAL int hotspot_is_interpreted(struct walk *w, u64 fp)
 }
 
 /*
- * The rbp of an interpreted frame that is the last of its chunk: its locals reach the end, and it begins about where the chunk's frames
- * did before (maxThawingSize has words of alignment, too). 0: none.
+ * The rbp of an interpreted frame that is the last of its chunk: its locals reach the end, and it begins about where
+ * the chunk's frames did before (maxThawingSize has words of alignment, too). 0: none.
  */
 WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
 {
@@ -196,7 +198,8 @@ WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
 		if (!walk_read(w, &sp, 8, fp - 16) || !walk_read(w, &locals, 8, fp - vm->bcp + 8))
 			return 0;
 		sp = words - (end - fp) / 8 + sp;
-		if (sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end && hotspot_is_interpreted(w, fp))
+		if (sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end &&
+		        hotspot_is_interpreted(w, fp))
 			return fp;
 	}
 	return 0;
@@ -206,14 +209,15 @@ WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
 static inline int hs_at_interpreted(struct walk *w, const struct hotspot_vm *vm, u64 fp)
 {
 	w->reg[REG_SP] = w->reg[REG_FP] = fp;
-	w->reg[REG_PC] = vm->frozen.interpreter_low + 1;
+	w->reg[REG_PC] = vm->interpreter_low + 1;
 	w->valid = (w->valid & 1u << DWREG_R15) | 1u << REG_SP | 1u << REG_PC | 1u << REG_FP;
 	w->leaf = 0;
 	w->flags = 0;
 	return STOP_NONE;
 }
 
-/* Is the chunk in scratch of the continuation that this walk is in? Coloured references only: others lead to no other object. */
+/* Is the chunk in scratch of the continuation that this walk is in? Coloured references only: others lead to no other
+ * object. */
 static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 {
 	if (f->oops != HOTSPOT_OOP_COLOURED || !f->cont)
@@ -222,9 +226,9 @@ static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 }
 
 /*
- * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted one just
- * there, compiled ones by as many words as it became smaller, which is a multiple of two. A chunk that is empty is not mixed any more
- * (continuationFreezeThaw.cpp: finish_thaw()).
+ * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted
+ * one just there, compiled ones by as many words as it became smaller, which is a multiple of two. A chunk that is
+ * empty is not mixed any more (continuationFreezeThaw.cpp: finish_thaw()).
  */
 WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 {
@@ -241,7 +245,8 @@ WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 			fp = hotspot_last_fp(w, end, words);
 		if (fp && hotspot_is_interpreted(w, fp))
 			return hs_at_interpreted(w, vm, fp);
-		if (mixed && (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size))
+		if (mixed &&
+		        (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->interpreter_low < vm->interpreter_size))
 			words = 0;
 	}
 	words &= ~1u;
@@ -269,8 +274,8 @@ WALK_GLOBAL int hotspot_note_yield(struct walk *w)
 }
 
 /*
- * Frames of the stack are just being frozen. If the chunk has them already, with its innermost frame at sp, what was walked of
- * them is forgotten: they are walked in the chunk.
+ * Frames of the stack are just being frozen. If the chunk has them already, with its innermost frame at sp, what was
+ * walked of them is forgotten: they are walked in the chunk.
  */
 WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
 {
@@ -287,8 +292,7 @@ WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
 	}
 	if (pc != c->at)
 		return 0;
-	if (pc - vm->frozen.interpreter_low < vm->frozen.interpreter_size &&
-	        walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
+	if (pc - vm->interpreter_low < vm->interpreter_size && walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
 	        walk_read(w, &bcp_noted, 8, (c->more[0] >> 16) - vm->bcp) && bcp != bcp_noted)
 		return 0;
 	w->nframes = c->more[0] & 0xffff;
@@ -381,9 +385,9 @@ WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
 }
 
 /*
- * The Continuation of an entry; 0: not known. The entry's own reference is none of the heap's: with ZGC nothing tells whether it is
- * that of before or after the object was moved (zStackWatermark.hpp). There it is the carrier's Thread.cont, or of those that called
- * it as many as entries (Continuation.java: run()).
+ * The Continuation of an entry; 0: not known. The entry's own reference is none of the heap's: with ZGC nothing tells
+ * whether it is that of before or after the object was moved (zStackWatermark.hpp). There it is the carrier's
+ * Thread.cont, or of those that called it as many as entries (Continuation.java: run()).
  */
 WALK_GLOBAL u64 hotspot_continuation(struct walk *w, u64 entry)
 {
@@ -449,10 +453,12 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 	} else if (!hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent, &chunk)) {
 		return STOP_VM_FROZEN;
 	}
-	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing) : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
+	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing)
+	                                     : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
 }
 
-/* So many bytes before the last ret of a stub that thaws: what was thawed is at rbx, then at the stack pointer: sub rsp, 16; pop rbp; ret. */
+/* So many bytes before the last ret of a stub that thaws: what was thawed is at rbx, then at the stack pointer: sub
+ * rsp, 16; pop rbp; ret. */
 WALK_GLOBAL int hotspot_lands(struct walk *w, u64 left)
 {
 	u64 sp;

@@ -9,9 +9,9 @@
 #include "now.h"
 #include "symbols/symbols.h"
 
-#define VM_CLASSES_MAX 256 /* 21 has 120 */
-#define FIELD_MAX      124 /* the walker reads 128 bytes of a chunk */
-#define VERSION        21 /* the first with virtual threads that is no preview */
+#define VM_CLASSES_MAX 256          /* 21 has 120 */
+#define FIELD_MAX      124          /* the walker reads 128 bytes of a chunk */
+#define VERSION        21           /* the first with virtual threads that is no preview */
 #define LOOK_EVERY_NS  100000000ull /* at first */
 
 _Static_assert((int)HOTSPOT_OOP_PLAIN == OOP_PLAIN && (int)HOTSPOT_OOP_NARROW == OOP_NARROW &&
@@ -71,7 +71,8 @@ static u64 vm_class(struct hotspot_instance *instance, struct memory *m, const c
 	return 0;
 }
 
-static bool field(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
+static bool field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
 {
 	u32 at;
 
@@ -81,7 +82,8 @@ static bool field(struct hotspot_heap_view *h, struct memory *m, u64 klass, cons
 	return true;
 }
 
-static bool chunk_field(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
+static bool chunk_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *type, u16 *ret)
 {
 	return field(h, m, klass, name, type, ret) && *ret <= FIELD_MAX;
 }
@@ -124,7 +126,8 @@ static bool read_coloured(struct hotspot_instance *instance, struct memory *m, s
 
 	f->thread_handle = instance->layout->thread_obj.at;
 	f->z = h->z;
-	return h->at.thread_handle && field(h, m, vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
+	return h->at.thread_handle &&
+	       field(h, m, vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "parent", type, &f->cont_parent) &&
 	       f->z.granules;
 }
@@ -136,12 +139,14 @@ static bool read_entry(struct hotspot_instance *instance, struct memory *m, stru
 	u64 at, thaw = 0, thaw_called, return_pc;
 	struct hotspot_blob special;
 
-	find_static(instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at);
+	find_static(
+	        instance, "ContinuationEntry", "_return_pc", "_ZN17ContinuationEntry10_return_pcE", &f->entry_pc_at);
 	if (find_static(instance, "StubRoutines", "_cont_thaw", "_ZN12StubRoutines10_cont_thawE", &at) &&
 	        !memory_read(m, &thaw, sizeof(thaw), at))
 		return false;
 	if (!thaw || !f->entry_pc_at) {
-		if (!hotspot_enter_special(instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
+		if (!hotspot_enter_special(
+		            instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
 			return false;
 		if (hotspot_enter_special_call(m, &special, vm->return_barrier, &thaw_called, &return_pc)) {
 			thaw = thaw_called;
@@ -156,15 +161,11 @@ static bool read_entry(struct hotspot_instance *instance, struct memory *m, stru
 static bool read_vm(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
 {
 	struct hotspot_frozen *f = &vm->frozen;
-	u64 sp, start, end;
+	u64 sp;
 
 	if (!hotspot_heap_ready(instance->heap, m) || !hotspot_barrier_entry(m, vm->return_barrier, &f->cont_entry) ||
 	        !vmstructs_field(instance->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL))
 		return false;
-	if (!hotspot_interpreter(instance->code, m, &start, &end) || end - start > UINT32_MAX)
-		return false;
-	f->interpreter_low = start;
-	f->interpreter_size = end - start;
 	f->last_java_sp = instance->layout->thread_anchor.at + sp;
 	f->oops = instance->heap->oops;
 	f->oop_base = instance->heap->oop_base;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the walker needs to go on in the heap where a virtual thread's frames are frozen (hotspot_frames.h). Offsets of fields, those
- * too that the VM adds, are those of the classes themselves; those of the VM by vmStructs, by symbol, or by code.
+ * What the walker needs to go on in the heap where a virtual thread's frames are frozen (hotspot_frames.h). Offsets of
+ * fields, those too that the VM adds, are those of the classes themselves; those of the VM by vmStructs, by symbol, or
+ * by code.
  */
 #ifndef YRT_HOTSPOT_FROZEN_H
 #define YRT_HOTSPOT_FROZEN_H
@@ -10,11 +11,12 @@
 #include "hotspot_instance.h"
 
 /*
- * Is there anything to know, and is StubRoutines::_cont_returnBarrier in the tables (from 27 on) or in .symtab? Else its code tells
- * (hotspot_frozen_code.h). Nothing before 21.
+ * Is there anything to know, and is StubRoutines::_cont_returnBarrier in the tables (from 27 on) or in .symtab? Else
+ * its code tells (hotspot_frozen_code.h). Nothing before 21.
  */
 void hotspot_frozen_find(struct hotspot_instance *instance, struct memory *m);
-/* Looks for what is not known yet: the stub is made after the code heaps, classes are loaded and enterSpecial is made later still. */
+/* Looks for what is not known yet: the stub is made after the code heaps, classes are loaded and enterSpecial is made
+ * later still. */
 struct error *hotspot_frozen_look(struct hotspot_instance *instance, struct memory *m);
 /* Fills in what is known by now. */
 void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot_vm *vm);

@@ -9,7 +9,7 @@
 #define ENTRY_MAX   4096 /* of enterSpecial's code */
 #define METHODS_MAX 512
 #define METHODS_AT  8 /* in an Array<Method*>, behind its length */
-#define CALL	    0xe8
+#define CALL        0xe8
 #define CALL_SIZE   5
 
 /* mov rsp, [r15 + …]; mov rsp, rbx; sub rsp, 16; pop rbp; ret */
@@ -80,7 +80,8 @@ static u64 method_named(struct hotspot_instance *instance, struct memory *m, u64
 	return 0;
 }
 
-bool hotspot_enter_special(struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret)
+bool hotspot_enter_special(
+        struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret)
 {
 	u64 method = method_named(instance, m, continuation, "enterSpecial"), nmethod;
 

@@ -5,7 +5,7 @@
 #include "hotspot_alloc_code.h"
 
 #define NOTE_PROBE 3 /* NT_STAPSDT */
-#define NOP	   0x90
+#define NOP        0x90
 
 struct probe { /* what the note of a USDT probe begins with (sys/sdt.h) */
 	u64 pc, base, semaphore;
@@ -24,7 +24,8 @@ static bool is_gc_begin(const u8 *desc, size_t size)
 	return size >= sizeof(struct probe) + sizeof(name) && !memcmp(desc + sizeof(struct probe), name, sizeof(name));
 }
 
-/* An address as the linker left it; who moves the file's sections afterwards (prelink) leaves the base to tell by how much. */
+/* An address as the linker left it; who moves the file's sections afterwards (prelink) leaves the base to tell by how
+ * much. */
 static bool probe_place(struct image *img, const u8 *desc, u64 *ret)
 {
 	u64 base, size;
@@ -56,7 +57,8 @@ u32 hotspot_gc_probes(struct image *img, u64 *ret, u32 max)
 		desc = note_align(nh.n_descsz);
 		if (name > left || desc > left - name)
 			break;
-		if (nh.n_type == NOTE_PROBE && is_gc_begin(at + name, nh.n_descsz) && probe_place(img, at + name, &ret[n]))
+		if (nh.n_type == NOTE_PROBE && is_gc_begin(at + name, nh.n_descsz) &&
+		        probe_place(img, at + name, &ret[n]))
 			n++;
 		at += name + desc;
 		left -= name + desc;

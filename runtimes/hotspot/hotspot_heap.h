@@ -11,21 +11,22 @@
 
 struct hotspot_heap_view; /* of one process */
 
-struct error *hotspot_heap_view_create(const struct vmstructs *v, const struct hotspot_layout *l, struct hotspot_heap_view **ret);
+struct error *hotspot_heap_view_create(
+        const struct vmstructs *v, const struct hotspot_layout *l, struct hotspot_heap_view **ret);
 void hotspot_heap_view_destroy(struct hotspot_heap_view *h); /* NULL is fine */
 
 /*
- * The object that covers addr, its class and its size in bytes, found by walking from start, where an object begins, up to addr
- * (a TLAB is parsable from its start to its top). False: the walk met what is no object.
+ * The object that covers addr, its class and its size in bytes, found by walking from start, where an object begins, up
+ * to addr (a TLAB is parsable from its start to its top). False: the walk met what is no object.
  */
 bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
 /*
- * The same by its end, if that is known: backwards from addr, not before start, to a header of a size that leads to end. Short
- * for small objects. False: there is none, or it is no longer as fresh as when it was made (end 0: always).
+ * The same by its end, if that is known: backwards from addr, not before start, to a header of a size that leads to
+ * end. Short for small objects. False: there is none, or it is no longer as fresh as when it was made (end 0: always).
  */
-bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object, u64 *klass,
-        u64 *size);
+bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object,
+        u64 *klass, u64 *size);
 /*
  * Calls each for the objects from start (where one begins) up to end, until it returns false. Returns where it stopped:
  * at end or behind it, or at the object where each said so, or at what is no object.
@@ -36,8 +37,8 @@ u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
 
 struct hotspot_thread {
-	u64 at;	   /* JavaThread */
-	pid_t tid; /* as the target's own pid namespace numbers it */
+	u64 at;        /* JavaThread */
+	pid_t tid;     /* as the target's own pid namespace numbers it */
 	u64 allocated; /* bytes of this thread so far, exact: _allocated_bytes + what is used of its TLAB */
 	u64 tlab_start, tlab_top, tlab_end;
 	char name[128]; /* java.lang.Thread.name, UTF-8 */
@@ -46,8 +47,9 @@ struct hotspot_thread {
 /* All Java threads now, at most max; returns how many. Without names: name is "". */
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
 /*
- * runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. Now and then all names are kept, so that one is known too that
- * ended in its first samples; not in a pid namespace of its own, where the number of what is gone can not be told.
+ * runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. Now and then all names are kept, so that one
+ * is known too that ended in its first samples; not in a pid namespace of its own, where the number of what is gone can
+ * not be told.
  */
 bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
 /* Where it counts them (u32), 0 if unknown. */

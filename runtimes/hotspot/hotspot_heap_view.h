@@ -63,7 +63,7 @@ struct hotspot_heap_view {
 	bool concurrent;      /* its collector moves objects while threads go on */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;
-	struct hotspot_z z;   /* coloured references: what tells where objects are now; granules 0: not known (yet) */
+	struct hotspot_z z; /* coloured references: what tells where objects are now; granules 0: not known (yet) */
 	u32 z_tries;
 	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */
 	/* found when first needed: offsets in objects; 0: not yet */
@@ -81,8 +81,8 @@ bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m);
 const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct memory *m, u64 klass);
 bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
 /*
- * The offset of a field that this class declares itself, or that the VM has added to it (21 on), by name and signature ("I",
- * "Ljava/lang/String;").
+ * The offset of a field that this class declares itself, or that the VM has added to it (21 on), by name and signature
+ * ("I", "Ljava/lang/String;").
  */
 bool hotspot_java_field(
         struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset);

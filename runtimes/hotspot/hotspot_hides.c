@@ -6,11 +6,14 @@
 
 /* By the beginning of the mangled name: arguments differ from version to version. */
 static const char *const hidden[] = {
-        "_ZN9JavaCalls",		      /* call, call_helper, call_virtual, call_static, call_special */
+        "_ZN9JavaCalls", /* call, call_helper, call_virtual, call_static, call_special */
         "_ZN2os20os_exception_wrapper",
-        "jni_Call", "_ZL17jni_invoke_static", "_ZL20jni_invoke_nonstatic", "_ZL23jni_invoke_nonstaticP",
-        "_ZL19thread_native_entry",	      /* what a thread runs through before its work begins */
-        "_ZL10java_startP6Thread",	      /* 8 to 11 */
+        "jni_Call",
+        "_ZL17jni_invoke_static",
+        "_ZL20jni_invoke_nonstatic",
+        "_ZL23jni_invoke_nonstaticP",
+        "_ZL19thread_native_entry", /* what a thread runs through before its work begins */
+        "_ZL10java_startP6Thread",  /* 8 to 11 */
         "_ZN6Thread8call_run",
         "_ZN10JavaThread3run",
         "_ZN10JavaThread17thread_main_inner",
@@ -30,15 +33,22 @@ static bool starts_with(const char *s, const char *start)
 	return !strncmp(s, start, strlen(start));
 }
 
+/* What JavaMain calls from 21 on: invokeStaticMainWithArgs, invokeInstanceMainWithoutArgs, …
+ * (java.base/share/native/libjli/java.c). */
+static bool is_start_of_main(const char *symbol)
+{
+	return starts_with(symbol, "invokeStaticMain") || starts_with(symbol, "invokeInstanceMain");
+}
+
 bool hotspot_begins(const char *symbol)
 {
 	return starts_with(symbol, "_ZL19thread_native_entry") || starts_with(symbol, "_ZL10java_startP6Thread") ||
-	       !strcmp(symbol, "JavaMain");
+	       !strcmp(symbol, "JavaMain") || is_start_of_main(symbol);
 }
 
 /*
- * By name: the flag of hidden methods lies elsewhere in each version, and no table tells where. Classes that are made as they are
- * needed are LambdaForm$MH and the like, those compiled ahead (9 and later) Invokers$Holder and the like.
+ * By name: the flag of hidden methods lies elsewhere in each version, and no table tells where. Classes that are made
+ * as they are needed are LambdaForm$MH and the like, those compiled ahead (9 and later) Invokers$Holder and the like.
  */
 bool hotspot_is_handle(const char *method)
 {
@@ -60,11 +70,21 @@ bool hotspot_is_handle(const char *method)
 static const struct {
 	const char *class, *member;
 } slow_path[] = {
-        {"Runtime1", "new_"}, {"OptoRuntime", "new_"}, {"OptoRuntime", "multianewarray"}, {"JVMCIRuntime", "new_"},
-        {"InterpreterRuntime", "_new"}, {"InterpreterRuntime", "newarray"}, {"InterpreterRuntime", "anewarray"},
-        {"InterpreterRuntime", "multianewarray"}, {"Klass", "allocate"}, {"Klass", "multi_allocate"}, {"oopFactory", "new_"},
+        {"Runtime1", "new_"},
+        {"OptoRuntime", "new_"},
+        {"OptoRuntime", "multianewarray"},
+        {"JVMCIRuntime", "new_"},
+        {"InterpreterRuntime", "_new"},
+        {"InterpreterRuntime", "newarray"},
+        {"InterpreterRuntime", "anewarray"},
+        {"InterpreterRuntime", "multianewarray"},
+        {"Klass", "allocate"},
+        {"Klass", "multi_allocate"},
+        {"oopFactory", "new_"},
         {"Allocator", ""}, /* MemAllocator, ObjAllocator, ObjArrayAllocator, ClassAllocator */
-        {"CollectedHeap", ""}, {"AllocTracer", ""}, {"ThreadLocalAllocBuffer", ""},
+        {"CollectedHeap", ""},
+        {"AllocTracer", ""},
+        {"ThreadLocalAllocBuffer", ""},
 };
 
 /* "12MemAllocator8allocateEv" to its first name, and what is behind it. */
@@ -88,13 +108,14 @@ static bool ends_with(const char *name, size_t len, const char *end)
 }
 
 /*
- * "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob"; and what writes to an array first
- * when it is a copy (Object.clone, Arrays.copyOf): "StubRoutines::jint_disjoint_arraycopy", "StubRoutines::arrayof_jbyte_fill".
+ * "_new_array_nozero_Java", "new_type_array Runtime1 stub", "C2 Runtime new_instance_blob"; and what writes to an array
+ * first when it is a copy (Object.clone, Arrays.copyOf): "StubRoutines::jint_disjoint_arraycopy",
+ * "StubRoutines::arrayof_jbyte_fill".
  */
 static bool is_slow_stub(const char *name)
 {
-	static const char *const stubs[] = {"new_instance", "new_array", "new_type_array", "new_object_array", "new_multi_array",
-	        "multianewarray", "arraycopy", "byte_fill", "short_fill", "int_fill", "zero_blocks"};
+	static const char *const stubs[] = {"new_instance", "new_array", "new_type_array", "new_object_array",
+	        "new_multi_array", "multianewarray", "arraycopy", "byte_fill", "short_fill", "int_fill", "zero_blocks"};
 
 	for (size_t i = 0; i < sizeof(stubs) / sizeof(*stubs); i++)
 		if (strstr(name, stubs[i]))

@@ -10,10 +10,10 @@
 
 #define TEXT_BYTES  512
 #define THREADS_MAX 4096
-#define LEVELS	    5
+#define LEVELS      5
 
-static void report_static_text(
-        const struct hotspot_instance *instance, struct memory *m, const char *key, const char *field, struct report *out)
+static void report_static_text(const struct hotspot_instance *instance, struct memory *m, const char *key,
+        const char *field, struct report *out)
 {
 	char text[TEXT_BYTES];
 	u64 at, addr;
@@ -37,7 +37,8 @@ static void report_module(const struct hotspot_instance *instance, const struct 
 	report_text(out, "build-id", NULL, "%s", id);
 	report_text(out, "load bias", NULL, "0x%lx", instance->bias);
 	if (!instance->v) {
-		report_text(out, "state", NULL, instance->refused ? "not supported" : "only starting: no vmStructs yet");
+		report_text(
+		        out, "state", NULL, instance->refused ? "not supported" : "only starting: no vmStructs yet");
 		return;
 	}
 	report_static_text(instance, p->memory, "version", "_s_vm_release", out);
@@ -47,8 +48,9 @@ static void report_module(const struct hotspot_instance *instance, const struct 
 static const char *find_collector(const struct vmstructs *v, struct memory *m)
 {
 	static const char *const names[] = {"Serial", "Parallel", "CMS", "G1", "ZGC", "Shenandoah", "Epsilon"};
-	struct hotspot_flag flags[] = {{"UseSerialGC", 1, 0, 0}, {"UseParallelGC", 1, 0, 0}, {"UseConcMarkSweepGC", 1, 0, 0},
-	        {"UseG1GC", 1, 0, 0}, {"UseZGC", 1, 0, 0}, {"UseShenandoahGC", 1, 0, 0}, {"UseEpsilonGC", 1, 0, 0}};
+	struct hotspot_flag flags[] = {{"UseSerialGC", 1, 0, 0}, {"UseParallelGC", 1, 0, 0},
+	        {"UseConcMarkSweepGC", 1, 0, 0}, {"UseG1GC", 1, 0, 0}, {"UseZGC", 1, 0, 0},
+	        {"UseShenandoahGC", 1, 0, 0}, {"UseEpsilonGC", 1, 0, 0}};
 
 	hotspot_flags_read(v, m, flags, sizeof(flags) / sizeof(*flags));
 	for (u32 i = 0; i < sizeof(flags) / sizeof(*flags); i++)
@@ -190,7 +192,8 @@ static void report_checks(const struct hotspot_instance *instance, const struct 
 
 	report_section(out, "checks", NULL);
 	for (u32 i = 0; i < n; i++)
-		report_text(out, checks[i].name, checks[i].what, "%s (%u)", words[checks[i].result], checks[i].looked_at);
+		report_text(
+		        out, checks[i].name, checks[i].what, "%s (%u)", words[checks[i].result], checks[i].looked_at);
 }
 
 struct error *hotspot_inspect(

@@ -8,7 +8,7 @@
 #define INTERPRETER_MAX (4u << 20)
 #define CODELETS_MAX    4096
 #define CODE_ALIGNMENT  32 /* CodeEntryAlignment on x86-64 */
-#define LEAVE	        0xc9
+#define LEAVE           0xc9
 
 struct reader {
 	struct memory *m;
@@ -102,8 +102,8 @@ static bool find_offsets(const struct vmstructs *v, struct reader *r)
 {
 	return vmstructs_field(v, "InterpreterCodelet", "_size", &r->size_at, NULL) &&
 	       vmstructs_field(v, "InterpreterCodelet", "_description", &r->description_at, NULL) &&
-	       vmstructs_type_size(v, "InterpreterCodelet", &r->header) && r->header <= 128 && r->size_at + 4 <= r->header &&
-	       r->description_at + 8 <= r->header;
+	       vmstructs_type_size(v, "InterpreterCodelet", &r->header) && r->header <= 128 &&
+	       r->size_at + 4 <= r->header && r->description_at + 8 <= r->header;
 }
 
 struct error *hotspot_interpreter_pieces(

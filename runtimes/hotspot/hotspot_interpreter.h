@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pieces of the template interpreter where no frame of a method stands at rbp: before an entry has made it, and after
- * `leave`.
+ * The pieces of the template interpreter where no frame of a method stands at rbp: before an entry has made it, and
+ * after `leave`.
  */
 #ifndef YRT_HOTSPOT_INTERPRETER_H
 #define YRT_HOTSPOT_INTERPRETER_H

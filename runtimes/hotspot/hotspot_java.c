@@ -6,8 +6,8 @@
 #include "hotspot_moved.h"
 #include "hotspot_z.h"
 
-#define HEADER    24
-#define CHARS_MAX 256
+#define HEADER         24
+#define CHARS_MAX      256
 #define MARK_FORWARDED 3 /* markWord.hpp: the rest is where the object is now */
 
 /* Where an object is now; its first word leads to its copy, if Shenandoah has moved it. */
@@ -15,7 +15,8 @@ static u64 moved_to(const struct hotspot_heap_view *h, struct memory *m, u64 obj
 {
 	u64 mark;
 
-	if (!h->concurrent || !object || object & 7 || !memory_read(m, &mark, 8, object) || (mark & 7) != MARK_FORWARDED)
+	if (!h->concurrent || !object || object & 7 || !memory_read(m, &mark, 8, object) ||
+	        (mark & 7) != MARK_FORWARDED)
 		return object;
 	return mark & ~7ull;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct layout_field fields[] = {
-#define M(slot_, name_) {.name = name_, .slot = offsetof(struct hotspot_layout, slot_)},
+#define M(slot_, name_)        {.name = name_, .slot = offsetof(struct hotspot_layout, slot_)},
 #define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct hotspot_layout, slot_), .optional = true},
         HOTSPOT_MEMBERS(M, OPTIONAL)
 #undef M

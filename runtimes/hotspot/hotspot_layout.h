@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a JVM. Most of it the process tells of itself (hotspot_vmstructs.h); what it does not is told by
- * debug information, by symbol, or by structure and version, and says so as its origin.
+ * What yrt has to know of a JVM. Most of it the process tells of itself (hotspot_vmstructs.h); what it does not is told
+ * by debug information, by symbol, or by structure and version, and says so as its origin.
  *
  * A name is "Type.field", "sizeof Type", or "constant Type::name" of the vmStructs (the value in `at`). A field that
  * moved has several names, "A._f|B._f": the first one that the process knows. size is that of its type, as far as the
@@ -28,15 +28,15 @@
 	M(blob_frame_size, "CodeBlob._frame_size")                                                                     \
 	M(blob_frame_complete, "CodeBlob._frame_complete_offset")                                                      \
 	M(blob_data_offset, "CodeBlob._data_offset")                                                                   \
-	OPTIONAL(blob_kind, "CodeBlob._kind")		    /* 23 */                                                   \
-	OPTIONAL(blob_code_begin, "CodeBlob._code_begin")   /* a pointer, 9 to 22 */                                   \
-	OPTIONAL(blob_code_offset, "CodeBlob._code_offset") /* from the blob, 8 and from 23 */                         \
+	OPTIONAL(blob_kind, "CodeBlob._kind")                 /* 23 */                                                 \
+	OPTIONAL(blob_code_begin, "CodeBlob._code_begin")     /* a pointer, 9 to 22 */                                 \
+	OPTIONAL(blob_code_offset, "CodeBlob._code_offset")   /* from the blob, 8 and from 23 */                       \
 	OPTIONAL(blob_mutable_data, "CodeBlob._mutable_data") /* 25 */                                                 \
 	OPTIONAL(blob_mutable_data_size, "CodeBlob._mutable_data_size")                                                \
 	OPTIONAL(blob_relocation_size, "CodeBlob._relocation_size")                                                    \
 	OPTIONAL(kind_nmethod, "constant CodeBlobKind::Nmethod") /* 23 */                                              \
 	OPTIONAL(kind_adapter, "constant CodeBlobKind::Adapter") /* 23 */                                              \
-	OPTIONAL(blob_header_size, "CodeBlob._header_size")	 /* 8 to 25 */                                         \
+	OPTIONAL(blob_header_size, "CodeBlob._header_size")      /* 8 to 25 */                                         \
 	OPTIONAL(nm_size, "sizeof nmethod")                                                                            \
 	M(nm_method, "nmethod._method|CompiledMethod._method")                                                         \
 	M(nm_compile_id, "nmethod._compile_id")                                                                        \
@@ -45,13 +45,14 @@
 	M(nm_entry_bci, "nmethod._entry_bci")                                                                          \
 	OPTIONAL(nm_state, "nmethod._state")                                                                           \
 	M(nm_scopes_pcs_offset, "nmethod._scopes_pcs_offset")                                                          \
-	OPTIONAL(nm_scopes_data_begin, "CompiledMethod._scopes_data_begin|nmethod._scopes_data_begin") /* pointer, 9 to 22 */ \
-	OPTIONAL(nm_scopes_data_offset, "nmethod._scopes_data_offset")				       /* 8, 23 on */ \
-	OPTIONAL(nm_dependencies_offset, "nmethod._dependencies_offset") /* 8 to 22: where the PcDescs end */           \
-	OPTIONAL(nm_metadata_offset, "nmethod._metadata_offset")	 /* 8 to 24; 25 on see mutable_data */         \
-	OPTIONAL(nm_immutable_data, "nmethod._immutable_data")		 /* 23 */                                      \
+	OPTIONAL(nm_scopes_data_begin,                                                                                 \
+	        "CompiledMethod._scopes_data_begin|nmethod._scopes_data_begin") /* pointer, 9 to 22 */                 \
+	OPTIONAL(nm_scopes_data_offset, "nmethod._scopes_data_offset")          /* 8, 23 on */                         \
+	OPTIONAL(nm_dependencies_offset, "nmethod._dependencies_offset")        /* 8 to 22: where the PcDescs end */   \
+	OPTIONAL(nm_metadata_offset, "nmethod._metadata_offset")                /* 8 to 24; 25 on see mutable_data */  \
+	OPTIONAL(nm_immutable_data, "nmethod._immutable_data")                  /* 23 */                               \
 	OPTIONAL(nm_immutable_data_size, "nmethod._immutable_data_size")                                               \
-	OPTIONAL(nm_deopt_begin, "CompiledMethod._deopt_handler_begin|nmethod._deopt_handler_begin") /* pointer */      \
+	OPTIONAL(nm_deopt_begin, "CompiledMethod._deopt_handler_begin|nmethod._deopt_handler_begin") /* pointer */     \
 	OPTIONAL(nm_deopt_offset, "nmethod._deopt_handler_offset|nmethod._deopt_handler_entry_offset")                 \
 	OPTIONAL(nm_deopt_mh_begin, "CompiledMethod._deopt_mh_handler_begin|nmethod._deopt_mh_handler_begin")          \
 	OPTIONAL(nm_deopt_mh_offset, "nmethod._deopt_mh_handler_offset")                                               \
@@ -63,7 +64,8 @@
 	M(method_access, "Method._access_flags")                                                                       \
 	M(const_pool, "ConstMethod._constants")                                                                        \
 	M(const_flags, "ConstMethod._flags|ConstMethod._flags._flags")                                                 \
-	OPTIONAL(const_has_lines, "constant ConstMethodFlags::_misc_has_linenumber_table|constant ConstMethod::_has_linenumber_table") \
+	OPTIONAL(const_has_lines,                                                                                      \
+	        "constant ConstMethodFlags::_misc_has_linenumber_table|constant ConstMethod::_has_linenumber_table")   \
 	M(const_words, "ConstMethod._constMethod_size")                                                                \
 	M(const_code_size, "ConstMethod._code_size")                                                                   \
 	M(const_name, "ConstMethod._name_index")                                                                       \

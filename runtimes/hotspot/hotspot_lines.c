@@ -32,9 +32,12 @@ u32 hotspot_line(const u8 *table, u32 size, bool no_zero, u32 bci)
 	struct hotspot_stream s = {.at = table, .end = table + size, .no_zero = no_zero};
 	struct pair p = {0}, best = {0};
 
-	while (next(&s, &p))
-		if (p.bci <= bci && p.bci >= best.bci)
+	while (next(&s, &p)) {
+		if (p.bci == bci)
+			return p.line > 0 ? (u32)p.line : 0;
+		if (p.bci < bci && p.bci >= best.bci)
 			best = p;
+	}
 	return best.line > 0 ? (u32)best.line : 0;
 }
 

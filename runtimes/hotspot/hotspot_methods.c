@@ -135,7 +135,8 @@ static bool read_entries(const struct reading *r, u32 a, u32 b, u64 *reta, u64 *
 
 	if (b != a + 1)
 		return read_entry(r, a, reta) && read_entry(r, b, retb);
-	if (!a || b >= r->pool_length || !memory_read(r->m, both, sizeof(both), r->pool + r->n->l->pool_size.at + 8ull * a))
+	if (!a || b >= r->pool_length ||
+	        !memory_read(r->m, both, sizeof(both), r->pool + r->n->l->pool_size.at + 8ull * a))
 		return false;
 	*reta = both[0];
 	*retb = both[1];
@@ -165,8 +166,8 @@ static bool read_own(const struct reading *r, u64 *symbol, u64 *descriptor)
 {
 	const struct hotspot_layout *l = r->n->l;
 
-	return read_entries(r, (u32)number(r->bytes, l->const_name), (u32)number(r->bytes, l->const_signature), symbol,
-	        descriptor);
+	return read_entries(
+	        r, (u32)number(r->bytes, l->const_name), (u32)number(r->bytes, l->const_signature), symbol, descriptor);
 }
 
 static u32 cookie_of(const struct reading *r)
@@ -175,8 +176,8 @@ static u32 cookie_of(const struct reading *r)
 }
 
 /*
- * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that belongs to
- * it may be the same, those of the Symbols too, but not the texts.
+ * Classes that were unloaded leave their memory to others of the same shape: addresses of a method and of all that
+ * belongs to it may be the same, those of the Symbols too, but not the texts.
  */
 static bool read_texts(struct reading *r, u32 *cookie)
 {
@@ -274,8 +275,8 @@ static u8 *read_lines(const struct reading *r, u32 *size)
 }
 
 /* name, signature and file are texts; the table of lines goes behind them. */
-static struct hotspot_method_name *make(const struct reading *r, const char *name, const char *signature, const char *file,
-        const u8 *lines, u32 nlines, size_t *bytes)
+static struct hotspot_method_name *make(const struct reading *r, const char *name, const char *signature,
+        const char *file, const u8 *lines, u32 nlines, size_t *bytes)
 {
 	size_t n = strlen(name) + 1, s = strlen(signature) + 1, f = strlen(file) + 1;
 	struct hotspot_method_name *ret;
@@ -286,8 +287,11 @@ static struct hotspot_method_name *make(const struct reading *r, const char *nam
 	if (!ret)
 		return NULL;
 	at = (char *)(ret + 1);
-	*ret = (struct hotspot_method_name){.native = r->native, .nlines = nlines, .name = memcpy(at, name, n),
-	        .signature = memcpy(at + n, signature, s), .file = memcpy(at + n + s, file, f),
+	*ret = (struct hotspot_method_name){.native = r->native,
+	        .nlines = nlines,
+	        .name = memcpy(at, name, n),
+	        .signature = memcpy(at + n, signature, s),
+	        .file = memcpy(at + n + s, file, f),
 	        .lines = (u8 *)at + n + s + f};
 	if (nlines) {
 		memcpy(at + n + s + f, lines, nlines);

@@ -162,7 +162,8 @@ static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 
 	s32 count;
 	u32 slot;
 
-	if (!memory_read(m, &start, 8, forwarding + z->start) || !memory_read(m, &shift, 8, forwarding + z->alignment) ||
+	if (!memory_read(m, &start, 8, forwarding + z->start) ||
+	        !memory_read(m, &shift, 8, forwarding + z->alignment) ||
 	        !memory_read(m, &length, 8, forwarding + z->length))
 		return 0;
 	index = ((addr & z->offset_mask) - start) >> (shift & 63);
@@ -174,7 +175,8 @@ static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 
 			break;
 	}
 	if (entry & 1)
-		return entry >> Z_ENTRY_FROM_SHIFT == index ? (addr & ~z->offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK) : 0;
+		return entry >> Z_ENTRY_FROM_SHIFT == index ? (addr & ~z->offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK)
+		                                            : 0;
 	return z->ref_count && memory_read(m, &count, 4, forwarding + z->ref_count) && count > 0 ? addr : 0;
 }
 

@@ -138,7 +138,8 @@ static bool returns_to_call_stub(const struct hotspot_names *n, struct memory *m
 {
 	u64 at, pc;
 
-	return frame_flags(f) & FRAME_RETADDR && vmstructs_static(n->v, "StubRoutines", "_call_stub_return_address", &at) &&
+	return frame_flags(f) & FRAME_RETADDR &&
+	       vmstructs_static(n->v, "StubRoutines", "_call_stub_return_address", &at) &&
 	       memory_read(m, &pc, sizeof(pc), at) && pc == frame_addr(f);
 }
 
@@ -152,7 +153,8 @@ static bool name_stub(struct hotspot_names *n, struct memory *m, const struct fr
 		return false;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->suffix = "stub";
-	ret->entry = !strcmp(ret->name, "StubRoutines::call_stub") || !strcmp(ret->name, "StubRoutines::call_stub_entry");
+	ret->entry =
+	        !strcmp(ret->name, "StubRoutines::call_stub") || !strcmp(ret->name, "StubRoutines::call_stub_entry");
 	return true;
 }
 
@@ -162,13 +164,21 @@ static bool name_class(struct hotspot_names *n, struct memory *m, const struct f
 	u64 symbol;
 	size_t size;
 
-	if (!memory_read(m, &symbol, 8, frame_addr(f) + n->l->klass_name.at) || (u32)(symbol >> 3) != hotspot_cookie(f) ||
-	        !hotspot_names_symbol(n, m, symbol, bytes, &size))
+	if (!memory_read(m, &symbol, 8, frame_addr(f) + n->l->klass_name.at) ||
+	        (u32)(symbol >> 3) != hotspot_cookie(f) || !hotspot_names_symbol(n, m, symbol, bytes, &size))
 		return false;
 	hotspot_text_class(bytes, size, ret->name, sizeof(ret->name));
 	ret->qualified = true;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->suffix = "class";
+	return true;
+}
+
+static bool name_collector(struct frame_name *ret)
+{
+	strcpy(ret->name, "(gc)");
+	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
+	ret->suffix = "stub";
 	return true;
 }
 
@@ -186,6 +196,8 @@ bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct 
 		return name_stub(n, m, f, ret);
 	case HOTSPOT_CLASS:
 		return name_class(n, blocks, f, ret);
+	case HOTSPOT_COLLECTOR:
+		return name_collector(ret);
 	}
 	return false;
 }

@@ -9,19 +9,21 @@
 
 struct hotspot_names;
 
-struct error *hotspot_names_create(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
-        struct hotspot_names **ret);
+struct error *hotspot_names_create(const struct vmstructs *v, const struct hotspot_layout *l,
+        const struct hotspot_code *code, struct hotspot_names **ret);
 void hotspot_names_destroy(struct hotspot_names *n); /* NULL is fine */
 
-/* Where the JVM keeps StubCodeDesc::_list, which vmStructs do not tell; without it fewer stubs have a name of their own. */
+/* Where the JVM keeps StubCodeDesc::_list, which vmStructs do not tell; without it fewer stubs have a name of their
+ * own. */
 void hotspot_names_stub_list(struct hotspot_names *n, u64 address);
 
-/* As runtime_ops.name_frame, for all kinds of frames (HOTSPOT_NMETHOD: one that could not be expanded, by its root method). */
+/* As runtime_ops.name_frame, for all kinds of frames (HOTSPOT_NMETHOD: one that could not be expanded, by its root
+ * method). */
 bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret);
 
 /*
- * Which stack the next calls of hotspot_expand() are for; 0, as in the beginning: each is for another. All nmethods of a stack were in
- * use when its expansion began, so what is read for one of them is not too old for the next.
+ * Which stack the next calls of hotspot_expand() are for; 0, as in the beginning: each is for another. All nmethods of
+ * a stack were in use when its expansion began, so what is read for one of them is not too old for the next.
  */
 void hotspot_names_stack(struct hotspot_names *n, u64 stack);
 
@@ -34,8 +36,8 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
         struct frame *ret, u32 max, u32 *eaten);
 
 /*
- * As runtime_ops.hides: what leads into Java code, and what starts a Java thread. Whatever the JVM does for Java code stays
- * visible: allocation, linking, locks, collectors, compilers.
+ * As runtime_ops.hides: what leads into Java code, and what starts a Java thread. Whatever the JVM does for Java code
+ * stays visible: allocation, linking, locks, collectors, compilers.
  */
 bool hotspot_hides(const char *symbol);
 
@@ -43,8 +45,8 @@ bool hotspot_hides(const char *symbol);
 bool hotspot_begins(const char *symbol);
 
 /*
- * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the method
- * that it is of? The JVM leaves it out of stack traces, too (-XX:-ShowHiddenFrames).
+ * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the
+ * method that it is of? The JVM leaves it out of stack traces, too (-XX:-ShowHiddenFrames).
  */
 bool hotspot_is_handle(const char *method);
 

@@ -15,17 +15,17 @@ struct hotspot_names {
 	const struct vmstructs *v;
 	const struct hotspot_layout *l;
 	const struct hotspot_code *code;
-	bool old;	/* JDK 8: its version is HotSpot's own */
-	bool ready;	/* what follows has been read */
-	bool no_zero;	/* hotspot_unsigned5.h */
+	bool old;     /* JDK 8: its version is HotSpot's own */
+	bool ready;   /* what follows has been read */
+	bool no_zero; /* hotspot_unsigned5.h */
 	u64 version_at;
 	u64 stub_list; /* static StubCodeDesc*; 0: unknown */
 	struct hotspot_cache tables, sites, methods, classes;
 	struct hotspot_stub_names *stubs;
 	struct hotspot_blocks *blocks, *fresh; /* fresh: renewed for each stack */
-	u64 stack;  /* that fresh is of; 0: of none */
-	bool stale; /* fresh is of another stack */
-	u32 ahead;  /* fresh has been filled for the frames of the stack before this one */
+	u64 stack;                             /* that fresh is of; 0: of none */
+	bool stale;                            /* fresh is of another stack */
+	u32 ahead;                             /* fresh has been filled for the frames of the stack before this one */
 	struct table verified; /* (Method*, cookie) that were read from the JVM itself, not from a page that was kept */
 };
 
@@ -33,7 +33,7 @@ struct hotspot_names {
 struct hotspot_method_name {
 	u64 identity;
 	u32 definition;
-	u32 nlines;	 /* bytes of the line number table */
+	u32 nlines; /* bytes of the line number table */
 	bool native;
 	const u8 *lines;
 	const char *name, *signature, *file;

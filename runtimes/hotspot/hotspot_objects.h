@@ -4,16 +4,16 @@
  *
  * Shenandoah: the first word of what was copied leads to the copy (shenandoahForwarding.inline.hpp).
  *
- * Generational ZGC: of four bits of a reference one is set, for the state of the two generations when it was last looked at. That of
- * a generation changes when it begins to move objects (zAddress.cpp: flip_*_relocate_start()). A reference of another state than the
- * present one has to be looked up in the table of the generation that has moved since (zBarrier.inline.hpp: remap_generation()): a
- * hash table for each page (zForwarding.inline.hpp: find()). What it does not hold lies where it was, as long as the page is not
- * given up or compacted in place: then its count of references is 0 or less (zForwarding.cpp: retain_page()). The tables live until
- * all references have been looked at.
+ * Generational ZGC: of four bits of a reference one is set, for the state of the two generations when it was last
+ * looked at. That of a generation changes when it begins to move objects (zAddress.cpp: flip_*_relocate_start()). A
+ * reference of another state than the present one has to be looked up in the table of the generation that has moved
+ * since (zBarrier.inline.hpp: remap_generation()): a hash table for each page (zForwarding.inline.hpp: find()). What it
+ * does not hold lies where it was, as long as the page is not given up or compacted in place: then its count of
+ * references is 0 or less (zForwarding.cpp: retain_page()). The tables live until all references have been looked at.
  */
 #include "hotspot_z.h"
 
-#define MARK_FORWARDED	   3 /* markWord.hpp: the rest is where the object is now */
+#define MARK_FORWARDED 3 /* markWord.hpp: the rest is where the object is now */
 
 /* The address of a reference as it is stored; 0: null, or none at all. */
 static inline u64 hs_decode(const struct hotspot_frozen *f, u64 stored)
@@ -58,8 +58,13 @@ WALK_GLOBAL u64 hotspot_z_forwarded(struct walk *w, u64 addr, u64 forwarding)
 			break;
 	}
 	if (!(entry & 1))
-		return vm->frozen.z.ref_count && walk_read(w, &count, 4, forwarding + vm->frozen.z.ref_count) && (s32)count > 0 ? addr : 0;
-	return entry >> Z_ENTRY_FROM_SHIFT == index ? (addr & ~vm->frozen.z.offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK) : 0;
+		return vm->frozen.z.ref_count && walk_read(w, &count, 4, forwarding + vm->frozen.z.ref_count) &&
+		                       (s32)count > 0
+		               ? addr
+		               : 0;
+	return entry >> Z_ENTRY_FROM_SHIFT == index
+	               ? (addr & ~vm->frozen.z.offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK)
+	               : 0;
 }
 
 /* The ZForwarding of the page that addr was in; 0: it was not moved. False: not known. */
@@ -106,7 +111,8 @@ static inline u64 hs_moved_to(struct walk *w, u64 addr)
 	return (mark & MARK_FORWARDED) == MARK_FORWARDED ? mark & ~7ull : addr;
 }
 
-/* The object of a reference as it is stored; that of others than ZGC may have been moved still. 0: none, or not known. */
+/* The object of a reference as it is stored; that of others than ZGC may have been moved still. 0: none, or not known.
+ */
 static inline u64 hs_object(struct walk *w, const struct hotspot_frozen *f, u64 stored)
 {
 	return f->oops == HOTSPOT_OOP_COLOURED ? hotspot_z_object(w, stored) : hs_decode(f, stored);

@@ -22,7 +22,8 @@ struct error *hotspot_refuse_other(struct image *img)
 {
 	if (is_openj9(img))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a JVM of Eclipse OpenJ9, not HotSpot", img->path),
-		        "its Java frames are left out; run the program with a JDK that is built with HotSpot to see them");
+		        "its Java frames are left out; run the program with a JDK that is built with HotSpot to see "
+		        "them");
 	if (is_native_image(img))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a native image of GraalVM", img->path),
 		        "its frames are those of native code: there is no JVM in it");

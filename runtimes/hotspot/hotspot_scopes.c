@@ -7,11 +7,11 @@
 #include "cleanup.h"
 #include "hotspot_unsigned5.h"
 
-#define PCS_BYTES_MAX	   (4u << 20)
+#define PCS_BYTES_MAX      (4u << 20)
 #define SCOPES_BYTES_MAX   (4u << 20)
 #define METADATA_BYTES_MAX (1u << 20)
-#define PC_DESC_MAX	   64
-#define SENTINEL_FIRST	   (-1)
+#define PC_DESC_MAX        64
+#define SENTINEL_FIRST     (-1)
 
 static bool is_sound(const struct hotspot_layout *l, const struct hotspot_nmethod *nm)
 {
@@ -52,8 +52,8 @@ static struct hotspot_tables *lay_out(const struct hotspot_nmethod *nm, u32 npcs
 
 	if (!t)
 		return NULL;
-	*t = (struct hotspot_tables){.method = nm->method, .level = nm->level, .bytes = bytes, .nscopes = nscopes,
-	        .nmetadata = nmetadata};
+	*t = (struct hotspot_tables){
+	        .method = nm->method, .level = nm->level, .bytes = bytes, .nscopes = nscopes, .nmetadata = nmetadata};
 	t->metadata = (u64 *)(t + 1);
 	t->pcs = (struct hotspot_pc *)(t->metadata + nmetadata);
 	t->scopes = (u8 *)(t->pcs + npcs);
@@ -70,8 +70,8 @@ static bool read_tables(const struct hotspot_layout *l, struct memory *m, const 
 	       (!t->nmetadata || memory_read(m, (u64 *)t->metadata, 8ul * t->nmetadata, nm->metadata));
 }
 
-struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m,
-        u64 nmethod, u32 compile_id, bool no_zero)
+struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const struct hotspot_code *c,
+        struct memory *m, u64 nmethod, u32 compile_id, bool no_zero)
 {
 	struct hotspot_nmethod nm;
 	struct hotspot_tables *t;
@@ -110,7 +110,8 @@ static bool read_scope(const struct hotspot_tables *t, u32 offset, struct hotspo
 	return ret->method && !(ret->method & 7);
 }
 
-u32 hotspot_scopes_at(const struct hotspot_tables *t, const struct hotspot_pc *pc, struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
+u32 hotspot_scopes_at(
+        const struct hotspot_tables *t, const struct hotspot_pc *pc, struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
 {
 	u32 offset = (u32)pc->scope, n = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which methods a place in compiled code stands for. An nmethod has PcDescs, sorted by pc, at its calls, safepoint polls and
- * implicit exceptions; each leads to a scope: method, bytecode, and the scope that it was inlined into, as numbers of
- * UNSIGNED5 (code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.cpp: the same from JDK 8 to 27).
+ * Which methods a place in compiled code stands for. An nmethod has PcDescs, sorted by pc, at its calls, safepoint
+ * polls and implicit exceptions; each leads to a scope: method, bytecode, and the scope that it was inlined into, as
+ * numbers of UNSIGNED5 (code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.cpp: the same from JDK 8 to 27).
  */
 #ifndef YRT_HOTSPOT_SCOPES_H
 #define YRT_HOTSPOT_SCOPES_H
@@ -18,7 +18,7 @@ struct hotspot_scope {
 };
 
 struct hotspot_pc {
-	s32 pc;	   /* from the beginning of the code */
+	s32 pc;    /* from the beginning of the code */
 	s32 scope; /* offset in the scopes; 0: nothing but the root method is known */
 };
 
@@ -38,11 +38,12 @@ struct hotspot_tables {
  * Freed by free(). NULL: the nmethod is not there (any more), its tables make no sense, or there is no memory for them.
  * no_zero: as in hotspot_unsigned5.h.
  */
-struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m,
-        u64 nmethod, u32 compile_id, bool no_zero);
+struct hotspot_tables *hotspot_tables_read(const struct hotspot_layout *l, const struct hotspot_code *c,
+        struct memory *m, u64 nmethod, u32 compile_id, bool no_zero);
 
 /* The methods of a PcDesc, innermost first; returns how many, the last is the root. 0: the scopes make no sense. */
-u32 hotspot_scopes_at(const struct hotspot_tables *t, const struct hotspot_pc *pc, struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
+u32 hotspot_scopes_at(
+        const struct hotspot_tables *t, const struct hotspot_pc *pc, struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
 /* The last PcDesc before this offset, and the first one at or behind it; NULL: there is none. */
 void hotspot_pcs_around(
         const struct hotspot_tables *t, u32 offset, const struct hotspot_pc **before, const struct hotspot_pc **after);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of code that is no method: codelets of the interpreter by their description, stubs by their StubCodeDesc
- * (runtime/stubCodeGenerator.hpp), where no symbol tells where their list is by the addresses in StubRoutines, others by
- * their blob. Read once, and again when there are more of them.
+ * (runtime/stubCodeGenerator.hpp), where no symbol tells where their list is by the addresses in StubRoutines, others
+ * by their blob. Read once, and again when there are more of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define RANGES_MAX   8192
 #define CODELETS_MAX 4096
-#define TEXT_MAX     96 /* bytes of a name */
+#define TEXT_MAX     96         /* bytes of a name */
 #define STUB_MAX     (1u << 20) /* bytes of a stub */
 
 struct range {
@@ -33,15 +33,14 @@ static const char *const fields[] = {"_call_stub_entry", "_forward_exception_ent
         "_electronicCodeBook_decryptAESCrypt", "_counterMode_AESCrypt", "_ghash_processBlocks", "_base64_encodeBlock",
         "_base64_decodeBlock", "_sha1_implCompress", "_sha1_implCompressMB", "_sha256_implCompress",
         "_sha256_implCompressMB", "_sha512_implCompress", "_sha512_implCompressMB", "_updateBytesCRC32",
-        "_updateBytesCRC32C", "_updateBytesAdler32", "_multiplyToLen", "_squareToLen", "_mulAdd",
-        "_montgomeryMultiply", "_montgomerySquare", "_bigIntegerRightShiftWorker", "_bigIntegerLeftShiftWorker",
-        "_vectorizedMismatch", "_dexp", "_dlog", "_dlog10", "_dpow", "_dsin", "_dcos", "_dtan", "_jbyte_arraycopy",
-        "_jshort_arraycopy", "_jint_arraycopy", "_jlong_arraycopy", "_oop_arraycopy", "_oop_arraycopy_uninit",
-        "_jbyte_disjoint_arraycopy", "_jshort_disjoint_arraycopy", "_jint_disjoint_arraycopy",
-        "_jlong_disjoint_arraycopy", "_oop_disjoint_arraycopy", "_oop_disjoint_arraycopy_uninit",
-        "_arrayof_jbyte_arraycopy", "_arrayof_jshort_arraycopy", "_arrayof_jint_arraycopy",
-        "_arrayof_jlong_arraycopy", "_arrayof_oop_arraycopy", "_arrayof_jbyte_disjoint_arraycopy",
-        "_arrayof_jshort_disjoint_arraycopy", "_arrayof_jint_disjoint_arraycopy",
+        "_updateBytesCRC32C", "_updateBytesAdler32", "_multiplyToLen", "_squareToLen", "_mulAdd", "_montgomeryMultiply",
+        "_montgomerySquare", "_bigIntegerRightShiftWorker", "_bigIntegerLeftShiftWorker", "_vectorizedMismatch",
+        "_dexp", "_dlog", "_dlog10", "_dpow", "_dsin", "_dcos", "_dtan", "_jbyte_arraycopy", "_jshort_arraycopy",
+        "_jint_arraycopy", "_jlong_arraycopy", "_oop_arraycopy", "_oop_arraycopy_uninit", "_jbyte_disjoint_arraycopy",
+        "_jshort_disjoint_arraycopy", "_jint_disjoint_arraycopy", "_jlong_disjoint_arraycopy",
+        "_oop_disjoint_arraycopy", "_oop_disjoint_arraycopy_uninit", "_arrayof_jbyte_arraycopy",
+        "_arrayof_jshort_arraycopy", "_arrayof_jint_arraycopy", "_arrayof_jlong_arraycopy", "_arrayof_oop_arraycopy",
+        "_arrayof_jbyte_disjoint_arraycopy", "_arrayof_jshort_disjoint_arraycopy", "_arrayof_jint_disjoint_arraycopy",
         "_arrayof_jlong_disjoint_arraycopy", "_arrayof_oop_disjoint_arraycopy", "_checkcast_arraycopy",
         "_unsafe_arraycopy", "_generic_arraycopy"};
 
@@ -129,8 +128,8 @@ static void read_fields(const struct hotspot_names *n, struct memory *m, struct 
 	struct range *r;
 
 	for (u32 i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-		if (!vmstructs_static(n->v, "StubRoutines", fields[i], &address) || !memory_read(m, &entry, 8, address) ||
-		        !entry)
+		if (!vmstructs_static(n->v, "StubRoutines", fields[i], &address) ||
+		        !memory_read(m, &entry, 8, address) || !entry)
 			continue;
 		r = add(s, entry, entry + STUB_MAX);
 		if (!r)

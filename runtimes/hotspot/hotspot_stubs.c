@@ -10,10 +10,9 @@
 #include <string.h>
 
 #define CODE_MAX   (1u << 20) /* of a blob */
-#define RANGES_MAX 2000	      /* a process may have 5,000 regions */
+#define RANGES_MAX 2000       /* a process may have 5,000 regions */
 #define BLOBS_MAX  (1u << 16)
 #define GAP_MAX    1024 /* the header of the next blob */
-#define PASSED_MAX 8
 
 struct known { /* a blob that was looked at */
 	u64 at, code, end;
@@ -21,7 +20,7 @@ struct known { /* a blob that was looked at */
 
 struct hotspot_stubs {
 	const struct vmstructs *v;
-	s64 saved_pc; /* JavaThread::_saved_exception_pc; -1: not known */
+	s64 saved_pc;                      /* JavaThread::_saved_exception_pc; -1: not known */
 	struct hotspot_stub_range *ranges; /* their entries were malloc'ed */
 	u32 nranges;
 	struct known *known;
@@ -37,7 +36,8 @@ struct update {
 	struct error *err;
 	struct hotspot_stub_range run;
 	struct cfi_entry *entries;
-	struct hotspot_stub_range polled; /* the beginning of the last blob of the run; without entries: there is none */
+	struct hotspot_stub_range
+	        polled; /* the beginning of the last blob of the run; without entries: there is none */
 };
 
 struct error *hotspot_stubs_create(const struct vmstructs *v, struct hotspot_stubs **ret)
@@ -111,37 +111,19 @@ static bool is_temporary(const struct hotspot_blob *b)
 }
 
 /*
- * Code that grows in its blob, and never touches the stack pointer. Of inline caches in transition (8 to 22) it loads a register and
- * jumps (icBuffer_x86.cpp: assemble_ic_buffer_code()), is written anew all the time, and is gone after the next safepoint.
+ * Code that grows in its blob, and never touches the stack pointer. Of inline caches in transition (8 to 22) it loads a
+ * register and jumps (icBuffer_x86.cpp: assemble_ic_buffer_code()), is written anew all the time, and is gone after the
+ * next safepoint.
  */
 static bool is_flat(const struct hotspot_blob *b)
 {
-	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers") || !strcmp(b->name, "InlineCacheBuffer");
+	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers") ||
+	       !strcmp(b->name, "InlineCacheBuffer");
 }
 
 /*
- * C1's code pushes the two classes before it calls slow_subtype_check, and pops them after (c1_LIRAssembler_x86.cpp). How many words
- * the stub has above its return address: it stores the answer in the outermost, and loads both at its beginning.
- */
-static u32 passed_words(const struct flow *f)
-{
-	struct flow_state s = flow_entry();
-	s32 words = 0;
-
-	for (u32 i = 0; i < f->n && f->ins[i].op != FLOW_JUMP && f->ins[i].op != FLOW_BRANCH; i++) {
-		const struct flow_ins *in = &f->ins[i];
-		struct flow_value at = in->op == FLOW_LOAD && in->src < FLOW_REGS ? s.reg[in->src] : (struct flow_value){0};
-
-		if (at.kind == FLOW_CFA && (at.offset + in->value) / 8 + 1 > words)
-			words = (at.offset + in->value) / 8 + 1;
-		flow_apply(in, &s);
-	}
-	return words < PASSED_MAX ? (u32)words : 0;
-}
-
-/*
- * The state in which such a blob is entered. Some are jumped to, and push what stands for the return address first: there
- * the depth at the first call is a word more than the frame size says.
+ * The state in which such a blob is entered. Some are jumped to, and push what stands for the return address first:
+ * there the depth at the first call is a word more than the frame size says.
  */
 static struct flow_state entry_of(const struct hotspot_blob *b, const struct flow *f)
 {
@@ -149,11 +131,10 @@ static struct flow_state entry_of(const struct hotspot_blob *b, const struct flo
 
 	if (!strcmp(b->name, "ExceptionBlob"))
 		return flow_entry_unpushed(DWREG_RDX);
-	if (strstr(b->name, "slow_subtype_check"))
-		return flow_entry_passed(passed_words(f));
 	for (u32 i = 0; b->frame_size && i < f->n; i++) {
 		if (f->ins[i].op == FLOW_CALL && f->ins[i].target != f->ins[i].addr + f->ins[i].size)
-			return s.reg[DWREG_RSP].kind == FLOW_CFA && s.reg[DWREG_RSP].offset == -8 * (s32)b->frame_size - 8
+			return s.reg[DWREG_RSP].kind == FLOW_CFA &&
+			                       s.reg[DWREG_RSP].offset == -8 * (s32)b->frame_size - 8
 			               ? flow_entry_unpushed(FLOW_REGS)
 			               : flow_entry();
 		flow_apply(&f->ins[i], &s);
@@ -162,9 +143,9 @@ static struct flow_state entry_of(const struct hotspot_blob *b, const struct flo
 }
 
 /*
- * The handler that a trapping poll is sent to makes room for a return address, saves all registers, and then fetches it from the
- * JavaThread, where the signal handler has left it (sharedRuntime_x86_64.cpp: generate_handler_blob()). How many instructions it takes until
- * it lies where it belongs; 0: it is no such handler.
+ * The handler that a trapping poll is sent to makes room for a return address, saves all registers, and then fetches it
+ * from the JavaThread, where the signal handler has left it (sharedRuntime_x86_64.cpp: generate_handler_blob()). How
+ * many instructions it takes until it lies where it belongs; 0: it is no such handler.
  */
 static u32 fetches(const struct flow *f, s64 saved_pc)
 {
@@ -328,7 +309,8 @@ static struct error *add_interpreter(struct hotspot_stubs *s, const struct hotsp
 	err = hotspot_interpreter_pieces(s->v, m, start, end, &pieces, &n);
 	for (u32 i = 0; i < n; i++) {
 		const struct interpreter_piece *p = &pieces[i];
-		struct error *failed = add_range(s, (struct hotspot_stub_range){p->start, p->end, p->part, p->entries, p->nentries});
+		struct error *failed =
+		        add_range(s, (struct hotspot_stub_range){p->start, p->end, p->part, p->entries, p->nentries});
 
 		err = err ? err : failed;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows for the code of HotSpot that belongs to no method: stub routines, runtime stubs, adapters, vtable stubs, and the
- * pieces of the interpreter where no frame stands at rbp. HotSpot makes them when it starts, and some later (adapters by
- * signature, stubs of compilers from 21 on); what was made does not change. They are found by disassembly
+ * pieces of the interpreter where no frame stands at rbp. HotSpot makes them when it starts, and some later (adapters
+ * by signature, stubs of compilers from 21 on); what was made does not change. They are found by disassembly
  * (hotspot_flow.h).
  */
 #ifndef YRT_HOTSPOT_STUBS_H
@@ -30,7 +30,8 @@ void hotspot_stubs_destroy(struct hotspot_stubs *s); /* NULL is fine */
 struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot_code *c, struct memory *m);
 /* All ranges so far. Where they overlap, the later one holds. */
 u32 hotspot_stubs_ranges(const struct hotspot_stubs *s, const struct hotspot_stub_range **ret);
-/* The stub that frames return to whose caller is in the heap, by its code (hotspot_frozen_code.h); 0: not found (yet). */
+/* The stub that frames return to whose caller is in the heap, by its code (hotspot_frozen_code.h); 0: not found (yet).
+ */
 u64 hotspot_stubs_barrier(const struct hotspot_stubs *s);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define REPLACEMENT 0xfffd
+#define REPLACEMENT    0xfffd
 #define DIMENSIONS_MAX 255
-#define ELLIPSIS "\xe2\x80\xa6"
+#define ELLIPSIS       "\xe2\x80\xa6"
 
 struct text {
 	char *at, *start, *end; /* end: of the room, for what ELLIPSIS and the 0 leave */
@@ -161,9 +161,15 @@ static void put_class(struct text *t, const u8 *s, size_t n)
 
 static const char *primitive(u8 c)
 {
-	static const char *const names[] = {['B' - 'A'] = "byte", ['C' - 'A'] = "char", ['D' - 'A'] = "double",
-	        ['F' - 'A'] = "float", ['I' - 'A'] = "int", ['J' - 'A'] = "long", ['S' - 'A'] = "short",
-	        ['V' - 'A'] = "void", ['Z' - 'A'] = "boolean"};
+	static const char *const names[] = {['B' - 'A'] = "byte",
+	        ['C' - 'A'] = "char",
+	        ['D' - 'A'] = "double",
+	        ['F' - 'A'] = "float",
+	        ['I' - 'A'] = "int",
+	        ['J' - 'A'] = "long",
+	        ['S' - 'A'] = "short",
+	        ['V' - 'A'] = "void",
+	        ['Z' - 'A'] = "boolean"};
 
 	return c >= 'A' && c <= 'Z' ? names[c - 'A'] : NULL;
 }
@@ -252,7 +258,8 @@ static char scala_operator(const char *s, size_t *length)
 
 void hotspot_text_scala(char *name)
 {
-	bool starts = true; /* an operator may be here: "package$eq$" is the object eq, "$anonfun$at$1" of the method at */
+	bool starts =
+	        true; /* an operator may be here: "package$eq$" is the object eq, "$anonfun$at$1" of the method at */
 	char *to = name;
 
 	for (; *name; name++) {

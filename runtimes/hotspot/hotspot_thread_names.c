@@ -9,7 +9,7 @@
 #include "now.h"
 
 #define KEPT_MAX   4096
-#define LOOK_NS	   1000000000ull
+#define LOOK_NS    1000000000ull
 #define LOOK_SHARE 100 /* looks take at most one part in so many of the time */
 #define COMM_SAME  7   /* letters of a name that the kernel has in any case: 22 on make Lon..name of a long one */
 
@@ -18,7 +18,8 @@ struct hotspot_named {
 	char name[sizeof(((struct hotspot_thread *)0)->name)];
 };
 
-/* The number of a thread (tid 0: of the process) in the innermost pid namespace, which is the one that the JVM itself sees. 0: it is gone. */
+/* The number of a thread (tid 0: of the process) in the innermost pid namespace, which is the one that the JVM itself
+ * sees. 0: it is gone. */
 static pid_t inner_number(pid_t pid, pid_t tid)
 {
 	char path[64], line[256];
@@ -74,7 +75,8 @@ static const char *find(const struct hotspot_kept_names *k, pid_t tid)
 	return "";
 }
 
-/* An ending thread leaves the JVM's list before it is gone. What runs under its number with another name is another one. */
+/* An ending thread leaves the JVM's list before it is gone. What runs under its number with another name is another
+ * one. */
 static bool is_still(pid_t pid, pid_t tid, const char *name)
 {
 	char path[64], comm[32] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers as HotSpot compresses them: UNSIGNED5, one to five bytes, the low six bits first (code/compressedStream.cpp; since
- * JDK 20 utilities/unsigned5.hpp, where no byte is zero).
+ * Numbers as HotSpot compresses them: UNSIGNED5, one to five bytes, the low six bits first (code/compressedStream.cpp;
+ * since JDK 20 utilities/unsigned5.hpp, where no byte is zero).
  */
 #ifndef YRT_HOTSPOT_UNSIGNED5_H
 #define YRT_HOTSPOT_UNSIGNED5_H

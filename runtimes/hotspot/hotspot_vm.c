@@ -31,16 +31,17 @@ static void place_fields(struct hotspot_vm *vm, const struct hotspot_layout *l, 
 	place(vm, &vm->frame_size, l->blob_frame_size);
 	place(vm, &vm->frame_complete, l->blob_frame_complete);
 	place(vm, &vm->compile_id, l->nm_compile_id);
+	place(vm, &vm->method, l->nm_method);
 	place(vm, &vm->orig_pc, l->nm_orig_pc_offset);
 	place_either(vm, &vm->deopt, l->nm_deopt_begin, l->nm_deopt_offset);
 	place_either(vm, &vm->deopt_mh, l->nm_deopt_mh_begin, l->nm_deopt_mh_offset);
 }
 
-struct hotspot_vm hotspot_vm_of(
-        const struct hotspot_layout *l, const struct hotspot_heap *heaps, u32 n, const struct hotspot_heap *heap)
+struct hotspot_vm hotspot_vm_of(const struct hotspot_layout *l, const struct hotspot_heap *heap)
 {
 	bool kinds = l->blob_kind.size && l->kind_nmethod.size;
-	/* the mirror of the method's class, a slot of the interpreter's frames above bcp, came with 9 (frame_x86.hpp) */
+	/* the mirror of the method's class, a slot of the interpreter's frames above bcp, came with 9 (frame_x86.hpp)
+	 */
 	bool mirror = l->blob_code_begin.size || l->blob_kind.size;
 	struct hotspot_vm vm = {
 	        .low = heap->low,
@@ -55,11 +56,20 @@ struct hotspot_vm hotspot_vm_of(
 	        .saved_pc = l->thread_saved_pc.size ? l->thread_saved_pc.at : 0,
 	};
 
-	vm.cache_low = heap->low;
-	for (u32 i = 0; i < n; i++) {
-		vm.cache_low = heaps[i].low < vm.cache_low ? heaps[i].low : vm.cache_low;
-		vm.cache_high = heaps[i].reserved_high > vm.cache_high ? heaps[i].reserved_high : vm.cache_high;
-	}
 	place_fields(&vm, l, kinds);
 	return vm;
+}
+
+void hotspot_vm_heaps(struct hotspot_vm *vm, const struct hotspot_heap *heaps, u32 n)
+{
+	u64 low = vm->low, high = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		low = heaps[i].low < low ? heaps[i].low : low;
+		high = heaps[i].reserved_high > high ? heaps[i].reserved_high : high;
+		vm->heap[i] =
+		        (struct hotspot_vm_heap){heaps[i].low, heaps[i].reserved_high - heaps[i].low, heaps[i].segmap};
+	}
+	vm->cache_low = low;
+	vm->cache_high = high;
 }

@@ -13,9 +13,9 @@
 #define NAME_BYTES  128 /* the longest in 25 has 71 */
 #define NAMES_MAX   (4u << 20)
 #define BLOCK_BITS  12
-#define BLOCKS	    64
+#define BLOCKS      64
 
-#define TABLES	VMSTRUCTS_TABLES
+#define TABLES  VMSTRUCTS_TABLES
 #define COLUMNS VMSTRUCTS_COLUMNS
 
 enum table_kind { STRUCTS, TYPES, INTS, LONGS };
@@ -23,9 +23,8 @@ enum table_kind { STRUCTS, TYPES, INTS, LONGS };
 /* The exported variables of a table: where it begins, the size of an entry, where its columns lie. */
 static const char *const table_names[TABLES] = {
         "gHotSpotVMStructs", "gHotSpotVMTypes", "gHotSpotVMIntConstants", "gHotSpotVMLongConstants"};
-static const char *const table_strides[TABLES] = {"gHotSpotVMStructEntryArrayStride",
-        "gHotSpotVMTypeEntryArrayStride", "gHotSpotVMIntConstantEntryArrayStride",
-        "gHotSpotVMLongConstantEntryArrayStride"};
+static const char *const table_strides[TABLES] = {"gHotSpotVMStructEntryArrayStride", "gHotSpotVMTypeEntryArrayStride",
+        "gHotSpotVMIntConstantEntryArrayStride", "gHotSpotVMLongConstantEntryArrayStride"};
 enum { S_TYPE, S_FIELD, S_TEXT, S_STATIC, S_OFFSET, S_ADDRESS };
 enum { T_NAME, T_SIZE };
 enum { C_NAME, C_VALUE };
@@ -75,8 +74,8 @@ static bool find_symbol(struct image *img, const char *name, u64 *ret)
 
 static bool find_table(struct image *img, struct vmstructs_symbols *s, u32 t)
 {
-	bool found = find_symbol(img, table_names[t], &s->table[t]) &&
-	             find_symbol(img, table_strides[t], &s->stride[t]);
+	bool found =
+	        find_symbol(img, table_names[t], &s->table[t]) && find_symbol(img, table_strides[t], &s->stride[t]);
 
 	for (u32 i = 0; found && i < COLUMNS && table_columns[t][i]; i++)
 		found = find_symbol(img, table_columns[t][i], &s->column[t][i]);
@@ -97,9 +96,8 @@ struct error *vmstructs_symbols_find(struct image *img, struct vmstructs_symbols
 		if (!find_table(img, *ret, t)) {
 			free(*ret);
 			*ret = NULL;
-			return error_hint(error_new(ERROR_UNSUPPORTED,
-			                          "%s exports %s, but not all that describes %s", img->path,
-			                          table_names[STRUCTS], table_names[t]),
+			return error_hint(error_new(ERROR_UNSUPPORTED, "%s exports %s, but not all that describes %s",
+			                          img->path, table_names[STRUCTS], table_names[t]),
 			        "its Java frames are left out: is this a JVM of OpenJDK 8 or later?");
 		}
 	return NULL;
@@ -181,8 +179,8 @@ static bool read_shape(
 	if (ret->stride > STRIDE_MAX)
 		return false;
 	for (u32 i = 0; i < COLUMNS && table_columns[kind][i]; i++)
-		if (!memory_read(m, &ret->column[i], 8, s->column[kind][i] + bias) ||
-		        ret->column[i] > STRIDE_MAX || ret->column[i] + column_size(kind, i) > ret->stride)
+		if (!memory_read(m, &ret->column[i], 8, s->column[kind][i] + bias) || ret->column[i] > STRIDE_MAX ||
+		        ret->column[i] + column_size(kind, i) > ret->stride)
 			return false;
 	return true;
 }
@@ -210,8 +208,7 @@ static struct error *push_entry(struct entries *list, const struct entry *e)
 	return NULL;
 }
 
-static struct error *add_entry(
-        struct vmstructs *v, struct reader *r, u32 kind, const struct shape *s, const u8 *bytes)
+static struct error *add_entry(struct vmstructs *v, struct reader *r, u32 kind, const struct shape *s, const u8 *bytes)
 {
 	struct entry e = {0};
 	struct error *err = keep_name(v, r, column(s, kind, bytes, 0), &e.name);

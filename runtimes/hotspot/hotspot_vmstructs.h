@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a JVM tells of itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, exported by every
- * libjvm (vmStructs.hpp, JDK 8 to 27). They are read from the process: in the file, strides and most offsets are still 0.
+ * What a JVM tells of itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, exported by
+ * every libjvm (vmStructs.hpp, JDK 8 to 27). They are read from the process: in the file, strides and most offsets are
+ * still 0.
  */
 #ifndef YRT_HOTSPOT_VMSTRUCTS_H
 #define YRT_HOTSPOT_VMSTRUCTS_H
@@ -29,15 +30,17 @@ struct vmstructs_symbols {
 struct error *vmstructs_symbols_find(struct image *img, struct vmstructs_symbols **ret);
 
 /*
- * All entries as they are in the process; untrusted, so their number and the length of names are bounded. A JVM that has not
- * initialised them yet (strides 0) is ERROR_AGAIN-like: *ret NULL and no error. jvm_bias: load bias of the file.
+ * All entries as they are in the process; untrusted, so their number and the length of names are bounded. A JVM that
+ * has not initialised them yet (strides 0) is ERROR_AGAIN-like: *ret NULL and no error. jvm_bias: load bias of the
+ * file.
  */
 struct error *vmstructs_read(
         const struct vmstructs_symbols *symbols, struct memory *memory, u64 jvm_bias, struct vmstructs **ret);
 void vmstructs_destroy(struct vmstructs *v); /* NULL is fine */
 
 /* The offset of a field that is not static; false: no such field. type_string (may be NULL) is its type in words. */
-bool vmstructs_field(const struct vmstructs *v, const char *type, const char *field, u64 *offset, const char **type_string);
+bool vmstructs_field(
+        const struct vmstructs *v, const char *type, const char *field, u64 *offset, const char **type_string);
 /* The address of a static field. */
 bool vmstructs_static(const struct vmstructs *v, const char *type, const char *field, u64 *address);
 bool vmstructs_type_size(const struct vmstructs *v, const char *type, u64 *size);

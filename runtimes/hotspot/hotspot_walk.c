@@ -6,27 +6,28 @@
 #include "walk.h"
 #include "hotspot.h"
 
-#define HOPS_MAX       64	    /* of the segment map: one for each 254 segments */
-#define SEGMENT_FREE   0xff
-#define FRAME_MAX      (1u << 20) /* bytes; larger ones are not believed */
-#define CODE_BEFORE    16
-#define CODE_BYTES     (WALK_SCRATCH_WORDS * 8)
-#define CODE_AFTER     (CODE_BYTES - CODE_BEFORE)
-#define PROLOGUE_AFTER 16 /* behind frame_complete there is none but that of C1's code for on-stack replacement */
-#define TAIL_STEPS     6
-#define MOVED_MAX      16 /* words */
-#define BCP_OF_8       56 /* hotspot_vm.bcp */
-#define SAVED_MAX      96 /* words: all registers of 16 and of 32 bytes, arguments */
-#define SAVED_SP       40 /* pusha of 8 notes rsp below itself, then moves it (macroAssembler_x86.cpp) */
-#define SAVED_JUST     11 /* words: where the note lies when rsp was moved just now, and from r15 on */
-#define LEAF_STANDS    (-1)
+#define HOPS_MAX        64 /* of the segment map: one for each 254 segments */
+#define SEGMENT_FREE    0xff
+#define FRAME_MAX       (1u << 20) /* bytes; larger ones are not believed */
+#define CODE_BEFORE     16
+#define CODE_BYTES      (WALK_SCRATCH_WORDS * 8)
+#define CODE_AFTER      (CODE_BYTES - CODE_BEFORE)
+#define PROLOGUE_AFTER  16 /* behind frame_complete there is none but that of C1's code for on-stack replacement */
+#define TAIL_STEPS      6
+#define MOVED_MAX       16 /* words */
+#define BCP_OF_8        56 /* hotspot_vm.bcp */
+#define SAVED_MAX       96 /* words: all registers of 16 and of 32 bytes, arguments */
+#define SAVED_SP        40 /* pusha of 8 notes rsp below itself, then moves it (macroAssembler_x86.cpp) */
+#define SAVED_JUST      11 /* words: where the note lies when rsp was moved just now, and from r15 on */
+#define LEAF_STANDS     (-1)
 #define MEMO_CHECK_BITS 12
-#define MEMO_BACK_MAX  (1u << 20) /* segments */
+#define HS_CALLED       (1u << 31)
+#define MEMO_BACK_MAX   (1u << 20) /* segments */
 
 /* Where the caller of a compiled frame is, from the leaf's stack pointer. */
-#define FRAME_WHOLE 0 /* the frame stands */
-#define FRAME_NONE_YET 1 /* nothing but the return address, at rsp */
-#define FRAME_RBP   2 /* rbp and the return address */
+#define FRAME_WHOLE       0 /* the frame stands */
+#define FRAME_NONE_YET    1 /* nothing but the return address, at rsp */
+#define FRAME_RBP         2 /* rbp and the return address */
 #define FRAME_RBP_UNSAVED 3 /* it stands, but rbp is in its register */
 
 static inline const struct hotspot_vm *hs_vm(struct walk *w)
@@ -49,20 +50,24 @@ static inline s64 hs_signed(const struct walk *w, struct hotspot_field f)
 	return (s64)(hs_field(w, f) << (bits & 63)) >> (bits & 63);
 }
 
-/* A block and the header of its blob to w->vm.word, the blob's address to scratch[0]. */
-static inline bool hs_read_block(struct walk *w, const struct hotspot_vm *vm, u64 segment)
+/* The block at this address and the header of its blob to w->vm.word, the blob's address to scratch[0]. */
+static inline bool hs_read_at(struct walk *w, const struct hotspot_vm *vm, u64 block)
 {
-	u64 block = vm->low + (segment << (vm->log2_segment & 63));
-
 	w->vm.len = 0; /* it is no window now */
 	w->scratch[0] = block + vm->block_size;
 	return walk_fill(w, w->vm.word, vm->head_size, block);
 }
 
+static inline bool hs_read_block(struct walk *w, const struct hotspot_vm *vm, u64 segment)
+{
+	return hs_read_at(w, vm, vm->low + (segment << (vm->log2_segment & 63)));
+}
+
 /* Is it an nmethod in use that reaches over `back` segments more? */
 static inline bool hs_is_nmethod(const struct walk *w, const struct hotspot_vm *vm, u64 back)
 {
-	return hs_field(w, vm->used) == 1 && hs_field(w, vm->kind) == vm->kind_nmethod && hs_field(w, vm->length) > back;
+	return hs_field(w, vm->used) == 1 && hs_field(w, vm->kind) == vm->kind_nmethod &&
+	       hs_field(w, vm->length) > back;
 }
 
 static inline struct walk_memo *hs_memo(struct walk *w, u64 segment)
@@ -77,7 +82,8 @@ static inline u64 hs_memo_key(const struct walk *w, u64 segment)
 
 static inline u64 hs_memo_value(u64 key, u64 compile_id, u64 back)
 {
-	return compile_id << 32 | (back & (MEMO_BACK_MAX - 1)) << MEMO_CHECK_BITS | key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
+	return compile_id << 32 | (back & (MEMO_BACK_MAX - 1)) << MEMO_CHECK_BITS |
+	       key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
 }
 
 /* The nmethod of a segment as hotspot_find() left it, if it is still there: see README.md. */
@@ -146,7 +152,8 @@ static inline bool hs_makes_room(const struct walk *w, u32 i, u32 size)
 {
 	if (hs_byte(w, i) != 0x48 || hs_byte(w, i + 2) != 0xec)
 		return false;
-	return hs_byte(w, i + 1) == 0x83 ? hs_byte(w, i + 3) == size : hs_byte(w, i + 1) == 0x81 && hs_half(w, i + 3) == size;
+	return hs_byte(w, i + 1) == 0x83 ? hs_byte(w, i + 3) == size
+	                                 : hs_byte(w, i + 1) == 0x81 && hs_half(w, i + 3) == size;
 }
 
 /* mov [rsp + x], rbp */
@@ -159,7 +166,8 @@ static inline bool hs_saves_rbp(const struct walk *w, u32 i)
 /* mov [rsp + x], some register, at pc */
 static inline bool hs_saves(const struct walk *w)
 {
-	return (hs_byte(w, 0) & 0xfb) == 0x48 && hs_byte(w, 1) == 0x89 && (hs_byte(w, 2) & 7) == 4 && hs_byte(w, 3) == 0x24;
+	return (hs_byte(w, 0) & 0xfb) == 0x48 && hs_byte(w, 1) == 0x89 && (hs_byte(w, 2) & 7) == 4 &&
+	       hs_byte(w, 3) == 0x24;
 }
 
 /* mov rbp, rsp, in both forms */
@@ -169,7 +177,8 @@ static inline bool hs_sets_fp(const struct walk *w, u32 i)
 	                                        (hs_byte(w, i + 1) == 0x89 && hs_byte(w, i + 2) == 0xe5));
 }
 
-/* push rbp, or that and mov rbp, rsp, just before i: of calls that align the stack, and slow paths, sub rsp has none. */
+/* push rbp, or that and mov rbp, rsp, just before i: of calls that align the stack, and slow paths, sub rsp has none.
+ */
 static inline bool hs_is_pushed(const struct walk *w, u32 i)
 {
 	return hs_byte(w, i - 1) == 0x55 || (hs_byte(w, i - 4) == 0x55 && hs_sets_fp(w, i - 3));
@@ -183,7 +192,8 @@ static inline bool hs_begins(const struct walk *w, u32 i)
 	return !push || (push == 7 && hs_byte(w, 0) == 0x89 && hs_byte(w, 1) == 0x84 && hs_byte(w, 2) == 0x24);
 }
 
-/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. left: see hotspot_prologue(). */
+/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. left: see
+ * hotspot_prologue(). */
 WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 {
 	WALK_CHECK(w);
@@ -198,7 +208,8 @@ WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 	return -1;
 }
 
-/* How far the prologue has come. left: bytes of code from pc up to its end; 0: this is behind it, but may be that for on-stack replacement. */
+/* How far the prologue has come. left: bytes of code from pc up to its end; 0: this is behind it, but may be that for
+ * on-stack replacement. */
 WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 {
 	WALK_CHECK(w);
@@ -217,8 +228,8 @@ WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 }
 
 /*
- * The length of the instruction at i if it may stand between the end of a frame and ret: polls of all versions, checks of
- * a pending exception. 0: it may not.
+ * The length of the instruction at i if it may stand between the end of a frame and ret: polls of all versions, checks
+ * of a pending exception. 0: it may not.
  */
 static inline u32 hs_tail_length(const struct walk *w, u32 i)
 {
@@ -262,8 +273,8 @@ static inline u32 hs_tail_length(const struct walk *w, u32 i)
 /* Is there a return, or (behind mov [r15 + x], r10) the jump of a poll that found something to do? */
 static inline bool hs_returns(const struct walk *w, u32 i)
 {
-	return hs_byte(w, i) == 0xc3 || (hs_byte(w, i) == 0xe9 && hs_byte(w, i - 7) == 0x4d && hs_byte(w, i - 6) == 0x89 &&
-	                                        hs_byte(w, i - 5) == 0x97);
+	return hs_byte(w, i) == 0xc3 || (hs_byte(w, i) == 0xe9 && hs_byte(w, i - 7) == 0x4d &&
+	                                        hs_byte(w, i - 6) == 0x89 && hs_byte(w, i - 5) == 0x97);
 }
 
 #define TAIL_RETURNS (-1)
@@ -317,6 +328,15 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 	return hotspot_epilogue(w);
 }
 
+/*
+ * vm_state when a frame of Java has been left whose caller's stack pointer is this: the next step is at that caller if
+ * it still is. Frames of other kinds may come between, and other runtimes find 0.
+ */
+static inline u32 hs_called(u64 cfa)
+{
+	return HS_CALLED | (u32)(cfa >> 3 & (HS_CALLED - 1));
+}
+
 /* Moves to the caller at pc. fp: where its rbp was saved, 0: it is still in the register. */
 static inline int hs_arrive(struct walk *w, u64 cfa, u64 pc, u64 fp)
 {
@@ -328,6 +348,7 @@ static inline int hs_arrive(struct walk *w, u64 cfa, u64 pc, u64 fp)
 	w->valid |= 1u << REG_SP | 1u << REG_PC;
 	w->leaf = 0;
 	w->flags = 0;
+	w->vm_state = hs_called(cfa);
 	return STOP_NONE;
 }
 
@@ -345,18 +366,25 @@ static inline bool hs_push_stub(struct walk *w, u32 flags)
 {
 	u32 all = flags | w->flags | (w->leaf ? 0 : FRAME_RETADDR);
 
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, all, w->reg[REG_PC]), hotspot_detail(HOTSPOT_STUB, 0));
+	return walk_push(
+	        w, frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, all, w->reg[REG_PC]), hotspot_detail(HOTSPOT_STUB, 0));
+}
+
+/* Is pc a handler for deoptimisation of the nmethod in w->vm.word? */
+static inline bool hs_is_deopt(const struct walk *w, const struct hotspot_vm *vm, u64 blob, u64 pc)
+{
+	u64 base = vm->deopt.size == 8 ? 0 : blob;
+
+	return pc == base + hs_field(w, vm->deopt) || (vm->deopt_mh.size && pc == base + hs_field(w, vm->deopt_mh));
 }
 
 /* The frame of a method that was deoptimised returns to a handler; where it was is in a slot of its own. */
 static inline int hs_original_pc(struct walk *w, const struct hotspot_vm *vm, u64 blob)
 {
-	u64 base = vm->deopt.size == 8 ? 0 : blob, pc = w->reg[REG_PC];
-
-	if (w->leaf || (pc != base + hs_field(w, vm->deopt) &&
-	                       (!vm->deopt_mh.size || pc != base + hs_field(w, vm->deopt_mh))))
+	if (w->leaf || !hs_is_deopt(w, vm, blob, w->reg[REG_PC]))
 		return STOP_NONE;
-	return walk_stack(w, w->reg[REG_SP] + hs_field(w, vm->orig_pc), &w->reg[REG_PC]) ? STOP_NONE : STOP_STACK_ABSENT;
+	return walk_stack(w, w->reg[REG_SP] + hs_field(w, vm->orig_pc), &w->reg[REG_PC]) ? STOP_NONE
+	                                                                                 : STOP_STACK_ABSENT;
 }
 
 /* The leaf has called the next instruction, to have its address on the stack. */
@@ -380,36 +408,36 @@ static inline bool hs_is_frozen(const struct walk *w);
 WALK_GLOBAL int hotspot_note_yield(struct walk *w);
 WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
 
-WALK_GLOBAL int hotspot_returns(struct walk *w, u64 at)
+/* Did they begin i words above the stack pointer? Then as hotspot_pushed(); -1: the stack can not be read there. */
+WALK_GLOBAL int hotspot_pushed_at(struct walk *w, u32 i)
 {
-	const struct hotspot_vm *vm;
-	u64 pc;
+	u64 slot, value;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
-	return vm && walk_stack(w, at, &pc) && hs_may_call(vm, pc);
+	slot = w->reg[REG_SP] + (u64)i * 8;
+	if (!walk_stack(w, slot, &value))
+		return -1;
+	if (value != slot + SAVED_SP)
+		return 0;
+	if (!(i == SAVED_JUST && w->leaf && hs_saves(w)) &&
+	        !(walk_stack(w, slot - SAVED_JUST * 8, &value) && value == w->reg[DWREG_R15]))
+		return 0;
+	return (int)i + SAVED_SP / 8;
 }
 
 /*
- * Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. What was never
- * written, or an interpreted caller's frame, may hold such an address too: r15, the thread, is pushed last, or the leaf is pushing.
+ * Code of JDK 8 that has pushed all registers, and more (C1 around Math.pow): how many words ago. 0: it has not. What
+ * was never written, or an interpreted caller's frame, may hold such an address too: r15, the thread, is pushed last,
+ * or the leaf is pushing.
  */
 WALK_GLOBAL int hotspot_pushed(struct walk *w)
 {
-	u64 at, value;
+	int words = 0;
 
 	WALK_CHECK(w);
-	at = w->reg[REG_SP];
-	for (u32 i = 0; i < SAVED_MAX; i++) {
-		u64 slot = at + i * 8;
-
-		if (!walk_stack(w, slot, &value))
-			break;
-		if (value == slot + SAVED_SP && ((i == SAVED_JUST && w->leaf && hs_saves(w)) ||
-		        (walk_stack(w, slot - SAVED_JUST * 8, &value) && value == w->reg[DWREG_R15])))
-			return (int)i + SAVED_SP / 8;
-	}
-	return 0;
+	for (u32 i = 0; i < SAVED_MAX && !words; i++)
+		words = hotspot_pushed_at(w, i);
+	return words > 0 ? words : 0;
 }
 
 /* Wrappers of native methods have no handler for deoptimisation (nmethod.cpp). */
@@ -418,44 +446,7 @@ static inline bool hs_is_native(const struct walk *w, const struct hotspot_vm *v
 	return vm->deopt.size && !hs_field(w, vm->deopt);
 }
 
-/*
- * C2 moves the stack pointer for a moment here and there (string intrinsics push, and align it; so do calls of fix-ups for
- * conversions, and slow paths of collectors' barriers save registers): the frame lies some words above then, as a guess. That of a
- * native method's wrapper is at rbp.
- */
-WALK_GLOBAL int hotspot_moved(struct walk *w, u64 cfa)
-{
-	const struct hotspot_vm *vm;
-	u32 extra;
-	u64 fp;
-	int stop;
-
-	WALK_CHECK(w);
-	fp = w->reg[REG_FP];
-	vm = hs_vm(w);
-	if (!vm)
-		return STOP_ARENA;
-	if (hs_is_native(w, vm) && walk_has(w, REG_FP) && fp + 16 - cfa < FRAME_MAX && hotspot_returns(w, fp + 8))
-		return hs_return(w, fp + 16, fp);
-	if (vm->bcp == BCP_OF_8)
-		cfa += (u64)(u32)hotspot_pushed(w) * 8;
-	for (extra = 0; extra < MOVED_MAX; extra++)
-		if (hotspot_returns(w, cfa + (u64)extra * 8 - 8))
-			break;
-	extra = extra < MOVED_MAX ? extra : 0;
-	cfa += (u64)extra * 8;
-	stop = hs_return(w, cfa, cfa - 16);
-	w->flags = extra ? FRAME_GUESS : 0;
-	return stop;
-}
-
-/* The caller of compiled code whose frame stands. */
-static inline int hs_leave_frame(struct walk *w, const struct hotspot_vm *vm, u64 frame)
-{
-	u64 cfa = w->reg[REG_SP] + frame, pc;
-
-	return walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc) ? hs_arrive(w, cfa, pc, cfa - 16) : hotspot_moved(w, cfa);
-}
+#include "hotspot_callers_walk.h"
 
 /* The caller of a compiled leaf whose code begins here; LEAF_STANDS: its frame is like any other. */
 WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
@@ -485,22 +476,35 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 	}
 }
 
-/* The caller of compiled code whose frame stands, on the stack or in the heap. */
-static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm, u64 frame)
+/* The caller of compiled code whose frame stands, on the stack or in the heap. exact: nothing lies below it on the
+ * stack. */
+static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm, u64 blob, bool exact)
 {
+	u64 frame = hs_field(w, vm->frame_size) * 8, cfa = w->reg[REG_SP] + frame, pc;
 	int stop;
 
 	if (frame < 16 || frame > FRAME_MAX)
 		return STOP_VM_BROKEN;
 	if (hs_is_frozen(w))
-		return hotspot_leave_frozen(w, w->reg[REG_SP] + frame);
-	stop = hs_leave_frame(w, vm, frame);
+		return hotspot_leave_frozen(w, cfa);
+	if (exact && walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc))
+		stop = hs_arrive(w, cfa, pc, cfa - 16);
+	else
+		stop = hotspot_leave_moved(w, blob - vm->block_size, (u32)frame);
+	if (stop == LEAF_STANDS && w->leaf && walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc)) {
+		stop = hs_arrive(w, cfa, pc,
+		        cfa - 16); /* nothing has moved the stack pointer; calls by method handles prove nothing */
+		w->flags = FRAME_GUESS;
+	} else if (stop == LEAF_STANDS) {
+		stop = hotspot_leave_guessed(w);
+	}
 	if (frame == YIELD_FRAME && !w->ncursors)
 		hotspot_note_yield(w);
 	return stop;
 }
 
-static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm)
+/* exact: what this has called was a frame of Java, which ended at the stack pointer. */
+static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm, bool exact)
 {
 	u64 blob = w->scratch[0], code = hs_code_begin(w, vm, blob), where;
 	int stop = hs_original_pc(w, vm, blob);
@@ -511,7 +515,7 @@ static inline int hs_compiled(struct walk *w, const struct hotspot_vm *vm)
 	if (!walk_push(w, where, hotspot_nmethod(hs_field(w, vm->compile_id), w->reg[REG_PC] - code)))
 		return STOP_DEPTH;
 	stop = w->leaf ? hotspot_leave_leaf(w, code) : LEAF_STANDS;
-	return stop == LEAF_STANDS ? hs_leave_standing(w, vm, hs_field(w, vm->frame_size) * 8) : stop;
+	return stop == LEAF_STANDS ? hs_leave_standing(w, vm, blob, exact) : stop;
 }
 
 /* Code in a heap of code that there are no rows for (yet). */
@@ -526,7 +530,7 @@ static inline int hs_unknown(struct walk *w, const struct hotspot_vm *vm)
 	return native_step(w, NATIVE_NO_FRAME);
 }
 
-WALK_GLOBAL int hotspot_heap(struct walk *w)
+WALK_GLOBAL int hotspot_heap(struct walk *w, u32 exact)
 {
 	const struct hotspot_vm *vm;
 	u64 segment;
@@ -542,12 +546,12 @@ WALK_GLOBAL int hotspot_heap(struct walk *w)
 		if (stop)
 			return stop;
 	}
-	return hs_field(w, vm->kind) == vm->kind_nmethod ? hs_compiled(w, vm) : hs_unknown(w, vm);
+	return hs_field(w, vm->kind) == vm->kind_nmethod ? hs_compiled(w, vm, exact) : hs_unknown(w, vm);
 }
 
 /*
- * Pushes an interpreted method. bcp: where its bytecode stands, 0 if it has none; r13: the same where that is in a register,
- * unless it is used for something else just now.
+ * Pushes an interpreted method. bcp: where its bytecode stands, 0 if it has none; r13: the same where that is in a
+ * register, unless it is used for something else just now.
  */
 WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
 {
@@ -559,12 +563,13 @@ WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	if (!method || method & 7 || !walk_read(w, &constants, 8, method + vm->method_const) || !constants || constants & 7)
+	if (!method || method & 7 || !walk_read(w, &constants, 8, method + vm->method_const) || !constants ||
+	        constants & 7)
 		return STOP_VM_BROKEN;
 	if (bcp - constants - vm->const_size < HOTSPOT_NO_BCI)
 		bci = bcp - constants - vm->const_size;
-	if (r13 - constants - vm->const_size < HOTSPOT_NO_BCI && walk_read(w, &size, 2, constants + vm->const_code_size) &&
-	        r13 - constants - vm->const_size < size)
+	if (r13 - constants - vm->const_size < HOTSPOT_NO_BCI &&
+	        walk_read(w, &size, 2, constants + vm->const_code_size) && r13 - constants - vm->const_size < size)
 		bci = r13 - constants - vm->const_size;
 	where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, w->flags | (w->leaf ? 0 : FRAME_RETADDR), method);
 	return walk_push(w, where, hotspot_method(0, bci, hotspot_method_cookie(constants))) ? STOP_NONE : STOP_DEPTH;
@@ -619,6 +624,7 @@ WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 	stop = hs_return(w, fp + 16, 0);
 	w->reg[REG_FP] = next;
 	w->reg[REG_SP] = sender;
+	w->vm_state = hs_called(sender);
 	return stop;
 }
 
@@ -652,8 +658,8 @@ static inline int hs_stub(struct walk *w)
 }
 
 /*
- * A trap at a poll led here, into a safepoint's handler. What will be its return address the signal handler has left in the
- * JavaThread; the rows tell all else of the caller.
+ * A trap at a poll led here, into a safepoint's handler. What will be its return address the signal handler has left in
+ * the JavaThread; the rows tell all else of the caller.
  */
 static inline int hs_polled(struct walk *w)
 {
@@ -674,10 +680,15 @@ static inline int hs_polled(struct walk *w)
 
 WALK_STEP int hotspot_step(struct walk *w)
 {
+	u32 exact;
+
 	WALK_CHECK(w);
+	exact = !w->leaf && w->vm_state == hs_called(w->reg[REG_SP]);
+	if (w->vm_state & HS_CALLED)
+		w->vm_state = 0;
 	switch (w->region.part) {
 	case HOTSPOT_HEAP:
-		return hotspot_heap(w);
+		return hotspot_heap(w, exact);
 	case HOTSPOT_INTERPRETER:
 		return hs_is_frozen(w) ? hotspot_frozen_interpreted(w) : hotspot_interpreted(w);
 	case HOTSPOT_ENTRY:

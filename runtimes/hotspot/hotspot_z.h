@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* References of generational ZGC and its tables of moved objects, as the walker (hotspot_objects.h tells the rules) and user space read them. */
+/* References of generational ZGC and its tables of moved objects, as the walker (hotspot_objects.h tells the rules) and
+ * user space read them. */
 #ifndef YRT_HOTSPOT_Z_H
 #define YRT_HOTSPOT_Z_H
 
 #include <types.h>
 
 #define Z_REMAPPED_SHIFT   12
-#define Z_REMEMBERED	   0x30ull /* both: a reference from the old generation into itself */
-#define Z_ENTRY_TO_MASK	   ((1ull << 45) - 1) /* of an entry: 1 | to << 1 | from << 46 (zForwardingEntry.hpp) */
+#define Z_REMEMBERED       0x30ull            /* both: a reference from the old generation into itself */
+#define Z_ENTRY_TO_MASK    ((1ull << 45) - 1) /* of an entry: 1 | to << 1 | from << 46 (zForwardingEntry.hpp) */
 #define Z_ENTRY_FROM_SHIFT 46
-#define Z_PROBES	   32
+#define Z_PROBES           32
 
 static inline u32 hs_remapped(u64 stored)
 {

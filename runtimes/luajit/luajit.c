@@ -9,6 +9,7 @@
 #include "luajit_inspect.h"
 #include "luajit_trace.h"
 #include "luajit_vms.h"
+#include "process/image_scan.h"
 #include "runtime.h"
 
 #define NEAR_BYTES     (1ull << 31)
@@ -29,22 +30,24 @@ struct luajit_instance {
 static bool find_version(struct image *img, char *ret, size_t size)
 {
 	static const char head[] = "LuaJIT 2.";
-	u64 addr;
-	Elf_Data *data = image_section(img, ".rodata", &addr);
-	const char *p = data ? data->d_buf : NULL, *end;
+	struct image_scan scan;
+	const char *p = NULL, *end;
 	size_t n = 0;
 
-	p = p ? memmem(p, data->d_size, head, sizeof(head) - 1) : NULL;
-	if (!p)
+	if (!image_scan_start(&scan, img, ".rodata", size))
 		return false;
-	end = (const char *)data->d_buf + data->d_size;
-	while (p<end && * p> ' ' && n + 1 < size) {
+	while (!p && image_scan_next(&scan))
+		p = memmem(
+		        scan.bytes, scan.own + (scan.size > scan.own ? sizeof(head) - 2 : 0), head, sizeof(head) - 1);
+	end = (const char *)scan.bytes + scan.size;
+	while (p && p<end && * p> ' ' && n + 1 < size) {
 		ret[n++] = *p++;
 		if (n == 6 && p < end && *p == ' ') /* behind "LuaJIT" */
 			ret[n++] = *p++;
 	}
 	ret[n] = '\0';
-	return true;
+	image_scan_end(&scan);
+	return n;
 }
 
 struct luajit_vm luajit_vm_of(const struct luajit_layout *l)
@@ -58,6 +61,8 @@ struct luajit_vm luajit_vm_of(const struct luajit_layout *l)
 	        .l_stack = l->l_stack.at,
 	        .l_cframe = l->l_cframe.at,
 	        .l_gct = l->l_gct.at,
+	        .l_status = l->l_status.at,
+	        .l_exdata2 = l->l_exdata2.at,
 	        .g_cur_l = l->g_cur_l.at,
 	        .g_vmstate = l->g_vmstate.at,
 	        .g2disp = l->gg_dispatch.at - l->gg_g.at,
@@ -117,15 +122,17 @@ static struct error *image_probe(struct image *img, void **ret)
 		return err;
 	}
 	image->vm = luajit_vm_of(image->layout);
+	luajit_gc_find(img, image->layout, &image->gc);
 	*ret = image;
 	return NULL;
 }
 
 /*
  * Does the layout hold here? It is tried on one VM, if one is found soon: a process that has none yet, or is large, is
- * left to the checks of the walker. What fails by chance, because the process goes on, does not fail again and again.
+ * left to the checks of the walker. *only: the one VM, if there is no other. What fails by chance, because the process
+ * goes on, does not fail again and again.
  */
-static struct error *check_layout(const struct luajit_instance *instance, const struct runtime_process *p)
+static struct error *check_layout(const struct luajit_instance *instance, const struct runtime_process *p, u64 *only)
 {
 	const struct luajit_image *image = instance->image;
 	struct luajit_check failed;
@@ -144,6 +151,7 @@ static struct error *check_layout(const struct luajit_instance *instance, const 
 		                         p->pid, failed.name, failed.what),
 		        "its Lua frames are left out; is this a fork of LuaJIT, or a build that YRT_LAYOUTS describes "
 		        "wrongly?");
+	*only = vms.n == 1 ? vms.g[0] : 0;
 	free(vms.g);
 	return err;
 }
@@ -152,6 +160,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 {
 	const struct luajit_image *image = data;
 	struct luajit_instance *instance = calloc(1, sizeof(*instance));
+	struct luajit_vm vm = image->vm;
 	struct error *err;
 
 	if (!instance)
@@ -160,7 +169,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	instance->bias = bias;
 	instance->names = luajit_names_create(image);
 	instance->traces = luajit_traces_create(image);
-	err = instance->names && instance->traces ? check_layout(instance, p) : &error_no_memory;
+	err = instance->names && instance->traces ? check_layout(instance, p, &vm.only) : &error_no_memory;
 	if (!err)
 		err = arena_alloc(p->arena, sizeof(struct luajit_vm), &instance->config);
 	if (err) {
@@ -169,7 +178,9 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		free(instance);
 		return err;
 	}
-	memcpy(arena_at(p->arena, instance->config, sizeof(struct luajit_vm)), &image->vm, sizeof(struct luajit_vm));
+	vm.resume_interp = image->blob.behind_call ? bias + image->blob.behind_call : 0;
+	vm.resume_exit = image->blob.behind_exit ? bias + image->blob.behind_exit : 0;
+	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;
 	return NULL;
 }
@@ -253,6 +264,11 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	return err ? err : add_reach(instance, add, ctx);
 }
 
+static u32 resume(void *data)
+{
+	return ((const struct luajit_instance *)data)->config;
+}
+
 static bool name_frame(
         void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
@@ -268,11 +284,43 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	return luajit_inspect(instance->image, instance->bias, p, out);
 }
 
+static bool is_script(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && !(f->detail & LUAJIT_JIT);
+}
+
+/*
+ * The compiler records an instruction before it is run: a builtin, or a function in C, whose call it works on has not
+ * begun. Leaves that frame out: the first one below frames[i] that is not native.
+ */
+static u32 without_recorded(const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 max, u32 *eaten)
+{
+	u64 work = frame_addr(&frames[i]) - LUAJIT_WORK;
+	u32 called = i + 1;
+
+	*eaten = 0;
+	if (luajit_function(&frames[i]) != LUAJIT_FAST || work < LUAJIT_VMST_RECORD || work > LUAJIT_VMST_ASM)
+		return 0;
+	while (called < n && called - i < max && frame_kind(&frames[called]) == FRAME_NATIVE)
+		called++;
+	if (called == n || called - i >= max || !is_script(&frames[called]) ||
+	        luajit_function(&frames[called]) == LUAJIT_LUA ||
+	        frame_addr(&frames[called]) - LUAJIT_WORK < LUAJIT_VMST_MAX)
+		return 0;
+	memcpy(ret, frames + i, (called - i) * sizeof(*frames));
+	*eaten = called - i + 1;
+	return called - i;
+}
+
 static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
         struct frame *ret, u32 max, u32 *eaten)
 {
 	struct luajit_instance *instance = data;
 
+	if (frame_kind(&frames[i]) == FRAME_NATIVE)
+		return luajit_gc_order(&instance->image->gc, instance->bias, frames, i, n, ret, max, eaten);
+	if (is_script(&frames[i]))
+		return without_recorded(frames, i, n, ret, max, eaten);
 	return luajit_expand(instance->traces, p->memory, frames + i, n - i, flags, ret, max, eaten);
 }
 
@@ -292,17 +340,21 @@ static bool hides(void *data, const char *symbol)
 const struct runtime_ops luajit_runtime = {
         .name = "luajit",
         .view = "lua",
+        .language = "Lua",
+        .words = {.interpreted = "Lua interpreted", .jit = "Lua compiled"},
         .id = RUNTIME_LUAJIT,
         .supported = "LuaJIT 2.1, beta3 of 2017 to 2026 (x86-64, GC64 or not, stripped or linked into a host), "
                      "interpreter and traces",
         .layout = &luajit_layout_schema,
         .step = luajit_step,
+        .resume = resume,
         .image_probe = image_probe,
         .image_destroy = image_destroy,
         .attach = attach,
         .detach = detach,
         .regions = regions,
         .name_frame = name_frame,
+        .expands_native = true,
         .expand = expand,
         .hides = hides,
         .inspect = inspect,

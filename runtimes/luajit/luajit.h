@@ -29,20 +29,22 @@ enum luajit_part {
 };
 
 /*
- * Layout of one build, as far as the walker needs it: offsets in bytes. "Reference" is a word of 8 bytes with GC64, of 4
- * without.
+ * Layout of one build, as far as the walker needs it: offsets in bytes. "Reference" is a word of 8 bytes with GC64, of
+ * 4 without.
  */
 struct luajit_vm {
 	/* lua_State: references but base and cframe, which are whole words */
 	u16 l_glref, l_base, l_maxstack, l_stack, l_cframe;
 	u16 l_gct; /* byte */
+	u8 l_status;
+	u8 l_exdata2; /* pointer; 0: this build has none */
 	/* global_State, from its address; g2disp: of the dispatch table, which r14 holds in the interpreter */
 	u16 g_cur_l;   /* reference; jit_base follows it */
 	u16 g_vmstate; /* s32 */
 	u16 g2disp;
 	/* GCfunc */
-	u16 fn_ffid; /* byte */
-	u16 fn_pc;   /* reference */
+	u8 fn_ffid; /* byte */
+	u8 fn_pc;   /* reference */
 	u16 fn_f;
 	u16 proto_size;   /* sizeof(GCproto): bytecode follows it */
 	u16 proto_sizebc; /* u32 */
@@ -53,8 +55,12 @@ struct luajit_vm {
 	s16 cf_r13;    /* where BC_JLOOP saves r13 (r12: at 0) */
 	u8 bc_patched; /* first opcode of those that the JIT rewrites in place: of them only operand A is fixed */
 	u8 gc64;
+	/* where a walk that was lost goes on (return addresses): in the interpreter, in the handler of trace exits; 0:
+	 * nowhere */
+	u64 resume_interp, resume_exit;
+	u64 only; /* global_State of the only VM that was found; 0: there were more, or none */
 };
-_Static_assert(sizeof(struct luajit_vm) == 40, "read as it is by the walker");
+_Static_assert(sizeof(struct luajit_vm) == 64, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_LUAJIT. detail, from the low end:
@@ -111,9 +117,9 @@ static inline enum luajit_function luajit_function(const struct frame *f)
 }
 
 /*
- * What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. Those that the JIT rewrites in place keep
- * their A only, but ITERC, ITERN, RETM to RET1 and LOOP nothing: JLOOP takes their place with an A of its own (lj_trace.c,
- * trace_stop).
+ * What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. Those that the JIT rewrites in place
+ * keep their A only, but ITERC, ITERN, RETM to RET1 and LOOP nothing: JLOOP takes their place with an A of its own
+ * (lj_trace.c, trace_stop).
  */
 #define LUAJIT_LOOPS 0x700f3ull /* from bc_patched on: ITERC, ITERN, RETM, RET, RET0, RET1, LOOP, ILOOP, JLOOP */
 
@@ -160,5 +166,12 @@ int luajit_stands(struct walk *w, u64 base);
 int luajit_own(struct walk *w, u64 cf);
 int luajit_frames(struct walk *w, u64 cf);
 int luajit_below(struct walk *w, u64 cf, u64 link, u32 running);
+/*
+ * At the bottom of a coroutine, in cframe cf: to the one that waits for it. LUAJIT_FRAMES_DONE: none is known.
+ * luajit_host_walk.c.
+ */
+int luajit_waiting(struct walk *w, u64 cf);
+/* Leaves to later walks of this thread which VM runs on it: luajit_resume_walk.c. */
+int luajit_note(struct walk *w, u64 g, u64 cf);
 
 #endif

@@ -5,16 +5,20 @@
  */
 #include "luajit_image.h"
 
-#include <gelf.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "luajit_code.h"
+#include "process/elf_table.h"
+#include "process/image_scan.h"
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)
-#define PIECE          (16u << 10)
-#define OVERLAP        3 /* one byte less than an instruction that is looked for */
+#define OVERLAP        3    /* one byte less than an instruction that is looked for */
+#define CALL_OR_JUMP   0xe8 /* and 0xe9: an opcode with a displacement of four bytes */
+#define CALL_BYTES     5
 #define STANDARD_CFA   80
 #define LOOK_AHEAD     120 /* instructions from the start of the exit handler to where it sets rsp */
 
@@ -60,87 +64,68 @@ static int slot_of(u8 reg)
 
 /* --- where it is --- */
 
-static u32 count_dispatches(const u8 *p, size_t n)
+/* Counts instructions that dispatch, a function at a time, until one has enough: that is the VM. */
+struct search {
+	const struct cfi *cfi;
+	const struct cfi_fde *fde; /* of the last one */
+	u32 count;                 /* in it */
+	u32 all;
+};
+
+static bool search_piece(struct search *s, const struct image_scan *scan)
 {
 	static const u8 dispatch[] = {0x41, 0xff, 0x24, 0xee}; /* jmp [r14 + rbp * 8] */
-	const u8 *end = p + n;
-	u32 count = 0;
+	const u8 *end = scan->bytes + scan->size, *p = scan->bytes;
 
-	while ((p = memmem(p, end - p, dispatch, sizeof(dispatch)))) {
-		count++;
-		p += sizeof(dispatch);
+	for (; (p = memmem(p, end - p, dispatch, sizeof(dispatch))); p += sizeof(dispatch)) {
+		const struct cfi_fde *fde = cfi_fde_at(s->cfi, scan->addr + (p - scan->bytes));
+
+		s->all++;
+		s->count = fde == s->fde ? s->count + 1 : 1;
+		s->fde = fde;
+		if (fde && s->count >= DISPATCHES_MIN && fde->end - fde->start <= BLOB_MAX)
+			return true;
 	}
-	return count;
-}
-
-/* Read by the piece: most files are no LuaJIT, and libelf would keep all of their code. */
-static bool has_dispatches(struct image *img)
-{
-	u64 addr, size;
-	u32 count = 0;
-
-	if (!image_section_range(img, ".text", &addr, &size))
-		return false;
-	for (u64 at = 0; at < size && count < DISPATCHES_MIN; at += PIECE) {
-		u8 bytes[PIECE + OVERLAP];
-		size_t n = size - at < sizeof(bytes) ? size - at : sizeof(bytes);
-
-		if (!image_read(img, bytes, n, addr + at))
-			return false;
-		count += count_dispatches(bytes, n);
-	}
-	return count >= DISPATCHES_MIN;
-}
-
-static bool is_blob(const Elf_Data *text, u64 addr, const struct cfi_fde *fde)
-{
-	if (fde->start < addr || fde->end > addr + text->d_size || fde->end - fde->start > BLOB_MAX)
-		return false;
-	return count_dispatches((const u8 *)text->d_buf + (fde->start - addr), fde->end - fde->start) >= DISPATCHES_MIN;
+	return false;
 }
 
 /* vm_ffi_call lies right behind, with an FDE of its own that does not tell of its prologue. */
-static u64 blob_end(const Elf_Data *text, u64 addr, const struct cfi_fde *fde, const struct cfi_fde *next)
+static u64 blob_end(struct image *img, const struct cfi_fde *fde)
 {
 	static const u8 prologue[] = {0x55, 0x48, 0x89, 0xe5, 0x53};
+	const struct cfi_fde *next = fde + 1;
+	u8 bytes[sizeof(prologue)];
 
-	if (!next || next->start != fde->end || next->end > addr + text->d_size || next->end - fde->start > BLOB_MAX)
+	if (next == img->cfi->fdes + img->cfi->nfdes || next->start != fde->end || next->end - fde->start > BLOB_MAX ||
+	        next->end - next->start < sizeof(prologue) || !image_read(img, bytes, sizeof(bytes), next->start))
 		return fde->end;
-	if (next->end - next->start < sizeof(prologue) ||
-	        memcmp((const u8 *)text->d_buf + (next->start - addr), prologue, sizeof(prologue)))
-		return fde->end;
-	return next->end;
+	return memcmp(bytes, prologue, sizeof(bytes)) ? fde->end : next->end;
 }
 
 static struct error *no_fde(const struct image *img)
 {
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "%s holds LuaJIT, but nothing in .eh_frame tells where its VM lies", img->path),
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "%s holds LuaJIT, but nothing in .eh_frame tells where its VM lies", img->path),
 	        "it was built with LUAJIT_NO_UNWIND, or stripped of .eh_frame; its Lua frames are left out");
 }
 
 struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 {
-	const struct cfi *cfi = img->cfi;
-	Elf_Data *text;
-	u64 addr;
+	struct search search = {.cfi = img->cfi};
+	struct image_scan scan;
+	bool found = false;
 
 	*start = *end = 0;
-	if (!has_dispatches(img))
+	if (!image_scan_start(&scan, img, ".text", OVERLAP))
 		return NULL;
-	text = image_section(img, ".text", &addr);
-	if (!text)
-		return NULL;
-	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
-		const struct cfi_fde *fde = &cfi->fdes[i];
-
-		if (fde->end - fde->start < DISPATCHES_MIN || !is_blob(text, addr, fde))
-			continue;
-		*start = fde->start;
-		*end = blob_end(text, addr, fde, i + 1 < cfi->nfdes ? fde + 1 : NULL);
-		return NULL;
-	}
-	return no_fde(img);
+	while (!found && image_scan_next(&scan))
+		found = search_piece(&search, &scan);
+	image_scan_end(&scan);
+	if (!found)
+		return search.all >= DISPATCHES_MIN ? no_fde(img) : NULL;
+	*start = search.fde->start;
+	*end = blob_end(img, search.fde);
+	return NULL;
 }
 
 /* --- what an instruction does --- */
@@ -330,38 +315,33 @@ static void start_function(struct analysis *a, u64 target)
 }
 
 /* Calls and jumps from elsewhere in .text: their opcode with a displacement that leads to the start of a function. */
-static void start_called(struct analysis *a, const Elf_Data *text, u64 addr, u64 start, u64 end)
+static void start_called_by(struct analysis *a, const struct image_scan *s, u64 start, u64 end)
 {
-	const u8 *bytes = text->d_buf;
-
-	for (size_t i = 0; i + 5 <= text->d_size; i++) {
-		u64 at = addr + i, target;
+	for (size_t i = 0; i < s->own && i + CALL_BYTES <= s->size; i++) {
+		u64 at = s->addr + i, target;
 		s32 displacement;
 
-		if ((bytes[i] != 0xe8 && bytes[i] != 0xe9) || (at >= start && at < end))
+		if ((s->bytes[i] & ~1u) != CALL_OR_JUMP)
 			continue;
-		memcpy(&displacement, bytes + i + 1, sizeof(displacement));
-		target = at + 5 + (s64)displacement;
-		if (target >= start && target < end)
+		memcpy(&displacement, s->bytes + i + 1, sizeof(displacement));
+		target = at + CALL_BYTES + (s64)displacement;
+		if (target >= start && target < end && (at < start || at >= end))
 			start_function(a, target);
+	}
+}
+
+static void start_called(struct analysis *a, struct image *img, u64 start, u64 end)
+{
+	struct image_scan scan;
+
+	if (image_scan_start(&scan, img, ".text", CALL_BYTES - 1)) {
+		while (image_scan_next(&scan))
+			start_called_by(a, &scan, start, end);
+		image_scan_end(&scan);
 	}
 	for (u32 i = 0; i < a->code.n; i++)
 		if (a->code.ins[i].op == CODE_CALL)
 			start_function(a, a->code.ins[i].target);
-}
-
-/* Tables of functions that machine code calls: RELATIVE relocations. */
-static void start_relocated(struct analysis *a, struct image *img)
-{
-	u64 addr;
-	Elf_Data *data = image_section(img, ".rela.dyn", &addr);
-
-	for (int i = 0; data && i < (int)(data->d_size / sizeof(GElf_Rela)); i++) {
-		GElf_Rela rela;
-
-		if (gelf_getrela(data, i, &rela) && GELF_R_TYPE(rela.r_info) == R_X86_64_RELATIVE)
-			start_function(a, (u64)rela.r_addend);
-	}
 }
 
 /* Code that takes up a cframe again from wherever rsp is: the handler of trace exits. */
@@ -377,6 +357,25 @@ static bool sets_sp(const struct analysis *a, u32 i)
 		i = in->op == CODE_JUMP ? code_find(&a->code, in->target) : i + 1;
 	}
 	return false;
+}
+
+/*
+ * Tables of functions that machine code calls: RELATIVE relocations. Others are of places that machine code jumps to,
+ * with a stack pointer of its own (vm_exit_interp, since 2026).
+ */
+static void start_relocated(struct analysis *a, struct image *img)
+{
+	struct elf_records records;
+	struct elf_place place;
+	const Elf64_Rela *rela;
+
+	if (!elf_place_find(img, ".rela.dyn", &place))
+		return;
+	elf_records_start(&records, img, &place);
+	while ((rela = elf_records_next(&records)))
+		if (ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE &&
+		        !sets_sp(a, code_find(&a->code, (u64)rela->r_addend)))
+			start_function(a, (u64)rela->r_addend);
 }
 
 /* The state before a prologue of which only a part is here: the stub that jumps to vm_ffi_callback has pushed rbp. */
@@ -476,6 +475,15 @@ static void add_stretch(struct luajit_blob *blob, u64 start, u64 end, enum luaji
 		blob->stretches[blob->nstretches++] = (struct luajit_stretch){start, end, part};
 }
 
+/* Is instruction i behind a call, both in this part? */
+static bool is_behind_call(const struct analysis *a, u32 i, enum luajit_part part)
+{
+	const struct code_ins *in = i ? &a->code.ins[i - 1] : NULL;
+
+	return in && in->op == CODE_CALL && part_of(a, in, &a->state[i - 1]) == part &&
+	       part_of(a, &a->code.ins[i], &a->state[i]) == part;
+}
+
 static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blob)
 {
 	blob->entries = calloc(a->code.n + 1, sizeof(*blob->entries));
@@ -489,6 +497,10 @@ static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blo
 		if (!blob->nentries || memcmp(&blob->entries[blob->nentries - 1].rule, &rule, sizeof(rule)))
 			blob->entries[blob->nentries++] = (struct cfi_entry){a->code.ins[i].addr, rule};
 		add_stretch(blob, a->code.ins[i].addr, end, part_of(a, &a->code.ins[i], &a->state[i]));
+		if (!blob->behind_call && is_behind_call(a, i, LUAJIT_INTERP) && !a->code.ins[i - 1].target)
+			blob->behind_call = a->code.ins[i].addr;
+		if (!blob->behind_exit && is_behind_call(a, i, LUAJIT_EXIT))
+			blob->behind_exit = a->code.ins[i].addr;
 	}
 	return NULL;
 }
@@ -512,19 +524,28 @@ static struct error *check_cframe(const struct code *code, const struct luajit_l
 			        code->ins[i].value == wanted[k].value && code->ins[i].reg == wanted[k].reg &&
 			        code->ins[i].size == wanted[k].size;
 		if (!found)
-			return error_hint(error_new(ERROR_UNSUPPORTED, "LuaJIT's VM does not use its C frame at %ld as known builds do",
+			return error_hint(error_new(ERROR_UNSUPPORTED,
+			                          "LuaJIT's VM does not use its C frame at %ld as known builds do",
 			                          (long)wanted[k].value),
 			        "its Lua frames are left out");
 	}
 	return NULL;
 }
 
+static struct error *read_code(struct image *img, u64 start, u64 end, struct code *ret)
+{
+	cleanup(free) u8 *bytes = malloc(end - start);
+
+	if (!bytes)
+		return &error_no_memory;
+	if (!image_read(img, bytes, end - start, start))
+		return error_new(ERROR_INPUT, "%s: the code of LuaJIT's VM can not be read", img->path);
+	return code_read(bytes, start, end - start, ret);
+}
+
 static struct error *analyse(struct analysis *a, struct image *img, struct luajit_blob *blob)
 {
-	u64 addr;
-	Elf_Data *text = image_section(img, ".text", &addr);
-	struct error *err = code_read(
-	        (const u8 *)text->d_buf + (blob->start - addr), blob->start, blob->end - blob->start, &a->code);
+	struct error *err = read_code(img, blob->start, blob->end, &a->code);
 
 	if (!err)
 		err = check_cframe(&a->code, a->layout);
@@ -535,7 +556,7 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 	a->queued = calloc(a->code.n, sizeof(*a->queued));
 	if (!a->state || !a->work || !a->queued)
 		return &error_no_memory;
-	start_called(a, text, addr, blob->start, blob->end);
+	start_called(a, img, blob->start, blob->end);
 	start_relocated(a, img);
 	start_dispatched(a);
 	return fill_blob(a, blob);

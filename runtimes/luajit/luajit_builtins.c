@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
+#include "process/image_scan.h"
+
+#define NEAR         (64u << 10) /* bytes around the array before */
 #define FIRST_FFID   2
 #define HEADER       3
 #define NAMELESS_MAX 8 /* in a row */
@@ -159,23 +163,26 @@ static bool is_function(const struct function *f, const char *name)
 	return f->len == strlen(name) && !memcmp(f->name, name, f->len);
 }
 
-/* The longest of the arrays that may follow *ret: what else looks like one is an accident, and short. */
-static bool find_library(const u8 *bytes, size_t size, u32 ffid, struct library *ret)
+/* The longest of the arrays that may follow *ret: what else looks like one is an accident, and short. *at: where the
+ * one begins. */
+static bool find_library(const u8 *bytes, size_t size, u32 ffid, struct library *ret, const u8 **at)
 {
 	const u32 nasm = ret->nasm, nasm_max = ret->nasm_max;
+	const u8 *end = bytes + size, *p = bytes;
 	bool found = false;
 
-	for (size_t i = 0; i + HEADER < size; i++) {
+	for (; end - p > HEADER && (p = memchr(p, (int)ffid, end - p - HEADER)); p++) {
 		struct library lib;
 
-		if (bytes[i] != ffid || bytes[i + 1] < nasm || bytes[i + 1] > nasm_max ||
-		        !read_library(bytes + i, bytes + size, &lib) ||
+		if (p[1] < nasm || p[1] > nasm_max || !read_library(p, end, &lib) ||
 		        (ffid == FIRST_FFID && !is_function(&lib.functions[0], "assert")))
 			continue;
-		lib.nasm += bytes[i + 1];
-		lib.nasm_max += bytes[i + 1];
-		if (!found || lib.n > ret->n)
+		lib.nasm += p[1];
+		lib.nasm_max += p[1];
+		if (!found || lib.n > ret->n) {
 			*ret = lib;
+			*at = p;
+		}
 		found = true;
 	}
 	return found;
@@ -272,13 +279,23 @@ static struct error *add_names(const struct library *lib, struct luajit_builtins
 	return NULL;
 }
 
+/* The linker puts them beside each other, unless it sorts them: first there, then everywhere. */
+static bool find_next(const u8 *bytes, size_t size, u32 ffid, struct library *lib, const u8 **at)
+{
+	size_t before = *at ? (size_t)(*at - bytes) : 0, after = size - before;
+	const u8 *near = before > NEAR ? *at - NEAR : bytes, *end = after > NEAR ? bytes + before + NEAR : bytes + size;
+
+	return (*at && find_library(near, end - near, ffid, lib, at)) || find_library(bytes, size, ffid, lib, at);
+}
+
 struct error *luajit_builtins_parse(const u8 *bytes, size_t size, struct luajit_builtins *ret)
 {
 	struct library lib = {0};
 	struct error *err = NULL;
+	const u8 *at = NULL;
 
 	*ret = (struct luajit_builtins){.n = FIRST_FFID};
-	while (!err && ret->n < LUAJIT_BUILTINS_MAX && find_library(bytes, size, ret->n, &lib))
+	while (!err && ret->n < LUAJIT_BUILTINS_MAX && find_next(bytes, size, ret->n, &lib, &at))
 		err = add_names(&lib, ret);
 	if (ret->n == FIRST_FFID)
 		ret->n = 0;
@@ -289,10 +306,14 @@ struct error *luajit_builtins_parse(const u8 *bytes, size_t size, struct luajit_
 
 struct error *luajit_builtins_read(struct image *img, struct luajit_builtins *ret)
 {
-	Elf_Data *data = image_section(img, ".rodata", NULL);
+	cleanup(free) u8 *bytes = NULL;
+	struct error *err;
+	size_t size;
+	u64 addr;
 
 	*ret = (struct luajit_builtins){0};
-	return data && data->d_buf ? luajit_builtins_parse(data->d_buf, data->d_size, ret) : NULL;
+	err = image_copy_section(img, ".rodata", &bytes, &size, &addr);
+	return err || !bytes ? err : luajit_builtins_parse(bytes, size, ret);
 }
 
 void luajit_builtins_free(struct luajit_builtins *builtins)

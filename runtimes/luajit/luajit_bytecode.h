@@ -7,6 +7,7 @@
 
 #define LUAJIT_OPS        97
 #define LUAJIT_OP_FUNCF   89 /* headers of functions: FUNCF, IFUNCF, JFUNCF, FUNCV, IFUNCV, JFUNCV */
+#define LUAJIT_OP_FUNCV   92
 #define LUAJIT_OP_JFUNCV  94
 #define LUAJIT_OP_PATCHED 69 /* ITERC: from there on instructions are specialised, or replaced by J* and I* forms */
 

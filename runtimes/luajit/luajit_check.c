@@ -519,7 +519,8 @@ static bool code_holds(const struct vm *vm, u64 trace, u32 i)
 	    loop = get(vm, trace, l->trace_mcloop);
 	const struct mapping *m = mapping_of(vm, code);
 
-	if ((m && !m->anonymous) || !size || !is_readable(vm, code) || !is_readable(vm, code + size - 1))
+	if ((m && (!m->anonymous || size > m->end - code)) || !size || !is_readable(vm, code) ||
+	        !is_readable(vm, code + size - 1))
 		return false;
 	return loop < size && (!loop || get(vm, trace, l->trace_link) == vm->numbers[i]);
 }

@@ -29,6 +29,8 @@ struct chain {
 	u32 link;     /* not GC64: index of the next link in the map */
 	u64 pc;       /* 0: unknown */
 	bool running; /* pc is the instruction itself, not the one behind a call */
+	bool begun;   /* and the program has come to it */
+	bool top;     /* on the topmost frame */
 	struct frame *ret;
 	u32 n, max;
 };
@@ -115,19 +117,65 @@ static bool make_lua(const struct chain *c, const struct luajit_constant *fn, u3
 	return true;
 }
 
-/* The snapshot that is ahead is at the head of this function, which has not been called yet. */
-static bool is_ahead(const struct chain *c, const struct luajit_constant *fn)
+/* Puts the chain on its topmost frame. */
+static bool start(struct chain *c)
 {
-	return !c->n && !c->running && fn->function == LUAJIT_LUA &&
-	       c->pc == fn->addr + c->trace->layout->proto_size.at;
+	const struct luajit_snapshot *s = c->snapshot;
+	u32 at = s->map + s->n;
+
+	if (at + (c->gc64 ? 2 : 1) > s->end)
+		return false;
+	c->base_slot = c->gc64;
+	if (c->gc64) {
+		u64 word = c->trace->map[at] | (u64)c->trace->map[at + 1] << 32;
+
+		c->pc = word >> 8;
+		c->slot = (word & 0xff) + 1;
+		return true;
+	}
+	c->pc = c->trace->map[at];
+	c->link = at + 1;
+	for (u32 i = 0; i < s->n; i++) {
+		u32 entry = c->trace->map[s->map + i];
+
+		if (entry & LUAJIT_SNAP_FRAME && entry >> 24 > c->slot)
+			c->slot = entry >> 24;
+	}
+	return true;
 }
 
-static bool push(struct chain *c, const struct luajit_constant *fn)
+/* Where the snapshot behind c's goes on; 0: there is none. */
+static u64 next_pc(const struct chain *c)
+{
+	struct chain next = *c;
+
+	if (c->snapshot + 1 == c->trace->snapshots + c->trace->nsnapshots)
+		return 0;
+	next.snapshot++;
+	return start(&next) ? next.pc : 0;
+}
+
+/*
+ * Is this the function that a trace is about to call, and not one that runs? Snapshots hold it where it has not begun:
+ * the one that is ahead, and the last of a trace, which ends where it leaves the call to the interpreter or to another
+ * trace. Functions in C never run on a trace. A builtin does, but nothing tells where it ends, unless the next snapshot
+ * is right behind its call.
+ */
+static bool is_called_next(const struct chain *c, const struct luajit_constant *fn, u64 link)
+{
+	if (!c->top)
+		return false;
+	if (fn->function == LUAJIT_LUA)
+		return !c->begun && c->pc == fn->addr + c->trace->layout->proto_size.at;
+	return !c->begun || fn->function == LUAJIT_C || (link & 3) != LUAJIT_LINK_LUA || next_pc(c) != link;
+}
+
+static bool push(struct chain *c, const struct luajit_constant *fn, u64 link)
 {
 	u32 flags = FRAME_APPROX | FRAME_INLINED;
 	struct frame *f = &c->ret[c->n];
 
-	if (is_ahead(c, fn))
+	if (is_called_next(c, fn, link))
 		return true;
 	if (c->n == c->max)
 		return false;
@@ -216,33 +264,6 @@ static bool is_second_frame(u64 link)
 	return (link & 7) == LUAJIT_LINK_VARG;
 }
 
-/* Puts the chain on its topmost frame. */
-static bool start(struct chain *c)
-{
-	const struct luajit_snapshot *s = c->snapshot;
-	u32 at = s->map + s->n;
-
-	if (at + (c->gc64 ? 2 : 1) > s->end)
-		return false;
-	c->base_slot = c->gc64;
-	if (c->gc64) {
-		u64 word = c->trace->map[at] | (u64)c->trace->map[at + 1] << 32;
-
-		c->pc = word >> 8;
-		c->slot = (word & 0xff) + 1;
-		return true;
-	}
-	c->pc = c->trace->map[at];
-	c->link = at + 1;
-	for (u32 i = 0; i < s->n; i++) {
-		u32 entry = c->trace->map[s->map + i];
-
-		if (entry & LUAJIT_SNAP_FRAME && entry >> 24 > c->slot)
-			c->slot = entry >> 24;
-	}
-	return true;
-}
-
 /* The function at the base: what the stack says, unless the trace has called another in its place. */
 static void push_base(struct chain *c, const struct frame *base, bool sound)
 {
@@ -255,10 +276,12 @@ static void push_base(struct chain *c, const struct frame *base, bool sound)
 	c->ret[c->n] = *base;
 	if (sound && entry & LUAJIT_SNAP_FRAME)
 		instead = luajit_trace_function(c->trace, luajit_snapshot_entry(c->trace, c->snapshot, 0) & 0xffff);
-	if (instead && instead->function == LUAJIT_LUA)
+	if (instead && is_called_next(c, instead, 0))
+		c->pc = 0;
+	else if (instead && instead->function == LUAJIT_LUA)
 		fn = *instead;
-	else if (luajit_function(base) != LUAJIT_LUA ||
-	         !memory_read(c->mem, &fn.sizebc, sizeof(fn.sizebc), fn.addr + c->trace->layout->proto_sizebc.at))
+	if (!fn.sizebc && (luajit_function(base) != LUAJIT_LUA || !memory_read(c->mem, &fn.sizebc, sizeof(fn.sizebc),
+	                                                                  fn.addr + c->trace->layout->proto_sizebc.at)))
 		fn.addr = 0;
 	if (!sound)
 		c->pc = 0;
@@ -267,7 +290,8 @@ static void push_base(struct chain *c, const struct frame *base, bool sound)
 	c->n++;
 }
 
-/* Inlined functions of a snapshot and the base: leaf first. before: at the instruction before it. base: the frame of its function. */
+/* Inlined functions of a snapshot and the base: leaf first. before: at the instruction before it. base: the frame of
+ * its function. */
 static u32 expand_snapshot(const struct luajit_trace *t, struct memory *mem, const struct luajit_snapshot *s,
         bool before, const struct frame *base, u32 flags, struct frame *ret, u32 max)
 {
@@ -276,6 +300,8 @@ static u32 expand_snapshot(const struct luajit_trace *t, struct memory *mem, con
 	        .mem = mem,
 	        .gc64 = luajit_gc64(t->layout),
 	        .running = !before,
+	        .begun = !before && !luajit_trace_ends(t, s),
+	        .top = true,
 	        .ret = ret,
 	        .max = max};
 	bool sound = start(&c);
@@ -284,8 +310,10 @@ static u32 expand_snapshot(const struct luajit_trace *t, struct memory *mem, con
 		struct luajit_constant fn;
 		u64 link = read_link(&c);
 
-		if (!is_second_frame(link) && !(flags & EXPAND_MERGE) && (!find_function(&c, &fn) || !push(&c, &fn)))
+		if (!is_second_frame(link) && !(flags & EXPAND_MERGE) &&
+		        (!find_function(&c, &fn) || !push(&c, &fn, link)))
 			sound = false;
+		c.top = c.top && is_second_frame(link);
 		sound = sound && go_down(&c, link);
 	}
 	if (!sound)

@@ -455,6 +455,8 @@ enum luajit_verdict luajit_facts_ask(const struct luajit_facts *f, const struct 
 		return ask_gg(f, l, true);
 	if (m == &l->g_mainthref)
 		return ask_function(f, "lua_pushthread", *m);
+	if (m == &l->l_exdata2)
+		return m->size ? ask_function(f, "lua_getexdata2", *m) : LUAJIT_SILENT;
 	if (m == &l->g_vmstate || m == &l->g_hookmask || m == &l->g_gc_total || m == &l->g_cur_l || m == &l->g_jit_base)
 		return ask_g(f, l, m);
 	if (m == &l->l_status || m == &l->l_glref || m == &l->l_base || m == &l->l_top || m == &l->l_maxstack ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the Lua stack is made of: lj_obj.h, lj_frame.h of LuaJIT 2.1. A frame is two words with 64-bit references (GC64):
- * the function, tagged, at base - 16, the link at base - 8; without, both are halves of the word at base - 8.
+ * What the Lua stack is made of: lj_obj.h, lj_frame.h of LuaJIT 2.1. A frame is two words with 64-bit references
+ * (GC64): the function, tagged, at base - 16, the link at base - 8; without, both are halves of the word at base - 8.
  */
 #ifndef YRT_LUAJIT_FRAMES_H
 #define YRT_LUAJIT_FRAMES_H
@@ -9,7 +9,7 @@
 #include "luajit.h"
 
 #define LJ_FRAMES_A_STEP 32 /* Lua frames that one step follows */
-#define LJ_UNLINKED_MAX  4 /* cframes without Lua frames in a row (lua_cpcall, trace exit), enough in practice */
+#define LJ_UNLINKED_MAX  4  /* cframes without Lua frames in a row (lua_cpcall, trace exit), enough in practice */
 #define LJ_FRAMES_PUSH   (-2)
 
 #define LJ_ALWAYS_INLINE static inline __attribute__((always_inline)) /* BPF has five arguments */
@@ -32,6 +32,15 @@
 
 #define LJ_WORDS        8  /* room for an object's head, a power of two for the verifier */
 #define LJ_OBJECT_BYTES 48 /* read of it: covers all that is needed of a GCfunc or a cframe */
+
+/* The cursor in use. */
+static inline struct walk_cursor *lj_cursor(struct walk *w)
+{
+	u32 i = w->vm_state - 1;
+
+	WALK_BARRIER(i);
+	return &w->cursor[i & (WALK_CURSORS - 1)];
+}
 
 static inline u64 lj_word_at(const u64 *words, u32 offset)
 {

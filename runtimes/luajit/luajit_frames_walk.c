@@ -6,15 +6,6 @@
 #include "walk.h"
 #include "luajit_frames.h"
 
-/* The cursor in use. */
-static inline struct walk_cursor *lj_frames_cursor(struct walk *w)
-{
-	u32 i = w->vm_state - 1;
-
-	WALK_BARRIER(i);
-	return &w->cursor[i & (WALK_CURSORS - 1)];
-}
-
 /* Is pc (behind the current instruction) in the bytecode of this prototype? */
 static inline bool lj_pc_inside(struct walk *w, const struct luajit_vm *vm, u64 bytecode, u64 pc)
 {
@@ -167,7 +158,7 @@ LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	c = lj_frames_cursor(w);
+	c = lj_cursor(w);
 	words = w->scratch;
 	for (i = 0; i < LJ_UNLINKED_MAX; i++) {
 		cf &= LUAJIT_CFRAME_MASK;
@@ -253,8 +244,10 @@ LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 c
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	c = lj_frames_cursor(w);
-	if (c->at == LUAJIT_AT_BOTTOM || c->more[0] > cf)
+	c = lj_cursor(w);
+	if (c->at == LUAJIT_AT_BOTTOM)
+		return luajit_waiting(w, cf);
+	if (c->more[0] > cf)
 		return LUAJIT_FRAMES_DONE;
 	if (c->more[1] & LUAJIT_PENDING) {
 		p.pc = c->more[1] & LUAJIT_PC_MASK;
@@ -266,7 +259,7 @@ LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 c
 		link = vm->gc64 ? link : link >> 32;
 		if (link == (vm->gc64 ? LJ_LINK_BOTTOM : LJ_LINK_BOTTOM32)) {
 			c->at = LUAJIT_AT_BOTTOM;
-			return LUAJIT_FRAMES_DONE;
+			return STOP_NONE;
 		}
 		stop = lj_follow(w, vm, c, link, &p);
 		if (stop != LJ_FRAMES_PUSH)
@@ -303,7 +296,7 @@ LUAJIT_SHARED int luajit_below(struct walk *w, u64 cf, u64 link, u32 running)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	c = lj_frames_cursor(w);
+	c = lj_cursor(w);
 	c->more[0] = cf;
 	stop = running ? lj_push_frame(w, vm, c->at, p, 0, &f) : STOP_NONE;
 	if (!stop)

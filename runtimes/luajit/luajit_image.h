@@ -7,6 +7,7 @@
 #include "error.h"
 #include "process/image.h"
 #include "luajit_builtins.h"
+#include "luajit_gc.h"
 #include "luajit_layout.h"
 
 /* A stretch of the VM's code of one part, in file addresses. */
@@ -21,6 +22,9 @@ struct luajit_blob {
 	u32 nentries;
 	struct luajit_stretch *stretches; /* sorted; what they leave out is LUAJIT_INTERP */
 	u32 nstretches;
+	/* Behind calls in the standard frame of the interpreter, and in the handler of trace exits; 0: there are none.
+	 */
+	u64 behind_call, behind_exit;
 };
 
 #define LUAJIT_VERSION_MAX 64
@@ -29,9 +33,10 @@ struct luajit_image {
 	char version[LUAJIT_VERSION_MAX]; /* "LuaJIT 2.1.0-beta3", as it calls itself */
 	const struct luajit_layout *layout;
 	struct layout *origins; /* owns it, and tells where each member is from */
-	struct luajit_vm vm; /* of the layout, for the walker */
+	struct luajit_vm vm;    /* of the layout, for the walker */
 	struct luajit_builtins builtins;
 	struct luajit_blob blob;
+	struct luajit_gc gc;
 };
 
 /* What the walker needs of a layout. */

@@ -18,6 +18,7 @@
 	M(l_maxstack, "lua_State.maxstack")                                                                            \
 	M(l_stack, "lua_State.stack")                                                                                  \
 	M(l_cframe, "lua_State.cframe")                                                                                \
+	OPTIONAL(l_exdata2, "lua_State.exdata2") /* OpenResty, since 2020-10 */                                        \
 	M(gg_g, "GG_State.g")                                                                                          \
 	M(gg_j, "GG_State.J")                                                                                          \
 	M(gg_dispatch, "GG_State.dispatch")                                                                            \

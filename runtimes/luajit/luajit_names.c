@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of frames, as debug.traceback gives them: a function is called what its caller's bytecode calls it. */
+/*
+ * Names of frames. A Lua function is called what its source calls it where it is defined; if that tells nothing, and if
+ * it is one in C, as debug.traceback has it: what its caller's bytecode calls it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "luajit_proto.h"
+#include "luajit_source.h"
 #include "runtime.h"
 
 #define BUCKETS      4096
@@ -15,6 +20,7 @@
 
 struct luajit_names {
 	const struct luajit_image *image;
+	struct luajit_sources *sources;
 	u32 bytes;
 	struct luajit_proto *bucket[BUCKETS];
 };
@@ -23,9 +29,14 @@ struct luajit_names *luajit_names_create(const struct luajit_image *image)
 {
 	struct luajit_names *names = calloc(1, sizeof(*names));
 
-	if (names)
-		names->image = image;
-	return names;
+	if (!names)
+		return NULL;
+	names->image = image;
+	names->sources = luajit_sources_create();
+	if (names->sources)
+		return names;
+	free(names);
+	return NULL;
 }
 
 static void forget_all(struct luajit_names *names)
@@ -35,7 +46,7 @@ static void forget_all(struct luajit_names *names)
 			struct luajit_proto *pt = names->bucket[i];
 
 			names->bucket[i] = pt->next;
-			free(pt);
+			luajit_proto_free(pt);
 		}
 	}
 	names->bytes = 0;
@@ -46,6 +57,7 @@ void luajit_names_destroy(struct luajit_names *names)
 	if (!names)
 		return;
 	forget_all(names);
+	luajit_sources_destroy(names->sources);
 	free(names);
 }
 
@@ -71,7 +83,7 @@ static void forget(struct luajit_names *names, struct luajit_proto *old)
 		at = &(*at)->next;
 	*at = old->next;
 	names->bytes -= old->size + sizeof(*old);
-	free(old);
+	luajit_proto_free(old);
 }
 
 static struct luajit_proto *read_into(struct luajit_names *names, struct memory *mem, u64 addr)
@@ -95,12 +107,11 @@ static bool agrees(const struct luajit_proto *pt, const struct frame *f)
 
 	if (pos == LUAJIT_NO_POS)
 		pos = 0;
-	return pos < pt->sizebc &&
-	       luajit_cookie(LUAJIT_OP_PATCHED, luajit_proto_instruction(pt, pos)) == cookie;
+	return pos < pt->sizebc && luajit_cookie(LUAJIT_OP_PATCHED, luajit_proto_instruction(pt, pos)) == cookie;
 }
 
 /* The prototype of a Lua function's frame. What is cached may have been freed since, and another read in its place. */
-static const struct luajit_proto *proto_of(struct luajit_names *names, struct memory *mem, const struct frame *f)
+static struct luajit_proto *proto_of(struct luajit_names *names, struct memory *mem, const struct frame *f)
 {
 	u64 addr = frame_addr(f);
 	struct luajit_proto *pt = find(names, addr);
@@ -115,8 +126,8 @@ static const struct luajit_proto *proto_of(struct luajit_names *names, struct me
 
 static bool is_work(const struct frame *f)
 {
-	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && luajit_function(f) == LUAJIT_FAST &&
-	       frame_addr(f) >= LUAJIT_WORK;
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT &&
+	       luajit_function(f) == LUAJIT_FAST && frame_addr(f) >= LUAJIT_WORK;
 }
 
 static bool is_lua(const struct frame *f)
@@ -146,10 +157,13 @@ static void name_by_caller(
 		memcpy(ret, name, sizeof(name));
 }
 
-/* Of a chunk that was given as text, its first line: as lj_debug_shortname cuts it, to which LUA_IDSIZE is 60. */
+/* Of a chunk that was given as text, its first line that is not blank: cut as lj_debug_shortname does it, to which
+ * LUA_IDSIZE is 60. */
 static void name_text(const char *text, char *ret)
 {
 	size_t len = 0;
+
+	text += strspn(text, " \t\r\n");
 
 	while (len < TEXT_WHOLE && (u8)text[len] >= ' ')
 		len++;
@@ -169,28 +183,74 @@ static void name_source(const struct luajit_proto *pt, char *ret)
 		name_text(pt->chunk, ret);
 }
 
-static u64 identity_of(const struct luajit_proto *pt)
+static u64 hash_text(u64 hash, const char *text)
 {
-	u64 hash = pt->addr * 0x9e3779b97f4a7c15ull;
-
-	hash ^= ((u64)luajit_proto_first_line(pt) << 32 | luajit_proto_line_count(pt)) * 0xc2b2ae3d27d4eb4full;
-	for (const char *c = pt->chunk; *c; c++)
+	for (const char *c = text; *c; c++)
 		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
 	return hash;
 }
 
-static bool name_lua(struct luajit_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n,
-        struct frame_name *ret)
+/* What the source calls it; "" if that does not tell. Code that was loaded from a string has its source for a chunk
+ * name. */
+static void find_definition(struct luajit_names *names, const struct runtime_process *p, struct luajit_proto *pt)
 {
-	const struct luajit_proto *pt;
+	struct luajit_definition d = {.path = pt->chunk + 1, .line = luajit_proto_first_line(pt)};
+	char name[LUAJIT_NAME_MAX] = "";
+	size_t len;
+
+	d.last = d.line + luajit_proto_line_count(pt);
+	d.parameters = luajit_proto_parameters(pt, &d.vararg);
+	pt->text = hash_text(0, pt->chunk);
+	if (pt->chunk[0] == '@' && d.line && d.line != LINE_BUILTIN) {
+		luajit_source_name(names->sources, p->pid, &d, name, sizeof(name));
+	} else if (pt->chunk[0] != '=' && d.line != LINE_BUILTIN) {
+		cleanup(free) char *text = luajit_proto_text(pt, p->memory, &len);
+
+		if (text) {
+			pt->text = hash_text(0, text);
+			luajit_source_parse(text, len, &d, name, sizeof(name));
+		}
+	}
+	pt->definition = strdup(name);
+}
+
+static const char *definition_of(struct luajit_names *names, const struct runtime_process *p, struct luajit_proto *pt)
+{
+	if (!pt->definition)
+		find_definition(names, p, pt);
+	return pt->definition ? pt->definition : "";
+}
+
+/*
+ * Where it is defined, not where it lies: VMs that have loaded the same script, as those of Envoy's workers, have the
+ * same functions. Names that callers give are those of their stacks: frames of one function may have different ones.
+ */
+static u64 identity_of(const struct luajit_proto *pt, const char *name)
+{
+	u64 hash = pt->text * 0x9e3779b97f4a7c15ull + pt->sizebc;
+
+	if (!luajit_proto_first_line(pt)) /* a whole chunk, or the lines were stripped */
+		hash ^= pt->addr;
+	hash ^= ((u64)luajit_proto_first_line(pt) << 32 | luajit_proto_line_count(pt)) * 0xc2b2ae3d27d4eb4full;
+	return hash_text(hash, name);
+}
+
+static bool name_lua(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
+        u32 n, struct frame_name *ret)
+{
+	struct luajit_proto *pt;
+	const char *definition;
 	u32 first;
 
-	name_by_caller(names, mem, frames, i, n, ret->name);
-	pt = proto_of(names, mem, &frames[i]);
+	name_by_caller(names, p->memory, frames, i, n, ret->name);
+	pt = proto_of(names, p->memory, &frames[i]);
 	if (!pt)
 		return false;
 	first = luajit_proto_first_line(pt);
 	name_source(pt, ret->file);
+	definition = definition_of(names, p, pt);
+	if (definition[0])
+		snprintf(ret->name, sizeof(ret->name), "%s", definition);
 	if (first == LINE_BUILTIN) {
 		if (!ret->name[0])
 			snprintf(ret->name, sizeof(ret->name), "%s", pt->chunk);
@@ -201,7 +261,7 @@ static bool name_lua(struct luajit_names *names, struct memory *mem, const struc
 		if (!first && luajit_proto_line_count(pt))
 			strcpy(ret->name, "main chunk");
 	}
-	ret->identity = identity_of(pt);
+	ret->identity = identity_of(pt, ret->name);
 	ret->suffix = frames[i].detail & LUAJIT_JIT ? "jit" : NULL;
 	return true;
 }
@@ -259,13 +319,14 @@ bool luajit_name_frame(struct luajit_names *names, const struct runtime_process 
 	memset(ret, 0, sizeof(*ret));
 	switch (luajit_function(&frames[i])) {
 	case LUAJIT_LUA:
-		return name_lua(names, p->memory, frames, i, n, ret);
+		return name_lua(names, p, frames, i, n, ret);
 	case LUAJIT_FAST:
 		name_builtin(names->image, frame_addr(&frames[i]), ret);
 		return true;
 	case LUAJIT_C:
 		name_by_caller(names, p->memory, frames, i, n, ret->name);
-		ret->native_address = ret->identity = frame_addr(&frames[i]);
+		ret->native_address = frame_addr(&frames[i]);
+		ret->identity = hash_text(ret->native_address, ret->name);
 		ret->suffix = "C";
 		return true;
 	case LUAJIT_MCODE:

@@ -12,6 +12,7 @@
 /* Most prototypes and most chunk names are shorter. */
 #define PROTO_AHEAD  512
 #define STRING_AHEAD 128
+#define TEXT_MAX     (1u << 20)
 
 static bool is_op(u32 instruction, const char *name)
 {
@@ -38,8 +39,8 @@ static u64 get_ref(const u8 *bytes, struct layout_member m)
 }
 
 /*
- * A read is a system call, whatever its size: objects are read with what follows them in one go, and what is not there by then
- * is read after that. Returns how much was read, at least min; 0: not even that.
+ * A read is a system call, whatever its size: objects are read with what follows them in one go, and what is not there
+ * by then is read after that. Returns how much was read, at least min; 0: not even that.
  */
 static u32 read_ahead(struct memory *mem, u8 *dst, u32 min, u32 max, u64 addr)
 {
@@ -106,6 +107,33 @@ struct luajit_proto *luajit_proto_read(const struct luajit_layout *l, struct mem
 	return pt;
 }
 
+void luajit_proto_free(struct luajit_proto *pt)
+{
+	free(pt->definition);
+	free(pt);
+}
+
+char *luajit_proto_text(const struct luajit_proto *pt, struct memory *mem, size_t *len)
+{
+	const struct luajit_layout *l = pt->layout;
+	u64 addr = get_ref(pt->bytes, l->proto_chunkname);
+	u32 head = l->str_size.at;
+	u8 bytes[STRING_AHEAD];
+	char *text;
+
+	if (!addr || head > sizeof(bytes) || !memory_read(mem, bytes, head, addr) || bytes[l->l_gct.at] != GCT_STR)
+		return NULL;
+	*len = get32(bytes, l->str_len.at);
+	text = *len <= TEXT_MAX ? malloc(*len + 1) : NULL;
+	if (!text)
+		return NULL;
+	text[*len] = '\0';
+	if (memory_read(mem, text, *len, addr + head))
+		return text;
+	free(text);
+	return NULL;
+}
+
 /* Where an array of the prototype begins, 0 if it is not within the prototype: then it was stripped. */
 static u32 array_at(const struct luajit_proto *pt, struct layout_member field)
 {
@@ -127,6 +155,13 @@ u32 luajit_proto_line_count(const struct luajit_proto *pt)
 u32 luajit_proto_instruction(const struct luajit_proto *pt, u32 pos)
 {
 	return pos < pt->sizebc ? get32(pt->bytes, pt->layout->proto_size.at + pos * 4) : 0;
+}
+
+/* GCproto: the number of parameters is the byte before the size of the frame (lj_obj.h). */
+u32 luajit_proto_parameters(const struct luajit_proto *pt, bool *vararg)
+{
+	*vararg = (u8)luajit_proto_instruction(pt, 0) >= LUAJIT_OP_FUNCV;
+	return pt->bytes[pt->layout->proto_framesize.at - 1];
 }
 
 /* Lines are kept as distances from the first, in as few bytes as hold them; the header has none. */

@@ -16,16 +16,26 @@ struct luajit_proto {
 	u32 size;
 	u32 sizebc;
 	char chunk[LUAJIT_NAME_MAX]; /* GCproto.chunkname, cut */
+	u64 text;                    /* hash of the whole chunk name, set with definition */
+	char *definition;            /* what the source calls it, "" if that does not tell; NULL: was not asked yet */
 	u8 bytes[];
 };
 
-/* NULL: unreadable, not a prototype, or no memory. Free with free(). */
+/* NULL: unreadable, not a prototype, or no memory. Free with luajit_proto_free(). */
 struct luajit_proto *luajit_proto_read(const struct luajit_layout *layout, struct memory *mem, u64 addr);
+
+void luajit_proto_free(struct luajit_proto *pt);
+
+/* The whole of its chunk name, for free(): of code that was loaded from a string its source. NULL: unreadable, longer
+ * than 1 MiB, or no memory. */
+char *luajit_proto_text(const struct luajit_proto *pt, struct memory *mem, size_t *len);
 
 u32 luajit_proto_first_line(const struct luajit_proto *pt);
 u32 luajit_proto_line_count(const struct luajit_proto *pt);
 /* The instruction at pos, 0 if there is none. */
 u32 luajit_proto_instruction(const struct luajit_proto *pt, u32 pos);
+/* How many parameters it has by name, self included; *vararg: and "...". */
+u32 luajit_proto_parameters(const struct luajit_proto *pt, bool *vararg);
 /* The line at pos; 0 if the debug information was stripped. */
 u32 luajit_proto_line(const struct luajit_proto *pt, u32 pos);
 /* What the function that is called (or the metamethod that is run) at pos is called there. False: nothing tells. */

@@ -11,6 +11,7 @@
 #define SNAPSHOTS_MAX 4096 /* -Omaxsnap is 500 */
 #define MAP_MAX       (1u << 20)
 #define FUNCTIONS_MAX 512
+#define LINK_LOOP     2 /* GCtrace.linktype */
 #define SNAP_BYTES    32
 #define CALL_NEAR     32 /* bytes from a call to the snapshot behind it: its result is put in place */
 
@@ -183,6 +184,7 @@ static bool read_parts(struct luajit_trace *t, const struct luajit_image *image,
 
 	t->startpt = member(head, l->trace_startpt);
 	t->startpc = member(head, l->trace_startpc);
+	t->loops = member(head, l->trace_mcloop) || member(head, l->trace_linktype) == LINK_LOOP;
 	t->nk = (u32)member(head, l->trace_nk);
 	t->nmap = (u32)member(head, l->trace_nsnapmap);
 	t->nsnapshots = (u32)member(head, l->trace_nsnap);
@@ -256,6 +258,11 @@ const struct luajit_snapshot *luajit_trace_snapshot(const struct luajit_trace *t
 	ahead = t->snapshots[i + 1].place - offset;
 	*before = ahead < behind || (call && ahead <= CALL_NEAR);
 	return &t->snapshots[i + *before];
+}
+
+bool luajit_trace_ends(const struct luajit_trace *t, const struct luajit_snapshot *s)
+{
+	return !t->loops && s + 1 == t->snapshots + t->nsnapshots;
 }
 
 u32 luajit_snapshot_entry(const struct luajit_trace *t, const struct luajit_snapshot *s, u32 slot)

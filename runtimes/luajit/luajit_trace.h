@@ -40,7 +40,8 @@ struct luajit_trace {
 	u32 code_size;
 	u32 number;
 	u64 startpt, startpc;
-	u32 nk; /* the lowest constant; the highest is below LUAJIT_REF_BIAS */
+	bool loops; /* it ends with a jump back into itself */
+	u32 nk;     /* the lowest constant; the highest is below LUAJIT_REF_BIAS */
 	u32 nmap, nsnapshots, nconstants;
 	u32 size; /* of all that was allocated */
 	struct luajit_snapshot *snapshots;
@@ -72,6 +73,8 @@ bool luajit_trace_agrees(const struct luajit_trace *t, u64 pc, u32 cookie);
  * makes where something has changed that it can not take back) than preceded by one.
  */
 const struct luajit_snapshot *luajit_trace_snapshot(const struct luajit_trace *t, u64 pc, bool call, bool *before);
+/* Is it the one that the trace goes on from elsewhere: in the interpreter, or in another trace? */
+bool luajit_trace_ends(const struct luajit_trace *t, const struct luajit_snapshot *s);
 /* The entry of a snapshot for a slot; 0: none. */
 u32 luajit_snapshot_entry(const struct luajit_trace *t, const struct luajit_snapshot *s, u32 slot);
 /* The 64 bits of a constant (GC64). False: the reference is none. */

@@ -6,20 +6,11 @@
  */
 #include "walk.h"
 #include "luajit_frames.h"
+#include "luajit_thread_walk.h"
 
 #define LJ_EXITING_MAX  4 /* cframes that work on behalf of a trace exit */
-#define LJ_THREAD_BYTES 96
 #define LJ_CFRAME_BYTES 80
 #define LJ_SPILL_MAX    192 /* candidates for the cframe below a trace's spill slots, 16 bytes each */
-
-/* The cursor in use. */
-static inline struct walk_cursor *lj_cursor(struct walk *w)
-{
-	u32 i = w->vm_state - 1;
-
-	WALK_BARRIER(i);
-	return &w->cursor[i & (WALK_CURSORS - 1)];
-}
 
 /* Makes the cursor of a lua_State the one in use. False: there are too many of them on this stack. */
 static inline bool lj_select_cursor(struct walk *w, u64 l)
@@ -52,61 +43,10 @@ static inline int lj_lose(struct walk *w, int stop)
 	return LUAJIT_FRAMES_DONE;
 }
 
-struct lj_thread { /* of a lua_State */
-	u64 base, stack, maxstack, cframe, g;
-	bool steady; /* base is within the stack, which is not being reallocated */
-};
-
-static inline u64 lj_thread_word(const u64 *words, u32 offset)
-{
-	return words[(offset >> 3) & (WALK_SCRATCH_WORDS - 1)];
-}
-
-static inline u64 lj_thread_ref(const struct luajit_vm *vm, const u64 *words, u32 offset)
-{
-	u64 word = lj_thread_word(words, offset);
-
-	return vm->gc64 ? word : lj_half(word, offset);
-}
-
-static inline int lj_read_thread(struct walk *w, const struct luajit_vm *vm, u64 l, struct lj_thread *ret)
-{
-	u64 *words = w->scratch;
-
-	if (!walk_read(w, words, LJ_THREAD_BYTES, l))
-		return STOP_VM_ABSENT;
-	ret->base = lj_thread_word(words, vm->l_base);
-	ret->stack = lj_thread_ref(vm, words, vm->l_stack);
-	ret->maxstack = lj_thread_ref(vm, words, vm->l_maxstack);
-	ret->cframe = lj_thread_word(words, vm->l_cframe) & LUAJIT_CFRAME_MASK;
-	ret->g = lj_thread_ref(vm, words, vm->l_glref);
-	if ((u8)(lj_thread_word(words, vm->l_gct) >> (vm->l_gct & 7) * 8) != LJ_GCT_THREAD)
-		return STOP_VM_BROKEN;
-	ret->steady = ret->base > ret->stack && ret->base <= ret->maxstack && !(ret->base & 7);
-	return STOP_NONE;
-}
-
-/* global_State.cur_L and jit_base, which lie side by side. */
-static inline bool lj_read_running(struct walk *w, const struct luajit_vm *vm, u64 g, u64 *l, u64 *jit_base)
-{
-	u64 *words = w->scratch;
-
-	if (!walk_read(w, words, 16, g + vm->g_cur_l))
-		return false;
-	*l = vm->gc64 ? words[0] : (u32)words[0];
-	*jit_base = vm->gc64 ? words[1] : words[0] >> 32;
-	return true;
-}
-
 /* An address of the VM's in a register. */
 static inline u64 lj_reg(const struct walk *w, const struct luajit_vm *vm, u32 reg)
 {
 	return vm->gc64 ? w->reg[reg] : (u32)w->reg[reg];
-}
-
-static inline bool lj_in_stack(const struct lj_thread *t, u64 base)
-{
-	return base > t->stack + 8 && base <= t->maxstack;
 }
 
 /*
@@ -232,8 +172,10 @@ WALK_GLOBAL int luajit_top(struct walk *w, u64 cf)
 	stop = lj_read_thread(w, vm, c->key, &t);
 	if (!stop && !t.steady)
 		stop = STOP_VM_BROKEN;
-	if (!stop && w->ncursors == 1)
+	if (!stop && w->ncursors == 1) {
+		luajit_note(w, t.g, cf);
 		stop = lj_push_work(w, vm, t.g);
+	}
 	if (stop)
 		return stop;
 	if (t.cframe == cf && !lj_between_cframes(w, vm, &t))
@@ -350,8 +292,11 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 	c = lj_cursor(w);
 	if (c->at)
 		return 1;
-	if (w->ncursors == 1 && lj_push_work(w, vm, g))
-		return 0;
+	if (w->ncursors == 1) {
+		luajit_note(w, g, t.cframe);
+		if (lj_push_work(w, vm, g))
+			return 0;
+	}
 	if (!t.steady) {
 		lj_lose(w, STOP_VM_BROKEN);
 		return 1;

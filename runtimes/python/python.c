@@ -8,6 +8,7 @@
 #include "python_async.h"
 #include "python_check.h"
 #include "python_fold.h"
+#include "python_gc.h"
 #include "python_gil.h"
 #include "python_glue.h"
 #include "python_image.h"
@@ -18,9 +19,10 @@
 #include "python_threads.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
+#include "symbols/tsd.h"
 
 #define THREADS_LOOKED_AT 64
-#define DOUBT_MS	  1000 /* an interpreter that starts may be preempted for so long on a busy machine */
+#define DOUBT_MS          1000 /* an interpreter that starts may be preempted for so long on a busy machine */
 
 int python_step(struct walk *w);
 
@@ -31,8 +33,9 @@ struct python_instance {
 	struct python_names *names;
 	struct python_thread_names threads;
 	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
+	struct python_gc gc;
 	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
-	bool refused;	      /* they failed for DOUBT_MS */
+	bool refused;         /* they failed for DOUBT_MS */
 	u64 attached_ns;
 	bool threadless; /* it has no thread state yet that tells where threads find theirs */
 	bool makes_code; /* it was started so that it will */
@@ -53,7 +56,7 @@ static u16 values(const struct runtime_process *p)
 
 	for (u32 i = 0; !ret && i < p->nmappings; i++)
 		if (p->mappings[i].image && p->mappings[i].prot & PROT_EXEC)
-			ret = python_tls_values(p->mappings[i].image);
+			ret = tsd_values(p->mappings[i].image);
 	return ret;
 }
 
@@ -142,6 +145,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.interpreters = bias + image->runtime + image->layout->runtime_interpreters.at;
 	vm.current = image->current ? bias + image->current : 0;
 	vm.key = key_address(instance);
+	vm.resume_pc = image->vm.resume_pc ? bias + image->vm.resume_pc : 0;
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	instance->doubted_since_ns = instance->attached_ns = now_ns();
 	*ret = instance;
@@ -151,7 +155,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 /* Does the layout hold? An error if it did not for long enough, once. */
 static struct error *believe(struct python_instance *instance, const struct runtime_process *p)
 {
-	struct error *err = instance->doubted_since_ns ? python_check_process(instance->image, instance->bias, p) : NULL;
+	struct error *err =
+	        instance->doubted_since_ns ? python_check_process(instance->image, instance->bias, p) : NULL;
 
 	if (!err)
 		instance->doubted_since_ns = 0;
@@ -173,7 +178,8 @@ static bool starting(void *data)
 {
 	const struct python_instance *instance = data;
 
-	return instance->doubted_since_ns || (instance->threadless && now_ns() - instance->attached_ns < DOUBT_MS * 1000000ull);
+	return instance->doubted_since_ns ||
+	       (instance->threadless && now_ns() - instance->attached_ns < DOUBT_MS * 1000000ull);
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
@@ -181,10 +187,8 @@ typedef struct error *add_region(void *ctx, const struct runtime_region *r);
 static struct error *claim(
         const struct python_instance *instance, enum python_part part, u64 start, u64 end, add_region *add, void *ctx)
 {
-	struct runtime_region r = {.part = part,
-	        .vm = instance->config,
-	        .start = start + instance->bias,
-	        .end = end + instance->bias};
+	struct runtime_region r = {
+	        .part = part, .vm = instance->config, .start = start + instance->bias, .end = end + instance->bias};
 
 	return add(ctx, &r);
 }
@@ -204,7 +208,8 @@ static struct error *greenlets(
 
 	for (u32 i = 0; !err && i < p->nmappings; i++) {
 		const struct mapping *m = &p->mappings[i];
-		struct runtime_region r = {.part = PYTHON_GREENLET, .vm = instance->config, .start = m->start, .end = m->end};
+		struct runtime_region r = {
+		        .part = PYTHON_GREENLET, .vm = instance->config, .start = m->start, .end = m->end};
 
 		if (!is_greenlet(m))
 			continue;
@@ -222,19 +227,26 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 	if (err || !is_believed(instance))
 		return err;
-	instance->threadless = python_needs_thread(arena_at(p->arena, instance->config, sizeof(struct python_vm))) && !find_slot(instance, p);
+	instance->threadless = python_needs_thread(arena_at(p->arena, instance->config, sizeof(struct python_vm))) &&
+	                       !find_slot(instance, p);
+	if (instance->image->vm.resume_pc)
+		(void)find_slot(instance, p);
 	if (p->wishes & WISH_AWAITERS)
-		python_async_find(instance->image, instance->bias, p, arena_at(p->arena, instance->config, sizeof(struct python_vm)));
+		python_async_find(instance->image, instance->bias, p,
+		        arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, instance->makes_code, add, ctx);
 	err = err ? err : greenlets(instance, p, add, ctx);
 	for (u32 i = 0; !err && i < eval->n; i++)
 		err = claim(instance, PYTHON_EVAL, eval->ranges[i].start, eval->ranges[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->ntorn; i++)
-		err = claim(instance, PYTHON_TORN + eval->torn[i].reg, eval->torn[i].start, eval->torn[i].end, add, ctx);
+		err = claim(
+		        instance, PYTHON_TORN + eval->torn[i].reg, eval->torn[i].start, eval->torn[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->ninlined; i++)
-		err = claim(instance, PYTHON_INLINED + eval->inlined[i].place, eval->inlined[i].start, eval->inlined[i].end, add, ctx);
+		err = claim(instance, PYTHON_INLINED + eval->inlined[i].place, eval->inlined[i].start,
+		        eval->inlined[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->nbare; i++)
-		err = claim(instance, PYTHON_BARE + eval->bare[i].depth, eval->bare[i].start, eval->bare[i].end, add, ctx);
+		err = claim(
+		        instance, PYTHON_BARE + eval->bare[i].depth, eval->bare[i].start, eval->bare[i].end, add, ctx);
 	for (u32 i = 0; !err && i < eval->noutside; i++)
 		err = claim(instance, PYTHON_ENTER, eval->outside[i].start, eval->outside[i].end, add, ctx);
 	if (err || eval->noutside)
@@ -261,9 +273,12 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
         struct frame *ret, u32 max, u32 *eaten)
 {
 	struct python_instance *instance = data;
+	const struct mapping *m =
+	        mapping_find(p->mappings, p->nmappings, instance->bias + instance->image->eval.ranges[0].start);
+	u32 put = m && m->image ? python_gc_put(&instance->gc, m->image, instance->bias, frames, i, n, ret, max, eaten)
+	                        : 0;
 
-	(void)max;
-	return python_fold(instance->names, instance->uvloop, p, frames, i, n, flags, ret, eaten);
+	return put ? put : python_fold(instance->names, instance->uvloop, p, frames, i, n, flags, ret, eaten);
 }
 
 static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, char *ret, size_t size)
@@ -273,8 +288,8 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	u32 left = PYTHON_READS_MAX;
 	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
 
-	return is_believed(instance) && python_thread_name(&instance->threads, &r, instance->bias + image->runtime, (u64)own_tid(p->pid, tid), tid == p->pid,
-	        ret, size);
+	return is_believed(instance) && python_thread_name(&instance->threads, &r, instance->bias + image->runtime,
+	                                        (u64)own_tid(p->pid, tid), tid == p->pid, ret, size);
 }
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
@@ -282,8 +297,18 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	const struct python_instance *instance = data;
 	struct error *err = is_believed(instance) ? NULL : python_check_process(instance->image, instance->bias, p);
 
-	return err ? err : python_inspect(instance->image, instance->bias,
-	        arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
+	return err ? err
+	           : python_inspect(instance->image, instance->bias,
+	                     arena_at(p->arena, instance->config, sizeof(struct python_vm)), p, out);
+}
+
+/* A thread without a thread state that is known can not be gone on with: the walker sees to that. */
+static u32 resume(void *data)
+{
+	struct python_instance *instance = data;
+	const struct python_vm *vm = &instance->image->vm;
+
+	return is_believed(instance) && (vm->resume_pc || python_needs_thread(vm)) ? instance->config : 0;
 }
 
 static bool hides(void *data, const char *symbol)
@@ -295,6 +320,7 @@ static bool hides(void *data, const char *symbol)
 const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
+        .language = "Python",
         .id = RUNTIME_PYTHON,
         .supported = "CPython 3.6 to 3.15 (x86-64)",
         .layout = &python_layout_schema,
@@ -305,6 +331,7 @@ const struct runtime_ops python_runtime = {
         .detach = detach,
         .regions = regions,
         .starting = starting,
+        .resume = resume,
         .name_frame = name_frame,
         .expand = expand,
         .expands_native = true,

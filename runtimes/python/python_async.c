@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_async.h"
 
-#define SECTION	      ".AsyncioDebug"
+#define SECTION       ".AsyncioDebug"
 #define FIRST_VERSION 0x030e0000
 #define NEXT_VERSION  0x030f0000 /* numbers of states, and a word more below the stack pointer */
 
@@ -44,8 +44,8 @@ static bool makes_sense(const u64 *words)
 	for (u32 i = TASK_AWAITED_BY; i <= TASK_CORO; i++)
 		if (words[i] >= words[TASK_SIZE])
 			return false;
-	return words[TASK_SIZE] <= UINT16_MAX && words[STATE_SIZE] <= UINT16_MAX && words[STATE_TASK] < words[STATE_SIZE] &&
-	       words[STATE_TASK] % 8 == 0;
+	return words[TASK_SIZE] <= UINT16_MAX && words[STATE_SIZE] <= UINT16_MAX &&
+	       words[STATE_TASK] < words[STATE_SIZE] && words[STATE_TASK] % 8 == 0;
 }
 
 /* A coroutine's frame, as far as it is looked at, must be in what is read of a coroutine at once. */
@@ -61,13 +61,15 @@ static bool fits(const struct python_layout *l)
 	return true;
 }
 
-void python_async_find(const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_vm *vm)
+void python_async_find(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_vm *vm)
 {
 	const struct python_layout *l = image->layout;
 	bool next = image->version >= NEXT_VERSION;
 	u64 words[WORDS];
 
-	if (vm->awaits.ts_task || image->version < FIRST_VERSION || !fits(l) || !find_section(p, words) || !makes_sense(words))
+	if (vm->awaits.ts_task || image->version < FIRST_VERSION || !fits(l) || !find_section(p, words) ||
+	        !makes_sense(words))
 		return;
 	vm->awaits = (struct python_awaits){
 	        .coro_type = bias + image->coro_type,

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What asyncio tells debuggers of its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section .AsyncioDebug of
- * _asyncio's extension module, or of what that is linked into (Modules/_asynciomodule.c of 3.14 and 3.15).
+ * What asyncio tells debuggers of its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section .AsyncioDebug
+ * of _asyncio's extension module, or of what that is linked into (Modules/_asynciomodule.c of 3.14 and 3.15).
  */
 #ifndef YRT_PYTHON_ASYNC_H
 #define YRT_PYTHON_ASYNC_H
 
 #include "python_image.h"
 
-/* Fills vm->awaits once a file with that section is mapped; leaves it as it is if it is filled, or if something is missing. */
-void python_async_find(const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_vm *vm);
+/* Fills vm->awaits once a file with that section is mapped; leaves it as it is if it is filled, or if something is
+ * missing. */
+void python_async_find(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_vm *vm);
 
 #endif

@@ -4,12 +4,12 @@
 #include "python_names.h"
 #include "python_threads.h"
 
-#define TRIES	       20
+#define TRIES          20
 #define LIST_MAX       4096
 #define THREADS_MAX    64
 #define FRAMES_MAX     256
 #define FIRST_LINE_MAX 100000000
-#define OWNERS	       8 /* FRAME_OWNED_BY_…: fewer in each version */
+#define OWNERS         8 /* FRAME_OWNED_BY_…: fewer in each version */
 
 struct checker {
 	const struct python_image *image;
@@ -51,7 +51,8 @@ static enum python_check_result check_types(struct checker *c)
 	const struct python_layout *l = c->l;
 	const struct python_image *i = c->image;
 	u32 compact = l->str_compact.at - l->str_ascii.at;
-	bool sizes = has_size(c, i->types.bytes, l->bytes_data.at + 1u) && has_size(c, i->types.str, l->str_compact.at + 8u);
+	bool sizes =
+	        has_size(c, i->types.bytes, l->bytes_data.at + 1u) && has_size(c, i->types.str, l->str_compact.at + 8u);
 	u64 type;
 
 	if (l->ts_frame_object.size)
@@ -61,8 +62,9 @@ static enum python_check_result check_types(struct checker *c)
 
 	if (!word(c, &type, i->code_type + c->bias + l->ob_type.at) || !type) /* set when the interpreter begins */
 		return PYTHON_CHECK_SILENT;
-	return sizes && (compact == 16 || compact == 24) && is(c, i->code_type + c->bias, i->types.type) ? PYTHON_CHECK_HOLDS
-	                                                                                                : PYTHON_CHECK_FAILS;
+	return sizes && (compact == 16 || compact == 24) && is(c, i->code_type + c->bias, i->types.type)
+	               ? PYTHON_CHECK_HOLDS
+	               : PYTHON_CHECK_FAILS;
 }
 
 /* Each state is of its interpreter, and of a thread whose thread pointer points to itself (ABI of x86-64). */
@@ -76,7 +78,8 @@ static bool check_states(const struct checker *c, u64 interp)
 	for (u32 n = 0; state && n < LIST_MAX; n++) {
 		if (!word(c, &found, state + c->l->ts_interp.at) || found != interp ||
 		        !word(c, &thread, state + c->l->ts_thread_id.at) ||
-		        (thread && (!word(c, &found, thread) || found != thread)) || !word(c, &state, state + c->l->ts_next.at))
+		        (thread && (!word(c, &found, thread) || found != thread)) ||
+		        !word(c, &state, state + c->l->ts_next.at))
 			return false;
 	}
 	return !state;
@@ -194,7 +197,8 @@ static enum python_check_result check_frames(struct checker *c)
 		if (!first_frame(c, threads[i].state, &frame))
 			return PYTHON_CHECK_FAILS;
 		for (u32 k = 0; frame && k < FRAMES_MAX; k++, seen++)
-			if (!(c->l->ts_frame_object.size ? check_object(c, frame, &frame) : check_frame(c, frame, &frame)))
+			if (!(c->l->ts_frame_object.size ? check_object(c, frame, &frame)
+			                                 : check_frame(c, frame, &frame)))
 				return PYTHON_CHECK_FAILS;
 	}
 	return seen ? PYTHON_CHECK_HOLDS : PYTHON_CHECK_SILENT;
@@ -227,10 +231,12 @@ struct error *python_check_process(const struct python_image *image, u64 bias, c
 	python_check(image, image->layout, bias, p->memory, checks);
 	for (u32 i = 0; i < PYTHON_CHECKS; i++)
 		if (checks[i].result == PYTHON_CHECK_FAILS)
-			return error_hint(error_new(ERROR_UNSUPPORTED,
-			                          "process %d: the layout of Python that was found does not hold: %s (%s)", p->pid,
-			                          checks[i].name, checks[i].what),
-			        "its Python frames are left out; `yrt layout` on a build of it with -g tells the right one, for the "
+			return error_hint(
+			        error_new(ERROR_UNSUPPORTED,
+			                "process %d: the layout of Python that was found does not hold: %s (%s)",
+			                p->pid, checks[i].name, checks[i].what),
+			        "its Python frames are left out; `yrt layout` on a build of it with -g tells the right "
+			        "one, for the "
 			        "folder that YRT_LAYOUTS names");
 	return NULL;
 }

@@ -7,7 +7,7 @@
 #include "python_layout.h"
 #include "symbols/symbols.h"
 
-#define COOKIE	     "xdebugpy"
+#define COOKIE       "xdebugpy"
 #define WORDS_MAX    112
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
 #define WORD_FREE    2 /* a free-threaded build */
@@ -23,7 +23,10 @@ static const struct {
 	u16 slot, size;
 	u8 words[VERSIONS];
 } members[] = {
-#define W(slot_, size_, ...) {.slot = offsetof(struct python_layout, slot_), .size = size_, .words = {__VA_ARGS__}}
+#define W(slot_, size_, ...)                                                                                           \
+	{                                                                                                              \
+		.slot = offsetof(struct python_layout, slot_), .size = size_, .words = { __VA_ARGS__ }                 \
+	}
         W(runtime_interpreters, 8, 5, 5, 5),
         W(interp_next, 8, 8, 8, 8),
         W(interp_threads, 8, 9, 9, 9),

@@ -6,8 +6,8 @@
 #include "layout/layout.h"
 
 /*
- * Fills a layout from the initial content of _PyRuntime in the file. *ret stays NULL if that is not there or is of another
- * version than 3.13 to 3.15 (the order of its members is another in each).
+ * Fills a layout from the initial content of _PyRuntime in the file. *ret stays NULL if that is not there or is of
+ * another version than 3.13 to 3.15 (the order of its members is another in each).
  */
 struct error *python_debug_offsets(struct image *img, u32 version, struct layout **ret);
 

@@ -77,7 +77,8 @@ static void store_outside(struct entry *e, const cs_x86_op *to, const cs_x86_op 
 	        to->mem.disp == e->vm->f_entry)
 		e->entry_owner = next;
 	if (e->vm->linkage != PYTHON_ENTRY_FLAG && v && v->in_frame &&
-	        (to->mem.disp == e->vm->f_previous || (e->gen_frame && to->mem.disp == e->gen_frame + e->vm->f_previous))) {
+	        (to->mem.disp == e->vm->f_previous ||
+	                (e->gen_frame && to->mem.disp == e->gen_frame + e->vm->f_previous))) {
 		e->entry = v->below;
 		e->frame_previous = next;
 	}
@@ -117,8 +118,8 @@ static bool complete(const struct entry *e)
 }
 
 /*
- * Does the search go on behind this instruction? A call may lie on the way, which a test of the stack's limit jumps over; when all is
- * linked it ends the beginning.
+ * Does the search go on behind this instruction? A call may lie on the way, which a test of the stack's limit jumps
+ * over; when all is linked it ends the beginning.
  */
 static bool goes_on(const cs_insn *in, const struct entry *e)
 {
@@ -154,7 +155,8 @@ static u64 later(u64 a, u64 b)
 
 static u64 linked_at(const struct entry *e)
 {
-	return later(later(e->thread, e->cframe_frame), later(e->entry_owner, later(e->frame_previous, e->entry_previous)));
+	return later(
+	        later(e->thread, e->cframe_frame), later(e->entry_owner, later(e->frame_previous, e->entry_previous)));
 }
 
 bool python_entry_inlined(
@@ -184,8 +186,10 @@ struct error *python_entry_find(struct image *img, const struct python_vm *vm, u
 	if (err)
 		return err;
 	if (!complete(&e))
-		return error_hint(error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx links its frames in a way that yrt does "
-		                                              "not know", img->path, ret->ranges[0].start),
+		return error_hint(error_new(ERROR_UNSUPPORTED,
+		                          "%s: the eval loop at 0x%lx links its frames in a way that yrt does "
+		                          "not know",
+		                          img->path, ret->ranges[0].start),
 		        "its Python frames are left out; was it built without optimization?");
 	ret->link_end = linked_at(&e);
 	ret->enter_end = e.by_cframe ? ret->link_end : e.thread;

@@ -6,7 +6,7 @@
 #include "cleanup.h"
 #include "python_image.h"
 
-#define CODE_MAX  (4u << 20)
+#define CODE_MAX (4u << 20)
 
 static bool covered(const struct python_eval *eval, u64 addr)
 {

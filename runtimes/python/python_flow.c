@@ -70,8 +70,8 @@ static struct python_insn describe(struct image *img, csh handle, const cs_insn 
 	return ret;
 }
 
-static bool decode_range(
-        struct image *img, csh handle, struct python_range r, python_flow_mark *mark, const void *ctx, struct python_flow *f)
+static bool decode_range(struct image *img, csh handle, struct python_range r, python_flow_mark *mark, const void *ctx,
+        struct python_flow *f)
 {
 	size_t size = r.end - r.start;
 	cleanup(free) u8 *bytes = malloc(size + 1);
@@ -95,8 +95,8 @@ static int by_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, python_flow_mark *mark, const void *ctx,
-        struct python_flow *f)
+bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, python_flow_mark *mark,
+        const void *ctx, struct python_flow *f)
 {
 	bool ok = true;
 	csh handle;
@@ -110,7 +110,8 @@ bool python_flow_decode(struct image *img, const struct python_range *ranges, u3
 		ok = decode_range(img, handle, ranges[i], mark, ctx, f);
 	cs_close(&handle);
 	qsort(f->insns, f->n, sizeof(*f->insns), by_address);
-	for (u32 i = 0; i < f->n; i++) /* a jump out of the loop's code: to another function, which returns to our caller */
+	for (u32 i = 0; i < f->n;
+	        i++) /* a jump out of the loop's code: to another function, which returns to our caller */
 		if (f->insns[i].target && python_flow_jump(f, i) == FLOW_NOWHERE)
 			f->insns[i].flags |= FLOW_RETURNS;
 	return ok;

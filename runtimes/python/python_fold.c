@@ -19,15 +19,15 @@ static const struct wall {
 	u32 flag;
 	const char *folder; /* of its files */
 	const char *const *files;
-	const char *frozen;	 /* how code that is part of the interpreter calls its file; NULL: none is */
+	const char *frozen;      /* how code that is part of the interpreter calls its file; NULL: none is */
 	const char *const *runs; /* functions without which it is none: the rest is called by others too */
-	bool native; /* modules can be part of it */
+	bool native;             /* modules can be part of it */
 } walls[] = {
         {"asyncio (event loop)", EXPAND_LOOP, "/asyncio", loop_files, NULL, loop_runs, true},
         {"import", EXPAND_IMPORTS, "/importlib", import_files, "<frozen importlib._bootstrap", import_runs, false},
 };
 #define WALLS (sizeof(walls) / sizeof(*walls))
-_Static_assert(WALLS * PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
+_Static_assert(WALLS *PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
 
 const char *python_fold_name(const struct frame *f)
 {
@@ -35,7 +35,10 @@ const char *python_fold_name(const struct frame *f)
 
 	if (!f->detail && frame_addr(f) == PYTHON_SEVERAL_TASKS)
 		return "several tasks await this";
-	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= WALLS ? python_wall_name((u32)number) : NULL;
+	if (!f->detail && frame_addr(f) == PYTHON_COLLECTS)
+		return "(gc)";
+	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= WALLS ? python_wall_name((u32)number)
+	                                                                            : NULL;
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -53,10 +56,12 @@ static bool is_file(const struct wall *w, const char *path)
 
 	if (w->frozen && !strncmp(path, w->frozen, strlen(w->frozen)))
 		return true;
-	return file && (size_t)(file - path) >= folder && !strncmp(file - folder, w->folder, folder) && is_one_of(file + 1, w->files);
+	return file && (size_t)(file - path) >= folder && !strncmp(file - folder, w->folder, folder) &&
+	       is_one_of(file + 1, w->files);
 }
 
-/* Which of the loop's modules in C a file is; PYTHON_UVLOOP_MODULES: none. libuv may be another program's: only beside uvloop. */
+/* Which of the loop's modules in C a file is; PYTHON_UVLOOP_MODULES: none. libuv may be another program's: only beside
+ * uvloop. */
 static u32 uvloop_module(const char *path)
 {
 	static const char *const modules[PYTHON_UVLOOP_MODULES] = {"/uvloop/loop.", "/libuv.so."};
@@ -127,7 +132,9 @@ static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 add
 static bool is_native_part(struct folding *f, const struct frame *frame)
 {
 	u64 addr = frame_addr(frame) - (frame_flags(frame) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE ? mapping_find(f->p->mappings, f->p->nmappings, addr) : NULL;
+	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE
+	                                  ? mapping_find(f->p->mappings, f->p->nmappings, addr)
+	                                  : NULL;
 	u32 module = m && m->image ? uvloop_module(m->image->path) : PYTHON_UVLOOP_MODULES;
 
 	if (module == PYTHON_UVLOOP_MODULES)
@@ -182,7 +189,8 @@ static u32 fold(struct folding *f, const struct frame *frames, u32 i, u32 n, str
 }
 
 u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES],
-        const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret, u32 *eaten)
+        const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret,
+        u32 *eaten)
 {
 	u32 put = 0;
 

@@ -2,12 +2,12 @@
 /*
  * Walls of frames that are the same in every stack, as one frame each, in all versions from 3.6 to 3.15:
  *
- * - The inside of asyncio's event loop: what lies between the program that started a loop and the tasks and callbacks that the
- *   loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio that tasks
- *   await (streams, locks, gather) stay. So with uvloop, whose loop is its module in C with libuv in it, or beside it: what is of
- *   these and runs in uv_run(), or in what started asyncio's loop.
- * - The import machinery between an import statement and the module (Lib/importlib/_bootstrap.py, _bootstrap_external.py), as
- *   Python's own tracebacks leave it out.
+ * - The inside of asyncio's event loop: what lies between the program that started a loop and the tasks and callbacks
+ * that the loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio
+ * that tasks await (streams, locks, gather) stay. So with uvloop, whose loop is its module in C with libuv in it, or
+ * beside it: what is of these and runs in uv_run(), or in what started asyncio's loop.
+ * - The import machinery between an import statement and the module (Lib/importlib/_bootstrap.py,
+ * _bootstrap_external.py), as Python's own tracebacks leave it out.
  */
 #ifndef YRT_PYTHON_FOLD_H
 #define YRT_PYTHON_FOLD_H
@@ -22,7 +22,8 @@ struct python_uvloop {
 	u64 start, end; /* file addresses */
 };
 
-/* Operations of the runtime: the wall that a function is part of by its name and file, in C by that of its module; its name. */
+/* Operations of the runtime: the wall that a function is part of by its name and file, in C by that of its module; its
+ * name. */
 u32 python_wall(const char *name, const char *file, u32 flags, bool *running);
 const char *python_wall_name(u32 number);
 
@@ -30,11 +31,12 @@ const char *python_wall_name(u32 number);
 const char *python_fold_name(const struct frame *f);
 
 /*
- * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a wall? Then ret (room for 2) has
- * frames[i], unless it is part of it, and the frame that stands for the wall; *eaten is how many frames they stand for. Returns
- * how many are in ret; 0: no. flags: enum expand_flag.
+ * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a wall? Then
+ * ret (room for 2) has frames[i], unless it is part of it, and the frame that stands for the wall; *eaten is how many
+ * frames they stand for. Returns how many are in ret; 0: no. flags: enum expand_flag.
  */
-u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES], const struct runtime_process *p, const struct frame *frames,
-        u32 i, u32 n, u32 flags, struct frame *ret, u32 *eaten);
+u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES],
+        const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret,
+        u32 *eaten);
 
 #endif

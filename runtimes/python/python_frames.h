@@ -29,8 +29,10 @@ static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_
 {
 	u32 i = walk_cursor(w, vm->code_type);
 
+	if (i >= WALK_CURSORS)
+		return NULL;
 	WALK_BARRIER(i);
-	return i < WALK_CURSORS ? &w->cursor[i] : NULL;
+	return &w->cursor[i & (WALK_CURSORS - 1)];
 }
 
 /* A word of the interpreter frame that begins at word i of the window. */
@@ -77,8 +79,8 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 }
 
 /*
- * Where the Python frames of a native frame end with the coroutine of the task that runs: pushes the coroutines of the tasks that
- * await it, in python_frames_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
+ * Where the Python frames of a native frame end with the coroutine of the task that runs: pushes the coroutines of the
+ * tasks that await it, in python_frames_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
  */
 WALK_STEP int python_awaiters(struct walk *w);
 

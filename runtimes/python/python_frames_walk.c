@@ -5,12 +5,14 @@
 #define PY_TASKS_MAX  16
 #define PY_AWAITS_MAX 32 /* coroutines of one task */
 #define PY_SET_MAX    32 /* entries of a set that are looked at: one of one element has 8 */
-#define PY_CHAIN      (PY_ALONE + 32) /* words of the window from here on: a code object and a position for each of these */
+/* Words of the window from here on: a code object and a position for each of these. */
+#define PY_CHAIN (PY_ALONE + 32)
 _Static_assert(PY_CHAIN + 2 * PY_AWAITS_MAX <= WALK_WINDOW_WORDS, "they are in the window");
 
 enum { PY_NOBODY, PY_ONE, PY_SEVERAL, PY_UNREADABLE };
 
-/* Notes a coroutine as number n of its task's, and puts what it awaits into scratch[0]; 0: nothing. PY_NOBODY: it is none. */
+/* Notes a coroutine as number n of its task's, and puts what it awaits into scratch[0]; 0: nothing. PY_NOBODY: it is
+ * none. */
 WALK_GLOBAL int python_coroutine(struct walk *w, u64 coro, u32 n)
 {
 	const struct python_vm *vm;
@@ -29,7 +31,8 @@ WALK_GLOBAL int python_coroutine(struct walk *w, u64 coro, u32 n)
 	w->scratch[0] = 0;
 	if (py_frame_byte(w, PY_ALONE, a->gen_state) != a->awaiting)
 		return PY_ONE;
-	if (!walk_read(w, w->scratch, 8, py_frame_word(w, PY_ALONE, a->gen_frame + a->f_stackpointer) - a->awaited_below))
+	if (!walk_read(
+	            w, w->scratch, 8, py_frame_word(w, PY_ALONE, a->gen_frame + a->f_stackpointer) - a->awaited_below))
 		return PY_UNREADABLE;
 	w->scratch[0] &= ~7ull;
 	return PY_ONE;
@@ -63,12 +66,14 @@ WALK_GLOBAL int python_coroutines(struct walk *w, u64 coro)
 			break;
 		coro = w->scratch[0];
 	}
+	n = walk_launder(w, n);
 	for (i = 0; i < PY_AWAITS_MAX && i < n && !stop; i++)
 		stop = python_push_coroutine(w, n - 1 - i);
 	return !stop && found == PY_UNREADABLE ? STOP_VM_ABSENT : stop;
 }
 
-/* The element of a set that has just one, to scratch[0]. An entry: the element, its hash, which is -1 where one was taken out. */
+/* The element of a set that has just one, to scratch[0]. An entry: the element, its hash, which is -1 where one was
+ * taken out. */
 WALK_GLOBAL int python_only_one(struct walk *w, u64 set)
 {
 	const struct python_vm *vm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_gil.h"
 
-#define HEAD_WITH_GIL	 8 /* PyObject.ob_type: a free-threaded build has more before it */
+#define HEAD_WITH_GIL 8 /* PyObject.ob_type: a free-threaded build has more before it */
 
 struct error *python_gil_known(const struct python_image *image, pid_t pid)
 {
@@ -9,7 +9,8 @@ struct error *python_gil_known(const struct python_image *image, pid_t pid)
 	struct error *err;
 
 	if (l->ob_type.at != HEAD_WITH_GIL)
-		err = error_new(ERROR_UNSUPPORTED, "process %d runs a free-threaded Python: there is no GIL to hold", pid);
+		err = error_new(
+		        ERROR_UNSUPPORTED, "process %d runs a free-threaded Python: there is no GIL to hold", pid);
 	else if (!l->interp_gil.size && !l->runtime_gil.size)
 		err = error_new(ERROR_UNSUPPORTED, "process %d: it is not known where Python %u.%u has its GIL", pid,
 		        image->version >> 24, image->version >> 16 & 0xff);

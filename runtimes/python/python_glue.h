@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the interpreter by which Python calls Python, and which start a program: the frames beside them tell the same. */
+/* Functions of the interpreter by which Python calls Python, and which start a program: the frames beside them tell the
+ * same. */
 #ifndef YRT_PYTHON_GLUE_H
 #define YRT_PYTHON_GLUE_H
 
 #include <stdbool.h>
 
-/* symbol: of a function of the interpreter in C; "" (none) counts as glue, for what has a name for its users has it in Python too. */
+/* symbol: of a function of the interpreter in C; "" (none) counts as glue, for what has a name for its users has it in
+ * Python too. */
 bool python_is_glue(const char *symbol);
 
 #endif

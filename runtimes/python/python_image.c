@@ -6,12 +6,12 @@
 
 #include "symbols/symbols.h"
 
-#define OLDEST	      0x03060000
-#define NEWEST	      0x03100000 /* below 3.16 */
+#define OLDEST        0x03060000
+#define NEWEST        0x03100000 /* below 3.16 */
 #define NO_RUNTIME    0x03070000 /* below 3.7 there is no _PyRuntime */
 #define FRAME_OBJECTS 0x030b0000 /* below 3.11 */
-#define JIT	      0x030e0000 /* from 3.14 on */
-#define TLS	      0x030e0000 /* in development versions after 3.14, and from 3.15 on */
+#define JIT           0x030e0000 /* from 3.14 on */
+#define TLS           0x030e0000 /* in development versions after 3.14, and from 3.15 on */
 
 void python_image_destroy(void *data)
 {
@@ -28,11 +28,13 @@ static struct error *unsupported(const struct image *img, u32 version)
 	if (!version)
 		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python that does not tell its version", img->path);
 	else
-		err = error_new(ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
+		err = error_new(
+		        ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
 	return error_hint(err, "its Python frames are left out: yrt knows 3.6 to 3.15");
 }
 
-/* What the list of interpreters begins at: _PyRuntime, of which a member does; up to 3.6 what PyInterpreterState_Head() loads. */
+/* What the list of interpreters begins at: _PyRuntime, of which a member does; up to 3.6 what PyInterpreterState_Head()
+ * loads. */
 static bool find_runtime(struct image *img, u32 version, u64 *ret)
 {
 	struct symbol s;
@@ -61,9 +63,13 @@ static struct error *find_symbols(struct image *img, struct python_image *image)
 		const char *name;
 		u64 *address;
 	} types[] = {
-	        {"PyCode_Type", &image->code_type}, {"PyFrame_Type", &image->frame_type}, {"PyType_Type", &image->types.type},
-	        {"PyTuple_Type", &image->types.tuple}, {"PyBytes_Type", &image->types.bytes},
-	        {"PyUnicode_Type", &image->types.str}, {"PyCoro_Type", &image->coro_type},
+	        {"PyCode_Type", &image->code_type},
+	        {"PyFrame_Type", &image->frame_type},
+	        {"PyType_Type", &image->types.type},
+	        {"PyTuple_Type", &image->types.tuple},
+	        {"PyBytes_Type", &image->types.bytes},
+	        {"PyUnicode_Type", &image->types.str},
+	        {"PyCoro_Type", &image->coro_type},
 	};
 	struct symbol s;
 
@@ -71,7 +77,8 @@ static struct error *find_symbols(struct image *img, struct python_image *image)
 		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol _PyRuntime", img->path);
 	for (u32 i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		if (!symbols_lookup(img, types[i].name, &s))
-			return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol %s", img->path, types[i].name);
+			return error_new(
+			        ERROR_UNSUPPORTED, "%s holds Python without its symbol %s", img->path, types[i].name);
 		*types[i].address = s.start;
 	}
 	return NULL;
@@ -111,6 +118,8 @@ static struct error *find_links(struct image *img, struct python_image *image)
 		python_torn_find(img, &image->vm, &image->eval);
 	if (!err && !image->eval.dispatches)
 		err = python_inlined_find(img, &image->vm, image->layout->gen_frame.at, &image->eval);
+	if (!err)
+		python_resume_find(img, &image->eval, &image->vm);
 	memcpy(image->vm.inlined_below, image->eval.below, sizeof(image->vm.inlined_below));
 	return err;
 }
@@ -135,7 +144,8 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 	if (!image->tls.model)
 		image->key = python_tls_key(img, image->runtime);
 	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))
-		return error_new(ERROR_UNSUPPORTED, "%s: the layout that was found for it is of another version of Python", img->path);
+		return error_new(ERROR_UNSUPPORTED,
+		        "%s: the layout that was found for it is of another version of Python", img->path);
 	if (image->version >= JIT)
 		image->jit = python_jit_find(img, start);
 	err = python_eval_find(img, start, end, &image->eval);
@@ -148,7 +158,8 @@ static struct error *pypy(struct image *img)
 
 	if (!symbols_lookup(img, "pypy_execute_source", &s))
 		return NULL;
-	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is PyPy", img->path), "its Python frames are left out: yrt knows CPython");
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s is PyPy", img->path),
+	        "its Python frames are left out: yrt knows CPython");
 }
 
 struct error *python_image_probe(struct image *img, void **ret)

@@ -12,10 +12,10 @@ struct python_range {
 	u64 start, end;
 };
 
-#define PYTHON_RANGES_MAX 48
-#define PYTHON_TORN_MAX	  256
+#define PYTHON_RANGES_MAX  48
+#define PYTHON_TORN_MAX    256
 #define PYTHON_INLINED_MAX 128
-#define PYTHON_BARE_MAX	  1024
+#define PYTHON_BARE_MAX    1024
 
 /* In this stretch the innermost frame's link is in a register yet, or still. */
 struct python_torn {
@@ -23,7 +23,8 @@ struct python_torn {
 	u8 reg; /* DWARF number */
 };
 
-/* Code of a copy of the function in another one, where it has frames; number of its entry frame's place in python_eval.below. */
+/* Code of a copy of the function in another one, where it has frames; number of its entry frame's place in
+ * python_eval.below. */
 struct python_inlined {
 	u64 start, end;
 	u8 place;
@@ -38,7 +39,8 @@ struct python_bare {
 struct python_eval {
 	struct python_range ranges[PYTHON_RANGES_MAX]; /* the function, then its cold parts; file addresses */
 	u32 n;
-	bool dispatches; /* some jump goes to where a table says: it is a loop; else it calls bytecodes (--with-tail-call-interp) */
+	bool dispatches; /* some jump goes to where a table says: it is a loop; else it calls bytecodes
+	                    (--with-tail-call-interp) */
 	/* its beginning, up to where the thread state is changed, up to where all is linked (the same but for 3.13) */
 	u64 enter_end, link_end;
 	u16 cframe_below, entry_below; /* see struct python_vm */
@@ -66,14 +68,14 @@ struct python_image {
 	struct layout *origins; /* owns it, and tells where each member is from */
 	struct python_eval eval;
 	struct python_jit jit;
-	struct python_vm vm; /* without addresses in a process */
+	struct python_vm vm;   /* without addresses in a process */
 	struct python_tls tls; /* from 3.15 on */
-	u64 key; /* address of the key of thread states, up to 3.14; 0: not known */
-	u64 runtime;    /* _PyRuntime, file address; in 3.6 of what points to the first interpreter */
-	u64 current;    /* what points to the thread state that has the GIL, up to 3.10; 0: unknown */
-	u64 code_type;  /* PyCode_Type */
-	u64 frame_type; /* PyFrame_Type, up to 3.10 */
-	u64 coro_type;	/* PyCoro_Type */
+	u64 key;               /* address of the key of thread states, up to 3.14; 0: not known */
+	u64 runtime;           /* _PyRuntime, file address; in 3.6 of what points to the first interpreter */
+	u64 current;           /* what points to the thread state that has the GIL, up to 3.10; 0: unknown */
+	u64 code_type;         /* PyCode_Type */
+	u64 frame_type;        /* PyFrame_Type, up to 3.10 */
+	u64 coro_type;         /* PyCoro_Type */
 	struct {
 		u64 type, tuple, bytes, str;
 	} types; /* PyType_Type … */
@@ -85,23 +87,24 @@ void python_image_destroy(void *image);
 
 struct python_jit python_jit_find(struct image *img, u64 eval);
 /*
- * Does memory that a process may execute begin with a trampoline of -X perf? They are copies of one function, which all of the mapping is full
- * of (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
+ * Does memory that a process may execute begin with a trampoline of -X perf? They are copies of one function, which all
+ * of the mapping is full of (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
  */
 bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
 /*
- * Was it started so that it will make code? A build that compiles by default, or a program that asks for trampolines later, tells by the first
- * code alone. Reads its environment and command: once is enough.
+ * Was it started so that it will make code? A build that compiles by default, or a program that asks for trampolines
+ * later, tells by the first code alone. Reads its environment and command: once is enough.
  */
 bool python_jit_expected(const struct python_image *image, pid_t pid);
 /*
- * Claims code that the process made itself, and, if there is any or it is expected, what it may make later. It may be of something else as well,
- * and is stepped out of as such then.
+ * Claims code that the process made itself, and, if there is any or it is expected, what it may make later. It may be
+ * of something else as well, and is stepped out of as such then.
  */
-struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config, bool expected,
-        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+        bool expected, struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
 
-/* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes. 0: unknown. */
+/* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes.
+ * 0: unknown. */
 u32 python_version(struct image *img);
 
 /*
@@ -111,36 +114,43 @@ u32 python_version(struct image *img);
 struct error *python_eval_find(struct image *img, u64 start, u64 end, struct python_eval *ret);
 
 /*
- * Follows the beginning of the function to where it links itself: the stores to its _PyCFrame, to its entry frame, to the
- * frame that it is called for, and to the thread state. Fills the rest of ret. An error says that they are not as in any
- * version that is known.
+ * Follows the beginning of the function to where it links itself: the stores to its _PyCFrame, to its entry frame, to
+ * the frame that it is called for, and to the thread state. Fills the rest of ret. An error says that they are not as
+ * in any version that is known.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
 
 /*
- * The same of a copy that a compiler has put into the function that begins at start: what precedes the call of its first bytecode.
- * gen_frame: PyGenObject.gi_iframe, as a function that runs a generator names its frame by that. False: no copy, or not
- * understood. below: how far its entry frame is below the CFA; linked: from where on all is linked.
+ * Fills the place where a walk that was lost goes on (vm->resume_…): in the middle of the loop, whose rule is that of
+ * most of it. Not where bytecodes are functions, nor up to 3.10, where nothing tells where the native frame is.
+ */
+void python_resume_find(struct image *img, const struct python_eval *eval, struct python_vm *vm);
+
+/*
+ * The same of a copy that a compiler has put into the function that begins at start: what precedes the call of its
+ * first bytecode. gen_frame: PyGenObject.gi_iframe, as a function that runs a generator names its frame by that. False:
+ * no copy, or not understood. below: how far its entry frame is below the CFA; linked: from where on all is linked.
  */
 bool python_entry_inlined(
         struct image *img, const struct python_vm *vm, u16 gen_frame, u64 start, u64 call, u16 *below, u64 *linked);
 
 /*
- * Builds with --with-tail-call-interp: there the function is so short that compilers put copies of it into those that call it
- * (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it does. Bytecodes'
- * functions jump to the next one by it; fills ret->bare with what is told wrong of these.
+ * Builds with --with-tail-call-interp: there the function is so short that compilers put copies of it into those that
+ * call it (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it
+ * does. Bytecodes' functions jump to the next one by it; fills ret->bare with what is told wrong of these.
  */
-struct error *python_inlined_find(struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret);
+struct error *python_inlined_find(
+        struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret);
 
 /*
- * 3.11, 3.12: fills eval->torn, by pairs of stores: to _PyCFrame.current_frame and then to the link of the frame that was stored,
- * and from a generator's link, which is set to NULL, to current_frame.
+ * 3.11, 3.12: fills eval->torn, by pairs of stores: to _PyCFrame.current_frame and then to the link of the frame that
+ * was stored, and from a generator's link, which is set to NULL, to current_frame.
  */
 void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval);
 
 /*
- * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset ts_frame, and
- * unlinked by stores there that lead to nothing but the function's end.
+ * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset
+ * ts_frame, and unlinked by stores there that lead to nothing but the function's end.
  */
 struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_eval *ret);
 

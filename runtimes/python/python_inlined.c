@@ -10,12 +10,12 @@
 
 #define TEXT_MAX  (256u << 20) /* of a segment that is searched */
 #define CODE_MAX  (1u << 20)   /* of a function */
-#define CALLS_MAX 4	       /* copies in one function */
-#define LEA	  0x8d
-#define GROUP_5	  0xff /* by its ModRM byte: jmp, call, … */
-#define IS_JMP	  0x20
-#define IS_RIP	  0x05 /* of a ModRM byte: relative to the next instruction */
-#define IS_SIB	  0x04 /* of a ModRM byte: a SIB byte follows */
+#define CALLS_MAX 4            /* copies in one function */
+#define LEA       0x8d
+#define GROUP_5   0xff /* by its ModRM byte: jmp, call, … */
+#define IS_JMP    0x20
+#define IS_RIP    0x05 /* of a ModRM byte: relative to the next instruction */
+#define IS_SIB    0x04 /* of a ModRM byte: a SIB byte follows */
 #define IS_TABLE  0xc5 /* of a SIB byte: no base, a register times 8 */
 
 struct search {
@@ -23,10 +23,10 @@ struct search {
 	const struct python_vm *vm;
 	u16 gen_frame;
 	csh handle;
-	u64 table;   /* of the bytecodes' functions; 0: not seen yet */
-	u64 regs[X86_REG_ENDING]; /* addresses that lea has put there */
+	u64 table;                   /* of the bytecodes' functions; 0: not seen yet */
+	u64 regs[X86_REG_ENDING];    /* addresses that lea has put there */
 	bool loaded[X86_REG_ENDING]; /* a bytecode's function */
-	u64 calls[CALLS_MAX]; /* of a bytecode */
+	u64 calls[CALLS_MAX];        /* of a bytecode */
 	u32 ncalls;
 };
 
@@ -54,7 +54,9 @@ static void look(struct search *s, const cs_insn *in)
 	if (x->op_count != 2 || to->type != X86_OP_REG || to->reg >= X86_REG_ENDING || !(to->access & CS_AC_WRITE))
 		return;
 	s->loaded[to->reg] = s->table && in->id == X86_INS_MOV && in_table(s, from);
-	s->regs[to->reg] = in->id == X86_INS_LEA && from->mem.base == X86_REG_RIP ? in->address + in->size + (u64)from->mem.disp : 0;
+	s->regs[to->reg] = in->id == X86_INS_LEA && from->mem.base == X86_REG_RIP
+	                           ? in->address + in->size + (u64)from->mem.disp
+	                           : 0;
 }
 
 /* Fills s->calls. */
@@ -108,8 +110,8 @@ static void add(struct python_eval *ret, const struct python_insn *in, u8 place)
 }
 
 /*
- * What is reached from where all is linked, but not from behind the call of the first bytecode: there, and where those that failed
- * join it, the rest of the function begins.
+ * What is reached from where all is linked, but not from behind the call of the first bytecode: there, and where those
+ * that failed join it, the rest of the function begins.
  */
 static void collect(struct python_flow *f, u32 linked, u32 call, u8 place, struct python_eval *ret)
 {
@@ -140,20 +142,21 @@ static struct error *add_copy(struct search *s, const struct cfi_fde *fde, u64 c
 
 	if (!function)
 		return &error_no_memory;
-	if (!python_entry_inlined(s->img, s->vm, s->gen_frame, fde->start, call, &below, &linked) || !place_of(ret, below, &place))
+	if (!python_entry_inlined(s->img, s->vm, s->gen_frame, fde->start, call, &below, &linked) ||
+	        !place_of(ret, below, &place))
 		return NULL;
 	err = python_eval_find(s->img, fde->start, fde->end, function);
-	if (!err && python_flow_decode(s->img, function->ranges, function->n, no_mark, NULL, &f) && python_flow_find(&f, linked) != FLOW_NOWHERE &&
-	        python_flow_find(&f, call) != FLOW_NOWHERE)
+	if (!err && python_flow_decode(s->img, function->ranges, function->n, no_mark, NULL, &f) &&
+	        python_flow_find(&f, linked) != FLOW_NOWHERE && python_flow_find(&f, call) != FLOW_NOWHERE)
 		collect(&f, python_flow_find(&f, linked), python_flow_find(&f, call), place, ret);
 	return err;
 }
 
 /* What is known of an instruction of a bytecode's function. */
 enum {
-	FRAME_ENDS = FLOW_OWN,	    /* behind it there is none */
+	FRAME_ENDS = FLOW_OWN,        /* behind it there is none */
 	WITHOUT_FRAME = 2 * FLOW_OWN, /* it is reached from there */
-	IN_FRAME = 4 * FLOW_OWN,    /* of one that was made there */
+	IN_FRAME = 4 * FLOW_OWN,      /* of one that was made there */
 	MOVES_STACK = 8 * FLOW_OWN,
 };
 
@@ -162,7 +165,8 @@ static bool moves_stack(const cs_insn *in)
 	const cs_x86_op *op = in->detail->x86.operands;
 
 	return in->id == X86_INS_PUSH || in->id == X86_INS_POP ||
-	       (in->detail->x86.op_count == 2 && op->type == X86_OP_REG && op->reg == X86_REG_RSP && in->id != X86_INS_CMP && in->id != X86_INS_TEST);
+	       (in->detail->x86.op_count == 2 && op->type == X86_OP_REG && op->reg == X86_REG_RSP &&
+	               in->id != X86_INS_CMP && in->id != X86_INS_TEST);
 }
 
 /* Where a frame with a frame pointer begins (FLOW_STOPS), and behind what it has ended. */
@@ -221,8 +225,8 @@ static void mark_behind(struct python_flow *f, u32 flags, u32 mark)
 }
 
 /*
- * A bytecode's function jumps on without a frame, by copies of its end and of others' code, which may make a frame of their own: what clang's file
- * tells of that is wrong.
+ * A bytecode's function jumps on without a frame, by copies of its end and of others' code, which may make a frame of
+ * their own: what clang's file tells of that is wrong.
  */
 static struct error *find_bare(const struct search *s, const struct cfi_fde *fde, struct python_eval *ret)
 {
@@ -293,7 +297,8 @@ static bool names_table(const u8 *at, u64 addr, u64 table)
 
 	memcpy(&word, at, sizeof(word));
 	if ((u64)(s64)word == table)
-		return (at[-2] & 0xc7) == IS_SIB && (at[-1] & 0xc7) == IS_TABLE && !(at[-3] == GROUP_5 && (at[-2] & 0x38) == IS_JMP);
+		return (at[-2] & 0xc7) == IS_SIB && (at[-1] & 0xc7) == IS_TABLE &&
+		       !(at[-3] == GROUP_5 && (at[-2] & 0x38) == IS_JMP);
 	return at[-2] == LEA && (at[-1] & 0xc7) == IS_RIP && addr + sizeof(word) + (u64)(s64)word == table;
 }
 

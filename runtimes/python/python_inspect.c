@@ -42,8 +42,8 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 		report_text(out, i ? "cold part" : "eval loop", NULL, "0x%lx-0x%lx", eval->ranges[i].start + bias,
 		        eval->ranges[i].end + bias);
 	for (u32 i = 0; i < eval->noutside; i++)
-		report_text(out, "not linked", "before its first store to the thread state, or behind the last", "0x%lx-0x%lx",
-		        eval->outside[i].start + bias, eval->outside[i].end + bias);
+		report_text(out, "not linked", "before its first store to the thread state, or behind the last",
+		        "0x%lx-0x%lx", eval->outside[i].start + bias, eval->outside[i].end + bias);
 	if (image->vm.linkage == PYTHON_FRAME_OBJECT)
 		return;
 	if (!eval->dispatches)
@@ -62,7 +62,8 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 /* The offsets of the loads from the thread pointer, the last one's is that of the state's address. */
 static void report_way(const struct python_vm *vm, bool variable, struct report *out)
 {
-	const char *how = variable ? "a thread-local variable, by the code that reads it" : "a key's value, seen in the process";
+	const char *how =
+	        variable ? "a thread-local variable, by the code that reads it" : "a key's value, seen in the process";
 
 	if (vm->nvia == 2)
 		report_text(out, "found by", how, "%d, %d, %d bytes", vm->via[0], vm->via[1], vm->slot);
@@ -94,11 +95,12 @@ static void report_threads(const struct python_image *image, u64 bias, const str
 		report_way(vm, image->tls.model, out);
 	else
 		report_text(out, "found by", NULL, vm->key ? "the TSS key at 0x%lx" : "not known yet", vm->key);
-	report_text(out, "states found so", agree == n ? "ok" : "differs: threads begin or end, or have several", "%u of %u",
-	        agree, n);
+	report_text(out, "states found so", agree == n ? "ok" : "differs: threads begin or end, or have several",
+	        "%u of %u", agree, n);
 }
 
-static void report_checks(const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
+static void report_checks(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
 	static const char *const results[] = {"nothing to check", "ok", "FAILS"};
 	struct python_check checks[PYTHON_CHECKS];

@@ -10,8 +10,8 @@
 #include "symbols/symbols.h"
 
 #define BYTES_MAX   96
-#define WORDS_MAX   10000	  /* of environment or command that are looked at */
-#define TRAMPOLINES 0x030c0000	  /* from 3.12 on */
+#define WORDS_MAX   10000        /* of environment or command that are looked at */
+#define TRAMPOLINES 0x030c0000   /* from 3.12 on */
 #define USER_END    (1ull << 47) /* [vsyscall] lies above */
 
 /* The first instruction of function that calls, or one that makes room on the stack. */
@@ -101,7 +101,8 @@ static bool compiles(const struct python_image *image)
 
 bool python_jit_expected(const struct python_image *image, pid_t pid)
 {
-	if (image->version >= TRAMPOLINES && (is_told(pid, "environ", sets_trampolines) || is_told(pid, "cmdline", asks_for_trampolines)))
+	if (image->version >= TRAMPOLINES &&
+	        (is_told(pid, "environ", sets_trampolines) || is_told(pid, "cmdline", asks_for_trampolines)))
 		return true;
 	return compiles(image) && is_told(pid, "environ", sets_compiler);
 }
@@ -119,8 +120,8 @@ static struct error *claim_late(const struct runtime_process *p, u32 config,
 	return add(ctx, &r);
 }
 
-struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config, bool expected,
-        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
+        bool expected, struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
 	struct python_vm *vm = arena_at(p->arena, config, sizeof(*vm));
 	struct error *err = NULL;

@@ -8,7 +8,7 @@
 #include "python_debug_offsets.h"
 
 static const struct layout_field fields[] = {
-#define M(slot_, name_) {.name = name_, .slot = offsetof(struct python_layout, slot_)},
+#define M(slot_, name_)        {.name = name_, .slot = offsetof(struct python_layout, slot_)},
 #define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct python_layout, slot_), .optional = true},
         PYTHON_MEMBERS(M, OPTIONAL)
 #undef M
@@ -89,7 +89,8 @@ static bool frames_fit(const struct python_layout *l)
 	u32 head = l->ob_type.at;
 
 	if (l->ts_frame_object.size)
-		return in_object(l->fo_code, head, PYTHON_OBJECT_BYTES, 8) && in_object(l->fo_back, head, PYTHON_OBJECT_BYTES, 8) &&
+		return in_object(l->fo_code, head, PYTHON_OBJECT_BYTES, 8) &&
+		       in_object(l->fo_back, head, PYTHON_OBJECT_BYTES, 8) &&
 		       in_object(l->fo_lasti, head, PYTHON_OBJECT_BYTES, 4);
 	return in_object(one_of(l->f_code, l->f_executable), 0, PYTHON_FRAME_BYTES, 8) &&
 	       in_object(one_of(l->f_prev_instr, l->f_instr_ptr), 0, PYTHON_FRAME_BYTES, 8) &&
@@ -136,39 +137,6 @@ static struct error *check(const struct python_layout *l, const char *origin)
 	return error_new(ERROR_UNSUPPORTED, "%s: the layout of %s is none that is supported", origin, wrong);
 }
 
-static struct error *from_library(const struct layout_file *file, const char *how, struct layout **ret)
-{
-	struct error *err = layout_copy(file->layout, ret);
-
-	return err ? err : layout_detail(*ret, LAYOUT_LIBRARY, "%s, by %s", file->name, how);
-}
-
-static bool has_version(const struct layout_file *file, const char *version)
-{
-	for (u32 i = 0; i < file->nversions; i++)
-		if (!strcmp(file->versions[i], version))
-			return true;
-	return false;
-}
-
-/* version: NULL to look for the build-id. */
-static struct error *in_library(const struct image *img, const char *version, struct layout **ret)
-{
-	struct layout_library library;
-	struct error *err = layout_library_load(&python_layout_schema, &library);
-
-	if (err)
-		return err;
-	for (u32 i = 0; !err && !*ret && i < library.n; i++) {
-		const struct layout_file *file = library.files[i];
-
-		if (version ? has_version(file, version) : layout_file_has_build_id(file, img))
-			err = from_library(file, version ? "version" : "build-id", ret);
-	}
-	layout_library_free(&library);
-	return err;
-}
-
 static struct error *find(struct image *img, u32 version, struct layout **ret)
 {
 	char word[16];
@@ -176,18 +144,19 @@ static struct error *find(struct image *img, u32 version, struct layout **ret)
 
 	snprintf(word, sizeof(word), "%u.%u", version >> 16 & 0xff, version >> 8 & 0xff);
 	if (!err && !*ret)
-		err = in_library(img, NULL, ret);
+		err = layout_library_find(&python_layout_schema, img, NULL, "build-id", ret);
 	if (!err && !*ret)
 		err = layout_whole_from_debug(&python_layout_schema, img, "", ret);
 	if (!err && !*ret)
-		err = in_library(img, word, ret);
+		err = layout_library_find(&python_layout_schema, img, word, "version", ret);
 	if (err || *ret)
 		return err;
 	return error_hint(error_new(ERROR_UNSUPPORTED,
 	                          "%s holds Python %s, whose layout is not known: it has no debug information, and the "
 	                          "library has neither its build-id nor its version",
 	                          img->path, word),
-	        "its Python frames are left out; install its debug package, or run `yrt layout` on a build of it with -g "
+	        "its Python frames are left out; install its debug package, or run `yrt layout` on a build of it with "
+	        "-g "
 	        "and name the folder of the result in YRT_LAYOUTS");
 }
 

@@ -10,7 +10,7 @@
 #define ROUNDS_MAX    64
 
 enum mark {
-	ARRIVES = FLOW_OWN,	/* at the store that links, or out of the function */
+	ARRIVES = FLOW_OWN,     /* at the store that links, or out of the function */
 	OUTSIDE = 2 * FLOW_OWN, /* before that store, or behind one that unlinks */
 };
 
@@ -20,8 +20,8 @@ static u32 stores(const cs_insn *in, const void *ts_frame)
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
 
 	bool is = in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == 8 &&
-	          to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.disp == *(const u16 *)ts_frame &&
-	          to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+	          to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID &&
+	          to->mem.disp == *(const u16 *)ts_frame && to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
 
 	return is ? FLOW_STOPS : 0;
 }
@@ -42,8 +42,8 @@ static bool arrives(const struct python_flow *c, u32 i)
 }
 
 /*
- * What lies between the start and the store that links, or leads from there out of the function again. Code behind a call
- * that never returns is reached as well, but leads elsewhere.
+ * What lies between the start and the store that links, or leads from there out of the function again. Code behind a
+ * call that never returns is reached as well, but leads elsewhere.
  */
 static void mark_beginning(struct python_flow *c, u64 start, u32 link)
 {
@@ -58,7 +58,8 @@ static void mark_beginning(struct python_flow *c, u64 start, u32 link)
 			struct python_insn *in = &c->insns[i];
 
 			if (!(in->flags & FLOW_REACHED) || (in->flags & (ARRIVES | FLOW_STOPS)) ||
-			        !((in->flags & FLOW_RETURNS) || arrives(c, python_flow_next(c, i)) || arrives(c, python_flow_jump(c, i))))
+			        !((in->flags & FLOW_RETURNS) || arrives(c, python_flow_next(c, i)) ||
+			                arrives(c, python_flow_jump(c, i))))
 				continue;
 			in->flags |= ARRIVES;
 			more = true;
@@ -69,7 +70,8 @@ static void mark_beginning(struct python_flow *c, u64 start, u32 link)
 			c->insns[i].flags |= OUTSIDE;
 }
 
-/* Behind a store that all ways from lead out of the function; other members at the same offset are stored to elsewhere. */
+/* Behind a store that all ways from lead out of the function; other members at the same offset are stored to elsewhere.
+ */
 static bool mark_end(struct python_flow *c, u32 store)
 {
 	u32 flags, n = python_flow_explore(c, python_flow_next(c, store), &flags);
@@ -107,7 +109,8 @@ struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_
 	u32 link, ends = 0;
 
 	ret->noutside = 0;
-	if (python_flow_decode(img, ret->ranges, ret->n, stores, &ts_frame, &c) && (link = find_link(&c, start)) != FLOW_NOWHERE) {
+	if (python_flow_decode(img, ret->ranges, ret->n, stores, &ts_frame, &c) &&
+	        (link = find_link(&c, start)) != FLOW_NOWHERE) {
 		mark_beginning(&c, start, link);
 		for (u32 i = 0; i < c.n; i++)
 			if ((c.insns[i].flags & FLOW_STOPS) && i != link)
@@ -115,7 +118,8 @@ struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_
 	}
 	if (ends && collect(&c, ret))
 		return NULL;
-	return error_hint(error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx links its frames in a way that yrt does not know",
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "%s: the eval loop at 0x%lx links its frames in a way that yrt does not know",
 	                          img->path, start),
 	        "its Python frames are left out; was it built without optimization?");
 }

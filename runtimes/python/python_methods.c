@@ -7,17 +7,18 @@
 
 #include "python_methods_internal.h"
 
-#define FLAGS_KIND 0x8f  /* METH_VARARGS, METH_KEYWORDS, METH_NOARGS, METH_O, METH_FASTCALL: one of them at least */
-#define FLAGS_ALL  0x3ff
-#define METHOD_WORDS 4	  /* PyMethodDef: name, function, flags, doc */
+#define FLAGS_KIND   0x8f /* METH_VARARGS, METH_KEYWORDS, METH_NOARGS, METH_O, METH_FASTCALL: one of them at least */
+#define FLAGS_ALL    0x3ff
+#define METHOD_WORDS 4    /* PyMethodDef: name, function, flags, doc */
 #define METHODS_MAX  4096 /* of a table */
-#define MODULE_NAME  24	  /* PyModuleDef.m_name is so far before m_methods */
+#define MODULE_NAME  24   /* PyModuleDef.m_name is so far before m_methods */
 #define TYPE_NAME    208  /* PyTypeObject.tp_name before tp_methods */
 
 /* Has the file to do with Python? It is one, or uses what modules must use. */
 static bool is_python(struct image *img)
 {
-	static const char *const names[] = {"PyModuleDef_Init", "PyModule_Create2", "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx"};
+	static const char *const names[] = {
+	        "PyModuleDef_Init", "PyModule_Create2", "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx"};
 	u64 addr;
 	Elf_Data *data = image_section(img, ".dynstr", &addr);
 
@@ -51,8 +52,8 @@ static bool is_method(struct image *img, const struct words *w, u64 i, char *nam
 {
 	const u64 *word = &w->word[i];
 
-	return i + METHOD_WORDS <= w->n && word[0] && word[1] && word[2] <= FLAGS_ALL && word[2] & FLAGS_KIND && python_is_code(img, word[1]) &&
-	       python_c_name(img, word[0], name) && !strchr(name, '.');
+	return i + METHOD_WORDS <= w->n && word[0] && word[1] && word[2] <= FLAGS_ALL && word[2] & FLAGS_KIND &&
+	       python_is_code(img, word[1]) && python_c_name(img, word[0], name) && !strchr(name, '.');
 }
 
 /* The section and the word of it at an address; NULL: none. */
@@ -87,7 +88,8 @@ static struct error *add_table(struct image *img, const struct words *w, u64 i, 
 	return err;
 }
 
-struct error *python_methods_of(struct image *img, const struct image_words *all, u64 addr, const char *owner, struct c_names *ret)
+struct error *python_methods_of(
+        struct image *img, const struct image_words *all, u64 addr, const char *owner, struct c_names *ret)
 {
 	u64 i;
 	const struct words *w = section_of(all, addr, &i);
@@ -96,7 +98,8 @@ struct error *python_methods_of(struct image *img, const struct image_words *all
 }
 
 /* A method at word i, or a table of methods that word i points to, or slots of a spec. */
-static struct error *look_at(struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *slots, struct c_names *ret)
+static struct error *look_at(struct image *img, const struct image_words *all, const struct words *w, u64 i,
+        struct c_names *slots, struct c_names *ret)
 {
 	char name[PYTHON_C_NAME];
 	const struct words *table;

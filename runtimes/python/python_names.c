@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS	     1024 /* power of two */
-#define KNOWN_MAX    65536
-#define TABLE_MAX    (1u << 20)
+#define BUCKETS   1024 /* power of two */
+#define KNOWN_MAX 65536
+#define TABLE_MAX (1u << 20)
 
 /* A code object that was read. */
 struct known {
@@ -103,7 +103,8 @@ static bool read_code(struct memory *mem, const struct python_layout *l, u64 cod
 
 	if (!read_word(mem, &ret->type, code + l->ob_type.at) ||
 	        !read_word(mem, &id->code, code + python_layout_code(l).at) ||
-	        !read_word(mem, &id->consts, code + l->co_consts.at) || !read_word(mem, &id->names, code + l->co_names.at) ||
+	        !read_word(mem, &id->consts, code + l->co_consts.at) ||
+	        !read_word(mem, &id->names, code + l->co_names.at) ||
 	        !read_word(mem, &id->filename, code + l->co_filename.at) ||
 	        !read_word(mem, &id->name, code + python_layout_name(l).at) ||
 	        !read_word(mem, &ret->lines, code + (l->co_lnotab.size ? l->co_lnotab.at : l->co_linetable.at)) ||
@@ -120,8 +121,8 @@ static struct known *read_known(const struct python_names *names, struct memory 
 	struct code_words words;
 	struct known *k;
 
-	if (!read_code(mem, l, code, &words) || words.type != names->code_type ||
-	        python_cookie(&words.id) != cookie || !python_str(mem, l, words.id.name, name, sizeof(name)))
+	if (!read_code(mem, l, code, &words) || words.type != names->code_type || python_cookie(&words.id) != cookie ||
+	        !python_str(mem, l, words.id.name, name, sizeof(name)))
 		return NULL;
 	python_str(mem, l, words.id.filename, file, sizeof(file));
 	k = calloc(1, sizeof(*k) + strlen(name) + 1);

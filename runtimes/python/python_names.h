@@ -9,7 +9,7 @@
 struct python_names;
 
 struct python_names *python_names_create(const struct python_layout *l, u64 code_type); /* NULL: out of memory */
-void python_names_destroy(struct python_names *names);				   /* NULL is fine */
+void python_names_destroy(struct python_names *names);                                  /* NULL is fine */
 /* False: the code object is not there any more. */
 bool python_name_frame(
         struct python_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret);
@@ -25,8 +25,8 @@ struct python_str_state python_str_state(u32 bits); /* of PyASCIIObject.state; i
 bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, char *ret, size_t size);
 
 /*
- * The line of the code unit pos by a co_linetable of 3.11 and later (Objects/locations.md of its source); 0: none. table is
- * untrusted. In python_lines.c.
+ * The line of the code unit pos by a co_linetable of 3.11 and later (Objects/locations.md of its source); 0: none.
+ * table is untrusted. In python_lines.c.
  */
 u32 python_line(const u8 *table, size_t size, u32 firstlineno, u32 pos);
 /* The same by a co_linetable of 3.10 (Objects/lnotab_notes.txt of its source), and by a co_lnotab of 3.6 to 3.9. */

@@ -9,12 +9,13 @@
 
 enum { KEYS_GENERAL, KEYS_UNICODE, KEYS_SPLIT }; /* dk_kind, 3.11 */
 
-#define TYPE_BASICSIZE	 32  /* PyTypeObject, in a build with the GIL: from the end of its head on the same in any */
-#define TYPE_DICTOFFSET	 288
-#define TYPE_KEYS_SEARCH 832 /* PyHeapTypeObject.ht_cached_keys lies somewhere in these words (0x368 in 3.11, 0x370 in 3.13) */
-#define TYPE_KEYS_WORDS	 16
-#define SHARED_KEYS_MAX	 64
-#define NAME_BYTES	 64
+#define TYPE_BASICSIZE  32 /* PyTypeObject, in a build with the GIL: from the end of its head on the same in any */
+#define TYPE_DICTOFFSET 288
+#define TYPE_KEYS_SEARCH                                                                                               \
+	832 /* PyHeapTypeObject.ht_cached_keys lies somewhere in these words (0x368 in 3.11, 0x370 in 3.13) */
+#define TYPE_KEYS_WORDS 16
+#define SHARED_KEYS_MAX 64
+#define NAME_BYTES      64
 
 static bool read_bytes(const struct python_reader *r, void *dst, size_t size, u64 addr)
 {
@@ -61,7 +62,8 @@ static bool read_keys_old(const struct python_reader *r, u64 addr, struct keys *
 	if (!read_bytes(r, words, sizeof(words), addr) || !words[1] || words[1] > 2 * PYTHON_DICT_MAX ||
 	        (words[1] & (words[1] - 1)) || words[4] > words[1])
 		return false;
-	*ret = (struct keys){.entries = addr + 40 + words[1] * index_bytes(words[1]), .n = (u32)words[4], .kind = KEYS_GENERAL};
+	*ret = (struct keys){
+	        .entries = addr + 40 + words[1] * index_bytes(words[1]), .n = (u32)words[4], .kind = KEYS_GENERAL};
 	return true;
 }
 
@@ -203,12 +205,13 @@ static u64 values_behind(const struct python_reader *r, u64 object, u64 type)
 
 	if (size > 1u << 16 || !read_bytes(r, about, sizeof(about), at))
 		return 0;
-	return about[0] <= SHARED_KEYS_MAX && about[1] <= about[0] && about[2] == 1 && about[3] == 1 ? values_of(r, at) : 0;
+	return about[0] <= SHARED_KEYS_MAX && about[1] <= about[0] && about[2] == 1 && about[3] == 1 ? values_of(r, at)
+	                                                                                             : 0;
 }
 
 /*
- * From 3.11 the dict of an instance is before it, or there is none yet, but values in the order of the class's keys: 3.11 has
- * both words, 3.12 one for either, 3.13 has the values behind the object.
+ * From 3.11 the dict of an instance is before it, or there is none yet, but values in the order of the class's
+ * keys: 3.11 has both words, 3.12 one for either, 3.13 has the values behind the object.
  */
 static u64 dict_before(const struct python_reader *r, u64 object, u64 type, u64 *values)
 {
@@ -251,7 +254,8 @@ u64 python_attribute(const struct python_reader *r, u64 object, const char *name
 	return object && open_instance(r, object, &d) ? find(r, &d, name) : 0;
 }
 
-/* Digits of 30 bits. Up to 3.11 behind their number; from 3.12 on behind a tag: sign in two bits, one reserved, their number. */
+/* Digits of 30 bits. Up to 3.11 behind their number; from 3.12 on behind a tag: sign in two bits, one reserved, their
+ * number. */
 bool python_int(const struct python_reader *r, u64 object, u64 *ret)
 {
 	u64 tag, ndigits;

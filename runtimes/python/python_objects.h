@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the target, read from outside while it goes on: dict, int, attributes of instances. All of it is untrusted and may
- * change between two reads: what does not fit together is "not there".
+ * Objects of the target, read from outside while it goes on: dict, int, attributes of instances. All of it is untrusted
+ * and may change between two reads: what does not fit together is "not there".
  *
  * What is known of them without a layout: sizes and orders of members that are the same in every build of a version
- * (Objects/dictobject.c, Objects/dict-common.h, Include/internal/pycore_dict.h, pycore_object.h, pycore_long.h of 3.6 to
- * 3.14). A free-threaded build's objects have a longer head, after which all is the same.
+ * (Objects/dictobject.c, Objects/dict-common.h, Include/internal/pycore_dict.h, pycore_object.h, pycore_long.h of 3.6
+ * to 3.14). A free-threaded build's objects have a longer head, after which all is the same.
  */
 #ifndef YRT_PYTHON_OBJECTS_H
 #define YRT_PYTHON_OBJECTS_H
@@ -22,21 +22,21 @@ struct python_reader {
 
 #define PYTHON_READS_MAX 200000 /* enough for some thousand threads */
 
-#define PYTHON_DICT_MAX	  65536 /* entries looked at */
-#define PYTHON_DICT_CHUNK 32	/* read at once */
+#define PYTHON_DICT_MAX   65536 /* entries looked at */
+#define PYTHON_DICT_CHUNK 32    /* read at once */
 
 /* Entries in the order of their insertion; those that were deleted are among them. */
 struct python_dict {
 	u64 entries;
 	u32 n;
-	u32 words;  /* of an entry: 3 (hash, key, value) or 2 (key, value) */
-	u64 values; /* of a table that instances share keys in: here; 0: in the entries */
+	u32 words;             /* of an entry: 3 (hash, key, value) or 2 (key, value) */
+	u64 values;            /* of a table that instances share keys in: here; 0: in the entries */
 	u32 chunk_at, chunk_n; /* what was read last */
 	u64 chunk[PYTHON_DICT_CHUNK * 3];
 };
 
 struct python_entry {
-	u64 hash;	/* of the key; 0 in a table that has only str for keys, which does not tell */
+	u64 hash;       /* of the key; 0 in a table that has only str for keys, which does not tell */
 	u64 key, value; /* objects; 0: none */
 };
 

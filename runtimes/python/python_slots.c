@@ -4,14 +4,27 @@
 
 #include "python_methods_internal.h"
 
-#define SLOTS_MAX  96 /* of a PyType_Spec */
-#define GETSET_MAX 1024
-#define GETSET_WORDS 5 /* PyGetSetDef: name, get, set, doc, closure */
+#define SLOTS_MAX     96 /* of a PyType_Spec */
+#define GETSET_MAX    1024
+#define GETSET_WORDS  5          /* PyGetSetDef: name, get, set, doc, closure */
 #define SIZE_MAX_TYPE (1u << 20) /* an instance's bytes */
 
 /* Word numbers of a PyTypeObject from tp_name on. */
-enum { TP_NAME, TP_BASICSIZE, TP_ITEMSIZE, TP_DEALLOC, TP_ASYNC = 7, TP_NUMBER = 9, TP_SEQUENCE, TP_MAPPING, TP_BUFFER = 17, TP_FLAGS,
-	TP_METHODS = 26, TP_GETSET = 28, TP_WORDS = 37 };
+enum {
+	TP_NAME,
+	TP_BASICSIZE,
+	TP_ITEMSIZE,
+	TP_DEALLOC,
+	TP_ASYNC = 7,
+	TP_NUMBER = 9,
+	TP_SEQUENCE,
+	TP_MAPPING,
+	TP_BUFFER = 17,
+	TP_FLAGS,
+	TP_METHODS = 26,
+	TP_GETSET = 28,
+	TP_WORDS = 37
+};
 
 #define SPEC_GETSET 73 /* Py_tp_getset */
 
@@ -20,24 +33,74 @@ static const struct slot {
 	u8 table, word, number;
 	const char *name;
 } slots[] = {
-	{0, TP_DEALLOC, 52, "tp_dealloc"}, {0, 8, 66, "__repr__"}, {0, 12, 59, "__hash__"}, {0, 13, 50, "__call__"}, {0, 14, 70, "__str__"},
-	{0, 15, 58, "__getattribute__"}, {0, 16, 69, "__setattr__"}, {0, 20, 71, "tp_traverse"}, {0, 21, 51, "tp_clear"},
-	{0, 22, 67, "tp_richcompare"}, {0, 24, 62, "__iter__"}, {0, 25, 63, "__next__"}, {0, 31, 54, "__get__"}, {0, 32, 55, "__set__"},
-	{0, 34, 60, "__init__"}, {0, 36, 65, "__new__"},
-	{TP_ASYNC, 0, 77, "__await__"}, {TP_ASYNC, 1, 78, "__aiter__"}, {TP_ASYNC, 2, 79, "__anext__"}, {TP_ASYNC, 3, 81, "am_send"},
-	{TP_NUMBER, 0, 7, "__add__"}, {TP_NUMBER, 1, 36, "__sub__"}, {TP_NUMBER, 2, 29, "__mul__"}, {TP_NUMBER, 3, 34, "__mod__"},
-	{TP_NUMBER, 4, 10, "__divmod__"}, {TP_NUMBER, 5, 33, "__pow__"}, {TP_NUMBER, 6, 30, "__neg__"}, {TP_NUMBER, 7, 32, "__pos__"},
-	{TP_NUMBER, 8, 6, "__abs__"}, {TP_NUMBER, 9, 9, "__bool__"}, {TP_NUMBER, 10, 27, "__invert__"}, {TP_NUMBER, 11, 28, "__lshift__"},
-	{TP_NUMBER, 12, 35, "__rshift__"}, {TP_NUMBER, 13, 8, "__and__"}, {TP_NUMBER, 14, 38, "__xor__"}, {TP_NUMBER, 15, 31, "__or__"},
-	{TP_NUMBER, 16, 26, "__int__"}, {TP_NUMBER, 18, 11, "__float__"}, {TP_NUMBER, 19, 14, "__iadd__"}, {TP_NUMBER, 20, 23, "__isub__"},
-	{TP_NUMBER, 21, 18, "__imul__"}, {TP_NUMBER, 22, 21, "__imod__"}, {TP_NUMBER, 23, 20, "__ipow__"}, {TP_NUMBER, 24, 17, "__ilshift__"},
-	{TP_NUMBER, 25, 22, "__irshift__"}, {TP_NUMBER, 26, 15, "__iand__"}, {TP_NUMBER, 27, 25, "__ixor__"}, {TP_NUMBER, 28, 19, "__ior__"},
-	{TP_NUMBER, 29, 12, "__floordiv__"}, {TP_NUMBER, 30, 37, "__truediv__"}, {TP_NUMBER, 31, 16, "__ifloordiv__"},
-	{TP_NUMBER, 32, 24, "__itruediv__"}, {TP_NUMBER, 33, 13, "__index__"}, {TP_NUMBER, 34, 75, "__matmul__"}, {TP_NUMBER, 35, 76, "__imatmul__"},
-	{TP_SEQUENCE, 0, 45, "__len__"}, {TP_SEQUENCE, 1, 40, "__add__"}, {TP_SEQUENCE, 2, 46, "__mul__"}, {TP_SEQUENCE, 3, 44, "__getitem__"},
-	{TP_SEQUENCE, 5, 39, "__setitem__"}, {TP_SEQUENCE, 7, 41, "__contains__"}, {TP_SEQUENCE, 8, 42, "__iadd__"}, {TP_SEQUENCE, 9, 43, "__imul__"},
-	{TP_MAPPING, 0, 4, "__len__"}, {TP_MAPPING, 1, 5, "__getitem__"}, {TP_MAPPING, 2, 3, "__setitem__"},
-	{TP_BUFFER, 0, 1, "__buffer__"}, {TP_BUFFER, 1, 2, "__release_buffer__"},
+        {0, TP_DEALLOC, 52, "tp_dealloc"},
+        {0, 8, 66, "__repr__"},
+        {0, 12, 59, "__hash__"},
+        {0, 13, 50, "__call__"},
+        {0, 14, 70, "__str__"},
+        {0, 15, 58, "__getattribute__"},
+        {0, 16, 69, "__setattr__"},
+        {0, 20, 71, "tp_traverse"},
+        {0, 21, 51, "tp_clear"},
+        {0, 22, 67, "tp_richcompare"},
+        {0, 24, 62, "__iter__"},
+        {0, 25, 63, "__next__"},
+        {0, 31, 54, "__get__"},
+        {0, 32, 55, "__set__"},
+        {0, 34, 60, "__init__"},
+        {0, 36, 65, "__new__"},
+        {TP_ASYNC, 0, 77, "__await__"},
+        {TP_ASYNC, 1, 78, "__aiter__"},
+        {TP_ASYNC, 2, 79, "__anext__"},
+        {TP_ASYNC, 3, 81, "am_send"},
+        {TP_NUMBER, 0, 7, "__add__"},
+        {TP_NUMBER, 1, 36, "__sub__"},
+        {TP_NUMBER, 2, 29, "__mul__"},
+        {TP_NUMBER, 3, 34, "__mod__"},
+        {TP_NUMBER, 4, 10, "__divmod__"},
+        {TP_NUMBER, 5, 33, "__pow__"},
+        {TP_NUMBER, 6, 30, "__neg__"},
+        {TP_NUMBER, 7, 32, "__pos__"},
+        {TP_NUMBER, 8, 6, "__abs__"},
+        {TP_NUMBER, 9, 9, "__bool__"},
+        {TP_NUMBER, 10, 27, "__invert__"},
+        {TP_NUMBER, 11, 28, "__lshift__"},
+        {TP_NUMBER, 12, 35, "__rshift__"},
+        {TP_NUMBER, 13, 8, "__and__"},
+        {TP_NUMBER, 14, 38, "__xor__"},
+        {TP_NUMBER, 15, 31, "__or__"},
+        {TP_NUMBER, 16, 26, "__int__"},
+        {TP_NUMBER, 18, 11, "__float__"},
+        {TP_NUMBER, 19, 14, "__iadd__"},
+        {TP_NUMBER, 20, 23, "__isub__"},
+        {TP_NUMBER, 21, 18, "__imul__"},
+        {TP_NUMBER, 22, 21, "__imod__"},
+        {TP_NUMBER, 23, 20, "__ipow__"},
+        {TP_NUMBER, 24, 17, "__ilshift__"},
+        {TP_NUMBER, 25, 22, "__irshift__"},
+        {TP_NUMBER, 26, 15, "__iand__"},
+        {TP_NUMBER, 27, 25, "__ixor__"},
+        {TP_NUMBER, 28, 19, "__ior__"},
+        {TP_NUMBER, 29, 12, "__floordiv__"},
+        {TP_NUMBER, 30, 37, "__truediv__"},
+        {TP_NUMBER, 31, 16, "__ifloordiv__"},
+        {TP_NUMBER, 32, 24, "__itruediv__"},
+        {TP_NUMBER, 33, 13, "__index__"},
+        {TP_NUMBER, 34, 75, "__matmul__"},
+        {TP_NUMBER, 35, 76, "__imatmul__"},
+        {TP_SEQUENCE, 0, 45, "__len__"},
+        {TP_SEQUENCE, 1, 40, "__add__"},
+        {TP_SEQUENCE, 2, 46, "__mul__"},
+        {TP_SEQUENCE, 3, 44, "__getitem__"},
+        {TP_SEQUENCE, 5, 39, "__setitem__"},
+        {TP_SEQUENCE, 7, 41, "__contains__"},
+        {TP_SEQUENCE, 8, 42, "__iadd__"},
+        {TP_SEQUENCE, 9, 43, "__imul__"},
+        {TP_MAPPING, 0, 4, "__len__"},
+        {TP_MAPPING, 1, 5, "__getitem__"},
+        {TP_MAPPING, 2, 3, "__setitem__"},
+        {TP_BUFFER, 0, 1, "__buffer__"},
+        {TP_BUFFER, 1, 2, "__release_buffer__"},
 };
 #define SLOTS (sizeof(slots) / sizeof(*slots))
 
@@ -50,13 +113,15 @@ static struct error *add(struct c_names *ret, u64 function, const char *owner, c
 }
 
 /* Attributes that functions get: "ndarray.shape". */
-static struct error *add_getset(struct image *img, const struct image_words *all, u64 addr, const char *owner, struct c_names *ret)
+static struct error *add_getset(
+        struct image *img, const struct image_words *all, u64 addr, const char *owner, struct c_names *ret)
 {
 	char name[PYTHON_C_NAME];
 	struct error *err = NULL;
 
 	for (u32 n = 0; !err && n < GETSET_MAX; n++, addr += GETSET_WORDS * sizeof(u64)) {
-		const u64 *word = image_word(all, addr), *get = image_word(all, addr + 8), *set = image_word(all, addr + 16);
+		const u64 *word = image_word(all, addr), *get = image_word(all, addr + 8),
+		          *set = image_word(all, addr + 16);
 
 		if (!word || !get || !set || !python_c_name(img, *word, name) || strchr(name, '.'))
 			break;
@@ -78,7 +143,8 @@ static bool is_type(struct image *img, const struct words *w, u64 i, char *owner
 	       python_c_name(img, type[TP_NAME], owner);
 }
 
-struct error *python_slots_of_type(struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *ret)
+struct error *python_slots_of_type(
+        struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *ret)
 {
 	char owner[PYTHON_C_NAME];
 	const u64 *type, *word;
@@ -132,15 +198,17 @@ static bool is_list(struct image *img, const struct image_words *all, u64 addr)
 	return functions && n < SLOTS_MAX;
 }
 
-struct error *python_slots_of_spec(struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *ret)
+struct error *python_slots_of_spec(
+        struct image *img, const struct image_words *all, const struct words *w, u64 i, struct c_names *ret)
 {
 	char owner[PYTHON_C_NAME];
 	struct error *err = NULL;
 	u64 number, value;
 
 	/* name with its module's, basicsize and itemsize, flags, slots */
-	if (i < 3 || !is_list(img, all, w->word[i]) || (s32)w->word[i - 2] < -(s32)SIZE_MAX_TYPE || (s32)w->word[i - 2] > (s32)SIZE_MAX_TYPE ||
-	        !python_c_name(img, w->word[i - 3], owner) || !strchr(owner, '.'))
+	if (i < 3 || !is_list(img, all, w->word[i]) || (s32)w->word[i - 2] < -(s32)SIZE_MAX_TYPE ||
+	        (s32)w->word[i - 2] > (s32)SIZE_MAX_TYPE || !python_c_name(img, w->word[i - 3], owner) ||
+	        !strchr(owner, '.'))
 		return NULL;
 	for (u32 n = 0; !err && n < SLOTS_MAX && read_slot(all, w->word[i] + 16 * n, &number, &value); n++) {
 		if (number == SPEC_GETSET)
@@ -178,7 +246,9 @@ struct error *python_slots_settle(struct c_names *slots_found, struct c_names *r
 	for (u32 i = 0; !err && i < slots_found->n; i += n) {
 		const char *name;
 
-		for (n = 1; i + n < slots_found->n && slots_found->list[i + n].function == slots_found->list[i].function; n++)
+		for (n = 1;
+		        i + n < slots_found->n && slots_found->list[i + n].function == slots_found->list[i].function;
+		        n++)
 			;
 		name = common(&slots_found->list[i], n);
 		if (name)

@@ -6,7 +6,8 @@
 
 #define CHARS_MAX 1024
 
-/* The bits of PyASCIIObject.state: interned has 2 of them, or in free-threaded 3.14 on 8; then kind 3, compact 1, ascii 1. */
+/* The bits of PyASCIIObject.state: interned has 2 of them, or in free-threaded 3.14 on 8; then kind 3, compact 1,
+ * ascii 1. */
 struct python_str_state python_str_state(u32 bits)
 {
 	bits >>= bits & 0xfc ? 2 : 8; /* kind is never 0 */

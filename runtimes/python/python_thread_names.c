@@ -75,10 +75,12 @@ static u64 hash_of(const struct python_reader *r, struct python_dict *active)
 }
 
 /*
- * The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time. Where nobody came
- * since all were looked at, a thread that is none of Python's costs little. not: no object that counts.
+ * The Thread object of a number in one interpreter; 0: none. The newest are looked at first, and all the first time.
+ * Where nobody came since all were looked at, a thread that is none of Python's costs little. not: no object that
+ * counts.
  */
-static u64 look_in(struct python_thread_names *names, const struct python_reader *r, struct python_threading *module, u64 native, u64 not)
+static u64 look_in(struct python_thread_names *names, const struct python_reader *r, struct python_threading *module,
+        u64 native, u64 not )
 {
 	struct python_entry entry;
 	struct python_dict active;
@@ -90,7 +92,8 @@ static u64 look_in(struct python_thread_names *names, const struct python_reader
 	if (hash == module->seen)
 		return 0;
 	for (u32 i = active.n; i-- > 0 && !(found && names->listed);) {
-		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || entry.value == not || !native_id(r, entry.value, &id))
+		if (!python_dict_entry(r, &active, i, &entry) || !entry.value || entry.value == not ||
+		        !native_id(r, entry.value, &id))
 			continue;
 		remember(names, r, id, entry.value);
 		if (id == native)
@@ -116,8 +119,8 @@ static u64 by_pointer(const struct python_reader *r, u64 module, u64 pointer)
 }
 
 /*
- * After a fork threading still has the number that the only thread had in the parent; before its own hooks ran also the parent's
- * other threads, and its main thread. The thread states are gone by then but for one: the oldest.
+ * After a fork threading still has the number that the only thread had in the parent; before its own hooks ran also the
+ * parent's other threads, and its main thread. The thread states are gone by then but for one: the oldest.
  */
 static u64 main_thread(const struct python_reader *r, u64 runtime, u64 module)
 {
@@ -167,8 +170,8 @@ static u64 look(struct python_thread_names *names, const struct python_reader *r
 	return !thread && main && first ? main_thread(r, runtime, first) : thread;
 }
 
-bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,
-        char *ret, size_t size)
+bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native,
+        bool main, char *ret, size_t size)
 {
 	u64 *known = recall(names, r, native);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program calls its threads: threading._active of each interpreter has a Thread object for each thread that the module
- * knows of, with _name and, from 3.8, _native_id (Lib/threading.py). The kernel's own name is "python" for all up to
- * 3.13 and cut at 15 bytes from 3.14.
+ * What a program calls its threads: threading._active of each interpreter has a Thread object for each thread that the
+ * module knows of, with _name and, from 3.8, _native_id (Lib/threading.py). The kernel's own name is "python" for all
+ * up to 3.13 and cut at 15 bytes from 3.14.
  */
 #ifndef YRT_PYTHON_THREAD_NAMES_H
 #define YRT_PYTHON_THREAD_NAMES_H
@@ -19,17 +19,17 @@ struct python_thread_names {
 	u32 nmodules;
 	struct python_threading {
 		u64 interp, dict; /* the module's */
-		u64 seen;	  /* hash of the threads that it listed when all were looked at */
+		u64 seen;         /* hash of the threads that it listed when all were looked at */
 	} modules[PYTHON_INTERPRETERS_MAX];
 };
 
 void python_thread_names_free(struct python_thread_names *names);
 
 /*
- * native: the thread's number as the program itself knows it; main: it is the number of the process too. runtime: address of
- * _PyRuntime. False: no such thread, or it has no name.
+ * native: the thread's number as the program itself knows it; main: it is the number of the process too. runtime:
+ * address of _PyRuntime. False: no such thread, or it has no name.
  */
-bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main,
-        char *ret, size_t size);
+bool python_thread_name(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native,
+        bool main, char *ret, size_t size);
 
 #endif

@@ -2,9 +2,9 @@
 #include "python_threads.h"
 
 #define INTERPRETERS_MAX 64
-#define BLOCK_BYTES	 0x900 /* of struct pthread, that are searched */
-#define VALUES		 128   /* words of values that it may point to: musl has 128 keys */
-#define DTV_POINTER	 8     /* from the thread pointer, in the ABI of x86-64 */
+#define BLOCK_BYTES      0x900 /* of struct pthread, that are searched */
+#define VALUES           128   /* words of values that it may point to: musl has 128 keys */
+#define DTV_POINTER      8     /* from the thread pointer, in the ABI of x86-64 */
 
 static bool read_word(struct memory *mem, u64 *ret, u64 addr)
 {
@@ -88,7 +88,8 @@ static void use(struct python_vm *vm, s32 slot, u8 nvia, u16 first, u16 second)
 	vm->via[1] = second;
 }
 
-/* glibc: values of keys stand behind a sequence number, which is odd for a key in use; a TLS variable has none beside it. */
+/* glibc: values of keys stand behind a sequence number, which is odd for a key in use; a TLS variable has none beside
+ * it. */
 static bool is_keyed(struct memory *mem, const struct python_thread *thread, u32 slot)
 {
 	u64 sequence;
@@ -126,8 +127,8 @@ static bool find_value(struct memory *mem, const struct python_thread *threads, 
 }
 
 /*
- * glibc for later keys, and a stripped static musl: the values are in a block of their own. What else points to a thread state (the argument
- * of a thread's function did) is not in every thread, so all must agree.
+ * glibc for later keys, and a stripped static musl: the values are in a block of their own. What else points to a
+ * thread state (the argument of a thread's function did) is not in every thread, so all must agree.
  */
 static bool find_key_block(struct memory *mem, const struct python_thread *threads, u32 n, struct python_vm *vm)
 {
@@ -150,13 +151,14 @@ static bool find_key_block(struct memory *mem, const struct python_thread *threa
 }
 
 /* By the dynamic thread vector: of pairs in glibc, of pointers in musl. */
-static bool find_module(struct memory *mem, const struct python_thread *threads, u32 n, u64 got, s32 offset,
-        struct python_vm *vm)
+static bool find_module(
+        struct memory *mem, const struct python_thread *threads, u32 n, u64 got, s32 offset, struct python_vm *vm)
 {
 	static const u8 sizes[] = {16, 8};
 	u64 words[2]; /* module and offset */
 
-	if (!memory_read(mem, words, sizeof(words), got) || !words[0] || words[0] > UINT16_MAX / 16 || words[1] > INT32_MAX / 2)
+	if (!memory_read(mem, words, sizeof(words), got) || !words[0] || words[0] > UINT16_MAX / 16 ||
+	        words[1] > INT32_MAX / 2)
 		return false;
 	for (u32 i = 0; i < sizeof(sizes); i++) {
 		use(vm, (s32)words[1] + offset, 2, DTV_POINTER, (u16)(words[0] * sizes[i]));
@@ -166,9 +168,10 @@ static bool find_module(struct memory *mem, const struct python_thread *threads,
 	return false;
 }
 
-/* Of descriptors glibc and musl have two kinds: of variables at a constant distance from the thread pointer, and of others. */
-static bool find_described(struct memory *mem, const struct python_thread *threads, u32 n, u64 got, s32 offset,
-        struct python_vm *vm)
+/* Of descriptors glibc and musl have two kinds: of variables at a constant distance from the thread pointer, and of
+ * others. */
+static bool find_described(
+        struct memory *mem, const struct python_thread *threads, u32 n, u64 got, s32 offset, struct python_vm *vm)
 {
 	u64 word;
 
@@ -182,8 +185,8 @@ static bool find_described(struct memory *mem, const struct python_thread *threa
 	return most_agree(mem, threads, n, vm);
 }
 
-static bool find(struct memory *mem, const struct python_tls *tls, u64 bias, u16 values, const struct python_thread *threads,
-        u32 n, struct python_vm *vm)
+static bool find(struct memory *mem, const struct python_tls *tls, u64 bias, u16 values,
+        const struct python_thread *threads, u32 n, struct python_vm *vm)
 {
 	u64 word;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a thread finds its thread state. CPython up to 3.14 keeps a pointer to it under a key of the C library's
- * (autoTSSkey; autoTLSkey in 3.6). Which word that is, from the thread pointer, is seen in the process itself: the interpreter lists
- * its thread states with the thread's pthread_self(), which is the thread pointer, and the words near that, and those that it
- * points to (musl: those that pthread_getspecific() reads), are searched for the state's address. No C library's layout and no version's key is needed. From 3.15 on it is a
- * thread-local variable (python_tls.h).
+ * (autoTSSkey; autoTLSkey in 3.6). Which word that is, from the thread pointer, is seen in the process itself: the
+ * interpreter lists its thread states with the thread's pthread_self(), which is the thread pointer, and the words near
+ * that, and those that it points to (musl: those that pthread_getspecific() reads), are searched for the state's
+ * address. No C library's layout and no version's key is needed. From 3.15 on it is a thread-local variable
+ * (python_tls.h).
  */
 #ifndef YRT_PYTHON_THREADS_H
 #define YRT_PYTHON_THREADS_H
@@ -19,10 +20,10 @@ struct python_thread {
 };
 
 /* Lists up to max thread states of all interpreters; runtime: struct python_image's, in the process. */
-u32 python_threads(
-        struct memory *mem, const struct python_layout *l, u64 runtime, struct python_thread *ret, u32 max);
+u32 python_threads(struct memory *mem, const struct python_layout *l, u64 runtime, struct python_thread *ret, u32 max);
 
-/* How vm gets from a thread pointer to the state's address. values: of python_tls_values(). False: not found, vm has none then. */
+/* How vm gets from a thread pointer to the state's address. values: of tsd_values(). False: not found, vm has none
+ * then. */
 bool python_threads_find(struct memory *mem, const struct python_tls *tls, u64 bias, u16 values,
         const struct python_thread *threads, u32 n, struct python_vm *vm);
 

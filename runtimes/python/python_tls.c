@@ -49,7 +49,8 @@ static enum content load(const cs_insn *in, const cs_x86_op *from, struct state 
 }
 
 /*
- * __tls_get_addr(): of a module and an offset that are in the GOT. By a descriptor there: it gives the offset from the thread pointer
+ * __tls_get_addr(): of a module and an offset that are in the GOT. By a descriptor there: it gives the offset from the
+ * thread pointer
  * (-mtls-dialect=gnu2; "Thread-Local Storage Descriptors for IA32 and AMD64/EM64T", Oliva).
  */
 static void call(const cs_x86_op *to, struct state *s)
@@ -75,17 +76,20 @@ static void look(const cs_insn *in, struct state *s)
 	} else if (in->id == X86_INS_LEA && plain(from) && from->mem.base == X86_REG_RIP) {
 		s->got = in->address + in->size + (u64)from->mem.disp;
 		s->regs[to->reg] = GOT_ADDRESS;
-	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.base == X86_REG_RIP && s->regs[to->reg] == POINTER) {
+	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.base == X86_REG_RIP &&
+	           s->regs[to->reg] == POINTER) {
 		s->got = in->address + in->size + (u64)from->mem.disp;
 		s->regs[to->reg] = POINTER_AND_GOT;
-	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.segment == X86_REG_FS && s->regs[to->reg] == DESCRIBED) {
+	} else if (in->id == X86_INS_ADD && plain(from) && from->mem.segment == X86_REG_FS &&
+	           s->regs[to->reg] == DESCRIBED) {
 		s->regs[to->reg] = DESCRIBED_POINTER;
 	} else {
 		s->regs[to->reg] = OTHER;
 	}
 }
 
-/* Feeds a function's instructions to look() until it says that it has found what it looks for, or the function returns. */
+/* Feeds a function's instructions to look() until it says that it has found what it looks for, or the function returns.
+ */
 static void disassemble(struct image *img, const char *name, bool (*look)(const cs_insn *in, void *ctx), void *ctx)
 {
 	struct symbol function;
@@ -125,37 +129,6 @@ struct python_tls python_tls_find(struct image *img)
 	return s.found;
 }
 
-struct values {
-	x86_reg pointer, block;
-	s64 at;
-	bool found;
-};
-
-static bool look_for_values(const cs_insn *in, void *ctx)
-{
-	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
-	struct values *v = ctx;
-
-	if (in->id != X86_INS_MOV || to->type != X86_OP_REG || from->type != X86_OP_MEM)
-		return false;
-	v->found = v->block && from->mem.base == v->block && from->mem.index == X86_REG_RDI && from->mem.scale == 8 && !from->mem.disp;
-	if (from->mem.segment == X86_REG_FS) {
-		v->pointer = from->mem.base == X86_REG_INVALID && !from->mem.disp ? to->reg : X86_REG_INVALID;
-	} else if (v->pointer && from->mem.base == v->pointer && from->mem.index == X86_REG_INVALID) {
-		v->block = to->reg;
-		v->at = from->mem.disp;
-	}
-	return v->found;
-}
-
-u16 python_tls_values(struct image *img)
-{
-	struct values v = {.found = false};
-
-	disassemble(img, "pthread_getspecific", look_for_values, &v);
-	return v.found && v.at > 0 && v.at < UINT16_MAX && v.at % 8 == 0 ? (u16)v.at : 0;
-}
-
 struct key {
 	u64 runtime, found;
 };
@@ -172,7 +145,8 @@ static bool look_for_key(const cs_insn *in, void *ctx)
 
 		if (op->type == X86_OP_MEM && op->mem.base == X86_REG_RIP)
 			value = in->address + in->size + (u64)op->mem.disp;
-		else if (op->type == X86_OP_MEM && in->id == X86_INS_LEA && op->mem.base != X86_REG_RSP && op->mem.base != X86_REG_RBP)
+		else if (op->type == X86_OP_MEM && in->id == X86_INS_LEA && op->mem.base != X86_REG_RSP &&
+		         op->mem.base != X86_REG_RBP)
 			value = (u64)op->mem.disp + k->runtime;
 		if (value >= k->runtime && value - k->runtime < RUNTIME_BYTES)
 			k->found = value;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where CPython 3.15 and later keep a thread's state: in the thread-local variable _Py_tss_gilstate (Python/pystate.c; up to
- * 3.14 under a TSS key). No symbol that a stripped file has tells its place; PyGILState_GetThisThreadState(), which is
- * exported, only reads it, and its code shows the model of ELF TLS that the build uses ("ELF Handling For Thread-Local
- * Storage", Drepper). The same in every C library.
+ * Where CPython 3.15 and later keep a thread's state: in the thread-local variable _Py_tss_gilstate (Python/pystate.c;
+ * up to 3.14 under a TSS key). No symbol that a stripped file has tells its place; PyGILState_GetThisThreadState(),
+ * which is exported, only reads it, and its code shows the model of ELF TLS that the build uses ("ELF Handling For
+ * Thread-Local Storage", Drepper). The same in every C library.
  */
 #ifndef YRT_PYTHON_TLS_H
 #define YRT_PYTHON_TLS_H
@@ -11,10 +11,11 @@
 #include "process/image.h"
 
 enum python_tls_model {
-	PYTHON_TLS_NONE,   /* not understood, or no such variable */
-	PYTHON_TLS_LOCAL,  /* at offset from the thread pointer */
-	PYTHON_TLS_GOT,	   /* the word at got tells that offset */
-	PYTHON_TLS_MODULE, /* in the block of the module whose number is at got, behind what the next word tells and offset */
+	PYTHON_TLS_NONE,       /* not understood, or no such variable */
+	PYTHON_TLS_LOCAL,      /* at offset from the thread pointer */
+	PYTHON_TLS_GOT,        /* the word at got tells that offset */
+	PYTHON_TLS_MODULE,     /* in the block of the module whose number is at got, behind what the next word tells and
+	                          offset */
 	PYTHON_TLS_DESCRIPTOR, /* the word behind got tells that offset, less offset, or where module and offset are */
 };
 
@@ -27,14 +28,8 @@ struct python_tls {
 struct python_tls python_tls_find(struct image *img);
 
 /*
- * For keys, where a C library keeps all values of a thread in one block, as musl does: the offset, from the thread pointer, of the
- * word that leads to it, as the code of the library's pthread_getspecific() shows. 0: none, or img is no such library.
- */
-u16 python_tls_values(struct image *img);
-
-/*
- * Where the key is: up to 3.14 PyGILState_GetThisThreadState() names the member _PyRuntime.autoTSSkey first, by its address or as a
- * distance from _PyRuntime. File addresses; 0: not told so.
+ * Where the key is: up to 3.14 PyGILState_GetThisThreadState() names the member _PyRuntime.autoTSSkey first, by its
+ * address or as a distance from _PyRuntime. File addresses; 0: not told so.
  */
 u64 python_tls_key(struct image *img, u64 runtime);
 

@@ -9,10 +9,20 @@
 
 #define AHEAD_MAX 48 /* instructions between the two stores */
 
-static const x86_reg registers[ARCH_NREGS] = {[DWREG_RAX] = X86_REG_RAX, [DWREG_RDX] = X86_REG_RDX,
-        [DWREG_RCX] = X86_REG_RCX, [DWREG_RBX] = X86_REG_RBX, [DWREG_RSI] = X86_REG_RSI, [DWREG_RDI] = X86_REG_RDI,
-        [DWREG_RBP] = X86_REG_RBP, [DWREG_R8] = X86_REG_R8, [DWREG_R9] = X86_REG_R9, [DWREG_R10] = X86_REG_R10,
-        [DWREG_R11] = X86_REG_R11, [DWREG_R12] = X86_REG_R12, [DWREG_R13] = X86_REG_R13, [DWREG_R14] = X86_REG_R14,
+static const x86_reg registers[ARCH_NREGS] = {[DWREG_RAX] = X86_REG_RAX,
+        [DWREG_RDX] = X86_REG_RDX,
+        [DWREG_RCX] = X86_REG_RCX,
+        [DWREG_RBX] = X86_REG_RBX,
+        [DWREG_RSI] = X86_REG_RSI,
+        [DWREG_RDI] = X86_REG_RDI,
+        [DWREG_RBP] = X86_REG_RBP,
+        [DWREG_R8] = X86_REG_R8,
+        [DWREG_R9] = X86_REG_R9,
+        [DWREG_R10] = X86_REG_R10,
+        [DWREG_R11] = X86_REG_R11,
+        [DWREG_R12] = X86_REG_R12,
+        [DWREG_R13] = X86_REG_R13,
+        [DWREG_R14] = X86_REG_R14,
         [DWREG_R15] = X86_REG_R15};
 
 /* What a register was made of by a lea: a generator's frame lies in the generator. */
@@ -24,7 +34,7 @@ struct made {
 struct search {
 	const struct image *img;
 	csh handle;
-	s64 current; /* below the CFA: _PyCFrame.current_frame */
+	s64 current;  /* below the CFA: _PyCFrame.current_frame */
 	s64 previous; /* offset in a frame */
 	struct made made[ARCH_NREGS];
 };
@@ -42,7 +52,8 @@ static bool sets_current(const struct search *s, const cs_insn *in)
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
 	struct cfi_rule rule;
 
-	return is_store(in) && from->type == X86_OP_REG && (to->mem.base == X86_REG_RSP || to->mem.base == X86_REG_RBP) &&
+	return is_store(in) && from->type == X86_OP_REG &&
+	       (to->mem.base == X86_REG_RSP || to->mem.base == X86_REG_RBP) &&
 	       cfi_find(s->img->cfi, in->address, &rule) && rule.kind == CFI_REG &&
 	       to->mem.base == (rule.cfa_reg == DWREG_RSP ? X86_REG_RSP : X86_REG_RBP) &&
 	       rule.cfa_off - to->mem.disp == s->current;
@@ -52,7 +63,8 @@ static bool sets(const cs_insn *in, struct made link, x86_op_type from)
 {
 	const cs_x86_op *to = &in->detail->x86.operands[0];
 
-	return is_store(in) && to->mem.base == link.base && to->mem.disp == link.disp && in->detail->x86.operands[1].type == from;
+	return is_store(in) && to->mem.base == link.base && to->mem.disp == link.disp &&
+	       in->detail->x86.operands[1].type == from;
 }
 
 /* A generator's link to none. */
@@ -88,31 +100,38 @@ static void follow(struct search *s, const cs_insn *in)
 	u32 mask = written(in), reg = number(to->reg);
 
 	for (u32 r = 0; r < ARCH_NREGS; r++)
-		if (in->id == X86_INS_CALL || (mask >> r & 1) || (s->made[r].base && s->made[r].base == (mask ? to->reg : 0)))
+		if (in->id == X86_INS_CALL || (mask >> r & 1) ||
+		        (s->made[r].base && s->made[r].base == (mask ? to->reg : 0)))
 			s->made[r] = (struct made){0};
-	if (in->id == X86_INS_LEA && reg < ARCH_NREGS && from->mem.index == X86_REG_INVALID && from->mem.base != to->reg)
+	if (in->id == X86_INS_LEA && reg < ARCH_NREGS && from->mem.index == X86_REG_INVALID &&
+	        from->mem.base != to->reg)
 		s->made[reg] = (struct made){from->mem.base, from->mem.disp};
 }
 
 /*
- * first is the first of two stores. Behind the second, what it stores is a link that was in a register from the first on: the
- * caller of a frame that is the innermost already, or of a generator that has none any more.
+ * first is the first of two stores. Behind the second, what it stores is a link that was in a register from the first
+ * on: the caller of a frame that is the innermost already, or of a generator that has none any more.
  */
-static bool find_second(const struct search *s, const cs_insn *first, const u8 *at, size_t size, struct python_torn *ret)
+static bool find_second(
+        const struct search *s, const cs_insn *first, const u8 *at, size_t size, struct python_torn *ret)
 {
 	bool call = sets_current(s, first);
 	x86_reg callee = call ? first->detail->x86.operands[1].reg : X86_REG_INVALID;
-	struct made link = {callee, s->previous}, other = call ? s->made[number(callee) % ARCH_NREGS] : (struct made){0};
+	struct made link = {callee, s->previous},
+	            other = call ? s->made[number(callee) % ARCH_NREGS] : (struct made){0};
 	u64 addr = first->address + first->size;
 	cs_insn *in = cs_malloc(s->handle);
 	u32 lost = 0, reg = ARCH_NREGS;
 
 	other.disp += s->previous;
 	ret->start = addr;
-	for (u32 n = 0; in && n < AHEAD_MAX && reg == ARCH_NREGS && cs_disasm_iter(s->handle, &at, &size, &addr, in); n++) {
-		if (in->id == X86_INS_JMP || in->id == X86_INS_CALL || in->id == X86_INS_RET || (!call && unlinks(s, in)))
+	for (u32 n = 0; in && n < AHEAD_MAX && reg == ARCH_NREGS && cs_disasm_iter(s->handle, &at, &size, &addr, in);
+	        n++) {
+		if (in->id == X86_INS_JMP || in->id == X86_INS_CALL || in->id == X86_INS_RET ||
+		        (!call && unlinks(s, in)))
 			break;
-		if (call ? sets(in, link, X86_OP_REG) || (other.base && sets(in, other, X86_OP_REG)) : sets_current(s, in))
+		if (call ? sets(in, link, X86_OP_REG) || (other.base && sets(in, other, X86_OP_REG))
+		         : sets_current(s, in))
 			reg = number(in->detail->x86.operands[1].reg);
 		lost |= written(in);
 		ret->end = in->address + in->size;

@@ -3,7 +3,7 @@
 
 #include "python_image.h"
 
-#define ENDBR64	   "\xf3\x0f\x1e\xfa"
+#define ENDBR64    "\xf3\x0f\x1e\xfa"
 #define CODE_BYTES 16
 
 static const struct {
@@ -11,10 +11,10 @@ static const struct {
 	u32 len;
 	const char *code;
 } forms[] = {
-	/* sub $8, %rsp; call *%rcx; add $8, %rsp; ret */
-	{PYTHON_TRAMPOLINE, 11, "\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3"},
-	/* push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret */
-	{PYTHON_TRAMPOLINE_FP, 8, "\x55\x48\x89\xe5\xff\xd1\x5d\xc3"},
+        /* sub $8, %rsp; call *%rcx; add $8, %rsp; ret */
+        {PYTHON_TRAMPOLINE, 11, "\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3"},
+        /* push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret */
+        {PYTHON_TRAMPOLINE_FP, 8, "\x55\x48\x89\xe5\xff\xd1\x5d\xc3"},
 };
 
 bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret)

@@ -3,13 +3,16 @@
 #include "python_frames.h"
 
 #define PY_FRAMES_A_STEP 32
-#define PY_FRAMES_A_LOOK 4 /* at the configuration */
-#define PY_FRAMES_DONE	 (-1) /* besides stop reasons: all frames of the native frame were pushed */
-#define PY_NOT_OURS	 (-2) /* the native frame has not linked its frames yet, or not any more */
-#define PY_EXHAUSTED	 (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
-#define PY_SWITCHING	 0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
-#define PY_STATES_MAX	 128  /* thread states and interpreters that are looked at then */
-#define PY_NEAR		 (16u << 10) /* a frame so far below the window is on the same data stack */
+#define PY_FRAMES_A_LOOK 4    /* at the configuration */
+#define PY_FRAMES_DONE   (-1) /* besides stop reasons: all frames of the native frame were pushed */
+#define PY_NOT_OURS      (-2) /* the native frame has not linked its frames yet, or not any more */
+#define PY_EXHAUSTED     (-3) /* the thread state leads to no frame of this native frame: it is another interpreter's */
+#define PY_SWITCHING     0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
+#define PY_STATES_MAX    128         /* thread states and interpreters that are looked at then */
+#define PY_LINKS_A_SEEK  16          /* looked at to find where a walk that was lost goes on */
+#define PY_SEEKS_MAX     128
+#define PY_STACK_MAX     (64ull << 20) /* a native frame so far above the stack pointer is not on the same stack */
+#define PY_NEAR          (16u << 10)   /* a frame so far below the window is on the same data stack */
 
 /* Where this thread's thread state is pointed to from; 0: not known. */
 static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
@@ -25,14 +28,17 @@ static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 				return 0;
 		if (!vm->by_key)
 			return at + (u64)(s64)vm->slot;
-		return walk_read(w, key, sizeof(key), vm->key) && key[0] && key[1] < PYTHON_TSS_VALUES ? at + 8 * (u64)key[1] : 0;
+		return walk_read(w, key, sizeof(key), vm->key) && key[0] && key[1] < PYTHON_TSS_VALUES
+		               ? at + 8 * (u64)key[1]
+		               : 0;
 	}
 	if (!vm->key || !walk_read(w, key, sizeof(key), vm->key) || !key[0] || key[1] >= PYTHON_TSS_KEYS)
 		return 0;
 	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
 }
 
-/* Up to 3.10 a thread's key leads to its first interpreter's state even while it runs another's; the GIL's holder is known. */
+/* Up to 3.10 a thread's key leads to its first interpreter's state even while it runs another's; the GIL's holder is
+ * known. */
 static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64 *ts)
 {
 	u64 thread;
@@ -42,14 +48,23 @@ static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64
 }
 
 /*
- * Starts on the frames of this thread, at what its thread state says is the current one. While a thread takes an interpreter down it has no
- * state for a moment: those that it has in others have its frames.
+ * Starts on the frames of this thread, at what its thread state says is the current one. While a thread takes an
+ * interpreter down it has no state for a moment: those that it has in others have its frames.
  */
-static inline int py_open(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+WALK_GLOBAL int python_open(struct walk *w)
 {
-	bool current = py_is_current(w, vm, &c->more[1]);
-	u64 at = current ? 0 : py_slot(w, vm), top = 0;
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 at, top = 0;
+	bool current;
 
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_VM_BROKEN;
+	current = py_is_current(w, vm, &c->more[1]);
+	at = current ? 0 : py_slot(w, vm);
 	if (!current && !at)
 		return STOP_VM_UNKNOWN;
 	if (!current && !walk_read(w, &c->more[1], sizeof(c->more[1]), at))
@@ -63,14 +78,15 @@ static inline int py_open(struct walk *w, const struct python_vm *vm, struct wal
 }
 
 /* The next frame to look at, of this thread's state at first. */
-static inline int py_ready(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+static inline int py_ready(struct walk *w, const struct walk_cursor *c)
 {
-	int stop = c->at ? STOP_NONE : py_open(w, vm, c);
+	int stop = c->at ? STOP_NONE : python_open(w);
 
 	return !stop && c->at == PYTHON_AT_END ? PY_EXHAUSTED : stop;
 }
 
-/* Does this state, that frame is the innermost of, have any? 3.15's begins with one that stands for no function, and is the only one. */
+/* Does this state, that frame is the innermost of, have any? 3.15's begins with one that stands for no function, and is
+ * the only one. */
 static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64 frame)
 {
 	u64 previous;
@@ -83,15 +99,48 @@ static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64
 }
 
 /*
- * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one that
- * has any: the lists are long where threads are many, but few threads get here.
+ * Looks at one thread state, or interpreter, of the lists: scratch[0] is an interpreter, scratch[1] the next of its
+ * states (0: no more of them), and both move on. If it is this thread's and has frames the walk goes on there:
+ * STOP_NONE. PY_EXHAUSTED: it is not. Else the lists ended.
+ */
+WALK_GLOBAL int python_other_state(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 *interp, *state, at, thread, frame;
+
+	WALK_CHECK(w);
+	interp = &w->scratch[0];
+	state = &w->scratch[1];
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_VM_BROKEN;
+	at = *state;
+	if (!at)
+		return walk_read(w, interp, 8, *interp + vm->interp_next) && *interp &&
+		                       walk_read(w, state, 8, *interp + vm->interp_threads)
+		               ? PY_EXHAUSTED
+		               : STOP_VM_ABSENT;
+	if (!walk_read(w, &thread, sizeof(thread), at + vm->ts_thread_id) ||
+	        !walk_read(w, &frame, sizeof(frame), at + vm->ts_frame) || !walk_read(w, state, 8, at + vm->ts_next))
+		return STOP_VM_ABSENT;
+	if (thread != w->thread_pointer || at == c->more[1] || !py_has_frames(w, vm, frame))
+		return PY_EXHAUSTED;
+	c->at = frame;
+	c->more[1] = at;
+	return STOP_NONE;
+}
+
+/*
+ * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one
+ * that has any: the lists are long where threads are many, but few threads get here.
  */
 WALK_GLOBAL int python_other(struct walk *w)
 {
 	const struct python_vm *vm;
 	struct walk_cursor *c;
-	u64 interp, state = 0, thread, frame;
-	int none;
+	int found = PY_EXHAUSTED;
 	u32 i;
 
 	WALK_CHECK(w);
@@ -99,29 +148,14 @@ WALK_GLOBAL int python_other(struct walk *w)
 	c = vm ? py_cursor(w, vm) : NULL;
 	if (!c)
 		return STOP_VM_BROKEN;
-	none = c->more[1] ? STOP_VM_BROKEN : STOP_VM_ABSENT;
-	if ((vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) || !vm->interpreters || !walk_read(w, &interp, sizeof(interp), vm->interpreters) || !interp ||
-	        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
-		return none;
-	for (i = 0; i < PY_STATES_MAX; i++) {
-		if (!state) {
-			if (!walk_read(w, &interp, sizeof(interp), interp + vm->interp_next) || !interp ||
-			        !walk_read(w, &state, sizeof(state), interp + vm->interp_threads))
-				return none;
-			continue;
-		}
-		if (!walk_read(w, &thread, sizeof(thread), state + vm->ts_thread_id) ||
-		        !walk_read(w, &frame, sizeof(frame), state + vm->ts_frame))
-			return none;
-		if (thread == w->thread_pointer && state != c->more[1] && py_has_frames(w, vm, frame)) {
-			c->at = frame;
-			c->more[1] = state;
-			return STOP_NONE;
-		}
-		if (!walk_read(w, &state, sizeof(state), state + vm->ts_next))
-			return none;
-	}
-	return none;
+	if (!(vm->linkage == PYTHON_FRAME_OBJECT && c->more[0]) && vm->interpreters &&
+	        walk_read(w, &w->scratch[0], 8, vm->interpreters) && w->scratch[0] &&
+	        walk_read(w, &w->scratch[1], 8, w->scratch[0] + vm->interp_threads))
+		for (i = 0; i < PY_STATES_MAX && found == PY_EXHAUSTED; i++)
+			found = python_other_state(w);
+	if (!found)
+		return STOP_NONE;
+	return c->more[1] ? STOP_VM_BROKEN : STOP_VM_ABSENT;
 }
 
 /* Begins with a native frame whose _PyCFrame leads to its Python frames. */
@@ -145,7 +179,8 @@ static inline u64 py_entry_below(const struct walk *w, const struct python_vm *v
 	return part < PYTHON_INLINED ? vm->entry_below : vm->inlined_below[part % PYTHON_PLACES];
 }
 
-/* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame follows. */
+/* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame
+ * follows. */
 static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
 	u64 outer;
@@ -155,26 +190,27 @@ static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, s
 		return PY_NOT_OURS;
 	c->more[0] = cfa - py_entry_below(w, vm);
 	if (!w->leaf && !vm->calls_late)
-		return py_ready(w, vm, c);
+		return py_ready(w, c);
 	if (!walk_read(w, &outer, sizeof(outer), c->more[0] + vm->f_previous))
 		return STOP_STACK_ABSENT;
 	if (!outer)
 		outer = PYTHON_AT_END;
 	if (w->region.part == PYTHON_LINK) {
-		(void)py_open(w, vm, c); /* who awaits what is found by the thread state; the frames are without it */
+		(void)python_open(w); /* who awaits what is found by the thread state; the frames are without it */
 		c->at = outer;
 		return PY_NOT_OURS;
 	}
-	stop = c->at ? STOP_NONE : py_open(w, vm, c);
+	stop = c->at ? STOP_NONE : python_open(w);
 	if (!stop && c->at == outer)
 		return PY_NOT_OURS;
-	return stop ? stop : py_ready(w, vm, c);
+	return stop ? stop : py_ready(w, c);
 }
 
-/* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's. */
+/* Begins with a native frame that runs one frame object, if it has linked it and not yet handed over to its caller's.
+ */
 static inline int py_own_object(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	return w->region.part == PYTHON_ENTER ? PY_NOT_OURS : py_ready(w, vm, c);
+	return w->region.part == PYTHON_ENTER ? PY_NOT_OURS : py_ready(w, c);
 }
 
 /* Begins with a native frame. PY_NOT_OURS: no Python frame belongs to it. */
@@ -234,7 +270,8 @@ WALK_GLOBAL int python_object(struct walk *w)
 	return stop ? stop : PY_FRAMES_DONE;
 }
 
-/* Where a thread's own bytecode of a code object begins, in scratch[0]: in an array, behind its length. 0: not known. */
+/* Where a thread's own bytecode of a code object begins, in scratch[0]: in an array, behind its length. 0: not known.
+ */
 WALK_GLOBAL int python_tlbc(struct walk *w, u64 code, u64 index)
 {
 	const struct python_vm *vm;
@@ -267,7 +304,8 @@ static inline bool py_in_window(const struct walk *w, u64 at, u64 *ret)
 	return true;
 }
 
-/* Fills the window so that it ends with the frame at `at`: those that called it lie below. Clipped at its page if that fails. */
+/* Fills the window so that it ends with the frame at `at`: those that called it lie below. Clipped at its page if that
+ * fails. */
 static inline bool py_window_load(struct walk *w, u64 at, u64 *ret)
 {
 	u64 end = at + PYTHON_FRAME_BYTES, page = at & ~(u64)(WALK_PAGE - 1);
@@ -286,9 +324,9 @@ static inline bool py_window_load(struct walk *w, u64 at, u64 *ret)
 }
 
 /*
- * Reads the frame at `at`. Returns at which word of the window it is then; -1: it is not readable. Frames of functions lie one below the
- * other on a data stack, those of generators each in its generator: a frame that is not near the window is read by itself, and if
- * it is a function's the next one is looked for below it.
+ * Reads the frame at `at`. Returns at which word of the window it is then; -1: it is not readable. Frames of functions
+ * lie one below the other on a data stack, those of generators each in its generator: a frame that is not near the
+ * window is read by itself, and if it is a function's the next one is looked for below it.
  */
 WALK_GLOBAL int python_load(struct walk *w, u64 at, u32 owner)
 {
@@ -308,14 +346,16 @@ WALK_GLOBAL int python_load(struct walk *w, u64 at, u32 owner)
 	return PY_ALONE;
 }
 
-/* The entry frame of this native frame, where it must be: on the native stack, in the window over that. Goes on to what it follows. */
+/* The entry frame of this native frame, where it must be: on the native stack, in the window over that. Goes on to what
+ * it follows. */
 static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
 	u64 word, previous;
 
 	if (c->more[1] && vm->linkage != PYTHON_NO_CFRAME)
 		return false;
-	if (!walk_stack(w, c->at + (vm->f_entry & ~7u), &word) || (u8)(word >> (vm->f_entry & 7) * 8) < PYTHON_OWNER_NONE ||
+	if (!walk_stack(w, c->at + (vm->f_entry & ~7u), &word) ||
+	        (u8)(word >> (vm->f_entry & 7) * 8) < PYTHON_OWNER_NONE ||
 	        !walk_stack(w, c->at + vm->f_previous, &previous))
 		return false;
 	c->at = previous ? previous : PYTHON_AT_END;
@@ -323,8 +363,9 @@ static inline bool py_entry(struct walk *w, const struct python_vm *vm, struct w
 }
 
 /*
- * Greenlet keeps the link that it took from a frame in the frame object that it made for it (Greenlet::expose_frames()): is that the entry
- * frame of this native frame? Of frames the word before the instruction points to that object.
+ * Greenlet keeps the link that it took from a frame in the frame object that it made for it
+ * (Greenlet::expose_frames()): is that the entry frame of this native frame? Of frames the word before the instruction
+ * points to that object.
  */
 WALK_GLOBAL int python_exposed(struct walk *w)
 {
@@ -346,9 +387,10 @@ WALK_GLOBAL int python_exposed(struct walk *w)
 }
 
 /*
- * While greenlet switches, its frames' links leave entry frames out, from 3.12 on (Greenlet::expose_frames() of greenlet 3). Is what
- * the last frame leads to the one that the entry frame of this native frame follows? Where the thread state leads to the frames, not the
- * native frame itself, they may be another greenlet's for a moment, and an end of both says nothing: then the link that was taken tells.
+ * While greenlet switches, its frames' links leave entry frames out, from 3.12 on (Greenlet::expose_frames() of
+ * greenlet 3). Is what the last frame leads to the one that the entry frame of this native frame follows? Where the
+ * thread state leads to the frames, not the native frame itself, they may be another greenlet's for a moment, and an
+ * end of both says nothing: then the link that was taken tells.
  */
 static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
 {
@@ -361,14 +403,18 @@ static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, con
 	return c->at == PYTHON_AT_END && (vm->linkage == PYTHON_ENTRY_FRAME || python_exposed(w));
 }
 
-/* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. */
-static inline int py_next(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+/* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. vm, c: those of w. */
+WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
-	u64 code, instr, at = c->at, i, tlbc;
+	u64 code, instr, at, i, tlbc;
 	int found, stop;
 	bool last;
 	u8 entry;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	at = c->at;
 	if (at == c->more[0] && vm->linkage != PYTHON_ENTRY_FLAG && py_entry(w, vm, c))
 		return PY_FRAMES_DONE;
 	if (!py_in_window(w, at, &i)) {
@@ -391,7 +437,9 @@ static inline int py_next(struct walk *w, const struct python_vm *vm, struct wal
 	if (!c->at)
 		c->at = PYTHON_AT_END;
 	if (last && vm->linkage != PYTHON_ENTRY_FLAG)
-		return at == c->more[0] ? PY_FRAMES_DONE : vm->linkage == PYTHON_NO_CFRAME ? PY_EXHAUSTED : STOP_VM_BROKEN;
+		return at == c->more[0]                  ? PY_FRAMES_DONE
+		       : vm->linkage == PYTHON_NO_CFRAME ? PY_EXHAUSTED
+		                                         : STOP_VM_BROKEN;
 	at = code + vm->bytecode;
 	if (tlbc) {
 		stop = python_tlbc(w, code, tlbc);
@@ -425,7 +473,7 @@ WALK_GLOBAL int python_next(struct walk *w)
 	if (!c)
 		return STOP_VM_BROKEN;
 	for (i = 0; i < PY_FRAMES_A_LOOK && !stop; i++)
-		stop = py_next(w, vm, c);
+		stop = python_one(w, vm, c);
 	return stop;
 }
 
@@ -440,7 +488,8 @@ WALK_GLOBAL int python_frames(struct walk *w)
 	return stop;
 }
 
-/* Is this thread the one that holds the lock? The state that took it last has its pthread_self(), the thread pointer. */
+/* Is this thread the one that holds the lock? The state that took it last has its pthread_self(), the thread pointer.
+ */
 static inline bool py_holds(struct walk *w, const struct python_vm *vm, u64 gil)
 {
 	u64 lock[2], thread;
@@ -473,7 +522,8 @@ WALK_GLOBAL int python_lock(struct walk *w)
 	return 0;
 }
 
-/* To the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame pointer. */
+/* To the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame
+ * pointer. */
 static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 at)
 {
 	const u32 regs[] = {DWREG_RBX, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, REG_PC};
@@ -494,7 +544,8 @@ static inline bool py_may_be_stub(const struct python_vm *vm, u64 addr)
 	return (addr & (WALK_PAGE - 1)) == PYTHON_JIT_STUB_BACK || (addr >= vm->jit_start && addr < vm->jit_end);
 }
 
-/* Is this word of the stack the return address of compiled code? Then moves to what called it. PY_NOT_OURS: it is not. */
+/* Is this word of the stack the return address of compiled code? Then moves to what called it. PY_NOT_OURS: it is not.
+ */
 WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 {
 	const struct python_vm *vm;
@@ -508,7 +559,8 @@ WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 		return STOP_STACK_ABSENT;
 	w->leaf = 0;
 	if (!vm->jit_return)
-		return vm->jit_locals && py_may_be_stub(vm, word) && walk_read(w, &code, sizeof(code), word) && code == PYTHON_JIT_STUB
+		return vm->jit_locals && py_may_be_stub(vm, word) && walk_read(w, &code, sizeof(code), word) &&
+		                       code == PYTHON_JIT_STUB
 		               ? py_leave_stub(w, vm, at)
 		               : PY_NOT_OURS;
 	if (word != vm->jit_return)
@@ -534,8 +586,8 @@ WALK_GLOBAL int python_jit_stub(struct walk *w)
 
 	WALK_CHECK(w);
 	offset = w->reg[REG_PC] & (WALK_PAGE - 1);
-	if (!w->leaf || offset >= PYTHON_JIT_STUB_END ||
-	        !walk_read(w, &code, sizeof(code), w->reg[REG_PC] - offset) || code != PYTHON_JIT_STUB_PUSH)
+	if (!w->leaf || offset >= PYTHON_JIT_STUB_END || !walk_read(w, &code, sizeof(code), w->reg[REG_PC] - offset) ||
+	        code != PYTHON_JIT_STUB_PUSH)
 		return PY_NOT_OURS;
 	at = w->reg[REG_SP] + 8 * py_stub_depth(offset);
 	if (!walk_stack(w, at, &pc))
@@ -547,7 +599,8 @@ WALK_GLOBAL int python_jit_stub(struct walk *w)
 	return STOP_NONE;
 }
 
-/* Compiled code has no unwind information; the stack tells where it was called, and the loop's frame there leads to its frames. */
+/* Compiled code has no unwind information; the stack tells where it was called, and the loop's frame there leads to its
+ * frames. */
 WALK_GLOBAL int python_jit(struct walk *w)
 {
 	u32 i, leaf;
@@ -575,15 +628,16 @@ static inline bool py_has_word(u32 code)
 }
 
 /*
- * The trampoline that a walk is in where there was no code when the maps were read; 0: none. They begin 16 bytes apart or more, with
- * endbr64 or without, and are what calls *%rcx and then gives back its word.
+ * The trampoline that a walk is in where there was no code when the maps were read; 0: none. They begin 16 bytes apart
+ * or more, with endbr64 or without, and are what calls *%rcx and then gives back its word.
  */
 WALK_GLOBAL int python_late_trampoline(struct walk *w)
 {
 	u64 code[2], call;
 
 	WALK_CHECK(w);
-	if (!walk_read(w, code, sizeof(code), w->leaf ? w->reg[REG_PC] & ~15ull : w->reg[REG_PC] - PYTHON_TRAMPOLINE_CALL))
+	if (!walk_read(
+	            w, code, sizeof(code), w->leaf ? w->reg[REG_PC] & ~15ull : w->reg[REG_PC] - PYTHON_TRAMPOLINE_CALL))
 		return 0;
 	call = !w->leaf ? code[0] : (u32)code[0] == PYTHON_ENDBR64 ? code[1] : code[0] >> 32 | code[1] << 32;
 	if ((u32)call == PYTHON_TRAMPOLINE_POP)
@@ -628,8 +682,8 @@ static inline bool py_is_frameless(struct walk *w, const struct python_vm *vm)
 }
 
 /*
- * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may have been
- * given to others since. It begins where the chain of Python frames has ended.
+ * A greenlet's stack begins in a function that never returns; the stack above it belongs to whoever started it, and may
+ * have been given to others since. It begins where the chain of Python frames has ended.
  */
 WALK_GLOBAL int python_greenlet(struct walk *w)
 {
@@ -646,7 +700,7 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	w->vm_mark = PY_SWITCHING;
 	if (c && !c->at) { /* one that begins, or that ends, or is written in C, has none */
 		if (vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT)
-			(void)py_open(w, vm, c);
+			(void)python_open(w);
 		else if (py_is_frameless(w, vm))
 			c->at = PYTHON_AT_END;
 	}
@@ -655,7 +709,8 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
 }
 
-/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not tell of: then the caller's frame pointer is on the stack. */
+/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not tell of: then the
+ * caller's frame pointer is on the stack. */
 WALK_GLOBAL int python_bare(struct walk *w)
 {
 	u64 at, pc;
@@ -664,7 +719,9 @@ WALK_GLOBAL int python_bare(struct walk *w)
 	if (!w->leaf && w->region.part == PYTHON_BARE)
 		return native_step(w, 0);
 	at = w->reg[REG_SP] + 8 * ((u64)w->region.part - PYTHON_BARE);
-	if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags | (w->leaf ? 0 : FRAME_RETADDR), w->reg[REG_PC]), w->region.module))
+	if (!walk_push(w,
+	            frame_where(FRAME_NATIVE, RUNTIME_NATIVE, w->flags | (w->leaf ? 0 : FRAME_RETADDR), w->reg[REG_PC]),
+	            w->region.module))
 		return STOP_DEPTH;
 	if (!walk_stack(w, at, &pc) || (w->region.part == PYTHON_BARE + 1 && !walk_stack(w, at - 8, &w->reg[REG_FP])))
 		return STOP_STACK_ABSENT;
@@ -677,12 +734,175 @@ WALK_GLOBAL int python_bare(struct walk *w)
 	return STOP_NONE;
 }
 
+/*
+ * The lowest _PyCFrame, or entry frame, of this thread that lies on the native stack above the stack pointer: 0 if
+ * there is none. Those below it belong to what was walked. Some links further: where the next ones begin is in
+ * scratch[0], at first 0.
+ */
+WALK_GLOBAL int python_seek(struct walk *w)
+{
+	const struct python_vm *vm;
+	u64 at, link;
+	u32 i;
+	u8 owner;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	at = w->scratch[0];
+	link = vm->linkage == PYTHON_NO_CFRAME ? vm->f_previous
+	                                       : vm->cf_frame + 8; /* _PyCFrame.previous lies behind current_frame */
+	for (i = 0; i < PY_LINKS_A_SEEK; i++) {
+		if (!at || at == PYTHON_AT_END)
+			return STOP_VM_UNKNOWN;
+		w->scratch[0] = at;
+		if (vm->linkage != PYTHON_NO_CFRAME)
+			owner = PYTHON_OWNER_NONE;
+		else if (!walk_read(w, &owner, sizeof(owner), at + vm->f_entry))
+			return STOP_VM_ABSENT;
+		if (owner >= PYTHON_OWNER_NONE && at - w->reg[REG_SP] < PY_STACK_MAX)
+			return STOP_NONE;
+		if (!walk_read(w, &at, sizeof(at), at + link))
+			return STOP_VM_ABSENT;
+	}
+	w->scratch[0] = at;
+	return PY_EXHAUSTED;
+}
+
+/* Where this thread's records of its native frames begin, to scratch[0]. */
+WALK_GLOBAL int python_innermost(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	u64 at;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c || !vm->resume_pc)
+		return STOP_VM_UNKNOWN;
+	if (vm->linkage == PYTHON_NO_CFRAME) {
+		stop = c->at ? STOP_NONE : python_open(w);
+		w->scratch[0] = c->at;
+		return stop;
+	}
+	at = py_slot(w, vm);
+	return at && walk_read(w, &at, sizeof(at), at) && at && walk_read(w, w->scratch, 8, at + vm->ts_frame)
+	               ? STOP_NONE
+	               : STOP_VM_UNKNOWN;
+}
+
+/*
+ * Where nothing tells where the loop's native frames are the thread state still has its Python frames: goes on in a
+ * region of its own, which has no code, with what no native frame was found for.
+ */
+WALK_GLOBAL int python_begin_chain(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c || (vm->linkage != PYTHON_FRAME_OBJECT && vm->linkage != PYTHON_NO_CFRAME))
+		return STOP_VM_UNKNOWN;
+	stop = c->at ? STOP_NONE : python_open(w);
+	if (stop || c->at == PYTHON_AT_END)
+		return STOP_VM_UNKNOWN;
+	c->more[0] = 0;
+	w->region.start = 0;
+	w->region.end = ~0ull;
+	w->region.runtime = RUNTIME_PYTHON;
+	w->region.part = PYTHON_CHAIN;
+	w->reg[REG_PC] = PYTHON_NO_CODE;
+	w->valid = 1u << REG_SP | 1u << REG_PC;
+	return STOP_NONE;
+}
+
+static inline int py_push_gap(struct walk *w)
+{
+	return walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_RESUMED) ? STOP_NONE : STOP_DEPTH;
+}
+
+/* One frame further by the thread state alone. Entry frames tell that there are native ones; up to 3.10 nothing tells,
+ * but at the end there are. */
+WALK_GLOBAL int python_chain_one(struct walk *w)
+{
+	const struct python_vm *vm;
+	struct walk_cursor *c;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_VM_BROKEN;
+	stop = vm->linkage == PYTHON_FRAME_OBJECT ? python_object(w) : python_one(w, vm, c);
+	if (stop > 0)
+		return stop;
+	if (stop == PY_EXHAUSTED || c->at == PYTHON_AT_END)
+		stop = py_push_gap(w);
+	else
+		stop = STOP_NONE;
+	return !stop && c->at == PYTHON_AT_END ? STOP_RESUMED : stop;
+}
+
+WALK_GLOBAL int python_chain(struct walk *w)
+{
+	int stop = STOP_NONE;
+	u32 i;
+
+	WALK_CHECK(w);
+	for (i = 0; i < PY_FRAMES_A_STEP && !stop; i++)
+		stop = python_chain_one(w);
+	return stop;
+}
+
+/* To the native frame of the loop that the thread state tells of: where its frame is tells its CFA, and where all is
+ * linked one rule holds. */
+WALK_STEP int python_resume(struct walk *w)
+{
+	const struct python_vm *vm;
+	u64 cfa;
+	int stop;
+	u32 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !vm->resume_pc)
+		return python_begin_chain(w);
+	stop = python_innermost(w);
+	if (stop)
+		return stop;
+	stop = PY_EXHAUSTED;
+	for (i = 0; i < PY_SEEKS_MAX && stop == PY_EXHAUSTED; i++)
+		stop = python_seek(w);
+	vm = walk_arena(w, w->region.vm);
+	if (stop || !vm)
+		return STOP_VM_UNKNOWN;
+	cfa = w->scratch[0] + (vm->linkage == PYTHON_NO_CFRAME ? vm->entry_below : vm->cframe_below);
+	w->valid = 1u << REG_SP | 1u << REG_PC;
+	w->reg[REG_PC] = vm->resume_pc;
+	if (vm->resume_reg == REG_FP) {
+		w->reg[REG_FP] = cfa - vm->resume_off;
+		w->valid |= 1u << REG_FP;
+	} else {
+		w->reg[REG_SP] = cfa - vm->resume_off;
+	}
+	return STOP_NONE;
+}
+
 WALK_STEP int python_step(struct walk *w)
 {
 	u32 part;
 	int stop;
 
 	WALK_CHECK(w);
+	if (w->region.part == PYTHON_CHAIN)
+		return python_chain(w);
 	part = w->region.part == PYTHON_JIT_LATE ? (u32)python_late_trampoline(w) : w->region.part;
 	if (part == PYTHON_TRAMPOLINE || part == PYTHON_TRAMPOLINE_FP)
 		return python_trampoline_step(w, part);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expansion and names of 10,000 compiled methods of a live JVM, none of them seen before, as frames of stacks and each as a stack of its
- * own, beside as many plain reads of it. Limit: 50 ms, for stacks.
+ * Expansion and names of 10,000 compiled methods of a live JVM, none of them seen before, as frames of stacks and each
+ * as a stack of its own, beside as many plain reads of it. Limit: 50 ms, for stacks.
  */
 #include "tests/unit/hotspot_jvm.h"
 
@@ -40,7 +40,8 @@ static double time_names(struct jvm *j, struct names *names, const struct frame 
 	double start = now_ms();
 
 	for (u32 i = 0; i < n; i += depth) {
-		u32 put = expand_stack(j->process, &frames[i], n - i < depth ? n - i : depth, 0, expanded, DEPTH * RUNTIME_EXPAND_MAX);
+		u32 put = expand_stack(
+		        j->process, &frames[i], n - i < depth ? n - i : depth, 0, expanded, DEPTH * RUNTIME_EXPAND_MAX);
 		struct named named;
 
 		for (u32 k = 0; k < put; k++) {
@@ -88,8 +89,9 @@ static void measure(struct jvm *j, const struct frame *frames, u32 n, u32 depth)
 
 	for (u32 i = 0; i < ROUNDS; i++)
 		run(j, frames, n, depth, &named[i], &read[i]);
-	printf("names of %u Java methods, stacks of %u: %.1f ms (limit 50 ms), %.1f times as long as a read of each (%.1f ms)\n", n, depth,
-	        median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS), median(read, ROUNDS));
+	printf("names of %u Java methods, stacks of %u: %.1f ms (limit 50 ms), %.1f times as long as a read of each "
+	       "(%.1f ms)\n",
+	        n, depth, median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS), median(read, ROUNDS));
 }
 
 int main(void)

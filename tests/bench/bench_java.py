@@ -107,7 +107,7 @@ class Agent:
 def slowdown(jar):
     """The same work alone and beside each of them in turn."""
     with java.Java("rate", 40, timeout=600) as jvm, tempfile.TemporaryDirectory() as directory:
-        tools = {"bare ticks": pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), 99, jvm.pid),
+        tools = {"bare ticks": pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), 99),
                  "yrt": pairs.Beside(yrt.YRT, "java-flame", "-p", jvm.pid, "-d", 0, "-F", 99, "-q", "-o", os.path.join(directory, "x.folded"))}
         if jar:
             tools["async-profiler"] = Agent(jar, jvm.pid)

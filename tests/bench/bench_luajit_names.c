@@ -63,6 +63,7 @@ int main(void)
 	for (u32 i = 0; i < ROUNDS; i++)
 		run(&named[i], &read[i]);
 	printf("names of %u Lua functions: %.1f ms (limit 50 ms), %.1f times as long as a read of each (%.1f ms)\n",
-	        STACKS * FUNCTIONS, median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS), median(read, ROUNDS));
+	        STACKS * FUNCTIONS, median(named, ROUNDS), median(named, ROUNDS) / median(read, ROUNDS),
+	        median(read, ROUNDS));
 	return 0;
 }

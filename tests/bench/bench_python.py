@@ -66,7 +66,7 @@ def many_threads():
 def profilers(pid, directory):
     """(name, limit, profiler): the limits are yrt's, on the CPU time of the target. Interrupts, so BPF, count as the target's time."""
     for rate, limit in SLOWER.items():
-        yield f"bare ticks {rate} Hz", None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), str(rate), str(pid))
+        yield f"bare ticks {rate} Hz", None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), str(rate))
         yield f"yrt {rate} Hz", limit, pairs.Beside(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
                                                     os.path.join(directory, "x.folded"), "--stats", os.path.join(directory, "stats"))
         if PYSPY:

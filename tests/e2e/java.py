@@ -125,7 +125,7 @@ class Sampling:
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
         self.page = os.path.join(self.dir.name, "out.html")
         self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
-                           output=False).sampling(90, pid)  # beside fifty threads that spin it has one in fifty turns
+                           output=False).sampling(90)  # beside fifty threads that spin it has one in fifty turns
 
     def result(self, timeout=120):
         result = self.run.result(timeout).expect()

@@ -13,7 +13,7 @@ import time
 
 import yrt
 
-# Of what starts and stops thousands of times a second some microseconds pass each time before its clock runs: more on a slow host.
+# A thread is charged from when it is woken, some microseconds before it runs: more on a slow host.
 TOLERANCE, OF_BEGINNINGS, ENOUGH, ROUNDS, LOST_MAX = 0.02, 0.035, 40000, 8, 0.05
 
 

@@ -90,7 +90,8 @@ def test_deep_process_tree():
     # Each program begins in ld.so before anybody could know its maps.
     whole(result, LATE_PROGRAMS)
     assert abs(result.share("f01") - 0.71) < 0.08, f"f01 {result.share('f01'):.4f}\n{yrt.show(result.stacks)}"
-    assert abs(result.samples / 1999 / 2 - 1) < 0.15, f"{result.samples} samples for 20 times 0.1 s"
+    expected = result.stats["expected_samples"]  # by what the scheduler counted: a busy machine leaves them less than 20 times 0.1 s
+    assert abs(result.samples / expected - 1) < 0.15, f"{result.samples} samples of {expected:.0f}"
 
 
 def test_pid_namespace():

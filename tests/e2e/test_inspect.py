@@ -45,7 +45,7 @@ def test_no_runtime():
 def test_errors():
     with Sleeper() as target:
         dead = target.pid
-    for args, code in ((("-p", dead), yrt.NO_PROCESS), (("-p", "x"), yrt.USAGE), ((), yrt.USAGE),
+    for args, code in ((("-p", dead), yrt.NO_PROCESS), (("-p", "x"), yrt.NO_PROCESS), ((), yrt.USAGE),
                        (("-p", 1, "extra"), yrt.USAGE), (("--nonsense",), yrt.USAGE)):
         result = inspect(*args).expect(code)
         assert result.stderr.count("yrt: ") >= 1 and not result.stdout, (args, result.stderr)

@@ -121,7 +121,7 @@ def test_shifts():
             run.process.wait(2 * SECONDS + 120)
         result = run.result().expect()
     stats = result.stats["alloc"]
-    said = "of the time to keep it so low" in result.stderr
+    said = "% of the time to bound that" in result.stderr
     assert said == (stats["placed"] < 0.99), (stats, result.stderr)
     text = java_alloc.check_shares(window.shares, result.stacks, stats["effective_samples"])
     yield f"{text}, placed {stats['placed']:.0%} of the time, {stats['slowed']:.1%} of the CPU time"

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lua programs that change under the eyes of yrt: traces, coroutines, VMs and stacks that come and go; and names that are hostile."""
 
+import collections
 import os
 import re
+import signal
+import subprocess
 
 import lua
 import yrt
@@ -103,6 +106,41 @@ def test_collector():
     shown = sum(n for frames, n in result.stacks if any(f.name == "(gc)" for f in frames)) / result.samples
     yield f"(gc) in {shown:.3f}"
     assert shown > 0.05, lua.show(result.stacks)
+
+
+def test_collector_order():
+    """The collector's frame is inside of the native functions that led to it, and only its own functions are inside of it."""
+    program = subprocess.Popen([*lua.host(), lua.path("collecting.lua")])
+    try:
+        result = lua.Sampling(program.pid, seconds=3).result()
+    finally:
+        yrt.stop(program, signal.SIGKILL)
+    lua.check_complete(result, 1000)
+    callers, first = collections.Counter(), collections.Counter()
+    for frames, count in result.stacks:
+        names = [f.name for f in frames]
+        if "(gc)" in names and names[-1] != "(gc)":
+            at = names.index("(gc)")
+            callers[names[at - 1]] += count
+            first[names[at + 1]] += count
+    assert sum(first.values()) > 0.1 * result.samples, lua.show(result.stacks)
+    assert len(first) <= 2, f"inside of (gc): {first.most_common(9)}\n{lua.show(result.stacks)}"
+    builtins = {name: n for name, n in callers.items() if name in ("os.date", "traceback", "debug.traceback", "tostring")}
+    assert not builtins, f"(gc) right inside of {builtins}\n{lua.show(result.stacks)}"
+    yield f"(gc) in {sum(first.values())} of {result.samples} samples, inside of {callers.most_common(4)}: {first.most_common(4)}"
+
+
+def test_templates():
+    """Functions that live for a millisecond are named nevertheless."""
+    program = subprocess.Popen([*lua.host(), lua.path("templates.lua")])
+    try:
+        result = lua.Sampling(program.pid, seconds=5).result()
+    finally:
+        yrt.stop(program, signal.SIGKILL)
+    yield lua.check_complete(result, 1000)
+    gone = sum(n for frames, n in result.stacks if any(f.name == "[gone]" for f in frames)) / result.samples
+    yield f"[gone] in {gone:.4f} of the samples"
+    assert gone < 0.01, lua.show(result.stacks)
 
 
 def test_compiler():

@@ -12,9 +12,9 @@ import yrt
 FUNCTIONS = "abcdefh"
 
 
-def frames(*flags):
-    """{name: samples with it} of the functions of inlined_loads.lua, and the result."""
-    program = subprocess.Popen([*lua.host(), lua.path("inlined_loads.lua")])
+def frames(*flags, script="inlined_loads.lua"):
+    """{(name, flags): samples with it} of the functions of a script, and the result."""
+    program = subprocess.Popen([*lua.host(), lua.path(script)])
     try:
         time.sleep(0.5)
         result = lua.Sampling(program.pid, *flags, seconds=3).result()
@@ -54,6 +54,30 @@ def test_numbers():
     shown = sum(n for (name, _), n in seen.items() if re.fullmatch(r"T:\d+ \(inlined_loads\.lua:\d+\)", name))
     assert shown > 0.9 * result.samples, f"traces in {shown} of {result.samples} samples\n{lua.show(result.stacks)}"
     yield f"{shown} of {result.samples} samples in traces"
+
+
+def test_not_compiled():
+    """What a trace is about to leave for has not begun: its time is the caller's."""
+    seen, result = frames(script="not_compiled.lua")
+    for name in ("string.find", "traceback", "(not_compiled.lua:7)"):
+        called = {flags: n for (shown, flags), n in seen.items() if shown.endswith(name)}
+        assert called, f"{name} was never seen\n{lua.show(result.stacks, 20)}"
+        false = sum(n for flags, n in called.items() if flags & lua.INLINED)
+        assert not false, f"{name} runs on a trace in {false} of {result.samples} samples\n{lua.show(result.stacks)}"
+    for stack, count in result.stacks:
+        names = [f.name for f in stack]
+        at = names.index("(trace compile)") if "(trace compile)" in names else 0
+        below = next((f for f in reversed(stack[:at]) if f.module == "luajit"), None)
+        assert not at or below.name not in ("string.find", "traceback"), f"the compiler works in a function that has not begun\n{lua.show([(stack, count)])}"
+    assert inlined(seen), lua.show(result.stacks)
+    yield f"{inlined(seen)} of {result.samples} samples in what was inlined"
+
+
+def test_definitions():
+    """A function has the name of its definition, whatever its callers call it."""
+    seen, result = frames(script="tail_calls.lua")
+    names = {name for name, _ in seen if "tail_calls.lua:9" in name}
+    assert names == {"M.substitute (tail_calls.lua:9)"}, f"{names}\n{lua.show(result.stacks)}"
 
 
 yrt.main(globals())

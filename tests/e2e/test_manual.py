@@ -81,7 +81,7 @@ def bash(*words):
 
 def test_bash():
     assert set(commands()) <= set(bash("yrt", ""))
-    assert bash("yrt", "lua") == ["lua-flame"]
+    assert bash("yrt", "lua-fl") == ["lua-flame"]
     for command in commands():
         offered = bash("yrt", command, "-")
         missing = [long for _, long in options(command) if f"--{long}" not in offered]

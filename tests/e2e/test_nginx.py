@@ -60,7 +60,7 @@ def check_stacks(result, limit=0.001, named=True):
 
 
 def index(frames, name):
-    return next((i for i, f in enumerate(frames) if re.match(rf"{name} \(.*app\.lua", f)), None)
+    return next((i for i, f in enumerate(frames) if re.match(rf"(?:\w+\.)?{name} \(.*app\.lua", f)), None)
 
 
 def check_order(result, functions):
@@ -95,6 +95,48 @@ def test_jit():
 
 def test_interpreter():
     yield from lua_flame("off", functions=7)  # all: nothing is inlined
+
+
+def callers(result, name):
+    """{functions of app.lua above it: samples} of the stacks that have this one."""
+    found = {}
+    for frames, count in result.stacks:
+        if index(frames, name) is not None:
+            above = [m.group(1) for f in frames if (m := re.match(r"(?:\w+\.)?(\w+) \(.*app\.lua", f))]
+            above = tuple(above[:above.index(name)])
+            found[above] = found.get(above, 0) + count
+    return found
+
+
+def nested(jit):
+    """coroutine.wrap and .resume of ngx_lua yield to nginx: who waits for a coroutine stands above it all the same."""
+    with yrt.Nginx(jit=jit, path="/nested") as nginx:
+        result = yrt.run("flame", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
+    found = callers(result, "produce_sums")
+    samples = sum(found.values())
+    assert samples > 0.5 * result.samples, yrt.show(result.stacks)
+    whole = found.get(("serve", "nested", "pass_sums"), 0)
+    assert whole >= 0.999 * samples, f"{whole} of {samples} below nested and pass_sums: {found}"
+    # New coroutines grow: a stack that is being moved can not be read.
+    assert result.incomplete() <= 0.005, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    yield f"{samples} samples in the inner coroutine of {result.samples}, {whole} below both that wait for it"
+
+
+def test_nested_jit():
+    yield from nested("on")
+
+
+def test_nested_interpreter():
+    yield from nested("off")
+
+
+def test_spawned():
+    """Nobody waits for a thread of ngx_lua's, though it has a parent which waits for another coroutine meanwhile."""
+    with yrt.Nginx(jit="off", path="/spawned", connections=32) as nginx:
+        result = yrt.run("flame", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
+    found = callers(result, "work_alone")
+    assert sum(found.values()) > 0.5 * result.samples, yrt.show(result.stacks)
+    assert set(found) == {()}, f"above a thread that nobody waits for: {found}"
 
 
 def test_flame_has_everything():

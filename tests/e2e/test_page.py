@@ -71,7 +71,7 @@ def test_banner(b):
     equal(b.run("return document.title"), "lua-flame \u00b7 nginx (pid 42)", "document title")
     equal(b.text("#marks"), "? guessed frame", "marks")
     chips = b.run("return [...document.querySelectorAll('#legend button')].map((e) => e.textContent)")
-    equal(chips, ["kernel25.0%", "native15.0%", "vm", "script", "jit60.0%"], "legend")
+    equal(chips, ["kernel25.0%", "native15.0%", "vm", "Lua interpreted", "Lua compiled60.0%"], "legend")
 
 
 def test_drawn(b):
@@ -97,7 +97,7 @@ def test_tip(b):
     b.mouse(r["x"] + 5, r["y"] + 9)
     assert b.wait("!tip.hidden")
     equal(b.text("#tip h2"), "handler (app.lua:42)", "tip")
-    equal(b.text("#tip p"), "script \u00b7 luajit \u00b7 /srv/app.lua:42", "facts in the tip")
+    equal(b.text("#tip p"), "Lua interpreted \u00b7 luajit \u00b7 /srv/app.lua:42", "facts in the tip")
     equal(b.run("return [...tip.querySelectorAll('dl div')].map((e) => e.textContent)"),
           ["12 samples", "of all60.0%", "of parent70.6%", "self0.00%"], "numbers in the tip")
     r = rect(b, "guessed")
@@ -114,7 +114,7 @@ def test_tiers(b, directory):
     r = rect(b, "Q.run")
     b.mouse(r["x"] + 5, r["y"] + 9)
     assert b.wait("!tip.hidden")
-    equal(b.text("#tip p"), "jit 60 %, baseline 30 %, script 10 % \u00b7 hotspot", "facts in the tip")
+    equal(b.text("#tip p"), "C2 60 %, C1 30 %, interpreted 10 % \u00b7 hotspot", "facts in the tip")
     equal(b.run("return data.kinds[kindOf(tree.fn[2])]"), "jit", "what most of it is")
     assert_quiet(b)
 
@@ -163,7 +163,7 @@ def test_zoom(b):
     whole = b.run("return stage.clientWidth")
     equal(rect(b, "handler (app.lua:42)")["width"], whole, "width of the zoomed frame")
     equal(rect(b, "main")["width"], whole, "width of what is below it")
-    equal(b.text("#crumbs"), "all\u203amain\u203aloop\u203ahandler (app.lua:42)\u21c5 callers", "path")
+    equal(b.text("#path"), "all\u203amain\u203aloop\u203ahandler (app.lua:42)\u21c5 callers", "path")
     click(b, "loop")
     equal(zoomed(b), "loop", "zoom out by a click below")
     b.run("history.back()")
@@ -327,7 +327,7 @@ def test_sandwich(b):
     assert caller["y"] < middle["y"] < callee["y"], "callers are not above, callees not below"
     assert abs(caller["width"] / middle["width"] - 10 / 12) < 0.01, "share of a caller"
     assert abs(callee["width"] / middle["width"] - 4 / 12) < 0.01, "share of a callee: recursion"
-    equal(b.text("#crumbs"), "Callers \u2191 callees \u2193 ofescape60.0%", "heading")
+    equal(b.text("#path"), "Callers \u2191 callees \u2193 ofescape60.0%", "heading")
     b.mouse(caller["x"] + 9, caller["y"] + 9)
     assert b.wait("!tip.hidden")
     equal(b.run("return [...tip.querySelectorAll('dl div')].map((e) => e.textContent)"),
@@ -362,7 +362,7 @@ def test_sandwich(b):
     b.click("#reset")
     equal(b.run("return [shown, location.hash]"), ["flame", ""], "back")
     click(b, "loop")
-    b.click("#crumbs .callers")
+    b.click("#path .callers")
     equal(b.run("return [shown, nameOf(focused)]"), ["callers", "loop"], "callers of what is zoomed to")
     b.keys("Escape")
     equal([b.run("return shown"), zoomed(b)], ["flame", "loop"], "back to what was zoomed to")
@@ -445,6 +445,174 @@ def test_threads(b, directory):
     equal(b.run("return document.querySelectorAll('.group').length"), 0, "a button to group one thread")
 
 
+TRUNK = """\
+_start;__libc_start_main;main;cycle;events;handler (a.lua:1)|script|luajit|/srv/a.lua|1;escape:7|jit|luajit|/srv/a.lua|7 60
+_start;__libc_start_main;main;cycle;events;handler (a.lua:1)|script|luajit|/srv/a.lua|1;render|jit|luajit|/srv/a.lua|9;escape:8|jit|luajit|/srv/a.lua|8 20
+_start;__libc_start_main;main;cycle;events;idle 16
+[truncated: stack]|unknown 4
+"""
+
+
+def test_trunk(b, directory):
+    """The rows that most stacks share are one, which opens; what differs is in view, and nothing is lost."""
+    url = make_page(directory, TRUNK, "trunk.html")
+    b.open("about:blank")
+    b.open(url)
+    settled(b)
+    equal(b.run("return [foldedRows(), rows]"), [4, 6], "rows folded, rows drawn")
+    equal(b.run("return trunkText()"), "\u22ef 4 rows that 96.0% of samples share: _start \u203a __libc_start_main \u203a main \u203a cycle",
+          "what the handle says")
+    assert rect(b, "all")["y"] - rect(b, "events")["y"] == 2 * 19, "the last shared row is not above the handle"
+    equal(b.run("const r = " + "rectOf(" + NODE + "); return nodeAt(r.x + 5, r.y + 5) === " + NODE, "render"), True, "a frame above")
+    r = rect(b, "all")
+    b.mouse(r["x"] + 50, r["y"] - 9)
+    assert b.run("return tip.hidden"), "a tip of what is folded"
+    b.mouse(r["x"] + 50, r["y"] - 9, click=True)
+    equal(b.run("return [foldedRows(), location.hash]"), [0, "#rows=all"], "a click on the handle opens the rows")
+    assert rect(b, "all")["y"] - rect(b, "main")["y"] == 3 * 19
+    b.keys("r")
+    equal(b.run("return [foldedRows(), location.hash]"), [4, ""], "a key folds them again")
+    b.run("zoomTo(" + NODE + ")", "main")
+    equal(b.run("return foldedRows()"), 0, "folded while zoomed to one of them")
+    b.keys("Escape")
+    b.keys("Up", "Up")
+    equal(b.run("return [nameOf(tree.fn[chosen]), foldedRows()]"), ["_start", 0], "keys reach them")
+    b.keys("Escape", "r", "t")
+    assert {"main", "cycle", "_start"} <= set(names(b)), "the table lacks folded rows"
+    b.keys("f")
+    out = tempfile.mkdtemp(dir=directory)
+    assert b"cycle</text>" in saved(b, out, "svg")[1], "the picture lacks folded rows"
+    equal(b.run("return foldedRows()"), 4, "folded after the export")
+    b.open(make_page(directory, "a;b;c;d;e;f 10\n", "pole.html"))
+    equal(b.run("return foldedRows()"), 0, "folded where there is nothing above")
+    assert_quiet(b)
+
+
+def context(b, name, depth=None):
+    """Opens the menu of a frame and gives what it offers."""
+    r = rect(b, name, depth)
+    b.run("canvas.dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true, clientX: arguments[0], clientY: arguments[1]}))",
+          r["x"] + 3, r["y"] + 9)
+    return b.run("return $('menu').hidden ? [] : [...$('menu').querySelectorAll('button')].map((e) => e.textContent)")
+
+
+def pick(b, start):
+    b.run("[...$('menu').querySelectorAll('button')].find((e) => e.textContent.startsWith(arguments[0])).click()", start)
+
+
+def test_menu(b, directory):
+    """A frame's menu: only, without, hidden, copied; what is left out is said, kept in the address, and undone."""
+    url = make_page(directory, STACKS, "menu.html")
+    b.open("about:blank")
+    b.open(url)
+    settled(b)
+    equal(len(context(b, "lj_str_new")), 8, "entries")
+    pick(b, "Only stacks")
+    equal(settled(b), {"all@0", "main@1", "loop@2", "handler (app.lua:42)@3", "lj_str_new@4", "escape@5"}, "only stacks with it")
+    equal(b.run("return tree.total[0]"), 2, "samples left")
+    equal(b.text("#sifts"), "only lj_str_new10.0% of all is left", "what is said")
+    assert "focus=%3Dlj_str_new" in b.run("return location.hash")
+    b.run("location.reload()")
+    assert b.wait("document.readyState === 'complete' && typeof tree === 'object' && tree.total[0] === 2"), "the address does not keep it"
+    b.click("#sifts button")
+    equal([b.run("return [tree.total[0], location.hash]")], [[20, ""]], "undone")
+    context(b, "do_syscall_64")
+    pick(b, "Without")
+    equal(b.run("return [tree.total[0], [...tree.fn].map(nameOf).includes('do_syscall_64')]"), [15, False], "without")
+    context(b, "handler (app.lua:42)")
+    pick(b, "Hide")
+    # 6 + 2 + 4 of escape are directly below loop now, but for those of lj_str_new.
+    equal(b.run("return [tree.total[0], tree.total[" + NODE + "]]", "escape", 3), [15, 10], "hidden")
+    b.run("choose(-1)")
+    b.keys("Escape")
+    equal(b.run("return [sifts.length, tree.total[0]]"), [1, 15], "Escape undoes the last")
+    b.keys("Escape")
+    b.run("search('^escape|^lj_')")
+    b.click("#found button[value=hide]")
+    equal(b.run("return [tree.total[0], tree.self[" + NODE + "]]", "handler (app.lua:42)"), [20, 12], "hidden by a search")
+    b.run("setSifts([]); search('')")
+    b.devtools("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    paste = "copied = undefined; navigator.clipboard.readText().then((s) => window.copied = s, (e) => window.copied = String(e))"
+    context(b, "escape", 5)
+    pick(b, "Copy stack")
+    b.run("window.copied = ''; setTimeout(() => { window." + paste + " }, 100)")
+    assert b.wait("window.copied"), "no clipboard"
+    equal(b.run("return copied.split('\\n')"), ["main", "loop", "handler (app.lua:42)", "escape", "escape"], "copied")
+    b.run("canvas.focus()")
+    b.keys("Up", "m")
+    equal(b.run("return document.activeElement.textContent"), "Search for it", "the menu of the root, by a key")
+    b.keys("Escape")
+    equal(b.run("return $('menu').hidden"), True, "Escape closes the menu")
+    assert_quiet(b)
+
+
+def test_lens(b, directory):
+    """Ctrl and the wheel make what is under the mouse wider, and it stays there."""
+    b.open(make_page(directory, STACKS, "lens.html"))
+    settled(b)
+    before = rect(b, "do_syscall_64")
+    x = before["x"] + before["width"] / 2
+    turn = """canvas.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, ctrlKey: arguments[0], clientX: arguments[1],
+        clientY: arguments[2], deltaX: arguments[3], deltaY: arguments[4] }))"""
+    for _ in range(3):
+        b.run(turn, True, x, before["y"] + 5, 0, -200)
+    after = rect(b, "do_syscall_64")
+    assert after["width"] > 2 * before["width"] and after["x"] < x < after["x"] + after["width"], (before, after)
+    start = b.run("return span()")
+    b.run(turn, False, x, before["y"] + 5, 60, 0)
+    moved = b.run("return span()")
+    assert moved[0] > start[0] and abs((moved[1] - moved[0]) - (start[1] - start[0])) < 1e-9, "the wheel sideways does not move it"
+    for _ in range(9):
+        b.run(turn, True, x, before["y"] + 5, 0, 400)
+    equal(b.run("return [lens, ...span()]"), [None, 0, 20], "turned back")
+    b.run(turn, True, x, before["y"] + 5, 0, -200)
+    b.run("choose(-1)")
+    b.keys("Escape")
+    equal(b.run("return lens"), None, "after Escape")
+    assert_quiet(b)
+
+
+def test_rows_by(b, directory):
+    """The table of lines, files and modules: shares of each, recursion once."""
+    b.open(make_page(directory, TRUNK, "lines.html"))
+    b.keys("t")
+    b.run("$('by').value = 'line'; $('by').onchange()")
+    got = {row[2]: row[:2] for row in table(b)}
+    equal(got["/srv/a.lua:7 escape:7"], ["60.0%", "60.0%"], "a line")
+    equal(got["/srv/a.lua:8 escape:8"], ["20.0%", "20.0%"], "another line of the same function")
+    equal(got["/srv/a.lua:1 handler (a.lua:1)"], ["0.00%", "80.0%"], "a caller's line")
+    equal(b.text("#count"), "5 lines", "how many")
+    assert "by=line" in b.run("return location.hash")
+    b.run("$('by').value = 'file'; $('by').onchange()")
+    equal({row[2]: row[:2] for row in table(b)}["/srv/a.lua"], ["80.0%", "80.0%"], "a file, once a sample")
+    b.run("$('by').value = 'module'; $('by').onchange()")
+    equal({row[2]: row[:2] for row in table(b)}["luajit"], ["80.0%", "80.0%"], "a module")
+    b.run("location.reload()")
+    assert b.wait("document.readyState === 'complete' && typeof by === 'string' && by === 'module'"), "the address does not keep it"
+    assert_quiet(b)
+
+
+def test_head(b, directory):
+    """One line, which unfolds; in a low window that is all there is above the graph."""
+    url = make_page(directory, STACKS, "head.html", loss="20 samples of 20 expected in 5.0 s: 91.20 %25 complete, 2 truncated")
+    for size, most in (((800, 600), 50), ((1600, 900), 90), ((390, 844, 3, True), 120)):
+        b.resize(*size)
+        b.open("about:blank")
+        b.open(url)
+        settled(b)
+        high = b.run("return $('head').offsetHeight")
+        assert high <= most, "the head takes %d of %d px" % (high, size[1])
+        assert b.run("return document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
+        assert b.text("#brief").endswith("91.20 % complete"), b.text("#brief")
+        b.click("#about")
+        assert b.run("return $('loss').offsetHeight > 0 && $('legend').offsetHeight > 0 && $('head').offsetHeight") > high
+        assert "head=open" in b.run("return location.hash")
+        b.click("#about")
+        equal(b.run("return $('head').offsetHeight"), high, "folded again")
+    b.resize(*b.size)
+    assert_quiet(b)
+
+
 DIFFERENCE = """\
 main;same 400~200
 main;grew 300~50
@@ -455,9 +623,11 @@ main;new 200
 
 
 def test_difference(b, directory):
-    url = make_page(directory, DIFFERENCE, "diff.html", before="old.yrt: nginx (pid 41), 10.0 s")
+    url = make_page(directory, DIFFERENCE, "diff.html", before="old.yrt: nginx (pid 41), 10.0 s", loss_before="500 samples, 2 lost")
     b.open(url)
     equal(b.text("#before"), "compared with old.yrt: nginx (pid 41), 10.0 s", "banner")
+    equal([b.text("#lossBefore"), b.text("#loss")], ["before: 500 samples, 2 lost", "after: 20 samples, 1 lost"], "loss of both sides")
+    equal(b.run("return [$('shares').childElementCount, document.querySelectorAll('#legend button i').length]"), [0, 0], "colours of kinds")
     equal(settled(b), {"all@0", "main@1", "same@2", "grew@2", "shrank@2", "vanished@2", "new@2"}, "frames, with what vanished")
     equal(b.text("#facts").split(" \u00b7 ")[0], "1,000 samples", "samples")
     # 500 samples were before, 1,000 are now: shrank had 40 % and has 10 %.
@@ -499,7 +669,7 @@ def test_difference(b, directory):
 
 def test_size(directory):
     size = os.path.getsize(make_page(directory, "", "empty.html")[7:])
-    assert size <= 60000, "the page without data has %d bytes" % size
+    assert size <= 80000, "the page without data has %d bytes" % size
 
 
 TALL = ";".join("f%d" % i for i in range(100))
@@ -611,10 +781,10 @@ def test_hostile(b, directory):
         b.run("search(arguments[0].replace(/[^\\w ]/gs, '[^]').slice(0, 200))", name)
         b.run("choose(" + NODE + "); zoomTo(chosen)", name, 1)
         equal(b.text("#tip h2"), name, "name in the tip")
-        equal(b.text("#crumbs button:nth-last-child(2)"), name, "name in the path")
+        equal(b.text("#path button:nth-last-child(2)"), name, "name in the path")
         settled(b)
         b.run("show('callers', canon[tree.fn[zoom]])")
-        equal(b.text("#crumbs button"), name, "name in the head of callers")
+        equal(b.text("#path button"), name, "name in the head of callers")
         b.keys("Escape")
     b.run("zoomTo(0)")
     b.keys("t")
@@ -703,7 +873,8 @@ def main():
         test_hash(b, url)
         assert_quiet(b)
         test_size(directory)
-        for test in (test_export, test_threads, test_tiers, test_approximate, test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
+        for test in (test_export, test_threads, test_tiers, test_approximate, test_trunk, test_menu, test_lens, test_rows_by, test_head,
+                     test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
                      test_odd_profiles, test_big):
             test(b, directory)
             print("ok", test.__name__)

@@ -16,7 +16,7 @@ def names(result):
     """Samples by name of their thread."""
     ret = {}
     for frames, n in result.stacks:
-        found = THREAD.match(frames[0])
+        found = next(filter(None, map(THREAD.match, frames[:2])), None)  # below their process, where there are several
         assert found, frames
         ret[found[1]] = ret.get(found[1], 0) + n
     return ret

@@ -165,6 +165,36 @@ class Terminal:
         os.close(self.other)
 
 
+def test_suspend():
+    """Ctrl-Z gives the terminal back and stops the job; fg goes on."""
+    with yrt.Fixture("deep30") as f:
+        f.release()
+        pid, main = pty.fork()
+        if not pid:
+            os.execvp("bash", ["bash", "-m", "-c", f"{yrt.YRT} top -p {f.pid} -d 0.5; echo CODE=$?; fg; echo THEN=$?"])
+        raw = ""
+
+        def wait(what):
+            nonlocal raw
+            end = time.monotonic() + 20
+            while not re.search(what, raw) and time.monotonic() < end:
+                if select.select([main], [], [], 0.2)[0]:
+                    raw += os.read(main, 65536).decode(errors="replace")
+            assert re.search(what, raw), f"no {what!r} in {raw[-2000:]!r}"
+            raw = raw[re.search(what, raw).end():]
+
+        wait("SELF%")
+        os.write(main, b"\x1a")
+        wait(r"\033\[\?1049l")
+        wait("CODE=148")
+        wait(r"\033\[\?1049h")
+        wait("SELF%")
+        os.write(main, b"q")
+        wait("THEN=0")
+        os.waitpid(pid, 0)
+        os.close(main)
+
+
 def test_live():
     with yrt.Fixture("deep30") as f, contextlib.closing(Terminal("-p", f.pid, "-d", 0.5, "-F", 999)) as t:
         f.release()

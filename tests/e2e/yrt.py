@@ -19,6 +19,8 @@ YRT = os.environ["YRT"]
 BUILD = os.environ["YRT_BUILD"]
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+EPOLL_WAITS = 232, 281  # of x86-64: epoll_wait, epoll_pwait
+
 # The exit codes of unwind/error.h.
 OK, INTERNAL, USAGE, NO_PROCESS, PERMISSION, UNSUPPORTED, LOST, INPUT, OUTPUT = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
@@ -120,13 +122,16 @@ def has(frames, frame):
     return any(frame.search(f) for f in frames)
 
 
+MARKS = re.compile(r"^(\? )?(~ )?(?=.)")  # a guess, approximate
+
+
 def parse_folded(text):
-    """[(frames from the root to the leaf, count)]"""
+    """[(frames from the root to the leaf, without the marks of what is not certain, count)]"""
     stacks = []
     for line in text.splitlines():
         path, _, count = line.rpartition(" ")
         assert path and count.isdigit(), f"not a folded line: {line!r}"
-        stacks.append((path.split(";"), int(count)))
+        stacks.append(([MARKS.sub("", frame) for frame in path.split(";")], int(count)))
     return stacks
 
 
@@ -153,24 +158,16 @@ class Run:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                                         env={**os.environ, **(env or {})}, **popen)
 
-    def perf_events(self):
-        fds = f"/proc/{self.process.pid}/fd"
-        with contextlib.suppress(OSError):
-            return sum("perf_event" in os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds))
-        return 0
+    def is_polling(self):
+        """Whether its main thread waits for samples, which it does only once it takes them. False if it may not be looked into."""
+        call = re.match(r"(\d+) ", read(f"/proc/{self.process.pid}/syscall"))
+        return call is not None and int(call[1]) in EPOLL_WAITS
 
-    def sampling(self, timeout=20, most_threads_of=None):
-        """
-        Returns once yrt holds perf events and a moment has passed, or once it ended. most_threads_of: a process that leaves it little time; as many
-        events as that has threads, nearly (a few may have been made since and inherit theirs), are waited for.
-        """
+    def sampling(self, timeout=60):
+        """Returns once yrt takes samples, or once it ended."""
         end = time.monotonic() + timeout
-        while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                if self.perf_events() >= (0.8 * len(os.listdir(f"/proc/{most_threads_of}/task")) if most_threads_of else 1):
-                    break
-            time.sleep(0.02)
-        time.sleep(0.7)
+        while time.monotonic() < end and self.process.poll() is None and not self.is_polling():
+            time.sleep(0.005)
         return self
 
     def interrupt(self):
@@ -194,7 +191,7 @@ def read(path):
     try:
         with open(path, errors="replace") as f:
             return f.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
 
 
@@ -261,7 +258,7 @@ def wrong_chains(result, *chains, names=plain):
 def show(stacks, n=5):
     """The n heaviest stacks, for a failure's message."""
     heavy = sorted(stacks, key=lambda s: -s[1])[:n]
-    return "\n".join(f"  {count:6d}  {';'.join(frames)[-600:]}" for frames, count in heavy)
+    return "\n".join(f"  {count:6g}  {';'.join(frames)[-600:]}" for frames, count in heavy)
 
 
 def alone(text):
@@ -269,15 +266,19 @@ def alone(text):
     return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
-class Nginx:
-    """An nginx of fixtures/nginx, under the load of wrk for a bounded time."""
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
-    def __init__(self, workers=1, jit="on", load=60, connections=8):
+
+class Nginx:
+    """An nginx of fixtures/nginx, under the load of wrk for a bounded time: of load.lua, or of one path."""
+
+    def __init__(self, workers=1, jit="on", load=60, connections=8, path=None):
         self.dir = tempfile.mkdtemp(prefix="yrt-nginx-")
         os.chmod(self.dir, 0o755)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         here = os.path.join(SOURCE, "fixtures", "nginx")
         self.master = subprocess.Popen(["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit],
                                        stdin=subprocess.DEVNULL)
@@ -285,8 +286,8 @@ class Nginx:
         try:
             self.await_answer()
             self.wrk = subprocess.Popen(
-                ["wrk", "-t1", f"-c{connections}", f"-d{load}", "-s", os.path.join(here, "load.lua"),
-                 f"http://127.0.0.1:{self.port}/"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                ["wrk", "-t1", f"-c{connections}", f"-d{load}",
+                 *([] if path else ["-s", os.path.join(here, "load.lua")]), f"http://127.0.0.1:{self.port}{path or '/'}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         except BaseException:
             self.close()
             raise
@@ -314,6 +315,66 @@ class Nginx:
         if self.wrk:
             stop(self.wrk)
         stop(self.master)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Envoy:
+    """An Envoy of fixtures/envoy, under the load of wrk for a bounded time: of load.lua, or of one path."""
+
+    def __init__(self, program, workers=2, jit="on", load=60, connections=8, path=None, options=(), directory=None):
+        self.dir = directory or tempfile.mkdtemp(prefix="yrt-envoy-")
+        self.port = free_port()
+        here = os.path.join(SOURCE, "fixtures", "envoy")
+        self.process = subprocess.Popen(["sh", os.path.join(here, "run.sh"), program, self.dir, str(self.port), str(workers), jit, *options],
+                                        stdin=subprocess.DEVNULL)
+        self.wrk = None
+        try:
+            self.await_answer()
+            if load:
+                self.wrk = subprocess.Popen(
+                    ["wrk", "-t1", f"-c{connections}", f"-d{load}", *([] if path else ["-s", os.path.join(here, "load.lua")]),
+                     f"http://127.0.0.1:{self.port}{path or '/'}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def await_answer(self):
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                self.get("/")
+                return
+            assert self.process.poll() is None, "Envoy ended: " + self.log()
+            time.sleep(0.05)
+        raise AssertionError("Envoy does not answer: " + self.log())
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
+            return r.read().decode()
+
+    def admin(self, path):
+        """Tells Envoy something: POST to its administration."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(os.path.join(self.dir, "admin"))
+            s.sendall(f"POST {path} HTTP/1.1\r\nHost: admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            return s.makefile("rb").read().decode()
+
+    def log(self):
+        return read(os.path.join(self.dir, "envoy.log"))
+
+    def close(self):
+        if self.wrk:
+            stop(self.wrk)
+        stop(self.process)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self):

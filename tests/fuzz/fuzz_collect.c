@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as records and counts. What goes in must come out: each count is in exactly one of the collector's sums, and
- * the profile holds what was counted.
+ * Any bytes as records and counts. What goes in must come out: each count is in exactly one of the collector's sums,
+ * and the profile holds what was counted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,11 @@ static struct error *check(struct error *err)
 
 static struct collector *start(u8 choice)
 {
-	struct collect_options options = {.no_kernel = true, .threads = choice & 1, .native_only = choice & 2,
-	        .include = choice & 4 ? "gone|map" : NULL, .exclude = choice & 8 ? "unmapped" : NULL};
+	struct collect_options options = {.no_kernel = true,
+	        .threads = choice & 1,
+	        .native_only = choice & 2,
+	        .include = choice & 4 ? "gone|map" : NULL,
+	        .exclude = choice & 8 ? "unmapped" : NULL};
 	static struct modules *modules;
 	static struct arena *arena;
 	struct collector *c;
@@ -39,7 +42,8 @@ static struct collector *start(u8 choice)
 	return c;
 }
 
-/* A record whose head makes sense by its first bytes, at the end of a buffer of exactly its size; returns bytes used. */
+/* A record whose head makes sense by its first bytes, at the end of a buffer of exactly its size; returns bytes used.
+ */
 static size_t send(struct collector *c, const uint8_t *data, size_t size)
 {
 	size_t n = data[0] | data[1] << 8, head = offsetof(struct stack_record, frame);
@@ -103,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t used = 5;
 
 		if (data[0] % 4 == 0) {
-			collector_count(c, data[1], data[2] & 7, data[3]);
+			collector_count(c, data[1], data[2] & 7, data[3], 0);
 			given += data[3];
 		} else if (data[0] % 16 == 1) {
 			collector_forget(c, data[1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions and lines of a hostile file: either the input is the whole file, or a sound ELF header is put in front
- * of sections that are cut out of it, so that their parsers are reached at once. Whatever is told must be within bounds,
- * and told again in the same way.
+ * Inlined functions and lines of a hostile file: either the input is the whole file, or a sound ELF header is put in
+ * front of sections that are cut out of it, so that their parsers are reached at once. Whatever is told must be within
+ * bounds, and told again in the same way.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #define ASKED 96u
 
-static const char *const names[] = { "", ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
-	".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges", ".shstrtab" };
+static const char *const names[] = {"", ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
+        ".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges", ".shstrtab"};
 
 #define SECTIONS  (sizeof(names) / sizeof(*names))
 #define NAME_ROOM 24u
@@ -39,12 +39,17 @@ static void cut_sections(struct framed *file, const u8 *data, size_t size)
 			memcpy(&told, data + 2 * (i - 1), 2);
 		len = at < size ? (told & 0x7fff) % (size - at + 1) : 0;
 		strcpy(file->names + i * NAME_ROOM, names[i]);
-		file->sh[i] = (Elf64_Shdr){ .sh_name = i * NAME_ROOM, .sh_type = SHT_PROGBITS,
-			.sh_flags = told & 0x8000 ? SHF_COMPRESSED : 0, .sh_offset = sizeof(*file) + at, .sh_size = len };
+		file->sh[i] = (Elf64_Shdr){.sh_name = i * NAME_ROOM,
+		        .sh_type = SHT_PROGBITS,
+		        .sh_flags = told & 0x8000 ? SHF_COMPRESSED : 0,
+		        .sh_offset = sizeof(*file) + at,
+		        .sh_size = len};
 		at += len;
 	}
-	file->sh[SECTIONS - 1] = (Elf64_Shdr){ .sh_name = (SECTIONS - 1) * NAME_ROOM, .sh_type = SHT_STRTAB,
-		.sh_offset = offsetof(struct framed, names), .sh_size = sizeof(file->names) };
+	file->sh[SECTIONS - 1] = (Elf64_Shdr){.sh_name = (SECTIONS - 1) * NAME_ROOM,
+	        .sh_type = SHT_STRTAB,
+	        .sh_offset = offsetof(struct framed, names),
+	        .sh_size = sizeof(file->names)};
 }
 
 static void *frame(const u8 *data, size_t size)
@@ -63,7 +68,7 @@ static void *frame(const u8 *data, size_t size)
 	file->eh.e_shentsize = sizeof(*file->sh);
 	file->eh.e_shnum = SECTIONS;
 	file->eh.e_shstrndx = SECTIONS - 1;
-	file->ph = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x1000, .p_memsz = 0x4000 };
+	file->ph = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x1000, .p_memsz = 0x4000};
 	cut_sections(file, data, size);
 	return file;
 }
@@ -71,7 +76,7 @@ static void *frame(const u8 *data, size_t size)
 static u64 look(struct inlines *in, u64 addr)
 {
 	const struct inline_frame *frames;
-	struct error *err = inlines_find(in, addr, &frames, &(u32){ 0 });
+	struct error *err = inlines_find(in, addr, &frames, &(u32){0});
 	u64 sum = 0;
 	u32 n;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile file that claims to be a libjvm without symbols: the code of its functions and the notes of its probes are any bytes. */
+/* A hostile file that claims to be a libjvm without symbols: the code of its functions and the notes of its probes are
+ * any bytes. */
 #include "runtimes/hotspot/hotspot_alloc_code.h"
 #include "tests/unit/eh_frame.h"
 #include "unwind/cfi/cfi.h"
 
 #define FUNCTIONS 8
-#define CODE	  (ELF_TEXT_END - ELF_TEXT)
-#define BSS	  0x40000u
+#define CODE      (ELF_TEXT_END - ELF_TEXT)
+#define BSS       0x40000u
 
 static struct elf_file file;
 
@@ -29,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t half = size / 2 < CODE ? size / 2 : CODE;
 
 	elf_start(&file);
-	file.ph[file.nph++] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BSS, .p_memsz = 1u << 31};
+	file.ph[file.nph++] =
+	        (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BSS, .p_memsz = 1u << 31};
 	memcpy(file.at + ELF_TEXT, data, half);
 	elf_section(&file, ".stapsdt.base", SHT_PROGBITS, SHF_ALLOC, "", 1);
 	elf_section(&file, ".note.stapsdt", SHT_NOTE, 0, data + half, size - half < 0x8000 ? size - half : 0x8000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names out of garbage: the input overwrites methods, symbols, classes, nmethods and stubs of a JVM whose layout is right,
- * in (place, length, bytes), or is itself a symbol. Names must be whole UTF-8 and end.
+ * Names out of garbage: the input overwrites methods, symbols, classes, nmethods and stubs of a JVM whose layout is
+ * right, in (place, length, bytes), or is itself a symbol. Names must be whole UTF-8 and end.
  */
 #include "runtimes/hotspot/hotspot_names.h"
 #include "runtimes/hotspot/hotspot_text.h"
@@ -97,7 +97,8 @@ static void check_nmethod(struct subject *s, struct hotspot_names *names, u64 at
 	for (u32 pc = 0; pc < FAKE_BODY; pc += 4)
 		for (u32 flags = 0; flags < 2; flags++) {
 			struct frame f = frame_of(flags, at, hotspot_nmethod(id, pc));
-			u32 eaten, n = hotspot_expand(names, &s->f.memory, &f, 0, 1, EXPAND_LINES, ret, RUNTIME_EXPAND_MAX, &eaten);
+			u32 eaten, n = hotspot_expand(names, &s->f.memory, &f, 0, 1, EXPAND_LINES, ret,
+			                   RUNTIME_EXPAND_MAX, &eaten);
 
 			must(n <= RUNTIME_EXPAND_MAX && eaten == (n > 0));
 			for (u32 i = 0; i < n; i++) {

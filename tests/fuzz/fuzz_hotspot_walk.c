@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HotSpot's walker over a stack, headers and methods of any bytes, and its reading of machine code (hotspot_flow.h) over
- * the same input. The first bytes choose registers, which read fails, and whether a walk before has left what it found; the
- * rest overwrites a working JVM and what was left.
+ * HotSpot's walker over a stack, headers and methods of any bytes, and its reading of machine code (hotspot_flow.h)
+ * over the same input. The first bytes choose registers, which read fails, and whether a walk before has left what it
+ * found; the rest overwrites a working JVM and what was left.
  */
 #include "tests/unit/hotspot_fake.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of any bytes in which a process may keep unwind information of code that it compiled: finding it, looking up what came out. */
+/* Memory of any bytes in which a process may keep unwind information of code that it compiled: finding it, looking up
+ * what came out. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -45,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct mapping mapping;
 	static uint8_t file[65536];
-	struct bytes b = {.memory = {.read = read_bytes}, .data = file, .size = size < sizeof(file) ? size : sizeof(file)};
+	struct bytes b = {
+	        .memory = {.read = read_bytes}, .data = file, .size = size < sizeof(file) ? size : sizeof(file)};
 	struct jit_symbols *s = jit_symbols_create();
 	Elf64_Ehdr *head = (Elf64_Ehdr *)file;
 

@@ -28,12 +28,16 @@ static void name_all(struct fake *f)
 	luajit_names_destroy(names);
 }
 
-/* Two threads with a coroutine between, and a trace's roots, as a heap to damage. */
+/* Two threads with a coroutine between, for which another one waits as a host arranges it, and a trace's roots, as a
+ * heap to damage. */
 static void build(struct fake *f, struct fake_registers *regs)
 {
 	u64 one = fake_lua_function(f, 1), two = fake_lua_function(f, 2), c = fake_c_function(f, 1, CODE_C);
-	struct fake_thread t = fake_thread(f), co = fake_thread(f);
+	struct fake_thread t = fake_thread(f), co = fake_thread(f), waiting = fake_thread(f);
 
+	fake_link(f, &waiting, one, 5);
+	fake_yield(f, &waiting);
+	fake_record(f, &co, fake_record(f, &waiting, 0, 3, FAKE_NORMAL), (u32)-2, FAKE_RUNNING);
 	fake_native(f);
 	fake_cframe(f, &t, t.l, 1);
 	fake_link(f, &t, one, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native step by any tables over any stack. The input: registers, then pieces that overwrite a sound process's table,
- * regions, code and stack. The walk must end, within its bounds.
+ * The native step by any tables over any stack. The input: registers, then pieces that overwrite a sound process's
+ * table, regions, code and stack. The walk must end, within its bounds.
  */
 #include "tests/unit/native_fake.h"
 

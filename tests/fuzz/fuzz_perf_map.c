@@ -26,7 +26,7 @@ static void remove_file(void)
 
 static void ask(struct perf_map *m)
 {
-	static const u64 addrs[] = { 0, 1, 0x10, 0xff, 0x1000, 0xabc, UINT64_MAX };
+	static const u64 addrs[] = {0, 1, 0x10, 0xff, 0x1000, 0xabc, UINT64_MAX};
 
 	for (size_t i = 0; i < sizeof(addrs) / sizeof(*addrs); i++) {
 		const char *name = perf_map_find(m, addrs[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile file that claims to be Python: the code of its eval loop, of what else is looked at, and what it tells of its layout are any
- * bytes in a sound ELF file with Python's symbols. The first bytes choose the version and how the input is cut.
+ * A hostile file that claims to be Python: the code of its eval loop, of what else is looked at, and what it tells of
+ * its layout are any bytes in a sound ELF file with Python's symbols. The first bytes choose the version and how the
+ * input is cut.
  */
 #include "runtimes/python/python_methods.h"
 #include "tests/unit/eh_frame.h"
@@ -11,7 +12,7 @@
 
 #define LOOP_BYTES 0x1000
 #define DATA_BYTES 0x1000
-#define OTHER	   (ELF_TEXT + LOOP_BYTES) /* a function beside the loop */
+#define OTHER      (ELF_TEXT + LOOP_BYTES) /* a function beside the loop */
 
 static struct elf_file file;
 
@@ -59,7 +60,8 @@ static void add_symbols(u64 data)
 
 static void add_rows(void)
 {
-	static const u8 code[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 8, DW_CFA_def_cfa_offset, 0x80, 2};
+	static const u8 code[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 8,
+	        DW_CFA_def_cfa_offset, 0x80, 2};
 	struct bytes eh = {.n = 0};
 	u64 addr = elf_place(&file);
 	size_t cie = eh_put_cie(&eh, &eh_cie_default);
@@ -113,7 +115,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	code = code < size - 4 ? code : size - 4;
 	elf_start(&file);
 	memcpy(file.at + ELF_TEXT, data + 4, code < 2 * LOOP_BYTES ? code : 2 * LOOP_BYTES);
-	at = add_data(3u << 24 | (u32)minors[data[0] % sizeof(minors)] << 16 | 0xf0, data[1] & 4, data + 4 + code, size - 4 - code);
+	at = add_data(3u << 24 | (u32)minors[data[0] % sizeof(minors)] << 16 | 0xf0, data[1] & 4, data + 4 + code,
+	        size - 4 - code);
 	add_symbols(at);
 	add_rows();
 	file.entry = ELF_TEXT;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dicts, instances, ints and names of threads of a Python whose memory is any bytes: an address is taken modulo the size of the input, so
- * that every pointer leads somewhere. The first byte chooses the version, the second where a read fails.
+ * Dicts, instances, ints and names of threads of a Python whose memory is any bytes: an address is taken modulo the
+ * size of the input, so that every pointer leads somewhere. The first byte chooses the version, the second where a read
+ * fails.
  */
 #include <string.h>
 
@@ -30,9 +31,15 @@ static struct python_layout layout(bool free_threaded)
 {
 	u16 more = free_threaded ? 16 : 0;
 
-	return (struct python_layout){.runtime_interpreters = {40, 8}, .interp_modules = {24, 8}, .interp_next = {0, 8},
-	        .ob_type = {(u16)(8 + more), 8}, .ob_size = {(u16)(16 + more), 8}, .str_length = {(u16)(16 + more), 8},
-	        .str_state = {(u16)(32 + more), 4}, .str_ascii = {(u16)(48 + more), 48}, .str_compact = {(u16)(72 + more), 72}};
+	return (struct python_layout){.runtime_interpreters = {40, 8},
+	        .interp_modules = {24, 8},
+	        .interp_next = {0, 8},
+	        .ob_type = {(u16)(8 + more), 8},
+	        .ob_size = {(u16)(16 + more), 8},
+	        .str_length = {(u16)(16 + more), 8},
+	        .str_state = {(u16)(32 + more), 4},
+	        .str_ascii = {(u16)(48 + more), 48},
+	        .str_compact = {(u16)(72 + more), 72}};
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	b.fail = data[1];
 	for (u32 i = 0; i < 3; i++) {
 		memset(name, 'x', sizeof(name));
-		if (python_thread_name(&names, &r, 0, i, i == 1, name, 1 + data[2] % sizeof(name)) && strlen(name) > data[2] % sizeof(name))
+		if (python_thread_name(&names, &r, 0, i, i == 1, name, 1 + data[2] % sizeof(name)) &&
+		        strlen(name) > data[2] % sizeof(name))
 			__builtin_trap();
 	}
 	python_int(&r, data[3] * 8ull, &number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python walker and its naming over a heap of any bytes. Of the input the first bytes choose the version, where the walk
- * begins and a read that fails; the rest overwrites memory.
+ * The Python walker and its naming over a heap of any bytes. Of the input the first bytes choose the version, where the
+ * walk begins and a read that fails; the rest overwrites memory.
  */
 #include "tests/unit/python_fake.h"
 

@@ -3,8 +3,8 @@
  * mkprofile FORMAT [member=value...] < stacks > file: a profile from text, for tests of formats.
  *
  * A line of the input is "frame;frame;... count", a frame "name|kind|module|file|line|flags" of which all but the name
- * may be left out. %XX stands for a byte. A count "n~m" makes it a difference: m is the count in the profile compared with.
- * Members are those of struct profile_meta; times are in seconds.
+ * may be left out. %XX stands for a byte. A count "n~m" makes it a difference: m is the count in the profile compared
+ * with. Members are those of struct profile_meta; times are in seconds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,12 @@ static u32 add_frame(struct profile *p, u32 node, char *frame)
 
 	for (u32 i = 0; i < 6; i++)
 		part[i] = frame ? decode(strsep(&frame, "|")) : none;
-	fn = (struct profile_function){.name = part[0], .module = part[2], .file = part[3],
-	        .line = strtoul(part[4], NULL, 10), .flags = strtoul(part[5], NULL, 0), .kind = kind_of(part[1])};
+	fn = (struct profile_function){.name = part[0],
+	        .module = part[2],
+	        .file = part[3],
+	        .line = strtoul(part[4], NULL, 10),
+	        .flags = strtoul(part[5], NULL, 0),
+	        .kind = kind_of(part[1])};
 	check(profile_function(p, 0, &fn, false, &function));
 	check(profile_child(p, node, function, &child));
 	return child;
@@ -124,7 +128,7 @@ static void set_member(struct profile_meta *m, char *arg)
 	const struct {
 		const char *name, **text;
 	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
-	        {"loss", &m->loss}, {"before", &m->before}};
+	        {"loss", &m->loss}, {"before", &m->before}, {"loss_before", &m->loss_before}, {"more", &m->more}};
 
 	if (!arg)
 		die("an argument that is not member=value");

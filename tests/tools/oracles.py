@@ -52,7 +52,7 @@ def protobuf_text(text):
         elif value.startswith('"'):
             raw = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), value[1:-1])
             raw = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t", "r": "\r"}.get(m[1], m[1]), raw)
-            stack[-1][name].append(raw.encode("latin-1").decode())
+            stack[-1][name].append(raw.encode("latin-1").decode(errors="surrogateescape"))  # of bytes
         else:
             stack[-1][name].append({"true": 1, "false": 0}.get(value) if value.isalpha() else int(value))
     assert len(stack) == 1
@@ -111,6 +111,53 @@ class Pprof:
         for location in self.locations.values():
             assert self.one(location, "mapping_id") in (0, *self.mappings), location
             assert location["line"], location
+
+
+class Otlp:
+    """What protoc reads of OTLP profiles."""
+
+    def __init__(self, raw):
+        here = os.path.join(SOURCE, "tests", "tools")
+        request = protobuf_text(run(tool("protoc"), f"--proto_path={here}", "--decode=Request", "otlp.proto", input=raw, cwd=here))
+        (self.resources,), (self.tables,) = request["resources"], request["dictionary"]
+        self.strings = self.tables["strings"]
+        self.profiles = self.resources["scopes"][0]["profiles"]
+        for name in "mappings", "locations", "functions", "links", "attributes", "stacks":
+            assert self.tables[name] and not any(self.tables[name][0].values()), f"element 0 of {name} is not empty"
+        assert self.strings[0] == "" and len(set(self.strings)) == len(self.strings)
+
+    @staticmethod
+    def one(message, field):
+        return (message[field] or [0])[0]
+
+    def value(self, any_value):
+        return any_value["string"][0] if any_value["string"] else self.one(any_value, "int")
+
+    def attributes(self, message):
+        found = [self.tables["attributes"][i] for i in message["attributes"]]
+        return {self.strings[self.one(a, "key")]: self.value(a["value"][0]) for a in found}
+
+    def resource(self):
+        return {a["key"][0]: self.value(a["value"][0]) for a in self.resources["resource"][0]["attributes"]}
+
+    def type(self, profile):
+        what = profile["sample_type"][0]
+        return self.strings[self.one(what, "type")], self.strings[self.one(what, "unit")]
+
+    def frames(self, sample):
+        stack = self.tables["stacks"][self.one(sample, "stack")]
+        lines = [line for at in stack["locations"] for line in self.tables["locations"][at]["lines"]]
+        functions = [self.tables["functions"][line["function"][0]] for line in reversed(lines)]
+        return [self.strings[self.one(f, "name")] for f in functions]
+
+    def frame_types(self):
+        return {self.attributes(at).get("profile.frame.type") for at in self.tables["locations"][1:]}
+
+    def build_ids(self):
+        return {self.strings[self.one(m, "file")]: self.attributes(m).get("process.executable.build_id.gnu") for m in self.tables["mappings"][1:]}
+
+    def stacks(self, profile=0):
+        return [(self.frames(s), s["values"][0]) for s in self.profiles[profile]["samples"]]
 
 
 def pprof_top(path, index):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the CFI compiler share: a synthesised file with .eh_frame, compiled, and what is expected of its rows. */
+/* What the tests of the CFI compiler share: a synthesised file with .eh_frame, compiled, and what is expected of its
+ * rows. */
 #ifndef YRT_CFI_ROWS_H
 #define YRT_CFI_ROWS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVM made of a few pages of fake memory: a thread's stack, one code heap with its segment map and two compiled methods,
- * the interpreter, methods with bytecode; a virtual thread with chunks of frames. Reads can be made to fail. Offsets are those of the configuration below.
+ * A JVM made of a few pages of fake memory: a thread's stack, one code heap with its segment map and two compiled
+ * methods, the interpreter, methods with bytecode; a virtual thread with chunks of frames. Reads can be made to fail.
+ * Offsets are those of the configuration below.
  */
 #ifndef YRT_HOTSPOT_FAKE_H
 #define YRT_HOTSPOT_FAKE_H
@@ -34,7 +35,7 @@ struct fake {
 	u8 stack[FAKE_BYTES], heap[FAKE_BYTES], data[FAKE_BYTES], java[FAKE_BYTES];
 	u64 sp, fp, pc; /* of what was called last */
 	u64 rbx, r13, r15;
-	bool called; /* pc is a return address */
+	bool called;     /* pc is a return address */
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
 	u32 vm, regions, nregions; /* in the arena: the configuration, what of the code is whose */
@@ -55,7 +56,7 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .return_barrier = FAKE_STUBS + 64,
         .log2_segment = 7,
         .block_size = 16,
-        .head_size = 64,
+        .head_size = 72,
         .kind_nmethod = 352,
         .length = {0, 8},
         .used = {8, 1},
@@ -66,13 +67,15 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
         .compile_id = {48, 4},
         .orig_pc = {52, 4},
         .deopt = {56, 8},
+        .method = {64, 8},
         .bcp = 64,
         .method_const = 8,
         .const_size = 48,
         .const_code_size = 32,
+        .heap = {{FAKE_HEAP, FAKE_BYTES, FAKE_DATA}},
+        .interpreter_low = FAKE_INTERP,
+        .interpreter_size = FAKE_STUBS - FAKE_INTERP,
         .frozen = {.entry_pc_at = FAKE_JAVA + 256,
-                .interpreter_low = FAKE_INTERP,
-                .interpreter_size = FAKE_STUBS - FAKE_INTERP,
                 .klass = 0x1234,
                 .klass_shift = 1,
                 .stack = 64,
@@ -99,9 +102,9 @@ static const struct hotspot_vm fake_vm = {.low = FAKE_HEAP,
                         .entries = 32,
                         .granule_shift = 12}}};
 
-#define FAKE_THREAD FAKE_JAVA
-#define FAKE_CONT   (FAKE_JAVA + 512)
-#define FAKE_HANDLE (FAKE_JAVA + 288) /* to the carrier */
+#define FAKE_THREAD  FAKE_JAVA
+#define FAKE_CONT    (FAKE_JAVA + 512)
+#define FAKE_HANDLE  (FAKE_JAVA + 288) /* to the carrier */
 #define FAKE_CARRIER (FAKE_JAVA + 320)
 
 static inline u8 *fake_at(struct fake *f, u64 addr, size_t size)
@@ -153,8 +156,8 @@ static inline u64 fake_code(u32 id)
 
 /* mov [rsp - 0x14000], eax; push rbp; sub rsp, 48; … add rsp, 48; pop rbp; cmp rsp, [r15 + 0x3e0]; ja; ret */
 static const u8 fake_prologue[] = {0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, FAKE_FRAME - 16};
-static const u8 fake_epilogue[] = {0x48, 0x83, 0xc4, FAKE_FRAME - 16, 0x5d, 0x49, 0x3b, 0xa7, 0xe0, 0x03, 0x00, 0x00, 0x0f, 0x87,
-        0x20, 0x00, 0x00, 0x00, 0xc3};
+static const u8 fake_epilogue[] = {0x48, 0x83, 0xc4, FAKE_FRAME - 16, 0x5d, 0x49, 0x3b, 0xa7, 0xe0, 0x03, 0x00, 0x00,
+        0x0f, 0x87, 0x20, 0x00, 0x00, 0x00, 0xc3};
 #define FAKE_EPILOGUE 128 /* from the code's beginning */
 #define FAKE_DEOPT    512
 #define FAKE_ORIG_PC  16
@@ -173,6 +176,7 @@ static inline void fake_put_header(struct fake *f, u64 block, u32 segments, u64 
 	put32(f, block + fake_vm.compile_id.at, id);
 	put32(f, block + fake_vm.orig_pc.at, FAKE_ORIG_PC);
 	put64(f, block + fake_vm.deopt.at, code + FAKE_DEOPT);
+	put64(f, block + fake_vm.method.at, FAKE_METHODS + id * 512);
 }
 
 static inline void fake_put_nmethod(struct fake *f, u32 id)
@@ -202,7 +206,8 @@ static inline void fake_put_method(struct fake *f, u32 i)
 
 static inline bool fake_regions(struct fake *f)
 {
-	struct cfi_entry root = {.addr = FAKE_ROOT, .rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG}};
+	struct cfi_entry root = {
+	        .addr = FAKE_ROOT, .rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG}};
 	struct region r[] = {
 	        {.start = FAKE_ROOT, .end = FAKE_ROOT + 4096, .origin = FAKE_ROOT},
 	        {.start = FAKE_HEAP, .end = FAKE_INTERP, .runtime = RUNTIME_HOTSPOT, .part = HOTSPOT_HEAP},
@@ -270,9 +275,22 @@ static inline void fake_interpreted(struct fake *f, u32 method, u32 bci)
 	f->pc = FAKE_INTERP + 0x100;
 }
 
+/* A direct call before pc, if that is compiled code. */
+static inline void fake_call(struct fake *f, u64 pc, u64 to)
+{
+	u8 *at = pc - FAKE_HEAP < FAKE_INTERP - FAKE_HEAP ? fake_at(f, pc - 5, 5) : NULL;
+	s32 offset = (s32)(to - pc);
+
+	if (!at)
+		return;
+	*at = 0xe8;
+	memcpy(at + 1, &offset, sizeof(offset));
+}
+
 /* Calls a compiled method, which stands at this offset of its code. */
 static inline void fake_compiled(struct fake *f, u32 id, u32 offset)
 {
+	fake_call(f, f->pc, fake_code(id));
 	put64(f, f->sp - 8, f->pc);
 	put64(f, f->sp - 16, f->fp);
 	f->sp -= FAKE_FRAME;
@@ -282,9 +300,13 @@ static inline void fake_compiled(struct fake *f, u32 id, u32 offset)
 
 /* --- a virtual thread --- */
 
-/* Calls enterSpecial, the second nmethod: what follows runs in a continuation, whose frames in the heap come by fake_chunk(). */
+/*
+ * An interpreted method, the last, calls enterSpecial, the second nmethod: what follows runs in a continuation, whose
+ * frames in the heap come by fake_chunk().
+ */
 static inline void fake_enter(struct fake *f)
 {
+	fake_interpreted(f, 3, 7);
 	fake_compiled(f, 2, 64);
 	put64(f, f->sp + 8, 0);
 	put64(f, f->sp + 16, FAKE_CONT);
@@ -359,7 +381,8 @@ static inline void fake_frozen_interpreted(struct fake *f, struct fake_chunk *c,
 	fake_chunk_end(f, c);
 }
 
-/* References are coloured from now on: state is 0 to 3, of the four that the generations of ZGC may be in. Those there are stay as they are. */
+/* References are coloured from now on: state is 0 to 3, of the four that the generations of ZGC may be in. Those there
+ * are stay as they are. */
 static inline u64 fake_coloured(u64 object, u32 state)
 {
 	return object << (13 + state) | 1ull << (12 + state) | 0x110;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live JVM that runs fixtures/java/many_methods.java and waits: as yrt sees it, and all that it has compiled. The JVM is
- * that of the system, or what the words in YRT_JAVA run.
+ * A live JVM that runs fixtures/java/many_methods.java and waits: as yrt sees it, and all that it has compiled. The JVM
+ * is that of the system, or what the words in YRT_JAVA run.
  */
 #ifndef YRT_HOTSPOT_JVM_H
 #define YRT_HOTSPOT_JVM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of UNSIGNED5 as HotSpot writes them, and an nmethod of hotspot_tables_fake.h with inlined code: main (the first method) at
- * 20 is in work (the second), called from bytecode 7; at 64 in main itself.
+ * Numbers of UNSIGNED5 as HotSpot writes them, and an nmethod of hotspot_tables_fake.h with inlined code: main (the
+ * first method) at 20 is in work (the second), called from bytecode 7; at 64 in main itself.
  */
 #ifndef YRT_HOTSPOT_SCOPES_FAKE_H
 #define YRT_HOTSPOT_SCOPES_FAKE_H
@@ -36,7 +36,7 @@ static inline u32 put_scope(u8 *at, bool no_zero, u32 sender, u32 method, s32 bc
 }
 
 #define FAKE_INLINED_PC 20
-#define FAKE_ROOT_PC	64
+#define FAKE_ROOT_PC    64
 
 static inline void fake_inlining(struct hotspot_fake *f, const struct hotspot_layout *l, const struct hotspot_code *c)
 {

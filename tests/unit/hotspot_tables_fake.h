@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVM made of fake memory that tells of itself: the four tables of vmStructs with every member that the layout knows, at
- * offsets of their own, and by them a code heap with an interpreter, a stub, two nmethods, their methods, and a thread.
- * Two shapes: as up to JDK 22, and as from 25 on.
+ * A JVM made of fake memory that tells of itself: the four tables of vmStructs with every member that the layout knows,
+ * at offsets of their own, and by them a code heap with an interpreter, a stub, two nmethods, their methods, and a
+ * thread. Two shapes: as up to JDK 22, and as from 25 on.
  */
 #ifndef YRT_HOTSPOT_TABLES_FAKE_H
 #define YRT_HOTSPOT_TABLES_FAKE_H
@@ -152,15 +152,18 @@ static inline struct fake_type *fake_type(struct hotspot_fake *f, const char *na
 			return &f->types[i];
 	snprintf(f->types[f->ntypes].name, sizeof(f->types[0].name), "%.*s", (int)len, name);
 	/* behind a virtual table; an nmethod's members behind those of CodeBlob */
-	f->types[f->ntypes].size = !strncmp(name, "nmethod", len) ? 128 : !strncmp(name, "CompiledMethod", len) ? 256 : 8;
+	f->types[f->ntypes].size = !strncmp(name, "nmethod", len)          ? 128
+	                           : !strncmp(name, "CompiledMethod", len) ? 256
+	                                                                   : 8;
 	return &f->types[f->ntypes++];
 }
 
 /* Those that the other shape has. */
 static inline bool fake_lacks(const struct hotspot_fake *f, const char *name)
 {
-	static const char *const only_17[] = {"CodeBlob._code_begin", "scopes_data_begin", "nmethod._dependencies_offset",
-	        "nmethod._metadata_offset", "handler_begin", "InstanceKlass._source_file_name_index", NULL};
+	static const char *const only_17[] = {"CodeBlob._code_begin", "scopes_data_begin",
+	        "nmethod._dependencies_offset", "nmethod._metadata_offset", "handler_begin",
+	        "InstanceKlass._source_file_name_index", NULL};
 	static const char *const only_25[] = {"CodeBlob._kind", "CodeBlob._code_offset", "CodeBlob._mutable_data",
 	        "CodeBlob._relocation_size", "nmethod._immutable_data", "nmethod._scopes_data_offset",
 	        "nmethod._deopt_", "CodeBlobKind", NULL};
@@ -176,8 +179,8 @@ static inline bool fake_lacks(const struct hotspot_fake *f, const char *name)
 static inline const char *fake_words(const char *field, u32 *size)
 {
 	static const char *const pointers[] = {"_name", "_code_begin", "_mutable_data", "_method", "_scopes_data_begin",
-	        "_immutable_data", "_constMethod", "_code", "_constants", "_pool_holder", "_stub_buffer", "_start", "_top",
-	        "_end", "_osthread", "_threadObj", "_low", "_high", "_low_boundary", "_high_boundary", NULL};
+	        "_immutable_data", "_constMethod", "_code", "_constants", "_pool_holder", "_stub_buffer", "_start",
+	        "_top", "_end", "_osthread", "_threadObj", "_low", "_high", "_low_boundary", "_high_boundary", NULL};
 
 	*size = 4;
 	if (!strcmp(field, "_memory") || !strcmp(field, "_segmap") || !strcmp(field, "_tlab")) {
@@ -265,7 +268,8 @@ static inline u64 fake_block(struct hotspot_fake *f, const struct hotspot_layout
 }
 
 /* size: of the blob; its code begins behind head bytes and ends at data. */
-static inline u64 fake_blob(struct hotspot_fake *f, const struct hotspot_layout *l, const char *name, u32 head, u32 data, u32 size)
+static inline u64 fake_blob(
+        struct hotspot_fake *f, const struct hotspot_layout *l, const char *name, u32 head, u32 data, u32 size)
 {
 	u64 at = fake_block(f, l, size);
 
@@ -401,7 +405,8 @@ static inline u64 fake_thread(struct hotspot_fake *f, const struct hotspot_layou
 
 static inline void fake_roots(struct hotspot_fake *f, const struct hotspot_layout *l)
 {
-	u64 array = fake_object(f, 16), data = fake_object(f, 8), list = fake_object(f, 32), threads = fake_object(f, 8);
+	u64 array = fake_object(f, 16), data = fake_object(f, 8), list = fake_object(f, 32),
+	    threads = fake_object(f, 8);
 	u64 queue = fake_object(f, 64);
 
 	fake_poke(f, array, 1, 4);
@@ -461,7 +466,8 @@ static inline void fake_jvm(struct hotspot_fake *f, enum fake_shape shape)
 static inline void fake_overwrite(struct hotspot_fake *f, const uint8_t *data, size_t size)
 {
 	while (size >= 3) {
-		size_t at = FAKE_OBJECTS + (data[0] | data[1] << 8) % (FAKE_BYTES - FAKE_OBJECTS - 32), n = data[2] & 31;
+		size_t at = FAKE_OBJECTS + (data[0] | data[1] << 8) % (FAKE_BYTES - FAKE_OBJECTS - 32),
+		       n = data[2] & 31;
 
 		data += 3;
 		size -= 3;

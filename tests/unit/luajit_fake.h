@@ -34,8 +34,8 @@ struct fake {
 	struct memory memory;
 	u8 native[FAKE_BYTES], lua[FAKE_BYTES];
 	u8 trace[64]; /* of machine code, at CODE_TRACE */
-	u64 free; /* in lua */
-	u64 rsp;  /* lowest word of the native stack in use */
+	u64 free;     /* in lua */
+	u64 rsp;      /* lowest word of the native stack in use */
 	u64 g;
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
@@ -50,6 +50,8 @@ struct fake_thread { /* a lua_State under construction */
 };
 
 static const struct luajit_vm fake_gc64 = {.l_gct = 9,
+        .l_status = 11,
+        .l_exdata2 = 104,
         .l_glref = 16,
         .l_base = 32,
         .l_maxstack = 48,
@@ -72,6 +74,8 @@ static const struct luajit_vm fake_gc64 = {.l_gct = 9,
         .gc64 = 1};
 
 static const struct luajit_vm fake_gc32 = {.l_gct = 5,
+        .l_status = 7,
+        .l_exdata2 = 72,
         .l_glref = 8,
         .l_base = 16,
         .l_maxstack = 32,
@@ -359,6 +363,27 @@ static inline void fake_continuation(struct fake *f, struct fake_thread *t, u64 
 		put64(f, base - 16, continuation | pc << 32);
 	}
 	fake_frame(f, t, fn, base, (base - t->base) | 2);
+}
+
+/* What lua-nginx-module keeps of a coroutine (luajit_host_walk.c). parent: its record. Returns the new one. */
+enum { FAKE_RUNNING = 0, FAKE_SUSPENDED = 2, FAKE_NORMAL = 4, FAKE_SPAWNED = 32 };
+
+static inline u64 fake_record(struct fake *f, const struct fake_thread *t, u64 parent, u32 ref, u32 flags)
+{
+	u64 record = fake_alloc(f, 0x180);
+
+	put64(f, record + 8, t->l);
+	put64(f, record + 16, parent);
+	put32(f, record + 0xe0, ref);
+	put32(f, record + 0xe4, flags);
+	put64(f, t->l + fake_vm.l_exdata2, record);
+	return record;
+}
+
+static inline void fake_yield(struct fake *f, const struct fake_thread *t)
+{
+	put8(f, t->l + fake_vm.l_status, 1);
+	put64(f, t->l + fake_vm.l_cframe, 0);
 }
 
 /*

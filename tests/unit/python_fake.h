@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Python made of fake memory: native frames of C and of the eval loop on the stack of native_fake.h, interpreter frames, code
- * objects and strings above it. Offsets are those of CPython 3.9, 3.11, 3.12 or 3.13.
+ * A Python made of fake memory: native frames of C and of the eval loop on the stack of native_fake.h, interpreter
+ * frames, code objects and strings above it. Offsets are those of CPython 3.9, 3.11, 3.12 or 3.13.
  */
 #ifndef YRT_PYTHON_FAKE_H
 #define YRT_PYTHON_FAKE_H
@@ -11,15 +11,15 @@
 #include "runtimes/python/python_names.h"
 
 #define PYTHON_STACK_BYTES (8 * FAKE_PAGE)
-#define PYTHON_HEAP	   (FAKE_STACK + PYTHON_STACK_BYTES)
-#define PYTHON_C_BYTES	   32
+#define PYTHON_HEAP        (FAKE_STACK + PYTHON_STACK_BYTES)
+#define PYTHON_C_BYTES     32
 #define PYTHON_EVAL_BYTES  256
-#define PYTHON_TYPE	   (PYTHON_HEAP + 8)
+#define PYTHON_TYPE        (PYTHON_HEAP + 8)
 #define PYTHON_FRAME_TYPE  (PYTHON_HEAP + 16)
 #define PYTHON_CORO_TYPE   (PYTHON_HEAP + 24)
-#define PYTHON_POINTER	   (PYTHON_HEAP + 64) /* thread pointer */
-#define PYTHON_SLOT	   24
-#define PYTHON_STATE	   (PYTHON_HEAP + 128)
+#define PYTHON_POINTER     (PYTHON_HEAP + 64) /* thread pointer */
+#define PYTHON_SLOT        24
+#define PYTHON_STATE       (PYTHON_HEAP + 128)
 #define PYTHON_HEAP_FIRST  (PYTHON_HEAP + 512)
 
 struct python_fake {
@@ -37,19 +37,44 @@ static inline struct layout_member python_fake_member(u16 at, u16 size)
 
 static inline struct python_layout python_fake_layout_39(void)
 {
-	return (struct python_layout){.ts_frame_object = {24, 8}, .fo_back = {24, 8}, .fo_code = {32, 8}, .fo_lasti = {104, 4},
-	        .co_firstlineno = {40, 4}, .co_bytes = {48, 8}, .co_consts = {56, 8}, .co_names = {64, 8},
-	        .co_filename = {104, 8}, .co_name = {112, 8}, .co_lnotab = {120, 8}, .ob_type = {8, 8}, .ob_size = {16, 8},
-	        .bytes_data = {32, 1}, .str_length = {16, 8}, .str_state = {32, 4}, .str_ascii = {48, 48},
+	return (struct python_layout){.ts_frame_object = {24, 8},
+	        .fo_back = {24, 8},
+	        .fo_code = {32, 8},
+	        .fo_lasti = {104, 4},
+	        .co_firstlineno = {40, 4},
+	        .co_bytes = {48, 8},
+	        .co_consts = {56, 8},
+	        .co_names = {64, 8},
+	        .co_filename = {104, 8},
+	        .co_name = {112, 8},
+	        .co_lnotab = {120, 8},
+	        .ob_type = {8, 8},
+	        .ob_size = {16, 8},
+	        .bytes_data = {32, 1},
+	        .str_length = {16, 8},
+	        .str_state = {32, 4},
+	        .str_ascii = {48, 48},
 	        .str_compact = {72, 72}};
 }
 
 static inline struct python_layout python_fake_layout(enum python_linkage linkage)
 {
-	struct python_layout l = {.f_previous = {48, 8}, .f_owner = {69, 1}, .co_firstlineno = {72, 4}, .co_filename = {112, 8},
-	        .co_consts = {24, 8}, .co_names = {32, 8}, .co_name = {120, 8}, .co_qualname = {128, 8}, .co_linetable = {136, 8},
-	        .co_code = {184, 1}, .ob_type = {8, 8}, .ob_size = {16, 8},
-	        .bytes_data = {32, 1}, .str_length = {16, 8}, .str_state = {32, 4}, .str_ascii = {48, 48},
+	struct python_layout l = {.f_previous = {48, 8},
+	        .f_owner = {69, 1},
+	        .co_firstlineno = {72, 4},
+	        .co_filename = {112, 8},
+	        .co_consts = {24, 8},
+	        .co_names = {32, 8},
+	        .co_name = {120, 8},
+	        .co_qualname = {128, 8},
+	        .co_linetable = {136, 8},
+	        .co_code = {184, 1},
+	        .ob_type = {8, 8},
+	        .ob_size = {16, 8},
+	        .bytes_data = {32, 1},
+	        .str_length = {16, 8},
+	        .str_state = {32, 4},
+	        .str_ascii = {48, 48},
 	        .str_compact = {72, 72}};
 
 	if (linkage == PYTHON_FRAME_OBJECT)
@@ -72,7 +97,8 @@ static inline struct python_layout python_fake_layout(enum python_linkage linkag
 	return l;
 }
 
-static inline u64 python_fake_function(struct python_fake *p, const struct cfi_rule *rule, enum python_part part, u32 config)
+static inline u64 python_fake_function(
+        struct python_fake *p, const struct cfi_rule *rule, enum python_part part, u32 config)
 {
 	u64 start = fake_function(p->f, rule);
 	struct region *r = &p->f->region[p->f->nregions - 1];
@@ -223,9 +249,20 @@ static inline void python_fake_generator(struct python_fake *p, u64 at)
 /* What asyncio of 3.14 tells of itself. */
 static inline void python_fake_awaits(struct python_fake *p, u32 config)
 {
-	p->vm.awaits = (struct python_awaits){.coro_type = PYTHON_CORO_TYPE, .ts_task = 80, .task_awaited_by = 96, .task_is_task = 108,
-	        .task_awaited_by_is_set = 109, .task_coro = 136, .gen_frame = 72, .gen_state = 67, .f_stackpointer = 80,
-	        .set_used = 24, .set_table = 40, .set_mask = 32, .awaiting = 0xff, .awaited_below = 8};
+	p->vm.awaits = (struct python_awaits){.coro_type = PYTHON_CORO_TYPE,
+	        .ts_task = 80,
+	        .task_awaited_by = 96,
+	        .task_is_task = 108,
+	        .task_awaited_by_is_set = 109,
+	        .task_coro = 136,
+	        .gen_frame = 72,
+	        .gen_state = 67,
+	        .f_stackpointer = 80,
+	        .set_used = 24,
+	        .set_table = 40,
+	        .set_mask = 32,
+	        .awaiting = 0xff,
+	        .awaited_below = 8};
 	((struct python_vm *)arena_at(p->f->arena, config, sizeof(p->vm)))->awaits = p->vm.awaits;
 }
 

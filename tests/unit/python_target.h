@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stopped Python program as a target: a child of the test runs a script of fixtures/python, which writes what Python itself
- * says to a pipe and stops. YRT_PYTHON names another interpreter than the system's.
+ * A stopped Python program as a target: a child of the test runs a script of fixtures/python, which writes what Python
+ * itself says to a pipe and stops. YRT_PYTHON names another interpreter than the system's.
  */
 #ifndef YRT_PYTHON_TARGET_H
 #define YRT_PYTHON_TARGET_H
@@ -136,8 +136,8 @@ static inline int target_walk(struct target *t)
 	struct unwind_registers regs;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10,
-	                                         r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
+	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
 	        .thread_pointer = r.fs_base};
 	return unwind_stack(t->process, &regs, t->frames, TARGET_FRAMES, &t->nframes);
 }

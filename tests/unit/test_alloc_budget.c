@@ -8,12 +8,13 @@
 /* after what it needs */
 #include <cmocka.h>
 
-#include "probes/alloc_budget.h"
+#include "probes/alloc/alloc_budget.h"
 
 #define STEP_NS 100000000ull
 
 /* Lets so many samples a second be taken at such costs for some seconds; returns the rate that is allowed then. */
-static double run(struct alloc_budget *b, struct alloc_spent *s, double rate, double walk_ns, double cpus, double sites, int steps)
+static double run(struct alloc_budget *b, struct alloc_spent *s, double rate, double walk_ns, double cpus, double sites,
+        int steps)
 {
 	double allowed = 0;
 
@@ -34,8 +35,8 @@ static double run(struct alloc_budget *b, struct alloc_spent *s, double rate, do
 
 static void test_no_limit(void **state)
 {
-	struct alloc_budget b = { .trap_ns = 15000, .site_ns = 1000 };
-	struct alloc_spent s = { .at_ns = 1 };
+	struct alloc_budget b = {.trap_ns = 15000, .site_ns = 1000};
+	struct alloc_spent s = {.at_ns = 1};
 
 	assert_true(isinf(alloc_budget_rate(&b, &s)));
 	assert_true(isinf(run(&b, &s, 500, 1e6, 1, 1000, 10)));
@@ -44,8 +45,8 @@ static void test_no_limit(void **state)
 /* 10 us of walk and seven times 15 us: 2 % of a CPU, less 5 ms for 5,000 sites, is 130 samples a second. */
 static void test_costs(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000, .site_ns = 1000 };
-	struct alloc_spent s = { .at_ns = 1 }, start = s;
+	struct alloc_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
+	struct alloc_spent s = {.at_ns = 1}, start = s;
 	double allowed;
 
 	alloc_budget_rate(&b, &s);
@@ -58,8 +59,8 @@ static void test_costs(void **state)
 
 static void test_least(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 15000, .site_ns = 1000 };
-	struct alloc_spent s = { .at_ns = 1 };
+	struct alloc_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
+	struct alloc_spent s = {.at_ns = 1};
 
 	assert_true(alloc_budget_rate(&b, &s) == ALLOC_BUDGET_LEAST);
 	assert_true(run(&b, &s, 100, 1e7, 1, 1e6, 20) == ALLOC_BUDGET_LEAST);
@@ -68,8 +69,8 @@ static void test_least(void **state)
 /* Sites are placed for as much of the time as half of the share allows, but not for less than a tenth. */
 static void test_duty(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 1000, .site_ns = 5000 };
-	struct alloc_spent s = { .at_ns = 1 };
+	struct alloc_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 5000};
+	struct alloc_spent s = {.at_ns = 1};
 
 	alloc_budget_rate(&b, &s);
 	assert_true(alloc_budget_duty(&b, 1) == 1);
@@ -103,8 +104,8 @@ static void test_duty(void **state)
 /* A target that is gone has no clock any more. */
 static void test_gone(void **state)
 {
-	struct alloc_budget b = { .share = 0.02, .trap_ns = 1000, .site_ns = 1000 };
-	struct alloc_spent s = { .at_ns = 1 }, before;
+	struct alloc_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 1000};
+	struct alloc_spent s = {.at_ns = 1}, before;
 
 	alloc_budget_rate(&b, &s);
 	run(&b, &s, 100, 10000, 1, 0, 20);
@@ -118,11 +119,11 @@ static void test_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_costs),
-		cmocka_unit_test(test_least),
-		cmocka_unit_test(test_duty),
-		cmocka_unit_test(test_gone),
+	        cmocka_unit_test(test_no_limit),
+	        cmocka_unit_test(test_costs),
+	        cmocka_unit_test(test_least),
+	        cmocka_unit_test(test_duty),
+	        cmocka_unit_test(test_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

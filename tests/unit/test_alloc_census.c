@@ -7,11 +7,11 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "probes/alloc_census.h"
+#include "probes/alloc/alloc_census.h"
 #include "unwind/runtime_alloc.h"
 
-#define NODES	8
-#define COUNTS	100 /* more than it needs */
+#define NODES   8
+#define COUNTS  100 /* more than it needs */
 #define NOWHERE 7   /* the node of what has no stack */
 
 static const struct frame some = {.where = 0x1000}, other = {.where = 0x2000};
@@ -159,8 +159,13 @@ static void test_size_classes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_spread), cmocka_unit_test(test_no_stack), cmocka_unit_test(test_other_stacks), cmocka_unit_test(test_apart),
-	        cmocka_unit_test(test_slow_allocator), cmocka_unit_test(test_too_little), cmocka_unit_test(test_size_classes),
+	        cmocka_unit_test(test_spread),
+	        cmocka_unit_test(test_no_stack),
+	        cmocka_unit_test(test_other_stacks),
+	        cmocka_unit_test(test_apart),
+	        cmocka_unit_test(test_slow_allocator),
+	        cmocka_unit_test(test_too_little),
+	        cmocka_unit_test(test_size_classes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc_strata.h: shares by samples and census have no bias and less error, also of rare kinds; a census of other buffers does no harm. */
+/* alloc_strata.h: shares by samples and census have no bias and less error, also of rare kinds; a census of other
+ * buffers does no harm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,20 +10,20 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "probes/alloc_strata.h"
+#include "probes/alloc/alloc_strata.h"
 
-#define KINDS	12
-#define RUNS	2000
-#define BIAS	0.0005
+#define KINDS   12
+#define RUNS    2000
+#define BIAS    0.0005
 #define SAMPLES 200
 #define BUFFERS 50
-#define BYTES	1e6 /* of a buffer */
-#define BY	30.0
-#define FILLED	0.98
-#define WEIGHT	5e5 /* of a sample */
-#define ROOM	(SAMPLES * WEIGHT / FILLED) /* of all buffers */
+#define BYTES   1e6 /* of a buffer */
+#define BY      30.0
+#define FILLED  0.98
+#define WEIGHT  5e5                         /* of a sample */
+#define ROOM    (SAMPLES * WEIGHT / FILLED) /* of all buffers */
 
-static const double shares[KINDS] = { 0.2, 0.18, 0.15, 0.12, 0.1, 0.08, 0.06, 0.05, 0.03, 0.02, 0.008, 0.002 };
+static const double shares[KINDS] = {0.2, 0.18, 0.15, 0.12, 0.1, 0.08, 0.06, 0.05, 0.03, 0.02, 0.008, 0.002};
 
 static u32 draw(const double *of, double all)
 {
@@ -40,14 +41,14 @@ static struct strata *make(u32 *kinds)
 
 	assert_null(strata_create(&s));
 	for (u32 i = 0; i < KINDS; i++)
-		assert_null(strata_kind(s, &(struct frame){ .where = 16 * (i + 1) }, 48, &kinds[i]));
+		assert_null(strata_kind(s, &(struct frame){.where = 16 * (i + 1)}, 48, &kinds[i]));
 	return s;
 }
 
 /* A buffer of some phases, in each of which one kind is made. */
 static void count_buffer(struct strata *s, const u32 *kinds, const double *of, double all, u32 phases)
 {
-	double bytes[KINDS] = { 0 };
+	double bytes[KINDS] = {0};
 
 	for (u32 i = 0; i < phases; i++)
 		bytes[draw(of, all)] += BYTES / phases;
@@ -59,7 +60,7 @@ static void count_buffer(struct strata *s, const u32 *kinds, const double *of, d
 /* Adds the errors of one run, as sampled and as weighed. Returns the trust. */
 static double run(const double *census, double all, u32 phases, double *sum, double *raw, double *weighed)
 {
-	u32 kinds[KINDS], seen[KINDS] = { 0 };
+	u32 kinds[KINDS], seen[KINDS] = {0};
 	struct strata *s = make(kinds);
 	double trust, made = 0;
 
@@ -85,10 +86,11 @@ static double run(const double *census, double all, u32 phases, double *sum, dou
 	return trust;
 }
 
-/* Returns by how much the error has become less; no share may be off in the mean by more than chance allows, and half a thousandth. */
+/* Returns by how much the error has become less; no share may be off in the mean by more than chance allows, and half a
+ * thousandth. */
 static double gain(u32 phases, double *trust)
 {
-	double sum[KINDS] = { 0 }, raw = 0, weighed = 0;
+	double sum[KINDS] = {0}, raw = 0, weighed = 0;
 
 	*trust = 0;
 	for (u32 i = 0; i < RUNS; i++)
@@ -115,7 +117,7 @@ static void test_better(void **state)
 /* What makes the first kind never gives up a buffer. */
 static void test_other_buffers(void **state)
 {
-	double others[KINDS], sum[KINDS] = { 0 }, raw = 0, weighed = 0, trusted = 0;
+	double others[KINDS], sum[KINDS] = {0}, raw = 0, weighed = 0, trusted = 0;
 
 	srand48(2);
 	for (u32 i = 0; i < KINDS; i++)
@@ -153,12 +155,12 @@ static double handed(void *ctx, u32 size_class)
 }
 
 /*
- * 3e7 bytes of large objects, by 20 samples that stand for 4e7, and 2e6 of others, by one that stands for 1e6; in buffers samples stand for
- * 1e8, of which 9e7 were handed out, full to 98 %.
+ * 3e7 bytes of large objects, by 20 samples that stand for 4e7, and 2e6 of others, by one that stands for 1e6; in
+ * buffers samples stand for 1e8, of which 9e7 were handed out, full to 98 %.
  */
 static void test_outside(void **state)
 {
-	double truth[] = { 2e6, 3e7 };
+	double truth[] = {2e6, 3e7};
 	u32 kinds[KINDS], large, small;
 	struct strata *s = make(kinds);
 
@@ -184,10 +186,10 @@ static void test_outside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_better),
-		cmocka_unit_test(test_other_buffers),
-		cmocka_unit_test(test_few),
-		cmocka_unit_test(test_outside),
+	        cmocka_unit_test(test_better),
+	        cmocka_unit_test(test_other_buffers),
+	        cmocka_unit_test(test_few),
+	        cmocka_unit_test(test_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

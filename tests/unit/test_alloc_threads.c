@@ -8,12 +8,12 @@
 /* after what it needs */
 #include <cmocka.h>
 
-#include "probes/alloc_threads.h"
+#include "probes/alloc/alloc_threads.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_alloc.h"
 
 #define PROCESS 7
-#define MANY	20 /* samples: a thread is scaled by itself */
+#define MANY    20 /* samples: a thread is scaled by itself */
 
 static struct alloc_thread now[8];
 static u32 nnow;
@@ -26,13 +26,13 @@ static u32 tell(void *instance, const struct runtime_process *p, struct alloc_th
 	return nnow;
 }
 
-static const struct runtime_alloc_ops alloc_ops = { .threads = tell };
-static const struct runtime_ops ops = { .alloc = &alloc_ops };
+static const struct runtime_alloc_ops alloc_ops = {.threads = tell};
+static const struct runtime_ops ops = {.alloc = &alloc_ops};
 static struct modules modules;
-static struct instance instance = { .ops = &ops, .data = &instance };
-static struct process process = { .number = PROCESS, .modules = &modules, .instances = &instance, .ninstances = 1 };
-static struct process *processes[] = { &process };
-static struct targets targets = { .processes = processes, .nprocesses = 1 };
+static struct instance instance = {.ops = &ops, .data = &instance};
+static struct process process = {.number = PROCESS, .modules = &modules, .instances = &instance, .ninstances = 1};
+static struct process *processes[] = {&process};
+static struct targets targets = {.processes = processes, .nprocesses = 1};
 
 static struct alloc_threads *begin(bool apart)
 {
@@ -47,7 +47,7 @@ static void look(struct alloc_threads *t, bool first, u32 n, const u64 *allocate
 {
 	nnow = n;
 	for (u32 i = 0; i < n; i++)
-		now[i] = (struct alloc_thread){ .thread = 0x1000 * (i + 1), .allocated = allocated[i] };
+		now[i] = (struct alloc_thread){.thread = 0x1000 * (i + 1), .allocated = allocated[i]};
 	assert_null(alloc_threads_count(t, first));
 }
 
@@ -59,16 +59,17 @@ static u32 find(struct alloc_threads *t, u32 i)
 	return ret;
 }
 
-/* Before the start does not count; threads that come later began at 0, also those in the place of one that has ended. */
+/* Before the start does not count; threads that come later began at 0, also those in the place of one that has ended.
+ */
 static void test_exact(void **state)
 {
 	struct alloc_threads *t = begin(false);
 	struct alloc_totals totals;
 
-	look(t, true, 2, (u64[]){ 1000, 5000 });
-	look(t, false, 3, (u64[]){ 1500, 5000, 70 });
-	look(t, false, 3, (u64[]){ 1700, 40, 90 });
-	look(t, false, 1, (u64[]){ 1800 });
+	look(t, true, 2, (u64[]){1000, 5000});
+	look(t, false, 3, (u64[]){1500, 5000, 70});
+	look(t, false, 3, (u64[]){1700, 40, 90});
+	look(t, false, 1, (u64[]){1800});
 	alloc_threads_scale(t, &totals);
 	assert_true(totals.bytes == 800 + 40 + 90);
 	assert_int_equal(totals.threads, 3);
@@ -76,14 +77,15 @@ static void test_exact(void **state)
 	alloc_threads_destroy(t);
 }
 
-/* Two of many samples by themselves, two of few and one of none together, as if what these stand for were of all three. */
+/* Two of many samples by themselves, two of few and one of none together, as if what these stand for were of all three.
+ */
 static void test_scale(void **state)
 {
 	struct alloc_threads *t = begin(false);
 	struct alloc_totals totals;
 
-	look(t, true, 5, (u64[]){ 0, 0, 0, 0, 0 });
-	look(t, false, 5, (u64[]){ 1000, 4000, 300, 200, 100 });
+	look(t, true, 5, (u64[]){0, 0, 0, 0, 0});
+	look(t, false, 5, (u64[]){1000, 4000, 300, 200, 100});
 	alloc_threads_add(t, find(t, 0), MANY, 2000);
 	alloc_threads_add(t, find(t, 1), MANY, 2000);
 	alloc_threads_add(t, find(t, 2), 2, 250);
@@ -103,8 +105,8 @@ static void test_apart(void **state)
 	struct alloc_threads *t = begin(true);
 	struct alloc_totals totals;
 
-	look(t, true, 3, (u64[]){ 0, 0, 0 });
-	look(t, false, 3, (u64[]){ 1000, 300, 200 });
+	look(t, true, 3, (u64[]){0, 0, 0});
+	look(t, false, 3, (u64[]){1000, 300, 200});
 	alloc_threads_add(t, find(t, 0), MANY, 2000);
 	alloc_threads_add(t, find(t, 1), 1, 100);
 	alloc_threads_scale(t, &totals);
@@ -129,10 +131,10 @@ static void test_unknown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_unknown),
+	        cmocka_unit_test(test_exact),
+	        cmocka_unit_test(test_scale),
+	        cmocka_unit_test(test_apart),
+	        cmocka_unit_test(test_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

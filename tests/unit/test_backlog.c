@@ -10,7 +10,7 @@
 
 #include "probes/backlog.h"
 
-#define MOST  5000u
+#define MOST   5000u
 #define ROUNDS 20000u
 
 /* What the record of this number is made of. */

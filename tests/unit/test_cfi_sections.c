@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole .eh_frame and .debug_frame, synthesised: many functions, broken entries, without section headers, compressed, of a debug file. */
+/* Whole .eh_frame and .debug_frame, synthesised: many functions, broken entries, without section headers, compressed,
+ * of a debug file. */
 #include "cfi_rows.h"
 
 #include <zlib.h>

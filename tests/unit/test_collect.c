@@ -115,8 +115,13 @@ static struct stack_record *new_record(u64 hash)
 {
 	struct stack_record *r = calloc(1, sizeof(*r));
 
-	*r = (struct stack_record){
-	        .type = RECORD_STACK, .hash = hash, .instance = KNOWN, .tgid = 42, .tid = 43, .stop = STOP_ROOT, .last = 1};
+	*r = (struct stack_record){.type = RECORD_STACK,
+	        .hash = hash,
+	        .instance = KNOWN,
+	        .tgid = 42,
+	        .tid = 43,
+	        .stop = STOP_ROOT,
+	        .last = 1};
 	return r;
 }
 
@@ -193,7 +198,7 @@ static void check_deep(struct collector *c, u64 hash, u32 n)
 	const struct profile *p = collector_profile(c);
 	u32 node;
 
-	collector_count(c, 0, hash, 5);
+	collector_count(c, 0, hash, 5, 0);
 	node = counted_node(c, 5);
 	for (u32 i = 0; i < n; i++, node = p->nodes[node].parent)
 		assert_string_equal(name_of(p, node), names[deep(i)]);
@@ -208,7 +213,7 @@ static void test_stack(void **state)
 	struct collector *c = create((struct collect_options){0});
 
 	send_once(c, whole_record(HASH));
-	collector_count(c, 0, HASH, 3);
+	collector_count(c, 0, HASH, 3, 0);
 	check_path(c, 3, names, FN_MAX);
 	assert_int_equal(collector_stats(c)->stacks, 1);
 	assert_int_equal(collector_stats(c)->frames, 3 * FN_MAX);
@@ -243,7 +248,7 @@ static void test_interleaved(void **state)
 			send_chunk(c, HASH + i, k, 800 + i);
 	assert_int_equal(collector_stats(c)->stacks, 8);
 	for (u32 i = 0; i < 8; i++)
-		collector_count(c, 0, HASH + i, 1);
+		collector_count(c, 0, HASH + i, 1, 0);
 	assert_int_equal(collector_stats(c)->counted, 8);
 	assert_int_equal(collector_stats(c)->frames, 8 * 800 + 28);
 	assert_int_equal(collector_profile(c)->nodes[0].self, 0);
@@ -260,7 +265,7 @@ static void test_missing_chunk(void **state)
 			if (k != missing)
 				send_chunk(c, HASH, k, 700);
 		assert_int_equal(collector_stats(c)->stacks, 0);
-		collector_count(c, 0, HASH, 2);
+		collector_count(c, 0, HASH, 2, 0);
 		assert_int_equal(collector_stats(c)->unmatched, 2);
 		assert_int_equal(collector_stats(c)->counted, 0);
 		for (u32 k = 0; k < 3; k++)
@@ -315,7 +320,7 @@ static void test_unknown_process(void **state)
 
 	r->instance = KNOWN + 1;
 	send_once(c, r);
-	collector_count(c, 0, HASH, 2);
+	collector_count(c, 0, HASH, 2, 0);
 	check_path(c, 2, (const char *const[]){"[gone]", "[gone]", "[gone]", "[gone]"}, 4);
 	assert_int_equal(collector_stats(c)->unresolved, 8);
 	collector_destroy(c);
@@ -333,7 +338,7 @@ static void test_unknown_frames(void **state)
 	r->frame[2].where = frame_where(FRAME_SCRIPT, 9, 0, 0x1000);
 	r->frame[3] = (struct frame){frame_where(FRAME_NATIVE, 0, 0, 0x1000), 1u << 30};
 	send_once(c, r);
-	collector_count(c, 0, HASH, 1);
+	collector_count(c, 0, HASH, 1, 0);
 	check_path(c, 1, (const char *const[]){"[gone]", "[gone]", "[gone]", "[unmapped]"}, 4);
 	assert_int_equal(collector_stats(c)->unresolved, 4);
 	collector_destroy(c);
@@ -367,15 +372,16 @@ static void test_truncated(void **state)
 #define X(id, word, text) "[truncated: " word "]",
 		        STOP_REASONS(X)
 #undef X
-		        "[truncated: ?]"};
+		                "[truncated: ?]"};
 		const char *path[FN_MAX + 1] = {names[0], names[1], names[2], names[3], words[stop]};
 		struct collector *c = create((struct collect_options){0});
 		struct stack_record *r = whole_record(HASH);
 
 		r->stop = (u16)(stop == STOP_MAX ? 65535 : stop);
 		send_once(c, r);
-		collector_count(c, 0, HASH, 1);
-		check_path(c, 1, path, FN_MAX + (stop != STOP_ROOT && stop != STOP_ROOT_RUNTIME));
+		collector_count(c, 0, HASH, 1, 0);
+		check_path(
+		        c, 1, path, FN_MAX + (stop != STOP_ROOT && stop != STOP_ROOT_RUNTIME && stop != STOP_RESUMED));
 		assert_int_equal(collector_stats(c)->frames, FN_MAX);
 		collector_destroy(c);
 	}
@@ -383,7 +389,8 @@ static void test_truncated(void **state)
 
 static void test_threads(void **state)
 {
-	const char *path[] = {names[0], names[1], names[2], names[3], "[truncated: depth]", "sixteen letters! (tid 43)"};
+	const char *path[] = {
+	        names[0], names[1], names[2], names[3], "[truncated: depth]", "sixteen letters! (tid 43)"};
 	struct collector *c = create((struct collect_options){.threads = true});
 	struct stack_record *r = whole_record(HASH);
 	const struct profile *p;
@@ -392,7 +399,7 @@ static void test_threads(void **state)
 	r->stop = STOP_DEPTH;
 	memcpy(r->comm, "sixteen letters!", COMM_LEN); /* no terminator */
 	send_once(c, r);
-	collector_count(c, 0, HASH, 1);
+	collector_count(c, 0, HASH, 1, 0);
 	check_path(c, 1, path, 6);
 	p = collector_profile(c);
 	for (node = counted_node(c, 1); p->nodes[node].parent; node = p->nodes[node].parent)
@@ -406,7 +413,7 @@ static void check_filter(const char *include, const char *exclude, bool kept)
 	struct collector *c = create((struct collect_options){.include = include, .exclude = exclude});
 
 	send_once(c, whole_record(HASH));
-	collector_count(c, 0, HASH, 4);
+	collector_count(c, 0, HASH, 4, 0);
 	assert_int_equal(collector_stats(c)->counted, kept ? 4 : 0);
 	assert_int_equal(collector_stats(c)->filtered, kept ? 0 : 4);
 	assert_int_equal(collector_stats(c)->unmatched, 0);
@@ -445,7 +452,7 @@ static void test_bad_patterns(void **state)
 	check_bad_pattern((struct collect_options){.include = "fine", .exclude = "a("});
 }
 
-/* A count matches the stacks of its own epoch only, until they are forgotten. */
+/* A count matches the stacks of its own epoch or of the one before, until they are forgotten. */
 static void test_epochs(void **state)
 {
 	struct collector *c = create((struct collect_options){0});
@@ -453,22 +460,42 @@ static void test_epochs(void **state)
 	const struct collect_stats *stats = collector_stats(c);
 
 	send(c, r);
-	collector_count(c, 1, HASH, 10);
-	assert_int_equal(stats->unmatched, 10);
+	collector_count(c, 1, HASH, 3, 0); /* it began to wait before the counts were moved out */
+	counted_node(c, 3);
+	collector_forget(c, 0);
+	collector_count(c, 0, HASH, 20, 0);
+	collector_count(c, 1, HASH, 10, 0);
+	assert_int_equal(stats->unmatched, 30);
 	r->epoch = 1;
 	send(c, r);
-	collector_count(c, 1, HASH, 3);
-	collector_count(c, 0, HASH, 4);
+	assert_null(collector_carry(c, 0, HASH)); /* it still waits */
+	collector_forget(c, 1);
+	collector_count(c, 0, HASH, 4, 0);
 	counted_node(c, 7); /* the same path */
-	collector_forget(c, 0);
-	collector_count(c, 0, HASH, 20);
-	assert_int_equal(stats->unmatched, 30);
-	collector_count(c, 1, HASH, 1);
+	collector_count(c, 1, HASH, 1, 0);
 	counted_node(c, 8);
+	collector_forget(c, 0);
 	r->epoch = 0;
 	send_once(c, r);
-	collector_count(c, 0, HASH, 1);
+	collector_count(c, 0, HASH, 1, 0);
 	counted_node(c, 9);
+	collector_destroy(c);
+}
+
+/* What was counted beside (event_ops.more) goes where the value does. */
+static void test_more(void **state)
+{
+	struct collector *c = create((struct collect_options){0});
+	struct stack_record *r = whole_record(HASH);
+	const struct profile *p = collector_profile(c);
+	u64 more = 0;
+
+	send_once(c, r);
+	collector_count(c, 0, HASH, 5000000000, 2);
+	for (u32 i = 0; i < p->nnodes; i++)
+		more += p->nodes[i].more;
+	assert_int_equal(more, 2);
+	assert_int_equal(collector_stats(c)->counted, 5000000000);
 	collector_destroy(c);
 }
 
@@ -483,7 +510,7 @@ static void test_weights(void **state)
 	check_path(c, 6, names, FN_MAX);
 	send_once(c, r);
 	counted_node(c, 12);
-	collector_count(c, 0, HASH, UINT32_MAX);
+	collector_count(c, 0, HASH, UINT32_MAX, 0);
 	counted_node(c, 12ull + UINT32_MAX);
 	collector_destroy(c);
 	c = create((struct collect_options){.exclude = "leaf"});
@@ -506,9 +533,28 @@ static void test_left_out(void **state)
 	r->frame[2].where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, 0x1000);
 	r->frame[3] = frame_in(3);
 	send_once(c, r);
-	collector_count(c, 0, HASH, 1);
+	collector_count(c, 0, HASH, 1, 0);
 	check_path(c, 1, (const char *const[]){names[0], names[3]}, 2);
 	assert_int_equal(collector_stats(c)->frames, 2);
+	collector_destroy(c);
+}
+
+/* The leaf of a stack is its innermost code, not what was allocated there. */
+static void test_approximate_leaf(void **state)
+{
+	struct collector *c = create((struct collect_options){0});
+	struct stack_record *r = whole_record(HASH);
+	struct frame object = frame_in(0);
+	u32 node;
+
+	r->frame[1].where |= (u64)FRAME_APPROX << FRAME_ADDR_BITS;
+	assert_null(collector_place(c, r, &r->frame[1], FN_MAX - 1, &object, &node));
+	assert_int_equal(collector_stats(c)->approx, 1);
+	assert_int_equal(collector_stats(c)->below_approx, 1);
+	assert_null(collector_place(c, r, r->frame, FN_MAX, &object, &node));
+	assert_int_equal(collector_stats(c)->approx, 1);
+	assert_int_equal(collector_stats(c)->below_approx, 2);
+	free(r);
 	collector_destroy(c);
 }
 
@@ -527,8 +573,8 @@ static void test_lock_only(void **state)
 	r->frame[0] = frame_in(0);
 	r->frame[2].where |= (u64)FRAME_LOCK << FRAME_ADDR_BITS;
 	send_once(c, r);
-	collector_count(c, 0, HASH, 2);
-	collector_count(c, 0, HASH + 1, 4);
+	collector_count(c, 0, HASH, 2, 0);
+	collector_count(c, 0, HASH + 1, 4, 0);
 	assert_int_equal(collector_stats(c)->filtered, 5);
 	assert_int_equal(collector_stats(c)->counted, 4);
 	check_path(c, 4, names, FN_MAX);
@@ -553,7 +599,9 @@ int main(void)
 	        cmocka_unit_test(test_bad_patterns),
 	        cmocka_unit_test(test_epochs),
 	        cmocka_unit_test(test_weights),
+	        cmocka_unit_test(test_more),
 	        cmocka_unit_test(test_left_out),
+	        cmocka_unit_test(test_approximate_leaf),
 	        cmocka_unit_test(test_lock_only),
 	};
 

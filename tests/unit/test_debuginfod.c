@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Debug files by libdebuginfod, from a directory (file://) that is laid out as a server answers; e2e has real servers. */
+/* Debug files by libdebuginfod, from a directory (file://) that is laid out as a server answers; e2e has real servers.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,9 +49,11 @@ static int make_files(void **state)
 	char url[300];
 
 	assert_non_null(mkdtemp(dir));
-	run("printf 'static __attribute__((noinline)) int f(int x) { return x * 3; }\\nint g(int x) { return f(x) + 1; }\\n' >p.c");
+	run("printf 'static __attribute__((noinline)) int f(int x) { return x * 3; }\\nint g(int x) { return f(x) + 1; "
+	    "}\\n' >p.c");
 	run("gcc -shared -fPIC -O2 -g -Wl,--build-id=0x" ID " -o whole p.c && strip -o bare whole");
-	run("gcc -shared -fPIC -O2 -g -Wl,--build-id=0xabcd" ID " -o other p.c && gcc -shared -fPIC -Wl,--build-id=none -o none p.c");
+	run("gcc -shared -fPIC -O2 -g -Wl,--build-id=0xabcd" ID
+	    " -o other p.c && gcc -shared -fPIC -Wl,--build-id=none -o none p.c");
 	run("mkdir -p served/buildid/" ID " cache && cp whole served/buildid/" ID "/debuginfo");
 	snprintf(url, sizeof(url), "file://%s/served", dir);
 	setenv("DEBUGINFOD_URLS", url, 1);
@@ -203,12 +206,12 @@ static void test_serves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_found, forget),
-		cmocka_unit_test_setup(test_own_symbols_stay, forget),
-		cmocka_unit_test_setup(test_missing, forget),
-		cmocka_unit_test_setup(test_another_build, forget),
-		cmocka_unit_test_setup(test_unreachable, forget),
-		cmocka_unit_test_setup(test_serves, forget),
+	        cmocka_unit_test_setup(test_found, forget),
+	        cmocka_unit_test_setup(test_own_symbols_stay, forget),
+	        cmocka_unit_test_setup(test_missing, forget),
+	        cmocka_unit_test_setup(test_another_build, forget),
+	        cmocka_unit_test_setup(test_unreachable, forget),
+	        cmocka_unit_test_setup(test_serves, forget),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -76,7 +76,8 @@ static void test_cython(void **state)
 	expect("__pyx_pw_6gevent_17_gevent_cgreenlet_10__pyx_lambda_funcdef_6gevent_17_gevent_cgreenlet_lambda4",
 	        "gevent._gevent_cgreenlet.lambda4");
 	expect("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", "uvloop.loop.Loop.generator4 [clone .cold]");
-	expect("__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30", "uvloop.loop.Loop.create_connection.generator30");
+	expect("__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30",
+	        "uvloop.loop.Loop.create_connection.generator30");
 	expect("__pyx_getprop_6gevent_17_gevent_cgreenlet_8Greenlet_spawn_tree_locals",
 	        "gevent._gevent_cgreenlet.Greenlet.spawn_tree_locals");
 	expect("__pyx_tp_dealloc_7aiohttp_12_http_parser___pyx_scope_struct_1_genexpr",
@@ -104,10 +105,11 @@ static void test_cython_ambiguous(void **state)
 
 static void test_cython_raw(void **state)
 {
-	static const char *const names[] = {"__pyx_", "__pyx_pw_", "__pyx_pw_6uvloop_", "__pyx_pw_6uvloop_1", "__pyx_pw_7uvloop_1run",
-	        "__pyx_pw_uvloop_1run", "__pyx_pw_6uvloop_run", "__pyx_f_6uvloop_1run", "__pyx_gb_6uvloop_1run", "__pyx_pw_0_1run",
-	        "__pyx_pw_99999999999999999999_1run", "__pyx_fuse_", "__pyx_fuse_0", "__pyx_fuse_0_", "__pyx_pymod_exec_loop",
-	        "__pyx_insert_code_object.constprop.0", "__pyx_tp_6uvloop_Loop", "__pyx_pw_6uvloop_1run!", "__pyx_pw_6uvl\xc3\xb6p_1run"};
+	static const char *const names[] = {"__pyx_", "__pyx_pw_", "__pyx_pw_6uvloop_", "__pyx_pw_6uvloop_1",
+	        "__pyx_pw_7uvloop_1run", "__pyx_pw_uvloop_1run", "__pyx_pw_6uvloop_run", "__pyx_f_6uvloop_1run",
+	        "__pyx_gb_6uvloop_1run", "__pyx_pw_0_1run", "__pyx_pw_99999999999999999999_1run", "__pyx_fuse_",
+	        "__pyx_fuse_0", "__pyx_fuse_0_", "__pyx_pymod_exec_loop", "__pyx_insert_code_object.constprop.0",
+	        "__pyx_tp_6uvloop_Loop", "__pyx_pw_6uvloop_1run!", "__pyx_pw_6uvl\xc3\xb6p_1run"};
 
 	(void)state;
 	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -153,11 +155,14 @@ static void test_cython_generator(void **state)
 	assert_true(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, sizeof(text)));
 	assert_string_equal(text, "__pyx_pw_6uvloop_4loop_4Loop_59");
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, 31));
-	assert_true(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30", text, sizeof(text)));
+	assert_true(cython_generator_wrapper(
+	        "__pyx_gb_6uvloop_4loop_4Loop_17create_connection_2generator30", text, sizeof(text)));
 	assert_string_equal(text, "__pyx_pw_6uvloop_4loop_4Loop_17create_connection_1");
-	assert_true(cython_generator_wrapper("_ZL29__pyx_gb_6uvloop_10generator1P22__pyx_CoroutineObject", text, sizeof(text)));
+	assert_true(cython_generator_wrapper(
+	        "_ZL29__pyx_gb_6uvloop_10generator1P22__pyx_CoroutineObject", text, sizeof(text)));
 	assert_string_equal(text, "__pyx_pw_6uvloop_9");
-	assert_false(cython_generator_wrapper("_ZL9999999999999999999999__pyx_gb_6uvloop_10generator1P3x", text, sizeof(text)));
+	assert_false(cython_generator_wrapper(
+	        "_ZL9999999999999999999999__pyx_gb_6uvloop_10generator1P3x", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_1generator1", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_generator1", text, sizeof(text)));
 	assert_false(cython_generator_wrapper("__pyx_gb_1c___pyx_lambda_funcdef_A", text, sizeof(text)));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "frontends/format/chance.h"
 #include "frontends/format/diff.h"
+#include "frontends/format/diff_test.h"
 #include "profile_text.h"
 
 static struct profile *folded(const char *text)
@@ -123,6 +126,105 @@ static void test_model(void **state)
 	assert_true(diff_change(1, 2) == 0.5 && diff_change(2, 1) == -0.5);
 }
 
+/* Tables of Student's t and of the normal distribution. */
+static void test_tails(void **state)
+{
+	static const struct {
+		double t, df, p;
+	} known[] = {{12.7062, 1, 0.05}, {2.22814, 10, 0.05}, {4.58689, 10, 0.001}, {1.95996, 0, 0.05},
+	        {3.29053, 0, 0.001}, {0, 7, 1}};
+	double p[] = {0.01, 0.04, 0.03, 0.005}, values[] = {3, 1, 2, 10};
+	u32 order[4];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		assert_true(fabs(chance_of_t(known[i].t, known[i].df) / known[i].p - 1) < 1e-4);
+		assert_true(!known[i].t || fabs(chance_quantile(known[i].p, known[i].df) / known[i].t - 1) < 1e-4);
+	}
+	chance_holm(p, order, 4);
+	assert_true(fabs(p[3] - 0.02) < 1e-12 && fabs(p[0] - 0.03) < 1e-12 && fabs(p[2] - 0.06) < 1e-12 &&
+	            fabs(p[1] - 0.06) < 1e-12);
+	assert_true(chance_median(values, 4) == 2.5 && chance_median(values, 3) == 2 && chance_median(values, 0) == 0);
+}
+
+#define RUNS_MOST 8
+
+/* Runs of a program of 40 functions, one of them of another weight behind a caller; clumps: samples that come together.
+ */
+static struct profile *simulate(u64 *seed, double weight, u32 samples, u32 clumps)
+{
+	char text[8192];
+	u32 counts[40] = {0}, n = 0;
+
+	for (u32 i = 0; i < samples / clumps; i++) {
+		double all = 39 + weight, at;
+
+		*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+		at = (double)(*seed >> 33) / (1ull << 31) * all;
+		counts[at < weight ? 0 : 1 + (u32)(at - weight)] += clumps;
+	}
+	for (u32 i = 0; i < 40; i++)
+		n += snprintf(text + n, sizeof(text) - n, "main;call%u;f%u %u\n", i % 10, i, counts[i]);
+	return folded(text);
+}
+
+/* Tests nruns a side, and gives how many were found, the noise, and whether f0 is found grown. */
+static u32 tried(u64 *seed, u32 nruns, double weight, u32 clumps, double *noise, bool *found)
+{
+	struct profile *runs[RUNS_MOST], *before, *after, *difference;
+	const struct profile *const *all = (const struct profile *const *)runs;
+	struct diff_side sides[2] = {{all, nruns}, {all + nruns, nruns}};
+	struct diff_options options = {.before = "a.yrt"};
+	struct diff_tested t;
+	const struct diff_finding *most;
+	u32 n;
+
+	for (u32 i = 0; i < 2 * nruns; i++)
+		runs[i] = simulate(seed, i < nruns ? 1 : weight, 4000, clumps);
+	assert_null(diff_join(sides[0].runs, nruns, &before));
+	assert_null(diff_join(sides[1].runs, nruns, &after));
+	assert_int_equal(before->nodes[0].total, 4000 * nruns);
+	assert_null(diff_create(before, after, &options, &difference));
+	assert_null(diff_test(difference, sides, false, &t));
+	assert_int_equal(t.functions, 50);
+	most = diff_grew(&t, 1, false);
+	*found = most && (!strcmp(difference->functions[most->function].name, "f0") ||
+	                         !strcmp(difference->functions[most->function].name, "call0"));
+	*noise = t.noise;
+	n = t.nfindings;
+	diff_tested_free(&t);
+	profile_destroy(difference);
+	profile_destroy(after);
+	profile_destroy(before);
+	for (u32 i = 0; i < 2 * nruns; i++)
+		profile_destroy(runs[i]);
+	return n;
+}
+
+/* Alike programs give no finding but for one in twenty tries, also where samples come in clumps; a change is found. */
+static void test_chance(void **state)
+{
+	u64 seed = 1;
+
+	for (u32 nruns = 1; nruns <= 4; nruns += 3)
+		for (u32 clumps = 1; clumps <= 4; clumps += 3) {
+			u32 wrong = 0, right = 0, tries = 60;
+			double noise, all = 0;
+			bool found;
+
+			for (u32 i = 0; i < tries; i++) {
+				wrong += tried(&seed, nruns, 1, clumps, &noise, &found) > 0;
+				all += noise;
+				tried(&seed, nruns, 3, clumps, &noise, &found);
+				right += found;
+			}
+			print_message("%u runs, clumps of %u: %u wrong, %u right, noise %.2f\n", nruns, clumps, wrong,
+			        right, all / tries);
+			assert_true(wrong <= 8);
+			assert_true(right >= (clumps == 1 ? 58 : 36));
+			assert_true(fabs(all / tries / clumps - 1) < 0.35);
+		}
+}
+
 static void test_pictures(void **state)
 {
 	struct profile *p = compare("m;gone 1\nm;a 1\n", "m;new 1\nm;a 1\n", false);
@@ -154,6 +256,8 @@ int main(void)
 	        cmocka_unit_test(test_empty),
 	        cmocka_unit_test(test_identity),
 	        cmocka_unit_test(test_model),
+	        cmocka_unit_test(test_tails),
+	        cmocka_unit_test(test_chance),
 	        cmocka_unit_test(test_pictures),
 	};
 

@@ -10,6 +10,7 @@
 
 #include "frontends/format/format.h"
 #include "frontends/format/text.h"
+#include "frontends/format/words.h"
 
 static int setup(void **state)
 {
@@ -134,7 +135,8 @@ static void test_folded_annotated(void **state)
 	u32 node = 0;
 
 	for (u32 i = 0; i < sizeof(what) / sizeof(*what); i++) {
-		struct profile_function fn = {.name = "a", .module = "", .file = "", .kind = what[i].kind, .flags = what[i].flags};
+		struct profile_function fn = {
+		        .name = "a", .module = "", .file = "", .kind = what[i].kind, .flags = what[i].flags};
 		u32 function;
 
 		assert_null(profile_function(p, 0, &fn, false, &function));
@@ -258,6 +260,61 @@ static void test_html_data(void **state)
 	json_decref(data);
 }
 
+static void expect_label(const struct profile *p, enum profile_kind kind, const char *expected)
+{
+	char text[WORDS_LEGEND];
+
+	assert_string_equal(words_legend(p, kind, text), expected);
+}
+
+static void add_code(struct profile *p, const char *module, enum profile_kind kind)
+{
+	struct profile_function fn = {.name = "f", .module = module, .kind = kind};
+	u32 function, node;
+
+	assert_null(profile_function(p, 0, &fn, false, &function));
+	assert_null(profile_child(p, 0, function, &node));
+	profile_add(p, node, 1);
+}
+
+/* Legends have the languages' own words; the language itself too where there are several, and the kind of what has no
+ * runtime. */
+static void test_words(void **state)
+{
+	static const struct {
+		const char *module;
+		enum profile_kind kind;
+		const char *script, *baseline, *jit;
+	} steps[] = {{"hotspot", KIND_SCRIPT, "interpreted", "baseline", "jit"},
+	        {"hotspot", KIND_SCRIPT_BASELINE, "interpreted", "C1", "jit"},
+	        {"hotspot", KIND_SCRIPT_JIT, "interpreted", "C1", "C2"},
+	        {"luajit", KIND_SCRIPT_JIT, "Java interpreted", "Java C1", "Lua compiled, Java C2"},
+	        {"python", KIND_SCRIPT, "Python, Java interpreted", "Java C1", "Lua compiled, Java C2"},
+	        {"?", KIND_SCRIPT_BASELINE, "Python, Java interpreted", "Java C1, baseline", "Lua compiled, Java C2"}};
+	struct profile *p = *state;
+	json_t *data, *labels;
+	char *text;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		add_code(p, steps[i].module, steps[i].kind);
+		expect_label(p, KIND_SCRIPT, steps[i].script);
+		expect_label(p, KIND_SCRIPT_BASELINE, steps[i].baseline);
+		expect_label(p, KIND_SCRIPT_JIT, steps[i].jit);
+	}
+	expect_label(p, KIND_NATIVE, "native");
+	assert_string_equal(words_of("go", KIND_SCRIPT_JIT), "Go");
+	assert_string_equal(words_of("lua", KIND_NATIVE), "native");
+	data = data_of(p);
+	labels = json_object_get(data, "labels");
+	assert_int_equal(json_array_size(labels), KIND_MAX);
+	assert_string_equal(json_string_value(json_array_get(labels, KIND_SCRIPT_JIT)), "Lua compiled, Java C2");
+	expect_numbers(json_object_get(data, "words"), "hotspot", "[\"interpreted\",\"C1\",\"C2\"]");
+	json_decref(data);
+	text = text_of(p, &format_svg);
+	assert_non_null(strstr(text, ">Python, Java interpreted</text>"));
+	free(text);
+}
+
 static void test_html_hostile(void **state)
 {
 	static const char *const names[][2] = {
@@ -283,7 +340,7 @@ static void test_html_is_small_and_complete(void **state)
 {
 	char *text = text_of(*state, &format_html);
 
-	assert_true(strlen(text) < 60 << 10);
+	assert_true(strlen(text) < 80 << 10);
 	assert_null(strstr(text, "{{"));
 	assert_null(strstr(text, "src="));
 	assert_non_null(strstr(text, "default-src 'none'; script-src 'sha256-"));
@@ -326,12 +383,12 @@ static void test_txt(void **state)
 	p->meta.loss = "lost 1\n";
 	text = text_of(p, &format_txt);
 	assert_string_equal(text, "lost 1 \n\n  total    self  frames (%; below 0.5 % left out)\n"
-				  " 100.00          all\n"
-				  " 100.00          main  [mod]\n"
-				  "  70.00          \u251c a [31m   [mod]\n"
-				  "  60.00   60.00  \u2502 \u251c b  [mod]\n"
-				  "  10.00   10.00  \u2502 \u2514 c  [mod]\n"
-				  "  29.70   29.70  \u2514 d  [mod]\n");
+	                          " 100.00          all\n"
+	                          " 100.00          main  [mod]\n"
+	                          "  70.00          \u251c a [31m   [mod]\n"
+	                          "  60.00   60.00  \u2502 \u251c b  [mod]\n"
+	                          "  10.00   10.00  \u2502 \u2514 c  [mod]\n"
+	                          "  29.70   29.70  \u2514 d  [mod]\n");
 	free(text);
 }
 
@@ -391,11 +448,13 @@ static void test_speedscope(void **state)
 	p->meta.unit = "bytes";
 	o = json_of(p);
 	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3,2]");
-	assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")), "bytes");
+	assert_string_equal(
+	        json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")), "bytes");
 	json_decref(o);
 }
 
-/* Viewers show no other text of ours: what was lost stands in the names of the file and of a profile without threads. */
+/* Viewers show no other text of ours: what was lost stands in the names of the file and of a profile without threads.
+ */
 static void test_speedscope_loss(void **state)
 {
 	struct profile *p = *state;
@@ -430,7 +489,8 @@ static void test_svg_hostile(void **state)
 	assert_null(strstr(text, "&#x3c"));
 	assert_null(strstr(text, "\uffff"));
 	assert_null(strchr(text, 1));
-	assert_non_null(strstr(text, "&#60;/title&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;#x3c;]]&#62; \ufffd"));
+	assert_non_null(strstr(
+	        text, "&#60;/title&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;#x3c;]]&#62; \ufffd"));
 	assert_memory_equal(text + strlen(text) - 7, "</svg>\n", 7);
 	free(text);
 }
@@ -508,6 +568,7 @@ int main(void)
 	        T(test_deep),
 	        T(test_order),
 	        T(test_html_data),
+	        T(test_words),
 	        T(test_html_hostile),
 	        T(test_html_is_small_and_complete),
 	        T(test_all_deep),

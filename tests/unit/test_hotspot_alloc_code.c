@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that tell of allocation, found by their code: in the JVMs of this machine (and those of YRT_LIBJVM) against their symbols,
- * and in small files that have almost such functions.
+ * The functions that tell of allocation, found by their code: in the JVMs of this machine (and those of YRT_LIBJVM)
+ * against their symbols, and in small files that have almost such functions.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -19,14 +19,14 @@
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 
-#define BSS	 0x40000u
+#define BSS      0x40000u
 #define BSS_SIZE 0x4000u
 #define SETTINGS BSS
-#define REFILL	 ELF_TEXT
-#define OUTSIDE	 (ELF_TEXT + 0x100)
-#define CALLER	 (ELF_TEXT + 0x200)
-#define FIRST	 (ELF_TEXT + 0x300) /* that both call first */
-#define OTHER	 (ELF_TEXT + 0x400)
+#define REFILL   ELF_TEXT
+#define OUTSIDE  (ELF_TEXT + 0x100)
+#define CALLER   (ELF_TEXT + 0x200)
+#define FIRST    (ELF_TEXT + 0x300) /* that both call first */
+#define OTHER    (ELF_TEXT + 0x400)
 
 static void must(struct error *err)
 {
@@ -51,7 +51,8 @@ static void put_relative(u64 *at, const void *opcode, size_t n, u64 target)
 	put_at(at, &rel, 4);
 }
 
-/* push rbp; mov rdi, rbx; mov rdx, rsi; [mov rcx, rdx; mov r8, rcx;] call; lea settings, rax; cmpb $0, event(rax); ret */
+/* push rbp; mov rdi, rbx; mov rdx, rsi; [mov rcx, rdx; mov r8, rcx;] call; lea settings, rax; cmpb $0, event(rax); ret
+ */
 static void put_tracer(u64 at, bool five, u64 first, u32 event)
 {
 	static const u8 begin[] = {0x55, 0x48, 0x89, 0xfb, 0x48, 0x89, 0xd6};
@@ -81,7 +82,8 @@ static void start_file(void)
 {
 	elf_start(&file);
 	memset(file.at + ELF_TEXT, 0xcc, ELF_TEXT_END - ELF_TEXT);
-	file.ph[file.nph++] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BSS, .p_memsz = BSS_SIZE};
+	file.ph[file.nph++] =
+	        (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BSS, .p_memsz = BSS_SIZE};
 	put_tracer(REFILL, true, FIRST, 80);
 	put_tracer(OUTSIDE, false, FIRST, 81);
 	put_caller(CALLER, REFILL, OUTSIDE);
@@ -199,7 +201,7 @@ static void test_gc_probes(void **state)
 	put_note(&notes, "gc__begin", OTHER - 0x20, base - 0x20, 0);
 	put_note(&notes, "gc__end", OTHER - 0x20, base - 0x20, 0);
 	put_note(&notes, "gc__begin", OTHER - 0x20 + 1, base - 0x20, 0); /* no nop */
-	put_note(&notes, "gc__begin", OTHER - 0x20, base - 0x20, BSS);	  /* would have to be switched on */
+	put_note(&notes, "gc__begin", OTHER - 0x20, base - 0x20, BSS);   /* would have to be switched on */
 	put_note(&notes, "gc__begin", UINT64_MAX, base, 0);
 	elf_section(&file, ".note.stapsdt", SHT_NOTE, 0, notes.at, notes.n);
 	img = finish_file();
@@ -267,8 +269,12 @@ static void test_jvms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_pair), cmocka_unit_test(test_callers), cmocka_unit_test(test_almost), cmocka_unit_test(test_two_pairs),
-	        cmocka_unit_test(test_gc_probes), cmocka_unit_test(test_jvms),
+	        cmocka_unit_test(test_pair),
+	        cmocka_unit_test(test_callers),
+	        cmocka_unit_test(test_almost),
+	        cmocka_unit_test(test_two_pairs),
+	        cmocka_unit_test(test_gc_probes),
+	        cmocka_unit_test(test_jvms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,8 +69,8 @@ static void test_members_of_heap(void **state)
 {
 	static struct jvm j;
 	struct hotspot_layout l;
-	struct layout_member *const members[] = {
-	        &l.heap_memory, &l.heap_segmap, &l.heap_log2_segment, &l.space_low, &l.space_high, &l.space_low_boundary, &l.space_high_boundary};
+	struct layout_member *const members[] = {&l.heap_memory, &l.heap_segmap, &l.heap_log2_segment, &l.space_low,
+	        &l.space_high, &l.space_low_boundary, &l.space_high_boundary};
 	struct hotspot_code *code;
 	struct error *err;
 
@@ -389,7 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_members_of_heap),
+	        cmocka_unit_test(test_members_of_heap),
 	        cmocka_unit_test(test_not_ready),
 	        cmocka_unit_test(test_garbage_tables),
 	        cmocka_unit_test(test_garbage_names),
@@ -399,7 +399,7 @@ int main(void)
 	        cmocka_unit_test(test_segments),
 	        cmocka_unit_test(test_checks_hold),
 	        cmocka_unit_test(test_checks_open),
-		cmocka_unit_test(test_checks_fail),
+	        cmocka_unit_test(test_checks_fail),
 	        cmocka_unit_test(test_reads_fail),
 	};
 

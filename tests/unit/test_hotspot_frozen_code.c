@@ -92,7 +92,8 @@ static void measures_the_stubs(void **state)
 	make(&c);
 	hotspot_thaw_code(&c.memory, BARRIER - 500, &vm);
 	assert_int_equal(vm.thaw, 0);
-	hotspot_thaw_code(&c.memory, BASE + 600, &vm); /* no stub begins there: the first end is not just before the barrier */
+	hotspot_thaw_code(
+	        &c.memory, BASE + 600, &vm); /* no stub begins there: the first end is not just before the barrier */
 	assert_int_equal(vm.thaw, 0);
 	hotspot_thaw_code(&c.memory, BASE + THAW, &vm);
 	assert_int_equal(vm.thaw, BASE + THAW);

@@ -249,14 +249,26 @@ static void finds_fields(void **state)
 	}
 }
 
-enum { PAGE_SHIFT = 12, SLOTS = 4, FORWARDING_START = 0, FORWARDING_SHIFT = 8, FORWARDING_LENGTH = 16, FORWARDING_COUNT = 24,
-	FORWARDING_ENTRIES = 32 };
+enum {
+	PAGE_SHIFT = 12,
+	SLOTS = 4,
+	FORWARDING_START = 0,
+	FORWARDING_SHIFT = 8,
+	FORWARDING_LENGTH = 16,
+	FORWARDING_COUNT = 24,
+	FORWARDING_ENTRIES = 32
+};
 
 /* What ZGC tells of moved objects: nothing has moved, and references are to have this state now. */
 static struct hotspot_z moved_view(struct fake *f, u32 state)
 {
-	struct hotspot_z z = {.granules = (FAKE_BASE + FAKE_BYTES) >> PAGE_SHIFT, .granule_shift = PAGE_SHIFT, .offset_mask = (1ull << 40) - 1,
-	        .start = FORWARDING_START, .alignment = FORWARDING_SHIFT, .length = FORWARDING_LENGTH, .ref_count = FORWARDING_COUNT,
+	struct hotspot_z z = {.granules = (FAKE_BASE + FAKE_BYTES) >> PAGE_SHIFT,
+	        .granule_shift = PAGE_SHIFT,
+	        .offset_mask = (1ull << 40) - 1,
+	        .start = FORWARDING_START,
+	        .alignment = FORWARDING_SHIFT,
+	        .length = FORWARDING_LENGTH,
+	        .ref_count = FORWARDING_COUNT,
 	        .entries = FORWARDING_ENTRIES};
 
 	z.good_mask_at = fake_pointer_to(f, (u64)state << 12);
@@ -265,7 +277,8 @@ static struct hotspot_z moved_view(struct fake *f, u32 state)
 	return z;
 }
 
-/* The page of an object was moved by a generation; the table's first slots all say so of the object, if it did not stay. Returns it. */
+/* The page of an object was moved by a generation; the table's first slots all say so of the object, if it did not
+ * stay. Returns it. */
 static u64 move_page(struct fake *f, u64 table, u64 object, u64 to)
 {
 	u64 at = fake_room(f, FORWARDING_ENTRIES + SLOTS * 8), page = object >> PAGE_SHIFT;
@@ -313,9 +326,10 @@ static void knows_what_may_have_moved(void **state)
 
 	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), object);
 	assert_int_equal(hotspot_z_now(&z, &f->memory, stored | 4 << 12), 0); /* of two states */
-	assert_int_equal(hotspot_z_now(&z, &f->memory, object << 14), 0); /* of none */
+	assert_int_equal(hotspot_z_now(&z, &f->memory, object << 14), 0);     /* of none */
 	at = move_page(f, z.young, object, 0);
-	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), object); /* the table does not hold it: it is still there */
+	assert_int_equal(
+	        hotspot_z_now(&z, &f->memory, stored), object); /* the table does not hold it: it is still there */
 	fake32(f, at + FORWARDING_COUNT, 0);
 	assert_int_equal(hotspot_z_now(&z, &f->memory, stored), 0); /* but its page is not */
 	z.ref_count = 0;
@@ -396,7 +410,9 @@ int main(void)
 	        cmocka_unit_test(finds_the_object_that_covers),
 	        cmocka_unit_test(finds_large_objects_by_their_end),
 	        cmocka_unit_test(stops_at_what_is_no_object),
-	        cmocka_unit_test(counts_a_tlab), cmocka_unit_test(counts_objects_alike), cmocka_unit_test(tells_classes_apart),
+	        cmocka_unit_test(counts_a_tlab),
+	        cmocka_unit_test(counts_objects_alike),
+	        cmocka_unit_test(tells_classes_apart),
 	        cmocka_unit_test(lists_threads),
 	        cmocka_unit_test(finds_fields),
 	        cmocka_unit_test(names_threads_that_were_moved),

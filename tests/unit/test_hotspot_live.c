@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of a live JVM walked at any instruction: fixtures/java/stacks.java, single steps of its main thread, in each mode
- * of execution. Each stack is whole, and who may call whom is fixed.
+ * Stacks of a live JVM walked at any instruction: fixtures/java/stacks.java, single steps of its main thread, in each
+ * mode of execution. Each stack is whole, and who may call whom is fixed.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -27,10 +27,10 @@
 
 #include "runtimes/hotspot/hotspot.h"
 
-#define FRAMES 4096
-#define BURSTS 10
-#define STEPS  1500
-#define GUESSED_MAX 8 /* a burst may be in a loop of assembly that has no unwind information: one in so many */
+#define FRAMES        4096
+#define BURSTS        10
+#define STEPS         1500
+#define GUESSED_MAX   8    /* a burst may be in a loop of assembly that has no unwind information: one in so many */
 #define TRUNCATED_MAX 1000 /* one of so many: what is promised is 99.9 % */
 
 struct target {
@@ -197,8 +197,8 @@ static int walk(struct target *t)
 	int stop;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, t->tid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10,
-	                                         r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
+	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
 	        .thread_pointer = r.fs_base};
 	t->pc = r.rip;
 	stop = unwind_stack(t->process, &regs, t->walked, FRAMES, &t->nwalked);
@@ -333,11 +333,12 @@ static void step_through(const char *options)
 		}
 		ptrace(PTRACE_CONT, t->tid, 0, 0);
 	}
-	print_message("%s %s: %u stops, %u truncated, %u illegal, %u guessed\n", java(), options, t->stops, t->truncated,
-	        t->illegal, t->guessed);
+	print_message("%s %s: %u stops, %u truncated, %u illegal, %u guessed\n", java(), options, t->stops,
+	        t->truncated, t->illegal, t->guessed);
 	/* guessed: C2 has moved the stack pointer for a moment, libjvm's own assembly tells nothing of its frames */
 	if (t->truncated * TRUNCATED_MAX > t->stops || t->illegal || t->guessed * GUESSED_MAX > t->stops)
-		fail_msg("%u of %u stacks are not what they should be", t->truncated + t->illegal + t->guessed, t->stops);
+		fail_msg("%u of %u stacks are not what they should be", t->truncated + t->illegal + t->guessed,
+		        t->stops);
 	end(t);
 }
 
@@ -364,8 +365,9 @@ static void test_compiled(void **state)
 /* Safepoints as often as it goes: polls trap, and what follows until a collection or so might begin is walked. */
 static void test_polls(void **state)
 {
-	step_through("-XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+SafepointALot "
-	             "-XX:GuaranteedSafepointInterval=1");
+	step_through(
+	        "-XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+SafepointALot "
+	        "-XX:GuaranteedSafepointInterval=1");
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "hotspot_scopes_fake.h"
+#include "runtimes/hotspot/hotspot_alloc_leaf.h"
 #include "runtimes/hotspot/hotspot_names_state.h"
 #include "runtimes/hotspot/hotspot_text.h"
 
@@ -159,8 +160,9 @@ static void test_characters(void **state)
 	check_name("\xed\xa0\xbd\xed\xb8\x80", 6, "\xf0\x9f\x98\x80");
 	check_name("\xed\xa0\xbdx", 4, "\xef\xbf\xbdx");
 	check_name("\xed\xb8\x80", 3, "\xef\xbf\xbd");
-	check_name("a\0b", 3, "a\xef\xbf\xbd"
-				 "b");
+	check_name("a\0b", 3,
+	        "a\xef\xbf\xbd"
+	        "b");
 	check_name("\xff\xfe", 2, "\xef\xbf\xbd\xef\xbf\xbd");
 	check_name("\xe2\x82", 2, "\xef\xbf\xbd\xef\xbf\xbd");
 	check_name("a;b\n<i>", 7, "a;b\n<i>"); /* for the formats to escape */
@@ -353,6 +355,49 @@ static void test_callers_are_exact(void **state)
 	}
 }
 
+#define TLAB_TOP 0x18
+#define TLAB_END 0x28
+
+/*
+ * At a place in code that takes memory from the TLAB at 24, or at 0 with a call of main's inlined method behind it,
+ * that returns to FAKE_INLINED_PC. The slow path's call returns to FAKE_ROOT_PC.
+ */
+static bool place(struct jvm *j, bool call, u32 pc, struct frame *f)
+{
+	u32 at = call ? 0 : 24;
+	struct hotspot_nmethod nm;
+	u64 code;
+
+	assert_true(hotspot_nmethod_read(j->code, &j->f.memory, j->f.nmethod[0], 100, &nm));
+	code = nm.code;
+	memset(j->f.bytes + (code - FAKE_BASE), 0x90, FAKE_ROOT_PC);
+	fake_poke(&j->f, code + at, 0x28473b49, 4);                /* cmp rax, [r15 + TLAB_END] */
+	fake_poke(&j->f, code + at + 4, 0x77 | (53 - at) << 8, 2); /* ja slow */
+	fake_poke(&j->f, code + at + 6, 0x18478949, 4);            /* mov [r15 + TLAB_TOP], rax */
+	fake_poke(&j->f, code + FAKE_ROOT_PC - 5, 0xe8, 5);
+	if (call)
+		fake_poke(&j->f, code + FAKE_INLINED_PC - 5, 0xe8, 5);
+	*f = frame_of(0, j->f.nmethod[0], hotspot_nmethod(100, pc));
+	return hotspot_alloc_leaf(j->l, j->code, &j->f.memory, TLAB_TOP, TLAB_END, f);
+}
+
+/* What initialises an object is placed where that was allocated; what lies behind another call is not. */
+static void test_allocation(void **state)
+{
+	static struct jvm j;
+	struct frame f;
+
+	start(&j, FAKE_17);
+	assert_true(place(&j, false, 40, &f));
+	assert_int_equal(hotspot_pc_offset(&f), FAKE_ROOT_PC);
+	assert_int_equal(frame_flags(&f), FRAME_RETADDR);
+	assert_true(place(&j, true, 12, &f));
+	assert_false(place(&j, true, 30, &f));
+	assert_int_equal(hotspot_pc_offset(&f), 30);
+	assert_int_equal(frame_flags(&f), 0);
+	stop(&j);
+}
+
 /* The root is certain, what is inlined into it only where the places around agree; lines hardly ever. */
 static void test_leaf_is_approximate(void **state)
 {
@@ -508,7 +553,8 @@ static void test_codelets(void **state)
 
 static void test_hides(void **state)
 {
-	assert_true(hotspot_hides("_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread"));
+	assert_true(hotspot_hides(
+	        "_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread"));
 	assert_true(hotspot_hides("_ZL19thread_native_entryP6Thread"));
 	assert_true(hotspot_hides("jni_CallStaticVoidMethod"));
 	assert_false(hotspot_hides("jni_GetArrayLength"));
@@ -518,6 +564,8 @@ static void test_hides(void **state)
 	assert_true(hotspot_begins("_ZL19thread_native_entryP6Thread"));
 	assert_true(hotspot_begins("_ZL10java_startP6Thread"));
 	assert_true(hotspot_begins("JavaMain"));
+	assert_true(hotspot_begins("invokeStaticMainWithArgs"));
+	assert_true(hotspot_begins("invokeInstanceMainWithoutArgs"));
 	assert_false(hotspot_begins("start_thread"));
 	assert_false(hotspot_begins(""));
 }
@@ -537,11 +585,13 @@ static void test_call_stub(void **state)
 
 static void test_handles(void **state)
 {
-	static const char *const handles[] = {"LambdaForm$MH.invoke", "LambdaForm$DMH.invokeStatic", "LambdaForm$LFI.interpret_L",
-	        "Invokers$Holder.linkToTargetMethod", "DirectMethodHandle$Holder.newInvokeSpecial", "MethodHandle.linkToStatic",
-	        "MethodHandle.invokeBasic", "VarHandleGuards.guard_LI_Z"};
-	static const char *const others[] = {"LambdaForm.prepare", "LambdaForm$Name.exprString", "LambdaForm$Kind.<clinit>",
-	        "MethodHandle.invokeWithArguments", "MethodHandles$Lookup.findVirtual", "LambdaForm$", "Invokers.invokeExact_MT", ""};
+	static const char *const handles[] = {"LambdaForm$MH.invoke", "LambdaForm$DMH.invokeStatic",
+	        "LambdaForm$LFI.interpret_L", "Invokers$Holder.linkToTargetMethod",
+	        "DirectMethodHandle$Holder.newInvokeSpecial", "MethodHandle.linkToStatic", "MethodHandle.invokeBasic",
+	        "VarHandleGuards.guard_LI_Z"};
+	static const char *const others[] = {"LambdaForm.prepare", "LambdaForm$Name.exprString",
+	        "LambdaForm$Kind.<clinit>", "MethodHandle.invokeWithArguments", "MethodHandles$Lookup.findVirtual",
+	        "LambdaForm$", "Invokers.invokeExact_MT", ""};
 	char name[128];
 
 	for (u32 i = 0; i < sizeof(handles) / sizeof(*handles); i++) {
@@ -561,7 +611,8 @@ static void test_alloc_hides(void **state)
 	assert_true(hotspot_alloc_hides("_ZNK12MemAllocator8allocateEv"));
 	assert_true(hotspot_alloc_hides("_ZN17ObjArrayAllocatorC1EP5Klassmib"));
 	assert_true(hotspot_alloc_hides("_ZN14TypeArrayKlass15allocate_commonEibP10JavaThread"));
-	assert_true(hotspot_alloc_hides("_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread"));
+	assert_true(hotspot_alloc_hides(
+	        "_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread"));
 	assert_true(hotspot_alloc_hides("_new_array_nozero_Java"));
 	assert_true(hotspot_alloc_hides("fast_new_instance Runtime1 stub"));
 	assert_true(hotspot_alloc_hides("StubRoutines::jlong_disjoint_arraycopy"));
@@ -601,12 +652,29 @@ static void test_reads_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_classes), cmocka_unit_test(test_signatures), cmocka_unit_test(test_characters),
-	        cmocka_unit_test(test_cut), cmocka_unit_test(test_method), cmocka_unit_test(test_native),
-	        cmocka_unit_test(test_lines), cmocka_unit_test(test_cookie), cmocka_unit_test(test_callers_are_exact),
-	        cmocka_unit_test(test_call_stub), cmocka_unit_test(test_handles), cmocka_unit_test(test_scala), cmocka_unit_test(test_scala_method), cmocka_unit_test(test_leaf_is_approximate), cmocka_unit_test(test_leaf_between_equals),
-	        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_expand_gone), cmocka_unit_test(test_class_of_object), cmocka_unit_test(test_stubs),
-	        cmocka_unit_test(test_codelets), cmocka_unit_test(test_hides), cmocka_unit_test(test_alloc_hides),
+	        cmocka_unit_test(test_classes),
+	        cmocka_unit_test(test_signatures),
+	        cmocka_unit_test(test_characters),
+	        cmocka_unit_test(test_cut),
+	        cmocka_unit_test(test_method),
+	        cmocka_unit_test(test_native),
+	        cmocka_unit_test(test_lines),
+	        cmocka_unit_test(test_cookie),
+	        cmocka_unit_test(test_callers_are_exact),
+	        cmocka_unit_test(test_call_stub),
+	        cmocka_unit_test(test_handles),
+	        cmocka_unit_test(test_scala),
+	        cmocka_unit_test(test_scala_method),
+	        cmocka_unit_test(test_leaf_is_approximate),
+	        cmocka_unit_test(test_allocation),
+	        cmocka_unit_test(test_leaf_between_equals),
+	        cmocka_unit_test(test_unloaded),
+	        cmocka_unit_test(test_expand_gone),
+	        cmocka_unit_test(test_class_of_object),
+	        cmocka_unit_test(test_stubs),
+	        cmocka_unit_test(test_codelets),
+	        cmocka_unit_test(test_hides),
+	        cmocka_unit_test(test_alloc_hides),
 	        cmocka_unit_test(test_reads_fail),
 	};
 

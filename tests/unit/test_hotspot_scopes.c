@@ -12,14 +12,15 @@
 
 static void test_unsigned5(void **state)
 {
-	static const u32 values[] = {0, 1, 63, 64, 190, 191, 192, 193, 255, 256, 12287, 12415, 12416, 65535, 1u << 20, 794750,
-	        794751, 1u << 30, UINT32_MAX - 1, UINT32_MAX};
+	static const u32 values[] = {0, 1, 63, 64, 190, 191, 192, 193, 255, 256, 12287, 12415, 12416, 65535, 1u << 20,
+	        794750, 794751, 1u << 30, UINT32_MAX - 1, UINT32_MAX};
 	u8 bytes[5];
 
 	for (u32 no_zero = 0; no_zero < 2; no_zero++)
 		for (u32 i = 0; i < sizeof(values) / sizeof(*values); i++) {
 			u32 n = put_uint(bytes, no_zero, values[i]);
-			struct hotspot_stream s = {bytes, bytes + n, no_zero, false}, cut = {bytes, bytes + n - 1, no_zero, false};
+			struct hotspot_stream s = {bytes, bytes + n, no_zero, false},
+			                      cut = {bytes, bytes + n - 1, no_zero, false};
 
 			assert_int_equal(hotspot_read_uint(&s), values[i]);
 			assert_ptr_equal(s.at, bytes + n);
@@ -102,6 +103,21 @@ static void test_lines(void **state)
 	}
 	assert_int_equal(hotspot_line(table, 0, false, 3), 0);
 	assert_int_equal(hotspot_lines_size(table, 0, false), 0);
+}
+
+/*
+ * Of two entries at one bytecode the first counts for it, and the last for what follows (Method::line_number_from_bci()
+ * in method.cpp of JDK 17): compilers of Clojure and Scala make such tables.
+ */
+static void test_lines_twice(void **state)
+{
+	static const struct entry entries[] = {{0, 1063}, {0, 3}, {9, 10}};
+	u8 table[64];
+	u32 size = put_lines(table, false, entries, 3);
+
+	assert_int_equal(hotspot_line(table, size, false, 0), 1063);
+	assert_int_equal(hotspot_line(table, size, false, 5), 1066);
+	assert_int_equal(hotspot_line(table, size, false, 9), 1076);
 }
 
 /* Entries need not be in order of bytecodes: a later one that is no better does not win. */
@@ -221,13 +237,15 @@ static void test_disorder(void **state)
 /* What leads astray: a caller that does not stand before, methods out of the table, a chain that ends elsewhere. */
 static void test_broken_scopes(void **state)
 {
-	static const u8 cases[][8] = {{9, 1, 1, 1, 5}, {9, 1, 3, 1}, {9, 1, 0, 1}, {9, 0, 9, 1}, {9, 0, 2, 1}, {9, 200, 200}};
+	static const u8 cases[][8] = {
+	        {9, 1, 1, 1, 5}, {9, 1, 3, 1}, {9, 1, 0, 1}, {9, 0, 9, 1}, {9, 0, 2, 1}, {9, 200, 200}};
 	u64 metadata[] = {0x1000, 0x2000};
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	struct hotspot_pc pc = {.pc = 1, .scope = 1};
 
 	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct hotspot_tables t = {.method = 0x1000, .scopes = cases[i], .nscopes = 8, .metadata = metadata, .nmetadata = 2};
+		struct hotspot_tables t = {
+		        .method = 0x1000, .scopes = cases[i], .nscopes = 8, .metadata = metadata, .nmetadata = 2};
 
 		assert_int_equal(hotspot_scopes_at(&t, &pc, scopes), 0);
 	}
@@ -252,7 +270,8 @@ static void test_depth(void **state)
 	static u8 bytes[4096];
 	static struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	u64 metadata[] = {0x1000};
-	struct hotspot_tables t = {.method = 0x1000, .scopes = bytes, .nscopes = sizeof(bytes), .metadata = metadata, .nmetadata = 1};
+	struct hotspot_tables t = {
+	        .method = 0x1000, .scopes = bytes, .nscopes = sizeof(bytes), .metadata = metadata, .nmetadata = 1};
 	struct hotspot_pc pc = {.pc = 1};
 	u32 at = 1, sender = 0;
 
@@ -267,10 +286,18 @@ static void test_depth(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_unsigned5), cmocka_unit_test(test_unsigned5_bounds), cmocka_unit_test(test_zero_is_excluded),
-	        cmocka_unit_test(test_lines), cmocka_unit_test(test_lines_out_of_order), cmocka_unit_test(test_tables),
-	        cmocka_unit_test(test_gone), cmocka_unit_test(test_disorder), cmocka_unit_test(test_broken_scopes),
-	        cmocka_unit_test(test_scope_of_its_own), cmocka_unit_test(test_depth),
+	        cmocka_unit_test(test_unsigned5),
+	        cmocka_unit_test(test_unsigned5_bounds),
+	        cmocka_unit_test(test_zero_is_excluded),
+	        cmocka_unit_test(test_lines),
+	        cmocka_unit_test(test_lines_twice),
+	        cmocka_unit_test(test_lines_out_of_order),
+	        cmocka_unit_test(test_tables),
+	        cmocka_unit_test(test_gone),
+	        cmocka_unit_test(test_disorder),
+	        cmocka_unit_test(test_broken_scopes),
+	        cmocka_unit_test(test_scope_of_its_own),
+	        cmocka_unit_test(test_depth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,30 +73,6 @@ static void expect(const struct jvm *j, u64 offset, s32 cfa, s32 ra)
 	assert_int_equal(rule->slot[ARCH_SLOT_RA], cfi_slot(ra, 0));
 }
 
-/* The caller's stack pointer is where it was before it pushed what the stub reads. */
-static void test_passed(void **state)
-{
-	static const u8 code[] = {0x57, 0x56, 0x51, 0x50, /* push rdi, rsi, rcx, rax */
-	        0x48, 0x8b, 0x74, 0x24, 0x30,		  /* mov rsi, [rsp + 0x30] */
-	        0x48, 0x8b, 0x44, 0x24, 0x28,		  /* mov rax, [rsp + 0x28] */
-	        0x48, 0x3b, 0xc6,			  /* cmp rax, rsi */
-	        0x58, 0x59, 0x5e, 0x5f, 0xc3};		  /* pop, ret */
-	static const char *const names[] = {"slow_subtype_check Runtime1 stub", "C1 Runtime slow_subtype_check_blob"};
-	static struct jvm j;
-
-	for (u32 i = 0; i < 2; i++) {
-		start(&j, i ? FAKE_25 : FAKE_17, names[i], 0, code, sizeof(code));
-		expect(&j, 0, 24, -24);
-		expect(&j, 4, 56, -24);
-		expect(&j, 20, 32, -24);
-		expect(&j, 21, 24, -24);
-		stop(&j);
-	}
-	start(&j, FAKE_17, "other Runtime1 stub", 0, code, sizeof(code));
-	expect(&j, 0, 8, -8);
-	stop(&j);
-}
-
 /* What is not written yet when it is looked at is entered as what is. */
 static void test_flat(void **state)
 {
@@ -114,7 +90,6 @@ static void test_flat(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_passed),
 	        cmocka_unit_test(test_flat),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that a live JVM has compiled: each PcDesc of each nmethod leads to methods that have names, the last of them the one that
- * was compiled. With -Xcomp, as that compiles and inlines what it calls at once; then by C1 and C2.
+ * All that a live JVM has compiled: each PcDesc of each nmethod leads to methods that have names, the last of them the
+ * one that was compiled. With -Xcomp, as that compiles and inlines what it calls at once; then by C1 and C2.
  */
 #include "hotspot_jvm.h"
 
@@ -86,8 +86,9 @@ static void check_jvm(const char *options)
 	struct counts c = {0};
 
 	check_all(j, &c);
-	print_message("%s: %u nmethods (%u without PcDescs), %u PcDescs, %u in inlined code, %u methods, %u with lines\n", options,
-	        c.nmethods, c.natives, c.pcs, c.inlined, c.methods, c.lines);
+	print_message(
+	        "%s: %u nmethods (%u without PcDescs), %u PcDescs, %u in inlined code, %u methods, %u with lines\n",
+	        options, c.nmethods, c.natives, c.pcs, c.inlined, c.methods, c.lines);
 	assert_true(c.nmethods > 400);
 	assert_true(c.pcs > 4000);
 	assert_true(c.inlined > 500);

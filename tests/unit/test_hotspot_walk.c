@@ -79,17 +79,19 @@ static void test_entry(void **state)
 }
 
 /*
- * C1's second prologue, for on-stack replacement, behind a jump of the method's own; then what only looks like one: room is made for a
- * call, rbp is stored.
+ * C1's second prologue, for on-stack replacement, behind a jump of the method's own; then what only looks like one:
+ * room is made for a call, rbp is stored.
  */
 static void test_leaves_amid(void **state)
 {
-	static const u8 code[] = {0xeb, 0xf0, 0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, FAKE_FRAME - 16, 0x90, 0x48,
-	        0x83, 0xec, FAKE_FRAME - 16, 0x48, 0x83, 0xec, FAKE_FRAME - 8, 0x48, 0x89, 0x6c, 0x24, 0x10};
+	static const u8 code[] = {0xeb, 0xf0, 0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec,
+	        FAKE_FRAME - 16, 0x90, 0x48, 0x83, 0xec, FAKE_FRAME - 16, 0x48, 0x83, 0xec, FAKE_FRAME - 8, 0x48, 0x89,
+	        0x6c, 0x24, 0x10};
 	static const struct {
 		u32 offset, sp; /* as in test_leaves() */
 		bool saved;
-	} at[] = {{0, 0, true}, {2, 56, false}, {9, 56, false}, {10, 48, true}, {14, 0, true}, {15, 0, true}, {19, 0, true}, {23, 0, true}};
+	} at[] = {{0, 0, true}, {2, 56, false}, {9, 56, false}, {10, 48, true}, {14, 0, true}, {15, 0, true},
+	        {19, 0, true}, {23, 0, true}};
 
 	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
 		struct fake *f = fake_create();
@@ -112,7 +114,7 @@ static void test_leaves(void **state)
 {
 	static const struct {
 		u32 offset, sp; /* from where it stands when the frame is whole */
-		bool saved;	/* rbp is on the stack */
+		bool saved;     /* rbp is on the stack */
 	} at[] = {{0, 56, false}, {7, 56, false}, {8, 48, true}, {12, 0, true}, {64, 0, true}, {128, 0, true},
 	        {132, 48, true}, {133, 56, false}, {140, 56, false}, {146, 56, false}};
 
@@ -141,6 +143,118 @@ static void test_moved(void **state)
 	f->sp -= 16;
 	assert_int_equal(fake_walk(f), STOP_ROOT);
 	expect(f, "1aN");
+	fake_destroy(f);
+}
+
+/* The first nmethod, interpreted code's callee, has called something at offset 64, or is there itself; this code
+ * follows. */
+static struct fake *made_room(const u8 *code, u32 size, u32 room, bool called)
+{
+	struct fake *f = fake_create();
+
+	fake_interpreted(f, 0, 5);
+	fake_compiled(f, 1, 64);
+	memcpy(fake_at(f, fake_code(1) + 64, size), code, size);
+	f->sp -= room;
+	f->called = called;
+	return f;
+}
+
+/* A return address of earlier times where the frame size says: the call before it leads to the other nmethod. */
+static void put_stale(struct fake *f)
+{
+	put64(f, f->sp + FAKE_FRAME - 8, fake_code(2) + 72);
+	put64(f, f->sp + FAKE_FRAME - 16, f->sp + 2 * FAKE_FRAME);
+	fake_call(f, fake_code(2) + 72, fake_code(2));
+}
+
+/* What the code gives back behind the call tells how much room it has made. */
+static void test_room(void **state)
+{
+	static const struct {
+		u32 room;
+		u8 code[48];
+	} cases[] = {
+	        {64, {0x48, 0x8b, 0x74, 0x24, 0x08,                                /* mov rsi, [rsp + 8] */
+	                     0x4c, 0x8b, 0x94, 0x24, 0x10, 0, 0, 0,                /* mov r10, [rsp + 16] */
+	                     0xc5, 0xfe, 0x6f, 0x44, 0x24, 0x20,                   /* vmovdqu ymm0, [rsp + 32] */
+	                     0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x44, 0x24, 0x01,       /* vmovdqu64 zmm0, [rsp + 64] */
+	                     0xf3, 0x0f, 0x7e, 0x4c, 0x24, 0x18,                   /* movq xmm1, [rsp + 24] */
+	                     0xc5, 0xf8, 0x77, 0x48, 0x83, 0xc4, 64, 0xeb, 0x10}}, /* vzeroupper; add rsp, 64; jmp */
+	        {16, {0x5f, 0x5e, 0x90}}, /* pop rdi; pop rsi: C1's slow_subtype_check */
+	        {24, {0x48, 0x89, 0xc6, 0x48, 0x83, 0xc4, 16, 0x58, 0xeb,
+	                     0x10}}, /* mov rsi, rax; add rsp, 16; pop rax; jmp */
+	        {8, {0x41, 0x5a, 0x90}},
+	        {0x120, {0x48, 0x81, 0xc4, 0x20, 0x01, 0, 0, 0xeb, 0x10}},
+	        {0, {0x48, 0x83, 0xc4, FAKE_FRAME - 16, 0x5d, 0xc3}}, /* the end of the frame itself */
+	        {0, {0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0, 0x90, 0x58}},
+	};
+
+	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (u32 called = 0; called < 2; called++) {
+			struct fake *f = made_room(cases[i].code, sizeof(cases[i].code), cases[i].room, called);
+
+			if (cases[i].room > 16)
+				put_stale(f);
+			assert_int_equal(fake_walk(f), STOP_ROOT);
+			expect(f, "1aN");
+			assert_false(frame_flags(&f->frames[1]) & FRAME_GUESS);
+			fake_destroy(f);
+		}
+}
+
+/* Where the code does not tell, a call that leads to this nmethod is looked for above what it has called. */
+static void test_stale(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = made_room(code, sizeof(code), 24, true);
+
+	put_stale(f);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "1aN");
+	assert_true(frame_flags(&f->frames[1]) & FRAME_GUESS);
+	fake_destroy(f);
+}
+
+/* A leaf's stack pointer is where its frame says; what proves no call is a guess. */
+static void test_leaf_unproven(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = made_room(code, sizeof(code), 0, false);
+
+	put_stale(f);
+	fake_walk(f);
+	assert_true(f->walk.nframes > 1);
+	assert_true(frame_flags(&f->frames[1]) & FRAME_GUESS);
+	fake_destroy(f);
+}
+
+/* A native method's wrapper has pushed arguments: its frame is at rbp. */
+static void test_wrapper(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = made_room(code, sizeof(code), 0, true);
+
+	put64(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.deopt.at, 0);
+	f->fp = f->sp + FAKE_FRAME - 16;
+	f->sp -= 48;
+	put_stale(f);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "1aN");
+	assert_false(frame_flags(&f->frames[1]) & FRAME_GUESS);
+	fake_destroy(f);
+}
+
+/* Nothing there has called it: no caller is made up. */
+static void test_uncalled(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = made_room(code, sizeof(code), 0, true);
+
+	for (u32 i = 0; i < 20; i++)
+		put64(f, f->sp + FAKE_FRAME - 8 + i * 8, 0x1234);
+	assert_int_equal(fake_walk(f), STOP_BAD_RETADDR);
+	expect(f, "1");
 	fake_destroy(f);
 }
 
@@ -187,13 +301,13 @@ static void test_frozen(void **state)
 	fake_destroy(f);
 }
 
-/* On the stack enterSpecial and one thawed frame; in two chunks, with an empty one between and one on top, those that it returns to. */
+/* On the stack enterSpecial and one thawed frame; in two chunks, with an empty one between and one on top, those that
+ * it returns to. */
 static struct fake *parked(void)
 {
 	struct fake *f = fake_create();
 	struct fake_chunk c;
 
-	fake_interpreted(f, 3, 7);
 	fake_enter(f);
 	c = fake_chunk(f, 1);
 	fake_frozen_interpreted(f, &c, 0, 5);
@@ -246,8 +360,9 @@ static void test_parked_references(void **state)
 			u64 oop;
 
 			memcpy(&oop, fake_at(f, fields[i], 8), 8);
-			put64(f, fields[i], kind == HOTSPOT_OOP_NARROW ? (oop - FAKE_JAVA + 4096) >> 3 | 7ull << 32 :
-			                                                 fake_coloured(oop, i));
+			put64(f, fields[i],
+			        kind == HOTSPOT_OOP_NARROW ? (oop - FAKE_JAVA + 4096) >> 3 | 7ull << 32
+			                                   : fake_coloured(oop, i));
 		}
 		assert_int_equal(fake_walk(f), STOP_ROOT);
 		expect(f, PARKED);
@@ -288,7 +403,8 @@ static void set_good(struct fake *f, u32 state)
 	put64(f, FAKE_HANDLE, fake_coloured(FAKE_CARRIER, state));
 }
 
-/* The state of generations now, of a reference of state 0, and which of them has moved its object since; both if it is told by the table. */
+/* The state of generations now, of a reference of state 0, and which of them has moved its object since; both if it is
+ * told by the table. */
 static void test_parked_forwarded(void **state)
 {
 	static const struct {
@@ -303,12 +419,12 @@ static void test_parked_forwarded(void **state)
 
 		set_good(f, cases[i].now);
 		assert_int_equal(fake_walk(f), STOP_ROOT); /* it is not moved yet */
-		expect(f, "a12N");
+		expect(f, "a12dN");
 		memset(fake_at(f, chunk, 4096), 0x55, 4096);
 		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
 		fake_moved(f, forwarding, MOVED_SLOT, chunk, copy);
 		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "a12N");
+		expect(f, "a12dN");
 		fake_moved(f, forwarding, MOVED_SLOT, chunk + 8, copy);
 		fake_moved(f, forwarding, MOVED_SLOT + 1, chunk, copy);
 		assert_int_equal(fake_walk(f), STOP_ROOT);
@@ -316,7 +432,8 @@ static void test_parked_forwarded(void **state)
 	}
 }
 
-/* What the table does not hold is where it was, but not in a page that was given up; nor is anything known of a table without end. */
+/* What the table does not hold is where it was, but not in a page that was given up; nor is anything known of a table
+ * without end. */
 static void test_parked_unknown(void **state)
 {
 	u64 chunk, copy, forwarding;
@@ -394,7 +511,7 @@ static void test_nested(void **state)
 	put64(f, FAKE_THREAD + fake_vm.frozen.cont_entry, f->sp);
 	fake_interpreted(f, 1, 5);
 	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "b2a12N");
+	expect(f, "b2a12dN");
 	fake_destroy(f);
 }
 
@@ -423,7 +540,7 @@ static void test_freezing(void **state)
 		f->pc = fake_code(1) + 96;
 		f->called = true;
 		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "1cba2N");
+		expect(f, "1cba2dN");
 		fake_destroy(f);
 	}
 }
@@ -466,7 +583,7 @@ static struct fake *thawing(enum thawing kind, enum taken taken)
 
 static void test_thawing(void **state)
 {
-	static const char *const frames[] = {"Sca2N", "S11a2N", "Sc2N", "S12N"};
+	static const char *const frames[] = {"Sca2dN", "S11a2dN", "Sc2dN", "S12dN"};
 
 	for (u32 kind = 0; kind < THAWINGS; kind++)
 		for (u32 taken = TAKEN_NOT; taken <= (kind < THAWING_LAST ? TAKEN_OFF : TAKEN_LAST); taken++) {
@@ -478,7 +595,8 @@ static void test_thawing(void **state)
 		}
 }
 
-/* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other; nor is it found where none can be. */
+/* Between two of the chunk's fields: the last frame is taken off by one, not yet by the other; nor is it found where
+ * none can be. */
 static void test_thawing_torn(void **state)
 {
 	for (u32 kind = THAWING_LAST; kind < THAWINGS; kind++) {
@@ -488,10 +606,10 @@ static void test_thawing_torn(void **state)
 		if (kind == THAWING_LAST_COMPILED)
 			put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.flags, 0);
 		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, kind == THAWING_LAST ? "Sc2N" : "S12N");
+		expect(f, kind == THAWING_LAST ? "Sc2dN" : "S12dN");
 		put32(f, FAKE_JAVA + 4096 + fake_vm.frozen.max_thawing, FAKE_CHUNK_WORDS + 1);
 		assert_int_equal(fake_walk(f), STOP_VM_FROZEN);
-		expect(f, "S2N");
+		expect(f, "S2dN");
 		fake_destroy(f);
 	}
 }
@@ -506,7 +624,7 @@ static void test_mounting(void **state)
 	f->pc = fake_vm.thaw + 16;
 	f->called = true;
 	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "S2N");
+	expect(f, "S2dN");
 	fake_destroy(f);
 }
 
@@ -518,6 +636,7 @@ static void test_landing(void **state)
 	for (u32 i = 0; i < 3; i++) {
 		struct fake *f = fake_create();
 
+		fake_interpreted(f, 3, 7);
 		fake_compiled(f, 2, 64);
 		fake_compiled(f, 1, 64);
 		put64(f, f->sp - 8, f->pc);
@@ -526,7 +645,7 @@ static void test_landing(void **state)
 		memcpy(fake_at(f, fake_vm.thaw + fake_vm.thaws_size - 5, 6), end, 6);
 		f->pc = fake_vm.thaw + fake_vm.thaws_size - 5 + at[i];
 		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "S12N");
+		expect(f, "S12dN");
 		fake_destroy(f);
 	}
 }
@@ -538,6 +657,7 @@ static void test_landing_ahead(void **state)
 	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
 
 	vm->barrier_landing = 20;
+	fake_interpreted(f, 3, 7);
 	fake_compiled(f, 2, 64);
 	fake_compiled(f, 1, 64);
 	put64(f, f->sp - 8, f->pc);
@@ -546,7 +666,7 @@ static void test_landing_ahead(void **state)
 	f->sp += 24;
 	f->pc = fake_vm.thaw + fake_vm.thaws_size - 20;
 	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "S12N");
+	expect(f, "S12dN");
 	fake_destroy(f);
 }
 
@@ -604,7 +724,8 @@ static void test_recalled(void **state)
 /* What was found is another nmethod when it is asked for again: in its place, around it, or in a part of it. */
 static void test_reused(void **state)
 {
-	const u64 block = fake_nmethod(1) - fake_vm.block_size, before = block - 4 * FAKE_SEGMENT, behind = block + 2 * FAKE_SEGMENT;
+	const u64 block = fake_nmethod(1) - fake_vm.block_size, before = block - 4 * FAKE_SEGMENT,
+	          behind = block + 2 * FAKE_SEGMENT;
 	struct fake *f = one_compiled();
 
 	expect_nmethod(f, block, 1);
@@ -671,7 +792,8 @@ static void test_torn(void **state)
 	fake_destroy(f);
 }
 
-/* Each read fails once: the walk ends with a reason, and shows no frame that is not there, and all if it is complete. */
+/* Each read fails once: the walk ends with a reason, and shows no frame that is not there, and all if it is complete.
+ */
 static void faults(struct fake *f)
 {
 	u32 frames, truncated = 0;
@@ -707,7 +829,8 @@ static void broken(struct fake *f, const u64 (*ranges)[2], u32 n)
 {
 	for (u32 r = 0; r < n; r++)
 		for (u64 at = ranges[r][0]; at < ranges[r][1]; at += 8) {
-			const u64 bad[] = {0, ~0ull, 1, 7, at, at + 8, at - 8, fake_code(1) + 64, FAKE_INTERP + 8, 1ull << 63};
+			const u64 bad[] = {
+			        0, ~0ull, 1, 7, at, at + 8, at - 8, fake_code(1) + 64, FAKE_INTERP + 8, 1ull << 63};
 			u64 saved;
 
 			memcpy(&saved, fake_at(f, at, 8), 8);
@@ -729,7 +852,8 @@ static void test_broken(void **state)
 	const u64 stack[][2] = {{f->sp, FAKE_STACK + FAKE_BYTES - 4096}, {fake_nmethod(1), fake_nmethod(1) + 64},
 	        {FAKE_DATA + 32, FAKE_DATA + 96}, {fake_method(0), fake_method(0) + 192}};
 	const u64 chunks[][2] = {{FAKE_THREAD + 64, FAKE_THREAD + 80}, {FAKE_CONT, FAKE_CONT + 64},
-	        {FAKE_JAVA + 4096, FAKE_JAVA + 4096 + 64}, {FAKE_JAVA + 4096 + 64 + 200 * 8, FAKE_JAVA + 4096 + 64 + 256 * 8},
+	        {FAKE_JAVA + 4096, FAKE_JAVA + 4096 + 64},
+	        {FAKE_JAVA + 4096 + 64 + 200 * 8, FAKE_JAVA + 4096 + 64 + 256 * 8},
 	        {FAKE_JAVA + 4 * 4096, FAKE_JAVA + 4 * 4096 + 64}};
 
 	broken(f, stack, 4);
@@ -744,6 +868,11 @@ int main(void)
 	        cmocka_unit_test(test_leaves),
 	        cmocka_unit_test(test_leaves_amid),
 	        cmocka_unit_test(test_moved),
+	        cmocka_unit_test(test_room),
+	        cmocka_unit_test(test_stale),
+	        cmocka_unit_test(test_leaf_unproven),
+	        cmocka_unit_test(test_wrapper),
+	        cmocka_unit_test(test_uncalled),
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_skeleton),
 	        cmocka_unit_test(test_frozen),

@@ -43,20 +43,26 @@ static void put_abbrev(const struct abbrev *a)
 static void make_abbrevs(void)
 {
 	static const struct abbrev list[] = {
-		{ UNIT, DW_TAG_compile_unit, true, { DW_AT_stmt_list, DW_FORM_sec_offset, DW_AT_comp_dir, DW_FORM_string,
-			DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data8 } },
-		{ OUTER, DW_TAG_subprogram, true, { DW_AT_name, DW_FORM_string, DW_AT_decl_line, DW_FORM_data1, DW_AT_low_pc,
-			DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4 } },
-		{ ABSTRACT, DW_TAG_subprogram, false, { DW_AT_name, DW_FORM_string, DW_AT_decl_line, DW_FORM_data1 } },
-		{ INLINED, DW_TAG_inlined_subroutine, true, { DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_low_pc, DW_FORM_addr,
-			DW_AT_high_pc, DW_FORM_data4, DW_AT_call_file, DW_FORM_data1, DW_AT_call_line, DW_FORM_data1,
-			DW_AT_call_column, DW_FORM_data1 } },
-		{ BY_RANGES, DW_TAG_inlined_subroutine, false, { DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_ranges,
-			DW_FORM_sec_offset, DW_AT_call_line, DW_FORM_data1 } },
-		{ SPECIFIED, DW_TAG_subprogram, false, { DW_AT_specification, DW_FORM_ref_addr, DW_AT_low_pc, DW_FORM_addr,
-			DW_AT_high_pc, DW_FORM_data4 } },
-		{ BLOCK, DW_TAG_lexical_block, true, { 0 } },
-		{ REFERRED, DW_TAG_subprogram, false, { DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_linkage_name, DW_FORM_string } },
+	        {UNIT, DW_TAG_compile_unit, true,
+	                {DW_AT_stmt_list, DW_FORM_sec_offset, DW_AT_comp_dir, DW_FORM_string, DW_AT_low_pc,
+	                        DW_FORM_addr, DW_AT_high_pc, DW_FORM_data8}},
+	        {OUTER, DW_TAG_subprogram, true,
+	                {DW_AT_name, DW_FORM_string, DW_AT_decl_line, DW_FORM_data1, DW_AT_low_pc, DW_FORM_addr,
+	                        DW_AT_high_pc, DW_FORM_data4}},
+	        {ABSTRACT, DW_TAG_subprogram, false, {DW_AT_name, DW_FORM_string, DW_AT_decl_line, DW_FORM_data1}},
+	        {INLINED, DW_TAG_inlined_subroutine, true,
+	                {DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4,
+	                        DW_AT_call_file, DW_FORM_data1, DW_AT_call_line, DW_FORM_data1, DW_AT_call_column,
+	                        DW_FORM_data1}},
+	        {BY_RANGES, DW_TAG_inlined_subroutine, false,
+	                {DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_ranges, DW_FORM_sec_offset, DW_AT_call_line,
+	                        DW_FORM_data1}},
+	        {SPECIFIED, DW_TAG_subprogram, false,
+	                {DW_AT_specification, DW_FORM_ref_addr, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+	                        DW_FORM_data4}},
+	        {BLOCK, DW_TAG_lexical_block, true, {0}},
+	        {REFERRED, DW_TAG_subprogram, false,
+	                {DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_linkage_name, DW_FORM_string}},
 	};
 
 	abbrevs.n = 0;
@@ -146,7 +152,7 @@ static void put_row(u64 advance, s64 lines, u8 column)
 /* Files a.c (in /src) and b.h (in inc); rows 0x1000: 10:1, 0x1020: 31:3 in b.h, 0x1030: 12:2 in a.c; ends at 0x1200. */
 static void make_line(void)
 {
-	static const u8 lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1 };
+	static const u8 lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1};
 	u32 length, header;
 
 	line.n = 0;
@@ -221,7 +227,7 @@ static const char *told(struct inlines *in, u64 addr)
 	assert_null(inlines_find(in, addr, &f, &n));
 	for (u32 i = 0; i < n; i++)
 		at += snprintf(text + at, sizeof(text) - at, "%s%s %s:%u:%u", i ? "|" : "", f[i].name ? f[i].name : "?",
-			f[i].file ? f[i].file : "?", f[i].line, f[i].column);
+		        f[i].file ? f[i].file : "?", f[i].line, f[i].column);
 	return text;
 }
 
@@ -384,12 +390,12 @@ static void test_another_unit(void **state)
 	end_unit(unit);
 	unit = start_unit(4, 0, 0);
 	put_abstract("before", 1);
-	memcpy(info.at + declared, &(u32){ put_abstract("elsewhere", 7) }, 4);
+	memcpy(info.at + declared, &(u32){put_abstract("elsewhere", 7)}, 4);
 	end_unit(unit);
 	check(0x1005, "elsewhere /src/a.c:10:1");
-	memcpy(info.at + declared, &(u32){ 0xfffffff0 }, 4);
+	memcpy(info.at + declared, &(u32){0xfffffff0}, 4);
 	check(0x1005, "? /src/a.c:10:1");
-	memcpy(info.at + declared, &(u32){ 3 }, 4);
+	memcpy(info.at + declared, &(u32){3}, 4);
 	check(0x1005, "? /src/a.c:10:1");
 }
 
@@ -465,8 +471,8 @@ static void test_too_deep(void **state)
 /* Each byte of each section set to each of some values: anything may be told, in bounded time, and nothing crashes. */
 static void test_damage(void **state)
 {
-	static const u8 values[] = { 0, 1, 0x7f, 0x80, 0xff };
-	struct bytes *parts[] = { &info, &abbrevs, &line, &ranges };
+	static const u8 values[] = {0, 1, 0x7f, 0x80, 0xff};
+	struct bytes *parts[] = {&info, &abbrevs, &line, &ranges};
 	u32 asked = 0;
 
 	put_by_ranges(5);
@@ -531,7 +537,7 @@ static u8 *compressed(const u8 *content, size_t size, size_t *ret)
 	u8 *out = malloc(sizeof(Elf64_Chdr) + room);
 
 	assert_non_null(out);
-	memcpy(out, &(Elf64_Chdr){ .ch_type = ELFCOMPRESS_ZLIB, .ch_size = size, .ch_addralign = 1 }, sizeof(Elf64_Chdr));
+	memcpy(out, &(Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = size, .ch_addralign = 1}, sizeof(Elf64_Chdr));
 	assert_int_equal(compress2(out + sizeof(Elf64_Chdr), &room, content, size, 1), Z_OK);
 	*ret = sizeof(Elf64_Chdr) + room;
 	return out;
@@ -633,20 +639,20 @@ static void test_large_section(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_definition),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_ranges_that_lie),
-		cmocka_unit_test(test_second_unit),
-		cmocka_unit_test(test_another_unit),
-		cmocka_unit_test(test_linkage_name_behind_a_name),
-		cmocka_unit_test(test_cycles),
-		cmocka_unit_test(test_too_deep),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_no_debug_information),
-		cmocka_unit_test(test_compressed),
-		cmocka_unit_test(test_large_section),
+	        cmocka_unit_test(test_chain),
+	        cmocka_unit_test(test_definition),
+	        cmocka_unit_test(test_ranges),
+	        cmocka_unit_test(test_ranges_that_lie),
+	        cmocka_unit_test(test_second_unit),
+	        cmocka_unit_test(test_another_unit),
+	        cmocka_unit_test(test_linkage_name_behind_a_name),
+	        cmocka_unit_test(test_cycles),
+	        cmocka_unit_test(test_too_deep),
+	        cmocka_unit_test(test_damage),
+	        cmocka_unit_test(test_cut_off),
+	        cmocka_unit_test(test_no_debug_information),
+	        cmocka_unit_test(test_compressed),
+	        cmocka_unit_test(test_large_section),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

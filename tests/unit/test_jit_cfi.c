@@ -12,7 +12,7 @@
 
 #include "unwind/cfi/jit_cfi.h"
 
-#define PAGE	  4096u
+#define PAGE       4096u
 #define CODE_PAGES 4u
 
 /* "zR", pc-relative 4-byte addresses; the CFA is rsp + 8, the return address below it. */
@@ -54,9 +54,16 @@ static int setup(void **state)
 	assert_true(t->code != MAP_FAILED);
 	t->tables = t->code + (CODE_PAGES + 1) * PAGE;
 	t->memory = memory_live(getpid());
-	t->mappings[0] = (struct mapping){.start = (u64)t->code, .end = (u64)t->code + CODE_PAGES * PAGE, .prot = PROT_READ | PROT_EXEC,
-	        .anonymous = true, .name = ""};
-	t->mappings[1] = (struct mapping){.start = (u64)t->tables, .end = (u64)t->tables + PAGE, .prot = PROT_READ, .anonymous = true, .name = ""};
+	t->mappings[0] = (struct mapping){.start = (u64)t->code,
+	        .end = (u64)t->code + CODE_PAGES * PAGE,
+	        .prot = PROT_READ | PROT_EXEC,
+	        .anonymous = true,
+	        .name = ""};
+	t->mappings[1] = (struct mapping){.start = (u64)t->tables,
+	        .end = (u64)t->tables + PAGE,
+	        .prot = PROT_READ,
+	        .anonymous = true,
+	        .name = ""};
 	*state = t;
 	return 0;
 }

@@ -16,7 +16,7 @@
 #include "unwind/symbols/jit_symbols.h"
 #include "unwind/symbols/symbols.h"
 
-#define LOADED 0x10000000u
+#define LOADED    0x10000000u
 #define BYTES_MAX 65536u
 
 struct jit_code_entry {
@@ -73,8 +73,11 @@ static int setup(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof(command), "cd %s && echo 'int plain(int x) { return x + 1; } __attribute__((section(\".text.b\"))) "
-	         "int b(int x) __asm__(\"_ZN4main6kernelB2v1B9c8tJTIeFIEx\"); int b(int x) { return x * 3; }' > a.c && gcc -O1 -c a.c", dir);
+	snprintf(command, sizeof(command),
+	        "cd %s && echo 'int plain(int x) { return x + 1; } __attribute__((section(\".text.b\"))) "
+	        "int b(int x) __asm__(\"_ZN4main6kernelB2v1B9c8tJTIeFIEx\"); int b(int x) { return x * 3; }' > a.c && "
+	        "gcc -O1 -c a.c",
+	        dir);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof(path), "%s/a.o", dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);

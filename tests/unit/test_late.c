@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that are walked later: this program's own, copied as BPF would, against backtrace(), after they were overwritten. */
+/* Stacks that are walked later: this program's own, copied as BPF would, against backtrace(), after they were
+ * overwritten. */
 #include <execinfo.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,13 +18,13 @@
 #include "unwind/profile/late.h"
 #include "unwind/now.h"
 
-#define DEPTH	 6
-#define TRUE_MAX 64
-#define NUMBER	 3u
-#define FRAME	 2048 /* bytes of one of call() */
+#define DEPTH     6
+#define TRUE_MAX  64
+#define NUMBER    3u
+#define FRAME     2048 /* bytes of one of call() */
 #define STACK_MAX (64u << 10)
-#define NOISE	 (32u << 10)
-#define MARK	 0x4321u /* address of the frame that the first walk saw behind its guess */
+#define NOISE     (32u << 10)
+#define MARK      0x4321u /* address of the frame that the first walk saw behind its guess */
 
 static struct {
 	struct arena *arena;
@@ -63,7 +64,8 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) tak
 	assert_int_equal(getcontext(&uc), 0);
 	keep_registers(&uc);
 	sample.callers = backtrace(sample.caller, TRUE_MAX);
-	while (sample.size < sizeof(sample.stack) && memory_read(here.known->memory, sample.stack + sample.size, 8, sample.late.reg[REG_SP] + sample.size))
+	while (sample.size < sizeof(sample.stack) &&
+	        memory_read(here.known->memory, sample.stack + sample.size, 8, sample.late.reg[REG_SP] + sample.size))
 		sample.size += 8;
 	__asm__ volatile("" ::: "memory");
 }
@@ -163,7 +165,8 @@ static struct late *with_sample(u64 pc, u64 sp)
 	sample.late.pc = pc ? sample.middle_pc : 0;
 	sample.late.sp = pc ? sample.middle_sp + sp : 0;
 	send_pieces(l, sample.size);
-	*r = (struct stack_record){.type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 2, .stop = STOP_ROOT, .last = 1};
+	*r = (struct stack_record){
+	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 2, .stop = STOP_ROOT, .last = 1};
 	r->nframes = pc ? 1 : 0;
 	r->frame[0].where = MARK;
 	assert_null(late_hold(l, r, r->frame, r->nframes, &held));
@@ -271,7 +274,8 @@ static void short_copy(void **state)
 
 	late_destroy(l);
 	here.found = here.known;
-	*r = (struct stack_record){.type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
+	*r = (struct stack_record){
+	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
 	send_pieces(cut, (u32)((sample.middle_sp & ~4095ull) - sample.late.reg[REG_SP]));
 	assert_null(late_hold(cut, r, r->frame, 0, &held));
 	assert_null(late_settle(cut, now_ns(), true));
@@ -301,7 +305,7 @@ static void broken(void **state)
 	assert_null(late_piece(l, r, sizeof(*r)));
 	r->addr = 12345;
 	assert_null(late_piece(l, r, sizeof(*r)));
-	stack->weight = 0;
+	stack->hash = 6;
 	assert_null(late_hold(l, stack, stack->frame, 0, &held));
 	assert_false(held);
 	assert_null(late_settle(l, now_ns(), true));

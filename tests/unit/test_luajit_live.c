@@ -33,7 +33,7 @@ static bool may_call(const char *caller, const char *callee)
 	static const struct {
 		const char *callee, *callers;
 	} allowed[] = {
-	        {"leaf", " mid tail  "}, /* the empty one: the body of a coroutine, which has no name */
+	        {"leaf", " mid tail body "},
 	        {"vleaf", " mid tail "},
 	        {"mid", " work "},
 	        {"tail", " work "},

@@ -200,6 +200,29 @@ static struct scene scene_coroutine(struct fake *f)
 	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVBLVNN", {2, 5}};
 }
 
+/* A host resumes each coroutine: the first of a request waits for another, and that one for the one that runs. */
+static struct scene scene_waiting(struct fake *f)
+{
+	SCENE_FUNCTIONS;
+	struct fake_thread middle = fake_thread(f), inner = fake_thread(f);
+	u64 record;
+
+	fake_native(f);
+	fake_link(f, &t, one, LINK_CP);
+	fake_call(f, &t, c, fake_pc(f, one, 5));
+	fake_yield(f, &t);
+	fake_link(f, &middle, two, LINK_CP);
+	fake_call(f, &middle, c, fake_pc(f, two, 6));
+	fake_yield(f, &middle);
+	fake_cframe(f, &inner, 0, 0);
+	fake_link(f, &inner, two, LINK_CP);
+	fake_call(f, &inner, c, fake_pc(f, two, 2));
+	record = fake_record(f, &t, 0, 3, FAKE_NORMAL);
+	record = fake_record(f, &middle, record, (u32)-2, FAKE_NORMAL);
+	fake_record(f, &inner, record, (u32)-2, FAKE_RUNNING);
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLCLCLVNN", {2, 6, 5}};
+}
+
 /* A trace runs in the cframe of the interpreter; the registers lead to it. */
 static struct scene scene_trace(struct fake *f)
 {
@@ -226,7 +249,8 @@ static struct scene scene_gc(struct fake *f)
 }
 
 static struct scene (*const scenes[])(struct fake *) = {scene_plain, scene_leaf, scene_returning, scene_types,
-        scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_trace, scene_gc};
+        scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_waiting,
+        scene_trace, scene_gc};
 #define NSCENES (sizeof(scenes) / sizeof(*scenes))
 
 static void test_scenes(void **state)
@@ -256,8 +280,8 @@ static void test_cookies(void **state)
 	assert_int_equal(f->frames[3].detail >> LUAJIT_COOKIE_BITS, FAKE_CALL_A << 8);
 	for (u32 op = 69; op < LUAJIT_OPS; op++) { /* what becomes JLOOP does not keep that either */
 		const char *name = luajit_ops[op].name;
-		bool loop = !strncmp(name, "RET", 3) || !strcmp(name, "LOOP") || !strcmp(name, "ILOOP") || !strcmp(name, "JLOOP") ||
-		            !strcmp(name, "ITERC") || !strcmp(name, "ITERN");
+		bool loop = !strncmp(name, "RET", 3) || !strcmp(name, "LOOP") || !strcmp(name, "ILOOP") ||
+		            !strcmp(name, "JLOOP") || !strcmp(name, "ITERC") || !strcmp(name, "ITERN");
 
 		assert_int_equal(luajit_cookie(LUAJIT_OP_PATCHED, op | FAKE_CALL_A << 8), loop ? 0 : FAKE_CALL_A << 8);
 	}
@@ -277,6 +301,46 @@ static void test_foreign_code(void **state)
 	assert_int_equal(kind_of(&f->frames[0]), 'N');
 	assert_int_equal(frame_addr(&f->frames[0]), s.regs.pc);
 	fake_destroy(f);
+}
+
+/* Who made a thread of nginx's does not wait for it; who is not known for sure to wait is not shown. */
+static void test_not_waiting(void **state)
+{
+	struct change {
+		u32 ref, flags, parent_flags;
+		u8 status;
+		bool waits;
+	} changes[] = {
+	        {(u32)-2, FAKE_RUNNING, FAKE_NORMAL, 1, true},
+	        {(u32)-2, FAKE_SUSPENDED, FAKE_RUNNING, 1, true}, /* in coroutine.yield */
+	        {4, FAKE_RUNNING | FAKE_SPAWNED, FAKE_NORMAL, 1, false},
+	        {(u32)-2, FAKE_RUNNING | FAKE_SPAWNED, FAKE_NORMAL, 1, false},
+	        {4, FAKE_RUNNING, FAKE_NORMAL, 1, false},
+	        {(u32)-2, FAKE_RUNNING, FAKE_RUNNING, 1, false},
+	        {(u32)-2, FAKE_RUNNING, FAKE_NORMAL, 0, false},
+	        {(u32)-2, FAKE_RUNNING, FAKE_NORMAL | 1u << 20, 1, false},
+	};
+
+	for (u32 i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		struct fake *f = fake_create();
+		struct fake_thread t = fake_thread(f), co = fake_thread(f);
+		u64 fn = fake_lua_function(f, 1), c = fake_c_function(f, 1, C_FUNCTION), record;
+
+		fake_native(f);
+		fake_link(f, &t, fn, LINK_CP);
+		fake_call(f, &t, c, fake_pc(f, fn, 5));
+		fake_yield(f, &t);
+		put8(f, t.l + fake_vm.l_status, changes[i].status);
+		fake_cframe(f, &co, 0, 0);
+		fake_link(f, &co, fn, LINK_CP);
+		fake_call(f, &co, c, fake_pc(f, fn, 2));
+		record = fake_record(f, &t, 0, 3, changes[i].parent_flags);
+		fake_record(f, &co, record, changes[i].ref, changes[i].flags);
+		print_message("change %u\n", i);
+		assert_int_equal(fake_walk(f, (struct fake_registers){.pc = CODE_C + 8}), STOP_ROOT);
+		expect(f, changes[i].waits ? "NCLCLVNN" : "NCLVNN", (const u32[]){2, 5});
+		fake_destroy(f);
+	}
 }
 
 static void test_depth(void **state)
@@ -367,6 +431,7 @@ int main(void)
 	        cmocka_unit_test(test_scenes),
 	        cmocka_unit_test(test_cookies),
 	        cmocka_unit_test(test_foreign_code),
+	        cmocka_unit_test(test_not_waiting),
 	        cmocka_unit_test(test_depth),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_broken),

@@ -10,7 +10,7 @@
 #include "native_fake.h"
 #include "unwind.h"
 
-#define SP (FAKE_STACK + 0x400) /* of the leaf, unless a test says otherwise */
+#define SP           (FAKE_STACK + 0x400) /* of the leaf, unless a test says otherwise */
 #define RA(function) ((function) + FAKE_RETURN)
 
 static struct cfi_rule by_sp(s32 off)
@@ -34,7 +34,8 @@ static void check_frame(const struct fake *f, u32 i, u64 addr, u32 flags)
 	assert_int_equal(f->frames[i].detail, (addr - FAKE_CODE) / FAKE_PAGE + 1);
 }
 
-/* One function under a rule, called by the root; reg[REG_SP] and reg[REG_PC] are set if 0. The caller's CFA must be cfa. */
+/* One function under a rule, called by the root; reg[REG_SP] and reg[REG_PC] are set if 0. The caller's CFA must be
+ * cfa. */
 static void check_caller(struct fake *f, const struct cfi_rule *rule, u64 *reg, u64 cfa)
 {
 	u64 leaf = fake_function(f, rule), root = add_root(f);
@@ -100,7 +101,8 @@ static void test_plt(void **state)
 		struct cfi_rule rule = fake_rule(CFI_PLT, REG_SP, 8);
 
 		rule.cfa_add = 11;
-		check_caller(f, &rule, (u64[ARCH_NREGS]){[REG_PC] = FAKE_CODE + 64 + at}, SP + 8 + ((at & 15) >= 11 ? 8 : 0));
+		check_caller(f, &rule, (u64[ARCH_NREGS]){[REG_PC] = FAKE_CODE + 64 + at},
+		        SP + 8 + ((at & 15) >= 11 ? 8 : 0));
 		fake_destroy(f);
 	}
 }
@@ -224,7 +226,8 @@ static void test_slot_reg_lost(void **state)
 	b = fake_function(f, &middle);
 	fake_put(f, SP + 8, RA(b));
 	fake_put(f, SP + 24, RA(add_root(f)));
-	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_PC] = a, [REG_FP] = SP}), STOP_STACK_ABSENT);
+	assert_int_equal(
+	        fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_PC] = a, [REG_FP] = SP}), STOP_STACK_ABSENT);
 	assert_int_equal(f->walk.nframes, 2);
 	fake_destroy(f);
 }
@@ -311,12 +314,15 @@ static void test_slots_absent(void **state)
 
 /* --- without CFI --- */
 
-/* rbp chains from a function without a table over one whose rows say nothing, to rbp 0. */
+/*
+ * rbp chains from a function without a table over one whose rows say nothing, to rbp 0: that is no proof of a root, as
+ * any data may be 0. If rows tell of a root there it is one.
+ */
 static void test_frame_pointer(void **state)
 {
 	struct fake *f = fake_create();
 	struct cfi_rule none = fake_rule(CFI_NONE, CFI_NO_REG, 0);
-	u64 a = fake_function(f, NULL), b = fake_function(f, &none), c = fake_function(f, NULL);
+	u64 a = fake_function(f, NULL), b = fake_function(f, &none), c = add_root(f), d = fake_function(f, NULL);
 	u64 reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = SP + 0x20, [REG_PC] = a};
 
 	fake_put(f, SP + 0x20, SP + 0x1020);
@@ -331,6 +337,11 @@ static void test_frame_pointer(void **state)
 	f->no_code = true; /* the same where code can not be looked at */
 	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
 	assert_int_equal(f->walk.nframes, 3);
+	f->no_code = false;
+	fake_put(f, SP + 0x1028, RA(d));
+	assert_int_equal(fake_walk(f, reg), STOP_NO_CFI);
+	assert_int_equal(f->walk.nframes, 1); /* guesses that led nowhere were wrong */
+	assert_int_equal(f->walk.reg[REG_SP], SP);
 	fake_destroy(f);
 }
 
@@ -452,7 +463,8 @@ static void test_rows(void **state)
 	f->region[0].origin = cfi->pieces[0].start;
 	for (u32 i = 0; i < CFI_PAGE_SIZE; i++) {
 		fake_put(f, sp + 8 + i * 8, RA(root));
-		assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = sp, [REG_PC] = start + CFI_PAGE_SIZE + i}), STOP_ROOT);
+		assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = sp, [REG_PC] = start + CFI_PAGE_SIZE + i}),
+		        STOP_ROOT);
 		assert_int_equal(f->walk.reg[REG_SP], sp + 16 + i * 8);
 		fake_put(f, sp + 8 + i * 8, 0);
 	}
@@ -464,7 +476,8 @@ static void test_rows(void **state)
 
 /* --- deep stacks: windows, depth, absent pages --- */
 
-/* A function that calls itself with frames of this size, from sp to its root at or below end; returns how many frames. */
+/* A function that calls itself with frames of this size, from sp to its root at or below end; returns how many frames.
+ */
 static u32 build_recursion(struct fake *f, u32 size, u64 sp, u64 end, u64 *reg)
 {
 	struct cfi_rule rule = by_sp((s32)size);
@@ -547,7 +560,8 @@ static void test_depth(void **state)
 /* A CFI frame, two by rbp without CFI, a signal frame, a frame that saves its registers, the root: all ways to read. */
 static void build_mixture(struct fake *f, u64 *reg)
 {
-	struct cfi_rule leaf = by_sp(0x900), signal = fake_rule(CFI_SIGNAL, REG_SP, 0), last = fake_rule(CFI_REG, REG_FP, 16);
+	struct cfi_rule leaf = by_sp(0x900), signal = fake_rule(CFI_SIGNAL, REG_SP, 0),
+	                last = fake_rule(CFI_REG, REG_FP, 16);
 	u64 a = fake_function(f, &leaf), b = fake_function(f, NULL), c = fake_function(f, &signal), d, root;
 
 	last.slot[0] = cfi_slot(-24, 0);
@@ -571,7 +585,8 @@ static void build_mixture(struct fake *f, u64 *reg)
 /* Only the frame behind a guessed step is a guess, not what rules and the kernel say of it. */
 static void test_guess_ends(void **state)
 {
-	static const u32 flags[] = {0, FRAME_RETADDR, FRAME_RETADDR | FRAME_GUESS, FRAME_RETADDR | FRAME_GUESS, 0, FRAME_RETADDR};
+	static const u32 flags[] = {
+	        0, FRAME_RETADDR, FRAME_RETADDR | FRAME_GUESS, FRAME_RETADDR | FRAME_GUESS, 0, FRAME_RETADDR};
 	struct fake *f = fake_create();
 	struct cfi_rule rule = by_sp(16);
 	u64 reg[ARCH_NREGS], a, b, root;
@@ -643,8 +658,8 @@ static void test_cycles(void **state)
 	fake_put(f, SP + 0x48, RA(b)); /* by frame pointer: the scan looks above, and finds nothing */
 	reg[REG_PC] = b;
 	assert_int_equal(fake_walk(f, reg), STOP_NO_CFI);
-	assert_int_equal(f->walk.nframes, 2);
-	fake_put(f, SP + 15 * 8, SP); /* a signal frame whose stack pointer is its own */
+	assert_int_equal(f->walk.nframes, 1); /* so the first guess is not believed either */
+	fake_put(f, SP + 15 * 8, SP);         /* a signal frame whose stack pointer is its own */
 	fake_put(f, SP + 16 * 8, c);
 	reg[REG_PC] = c;
 	assert_int_equal(fake_walk(f, reg), STOP_DEPTH);

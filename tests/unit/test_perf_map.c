@@ -113,7 +113,7 @@ static void test_file_made_anew(void **state)
 static void test_lines_that_make_no_sense(void **state)
 {
 	struct perf_map *m = make("\n \nzzz\n1000\n1000 10\n1000 10 \n1000 0 empty\nffffffffffffffff 10 wraps\n"
-				  "-1 5 negative\n4000 10 right\n");
+	                          "-1 5 negative\n4000 10 right\n");
 	char *longest = malloc(200000);
 
 	assert_non_null(longest);
@@ -178,14 +178,14 @@ static int remove_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_names, remove_file),
-		cmocka_unit_test_teardown(test_appended, remove_file),
-		cmocka_unit_test_teardown(test_told_again, remove_file),
-		cmocka_unit_test_teardown(test_file_made_later, remove_file),
-		cmocka_unit_test_teardown(test_file_made_anew, remove_file),
-		cmocka_unit_test_teardown(test_lines_that_make_no_sense, remove_file),
-		cmocka_unit_test_teardown(test_files_of_others, remove_file),
-		cmocka_unit_test_teardown(test_process_that_is_gone, remove_file),
+	        cmocka_unit_test_teardown(test_names, remove_file),
+	        cmocka_unit_test_teardown(test_appended, remove_file),
+	        cmocka_unit_test_teardown(test_told_again, remove_file),
+	        cmocka_unit_test_teardown(test_file_made_later, remove_file),
+	        cmocka_unit_test_teardown(test_file_made_anew, remove_file),
+	        cmocka_unit_test_teardown(test_lines_that_make_no_sense, remove_file),
+	        cmocka_unit_test_teardown(test_files_of_others, remove_file),
+	        cmocka_unit_test_teardown(test_process_that_is_gone, remove_file),
 	};
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());

@@ -13,7 +13,7 @@
 
 static u32 function(struct profile *p, u64 key, const char *name)
 {
-	struct profile_function fn = { .name = name, .module = "m", .file = "", .kind = KIND_NATIVE };
+	struct profile_function fn = {.name = name, .module = "m", .file = "", .kind = KIND_NATIVE};
 	u32 f;
 
 	assert_null(profile_function(p, key, &fn, false, &f));
@@ -29,7 +29,8 @@ static u32 child(struct profile *p, u32 node, u32 f)
 }
 
 /* "site" becomes outer, inner; "gone" nothing of its own. */
-static struct error *chain(void *ctx, struct profile *to, const struct profile_function *fn, u32 f, const u32 **ret, u32 *n)
+static struct error *chain(
+        void *ctx, struct profile *to, const struct profile_function *fn, u32 f, const u32 **ret, u32 *n)
 {
 	static u32 list[2];
 
@@ -57,7 +58,8 @@ static const char *text(struct profile *p)
 		for (u32 k = i;; k = p->nodes[k].parent) {
 			char longer[512];
 
-			snprintf(longer, sizeof(longer), "%.200s%s%.200s", p->functions[p->nodes[k].function].name, *line ? ";" : "", line);
+			snprintf(longer, sizeof(longer), "%.200s%s%.200s", p->functions[p->nodes[k].function].name,
+			        *line ? ";" : "", line);
 			strcpy(line, longer);
 			if (!k)
 				break;
@@ -112,7 +114,7 @@ static void test_functions_that_stay(void **state)
 
 static void test_images(void **state)
 {
-	struct profile_function fn = { .name = "f", .module = "m", .file = "", .kind = KIND_NATIVE, .address = 0x10 };
+	struct profile_function fn = {.name = "f", .module = "m", .file = "", .kind = KIND_NATIVE, .address = 0x10};
 	struct profile *old, *p;
 	u32 f, found = 0;
 
@@ -157,10 +159,10 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_functions_that_stay),
-		cmocka_unit_test(test_images),
-		cmocka_unit_test(test_full),
+	        cmocka_unit_test(test_chains),
+	        cmocka_unit_test(test_functions_that_stay),
+	        cmocka_unit_test(test_images),
+	        cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

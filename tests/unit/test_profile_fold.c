@@ -52,7 +52,10 @@ static struct profile *make(u32 *main)
 static u32 loop(struct profile *p, u32 node)
 {
 	node = native(p, python(p, node, "run (runners.py:1)", "/lib/asyncio/runners.py"), "eval");
-	return python(p, native(p, python(p, node, "BaseEventLoop.run_forever (base_events.py:2)", "/lib/asyncio/base_events.py"), "eval"),
+	return python(p,
+	        native(p,
+	                python(p, node, "BaseEventLoop.run_forever (base_events.py:2)", "/lib/asyncio/base_events.py"),
+	                "eval"),
 	        "Handle._run (events.py:3)", "/lib/asyncio/events.py");
 }
 
@@ -66,7 +69,9 @@ static void test_loop(void **state)
 	at = loop(p, at);
 	profile_add(p, native(p, at, "poll"), 2);
 	profile_add(p, python(p, native(p, at, "task_step"), "task (app.py:9)", "/app.py"), 3);
-	expect(p, FLAGS, "main (app.py:1);asyncio (event loop);poll 2\nmain (app.py:1);asyncio (event loop);task (app.py:9) 3\n");
+	expect(p, FLAGS,
+	        "main (app.py:1);asyncio (event loop);poll 2\nmain (app.py:1);asyncio (event loop);task (app.py:9) "
+	        "3\n");
 }
 
 static void test_imports(void **state)
@@ -84,7 +89,8 @@ static void test_imports(void **state)
 
 static u32 uvloop(struct profile *p, u32 node, const char *name)
 {
-	struct profile_function fn = {.name = name, .module = "loop.cpython-312-x86_64-linux-gnu.so", .file = "", .kind = KIND_NATIVE};
+	struct profile_function fn = {
+	        .name = name, .module = "loop.cpython-312-x86_64-linux-gnu.so", .file = "", .kind = KIND_NATIVE};
 	u32 function, ret;
 
 	assert_null(profile_image(p, "/lib/uvloop/loop.cpython-312-x86_64-linux-gnu.so", "", &fn.image));
@@ -106,8 +112,10 @@ static void test_uvloop(void **state)
 	task = python(p, native(p, at, "task_step"), "task (app.py:9)", "/app.py");
 	profile_add(p, task, 3);
 	profile_add(p, uvloop(p, task, "uvloop.loop.UVStream.write"), 1);
-	expect(p, FLAGS, "main (app.py:1);call;asyncio (event loop);epoll_wait 2\nmain (app.py:1);call;asyncio (event loop);task (app.py:9) 3\n"
-	                 "main (app.py:1);call;asyncio (event loop);task (app.py:9);uvloop.loop.UVStream.write 1\n");
+	expect(p, FLAGS,
+	        "main (app.py:1);call;asyncio (event loop);epoll_wait 2\nmain (app.py:1);call;asyncio (event "
+	        "loop);task (app.py:9) 3\n"
+	        "main (app.py:1);call;asyncio (event loop);task (app.py:9);uvloop.loop.UVStream.write 1\n");
 }
 
 /* Files of the loop without what runs it, another runtime's functions of that name, and no flag: all stays. */
@@ -125,7 +133,8 @@ static void test_none(void **state)
 	p = make(&at);
 	profile_add(p, loop(p, at), 1);
 	expect(p, EXPAND_IMPORTS,
-	        "main (app.py:1);run (runners.py:1);eval;BaseEventLoop.run_forever (base_events.py:2);eval;Handle._run (events.py:3) 1\n");
+	        "main (app.py:1);run (runners.py:1);eval;BaseEventLoop.run_forever (base_events.py:2);eval;Handle._run "
+	        "(events.py:3) 1\n");
 }
 
 int main(void)

@@ -21,7 +21,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static u32 add_flagged(struct profile *p, u32 node, enum profile_kind kind, u32 flags, const char *name, const char *file)
+static u32 add_flagged(
+        struct profile *p, u32 node, enum profile_kind kind, u32 flags, const char *name, const char *file)
 {
 	struct profile_function fn = {.name = name, .module = "hotspot", .file = file, .kind = kind, .flags = flags};
 	u32 function, ret;
@@ -93,8 +94,8 @@ static void test_shares(void **state)
 	f = only(p, "f");
 	assert_int_equal(f->kind, KIND_SCRIPT_BASELINE);
 	assert_int_equal(f->flags, 0);
-	assert_string_equal(text_tiers(f, text), "jit 30 %, baseline 50 %, script 20 %, inlined 30 %");
-	assert_string_equal(text_tiers(only(p, "g"), text), "script");
+	assert_string_equal(text_tiers(f, text), "C2 30 %, C1 50 %, interpreted 20 %, inlined 30 %");
+	assert_string_equal(text_tiers(only(p, "g"), text), "interpreted");
 }
 
 static void test_inlined(void **state)
@@ -120,8 +121,8 @@ static void test_apart(void **state)
 		u32 flags;
 		const char *file;
 	} what[] = {{KIND_SCRIPT, 0, ""}, {KIND_SCRIPT_JIT, FRAME_GUESS, ""}, {KIND_SCRIPT_NATIVE, 0, ""},
-	        {KIND_STUB, 0, ""}, {KIND_NATIVE, 0, ""}, {KIND_KERNEL, 0, ""},
-	        {KIND_SCRIPT, 0, "a.java"}, {KIND_SCRIPT, 0, "b.java"}};
+	        {KIND_STUB, 0, ""}, {KIND_NATIVE, 0, ""}, {KIND_KERNEL, 0, ""}, {KIND_SCRIPT, 0, "a.java"},
+	        {KIND_SCRIPT, 0, "b.java"}};
 	const u32 n = sizeof(what) / sizeof(*what);
 
 	for (u32 i = 0; i < n; i++)
@@ -159,7 +160,7 @@ static void test_approximate(void **state)
 	add_method(p, f, 0, "g", 2);
 	add_method(p, f, 0, "h", 4);
 	add_method(p, main, FRAME_APPROX, "h", 8);
-	expect_merged(p, "main 1\nmain;f 1\nmain;f;g 5\nmain;f;h 4\nmain;h 8\n");
+	expect_merged(p, "main 1\nmain;f 1\nmain;f;~ g 5\nmain;f;h 4\nmain;~ h 8\n");
 	assert_int_equal(p->nnodes, 6);
 	for (u32 i = 1; i < p->nnodes; i++) {
 		const char *name = p->functions[p->nodes[i].function].name;
@@ -182,18 +183,19 @@ static void test_approximate_shares(void **state)
 	profile_add(p, add_flagged(p, a, KIND_SCRIPT_JIT, 0, "f", ""), 60);
 	add_method(p, b, FRAME_APPROX | FRAME_INLINED, "f", 30);
 	add_method(p, b, FRAME_APPROX, "only", 1);
-	expect_merged(p, "a;f 70\nb;f 30\nb;only 1\n");
+	expect_merged(p, "a;f 70\nb;~ f 30\nb;~ only 1\n");
 	for (u32 i = 1; i < p->nnodes; i++) {
 		const struct profile_function *f = &p->functions[p->nodes[i].function];
 
 		if (*f->name == 'f') {
 			assert_int_equal(f->kind, KIND_SCRIPT_JIT);
 			assert_int_equal(f->flags, p->nodes[i].self == 30 ? FRAME_APPROX : 0);
-			assert_string_equal(text_tiers(f, text), "jit 90 %, script 10 %, inlined 30 %, approximate 30 %");
+			assert_string_equal(
+			        text_tiers(f, text), "C2 90 %, interpreted 10 %, inlined 30 %, approximate 30 %");
 		}
 	}
 	assert_int_equal(only(p, "only")->flags, FRAME_APPROX);
-	assert_string_equal(text_tiers(only(p, "only"), text), "jit");
+	assert_string_equal(text_tiers(only(p, "only"), text), "C2");
 }
 
 /* Functions have other numbers then, and are found still; what found no room stays where it was. */
@@ -220,7 +222,8 @@ static void test_after(void **state)
 static void test_base(void **state)
 {
 	struct profile *p = *state;
-	u32 a = add_kind(p, 0, KIND_SCRIPT, "f"), b = add_kind(p, 0, KIND_SCRIPT_JIT, "f"), c = add_kind(p, b, KIND_STUB, "s");
+	u32 a = add_kind(p, 0, KIND_SCRIPT, "f"), b = add_kind(p, 0, KIND_SCRIPT_JIT, "f"),
+	    c = add_kind(p, b, KIND_STUB, "s");
 
 	p->base = calloc(p->nnodes, sizeof(*p->base));
 	p->base_scale = 1;
@@ -262,7 +265,7 @@ static void test_formats(void **state)
 	assert_non_null(strstr(text.data, "\"tiers\":{\"2\":[33,0,67,0,0]}"));
 	free(text.data);
 	text = drawn(again, &format_svg);
-	assert_non_null(strstr(text.data, "f\njit 67 %, script 33 %, hotspot\n3 samples"));
+	assert_non_null(strstr(text.data, "f\nC2 67 %, interpreted 33 %, hotspot\n3 samples"));
 	free(text.data);
 	text = drawn(again, &format_folded);
 	assert_string_equal(text.data, "f 3\n");

@@ -13,14 +13,14 @@
 #include "runtime.h"
 
 #define FRAMES_MAX 32
-#define NATIVE	   "(native)"
-#define UVLOOP	   "(uvloop)" /* a native frame of its module; of libuv; in uv_run() of either */
+#define NATIVE     "(native)"
+#define UVLOOP     "(uvloop)" /* a native frame of its module; of libuv; in uv_run() of either */
 #define UVLOOP_RUN "(uvloop run)"
-#define LIBUV	   "(libuv)"
+#define LIBUV      "(libuv)"
 #define LIBUV_RUN  "(libuv run)"
 #define UV_BYTES   0x1000
 #define UV_START   0x7f0000000000ull
-#define UV_RUN	   0x800 /* from here on uv_run() */
+#define UV_RUN     0x800 /* from here on uv_run() */
 
 struct stack {
 	struct python_fake *p;
@@ -31,7 +31,8 @@ struct stack {
 	u32 n;
 };
 
-static struct image images[PYTHON_UVLOOP_MODULES] = {{.path = "/lib/uvloop/loop.cpython-312-x86_64-linux-gnu.so"}, {.path = "/lib/libuv.so.1"}};
+static struct image images[PYTHON_UVLOOP_MODULES] = {
+        {.path = "/lib/uvloop/loop.cpython-312-x86_64-linux-gnu.so"}, {.path = "/lib/libuv.so.1"}};
 static struct mapping mappings[PYTHON_UVLOOP_MODULES];
 
 static int setup(void **state)
@@ -44,8 +45,10 @@ static int setup(void **state)
 	s->process.mappings = mappings;
 	s->process.nmappings = PYTHON_UVLOOP_MODULES;
 	for (u32 i = 0; i < PYTHON_UVLOOP_MODULES; i++) {
-		mappings[i] = (struct mapping){.start = UV_START + UV_BYTES * i, .end = UV_START + UV_BYTES * (i + 1),
-		        .bias = UV_START + UV_BYTES * i, .image = &images[i]};
+		mappings[i] = (struct mapping){.start = UV_START + UV_BYTES * i,
+		        .end = UV_START + UV_BYTES * (i + 1),
+		        .bias = UV_START + UV_BYTES * i,
+		        .image = &images[i]};
 		s->uvloop[i] = (struct python_uvloop){&images[i], UV_RUN, UV_RUN + 0x100};
 	}
 	*state = s;
@@ -137,16 +140,18 @@ static void expect(struct stack *s, u32 flags, const char *const *texts)
 }
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define LOOP	   "asyncio (event loop)"
-#define ASYNC	   "/usr/lib/python3.11/asyncio/"
+#define LOOP       "asyncio (event loop)"
+#define ASYNC      "/usr/lib/python3.11/asyncio/"
 
 static void test_loop(void **state)
 {
-	build(*state, TEXTS(NATIVE, "a.py:work", "a.py:main", NATIVE, NATIVE, ASYNC "events.py:Handle._run", ASYNC "base_events.py:_run_once",
-	                      ASYNC "base_events.py:BaseEventLoop.run_forever", NATIVE, ASYNC "runners.py:run", "a.py:module"));
+	build(*state, TEXTS(NATIVE, "a.py:work", "a.py:main", NATIVE, NATIVE, ASYNC "events.py:Handle._run",
+	                      ASYNC "base_events.py:_run_once", ASYNC "base_events.py:BaseEventLoop.run_forever",
+	                      NATIVE, ASYNC "runners.py:run", "a.py:module"));
 	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, "work", "main", LOOP, "module"));
-	expect(*state, EXPAND_IMPORTS, TEXTS(NATIVE, "work", "main", NATIVE, NATIVE, "Handle._run", "_run_once",
-	                                       "BaseEventLoop.run_forever", NATIVE, "run", "module"));
+	expect(*state, EXPAND_IMPORTS,
+	        TEXTS(NATIVE, "work", "main", NATIVE, NATIVE, "Handle._run", "_run_once", "BaseEventLoop.run_forever",
+	                NATIVE, "run", "module"));
 }
 
 /* What the loop itself does is shown inside it. */
@@ -158,30 +163,34 @@ static void test_leaf_inside(void **state)
 	expect(*state, EXPAND_LOOP, TEXTS(LOOP));
 }
 
-/* A task that calls asyncio runs no loop by that; coroutines of asyncio are no part of the loop; nor are files like them. */
+/* A task that calls asyncio runs no loop by that; coroutines of asyncio are no part of the loop; nor are files like
+ * them. */
 static void test_no_loop(void **state)
 {
-	build(*state, TEXTS(ASYNC "base_events.py:call_soon", "a.py:main", ASYNC "streams.py:read", ASYNC "events.py:_run",
-	                      ASYNC "base_events.py:run_forever", "/a/events.py:run", "events.py:run"));
+	build(*state,
+	        TEXTS(ASYNC "base_events.py:call_soon", "a.py:main", ASYNC "streams.py:read", ASYNC "events.py:_run",
+	                ASYNC "base_events.py:run_forever", "/a/events.py:run", "events.py:run"));
 	expect(*state, EXPAND_LOOP, TEXTS("call_soon", "main", "read", LOOP, "run", "run"));
 }
 
 /* A loop that a callback of another one runs. */
 static void test_nested(void **state)
 {
-	build(*state, TEXTS("a.py:inner", ASYNC "base_events.py:run_until_complete", "a.py:outer", NATIVE, ASYNC "events.py:_run",
-	                      ASYNC "base_events.py:run_forever"));
+	build(*state, TEXTS("a.py:inner", ASYNC "base_events.py:run_until_complete", "a.py:outer", NATIVE,
+	                      ASYNC "events.py:_run", ASYNC "base_events.py:run_forever"));
 	expect(*state, EXPAND_LOOP, TEXTS("inner", LOOP, "outer", LOOP));
 }
 
 /* uvloop's loop is in C: what it has inside the task, and what a task calls of it, is none. */
 static void test_uvloop(void **state)
 {
-	build(*state, TEXTS("a.py:task", NATIVE, UVLOOP, UVLOOP, UVLOOP_RUN, UVLOOP, NATIVE, ASYNC "runners.py:Runner.run", "a.py:module"));
+	build(*state, TEXTS("a.py:task", NATIVE, UVLOOP, UVLOOP, UVLOOP_RUN, UVLOOP, NATIVE,
+	                      ASYNC "runners.py:Runner.run", "a.py:module"));
 	expect(*state, EXPAND_LOOP, TEXTS("task", LOOP, "module"));
 	build(*state, TEXTS(NATIVE, UVLOOP, UVLOOP_RUN, UVLOOP, NATIVE, "a.py:module"));
 	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, LOOP, NATIVE, "module"));
-	build(*state, TEXTS(NATIVE, UVLOOP, UVLOOP, "a.py:task", NATIVE, UVLOOP, UVLOOP, ASYNC "runners.py:run", "a.py:module"));
+	build(*state, TEXTS(NATIVE, UVLOOP, UVLOOP, "a.py:task", NATIVE, UVLOOP, UVLOOP, ASYNC "runners.py:run",
+	                      "a.py:module"));
 	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, NATIVE, NATIVE, "task", LOOP, "module"));
 	build(*state, TEXTS(UVLOOP, "a.py:module"));
 	expect(*state, EXPAND_LOOP, TEXTS(NATIVE, "module"));
@@ -203,10 +212,12 @@ static void test_libuv(void **state)
 
 static void test_import(void **state)
 {
-	build(*state, TEXTS("b.py:module", NATIVE, FROZEN "_call_with_frames_removed", "<frozen importlib._bootstrap_external>:exec_module",
-	                      FROZEN "_load_unlocked", FROZEN "_find_and_load", NATIVE, "a.py:module"));
+	build(*state, TEXTS("b.py:module", NATIVE, FROZEN "_call_with_frames_removed",
+	                      "<frozen importlib._bootstrap_external>:exec_module", FROZEN "_load_unlocked",
+	                      FROZEN "_find_and_load", NATIVE, "a.py:module"));
 	expect(*state, EXPAND_IMPORTS, TEXTS("module", "import", NATIVE, "module"));
-	build(*state, TEXTS("b.py:module", "/usr/lib/python3.5/importlib/_bootstrap.py:_gcd_import", "/usr/lib/importlib/__init__.py:import_module"));
+	build(*state, TEXTS("b.py:module", "/usr/lib/python3.5/importlib/_bootstrap.py:_gcd_import",
+	                      "/usr/lib/importlib/__init__.py:import_module"));
 	expect(*state, EXPAND_IMPORTS | EXPAND_LOOP, TEXTS("module", "import", "import_module"));
 	build(*state, TEXTS(FROZEN "_handle_fromlist", "a.py:module"));
 	expect(*state, EXPAND_IMPORTS, TEXTS("_handle_fromlist", "module"));
@@ -220,18 +231,22 @@ static void test_others(void **state)
 	u32 eaten;
 
 	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 0)}));
-	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 1ull << 40)}));
-	assert_null(python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 8), .detail = 1}));
-	assert_int_equal(python_fold(s->names, s->uvloop, &s->process, &other, 0, 1, EXPAND_LOOP | EXPAND_IMPORTS, ret, &eaten), 0);
+	assert_null(
+	        python_fold_name(&(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 1ull << 40)}));
+	assert_null(python_fold_name(
+	        &(struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, 8), .detail = 1}));
+	assert_int_equal(
+	        python_fold(s->names, s->uvloop, &s->process, &other, 0, 1, EXPAND_LOOP | EXPAND_IMPORTS, ret, &eaten),
+	        0);
 	assert_int_equal(eaten, 0);
 }
 
 static void test_glue(void **state)
 {
-	static const char *const glue[] = {"", "PyObject_Call", "_PyEval_EvalFrame", "method_vectorcall_NOARGS", "slot_tp_init",
-	        "type_call", "type_call.part.0", "pymain_run_python.constprop.0", "main"};
-	static const char *const shown[] = {"PyObject_GetAttr", "builtin_sum", "time.sleep", "type_calls", "main_loop", "mainly",
-	        "numpy.run", "list.append"};
+	static const char *const glue[] = {"", "PyObject_Call", "_PyEval_EvalFrame", "method_vectorcall_NOARGS",
+	        "slot_tp_init", "type_call", "type_call.part.0", "pymain_run_python.constprop.0", "main"};
+	static const char *const shown[] = {"PyObject_GetAttr", "builtin_sum", "time.sleep", "type_calls", "main_loop",
+	        "mainly", "numpy.run", "list.append"};
 
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
 		assert_true(python_is_glue(glue[i]));
@@ -244,7 +259,8 @@ static void test_lock(void **state)
 {
 	struct stack *s = *state;
 	struct python_fake *p = s->p;
-	u64 gil = python_fake_alloc(p, 32), interp = python_fake_alloc(p, 64), list = python_fake_alloc(p, 16), code = python_fake_code(p, "f", 1);
+	u64 gil = python_fake_alloc(p, 32), interp = python_fake_alloc(p, 64), list = python_fake_alloc(p, 16),
+	    code = python_fake_code(p, "f", 1);
 	struct python_vm *vm = NULL;
 
 	python_fake_eval(p, &code, 1);
@@ -285,8 +301,8 @@ static void test_lock(void **state)
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	        T(test_loop), T(test_leaf_inside), T(test_no_loop), T(test_nested), T(test_uvloop), T(test_libuv), T(test_import), T(test_others), T(test_glue), T(test_lock)};
+	const struct CMUnitTest tests[] = {T(test_loop), T(test_leaf_inside), T(test_no_loop), T(test_nested),
+	        T(test_uvloop), T(test_libuv), T(test_import), T(test_others), T(test_glue), T(test_lock)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

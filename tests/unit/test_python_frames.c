@@ -2,7 +2,7 @@
 /* Stacks of a live Python at known points: names, files, lines and order are those that Python itself tells. */
 #include "python_target.h"
 
-#define STOPS_MIN 55
+#define STOPS_MIN  55
 #define LINE_BYTES 8192
 
 struct expected {
@@ -59,8 +59,8 @@ static u32 check_stop(struct target *t)
 		if (!target_name(t, i, &name))
 			fail_msg("%s (%s:%u) has no name", e.name, e.file, e.line);
 		if (!same_text(name.name, e.name) || !same_text(name.file, e.file) || name.line != e.line)
-			fail_msg("frame %u is %s (%s:%u), not %s (%s:%u)", n, name.name, name.file, name.line, e.name, e.file,
-			        e.line);
+			fail_msg("frame %u is %s (%s:%u), not %s (%s:%u)", n, name.name, name.file, name.line, e.name,
+			        e.file, e.line);
 		n++;
 	}
 	if (target_script(t, i + 1) != t->nframes) {
@@ -100,7 +100,8 @@ static void test_interpreters(void **state)
 	(void)state;
 	assert_true(target_continue(t, 0));
 	assert_int_equal(target_walk(t), STOP_ROOT);
-	for (i = target_script(t, 0); fgets(line, sizeof(line), t->out) && line[0] != '\n'; i = target_script(t, i + 1)) {
+	for (i = target_script(t, 0); fgets(line, sizeof(line), t->out) && line[0] != '\n';
+	        i = target_script(t, i + 1)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (i == t->nframes || !target_name(t, i, &name))
 			fail_msg("%s is missing", line);

@@ -2,9 +2,9 @@
 /* Stacks of a live Python walked at any instruction: who may call whom is fixed, and told by the script. */
 #include "python_target.h"
 
-#define BURSTS	  10
-#define STEPS	  2000
-#define RANDOM	  300
+#define BURSTS    10
+#define STEPS     2000
+#define RANDOM    300
 #define TORN_MAX  0.0005
 #define PAIRS_MAX 128
 
@@ -55,7 +55,8 @@ static void check_between(struct target *t, u32 from, u32 to, const char *callee
 		eval |= is_eval(t, i);
 	if ((to > from + 1) != eval)
 		fail_msg("at 0x%lx C without an eval loop calls %s", frame_addr(&t->frames[0]), callee);
-	if ((!strcmp(callee, "by_key") || !strcmp(callee, "compared") || !strcmp(callee, "Thing.__lt__")) && to < from + 3)
+	if ((!strcmp(callee, "by_key") || !strcmp(callee, "compared") || !strcmp(callee, "Thing.__lt__")) &&
+	        to < from + 3)
 		fail_msg("at 0x%lx nothing lies between %s and its caller", frame_addr(&t->frames[0]), callee);
 }
 
@@ -69,7 +70,8 @@ static void check_path(struct target *t)
 			fail_msg("frame %u of %u has no name", i, t->nframes);
 		if (last < t->nframes) {
 			if (!may_call(caller.name, callee.name))
-				fail_msg("at 0x%lx '%s' calls '%s'", frame_addr(&t->frames[0]), caller.name, callee.name);
+				fail_msg("at 0x%lx '%s' calls '%s'", frame_addr(&t->frames[0]), caller.name,
+				        callee.name);
 			check_between(t, last, i, callee.name);
 		}
 		callee = caller;
@@ -88,7 +90,8 @@ static bool is_stub(const struct target *t)
 	return m && (m->anonymous || strstr(m->name, "libffi") || strstr(m->name, "_ctypes"));
 }
 
-/* Between two stores of the loop that are not known to belong together links do not hold, which is said, and is rare. */
+/* Between two stores of the loop that are not known to belong together links do not hold, which is said, and is rare.
+ */
 static bool is_torn(const struct target *t, int stop)
 {
 	return (stop == STOP_VM_BROKEN || stop == STOP_VM_ABSENT) &&
@@ -105,10 +108,12 @@ static void check_stop(struct target *t)
 		return;
 	}
 	if (stop != STOP_ROOT)
-		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->nframes, stop);
+		fail_msg("at 0x%lx the walk ended after %u frames for reason %d", frame_addr(&t->frames[0]), t->nframes,
+		        stop);
 	for (u32 i = 0; i < t->nframes; i++)
 		if ((frame_flags(&t->frames[i]) & FRAME_GUESS) && !is_stub(t))
-			fail_msg("at 0x%lx frame %u (0x%lx) is a guess", frame_addr(&t->frames[0]), i, frame_addr(&t->frames[i]));
+			fail_msg("at 0x%lx frame %u (0x%lx) is a guess", frame_addr(&t->frames[0]), i,
+			        frame_addr(&t->frames[i]));
 	check_path(t);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of functions in C by their tables in a stripped extension module, against its symbols before it was stripped. */
+/* Names of functions in C by their tables in a stripped extension module, against its symbols before it was stripped.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -27,20 +28,24 @@ static const char source[] =
         "struct spec { const char *name; int basicsize, itemsize; unsigned flags; struct slot *slots; };\n"
         "extern void *PyModuleDef_Init(void *);\n"
         "#define F(f) static void *f(void) { return (void *)f; }\n"
-        "F(add) F(sub) F(alone) F(append) F(of_long_name) F(wrong) F(hash) F(length) F(shared) F(multiply) F(get) F(iter) F(push) F(exec)\n"
+        "F(add) F(sub) F(alone) F(append) F(of_long_name) F(wrong) F(hash) F(length) F(shared) F(multiply) F(get) "
+        "F(iter) F(push) F(exec)\n"
         "static struct method functions[] = {{\"add\", add, 1, \"doc\"}, {\"sub\", sub, 0x80, 0}, {0}};\n"
         "static struct method methods[] = {{\"append\", append, 8, 0}, {\"_x1\", of_long_name, 0x83, 0}, {0}};\n"
         "static struct method slots[] = {{\"alone\", alone, 4, 0}, {0}};\n"
         "struct method *keep = slots;\n"
-        "struct method no[] = {{\"no name\", wrong, 1, 0}, {\"flags\", wrong, 0x10, 0}, {\"more\", wrong, 0x1001, 0}, {0, wrong, 1, 0}};\n"
+        "struct method no[] = {{\"no name\", wrong, 1, 0}, {\"flags\", wrong, 0x10, 0}, {\"more\", wrong, 0x1001, 0}, "
+        "{0, wrong, 1, 0}};\n"
         "static struct module def = {.name = \"pack.mod\", .methods = functions};\n"
         "static void *number[36] = {[2] = multiply, [3] = shared}, *sequence[10] = {length};\n"
         "static struct getset getset[] = {{\"shape\", get}, {0}};\n"
-        "struct type type = {.name = \"mod.List\", .methods = methods, .before[0] = (void *)24, .before[8] = number, .before[9] = sequence,\n"
+        "struct type type = {.name = \"mod.List\", .methods = methods, .before[0] = (void *)24, .before[8] = number, "
+        ".before[9] = sequence,\n"
         "	.before[11] = hash, .rest[1] = getset};\n"
         "static struct method heap[] = {{\"push\", push, 8, 0}, {0}};\n"
         "static struct slot heap_slots[] = {{62, iter}, {64, heap}, {34, shared}, {56, \"doc\"}, {0}};\n"
-        "struct spec spec = {\"mod.Heap\", 32, 0, 1024, heap_slots}, bare = {\"bare\", 32, 0, 0, (struct slot[]){{62, wrong}, {0}}};\n"
+        "struct spec spec = {\"mod.Heap\", 32, 0, 1024, heap_slots}, bare = {\"bare\", 32, 0, 0, (struct slot[]){{62, "
+        "wrong}, {0}}};\n"
         "static struct slot module_slots[] = {{2, exec}, {0}};\n"
         "struct module other = {.name = \"two\", .doc = \"word\", .rest = {module_slots}};\n"
         "void *PyInit_mod(void) { return PyModuleDef_Init(&def); }\n";
@@ -67,8 +72,12 @@ static int setup(void **state)
 	assert_non_null(file);
 	fputs(source, file);
 	fclose(file);
-	run("cd %s && cc -O1 -fno-ipa-icf -shared -fPIC -o mod.so mod.c && strip -o stripped.so mod.so && nm mod.so > nm", dir);
-	run("cd %s && sed s/PyModuleDef_Init/other_function/ mod.c > other.c && cc -O1 -shared -fPIC -o other.so other.c", dir);
+	run("cd %s && cc -O1 -fno-ipa-icf -shared -fPIC -o mod.so mod.c && strip -o stripped.so mod.so && nm mod.so > "
+	    "nm",
+	        dir);
+	run("cd %s && sed s/PyModuleDef_Init/other_function/ mod.c > other.c && cc -O1 -shared -fPIC -o other.so "
+	    "other.c",
+	        dir);
 	return 0;
 }
 
@@ -162,8 +171,8 @@ static bool has(const struct c_names *names, const char *name)
 /* Debian's interpreter, which is stripped. */
 static void test_interpreter(void **state)
 {
-	static const char *const some[] = {"builtins.sum", "time.sleep", "list.append", "dict.get", "posix.read", "int.__add__", "list.__iter__",
-	        "dict.tp_dealloc", "str.__hash__", "itertools.chain.__next__"};
+	static const char *const some[] = {"builtins.sum", "time.sleep", "list.append", "dict.get", "posix.read",
+	        "int.__add__", "list.__iter__", "dict.tp_dealloc", "str.__hash__", "itertools.chain.__next__"};
 	struct c_names names = names_of("/usr/bin/python3");
 
 	assert_true(names.n > 1000);

@@ -64,7 +64,8 @@ static void check_str(u32 kind, bool ascii, const void *chars, u32 n, const char
 	struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
 	char text[64];
 
-	assert_true(python_str(&p->f->memory, &p->layout, python_fake_str(p, kind, ascii, chars, n), text, sizeof(text)));
+	assert_true(
+	        python_str(&p->f->memory, &p->layout, python_fake_str(p, kind, ascii, chars, n), text, sizeof(text)));
 	assert_string_equal(text, expected);
 	python_fake_destroy(p);
 }
@@ -100,7 +101,8 @@ static void test_no_strings(void **state)
 	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 << 2 | 1 << 5 | 1 << 6}, 4);
 	assert_true(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
 	assert_string_equal(text, "text");
-	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 | 1 << 8 | 1 << 11 | 1 << 12}, 4); /* free-threaded 3.14, interned */
+	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 | 1 << 8 | 1 << 11 | 1 << 12},
+	        4); /* free-threaded 3.14, interned */
 	assert_true(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
 	assert_string_equal(text, "text");
 	fake_put(p->f, str + p->layout.str_length.at, ~0ull);
@@ -112,13 +114,13 @@ static void test_no_strings(void **state)
 /* The forms of Objects/locations.md: short, one line, no columns, long, none. */
 static void test_lines(void **state)
 {
-	static const u8 forms[] = {0x80 | 2, 0x55,	  /* short: 3 units, line 10 */
-	        0x80 | 10 << 3 | 0, 1, 2,		  /* 1 unit, the same line */
-	        0x80 | 12 << 3 | 1, 1, 2,		  /* 2 units, 2 lines on */
-	        0x80 | 13 << 3 | 0, 7,			  /* 1 unit, 3 lines back (svarint 7) */
+	static const u8 forms[] = {0x80 | 2, 0x55,        /* short: 3 units, line 10 */
+	        0x80 | 10 << 3 | 0, 1, 2,                 /* 1 unit, the same line */
+	        0x80 | 12 << 3 | 1, 1, 2,                 /* 2 units, 2 lines on */
+	        0x80 | 13 << 3 | 0, 7,                    /* 1 unit, 3 lines back (svarint 7) */
 	        0x80 | 14 << 3 | 0, 0x40 | 2, 6, 0, 1, 1, /* long: 1 unit, 193 lines on */
-	        0x80 | 15 << 3 | 0,			  /* no line */
-	        0x80 | 13 << 3 | 7, 0x41, 0x7f};	  /* ends within a number */
+	        0x80 | 15 << 3 | 0,                       /* no line */
+	        0x80 | 13 << 3 | 7, 0x41, 0x7f};          /* ends within a number */
 	static const u32 lines[] = {10, 10, 10, 10, 12, 12, 9, 202, 0};
 
 	(void)state;

@@ -21,8 +21,11 @@ struct stack {
 static struct stack make(enum python_linkage linkage)
 {
 	struct python_fake *p = python_fake_create(linkage);
-	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
-	        .c = python_fake_code(p, "c", 30), .d = python_fake_code(p, "d", 40)};
+	struct stack s = {.p = p,
+	        .a = python_fake_code(p, "a", 10),
+	        .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30),
+	        .d = python_fake_code(p, "d", 40)};
 
 	python_fake_eval(p, (u64[]){s.a, s.b}, 2);
 	python_fake_call(p, p->c, PYTHON_C_BYTES);
@@ -41,7 +44,13 @@ static const char *text(const struct stack *s)
 		u64 addr = frame_addr(&f->frames[i]);
 
 		if (frame_kind(&f->frames[i]) == FRAME_SCRIPT)
-			ret[i] = addr == s->a ? 'a' : addr == s->b ? 'b' : addr == s->c ? 'c' : addr == s->d ? 'd' : '?';
+			ret[i] = addr == s->a   ? 'a'
+			         : addr == s->b ? 'b'
+			         : addr == s->c ? 'c'
+			         : addr == s->d ? 'd'
+			                        : '?';
+		else if (frame_kind(&f->frames[i]) == FRAME_GAP)
+			ret[i] = 'g';
 		else if (frame_flags(&f->frames[i]) & FRAME_VM)
 			ret[i] = 'e';
 		else
@@ -60,7 +69,8 @@ static void expect(struct stack *s, int stop, const char *frames)
 static void test_order(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 
 		expect(&s, STOP_ROOT, "ndcenbaer");
@@ -74,7 +84,8 @@ static void test_order(void **state)
 static void test_leaves(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 		u64 cfa;
 
@@ -113,7 +124,8 @@ static void test_unlinked(void **state)
 static void test_no_thread_state(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 		bool needed = linkages[l] == PYTHON_NO_CFRAME;
 
@@ -123,12 +135,58 @@ static void test_no_thread_state(void **state)
 	}
 }
 
+/* The walk of a function that no row tells of, called by the innermost one. */
+static void expect_lost(struct stack *s, int wanted, const char *frames)
+{
+	u64 lost = fake_function(s->p->f, NULL), reg[ARCH_NREGS] = {[REG_PC] = lost + 1, [REG_SP] = s->p->sp - 1024};
+	struct walk *w = &s->p->f->walk;
+	int stop = STOP_NONE;
+
+	for (u64 at = s->p->sp - 1024; at < s->p->sp; at += 8) /* no return address is near */
+		fake_put(s->p->f, at, 0);
+	fake_start(s->p->f, reg);
+	w->thread_pointer = PYTHON_POINTER;
+	for (u32 i = 0; i < s->p->f->nregions; i++)
+		if (s->p->f->region[i].runtime == RUNTIME_PYTHON)
+			w->resume[0] = (struct region_resume){RUNTIME_PYTHON, s->p->f->region[i].vm};
+	do {
+		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
+			stop = walk_step(w);
+		stop = walk_resume(w, walk_end(w, (u32)stop));
+	} while (stop == STOP_NONE);
+	assert_int_equal(stop, wanted);
+	assert_string_equal(text(s), frames);
+}
+
+/* Where the loop has no rule that could be gone on with: the frames of the thread state, with gaps for what must lie
+ * between. */
+static void test_lost(void **state)
+{
+	struct stack s = make(PYTHON_NO_CFRAME);
+
+	(void)state;
+	expect_lost(&s, STOP_RESUMED, "ngdcgbag");
+	fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0); /* a thread without a state has no frames, it seems */
+	expect_lost(&s, STOP_NO_CFI, "n");
+	python_fake_destroy(s.p);
+	s.p = python_fake_create(PYTHON_FRAME_OBJECT);
+	s.a = python_fake_code(s.p, "a", 10);
+	s.b = python_fake_code(s.p, "b", 20);
+	python_fake_object(s.p, s.a, 3);
+	python_fake_object(s.p, s.b, 4);
+	expect_lost(&s, STOP_RESUMED, "ngbag");
+	fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, 8);
+	expect_lost(&s, STOP_VM_ABSENT, "ng");
+	python_fake_destroy(s.p);
+}
+
 static struct python_vm *config(struct stack *s)
 {
 	return arena_at(s->p->f->arena, s->p->f->region[s->p->f->nregions - 1].vm, sizeof(struct python_vm));
 }
 
-/* It is taking another interpreter down, or its state in that one has no frames yet: it goes on in the state that has. */
+/* It is taking another interpreter down, or its state in that one has no frames yet: it goes on in the state that has.
+ */
 static void test_other_state(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
@@ -170,7 +228,8 @@ static void test_shim(void **state)
 static void test_no_code_object(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 
 		fake_put(s.p->f, s.d + 8, 0);
@@ -184,7 +243,8 @@ static void test_no_code_object(void **state)
 static void test_circle(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 
 		fake_put(s.p->f, s.p->current + s.p->vm.f_previous, s.p->current);
@@ -210,7 +270,8 @@ static void test_wrong_entry(void **state)
 static void test_failing_reads(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 		u32 reads, cut = 0;
 
@@ -236,7 +297,9 @@ static void test_failing_reads(void **state)
 static struct stack make_objects(void)
 {
 	struct python_fake *p = python_fake_create(PYTHON_FRAME_OBJECT);
-	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
+	struct stack s = {.p = p,
+	        .a = python_fake_code(p, "a", 10),
+	        .b = python_fake_code(p, "b", 20),
 	        .c = python_fake_code(p, "c", 30)};
 
 	python_fake_object(p, s.a, 4);
@@ -337,7 +400,8 @@ static void test_compiled_stub(void **state)
 	s.p->pc = back;
 	python_fake_call(s.p, s.p->jit, 32);
 	expect(&s, STOP_ROOT, "dcenbaer");
-	config(&s)->jit_start = config(&s)->jit_end = 0; /* made after the maps were read: where in its page it lies tells */
+	config(&s)->jit_start = config(&s)->jit_end =
+	        0; /* made after the maps were read: where in its page it lies tells */
 	expect(&s, STOP_ROOT, "dcenbaer");
 	python_fake_put(s.p, back, &(u64){0}, 8);
 	assert_int_not_equal(python_fake_walk(s.p), STOP_ROOT);
@@ -363,13 +427,15 @@ static void test_compiled_late(void **state)
 	python_fake_destroy(s.p);
 }
 
-/* The loop is called by a trampoline, of which no unwind information tells; what is in rbp below it is another form's return address. */
+/* The loop is called by a trampoline, of which no unwind information tells; what is in rbp below it is another form's
+ * return address. */
 static void test_trampoline(void **state)
 {
 	static const enum python_part parts[] = {PYTHON_TRAMPOLINE, PYTHON_TRAMPOLINE_FP};
 
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		for (u32 i = 0; i < 2; i++) {
 			struct stack s = make(linkages[l]);
 
@@ -396,11 +462,16 @@ static void test_trampoline_leaf(void **state)
 		u32 word; /* is one on the stack? */
 		u8 code[4];
 	} places[] = {
-	        {PYTHON_TRAMPOLINE, 0, {0xf3, 0x0f, 0x1e, 0xfa}}, {PYTHON_TRAMPOLINE, 0, {0x48, 0x83, 0xec, 0x08}},
-	        {PYTHON_TRAMPOLINE, 1, {0xff, 0xd1, 0x48, 0x83}}, {PYTHON_TRAMPOLINE, 1, {0x48, 0x83, 0xc4, 0x08}},
-	        {PYTHON_TRAMPOLINE, 0, {0xc3, 0x48, 0x83, 0xec}}, {PYTHON_TRAMPOLINE_FP, 0, {0x55, 0x48, 0x89, 0xe5}},
-	        {PYTHON_TRAMPOLINE_FP, 1, {0x48, 0x89, 0xe5, 0xff}}, {PYTHON_TRAMPOLINE_FP, 1, {0xff, 0xd1, 0x5d, 0xc3}},
-	        {PYTHON_TRAMPOLINE_FP, 1, {0x5d, 0xc3, 0x55, 0x48}}, {PYTHON_TRAMPOLINE_FP, 0, {0xc3, 0x55, 0x48, 0x89}},
+	        {PYTHON_TRAMPOLINE, 0, {0xf3, 0x0f, 0x1e, 0xfa}},
+	        {PYTHON_TRAMPOLINE, 0, {0x48, 0x83, 0xec, 0x08}},
+	        {PYTHON_TRAMPOLINE, 1, {0xff, 0xd1, 0x48, 0x83}},
+	        {PYTHON_TRAMPOLINE, 1, {0x48, 0x83, 0xc4, 0x08}},
+	        {PYTHON_TRAMPOLINE, 0, {0xc3, 0x48, 0x83, 0xec}},
+	        {PYTHON_TRAMPOLINE_FP, 0, {0x55, 0x48, 0x89, 0xe5}},
+	        {PYTHON_TRAMPOLINE_FP, 1, {0x48, 0x89, 0xe5, 0xff}},
+	        {PYTHON_TRAMPOLINE_FP, 1, {0xff, 0xd1, 0x5d, 0xc3}},
+	        {PYTHON_TRAMPOLINE_FP, 1, {0x5d, 0xc3, 0x55, 0x48}},
+	        {PYTHON_TRAMPOLINE_FP, 0, {0xc3, 0x55, 0x48, 0x89}},
 	};
 
 	(void)state;
@@ -418,7 +489,8 @@ static void test_trampoline_leaf(void **state)
 	}
 }
 
-/* Trampolines made after the maps were read are known by their code, before a return address or around a leaf; all else there is nothing. */
+/* Trampolines made after the maps were read are known by their code, before a return address or around a leaf; all else
+ * there is nothing. */
 static void test_trampoline_late(void **state)
 {
 	static const struct {
@@ -427,7 +499,8 @@ static void test_trampoline_late(void **state)
 		u32 word[16]; /* has a leaf at this byte one on the stack? 2: no instruction begins here */
 	} forms[] = {
 	        {"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 11, {0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
-	        {"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 15, {0, 2, 2, 2, 0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
+	        {"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 15,
+	                {0, 2, 2, 2, 0, 2, 2, 2, 1, 2, 1, 2, 2, 2, 0}},
 	        {"\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 8, {0, 1, 2, 2, 1, 2, 1, 0}},
 	        {"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 12, {0, 2, 2, 2, 0, 1, 2, 2, 1, 2, 1, 0}},
 	};
@@ -453,7 +526,8 @@ static void test_trampoline_late(void **state)
 		}
 }
 
-/* A bytecode's function with a frame that the file does not tell of: the caller's frame pointer and the return address are on the stack. */
+/* A bytecode's function with a frame that the file does not tell of: the caller's frame pointer and the return address
+ * are on the stack. */
 static void test_bare(void **state)
 {
 	(void)state;
@@ -480,7 +554,8 @@ static void test_bare(void **state)
 static void test_window(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct stack s = make(linkages[l]);
 		u64 outside = python_fake_alloc(s.p, 1024), top;
 
@@ -510,7 +585,8 @@ static void test_window(void **state)
 static void test_window_clipped(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct python_fake *p = python_fake_create(linkages[l]);
 		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
 		u64 page = (p->heap + 2 * FAKE_PAGE) & ~(u64)(FAKE_PAGE - 1);
@@ -528,8 +604,11 @@ static void test_window_clipped(void **state)
 static struct stack make_tasks(u64 awaiters)
 {
 	struct python_fake *p = python_fake_create(PYTHON_NO_CFRAME);
-	struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20),
-	        .c = python_fake_code(p, "c", 30), .d = python_fake_code(p, "d", 40)};
+	struct stack s = {.p = p,
+	        .a = python_fake_code(p, "a", 10),
+	        .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30),
+	        .d = python_fake_code(p, "d", 40)};
 	u64 last, middle, coro;
 
 	python_fake_awaits(p, p->f->region[p->f->nregions - 1].vm);
@@ -592,7 +671,8 @@ static void test_awaiting_circle(void **state)
 static void test_greenlet(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		for (u32 outer = 0; outer < 2; outer++) {
 			struct python_fake *p = python_fake_create(linkages[l]);
 			struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
@@ -609,7 +689,8 @@ static void test_greenlet(void **state)
 	}
 }
 
-/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows tells where the next native frame's begin. */
+/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows tells where the next native
+ * frame's begin. */
 static void test_greenlet_switch(void **state)
 {
 	static const enum python_linkage with_entries[] = {PYTHON_ENTRY_FRAME, PYTHON_NO_CFRAME};
@@ -645,11 +726,13 @@ static void test_greenlet_switch(void **state)
 	}
 }
 
-/* A greenlet that begins, has ended, or runs C alone has no Python frame: its stack ends in greenlet's module all the same. */
+/* A greenlet that begins, has ended, or runs C alone has no Python frame: its stack ends in greenlet's module all the
+ * same. */
 static void test_greenlet_alone(void **state)
 {
 	(void)state;
-	FOR_EACH_LINKAGE(l) {
+	FOR_EACH_LINKAGE(l)
+	{
 		struct python_fake *p = python_fake_create(linkages[l]);
 		struct stack s = {.p = p};
 		u64 at = PYTHON_STATE + p->vm.ts_frame, cframe = python_fake_alloc(p, 64);
@@ -719,6 +802,7 @@ int main(void)
 	        cmocka_unit_test(test_leaves),
 	        cmocka_unit_test(test_unlinked),
 	        cmocka_unit_test(test_no_thread_state),
+	        cmocka_unit_test(test_lost),
 	        cmocka_unit_test(test_other_state),
 	        cmocka_unit_test(test_shim),
 	        cmocka_unit_test(test_no_code_object),

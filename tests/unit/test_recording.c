@@ -111,14 +111,15 @@ static void test_filters(void **state)
 		struct sift_options options;
 		const char *expected;
 	} cases[] = {
-	        {{.threads = true}, "one (tid 11);main;work 5\none (tid 11);main;work;read 3\n"
+	        {{.threads = true}, "one (tid 11);main;? work 5\none (tid 11);main;? work;read 3\n"
 	                            "two (tid 12);[truncated: no_cfi];leaf 2\ntwo (tid 12);main;f (a.lua:7) 7\n"},
-	        {{.threads = false}, "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\nmain;work 5\nmain;work;read 3\n"},
-	        {{.no_kernel = true}, "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\nmain;work 8\n"},
+	        {{.threads = false},
+	                "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\nmain;? work 5\nmain;? work;read 3\n"},
+	        {{.no_kernel = true}, "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\nmain;? work 8\n"},
 	        {{.no_user = true}, "read 3\n[no stack] 14\n"},
-	        {{.include = "^work$"}, "main;work 5\nmain;work;read 3\n"},
+	        {{.include = "^work$"}, "main;? work 5\nmain;? work;read 3\n"},
 	        {{.exclude = "^work$"}, "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\n"},
-	        {{.include = "^main$", .exclude = "lua|read"}, "main;work 5\n"},
+	        {{.include = "^main$", .exclude = "lua|read"}, "main;? work 5\n"},
 	        {{.include = "^two "}, "[truncated: no_cfi];leaf 2\nmain;f (a.lua:7) 7\n"},
 	        {{.no_kernel = true, .include = "^read$"}, ""},
 	        {{.include = "nothing is called so"}, ""},
@@ -312,7 +313,8 @@ static void test_not_a_profile(void **state)
 static void test_folded(void **state)
 {
 	struct sift_options options = {.no_kernel = true};
-	struct bytes b = {(char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i];c1_[1] 4\r\nx 0\n", 0};
+	struct bytes b = {
+	        (char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i];c1_[1] 4\r\nx 0\n", 0};
 	struct recording recording;
 	struct profile *p;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a real process's mappings to its regions: what is covered, what runtimes claim, and which processes are refused. */
+/* From a real process's mappings to its regions: what is covered, what runtimes claim, and which processes are refused.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +22,9 @@
 
 #include "unwind/process/process.h"
 
-#define PAGE	 4096u
+#define PAGE     4096u
 #define USER_END (1ull << 47)
-#define CLAIMS	 4000u
+#define CLAIMS   4000u
 
 static struct arena *arena;
 static struct modules *modules;
@@ -269,7 +270,8 @@ static void test_claim_bad(void **state)
 	process_destroy(p);
 }
 
-/* What is no code yet can be claimed too, up to the code on both sides; where one claim stands, a later one gets the rest. */
+/* What is no code yet can be claimed too, up to the code on both sides; where one claim stands, a later one gets the
+ * rest. */
 static void test_claim_unmapped(void **state)
 {
 	struct process *p = look();
@@ -324,7 +326,8 @@ static void test_claim_many(void **state)
 	struct process *p = look();
 
 	for (u32 i = 0; i < CLAIMS; i++)
-		claims[i] = (struct runtime_region){.start = child.jit + 4 * i, .end = child.jit + 4 * i + 2, .part = 1};
+		claims[i] =
+		        (struct runtime_region){.start = child.jit + 4 * i, .end = child.jit + 4 * i + 2, .part = 1};
 	build_with(p, CLAIMS);
 	assert_int_equal(p->entry.nregions, REGIONS_MAX);
 	process_destroy(p);
@@ -402,8 +405,8 @@ static void check_mapped(const char *name, bool delete, bool replace)
 
 static void test_mapped_files(void **state)
 {
-	static const char *const names[] = {"plain", "a file", "new\nline", "x\n400000-500000 r-xp 00000000 08:01 7 fake",
-	        "file (deleted)", " ", "\\012", "caf\xc3\xa9\xff"};
+	static const char *const names[] = {"plain", "a file", "new\nline",
+	        "x\n400000-500000 r-xp 00000000 08:01 7 fake", "file (deleted)", " ", "\\012", "caf\xc3\xa9\xff"};
 
 	strcpy(directory, "/tmp/yrt-regions-XXXXXX");
 	assert_non_null(mkdtemp(directory));
@@ -493,9 +496,14 @@ static int make_program32(void)
 		Elf32_Phdr p;
 		u8 code[sizeof(code)];
 	} file = {.e = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
-	                  .e_type = ET_EXEC, .e_machine = EM_386, .e_version = EV_CURRENT, .e_phoff = sizeof(Elf32_Ehdr),
-	                  .e_entry = 0x8048000 + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr), .e_ehsize = sizeof(Elf32_Ehdr),
-	                  .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1},
+	                  .e_type = ET_EXEC,
+	                  .e_machine = EM_386,
+	                  .e_version = EV_CURRENT,
+	                  .e_phoff = sizeof(Elf32_Ehdr),
+	                  .e_entry = 0x8048000 + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr),
+	                  .e_ehsize = sizeof(Elf32_Ehdr),
+	                  .e_phentsize = sizeof(Elf32_Phdr),
+	                  .e_phnum = 1},
 	        .p = {.p_type = PT_LOAD, .p_vaddr = 0x8048000, .p_flags = PF_R | PF_X, .p_align = PAGE}};
 	int fd = memfd_create("program32", 0);
 

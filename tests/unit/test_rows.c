@@ -29,8 +29,11 @@ static u32 add(struct profile *p, const char *path, u64 count)
 	while ((part = strsep(&rest, ";"))) {
 		bool thread = !strncmp(part, "t:", 2);
 		char *name = strsep(&part, "@"), *module = strsep(&part, ":");
-		struct profile_function fn = { .name = name, .module = module ? module : "", .file = "",
-			.line = part ? strtoul(part, NULL, 10) : 0, .kind = thread ? KIND_THREAD : KIND_NATIVE };
+		struct profile_function fn = {.name = name,
+		        .module = module ? module : "",
+		        .file = "",
+		        .line = part ? strtoul(part, NULL, 10) : 0,
+		        .kind = thread ? KIND_THREAD : KIND_NATIVE};
 
 		assert_null(profile_function(p, 0, &fn, false, &function));
 		assert_null(profile_child(p, node, function, &node));
@@ -158,7 +161,7 @@ static void test_empty(void **state)
 static void test_deep(void **state)
 {
 	struct profile *p = *state;
-	struct profile_function fn = { .name = "f", .module = "", .file = "" };
+	struct profile_function fn = {.name = "f", .module = "", .file = ""};
 	struct rows rows;
 	u32 node = 0, function;
 
@@ -175,13 +178,13 @@ static void test_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_self_and_total, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_recursion, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_identity, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_since, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_self_and_total, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_recursion, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_identity, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_since, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,14 +19,19 @@ static char dir[] = "/tmp/yrt-rtti-XXXXXX";
 
 static const char source[] =
         "#include <cstdio>\n"
+        "extern const char much[1 << 20] = {1};\n" /* .rodata so large that memory for it is unmapped once it is freed
+                                                    */
         "namespace shop {\n"
-        "struct Item { virtual ~Item() {} virtual int price() const = 0; virtual int tax() const { return price() / 5; } };\n"
+        "struct Item { virtual ~Item() {} virtual int price() const = 0; virtual int tax() const { return price() / 5; "
+        "} };\n"
         "struct Book : Item { int price() const override { return 12; } };\n"
         "struct Pen : Item { int price() const override { return 2; } int tax() const override { return 0; } };\n"
         "struct Tag { virtual int tag() { return 1; } };\n"
-        "template <class T> struct Box : T, Tag { int price() const override { return T::price() + 1; } int tag() override { return 2; } };\n"
+        "template <class T> struct Box : T, Tag { int price() const override { return T::price() + 1; } int tag() "
+        "override { return 2; } };\n"
         "}\n"
-        "int main(int c, char **) { shop::Book b; shop::Pen p; shop::Box<shop::Book> x; const shop::Item *all[] = {&b, &p, &x}; shop::Tag t, *tags[] = {&t, &x};\n"
+        "int main(int c, char **) { shop::Book b; shop::Pen p; shop::Box<shop::Book> x; const shop::Item *all[] = {&b, "
+        "&p, &x}; shop::Tag t, *tags[] = {&t, &x};\n"
         "printf(\"%d %d\\n\", all[c % 3]->price() + all[c % 2]->tax(), tags[c % 2]->tag()); }\n";
 
 static void compile(const char *flags, const char *name)
@@ -39,8 +44,8 @@ static void compile(const char *flags, const char *name)
 	assert_non_null(file);
 	fputs(source, file);
 	fclose(file);
-	snprintf(command, sizeof(command), "g++ %s -o %s/%s %s/rtti.cc && strip -o %s/%s.stripped %s/%s", flags, dir, name, dir, dir,
-	        name, dir, name);
+	snprintf(command, sizeof(command), "g++ %s -o %s/%s %s/rtti.cc && strip -o %s/%s.stripped %s/%s", flags, dir,
+	        name, dir, dir, name, dir, name);
 	assert_int_equal(system(command), 0);
 }
 
@@ -91,6 +96,7 @@ static void check(const char *flags, const char *name)
 	compile(flags, name);
 	img = open_image(name, ".stripped");
 	assert_null(rtti_create(img, &r));
+	image_put(img); /* names are the rtti's own */
 	for (u32 i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
 		if (!rtti_find(r, address_of(name, expected[i].function), &fn))
 			fail_msg("%s: %s is in no virtual table", name, expected[i].function);
@@ -99,7 +105,6 @@ static void check(const char *flags, const char *name)
 	}
 	assert_false(rtti_find(r, address_of(name, "main"), &fn));
 	rtti_destroy(r);
-	image_put(img);
 }
 
 static void test_pie(void **state)

@@ -181,7 +181,7 @@ static void test_rules(void **state)
 static void test_lookup(void **state)
 {
 	struct image *img = open_unloaded("rules");
-	struct symbol sym = {1, 2, "unchanged"};
+	struct symbol sym = {.start = 1, .end = 2, .name = "unchanged"};
 	u64 base = address_of(img, "outer");
 
 	(void)state;
@@ -190,7 +190,7 @@ static void test_lookup(void **state)
 	assert_int_equal(sym.end - sym.start, 8);
 	assert_int_equal(address_of(img, "inner"), base + 0x20);
 	assert_int_equal(address_of(img, "twin"), base + 0x160); /* not unsized_twin, that ends alike */
-	sym = (struct symbol){1, 2, "unchanged"};
+	sym = (struct symbol){.start = 1, .end = 2, .name = "unchanged"};
 	assert_false(symbols_lookup(img, "oute", &sym));
 	assert_false(symbols_lookup(img, "outer2", &sym));
 	assert_false(symbols_lookup(img, "uter", &sym));
@@ -219,15 +219,20 @@ static void test_search(void **state)
 	image_put(img);
 }
 
-/* Bodies of generators, by the functions that make them; one within a function whose name is as long as the other's number. */
+/* Bodies of generators, by the functions that make them; one within a function whose name is as long as the other's
+ * number. */
 static void test_cython_generators(void **state)
 {
 	static const char source[] = "#define F(name) void name(void); void name(void) {}\n"
-	                             "F(__pyx_pw_1m_1C_11first) F(__pyx_gb_1m_1C_12generator) F(__pyx_pw_1m_1C_1one) F(__pyx_gb_1m_1C_2generator9)\n"
-	                             "F(__pyx_pw_1m_1C_5build_1inner) F(__pyx_gb_1m_1C_5build_2generator3) F(__pyx_gb_1m_1C_5build_5generator4)\n"
-	                             "F(__pyx_pw_1m_1C_5other) F(__pyx_gb_1m_1C_6generator5) F(__pyx_gb_1m_2generator6) F(__pyx_pw_1m_1build)\n";
-	static const char *const expected[][2] = {{"__pyx_gb_1m_1C_12generator", "m.C.first"}, {"__pyx_gb_1m_1C_2generator9", "m.C.one"},
-	        {"__pyx_gb_1m_1C_5build_2generator3", "m.C.build.inner"}, {"__pyx_gb_1m_1C_5build_5generator4", "m.C.build.genexpr"},
+	                             "F(__pyx_pw_1m_1C_11first) F(__pyx_gb_1m_1C_12generator) F(__pyx_pw_1m_1C_1one) "
+	                             "F(__pyx_gb_1m_1C_2generator9)\n"
+	                             "F(__pyx_pw_1m_1C_5build_1inner) F(__pyx_gb_1m_1C_5build_2generator3) "
+	                             "F(__pyx_gb_1m_1C_5build_5generator4)\n"
+	                             "F(__pyx_pw_1m_1C_5other) F(__pyx_gb_1m_1C_6generator5) "
+	                             "F(__pyx_gb_1m_2generator6) F(__pyx_pw_1m_1build)\n";
+	static const char *const expected[][2] = {{"__pyx_gb_1m_1C_12generator", "m.C.first"},
+	        {"__pyx_gb_1m_1C_2generator9", "m.C.one"}, {"__pyx_gb_1m_1C_5build_2generator3", "m.C.build.inner"},
+	        {"__pyx_gb_1m_1C_5build_5generator4", "m.C.build.genexpr"},
 	        {"__pyx_gb_1m_1C_6generator5.cold", "m.C.other [clone .cold]"}, {"__pyx_gb_1m_2generator6", "m.build"}};
 	struct image *img;
 	char name[64] = "unchanged";

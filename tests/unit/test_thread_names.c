@@ -34,7 +34,8 @@ static bool answer(void *instance, const struct runtime_process *p, pid_t tid, c
 	return here.answer != NULL;
 }
 
-static const struct runtime_ops with_names = {.name = "with", .thread_name = answer}, without_names = {.name = "without"};
+static const struct runtime_ops with_names = {.name = "with", .thread_name = answer},
+                                without_names = {.name = "without"};
 
 static int setup(void **state)
 {
@@ -44,7 +45,8 @@ static int setup(void **state)
 	assert_null(profile_create(&here.profile));
 	here.instances[0] = (struct instance){.ops = &without_names, .data = &here};
 	here.instances[1] = (struct instance){.ops = &with_names, .data = &here};
-	here.process = (struct process){.pid = 42, .modules = here.modules, .instances = here.instances, .ninstances = 2};
+	here.process =
+	        (struct process){.pid = 42, .modules = here.modules, .instances = here.instances, .ninstances = 2};
 	here.record = (struct stack_record){.instance = 7, .tgid = 42, .tid = TID, .comm = "python"};
 	return 0;
 }

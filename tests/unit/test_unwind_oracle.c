@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native step against libunwind, frame by frame: real programs are stopped at random moments, and every frame of yrt's walk
- * must be libunwind's, with the same stack pointer rules behind it (a wrong CFA would show in the next return address).
+ * The native step against libunwind, frame by frame: real programs are stopped at random moments, and every frame of
+ * yrt's walk must be libunwind's, with the same stack pointer rules behind it (a wrong CFA would show in the next
+ * return address).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #undef UNW_LOCAL_ONLY
 #include <libunwind-ptrace.h>
 
-#define STOPS	   150
+#define STOPS      150
 #define FRAMES_MAX 512
 
 struct tally {
@@ -77,11 +78,14 @@ static void read_registers(pid_t pid, struct unwind_registers *ret)
 	struct user_regs_struct r;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, pid, 0, &r), 0);
-	*ret = (struct unwind_registers){ .thread_pointer = r.fs_base };
-	ret->reg[DWREG_RAX] = r.rax, ret->reg[DWREG_RDX] = r.rdx, ret->reg[DWREG_RCX] = r.rcx, ret->reg[DWREG_RBX] = r.rbx;
-	ret->reg[DWREG_RSI] = r.rsi, ret->reg[DWREG_RDI] = r.rdi, ret->reg[DWREG_RBP] = r.rbp, ret->reg[DWREG_RSP] = r.rsp;
+	*ret = (struct unwind_registers){.thread_pointer = r.fs_base};
+	ret->reg[DWREG_RAX] = r.rax, ret->reg[DWREG_RDX] = r.rdx, ret->reg[DWREG_RCX] = r.rcx,
+	ret->reg[DWREG_RBX] = r.rbx;
+	ret->reg[DWREG_RSI] = r.rsi, ret->reg[DWREG_RDI] = r.rdi, ret->reg[DWREG_RBP] = r.rbp,
+	ret->reg[DWREG_RSP] = r.rsp;
 	ret->reg[DWREG_R8] = r.r8, ret->reg[DWREG_R9] = r.r9, ret->reg[DWREG_R10] = r.r10, ret->reg[DWREG_R11] = r.r11;
-	ret->reg[DWREG_R12] = r.r12, ret->reg[DWREG_R13] = r.r13, ret->reg[DWREG_R14] = r.r14, ret->reg[DWREG_R15] = r.r15;
+	ret->reg[DWREG_R12] = r.r12, ret->reg[DWREG_R13] = r.r13, ret->reg[DWREG_R14] = r.r14,
+	ret->reg[DWREG_R15] = r.r15;
 	ret->reg[DWREG_RIP] = r.rip;
 }
 
@@ -101,11 +105,13 @@ static u32 ask_libunwind(unw_addr_space_t space, void *upt, u64 *pcs)
 	return n;
 }
 
-static void print_difference(const char *name, const struct frame *mine, u32 nmine, const u64 *theirs, u32 ntheirs, u32 stop)
+static void print_difference(
+        const char *name, const struct frame *mine, u32 nmine, const u64 *theirs, u32 ntheirs, u32 stop)
 {
 	print_message("%s: stop %u\n", name, stop);
 	for (u32 i = 0; i < nmine || i < ntheirs; i++)
-		print_message("  %2u %12lx %12lx\n", i, i < nmine ? frame_addr(&mine[i]) : 0, i < ntheirs ? theirs[i] : 0);
+		print_message(
+		        "  %2u %12lx %12lx\n", i, i < nmine ? frame_addr(&mine[i]) : 0, i < ntheirs ? theirs[i] : 0);
 }
 
 /* libunwind does not know the frames of a runtime. */
@@ -173,7 +179,7 @@ static void compare(const char *name, const char *const *argv, struct tally *t)
 
 static void check(const char *name, const char *const *argv)
 {
-	struct tally t = { 0 };
+	struct tally t = {0};
 
 	compare(name, argv, &t);
 	print_message("%s: %u stops, %u frames, %u equal (%u longer)\n", name, t.stops, t.frames, t.equal, t.longer);
@@ -184,23 +190,25 @@ static void check(const char *name, const char *const *argv)
 
 static void test_perl(void **state)
 {
-	check("perl", (const char *const[]){ "/usr/bin/perl", "-e",
-		"sub f { my $n = shift; return $n < 2 ? $n : f($n-1) + f($n-2) } while (1) { f(15); my @a = sort { $a <=> $b } map { rand } "
-		"1..500; my $s = join ',', @a; $s =~ s/(\\d)(\\d)/$2$1/g }",
-		NULL });
+	check("perl", (const char *const[]){"/usr/bin/perl", "-e",
+	                      "sub f { my $n = shift; return $n < 2 ? $n : f($n-1) + f($n-2) } while (1) { f(15); my "
+	                      "@a = sort { $a <=> $b } map { rand } "
+	                      "1..500; my $s = join ',', @a; $s =~ s/(\\d)(\\d)/$2$1/g }",
+	                      NULL});
 }
 
 static void test_python(void **state)
 {
-	check("python", (const char *const[]){ "/usr/bin/python3", "-c",
-		"import json,re,zlib\nwhile True:\n json.dumps([{'a':list(range(50))}]*20); re.sub('[ab]+','x','abc'*300); "
-		"zlib.compress(b'abcdef'*2000); sorted(range(2000),key=lambda x:-x)",
-		NULL });
+	check("python", (const char *const[]){"/usr/bin/python3", "-c",
+	                        "import json,re,zlib\nwhile True:\n json.dumps([{'a':list(range(50))}]*20); "
+	                        "re.sub('[ab]+','x','abc'*300); "
+	                        "zlib.compress(b'abcdef'*2000); sorted(range(2000),key=lambda x:-x)",
+	                        NULL});
 }
 
 static void check_cipher(const char *name)
 {
-	check(name, (const char *const[]){ "/usr/bin/openssl", "speed", "-seconds", "20", "-evp", name, NULL });
+	check(name, (const char *const[]){"/usr/bin/openssl", "speed", "-seconds", "20", "-evp", name, NULL});
 }
 
 /* Assembly by hand, with CFA expressions. */
@@ -214,24 +222,25 @@ static void test_openssl(void **state)
 
 static void test_rsa(void **state)
 {
-	check("rsa", (const char *const[]){ "/usr/bin/openssl", "speed", "-seconds", "10", "rsa2048", NULL });
+	check("rsa", (const char *const[]){"/usr/bin/openssl", "speed", "-seconds", "10", "rsa2048", NULL});
 }
 
 static void test_sqlite(void **state)
 {
-	check("sqlite", (const char *const[]){ "/usr/bin/sqlite3", ":memory:",
-		"with recursive c(x) as (select 1 union all select x+1 from c limit 100000000) select sum(x*x%7), group_concat(x%3) from c;",
-		NULL });
+	check("sqlite", (const char *const[]){"/usr/bin/sqlite3", ":memory:",
+	                        "with recursive c(x) as (select 1 union all select x+1 from c limit 100000000) select "
+	                        "sum(x*x%7), group_concat(x%3) from c;",
+	                        NULL});
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perl),
-		cmocka_unit_test(test_python),
-		cmocka_unit_test(test_openssl),
-		cmocka_unit_test(test_rsa),
-		cmocka_unit_test(test_sqlite),
+	        cmocka_unit_test(test_perl),
+	        cmocka_unit_test(test_python),
+	        cmocka_unit_test(test_openssl),
+	        cmocka_unit_test(test_rsa),
+	        cmocka_unit_test(test_sqlite),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,9 @@
 #include "cfi_internal.h"
 #include "cleanup.h"
 
-#define GAP_IGNORED 32 /* bytes without an FDE that belong to the function before them */
-#define GAP_MAX    (64u << 10) /* a longer stretch without CFI ends the piece */
-#define ENTRY_SIZE 64          /* how much of the code at the entry point is taken for its own */
+#define GAP_IGNORED 32          /* bytes without an FDE that belong to the function before them */
+#define GAP_MAX     (64u << 10) /* a longer stretch without CFI ends the piece */
+#define ENTRY_SIZE  64          /* how much of the code at the entry point is taken for its own */
 
 struct cfi_own {
 	struct cfi cfi;
@@ -27,6 +27,8 @@ struct compiler {
 	struct cfi_parsed parsed;
 	struct cfi_rows rows; /* of one function */
 	struct cfi_code code;
+	const struct cfi_teller *teller; /* of told */
+	void *told;
 	struct cfi_layout *layout;
 	struct cfi_fde *fdes;
 	u32 nfdes;
@@ -123,7 +125,7 @@ static void sort_functions(struct cfi_function *fn, size_t n)
 
 static bool is_synthetic(const struct cfi_function *fn)
 {
-	return fn->cie == CFI_CIE_ROOT || fn->cie == CFI_CIE_STUB || fn->cie == CFI_CIE_CODE;
+	return fn->cie >= CFI_CIE_TOLD;
 }
 
 static bool is_debug(const struct cfi_parsed *p, const struct cfi_function *fn)
@@ -202,13 +204,14 @@ static struct error *add_stubs(struct image *img, struct cfi_parsed *p)
 
 	for (size_t i = 0; !err && i < sizeof(names) / sizeof(*names); i++)
 		if (image_section_range(img, names[i], &addr, &size))
-			err = add_function(p, (struct cfi_function){.start = addr, .end = addr + size, .cie = CFI_CIE_STUB});
+			err = add_function(
+			        p, (struct cfi_function){.start = addr, .end = addr + size, .cie = CFI_CIE_STUB});
 	return err;
 }
 
 /*
- * Says that nothing is known from what was laid out to start. A few bytes are padding, or glibc's clone() and clone3(), which
- * end their FDE just before the system call because the rest is not true of the child: for the caller it is.
+ * Says that nothing is known from what was laid out to start. A few bytes are padding, or glibc's clone() and clone3(),
+ * which end their FDE just before the system call because the rest is not true of the child: for the caller it is.
  */
 static struct error *lay_gap(struct compiler *c, u64 start)
 {
@@ -223,8 +226,8 @@ static struct error *lay_gap(struct compiler *c, u64 start)
 
 /*
  * No call returns to the first byte of a function. Who finds such a return address is on a stack that was built by hand
- * (makecontext() returns to __start_context, whose CFI does not say so): its outermost frame. The address is looked up one
- * byte back, in the gap. Functions that move the stack pointer are not entered that way.
+ * (makecontext() returns to __start_context, whose CFI does not say so): its outermost frame. The address is looked up
+ * one byte back, in the gap. Functions that move the stack pointer are not entered that way.
  */
 static struct error *lay_return_to_start(struct compiler *c, const struct cfi_function *fn, u64 start)
 {
@@ -270,9 +273,28 @@ static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
 	return CFI_RUN_OK;
 }
 
+static bool add_told_row(void *ctx, u64 addr, const struct cfi_rule *rule)
+{
+	struct cfi_rows *rows = ctx;
+
+	if (rows->n == rows->room) {
+		size_t room = rows->room * 2 + 1;
+		struct cfi_entry *grown = reallocarray(rows->entry, room, sizeof(*grown));
+
+		if (!grown)
+			return false;
+		rows->entry = grown;
+		rows->room = room;
+	}
+	rows->entry[rows->n++] = (struct cfi_entry){.addr = addr, .rule = *rule};
+	return true;
+}
+
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
 {
 	c->rows.n = 0;
+	if (fn->cie == CFI_CIE_TOLD)
+		return c->teller->rows(c->told, fn->code_size, add_told_row, &c->rows) ? CFI_RUN_OK : CFI_RUN_CORRUPT;
 	if (fn->cie == CFI_CIE_CODE)
 		return copy_code(c, fn);
 	if (!is_synthetic(fn))
@@ -303,10 +325,18 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 		err = lay_return_to_start(c, fn, start);
 	for (size_t i = 0; !err && i < c->rows.n; i++)
 		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
-	if (!is_synthetic(fn))
+	if (!is_synthetic(fn) || fn->cie == CFI_CIE_TOLD)
 		c->fdes[c->nfdes++] = (struct cfi_fde){start, fn->end};
 	c->covered = fn->end;
 	return err;
+}
+
+/* Following code between FDEs would take the entry point for a function that somebody calls. */
+static struct error *find_gaps(struct image *img, struct compiler *c)
+{
+	struct error *err = add_entry(img, &c->parsed);
+
+	return err ? err : cfi_code_find_gaps(img, &c->parsed, &c->code);
 }
 
 /* Adds what the code tells, if the file tells of too little of it. */
@@ -321,7 +351,7 @@ static struct error *add_code(struct image *img, struct compiler *c)
 		told += p->functions[i].end - p->functions[i].start;
 	if (!cfi_code_wanted(img, told))
 		return NULL;
-	err = cfi_code_find(img, p, &c->code);
+	err = cfi_tells_little(img, told) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
 	if (err || !c->code.nruns)
 		return err;
 	grown = reallocarray(p->functions, p->nfunctions + c->code.nruns, sizeof(*grown));
@@ -332,6 +362,91 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	p->nfunctions = p->functions_room = p->nfunctions + c->code.nruns;
 	sort_functions(p->functions, p->nfunctions);
 	return NULL;
+}
+
+/* Drops the functions that share code with those of a teller. Both are sorted. */
+static void drop_told(struct cfi_parsed *p, const struct cfi_function *told, u32 n)
+{
+	size_t kept = 0;
+	u32 at = 0;
+
+	for (size_t i = 0; i < p->nfunctions; i++) {
+		while (at < n && told[at].end <= p->functions[i].start)
+			at++;
+		if (at == n || told[at].start >= p->functions[i].end)
+			p->functions[kept++] = p->functions[i];
+	}
+	p->nfunctions = kept;
+}
+
+/* Both are sorted, and share no code. */
+static struct error *merge_told(struct cfi_parsed *p, const struct cfi_function *told, u32 n)
+{
+	struct cfi_function *all = calloc(p->nfunctions + n + 1, sizeof(*all));
+	size_t i = 0, k = 0;
+
+	if (!all)
+		return &error_no_memory;
+	while (i < p->nfunctions || k < n)
+		if (k == n || (i < p->nfunctions && p->functions[i].start < told[k].start)) {
+			all[i + k] = p->functions[i];
+			i++;
+		} else {
+			all[i + k] = told[k];
+			k++;
+		}
+	free(p->functions);
+	p->functions = all;
+	p->nfunctions += n;
+	p->functions_room = p->nfunctions + 1;
+	return NULL;
+}
+
+/* Is it code that the file has? What says so is untrusted: the table has a row for each page in between. */
+static bool is_code(const struct image *img, u64 start, u64 end)
+{
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *s = &img->segments[i];
+
+		if (s->flags & PF_X && start >= s->vaddr && start < end && end - s->vaddr <= s->filesz)
+			return true;
+	}
+	return false;
+}
+
+static struct error *add_told(const struct image *img, struct compiler *c, u32 n)
+{
+	cleanup(free) struct cfi_function *told = calloc(n + 1, sizeof(*told));
+	struct cfi_parsed *p = &c->parsed;
+	u64 before = 0;
+	u32 kept = 0;
+
+	for (u32 i = 0; told && i < n; i++) {
+		struct cfi_function *fn = &told[kept];
+
+		*fn = (struct cfi_function){.code_size = i, .cie = CFI_CIE_TOLD};
+		if (!c->teller->extent(c->told, i, &fn->start, &fn->end) || fn->start < before ||
+		        !is_code(img, fn->start, fn->end))
+			continue;
+		before = fn->end;
+		kept++;
+	}
+	if (told)
+		drop_told(p, told, kept);
+	return told ? merge_told(p, told, kept) : &error_no_memory;
+}
+
+/* What a language tells of the file. */
+static struct error *ask_tellers(struct image *img, const struct cfi_options *options, struct compiler *c)
+{
+	struct error *err = NULL;
+	u32 n = 0;
+
+	for (u32 i = 0; !err && options && options->tellers[i] && !c->told; i++) {
+		c->teller = options->tellers[i];
+		err = c->teller->open(img, &c->told, &n);
+	}
+	return err || !c->told ? err : add_told(img, c, n);
 }
 
 /* Lays out all functions, which are sorted. */
@@ -361,7 +476,9 @@ static struct error *compile_into(
 		return err;
 	sort_functions(c->parsed.functions, c->parsed.nfunctions);
 	drop_known(&c->parsed);
-	err = add_code(img, c);
+	err = ask_tellers(img, options, c);
+	if (!err)
+		err = add_code(img, c);
 	if (!err)
 		err = add_entry(img, &c->parsed);
 	if (!err)
@@ -373,6 +490,8 @@ static void free_compiler(struct compiler *c)
 {
 	cfi_parsed_free(&c->parsed);
 	cfi_code_free(&c->code);
+	if (c->told)
+		c->teller->close(c->told);
 	cfi_layout_destroy(c->layout);
 	free(c->rows.entry);
 	free(c->fdes);
@@ -396,7 +515,8 @@ struct error *cfi_from_memory(
 	struct error *err = sources ? NULL : &error_no_memory;
 
 	for (u32 i = 0; !err && i < n; i++) {
-		sources[i] = (struct cfi_source){.data = sections[i].data, .size = sections[i].size, .addr = sections[i].addr, .open = true};
+		sources[i] = (struct cfi_source){
+		        .data = sections[i].data, .size = sections[i].size, .addr = sections[i].addr, .open = true};
 		err = cfi_parse_source(&img, &c.parsed, &sources[i]);
 	}
 	if (!err) {
@@ -405,6 +525,21 @@ struct error *cfi_from_memory(
 	}
 	free_compiler(&c);
 	return err;
+}
+
+/* Puts the tables into the cache, and takes them from there if that succeeded: a file's pages need no memory of ours
+ * while nobody looks at them. */
+static struct cfi *store(const char *dir, const struct image *img, u64 debug_size, struct cfi *cfi)
+{
+	struct cfi *stored;
+
+	cfi_cache_store(dir, img, debug_size, cfi);
+	stored = cfi_cache_load(dir, img, debug_size);
+	if (!stored)
+		return cfi;
+	cfi_destroy(cfi);
+	stored->from_cache = false;
+	return stored;
 }
 
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret)
@@ -419,10 +554,18 @@ struct error *cfi_load(struct image *img, const struct cfi_options *options, str
 		if (err)
 			return err;
 		if (dir)
-			cfi_cache_store(dir, img, debug_size, cfi);
+			cfi = store(dir, img, debug_size, cfi);
 	}
 	*ret = cfi;
 	return NULL;
+}
+
+void cfi_rest(struct cfi *cfi)
+{
+	struct cfi_own *own = cfi->private;
+
+	if (own->mapped)
+		madvise(own->blob, own->blob->size, MADV_DONTNEED);
 }
 
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr)

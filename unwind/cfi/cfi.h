@@ -18,7 +18,8 @@ struct cfi_entry {
 	struct cfi_rule rule;
 };
 
-/* A table as it goes into the arena: covers [start, end) of the image's addresses; start is a multiple of CFI_PAGE_SIZE. */
+/* A table as it goes into the arena: covers [start, end) of the image's addresses; start is a multiple of
+ * CFI_PAGE_SIZE. */
 struct cfi_piece {
 	u64 start, end;
 	u32 size;
@@ -40,25 +41,46 @@ struct cfi {
 	void *private;
 };
 
+/*
+ * Functions whose rows a file tells in a language's own form instead of CFI. They take the place of the CFI of the same
+ * code, and are compiled, cached and shared as it is.
+ */
+struct cfi_teller {
+	/* *ret is NULL if the file has none; *n: how many functions, in order of their addresses. Only fails for
+	 * memory. */
+	struct error *(*open)(struct image *img, void **ret, u32 *n);
+	void (*close)(void *functions);
+	bool (*extent)(void *functions, u32 i, u64 *start, u64 *end);
+	/* Calls add for each row, in order. False: corrupt, or add said so. */
+	bool (*rows)(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx);
+};
+#define CFI_TELLERS_MAX 4
+
 struct cfi_options {
 	const char *cache_dir; /* NULL: no cache */
-	struct image *debug;   /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
+	const struct cfi_teller
+	        *tellers[CFI_TELLERS_MAX + 1]; /* up to the first NULL; the first that has functions tells */
+	struct image *debug; /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
 };
 
-/* The default cache: $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt for root, ~/.cache/yrt. Static string or NULL. */
+/* The default cache: $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt for root, ~/.cache/yrt. Static string or NULL.
+ */
 const char *cfi_default_cache(void);
 
 /*
  * Compiles (or loads) the tables. Corrupt entries are skipped and counted; an error is only for out of memory. An image
- * without any CFI gives npieces 0. An entry point without CFI gets a CFI_ROOT row. The cache file is named by build-id and
- * file size (copies in containers share it) and checked: magic, format version, checksum, identity, every offset; rebuilt
- * if anything is off. An image without build-id is not cached.
+ * without any CFI gives npieces 0. An entry point without CFI gets a CFI_ROOT row. The cache file is named by build-id
+ * and file size (copies in containers share it) and checked: magic, format version, checksum, identity, every offset;
+ * rebuilt if anything is off. An image without build-id is not cached.
  */
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
 void cfi_destroy(struct cfi *cfi);
+/* Gives back the memory of tables that came from the cache. They stay usable: what is looked at comes back. */
+void cfi_rest(struct cfi *cfi);
 /* The FDE that has this address. NULL: none, or cfi is NULL. */
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr);
-/* Does the file tell of less than half of its code? The rest is what the code itself tells (up to 1 MiB), or nothing. */
+/* Does the file tell of less than half of its code? The rest is what the code itself tells (up to 1 MiB), or nothing.
+ */
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
 
 /*
@@ -75,8 +97,8 @@ struct cfi_section {
 };
 
 /*
- * Compiles sections that lie in a process's memory: rows of functions in `code` (vaddr is a process address here). Corrupt
- * entries are skipped and counted. Free with cfi_destroy().
+ * Compiles sections that lie in a process's memory: rows of functions in `code` (vaddr is a process address here).
+ * Corrupt entries are skipped and counted. Free with cfi_destroy().
  */
 struct error *cfi_from_memory(
         const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret);

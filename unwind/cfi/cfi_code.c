@@ -5,26 +5,23 @@
 #include <sys/param.h>
 
 #include "capstone_registers.h"
+#include "cfi_code_state.h"
 #include "cfi_internal.h"
+#include "cleanup.h"
+#include "grow.h"
 #include "process/elf_table.h"
 
-#define CODE_MAX   (1u << 20)
-#define LOST       INT32_MAX
-#define FRAME_MAX  (1 << 20)   /* a stack pointer further from the CFA is none */
+#define CODE_MAX (1u << 20)
+#define GAPS_MAX                                                                                                       \
+	(32u << 20)   /* bytes of code between FDEs that are followed in a file that tells of most of its code         \
+	               */
+#define GAP_MIN    32 /* fewer are padding */
+#define STARTS_MAX (1u << 22)
 #define STEPS      4           /* instructions that are followed, for each byte of code */
 #define TAIL       0xffffffffu /* in at[]: not the first byte of its instruction */
 #define CASES_MAX  4096
 #define JOBS_MAX   (1u << 20)
 #define SIGCONTEXT 40 /* behind uc_flags, uc_link and uc_stack of struct ucontext */
-
-enum kind { KNOWN, ROOT };
-
-/* What holds before an instruction: CFA - rsp, CFA - rbp (LOST: not known), and where the caller's registers are. */
-struct state {
-	s32 sp, fp;
-	s16 slot[ARCH_NSAVED];
-	u32 kind;
-};
 
 /* What was seen on the way to a jump through a table of distances from itself (gcc and clang, -fPIC). */
 struct seen {
@@ -33,8 +30,20 @@ struct seen {
 	u64 cases;               /* the last constant that was compared with */
 };
 
-/* TOLD: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not known. */
+/* TOLD: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not known.
+ */
 enum mark { TOLD = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16 };
+
+/* Of functions, by symbols; sorted. */
+struct start {
+	u64 addr;
+	bool never_returns;
+};
+
+struct starts {
+	struct start *list;
+	u32 n;
+};
 
 struct job {
 	u64 addr;
@@ -49,165 +58,15 @@ struct flow {
 	u8 *bytes, *marks;
 	u32 *at;  /* number of the state at an instruction, from 1; 0: not reached */
 	u32 *age; /* of the job that reached it: a later one is believed */
-	struct state *states;
+	struct code_state *states;
 	struct job *jobs;
 	u32 nstates, states_room, njobs, jobs_room, nfunctions;
 	u64 steps;
+	bool gap; /* between FDEs: of a file that tells of most of its code */
 	csh handle;
 	cs_insn *in;
 	bool no_memory;
 };
-
-static const struct state entry_state = {
-        .sp = 8, .fp = LOST, .slot = {CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME, CFI_SAME}};
-
-/* Nobody called the file's entry point. */
-static const struct state root_state = {.sp = LOST, .fp = LOST, .kind = ROOT};
-
-static u32 slot_number(u8 reg)
-{
-	switch (reg) {
-#define NUMBER(i, r)                                                                                                   \
-	case r:                                                                                                        \
-		return i;
-		ARCH_SAVED_REGS(NUMBER)
-#undef NUMBER
-	}
-	return ARCH_NSAVED;
-}
-
-static u8 reg_of(const cs_x86_op *op)
-{
-	return op->type == X86_OP_REG ? capstone_register(op->reg) : CAPSTONE_NO_REG;
-}
-
-static s32 moved(s32 from, s64 by)
-{
-	s64 to = from + by;
-
-	return from == LOST || to < 0 || to > FRAME_MAX ? LOST : (s32)to;
-}
-
-static void save(struct state *s, u8 reg, s32 below)
-{
-	u32 i = slot_number(reg);
-
-	if (i < ARCH_NSAVED && s->slot[i] == CFI_SAME)
-		s->slot[i] = below == LOST || below % 8 || below < 16 ? CFI_UNDEFINED : cfi_slot(-below, 0);
-}
-
-static void push(struct state *s, const cs_x86_op *op)
-{
-	s->sp = moved(s->sp, op && op->size == 2 ? 2 : 8);
-	if (op)
-		save(s, reg_of(op), s->sp);
-}
-
-static void pop(struct state *s, const cs_x86_op *op)
-{
-	u8 reg = op ? reg_of(op) : CAPSTONE_NO_REG;
-	u32 i = slot_number(reg);
-
-	if (i < ARCH_NSAVED)
-		s->slot[i] = s->sp != LOST && s->slot[i] == cfi_slot(-s->sp, 0) ? CFI_SAME : CFI_UNDEFINED;
-	if (reg == REG_FP)
-		s->fp = LOST;
-	s->sp = reg == REG_SP ? LOST : moved(s->sp, op && op->size == 2 ? -2 : -8);
-}
-
-static void leave(struct state *s)
-{
-	s->sp = moved(s->fp, -8);
-	s->slot[slot_number(REG_FP)] = CFI_SAME;
-	s->fp = LOST;
-}
-
-/* Where an address that is told by the stack or the frame pointer lies below the CFA. */
-static s32 below(const struct state *s, const cs_x86_op *op)
-{
-	if (op->mem.index != X86_REG_INVALID || op->mem.segment != X86_REG_INVALID)
-		return LOST;
-	if (op->mem.base == X86_REG_RSP)
-		return moved(s->sp, -op->mem.disp);
-	return op->mem.base == X86_REG_RBP ? moved(s->fp, -op->mem.disp) : LOST;
-}
-
-static void set(struct state *s, u8 reg, s32 value)
-{
-	if (reg == REG_SP)
-		s->sp = value;
-	if (reg == REG_FP)
-		s->fp = value;
-}
-
-static s32 value_of(const struct state *s, u8 reg)
-{
-	if (reg == REG_SP)
-		return s->sp;
-	return reg == REG_FP ? s->fp : LOST;
-}
-
-static void two_operands(struct state *s, const cs_insn *in, const cs_x86_op *to, const cs_x86_op *from)
-{
-	u8 reg = reg_of(to);
-
-	if (in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && from->size == 8) {
-		if (below(s, to) != LOST)
-			save(s, reg_of(from), below(s, to));
-	} else if (!(to->access & CS_AC_WRITE)) {
-		return;
-	} else if (in->id == X86_INS_MOV) {
-		set(s, reg, value_of(s, reg_of(from)));
-	} else if (in->id == X86_INS_LEA) {
-		set(s, reg, below(s, from));
-	} else if (in->id == X86_INS_ADD && from->type == X86_OP_IMM) {
-		set(s, reg, moved(value_of(s, reg), -from->imm));
-	} else if (in->id == X86_INS_SUB && from->type == X86_OP_IMM) {
-		set(s, reg, moved(value_of(s, reg), from->imm));
-	} else if (in->id == X86_INS_XOR && reg == REG_FP && reg_of(from) == REG_FP &&
-	           s->slot[slot_number(REG_FP)] == CFI_SAME) {
-		s->kind = ROOT; /* the ABI's mark of the outermost frame */
-	} else {
-		set(s, reg, LOST);
-	}
-}
-
-static void other(struct state *s, const cs_x86 *x)
-{
-	for (u32 i = 0; i < x->op_count; i++)
-		if (x->operands[i].type == X86_OP_REG && x->operands[i].access & CS_AC_WRITE)
-			set(s, reg_of(&x->operands[i]), LOST);
-}
-
-/* The state behind an instruction. */
-static void step(struct state *s, const cs_insn *in)
-{
-	const cs_x86 *x = &in->detail->x86;
-
-	switch (in->id) {
-	case X86_INS_PUSH:
-		return push(s, &x->operands[0]);
-	case X86_INS_PUSHFQ:
-		return push(s, NULL);
-	case X86_INS_POP:
-		return pop(s, &x->operands[0]);
-	case X86_INS_POPFQ:
-		return pop(s, NULL);
-	case X86_INS_LEAVE:
-		return leave(s);
-	case X86_INS_ENTER:
-		s->sp = s->fp = LOST;
-		return;
-	case X86_INS_CALL:
-		if (x->operands[0].type == X86_OP_IMM && (u64)x->operands[0].imm == in->address + in->size)
-			push(s, NULL);
-		return;
-	}
-	if (x->op_count == 2 && in->id != X86_INS_XCHG)
-		two_operands(s, in, &x->operands[0], &x->operands[1]);
-	else
-		other(s, x);
-}
 
 static bool reserve(struct flow *f, void *array, u32 n, u32 *room, size_t size)
 {
@@ -227,7 +86,7 @@ static bool reserve(struct flow *f, void *array, u32 n, u32 *room, size_t size)
 }
 
 /* The number of a state; like: that of one that it is often equal to, or 0. */
-static u32 number(struct flow *f, const struct state *s, u32 like)
+static u32 number(struct flow *f, const struct code_state *s, u32 like)
 {
 	if (like && !memcmp(&f->states[like - 1], s, sizeof(*s)))
 		return like;
@@ -266,8 +125,19 @@ static bool decode(struct flow *f, u64 addr)
 {
 	const u8 *code = f->bytes + (addr - f->start);
 	size_t size = f->end - addr;
+	u32 vector;
 
-	return cs_disasm_iter(f->handle, &code, &size, &addr, f->in);
+	if (cs_disasm_iter(f->handle, &code, &size, &addr, f->in))
+		return true;
+	vector = code_vector_size(code, size);
+	if (!vector)
+		return false;
+	memset(f->in->detail, 0, sizeof(*f->in->detail));
+	memcpy(f->in->bytes, code, MIN(vector, sizeof(f->in->bytes)));
+	f->in->id = X86_INS_INVALID;
+	f->in->address = addr;
+	f->in->size = (u16)vector;
+	return true;
 }
 
 static bool ends(const cs_insn *in)
@@ -280,7 +150,7 @@ static void see(struct seen *seen, const cs_insn *in)
 {
 	const cs_x86 *x = &in->detail->x86;
 	const cs_x86_op *to = &x->operands[0], *from = &x->operands[1];
-	u8 reg = x->op_count == 2 ? reg_of(to) : CAPSTONE_NO_REG, base;
+	u8 reg = x->op_count == 2 ? code_register(to) : CAPSTONE_NO_REG, base;
 
 	if (in->id == X86_INS_CMP && from->type == X86_OP_IMM)
 		seen->cases = (u64)from->imm + 1;
@@ -329,7 +199,8 @@ static bool branch(struct flow *f, const struct seen *seen, u32 behind, u32 age)
 		return true;
 	if (op->type == X86_OP_IMM)
 		enqueue(f, (u64)op->imm, behind, age);
-	else if (op->type != X86_OP_REG || !branch_cases(f, seen, behind, age))
+	else if (op->type != X86_OP_REG || !branch_cases(f, seen, behind, age) ||
+	         f->gap) /* by hand: the constant may not be the number of cases */
 		f->marks[in->address - f->start] |= SWITCH;
 	return in->id != X86_INS_JMP;
 }
@@ -340,6 +211,15 @@ static bool is_zero(const cs_insn *in)
 	return in->bytes[0] == 0 && in->bytes[1] == 0;
 }
 
+/* By hand a function and what it calls agree on registers: one that the callee may change elsewhere keeps the stack
+ * pointer here. */
+static bool calls_near(const struct flow *f)
+{
+	const cs_x86_op *op = &f->in->detail->x86.operands[0];
+
+	return f->in->id == X86_INS_CALL && op->type == X86_OP_IMM && follows(f, (u64)op->imm);
+}
+
 static void run(struct flow *f, struct job job)
 {
 	struct seen seen = {0};
@@ -348,7 +228,7 @@ static void run(struct flow *f, struct job job)
 
 	while (follows(f, addr) && f->steps && !f->no_memory) {
 		u32 *at = &f->at[addr - f->start], *age = &f->age[addr - f->start];
-		struct state s;
+		struct code_state s;
 
 		if (*at == TAIL || (*at && (job.age <= *age || same(f, *at, state))))
 			return;
@@ -362,8 +242,15 @@ static void run(struct flow *f, struct job job)
 		for (u32 i = 1; i < f->in->size; i++)
 			at[i] = TAIL;
 		s = f->states[state - 1];
-		step(&s, f->in);
+		code_state_step(&s, f->in);
+		if (f->gap)
+			code_state_is_no_root(&s);
+		if (f->gap && calls_near(f) && code_state_rule(&s, true).kind == CFI_NONE)
+			s = f->states[state - 1];
 		state = number(f, &s, state);
+		if (f->in->id == X86_INS_CALL &&
+		        (u64)f->in->detail->x86.operands[0].imm != f->in->address + f->in->size)
+			*at = state; /* a return address is looked up here: what the callee may change is lost */
 		see(&seen, f->in);
 		if (!branch(f, &seen, state, job.age))
 			return;
@@ -378,14 +265,14 @@ static void run_all(struct flow *f)
 }
 
 /* Functions of a C library that are called at others' ends. */
-static bool never_returns(struct flow *f, const struct elf_table *table, const Elf64_Sym *sym)
+static bool never_returns(struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
 {
 	static const char *const names[] = {
 	        "abort", "exit", "_exit", "_Exit", "longjmp", "__assert_fail", "__stack_chk_fail", "pthread_exit"};
 	char name[20] = "";
 
 	if (sym->st_name >= table->strings.size ||
-	        !elf_read(f->img, name, MIN(sizeof(name) - 1, table->strings.size - sym->st_name),
+	        !elf_read(img, name, MIN(sizeof(name) - 1, table->strings.size - sym->st_name),
 	                table->strings.offset + sym->st_name))
 		return false;
 	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -394,32 +281,76 @@ static bool never_returns(struct flow *f, const struct elf_table *table, const E
 	return false;
 }
 
-static void seed_symbol(struct flow *f, const struct elf_table *table, const Elf64_Sym *sym)
+static struct error *add_symbol(
+        struct starts *starts, struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
 {
-	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF || !follows(f, sym->st_value))
-		return;
-	enqueue_function(f, sym->st_value);
-	if (never_returns(f, table, sym))
-		f->marks[sym->st_value - f->start] |= NEVER_RETURNS;
+	struct error *err;
+
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF)
+		return NULL;
+	err = grow(&starts->list, starts->n, sizeof(*starts->list));
+	if (!err)
+		starts->list[starts->n++] = (struct start){sym->st_value, never_returns(img, table, sym)};
+	return err;
 }
 
-static void seed_symbols(struct flow *f, u32 type)
+static struct error *add_symbols(struct starts *starts, struct image *img, u32 type)
 {
-	struct elf_records *records;
+	cleanup(free) struct elf_records *records = malloc(sizeof(*records));
+	struct error *err = records ? NULL : &error_no_memory;
 	struct elf_table table;
 	const Elf64_Sym *sym;
 
-	if (!elf_table_find(f->img, type, &table))
-		return;
-	records = malloc(sizeof(*records));
-	if (!records) {
-		f->no_memory = true;
-		return;
+	if (err || !elf_table_find(img, type, &table))
+		return err;
+	elf_records_start(records, img, &table.symbols);
+	while (!err && starts->n < STARTS_MAX && (sym = elf_records_next(records)))
+		err = add_symbol(starts, img, &table, sym);
+	return err;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+	const struct start *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static struct error *find_starts(struct starts *starts, struct image *img)
+{
+	struct error *err = add_symbols(starts, img, SHT_SYMTAB);
+
+	if (!err)
+		err = add_symbols(starts, img, SHT_DYNSYM);
+	if (!err && starts->n)
+		qsort(starts->list, starts->n, sizeof(*starts->list), compare_starts);
+	return err;
+}
+
+static u32 first_start(const struct starts *starts, u64 addr)
+{
+	u32 lo = 0, hi = starts->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (starts->list[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	elf_records_start(records, f->img, &table.symbols);
-	while ((sym = elf_records_next(records)))
-		seed_symbol(f, &table, sym);
-	free(records);
+	return lo;
+}
+
+static void seed_starts(struct flow *f, const struct starts *starts)
+{
+	for (u32 i = first_start(starts, f->start); i < starts->n && starts->list[i].addr < f->end; i++) {
+		const struct start *s = &starts->list[i];
+
+		enqueue_function(f, s->addr);
+		if (s->never_returns && follows(f, s->addr))
+			f->marks[s->addr - f->start] |= NEVER_RETURNS;
+	}
 }
 
 static bool is_padding(const cs_insn *in)
@@ -431,7 +362,8 @@ static bool looks_like_start(const cs_insn *in)
 {
 	const cs_x86_op *op = &in->detail->x86.operands[0];
 
-	return (in->id == X86_INS_PUSH && slot_number(reg_of(op)) < ARCH_NSAVED) || in->id == X86_INS_ENDBR64;
+	return (in->id == X86_INS_PUSH && code_saved_register(code_register(op)) < ARCH_NSAVED) ||
+	       in->id == X86_INS_ENDBR64;
 }
 
 /*
@@ -464,22 +396,6 @@ static void sweep(struct flow *f)
 		}
 		run_all(f);
 	}
-}
-
-static struct cfi_rule rule_of(const struct state *s)
-{
-	struct cfi_rule rule = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
-
-	if (s->kind == ROOT)
-		rule.kind = CFI_ROOT;
-	if (s->kind == ROOT || (s->sp == LOST && s->fp == LOST))
-		return rule;
-	rule.kind = CFI_REG;
-	rule.cfa_reg = s->sp != LOST ? REG_SP : REG_FP;
-	rule.cfa_off = s->sp != LOST ? s->sp : s->fp;
-	memcpy(rule.slot, s->slot, sizeof(s->slot));
-	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
-	return rule;
 }
 
 static void add_row(struct flow *f, u64 addr, const struct cfi_rule *rule)
@@ -546,7 +462,7 @@ static bool rule_at(const struct flow *f, u64 addr, struct cfi_rule *rule)
 		        .ra_reg = CFI_NO_REG,
 		        .flags = CFI_SIGNAL_FRAME};
 	else if (state && state != TAIL)
-		*rule = rule_of(&f->states[state - 1]);
+		*rule = code_state_rule(&f->states[state - 1], f->gap);
 	return f->marks[addr - f->start] & SIGNAL || state; /* within an instruction that of its first byte holds */
 }
 
@@ -569,15 +485,19 @@ static void emit(struct flow *f)
 	add_run(f, start, f->end, row);
 }
 
-static void follow(struct flow *f, const struct cfi_parsed *p)
+static void follow(struct flow *f, const struct cfi_parsed *p, const struct starts *starts)
 {
+	struct code_state state;
+
 	mark_told(f, p);
 	mark_signals(f);
-	number(f, &entry_state, 0);
-	number(f, &root_state, 0);
-	seed_symbols(f, SHT_SYMTAB);
-	seed_symbols(f, SHT_DYNSYM);
-	enqueue(f, f->img->entry, 2, 0);
+	state = code_state_entry();
+	number(f, &state, 0);
+	state = code_state_root();
+	number(f, &state, 0);
+	seed_starts(f, starts);
+	if (!f->gap)
+		enqueue(f, f->img->entry, 2, 0);
 	run_all(f);
 	sweep(f);
 	if (f->steps && !f->no_memory)
@@ -593,14 +513,15 @@ static bool disassembler(struct flow *f)
 	return f->in;
 }
 
-static struct error *segment(
-        struct image *img, const struct image_segment *seg, const struct cfi_parsed *p, struct cfi_code *ret)
+/* Follows [start, start + size), of one segment. */
+static struct error *stretch(struct image *img, u64 start, u64 size, bool gap, const struct cfi_parsed *p,
+        const struct starts *starts, struct cfi_code *ret)
 {
-	u64 size = seg->filesz;
 	struct flow f = {.img = img,
 	        .ret = ret,
-	        .start = seg->vaddr,
-	        .end = seg->vaddr + size,
+	        .gap = gap,
+	        .start = start,
+	        .end = start + size,
 	        .bytes = malloc(size),
 	        .marks = calloc(size, 1),
 	        .at = calloc(size, sizeof(*f.at)),
@@ -609,7 +530,7 @@ static struct error *segment(
 
 	f.no_memory = !f.bytes || !f.marks || !f.at || !f.age || !disassembler(&f);
 	if (!f.no_memory && image_read(img, f.bytes, size, f.start))
-		follow(&f, p);
+		follow(&f, p, starts);
 	if (f.in)
 		cs_free(f.in, 1);
 	if (f.handle)
@@ -645,16 +566,44 @@ bool cfi_tells_little(const struct image *img, u64 told)
 
 bool cfi_code_wanted(const struct image *img, u64 told)
 {
-	return img->machine == EM_X86_64 && code_size(img) <= CODE_MAX && cfi_tells_little(img, told);
+	return img->machine == EM_X86_64 && (code_size(img) <= CODE_MAX || !cfi_tells_little(img, told));
 }
 
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
 {
-	struct error *err = NULL;
+	struct starts starts = {0};
+	struct error *err = find_starts(&starts, img);
 
 	for (u32 i = 0; !err && i < img->nsegments; i++)
 		if (is_code(&img->segments[i]))
-			err = segment(img, &img->segments[i], p, ret);
+			err = stretch(img, img->segments[i].vaddr, img->segments[i].filesz, false, p, &starts, ret);
+	free(starts.list);
+	return err;
+}
+
+struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
+{
+	struct starts starts = {0};
+	u64 at, end, size, left = GAPS_MAX;
+	struct error *err = NULL;
+
+	if (!image_section_range(img, ".text", &at, &size) || at + size < at)
+		return NULL;
+	end = at + size;
+	for (size_t i = 0; !err && i <= p->nfunctions && at < end; i++) {
+		u64 next = i < p->nfunctions ? MIN(p->functions[i].start, end) : end;
+
+		if (next > at && next - at > GAP_MIN && next - at <= left) {
+			left -= next - at;
+			if (!starts.list)
+				err = find_starts(&starts, img);
+			if (!err)
+				err = stretch(img, at, next - at, true, p, &starts, ret);
+		}
+		if (i < p->nfunctions)
+			at = MAX(at, p->functions[i].end);
+	}
+	free(starts.list);
 	return err;
 }
 

@@ -66,15 +66,16 @@ struct cfi_cie {
 };
 
 /* In place of a CIE's number, for functions that the file has no FDE of */
-#define CFI_CIE_ROOT UINT32_MAX	      /* the entry point, which has no caller */
+#define CFI_CIE_ROOT UINT32_MAX       /* the entry point, which has no caller */
 #define CFI_CIE_STUB (UINT32_MAX - 1) /* stubs that leave the stack alone */
 #define CFI_CIE_CODE (UINT32_MAX - 2) /* what the code itself tells */
+#define CFI_CIE_TOLD (UINT32_MAX - 3) /* what a struct cfi_teller tells */
 
 struct cfi_function {
 	u64 start, end;
 	const u8 *code;
-	u32 code_size; /* CFI_CIE_CODE: the number of its first row instead */
-	u32 cie; /* index, or one of the above */
+	u32 code_size; /* CFI_CIE_CODE: the number of its first row instead; CFI_CIE_TOLD: its number there */
+	u32 cie;       /* index, or one of the above */
 };
 
 struct cfi_parsed {
@@ -117,11 +118,16 @@ enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_functi
 
 /*
  * What the code itself tells, where the file has no FDEs: musl's libraries are built without, and so are programs with
- * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called) along all
- * jumps; what each does to the stack pointer and where it saves registers gives the rows. Where the stack pointer is not
- * known any more there are none. A jump through a table: cases that nothing else leads to have the stack of the jump. `xor %ebp, %ebp`
- * before rbp was saved marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1); clone() of musl does it for threads.
- * A signal handler's return (mov $15, %rax; syscall) is known by its bytes.
+ * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called) along
+ * all jumps; what each does to the stack pointer and where it saves registers gives the rows. Where the stack pointer
+ * is not known any more there are none. A jump through a table: cases that nothing else leads to have the stack of the
+ * jump. `xor %ebp, %ebp` before rbp was saved marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1);
+ * clone() of musl does it for threads. A signal handler's return (mov $15, %rax; syscall) is known by its bytes.
+ *
+ * Where a file has FDEs for most of its code the same is done between them, with three differences: no root, as
+ * assembly keeps data in rbp; cases of a switch are also those behind the number that was compared with; and rows are
+ * CFI_FROM_CODE. A stack pointer that was rounded down is followed by the register or slot that kept it.
+ * test_code_oracle.c is the proof.
  */
 struct cfi_code {
 	struct cfi_entry *rows;
@@ -131,10 +137,15 @@ struct cfi_code {
 
 /* told: how many bytes of code FDEs tell of. Is it less than half? */
 bool cfi_tells_little(const struct image *img, u64 told);
-/* Is the code to be followed? Only where little is told, and the code not larger than 1 MiB. */
+/*
+ * Is the code to be followed? Where little is told, all of it, if it is not larger than 1 MiB; where much is told, what
+ * lies between FDEs in .text: that is assembly by hand, as kernels of linear algebra, bignums, codecs and ciphers.
+ */
 bool cfi_code_wanted(const struct image *img, u64 told);
 /* Follows the code that no function of parsed covers. Only fails for memory; free ret in any case. */
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
+/* The same of what lies between functions of parsed, which are sorted. */
+struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
 
 /* What an expression of size bytes says; kind CFI_UNSUPPORTED, HOW_LOST if it is none of the known shapes. */

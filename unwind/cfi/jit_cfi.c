@@ -10,11 +10,11 @@
 #include "cleanup.h"
 #include "grow.h"
 
-#define MAPPING_MAX (16ull << 20) /* bytes of one that is searched */
-#define BYTES_MAX   (64ull << 20) /* of all */
+#define MAPPING_MAX  (16ull << 20) /* bytes of one that is searched */
+#define BYTES_MAX    (64ull << 20) /* of all */
 #define SECTIONS_MAX 65536u
-#define CIE_MIN	    12u /* bytes behind its length */
-#define CIE_MAX	    64u
+#define CIE_MIN      12u /* bytes behind its length */
+#define CIE_MAX      64u
 
 struct found {
 	struct cfi_section *sections;
@@ -45,7 +45,8 @@ static u32 half(const u8 *at)
 /* A CIE with an augmentation of known length, as all compilers make it. */
 static bool is_cie(const u8 *at, size_t left)
 {
-	return left > 4 + CIE_MIN && half(at) >= CIE_MIN && half(at) <= CIE_MAX && !half(at + 4) && at[8] == 1 && at[9] == 'z';
+	return left > 4 + CIE_MIN && half(at) >= CIE_MIN && half(at) <= CIE_MAX && !half(at + 4) && at[8] == 1 &&
+	       at[9] == 'z';
 }
 
 /* How long is the section that begins here? Its last entry has no length. */
@@ -121,7 +122,8 @@ static struct error *compile(struct found *f, const struct mapping *mappings, u3
 		if (is_code(&mappings[i])) {
 			u64 size = mappings[i].end - mappings[i].start;
 
-			code[ncode++] = (struct image_segment){.vaddr = mappings[i].start, .memsz = size, .filesz = size, .flags = PF_X};
+			code[ncode++] = (struct image_segment){
+			        .vaddr = mappings[i].start, .memsz = size, .filesz = size, .flags = PF_X};
 		}
 	for (u32 i = 0; i < f->nsections; i++)
 		sum = XXH3_64bits_withSeed(f->sections[i].data, f->sections[i].size, sum ^ f->sections[i].addr);

@@ -31,7 +31,7 @@ static bool is_sibling(u32 name, u32 form)
 static bool add_step(struct abbrevs *a, struct abbrev *decl, u32 name, u32 form)
 {
 	struct form_shape shape = form_shape(form);
-	struct abbrev_step step = { shape.op, form_bytes(shape, a->sizes) }, *s;
+	struct abbrev_step step = {shape.op, form_bytes(shape, a->sizes)}, *s;
 	struct abbrev_step *last = decl->nsteps ? &a->steps[a->nsteps - 1] : NULL;
 
 	if (is_sibling(name, form)) {
@@ -65,7 +65,7 @@ static bool parse_attrs(struct abbrevs *a, struct dwarf_cursor *c, struct abbrev
 		attr = add((void **)&a->attrs, &a->nattrs, &a->attrs_room, sizeof(*attr));
 		if (!attr || !add_step(a, decl, name, form))
 			return false;
-		*attr = (struct abbrev_attr){ name, form, form == DW_FORM_implicit_const ? cursor_sleb(c) : 0 };
+		*attr = (struct abbrev_attr){name, form, form == DW_FORM_implicit_const ? cursor_sleb(c) : 0};
 		decl->nattrs++;
 		decl->has_code = decl->has_code || name == DW_AT_low_pc || name == DW_AT_ranges;
 	}
@@ -84,7 +84,7 @@ static void parse(struct abbrevs *a, struct dwarf_cursor *c)
 {
 	a->dense = true;
 	while (c->p < c->end && a->n < ABBREV_MAX) {
-		struct abbrev decl = { .code = cursor_uleb(c), .attr = a->nattrs, .step = a->nsteps }, *slot;
+		struct abbrev decl = {.code = cursor_uleb(c), .attr = a->nattrs, .step = a->nsteps}, *slot;
 
 		if (!decl.code)
 			break;
@@ -104,7 +104,7 @@ static void parse(struct abbrevs *a, struct dwarf_cursor *c)
 
 const struct abbrev *abbrev_search(const struct abbrevs *a, u64 code)
 {
-	struct abbrev key = { .code = code };
+	struct abbrev key = {.code = code};
 
 	return a->n ? bsearch(&key, a->list, a->n, sizeof(*a->list), compare) : NULL;
 }
@@ -125,7 +125,7 @@ static struct abbrevs *make(struct dwarf_file *f, const struct dwarf_unit *unit)
 	u64 left = unit->abbrevs < s->size ? s->size - unit->abbrevs : 0, size = left < TABLE_MAX ? left : TABLE_MAX;
 	const u8 *bytes = size ? section_need(s, unit->abbrevs, size) : NULL;
 	struct abbrevs *a = bytes ? calloc(1, sizeof(*a)) : NULL;
-	struct dwarf_cursor c = { bytes, bytes ? bytes + size : NULL };
+	struct dwarf_cursor c = {bytes, bytes ? bytes + size : NULL};
 
 	if (!a)
 		return NULL;

@@ -30,7 +30,7 @@ struct abbrev {
 	u32 step, nsteps;
 	u16 tag;
 	bool children;
-	bool has_code;	  /* DW_AT_low_pc or DW_AT_ranges */
+	bool has_code; /* DW_AT_low_pc or DW_AT_ranges */
 	bool has_sibling;
 };
 

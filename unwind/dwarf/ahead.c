@@ -7,7 +7,7 @@
 
 #include "section.h"
 
-#define STEP  SECTION_CHUNK /* what is saved on the way lies at chunks */
+#define STEP SECTION_CHUNK /* what is saved on the way lies at chunks */
 
 struct ahead {
 	struct unpacker *u;
@@ -59,7 +59,7 @@ struct ahead *ahead_start(struct unpacker *u, u8 *base, u64 size)
 
 	if (!a)
 		return NULL;
-	*a = (struct ahead){ .u = u, .base = base, .size = size, .done = unpacker_at(u), .limit = unpacker_at(u) };
+	*a = (struct ahead){.u = u, .base = base, .size = size, .done = unpacker_at(u), .limit = unpacker_at(u)};
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
 	sigfillset(&all);

@@ -10,8 +10,8 @@
 struct ahead;
 
 /*
- * From where u is, to base + that offset, in steps of SECTION_CHUNK, up to size. u is the thread's until ahead_stop(), and
- * so are the bytes from where it is to where it may go. NULL: no thread.
+ * From where u is, to base + that offset, in steps of SECTION_CHUNK, up to size. u is the thread's until ahead_stop(),
+ * and so are the bytes from where it is to where it may go. NULL: no thread.
  */
 struct ahead *ahead_start(struct unpacker *u, u8 *base, u64 size);
 /* Waits until all before offset is there; it may go on to limit meanwhile. False: it never will be. */

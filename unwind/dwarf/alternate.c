@@ -70,7 +70,7 @@ static void by_id(const struct alternate *a, const char *root, char *path)
 
 struct error *dwarf_open_alternate(struct dwarf_file *f, const char *root)
 {
-	const char *roots[] = { root, "" };
+	const char *roots[] = {root, ""};
 	struct error *err = NULL;
 	struct alternate a;
 	char path[PATH_ROOM];

@@ -10,7 +10,7 @@
 #include "grow.h"
 
 #define RANGES_MAX (1u << 24)
-#define DWARF64	   0xffffffffu
+#define DWARF64    0xffffffffu
 
 static bool add(struct dwarf_file *f, u64 low, u64 high, u64 unit)
 {
@@ -18,7 +18,7 @@ static bool add(struct dwarf_file *f, u64 low, u64 high, u64 unit)
 		return low >= high;
 	if (grow(&f->ranges, f->nranges, sizeof(*f->ranges)))
 		return false;
-	f->ranges[f->nranges++] = (struct dwarf_range){ low, high, unit, 0 };
+	f->ranges[f->nranges++] = (struct dwarf_range){low, high, unit, 0};
 	return true;
 }
 
@@ -57,7 +57,7 @@ static bool read_set(struct dwarf_file *f, struct dwarf_cursor *c)
 	}
 	if (length > cursor_left(c))
 		return false;
-	set = (struct dwarf_cursor){ c->p, c->p + length };
+	set = (struct dwarf_cursor){c->p, c->p + length};
 	c->p += length;
 	cursor_skip(&set, 2);
 	unit = cursor_fixed(&set, offset_size);
@@ -79,7 +79,7 @@ static void read_aranges(struct dwarf_file *f)
 {
 	struct dwarf_section *s = &f->sections[DWARF_ARANGES];
 	const u8 *bytes = s->size ? section_need(s, 0, s->size) : NULL;
-	struct dwarf_cursor c = { bytes, bytes ? bytes + s->size : NULL };
+	struct dwarf_cursor c = {bytes, bytes ? bytes + s->size : NULL};
 
 	f->ranges_read = true;
 	while (c.p < c.end && read_set(f, &c))
@@ -126,9 +126,10 @@ static void read_units(struct dwarf_file *f)
 
 	f->ranges_all = true;
 	for (unit = known ? dwarf_unit_at(f, 0) : NULL; unit && dwarf_spend(f, 1); unit = dwarf_unit_at(f, unit->end)) {
-		struct adding a = { f, unit->offset };
+		struct adding a = {f, unit->offset};
 
-		if ((nknown && bsearch(&unit->offset, known, nknown, sizeof(*known), compare_units)) || !dwarf_unit_root(f, unit))
+		if ((nknown && bsearch(&unit->offset, known, nknown, sizeof(*known), compare_units)) ||
+		        !dwarf_unit_root(f, unit))
 			continue;
 		dwarf_each_range(f, unit, &unit->low, &unit->high, &unit->ranges, add_range, &a);
 	}

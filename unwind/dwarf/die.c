@@ -5,10 +5,10 @@
 
 bool die_walk_start(struct die_walk *w, struct dwarf_file *f, const struct dwarf_unit *unit, u64 offset)
 {
-	*w = (struct die_walk){ .unit = unit, .abbrevs = abbrevs_of(f, unit), .bytes = dwarf_unit_bytes(f, unit) };
+	*w = (struct die_walk){.unit = unit, .abbrevs = abbrevs_of(f, unit), .bytes = dwarf_unit_bytes(f, unit)};
 	if (!w->abbrevs || !w->bytes || offset < unit->dies || offset >= unit->end)
 		return false;
-	w->c = (struct dwarf_cursor){ w->bytes + (offset - unit->offset), w->bytes + (unit->end - unit->offset) };
+	w->c = (struct dwarf_cursor){w->bytes + (offset - unit->offset), w->bytes + (unit->end - unit->offset)};
 	return true;
 }
 
@@ -51,7 +51,7 @@ bool die_walk_next(struct die_walk *w, struct die_head *ret)
 
 	if (w->c.p >= w->c.end)
 		return false;
-	*ret = (struct die_head){ .offset = w->unit->offset + (w->c.p - w->bytes), .depth = w->depth };
+	*ret = (struct die_head){.offset = w->unit->offset + (w->c.p - w->bytes), .depth = w->depth};
 	code = cursor_uleb(&w->c);
 	if (!code) {
 		w->depth -= w->depth > 0;
@@ -80,8 +80,8 @@ bool die_walk_skip(struct die_walk *w, const struct die_head *head)
 }
 
 /* A form that is told beside the value is told once: one more of its kind would be a lie. */
-static struct dwarf_value read_form(struct dwarf_cursor *c, const struct dwarf_unit *unit, const u8 *bytes, u64 form,
-	s64 constant)
+static struct dwarf_value read_form(
+        struct dwarf_cursor *c, const struct dwarf_unit *unit, const u8 *bytes, u64 form, s64 constant)
 {
 	struct form_shape shape = form_shape(form);
 	struct dwarf_value v;
@@ -91,7 +91,7 @@ static struct dwarf_value read_form(struct dwarf_cursor *c, const struct dwarf_u
 		shape = form_shape(form);
 	}
 	if (shape.op == FORM_INDIRECT || shape.op == FORM_UNKNOWN)
-		return (struct dwarf_value){ 0 };
+		return (struct dwarf_value){0};
 	v.form = form;
 	v.value = unit->offset + (c->p - bytes);
 	if (form == DW_FORM_string)
@@ -153,9 +153,9 @@ bool die_read(const struct die_walk *w, u64 offset, struct dwarf_die *ret)
 {
 	const struct abbrev_attr *attr, *end;
 	const struct abbrev *abbrev;
-	struct dwarf_cursor c = { w->bytes + (offset - w->unit->offset), w->c.end };
+	struct dwarf_cursor c = {w->bytes + (offset - w->unit->offset), w->c.end};
 
-	*ret = (struct dwarf_die){ .offset = offset };
+	*ret = (struct dwarf_die){.offset = offset};
 	abbrev = abbrev_find(w->abbrevs, cursor_uleb(&c));
 	if (!abbrev)
 		return false;

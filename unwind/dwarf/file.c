@@ -10,16 +10,16 @@
 #define STRING_MAX (64u << 10)
 
 static const char *const names[DWARF_SECTIONS] = {
-	[DWARF_INFO] = ".debug_info",
-	[DWARF_ABBREV] = ".debug_abbrev",
-	[DWARF_LINE] = ".debug_line",
-	[DWARF_STR] = ".debug_str",
-	[DWARF_LINE_STR] = ".debug_line_str",
-	[DWARF_RANGES] = ".debug_ranges",
-	[DWARF_RNGLISTS] = ".debug_rnglists",
-	[DWARF_ADDR] = ".debug_addr",
-	[DWARF_STR_OFFSETS] = ".debug_str_offsets",
-	[DWARF_ARANGES] = ".debug_aranges",
+        [DWARF_INFO] = ".debug_info",
+        [DWARF_ABBREV] = ".debug_abbrev",
+        [DWARF_LINE] = ".debug_line",
+        [DWARF_STR] = ".debug_str",
+        [DWARF_LINE_STR] = ".debug_line_str",
+        [DWARF_RANGES] = ".debug_ranges",
+        [DWARF_RNGLISTS] = ".debug_rnglists",
+        [DWARF_ADDR] = ".debug_addr",
+        [DWARF_STR_OFFSETS] = ".debug_str_offsets",
+        [DWARF_ARANGES] = ".debug_aranges",
 };
 
 struct error *dwarf_open(struct image *img, struct dwarf_file **ret)
@@ -72,8 +72,8 @@ static bool string_offset(struct dwarf_file *f, const struct dwarf_unit *unit, u
 
 	if (index > UINT32_MAX)
 		return false;
-	p = section_need(&f->sections[DWARF_STR_OFFSETS], unit->str_offsets_base + index * unit->offset_size,
-		unit->offset_size);
+	p = section_need(
+	        &f->sections[DWARF_STR_OFFSETS], unit->str_offsets_base + index * unit->offset_size, unit->offset_size);
 	*ret = 0;
 	if (p)
 		memcpy(ret, p, unit->offset_size);

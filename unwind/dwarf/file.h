@@ -49,8 +49,8 @@ struct dwarf_unit {
 	u64 offset, end, dies; /* in .debug_info; dies: of the root */
 	u64 abbrevs;
 	u16 version;
-	u8 type;	/* DW_UT_*, 0 below version 5 */
-	u8 addr_size;	/* 4 or 8 */
+	u8 type;        /* DW_UT_*, 0 below version 5 */
+	u8 addr_size;   /* 4 or 8 */
 	u8 offset_size; /* 4 or 8 */
 	bool root_read, is_gnu;
 	u64 low_pc, str_offsets_base, addr_base, rnglists_base;
@@ -66,7 +66,7 @@ struct dwarf_range { /* of a unit */
 	u64 reach; /* the highest high up to here */
 };
 
-struct abbrevs; /* abbrev.h */
+struct abbrevs;    /* abbrev.h */
 struct line_table; /* line.h */
 struct line_row;
 
@@ -86,15 +86,15 @@ struct dwarf_file {
 	struct line_table *lines[DWARF_LINES_KEPT];
 	struct line_row *spare_rows; /* of a table that was dropped, for the next one */
 	u32 spare_room;
-	u64 clock;  /* of what was used last */
-	u64 budget; /* steps left for this query: what bounds loops that lie */
+	u64 clock;   /* of what was used last */
+	u64 budget;  /* steps left for this query: what bounds loops that lie */
 	u64 reserve; /* for all queries, besides what each gets anyway */
 };
 
 /* Steps are entries, ranges, units. A large unit has some 10^6, all of libjvm 2 * 10^7; a second is some 10^8. */
 #define DWARF_BUDGET_EACH (1ull << 16)
 #define DWARF_BUDGET_MOST (1ull << 26)
-#define DWARF_RESERVE	  (1ull << 32)
+#define DWARF_RESERVE     (1ull << 32)
 
 /* img: referenced. *ret is NULL if there is no .debug_info in it. */
 struct error *dwarf_open(struct image *img, struct dwarf_file **ret);
@@ -113,16 +113,18 @@ u64 dwarf_unit_guess(struct dwarf_file *f, u64 addr);
 
 /* ranges.c. Calls back for each range, until it says false. False: there is no list or it is corrupt. */
 bool dwarf_each_range(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *low,
-	const struct dwarf_value *high, const struct dwarf_value *ranges, bool (*add)(void *ctx, u64 low, u64 high), void *ctx);
+        const struct dwarf_value *high, const struct dwarf_value *ranges, bool (*add)(void *ctx, u64 low, u64 high),
+        void *ctx);
 /* An address, direct or by index. */
 bool dwarf_address(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret);
 
 /* The bytes of a string value (valid until the next read) and their number; NULL: absent. */
-const char *dwarf_string(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_len);
+const char *dwarf_string(
+        struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_len);
 
 static inline struct form_sizes dwarf_sizes(const struct dwarf_unit *unit)
 {
-	return (struct form_sizes){ unit->addr_size, unit->offset_size, unit->version };
+	return (struct form_sizes){unit->addr_size, unit->offset_size, unit->version};
 }
 
 /* Before each query. */

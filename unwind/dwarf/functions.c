@@ -21,7 +21,7 @@ static bool add_function(void *ctx, u64 low, u64 high)
 
 	if (unit->nfunctions == FUNCTIONS_MAX || grow(&unit->functions, unit->nfunctions, sizeof(*unit->functions)))
 		return false;
-	unit->functions[unit->nfunctions++] = (struct dwarf_function){ low, high, x->die, 0 };
+	unit->functions[unit->nfunctions++] = (struct dwarf_function){low, high, x->die, 0};
 	return true;
 }
 
@@ -81,7 +81,7 @@ static void read_function(struct index *x, const struct die_walk *w, const struc
 
 static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
 {
-	struct index x = { .f = f, .unit = unit };
+	struct index x = {.f = f, .unit = unit};
 	bool skipped = false;
 	struct die_head head;
 	struct die_walk w;
@@ -182,14 +182,14 @@ static bool push(struct search *s, const struct die_head *head)
 {
 	if (s->nstack == CHAIN_MAX)
 		return false;
-	s->stack[s->nstack++] = (struct scope){ head->offset, head->depth, head->abbrev->tag == DW_TAG_subprogram };
+	s->stack[s->nstack++] = (struct scope){head->offset, head->depth, head->abbrev->tag == DW_TAG_subprogram};
 	return true;
 }
 
 /* What is not inlined here has nothing inlined in it here. */
 static void look_at(struct search *s, const struct die_head *head)
 {
-	struct covering c = { .addr = s->addr };
+	struct covering c = {.addr = s->addr};
 	struct dwarf_die die;
 
 	if (!push(s, head) || !head->abbrev->has_code || !die_read(&s->w, head->offset, &die))
@@ -215,7 +215,8 @@ static void search_function(struct search *s)
 	while (die_walk_next(&s->w, &head) && dwarf_spend(s->f, 1)) {
 		while (s->nstack && s->stack[s->nstack - 1].depth >= head.depth)
 			s->nstack--;
-		if (head.abbrev && (head.abbrev->tag == DW_TAG_subprogram || head.abbrev->tag == DW_TAG_inlined_subroutine))
+		if (head.abbrev &&
+		        (head.abbrev->tag == DW_TAG_subprogram || head.abbrev->tag == DW_TAG_inlined_subroutine))
 			look_at(s, &head);
 		else if (head.abbrev && s->w.unit->is_gnu && is_barren(head.abbrev->tag))
 			die_walk_skip(&s->w, &head);
@@ -226,7 +227,7 @@ static void search_function(struct search *s)
 
 u32 dwarf_chain(struct dwarf_file *f, struct dwarf_unit *unit, u64 addr, struct dwarf_die chain[CHAIN_MAX])
 {
-	struct search s = { .f = f, .addr = addr };
+	struct search s = {.f = f, .addr = addr};
 	u64 function;
 	u32 n = 0;
 

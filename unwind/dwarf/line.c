@@ -29,7 +29,7 @@ static struct line_table *make(struct dwarf_file *f, const struct dwarf_unit *un
 	u64 size = line_table_size(f, unit->line.value, &offset_size);
 	const u8 *bytes = size ? section_need(&f->sections[DWARF_LINE], unit->line.value, size) : NULL;
 	struct line_table *t = bytes ? calloc(1, sizeof(*t)) : NULL;
-	struct line_header h = { 0 };
+	struct line_header h = {0};
 
 	if (!t)
 		return NULL;
@@ -41,7 +41,7 @@ static struct line_table *make(struct dwarf_file *f, const struct dwarf_unit *un
 	f->spare_rows = NULL;
 	f->spare_room = 0;
 	if (line_header_read(t, bytes, size, &h))
-		line_program_run(t, &h, (struct dwarf_cursor){ bytes + h.program, bytes + h.end });
+		line_program_run(t, &h, (struct dwarf_cursor){bytes + h.program, bytes + h.end});
 	t->paths = calloc(t->nfiles + 2, sizeof(*t->paths));
 	if (t->paths)
 		return t;
@@ -158,8 +158,8 @@ static size_t append(char *path, size_t len, const char *part, u64 size)
 	return len + size;
 }
 
-static size_t append_value(struct dwarf_file *f, const struct dwarf_unit *unit, char *path, size_t len,
-	const struct dwarf_value *v)
+static size_t append_value(
+        struct dwarf_file *f, const struct dwarf_unit *unit, char *path, size_t len, const struct dwarf_value *v)
 {
 	u64 size;
 	const char *text = dwarf_string(f, unit, v, &size);
@@ -170,7 +170,7 @@ static size_t append_value(struct dwarf_file *f, const struct dwarf_unit *unit, 
 /* Inline strings of a table lie in it, not among the unit's entries. */
 static struct dwarf_value in_table(const struct dwarf_value *v)
 {
-	return (struct dwarf_value){ v->form == DW_FORM_string ? DWARF_FORM_LINE : v->form, v->value };
+	return (struct dwarf_value){v->form == DW_FORM_string ? DWARF_FORM_LINE : v->form, v->value};
 }
 
 /* The directory a file is in: none is told by 0 below version 5, where the first one has number 1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables (.debug_line, versions 2 to 5; DWARF 5, section 6.2): decoded as a whole when an address of theirs is asked
- * for, and dropped for others later.
+ * Line tables (.debug_line, versions 2 to 5; DWARF 5, section 6.2): decoded as a whole when an address of theirs is
+ * asked for, and dropped for others later.
  */
 #ifndef YRT_DWARF_LINE_H
 #define YRT_DWARF_LINE_H
@@ -21,7 +21,7 @@ struct line_sequence { /* rows of consecutive addresses */
 	u32 first, n;
 };
 
-struct line_entry { /* a directory or a file */
+struct line_entry {              /* a directory or a file */
 	struct dwarf_value name; /* of form DW_FORM_string: an offset into .debug_line */
 	u64 dir;
 };

@@ -5,7 +5,7 @@
 
 #include "line_read.h"
 
-#define DWARF64	    0xffffffffu
+#define DWARF64     0xffffffffu
 #define RESERVED    0xfffffff0u
 #define TABLE_MAX   (1ull << 30)
 #define ENTRIES_MAX (1u << 20)
@@ -33,7 +33,7 @@ u64 line_table_size(struct dwarf_file *f, u64 offset, u8 *ret_offset_size)
 	struct dwarf_section *s = &f->sections[DWARF_LINE];
 	u64 left = offset < s->size ? s->size - offset : 0, size = left < 12 ? left : 12, length;
 	const u8 *bytes = size ? section_need(s, offset, size) : NULL;
-	struct dwarf_cursor c = { bytes, bytes ? bytes + size : NULL };
+	struct dwarf_cursor c = {bytes, bytes ? bytes + size : NULL};
 
 	if (!bytes)
 		return 0;
@@ -58,7 +58,7 @@ static bool add_entry(struct line_entry **list, u32 *n, u32 *room, struct line_e
 
 static struct dwarf_value inline_string(const struct line_table *t, struct dwarf_cursor *c, const u8 *bytes)
 {
-	struct dwarf_value v = { DW_FORM_string, t->offset + (c->p - bytes) };
+	struct dwarf_value v = {DW_FORM_string, t->offset + (c->p - bytes)};
 
 	cursor_skip_string(c);
 	return v;
@@ -68,14 +68,14 @@ static struct dwarf_value inline_string(const struct line_table *t, struct dwarf
 static bool read_lists(struct line_table *t, struct dwarf_cursor *c, const u8 *bytes)
 {
 	while (c->p < c->end && *c->p) {
-		struct line_entry e = { inline_string(t, c, bytes), 0 };
+		struct line_entry e = {inline_string(t, c, bytes), 0};
 
 		if (!add_entry(&t->dirs, &t->ndirs, &t->dirs_room, e))
 			return false;
 	}
 	cursor_skip(c, 1);
 	while (c->p < c->end && *c->p) {
-		struct line_entry e = { inline_string(t, c, bytes), 0 };
+		struct line_entry e = {inline_string(t, c, bytes), 0};
 
 		e.dir = cursor_uleb(c);
 		cursor_skip_leb(c);
@@ -87,7 +87,8 @@ static bool read_lists(struct line_table *t, struct dwarf_cursor *c, const u8 *b
 }
 
 /* False: a form that has no place here. */
-static bool read_value(const struct line_table *t, struct dwarf_cursor *c, const u8 *bytes, u64 form, struct dwarf_value *ret)
+static bool read_value(
+        const struct line_table *t, struct dwarf_cursor *c, const u8 *bytes, u64 form, struct dwarf_value *ret)
 {
 	struct form_shape shape = form_shape(form);
 
@@ -98,13 +99,13 @@ static bool read_value(const struct line_table *t, struct dwarf_cursor *c, const
 		return true;
 	}
 	ret->form = form;
-	ret->value = form_read(c, form, shape, (struct form_sizes){ t->addr_size, t->offset_size, t->version });
+	ret->value = form_read(c, form, shape, (struct form_sizes){t->addr_size, t->offset_size, t->version});
 	return true;
 }
 
 /* Version 5: a description of what entries are made of, their number, and the entries. */
-static bool read_table(struct line_table *t, struct dwarf_cursor *c, const u8 *bytes, struct line_entry **list, u32 *n,
-	u32 *room)
+static bool read_table(
+        struct line_table *t, struct dwarf_cursor *c, const u8 *bytes, struct line_entry **list, u32 *n, u32 *room)
 {
 	struct {
 		u64 content, form;
@@ -120,7 +121,7 @@ static bool read_table(struct line_table *t, struct dwarf_cursor *c, const u8 *b
 	}
 	count = cursor_uleb(c);
 	for (u64 k = 0; nformats && k < count && c->p < c->end; k++) {
-		struct line_entry e = { 0 };
+		struct line_entry e = {0};
 
 		for (u32 i = 0; i < nformats; i++) {
 			struct dwarf_value v;
@@ -148,7 +149,7 @@ static bool read_entries(struct line_table *t, struct dwarf_cursor *c, const u8 
 
 bool line_header_read(struct line_table *t, const u8 *bytes, u64 size, struct line_header *ret)
 {
-	struct dwarf_cursor c = { bytes, bytes + size };
+	struct dwarf_cursor c = {bytes, bytes + size};
 	u64 length;
 
 	cursor_skip(&c, t->offset_size == 8 ? 12 : 4);

@@ -27,13 +27,16 @@ static void reset(struct line_state *s)
 /* A row that says what the one before it says adds nothing. */
 static inline void add_row(struct line_state *s)
 {
-	struct line_row row = { .addr = s->addr, .column = s->column < UINT16_MAX ? s->column : UINT16_MAX,
-		.line = s->line, .file = s->file };
+	struct line_row row = {.addr = s->addr,
+	        .column = s->column < UINT16_MAX ? s->column : UINT16_MAX,
+	        .line = s->line,
+	        .file = s->file};
 	struct line_row *last = s->t->nrows > s->first ? &s->t->rows[s->t->nrows - 1] : NULL;
 
 	if (!last)
 		s->low = s->addr;
-	if (last && last->line == row.line && last->file == row.file && last->column == row.column && last->addr <= s->addr)
+	if (last && last->line == row.line && last->file == row.file && last->column == row.column &&
+	        last->addr <= s->addr)
 		return;
 	if (last && last->addr == row.addr) { /* the last of an address holds */
 		*last = row;
@@ -57,7 +60,7 @@ static void end_sequence(struct line_state *s)
 	if (t->nrows > s->first && s->addr > s->low) {
 		seq = line_add(&t->sequences, &t->nsequences, &t->sequences_room, SEQUENCES_MAX, sizeof(*seq));
 		if (seq)
-			*seq = (struct line_sequence){ s->low, s->addr, s->first, t->nrows - s->first };
+			*seq = (struct line_sequence){s->low, s->addr, s->first, t->nrows - s->first};
 	} else {
 		t->nrows = s->first;
 	}
@@ -142,7 +145,7 @@ static int compare(const void *left, const void *right)
 
 void line_program_run(struct line_table *t, const struct line_header *h, struct dwarf_cursor c)
 {
-	struct line_state s = { .t = t, .h = h };
+	struct line_state s = {.t = t, .h = h};
 
 	reset(&s);
 	while (c.p < c.end && !s.full) {

@@ -8,7 +8,7 @@
 struct line_header {
 	u8 min_length, opcode_base, line_range;
 	s8 line_base;
-	u8 lengths[256]; /* operands of standard opcodes */
+	u8 lengths[256];  /* operands of standard opcodes */
 	u64 program, end; /* offsets from the start of the table */
 };
 

@@ -82,7 +82,8 @@ static bool read_entry(struct range_list *l, struct dwarf_cursor *c, bool *bad)
 		*bad = !address_at(l->f, l->unit, cursor_uleb(c), &l->base);
 		return !*bad;
 	case DW_RLE_startx_endx:
-		*bad = !address_at(l->f, l->unit, cursor_uleb(c), &low) || !address_at(l->f, l->unit, cursor_uleb(c), &high);
+		*bad = !address_at(l->f, l->unit, cursor_uleb(c), &low) ||
+		       !address_at(l->f, l->unit, cursor_uleb(c), &high);
 		return !*bad && add_one(l, low, high);
 	case DW_RLE_startx_length:
 		*bad = !address_at(l->f, l->unit, cursor_uleb(c), &low);
@@ -130,7 +131,8 @@ static bool list_offset(struct dwarf_file *f, const struct dwarf_unit *unit, con
 		return true;
 	if (v->value > UINT32_MAX)
 		return false;
-	p = section_need(&f->sections[DWARF_RNGLISTS], unit->rnglists_base + v->value * unit->offset_size, unit->offset_size);
+	p = section_need(
+	        &f->sections[DWARF_RNGLISTS], unit->rnglists_base + v->value * unit->offset_size, unit->offset_size);
 	if (p)
 		memcpy(&offset, p, unit->offset_size);
 	*ret = unit->rnglists_base + offset;
@@ -154,9 +156,10 @@ static bool each_of_list(struct range_list *l, const struct dwarf_value *ranges)
 }
 
 bool dwarf_each_range(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *low,
-	const struct dwarf_value *high, const struct dwarf_value *ranges, bool (*add)(void *ctx, u64 low, u64 high), void *ctx)
+        const struct dwarf_value *high, const struct dwarf_value *ranges, bool (*add)(void *ctx, u64 low, u64 high),
+        void *ctx)
 {
-	struct range_list l = { .f = f, .unit = unit, .base = unit->low_pc, .add = add, .ctx = ctx };
+	struct range_list l = {.f = f, .unit = unit, .base = unit->low_pc, .add = add, .ctx = ctx};
 	u64 start, end;
 
 	if (dwarf_address(f, unit, low, &start) && high->form) {

@@ -49,11 +49,11 @@ static bool open_compressed(struct dwarf_section *s, const GElf_Shdr *sh)
 	Elf64_Chdr ch;
 
 	if (sh->sh_size < sizeof(ch) || !elf_read(s->img, &ch, sizeof(ch), sh->sh_offset) ||
-		(ch.ch_type != ELFCOMPRESS_ZLIB && ch.ch_type != CHDR_TYPE_ZSTD))
+	        (ch.ch_type != ELFCOMPRESS_ZLIB && ch.ch_type != CHDR_TYPE_ZSTD))
 		return false;
 	s->size = ch.ch_size;
 	s->unpacker = unpacker_create(s->img, ch.ch_type == ELFCOMPRESS_ZLIB ? PACKING_ZLIB : PACKING_ZSTD,
-		sh->sh_offset + sizeof(ch), sh->sh_size - sizeof(ch), s->size);
+	        sh->sh_offset + sizeof(ch), sh->sh_size - sizeof(ch), s->size);
 	return s->unpacker;
 }
 
@@ -65,7 +65,8 @@ static bool open_old(struct dwarf_section *s, const GElf_Shdr *sh)
 		return false;
 	for (u32 i = 4; i < OLD_HEADER; i++)
 		s->size = s->size << 8 | header[i];
-	s->unpacker = unpacker_create(s->img, PACKING_ZLIB, sh->sh_offset + OLD_HEADER, sh->sh_size - OLD_HEADER, s->size);
+	s->unpacker =
+	        unpacker_create(s->img, PACKING_ZLIB, sh->sh_offset + OLD_HEADER, sh->sh_size - OLD_HEADER, s->size);
 	return s->unpacker;
 }
 
@@ -85,13 +86,14 @@ void section_open(struct dwarf_section *s, struct image *img, const char *name)
 {
 	u8 *place;
 
-	*s = (struct dwarf_section){ .img = img };
+	*s = (struct dwarf_section){.img = img};
 	if (!open_any(s, name) || !s->size || s->size > SECTION_MAX) {
 		section_close(s);
 		return;
 	}
 	s->nchunks = (s->size + SECTION_CHUNK - 1) / SECTION_CHUNK;
-	place = mmap(NULL, s->size + SECTION_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	place = mmap(NULL, s->size + SECTION_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	        -1, 0);
 	s->place = place == MAP_FAILED ? NULL : place;
 	s->bytes = s->place ? place + (-(uintptr_t)place & (SECTION_CHUNK - 1)) : NULL;
 	if (s->size >= HUGE_FROM)
@@ -108,7 +110,7 @@ void section_close(struct dwarf_section *s)
 		munmap(s->place, s->size + SECTION_CHUNK);
 	free(s->used);
 	unpacker_destroy(s->unpacker);
-	*s = (struct dwarf_section){ 0 };
+	*s = (struct dwarf_section){0};
 }
 
 static u64 chunk_size(const struct dwarf_section *s, u32 chunk)
@@ -148,7 +150,8 @@ static void prepare(struct dwarf_section *s, u32 chunk, u64 needed_since)
 	if (oldest == s->nchunks)
 		return;
 	if (chunk_size(s, oldest) == SECTION_CHUNK && chunk_size(s, chunk) == SECTION_CHUNK &&
-		mremap(from, SECTION_CHUNK, SECTION_CHUNK, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) {
+	        mremap(from, SECTION_CHUNK, SECTION_CHUNK, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) ==
+	                to) {
 		s->used[oldest] = 0;
 		s->present--;
 		return;

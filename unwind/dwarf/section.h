@@ -12,26 +12,26 @@
 
 #include "process/image.h"
 
-#define SECTION_CHUNK  (2ull << 20) /* a huge page */
+#define SECTION_CHUNK  (2ull << 20)  /* a huge page */
 #define SECTION_MAX    (16ull << 30) /* unpacked */
-#define SECTION_CHUNKS 24u	     /* in memory at once, unless one request needs more */
+#define SECTION_CHUNKS 24u           /* in memory at once, unless one request needs more */
 
 struct unpacker; /* unpack.h */
-struct ahead;	 /* ahead.h */
+struct ahead;    /* ahead.h */
 
 struct dwarf_section {
 	struct image *img; /* NULL: absent */
-	u64 size;	   /* unpacked */
-	u64 offset;	   /* in the file, of an unpacked one */
-	u8 *bytes; /* within place, at the start of a chunk's size */
+	u64 size;          /* unpacked */
+	u64 offset;        /* in the file, of an unpacked one */
+	u8 *bytes;         /* within place, at the start of a chunk's size */
 	void *place;
 	u64 *used; /* of each chunk: when it was last asked for; 0: not in memory */
 	u64 clock;
 	u32 present, nchunks;
 	struct unpacker *unpacker; /* NULL: not compressed */
-	struct ahead *ahead;	   /* NULL: none is running */
-	u32 next;		   /* the chunk that the stream gives next */
-	u32 granted;		   /* the first that the thread may not write to yet */
+	struct ahead *ahead;       /* NULL: none is running */
+	u32 next;                  /* the chunk that the stream gives next */
+	u32 granted;               /* the first that the thread may not write to yet */
 };
 
 /* ".debug_info" and so on. img must outlive it. An absent or unreadable section is one of size 0. */

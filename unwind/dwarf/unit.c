@@ -7,7 +7,7 @@
 #include "grow.h"
 
 #define HEADER_MAX 40u
-#define DWARF64	   0xffffffffu
+#define DWARF64    0xffffffffu
 #define RESERVED   0xfffffff0u
 #define UNITS_MAX  (1u << 20)
 
@@ -90,7 +90,7 @@ struct dwarf_unit *dwarf_unit_at(struct dwarf_file *f, u64 offset)
 	if (!unit)
 		return NULL;
 	unit->offset = offset;
-	if (read_header(unit, (struct dwarf_cursor){ bytes, bytes + size }, left) && insert(f, at, unit))
+	if (read_header(unit, (struct dwarf_cursor){bytes, bytes + size}, left) && insert(f, at, unit))
 		return unit;
 	free(unit);
 	return NULL;

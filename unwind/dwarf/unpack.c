@@ -9,7 +9,7 @@
 #include "process/elf_table.h"
 #include "grow.h"
 
-#define INPUT	     (128u << 10)
+#define INPUT        (128u << 10)
 #define SAVE_EVERY   (4ull << 20) /* a state is 85 KiB */
 #define ZLIB_HEADER  2u
 #define ZLIB_DEFLATE 8u
@@ -55,7 +55,8 @@ struct unpacker *unpacker_create(struct image *img, enum packing packing, u64 of
 {
 	struct unpacker *u;
 
-	if (offset > img->size || size > img->size - offset || (packing == PACKING_ZLIB && !check_zlib(img, offset, size)))
+	if (offset > img->size || size > img->size - offset ||
+	        (packing == PACKING_ZLIB && !check_zlib(img, offset, size)))
 		return NULL;
 	u = calloc(1, sizeof(*u));
 	if (!u)
@@ -156,9 +157,9 @@ static size_t inflate_some(struct unpacker *u, u8 *dst, size_t size)
 
 static size_t zstd_some(struct unpacker *u, u8 *dst, size_t size)
 {
-	ZSTD_outBuffer out = { dst, size, 0 };
+	ZSTD_outBuffer out = {dst, size, 0};
 	bool more = refill(u);
-	ZSTD_inBuffer in = { u->input, more ? u->have : 0, more ? u->next : 0 };
+	ZSTD_inBuffer in = {u->input, more ? u->have : 0, more ? u->next : 0};
 
 	if (ZSTD_isError(ZSTD_decompressStream(u->zstd, &out, &in)))
 		return 0;
@@ -173,8 +174,8 @@ bool unpacker_next(struct unpacker *u, u8 *dst, size_t size)
 
 	while (done < size) {
 		before = u->in;
-		n = u->packing == PACKING_ZLIB ? inflate_some(u, dst + done, size - done) :
-						 zstd_some(u, dst + done, size - done);
+		n = u->packing == PACKING_ZLIB ? inflate_some(u, dst + done, size - done)
+		                               : zstd_some(u, dst + done, size - done);
 		/* a call may eat input and give nothing yet, but not for ever */
 		idle = n || u->in != before ? 0 : idle + 1;
 		if (idle > 2)

@@ -29,8 +29,10 @@ struct layout_list {
 
 /*
  * name: "lua_State.base" (struct, union or typedef, then a path of members: "global_State.gc.total"; members of unnamed
- * structs and unions are their parent's, as in C), "sizeof GCproto" (at and size are the size), or "enum BCOp BC_" (all
- * enumerators with that prefix, which is cut off, by value; those that go on with "_" are counts, and left out).
+ * structs and unions are their parent's, as in C), "runtime.g:sched.sp" (a type whose own name has dots), "sizeof
+ * GCproto" (at and size are the size), or "enum BCOp BC_" (all enumerators with that prefix, which is cut off, by
+ * value; those that go on with
+ * "_" are counts, and left out).
  * slot: offset of the struct layout_member, or the struct layout_list, in the runtime's layout.
  */
 struct layout_field {
@@ -152,6 +154,12 @@ struct layout_library {
 
 struct error *layout_library_load(const struct layout_schema *schema, struct layout_library *ret);
 void layout_library_free(struct layout_library *library);
+/*
+ * A copy of the layout of the first file that names this version, or (version NULL) img's build-id; *ret is left alone
+ * if none does. how: what it was found by, for people: "build-id".
+ */
+struct error *layout_library_find(const struct layout_schema *schema, const struct image *img, const char *version,
+        const char *how, struct layout **ret);
 
 /* Made by the build (cmake/layouts.cmake). */
 struct layout_embedded {

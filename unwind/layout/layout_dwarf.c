@@ -303,7 +303,7 @@ static const char *split_name(const char *name, size_t *len, const char **rest)
 		name += sizeof(size) - 1;
 	else if (!strncmp(name, list, sizeof(list) - 1))
 		name += sizeof(list) - 1;
-	*len = strcspn(name, ". ");
+	*len = strchr(name, ':') ? strcspn(name, ":") : strcspn(name, ". ");
 	*rest = name + *len + (name[*len] != 0);
 	return name;
 }
@@ -372,7 +372,7 @@ struct error *layout_from_dwarf(struct image *img, enum layout_source source, st
 	cleanup(free) bool *seen = calloc(l->schema->n, sizeof(*seen));
 	struct reader r = {.layout = l, .source = source, .visits = img->size * VISITS_A_BYTE, .seen = seen};
 	struct error *err;
-	Dwarf *dwarf;
+	Dwarf *dwarf, *alternate;
 
 	if (!seen)
 		return &error_no_memory;
@@ -380,6 +380,11 @@ struct error *layout_from_dwarf(struct image *img, enum layout_source source, st
 	if (!dwarf)
 		return NULL;
 	err = read_units(&r, dwarf);
+	alternate = err ? NULL
+	                : dwarf_getalt(
+	                          dwarf); /* of dwz: definitions that several files have in common; closed with dwarf */
+	if (alternate)
+		err = read_units(&r, alternate);
 	dwarf_end(dwarf);
 	if (!err && !l->details[source] && source != LAYOUT_DWARF)
 		err = layout_detail(l, source, "%s", img->path);

@@ -105,3 +105,31 @@ void layout_library_free(struct layout_library *library)
 	free(library->files);
 	*library = (struct layout_library){0};
 }
+
+static bool has_version(const struct layout_file *file, const char *version)
+{
+	for (u32 i = 0; i < file->nversions; i++)
+		if (!strcmp(file->versions[i], version))
+			return true;
+	return false;
+}
+
+struct error *layout_library_find(const struct layout_schema *schema, const struct image *img, const char *version,
+        const char *how, struct layout **ret)
+{
+	const struct layout_file *found = NULL;
+	struct layout_library library;
+	struct error *err = layout_library_load(schema, &library);
+
+	if (err)
+		return err;
+	for (u32 i = 0; i < library.n && !found; i++)
+		if (version ? has_version(library.files[i], version) : layout_file_has_build_id(library.files[i], img))
+			found = library.files[i];
+	if (found)
+		err = layout_copy(found->layout, ret);
+	if (found && !err)
+		err = layout_detail(*ret, LAYOUT_LIBRARY, "%s, by %s", found->name, how);
+	layout_library_free(&library);
+	return err;
+}

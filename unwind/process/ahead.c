@@ -18,11 +18,11 @@
 #include "cleanup.h"
 #include "now.h"
 
-#define SCRIPTS_MAX 4	   /* interpreters that are scripts themselves */
-#define NAMED_MAX   5	   /* programs: the first, and those that its arguments name */
+#define SCRIPTS_MAX  4 /* interpreters that are scripts themselves */
+#define NAMED_MAX    5 /* programs: the first, and those that its arguments name */
 #define SEGMENTS_MAX 64
-#define LIST_MAX    (64u << 10)
-#define LIST_MS	    500
+#define LIST_MAX     (64u << 10)
+#define LIST_MS      500
 
 /* The line of our own maps of a file's mapping: its numbers and path as the kernel tells them of any process. */
 static struct error *own_line(const void *at, struct maps *maps, const struct map_line **ret)
@@ -41,7 +41,7 @@ static struct error *prepare_file(struct modules *m, const char *path)
 	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const size_t size = 4096;
 	const struct map_line *line;
-	struct maps maps = { 0 };
+	struct maps maps = {0};
 	struct loaded *loaded;
 	struct error *err;
 	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -64,7 +64,7 @@ static bool read_interpreter(const char *path, char *ret, size_t size)
 	Elf64_Phdr ph;
 
 	if (fd < 0 || pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
-		eh.e_ident[EI_CLASS] != ELFCLASS64)
+	        eh.e_ident[EI_CLASS] != ELFCLASS64)
 		return false;
 	for (u32 i = 0; i < eh.e_phnum && i < SEGMENTS_MAX; i++) {
 		if (pread(fd, &ph, sizeof(ph), (off_t)(eh.e_phoff + i * sizeof(ph))) != sizeof(ph))
@@ -101,7 +101,7 @@ static char *output_of(char *const *argv)
 	}
 	close(out[1]);
 	while (pid > 0 && n > 0 && have < LIST_MAX - 1 && now_ns() < end) {
-		struct pollfd ready = { .fd = out[0], .events = POLLIN };
+		struct pollfd ready = {.fd = out[0], .events = POLLIN};
 
 		n = poll(&ready, 1, LIST_MS) > 0 ? read(out[0], text + have, LIST_MAX - 1 - have) : 0;
 		have += n > 0 ? (size_t)n : 0;
@@ -114,10 +114,11 @@ static char *output_of(char *const *argv)
 	return text;
 }
 
-/* What it is linked with, as its own dynamic linker finds it (glibc's and musl's have --list): "name => /path (0x…)", "/path (0x…)". */
+/* What it is linked with, as its own dynamic linker finds it (glibc's and musl's have --list): "name => /path (0x…)",
+ * "/path (0x…)". */
 static struct error *prepare_linked(struct modules *m, char *interpreter, const char *program)
 {
-	char *argv[] = { interpreter, "--list", (char *)program, NULL };
+	char *argv[] = {interpreter, "--list", (char *)program, NULL};
 	cleanup(free) char *text = output_of(argv);
 	struct error *err = prepare_file(m, interpreter);
 	char *line, *rest = NULL;
@@ -138,7 +139,8 @@ static struct error *prepare_program(struct modules *m, const char *path)
 	char interpreter[PATH_MAX];
 	struct error *err = prepare_file(m, path);
 
-	return !err && read_interpreter(path, interpreter, sizeof(interpreter)) ? prepare_linked(m, interpreter, path) : err;
+	return !err && read_interpreter(path, interpreter, sizeof(interpreter)) ? prepare_linked(m, interpreter, path)
+	                                                                        : err;
 }
 
 /* As execvp() looks for it. */
@@ -190,8 +192,9 @@ static bool is_trusted(const char *path)
 	char interpreter[PATH_MAX];
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-		(!st.st_uid || st.st_uid == geteuid()) && read_interpreter(path, interpreter, sizeof(interpreter));
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH)) && (!st.st_uid || st.st_uid == geteuid()) &&
+	       read_interpreter(path, interpreter, sizeof(interpreter));
 }
 
 struct named {
@@ -216,7 +219,7 @@ static struct error *prepare_named(struct modules *m, const char *argument, stru
 	struct error *err = text ? NULL : &error_no_memory;
 
 	for (word = text ? strtok_r(text, between, &rest) : NULL; word && named->n < NAMED_MAX && !err;
-		word = strtok_r(NULL, between, &rest)) {
+	        word = strtok_r(NULL, between, &rest)) {
 		char *path = named->path[named->n];
 
 		if (!resolve(word, path) || !is_trusted(path) || !is_new(named, path))
@@ -229,7 +232,7 @@ static struct error *prepare_named(struct modules *m, const char *argument, stru
 
 struct error *ahead_prepare(struct modules *m, char *const *argv)
 {
-	struct named named = { .n = 0 };
+	struct named named = {.n = 0};
 	struct error *err = resolve(argv[0], named.path[0]) ? prepare_program(m, named.path[named.n++]) : NULL;
 
 	for (u32 i = 1; !err && argv[i]; i++)

@@ -32,7 +32,8 @@ struct elf_records {
 	u64 buf[ELF_RECORDS_ROOM * ELF_RECORD_SIZE / sizeof(u64)];
 };
 
-/* size bytes at offset of the file; false if not all of them exist. Not by mmap: the target may truncate its file at any time. */
+/* size bytes at offset of the file; false if not all of them exist. Not by mmap: the target may truncate its file at
+ * any time. */
 bool elf_read(const struct image *img, void *dst, size_t size, u64 offset);
 /* A section by name; false if absent, without bytes, compressed, or outside the file. */
 bool elf_place_find(struct image *img, const char *name, struct elf_place *ret);

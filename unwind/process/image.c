@@ -227,7 +227,8 @@ static struct error *image_create(
 		free(copy);
 		return &error_no_memory;
 	}
-	*img = (struct image){.path = strdup(path), .fd = fd, .copy = copy, .size = size, .refs = 1, .sections_only = sections_only};
+	*img = (struct image){
+	        .path = strdup(path), .fd = fd, .copy = copy, .size = size, .refs = 1, .sections_only = sections_only};
 	if (!img->path)
 		err = &error_no_memory;
 	if (!err && fd >= 0)

@@ -19,20 +19,20 @@
 struct image_segment { /* PT_LOAD */
 	u64 vaddr, memsz, offset;
 	u64 filesz; /* clipped to memsz and to what the file has */
-	u32 flags; /* PF_X … */
+	u32 flags;  /* PF_X … */
 };
 
 struct image {
-	char *path;	  /* as the target knows it; for people */
-	int fd;		  /* -1 for the vDSO */
-	Elf *elf;	  /* of fd or of the copy; read-only */
-	void *copy;	  /* vDSO: the bytes */
+	char *path; /* as the target knows it; for people */
+	int fd;     /* -1 for the vDSO */
+	Elf *elf;   /* of fd or of the copy; read-only */
+	void *copy; /* vDSO: the bytes */
 	u64 size;
 	dev_t dev;
 	ino_t ino;
 	u64 mtime_ns;
-	u16 machine;	  /* e_machine */
-	u16 type;	  /* ET_EXEC, ET_DYN */
+	u16 machine; /* e_machine */
+	u16 type;    /* ET_EXEC, ET_DYN */
 	u64 entry;
 	u8 build_id[BUILD_ID_MAX];
 	u32 build_id_len; /* 0: none */
@@ -43,8 +43,8 @@ struct image {
 	bool sections_only; /* no program: without segments, of type ET_REL or any other */
 	u32 refs;
 	struct symbols *symbols; /* symbols.h, made on demand */
-	struct rtti *rtti;	 /* rtti.h, made on demand */
-	struct cfi *cfi;	 /* cfi.h, made on demand */
+	struct rtti *rtti;       /* rtti.h, made on demand */
+	struct cfi *cfi;         /* cfi.h, made on demand */
 };
 
 /* Takes over fd, also on failure. path is copied. */

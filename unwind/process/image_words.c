@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image_words.h"
 
-#include <gelf.h>
+#include <elf.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SECTION_MAX (256u << 20)
+#include "elf_table.h"
+#include "image_scan.h"
 
 struct error *image_words_add(struct image_words *w, struct image *img, const char *section)
 {
 	struct words *to = &w->section[w->n];
-	u64 addr;
-	Elf_Data *data = image_section(img, section, &addr);
+	struct error *err;
+	size_t size;
+	u8 *bytes;
 
-	if (!data || !data->d_buf || data->d_size > SECTION_MAX || addr & 7 || w->n == IMAGE_WORDS_MAX)
+	if (w->n == IMAGE_WORDS_MAX)
 		return NULL;
-	to->word = malloc(data->d_size + sizeof(u64));
-	if (!to->word)
-		return &error_no_memory;
-	memcpy(to->word, data->d_buf, data->d_size);
-	to->addr = addr;
-	to->n = data->d_size / sizeof(u64);
+	err = image_copy_section(img, section, &bytes, &size, &to->addr);
+	if (err || !bytes)
+		return err;
+	if (to->addr & 7) {
+		free(bytes);
+		return NULL;
+	}
+	to->word = (u64 *)bytes;
+	to->n = size / sizeof(u64);
 	w->n++;
 	return NULL;
 }
@@ -36,19 +40,35 @@ u64 *image_word(const struct image_words *w, u64 addr)
 	return NULL;
 }
 
+/* The file's own definition; 0: another file has it. */
+static u64 symbol_value(const Elf_Data *symbols, u64 i)
+{
+	if (!symbols || !symbols->d_buf || symbols->d_type != ELF_T_SYM || i >= symbols->d_size / sizeof(Elf64_Sym))
+		return 0;
+	return ((const Elf64_Sym *)symbols->d_buf)[i].st_value;
+}
+
 void image_words_relocate(struct image_words *w, struct image *img)
 {
 	u64 addr;
-	Elf_Data *data = image_section(img, ".rela.dyn", &addr);
+	Elf_Data *symbols = image_section(img, ".dynsym", &addr);
+	struct elf_records records;
+	struct elf_place place;
+	const Elf64_Rela *rela;
 
-	if (!data || !data->d_buf || data->d_type != ELF_T_RELA)
+	if (!elf_place_find(img, ".rela.dyn", &place))
 		return;
-	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela); i++) {
-		const Elf64_Rela *rela = &((const Elf64_Rela *)data->d_buf)[i];
-		u64 *word = image_word(w, rela->r_offset);
+	elf_records_start(&records, img, &place);
+	while ((rela = elf_records_next(&records))) {
+		u64 *word = image_word(w, rela->r_offset), value;
 
-		if (word && ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE)
+		if (!word)
+			continue;
+		value = symbol_value(symbols, ELF64_R_SYM(rela->r_info));
+		if (ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE)
 			*word = (u64)rela->r_addend;
+		else if (ELF64_R_TYPE(rela->r_info) == R_X86_64_64 && value)
+			*word = value + (u64)rela->r_addend;
 	}
 }
 

@@ -23,10 +23,11 @@ static bool parse_line(char *text, struct map_line *ret)
 	size_t len;
 
 	if (sscanf(text, "%lx-%lx %4s %lx %x:%x %lu %n", &ret->start, &ret->end, perms, &ret->offset, &major, &minor,
-		    &ret->ino, &path) < 7 || ret->end <= ret->start)
+	            &ret->ino, &path) < 7 ||
+	        ret->end <= ret->start)
 		return false;
 	ret->prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
-		    (perms[2] == 'x' ? PROT_EXEC : 0);
+	            (perms[2] == 'x' ? PROT_EXEC : 0);
 	ret->dev = makedev(major, minor);
 	text += path;
 	len = strcspn(text, "\n");
@@ -54,7 +55,7 @@ static struct error *add_line(struct maps *maps, u32 *capacity, const struct map
 
 static u64 hash_line(u64 hash, const struct map_line *line)
 {
-	u64 facts[] = { line->start, line->end, line->offset, line->prot, line->dev, line->ino };
+	u64 facts[] = {line->start, line->end, line->offset, line->prot, line->dev, line->ino};
 
 	return line->prot & PROT_EXEC ? XXH3_64bits_withSeed(facts, sizeof(facts), hash) : hash;
 }
@@ -70,7 +71,7 @@ u64 maps_hash(const struct maps *maps)
 
 struct error *maps_read(pid_t pid, struct maps *ret)
 {
-	struct maps maps = { 0 };
+	struct maps maps = {0};
 	cleanup(free) char *text = NULL;
 	cleanup(fclose) FILE *file = NULL;
 	struct error *err = NULL;
@@ -83,7 +84,7 @@ struct error *maps_read(pid_t pid, struct maps *ret)
 	if (!file)
 		return error_errno(errno == ENOENT ? ESRCH : errno, "cannot read the memory map of process %d", pid);
 	while (!err && maps.nlines < MAP_LINES_MAX && getline(&text, &size, file) > 0) {
-		struct map_line line = { 0 };
+		struct map_line line = {0};
 
 		if (!parse_line(text, &line))
 			continue;
@@ -104,7 +105,7 @@ void maps_free(struct maps *maps)
 	for (u32 i = 0; i < maps->nlines; i++)
 		free(maps->lines[i].path);
 	free(maps->lines);
-	*maps = (struct maps){ 0 };
+	*maps = (struct maps){0};
 }
 
 /* dev: it must be of this device, too; 0: it need not. */

@@ -10,9 +10,9 @@
 
 struct map_line {
 	u64 start, end, offset;
-	u32 prot;  /* PROT_READ … */
-	dev_t dev; /* as the kernel's mapping tells it, which need not be what stat says (overlay, btrfs) */
-	u64 ino;   /* 0: no file */
+	u32 prot;   /* PROT_READ … */
+	dev_t dev;  /* as the kernel's mapping tells it, which need not be what stat says (overlay, btrfs) */
+	u64 ino;    /* 0: no file */
 	char *path; /* path, [name], or ""; " (deleted)" removed */
 };
 
@@ -26,8 +26,9 @@ void maps_free(struct maps *maps);
 /* Of all that matters for code: maps with equal code have equal hashes. */
 u64 maps_hash(const struct maps *maps);
 /*
- * Opens the file behind a mapping, also if it was deleted or lies in another mount namespace. -1: could not (errno); the
- * file that the path names now, if it is not the mapped one, is not taken for it. Of a process that is gone: the file of that path here.
+ * Opens the file behind a mapping, also if it was deleted or lies in another mount namespace. -1: could not (errno);
+ * the file that the path names now, if it is not the mapped one, is not taken for it. Of a process that is gone: the
+ * file of that path here.
  */
 int map_open(pid_t pid, const struct map_line *line);
 

@@ -21,18 +21,23 @@ static bool process_read(struct memory *mem, void *dst, size_t size, uint64_t ad
 	return process_vm_readv(p->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
-static size_t process_read_pieces(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n)
+static size_t process_read_pieces(struct memory *mem, const struct memory_piece *pieces, size_t n)
 {
 	struct memory_process *p = (struct memory_process *)mem;
 	struct iovec to[MEMORY_PIECES_MAX], from[MEMORY_PIECES_MAX];
 	ssize_t done;
+	size_t i = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		to[i] = (struct iovec){dst[i], size};
-		from[i] = (struct iovec){(void *)addr[i], size};
-	}
+	if (!n)
+		return 0;
+	do {
+		to[i] = (struct iovec){pieces[i].dst, pieces[i].size};
+		from[i] = (struct iovec){(void *)pieces[i].addr, pieces[i].size};
+	} while (++i < n);
 	done = process_vm_readv(p->pid, to, n, from, n, 0);
-	return done > 0 ? (size_t)done / size : 0;
+	for (i = 0; i < n && done >= (ssize_t)pieces[i].size; i++)
+		done -= (ssize_t)pieces[i].size;
+	return i;
 }
 
 static void process_destroy(struct memory *mem)
@@ -57,13 +62,13 @@ void memory_destroy(struct memory *mem)
 		mem->destroy(mem);
 }
 
-size_t memory_read_pieces(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n)
+size_t memory_read_pieces(struct memory *mem, const struct memory_piece *pieces, size_t n)
 {
 	size_t i = 0;
 
 	if (mem->read_pieces)
-		return mem->read_pieces(mem, dst, addr, size, n);
-	while (i < n && memory_read(mem, dst[i], size, addr[i]))
+		return mem->read_pieces(mem, pieces, n);
+	while (i < n && memory_read(mem, pieces[i].dst, pieces[i].size, pieces[i].addr))
 		i++;
 	return i;
 }

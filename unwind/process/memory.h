@@ -11,15 +11,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct memory_piece;
+
 struct memory {
 	/* Reads all of size bytes at addr, or returns false. */
 	bool (*read)(struct memory *mem, void *dst, size_t size, uint64_t addr);
 	void (*destroy)(struct memory *mem);
 	/* As memory_read_pieces(). May be NULL. */
-	size_t (*read_pieces)(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n);
+	size_t (*read_pieces)(struct memory *mem, const struct memory_piece *pieces, size_t n);
 };
 
-#define MEMORY_PIECES_MAX 64
+struct memory_piece {
+	void *dst;
+	uint64_t addr;
+	size_t size;
+};
+
+#define MEMORY_PIECES_MAX 1024 /* UIO_MAXIOV of the kernel */
 
 /* process_vm_readv; never fails to create (a dead pid fails to read). NULL: out of memory. */
 struct memory *memory_live(pid_t pid);
@@ -30,8 +38,9 @@ static inline bool memory_read(struct memory *mem, void *dst, size_t size, uint6
 	return mem->read(mem, dst, size, addr);
 }
 
-/* n <= MEMORY_PIECES_MAX pieces of size bytes each, in one call of the kernel: returns how many of them, from the first on, could be read. */
-size_t memory_read_pieces(struct memory *mem, void *const dst[], const uint64_t addr[], size_t size, size_t n);
+/* n <= MEMORY_PIECES_MAX pieces in one call of the kernel: returns how many of them, from the first on, could be read
+ * whole. */
+size_t memory_read_pieces(struct memory *mem, const struct memory_piece *pieces, size_t n);
 
 /* A C string of at most max - 1 bytes, cut there; always terminated. False: not even one byte was readable. */
 bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr);

@@ -13,7 +13,7 @@ const struct runtime_ops *const runtimes[] = {
 #define RUNTIME(id, name) &name##_runtime,
 #include "../runtimes/list.h"
 #undef RUNTIME
-	NULL,
+        NULL,
 };
 
 const struct runtime_ops *runtime_by_id(enum runtime_id id)
@@ -27,11 +27,15 @@ const struct runtime_ops *runtime_by_id(enum runtime_id id)
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret)
 {
 	struct modules *m = calloc(1, sizeof(*m));
+	u32 n = 0;
 
 	if (!m)
 		return &error_no_memory;
 	m->arena = arena;
 	m->cfi_options.cache_dir = cache_dir;
+	for (const struct runtime_ops *const *r = runtimes; *r && n < CFI_TELLERS_MAX; r++)
+		if ((*r)->teller)
+			m->cfi_options.tellers[n++] = (*r)->teller;
 	m->nmodules = 1;
 	m->modules = calloc(1, sizeof(*m->modules));
 	if (!m->modules) {
@@ -124,11 +128,12 @@ static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 		return err;
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
 		complain(m, (*r)->image_probe(l->image, &l->runtime[(*r)->id]));
+	cfi_rest(l->image->cfi);
 	return NULL;
 }
 
-static struct error *add_loaded(struct modules *m, pid_t pid, const struct map_line *line, struct image *img,
-	struct loaded **ret)
+static struct error *add_loaded(
+        struct modules *m, pid_t pid, const struct map_line *line, struct image *img, struct loaded **ret)
 {
 	struct loaded **grown = realloc(m->loaded, (m->nloaded + 1) * sizeof(*grown));
 	struct loaded *l = calloc(1, sizeof(*l));
@@ -159,7 +164,7 @@ static struct loaded *find_loaded(const struct modules *m, const struct map_line
 {
 	for (u32 i = 0; i < m->nloaded; i++)
 		if (m->loaded[i]->ino == line->ino && m->loaded[i]->dev == line->dev &&
-			!strcmp(m->loaded[i]->path, line->path))
+		        !strcmp(m->loaded[i]->path, line->path))
 			return m->loaded[i];
 	return NULL;
 }
@@ -171,6 +176,16 @@ static bool has_ended(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	return readlink(path, &c, 1) < 0 && (errno == ENOENT || errno == ESRCH);
+}
+
+static struct error *unopened(int code, const struct map_line *line, pid_t pid)
+{
+	if (code == ESTALE ||
+	        code == ENOENT) /* the file of that name is another one or none, and /proc/PID/map_files did not open */
+		return error_new(ERROR_PERMISSION,
+		        "%s, mapped by process %d, was replaced or deleted: the old file takes CAP_CHECKPOINT_RESTORE",
+		        line->path, pid);
+	return error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
 }
 
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret)
@@ -187,8 +202,7 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 	code = errno;
 	if (fd < 0 && has_ended(pid))
 		return NULL; /* says nothing of the file */
-	err = fd >= 0 ? image_open(fd, line->path, &img) :
-			error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
+	err = fd >= 0 ? image_open(fd, line->path, &img) : unopened(code, line, pid);
 	if (err == &error_no_memory)
 		return err;
 	complain(m, err);
@@ -197,7 +211,7 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret)
 {
-	struct map_line line = { .path = "[vdso]" };
+	struct map_line line = {.path = "[vdso]"};
 	struct image *img = NULL;
 	struct error *err = image_from_memory(bytes, size, line.path, &img);
 
@@ -228,7 +242,7 @@ struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias,
 	if (!grown)
 		return &error_no_memory;
 	m->modules = grown;
-	m->modules[m->nmodules] = (struct module){ .loaded = loaded, .bias = bias, .pid = pid };
+	m->modules[m->nmodules] = (struct module){.loaded = loaded, .bias = bias, .pid = pid};
 	*ret = m->nmodules++;
 	return NULL;
 }

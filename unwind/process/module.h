@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all processes of a run share: images with their unwind tables in the arena, what runtimes say of them, and modules
- * (an image at a load bias), by whose numbers frames name their code.
+ * What all processes of a run share: images with their unwind tables in the arena, what runtimes say of them, and
+ * modules (an image at a load bias), by whose numbers frames name their code.
  */
 #ifndef YRT_MODULE_H
 #define YRT_MODULE_H
@@ -17,12 +17,12 @@
 
 #define RUNTIMES_MAX RUNTIME_MAX
 
-struct loaded { /* an image in use */
+struct loaded {    /* an image in use */
 	dev_t dev; /* as in /proc/PID/maps: the key */
 	u64 ino;
 	char *path;
-	struct image *image;   /* NULL: no ELF file, or one we refuse */
-	u32 *tables;	       /* arena offset of each piece of image->cfi */
+	struct image *image;         /* NULL: no ELF file, or one we refuse */
+	u32 *tables;                 /* arena offset of each piece of image->cfi */
 	void *runtime[RUNTIMES_MAX]; /* of image_probe(), by enum runtime_id */
 };
 
@@ -39,9 +39,9 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
-	u32 wishes; /* enum wish: for all processes */
-	u64 nstacks; /* that were expanded */
-	struct walk_memo *memos; /* of native walks (walk.h); NULL before the first */
+	u32 wishes;                                     /* enum wish: for all processes */
+	u64 nstacks;                                    /* that were expanded */
+	struct walk_memo *memos;                        /* of native walks (walk.h); NULL before the first */
 	void (*complain)(void *ctx, struct error *err); /* owns err; each complaint comes once an image */
 	void *complain_ctx;
 };
@@ -51,7 +51,8 @@ const struct runtime_ops *runtime_by_id(enum runtime_id id);
 
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret);
 void modules_destroy(struct modules *m);
-/* The image behind a mapping, opened once; *ret->image is NULL if it is no ELF file that we can use, *ret if the process has ended before it was opened. */
+/* The image behind a mapping, opened once; *ret->image is NULL if it is no ELF file that we can use, *ret if the
+ * process has ended before it was opened. */
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret);
 /* The vDSO: bytes are taken over. Processes share it if it is the same (key: its build-id and size). */
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret);

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * What gettid() returns in a thread that is tid in /proc/pid/task here: the last of NSpid in its status (Linux 4.1). tid itself if
- * it can not be read.
+ * What gettid() returns in a thread that is tid in /proc/pid/task here: the last of NSpid in its status (Linux 4.1).
+ * tid itself if it can not be read.
  */
 pid_t own_tid(pid_t pid, pid_t tid);
 

@@ -16,12 +16,12 @@
 struct runtime_process process_view(const struct process *p)
 {
 	return (struct runtime_process){
-		.pid = p->pid,
-		.wishes = p->modules->wishes,
-		.memory = p->memory,
-		.arena = p->modules->arena,
-		.mappings = p->mappings,
-		.nmappings = p->maps.nlines,
+	        .pid = p->pid,
+	        .wishes = p->modules->wishes,
+	        .memory = p->memory,
+	        .arena = p->modules->arena,
+	        .mappings = p->mappings,
+	        .nmappings = p->maps.nlines,
 	};
 }
 
@@ -82,12 +82,13 @@ static struct error *explain_empty(pid_t pid)
 
 	if (!read_status(pid, "State", value, sizeof(value)))
 		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
-			"look for it with pgrep or ps, as its own user or root");
+		        "look for it with pgrep or ps, as its own user or root");
 	if (value[0] == 'Z' || value[0] == 'X')
-		return error_hint(error_new(ERROR_NO_PROCESS, "process %d is a zombie: it has exited and only waits to be reaped", pid),
-			"give the pid of a running process");
+		return error_hint(error_new(ERROR_NO_PROCESS,
+		                          "process %d is a zombie: it has exited and only waits to be reaped", pid),
+		        "give the pid of a running process");
 	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a kernel thread, it has no user stack", pid),
-		"give the pid of a user process");
+	        "give the pid of a user process");
 }
 
 /* The thread group leader's pid must be given: a thread's own number has a /proc folder too. */
@@ -100,8 +101,8 @@ static struct error *check_pid(pid_t pid)
 	if (!read_status(pid, "Tgid", value, sizeof(value)))
 		return explain_empty(pid);
 	if (atoi(value) != pid)
-		return error_hint(error_new(ERROR_USAGE, "%d is a thread of process %d", pid, atoi(value)), "give -p %d",
-			atoi(value));
+		return error_hint(error_new(ERROR_USAGE, "%d is a thread of process %d", pid, atoi(value)),
+		        "give -p %d", atoi(value));
 	return NULL;
 }
 
@@ -114,15 +115,16 @@ static struct error *check_elf_class(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	file = fopen(path, "re");
 	if (!file)
-		return errno == EACCES || errno == EPERM ?
-			       error_hint(error_errno(errno, "cannot look into process %d", pid),
-				       "run yrt as root, or as the process's own user") :
-			       NULL;
+		return errno == EACCES || errno == EPERM
+		               ? error_hint(error_errno(errno, "cannot look into process %d", pid),
+		                         "run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: "
+		                         "[SYS_PTRACE]\"); `yrt doctor` tells more")
+		               : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;
 	if (ident[4] == 1)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a 32-bit program", pid),
-			"yrt unwinds 64-bit programs only");
+		        "yrt unwinds 64-bit programs only");
 	return NULL;
 }
 
@@ -156,6 +158,17 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 	return NULL;
 }
 
+/* The kernel gives it neither a program nor arguments. */
+bool process_in_kernel(pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	file = fopen(path, "re");
+	return file && fgetc(file) == EOF;
+}
+
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret)
 {
 	struct process *p = calloc(1, sizeof(*p));
@@ -166,6 +179,7 @@ struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number
 	p->number = number;
 	p->modules = modules;
 	p->dead = true;
+	read_comm(p);
 	*ret = p;
 	return NULL;
 }
@@ -226,8 +240,12 @@ static struct error *fill_mapping(struct process *p, const struct map_line *line
 	struct error *err = NULL;
 	bool vdso = !strcmp(line->path, "[vdso]");
 
-	*m = (struct mapping){ .start = line->start, .end = line->end, .offset = line->offset, .prot = line->prot,
-		.anonymous = !line->ino, .name = line->path };
+	*m = (struct mapping){.start = line->start,
+	        .end = line->end,
+	        .offset = line->offset,
+	        .prot = line->prot,
+	        .anonymous = !line->ino,
+	        .name = line->path};
 	if (vdso)
 		err = load_vdso(p, line, &loaded);
 	else if (line->ino && (line->prot & PROT_EXEC))
@@ -270,7 +288,8 @@ static struct error *fill_mappings(struct process *p)
 static bool has_instance(const struct process *p, const struct runtime_ops *ops, const struct module *m)
 {
 	for (u32 i = 0; i < p->ninstances; i++)
-		if (p->instances[i].ops == ops && p->instances[i].loaded == m->loaded && p->instances[i].bias == m->bias)
+		if (p->instances[i].ops == ops && p->instances[i].loaded == m->loaded &&
+		        p->instances[i].bias == m->bias)
 			return true;
 	return false;
 }
@@ -286,7 +305,7 @@ static struct error *attach_runtime(struct process *p, const struct runtime_ops 
 		return &error_no_memory;
 	p->instances = grown;
 	instance = &grown[p->ninstances++];
-	*instance = (struct instance){ .ops = ops, .loaded = m->loaded, .bias = m->bias };
+	*instance = (struct instance){.ops = ops, .loaded = m->loaded, .bias = m->bias};
 	err = ops->attach(&view, m->loaded->runtime[ops->id], m->bias, &instance->data);
 	if (err == &error_no_memory)
 		return err;
@@ -310,8 +329,8 @@ static struct error *attach_runtimes(struct process *p)
 }
 
 /*
- * A JIT makes its code writable and executable by turns (LuaJIT, for each trace). Anonymous memory that held code before
- * still does, whatever its protection is at this moment.
+ * A JIT makes its code writable and executable by turns (LuaJIT, for each trace). Anonymous memory that held code
+ * before still does, whatever its protection is at this moment.
  */
 static void keep_jit_code(const struct process *p, struct maps *maps)
 {
@@ -372,7 +391,7 @@ static struct error *join_maps(const struct maps *maps, const struct maps *more,
 	struct map_line *lines = calloc(maps->nlines + more->nlines + 1, sizeof(*lines));
 	u32 n = 0, i = 0, j = 0;
 
-	*ret = (struct maps){ .lines = lines };
+	*ret = (struct maps){.lines = lines};
 	while (lines && (i < maps->nlines || j < more->nlines)) {
 		bool known = i < maps->nlines && (j == more->nlines || maps->lines[i].start <= more->lines[j].start);
 		const struct map_line *line = known ? &maps->lines[i++] : &more->lines[j++];

@@ -30,29 +30,33 @@ struct process {
 	struct instance *instances;
 	u32 ninstances;
 	struct process_entry entry; /* what BPF should have */
-	u32 regions_size;	    /* bytes at entry.regions */
+	u32 regions_size;           /* bytes at entry.regions */
 	u32 old_regions, old_size;  /* the array before: freed a generation later, walks may still read it */
-	void *own_tables;	    /* CFI tables of the runtimes' own rows; private to regions.c */
+	void *own_tables;           /* CFI tables of the runtimes' own rows; private to regions.c */
 	struct jit_tables {
 		u64 hash;
 		struct cfi *cfi;
 		u32 *tables;
-	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
-	u32 generation;		    /* of entry.regions: another one after each change */
-	u32 late_left;		    /* so many walks may still send a copy of their stack */
-	u32 late_modules;	    /* mappings of files when that was last set */
-	bool dead;		    /* exited: kept for naming what is still on its way */
+	} jit, old_jit;   /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
+	u32 generation;   /* of entry.regions: another one after each change */
+	u32 late_left;    /* so many walks may still send a copy of their stack */
+	u32 late_modules; /* mappings of files when that was last set */
+	bool dead;        /* exited: kept for naming what is still on its way */
 };
 
-/* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel thread). */
+/* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
+ * thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
 /* One that was gone before we could look: its native frames have names all the same, by their modules. */
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+/* A kernel thread: it has no user code. */
+bool process_in_kernel(pid_t pid);
 void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
-/* The same of one that has ended: files is what it had mapped of code. Without effect where there is a runtime, whose memory is no more. */
+/* The same of one that has ended: files is what it had mapped of code. Without effect where there is a runtime, whose
+ * memory is no more. */
 struct error *process_recall(struct process *p, const struct maps *files);
 /* A runtime in it is only starting: it is to be looked at again, though its mappings may stay. */
 bool process_starting(const struct process *p);

@@ -72,7 +72,7 @@ static struct error *push_pieces(struct list *list, struct region r, const struc
 
 static struct error *push_mapping(struct list *list, const struct process *p, const struct mapping *m)
 {
-	struct region r = { .start = m->start, .end = m->end, .module = m->module };
+	struct region r = {.start = m->start, .end = m->end, .module = m->module};
 	const struct module *module = module_at(p->modules, m->module);
 
 	if (!(m->prot & PROT_EXEC))
@@ -112,7 +112,8 @@ static struct error *own_table(struct process *p, const struct runtime_region *r
 	return NULL;
 }
 
-static struct error *push_claimed(struct list *list, struct process *p, struct region r, const struct runtime_region *claim)
+static struct error *push_claimed(
+        struct list *list, struct process *p, struct region r, const struct runtime_region *claim)
 {
 	const struct module *module = module_at(p->modules, r.module);
 	u64 base = module ? module->bias : 0;
@@ -134,8 +135,8 @@ struct overlay {
 /* Puts what is claimed where the list has nothing. */
 static struct error *claim_holes(struct overlay *o, const struct runtime_region *claim)
 {
-	struct region hole = { .runtime = o->ops->id, .part = claim->part, .vm = claim->vm, .unmapped = 1 };
-	struct list old = *o->list, fresh = { 0 };
+	struct region hole = {.runtime = o->ops->id, .part = claim->part, .vm = claim->vm, .unmapped = 1};
+	struct list old = *o->list, fresh = {0};
 	struct error *err = NULL;
 	u64 at = claim->start;
 
@@ -161,7 +162,7 @@ static struct error *claim_holes(struct overlay *o, const struct runtime_region 
 static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 {
 	struct overlay *o = ctx;
-	struct list old = *o->list, fresh = { 0 };
+	struct list old = *o->list, fresh = {0};
 	struct error *err = NULL;
 
 	if (claim->start >= claim->end)
@@ -193,17 +194,30 @@ static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 	return err;
 }
 
+static void add_resume(struct process *p, u32 runtime, u32 vm)
+{
+	u32 i = 0;
+
+	while (i < PROCESS_RESUMES && p->entry.resume[i].runtime)
+		i++;
+	if (vm && i < PROCESS_RESUMES)
+		p->entry.resume[i] = (struct region_resume){runtime, vm};
+}
+
 static struct error *claim_regions(struct process *p, struct list *list)
 {
 	struct runtime_process view = process_view(p);
 	struct error *err = NULL;
 
+	memset(p->entry.resume, 0, sizeof(p->entry.resume));
 	for (u32 i = 0; !err && i < p->ninstances; i++) {
 		struct instance *instance = &p->instances[i];
-		struct overlay o = { .p = p, .ops = instance->ops, .list = list };
+		struct overlay o = {.p = p, .ops = instance->ops, .list = list};
 
 		if (instance->data)
 			err = instance->ops->regions(instance->data, &view, claim_region, &o);
+		if (!err && instance->data && instance->ops->resume)
+			add_resume(p, instance->ops->id, instance->ops->resume(instance->data));
 		if (err && err != &error_no_memory) {
 			p->modules->complain(p->modules->complain_ctx, err);
 			err = NULL;
@@ -220,7 +234,8 @@ static void free_tables(struct process *p, struct cfi *cfi, u32 *tables)
 	free(tables);
 }
 
-/* What the process tells of code that it compiled itself. The rows before are freed a generation later, as the regions are. */
+/* What the process tells of code that it compiled itself. The rows before are freed a generation later, as the regions
+ * are. */
 static struct error *find_jit(struct process *p)
 {
 	struct jit_tables fresh = p->jit;
@@ -261,7 +276,7 @@ static struct error *place(struct process *p, const struct list *list)
 
 struct error *regions_build(struct process *p)
 {
-	struct list list = { 0 };
+	struct list list = {0};
 	struct error *err = p->memory ? find_jit(p) : NULL;
 
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)

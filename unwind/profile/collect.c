@@ -9,13 +9,17 @@
 #include "cleanup.h"
 #include "symbols/cython_name.h"
 #include "expand.h"
+#include "gone.h"
 #include "late.h"
 #include "pattern.h"
+#include "process_names.h"
 #include "thread_names.h"
 
-#define STARTERS_MAX 4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
-#define PARTIALS   8 /* stacks whose chunks are on their way at once: CPUs interleave */
-#define FRAMES_MAX (33 * CHUNK_FRAMES)
+#define STARTERS_MAX                                                                                                   \
+	4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
+#define LEADS_MAX    12 /* kernel frames from a leaf that may lead to a program */
+#define PARTIALS     8  /* stacks whose chunks are on their way at once: CPUs interleave */
+#define FRAMES_MAX   (33 * CHUNK_FRAMES)
 #define EXPANDED_MAX (2 * FRAMES_MAX)
 
 struct partial {
@@ -26,9 +30,10 @@ struct partial {
 
 /* What a hash stands for, in one word of a table. */
 #define NODE_FILTERED COLLECTOR_FILTERED
-static u64 pack(u32 node, u32 frames, u32 unresolved, bool approx)
+static u64 pack(u32 node, u32 frames, u32 unresolved, bool approx, bool below_approx)
 {
-	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x7fff) << 48 | (u64)approx << 63;
+	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x3fff) << 48 | (u64)below_approx << 62 |
+	       (u64)approx << 63;
 }
 
 struct collector {
@@ -37,13 +42,15 @@ struct collector {
 	void *ctx;
 	struct profile *profile;
 	struct names *names;
-	struct table nodes[2]; /* by epoch */
-	struct table threads;  /* of thread_function() */
+	struct table nodes[2];  /* by epoch */
+	struct table processes; /* of process_function() */
+	struct table threads;   /* of thread_function() */
 	struct partial partial[PARTIALS];
 	u32 next_partial;
 	struct pattern include, exclude;
 	struct frame *expanded; /* EXPANDED_MAX */
 	struct late *late;
+	struct gone *gone;
 	struct collect_stats stats;
 };
 
@@ -62,10 +69,10 @@ static bool are_ready(void *ctx, const struct frame *frames, u32 n)
 }
 
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
-	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
+        struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
-	struct late_sink late = { .find = find_process, .stack = add_late, .ready = are_ready, .ctx = c };
+	struct late_sink late = {.find = find_process, .stack = add_late, .ready = are_ready, .ctx = c};
 	struct error *err;
 
 	if (!c)
@@ -75,7 +82,8 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	c->ctx = ctx;
 	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
 	c->late = late_create(&late);
-	err = c->expanded && c->late ? pattern_compile(options->include, &c->include) : &error_no_memory;
+	c->gone = gone_create();
+	err = c->expanded && c->late && c->gone ? pattern_compile(options->include, &c->include) : &error_no_memory;
 	if (!err)
 		err = pattern_compile(options->exclude, &c->exclude);
 	if (!err)
@@ -100,17 +108,19 @@ void collector_destroy(struct collector *c)
 		free(c->partial[i].frames);
 	free(c->expanded);
 	late_destroy(c->late);
+	gone_destroy(c->gone);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
+	table_free(&c->processes);
 	table_free(&c->threads);
 	free(c);
 }
 
 static const char *const stop_words[] = {
 #define X(id, word, text) [id] = word,
-	STOP_REASONS(X)
+        STOP_REASONS(X)
 #undef X
 };
 
@@ -123,7 +133,7 @@ const char *stop_word(u32 stop)
 static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
 {
 	char text[64];
-	struct profile_function fn = { .name = text, .module = "", .file = "", .kind = KIND_UNKNOWN };
+	struct profile_function fn = {.name = text, .module = "", .file = "", .kind = KIND_UNKNOWN};
 	struct error *err;
 	u32 function;
 
@@ -132,8 +142,17 @@ static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
-static struct error *child_thread(struct collector *c, const struct process *p, u32 node, const struct stack_record *record,
-	u32 *ret)
+static struct error *child_process(
+        struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
+{
+	u32 function;
+	struct error *err = process_function(&c->processes, c->profile, p, record, &function);
+
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static struct error *child_thread(
+        struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
 {
 	u32 function;
 	struct error *err = thread_function(&c->threads, c->profile, p, record, &function);
@@ -149,7 +168,8 @@ static bool wanted(const struct collector *c, const struct frame *f)
 }
 
 /* Is frames[i] native code of this name? */
-static bool repeats(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
+static bool repeats(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
 {
 	struct named named;
 	struct error *err;
@@ -161,8 +181,10 @@ static bool repeats(struct collector *c, const struct process *p, const struct f
 	return !err && !strcmp(c->profile->functions[named.function].name, name);
 }
 
-/* In the view of a language: is frames[i] the wrapper of the function of this name that Cython made, which runs inside it? */
-static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const struct named *outer)
+/* In the view of a language: is frames[i] the wrapper of the function of this name that Cython made, which runs inside
+ * it? */
+static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n,
+        const struct named *outer)
 {
 	const struct profile_function *fns;
 	struct named inner;
@@ -177,7 +199,8 @@ static bool wraps(struct collector *c, const struct process *p, const struct fra
 		return false;
 	fns = c->profile->functions; /* a clone's name has more behind a space */
 	len = strcspn(fns[inner.function].name, " ");
-	return len == strcspn(fns[outer->function].name, " ") && !strncmp(fns[inner.function].name, fns[outer->function].name, len);
+	return len == strcspn(fns[outer->function].name, " ") &&
+	       !strncmp(fns[inner.function].name, fns[outer->function].name, len);
 }
 
 /* Patterns cannot wait for the end of sampling: only they make inlined functions known before. */
@@ -208,9 +231,9 @@ static bool holds_lock(const struct frame *frames, u32 n)
 /* How many frames a view may show of a stack: not those that start its thread, if this language's code began it. */
 static struct error *without_start(struct collector *c, const struct process *p, const struct frame *frames, u32 *n)
 {
-	const struct runtime_ops *view = c->options.names.view;
-
-	for (u32 i = *n; view && view->begins && i > 0 && *n - i < STARTERS_MAX && frame_kind(&frames[i - 1]) == FRAME_NATIVE; i--) {
+	for (u32 i = *n;
+	        c->options.names.view && i > 0 && *n - i < STARTERS_MAX && frame_kind(&frames[i - 1]) == FRAME_NATIVE;
+	        i--) {
 		struct named named;
 		struct error *err = names_frame(c->names, p, frames, i - 1, *n, &named);
 
@@ -224,17 +247,39 @@ static struct error *without_start(struct collector *c, const struct process *p,
 	return NULL;
 }
 
-/* Names the frames of a stack, root first, and walks down the tree. */
-static struct error *add_path(struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 node,
-	u64 *ret)
+/* How many frames there are inside the leaf that only lead from what happened to the program that saw it
+ * (names_options.leads_to_program). */
+static struct error *without_lead(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 *ret)
 {
-	u32 unresolved = 0, shown = 0, leaf_flags = 0;
+	u32 reasons = n && frame_kind(&frames[0]) == FRAME_REASON, i = reasons;
+
+	*ret = 0;
+	for (; c->options.names.leads_to_program && i < n && i < LEADS_MAX && frame_kind(&frames[i]) == FRAME_KERNEL;
+	        i++) {
+		struct named named;
+		struct error *err = names_frame(c->names, p, frames, i, n, &named);
+
+		if (err)
+			return err;
+		if (named.leads)
+			*ret = i + 1 - reasons;
+	}
+	return NULL;
+}
+
+/* Names the frames of a stack, root first, and walks down the tree. inside: how many of them lie inside the leaf, and
+ * are no code. */
+static struct error *add_path(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 inside, u32 node, u64 *ret)
+{
+	u32 unresolved = 0, shown = 0, leaf_flags = 0, all_flags = 0;
 	bool included = !c->include.set, excluded = false;
 
 	for (u32 i = n; i-- > 0;) {
 		struct named named;
 		struct error *err;
-		const char *name;
+		const struct profile_function *fn;
 
 		if (!wanted(c, &frames[i]))
 			continue;
@@ -244,56 +289,70 @@ static struct error *add_path(struct collector *c, const struct process *p, cons
 		c->stats.gone += named.unresolved && frame_kind(&frames[i]) == FRAME_SCRIPT;
 		if (named.hidden)
 			continue;
-		name = c->profile->functions[named.function].name;
-		if ((named.by_code && i && repeats(c, p, frames, i - 1, n, name)) || wraps(c, p, frames, i, n, &named))
+		fn = &c->profile->functions[named.function];
+		if ((named.by_code && i && repeats(c, p, frames, i - 1, n, fn->name)) ||
+		        wraps(c, p, frames, i, n, &named))
 			continue;
-		included = included || pattern_matches(&c->include, name);
-		excluded = excluded || pattern_matches(&c->exclude, name);
+		included = included || pattern_matches(&c->include, fn->name) || pattern_matches(&c->include, fn->file);
+		excluded = excluded || pattern_matches(&c->exclude, fn->name) || pattern_matches(&c->exclude, fn->file);
 		err = match_inlined(c, named.function, &included, &excluded);
 		if (err)
 			return err;
 		unresolved += named.unresolved;
 		shown++;
-		leaf_flags = frame_flags(&frames[i]);
+		all_flags |= frame_flags(&frames[i]);
+		if (i >= inside)
+			leaf_flags = frame_flags(&frames[i]);
 		err = profile_child(c->profile, node, named.function, &node);
 		if (err)
 			return err;
 	}
-	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX);
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX,
+	        all_flags & FRAME_APPROX);
 	return NULL;
 }
 
 /* The node of a stack, packed; inside (NULL: none) is one more frame at its leaf. */
 static struct error *place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
-	const struct frame *inside, u64 *packed)
+        const struct frame *inside, u64 *packed)
 {
 	struct process *p = c->find(c->ctx, record->instance);
-	u32 node = 0, before = inside ? 1 : 0;
+	u32 node = 0, before = inside ? 1 : 0, lead = 0;
+	struct frame reason;
 	struct error *err = NULL;
 
 	if (inside)
 		c->expanded[0] = *inside;
 	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
-			     c->expanded + before, EXPANDED_MAX - before);
-	if (c->options.threads)
+	                     c->expanded + before, EXPANDED_MAX - before);
+	if (c->options.processes)
+		err = child_process(c, p, node, record, &node);
+	if (!err && c->options.threads)
 		err = child_thread(c, p, node, record, &node);
-	if (!err && !stop_is_complete(record->stop))
+	if (!err && !stop_has_root(record->stop))
 		err = child_marker(c, node, record->stop, &node);
 	if (!err)
 		err = without_start(c, p, c->expanded, &n);
-	return err ? err : add_path(c, p, c->expanded, n, node, packed);
+	if (!err)
+		err = without_lead(c, p, c->expanded, n, &lead);
+	if (!err && lead) {
+		reason = c->expanded[0];
+		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
+	}
+	return err ? err : add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
 }
 
 static void count_frames(struct collector *c, u64 packed, u64 count)
 {
 	c->stats.counted += count;
 	c->stats.frames += count * (packed >> 32 & 0xffff);
-	c->stats.unresolved += count * (packed >> 48 & 0x7fff);
+	c->stats.unresolved += count * (packed >> 48 & 0x3fff);
+	c->stats.below_approx += count * (packed >> 62 & 1);
 	c->stats.approx += count * (packed >> 63);
 }
 
 struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
-	const struct frame *inside, u32 *ret)
+        const struct frame *inside, u32 *ret)
 {
 	u64 packed = 0;
 	struct error *err = place(c, record, frames, n, inside, &packed);
@@ -311,16 +370,18 @@ struct error *collector_place(struct collector *c, const struct stack_record *re
 
 static struct error *skip_stack(struct collector *c, const struct stack_record *record)
 {
-	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, false));
+	struct error *err =
+	        table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, false, false));
 
 	if (!err && record->weight)
-		collector_count(c, record->epoch, record->hash, record->weight);
+		collector_count(c, record->epoch, record->hash, record->weight, record->more);
 	return err;
 }
 
-static struct error *add_stack(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
+static struct error *add_stack(
+        struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
-	u64 packed = 0;
+	u64 packed = 0, gone = c->stats.gone;
 	bool held;
 	struct error *err = late_hold(c->late, record, frames, n, &held);
 
@@ -334,9 +395,24 @@ static struct error *add_stack(struct collector *c, const struct stack_record *r
 	err = place(c, record, frames, n, NULL, &packed);
 	if (!err)
 		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
+	if (!err && c->stats.gone != gone)
+		err = gone_keep(c->gone, record, frames, n);
 	if (!err && record->weight)
-		collector_count(c, record->epoch, record->hash, record->weight);
+		collector_count(c, record->epoch, record->hash, record->weight, record->more);
 	return err;
+}
+
+/* What is counted of this stack, from its first sample on, goes where it is now: counts come later. */
+static struct error *name_again(
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *whole)
+{
+	struct collector *c = ctx;
+	u64 packed = 0, gone = c->stats.gone;
+	struct error *err = place(c, record, frames, n, NULL, &packed);
+
+	*whole = !err && c->stats.gone == gone;
+	c->stats.gone = gone;
+	return *whole ? table_put(&c->nodes[record->epoch & 1], record->hash, packed) : err;
 }
 
 static struct partial *find_partial(struct collector *c, u64 hash)
@@ -349,7 +425,8 @@ static struct partial *find_partial(struct collector *c, u64 hash)
 
 static struct error *join_chunk(struct collector *c, const struct stack_record *record)
 {
-	struct partial *part = record->first ? find_partial(c, record->hash) : &c->partial[c->next_partial++ % PARTIALS];
+	struct partial *part =
+	        record->first ? find_partial(c, record->hash) : &c->partial[c->next_partial++ % PARTIALS];
 	struct error *err = NULL;
 
 	if (!part || (record->first && part->nframes != record->first * CHUNK_FRAMES))
@@ -375,12 +452,25 @@ static struct error *join_chunk(struct collector *c, const struct stack_record *
 static bool is_sound(const struct stack_record *record, size_t size)
 {
 	return size >= offsetof(struct stack_record, frame) && record->nframes <= CHUNK_FRAMES &&
-		size >= offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame);
+	       size >= offsetof(struct stack_record, frame) + record->nframes * sizeof(struct frame);
 }
 
 bool collector_ready(struct collector *c, const struct stack_record *record, size_t size)
 {
 	return !is_sound(record, size) || are_ready(c, record->frame, record->nframes);
+}
+
+void collector_glance(struct collector *c, const struct stack_record *record, size_t size)
+{
+	struct process *p = is_sound(record, size) ? c->find(c->ctx, record->instance) : NULL;
+	u32 n, i = 0;
+
+	while (p && i < record->nframes && frame_kind(&record->frame[i]) != FRAME_SCRIPT)
+		i++;
+	if (!p || i == record->nframes)
+		return;
+	n = expand_stack(p, record->frame, record->nframes, c->options.names.expand, c->expanded, EXPANDED_MAX);
+	names_glance(c->names, p, c->expanded, n);
 }
 
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size)
@@ -392,31 +482,42 @@ struct error *collector_stack(struct collector *c, const struct stack_record *re
 	return join_chunk(c, record);
 }
 
-static void count_at(struct collector *c, u64 packed, u64 count)
+static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 {
 	if ((u32)packed == NODE_FILTERED) {
-		c->stats.filtered += count;
+		c->stats.filtered += value;
 		return;
 	}
-	count_frames(c, packed, count);
-	profile_add(c->profile, (u32)packed, count);
+	count_frames(c, packed, value);
+	profile_add(c->profile, (u32)packed, value);
+	if (more)
+		profile_add_more(c->profile, (u32)packed, more);
 }
 
-void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count)
+void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more)
 {
 	const u64 *packed = table_get(&c->nodes[epoch & 1], hash);
 
+	if (!packed)
+		packed = table_get(&c->nodes[!(epoch & 1)], hash);
 	if (packed)
-		count_at(c, *packed, count);
-	else
-		c->stats.unmatched += count;
+		count_at(c, *packed, value, more);
+	else if (!late_add(c->late, hash, value, more))
+		c->stats.unmatched += value;
+}
+
+struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
+{
+	const u64 *packed = table_get(&c->nodes[!(epoch & 1)], hash);
+
+	return packed ? table_put(&c->nodes[epoch & 1], hash, *packed) : NULL;
 }
 
 /* A stack that was walked again, or in vain. */
 static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
 {
 	struct collector *c = ctx;
-	u64 packed = pack(NODE_FILTERED, 0, 0, false);
+	u64 packed = pack(NODE_FILTERED, 0, 0, false, false);
 	struct error *err = NULL;
 
 	c->stats.stacks++;
@@ -426,8 +527,8 @@ static struct error *add_late(void *ctx, const struct stack_record *record, cons
 		return err;
 	if (stop_is_complete(record->stop) && was < STOP_MAX)
 		c->stats.late[was] += record->weight;
-	count_at(c, packed, record->weight);
-	return NULL;
+	count_at(c, packed, record->weight, record->more);
+	return table_put(&c->nodes[record->epoch & 1], record->hash, packed);
 }
 
 struct error *collector_late(struct collector *c, const struct late_record *record, size_t size)
@@ -437,12 +538,15 @@ struct error *collector_late(struct collector *c, const struct late_record *reco
 
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
 {
-	return late_settle(c->late, now_ns, all);
+	struct error *err = gone_retry(c->gone, name_again, c);
+
+	return err ? err : late_settle(c->late, now_ns, all);
 }
 
 void collector_forget(struct collector *c, u32 epoch)
 {
 	table_clear(&c->nodes[epoch & 1]);
+	gone_forget(c->gone, epoch);
 }
 
 const struct collect_stats *collector_stats(const struct collector *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector: takes stacks as probes send them, names and blends them into a profile while the target lives, and adds
- * counts by hash. Memory stays bounded by distinct call paths.
+ * The collector: takes stacks as probes send them, names and blends them into a profile while the target lives, and
+ * adds counts by hash. Memory stays bounded by distinct call paths.
  */
 #ifndef YRT_COLLECT_H
 #define YRT_COLLECT_H
@@ -15,10 +15,11 @@
 
 struct collect_options {
 	struct names_options names;
-	bool threads;	     /* a node a thread at the root */
+	bool processes;      /* a node a process at the root */
+	bool threads;        /* a node a thread at the root, or below its process */
 	bool native_only;    /* leave out frames of scripts (c-flame) */
-	bool no_kernel;	     /* leave out kernel frames */
-	bool lock_only;	     /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
+	bool no_kernel;      /* leave out kernel frames */
+	bool lock_only;      /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
 	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
@@ -29,15 +30,16 @@ struct collect_options {
 struct collector;
 
 struct collect_stats {
-	u64 counted;	/* samples in the profile */
-	u64 filtered;	/* left out by include, exclude and lock_only */
-	u64 unmatched;	/* counted by BPF, but the stack never arrived */
-	u64 frames;	/* of counted samples, weighted */
-	u64 unresolved; /* of them without any name */
-	u64 approx;	/* counted samples whose leaf a runtime tells only approximately */
-	u64 stacks;	/* distinct stacks that arrived */
+	u64 counted;        /* in the profile; this and all that follows in the unit of the event */
+	u64 filtered;       /* left out by include, exclude and lock_only */
+	u64 unmatched;      /* counted by BPF, but the stack never arrived */
+	u64 frames;         /* of counted samples, weighted */
+	u64 unresolved;     /* of them without any name */
+	u64 approx;         /* counted samples whose leaf a runtime tells only approximately */
+	u64 below_approx;   /* counted samples with such a frame anywhere: what lies in or below one */
+	u64 stacks;         /* distinct stacks that arrived */
 	u64 late[STOP_MAX]; /* samples that were walked to the end later, by why they first were not */
-	u64 gone;	/* frames of scripts in them whose functions were not there any more when they were to be named */
+	u64 gone; /* frames of scripts in them whose functions were not there any more when they were to be named */
 };
 
 /* The word of a stop reason in statistics and pictures. */
@@ -45,18 +47,25 @@ const char *stop_word(u32 stop);
 
 /* find: the process of an instance number, NULL if unknown. */
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
-	struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
+        struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
 void collector_destroy(struct collector *c);
 /* Have a record's frames what their names take? If not it is read in another thread (names.h): to be asked again. */
 bool collector_ready(struct collector *c, const struct stack_record *record, size_t size);
+/*
+ * Has runtimes look at what a record's frames stand for, because it will be named later only and that may be gone by
+ * then: a function that lives as long as a request.
+ */
+void collector_glance(struct collector *c, const struct stack_record *record, size_t size);
 /* One chunk of a stack, checked: size is what arrived. Out of memory is an error; a broken record is dropped. */
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size);
 /* Where a stack belongs in the profile, with one more frame inside its leaf (NULL: none): *ret is the node. */
 #define COLLECTOR_FILTERED 0xffffffffu /* nowhere: include or exclude */
 struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
-	const struct frame *inside, u32 *ret);
-/* Counts come under the epoch (0 or 1) of their stack's record. */
-void collector_count(struct collector *c, u32 epoch, u64 hash, u64 count);
+        const struct frame *inside, u32 *ret);
+/* Counts come under the epoch (0 or 1) of their stack's record, or the one after that. */
+void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more);
+/* This stack of the other epoch will be counted in this one, too, without being sent again. */
+struct error *collector_carry(struct collector *c, u32 epoch, u64 hash);
 /* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
 void collector_forget(struct collector *c, u32 epoch);
 const struct collect_stats *collector_stats(const struct collector *c);
@@ -65,8 +74,8 @@ struct error *collector_late(struct collector *c, const struct late_record *reco
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*
- * When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. *stop (may be NULL)
- * ends only what debuginfod is asked for.
+ * When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. *stop (may be
+ * NULL) ends only what debuginfod is asked for.
  */
 struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop);
 /* Owned by the collector; collector_finish() makes it another one. */

@@ -5,7 +5,8 @@
 
 static bool expands(const struct runtime_ops *ops, const struct frame *f)
 {
-	return ops->expand && (frame_kind(f) == FRAME_SCRIPT ? frame_runtime(f) == ops->id : frame_kind(f) == FRAME_NATIVE && ops->expands_native);
+	return ops->expand && (frame_kind(f) == FRAME_SCRIPT ? frame_runtime(f) == ops->id
+	                                                     : frame_kind(f) == FRAME_NATIVE && ops->expands_native);
 }
 
 /* Has one of the runtimes expand frames[i]: which instance it belongs to is known to them only. */

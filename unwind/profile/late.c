@@ -9,17 +9,17 @@
 #include "unwind.h"
 
 #define PATIENCE_NS 2000000000ull /* a JVM takes so long to start on a busy machine */
-#define BYTES_MAX   (8u << 20)	  /* of all copies */
+#define BYTES_MAX   (8u << 20)    /* of all copies */
 #define FRAMES_MAX  (33 * CHUNK_FRAMES)
 
 struct late_stack {
 	struct late_stack *next;
-	struct late_record from; /* its bytes are unused */
+	struct late_record from;    /* its bytes are unused */
 	struct stack_record record; /* and its frames */
 	struct frame *frames;
 	u32 nframes;
 	bool arrived; /* the stack_record has */
-	u32 tried; /* process.generation when it was last walked */
+	u32 tried;    /* process.generation when it was last walked */
 	u64 since_ns;
 	u32 size;
 	u8 *bytes; /* from from.addr on */
@@ -98,7 +98,7 @@ struct error *late_piece(struct late *l, const struct late_record *record, size_
 	u8 *grown;
 
 	if (size < offsetof(struct late_record, byte) || record->size > LATE_PIECE ||
-		size < offsetof(struct late_record, byte) + record->size)
+	        size < offsetof(struct late_record, byte) + record->size)
 		return NULL;
 	s = find(l, record->hash);
 	err = s ? NULL : begin(l, record, &s);
@@ -114,9 +114,10 @@ struct error *late_piece(struct late *l, const struct late_record *record, size_
 	return NULL;
 }
 
-struct error *late_hold(struct late *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held)
+struct error *late_hold(
+        struct late *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held)
 {
-	struct late_stack *s = record->weight ? find(l, record->hash) : NULL;
+	struct late_stack *s = find(l, record->hash);
 	struct process *p;
 
 	*held = s;
@@ -137,6 +138,17 @@ struct error *late_hold(struct late *l, const struct stack_record *record, const
 	return NULL;
 }
 
+bool late_add(struct late *l, u64 hash, u64 value, u64 more)
+{
+	for (struct late_stack *s = l->first; s; s = s->next)
+		if (s->from.hash == hash) {
+			s->record.weight += value;
+			s->record.more += more;
+			return true;
+		}
+	return false;
+}
+
 static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t addr)
 {
 	const struct copied *c = (const struct copied *)memory;
@@ -154,7 +166,7 @@ static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t 
 /* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
 static enum stop_reason walk_again(struct late *l, const struct late_stack *s, const struct process *p, u32 *n)
 {
-	struct copied copied = { .memory.read = read_copied, .now = p->memory, .stack = s };
+	struct copied copied = {.memory.read = read_copied, .now = p->memory, .stack = s};
 	bool proved;
 	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, &proved);
 	u32 rest = s->nframes - s->from.before;
@@ -171,9 +183,13 @@ static enum stop_reason walk_again(struct late *l, const struct late_stack *s, c
 static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u32 n)
 {
 	u32 before = s->from.before;
-	struct frame *all = malloc((before + n + 1) * sizeof(*all));
+	struct frame *all;
 	struct error *err;
 
+	if (!stop_is_complete(stop) &&
+	        s->record.stop == STOP_RESUMED) /* a runtime told more than the copy of the stack does */
+		return l->sink.stack(l->sink.ctx, &s->record, s->frames, s->nframes, s->from.stop);
+	all = malloc((before + n + 1) * sizeof(*all));
 	if (!all)
 		return &error_no_memory;
 	memcpy(all, s->frames, before * sizeof(*all));
@@ -186,7 +202,8 @@ static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u3
 
 static bool is_ready(const struct late *l, const struct late_stack *s, u32 n)
 {
-	return !l->sink.ready || (l->sink.ready(l->sink.ctx, s->frames, s->nframes) && l->sink.ready(l->sink.ctx, l->frames, n));
+	return !l->sink.ready ||
+	       (l->sink.ready(l->sink.ctx, s->frames, s->nframes) && l->sink.ready(l->sink.ctx, l->frames, n));
 }
 
 /* *done: it was handed out, or will never be. */

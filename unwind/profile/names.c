@@ -5,8 +5,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "symbols/c_names.h"
 #include "cleanup.h"
+#include "collect.h"
+#include "profile_places.h"
+#include "symbols/c_names.h"
 #include "symbols/cython_generator.h"
 #include "symbols/cython_name.h"
 #include "symbols/inline_sites.h"
@@ -17,7 +19,8 @@
 #include "runtime_alloc.h"
 #include "symbols/symbols.h"
 
-#define SHOWN_MAX (4 * NAME_MAX_BYTES)
+#define CALL_OF_FUNC 6
+#define SHOWN_MAX    (4 * NAME_MAX_BYTES)
 
 struct names {
 	struct profile *profile;
@@ -25,11 +28,11 @@ struct names {
 	struct names_options options;
 	struct kallsyms *kernel;
 	bool kernel_tried;
-	struct table cache; /* of frames: packed struct named */
+	struct table cache;         /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
-	struct table files; /* whose names were read by the reader, or never will be */
-	struct table c_names; /* a struct c_names by the file */
-	struct table jits; /* a struct jit by the process's number */
+	struct table files;         /* whose names were read by the reader, or never will be */
+	struct table c_names;       /* a struct c_names by the file */
+	struct table jits;          /* a struct jit by the process's number */
 };
 
 /* What a process tells of code that it compiled itself. */
@@ -45,13 +48,13 @@ struct identity {
 
 static u64 identity_key(u64 kind, u64 a, u64 b, u64 c)
 {
-	struct identity id = { kind, a, b, c };
+	struct identity id = {kind, a, b, c};
 
 	return XXH3_64bits(&id, sizeof(id));
 }
 
-struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,
-	struct names **ret)
+struct error *names_create(
+        struct profile *profile, const struct modules *modules, const struct names_options *options, struct names **ret)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
@@ -61,8 +64,12 @@ struct error *names_create(struct profile *profile, const struct modules *module
 	names->modules = modules;
 	names->options = *options;
 	if (options->inlines) {
-		struct inline_sites_options sites = { .lines = options->lines, .mangled = options->mangled,
-			.modules = modules, .view = options->view, .alloc = options->alloc };
+		struct inline_sites_options sites = {.lines = options->lines,
+		        .mangled = options->mangled,
+		        .addresses = options->addresses,
+		        .modules = modules,
+		        .view = options->view,
+		        .objects = options->objects};
 		struct error *err = inline_sites_create(&sites, &names->sites);
 
 		if (err) {
@@ -84,7 +91,8 @@ static void jit_destroy(struct jit *jit)
 static struct error *jit_create(pid_t pid, struct jit **ret)
 {
 	struct jit *jit = calloc(1, sizeof(*jit));
-	struct error *err = jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
+	struct error *err =
+	        jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
 
 	if (err && jit)
 		jit_destroy(jit);
@@ -126,10 +134,12 @@ static u64 file_key(const struct loaded *loaded)
 }
 
 /* Takes over names. */
-static struct error *put_c_names(struct names *names, const struct loaded *loaded, const struct c_names *found, struct c_names **ret)
+static struct error *put_c_names(
+        struct names *names, const struct loaded *loaded, const struct c_names *found, struct c_names **ret)
 {
 	struct c_names *copy = malloc(sizeof(*copy));
-	struct error *err = copy ? table_put(&names->c_names, file_key(loaded), (u64)(uintptr_t)copy) : &error_no_memory;
+	struct error *err =
+	        copy ? table_put(&names->c_names, file_key(loaded), (u64)(uintptr_t)copy) : &error_no_memory;
 
 	*ret = copy;
 	if (!err) {
@@ -181,7 +191,7 @@ bool names_ready(struct names *names, const struct frame *frames, u32 n)
 static struct error *name_kernel(struct names *names, const struct frame *f, struct named *ret)
 {
 	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-	struct profile_function fn = { .module = "kernel", .file = "", .kind = KIND_KERNEL };
+	struct profile_function fn = {.module = "kernel", .file = "", .kind = KIND_KERNEL};
 
 	if (!names->kernel_tried) {
 		names->kernel_tried = true;
@@ -189,6 +199,7 @@ static struct error *name_kernel(struct names *names, const struct frame *f, str
 	}
 	fn.name = names->kernel ? kallsyms_find(names->kernel, addr) : NULL;
 	ret->unresolved = !fn.name;
+	ret->leads = fn.name && names->options.leads_to_program && names->options.leads_to_program(fn.name);
 	if (!fn.name)
 		fn.name = "[kernel]";
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
@@ -202,19 +213,24 @@ static const char *base_name(const char *path)
 }
 
 /* Does a language's frame stand for this native one? */
-static bool is_hidden(const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol,
-	u32 flags)
+static bool is_hidden(
+        const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol, u32 flags)
 {
-	const struct runtime_ops *view = names->options.view;
-
-	if (!view)
+	if (!names->options.view)
 		return false;
 	if (flags & FRAME_VM)
 		return true;
-	for (u32 i = 0; view->hides && loaded && i < p->ninstances; i++)
-		if (p->instances[i].ops == view && p->instances[i].loaded == loaded && p->instances[i].data)
-			return view->hides(p->instances[i].data, symbol) ||
-				(names->options.alloc && view->alloc && (!*symbol || view->alloc->hides(symbol)));
+	for (u32 i = 0; loaded && i < p->ninstances; i++) {
+		const struct runtime_ops *ops = p->instances[i].ops;
+
+		if (!view_has(names->options.view, ops->id) || p->instances[i].loaded != loaded ||
+		        !p->instances[i].data)
+			continue;
+		if (ops->hides && ops->hides(p->instances[i].data, symbol))
+			return true;
+		if (names->options.objects && ops->alloc && (!*symbol || ops->alloc->hides(symbol)))
+			return true;
+	}
 	return false;
 }
 
@@ -243,12 +259,16 @@ static struct error *name_jit(struct names *names, const struct process *p, cons
 }
 
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
-static struct error *name_anonymous(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+static struct error *name_anonymous(
+        struct names *names, const struct process *p, const struct frame *f, struct named *ret)
 {
 	const struct mapping *m = process_mapping(p, frame_addr(f));
 	bool vm = frame_flags(f) & FRAME_VM;
-	struct profile_function fn = { .module = m && m->name[0] ? m->name : "", .file = "",
-		.kind = vm ? KIND_VM : KIND_UNKNOWN, .flags = frame_flags(f) & FRAME_GUESS };
+	struct profile_function fn = {.module = m && m->name[0] ? m->name : "",
+	        .file = "",
+	        .kind = vm ? KIND_VM : KIND_UNKNOWN,
+	        .flags = frame_flags(f) & FRAME_GUESS};
+	u64 key = 0;
 
 	struct error *err = vm ? NULL : name_jit(names, p, f, &fn.name);
 
@@ -260,7 +280,11 @@ static struct error *name_anonymous(struct names *names, const struct process *p
 	if (!fn.name)
 		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
 	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
-	return profile_function(names->profile, 0, &fn, false, &ret->function);
+	if (names->options.addresses) {
+		fn.address = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+		key = identity_key(fn.kind | fn.flags << 8, 0, fn.address, p->number);
+	}
+	return profile_function(names->profile, key, &fn, false, &ret->function);
 }
 
 /* A function of a module as people know it. */
@@ -271,7 +295,33 @@ struct native_name {
 	u64 addr;  /* that was looked up */
 };
 
-/* A virtual function by the class that defines it, in a file whose symbols were stripped. text is left alone if it is none. */
+/*
+ * What a std::function of libc++ calls: __func<what, signature> holds it, and its virtual function 6 is operator()
+ * (__functional/function.h; the first template argument ends at a comma outside of brackets). False: the class is
+ * another.
+ */
+static bool name_called(const char *class, u32 index, struct native_name *ret)
+{
+	static const char holder[] = "__function::__func<";
+	const char *what = strstr(class, holder), *end;
+	u32 depth = 0;
+
+	if (strncmp(class, "std::", 5) || !what || what - class > 12)
+		return false;
+	what += sizeof(holder) - 1;
+	for (end = what; *end && (depth || *end != ','); end++)
+		depth += strchr("<({[", *end) ? 1 : strchr(">)}]", *end) && depth ? -1u : 0;
+	if (!*end)
+		return false;
+	if (index == CALL_OF_FUNC)
+		snprintf(ret->text, sizeof(ret->text), "%.*s::operator()", (int)(end - what), what);
+	else
+		snprintf(ret->text, sizeof(ret->text), "%.*s::[std::function %u]", (int)(end - what), what, index);
+	return true;
+}
+
+/* A virtual function by the class that defines it, in a file whose symbols were stripped. text is left alone if it is
+ * none. */
 static struct error *name_by_class(const struct names *names, struct image *img, u64 start, struct native_name *ret)
 {
 	static const char prefix[] = "typeinfo name for ";
@@ -283,7 +333,13 @@ static struct error *name_by_class(const struct names *names, struct image *img,
 		return err;
 	snprintf(ret->mangled, sizeof(ret->mangled), "_ZTS%s", fn.type);
 	demangled = names->options.mangled ? NULL : symbol_demangle(ret->mangled);
-	if (demangled && !strncmp(demangled, prefix, sizeof(prefix) - 1))
+	if (demangled && strncmp(demangled, prefix, sizeof(prefix) - 1)) {
+		free(demangled);
+		demangled = NULL;
+	}
+	if (demangled && name_called(demangled + sizeof(prefix) - 1, fn.index, ret))
+		return NULL;
+	if (demangled)
 		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", demangled + sizeof(prefix) - 1, fn.index);
 	else
 		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", fn.type, fn.index);
@@ -293,7 +349,7 @@ static struct error *name_by_class(const struct names *names, struct image *img,
 static struct error *find_c_names(struct names *names, struct loaded *loaded, struct c_names **ret)
 {
 	u64 *known = table_get(&names->c_names, file_key(loaded));
-	struct c_names found = { 0 };
+	struct c_names found = {0};
 	struct error *err;
 
 	if (known) {
@@ -318,7 +374,8 @@ static struct error *name_by_language(struct names *names, struct loaded *loaded
 	return NULL;
 }
 
-/* A generator has the name of its wrapper. What can be read in two ways is certain if the file has one. text is left alone else. */
+/* A generator has the name of its wrapper. What can be read in two ways is certain if the file has one. text is left
+ * alone else. */
 static void name_by_wrapper(struct image *img, const char *symbol, struct native_name *ret)
 {
 	cleanup(free) char *plain = NULL;
@@ -327,16 +384,28 @@ static void name_by_wrapper(struct image *img, const char *symbol, struct native
 
 	if (cython_generator_name(img, symbol, ret->text, sizeof(ret->text)))
 		return;
-	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) || !symbols_lookup(img, wrapper, &sym))
+	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) ||
+	        !symbols_lookup(img, wrapper, &sym))
 		return;
 	plain = symbol_demangle(wrapper);
 	if (plain)
 		snprintf(ret->text, sizeof(ret->text), "%s", plain);
 }
 
+/* A symbol without a size reaches to the next one, over functions without symbols: their FDEs tell where they begin. */
+static bool find_symbol(struct image *img, u64 addr, struct symbol *ret)
+{
+	const struct cfi_fde *fde;
+
+	if (!symbols_find(img, addr, ret))
+		return false;
+	fde = ret->unsized ? cfi_fde_at(img->cfi, addr) : NULL;
+	return !fde || fde->start <= ret->start;
+}
+
 /*
- * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by module. addr is a file address inside the
- * function.
+ * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by
+ * module. addr is a file address inside the function.
  */
 static struct error *find_native(struct names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
@@ -358,7 +427,7 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 	ret->start = 0;
 	ret->addr = addr;
 	ret->mangled[0] = '\0';
-	if (symbols_find(img, addr, &sym)) {
+	if (find_symbol(img, addr, &sym)) {
 		demangled = names->options.mangled ? NULL : symbol_demangle(sym.name);
 		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
 		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
@@ -392,15 +461,17 @@ static struct error *set_image(struct names *names, const struct loaded *loaded,
 }
 
 /* Where debug information tells of inlined functions, a place in code is a function of its own for now. */
-static struct error *name_site(struct names *names, const struct module *m, const struct profile_function *fn, u64 addr,
-	struct named *ret)
+static struct error *name_site(
+        struct names *names, const struct module *m, const struct profile_function *fn, u64 addr, struct named *ret)
 {
 	bool site;
 	struct error *err = inline_sites_has(names->sites, m, &site);
+	u64 key = site && !names->options.addresses ? addr : fn->address;
 
 	if (!err)
-		err = profile_function(names->profile, identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded,
-			site ? addr : fn->address, site), fn, false, &ret->function);
+		err = profile_function(names->profile,
+		        identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded, key, site), fn, false,
+		        &ret->function);
 	if (err || !site || ret->function <= PROFILE_FULL)
 		return err;
 	return inline_sites_add(names->sites, ret->function, m, addr);
@@ -410,30 +481,32 @@ static struct error *name_native(struct names *names, const struct process *p, c
 {
 	const struct module *m = module_at(names->modules, (u32)f->detail);
 	u32 flags = frame_flags(f);
+	u64 place = frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
 	struct native_name name;
-	struct profile_function fn = { .file = "", .name = name.text, .flags = flags & FRAME_GUESS };
+	struct profile_function fn = {.file = "", .name = name.text, .flags = flags & FRAME_GUESS};
 	struct error *err;
 
 	if (!m)
 		return name_anonymous(names, p, f, ret);
-	err = find_native(names, m, frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - m->bias, &name);
+	err = find_native(names, m, place - m->bias, &name);
 	if (err)
 		return err;
 	ret->unresolved = !name.start;
 	ret->layer = names->options.mangled ? CYTHON_NONE : cython_layer(name.mangled);
 	fn.module = base_name(m->loaded->path);
 	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
-	fn.address = name.start;
+	fn.address = names->options.addresses ? place - m->bias : name.start;
 	err = set_image(names, m->loaded, &fn);
 	if (err)
 		return err;
-	ret->begins = names->options.view && names->options.view->begins && names->options.view->begins(name.mangled);
+	ret->begins = view_begins(names->options.view, name.mangled);
 	ret->hidden = ret->begins || is_hidden(names, p, m->loaded, name.mangled, flags) ||
-		(names->options.view && cython_is_glue(name.mangled));
+	              (names->options.view && cython_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
-	return profile_function(names->profile, identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, name.start, 0),
-		&fn, false, &ret->function);
+	return profile_function(names->profile,
+	        identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, fn.address, 0), &fn, false,
+	        &ret->function);
 }
 
 static enum profile_kind script_kind(const struct frame_name *name)
@@ -441,8 +514,8 @@ static enum profile_kind script_kind(const struct frame_name *name)
 	static const struct {
 		const char *suffix;
 		enum profile_kind kind;
-	} kinds[] = { { "jit", KIND_SCRIPT_JIT }, { "baseline", KIND_SCRIPT_BASELINE }, { "stub", KIND_STUB },
-		{ "class", KIND_CLASS } };
+	} kinds[] = {{"jit", KIND_SCRIPT_JIT}, {"baseline", KIND_SCRIPT_BASELINE}, {"stub", KIND_STUB},
+	        {"class", KIND_CLASS}};
 
 	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(name->suffix, kinds[i].suffix))
@@ -466,20 +539,24 @@ static struct error *name_by_code(struct names *names, const struct process *p, 
 /* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
 static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
 {
-	int n = snprintf(text, size, "%s%s", name->name[0] ? name->name : name->definition ? "function" : "?",
-		names->options.signatures ? name->signature : "");
+	int n = snprintf(text, size, "%s%s",
+	        name->name[0]      ? name->name
+	        : name->definition ? "function"
+	                           : "?",
+	        names->options.signatures ? name->signature : "");
 
 	if (name->file[0] && name->definition && !name->qualified)
-		n += snprintf(text + n, size - n, " (%s:%u)", base_name(name->file), name->definition);
+		n += snprintf(text + n, size - n, " (%s:%u)", profile_place(name->file), name->definition);
 	else if (name->file[0] && !name->qualified)
-		n += snprintf(text + n, size - n, " (%s)", base_name(name->file));
+		n += snprintf(text + n, size - n, " (%s)", profile_place(name->file));
 	if (names->options.lines && name->line)
 		snprintf(text + n, size - n, ":%u", name->line);
 }
 
 static struct error *name_gone(struct names *names, const struct runtime_ops *ops, struct named *ret)
 {
-	struct profile_function fn = { .module = ops ? ops->name : "", .file = "", .name = "[gone]", .kind = KIND_UNKNOWN };
+	struct profile_function fn = {
+	        .module = ops ? ops->name : "", .file = "", .name = "[gone]", .kind = KIND_UNKNOWN};
 
 	ret->unresolved = true;
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
@@ -487,23 +564,25 @@ static struct error *name_gone(struct names *names, const struct runtime_ops *op
 
 static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
 {
-	return names->options.alloc && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") && ops->alloc->hides(name->name);
+	return names->options.objects && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") &&
+	       ops->alloc->hides(name->name);
 }
 
-static struct error *name_script(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
-	struct named *ret)
+static struct error *name_script(
+        struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret)
 {
 	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
 	struct runtime_process view = process_view(p);
 	struct frame_name name;
 	struct error *err;
 	char text[SHOWN_MAX];
-	struct profile_function fn = { .name = text, .flags = frame_flags(&frames[i]) & (FRAME_APPROX | FRAME_INLINED) };
+	struct profile_function fn = {
+	        .name = text, .flags = frame_flags(&frames[i]) & (FRAME_GUESS | FRAME_APPROX | FRAME_INLINED)};
 
 	for (u32 k = 0; ops && k < p->ninstances; k++) {
 		memset(&name, 0, sizeof(name));
 		if (p->instances[k].ops != ops || !p->instances[k].data ||
-			!ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
+		        !ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
 			continue;
 		ret->by_code = !name.name[0] && name.native_address;
 		if (ret->by_code && (err = name_by_code(names, p, &name)))
@@ -513,10 +592,12 @@ static struct error *name_script(struct names *names, const struct process *p, c
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
 		fn.kind = script_kind(&name);
-		ret->hidden = names->options.view == ops && (name.entry || leads_to_object(names, ops, &name));
+		ret->hidden =
+		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
 		return profile_function(names->profile,
-			identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0, p->number), &fn,
-			name.name[0] != '\0', &ret->function);
+		        identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0,
+		                p->number),
+		        &fn, name.name[0] != '\0', &ret->function);
 	}
 	return name_gone(names, ops, ret);
 }
@@ -526,7 +607,7 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 	struct {
 		struct frame frame, caller;
 		u64 process;
-	} key = { .frame = frames[i] };
+	} key = {.frame = frames[i]};
 
 	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
 		key.process = p->number;
@@ -534,13 +615,63 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 			key.caller = frames[i + 1];
 	} else if (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail) {
 		key.process = p->number; /* no module: named by the process's own mappings */
+	} else if (frame_kind(&frames[i]) == FRAME_GAP) {
+		key.process = i + 1 == n;
 	}
 	return XXH3_64bits(&key, sizeof(key));
 }
 
-static struct error *name_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
-	struct named *ret)
+/*
+ * Native frames between the callee and what its runtime went on with, and why they are not there. A view shows no
+ * native frames outside of its language's anyway.
+ */
+static struct error *name_gap(struct names *names, const struct frame *f, bool outermost, struct named *ret)
 {
+	char text[64];
+	struct profile_function fn = {.module = "", .file = "", .name = text, .kind = KIND_UNKNOWN};
+
+	snprintf(text, sizeof(text), "[native frames missing here: %s]", stop_word((u32)f->detail));
+	ret->hidden = outermost && names->options.view;
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+/* Why the event happened. */
+static struct error *name_reason(struct names *names, const struct frame *f, struct named *ret)
+{
+	char text[REASON_LEN] = "", shown[REASON_LEN + 2];
+	struct profile_function fn = {.module = "", .file = "", .name = shown, .kind = KIND_KERNEL};
+
+	if (names->options.reason)
+		names->options.reason((u32)f->detail, text);
+	snprintf(shown, sizeof(shown), "[%s]", *text ? text : "?");
+	return profile_function(names->profile, 0, &fn, false, &ret->function);
+}
+
+void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n)
+{
+	struct runtime_process view = process_view(p);
+	struct frame_name name;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct runtime_ops *ops =
+		        frame_kind(&frames[i]) == FRAME_SCRIPT ? runtime_by_id(frame_runtime(&frames[i])) : NULL;
+
+		if (!ops || table_get(&names->cache, cache_key(p, frames, i, n)))
+			continue;
+		for (u32 k = 0; k < p->ninstances; k++)
+			if (p->instances[k].ops == ops && p->instances[k].data &&
+			        ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
+				break;
+	}
+}
+
+static struct error *name_frame(
+        struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret)
+{
+	if (frame_kind(&frames[i]) == FRAME_GAP)
+		return name_gap(names, &frames[i], i + 1 == n, ret);
+	if (frame_kind(&frames[i]) == FRAME_REASON)
+		return name_reason(names, &frames[i], ret);
 	if (frame_kind(&frames[i]) == FRAME_KERNEL)
 		return name_kernel(names, &frames[i], ret);
 	if (!p)
@@ -550,23 +681,31 @@ static struct error *name_frame(struct names *names, const struct process *p, co
 	return name_script(names, p, frames, i, n, ret);
 }
 
-struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
-	struct named *ret)
+struct error *names_frame(
+        struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret)
 {
 	u64 key = p ? cache_key(p, frames, i, n) : 0, *known = p ? table_get(&names->cache, key) : NULL;
 	struct error *err;
 
 	if (known) {
-		*ret = (struct named){ .function = (u32)*known, .hidden = *known >> 32 & 1, .unresolved = *known >> 33 & 1,
-			.by_code = *known >> 34 & 1, .layer = *known >> 35 & 3, .begins = *known >> 37 & 1 };
+		*ret = (struct named){.function = (u32)*known,
+		        .hidden = *known >> 32 & 1,
+		        .unresolved = *known >> 33 & 1,
+		        .by_code = *known >> 34 & 1,
+		        .layer = *known >> 35 & 3,
+		        .begins = *known >> 37 & 1,
+		        .leads = *known >> 38 & 1};
 		return NULL;
 	}
-	*ret = (struct named){ 0 };
+	*ret = (struct named){0};
 	err = name_frame(names, p, frames, i, n, ret);
-	if (err || !p || (ret->unresolved && frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))
-		return err; /* a JIT may tell of the last one later */
-	return table_put(&names->cache, key, (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 |
-						  (u64)ret->by_code << 34 | (u64)ret->layer << 35 | (u64)ret->begins << 37);
+	if (err || !p ||
+	        (ret->unresolved && (frame_kind(&frames[i]) == FRAME_SCRIPT ||
+	                                    (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))))
+		return err; /* a JIT may tell of it later, or another function stands where this one is gone */
+	return table_put(&names->cache, key,
+	        (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 | (u64)ret->by_code << 34 |
+	                (u64)ret->layer << 35 | (u64)ret->begins << 37 | (u64)ret->leads << 38);
 }
 
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)

@@ -8,40 +8,54 @@
 
 #include "symbols/name_reader.h"
 #include "process/process.h"
+#include "process/view.h"
 #include "profile.h"
 #include "table.h"
 
 struct names;
 
+#define REASON_LEN 64
+
 struct names_options {
-	u32 expand;			/* enum expand_flag of runtime.h */
-	bool lines;			/* split functions by the line being executed */
-	bool inlines;			/* tell inlined functions and lines of native code, by names_expand() */
-	bool mangled;			/* native names as they are in the file */
-	bool signatures;		/* names of functions with their arguments, in languages where they have them */
-	bool alloc;			/* stacks of allocations: hide what only leads to them (runtime_alloc_ops.hides) */
-	struct name_reader *reader;	/* NULL: symbols are read when they are needed */
-	const struct runtime_ops *view; /* hide native frames that this language's frames stand for; NULL: hide none */
+	u32 expand;      /* enum expand_flag of runtime.h */
+	bool lines;      /* split functions by the line being executed */
+	bool addresses;  /* split native functions by the place being executed, which is their address */
+	bool inlines;    /* tell inlined functions and lines of native code, by names_expand() */
+	bool mangled;    /* native names as they are in the file */
+	bool signatures; /* names of functions with their arguments, in languages where they have them */
+	bool objects;    /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.hides) */
+	void (*reason)(u32 reason,
+	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
+	bool (*leads_to_program)(
+	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
+	struct name_reader *reader;  /* NULL: symbols are read when they are needed */
+	const struct view *view;     /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 
-struct named { /* what a frame became */
-	u32 function;	 /* in the profile */
-	bool hidden;	 /* not to be shown in this view */
-	bool begins;	 /* hidden, as are the native frames that have called it */
-	bool by_code;	 /* a script's frame for C code, named by that code: the native frame inside it says the same */
+struct named {           /* what a frame became */
+	u32 function;    /* in the profile */
+	bool hidden;     /* not to be shown in this view */
+	bool leads;      /* not to be shown as long as nothing inside it is: names_options.leads_to_program */
+	bool begins;     /* hidden, as are the native frames that have called it */
+	bool by_code;    /* a script's frame for C code, named by that code: the native frame inside it says the same */
 	bool unresolved; /* nothing is known but the address */
-	u8 layer;	 /* enum cython_layer: it only leads to a native frame of the same name inside it, of a lower layer */
+	u8 layer; /* enum cython_layer: it only leads to a native frame of the same name inside it, of a lower layer */
 };
 
 struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,
-	struct names **ret);
+        struct names **ret);
 void names_destroy(struct names *names);
-/* Names frames[i] of a stack of n frames, leaf first. p: the process it was taken in; NULL: unknown, kernel frames only. */
-struct error *names_frame(struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n,
-	struct named *ret);
+/* Names frames[i] of a stack of n frames, leaf first. p: the process it was taken in; NULL: unknown, kernel frames
+ * only. */
+struct error *names_frame(
+        struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret);
+/* Has runtimes read what they will need to name frames of scripts that are new: it is kept where they keep such things.
+ */
+void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n);
 /* Have n frames the symbols that their names take? If not they are asked of the reader. */
 bool names_ready(struct names *names, const struct frame *frames, u32 n);
-/* The names of what is inlined where function stands for a place in native code, outermost first. Reads debug information. */
+/* The names of what is inlined where function stands for a place in native code, outermost first. Reads debug
+ * information. */
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n);
 /*
  * When all stacks are there: *p, the profile of names, is replaced by one in which native frames are the functions that

@@ -282,7 +282,7 @@ struct error *profile_image(struct profile *p, const char *path, const char *bui
 		return NULL;
 	err = grow(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
 	if (!err)
-		p->images[*ret = p->nimages++] = image;
+		p->images[ *ret = p->nimages++] = image;
 	return err;
 }
 
@@ -415,7 +415,7 @@ struct doubt {
 
 struct merging {
 	const u32 *sure;
-	u32 *number, *moved; /* new numbers of functions and nodes */
+	u32 *number, *moved;  /* new numbers of functions and nodes */
 	struct doubt *doubts; /* of new nodes */
 };
 
@@ -457,11 +457,16 @@ static struct error *merge_nodes(struct profile *p, const struct merging *g)
 		struct profile_node node = p->nodes[i];
 		u64 base = p->base ? p->base[i] : 0;
 		u32 next = p->nnodes;
-		struct error *err = make_child(p, moved[node.parent], g->number[g->sure[node.function]], &moved[i]);
+		u32 sure = g->sure[node.function];
+		struct error *err = NULL;
 
+		moved[i] = moved[node.parent];
+		if (sure)
+			err = make_child(p, moved[node.parent], g->number[sure], &moved[i]);
 		if (err)
 			return err;
-		note_doubt(g, &node, &g->doubts[moved[i]]);
+		if (sure)
+			note_doubt(g, &node, &g->doubts[moved[i]]);
 		p->nodes[moved[i]].self += node.self;
 		p->nodes[moved[i]].more += node.more;
 		if (p->base)

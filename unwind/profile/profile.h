@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile: named stacks with counts as one tree. What formats write, and what keeps memory bounded while sampling: the
- * tree grows with distinct call paths, not with samples.
+ * A profile: named stacks with counts as one tree. What formats write, and what keeps memory bounded while sampling:
+ * the tree grows with distinct call paths, not with samples.
  *
  * A function is an identity with a display name that may become better while sampling (a Lua function gets its name
  * from whoever calls it); nodes refer to functions, so a late name reaches all of them.
@@ -23,20 +23,31 @@
 	X(KIND_CXX, "c++")                                                                                             \
 	X(KIND_RUST, "rust")                                                                                           \
 	X(KIND_VM, "vm")                                                                                               \
-	X(KIND_SCRIPT, "script")       /* interpreted */                                                               \
+	X(KIND_SCRIPT, "script")            /* interpreted */                                                          \
 	X(KIND_SCRIPT_BASELINE, "baseline") /* compiled by the quick one of a runtime's two JITs */                    \
-	X(KIND_SCRIPT_JIT, "jit")      /* script code compiled by a JIT */                                             \
-	X(KIND_SCRIPT_NATIVE, "cfunc") /* a function of the language that is implemented in C */                       \
-	X(KIND_STUB, "stub")	       /* machine code of a runtime that does the work of a function */                \
-	X(KIND_CLASS, "class")	       /* no code: the type of what was allocated */                                   \
+	X(KIND_SCRIPT_JIT, "jit")           /* script code compiled by a JIT */                                        \
+	X(KIND_SCRIPT_NATIVE, "cfunc")      /* a function of the language that is implemented in C */                  \
+	X(KIND_STUB, "stub")                /* machine code of a runtime that does the work of a function */           \
+	X(KIND_CLASS, "class")              /* no code: the type of what was allocated */                              \
+	X(KIND_PROCESS, "process")          /* process_names.h */                                                      \
 	X(KIND_THREAD, "thread")                                                                                       \
-	X(KIND_UNKNOWN, "unknown")     /* no symbol, truncated */
+	X(KIND_UNKNOWN, "unknown") /* no symbol, truncated */
 
 enum profile_kind {
 #define X(id, word) id,
 	PROFILE_KINDS(X)
 #undef X
-	KIND_MAX
+	        KIND_MAX
+};
+
+/* How the processes of a profile are drawn (profile_processes.h). */
+enum processes {
+	PROCESSES_AUTO,    /* if there are several; of a program with many as one */
+	PROCESSES_SEVERAL, /* if there are several, each */
+	PROCESSES_EACH,
+	PROCESSES_PROGRAM, /* those of a program as one */
+	PROCESSES_NONE,    /* all as one */
+	PROCESSES_RAW,     /* each, under its whole command line */
 };
 
 /* Of what is one function though it was compiled in several ways: shares of its samples, in percent. */
@@ -50,11 +61,14 @@ struct profile_function {
 	const char *name;   /* "handler (app.lua:42)", demangled; UTF-8 not guaranteed; hostile */
 	const char *module; /* "nginx", "kernel", "luajit"; never NULL, may be "" */
 	const char *file;   /* "" if unknown */
-	u32 line;	    /* 0 if unknown */
-	u32 flags;	    /* enum frame_flag: FRAME_GUESS, FRAME_APPROX */
+	u32 line;           /* 0 if unknown */
+	u32 flags;          /* enum frame_flag: FRAME_GUESS, FRAME_APPROX */
 	enum profile_kind kind;
 	u32 image;   /* index into profile.images; 0: unknown */
-	u64 address; /* of its first byte, in the file; 0: unknown */
+	u64 address; /* of its first byte, in the file (0: unknown); or of the place being executed
+	              * (names_options.addresses): of a call the last byte, in no file that of the process */
+	double chance_self,
+	        chance_total;       /* of a difference that was tested (diff_test.h): p, adjusted; 0: it was not */
 	struct profile_tiers tiers; /* all 0: it was seen in one way only, or is not merged (profile_tiers.h) */
 };
 
@@ -76,23 +90,27 @@ struct profile_node {
 
 /* How it was made: the banner of pictures and the statistics. Strings may be NULL. */
 struct profile_meta {
-	const char *title;   /* "lua-flame" */
-	const char *command; /* as typed */
-	const char *target;  /* "nginx (pid 42)" */
-	const char *unit;    /* "samples", "bytes", "objects" */
-	const char *more;    /* unit of profile_node.more: "objects" beside bytes; NULL: none */
-	const char *loss;    /* the loss line */
-	const char *stats;   /* what was seen and lost, as JSON (--stats) */
-	bool annotate;	     /* frames of each kind are apart, folded stacks tell which */
-	const char *before;  /* of a difference: what it is compared with */
+	const char *title;        /* "lua-flame" */
+	const char *command;      /* as typed */
+	const char *target;       /* "nginx (pid 42)" */
+	const char *unit;         /* "samples", "bytes", "objects" */
+	const char *more;         /* unit of profile_node.more: "objects" beside bytes; NULL: none */
+	const char *loss;         /* the loss line */
+	const char *labels;       /* where it is from, for stores: lines "key=value"; NULL: not known */
+	const char *stats;        /* what was seen and lost, as JSON (--stats) */
+	enum processes processes; /* as asked for; PROCESSES_AUTO: as the format likes it */
+	bool annotate;            /* frames of each kind are apart, folded stacks tell which */
+	const char *before;       /* of a difference: what it is compared with */
+	const char *loss_before;  /* and its loss line */
+	const char *chance;       /* what a test of it found, in a line; NULL: it was not tested */
 	u64 start_unix_ns;
 	u64 duration_ns;
 	double frequency;
 };
 
 /* Bounds of memory. Stacks that find no room are counted under the root's child of function PROFILE_FULL. */
-#define PROFILE_MAX_NODES (4u << 20)
-#define PROFILE_FULL	  1 /* the function "[profile full]" */
+#define PROFILE_MAX_NODES  (4u << 20)
+#define PROFILE_FULL       1 /* the function "[profile full]" */
 #define PROFILE_MAX_IMAGES 4096
 
 struct profile {
@@ -100,10 +118,10 @@ struct profile {
 	u32 nfunctions;
 	struct profile_node *nodes; /* a child's index is above its parent's */
 	u32 nnodes;
-	u32 max_nodes; /* PROFILE_MAX_NODES, or less if set */
+	u32 max_nodes;                /* PROFILE_MAX_NODES, or less if set */
 	struct profile_image *images; /* 0 is unused */
 	u32 nimages;
-	u64 *base;	   /* of a difference: each node's self in the profile compared with; NULL: none. Owned */
+	u64 *base;         /* of a difference: each node's self in the profile compared with; NULL: none. Owned */
 	double base_scale; /* what base is to be multiplied by before it is compared */
 	struct profile_meta meta;
 	void *private; /* of profile.c: lookup tables */
@@ -133,11 +151,12 @@ void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */
 void profile_finish(struct profile *p);
 /*
- * Function i becomes function as[i], which is at most i and stays as it is; what becomes equal is one node. Functions have
- * other numbers then. p must be finished, and is.
+ * Function i becomes function as[i], which is at most i and stays as it is; what becomes equal is one node. Functions
+ * have other numbers then. p must be finished, and is.
  *
- * sure[i]: i, or the certain form of function i, which is the same but approximate. Below one node both forms are one node, of
- * the form that most of its samples are of. sure[as[i]] is sure[i], as[sure[i]] is sure[i].
+ * sure[i]: i, or the certain form of function i, which is the same but approximate. Below one node both forms are one
+ * node, of the form that most of its samples are of. sure[as[i]] is sure[i], as[sure[i]] is sure[i]. Where both are 0
+ * the function goes: what its nodes count their parents do.
  */
 struct error *profile_merge(struct profile *p, const u32 *as, const u32 *sure);
 

@@ -8,8 +8,8 @@
 struct expansion {
 	const struct profile *old;
 	struct profile *to;
-	struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
-		u32 *n);
+	struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function,
+	        const u32 **ret, u32 *n);
 	void *ctx;
 	u32 *nodes;  /* of to, by those of old */
 	u32 *copies; /* of functions of old that stay themselves; 0: not copied yet */
@@ -64,13 +64,13 @@ static struct error *expand_node(struct expansion *x, u32 i)
 }
 
 struct error *expand_profile(const struct profile *old,
-	struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
-		u32 *n),
-	void *ctx, struct profile **ret)
+        struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function,
+                const u32 **ret, u32 *n),
+        void *ctx, struct profile **ret)
 {
 	cleanup(free) u32 *nodes = calloc(old->nnodes + 1, sizeof(*nodes));
 	cleanup(free) u32 *copies = calloc(old->nfunctions + 1, sizeof(*copies));
-	struct expansion x = { .old = old, .chain = chain, .ctx = ctx, .nodes = nodes, .copies = copies };
+	struct expansion x = {.old = old, .chain = chain, .ctx = ctx, .nodes = nodes, .copies = copies};
 	struct error *err;
 
 	if (!nodes || !copies)

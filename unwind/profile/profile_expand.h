@@ -9,12 +9,12 @@
 #include "profile.h"
 
 /*
- * chain: the functions (of the profile to) that function, fn in the old profile, becomes; outermost first, *n 0: itself. The
- * profile is not finished, and has no meta; *ret is the caller's.
+ * chain: the functions (of the profile to) that function, fn in the old profile, becomes; outermost first, *n 0:
+ * itself. The profile is not finished, and has no meta; *ret is the caller's.
  */
 struct error *expand_profile(const struct profile *old,
-	struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
-		u32 *n),
-	void *ctx, struct profile **ret);
+        struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function,
+                const u32 **ret, u32 *n),
+        void *ctx, struct profile **ret);
 
 #endif

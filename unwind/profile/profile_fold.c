@@ -18,14 +18,14 @@ struct part_of { /* what a function is to walls */
 };
 
 /*
- * Where a node of the old profile comes to lie. A run is functions of one wall with only native ones between them; it becomes
- * the wall if one of them runs the others.
+ * Where a node of the old profile comes to lie. A run is functions of one wall with only native ones between them; it
+ * becomes the wall if one of them runs the others.
  */
 struct place {
-	u32 below;	 /* the old node that it comes to lie below */
-	u32 node;	 /* in the new profile */
-	u32 run_below;	 /* what the run that ends here, or leads here by native code alone, comes to lie below */
-	bool running;	 /* that run is the wall */
+	u32 below;        /* the old node that it comes to lie below */
+	u32 node;         /* in the new profile */
+	u32 run_below;    /* what the run that ends here, or leads here by native code alone, comes to lie below */
+	bool running;     /* that run is the wall */
 	bool own, needed; /* its function is drawn; something is counted there */
 	const struct part_of *run;  /* a function of that run; NULL: there is none */
 	const struct part_of *wall; /* drawn before the function; NULL: none */
@@ -141,7 +141,8 @@ static struct error *copy(struct folding *f, u32 function, u32 *ret)
 		*known = function;
 	else if (!*known) {
 		if (fn.image && fn.image < f->old->nimages)
-			err = profile_image(f->to, f->old->images[fn.image].path, f->old->images[fn.image].build_id, &fn.image);
+			err = profile_image(
+			        f->to, f->old->images[fn.image].path, f->old->images[fn.image].build_id, &fn.image);
 		if (!err)
 			err = profile_function(f->to, function, &fn, false, known);
 	}

@@ -44,7 +44,8 @@ static int compare_functions(const void *a, const void *b, void *functions)
 	return c ? c : (f > g) - (f < g);
 }
 
-/* as: of each function the first that is the same; sure: the first of the certain ones, if any is. Whether there is more than one. */
+/* as: of each function the first that is the same; sure: the first of the certain ones, if any is. Whether there is
+ * more than one. */
 static bool find_same(const struct profile *p, u32 *order, u32 *as, u32 *sure)
 {
 	const struct profile_function *f = p->functions;
@@ -97,7 +98,9 @@ static void set_tiers(struct profile_function *f, const struct weights *w)
 	u64 all = w->script + w->baseline + w->jit;
 	bool baseline = w->baseline >= w->script;
 
-	f->kind = w->jit >= w->script && w->jit >= w->baseline ? KIND_SCRIPT_JIT : baseline ? KIND_SCRIPT_BASELINE : KIND_SCRIPT;
+	f->kind = w->jit >= w->script && w->jit >= w->baseline ? KIND_SCRIPT_JIT
+	          : baseline                                   ? KIND_SCRIPT_BASELINE
+	                                                       : KIND_SCRIPT;
 	f->flags = (f->flags & ~FRAME_INLINED) | (w->inlined > all / 2 ? FRAME_INLINED : 0);
 	f->tiers = (struct profile_tiers){percent(w->script, all), percent(w->baseline, all), percent(w->jit, all),
 	        percent(w->inlined, all), percent(w->approx, all)};

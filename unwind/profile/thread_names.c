@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "thread_names.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-/* A thread that no runtime knows is asked about at its first stacks, then ever more rarely: a language may be loaded late. */
+/* A thread that no runtime knows is asked about at its first stacks, then ever more rarely: a language may be loaded
+ * late. */
 #define ASKED_AT_FIRST 8
 #define STACKS_MAX     (1u << 24)
 
@@ -74,4 +76,18 @@ struct error *thread_function(struct table *known, struct profile *profile, cons
 	k.named = k.named || told;
 	err = table_put(known, key, pack(k));
 	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, told, ret);
+}
+
+bool thread_of_function(const struct profile_function *fn, u32 *tid, size_t *len)
+{
+	const char *at = NULL;
+	char *end;
+
+	for (const char *next = fn->name; fn->kind == KIND_THREAD && (next = strstr(next, " (tid ")); next++)
+		at = next;
+	if (!at)
+		return false;
+	*len = (size_t)(at - fn->name);
+	*tid = (u32)strtoul(at + 6, &end, 10);
+	return !strcmp(end, ")");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread is called where each has a node of its own (-t): "name (tid 42)". A runtime's own name is better than the
- * kernel's, but may come late: a thread runs before its language knows of it.
+ * What a thread is called where each has a node of its own (-t): "name (tid 42)". A runtime's own name is better than
+ * the kernel's, but may come late: a thread runs before its language knows of it.
  */
 #ifndef YRT_THREAD_NAMES_H
 #define YRT_THREAD_NAMES_H
@@ -12,11 +12,13 @@
 #include "table.h"
 
 /*
- * The function that stands for the thread of a stack. known: what is known of threads so far, empty at first, freed with
- * table_free(). p: its process; NULL: unknown, the kernel's name is taken. A name that a runtime tells later replaces the
- * kernel's in the profile.
+ * The function that stands for the thread of a stack. known: what is known of threads so far, empty at first, freed
+ * with table_free(). p: its process; NULL: unknown, the kernel's name is taken. A name that a runtime tells later
+ * replaces the kernel's in the profile.
  */
 struct error *thread_function(struct table *known, struct profile *profile, const struct process *p,
         const struct stack_record *record, u32 *ret);
+/* Is this function such a thread? Its number, and how long the name in front of it is. */
+bool thread_of_function(const struct profile_function *fn, u32 *tid, size_t *len);
 
 #endif

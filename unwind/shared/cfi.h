@@ -39,14 +39,14 @@ static inline u32 cfi_row(u32 rule, u32 offset)
 }
 
 enum cfi_kind {
-	CFI_NONE,	 /* nothing known here: follow the frame pointer, marked as a guess */
-	CFI_REG,	 /* CFA = reg[cfa_reg] + cfa_off */
-	CFI_DEREF,	 /* CFA = *(reg[cfa_reg] + cfa_off) + cfa_add */
-	CFI_PLT,	 /* CFA = rsp + cfa_off + ((rip & 15) >= cfa_add ? 8 : 0): lazy PLT stubs */
-	CFI_SIGNAL,	 /* signal frame: all registers lie at rsp + cfa_off in the order of struct sigcontext */
-	CFI_ROOT,	 /* return address undefined: the outermost frame */
+	CFI_NONE,        /* nothing known here: follow the frame pointer, marked as a guess */
+	CFI_REG,         /* CFA = reg[cfa_reg] + cfa_off */
+	CFI_DEREF,       /* CFA = *(reg[cfa_reg] + cfa_off) + cfa_add */
+	CFI_PLT,         /* CFA = rsp + cfa_off + ((rip & 15) >= cfa_add ? 8 : 0): lazy PLT stubs */
+	CFI_SIGNAL,      /* signal frame: all registers lie at rsp + cfa_off in the order of struct sigcontext */
+	CFI_ROOT,        /* return address undefined: the outermost frame */
 	CFI_UNSUPPORTED, /* told by an expression that no kind here covers */
-	CFI_INDEXED,	 /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
+	CFI_INDEXED,     /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
 	CFI_KINDS,
 };
 
@@ -73,14 +73,15 @@ struct cfi_rule {
 	s32 cfa_off;
 	s32 cfa_add;
 	s16 slot[ARCH_NSLOTS]; /* in the order of ARCH_SAVED_REGS, then the return address */
-	u16 flags;	       /* enum cfi_flag */
-	u8 index_reg;	       /* CFI_INDEXED only, otherwise 0 */
-	u8 reserved[3];	       /* zero */
+	u16 flags;             /* enum cfi_flag */
+	u8 index_reg;          /* CFI_INDEXED only, otherwise 0 */
+	u8 reserved[3];        /* zero */
 };
 _Static_assert(sizeof(struct cfi_rule) == 32, "a rule is 32 bytes");
 
 enum cfi_flag {
 	CFI_SIGNAL_FRAME = 1, /* augmentation 'S': the caller's pc is exact, not a return address */
+	CFI_FROM_CODE = 2,    /* made from code between FDEs: only if it leads behind a call it is believed */
 };
 
 #endif

@@ -14,15 +14,19 @@ enum frame_kind {
 	FRAME_KERNEL, /* addr: kernel text (sign-extend from 48 bits); detail: 0 */
 	FRAME_NATIVE, /* addr: pc; detail: module number (struct region.module) */
 	FRAME_SCRIPT, /* a frame of a language: addr and detail mean what the runtime says in its header */
+	FRAME_GAP, /* no frame: native ones are missing here, between a callee and what a runtime goes on with; detail:
+	              enum stop_reason */
+	FRAME_REASON, /* no code: why an event happened, inside its leaf; detail: what the event says (probes/event.h)
+	               */
 };
 
 enum frame_flag {
 	FRAME_RETADDR = 1, /* addr is a return address: look up addr - ARCH_CALL_BACK */
 	FRAME_GUESS = 2,   /* found by frame pointers without CFI, or otherwise not certain */
 	FRAME_APPROX = 4,  /* the runtime tells this position only approximately */
-	FRAME_VM = 8,	   /* native code of a VM's own loop or of its JIT: a language's view hides it */
+	FRAME_VM = 8,      /* native code of a VM's own loop or of its JIT: a language's view hides it */
 	FRAME_INLINED = 16,
-	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only told if WISH_LOCK was given */
+	FRAME_LOCK = 32, /* code of a VM: its thread held the VM's lock; only told if WISH_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */
@@ -31,6 +35,9 @@ enum runtime_id {
 	RUNTIME_LUAJIT = 1,
 	RUNTIME_PYTHON = 2,
 	RUNTIME_HOTSPOT = 3,
+	RUNTIME_GO = 4,
+	RUNTIME_PERL = 5,
+	RUNTIME_LUA = 6,
 	RUNTIME_MAX = 16,
 };
 
@@ -93,18 +100,32 @@ static inline u64 frame_addr(const struct frame *f)
 	X(STOP_NO_PROCESS, "no_process", "the process was not yet known to yrt")                                       \
 	X(STOP_ARENA, "arena", "the tables of yrt were inconsistent or full")                                          \
 	X(STOP_NO_USER, "no_user", "no user stack (kernel thread, or exiting)")                                        \
-	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")
+	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")                        \
+	X(STOP_RESUMED, "resumed", "native frames are missing in the middle; a runtime told where its own are")
 
 enum stop_reason {
 #define X(name, word, text) name,
 	STOP_REASONS(X)
 #undef X
-	STOP_MAX,
+	        STOP_MAX,
 };
 
 static inline bool stop_is_complete(u32 stop)
 {
 	return stop == STOP_ROOT || stop == STOP_ROOT_RUNTIME;
+}
+
+/* Is the outermost frame of the stack a root, whatever is missing before it? */
+static inline bool stop_has_root(u32 stop)
+{
+	return stop_is_complete(stop) || stop == STOP_RESUMED;
+}
+
+/* Did the walk lose its way among native frames? */
+static inline bool stop_is_lost(u32 stop)
+{
+	return stop == STOP_NO_REGION || stop == STOP_NO_CFI || stop == STOP_CFI_UNSUPPORTED || stop == STOP_REG_LOST ||
+	       stop == STOP_STACK_ABSENT || stop == STOP_NO_PROGRESS || stop == STOP_BAD_RETADDR;
 }
 
 /* Did the walk end in code that may yet become known? */

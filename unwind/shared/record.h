@@ -11,11 +11,12 @@
 
 enum record_type {
 	RECORD_STACK = 1, /* struct stack_record, a chunk of a stack seen for the first time */
-	RECORD_FORK,	  /* struct process_record: a target made a child, which runs under `instance` already */
-	RECORD_EXEC,	  /* struct process_record: a target became another program; its entry is gone */
-	RECORD_EXIT,	  /* struct process_record: the last thread of a target is exiting */
-	RECORD_UNKNOWN,	  /* struct process_record: a walk met code outside all regions: look at its maps again */
-	RECORD_LATE,	  /* struct late_record: a piece of the stack of a thread whose walk met such code */
+	RECORD_FORK,      /* struct process_record: a target made a child, which runs under `instance` already */
+	RECORD_EXEC,      /* struct process_record: a target became another program; its entry is gone */
+	RECORD_EXIT,      /* struct process_record: the last thread of a target is exiting */
+	RECORD_UNKNOWN,   /* struct process_record: a walk met code outside all regions: look at its maps again */
+	RECORD_LATE,      /* struct late_record: a piece of the stack of a thread whose walk met such code */
+	RECORD_EVENT,     /* of the event's own (event_ops.record) */
 };
 
 #define CHUNK_FRAMES 256u
@@ -27,23 +28,31 @@ enum record_type {
  */
 struct stack_record {
 	u32 type;
-	u32 nframes;  /* in this chunk */
-	u64 hash;     /* of the frames, the process instance, and what else tells stacks apart */
-	u32 instance; /* struct process_entry.instance */
-	u32 tgid, tid; /* in the pid namespace of yrt, as far as known */
-	u32 weight;   /* add this many samples at once: the counts map had no room. 0: they are in the counts map */
-	u16 stop;     /* enum stop_reason */
-	u16 first;    /* chunk number */
-	u16 last;     /* 1: no more chunks */
-	u16 epoch;    /* which of the two count maps has it */
+	u32 nframes;      /* in this chunk */
+	u64 hash;         /* of the frames, the process instance, and what else tells stacks apart */
+	u32 instance;     /* struct process_entry.instance */
+	u32 tgid, tid;    /* in the pid namespace of yrt, as far as known */
+	u16 stop;         /* enum stop_reason */
+	u16 first;        /* chunk number */
+	u64 weight, more; /* count this at once: the counts map had no room. weight 0: it is in the counts map, or comes
+	                     later */
+	u16 last;         /* 1: no more chunks */
+	u16 epoch;        /* which of the two count maps has it */
+	u32 reserved;
 	char comm[COMM_LEN];
 	struct frame frame[CHUNK_FRAMES];
 };
-_Static_assert(sizeof(struct stack_record) == 56 + 16 * CHUNK_FRAMES, "no padding before the frames");
+_Static_assert(sizeof(struct stack_record) == 72 + 16 * CHUNK_FRAMES, "no padding before the frames");
+
+/* What is counted of a stack, in the unit of the event, and what else (event_ops.unit, .more). */
+struct stack_count {
+	u64 value, more;
+};
 
 /*
- * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does (unwind/profile/late.h). The pieces of the
- * stack, in order and without a gap, come before the stack_record, which has the same hash, that no other one has, and a weight.
+ * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does
+ * (unwind/profile/late.h). The pieces of the stack, in order and without a gap, come before the stack_record, which has
+ * the same hash, that no other one has, and a weight.
  */
 #define LATE_PIECE  4096u
 #define LATE_PIECES 8u
@@ -52,13 +61,13 @@ struct late_record {
 	u32 type;
 	u32 size; /* bytes of this piece; the last one may be cut */
 	u64 hash;
-	u64 addr; /* of the piece */
+	u64 addr;            /* of the piece */
 	u64 reg[ARCH_NREGS]; /* where the walk ended: not one of its frames yet */
 	u32 valid;
 	u32 leaf;
 	u64 thread_pointer;
 	u64 pc, sp; /* a frame, found by guess, that it went on at; 0: none */
-	u64 fp;	    /* its frame pointer, if that was used: 0: it was not */
+	u64 fp;     /* its frame pointer, if that was used: 0: it was not */
 	u32 before; /* frames of the stack from before that; the others are that frame's and its callers' */
 	u32 stop;   /* why it ended there */
 	u8 byte[LATE_PIECE];
@@ -70,12 +79,12 @@ struct process_record {
 	u32 tgid; /* in the pid namespace of yrt, as far as known */
 	u32 instance;
 	u32 parent; /* RECORD_FORK: instance of the parent */
-	u64 pc;	    /* RECORD_UNKNOWN */
+	u64 pc;     /* RECORD_UNKNOWN */
 };
 
 /* Why a sample did not become a stack. X(name, word in the statistics) */
 #define LOST_CAUSES(X)                                                                                                 \
-	X(LOST_RING, "ring_full")	                                                                               \
+	X(LOST_RING, "ring_full")                                                                                      \
 	X(LOST_SCRATCH, "scratch_busy")                                                                                \
 	X(LOST_TABLE, "table_full")
 
@@ -83,23 +92,31 @@ enum lost_cause {
 #define X(name, word) name,
 	LOST_CAUSES(X)
 #undef X
-	LOST_MAX,
+	        LOST_MAX,
+};
+
+enum ticks { /* what becomes of events, as the clock's ticks */
+	TICKS_IGNORED,
+	TICKS_TAKEN,
+	TICKS_AT_EXEC, /* are taken once a target has executed a program */
 };
 
 struct probe_stats { /* one for each CPU; what each tick needs comes first */
-	u64 at;	     /* CPU time of targets that ticks covered, and the moment of the next sample in it */
+	u64 at;      /* CPU time of targets that ticks covered, and the moment of the next sample in it */
 	u64 chosen;
-	u64 task;    /* that ticked last, and the CPU time of its ticks since another did */
-	u64 in_row;
-	u64 ticks;   /* clock interrupts that ran the program in a target */
-	u64 samples; /* of them taken as samples, each counting `weight` */
-	u64 weights; /* sum of their weights */
+	u64 ticks;   /* clock interrupts that hit a target */
+	u64 last_ns; /* CLOCK_MONOTONIC of the last interrupt, and whether it hit a target */
+	u64 last_target;
+	u64 last_period; /* of the clock, then */
+	u64 lost_halves; /* CPU time of targets without an interrupt, times 2 */
+	u64 samples;     /* events that were taken (of ticks: as samples), each counting a value */
+	u64 weights;     /* sum of their values */
 	u64 frames;
-	u64 records; /* stacks sent */
+	u64 records;  /* stacks sent */
 	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */
 	u64 timed_ns; /* duration of the samples that were timed, and their number */
 	u64 timed;
-	u64 stop[STOP_MAX]; /* weights by why the walk ended */
+	u64 stop[STOP_MAX]; /* values by why the walk ended */
 	u64 lost[LOST_MAX];
 };
 

@@ -11,11 +11,11 @@
 #include <types.h>
 
 struct region {
-	u64 start;   /* [start, end) in the process */
+	u64 start; /* [start, end) in the process */
 	u64 end;
 	u64 origin;  /* address in the process of the first byte that the CFI table covers */
 	u32 table;   /* arena offset of a struct cfi_table; 0: none, use frame pointers */
-	u32 vm;	     /* arena offset of the runtime's configuration; 0 for ordinary code */
+	u32 vm;      /* arena offset of the runtime's configuration; 0 for ordinary code */
 	u32 module;  /* number of the module, in FRAME_NATIVE.detail */
 	u8 runtime;  /* enum runtime_id: whose step function */
 	u8 part;     /* meaning is the runtime's: interpreter, JIT heap, exit stubs, … */
@@ -26,6 +26,13 @@ _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 
 #define REGIONS_MAX 5000 /* of one process: an array must fit into one slab */
 
+/* A VM instance that can tell where its innermost native frame is, for threads whose walk was lost on the way there. */
+struct region_resume {
+	u32 runtime; /* enum runtime_id; 0: none */
+	u32 vm;      /* arena offset of its configuration */
+};
+#define PROCESS_RESUMES 2 /* of one process */
+
 /* One process, as BPF finds it under its tgid. */
 struct process_entry {
 	u32 instance; /* unique over a run of yrt: a pid that is reused, exec and fork get new ones */
@@ -35,16 +42,28 @@ struct process_entry {
 	u64 asked_ns; /* when a walk last asked user space to look at the maps again; written by BPF */
 	u32 late;     /* so many walks may still send a copy of their stack (struct late_record); written by BPF, too */
 	u32 reserved;
+	struct region_resume resume[PROCESS_RESUMES];
+};
+
+/*
+ * A target whose last thread is exiting. It uses CPU time until it is gone: much of a short life goes into giving back
+ * its memory.
+ */
+struct process_ending {
+	u32 tgid;
+	u32 instance;
+	u64 cpu_ns; /* CPU time until then, of all its threads */
 };
 
 enum process_flag {
 	PROCESS_FOLLOW = 1, /* children are targets too (-s) */
 };
 
-/* The arena: slabs of one size that user space fills and walkers read, addressed by 32-bit offsets; 0 is never valid. */
+/* The arena: slabs of one size that user space fills and walkers read, addressed by 32-bit offsets; 0 is never valid.
+ */
 #define ARENA_SLAB_BITS 18
 #define ARENA_SLAB_SIZE (1u << ARENA_SLAB_BITS)
-#define ARENA_SLAB_PAD	1024 /* addressable behind each slab, never written */
+#define ARENA_SLAB_PAD  1024 /* addressable behind each slab, never written */
 #define ARENA_SLABS_MAX 8192
 
 #endif

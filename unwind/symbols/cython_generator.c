@@ -26,7 +26,8 @@ static bool is_wrapper(void *ctx, const char *symbol)
 	cleanup(free) char *plain = symbol_demangle(symbol);
 	const char *name;
 
-	if (!plain || isdigit((u8)strstr(symbol, s->prefix)[strlen(s->prefix)]) || strncmp(plain, s->scopes, s->nscopes))
+	if (!plain || isdigit((u8)strstr(symbol, s->prefix)[strlen(s->prefix)]) ||
+	        strncmp(plain, s->scopes, s->nscopes))
 		return false;
 	name = plain + s->nscopes;
 	if (!*name || strpbrk(name, ". ") || strlen(name) >= sizeof(s->name))

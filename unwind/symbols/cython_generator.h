@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of generators and coroutines of Cython: their bodies in C are only "generator" and a number, but the function that makes one, which
- * Python calls, lies in the same file and has the number before (Cython/Compiler/Nodes.py of 0.29 to 3.1: a def takes one for
- * its body, one for its wrapper, and, if it is a generator, one more). A generator expression has no wrapper.
+ * Names of generators and coroutines of Cython: their bodies in C are only "generator" and a number, but the function
+ * that makes one, which Python calls, lies in the same file and has the number before (Cython/Compiler/Nodes.py of 0.29
+ * to 3.1: a def takes one for its body, one for its wrapper, and, if it is a generator, one more). A generator
+ * expression has no wrapper.
  */
 #ifndef YRT_CYTHON_GENERATOR_H
 #define YRT_CYTHON_GENERATOR_H
@@ -13,8 +14,8 @@
 #include "process/image.h"
 
 /*
- * symbol: a function of img as it is in the file. Writes "uvloop.loop.Loop.create_server", or "….genexpr", with " [clone .cold]" and the like
- * behind it, to ret. False, with nothing written: it is no such body, or there is no room.
+ * symbol: a function of img as it is in the file. Writes "uvloop.loop.Loop.create_server", or "….genexpr", with "
+ * [clone .cold]" and the like behind it, to ret. False, with nothing written: it is no such body, or there is no room.
  */
 bool cython_generator_name(struct image *img, const char *symbol, char *ret, size_t size);
 

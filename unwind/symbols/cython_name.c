@@ -8,10 +8,10 @@
 
 #define SCOPES_MAX 16
 #define LENGTH_MAX 1000
-#define FUSED	   "__pyx_fuse_"
-#define LAMBDA	   "__pyx_lambda_funcdef_"
-#define SPECIAL	   "__pyx_specialmethod_" /* stands for the wrapper behind it */
-#define CPP_STATIC "_ZL" /* of a static function, then the length of its name */
+#define FUSED      "__pyx_fuse_"
+#define LAMBDA     "__pyx_lambda_funcdef_"
+#define SPECIAL    "__pyx_specialmethod_" /* stands for the wrapper behind it */
+#define CPP_STATIC "_ZL"                  /* of a static function, then the length of its name */
 #define GENERATOR  CYTHON_PREFIX "gb_"
 #define MEMORYVIEW "15View_dot_MemoryView_" /* the one scope whose name has a dot, which its length counts */
 
@@ -35,8 +35,12 @@ static const struct {
 	enum kind kind;
 	enum cython_layer layer;
 } kinds[] = {
-        {"pw_", KIND_WRAPPER, CYTHON_WRAPPER}, {"pf_", KIND_BODY, CYTHON_BODY}, {"gb_", KIND_GENERATOR, CYTHON_C},
-        {"f_", KIND_C, CYTHON_C}, {"getprop_", KIND_C, CYTHON_NONE}, {"setprop_", KIND_C, CYTHON_NONE},
+        {"pw_", KIND_WRAPPER, CYTHON_WRAPPER},
+        {"pf_", KIND_BODY, CYTHON_BODY},
+        {"gb_", KIND_GENERATOR, CYTHON_C},
+        {"f_", KIND_C, CYTHON_C},
+        {"getprop_", KIND_C, CYTHON_NONE},
+        {"setprop_", KIND_C, CYTHON_NONE},
 };
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
@@ -150,9 +154,9 @@ static bool is_generator(const struct part *p)
 }
 
 /*
- * A def has two numbers of its scope, of which the body takes the first, so a wrapper always has one (but a lambda's); and so has a
- * generator, whose number is behind theirs. A body's may be the scope's first, which has none: then a last scope that is no class, by
- * its capital, may be the number and the beginning of the name as well.
+ * A def has two numbers of its scope, of which the body takes the first, so a wrapper always has one (but a lambda's);
+ * and so has a generator, whose number is behind theirs. A body's may be the scope's first, which has none: then a last
+ * scope that is no class, by its capital, may be the number and the beginning of the name as well.
  */
 static bool take_number(struct part *rest, const struct part *before, struct parsed *p)
 {
@@ -298,7 +302,8 @@ bool cython_wrapper_of(const char *symbol, char *ret, size_t size)
 		scopes++;
 	if (!scopes || is_digit(&rest, 0))
 		return false;
-	n = snprintf(ret, size, CYTHON_PREFIX "pw_%.*s1%.*s", (int)(rest.text - start), start, (int)rest.len, rest.text);
+	n = snprintf(
+	        ret, size, CYTHON_PREFIX "pw_%.*s1%.*s", (int)(rest.text - start), start, (int)rest.len, rest.text);
 	return n > 0 && (size_t)n < size;
 }
 
@@ -326,9 +331,9 @@ bool cython_generator_wrapper(const char *symbol, char *ret, size_t size)
 
 bool cython_is_glue(const char *symbol)
 {
-	static const char *const begins[] = {"CyFunction_Call", "CyFunction_Vectorcall", "Coroutine_AmSend", "Coroutine_Send",
-	        "Generator_Next", "PyCFunction_FastCall", "PyFunction_FastCall", "PyObject_Call", "PyObject_FastCall", "_PyObject_Call",
-	        "PyVectorcall_FastCall"};
+	static const char *const begins[] = {"CyFunction_Call", "CyFunction_Vectorcall", "Coroutine_AmSend",
+	        "Coroutine_Send", "Generator_Next", "PyCFunction_FastCall", "PyFunction_FastCall", "PyObject_Call",
+	        "PyObject_FastCall", "_PyObject_Call", "PyVectorcall_FastCall"};
 
 	if (strncmp(symbol, "__Pyx_", 6))
 		return false;

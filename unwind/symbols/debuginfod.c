@@ -9,7 +9,7 @@
 #include "cleanup.h"
 #include "now.h"
 
-#define LIBRARY	   "libdebuginfod.so.1"
+#define LIBRARY    "libdebuginfod.so.1"
 #define PATIENCE_S 10
 
 typedef struct debuginfod_client debuginfod_client;
@@ -25,11 +25,11 @@ struct client_functions {
 struct debuginfod {
 	struct client_functions call;
 	debuginfod_client *client; /* NULL: not asked yet */
-	bool over;		   /* nobody is asked any more */
+	bool over;                 /* nobody is asked any more */
 	volatile sig_atomic_t *stop;
 	u64 patience_ns, moved_ns; /* how long nothing may come, and when something came last */
-	long seen;		   /* the progress then */
-	int given_up;		   /* errno of why the transfer was ended; 0: it was not */
+	long seen;                 /* the progress then */
+	int given_up;              /* errno of why the transfer was ended; 0: it was not */
 };
 
 /* Not unloaded: libcurl stays initialized, and what libdebuginfod got is a thread's own until it ends. */
@@ -80,8 +80,8 @@ void debuginfod_destroy(struct debuginfod *d)
 }
 
 /*
- * What set_progressfn() wants; not 0 ends the transfer. It is called at least once a second. a is bytes once a server sends,
- * before that it counts the calls: a step of one is nothing that came.
+ * What set_progressfn() wants; not 0 ends the transfer. It is called at least once a second. a is bytes once a server
+ * sends, before that it counts the calls: a step of one is nothing that came.
  */
 static int on_progress(debuginfod_client *client, long a, long b)
 {
@@ -102,7 +102,7 @@ static struct error *start(struct debuginfod *d)
 {
 	if (!load(&d->call))
 		return error_new(ERROR_UNSUPPORTED,
-			"DEBUGINFOD_URLS is set, but " LIBRARY " is not here: install libdebuginfod1");
+		        "DEBUGINFOD_URLS is set, but " LIBRARY " is not here: install libdebuginfod1");
 	d->client = d->call.begin();
 	if (!d->client)
 		return error_new(ERROR_UNSUPPORTED, "debuginfod is not asked: " LIBRARY " does not start");
@@ -149,7 +149,8 @@ static struct error *open_file(int fd, const char *path, const struct image *img
 	return error_new(ERROR_INPUT, "debuginfod's file for %s is of another build: not used (%s)", img->path, path);
 }
 
-struct error *debuginfod_find(struct debuginfod *d, const struct image *img, volatile sig_atomic_t *stop, struct image **ret)
+struct error *debuginfod_find(
+        struct debuginfod *d, const struct image *img, volatile sig_atomic_t *stop, struct image **ret)
 {
 	cleanup(free) char *path = NULL;
 	struct error *err;

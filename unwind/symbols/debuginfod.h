@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Separate debug files from the servers of DEBUGINFOD_URLS, by build-id. libdebuginfod (elfutils 0.180 and later) does the
- * transfer and keeps what it got; it is loaded when the first file is asked for. The network may be slow: never while
- * sampling.
+ * Separate debug files from the servers of DEBUGINFOD_URLS, by build-id. libdebuginfod (elfutils 0.180 and later) does
+ * the transfer and keeps what it got; it is loaded when the first file is asked for. The network may be slow: never
+ * while sampling.
  */
 #ifndef YRT_DEBUGINFOD_H
 #define YRT_DEBUGINFOD_H
@@ -21,10 +21,11 @@ struct error *debuginfod_create(struct debuginfod **ret);
 void debuginfod_destroy(struct debuginfod *d);
 /*
  * The debug file of img; *ret is NULL if there is none. Nobody is asked any more once a server did not answer: for
- * DEBUGINFOD_TIMEOUT seconds (10 if that is not set) nothing came, or *stop (may be NULL) was set, or the library is not
- * there. An error tells that once, or that a file is of another build; all but error_no_memory are notes.
- * A file whose transfer was ended counts as missing in libdebuginfod's cache (0.188: for 600 s, cache_miss_s there).
+ * DEBUGINFOD_TIMEOUT seconds (10 if that is not set) nothing came, or *stop (may be NULL) was set, or the library is
+ * not there. An error tells that once, or that a file is of another build; all but error_no_memory are notes. A file
+ * whose transfer was ended counts as missing in libdebuginfod's cache (0.188: for 600 s, cache_miss_s there).
  */
-struct error *debuginfod_find(struct debuginfod *d, const struct image *img, volatile sig_atomic_t *stop, struct image **ret);
+struct error *debuginfod_find(
+        struct debuginfod *d, const struct image *img, volatile sig_atomic_t *stop, struct image **ret);
 
 #endif

@@ -6,7 +6,7 @@
 #include "error.h"
 #include "table.h"
 
-struct demangled_names { /* starts as zero */
+struct demangled_names {    /* starts as zero */
 	struct table shown; /* by the hash of the mangled name's address */
 };
 

@@ -19,8 +19,8 @@
 struct debug_image {
 	const struct loaded *loaded;
 	struct inlines *inlines; /* NULL: no debug information */
-	bool served;		 /* none here, but a debuginfod may have it */
-	bool renamed;		 /* there are symbols of debuginfod */
+	bool served;             /* none here, but a debuginfod may have it */
+	bool renamed;            /* there are symbols of debuginfod */
 };
 
 struct site {
@@ -137,7 +137,7 @@ struct error *inline_sites_add(struct inline_sites *s, u32 function, const struc
 		return NULL;
 	if (!reserve(&s->sites, s->nsites, 1, &s->sites_room, sizeof(*s->sites)))
 		return &error_no_memory;
-	s->sites[s->nsites] = (struct site){ .function = function, .image = image - s->images, .addr = addr };
+	s->sites[s->nsites] = (struct site){.function = function, .image = image - s->images, .addr = addr};
 	return table_put(&s->by_function, function_key(function), s->nsites++);
 }
 
@@ -214,7 +214,8 @@ static struct error *look_up_image(struct inline_sites *s, u32 image)
 }
 
 /* "name", and behind it ":57" where functions are split by line. */
-static void show_line(const struct inline_sites *s, const struct inline_frame *f, char *text, size_t size, const char *name)
+static void show_line(
+        const struct inline_sites *s, const struct inline_frame *f, char *text, size_t size, const char *name)
 {
 	if (s->options.lines && f->line)
 		snprintf(text, size, "%.*s:%u", (int)size - 16, name, f->line);
@@ -223,11 +224,12 @@ static void show_line(const struct inline_sites *s, const struct inline_frame *f
 }
 
 /* What makes two frames one function; the file need not be the same, where a macro or an included file is executed. */
-static u64 function_identity(const struct inline_sites *s, const struct profile_function *fn, const struct inline_frame *f)
+static u64 function_identity(
+        const struct inline_sites *s, const struct profile_function *fn, const struct inline_frame *f)
 {
 	struct {
 		u64 kind, flags, image, address, name, line, file;
-	} id = { fn->kind, fn->flags, fn->image, fn->address, XXH3_64bits(fn->name, strlen(fn->name)), 0, 0 };
+	} id = {fn->kind, fn->flags, fn->image, fn->address, XXH3_64bits(fn->name, strlen(fn->name)), 0, 0};
 
 	if (s->options.lines) {
 		id.line = f->line;
@@ -245,16 +247,17 @@ static struct error *rename_function(struct inline_sites *s, const struct site *
 		return NULL;
 	fn->name = sym.name;
 	fn->kind = native_kind(sym.name, fn->kind == KIND_VM);
-	fn->address = sym.start;
+	if (!s->options.addresses)
+		fn->address = sym.start;
 	return s->options.mangled ? NULL : demangled_name(&s->names, sym.name, &fn->name);
 }
 
 /*
- * The function that a frame is. was: what stood for the place, whose name is that of the symbol; it is the outermost one
- * at outermost (NULL: another one is).
+ * The function that a frame is. was: what stood for the place, whose name is that of the symbol; it is the outermost
+ * one at outermost (NULL: another one is).
  */
 static struct error *add_function(struct inline_sites *s, struct profile *to, const struct profile_function *was,
-	const struct inline_frame *f, const struct site *outermost, u32 *ret)
+        const struct inline_frame *f, const struct site *outermost, u32 *ret)
 {
 	struct profile_function fn = *was;
 	struct error *err = NULL;
@@ -282,13 +285,21 @@ static struct error *add_function(struct inline_sites *s, struct profile *to, co
 /* Glue of the view's own runtime: what it is inlined into stays, it stands for the place. */
 static bool is_hidden(const struct inline_sites *s, const struct site *site, const struct inline_frame *f)
 {
-	const struct runtime_ops *view = s->options.view;
+	const struct loaded *loaded = s->images[site->image].loaded;
 
-	if (view && f->name && cython_is_glue(f->name))
-		return true;
-	if (!view || !view->hides || !f->name || !s->images[site->image].loaded->runtime[view->id])
+	if (!s->options.view || !f->name)
 		return false;
-	return view->hides(NULL, f->name) || (s->options.alloc && view->alloc && view->alloc->hides(f->name));
+	if (cython_is_glue(f->name))
+		return true;
+	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
+		if (!view_has(s->options.view, (*r)->id) || !loaded->runtime[(*r)->id])
+			continue;
+		if ((*r)->hides && (*r)->hides(NULL, f->name))
+			return true;
+		if (s->options.objects && (*r)->alloc && (*r)->alloc->hides(f->name))
+			return true;
+	}
+	return false;
 }
 
 /* What Cython's wrapper of a function has inlined of it: the wrapper stands for both. */
@@ -296,15 +307,16 @@ static bool is_wrapped(struct inline_sites *s, const struct inline_frame *f, con
 {
 	const char *name = "", *wrapper = "";
 
-	if (!s->options.view || !f->name || !outer->name || !cython_layer(f->name) || cython_layer(f->name) >= cython_layer(outer->name))
+	if (!s->options.view || !f->name || !outer->name || !cython_layer(f->name) ||
+	        cython_layer(f->name) >= cython_layer(outer->name))
 		return false;
 	error_free(show(s, f, &name));
 	error_free(show(s, outer, &wrapper));
 	return *name && !strcmp(name, wrapper);
 }
 
-static struct error *chain(void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret,
-	u32 *n)
+static struct error *chain(
+        void *ctx, struct profile *to, const struct profile_function *fn, u32 function, const u32 **ret, u32 *n)
 {
 	static const struct inline_frame nothing;
 	struct inline_sites *s = ctx;
@@ -335,8 +347,8 @@ static void complain(const struct inline_sites *s, struct error *err)
 		error_free(err);
 }
 
-static struct error *ask_server(struct inline_sites *s, struct debuginfod *d, struct debug_image *image,
-	volatile sig_atomic_t *stop)
+static struct error *ask_server(
+        struct inline_sites *s, struct debuginfod *d, struct debug_image *image, volatile sig_atomic_t *stop)
 {
 	struct image *img = image->loaded->image, *debug;
 	struct error *err = debuginfod_find(d, img, stop, &debug);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in native code that were sampled, and afterwards the functions that are inlined there. While sampling a place is
- * a function of the profile of its own, with the name of its symbol; debug information is only read when sampling is
+ * Places in native code that were sampled, and afterwards the functions that are inlined there. While sampling a place
+ * is a function of the profile of its own, with the name of its symbol; debug information is only read when sampling is
  * over (or when a pattern has to be matched against the names of inlined functions). What has none here, but may have
  * at a debuginfod, is asked for in inline_sites_expand() only.
  */
@@ -14,29 +14,34 @@
 #include "error.h"
 #include "inlines.h"
 #include "process/module.h"
+#include "process/view.h"
 #include "profile/profile.h"
 
 struct inline_sites;
 
 struct inline_sites_options {
-	bool lines;   /* functions are split by the line being executed */
-	bool mangled; /* names as they are in the file */
-	bool alloc;   /* names_options.alloc */
-	const struct runtime_ops *view; /* what it hides is left out where it is inlined too; NULL: nothing */
+	bool lines;                    /* functions are split by the line being executed */
+	bool mangled;                  /* names as they are in the file */
+	bool addresses;                /* names_options.addresses */
+	bool objects;                  /* names_options.objects */
+	const struct view *view;       /* what it hides is left out where it is inlined too; NULL: nothing */
 	const struct modules *modules; /* who is told (complain) that debuginfod does not answer */
 };
 
 struct error *inline_sites_create(const struct inline_sites_options *options, struct inline_sites **ret);
 void inline_sites_destroy(struct inline_sites *s);
-/* Does the image of m have debug information, or may a debuginfod? It is looked for here, and opened, at the first call. */
+/* Does the image of m have debug information, or may a debuginfod? It is looked for here, and opened, at the first
+ * call. */
 struct error *inline_sites_has(struct inline_sites *s, const struct module *m, bool *ret);
 /* function (of a profile) stands for addr (a file address) in m, of which inline_sites_has(). */
 struct error *inline_sites_add(struct inline_sites *s, u32 function, const struct module *m, u64 addr);
-/* The names of what is inlined at function, outermost first; none if it stands for no place. Valid until the next call. */
+/* The names of what is inlined at function, outermost first; none if it stands for no place. Valid until the next call.
+ */
 struct error *inline_sites_names(struct inline_sites *s, u32 function, const char *const **ret, u32 *n);
 /*
- * A profile in which functions that stand for places have become the functions that are there, outermost first. Takes over
- * *p, which becomes another one; on failure it stays as it is. *stop (may be NULL) ends what debuginfod is asked for.
+ * A profile in which functions that stand for places have become the functions that are there, outermost first. Takes
+ * over *p, which becomes another one; on failure it stays as it is. *stop (may be NULL) ends what debuginfod is asked
+ * for.
  */
 struct error *inline_sites_expand(struct inline_sites *s, struct profile **p, volatile sig_atomic_t *stop);
 

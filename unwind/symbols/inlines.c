@@ -14,9 +14,9 @@
 #include "symbols.h"
 #include "table.h"
 
-#define ENTRIES	     (DWARF_FORM_LINE + 1)
-#define MANY	     1000u /* addresses that make it worth a thread to read ahead */
-#define FOLLOWED_MAX 16u /* references from a function to what it is an instance of */
+#define ENTRIES      (DWARF_FORM_LINE + 1)
+#define MANY         1000u /* addresses that make it worth a thread to read ahead */
+#define FOLLOWED_MAX 16u   /* references from a function to what it is an instance of */
 
 struct function { /* what is told of one */
 	const char *name;
@@ -42,7 +42,7 @@ struct place { /* of a string or an entry */
 /* owner: the file or the unit in which kind (a form, or ENTRIES and more) and offset mean something. */
 static u64 place_key(u64 kind, const void *owner, u64 offset)
 {
-	struct place p = { kind, (u64)(uintptr_t)owner, offset };
+	struct place p = {kind, (u64)(uintptr_t)owner, offset};
 
 	return XXH3_64bits(&p, sizeof(p)) | 1;
 }
@@ -106,7 +106,7 @@ static struct error *keep(struct inlines *in, u64 key, char *text, const char **
 
 /* The string of a value, kept once. */
 static struct error *intern(struct inlines *in, struct dwarf_file *f, const struct dwarf_unit *unit,
-	const struct dwarf_value *v, const char **ret)
+        const struct dwarf_value *v, const char **ret)
 {
 	bool of_file = v->form == DW_FORM_strp || v->form == DW_FORM_string;
 	u64 key = place_key(v->form, of_file ? (const void *)f : unit, v->value), len;
@@ -154,8 +154,8 @@ static void follow(struct name_search *s, struct dwarf_file *f, struct dwarf_uni
 	s->todo[s->ntodo++].offset = offset;
 }
 
-static struct error *name_entry(struct inlines *in, struct name_search *s, struct dwarf_file *f, struct dwarf_unit *unit,
-	const struct dwarf_die *die)
+static struct error *name_entry(struct inlines *in, struct name_search *s, struct dwarf_file *f,
+        struct dwarf_unit *unit, const struct dwarf_die *die)
 {
 	struct error *err = NULL;
 
@@ -172,10 +172,10 @@ static struct error *name_entry(struct inlines *in, struct name_search *s, struc
 	return NULL;
 }
 
-static struct error *find_function(struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die,
-	struct function *ret)
+static struct error *find_function(
+        struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, struct function *ret)
 {
-	struct name_search s = { .ntodo = 0 };
+	struct name_search s = {.ntodo = 0};
 	struct error *err = name_entry(in, &s, in->dwarf, unit, die);
 
 	while (!err && !(s.found.name && s.found.definition) && s.ntodo) {
@@ -185,7 +185,7 @@ static struct error *find_function(struct inlines *in, struct dwarf_unit *unit, 
 		struct die_walk w;
 
 		if (dwarf_unit_root(f, u) && die_walk_start(&w, f, u, s.todo[s.ntodo].offset) &&
-			die_read(&w, s.todo[s.ntodo].offset, &next))
+		        die_read(&w, s.todo[s.ntodo].offset, &next))
 			err = name_entry(in, &s, f, u, &next);
 	}
 	*ret = s.found;
@@ -205,8 +205,8 @@ static struct error *keep_function(struct inlines *in, u64 key, const struct fun
 }
 
 /* Instances of one function share what is told of it: found once. */
-static struct error *tell_function(struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die,
-	struct inline_frame *ret)
+static struct error *tell_function(
+        struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, struct inline_frame *ret)
 {
 	bool instance = die->origin.form && !die->name.form && !die->linkage_name.form && !die->specification.form;
 	u64 key = place_key(ENTRIES + die->origin.form * instance, unit, instance ? die->origin.value : die->offset);
@@ -227,7 +227,8 @@ static struct error *tell_function(struct inlines *in, struct dwarf_unit *unit, 
 }
 
 /* Tables share most of their paths. */
-static struct error *path_of(struct inlines *in, struct dwarf_unit *unit, struct line_table *t, u64 file, const char **ret)
+static struct error *path_of(
+        struct inlines *in, struct dwarf_unit *unit, struct line_table *t, u64 file, const char **ret)
 {
 	u64 key;
 	const u64 *known;
@@ -320,7 +321,7 @@ struct error *inlines_order(struct inlines *in, const u64 *addrs, u32 n, u32 *or
 		return &error_no_memory;
 	dwarf_refill(in->dwarf);
 	for (u32 i = 0; i < n; i++)
-		list[i] = (struct ordered){ dwarf_unit_guess(in->dwarf, addrs[i]), addrs[i], i };
+		list[i] = (struct ordered){dwarf_unit_guess(in->dwarf, addrs[i]), addrs[i], i};
 	if (n)
 		qsort(list, n, sizeof(*list), compare);
 	for (u32 i = 0; i < n; i++)

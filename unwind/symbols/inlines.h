@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a compiler inlined at an address, with files and lines, from the debug information of an image: its
- * own, of its separate debug file (as symbols_debug_file() finds it), with what dwz moved to an alternate file.
+ * The functions that a compiler inlined at an address, with files and lines, from the debug information of an image:
+ * its own, of its separate debug file (as symbols_debug_file() finds it), with what dwz moved to an alternate file.
  *
  * Read on demand and within bounds (tens of MiB, whatever the file's size), and never while sampling is hot: the first
  * address may have to unpack all that lies in front of its unit.
@@ -20,7 +20,7 @@ struct inline_frame {
 	const char *name; /* linkage (mangled) name, else the plain one; NULL: not told. Owned by struct inlines */
 	const char *file; /* with its directory as far as that is told; NULL: not told. Owned by struct inlines */
 	u32 line, column; /* 0: not told */
-	u32 definition;	  /* the line where the function is declared; 0: not told */
+	u32 definition;   /* the line where the function is declared; 0: not told */
 };
 
 struct inlines;

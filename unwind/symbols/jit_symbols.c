@@ -11,10 +11,10 @@
 #include "grow.h"
 #include "symbols.h"
 
-#define FILES_MAX 65536u
-#define FILE_MAX  (16ull << 20)
-#define BYTES_MAX (256ull << 20) /* of all files */
-#define NAMES_MAX (64u << 20)	 /* bytes of all names */
+#define FILES_MAX  65536u
+#define FILE_MAX   (16ull << 20)
+#define BYTES_MAX  (256ull << 20) /* of all files */
+#define NAMES_MAX  (64u << 20)    /* bytes of all names */
 #define NAME_BYTES 1024u
 
 struct function {
@@ -23,12 +23,12 @@ struct function {
 };
 
 struct jit_symbols {
-	u64 descriptor; /* 0: not found */
-	u32 nmappings;	/* when it was looked for */
-	u64 first;	/* of the list that was read */
+	u64 descriptor;             /* 0: not found */
+	u32 nmappings;              /* when it was looked for */
+	u64 first;                  /* of the list that was read */
 	struct function *functions; /* sorted, once all are read */
 	u32 n;
-	u64 names; /* their bytes */
+	u64 names;             /* their bytes */
 	char text[NAME_BYTES]; /* what was found last */
 };
 
@@ -89,7 +89,8 @@ static const void *table(const u8 *file, u64 size, u64 offset, u64 bytes)
 	return offset < size && bytes <= size - offset && !(offset & 7) ? file + offset : NULL;
 }
 
-static void read_symbols(struct jit_symbols *s, const u8 *file, u64 size, const Elf64_Shdr *sections, u32 n, const Elf64_Shdr *symtab)
+static void read_symbols(
+        struct jit_symbols *s, const u8 *file, u64 size, const Elf64_Shdr *sections, u32 n, const Elf64_Shdr *symtab)
 {
 	const Elf64_Sym *sym = table(file, size, symtab->sh_offset, symtab->sh_size);
 	const Elf64_Shdr *strings = symtab->sh_link < n ? &sections[symtab->sh_link] : NULL;
@@ -99,8 +100,8 @@ static void read_symbols(struct jit_symbols *s, const u8 *file, u64 size, const 
 	for (u64 i = 0; i < symtab->sh_size / sizeof(*sym); i++) {
 		const char *name = (const char *)file + strings->sh_offset + sym[i].st_name;
 
-		if (ELF64_ST_TYPE(sym[i].st_info) != STT_FUNC || sym[i].st_shndx >= n || !sym[i].st_size || sym[i].st_name >= strings->sh_size ||
-		        !memchr(name, 0, strings->sh_size - sym[i].st_name))
+		if (ELF64_ST_TYPE(sym[i].st_info) != STT_FUNC || sym[i].st_shndx >= n || !sym[i].st_size ||
+		        sym[i].st_name >= strings->sh_size || !memchr(name, 0, strings->sh_size - sym[i].st_name))
 			continue;
 		add(s, sections[sym[i].st_shndx].sh_addr + sym[i].st_value, sym[i].st_size, name);
 	}
@@ -166,7 +167,8 @@ static void look(struct jit_symbols *s, struct memory *mem, const struct mapping
 	if (!s->descriptor && s->nmappings != n)
 		s->descriptor = find_descriptor(mappings, n);
 	s->nmappings = n;
-	if (!s->descriptor || !memory_read(mem, words, sizeof(words), s->descriptor) || (u32)words[0] != 1 || words[2] == s->first)
+	if (!s->descriptor || !memory_read(mem, words, sizeof(words), s->descriptor) || (u32)words[0] != 1 ||
+	        words[2] == s->first)
 		return;
 	forget(s);
 	s->first = words[2];

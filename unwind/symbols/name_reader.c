@@ -30,7 +30,7 @@ struct name_reader {
 	struct job *jobs; /* oldest first */
 	bool stop;
 	bool kernel; /* was asked for */
-	pid_t tid; /* 0: not yet */
+	pid_t tid;   /* 0: not yet */
 	int fd;
 };
 
@@ -149,7 +149,7 @@ bool name_reader_has(struct name_reader *r, struct image *img, const char *root,
 {
 	struct job *job;
 
-	*ret = (struct file_names){ .read = false };
+	*ret = (struct file_names){.read = false};
 	if (!find_job(r, img, &job))
 		return img->fd < 0 || !ask_file(r, img, root);
 	if (!job)
@@ -159,8 +159,8 @@ bool name_reader_has(struct name_reader *r, struct image *img, const char *root,
 		img->rtti = job->file->rtti;
 		job->file->rtti = NULL;
 	}
-	*ret = (struct file_names){ .read = job->asked_languages, .by_language = job->by_language };
-	job->by_language = (struct c_names){ 0 };
+	*ret = (struct file_names){.read = job->asked_languages, .by_language = job->by_language};
+	job->by_language = (struct c_names){0};
 	job_destroy(job);
 	return true;
 }

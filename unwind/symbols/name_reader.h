@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads symbols in a thread of its own: those of a large file, or of the kernel, take tens of ms, in which whoever follows processes
- * must not wait. The thread opens each file anew, so it shares nothing with others but what it hands over.
+ * Reads symbols in a thread of its own: those of a large file, or of the kernel, take tens of ms, in which whoever
+ * follows processes must not wait. The thread opens each file anew, so it shares nothing with others but what it hands
+ * over.
  */
 #ifndef YRT_NAME_READER_H
 #define YRT_NAME_READER_H
@@ -23,14 +24,14 @@ pid_t name_reader_tid(const struct name_reader *r);
 /* Tells (EPOLLIN | EPOLLET) when something was read. */
 int name_reader_fd(const struct name_reader *r);
 struct file_names { /* what a stripped file tells besides */
-	bool read; /* false: it was not looked for */
+	bool read;  /* false: it was not looked for */
 	struct c_names by_language;
 };
 
 /*
- * Are all names of img here that it will ever get? If not they are asked for. True: *ret becomes the caller's; once, so he must not ask
- * again. Its symbols, and if it was stripped its classes (rtti.h), are img's own then. root as for symbols_load(). img has to live as long as
- * the reader.
+ * Are all names of img here that it will ever get? If not they are asked for. True: *ret becomes the caller's; once, so
+ * he must not ask again. Its symbols, and if it was stripped its classes (rtti.h), are img's own then. root as for
+ * symbols_load(). img has to live as long as the reader.
  */
 bool name_reader_has(struct name_reader *r, struct image *img, const char *root, struct file_names *ret);
 /* The same of the kernel: *ret becomes the caller's, once; NULL: none. */

@@ -18,7 +18,7 @@
 #define ENTRIES_MAX (1u << 21)
 #define NAMES_MAX   (256u << 20)
 #define NAME_MAX_   1024u
-#define CHUNK	    (64u << 10)
+#define CHUNK       (64u << 10)
 #define AGAIN_NS    100000000ull
 
 struct entry {
@@ -94,8 +94,8 @@ void perf_map_destroy(struct perf_map *m)
 /* Not through a symbolic link, wherever it leads; kernels before 5.6 cannot promise that for /tmp itself. */
 static int open_map(const struct perf_map *m)
 {
-	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
+	        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	int fd = m->root < 0 ? -1 : (int)syscall(SYS_openat2, m->root, m->path, &how, sizeof(how));
 	struct stat st;
 
@@ -139,7 +139,7 @@ static void add_entry(struct perf_map *m, u64 start, u64 size, const char *name,
 	if (grow(&m->entries, m->n, sizeof(*m->entries)))
 		return;
 	if (add_name(m, name, len < NAME_MAX_ ? len : NAME_MAX_)) {
-		m->entries[m->n] = (struct entry){ .start = start, .end = start + size, .name = at, .number = m->n };
+		m->entries[m->n] = (struct entry){.start = start, .end = start + size, .name = at, .number = m->n};
 		m->n++;
 	}
 }

@@ -6,27 +6,33 @@
 #include <string.h>
 
 #include "grow.h"
+#include "process/image_scan.h"
 #include "process/image_words.h"
 
-#define TYPE_MAX    1024 /* bytes of a mangled name */
-#define SLOTS_MAX   4096 /* of a virtual table */
-#define PURE_MAX    256	 /* slots without a function, in a row */
-#define DEPTH_MAX   16	 /* of inheritance */
-#define FOUND_MAX   (4u << 20)
+#define TYPE_MAX  1024 /* bytes of a mangled name */
+#define SLOTS_MAX 4096 /* of a virtual table */
+#define PURE_MAX  256  /* slots without a function, in a row */
+#define DEPTH_MAX 16   /* of inheritance */
+#define FOUND_MAX (4u << 20)
+#define TEXT_MIN  (64u << 10) /* of all names; more than one has */
+#define TEXT_MAX  (64u << 20)
 
 struct found {
 	u64 function;
-	u64 name; /* address of the class's name */
+	u32 name; /* the class's, in text */
 	u16 index, depth;
 };
 
 struct rtti {
-	struct image_words data; /* where virtual tables and type_infos are */
-	const u8 *names;      /* .rodata */
-	u64 names_addr, names_size;
+	struct image_words data; /* where virtual tables and type_infos are; only while they are searched */
+	u8 *names;               /* .rodata; the same */
+	u64 names_addr;
+	size_t names_size;
 	u64 text, text_end;
 	struct found *found;
 	u32 nfound;
+	char *types; /* names of classes, each with its 0 */
+	u32 size, room;
 	bool full;
 };
 
@@ -96,6 +102,29 @@ static u16 depth_of(const struct rtti *r, u64 type)
 
 /* --- virtual tables --- */
 
+/* A copy of a name: the image need not outlive what was found in it. */
+static struct error *add_type(struct rtti *r, const char *type, u32 *ret)
+{
+	size_t size = strlen(type) + 1;
+	char *grown;
+
+	if (size > r->room - r->size) {
+		if (r->room == TEXT_MAX) {
+			r->full = true;
+			return NULL;
+		}
+		grown = realloc(r->types, r->room ? r->room * 2 : TEXT_MIN);
+		if (!grown)
+			return &error_no_memory;
+		r->types = grown;
+		r->room = r->room ? r->room * 2 : TEXT_MIN;
+	}
+	*ret = r->size;
+	memcpy(r->types + r->size, type, size);
+	r->size += size;
+	return NULL;
+}
+
 static struct error *add(struct rtti *r, struct found found)
 {
 	struct error *err = grow(&r->found, r->nfound, sizeof(*r->found));
@@ -107,7 +136,8 @@ static struct error *add(struct rtti *r, struct found found)
 	return NULL;
 }
 
-/* Pure functions are 0 here, and destructors of an abstract class; so is the head of the next table, but no function follows it. */
+/* Pure functions are 0 here, and destructors of an abstract class; so is the head of the next table, but no function
+ * follows it. */
 static bool is_slot(const struct rtti *r, const struct words *w, u64 at)
 {
 	u64 end = at + PURE_MAX < w->n ? at + PURE_MAX : w->n;
@@ -119,8 +149,8 @@ static bool is_slot(const struct rtti *r, const struct words *w, u64 at)
 
 static struct error *add_table(struct rtti *r, const struct words *w, u64 slot, u64 type)
 {
-	struct found found = { .name = get(r, type + 8), .depth = depth_of(r, type) };
-	struct error *err = NULL;
+	struct found found = {.depth = depth_of(r, type)};
+	struct error *err = add_type(r, type_at(r, type), &found.name);
 
 	for (u32 i = 0; !err && i < SLOTS_MAX && !r->full && is_slot(r, w, slot + i); i++) {
 		found.function = w->word[slot + i];
@@ -158,15 +188,15 @@ static int by_function(const void *a, const void *b)
 
 static struct error *read_all(struct rtti *r, struct image *img)
 {
-	Elf_Data *names = image_section(img, ".rodata", &r->names_addr);
-	u64 size;
 	struct error *err;
+	u64 size;
 
-	if (!names || !names->d_buf || !image_section_range(img, ".text", &r->text, &size))
+	if (!image_section_range(img, ".text", &r->text, &size))
 		return NULL;
-	r->names = names->d_buf;
-	r->names_size = names->d_size;
 	r->text_end = r->text + size;
+	err = image_copy_section(img, ".rodata", &r->names, &r->names_size, &r->names_addr);
+	if (err || !r->names)
+		return err;
 	err = image_words_add(&r->data, img, ".data.rel.ro");
 	if (!err && img->type == ET_EXEC)
 		err = image_words_add(&r->data, img, ".rodata");
@@ -189,6 +219,8 @@ struct error *rtti_create(struct image *img, struct rtti **ret)
 		return &error_no_memory;
 	err = img->machine == EM_X86_64 ? read_all(r, img) : NULL;
 	image_words_free(&r->data);
+	free(r->names);
+	r->names = NULL;
 	if (err) {
 		rtti_destroy(r);
 		return err;
@@ -201,6 +233,7 @@ void rtti_destroy(struct rtti *r)
 {
 	if (!r)
 		return;
+	free(r->types);
 	free(r->found);
 	free(r);
 }
@@ -219,6 +252,6 @@ bool rtti_find(const struct rtti *r, u64 function, struct rtti_function *ret)
 	}
 	if (lo == r->nfound || r->found[lo].function != function)
 		return false;
-	*ret = (struct rtti_function){ type_name(r, r->found[lo].name), r->found[lo].index };
-	return ret->type != NULL;
+	*ret = (struct rtti_function){r->types + r->found[lo].name, r->found[lo].index};
+	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++ classes of functions that have no symbol, by run-time type information: a virtual table holds, behind the offset to the top
- * of the object and its class's type_info, the class's virtual functions, and the type_info names the class (Itanium C++ ABI,
- * 2.5.2 and 2.9.4; libstdc++ and libc++ alike). Stripping leaves all of that.
+ * C++ classes of functions that have no symbol, by run-time type information: a virtual table holds, behind the offset
+ * to the top of the object and its class's type_info, the class's virtual functions, and the type_info names the class
+ * (Itanium C++ ABI, 2.5.2 and 2.9.4; libstdc++ and libc++ alike). Stripping leaves all of that.
  */
 #ifndef YRT_RTTI_H
 #define YRT_RTTI_H
@@ -15,20 +15,21 @@
 struct rtti;
 
 /*
- * All virtual tables of a file: those in .data.rel.ro and .rodata, as they are after relocation. Never fails but for memory; a
- * file without any, or a corrupt one, gives an empty result. Some 30 ms for a program of 100 MB.
+ * All virtual tables of a file: those in .data.rel.ro and .rodata, as they are after relocation. Never fails but for
+ * memory; a file without any, or a corrupt one, gives an empty result. It keeps nothing of img, which may be closed.
+ * Some 30 ms for a program of 100 MB.
  */
 struct error *rtti_create(struct image *img, struct rtti **ret);
 void rtti_destroy(struct rtti *r); /* NULL is fine */
 
 struct rtti_function {
 	const char *type; /* the class's mangled name, as "N5Envoy4HttpE"; owned by the rtti */
-	u32 index;	  /* in the virtual table: two are destructors, where there are any */
+	u32 index;        /* in the virtual table: two are destructors, where there are any */
 };
 
 /*
- * Does a virtual function start at this address (of the file)? Of several classes that have it the one nearest to the root of
- * their inheritance: what defined the function, unless the compiler needed no table of that class.
+ * Does a virtual function start at this address (of the file)? Of several classes that have it the one nearest to the
+ * root of their inheritance: what defined the function, unless the compiler needed no table of that class.
  */
 bool rtti_find(const struct rtti *r, u64 function, struct rtti_function *ret);
 

@@ -8,7 +8,7 @@
 #include "symbols_table.h"
 
 #define SYMBOL_NAME_SHORT 256u
-#define COMPARED_MAX 64u /* aliases whose names are compared */
+#define COMPARED_MAX      64u /* aliases whose names are compared */
 
 static void use_table(struct symbols *s, u32 kind, struct image *img, u32 type)
 {
@@ -107,7 +107,7 @@ void symbols_use_debug(struct image *img, struct image *debug)
 	if (!s || s->sources[SOURCE_SYMTAB].img || !elf_table_find(debug, SHT_SYMTAB, &table))
 		return;
 	image_put(s->sources[SOURCE_DEBUG].img);
-	s->sources[SOURCE_DEBUG] = (struct symbol_source){ image_get(debug), table };
+	s->sources[SOURCE_DEBUG] = (struct symbol_source){image_get(debug), table};
 	s->whole = true;
 	s->made = false;
 	free(s->entries);
@@ -309,6 +309,7 @@ bool symbols_find(struct image *img, u64 addr, struct symbol *ret)
 	ret->start = s->base + entry_start(e);
 	ret->end = ret->start + e->size;
 	ret->name = s->names[e->name];
+	ret->unsized = entry_rank(e) & RANK_UNSIZED;
 	return true;
 }
 
@@ -328,8 +329,8 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name)
 	while (e && e > s->entries && entry_start(e - 1) == start)
 		e--;
 	for (; e && e < s->entries + s->count && entry_start(e) == start && seen < COMPARED_MAX; e++, seen++)
-		if (entry_source(e) == SOURCE_NAMED ? !strcmp(s->names[e->name], name) :
-						      read_name(s, e, text) && !strcmp(text, name))
+		if (entry_source(e) == SOURCE_NAMED ? !strcmp(s->names[e->name], name)
+		                                    : read_name(s, e, text) && !strcmp(text, name))
 			return true;
 	return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of native and kernel code: from .symtab, .dynsym, .gnu_debugdata (minidebuginfo), separate debug files
- * (build-id, debuginfod's cache, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the caller to name, by the
- * start of the function's FDE.
+ * (build-id, debuginfod's cache, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the
+ * caller to name, by the start of the function's FDE.
  */
 #ifndef YRT_SYMBOLS_H
 #define YRT_SYMBOLS_H
@@ -16,6 +16,7 @@
 struct symbol {
 	u64 start, end;
 	const char *name; /* as in the file (mangled) without the version, owned by the table */
+	bool unsized;     /* end is where the next symbol begins: of symbols_find() */
 };
 
 /*
@@ -43,8 +44,8 @@ bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
 /* Has the file itself a .symtab? Then its names are the linker's last word, with those of clones (".cold"). */
 bool symbols_own(const struct image *img);
 /*
- * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE tells ("crtstuff.c");
- * NULL: not told. Owned by the table. For what has no debug information.
+ * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE tells
+ * ("crtstuff.c"); NULL: not told. Owned by the table. For what has no debug information.
  */
 const char *symbols_file(struct image *img, u64 addr);
 /* Is name the name of a function that starts where the one of symbols_find() does? */
@@ -55,19 +56,21 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name);
  */
 bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
 /*
- * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part` in it, until it
- * returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most 512 bytes of a string.
+ * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part`
+ * in it, until it returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most
+ * 512 bytes of a string.
  */
 bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
 
 /*
- * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's client
- * has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by .gnu_debuglink beside
- * the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has none, the CRC of
- * .gnu_debuglink must hold. *ret is NULL if there is none.
+ * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's
+ * client has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by
+ * .gnu_debuglink beside the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has
+ * none, the CRC of .gnu_debuglink must hold. *ret is NULL if there is none.
  */
 struct error *symbols_debug_file(struct image *img, const char *root, struct image **ret);
-/* The path of a file that lies where the debug file is looked for, but is of another build; malloc'd. NULL: none, or one fits. */
+/* The path of a file that lies where the debug file is looked for, but is of another build; malloc'd. NULL: none, or
+ * one fits. */
 char *symbols_debug_misfit(struct image *img, const char *root);
 /* The ELF file that is packed in .gnu_debugdata. *ret is NULL if there is none. */
 struct error *symbols_minidebug(struct image *img, struct image **ret);

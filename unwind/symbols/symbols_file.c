@@ -39,7 +39,7 @@ static bool add(struct symbol_files *f, const Elf64_Sym *sym, u32 name)
 {
 	if (f->n >= FILES_MAX || grow(&f->list, f->n, sizeof(*f->list)))
 		return false;
-	f->list[f->n++] = (struct symbol_file){ sym->st_value, sym->st_value + sym->st_size, name };
+	f->list[f->n++] = (struct symbol_file){sym->st_value, sym->st_value + sym->st_size, name};
 	return true;
 }
 

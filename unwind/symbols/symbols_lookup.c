@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a name to its address, and from a part of a name to names. The strings are searched first, once: a name that is not there, which is the usual answer
- * when it is asked whether an image is a runtime, costs no look at the symbols.
+ * From a name to its address, and from a part of a name to names. The strings are searched first, once: a name that is
+ * not there, which is the usual answer when it is asked whether an image is a runtime, costs no look at the symbols.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static bool lookup_table(struct image *img, const struct elf_table *table, const
 	found = p.count && find_symbol(&p, img, &table->symbols, &sym);
 	free(p.at);
 	if (found)
-		*ret = (struct symbol){sym.st_value, sym.st_value + sym.st_size, name};
+		*ret = (struct symbol){.start = sym.st_value, .end = sym.st_value + sym.st_size, .name = name};
 	return found;
 }
 
@@ -121,7 +121,8 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
 }
 
 /* The strings of buf, which ends with one. */
-static bool search_strings(const char *buf, size_t size, const char *part, bool (*is)(void *ctx, const char *string), void *ctx)
+static bool search_strings(
+        const char *buf, size_t size, const char *part, bool (*is)(void *ctx, const char *string), void *ctx)
 {
 	size_t len = strlen(part);
 	const char *found = buf, *start;

@@ -37,7 +37,7 @@ function colours(dark) {
 		inlined: ramp(dark ? -0.05 : 0.045, 0.8), approx: ramp(dark ? -0.05 : 0.02, 0.25),
 		change: changes(dark, false), dimChange: changes(dark, true), hit: dark ? "#c83c92" : "#f573ba",
 		ink: dark ? "#f4f2ee" : "#1d1c1a", faint: dark ? "#8d8a84" : "#8a8680", ring: dark ? "#ff7a4d" : "#d4481d",
-		paper: dark ? "#141518" : "#faf9f7", soft: dark ? "#9a978f" : "#6d6a65",
+		paper: dark ? "#141518" : "#faf9f7", handle: dark ? "#26292f" : "#ebe8e2", soft: dark ? "#9a978f" : "#6d6a65",
 	};
 }
 
@@ -98,9 +98,11 @@ function cut(s, room) {
  * file, of Java no package, of what has no symbol only the offset.
  */
 function brief(name, kind) {
-	const offset = /\+0x[0-9a-f]+$/.exec(name);
+	const offset = /\+0x[0-9a-f]+$/.exec(name), slot = /::\[v.*?]$/.exec(name);
 	if (offset)
 		return offset[0];
+	if (slot)
+		return brief(name.slice(0, slot.index), kind) + slot[0];
 	if (kind === "kernel" || (kind === "native" && !/\w<.*>/.test(name)))
 		return name;
 	if (!["native", "c++", "rust"].includes(kind))
@@ -128,7 +130,7 @@ function redraw() {
 		pending = requestAnimationFrame(draw);
 }
 
-const span = () => [tree.start[zoom], tree.start[zoom] + (tree.total[zoom] || 1)];
+const span = () => lens ?? nodeSpan();
 
 /* The range of samples that is in view, on its way from the last one. */
 function range(now) {
@@ -150,7 +152,7 @@ function visible(a, b, fn) {
 	}
 }
 
-const rowTop = (depth) => (graphView() === "flame" ? root - depth : root + depth) * ROW;
+const rowTop = (depth) => (graphView() === "flame" ? root - rowOf(depth) : root + rowOf(depth)) * ROW;
 
 /* What draws: on a canvas. picture() has another for SVG. */
 function onCanvas(g) {
@@ -223,7 +225,7 @@ function drawFrames(p, [a, b], top, bottom, thin) {
 		const y = rowTop(tree.depth[i]);
 		if (grows < 0 ? y + ROW <= top : grows > 0 && y >= bottom)
 			return false;
-		if (y >= bottom || y + ROW <= top)
+		if (y >= bottom || y + ROW <= top || isFolded(i))
 			return true;
 		/* Of frames narrower than a pixel one is drawn for all in it. */
 		const row = y / ROW, begin = Math.max(0, left), end = Math.min(width, right);
@@ -236,6 +238,7 @@ function drawFrames(p, [a, b], top, bottom, thin) {
 			drawFrame(p, i, begin, end, y - top);
 		return true;
 	});
+	drawHandle(p, top);
 }
 
 function draw(now) {
@@ -277,7 +280,7 @@ const density = () => (printing ? DENSE : devicePixelRatio || 1);
 function measure() {
 	let least = 0, most = 0;
 	visible(...span(), (i) => void ((least = Math.min(least, tree.depth[i])), (most = Math.max(most, tree.depth[i]))));
-	rows = most - least + 1;
+	rows = rowOf(most) - least + 1;
 	root = graphView() === "flame" ? rows - 1 : -least;
 }
 
@@ -352,7 +355,7 @@ function theme() {
 function nodeAt(clientX, clientY) {
 	const box = canvas.getBoundingClientRect(), [a, b] = span();
 	const v = a + ((clientX - box.left) / width) * (b - a), row = Math.floor((clientY - box.top + offset()) / ROW);
-	const depth = graphView() === "flame" ? root - row : row - root;
+	const depth = depthOf(graphView() === "flame" ? root - row : row - root);
 	for (let i = 0; i < tree.n; ) {
 		if (v < tree.start[i] || v >= tree.start[i] + tree.total[i])
 			i = tree.end[i];

@@ -19,7 +19,7 @@ function folded() {
 		const inside = i >= zoom && i < plain.end[zoom];
 		path.length = Math.max(0, plain.depth[i] - 1);
 		if (i)
-			path.push(clean(nameOf(plain.fn[i])));
+			path.push(marksOf(plain.fn[i]) + clean(nameOf(plain.fn[i])));
 		if (inside && (plain.now[i] || (isDiff && plain.base[i])))
 			out.push((path.join(";") || "[no stack]") + " " + counts(i) + "\n");
 	}
@@ -46,7 +46,8 @@ function onSvg(out) {
 function headLines() {
 	const m = data.meta, found = $("matched").textContent;
 	return [[m.title || "yrt", m.target].filter(Boolean).join(" \u00b7 "), [amount(whole.nowTotal[0]), ...facts()].join(" \u00b7 "),
-		m.command && "$ " + m.command, m.before && "compared with " + m.before, m.loss, query && "search " + query + ": " + found,
+		m.command && "$ " + m.command, m.before && "compared with " + m.before, $("lossBefore").textContent, $("loss").textContent,
+		...sifts.map(([what, text]) => SIFT_WORDS[what] + " " + text.replace(/^=/, "")), query && "search " + query + ": " + found,
 		zoom && "zoomed to " + nameOf(tree.fn[zoom]), tree.sandwich && "callers and callees of " + nameOf(focused)].filter(Boolean);
 }
 
@@ -55,7 +56,7 @@ function drawHead(p, head) {
 	head.forEach((s, i) => p.text(cut(s, PICTURE_WIDTH - 2 * MARGIN), MARGIN, MARGIN + i * LINE + LINE / 2,
 		i ? palette.soft : palette.ink, !i));
 	sumsOfKinds.frames.forEach((frames, kind) => {
-		const y = MARGIN + head.length * LINE, text = data.kinds[kind] + " " + percent(sumsOfKinds.self[kind], whole.nowTotal[0]);
+		const y = MARGIN + head.length * LINE, text = data.labels[kind] + " " + percent(sumsOfKinds.self[kind], whole.nowTotal[0]);
 		if (!frames || off.has(kind) || isDiff)
 			return;
 		p.rect(x, y + 4, 12, 12, palette.fill[kind][2]);
@@ -67,6 +68,7 @@ function drawHead(p, head) {
 /* Draws the whole picture with the painter that make(width, height) gives. */
 function picture(make) {
 	const kept = [width, rows, root], head = headLines();
+	picturing = true;
 	width = PICTURE_WIDTH - 2 * MARGIN;
 	measure();
 	const top = MARGIN + (head.length + 1) * LINE + 8, high = top + rows * ROW + MARGIN, p = make(PICTURE_WIDTH, high);
@@ -78,6 +80,7 @@ function picture(make) {
 		text: (s, x, y, ...rest) => p.text(s, x + MARGIN, y + top, ...rest),
 	}, span(), 0, rows * ROW);
 	[width, rows, root] = kept;
+	picturing = false;
 	redraw();
 }
 

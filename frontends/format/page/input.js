@@ -4,7 +4,9 @@ const focusGraph = () => (shown === "table" ? view : canvas).focus({ preventScro
 
 function escape(typing) {
 	focusGraph();
-	if ($("export").open)
+	if (!$("menu").hidden)
+		closeMenu();
+	else if ($("export").open)
 		$("export").open = false;
 	else if (typing)
 		search("");
@@ -12,10 +14,14 @@ function escape(typing) {
 		choose(-1);
 	else if (shown === "callers")
 		leave();
+	else if (lens)
+		setLens(...nodeSpan());
 	else if (zoom)
 		zoomOut();
-	else
+	else if (query)
 		search("");
+	else if (sifts.length)
+		setSifts(sifts.slice(0, -1));
 }
 
 function zoomOut() {
@@ -27,6 +33,8 @@ function zoomOut() {
 function search(text) {
 	$("search").value = text;
 	setQuery(text);
+	if ($("beyond"))
+		$("beyond").ariaPressed = String(query === BEYOND);
 	if (shown === "table")
 		sortTable();
 	redraw();
@@ -72,6 +80,9 @@ const KEYS = {
 	t: () => show(shown === "table" ? came : "table"),
 	c: () => candidate() > 0 && show("callers", canon[tree.fn[candidate()]]),
 	d: () => nextTheme(),
+	h: () => unfoldHead(),
+	m: () => shown !== "table" && menuByKey(),
+	r: () => openTrunk(!trunkOpen),
 };
 
 function onKey(e) {
@@ -101,6 +112,13 @@ function enter(i) {
 		zoomTo(i);
 }
 
+function unfoldHead() {
+	head = head ? "" : "open";
+	showHead();
+	relayout();
+	writeHash(false);
+}
+
 function nextTheme() {
 	look = isDark() ? "light" : "dark";
 	theme();
@@ -123,6 +141,8 @@ function onClick(e) {
 	const i = nodeAt(e.clientX, e.clientY);
 	chosen = -1;
 	touched = e.pointerType !== "mouse";
+	if (isHandle(e.clientY))
+		return openTrunk(true);
 	if (touched && i < 0)
 		hoverAt(-1);
 	if (i >= 0 && shown === "callers")
@@ -136,11 +156,19 @@ function listenToButtons() {
 	$("find").addEventListener("submit", (e) => (e.preventDefault(), focusGraph()));
 	$("reset").onclick = () => (shown === "callers" ? leave() : zoomOut());
 	$("theme").onclick = nextTheme;
+	$("about").onclick = unfoldHead;
+	$("table").classList.toggle("compares", isDiff);
+	for (const b of document.querySelectorAll("#found button"))
+		b.onclick = () => sift(b.value, query);
+	$("by").append(...ROWS_BY.map((name) => Object.assign(element("option", "by " + name), { value: name })));
+	$("by").onchange = () => ((by = $("by").value), sortTable(), writeHash(false));
+	$("menu").addEventListener("keydown", moveInMenu);
 	for (const b of document.querySelectorAll("#views button"))
 		b.onclick = () => show(b.value);
 	for (const b of document.querySelectorAll("#export button"))
 		b.onclick = () => onExport(b.value);
 	$("export").addEventListener("toggle", placeMenu);
+	document.addEventListener("pointerdown", (e) => $("menu").contains(e.target) || closeMenu());
 	document.addEventListener("click", (e) => $("export").contains(e.target) || ($("export").open = false));
 }
 
@@ -149,6 +177,8 @@ function listen() {
 	canvas.addEventListener("pointermove", (e) => e.pointerType === "mouse" && hoverBy(e));
 	canvas.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && hoverAt(-1));
 	canvas.addEventListener("click", onClick);
+	canvas.addEventListener("contextmenu", onMenu);
+	canvas.addEventListener("wheel", onWheel, { passive: false });
 	document.addEventListener("keydown", onKey);
 	listenToButtons();
 	view.addEventListener("scroll", () => (hover >= 0 && !touched && hoverAt(-1), redraw()), { passive: true });

@@ -8,6 +8,7 @@ function zoomTo(i, push = true) {
 	hover = -1;
 	changeAround(i, () => {
 		zoom = i;
+		lens = null;
 		showCrumbs();
 		showMatched();
 	});
@@ -48,10 +49,9 @@ function button(text, act, title = "") {
 }
 
 function showCrumbs() {
-	const path = [], nav = $("crumbs"), crumb = (i, text) => button(text, () => zoomTo(i), nameOf(plain.fn[i]));
+	const path = [], nav = $("path"), crumb = (i, text) => button(text, () => zoomTo(i), nameOf(plain.fn[i]));
 	nav.replaceChildren();
-	nav.hidden = shown !== "callers" && !zoom;
-	$("reset").hidden = nav.hidden;
+	$("crumbs").hidden = $("reset").hidden = shown !== "callers" && !zoom;
 	$("reset").textContent = shown === "callers" ? "Back" : "Reset zoom";
 	if (shown === "callers") {
 		const share = percent(tree.nowTotal[0], plain.nowTotal[0]);
@@ -107,9 +107,17 @@ function doubts(f) {
 
 /* What a function is; of one that was compiled in several ways how much of it. */
 function kindsOf(f) {
-	const names = ["script", "baseline", "jit"], shares = (data.tiers[f] || []).slice(0, 3);
-	const said = shares.map((share, i) => share && `${names[i]} ${share} %`).filter(Boolean).reverse();
-	return said.join(", ") || data.kinds[kindOf(f)];
+	const shares = (data.tiers[f] || []).slice(0, 3);
+	const said = shares.map((share, i) => share && `${wordOf(f, SCRIPT + i)} ${share} %`).filter(Boolean).reverse();
+	return said.join(", ") || wordOf(f, kindOf(f));
+}
+
+const probability = (p) => (p < 0.0001 ? "<0.0001" : p < 0.05 ? p.toFixed(4) : "may be chance");
+
+/* What a test of the whole function found, wherever it is called. */
+function chanceLines(f) {
+	const [self, total] = chancesOf(f);
+	return !data.chance?.[f] ? [] : [["p of total", probability(total || 1)], ...(self ? [["p of self", probability(self)]] : [])];
 }
 
 /* The numbers of a node. Those of a difference are shares: the two sides need not be of one length. */
@@ -119,7 +127,7 @@ function numbersOf(i) {
 		const base = tree.baseTotal[i];
 		return [["before", percent(base, plain.baseTotal[0])], ["after", percent(now, all)], ["change", points(now, base) + " points"],
 			["", !base ? "new" : !now ? "vanished" : "\u00d7 " + (now / base).toFixed(2)],
-			["", amount(base / (data.baseScale || 1)) + " \u2192 " + amount(now)]];
+			["", amount(base / (data.baseScale || 1)) + " \u2192 " + amount(now)], ...chanceLines(tree.fn[i])];
 	}
 	const up = tree.parent[i], out = [["", amount(now)], ["of all", percent(now, all)]];
 	if (i)
@@ -162,6 +170,8 @@ function choose(i) {
 	redraw();
 	if (i < 0)
 		return void (tip.hidden = true);
+	if (isFolded(i))
+		openTrunk(true), (chosen = i);
 	reveal(i);
 	describe(i);
 	const r = rectOf(i);
@@ -201,8 +211,8 @@ const sumsOfKinds = kindSums();
 
 function chip(kind) {
 	const b = button("", (e) => toggleKind(kind, e.shiftKey),
-		"Own time of " + data.kinds[kind] + " frames. Click: fold them into their callers. Shift-click: only these.");
-	b.append(swatch(kind), data.kinds[kind]);
+		"Own time of " + data.labels[kind] + " frames. Click: fold them into their callers. Shift-click: only these.");
+	b.append(...(isDiff ? [] : [swatch(kind)]), data.labels[kind]);
 	if (sumsOfKinds.self[kind])
 		b.append(element("small", percent(sumsOfKinds.self[kind], whole.nowTotal[0])));
 	b.ariaPressed = String(!off.has(kind));
@@ -223,15 +233,24 @@ function showLegend() {
 		if (!frames)
 			return;
 		$("legend").append(chip(kind));
+		if (isDiff)
+			return;
 		const bar = swatch(kind);
 		bar.style.flexGrow = sumsOfKinds.self[kind];
 		bar.style.opacity = off.has(kind) ? 0.25 : 1;
 		$("shares").append(bar);
 	});
 	if (groupOf.some((g, f) => g !== f)) {
-		const b = button("Group threads", () => remake(() => (grouped = !grouped)),
-			"Draw threads whose names differ only by numbers as one");
+		const b = button(data.fn.some((f) => kindOf(f) === PROCESS) ? "Group processes" : "Group threads",
+			() => remake(() => (grouped = !grouped)),
+			"Draw processes of one program as one, and threads whose names differ only by numbers");
 		b.ariaPressed = String(grouped);
+		b.className = "group";
+		$("legend").append(b);
+	}
+	if (trunk && tree === plain) {
+		const b = button("Rows at the root", () => openTrunk(!trunkOpen), "Show the rows that most stacks share (r)");
+		b.ariaPressed = String(trunkOpen);
 		b.className = "group";
 		$("legend").append(b);
 	}
@@ -239,20 +258,30 @@ function showLegend() {
 		showScale();
 }
 
+const BEYOND = "p<0.05";
+
 /* Of a difference: what the colours mean, and what the widths stand for. */
 function showScale() {
-	const scale = element("span", "", "shrank"), select = document.createElement("select");
+	const scale = element("span", "", "gone"), select = document.createElement("select");
 	scale.className = "scale";
 	for (const colour of palette.change) {
 		const e = document.createElement("i");
 		e.style.background = colour;
 		scale.append(e);
 	}
-	scale.append("grew");
+	scale.append("new");
+	scale.title = "Blue: a smaller share than before, red: a greater one. The paler, the smaller the change, or the more it may be chance.";
+	if (data.chance) {
+		const b = button("Beyond chance", () => search(query === BEYOND ? "" : BEYOND), "Mark functions that changed beyond what chance explains");
+		b.className = "group";
+		b.id = "beyond";
+		b.ariaPressed = String(query === BEYOND);
+		$("legend").prepend(b);
+	}
 	select.ariaLabel = select.title = "What widths stand for";
 	select.append(...WIDTHS.map((w) => Object.assign(element("option", "width: " + w), { value: w, selected: w === widths })));
 	select.onchange = () => remake(() => (widths = select.value));
-	$("legend").append(scale, select);
+	$("legend").prepend(scale, select);
 }
 
 function facts() {
@@ -273,12 +302,29 @@ function showBanner() {
 	$("target").textContent = m.target || "";
 	$("facts").append(element("b", amount(whole.nowTotal[0])), ...facts().map((s) => " \u00b7 " + s));
 	$("command").textContent = $("command").title = m.command || "";
-	$("before").textContent = m.before ? "compared with " + m.before : "";
-	$("loss").textContent = m.loss || "";
+	$("before").textContent = m.before ? "compared with " + m.before + (m.chance ? "; " + m.chance : "") : "";
+	$("loss").textContent = (m.lossBefore && m.loss ? "after: " : "") + (m.loss || "");
+	$("lossBefore").textContent = m.lossBefore ? "before: " + m.lossBefore : "";
+	showBrief();
 	const some = (flag) => data.functions.some((v, i) => i % FIELDS === 4 && v & flag);
 	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate"].filter(Boolean);
 	$("marks").textContent = marks.join(", ");
 	$("marks").hidden = !marks.length;
+}
+
+/* What of the head must be seen while it is folded: how much there is, and how much of it is whole. */
+function showBrief() {
+	const wholeness = [data.meta.lossBefore, data.meta.loss].map((s) => /([\d.]+) % complete/.exec(s || "")?.[1]).filter(Boolean);
+	const [first, ...rest] = [amount(whole.nowTotal[0]), ...(data.meta.duration ? [facts()[0]] : [])];
+	$("brief").replaceChildren(Object.assign(element("span", first + rest.map((s) => " \u00b7 " + s).join("")), { className: "long" }));
+	if (wholeness.length)
+		$("brief").append(element("b", " " + wholeness.join(" % \u2192 ") + " %"), " complete");
+	$("brief").classList.toggle("bad", wholeness.some((p) => p < 95));
+}
+
+function showHead() {
+	$("head").classList.toggle("open", head === "open");
+	$("about").ariaExpanded = String(head === "open");
 }
 
 function showViews() {
@@ -290,7 +336,9 @@ function showViews() {
 
 function refresh() {
 	showViews();
+	showHead();
 	showLegend();
+	showSifts();
 	showCrumbs();
 	showMatched();
 	layout();

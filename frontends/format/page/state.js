@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is shown: its state, the URL hash that keeps it, numbers and search. */
 const VIEWS = ["flame", "icicle", "table", "callers"], WIDTHS = ["both", "before", "after"];
-let widths = "both", grouped = false, off = new Set(), shown = "flame", came = "flame";
+let widths = "both", grouped = crowded, off = new Set(), shown = "flame", came = "flame";
 let whole = readTree(), plain = whole, tree = whole, zoom = 0, hover = -1, chosen = -1, spot = -1, look = "";
 const rootFn = canon[whole.fn[0]];
 let focused = rootFn, query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, root = 0;
 let from = [0, 1], movedAt = -Infinity;
 let touched = false, stale = true, printing = false, pending = 0, sorted = "", reversed = false, kept = 0; /* kept: node zoomed to before callers */
+let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, sifts = [], head = "", by = "function";
 const isDiff = !!whole.base, graphView = () => (shown === "table" ? came : shown);
 
 /* plain is the tree of flame, icicle and table; tree is what is drawn. */
 function rebuild() {
 	weigh(whole);
-	plain = off.size || grouped ? foldTree() : whole;
+	plain = off.size || grouped || sifts.length ? foldTree() : whole;
+	trunk = trunkOf(plain);
+	lens = null;
 	tree = shown === "callers" ? sandwich(focused) : plain;
 	hover = chosen = -1;
 }
@@ -23,7 +26,11 @@ function readHash() {
 	came = shown === "callers" ? one("from", VIEWS.slice(0, 3)) : shown === "table" ? "flame" : shown;
 	widths = one("widths", WIDTHS);
 	look = one("theme", ["", "light", "dark"]);
-	grouped = h.get("threads") === "grouped";
+	grouped = h.has("threads") ? h.get("threads") === "grouped" : crowded;
+	trunkOpen = h.get("rows") === "all";
+	head = one("head", ["", "open"]);
+	by = one("by", ROWS_BY);
+	sifts = [...h].filter(([what, text]) => SIFTS.includes(what) && text).slice(0, SIFTS_MOST);
 	[sorted, reversed] = [h.get("sort") || "", h.has("reverse")];
 	off = new Set((h.get("off") || "").split(",").map((k) => data.kinds.indexOf(k)).filter((k) => k > 0));
 	const f = Number(h.get("fn") ?? NaN), z = Number(h.get("zoom"));
@@ -43,9 +50,12 @@ function writeHash(push) {
 	if (shown === "callers")
 		h.set("fn", focused), set("from", came !== "flame" && came);
 	if (shown === "table")
-		set("sort", sorted), set("reverse", reversed && 1);
+		set("sort", sorted), set("reverse", reversed && 1), set("by", by !== "function" && by);
 	set("off", [...off].map((k) => data.kinds[k]).join());
-	set("threads", grouped && "grouped");
+	set("threads", grouped !== crowded && (grouped ? "grouped" : "each"));
+	set("rows", trunkOpen && "all");
+	set("head", head);
+	sifts.forEach(([what, text]) => h.append(what, text));
 	set("widths", widths !== "both" && widths);
 	set("theme", look);
 	const hash = String(h) && "#" + h;
@@ -89,15 +99,20 @@ function compile(text) {
 	}
 }
 
+/* "p<0.05", where a difference was tested: what changed beyond chance. 0: text is something else. */
+const levelOf = (text) => (data.chance && Number(/^p<(0?\.\d+)$/.exec(text)?.[1])) || 0;
+const chancesOf = (f) => data.chance?.[f] || [1, 1];
+const chanceOf = (f) => Math.min(...chancesOf(f).map((p) => p || 1));
+
 function setQuery(text) {
-	const re = text ? compile(text) : null;
+	const level = levelOf(text), re = text && !level ? compile(text) : null;
 	query = text;
 	hits = null;
-	$("search").classList.toggle("literal", !!text && !re);
+	$("search").classList.toggle("literal", !!text && !re && !level);
 	if (text) {
 		hits = new Uint8Array(nfunctions);
 		for (let f = 0; f < nfunctions; f++)
-			hits[f] = re ? re.test(nameOf(f)) : nameOf(f).includes(text);
+			hits[f] = level ? chanceOf(f) < level : re ? re.test(nameOf(f)) : nameOf(f).includes(text);
 	}
 	showMatched();
 }
@@ -118,6 +133,7 @@ function matchedBelow(i, total) {
 
 function showMatched() {
 	const { nowTotal, baseTotal } = plain, out = $("matched"), z = tree === plain ? zoom : 0;
+	$("found").hidden = !hits;
 	if (!hits)
 		return void (out.textContent = "");
 	const all = matchedBelow(0, nowTotal), here = z ? matchedBelow(z, nowTotal) : 0;

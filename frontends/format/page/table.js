@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table: a row a function, of all that is below the node zoomed to. Only rows that can be seen are in the page. */
 const TABLE_ROW = 28, SPARE = 12;
+const ROWS_BY = ["function", "line", "file", "module"], ROW_WORDS = { function: "functions", line: "lines", file: "files", module: "modules" };
 let lines = [], mostSelf = 0;
+
+/* For each function the one whose row it is in, and what that row is called. */
+function rowsBy() {
+	if (by === "function")
+		return { of: canon, title: nameOf };
+	const title = by === "line" ? place : by === "file" ? (f) => data.strings[field(f, 2)] : (f) => data.strings[field(f, 1)];
+	const first = new Map(), of = new Uint32Array(nfunctions);
+	for (let f = 0; f < nfunctions; f++) {
+		const key = by === "line" && !field(f, 3) ? "" : title(f);
+		if (!first.has(key))
+			first.set(key, f);
+		of[f] = first.get(key);
+	}
+	return { of, title: (f) => (by === "line" && !field(f, 3) ? "" : title(f)) || "[unknown " + by + "]" };
+}
 
 /* [id, heading, what it is in a row, whether great comes first] */
 const COLUMNS = [
@@ -9,17 +25,20 @@ const COLUMNS = [
 	["total", "Total", (r) => r.total, true],
 	...(isDiff ? [["dself", "\u0394 self", (r) => r.self - r.selfBase, true],
 		["dtotal", "\u0394 total", (r) => r.total - r.totalBase, true]] : []),
-	["name", "Function", (r) => nameOf(r.f), false],
+	...(data.chance ? [["chance", "p", (r) => chanceOf(r.f), false]] : []),
+	["name", "Name", (r) => r.name, false],
 	["module", "Module", (r) => data.strings[field(r.f, 1)], false],
 ];
 
 function countRows() {
-	const rowOf = new Map(), base = plain.base, { now, nowTotal, baseTotal, fn } = plain, until = new Uint32Array(nfunctions);
+	const rowOf = new Map(), { of, title } = rowsBy(), base = plain.base, { now, nowTotal, baseTotal, fn } = plain, until = new Uint32Array(nfunctions);
 	for (let i = zoom; i < plain.end[zoom]; i++) {
-		const f = canon[fn[i]];
+		if (fn[i] === rootFn)
+			continue;
+		const f = of[fn[i]];
 		let r = rowOf.get(f);
 		if (!r)
-			rowOf.set(f, (r = { f, self: 0, total: 0, selfBase: 0, totalBase: 0, hit: false }));
+			rowOf.set(f, (r = { f, name: title(f), self: 0, total: 0, selfBase: 0, totalBase: 0, hit: false }));
 		r.self += now[i];
 		r.selfBase += base ? base[i] : 0;
 		r.hit ||= !hits || !!hits[fn[i]];
@@ -29,7 +48,7 @@ function countRows() {
 		r.total += nowTotal[i];
 		r.totalBase += base ? baseTotal[i] : 0;
 	}
-	return [...rowOf.values()].filter((r) => r.hit && r.f !== rootFn);
+	return [...rowOf.values()].filter((r) => r.hit);
 }
 
 function sortTable() {
@@ -37,9 +56,10 @@ function sortTable() {
 	const turn = great === !reversed ? -1 : 1, size = id[0] === "d" && !reversed ? Math.abs : (v) => v;
 	const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 	lines = countRows().sort((a, b) => turn * order(size(value(a)), size(value(b))) || b.total - a.total || a.f - b.f);
+	$("by").value = by;
 	mostSelf = lines.reduce((most, r) => Math.max(most, r.self), 0);
 	$("table").tHead.replaceChildren(element("tr", "", ...COLUMNS.map((c) => heading(c, c[0] === id))));
-	$("count").textContent = lines.length.toLocaleString("en-US") + (hits ? " matching" : "") + " functions" +
+	$("count").textContent = lines.length.toLocaleString("en-US") + (hits ? " matching" : "") + " " + ROW_WORDS[by] +
 		(zoom ? " below " + nameOf(plain.fn[zoom]) : "");
 	fillTable();
 }
@@ -74,14 +94,19 @@ function change(now, base, id) {
 }
 
 function row(r) {
-	const all = plain.nowTotal[zoom], title = nameOf(r.f) + "\nClick: its callers and callees";
-	const name = button("", () => show("callers", r.f), title);
+	const all = plain.nowTotal[zoom], named = by === "function";
+	const name = button("", () => named && show("callers", r.f), r.name + (named ? "\nClick: its callers and callees" : ""));
 	const what = element("td", "", name), module = element("td", data.strings[field(r.f, 1)] || "");
-	name.append(swatch(kindOf(r.f)), nameOf(r.f));
+	name.append(...(named ? [swatch(kindOf(r.f))] : []), r.name);
+	if (named)
+		name.oncontextmenu = (e) => (e.preventDefault(), openMenu(r.f, -1, e.clientX, e.clientY));
+	else if (by === "line")
+		name.append(element("small", " " + nameOf(r.f)));
 	what.className = "name";
 	module.className = "module";
 	return Object.assign(element("tr", "", share(r.self, all, "self", mostSelf), share(r.total, all, "total", all),
-		...(isDiff ? [change(r.self, r.selfBase, "dself"), change(r.total, r.totalBase, "dtotal")] : []), what, module), { line: r });
+		...(isDiff ? [change(r.self, r.selfBase, "dself"), change(r.total, r.totalBase, "dtotal")] : []),
+		...(data.chance ? [Object.assign(element("td", named ? probability(chanceOf(r.f)).replace("may be chance", "\u2013") : ""), { className: "chance" })] : []), what, module), { line: r });
 }
 
 function fillTable() {

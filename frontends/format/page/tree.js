@@ -8,7 +8,7 @@ const GUESS = 1, APPROX = 2, INLINED = 4;
 const HUES = {
 	root: [0.1, 80], kernel: [1, 58], native: [0.8, 245], "c++": [0.9, 285], rust: [1.1, 30], vm: [0.35, 310],
 	script: [1.15, 148], baseline: [0.95, 168], jit: [1.05, 190], cfunc: [1.1, 98], stub: [0.9, 225], class: [0.7, 350],
-	thread: [0.2, 250], unknown: [0.25, 20],
+	process: [0.3, 250], thread: [0.2, 250], unknown: [0.25, 20],
 };
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
@@ -16,10 +16,12 @@ const canvas = $("graph"), ctx = canvas.getContext("2d"), view = $("view"), stag
 const motion = matchMedia("(prefers-reduced-motion: reduce)"), darkness = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 640px)");
 
-const FIELDS = 6, THREAD = data.kinds.indexOf("thread");
+const FIELDS = 6, PROCESS = data.kinds.indexOf("process"), THREAD = data.kinds.indexOf("thread"), SCRIPT = data.kinds.indexOf("script");
 const field = (f, k) => data.functions[f * FIELDS + k];
 const nameOf = (f) => data.strings[field(f, 0)];
 const kindOf = (f) => field(f, 5);
+/* What people call this kind of code of a function's runtime; other kinds have no other name. */
+const wordOf = (f, kind) => data.words[data.strings[field(f, 1)]]?.[kind - SCRIPT] || data.kinds[kind];
 const marksOf = (f) => (field(f, 4) & GUESS ? "? " : "") + (field(f, 4) & APPROX ? "~ " : "");
 
 function place(f) {
@@ -27,25 +29,35 @@ function place(f) {
 	return file && line ? file + ":" + line : file;
 }
 
-/* For each function what stands for it when threads of one name, but for its numbers, are drawn as one. */
-function groupThreads() {
-	const groups = new Map(), n = data.functions.length / FIELDS, of = Array.from({ length: n }, (_, f) => f);
-	for (let f = 0; f < n; f++) {
-		const name = kindOf(f) === THREAD && nameOf(f).replace(/ \(tid \d+\)$/, "").replace(/\d+/g, "#");
-		if (name !== false)
-			groups.set(name, (groups.get(name) || []).concat(f));
-	}
+/* What threads and processes share that are drawn as one: of threads the name but for its numbers, of processes the program. */
+function groupName(f) {
+	if (kindOf(f) === PROCESS)
+		return data.strings[field(f, 1)];
+	return kindOf(f) === THREAD && nameOf(f).replace(/ \(tid \d+\)$/, "").replace(/\d+/g, "#");
+}
+
+/* For each function what stands for it when such threads and processes are drawn as one. */
+function groupFunctions(kind, word, of) {
+	const groups = new Map(), n = of.length;
+	let most = 1;
+	for (let f = 0; f < n; f++)
+		if (kindOf(f) === kind)
+			groups.set(groupName(f), (groups.get(groupName(f)) || []).concat(f));
 	for (const [name, members] of groups) {
 		if (members.length < 2)
 			continue;
-		const text = data.strings.push(`${name} (${members.length} threads)`) - 1;
-		const f = data.functions.push(text, field(members[0], 1), field(members[0], 2), 0, 0, THREAD) / FIELDS - 1;
+		const text = data.strings.push(`${name} (${members.length} ${word})`) - 1;
+		const f = data.functions.push(text, field(members[0], 1), field(members[0], 2), 0, 0, kind) / FIELDS - 1;
 		members.forEach((m) => (of[m] = f));
 		of.push(f);
+		most = Math.max(most, members.length);
 	}
-	return of;
+	return most;
 }
-const groupOf = groupThreads(), nfunctions = groupOf.length;
+const MANY = 8, groupOf = Array.from({ length: data.functions.length / FIELDS }, (_, f) => f);
+const crowded = groupFunctions(PROCESS, "processes", groupOf) > MANY; /* drawn as one if nobody wants each */
+groupFunctions(THREAD, "threads", groupOf);
+const nfunctions = groupOf.length;
 
 /* A function may be there more than once, with other lines or as a trace of a JIT: the first stands for all. They are sorted. */
 const canon = new Uint32Array(nfunctions);
@@ -166,13 +178,14 @@ function finish(m, of) {
 	return t;
 }
 
-/* The whole tree without the kinds that are off: their samples go to their callers, and what becomes equal is merged. */
+/* The whole tree without the kinds that are off, the functions hidden and the stacks left out: their samples go to their callers, and what becomes equal is merged. */
 function foldTree() {
-	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n);
+	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = sifts.length ? siftNodes() : null;
 	for (let i = 0; i < whole.n; i++) {
 		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
-		of[i] = i && !off.has(kindOf(f)) ? childOf(m, p, f, i) : p;
-		addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
+		of[i] = i && !off.has(kindOf(f)) && (!some || (some.live[i] && !some.hidden(whole.fn[i]))) ? childOf(m, p, f, i) : p;
+		if (!some || some.stays[i])
+			addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
 	}
 	return finish(m, of);
 }

@@ -31,11 +31,13 @@ enum {
 #define REG_SP DWREG_RSP
 #define REG_FP DWREG_RBP
 
-/* The registers that a callee preserves, in the order of the slots of a cfi_rule; the return address is the last slot. */
-#define ARCH_SAVED_REGS(X) X(0, DWREG_RBX) X(1, DWREG_RBP) X(2, DWREG_R12) X(3, DWREG_R13) X(4, DWREG_R14) X(5, DWREG_R15)
-#define ARCH_NSAVED	   6
-#define ARCH_NSLOTS	   7
-#define ARCH_SLOT_RA	   6
+/* The registers that a callee preserves, in the order of the slots of a cfi_rule; the return address is the last slot.
+ */
+#define ARCH_SAVED_REGS(X)                                                                                             \
+	X(0, DWREG_RBX) X(1, DWREG_RBP) X(2, DWREG_R12) X(3, DWREG_R13) X(4, DWREG_R14) X(5, DWREG_R15)
+#define ARCH_NSAVED  6
+#define ARCH_NSLOTS  7
+#define ARCH_SLOT_RA 6
 
 /* Bits of struct walk.valid: registers that still hold after a return to the caller. */
 #define ARCH_SAVED_MASK                                                                                                \

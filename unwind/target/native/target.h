@@ -28,7 +28,7 @@ static inline struct walk_memo *walk_memo(struct walk *w, u32 index)
 
 static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)
 {
-	w->target.frames[index] = (struct frame){ .where = where, .detail = detail };
+	w->target.frames[index] = (struct frame){.where = where, .detail = detail};
 	return true;
 }
 

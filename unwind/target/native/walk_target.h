@@ -6,13 +6,14 @@
 struct walk_target {
 	struct memory *memory;
 	struct arena *arena;
-	struct frame *frames; /* room for walk.max_frames */
+	struct frame *frames;    /* room for walk.max_frames */
 	struct walk_memo *memos; /* WALK_MEMOS of them, or NULL */
 };
 
 #define WALK_STEP
-#define WALK_GLOBAL	static __attribute__((unused, noinline))
-#define WALK_CHECK(w)	((void)(w))
-#define WALK_BARRIER(x) ((void)(x))
+#define WALK_GLOBAL          static __attribute__((unused, noinline))
+#define WALK_CHECK(w)        ((void)(w))
+#define WALK_BARRIER(x)      ((void)(x))
+#define WALK_HAS_RUNTIME(id) true
 
 #endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dump: every thread's stack once. As text, as JSON, or in the formats of the flame commands. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+#include "dump_view.h"
+#include "frontends/format/format.h"
+#include "output.h"
+#include "say.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+
+enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL };
+
+static const struct manual_option options[] = {
+        PID_OPTIONS,
+        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
+        {'o', "output", "FILE", "a file in place of stdout; its extension, if it has one, chooses the format",
+                COMPLETE_FILE},
+        {'f', "format", "NAME", "besides text and JSON, a thread as a sample:", COMPLETE_FORMAT},
+        {DUMP_JSON, "json", NULL,
+                "as JSON: {\"threads\": [{\"pid\", \"tid\", \"name\", \"state\", \"syscall\", \"stack\", ...}], "
+                "\"stacks\": [[{\"name\", ...}]]}",
+                COMPLETE_NOTHING},
+        {DUMP_REPEAT, "repeat", "N", "take N dumps and show the last one, with who was stuck in all of them",
+                COMPLETE_NOTHING},
+        {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
+        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
+        {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
+        {FLAME_NO_INLINE, "no-inline", NULL,
+                "only the functions that native code is in, without those that were inlined, nor lines",
+                COMPLETE_NOTHING},
+        {FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file", COMPLETE_NOTHING},
+        {FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments",
+                COMPLETE_NOTHING},
+        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack",
+                COMPLETE_NOTHING},
+        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
+        {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt dump -p 4242", "what all threads do at this moment"},
+        {"yrt dump -p $(pgrep -o nginx) -s", "a master and its workers"},
+        {"yrt dump -p 4242 --repeat 3", "who is stuck: three dumps, a second apart"},
+        {"yrt dump -p 4242 --json | jq '.threads[] | select(.state == \"sleeping\") | .syscall.text'", "for programs"},
+        {"yrt dump -p 4242 -o dump.html", "a picture: where most threads wait"},
+        {NULL, NULL},
+};
+
+const struct manual dump_manual = {
+        .usage = usage,
+        .text = "Kernel, native and language frames of each thread in true order, the innermost first; threads with "
+                "equal stacks\n"
+                "together. Nothing is stopped: a thread that is off the CPU is read where it is, and read again if the "
+                "kernel says\n"
+                "that it ran meanwhile; those on a CPU are sampled for a tenth of a second. A glibc mutex that a "
+                "thread waits for\n"
+                "is shown with its holder; a deadlock among them is in the first line.",
+        .options = options,
+        .examples = examples,
+};
+
+struct request {
+	struct flame_options o;
+	bool json;
+	u32 repeat;
+	double interval_s;
+};
+
+static const struct setting settings[] = {
+        {DUMP_JSON, SETTING_OF(struct request, json), .on = true},
+        {DUMP_REPEAT, SETTING_OF(struct request, repeat), .name = "--repeat", .min = 1, .max = 1000},
+        {DUMP_INTERVAL, SETTING_OF(struct request, interval_s), .name = "--interval", .min = 0.001, .max = 86400},
+        {0},
+};
+
+static struct error *parse_option(struct request *r, int option)
+{
+	bool taken;
+	struct error *err = settings_apply(settings, option, optarg, r, &taken);
+
+	return err || taken ? err : flame_option(option, &r->o);
+}
+
+static bool is_text(const struct request *r)
+{
+	return !r->json && !r->o.format && (!strcmp(r->o.output, "-") || !strchr(r->o.output, '.'));
+}
+
+static struct error *check(struct request *r)
+{
+	if (r->json && r->o.format)
+		return error_new(ERROR_USAGE, "--json and --format exclude each other");
+	if (!r->json && !is_text(r) && !format_find(r->o.format, r->o.output))
+		return error_hint(
+		        error_new(ERROR_USAGE, "no output format for %s", r->o.format ? r->o.format : r->o.output),
+		        "--help lists the formats and their extensions; a name without extension is text");
+	return flame_check_targets(&r->o);
+}
+
+static struct error *parse(struct request *r, int argc, char **argv)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	int option;
+
+	flame_defaults(&r->o);
+	r->o.sampler.collect.names.inlines = true;
+	r->o.sampler.collect.names.lines = true;
+	r->o.output = "-";
+	manual_getopt(&dump_manual, &g);
+	optind = 1;
+	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1)
+		err = parse_option(r, option);
+	if (!err && optind < argc)
+		err = error_hint(
+		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "processes are given by -p PID");
+	if (!err && !r->o.help)
+		err = check(r);
+	return err;
+}
+
+static void warn(void *ctx, struct error *err)
+{
+	struct request *r = ctx;
+
+	if (r->o.quiet)
+		error_free(err);
+	else
+		say_note_error(err);
+}
+
+/* Of several processes those that can be are dumped; *code: why one was not. */
+static struct error *add_all(struct dump *d, const struct request *r, int *code)
+{
+	int added = 0;
+
+	for (int i = 0; i < r->o.npids; i++) {
+		struct error *err = dump_add(d, r->o.pids[i]);
+
+		if (err && r->o.npids == 1)
+			return err;
+		if (err)
+			*code = report_error(err);
+		added += !err;
+	}
+	return added ? NULL : error_new(ERROR_NO_PROCESS, "none of the processes can be looked into");
+}
+
+static void wait_for_next(const struct request *r)
+{
+	struct timespec ts = {.tv_sec = (time_t)r->interval_s,
+	        .tv_nsec = (long)((r->interval_s - (double)(time_t)r->interval_s) * 1e9)};
+
+	nanosleep(&ts, NULL);
+}
+
+/* Takes all dumps. Only the last one is kept whole; of earlier ones, the state of each thread. After Ctrl-C, or when
+ * the target has ended, the latest dump is the last. */
+static struct error *take(struct dump *d, const struct request *r, struct history *h, struct dump_list *ret)
+{
+	struct error *err = dump_take(d, ret);
+
+	for (u32 i = 1; !err && i < r->repeat && !stop_sampling; i++) {
+		struct dump_list next;
+		struct error *gone;
+
+		wait_for_next(r);
+		if (stop_sampling)
+			break;
+		gone = dump_take(d, &next);
+		if (gone && gone->kind == ERROR_NO_PROCESS) {
+			warn((void *)r, gone);
+			break;
+		}
+		if (!gone)
+			err = history_add(h, ret);
+		dump_list_free(ret);
+		*ret = gone ? (struct dump_list){0} : next;
+		err = gone ? gone : err;
+	}
+	return err;
+}
+
+static struct error *write_dump(
+        const struct request *r, struct dump *d, const struct dump_view *v, const char *command, FILE *out)
+{
+	struct profile *p = dump_profile(d);
+
+	if (r->json)
+		return dump_write_json(v, out);
+	if (is_text(r))
+		return dump_write_text(v, out);
+	p->meta = (struct profile_meta){.title = "dump", .command = command, .target = v->target, .unit = "threads"};
+	return format_write(format_find(r->o.format, r->o.output), p, out);
+}
+
+static struct error *show(const struct request *r, struct dump *d, struct dump_list *list, const struct history *h,
+        const char *command, struct output *out)
+{
+	struct dump_view v = {0};
+	struct error *err = dump_name(d, list);
+
+	if (!err)
+		err = view_make(list, dump_profile(d), h, &v);
+	if (!err) {
+		v.target = dump_target(d);
+		err = write_dump(r, d, &v, command, out->file);
+	}
+	if (!err)
+		err = output_close(out, true);
+	view_free(&v);
+	return err;
+}
+
+static int run(const struct request *r, const char *command)
+{
+	struct dump_options options = {.collect = r->o.sampler.collect,
+	        .depth = r->o.sampler.depth,
+	        .no_user = r->o.sampler.no_user,
+	        .no_kernel = r->o.sampler.collect.no_kernel,
+	        .cache_dir = r->o.sampler.cache_dir,
+	        .warn = warn,
+	        .ctx = (void *)r,
+	        .stop = &stop_sampling};
+	struct history *h = history_create();
+	struct dump_list list = {0};
+	struct dump *d = NULL;
+	struct output out;
+	int code = 0;
+	struct error *err = output_open(strdup(r->o.output), &out);
+
+	if (!err && !h)
+		err = &error_no_memory;
+	if (!err)
+		err = dump_create(&options, &d);
+	if (!err)
+		err = add_all(d, r, &code);
+	if (!err)
+		err = take(d, r, h, &list);
+	stop_sampling = 0;
+	if (!err)
+		err = show(r, d, &list, h, command, &out);
+	if (err)
+		code = report_error(err);
+	error_free(output_close(&out, false));
+	dump_list_free(&list);
+	dump_destroy(d);
+	history_free(h);
+	return code;
+}
+
+int dump_main(const struct command_line *self, int argc, char **argv)
+{
+	struct request r = {.repeat = 1, .interval_s = 1};
+	struct error *err = parse(&r, argc, argv);
+	int code = 0;
+
+	if (!err && r.o.help) {
+		manual_help(stdout, self);
+	} else if (!err) {
+		err = flame_add_children(&r.o);
+		catch_signals();
+		if (!err)
+			code = run(&r, self->name);
+	}
+	flame_free(&r.o);
+	return err ? report_error(err) : code;
+}

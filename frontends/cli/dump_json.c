@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dump as JSON: stacks once, threads name theirs by its index. */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "dump_view.h"
+#include "frontends/format/text.h"
+#include "unwind/cleanup.h"
+#include "unwind/process/syscall.h"
+
+static const char *const hows[] = {
+        [DUMP_WALKED] = "walked",
+        [DUMP_TORN] = "torn",
+        [DUMP_SAMPLED] = "sampled",
+        [DUMP_UNSEEN] = "unseen",
+        [DUMP_EXITING] = "exiting",
+};
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+	char clean[TEXT_CLEAN];
+
+	text_clean(text, clean);
+	json_object_set_new(object, key, json_string(clean));
+}
+
+static json_t *json_frame(const struct profile_function *f)
+{
+	json_t *object = json_object();
+	char name[VIEW_NAME];
+
+	view_name(f, name);
+	set_text(object, "name", *name ? name : text_name(f));
+	set_text(object, "kind", text_kind(f->kind));
+	if (*f->module)
+		set_text(object, "module", f->module);
+	if (*f->file)
+		set_text(object, "file", f->file);
+	if (f->line)
+		json_object_set_new(object, "line", json_integer(f->line));
+	if (f->flags & FRAME_GUESS)
+		json_object_set_new(object, "guess", json_true());
+	if (f->flags & FRAME_APPROX)
+		json_object_set_new(object, "approximate", json_true());
+	return object;
+}
+
+static json_t *json_stack(const struct dump_view *v, const struct view_thread *t)
+{
+	json_t *list = json_array();
+	u32 n;
+	cleanup(free) u32 *frames = view_frames(v, t, &n);
+
+	for (u32 i = 0; frames && i < n; i++)
+		json_array_append_new(list, json_frame(&v->profile->functions[v->profile->nodes[frames[i]].function]));
+	return list;
+}
+
+static void set_syscall(json_t *object, const struct view_thread *t)
+{
+	json_t *call, *arguments;
+	const char *name = syscall_name(t->t->at.syscall);
+
+	if (!t->syscall)
+		return;
+	call = json_object();
+	arguments = json_array();
+	json_object_set_new(call, "number", json_integer(t->t->at.syscall));
+	if (name)
+		json_object_set_new(call, "name", json_string(name));
+	set_text(call, "text", t->syscall);
+	for (int i = 0; i < 6; i++)
+		json_array_append_new(arguments, json_integer((json_int_t)t->t->at.arguments[i]));
+	json_object_set_new(call, "arguments", arguments);
+	json_object_set_new(object, "syscall", call);
+}
+
+static void set_lock(json_t *object, const struct dump_view *v, const struct view_thread *t)
+{
+	if (!t->lock)
+		return;
+	json_object_set_new(object, "waits_for",
+	        json_pack("{s:s, s:I, s:i, s:b}", "kind", "mutex", "address", (json_int_t)t->lock, "owner",
+	                (int)v->threads[t->owner].t->at.tid, "deadlock", (int)t->deadlocked));
+}
+
+static json_t *json_thread(const struct dump_view *v, const struct view_thread *t, u32 stack)
+{
+	const struct dump_thread *d = t->t;
+	json_t *object = json_pack(
+	        "{s:i, s:i, s:i}", "pid", (int)d->at.tgid, "tid", (int)d->at.tid, "own_tid", (int)d->at.own_tid);
+
+	set_text(object, "name", t->name);
+	set_text(object, "comm", d->at.comm);
+	set_text(object, "state", view_state(d));
+	set_text(object, "how", hows[d->how]);
+	json_object_set_new(object, "stack", json_integer(stack));
+	json_object_set_new(object, "switches", json_integer((json_int_t)d->at.switches));
+	json_object_set_new(object, "cpu_ns", json_integer((json_int_t)d->at.run_ns));
+	if (d->at.off_ns && d->how == DUMP_WALKED)
+		json_object_set_new(object, "off_cpu_ns", json_integer((json_int_t)d->at.off_ns));
+	if (d->how == DUMP_WALKED || d->how == DUMP_TORN)
+		set_text(object, "walk", stop_word(d->stop));
+	if (v->dumps > 1) {
+		json_object_set_new(object, "same_stack", json_integer(t->same + 1));
+		json_object_set_new(object, "not_run", json_integer(t->still + 1));
+	}
+	set_syscall(object, t);
+	set_lock(object, v, t);
+	return object;
+}
+
+struct error *dump_write_json(const struct dump_view *v, FILE *out)
+{
+	json_t *root = json_object(), *threads = json_array(), *stacks = json_array();
+	bool failed;
+	u32 n = 0;
+
+	set_text(root, "target", v->target);
+	json_object_set_new(root, "dumps", json_integer(v->dumps));
+	for (u32 i = 0, end; i < v->nthreads; i = end, n++) {
+		end = view_group_end(v, i);
+		json_array_append_new(stacks, json_stack(v, &v->threads[i]));
+		for (u32 k = i; k < end; k++)
+			json_array_append_new(threads, json_thread(v, &v->threads[k], n));
+	}
+	json_object_set_new(root, "threads", threads);
+	json_object_set_new(root, "stacks", stacks);
+	failed = json_dumpf(root, out, JSON_INDENT(1)) || fputc('\n', out) == EOF;
+	json_decref(root);
+	return failed ? error_new(ERROR_OUTPUT, "cannot write the JSON: %s", strerror(errno)) : NULL;
+}

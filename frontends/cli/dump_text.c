@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dump as text: equal stacks once, leaf first, below the threads that have them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "colour.h"
+#include "dump_view.h"
+#include "frontends/format/text.h"
+#include "say.h"
+#include "unwind/cleanup.h"
+
+#define THREADS_SHOWN 8 /* of those with one stack, with all that is known of them */
+#define NAME_COLUMNS  200
+
+static void put_clean(FILE *out, const char *text, int most)
+{
+	char clean[TEXT_CLEAN];
+	const char *end = clean;
+
+	text_clean(text, clean);
+	for (int i = 0; i < most && *end; i++)
+		text_next(&end);
+	fprintf(out, "%.*s%s", (int)(end - clean), clean, *end ? "\xe2\x80\xa6" : "");
+}
+
+static void put_duration(FILE *out, u64 ns)
+{
+	double s = (double)ns / 1e9;
+
+	if (s < 1)
+		fprintf(out, "%.3g ms", s * 1e3);
+	else if (s < 120)
+		fprintf(out, "%.1f s", s);
+	else if (s < 7200)
+		fprintf(out, "%lu min %lu s", (u64)s / 60, (u64)s % 60);
+	else
+		fprintf(out, "%lu h %lu min", (u64)s / 3600, (u64)s / 60 % 60);
+}
+
+static void put_stuck(const struct dump_view *v, const struct view_thread *t, FILE *out)
+{
+	if (v->dumps < 2)
+		return;
+	if (t->still + 1 == v->dumps)
+		fprintf(out, ", has not run in %u dumps", v->dumps);
+	else if (t->same)
+		fprintf(out, ", the same stack in %u of %u dumps", t->same + 1, v->dumps);
+}
+
+static void put_reference(const struct view_thread *t, FILE *out)
+{
+	fprintf(out, "thread %u ", t->t->at.tid);
+	put_clean(out, t->name, NAME_COLUMNS);
+}
+
+static void put_lock(const struct dump_view *v, const struct view_thread *t, FILE *out)
+{
+	if (!t->lock)
+		return;
+	fprintf(out, "\n    waits for mutex 0x%lx held by ", t->lock);
+	put_reference(&v->threads[t->owner], out);
+}
+
+static void put_thread(const struct dump_view *v, const struct view_thread *t, FILE *out)
+{
+	const struct dump_thread *d = t->t;
+
+	fprintf(out, "%sthread %u ", colour(out, COLOUR_BOLD), d->at.tid);
+	put_clean(out, t->name, NAME_COLUMNS);
+	fputs(colour(out, COLOUR_NONE), out);
+	if (strcmp(t->name, d->at.comm)) {
+		fputs(" (", out);
+		put_clean(out, d->at.comm, THREAD_COMM_LEN);
+		fputs(")", out);
+	}
+	fprintf(out, ": %s", view_state(d));
+	if (d->at.off_ns && d->how == DUMP_WALKED) {
+		fputs(" for ", out);
+		put_duration(out, d->at.off_ns);
+	}
+	if (t->syscall) {
+		fputs(" in ", out);
+		put_clean(out, t->syscall, 2 * NAME_COLUMNS);
+	}
+	put_stuck(v, t, out);
+	if (d->how == DUMP_TORN)
+		fputs(", ran whenever its stack was read: its frames may be of several moments", out);
+	if (d->how == DUMP_SAMPLED)
+		fputs(", its most frequent stack in some samples", out);
+	if (d->how == DUMP_UNSEEN)
+		fputs(", but not when samples were taken", out);
+	put_lock(v, t, out);
+	fputc('\n', out);
+}
+
+static void put_others(const struct dump_view *v, u32 i, u32 end, FILE *out)
+{
+	fprintf(out, "and %u more:", end - i);
+	for (u32 k = i; k < end; k++) {
+		u32 first = v->threads[k].t->at.tid;
+
+		while (k + 1 < end && v->threads[k + 1].t->at.tid == v->threads[k].t->at.tid + 1)
+			k++;
+		if (v->threads[k].t->at.tid > first)
+			fprintf(out, " %u-%u", first, v->threads[k].t->at.tid);
+		else
+			fprintf(out, " %u", first);
+	}
+	fputc('\n', out);
+}
+
+static void put_frame(const struct profile_function *f, FILE *out)
+{
+	char name[VIEW_NAME];
+
+	view_name(f, name);
+	fputs("    ", out);
+	fputs(text_marks(f->flags), out);
+	put_clean(out, *name ? name : text_name(f), NAME_COLUMNS);
+	if (*f->file && f->line) {
+		fputs("  ", out);
+		put_clean(out, view_file(f), NAME_COLUMNS);
+		fprintf(out, ":%u", f->line);
+	}
+	if (f->kind == KIND_KERNEL) {
+		fprintf(out, "  %s[kernel]%s", colour(out, COLOUR_FAINT), colour(out, COLOUR_NONE));
+	} else if (*f->module) {
+		fprintf(out, "  %s[", colour(out, COLOUR_FAINT));
+		put_clean(out, f->module, NAME_COLUMNS);
+		fprintf(out, "]%s", colour(out, COLOUR_NONE));
+	}
+	fputc('\n', out);
+}
+
+static struct error *put_stack(const struct dump_view *v, const struct view_thread *t, FILE *out)
+{
+	u32 n;
+	cleanup(free) u32 *frames = view_frames(v, t, &n);
+
+	if (!frames)
+		return &error_no_memory;
+	for (u32 i = 0; i < n; i++)
+		put_frame(&v->profile->functions[v->profile->nodes[frames[i]].function], out);
+	if (!n)
+		fputs("    (no frames)\n", out);
+	return NULL;
+}
+
+static void put_cycle(const struct dump_view *v, u32 first, FILE *out)
+{
+	u32 at = first;
+
+	fprintf(out, "%sDEADLOCK:%s ", colour(out, COLOUR_RED), colour(out, COLOUR_NONE));
+	put_reference(&v->threads[first], out);
+	do {
+		fprintf(out, "%s waits for mutex 0x%lx held by ", at == first ? "" : ", which", v->threads[at].lock);
+		at = v->threads[at].owner;
+		put_reference(&v->threads[at], out);
+	} while (at != first);
+	fputc('\n', out);
+}
+
+/* Each cycle once, from its thread with the lowest index. */
+static void put_deadlocks(const struct dump_view *v, FILE *out)
+{
+	for (u32 i = 0; i < v->nthreads; i++) {
+		u32 at = i, lowest = i;
+
+		while (v->threads[i].deadlocked && (at = v->threads[at].owner) != i)
+			lowest = at < lowest ? at : lowest;
+		if (v->threads[i].deadlocked && lowest == i)
+			put_cycle(v, i, out);
+	}
+}
+
+static u32 count_running(const struct dump_view *v)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < v->nthreads; i++)
+		n += !strcmp(view_state(v->threads[i].t), "running");
+	return n;
+}
+
+static void put_head(const struct dump_view *v, FILE *out)
+{
+	put_clean(out, v->target, NAME_COLUMNS);
+	fprintf(out, ": %u thread%s, %u different stack%s, %u on a CPU\n", v->nthreads, v->nthreads == 1 ? "" : "s",
+	        v->nstacks, v->nstacks == 1 ? "" : "s", count_running(v));
+}
+
+struct error *dump_write_text(const struct dump_view *v, FILE *out)
+{
+	struct error *err = NULL;
+
+	put_deadlocks(v, out);
+	put_head(v, out);
+	for (u32 i = 0, end; !err && i < v->nthreads; i = end) {
+		end = view_group_end(v, i);
+		fputc('\n', out);
+		for (u32 k = i; k < end && k < i + THREADS_SHOWN; k++)
+			put_thread(v, &v->threads[k], out);
+		if (end - i > THREADS_SHOWN)
+			put_others(v, i + THREADS_SHOWN, end, out);
+		err = put_stack(v, &v->threads[i], out);
+	}
+	return err ? err : text_finish(out, "dump");
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dump as it is shown: its threads with their named stacks, equal stacks together, who waits for whom. */
+#ifndef YRT_DUMP_VIEW_H
+#define YRT_DUMP_VIEW_H
+
+#include <stdio.h>
+
+#include "probes/threads/dump.h"
+#include "unwind/profile/profile.h"
+
+struct view_thread {
+	const struct dump_thread *t;
+	char *name;    /* as the runtime or the kernel calls it; hostile */
+	char *syscall; /* as syscall_text() has it; NULL: it is in none */
+	u32 top;       /* outermost node of its stack in the profile; 0: it has none */
+	u64 stack;     /* the same for equal stacks */
+	u64 lock;      /* a mutex that it waits for; 0: none */
+	u32 owner;     /* index of the thread that holds it; its own: not known */
+	bool deadlocked;
+	u32 same,
+	        still; /* of the dumps before this one, so many in a row had the same stack; and it had not run since */
+};
+
+struct dump_view {
+	const char *target; /* hostile */
+	const struct profile *profile;
+	struct view_thread *threads; /* those with equal stacks side by side, the most frequent stack first */
+	u32 nthreads;
+	u32 nstacks;
+	u32 dumps;     /* that were taken (--repeat) */
+	double took_s; /* to take the last one, without naming */
+};
+
+/* What was seen of a thread in the dumps before. */
+struct history;
+struct history *history_create(void); /* NULL: out of memory */
+void history_free(struct history *h);
+struct error *history_add(struct history *h, const struct dump_list *list);
+
+/* list: named by dump_name(); it, the profile and the target must outlive the view. */
+struct error *view_make(
+        const struct dump_list *list, const struct profile *p, const struct history *h, struct dump_view *ret);
+void view_free(struct dump_view *v);
+
+/* Index behind the last thread with the same stack as thread i. */
+u32 view_group_end(const struct dump_view *v, u32 i);
+/* The nodes of a thread's stack, leaf first: malloc'd; *n of them. NULL: out of memory. */
+u32 *view_frames(const struct dump_view *v, const struct view_thread *t, u32 *n);
+/* The name of a function without the place that a profile's names have behind it; that is told apart. */
+#define VIEW_NAME 4096
+void view_name(const struct profile_function *f, char ret[VIEW_NAME]);
+/* The last part of its file's path: "" if unknown. */
+const char *view_file(const struct profile_function *f);
+/* "sleeping", "running"; static. */
+const char *view_state(const struct dump_thread *t);
+
+struct error *dump_write_text(const struct dump_view *v, FILE *out);
+struct error *dump_write_json(const struct dump_view *v, FILE *out);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "idle.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "unwind/cleanup.h"
+
+#define PLACES   32
+#define CHILDREN 256
+#define LOOK_NS  100000000L /* children are looked at twice */
+
+struct place { /* where threads sleep: a function of the kernel */
+	char name[64];
+	unsigned threads;
+};
+
+struct threads {
+	unsigned n, stopped, asleep;
+	struct place places[PLACES];
+	unsigned nplaces;
+};
+
+static bool read_line(char *ret, size_t size, const char *format, pid_t pid, pid_t tid)
+{
+	char path[96];
+	cleanup(fclose) FILE *file = NULL;
+
+	snprintf(path, sizeof(path), format, pid, tid);
+	file = fopen(path, "re");
+	if (!file || !fgets(ret, (int)size, file))
+		return false;
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+/* Behind the name of a thread, which may hold anything: its state, and later its CPU time. */
+static const char *behind_name(const char *stat)
+{
+	const char *end = strrchr(stat, ')');
+
+	return end && end[1] ? end + 2 : "";
+}
+
+static void add_place(struct threads *t, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < t->nplaces && strcmp(t->places[i].name, name))
+		i++;
+	if (i == PLACES)
+		return;
+	if (i == t->nplaces)
+		snprintf(t->places[t->nplaces++].name, sizeof(t->places[i].name), "%s", name);
+	t->places[i].threads++;
+}
+
+static void add_thread(struct threads *t, pid_t pid, pid_t tid)
+{
+	char stat[512], place[64];
+
+	if (!read_line(stat, sizeof(stat), "/proc/%d/task/%d/stat", pid, tid))
+		return;
+	t->n++;
+	t->stopped += *behind_name(stat) == 'T' || *behind_name(stat) == 't';
+	t->asleep += *behind_name(stat) == 'S' || *behind_name(stat) == 'D';
+	if (read_line(place, sizeof(place), "/proc/%d/task/%d/wchan", pid, tid) && strcmp(place, "0"))
+		add_place(t, place);
+}
+
+static void read_threads(pid_t pid, struct threads *ret)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	*ret = (struct threads){0};
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (atoi(entry->d_name) > 0)
+			add_thread(ret, pid, atoi(entry->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+static unsigned long cpu_ticks(pid_t pid)
+{
+	unsigned long user, system;
+	char stat[512];
+
+	if (!read_line(stat, sizeof(stat), "/proc/%d/stat", pid, 0) ||
+	        sscanf(behind_name(stat), "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+		return 0;
+	return user + system;
+}
+
+/* How many children used CPU in the last moment. */
+static unsigned busy_children(pid_t pid)
+{
+	static const struct timespec moment = {.tv_nsec = LOOK_NS};
+	unsigned long before[CHILDREN];
+	pid_t children[CHILDREN];
+	unsigned n = 0, busy = 0;
+	char path[64];
+	cleanup(fclose) FILE *file = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	file = fopen(path, "re");
+	while (file && n < CHILDREN && fscanf(file, "%d", &children[n]) == 1) {
+		before[n] = cpu_ticks(children[n]);
+		n++;
+	}
+	if (n)
+		nanosleep(&moment, NULL);
+	for (unsigned i = 0; i < n; i++)
+		busy += cpu_ticks(children[i]) > before[i];
+	return busy;
+}
+
+static const struct place *most_frequent(const struct threads *t)
+{
+	const struct place *best = NULL;
+
+	for (unsigned i = 0; i < t->nplaces; i++)
+		if (!best || t->places[i].threads > best->threads)
+			best = &t->places[i];
+	return best;
+}
+
+void idle_explain(pid_t pid, double seconds, int follows)
+{
+	const struct place *place;
+	struct threads t;
+	unsigned busy;
+
+	read_threads(pid, &t);
+	if (!t.n)
+		return;
+	place = most_frequent(&t);
+	busy = follows ? 0 : busy_children(pid);
+	if (t.stopped)
+		say_note("process %d is stopped: SIGCONT lets it go on", pid);
+	else if (busy)
+		say_note("process %d used no CPU in %.1f s, but %u of its children do: add -s", pid, seconds, busy);
+	else if (t.asleep && place)
+		say_note("process %d used no CPU in %.1f s: %u of its %u threads sleep, %u of them in %s of the kernel",
+		        pid, seconds, t.asleep, t.n, place->threads, place->name);
+	else
+		say_note("process %d used no CPU in %.1f s: %u of its %u threads sleep", pid, seconds, t.asleep, t.n);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why nothing was seen of a process: so that an empty picture is not taken for a result. */
+#ifndef YRT_IDLE_H
+#define YRT_IDLE_H
+
+#include <sys/types.h>
+
+/*
+ * Notes on stderr what pid does at this moment: it is stopped, its threads sleep (and where in the kernel), or its
+ * children use CPU and were not followed. seconds: how long it was sampled.
+ */
+void idle_explain(pid_t pid, double seconds, int follows);
+
+#endif

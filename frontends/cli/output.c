@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct error *unwritable(const char *name)
+{
+	return error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", name, strerror(errno)),
+	        "choose another place with -o, or -o - for stdout");
+}
+
+/* With the mode that open() would give it. */
+static FILE *open_beside(const char *name, char **temporary)
+{
+	mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (asprintf(temporary, "%s.XXXXXX", name) < 0) {
+		*temporary = NULL;
+		return NULL;
+	}
+	fd = mkostemp(*temporary, O_CLOEXEC);
+	if (fd >= 0 && !fchmod(fd, 0666 & ~mask))
+		return fdopen(fd, "w");
+	if (fd >= 0) {
+		close(fd);
+		unlink(*temporary);
+	}
+	free(*temporary);
+	*temporary = NULL;
+	return NULL;
+}
+
+struct error *output_open(char *name, struct output *ret)
+{
+	struct stat st;
+	bool there;
+
+	*ret = (struct output){.name = name};
+	if (!name)
+		return &error_no_memory;
+	if (!strcmp(name, "-")) {
+		ret->file = stdout;
+		return NULL;
+	}
+	there = !lstat(name, &st);
+	if ((!there || S_ISREG(st.st_mode)) && (!there || !access(name, W_OK)))
+		ret->file = open_beside(name, &ret->temporary);
+	if (!ret->file)
+		ret->file = fopen(name, "we");
+	return ret->file ? NULL : unwritable(name);
+}
+
+struct error *output_close(struct output *o, bool keep)
+{
+	struct error *err = NULL;
+	bool failed = false;
+
+	if (o->file && o->file != stdout)
+		failed = fclose(o->file) != 0;
+	if (keep && (failed || (o->temporary && rename(o->temporary, o->name))))
+		err = error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", o->name, strerror(errno)),
+		        "free some space or choose another place with -o");
+	if (o->temporary && (!keep || err))
+		unlink(o->temporary);
+	free(o->temporary);
+	free(o->name);
+	*o = (struct output){0};
+	return err;
+}

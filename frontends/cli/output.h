@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that is written whole or not at all: to a temporary one beside it, which takes its name when all is there.
+ * What was there before stays until then. Of a recording that a full disk cuts short what there is is kept, because it
+ * can be read: its writer closes it with keep all the same, and reports the error. A device, a pipe or a file in a
+ * folder that takes no new ones is written in place.
+ */
+#ifndef YRT_OUTPUT_H
+#define YRT_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "unwind/error.h"
+
+struct output {
+	char *name; /* "-": stdout */
+	FILE *file;
+	char *temporary; /* NULL: in place */
+};
+
+/* name is taken over, also on failure. An unwritable place is found out here, before long work. */
+struct error *output_open(char *name, struct output *ret);
+/* Ends it: keep says whether it takes its name. An error names the file; nothing is left of a file that was not kept.
+ */
+struct error *output_close(struct output *o, bool keep);
+
+#endif

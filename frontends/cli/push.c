@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* push: recordings, or folded stacks, handed to a store of profiles. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "say.h"
+#include "send.h"
+
+enum { PUSH_REMOVE = 256 };
+
+static const struct manual_option options[] = {
+        SEND_OPTIONS,
+        {PUSH_REMOVE, "remove", NULL, "delete each file that the store has taken", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {"FILE... --push URL [options]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt push x.yrt --push pyroscope+http://pyroscope:4040", "a recording"},
+        {"yrt push *.yrt --remove --push otlp+https://collector:4318", "what could not be sent before"},
+        {"perf script | stackcollapse-perf.pl | yrt push - --push parca+http://parca:7070 --label service.name=app",
+                "stacks of others"},
+        {NULL, NULL},
+};
+
+const struct manual push_manual = {
+        .usage = usage,
+        .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. Pyroscope, Parca, an OpenTelemetry "
+                "Collector and Coroot take\n"
+                "it by HTTP; YRT_PUSH_URL stands for --push. A token is given by YRT_PUSH_TOKEN (Bearer; of Coroot its "
+                "API key), so that no\n"
+                "list of processes shows it. A store that is down, busy or slow is tried again, after 0.5, 1, 2, 4 s "
+                "or as long as it asks.\n"
+                "What it does not take stays where it is, and its name is told; stdin is kept in unsent-TIME.yrt.",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_FILE,
+};
+
+struct push {
+	struct send_options send;
+	bool help, remove;
+};
+
+static const struct setting settings[] = {
+        {'h', SETTING_OF(struct push, help), .on = true},
+        {PUSH_REMOVE, SETTING_OF(struct push, remove), .on = true},
+        {0},
+};
+
+/* The files are moved to the front of argv, *n of them. */
+static struct error *parse(int argc, char **argv, struct push *p, int *n)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	bool taken = true;
+	int option;
+
+	manual_getopt(&push_manual, &g);
+	optind = 1;
+	p->send.url = getenv("YRT_PUSH_URL");
+	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		err = settings_apply(settings, option, optarg, p, &taken);
+		if (!err && !taken)
+			err = send_option(option, optarg, &p->send, &taken);
+		if (!err && !taken)
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+	}
+	*n = argc - optind;
+	if (err || p->help)
+		return err;
+	if (!*n)
+		return error_hint(error_new(ERROR_USAGE, "no file was given"), "give recordings, or - for stdin");
+	if (!p->send.url)
+		return error_hint(error_new(ERROR_USAGE, "no store was given"),
+		        "give --push URL, or set YRT_PUSH_URL; --help tells which");
+	return send_check(&p->send);
+}
+
+static struct error *push_one(const struct push *p, const char *path)
+{
+	struct error *err = send_file(&p->send, path, &stop_sampling);
+
+	if (err && err->kind == ERROR_OUTPUT && strcmp(path, "-"))
+		say_note("%s stays as it is", path);
+	if (!err && p->remove && strcmp(path, "-"))
+		unlink(path);
+	return err;
+}
+
+int push_main(const struct command_line *self, int argc, char **argv)
+{
+	struct push p = {.send = SEND_DEFAULTS};
+	int n = 0, code = 0;
+	struct error *err = parse(argc, argv, &p, &n);
+
+	if (!err && p.help) {
+		manual_help(stdout, self);
+	} else if (!err) {
+		catch_signals();
+		for (int i = 0; i < n && !stop_sampling; i++) {
+			struct error *one = push_one(&p, argv[optind + i]);
+
+			code = one ? report_error(one) : code;
+		}
+	}
+	free(p.send.labels);
+	return err ? report_error(err) : code;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recordings that watch keeps in a folder: those called watch-….yrt, oldest first by their names, which are times.
+ */
+#ifndef YRT_RING_H
+#define YRT_RING_H
+
+#include <types.h>
+
+#include "unwind/error.h"
+
+#define RING_NAME "watch-%t.yrt"
+
+/* Deletes the oldest until what is left is no more than limit bytes; *deleted: so many. The newest stays in any case.
+ */
+struct error *ring_trim(const char *dir, u64 limit, u32 *deleted);
+/* Calls found with the path of each, oldest first, until it returns an error, which is returned. */
+struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const char *path), void *ctx);
+
+#endif

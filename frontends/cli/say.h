@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What yrt says on a terminal. Names of processes, files and functions come from targets, and may hold control
+ * characters that steer the terminal of whoever runs yrt: all such text goes through here (or through the formats'
+ * text.h).
+ */
+#ifndef YRT_SAY_H
+#define YRT_SAY_H
+
+#include "unwind/error.h"
+
+/* A copy whose control characters, and bytes that are no UTF-8, are U+FFFD. NULL: out of memory, or text is NULL. */
+char *say_clean(const char *text);
+
+/* "yrt: note: …" on stderr, a line. */
+void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same of an error, which it frees. */
+void say_note_error(struct error *err);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "send.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frontends/format/input.h"
+#include "labels.h"
+#include "output.h"
+#include "say.h"
+#include "unwind/cleanup.h"
+#include "frontends/format/format.h"
+
+#define ANSWER       512 /* bytes of what a store says that are told */
+#define WAIT_FIRST_S 0.5
+#define WAIT_MOST_S  60
+
+struct answer {
+	char text[ANSWER + 1];
+	size_t size;
+};
+
+struct
+try {
+	const struct store *store;
+	const struct send_options *options;
+	const struct store_request *request;
+	volatile sig_atomic_t *stop;
+	struct answer answer;
+	char detail[CURL_ERROR_SIZE];
+	CURLcode code;
+	long status;
+	double wait_s; /* that the store asks for; 0: nothing */
+};
+
+static struct error *add_label(struct send_options *o, const char *text)
+{
+	char *joined;
+
+	if (!strchr(text, '=') || *text == '=' || strpbrk(text, "\n\r"))
+		return error_new(ERROR_USAGE, "--label takes KEY=VALUE, not \"%s\"", text);
+	if (asprintf(&joined, "%s%s%s", o->labels ? o->labels : "", o->labels ? "\n" : "", text) < 0)
+		return &error_no_memory;
+	free(o->labels);
+	o->labels = joined;
+	return NULL;
+}
+
+static const struct setting settings[] = {
+        {SEND_PUSH, SETTING_OF(struct send_options, url)},
+        {SEND_TENANT, SETTING_OF(struct send_options, tenant)},
+        {SEND_CA, SETTING_OF(struct send_options, ca)},
+        {SEND_TIMEOUT, SETTING_OF(struct send_options, timeout_s), .name = "--push-timeout", .min = 0.1, .max = 3600},
+        {SEND_TRIES, SETTING_OF(struct send_options, tries), .name = "--push-tries", .min = 1, .max = 100},
+        {0},
+};
+
+struct error *send_option(int option, const char *argument, struct send_options *o, bool *taken)
+{
+	*taken = option == SEND_LABEL;
+	return *taken ? add_label(o, argument) : settings_apply(settings, option, argument, o, taken);
+}
+
+struct error *send_check(const struct send_options *o)
+{
+	struct store store = {0};
+	struct error *err = o->url ? store_parse(o->url, &store) : NULL;
+
+	if (!err && o->ca && access(o->ca, R_OK))
+		err = error_errno(errno, "cannot read the certificates of %s", o->ca);
+	free(store.url);
+	return err;
+}
+
+/* --- one try --- */
+
+static size_t on_answer(char *bytes, size_t one, size_t n, void *ctx)
+{
+	struct answer *a = ctx;
+	size_t room = ANSWER - a->size, take = n < room ? n : room;
+
+	(void)one;
+	memcpy(a->text + a->size, bytes, take);
+	a->size += take;
+	a->text[a->size] = '\0';
+	return n;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	return *((struct try *)ctx)->stop != 0;
+}
+
+static struct curl_slist *headers_of(const struct try *t)
+{
+	const char *token = getenv("YRT_PUSH_TOKEN");
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+	char *text;
+
+	for (u32 i = 0; t->request->headers[i]; i++)
+		list = curl_slist_append(list, t->request->headers[i]);
+	if (t->options->tenant && asprintf(&text, "X-Scope-OrgID: %s", t->options->tenant) >= 0) {
+		list = curl_slist_append(list, text);
+		free(text);
+	}
+	if (token && *token && asprintf(&text, "%s%s", store_token_header(t->store->kind), token) >= 0) {
+		list = curl_slist_append(list, text);
+		free(text);
+	}
+	return list;
+}
+
+static void try_once(struct try *t)
+{
+	CURL *curl = curl_easy_init();
+	struct curl_slist *headers = headers_of(t);
+	curl_off_t wait = 0;
+
+	t->answer.size = 0;
+	t->answer.text[0] = t->detail[0] = '\0';
+	t->status = 0;
+	curl_easy_setopt(curl, CURLOPT_URL, t->request->url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request->size);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, t->request->body);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "yrt/" YRT_VERSION);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(t->options->timeout_s * 1000));
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->detail);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &t->answer);
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+	if (t->options->ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, t->options->ca);
+	t->code = curl ? curl_easy_perform(curl) : CURLE_OUT_OF_MEMORY;
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &t->status);
+	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
+	t->wait_s = (double)wait;
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(curl);
+}
+
+static bool was_taken(const struct try *t)
+{
+	return t->code == CURLE_OK && t->status >= 200 && t->status < 300;
+}
+
+/* Whether it may be otherwise in a moment. */
+static bool may_recover(const struct try *t)
+{
+	switch (t->code) {
+	case CURLE_OK:
+		return t->status == 408 || t->status == 429 || t->status >= 500;
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static struct error *explain_status(const struct try *t)
+{
+	const char *said = t->answer.text;
+	struct error *err = error_new(ERROR_OUTPUT, "%s at %s did not take the profile: HTTP %ld%s%s",
+	        store_name(t->store->kind), t->store->url, t->status, *said ? ": " : "", said);
+
+	switch (t->status) {
+	case 401:
+	case 403:
+		return error_hint(err, "it wants other credentials: set YRT_PUSH_TOKEN, or --tenant");
+	case 404:
+	case 405:
+		return error_hint(err, "it takes no profiles there: check host, port and path, and the prefix that "
+		                       "tells which store it is");
+	case 413:
+		return error_hint(err,
+		        "it is too large (%zu bytes) for the store: sample for a shorter time (-d), or raise the "
+		        "store's limit",
+		        t->request->size);
+	default:
+		return may_recover(t) ? error_hint(err, "it was tried %u times (--push-tries)", t->options->tries)
+		                      : error_hint(err, "the store's log tells more");
+	}
+}
+
+static struct error *explain(const struct try *t)
+{
+	struct error *err;
+
+	if (t->code == CURLE_OK)
+		return explain_status(t);
+	err = error_new(ERROR_OUTPUT, "cannot reach %s at %s: %s", store_name(t->store->kind), t->store->url,
+	        *t->detail ? t->detail : curl_easy_strerror(t->code));
+	if (t->code == CURLE_PEER_FAILED_VERIFICATION || t->code == CURLE_SSL_CACERT_BADFILE)
+		return error_hint(err, "its certificate is not believed: give the one that signed it with --ca FILE");
+	if (t->code == CURLE_ABORTED_BY_CALLBACK)
+		return error_hint(err, "it was interrupted");
+	if (t->code == CURLE_OPERATION_TIMEDOUT)
+		return error_hint(err, "it was tried %u times, %g s each (--push-tries, --push-timeout)",
+		        t->options->tries, t->options->timeout_s);
+	return may_recover(t) ? error_hint(err, "it was tried %u times: is the store there?", t->options->tries)
+	                      : error_hint(err, "check the URL");
+}
+
+static void wait_for(double seconds, volatile sig_atomic_t *stop)
+{
+	struct timespec tenth = {.tv_nsec = 100000000};
+
+	for (double s = 0; s < seconds && !*stop; s += 0.1)
+		nanosleep(&tenth, NULL);
+}
+
+static struct error *deliver(struct try *t)
+{
+	double wait_s = WAIT_FIRST_S;
+
+	for (u32 i = 1;; i++, wait_s *= 2) {
+		try_once(t);
+		if (was_taken(t))
+			return NULL;
+		if (i >= t->options->tries || !may_recover(t) || *t->stop)
+			return explain(t);
+		if (t->wait_s > wait_s)
+			wait_s = t->wait_s;
+		wait_for(wait_s < WAIT_MOST_S ? wait_s : WAIT_MOST_S, t->stop);
+	}
+}
+
+struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop)
+{
+	struct store store = {0};
+	struct store_request request = {0};
+	struct try t = {.store = &store, .options = o, .request = &request, .stop = stop};
+	struct error *err = store_parse(o->url, &store);
+
+	if (!err)
+		err = labels_merge(p, o->labels);
+	if (!err)
+		err = store_request(&store, p, &request);
+	if (!err)
+		err = deliver(&t);
+	if (!err)
+		say_note("%s took %zu bytes at %s", store_name(store.kind), request.size, store.url);
+	store_request_free(&request);
+	free(store.url);
+	return err;
+}
+
+/* --- files --- */
+
+/* What came by a pipe is nowhere else. */
+static struct error *keep_unsent(struct profile *p, struct error *why)
+{
+	struct output out;
+	char name[64], stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	struct error *err, *closing;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	snprintf(name, sizeof(name), "unsent-%s.yrt", stamp);
+	err = output_open(strdup(name), &out);
+	if (!err)
+		err = format_write(&format_recording, p, out.file);
+	closing = output_close(&out, !err);
+	if (!err && !closing)
+		say_note("it is kept in %s", name);
+	error_free(err ? err : closing);
+	return why;
+}
+
+struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop)
+{
+	struct sift_options sift = {.threads = true};
+	struct profile *p = NULL;
+	struct recording cut;
+	struct error *err = input_load(path, &sift, &p, &cut), *why;
+
+	if (err)
+		return err;
+	if (cut.cut)
+		say_note("%s is cut short: what there is of it is sent", path);
+	why = send_profile(o, p, stop);
+	if (why && why->kind == ERROR_OUTPUT && !strcmp(path, "-"))
+		why = keep_unsent(p, why);
+	profile_destroy(p);
+	return why;
+}

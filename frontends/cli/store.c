@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontends/format/format.h"
+#include "frontends/format/gzip.h"
+#include "unwind/cleanup.h"
+
+#define LABEL_MAX 4096
+
+static const struct kind {
+	const char *name, *path, *port, *token;
+} kinds[STORES] = {
+        [STORE_PYROSCOPE] = {"pyroscope", "/ingest", "4040", "Authorization: Bearer "},
+        [STORE_PARCA] = {"parca", "/api/profiles/writeraw", "7070", "Authorization: Bearer "},
+        [STORE_OTLP] = {"otlp", "/v1development/profiles", "4318", "Authorization: Bearer "},
+        [STORE_COROOT] = {"coroot", "/v1/profiles", "8080", "X-API-Key: "},
+};
+
+const char *store_name(enum store_kind kind)
+{
+	return kinds[kind].name;
+}
+
+const char *store_token_header(enum store_kind kind)
+{
+	return kinds[kind].token;
+}
+
+static struct error *bad_url(const char *why)
+{
+	return error_hint(error_new(ERROR_USAGE, "--push: %s", why),
+	        "give pyroscope+http://HOST:4040, parca+http://HOST:7070, otlp+http://HOST:4318 or "
+	        "coroot+http://HOST:8080, or https");
+}
+
+static void cleanup_parsed(CURLU **url)
+{
+	curl_url_cleanup(*url);
+}
+
+static void cleanup_curl_text(char **text)
+{
+	curl_free(*text);
+}
+
+/* By its prefix, which is taken off; else by path or port. STORES: unknown. */
+static enum store_kind find_kind(const char **url, const char *path, const char *port)
+{
+	for (u32 i = 0; path && i < STORES; i++)
+		if (!strcmp(path, kinds[i].path))
+			return i;
+	for (u32 i = 0; port && i < STORES; i++)
+		if (!strcmp(port, kinds[i].port))
+			return i;
+	for (u32 i = 0; !path && i < STORES; i++) {
+		size_t n = strlen(kinds[i].name);
+
+		if (!strncmp(*url, kinds[i].name, n) && (*url)[n] == '+') {
+			*url += n + 1;
+			return i;
+		}
+	}
+	return STORES;
+}
+
+struct error *store_parse(const char *url, struct store *ret)
+{
+	cleanup(parsed) CURLU *u = curl_url();
+	cleanup(curl_text) char *path = NULL, *port = NULL, *user = NULL, *whole = NULL;
+	enum store_kind kind = find_kind(&url, NULL, NULL);
+
+	*ret = (struct store){.kind = kind};
+	if (!u)
+		return &error_no_memory;
+	if ((strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || curl_url_set(u, CURLUPART_URL, url, 0))
+		return bad_url("this is no URL of http or https");
+	if (!curl_url_get(u, CURLUPART_USER, &user, 0))
+		return bad_url("a password in a URL is seen by all who list processes; give a token by YRT_PUSH_TOKEN");
+	curl_url_get(u, CURLUPART_PATH, &path, 0);
+	curl_url_get(u, CURLUPART_PORT, &port, 0);
+	if (kind == STORES)
+		kind = find_kind(&url, path ? path : "", port);
+	if (kind == STORES)
+		return bad_url("which store it is, neither a prefix nor path or port tell");
+	ret->kind = kind;
+	if (!path || !*path || !strcmp(path, "/"))
+		curl_url_set(u, CURLUPART_PATH, kinds[kind].path, 0);
+	if (curl_url_get(u, CURLUPART_URL, &whole, 0))
+		return bad_url("this is no URL of http or https");
+	ret->url = strdup(whole);
+	return ret->url ? NULL : &error_no_memory;
+}
+
+/* --- labels --- */
+
+/* The value of a label into ret; false: there is none. */
+static bool label_of(const struct profile *p, const char *key, char ret[LABEL_MAX])
+{
+	const char *line = p->meta.labels;
+	size_t n = strlen(key);
+
+	for (; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (!strncmp(line, key, n) && line[n] == '=') {
+			snprintf(ret, LABEL_MAX, "%.*s", (int)strcspn(line + n + 1, "\n"), line + n + 1);
+			return true;
+		}
+	return false;
+}
+
+/* Calls put with each label but the service's. */
+static void each_label(const struct profile *p, void (*put)(void *ctx, const char *key, const char *value), void *ctx)
+{
+	cleanup(free) char *copy = p->meta.labels ? strdup(p->meta.labels) : NULL;
+	char *rest = copy, *line;
+
+	while (copy && (line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, '=');
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (strcmp(line, "service.name"))
+			put(ctx, line, value);
+	}
+}
+
+/* Of Prometheus' labels: letters, digits and '_'. */
+static void plain_key(const char *key, char ret[LABEL_MAX])
+{
+	snprintf(ret, LABEL_MAX, "%s%s", isdigit((unsigned char)*key) ? "_" : "", key);
+	for (char *c = ret; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+}
+
+/* --- bodies --- */
+
+static struct error *write_body(const struct format *f, struct profile *p, char **body, size_t *size)
+{
+	FILE *out = open_memstream(body, size);
+	struct error *err = out ? format_write(f, p, out) : &error_no_memory;
+
+	if (out && fclose(out) && !err)
+		err = &error_no_memory;
+	return err;
+}
+
+static struct error *pack(struct store_request *r)
+{
+	char *packed = NULL;
+	size_t size;
+	FILE *out = open_memstream(&packed, &size);
+	cleanup(gzip) struct gzip *gz = NULL;
+	struct error *err = out ? gzip_create(out, &gz) : &error_no_memory;
+
+	if (!err) {
+		gzip_write(gz, r->body, r->size);
+		gzip_finish(gz);
+	}
+	if (out && fclose(out) && !err)
+		err = &error_no_memory;
+	free(r->body);
+	r->body = packed;
+	r->size = size;
+	return err;
+}
+
+struct labels {
+	FILE *out;
+	json_t *list;
+	u32 n;
+};
+
+static void put_pyroscope(void *ctx, const char *key, const char *value)
+{
+	struct labels *l = ctx;
+	char plain[LABEL_MAX];
+
+	plain_key(key, plain);
+	fprintf(l->out, "%s%s=", l->n++ ? "," : "{", plain);
+	for (; *value; value++)
+		fputc(strchr("{},=", *value) ? '_' : *value, l->out);
+}
+
+static void add_query(FILE *out, const char *before, const char *value)
+{
+	char *escaped = curl_easy_escape(NULL, value, 0);
+
+	fprintf(out, "%s%s", before, escaped ? escaped : "");
+	curl_free(escaped);
+}
+
+static void put_coroot(void *ctx, const char *key, const char *value)
+{
+	struct labels *l = ctx;
+
+	add_query(l->out, "&", key);
+	add_query(l->out, "=", value);
+}
+
+static struct error *ask_pyroscope(FILE *out, const struct profile *p, const char *service)
+{
+	u64 from = p->meta.start_unix_ns / 1000000000,
+	    until = (p->meta.start_unix_ns + p->meta.duration_ns) / 1000000000;
+	char *name = NULL;
+	size_t size;
+	struct labels l = {.out = open_memstream(&name, &size)};
+
+	if (!l.out)
+		return &error_no_memory;
+	fputs(service, l.out);
+	each_label(p, put_pyroscope, &l);
+	if (l.n)
+		fputc('}', l.out);
+	fclose(l.out);
+	add_query(out, "name=", name);
+	fprintf(out, "&from=%lu&until=%lu&format=pprof&spyName=yrt", from, until > from ? until : from + 1);
+	free(name);
+	return NULL;
+}
+
+static struct error *ask(const struct store *s, const struct profile *p, const char *service, char **ret)
+{
+	size_t size;
+	struct labels l = {.out = open_memstream(ret, &size)};
+	struct error *err = NULL;
+
+	if (!l.out)
+		return &error_no_memory;
+	fprintf(l.out, "%s", s->url);
+	if (s->kind == STORE_PYROSCOPE || s->kind == STORE_COROOT)
+		fputc(strchr(s->url, '?') ? '&' : '?', l.out);
+	if (s->kind == STORE_PYROSCOPE)
+		err = ask_pyroscope(l.out, p, service);
+	if (s->kind == STORE_COROOT) {
+		add_query(l.out, "service.name=", service);
+		each_label(p, put_coroot, &l);
+	}
+	fclose(l.out);
+	return err;
+}
+
+static void put_parca(void *ctx, const char *key, const char *value)
+{
+	char plain[LABEL_MAX];
+
+	plain_key(key, plain);
+	json_array_append_new(((struct labels *)ctx)->list, json_pack("{s:s, s:s}", "name", plain, "value", value));
+}
+
+static char *base64(const u8 *bytes, size_t size)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *ret = malloc((size + 2) / 3 * 4 + 1), *to = ret;
+
+	for (size_t i = 0; ret && i < size; i += 3) {
+		u32 three = bytes[i] << 16 | (i + 1 < size ? bytes[i + 1] << 8 : 0) | (i + 2 < size ? bytes[i + 2] : 0);
+
+		*to++ = digits[three >> 18];
+		*to++ = digits[three >> 12 & 63];
+		*to++ = i + 1 < size ? digits[three >> 6 & 63] : '=';
+		*to++ = i + 2 < size ? digits[three & 63] : '=';
+	}
+	if (ret)
+		*to = '\0';
+	return ret;
+}
+
+/* In place of the pprof that r holds. */
+static struct error *wrap_parca(const struct profile *p, const char *service, struct store_request *r)
+{
+	cleanup(free) char *text = base64((u8 *)r->body, r->size);
+	struct labels l = {.list = json_array()};
+	json_t *root;
+
+	put_parca(&l, "__name__", p->meta.more ? "memory" : "process_cpu");
+	put_parca(&l, "job", service);
+	put_parca(&l, "service_name", service);
+	each_label(p, put_parca, &l);
+	root = json_pack("{s:[{s:{s:o}, s:[{s:s}]}], s:b}", "series", "labels", "labels", l.list, "samples",
+	        "rawProfile", text ? text : "", "normalized", 0);
+	free(r->body);
+	r->body = text && root ? json_dumps(root, JSON_COMPACT) : NULL;
+	r->size = r->body ? strlen(r->body) : 0;
+	json_decref(root);
+	return r->body ? NULL : &error_no_memory;
+}
+
+static struct error *fill(const struct store *s, struct profile *p, const char *service, struct store_request *r)
+{
+	struct error *err = write_body(s->kind == STORE_OTLP ? &format_otlp : &format_pprof, p, &r->body, &r->size);
+
+	if (err)
+		return err;
+	switch (s->kind) {
+	case STORE_OTLP:
+		r->headers[0] = "Content-Type: application/x-protobuf";
+		r->headers[1] = "Content-Encoding: gzip";
+		return pack(r);
+	case STORE_PARCA:
+		r->headers[0] = "Content-Type: application/json";
+		return wrap_parca(p, service, r);
+	default:
+		r->headers[0] = "Content-Type: application/octet-stream";
+		return NULL;
+	}
+}
+
+struct error *store_request(const struct store *s, struct profile *p, struct store_request *ret)
+{
+	char service[LABEL_MAX];
+	struct error *err;
+
+	*ret = (struct store_request){0};
+	if (!label_of(p, "service.name", service))
+		snprintf(service, sizeof(service), "yrt");
+	err = ask(s, p, service, &ret->url);
+	if (!err)
+		err = fill(s, p, service, ret);
+	if (err)
+		store_request_free(ret);
+	return err;
+}
+
+void store_request_free(struct store_request *r)
+{
+	free(r->url);
+	free(r->body);
+	*r = (struct store_request){0};
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch: a short recording now and then, or when something happens; nothing is loaded in between. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "ring.h"
+#include "say.h"
+#include "when.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+
+#define LOOK_S     1.0 /* at the condition */
+#define SEEK_LOOKS 5   /* looks between two at who is selected by now */
+
+enum { WATCH_EVERY = 0x600, WATCH_WHEN, WATCH_DIR, WATCH_RING };
+
+static const struct manual_option options[] = {
+        SELECT_OPTIONS,
+        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
+        {'d', "duration", "SECS", "how long each recording is (10)", COMPLETE_NOTHING},
+        {WATCH_EVERY, "every", "SECS", "from one's start to the next one's, at least (60)", COMPLETE_NOTHING},
+        {WATCH_WHEN, "when", "CONDITION", "only when it holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g'",
+                COMPLETE_NOTHING},
+        {'n', "count", "N", "end after so many recordings (0: never)", COMPLETE_NOTHING},
+        {WATCH_DIR, "dir", "DIR", "where recordings are kept, as watch-TIME.yrt (.)", COMPLETE_FILE},
+        {WATCH_RING, "ring", "SIZE", "of all of them at most; the oldest go (64m; k, m, g)", COMPLETE_NOTHING},
+        {'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},
+        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
+        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+                COMPLETE_NOTHING},
+        SEND_OPTIONS,
+        {'q', "quiet", NULL, "only errors, and a line a recording", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {"-p PID | --select RULE | -a [options]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt watch --select exe=envoy --push pyroscope+http://pyroscope:4040", "ten seconds of every minute"},
+        {"yrt watch -p 4242 --when 'cpu > 80% for 5s' -n 3 --dir /var/tmp", "three recordings of what is wrong"},
+        {"yrt watch -a --every 600 --ring 200m --dir /var/lib/yrt", "a machine's last days"},
+        {NULL, NULL},
+};
+
+const struct manual watch_manual = {
+        .usage = usage,
+        .text = "Each recording is as yrt record's. Between two of them no BPF program is loaded, and yrt sleeps. With "
+                "--push each is sent and\n"
+                "then deleted; what a store does not take stays, within --ring, and is sent with the next one. "
+                "Processes are chosen anew\n"
+                "each time. cpu and rss are those of all targets together (of the machine with -a), 100 % is one CPU.",
+        .options = options,
+        .examples = examples,
+};
+
+struct watch {
+	struct flame_options o;
+	struct when when;
+	const char *dir, *condition;
+	double every_s;
+	u32 count;
+	u64 ring;
+	int *given; /* by -p */
+	int ngiven;
+	bool missed; /* nothing matched the last time, and it was said */
+};
+
+static const struct setting settings[] = {
+        {WATCH_EVERY, SETTING_OF(struct watch, every_s), .name = "--every", .min = 0.1, .max = 1e7},
+        {WATCH_WHEN, SETTING_OF(struct watch, condition)},
+        {WATCH_DIR, SETTING_OF(struct watch, dir)},
+        {'n', SETTING_OF(struct watch, count), .name = "--count", .min = 0, .max = 1e9},
+        {0},
+};
+
+static struct error *parse_size(const char *text, u64 *ret)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	value *= *end == 'k' ? 1 << 10 : *end == 'm' ? 1 << 20 : *end == 'g' ? 1 << 30 : 1;
+	if (end == text || (*end && end[1]) || (*end && !strchr("kmg", *end)) || !(value >= 1) || value > 1e15)
+		return error_new(ERROR_USAGE, "--ring takes bytes, as 64m, not \"%s\"", text);
+	*ret = (u64)value;
+	return NULL;
+}
+
+static struct error *take_option(struct watch *w, int option)
+{
+	bool taken;
+	struct error *err;
+
+	if (option == WATCH_RING)
+		return parse_size(optarg, &w->ring);
+	err = settings_apply(settings, option, optarg, w, &taken);
+	return err || taken ? err : flame_option(option, &w->o);
+}
+
+static struct error *parse(struct watch *w, int argc, char **argv)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	int option;
+
+	manual_getopt(&watch_manual, &g);
+	optind = 1;
+	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
+		err = take_option(w, option);
+	if (err || w->o.help)
+		return err;
+	if (optind < argc)
+		return error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]),
+		        "watch starts no command; give -p, --select or -a");
+	w->given = w->o.pids;
+	w->ngiven = w->o.npids;
+	w->o.pids = NULL;
+	w->o.npids = 0;
+	if (!w->ngiven && !w->o.selection.nrules && !w->o.sampler.everyone)
+		return error_hint(error_new(ERROR_USAGE, "no process was given"),
+		        "give -p PID, --select exe=NAME, or -a for all");
+	if (w->o.sampler.duration_s <= 0 || w->o.sampler.duration_s > w->every_s)
+		return error_new(ERROR_USAGE, "--duration (%g s) has to be more than 0 and no more than --every (%g s)",
+		        w->o.sampler.duration_s, w->every_s);
+	err = w->condition ? when_parse(w->condition, &w->when) : NULL;
+	return err ? err : send_check(&w->o.send);
+}
+
+/* Who they are now. False: nobody. */
+static bool find_targets(struct watch *w, struct error **err)
+{
+	w->o.npids = 0;
+	for (int i = 0; i < w->ngiven; i++)
+		if (!kill(w->given[i], 0) && !flame_add_pid(&w->o, w->given[i]))
+			*err = &error_no_memory;
+	if (!*err && w->ngiven && !w->o.npids && !w->o.selection.nrules)
+		*err = error_new(ERROR_NO_PROCESS, "all processes of -p have exited");
+	w->o.awaits = true;
+	if (!*err)
+		*err = flame_select(&w->o);
+	return !*err && (w->o.npids || w->o.sampler.everyone);
+}
+
+static void sleep_until(u64 until_ns)
+{
+	u64 now = now_ns();
+
+	while (!interrupted && now < until_ns) {
+		struct timespec left = {.tv_sec = (time_t)((until_ns - now) / 1000000000),
+		        .tv_nsec = (long)((until_ns - now) % 1000000000)};
+
+		nanosleep(&left, NULL);
+		now = now_ns();
+	}
+}
+
+/* Until the condition has held for long enough. */
+static struct error *wait_for_condition(struct watch *w)
+{
+	struct error *err = NULL;
+
+	when_restart(&w->when);
+	for (u32 look = 0; w->condition && !err && !interrupted; look++) {
+		if (look % SEEK_LOOKS == 0)
+			find_targets(w, &err);
+		if (!err && when_holds(&w->when, w->o.pids, w->o.npids, w->o.sampler.everyone, now_ns()))
+			break;
+		sleep_until(now_ns() + (u64)(LOOK_S * 1e9));
+	}
+	if (w->condition && !err && !interrupted && !w->o.quiet)
+		say_note("%s: it is %g", w->condition, w->when.value);
+	return err;
+}
+
+struct sending {
+	const struct send_options *send;
+	u32 sent;
+};
+
+static struct error *send_one(void *ctx, const char *path)
+{
+	struct sending *s = ctx;
+	struct error *err = send_file(s->send, path, &stop_sampling);
+
+	if (err && err->kind == ERROR_INPUT) { /* it is broken: nobody will ever take it */
+		say_note_error(err);
+		return NULL;
+	}
+	if (!err)
+		unlink(path);
+	s->sent += !err;
+	return err;
+}
+
+/* Sends what is there, and makes room. What goes wrong is told, and is tried again the next time. */
+static void put_away(struct watch *w, const struct send_options *send)
+{
+	struct sending s = {.send = send};
+	struct error *err = send->url ? ring_each(w->dir, send_one, &s) : NULL;
+	u32 deleted = 0;
+
+	if (err) {
+		report_error(err);
+		say_note("what was not sent stays in %s and is sent with the next recording", w->dir);
+	}
+	err = ring_trim(w->dir, w->ring, &deleted);
+	if (err)
+		report_error(err);
+	else if (deleted && send->url)
+		say_note("%u recordings that were never sent were deleted: they were more than --ring", deleted);
+}
+
+static int record_once(struct watch *w, const struct command_line *self, int argc, char **argv, struct error **err)
+{
+	int code = 0;
+
+	if (find_targets(w, err)) {
+		w->missed = false;
+		code = flame_once(self, &w->o, argc, argv);
+		malloc_trim(0);
+		return code;
+	}
+	if (!*err && !w->missed)
+		say_note("no process matches %s now: waiting for one", w->o.selection.text);
+	w->missed = true;
+	return -1;
+}
+
+static int run(struct watch *w, const struct command_line *self, int argc, char **argv)
+{
+	struct send_options send = w->o.send;
+	struct error *err = NULL;
+	cleanup(free) char *output = NULL;
+	u64 next = now_ns();
+	u32 done = 0;
+	int code = 0;
+
+	if (asprintf(&output, "%s/%s", w->dir, RING_NAME) < 0)
+		return report_error(&error_no_memory);
+	w->o.output = output;
+	w->o.send.url = NULL;
+	while (!interrupted && (!w->count || done < w->count)) {
+		sleep_until(next);
+		err = wait_for_condition(w);
+		if (err || interrupted)
+			break;
+		next = now_ns() + (u64)(w->every_s * 1e9);
+		code = record_once(w, self, argc, argv, &err);
+		if (err || code == ERROR_PERMISSION || code == ERROR_UNSUPPORTED || code == ERROR_OUTPUT)
+			break;
+		if (code >= 0) {
+			done++;
+			put_away(w, &send);
+		}
+	}
+	w->o.send = send;
+	return err ? report_error(err) : code > 0 ? code : 0;
+}
+
+int watch_main(const struct command_line *self, int argc, char **argv)
+{
+	struct watch w = {.dir = ".", .every_s = 60, .ring = 64 << 20};
+	struct error *err;
+	int code = 0;
+
+	flame_defaults(&w.o);
+	w.o.sampler.duration_s = 10;
+	w.o.sampler.collect.names.inlines = true;
+	err = parse(&w, argc, argv);
+	if (!err && w.o.help) {
+		manual_help(stdout, self);
+	} else if (!err) {
+		catch_signals();
+		code = run(&w, self, argc, argv);
+	}
+	free(w.given);
+	flame_free(&w.o);
+	return err ? report_error(err) : code;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "when.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probes/cpu_time.h"
+#include "unwind/cleanup.h"
+
+static const char *const metrics[WHEN_METRICS] = {"cpu", "load", "rss"};
+
+static struct error *bad_condition(const char *text)
+{
+	return error_hint(error_new(ERROR_USAGE, "--when takes a condition, not \"%s\"", text),
+	        "'cpu > 80%% for 5s', 'load > 4', 'rss > 2g for 30s'; < is there, too");
+}
+
+static const char *skip_blanks(const char *text)
+{
+	return text + strspn(text, " \t");
+}
+
+static double scale_of(enum when_metric metric, const char **at)
+{
+	char unit = (char)tolower((unsigned char)**at);
+	double scale = unit == 'k' ? 1 << 10 : unit == 'm' ? 1 << 20 : unit == 'g' ? 1 << 30 : 0;
+
+	if (metric == WHEN_CPU && unit == '%')
+		scale = 1;
+	else if (metric != WHEN_RSS)
+		scale = 0;
+	*at += scale != 0;
+	return scale != 0 ? scale : 1;
+}
+
+struct error *when_parse(const char *text, struct when *ret)
+{
+	const char *at = skip_blanks(text);
+	u32 metric = 0;
+	char *end;
+
+	*ret = (struct when){0};
+	while (metric < WHEN_METRICS && strncmp(at, metrics[metric], strlen(metrics[metric])))
+		metric++;
+	if (metric == WHEN_METRICS)
+		return bad_condition(text);
+	at = skip_blanks(at + strlen(metrics[metric]));
+	if (*at != '<' && *at != '>')
+		return bad_condition(text);
+	ret->metric = metric;
+	ret->below = *at++ == '<';
+	ret->limit = strtod(at, &end);
+	if (end == at || !(ret->limit >= 0))
+		return bad_condition(text);
+	at = end;
+	ret->limit *= scale_of(metric, &at);
+	at = skip_blanks(at);
+	if (!strncmp(at, "for ", 4)) {
+		ret->for_s = strtod(at + 4, &end);
+		if (end == at + 4 || !(ret->for_s >= 0))
+			return bad_condition(text);
+		at = skip_blanks(end + (*end == 's'));
+	}
+	return *at ? bad_condition(text) : NULL;
+}
+
+static double load_now(void)
+{
+	double load;
+
+	return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+static double rss_of(pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	unsigned long pages = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	file = fopen(path, "re");
+	return file && fscanf(file, "%*u %lu", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static double cpu_percent(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns)
+{
+	u64 cpu = everyone ? cpu_of_machine() : 0, before = w->cpu_ns, looked = w->looked_ns;
+
+	for (int i = 0; !everyone && i < n; i++)
+		cpu += cpu_of_process(pids[i]);
+	w->cpu_ns = cpu;
+	w->looked_ns = now_ns;
+	return looked && cpu > before && now_ns > looked ? 100 * (double)(cpu - before) / (double)(now_ns - looked) : 0;
+}
+
+bool when_holds(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns)
+{
+	bool first = w->metric == WHEN_CPU && !w->looked_ns;
+
+	w->value = w->metric == WHEN_LOAD ? load_now() : 0;
+	if (w->metric == WHEN_CPU)
+		w->value = cpu_percent(w, pids, n, everyone, now_ns);
+	for (int i = 0; w->metric == WHEN_RSS && i < n; i++)
+		w->value += rss_of(pids[i]);
+	if (first || (w->below ? w->value >= w->limit : w->value <= w->limit)) {
+		w->since_ns = 0;
+		return false;
+	}
+	if (!w->since_ns)
+		w->since_ns = now_ns;
+	return (double)(now_ns - w->since_ns) / 1e9 >= w->for_s;
+}
+
+void when_restart(struct when *w)
+{
+	w->since_ns = w->looked_ns = 0;
+}

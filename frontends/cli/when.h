@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A condition that watch waits for: "cpu > 80% for 5s", "load > 4", "rss > 2g for 30s".
+ *
+ *	cpu	CPU time of all targets together, of the machine where that is the target; 100 % is one CPU
+ *	load	the machine's load average of a minute
+ *	rss	memory of all targets together in bytes; k, m, g
+ */
+#ifndef YRT_WHEN_H
+#define YRT_WHEN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <types.h>
+
+#include "unwind/error.h"
+
+enum when_metric { WHEN_CPU, WHEN_LOAD, WHEN_RSS, WHEN_METRICS };
+
+struct when {
+	enum when_metric metric;
+	bool below; /* '<' */
+	double limit;
+	double for_s;
+	u64 since_ns;          /* it has held since then; 0: it does not hold */
+	u64 cpu_ns, looked_ns; /* at the last look */
+	double value;          /* at the last look */
+};
+
+/* An error tells the grammar. */
+struct error *when_parse(const char *text, struct when *ret);
+/* Looks at the targets (everyone: at the machine) now. True: the condition has held for as long as it says. */
+bool when_holds(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns);
+/* Forgets since when it held. */
+void when_restart(struct when *w);
+
+#endif

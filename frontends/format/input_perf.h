@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text of `perf script`: a line a sample ("comm pid/tid [cpu] time: period event:"), below it a line a frame, the
+ * leaf first
+ * ("address symbol+0xoffset (file)"), and an empty line. Each sample counts 1, as stackcollapse-perf has it. What perf
+ * prints: tools/perf/builtin-script.c, perf_sample__fprintf_start() and sample__fprintf_callchain(), Linux 6.1.
+ */
+#ifndef YRT_FORMAT_INPUT_PERF_H
+#define YRT_FORMAT_INPUT_PERF_H
+
+#include <stdio.h>
+
+#include "sift.h"
+
+/* Whether this line, of those that are not empty or comments the first, is of such a text. */
+bool input_perf_is(const char *line);
+/* Reads the rest of in; first: the line that was read already, without its newline, which is changed. path: for
+ * messages. */
+struct error *input_perf_read(FILE *in, const char *path, char *first, u64 number, struct sift *s);
+
+#endif

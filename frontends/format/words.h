@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people call the kinds of frames: code of a language by the words of its runtime ("C2"), the rest by the word of
+ * the kind. */
+#ifndef YRT_FORMAT_WORDS_H
+#define YRT_FORMAT_WORDS_H
+
+#include "unwind/profile/profile.h"
+
+struct runtime_ops;
+
+/* Of a function of this module and kind. Static. */
+const char *words_of(const char *module, enum profile_kind kind);
+/* Of a runtime's code; kind: KIND_SCRIPT, KIND_SCRIPT_BASELINE or KIND_SCRIPT_JIT. Static. */
+const char *words_of_runtime(const struct runtime_ops *ops, enum profile_kind kind);
+/* Of all functions of a kind: "C2", and with the language where p has code of several: "Lua compiled, Java C2". */
+#define WORDS_LEGEND 192
+const char *words_legend(const struct profile *p, enum profile_kind kind, char ret[WORDS_LEGEND]);
+
+#endif

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the container image of yrt: the program, the libraries that it is linked to, certificates, nothing else; no shell.
+#
+#	build.sh [YRT [IMAGE]]
+#
+# YRT: the program (build/release/yrt). IMAGE: where to, as buildah has it (oci-archive:yrt.tar). Needs buildah; no network, no base image.
+set -eu
+
+yrt=${1:-build/release/yrt}
+image=${2:-oci-archive:yrt.tar}
+command -v buildah >/dev/null || {
+	echo "build.sh: buildah is missing: apt-get install buildah" >&2
+	exit 1
+}
+[ -x "$yrt" ] || {
+	echo "build.sh: there is no program $yrt: cmake --preset release && cmake --build --preset release" >&2
+	exit 2
+}
+root=$(mktemp -d)
+container=
+trap 'rm -rf "$root"; [ -z "$container" ] || buildah rm "$container" >/dev/null' EXIT
+trap 'exit 130' INT TERM
+
+mkdir -p "$root/usr/bin" "$root/etc/ssl/certs" "$root/out"
+strip -o "$root/usr/bin/yrt" "$yrt"
+# ldd prints "name => /path (address)", and of the loader "/path (address)"
+ldd "$yrt" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p' | while read -r library; do
+	mkdir -p "$root$(dirname "$library")"
+	cp -L "$library" "$root$library"
+done
+[ ! -f /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+
+container=$(buildah from scratch)
+buildah copy -q "$container" "$root" / >/dev/null
+buildah config --entrypoint '["/usr/bin/yrt"]' --cmd '["--help"]' --workingdir /out --env HOME=/out "$container"
+buildah commit -q "$container" "$image" >/dev/null
+echo "build.sh: $image, $(du -sm "$root" | cut -f1) MB unpacked" >&2

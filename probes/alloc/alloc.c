@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "alloc_budget.h"
+#include "alloc_classes.h"
+#include "alloc_counts.h"
+#include "alloc_join.h"
+#include "alloc_sites.h"
+#include "alloc_threads.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/runtime_alloc.h"
+#include "watchpoints.h"
+
+#define MEASURE_NS       20000000L   /* the rate of allocation is looked at so long before the first sample */
+#define LOOK_NS          15000000ULL /* sites were placed for so long: enough to tell the rate */
+#define STEER_NS         100000000ULL
+#define SWEEP_NS         1000000000ULL
+#define PROGRAM_NS       1000 /* a hit's program without a sample */
+#define BURST            4    /* times the wanted rate */
+#define BURST_LEAST      8
+#define WINDOWS_A_S      100 /* of alloc.bpf.h */
+#define CENSUS_EACH      8   /* stacks to a buffer that is looked into, without watchpoints */
+#define CENSUS_A_S       60  /* with watchpoints: so many buffers, and so many bytes of them, a second */
+#define CENSUS_BYTES_A_S 8e6
+#define NICE             -10
+#define REFUSED_LEAST    8 /* watchpoints, and more than were set: there are no debug registers */
+#define STRANGE_LEAST    8 /* events that make no sense, and one in STRANGE_EACH: the sites are not what they seemed */
+#define STRANGE_EACH     50
+
+struct alloc {
+	struct alloc_options options;
+	struct watchpoints *watchpoints; /* NULL: not to be had */
+	struct alloc_classes *classes;
+	struct alloc_budget budget;
+	struct alloc_spent before; /* the start */
+	struct alloc_sites *sites;
+	u32 nprobes;
+	struct alloc_threads *threads;
+	struct alloc_join *join;
+	struct alloc_counts *counts;
+	u64 steered_ns, swept_ns, bytes_then, placed_then;
+	double interval, duty;
+	bool started, watching;
+	struct alloc_summary summary;
+};
+
+static struct error *create_parts(struct alloc *a)
+{
+	const struct alloc_options *o = &a->options;
+	struct alloc_counts_options counts = {
+	        .threads_apart = o->threads, .object = o->object, .targets = o->targets, .collector = o->collector};
+	struct alloc_join_options join = {.both = alloc_counts_stack, .counted = alloc_counts_census};
+	struct error *err = alloc_threads_create(o->targets, o->threads, &a->threads);
+
+	counts.threads = a->threads;
+	if (!err)
+		err = alloc_counts_create(&counts, &a->counts);
+	if (!err)
+		err = alloc_classes_create(o->object, &a->classes);
+	join.classes = a->classes;
+	join.ctx = a->counts;
+	if (!err)
+		err = alloc_join_create(&join, &a->join);
+	return err ? err : alloc_sites_create(o->object, &a->sites);
+}
+
+static void set_watching(struct alloc *a, bool watching)
+{
+	a->watching = watching;
+	alloc_object_set_watching(a->options.object, watching);
+	alloc_counts_set_watching(a->counts, watching);
+}
+
+/* Without them it goes on. */
+static struct error *create_watchpoints(struct alloc *a)
+{
+	struct error *err = watchpoints_try(&a->budget.trap_ns);
+
+	if (!err)
+		err = watchpoints_create(a->options.object, alloc_classes_hurry, a->classes, &a->watchpoints);
+	if (err == &error_no_memory)
+		return err;
+	if (err)
+		a->options.warn(a->options.ctx, err);
+	set_watching(a, a->watchpoints);
+	return NULL;
+}
+
+struct error *alloc_create(const struct alloc_options *options, struct alloc **ret)
+{
+	struct alloc *a = calloc(1, sizeof(*a));
+	struct error *err;
+
+	if (!a)
+		return &error_no_memory;
+	a->options = *options;
+	a->interval = (double)options->interval;
+	a->duty = 1;
+	err = create_parts(a);
+	if (!err)
+		err = create_watchpoints(a);
+	if (err) {
+		alloc_destroy(a);
+		return err;
+	}
+	a->budget.share = options->share;
+	a->budget.site_ns = PROGRAM_NS + alloc_sites_measure(a->sites);
+	*ret = a;
+	return NULL;
+}
+
+static void take_away(struct alloc *a)
+{
+	alloc_object_set_interval(a->options.object, 0, 0);
+	alloc_object_set_census(a->options.object, 0);
+	if (a->sites)
+		alloc_sites_clear(a->sites);
+}
+
+void alloc_destroy(struct alloc *a)
+{
+	if (!a)
+		return;
+	take_away(a);
+	watchpoints_destroy(a->watchpoints);
+	alloc_classes_destroy(a->classes);
+	alloc_join_destroy(a->join);
+	alloc_counts_destroy(a->counts);
+	alloc_threads_destroy(a->threads);
+	alloc_sites_destroy(a->sites);
+	free(a);
+}
+
+/* Where pt_regs has a register, by its DWARF number. */
+static u16 offset_in_regs(u8 reg)
+{
+	static const u16 offsets[] = {80, 96, 88, 40, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0};
+
+	return reg < sizeof(offsets) / sizeof(*offsets) ? offsets[reg] : ALLOC_NO_OFFSET;
+}
+
+/* The file of a runtime as the kernel finds it, whatever became of its name. */
+static bool path_of(const struct process *p, const struct instance *in, char *ret, size_t size)
+{
+	for (u32 i = 0; i < p->maps.nlines; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (m->image && m->image == in->loaded->image && m->bias == in->bias) {
+			snprintf(ret, size, "/proc/%d/map_files/%lx-%lx", p->pid, m->start, m->end);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool tells_collections(const struct runtime_alloc *r)
+{
+	for (u32 i = 0; i < r->nsites; i++)
+		if (r->site[i].kind == ALLOC_COLLECTION)
+			return true;
+	return false;
+}
+
+static struct error *place_site(struct alloc *a, const struct process *p, const struct runtime_alloc *r,
+        const struct alloc_site *site, const char *path)
+{
+	struct watchpoints_stats keepers = {0};
+	struct alloc_probe probe = {
+	        .kind = site->kind,
+	        .start = r->buffer_start,
+	        .top = r->buffer_top,
+	        .end = r->buffer_end,
+	        .thread = offset_in_regs(site->reg[ALLOC_THREAD]),
+	        .klass = offset_in_regs(site->reg[ALLOC_CLASS]),
+	        .object = offset_in_regs(site->reg[ALLOC_OBJECT]),
+	        .size = offset_in_regs(site->reg[ALLOC_OBJECT_SIZE]),
+	        .buffer_size = offset_in_regs(site->reg[ALLOC_BUFFER_SIZE]),
+	        .early = r->early,
+	        .checked = r->checked,
+	        .collections = r->collections_at,
+	};
+	struct error *err;
+
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &keepers);
+	probe.prompt = !keepers.realtime || !tells_collections(r);
+	err = alloc_object_set_probe(a->options.object, a->nprobes, &probe);
+	if (!err)
+		err = alloc_sites_add(
+		        a->sites, p->number, p->pid, path, site->offset, a->nprobes, site->kind == ALLOC_COLLECTION);
+	a->nprobes += !err;
+	return err;
+}
+
+static struct error *place_sites(struct alloc *a, const struct process *p, const struct instance *in)
+{
+	struct runtime_process view = process_view(p);
+	struct runtime_alloc r = {0};
+	struct error *err = in->ops->alloc->sites(in->data, &view, &r);
+	char path[128];
+	void *reader;
+
+	if (err)
+		return err;
+	if (!path_of(p, in, path, sizeof(path)))
+		return error_new(ERROR_NO_PROCESS, "process %d has let go of its %s", p->pid, in->ops->name);
+	err = in->ops->alloc->open(in->data, &view, &reader);
+	if (!err)
+		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
+	for (u32 i = 0; i < r.nsites && !err; i++)
+		err = place_site(a, p, &r, &r.site[i], path);
+	a->summary.sites = r.origin;
+	if (!err && r.checked)
+		a->options.warn(a->options.ctx,
+		        error_hint(error_new(ERROR_UNSUPPORTED,
+		                           "process %d: where it allocates was found by code: %s has no symbols",
+		                           p->pid, in->loaded->path),
+		                "each event is checked; installing its debug symbols makes it certain"));
+	if (!err && r.missed)
+		a->options.warn(a->options.ctx,
+		        error_hint(error_new(ERROR_UNSUPPORTED, "process %d: %s", p->pid, r.missed), "%s", r.remedy));
+	return err;
+}
+
+static struct error *refuse(pid_t pid)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d runs nothing whose allocation can be seen", pid),
+	        "`yrt inspect -p %d` tells what was recognised in it", pid);
+}
+
+struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; i < a->options.targets->nprocesses && !err; i++) {
+		const struct process *p = a->options.targets->processes[i];
+		const struct instance *in = alloc_runtime(p);
+
+		if (p->dead || alloc_sites_has(a->sites, p->number) || (pid && p->pid != pid))
+			continue;
+		if (in)
+			err = place_sites(a, p, in);
+		else if (required)
+			err = refuse(pid);
+	}
+	return err;
+}
+
+static u64 cpu_of(pid_t pid)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* What samples cost up to now, but for what was before the start. */
+static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, u64 now, struct alloc_spent *ret)
+{
+	struct watchpoints_stats keepers = {0};
+	struct probe_stats probe;
+	struct error *err = object_stats(a->options.object, &probe);
+
+	if (err)
+		return err;
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &keepers);
+	*ret = (struct alloc_spent){.at_ns = now,
+	        .samples = probe.samples,
+	        .walk_ns = probe.timed_ns,
+	        .keeper_ns = keepers.keeper_ns,
+	        .traps = st->traps,
+	        .requests = keepers.requests,
+	        .sites = st->refills + st->slow,
+	        .placed_ns = alloc_sites_placed_ns(a->sites)};
+	for (u32 i = 0; i < a->options.targets->nprocesses; i++)
+		ret->target_cpu_ns += cpu_of(a->options.targets->processes[i]->pid);
+	return NULL;
+}
+
+static void set_interval(struct alloc *a, double interval, double frequency)
+{
+	u32 burst = (u32)(frequency / a->duty * BURST / WINDOWS_A_S);
+
+	a->interval = fmax(interval, (double)a->options.interval);
+	alloc_object_set_interval(a->options.object, (u64)a->interval, burst < BURST_LEAST ? BURST_LEAST : burst);
+}
+
+/*
+ * How often buffers are looked into. By watchpoints samples tell most, and those few are read while the program runs;
+ * without, one for some stacks.
+ */
+static void set_census(struct alloc *a, double bytes_a_s, double buffer)
+{
+	double a_second = fmin(CENSUS_A_S, CENSUS_BYTES_A_S / fmax(buffer, 1));
+
+	alloc_object_set_census(
+	        a->options.object, (u64)(a->watching ? bytes_a_s / a_second : a->interval * CENSUS_EACH));
+}
+
+/* The distance between samples gets as much smaller. */
+static void set_duty(struct alloc *a, double duty)
+{
+	if (duty == a->duty)
+		return;
+	a->interval *= duty / a->duty;
+	a->duty = duty;
+	alloc_sites_set_duty(a->sites, duty);
+	alloc_object_set_duty(a->options.object, (u32)(duty * ALLOC_ALWAYS));
+}
+
+/* Another profiler or a debugger may have all debug registers of the target's threads, where those of ours are free. */
+static void see_refused(struct alloc *a)
+{
+	struct watchpoints_stats st;
+
+	if (!a->watching)
+		return;
+	watchpoints_stats(a->watchpoints, &st);
+	if (st.refused < REFUSED_LEAST || st.refused < st.set)
+		return;
+	set_watching(a, false);
+	a->options.warn(a->options.ctx, watchpoints_refused());
+}
+
+/* Sites that were found by the looks of their code may be others, in a JVM that nobody has seen. */
+static struct error *see_strange(const struct alloc *a, const struct alloc_stats *st)
+{
+	u64 strange = st->strange + alloc_counts_unknown(a->counts);
+
+	if (strange < STRANGE_LEAST || strange * STRANGE_EACH < st->refills + st->slow)
+		return NULL;
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "what seemed to tell of allocation, by its code, is something else"),
+	        "install the package with the runtime's debug symbols, of the same build (Debian: openjdk-N-dbg)");
+}
+
+/* At once where more is allocated, slowly where it is less; in shifts, what one of them saw says little. */
+static double next_interval(const struct alloc *a, double wanted)
+{
+	if (!a->started)
+		return wanted;
+	if (a->duty < 1)
+		return (7 * a->interval + wanted) / 8;
+	return wanted > a->interval ? wanted : (31 * a->interval + wanted) / 32;
+}
+
+/* So few bytes between samples as the wanted rate allows. */
+static struct error *steer(struct alloc *a, u64 now)
+{
+	struct alloc_stats st;
+	struct alloc_spent spent;
+	struct error *err = alloc_object_stats(a->options.object, &st);
+	double rate, frequency;
+	u64 placed;
+
+	if (!err)
+		err = see_strange(a, &st);
+	if (!err)
+		err = count_spent(a, &st, now, &spent);
+	if (err)
+		return err;
+	see_refused(a);
+	a->steered_ns = now;
+	frequency = fmin(a->options.frequency, alloc_budget_rate(&a->budget, &spent));
+	placed = spent.placed_ns - a->placed_then;
+	if (placed < LOOK_NS)
+		return NULL;
+	set_duty(a, a->watching ? alloc_budget_duty(&a->budget, a->duty) : 1);
+	rate = (double)(st.bytes - a->bytes_then) * 1e9 / (double)placed * a->duty;
+	set_interval(a, next_interval(a, rate / frequency), frequency);
+	set_census(a, a->interval * frequency, (double)st.bytes / (double)(st.refills + 1));
+	a->placed_then = spent.placed_ns;
+	a->bytes_then = st.bytes;
+	return NULL;
+}
+
+struct error *alloc_start(struct alloc *a)
+{
+	struct timespec pause = {.tv_nsec = MEASURE_NS};
+	struct alloc_stats st;
+	struct error *err = alloc_object_stats(a->options.object, &st);
+
+	if (!err)
+		err = count_spent(a, &st, now_ns(), &a->before);
+	if (err)
+		return err;
+	alloc_budget_rate(&a->budget, &a->before);
+	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
+	a->bytes_then = st.bytes;
+	a->placed_then = alloc_sites_placed_ns(a->sites);
+	a->steered_ns = now_ns();
+	nanosleep(&pause, NULL);
+	err = steer(a, now_ns());
+	a->started = true;
+	return err ? err : alloc_threads_count(a->threads, true);
+}
+
+struct error *alloc_stop(struct alloc *a)
+{
+	struct error *err = alloc_threads_count(a->threads, false); /* before it takes its time to take probes away */
+	struct alloc_spent spent;
+	struct alloc_stats st;
+
+	if (!err)
+		err = alloc_object_stats(a->options.object, &st);
+	if (!err)
+		err = count_spent(a, &st, now_ns(), &spent);
+	if (!err && !spent.target_cpu_ns) /* gone, and its clock too */
+		spent = a->budget.last;
+	if (!err) {
+		a->summary.slowed = alloc_budget_share(&a->budget, &a->before, &spent);
+		a->summary.placed =
+		        (double)(spent.placed_ns - a->before.placed_ns) / (double)(spent.at_ns - a->before.at_ns);
+	}
+	take_away(a);
+	return err;
+}
+
+struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	return alloc_join_stack(((struct alloc *)alloc)->join, record, frames, n);
+}
+
+struct error *alloc_poll(struct alloc *a, u64 now)
+{
+	struct error *err = alloc_join_poll(a->join, false);
+
+	if (err || now - a->steered_ns < STEER_NS)
+		return err;
+	err = steer(a, now);
+	if (err || now - a->swept_ns < SWEEP_NS)
+		return err;
+	a->swept_ns = now;
+	if (a->watchpoints)
+		watchpoints_sweep(a->watchpoints);
+	err = alloc_attach(a, 0, false);
+	if (err && err != &error_no_memory) {
+		a->options.warn(a->options.ctx, err);
+		err = NULL;
+	}
+	return err ? err : alloc_threads_count(a->threads, false);
+}
+
+struct error *alloc_finish(struct alloc *a)
+{
+	struct error *err;
+
+	alloc_classes_stop(a->classes);
+	err = alloc_join_poll(a->join, true);
+	return err ? err : alloc_counts_finish(a->counts);
+}
+
+void alloc_summary(struct alloc *a, struct alloc_summary *ret)
+{
+	struct watchpoints_stats w = {0};
+
+	*ret = a->summary;
+	if (a->watchpoints)
+		watchpoints_stats(a->watchpoints, &w);
+	alloc_counts_tell(a->counts, ret);
+	ret->watching = a->watching;
+	ret->set = w.set;
+	ret->late = w.late;
+	ret->refused = w.refused;
+	ret->realtime = w.realtime;
+	ret->interval = (u64)a->interval;
+	error_free(alloc_object_stats(a->options.object, &ret->probe));
+}

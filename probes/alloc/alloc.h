@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sampling what a runtime's threads allocate, by bytes and from outside.
+ *
+ * A thread takes a buffer (a TLAB) from the heap and allocates by moving its top. At each refill a uprobe's program
+ * draws the distance to the next sample, exponential with the mean `interval` (the draw has no memory, so it may begin
+ * anew in each buffer): every byte has the same chance. If the distance ends in this buffer, a watchpoint is set there
+ * for this thread (watchpoints.h), before the thread goes on; the thread traps when it allocates over that address, and
+ * the program walks its stack. A write that is no allocation is told from one by the buffer's top. Objects that are
+ * told one by one (the one a buffer was made for, those outside all buffers) are samples with the probability 1 -
+ * exp(-size/interval) that they hold such a point.
+ *
+ * The rate also keeps within a share of the targets' CPU time (alloc_budget.h); where the uprobes alone would take half
+ * of that, they are placed in shifts (alloc_sites.h).
+ *
+ * Some of the buffers that threads gave up are looked into: they tell bytes by class and size, of thousands of objects
+ * each. Samples are weighed so that their classes agree with that as far as both are certain (alloc_strata.h).
+ *
+ * Without debug registers there are only the stacks of refills, and what buffers hold is spread over those of objects
+ * of that class and size (alloc_census.h). Where that can not be, the stack of a refill stands for its whole buffer,
+ * and programs that allocate in a cycle may resonate with the size of their buffers.
+ *
+ * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many
+ * objects as that makes. `interval` grows with the rate of allocation so that the number of samples a second is
+ * bounded. What each thread allocated is known exactly from the runtime: its samples are scaled to it (threads with few
+ * samples together). So totals are exact, and shares have the error of random sampling, sqrt(p (1 - p) / n) for n
+ * samples. Where the rate of allocation changes, so do weights, and n is fewer than there were: the square of what they
+ * stand for by its variance.
+ */
+#ifndef YRT_ALLOC_H
+#define YRT_ALLOC_H
+
+#include <types.h>
+
+#include "alloc_object.h"
+#include "probes/targets.h"
+#include "unwind/profile/collect.h"
+#include "unwind/error.h"
+
+struct alloc;
+
+struct alloc_options {
+	u64 interval;     /* mean distance in bytes, at least */
+	double frequency; /* samples a second at most */
+	double share;     /* of the targets' CPU time that samples may take (alloc_budget.h); 0: no limit */
+	bool threads;     /* what no sample was taken of is shown by thread */
+	struct object *object;
+	struct targets *targets;
+	struct collector *collector;
+	void (*warn)(void *ctx, struct error *err); /* owns err */
+	void *ctx;
+};
+
+struct alloc_summary {
+	struct alloc_stats probe;
+	u64 samples;            /* that became stacks */
+	double effective;       /* as many samples of the same weight have the same error */
+	u64 unclassed;          /* of them without the class of their object */
+	u64 set, late, refused; /* watchpoints: struct watchpoints_stats */
+	u64 threads;            /* that allocated */
+	double bytes;           /* exact: what they allocated */
+	double unseen;          /* of them no stack was seen for */
+	u64 interval;           /* at the end */
+	double slowed;          /* share of the targets' CPU time that was taken, as estimated */
+	double placed;          /* part of the time that sites were placed (alloc_sites.h) */
+	bool realtime, watching;
+	bool census;  /* without watchpoints: bytes by class are from buffers that were looked into (alloc_census.h) */
+	double trust; /* with watchpoints: how far shares of classes follow such buffers (alloc_strata.h), from 0 to 1
+	               */
+	const char *sites; /* how they were found (runtime_alloc.origin); NULL: none yet */
+};
+
+struct error *alloc_create(const struct alloc_options *options, struct alloc **ret);
+void alloc_destroy(struct alloc *a);
+/* Places probes in those targets that have a runtime that tells where. required: an error if pid has none. */
+struct error *alloc_attach(struct alloc *a, pid_t pid, bool required);
+/* From here on samples are taken. */
+struct error *alloc_start(struct alloc *a);
+/* To be called every some ms. */
+struct error *alloc_poll(struct alloc *a, u64 now_ns);
+/* A stack (collector_options.stack); its hash is the id of its struct alloc_record, which comes another way
+ * (alloc_classes.h). */
+struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n);
+/* Counts to the end, and takes the probes away. */
+struct error *alloc_stop(struct alloc *a);
+/* When no record comes any more: scales, and moves all into the profile: counts are bytes, second ones objects. */
+struct error *alloc_finish(struct alloc *a);
+void alloc_summary(struct alloc *a, struct alloc_summary *ret);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_classes.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+
+#define OPEN_MAX    4096
+#define SOONEST_NS  20000ULL /* between two looks: half of what has passed, within these */
+#define LATEST_NS   500000ULL
+#define SLEEPING_NS 2000000ULL /* a thread that has not allocated since may sleep: see whether it has gone on */
+#define GIVE_UP_NS  500000000ULL
+#define IDLE_NS     20000000ULL /* most records do not wake the thread */
+#define STACK_BYTES (256 << 10)
+#define NICE        -20
+
+struct reader { /* of a process */
+	u32 process;
+	const struct runtime_alloc_ops *ops;
+	void *data;
+};
+
+struct open { /* a record whose class is not known yet */
+	struct alloc_class result;
+	u32 gc, looks;
+	u64 since_ns, next_ns;
+};
+
+struct alloc_classes {
+	struct ring_buffer *ring;
+	pthread_t thread;
+	bool started;
+	int stop;             /* eventfd */
+	pthread_mutex_t lock; /* of all below, and of reading the ring; who holds it inherits the thread's priority */
+	struct reader *readers;
+	u32 nreaders;
+	struct alloc_class *done;
+	u32 ndone, capacity;
+	struct open *open; /* OPEN_MAX */
+	u32 nopen;
+};
+
+static const struct reader *reader_of(const struct alloc_classes *c, u32 process)
+{
+	for (u32 i = c->nreaders; i-- > 0;)
+		if (c->readers[i].process == process)
+			return &c->readers[i];
+	return NULL;
+}
+
+/* Hands out what is found, or will not be. Out of memory: the sample has no class, nor is it counted. */
+static void finish(struct alloc_classes *c, const struct alloc_class *result)
+{
+	u32 capacity = c->capacity ? 2 * c->capacity : 256;
+	struct alloc_class *grown = c->done;
+
+	if (c->ndone == c->capacity) {
+		grown = realloc(c->done, capacity * sizeof(*grown));
+		if (!grown)
+			return;
+		c->done = grown;
+		c->capacity = capacity;
+	}
+	c->done[c->ndone++] = *result;
+}
+
+/* Has the thread blocked since the sample? Only its own code after the allocation can have led there. */
+static bool has_blocked(const struct alloc_record *r)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char text[128];
+	u64 switches;
+
+	snprintf(text, sizeof(text), "/proc/%u/task/%u/status", r->tgid, r->tid);
+	file = fopen(text, "re");
+	while (file && fgets(text, sizeof(text), file))
+		if (sscanf(text, "voluntary_ctxt_switches: %lu", &switches) == 1)
+			return (u32)switches != r->switches;
+	return false;
+}
+
+/* False: it is to be looked at again. */
+static bool look(const struct reader *reader, struct open *o, u64 now)
+{
+	struct alloc_class *ret = &o->result;
+	const struct alloc_record *r = &ret->record;
+	struct alloc_object object = {
+	        .thread = r->thread, .start = r->start, .addr = r->addr, .end = r->end, .gc = o->gc};
+	enum alloc_told told;
+	u64 size = 0;
+
+	o->looks++;
+	object.passed = now - o->since_ns > SLEEPING_NS && !(o->looks & (o->looks - 1)) && has_blocked(r);
+	told = reader->ops->object(reader->data, &object, &ret->frame, &size);
+	ret->known = told == ALLOC_TOLD;
+	if (ret->known)
+		ret->size = size;
+	return told != ALLOC_NOT_YET;
+}
+
+static void schedule(struct open *o, u64 now)
+{
+	u64 passed = (now - o->since_ns) / 2;
+
+	o->next_ns = now + (passed < SOONEST_NS ? SOONEST_NS : passed > LATEST_NS ? LATEST_NS : passed);
+}
+
+struct counting {
+	struct alloc_classes *c;
+	const struct alloc_record *record;
+};
+
+static void on_counted(void *ctx, const struct frame *class, u64 bytes, u64 objects)
+{
+	const struct counting *counting = ctx;
+	struct alloc_class result = {.record = *counting->record, .bytes = bytes, .objects = objects, .known = class};
+
+	if (class)
+		result.frame = *class;
+	result.size = objects ? bytes / objects : 0;
+	finish(counting->c, &result);
+}
+
+static void take_census(struct alloc_classes *c, const struct reader *reader, const struct alloc_record *record)
+{
+	struct alloc_object buffer = {
+	        .thread = record->thread, .start = record->start, .end = record->end, .gc = record->gc};
+	struct counting counting = {c, record};
+	u32 first = c->ndone;
+	u64 whole = 0;
+
+	if (reader && reader->ops->census)
+		reader->ops->census(reader->data, &buffer, on_counted, &counting);
+	for (u32 i = first; i < c->ndone; i++)
+		whole += c->done[i].bytes;
+	for (u32 i = first; i < c->ndone; i++)
+		c->done[i].whole = whole;
+}
+
+/* A new record: most are told at once. Under the lock, as what follows. */
+static void take(struct alloc_classes *c, const struct alloc_record *record)
+{
+	struct open o = {.result = {.record = *record, .size = record->size}, .gc = record->gc, .since_ns = now_ns()};
+	const struct reader *reader = reader_of(c, record->instance);
+
+	if (record->how == ALLOC_BY_CENSUS) {
+		take_census(c, reader, record);
+		return;
+	}
+	if (!reader) {
+		finish(c, &o.result);
+		return;
+	}
+	if (record->klass) {
+		o.result.known = reader->ops->class_frame(reader->data, record->klass, &o.result.frame);
+		finish(c, &o.result);
+		return;
+	}
+	if (!o.gc)
+		o.gc = reader->ops->collections(reader->data);
+	if (look(reader, &o, o.since_ns) || c->nopen == OPEN_MAX) {
+		finish(c, &o.result);
+		return;
+	}
+	schedule(&o, now_ns());
+	c->open[c->nopen++] = o;
+}
+
+enum when { WHEN_DUE, AT_ONCE, FOR_THE_LAST_TIME };
+
+/* Looks again at what is due, or at all. Returns when to come again. */
+static u64 look_again(struct alloc_classes *c, enum when when)
+{
+	u64 now = now_ns(), next = now + IDLE_NS;
+	u32 left = 0;
+
+	for (u32 i = 0; i < c->nopen; i++) {
+		struct open *o = &c->open[i];
+		const struct reader *reader = reader_of(c, o->result.record.instance);
+
+		if (when != WHEN_DUE || now >= o->next_ns) {
+			if (look(reader, o, now) || when == FOR_THE_LAST_TIME || now - o->since_ns > GIVE_UP_NS) {
+				finish(c, &o->result);
+				continue;
+			}
+			schedule(o, now);
+		}
+		next = o->next_ns < next ? o->next_ns : next;
+		c->open[left++] = *o;
+	}
+	c->nopen = left;
+	return next;
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct alloc_record record;
+
+	if (size < sizeof(record))
+		return 0;
+	memcpy(&record, data, sizeof(record));
+	take(ctx, &record);
+	return 0;
+}
+
+static void take_priority(void)
+{
+	struct sched_param param = {.sched_priority = 1};
+
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
+		setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+}
+
+static void *run(void *arg)
+{
+	struct alloc_classes *c = arg;
+	struct pollfd fds[] = {
+	        {.fd = ring_buffer__epoll_fd(c->ring), .events = POLLIN}, {.fd = c->stop, .events = POLLIN}};
+	u64 next = 0;
+
+	take_priority();
+	while (!(fds[1].revents & POLLIN)) {
+		u64 now = now_ns(), wait = next > now ? next - now : 0;
+		struct timespec timeout = {
+		        .tv_sec = (time_t)(wait / 1000000000ULL), .tv_nsec = (long)(wait % 1000000000ULL)};
+
+		if (ppoll(fds, 2, &timeout, NULL) < 0)
+			fds[1].revents = 0; /* interrupted */
+		pthread_mutex_lock(&c->lock);
+		ring_buffer__consume(c->ring);
+		next = look_again(c, WHEN_DUE);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return NULL;
+}
+
+static struct error *start(struct alloc_classes *c)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int code;
+
+	c->stop = eventfd(0, EFD_CLOEXEC);
+	if (c->stop < 0)
+		return error_errno(errno, "cannot make an eventfd");
+	c->open = malloc(OPEN_MAX * sizeof(*c->open));
+	if (!c->open)
+		return &error_no_memory;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	code = pthread_create(&c->thread, &attr, run, c);
+	c->started = !code;
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return code ? error_errno(code, "cannot start a thread") : NULL;
+}
+
+struct error *alloc_classes_create(struct object *o, struct alloc_classes **ret)
+{
+	struct alloc_classes *c = calloc(1, sizeof(*c));
+	pthread_mutexattr_t attr;
+	struct error *err;
+
+	if (!c)
+		return &error_no_memory;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&c->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	c->ring = alloc_object_ring(o, on_record, c);
+	err = c->ring ? start(c) : error_errno(errno, "cannot map the ring buffer");
+	if (err) {
+		alloc_classes_destroy(c);
+		return err;
+	}
+	*ret = c;
+	return NULL;
+}
+
+void alloc_classes_stop(struct alloc_classes *c)
+{
+	if (!c->started)
+		return;
+	eventfd_write(c->stop, 1);
+	pthread_join(c->thread, NULL);
+	c->started = false;
+	pthread_mutex_lock(&c->lock); /* a keeper may still be at it */
+	ring_buffer__consume(c->ring);
+	look_again(c, FOR_THE_LAST_TIME);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void alloc_classes_destroy(struct alloc_classes *c)
+{
+	if (!c)
+		return;
+	alloc_classes_stop(c);
+	for (u32 i = 0; i < c->nreaders; i++)
+		c->readers[i].ops->close(c->readers[i].data);
+	if (c->stop >= 0)
+		close(c->stop);
+	pthread_mutex_destroy(&c->lock);
+	free(c->readers);
+	free(c->done);
+	free(c->open);
+	ring_buffer__free(c->ring);
+	free(c);
+}
+
+void alloc_classes_hurry(void *classes)
+{
+	struct alloc_classes *c = classes;
+
+	pthread_mutex_lock(&c->lock);
+	look_again(c, AT_ONCE);
+	ring_buffer__consume(c->ring);
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct error *alloc_classes_add(struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader)
+{
+	struct reader *grown;
+
+	pthread_mutex_lock(&c->lock);
+	grown = realloc(c->readers, (c->nreaders + 1) * sizeof(*grown));
+	if (grown) {
+		c->readers = grown;
+		c->readers[c->nreaders++] = (struct reader){.process = process, .ops = ops, .data = reader};
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (grown)
+		return NULL;
+	ops->close(reader);
+	return &error_no_memory;
+}
+
+u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret)
+{
+	u32 n;
+
+	pthread_mutex_lock(&c->lock);
+	n = c->ndone;
+	*ret = c->done;
+	c->done = NULL;
+	c->ndone = c->capacity = 0;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}

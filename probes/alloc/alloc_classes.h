@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The classes of sampled objects. A class lies in the object's header, and there only until a collection moves the
+ * object; a program may collect a hundred times a second. So records come by a ring of their own, and are read by a
+ * thread that does nothing else, now and then; and when a collection begins, all threads stand, and all they have begun
+ * to allocate is whole: by the keeper (watchpoints.h) of the CPU where that is, before the collection goes on. Where
+ * nothing tells of collections, each sample wakes the thread, which runs at real-time priority (an interrupt: 15 us on
+ * some virtual machines).
+ */
+#ifndef YRT_ALLOC_CLASSES_H
+#define YRT_ALLOC_CLASSES_H
+
+#include <types.h>
+
+#include "alloc_object.h"
+#include "unwind/error.h"
+#include "unwind/runtime_alloc.h"
+
+struct alloc_classes;
+
+struct alloc_class { /* what became of a record */
+	struct alloc_record record;
+	struct frame frame;
+	u64 size;           /* of the object; 0: not known; by census: of an average one */
+	u64 bytes, objects; /* by census */
+	u64 whole;          /* by census: bytes of all kinds in that buffer */
+	bool known;
+};
+
+/* o outlives it. */
+struct error *alloc_classes_create(struct object *o, struct alloc_classes **ret);
+void alloc_classes_destroy(struct alloc_classes *c);
+/* Records of this process (struct alloc_record.instance) are read by reader, of ops->open(); it is taken over. */
+struct error *alloc_classes_add(
+        struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader);
+/* Reads all that is there to be read at once: a collection begins. Of any thread. */
+void alloc_classes_hurry(void *classes);
+/* Moves what was found out since into *ret (malloc'd, or NULL), in no order. Returns how many. */
+u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret);
+/* No record comes any more: ends the thread. What it could not tell yet is told as not known. */
+void alloc_classes_stop(struct alloc_classes *c);
+
+#endif

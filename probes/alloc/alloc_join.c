@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_join.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "grow.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/runtime_alloc.h"
+#include "unwind/table.h"
+
+#define WAIT_NS    2000000000ULL /* longer than classes are looked for: then the other was lost */
+#define FRAMES_MAX (33 * CHUNK_FRAMES)
+
+struct waiting { /* a stack */
+	u64 since_ns;
+	struct stack_record *record; /* its own frames are none: */
+	struct frame *frames;
+	u32 n;
+};
+
+struct told { /* a class */
+	u64 since_ns;
+	struct alloc_class class;
+};
+
+struct alloc_join {
+	struct alloc_join_options options;
+	struct waiting *waiting;
+	u32 nwaiting;
+	struct told *told;
+	u32 ntold;
+	struct table by_id; /* of records: index in told */
+};
+
+struct error *alloc_join_create(const struct alloc_join_options *options, struct alloc_join **ret)
+{
+	struct alloc_join *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return &error_no_memory;
+	j->options = *options;
+	*ret = j;
+	return NULL;
+}
+
+static void forget(struct waiting *w)
+{
+	free(w->record);
+	free(w->frames);
+}
+
+void alloc_join_destroy(struct alloc_join *j)
+{
+	if (!j)
+		return;
+	for (u32 i = 0; i < j->nwaiting; i++)
+		forget(&j->waiting[i]);
+	free(j->waiting);
+	free(j->told);
+	table_free(&j->by_id);
+	free(j);
+}
+
+struct error *alloc_join_stack(
+        struct alloc_join *j, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct waiting w = {.since_ns = now_ns(), .n = n};
+	struct error *err = n <= FRAMES_MAX ? grow((void **)&j->waiting, j->nwaiting, sizeof(*j->waiting)) : NULL;
+
+	if (err || n > FRAMES_MAX)
+		return err;
+	w.record = malloc(offsetof(struct stack_record, frame));
+	w.frames = malloc((n + 1) * sizeof(*w.frames));
+	if (!w.record || !w.frames) {
+		forget(&w);
+		return &error_no_memory;
+	}
+	memcpy(w.record, record, offsetof(struct stack_record, frame));
+	memcpy(w.frames, frames, n * sizeof(*w.frames));
+	j->waiting[j->nwaiting++] = w;
+	return NULL;
+}
+
+static u64 key_of(u64 id)
+{
+	return XXH3_64bits(&id, sizeof(id)) | 1;
+}
+
+/* Those whose stack has come, or never will. */
+static void drop_told(struct alloc_join *j, u64 now)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < j->ntold; i++)
+		if (j->told[i].class.record.id && now - j->told[i].since_ns < WAIT_NS)
+			j->told[left++] = j->told[i];
+	j->ntold = left;
+}
+
+static struct error *take_class(struct alloc_join *j, const struct alloc_class *class, u64 now)
+{
+	struct error *err;
+
+	if (class->record.how == ALLOC_BY_CENSUS)
+		return j->options.counted(j->options.ctx, class);
+	err = grow((void **)&j->told, j->ntold, sizeof(*j->told));
+	if (!err)
+		j->told[j->ntold++] = (struct told){.class = *class, .since_ns = now};
+	return err;
+}
+
+/* What was found out since, beside what still waits for its stack. */
+static struct error *take_classes(struct alloc_join *j, u64 now)
+{
+	cleanup(free) struct alloc_class *found = NULL;
+	u32 n = alloc_classes_take(j->options.classes, &found);
+	struct error *err = NULL;
+
+	drop_told(j, now);
+	for (u32 i = 0; i < n && !err; i++)
+		err = take_class(j, &found[i], now);
+	table_clear(&j->by_id);
+	for (u32 i = 0; i < j->ntold && !err; i++)
+		err = table_put(&j->by_id, key_of(j->told[i].class.record.id), i);
+	return err;
+}
+
+struct error *alloc_join_poll(struct alloc_join *j, bool last)
+{
+	u64 now = now_ns();
+	struct error *err = take_classes(j, now);
+	u32 left = 0;
+
+	for (u32 i = 0; i < j->nwaiting; i++) {
+		struct waiting *w = &j->waiting[i];
+		u64 *at = err ? NULL : table_get(&j->by_id, key_of(w->record->hash));
+
+		if (!err && !at && !last && now - w->since_ns < WAIT_NS) {
+			j->waiting[left++] = *w;
+			continue;
+		}
+		if (at) {
+			struct told *told = &j->told[*at];
+
+			err = j->options.both(j->options.ctx, &told->class, w->record, w->frames, w->n);
+			told->class.record.id = 0;
+		}
+		forget(w);
+	}
+	j->nwaiting = left;
+	return err;
+}

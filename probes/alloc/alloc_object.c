@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_object.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "probes/uprobe.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+
+#define RING_BYTES (256u << 10)
+
+void alloc_object_prepare(struct object *o)
+{
+	object_want(o, "on_alloc");
+	object_want(o, "on_watch");
+	uprobe_prepare(object_skeleton(o)->progs.on_alloc);
+	bpf_map__set_max_entries(object_skeleton(o)->maps.alloc_ring, RING_BYTES);
+}
+
+struct ring_buffer *alloc_object_ring(struct object *o, int (*record)(void *ctx, void *data, size_t size), void *ctx)
+{
+	return ring_buffer__new(bpf_map__fd(object_skeleton(o)->maps.alloc_ring), record, ctx, NULL);
+}
+
+int alloc_object_watch_program(const struct object *o)
+{
+	return bpf_program__fd(object_skeleton(o)->progs.on_watch);
+}
+
+int alloc_object_keepers_fd(const struct object *o)
+{
+	return bpf_map__fd(object_skeleton(o)->maps.keepers);
+}
+
+struct error *alloc_object_attach_site(
+        struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
+{
+	return uprobe_place(object_skeleton(o)->progs.on_alloc, pid, path, offset, cookie, ret);
+}
+
+struct error *alloc_object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)
+{
+	if (bpf_map_update_elem(bpf_map__fd(object_skeleton(o)->maps.alloc_probes), &number, probe, BPF_ANY) == 0)
+		return NULL;
+	return error_errno(errno, "cannot tell BPF of an allocation site (%u at most)", ALLOC_PROBES_MAX);
+}
+
+void alloc_object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch)
+{
+	bpf_map_update_elem(bpf_map__fd(object_skeleton(o)->maps.watches), &key, watch, BPF_EXIST);
+}
+
+bool alloc_object_watch(const struct object *o, u32 key, struct alloc_watch *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.watches), &key, ret) == 0;
+}
+
+void alloc_object_set_watching(struct object *o, bool watching)
+{
+	object_skeleton(o)->data->watching = watching;
+}
+
+void alloc_object_set_interval(struct object *o, u64 interval, u32 burst)
+{
+	object_skeleton(o)->bss->alloc_interval = interval;
+	object_skeleton(o)->data->window_most = burst;
+}
+
+void alloc_object_set_open(struct object *o, bool open)
+{
+	object_skeleton(o)->data->alloc_open = open;
+}
+
+void alloc_object_set_census(struct object *o, u64 interval)
+{
+	object_skeleton(o)->bss->census_interval = interval;
+}
+
+void alloc_object_set_duty(struct object *o, u32 duty)
+{
+	object_skeleton(o)->data->alloc_duty = duty;
+}
+
+double alloc_object_handed_out(struct object *o, pid_t pid, u32 size_class)
+{
+	struct alloc_handed key = {.tgid = (u32)pid, .size_class = size_class};
+	cleanup(free) u64 *each = calloc(object_ncpus(o), sizeof(*each));
+	double sum = 0;
+
+	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.handed_out), &key, each))
+		return 0;
+	for (int i = 0; i < object_ncpus(o); i++)
+		sum += (double)each[i];
+	return sum;
+}
+
+struct error *alloc_object_stats(struct object *o, struct alloc_stats *ret)
+{
+	struct alloc_stats *each = calloc(object_ncpus(o), sizeof(*each));
+	u32 zero = 0;
+
+	if (!each)
+		return &error_no_memory;
+	*ret = (struct alloc_stats){0};
+	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.alloc_counters), &zero, each)) {
+		free(each);
+		return error_errno(errno, "cannot read the counters");
+	}
+	for (int i = 0; i < object_ncpus(o); i++)
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
+	free(each);
+	return NULL;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The uprobes where a runtime allocates: placed all the time, or in shifts.
+ *
+ * What takes several GB a second from the heap has ten thousand refills a second, and a uprobe that is hit with cold
+ * caches costs microseconds, whether a sample comes of it or not. So where the hits alone would take too much, sites
+ * are placed for 0.2 s at a random moment of each period: a buffer is then sampled only if it was taken within a shift,
+ * each with the same chance, whatever the program does. Shares stay unbiased; a program whose phases are few and long
+ * gets a larger error.
+ *
+ * Taking a uprobe away waits for the kernel's grace period, a tenth of a second: a thread of its own does it.
+ */
+#ifndef YRT_ALLOC_SITES_H
+#define YRT_ALLOC_SITES_H
+
+#include <types.h>
+
+#include "alloc_object.h"
+#include "unwind/error.h"
+
+struct alloc_sites;
+
+struct error *alloc_sites_create(struct object *o, struct alloc_sites **ret);
+void alloc_sites_destroy(struct alloc_sites *s); /* takes all away; NULL is fine */
+/* Places the program on_alloc of a process's file; cookie is its probe. always: it is no matter of shifts. */
+struct error *alloc_sites_add(
+        struct alloc_sites *s, u32 process, pid_t pid, const char *path, u64 offset, u32 cookie, bool always);
+bool alloc_sites_has(struct alloc_sites *s, u32 process);
+/* The part of time that sites are to be placed from now on; 1: always. */
+void alloc_sites_set_duty(struct alloc_sites *s, double duty);
+/* For how long they have been placed since the first was. */
+u64 alloc_sites_placed_ns(struct alloc_sites *s);
+/* Takes all away for good. */
+void alloc_sites_clear(struct alloc_sites *s);
+/*
+ * What a hit costs on this machine where caches are cold; 0: can not be told. To be called once. The uprobe for that
+ * stays where nothing runs until others are taken away: to wait for that would delay the first sample.
+ */
+u64 alloc_sites_measure(struct alloc_sites *s);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each thread of the targets allocates, exactly, as its runtime counts it; and by how much what samples stand for
+ * is to be scaled so that it makes just that. A thread with few samples says little of itself: those are scaled
+ * together.
+ */
+#ifndef YRT_ALLOC_THREADS_H
+#define YRT_ALLOC_THREADS_H
+
+#include <types.h>
+
+#include "probes/targets.h"
+#include "unwind/error.h"
+
+struct alloc_threads;
+
+struct alloc_totals {
+	double bytes;  /* exact */
+	double unseen; /* of them those of threads that no sample stands for */
+	u64 threads;   /* that allocated */
+};
+
+/* The runtime of a process that tells of its allocation; NULL: none. */
+const struct instance *alloc_runtime(const struct process *p);
+
+/* targets outlive it. apart: threads are shown by themselves, so nothing stands for one that has no sample. */
+struct error *alloc_threads_create(const struct targets *targets, bool apart, struct alloc_threads **ret);
+void alloc_threads_destroy(struct alloc_threads *t);
+/* The index of a thread, by the number of its process and by ALLOC_THREAD. */
+struct error *alloc_threads_find(struct alloc_threads *t, u32 process, u64 thread, u32 *ret);
+/* Looks what each has allocated so far. first: what was before does not count. Threads that come later began at 0. */
+struct error *alloc_threads_count(struct alloc_threads *t, bool first);
+/* So many samples of a thread stand for so many bytes. */
+void alloc_threads_add(struct alloc_threads *t, u32 index, u32 samples, double bytes);
+/* When all is counted. */
+void alloc_threads_scale(struct alloc_threads *t, struct alloc_totals *ret);
+/* What the bytes of a thread's samples are to be multiplied by then. */
+double alloc_threads_factor(const struct alloc_threads *t, u32 index);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The program of the clock: which ticks of which CPU are samples (clock.h). */
+#ifndef YRT_CLOCK_BPF_H
+#define YRT_CLOCK_BPF_H
+
+#define LATE_TICK_NS 5000
+#define GAP_PERIODS  3 /* a tick stands for so many at most */
+
+__u64 period_ns = 1000000; /* CPU time that a sample stands for */
+
+/* For how long has this task had this CPU? ~0: the kernel does not tell. */
+static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct *task)
+{
+	struct bpf_perf_event_data_kern *kern = (void *)ctx;
+	s64 here;
+
+	if (!bpf_core_field_exists(task->sched_info.last_arrival))
+		return ~0ULL;
+	here = BPF_CORE_READ(kern, event, hw.prev_count.a.a.counter) -
+	       (s64)BPF_CORE_READ(task, sched_info.last_arrival);
+	return here > 0 ? (u64)here : 0;
+}
+
+/*
+ * The time that a tick of this CPU stands for: what passed since the one before. That is more than a period when the
+ * clock's period has changed (clock.h), when the kernel did not run the program (another BPF program or a map update
+ * had the CPU), and when the CPU was idle: some CPUs do not tick then. Where ticks are missing only the time counts
+ * that this task had the CPU, else what runs after idle had idle's time. What is longer than GAP_PERIODS is lost (a
+ * virtual machine that was stopped, a throttled clock).
+ */
+static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *ctx, bool target, u64 here)
+{
+	struct bpf_perf_event_data_kern *kern = (void *)ctx;
+	u64 now = bpf_ktime_get_ns(), period = BPF_CORE_READ(kern, event, hw.sample_period);
+	u64 time = st->last_ns ? now - st->last_ns : period, most = period * GAP_PERIODS,
+	    own = here < time ? here : time;
+	u64 whole = st->last_period != period ? st->last_period + period : period; /* if no tick is missing */
+
+	if (time > most && target && own > most)
+		st->lost_halves += 2 * (own - most);
+	else if (time > most && st->last_target)
+		st->lost_halves += time - most;
+	if (time > whole + whole / 4)
+		time = own > period ? own : period;
+	if (time > most)
+		time = most;
+	st->last_ns = now;
+	st->last_period = period;
+	st->last_target = target;
+	return time;
+}
+
+/*
+ * Was the tick due before this task came to this CPU? A CPU that wakes up from idle is late with its timer by 30 to 70
+ * us on a virtual machine, and with deep idle states elsewhere: such ticks hit what runs next, 15 % too many in
+ * requests of 0.2 ms. Only then does it count as long: interrupts are off for some microseconds in each switch.
+ */
+static inline bool was_due_before(struct bpf_perf_event_data *ctx, u64 here)
+{
+	struct bpf_perf_event_data_kern *kern = (void *)ctx;
+	s64 late = (s64)bpf_ktime_get_ns() - BPF_CORE_READ(kern, event, hw.hrtimer._softexpires);
+
+	return late >= LATE_TICK_NS && (u64)late > here;
+}
+
+/*
+ * Is this tick a sample? The CPU time of targets on a CPU is divided into blocks of one sampling period; in each a
+ * random moment is chosen, and the first tick after it that is no sample yet becomes one: which ticks these are depends
+ * on time alone and not on what runs.
+ */
+static inline bool take_tick(struct probe_stats *st, u64 time)
+{
+	u64 period = period_ns;
+
+	if (!st->at)
+		st->chosen = bpf_get_prandom_u32() % period;
+	st->at += time;
+	if (st->at <= st->chosen)
+		return false;
+	st->chosen = (st->chosen / period + 1) * period + bpf_get_prandom_u32() % period;
+	return true;
+}
+
+/*
+ * Whoever runs becomes a target at its first tick, so that those that never run cost nothing. Its stacks are copied
+ * until user space knows its files, as those of a program that has only begun. Returns its instance; 0: it is none.
+ */
+WALK_GLOBAL int adopt(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct process_record record = {.type = RECORD_FORK, .tgid = tgid_of(task)};
+	struct process_entry entry = {.late = LATE_MOST};
+	struct probe_stats *st = my_stats();
+
+	if (!BPF_CORE_READ(task, pid) || !record.tgid || record.tgid == own_tgid || !st)
+		return 0;
+	entry.instance = record.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	if (bpf_map_update_elem(&processes, &record.tgid, &entry, BPF_NOEXIST)) {
+		st->lost[LOST_TABLE] += weight;
+		return 0;
+	}
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return entry.instance;
+}
+
+SEC("perf_event")
+int on_clock(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u32 number, tgid;
+	struct slot *slot;
+	int instance;
+	u64 time, here;
+
+	if (ticks != TICKS_TAKEN || !st)
+		return 0;
+	instance = find_target();
+	if (!instance && everyone)
+		instance = adopt();
+	here = instance ? time_here(ctx, task) : 0;
+	if (instance && was_due_before(ctx, here))
+		instance = 0;
+	time = tick_time(st, ctx, instance, here); /* of no target: noted only */
+	if (!instance)
+		return 0;
+	st->ticks++;
+	if (!take_tick(st, time))
+		return 0;
+	tgid = tgid_of(task);
+	slot = event_begin(st, instance, tgid, weight, &number);
+	if (!slot)
+		return 0;
+	event_hit(slot, st, ctx, task, tgid);
+	return 0;
+}
+
+#endif

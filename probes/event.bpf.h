@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The one way of an event from a program to user space (what an event is: event.h). A program
+ *	slot = event_begin(st, instance, tgid, value, &number)	 NULL: lost, and counted so
+ *	slot->head.more, .reason; event_reason(slot)		 if it has them
+ *	event_kernel(ctx, slot, skip)				 if the thread is in the kernel
+ *	event_user(slot, ctx, task, process, true)		 ctx: of a perf event that hit user code, else NULL
+ *	event_end(slot, st, event_emit(slot, st))
+ * and so has user, language and kernel frames, the search for code that is not known yet, aggregation and an account of
+ *losses. An event whose value is known only later has 0 for it, keeps head.hash and counts that by event_add().
+ */
+#ifndef YRT_EVENT_BPF_H
+#define YRT_EVENT_BPF_H
+
+#define CHUNKS_MAX 33           /* of the deepest stack: 8,192 frames and what the kernel adds */
+#define ASK_NS     100000000ULL /* ask for a look at the maps of a process at most this often */
+
+static inline struct probe_stats *my_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&stats, &zero);
+}
+
+static inline u64 wake_flags(void)
+{
+	if (eager || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+enum sent { SENT_MORE, SENT_LAST, SENT_FULL };
+
+WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
+{
+	struct stack_record *record;
+	u32 number, n;
+
+	if (!w || !head)
+		return SENT_FULL;
+	number = w->target.chunk + i;
+	record = bpf_map_lookup_elem(&chunks, &number);
+	if (!record || i * CHUNK_FRAMES > w->nframes)
+		return SENT_FULL;
+	n = w->nframes - i * CHUNK_FRAMES;
+	record->last = n <= CHUNK_FRAMES;
+	if (n > CHUNK_FRAMES)
+		n = CHUNK_FRAMES;
+	record->type = RECORD_STACK;
+	record->nframes = n;
+	record->hash = head->hash;
+	record->instance = head->instance;
+	record->tgid = head->tgid;
+	record->tid = head->tid;
+	record->weight = head->weight;
+	record->more = head->weight_more;
+	record->stop = head->stop;
+	record->first = i;
+	record->epoch = head->epoch;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	WALK_BARRIER(n);
+	if (n > CHUNK_FRAMES)
+		return SENT_FULL;
+	if (bpf_ringbuf_output(
+	            &ring, record, offsetof(struct stack_record, frame) + n * sizeof(struct frame), wake_flags()))
+		return SENT_FULL;
+	return record->last ? SENT_LAST : SENT_MORE;
+}
+
+/* Sends the frames of a walk. False: the ring was full. */
+static inline bool send_stack(struct walk *w, struct stack_head *head)
+{
+	int sent = SENT_MORE;
+
+	for (u32 i = 0; i < CHUNKS_MAX && sent == SENT_MORE; i++)
+		sent = send_chunk(w, head, i);
+	return sent == SENT_LAST;
+}
+
+/* Adds to what is counted of a stack in this epoch. False: nothing is yet. */
+static inline bool event_add_known(u32 epoch, u64 *hash, u64 value, u64 more)
+{
+	struct stack_count *count = epoch ? bpf_map_lookup_elem(&counts_b, hash) : bpf_map_lookup_elem(&counts_a, hash);
+
+	if (!count)
+		return false;
+	if (value)
+		__sync_fetch_and_add(&count->value, value);
+	if (more)
+		__sync_fetch_and_add(&count->more, more);
+	return true;
+}
+
+static inline bool event_add_new(u32 epoch, u64 *hash, u64 value, u64 more)
+{
+	struct stack_count count = {.value = value, .more = more};
+
+	return (epoch ? bpf_map_update_elem(&counts_b, hash, &count, BPF_NOEXIST)
+	              : bpf_map_update_elem(&counts_a, hash, &count, BPF_NOEXIST)) == 0;
+}
+
+/* Counts more of a stack that was sent, in this epoch or before. False: there is no room. */
+static inline bool event_add(u64 hash, u64 value, u64 more)
+{
+	u32 epoch = counts_in_use & 1;
+
+	return event_add_known(epoch, &hash, value, more) || event_add_new(epoch, &hash, value, more) ||
+	       event_add_known(epoch, &hash, value, more);
+}
+
+/* Counts a stack, and sends it first if it is new. Returns the cause of a loss, or -1. */
+static inline int count_stack(struct walk *w, struct stack_head *head)
+{
+	u32 epoch = head->epoch = counts_in_use & 1;
+
+	if (event_add_known(epoch, &head->hash, head->value, head->more))
+		return -1;
+	if (!send_stack(w, head))
+		return LOST_RING;
+	if (event_add_new(epoch, &head->hash, head->value, head->more) || !head->value)
+		return -1;
+	/* Another CPU may have been first, or the map is full: the stack then carries its count itself. */
+	head->weight = head->value;
+	head->weight_more = head->more;
+	return send_stack(w, head) ? -1 : LOST_TABLE;
+}
+
+WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
+{
+	struct process_record record = {.type = RECORD_UNKNOWN, .tgid = tgid, .pc = pc};
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (!process || now - process->asked_ns < ASK_NS)
+		return 0;
+	record.instance = process->instance;
+	process->asked_ns = now;
+	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
+/*
+ * Sends a page of the stack; of the first one what lies above the stack pointer. Returns how much: 0: no more. If there
+ * is a guess to be proved, what lies below it is enough.
+ */
+WALK_GLOBAL int send_late(struct slot *slot, u32 i)
+{
+	struct late_record *late;
+	u64 addr;
+	u32 size;
+
+	if (!slot)
+		return 0;
+	late = &slot->late;
+	addr = late->reg[REG_SP];
+	size = i ? LATE_PIECE : LATE_PIECE - (addr & (LATE_PIECE - 1));
+	if (i)
+		addr = (addr & ~(u64)(LATE_PIECE - 1)) + (u64)i * LATE_PIECE;
+	WALK_BARRIER(size);
+	if (i && late->pc && addr > late->sp)
+		return 0;
+	if (size > LATE_PIECE || bpf_probe_read_user(late->byte, size, (const void *)addr))
+		size = 0;
+	if (!size && i)
+		return 0;
+	late->type = RECORD_LATE;
+	late->size = size;
+	late->hash = slot->head.hash;
+	late->addr = addr;
+	if (bpf_ringbuf_output(&ring, late, offsetof(struct late_record, byte) + size, BPF_RB_NO_WAKEUP))
+		return 0;
+	return size;
+}
+
+/* Sends a stack that is to be walked again, with what that needs. */
+static inline int send_again(struct slot *slot, struct stack_head *head)
+{
+	head->hash = walk_mix(walk_mix(slot->walk.hash, bpf_ktime_get_ns()), head->tid);
+	head->weight = head->value;
+	head->weight_more = head->more;
+	for (u32 i = 0; i < LATE_PIECES; i++)
+		if (!send_late(slot, i))
+			break;
+	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
+}
+
+static inline bool take_late(struct process_entry *process, u32 stop)
+{
+	if (!stop_is_unknown_code(stop) || !process->late ||
+	        bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 3 * ring_wake)
+		return false;
+	__sync_fetch_and_add(&process->late, -1);
+	return true;
+}
+
+static __attribute__((noinline)) struct slot *event_begin(
+        struct probe_stats *st, u32 instance, u32 tgid, u64 value, u32 *number)
+{
+	u64 begin = !(++st->samples & 15) || !st->first_ns ? bpf_ktime_get_ns() : 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct slot *slot;
+
+	st->weights += value;
+	if (!st->first_ns)
+		st->first_ns = begin;
+	slot = claim_slot(number);
+	if (!slot) {
+		st->lost[LOST_SCRATCH] += value;
+		return NULL;
+	}
+	slot->head = (struct stack_head){.instance = instance,
+	        .tgid = tgid,
+	        .value = value,
+	        .begin_ns = begin,
+	        .tid = pid_of(task, BPF_CORE_READ(task, pid))};
+	slot->late.stop = 0;
+	walk_start(&slot->walk, *number, instance);
+	return slot;
+}
+
+/* Kernel frames; skip: frames that lead from what happened to the program. */
+static __attribute__((always_inline)) inline void event_kernel(void *ctx, struct slot *slot, u32 skip)
+{
+	long bytes = with_kernel ? bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, skip) : 0;
+
+	if (bytes > 0)
+		push_kernel(slot, bytes);
+}
+
+/* The frame of the reason, inside all others. */
+WALK_GLOBAL int event_reason(struct slot *slot)
+{
+	if (!slot || !slot->head.reason)
+		return 0;
+	return walk_push(&slot->walk, frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), slot->head.reason);
+}
+
+/*
+ * Walks the user frames; process is NULL while it ends. A walk that meets code that is not known is done again later if
+ * event_emit() follows (deferred). user: the registers of a perf event that hit user code; NULL: those saved at entry.
+ */
+static __attribute__((always_inline)) inline void event_user(struct slot *slot, struct bpf_perf_event_data *user,
+        struct task_struct *task, struct process_entry *process, bool deferred)
+{
+	struct walk *w = &slot->walk;
+	struct stack_head *head = &slot->head;
+
+	if (!with_user || !process) {
+		head->stop = STOP_ROOT;
+	} else if (BPF_CORE_READ(task, flags) & PF_KTHREAD) {
+		head->stop = everyone ? STOP_ROOT : STOP_NO_USER;
+	} else if (!user && has_no_stack(task)) {
+		head->stop = STOP_ROOT;
+	} else {
+		walk_through(w, process);
+		user_registers(w, user, task, user);
+		head->stop = !user && is_newborn(task) ? (u32)walk_newborn(w) : walk_user(w);
+		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
+			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
+		if (deferred && take_late(process, head->stop))
+			late_note(slot, head->stop);
+#pragma unroll
+		for (u32 i = 0; i < LATE_GUESSES && deferred && with_loop && !late_guess(slot); i++)
+			head->stop = walk_user(w);
+		head->stop = walk_on(w, head->stop);
+	}
+	w->hash = walk_mix(w->hash, head->stop);
+	if (by_thread)
+		w->hash = walk_mix(w->hash, head->tid);
+	head->hash = w->hash;
+}
+
+static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
+{
+	WALK_BARRIER(stop);
+	if (stop < STOP_MAX)
+		st->stop[stop] += value;
+}
+
+/* Counts it; user space gets its stack if it is new. Returns the cause of a loss, or -1. */
+static inline int event_emit(struct slot *slot, struct probe_stats *st)
+{
+	struct stack_head *head = &slot->head;
+	u32 stop = slot->late.stop ? slot->late.stop : head->stop;
+
+	st->frames += slot->walk.nframes;
+	count_stop(st, stop, head->value);
+	return slot->late.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
+}
+
+static inline void event_end(struct slot *slot, struct probe_stats *st, int lost)
+{
+	u64 begin = slot->head.begin_ns;
+
+	if (lost >= 0 && lost < LOST_MAX)
+		st->lost[lost] += slot->head.value;
+	slot->busy = 0;
+	if (begin) {
+		st->timed_ns += bpf_ktime_get_ns() - begin;
+		st->timed++;
+	}
+}
+
+/* All that is left of an event that a perf event hit: kernel frames if it hit the kernel, user frames, the end. */
+static __attribute__((always_inline)) inline void event_hit(
+        struct slot *slot, struct probe_stats *st, struct bpf_perf_event_data *ctx, struct task_struct *task, u32 tgid)
+{
+	bool in_user = (ctx->regs.cs & 3) == 3;
+
+	if (!in_user)
+		event_kernel(ctx, slot, 0);
+	event_user(slot, in_user ? ctx : NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
+	event_end(slot, st, event_emit(slot, st));
+}
+
+#endif

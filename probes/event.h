@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract of an event: what happens to a thread that a stack is taken for, what it counts, and in which unit.
+ *
+ * An event is a folder of probes/ and a line in list.h. In the folder
+ *	NAME.bpf.h	its BPF programs, which say when, how much and why, and leave the stack to event.bpf.h: user,
+ *language and kernel frames from whatever context they run in (perf event, tracepoint, uprobe), aggregation, losses
+ *	NAME.c		struct event_ops NAME_event: what the sampler calls in the course of a run
+ * Everything else (targets, names, formats, the commands' names and help) comes from that.
+ */
+#ifndef YRT_EVENT_H
+#define YRT_EVENT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <types.h>
+
+#include "unwind/error.h"
+#include "unwind/shared/frame.h"
+#include "unwind/shared/record.h"
+
+struct collector;
+struct object;
+struct sample; /* the BPF object's skeleton */
+struct sampler_options;
+struct sampler_stats;
+struct targets;
+
+/* What an event gets to know of a run; lives as long as that. */
+struct event_host {
+	const struct sampler_options *options;
+	struct object *object;
+	struct targets *targets;
+	struct collector *collector;
+	/* For stacks that an event takes in user space: puts a struct stack_record behind those that came from BPF; and
+	 * takes all that wait. */
+	void (*put)(void *ctx, const void *data, size_t size);
+	void (*take_all)(void *ctx);
+	void *ctx;
+};
+
+struct event_ops {
+	const char *name;    /* its folder: "clock" */
+	const char *command; /* "fault-flame"; a view of a language has another word before "-flame". NULL: none of its
+	                        own */
+	const char *summary; /* of the command, for help */
+	const char *view;    /* as summary, with %s for a language: each language has such a command, "lua-" before
+	                        command. NULL: none */
+	const char *unit;    /* of the value: "samples", "bytes", "faults", "nanoseconds" */
+	const char *more;    /* unit of the second value; NULL: it has none */
+	u32 slots;           /* walks of it that one CPU may be in at once: a uprobe's program may be preempted */
+	bool rated;          /* sampler_options.frequency is its rate, which is halved past the budget */
+	/* Before the object is loaded: object_want() for each program, and sizes of its own maps. */
+	void (*prepare)(struct object *o);
+	struct error *(*create)(const struct event_host *host, void **ret);
+	void (*destroy)(void *event); /* NULL is fine */
+	/* A process became a target. required: an error if the event can not happen there. NULL: nothing to do. */
+	struct error *(*attach)(void *event, pid_t pid, bool required);
+	/* Lets events be taken: now, or once a target executes a program. */
+	struct error *(*start)(void *event, bool at_exec);
+	/* Some ten times a second and more. NULL: nothing to do. */
+	struct error *(*poll)(void *event, u64 now_ns);
+	/* Counts are moved out, of this epoch: what it counts by itself until now is to be counted, too. NULL: nothing.
+	 */
+	struct error *(*drain)(void *event, u32 epoch);
+	/* No event is taken after this. */
+	struct error *(*stop)(void *event);
+	/* When all stacks and counts are there. NULL: nothing to do. */
+	struct error *(*finish)(void *event);
+	/* Past the budget: half of the events, each for two. NULL: it is no event that can. */
+	void (*halve)(void *event);
+	/* A RECORD_EVENT. NULL: it sends none. */
+	struct error *(*record)(void *event, const void *data, size_t size);
+	/* What was expected and what was lost outside of BPF, so far; and .summary, what only this event knows of. */
+	void (*stats)(void *event, struct sampler_stats *st);
+	/* Takes each whole stack in place of counts by hash: collect_options.stack. NULL: stacks are counted. */
+	struct error *(*stack)(void *event, const struct stack_record *record, const struct frame *frames, u32 n);
+	/* The words of a reason (struct stack_head.reason), as "page fault: stack", in REASON_LEN bytes. NULL: it has
+	 * none. */
+	void (*reason)(u32 reason, char *text);
+	/* Does a kernel function of this name only lead from what happened to the program? It is then not shown at the
+	 * leaf. NULL: none. */
+	bool (*leads_to_program)(const char *symbol);
+};
+
+/* All, in the order of list.h; up to NULL. */
+extern const struct event_ops *const events[];
+/* NULL: there is no event of this name. */
+const struct event_ops *event_find(const char *name);
+
+#define EVENT(name) extern const struct event_ops name##_event;
+#include "list.h"
+#undef EVENT
+
+#endif

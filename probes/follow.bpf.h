@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Follows fork, exec and exit of targets, for all events. */
+#ifndef YRT_FOLLOW_BPF_H
+#define YRT_FOLLOW_BPF_H
+
+u64 ended_faults = 0; /* page faults of processes that were targets and are gone */
+u64 exec_faults = 0;  /* that a command had when it became the program to look into */
+
+/* A thread is gone for good. With the last one of a process its CPU time is final. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	u64 key = (u64)signal;
+
+	if (BPF_CORE_READ(signal, nr_threads) || !bpf_map_lookup_elem(&endings, &key))
+		return 0;
+	__sync_fetch_and_add(&ended_ns, BPF_CORE_READ(signal, sum_sched_runtime));
+	bpf_map_delete_elem(&endings, &key);
+	return 0;
+}
+
+static inline void tell(u32 type, u32 tgid, u32 instance, u32 parent)
+{
+	struct process_record record = {.type = type, .tgid = tgid, .instance = instance, .parent = parent};
+
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
+/* A child runs the parent's code at the same addresses: it has its entry before its first instruction. */
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 tgid = tgid_of(parent), child_tgid;
+	struct process_entry *process, entry;
+
+	if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid))
+		return 0;
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	if (!process || !(process->flags & PROCESS_FOLLOW))
+		return 0;
+	entry = *process;
+	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	child_tgid = tgid_of(child);
+	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
+	tell(RECORD_FORK, child_tgid, entry.instance, process->instance);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct process_entry entry = {};
+
+	if (!process)
+		return 0;
+	if (ticks == TICKS_AT_EXEC) {
+		exec_faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
+		taken_ns = bpf_ktime_get_ns();
+		ticks = TICKS_TAKEN;
+	}
+	entry.flags = process->flags;
+	entry.late = LATE_MOST;
+	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
+	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
+	return 0;
+}
+
+/* Of the last thread's process. A leader that has ended before it is not released yet. */
+static inline u64 faults_of(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	u64 sum = BPF_CORE_READ(task, signal, min_flt) + BPF_CORE_READ(task, signal, maj_flt);
+
+	sum += BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
+	return leader == task ? sum : sum + BPF_CORE_READ(leader, min_flt) + BPF_CORE_READ(leader, maj_flt);
+}
+
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 tgid = tgid_of(task), tid = BPF_CORE_READ(task, pid);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct process_ending ending = {.tgid = tgid};
+	u64 key = (u64)BPF_CORE_READ(task, signal);
+
+	bpf_map_delete_elem(&watches, &tid);
+	if (!process || BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	ending.instance = process->instance;
+	ending.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
+	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);
+	__sync_fetch_and_add(&ended_faults, faults_of(task));
+	tell(RECORD_EXIT, tgid, process->instance, 0);
+	bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+/* Run once by user space, which can not tell by itself how deep its pid namespace is. */
+SEC("raw_tp")
+int find_level(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	(void)ctx;
+	pid_level = BPF_CORE_READ(task, thread_pid, level);
+	return 0;
+}
+
+#endif

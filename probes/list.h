@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All events, a line each: EVENT(folder). No include guard: each user gives EVENT a meaning. The first one is the
+ * default. */
+EVENT(clock)
+EVENT(alloc)
+EVENT(fault)
+EVENT(wait)

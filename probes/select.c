@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "select.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+
+#define CONTAINER_DIGITS 64
+
+static const char *const key_names[SELECT_KEYS] = {"exe", "comm", "cgroup", "pod", "container", "unit"};
+
+const char *select_key_name(enum select_key key)
+{
+	return key_names[key];
+}
+
+static struct error *bad_rule(const char *text, const char *why)
+{
+	return error_hint(error_new(ERROR_USAGE, "--select %s: %s", text, why),
+	        "give exe=NAME, comm=NAME, cgroup=PATH, pod=UID, container=ID or unit=NAME; a comma joins what must "
+	        "all match");
+}
+
+/* "containerd://ID" is how Kubernetes tells it, "nginx" how systemctl takes it. */
+static char *plain_value(enum select_key key, const char *value)
+{
+	const char *scheme = key == SELECT_CONTAINER ? strstr(value, "://") : NULL;
+	char *ret = NULL;
+
+	if (key == SELECT_UNIT && !strchr(value, '.'))
+		return asprintf(&ret, "%s.service", value) < 0 ? NULL : ret;
+	ret = strdup(scheme ? scheme + 3 : value);
+	for (char *c = ret; c && key == SELECT_POD && *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	return ret;
+}
+
+static struct error *check_value(const char *text, enum select_key key, const char *value)
+{
+	if (!*value)
+		return bad_rule(text, "there is nothing behind '='");
+	if (key != SELECT_CONTAINER)
+		return NULL;
+	if (strlen(value) < SELECT_ID_LEAST || value[strspn(value, "0123456789abcdef")])
+		return bad_rule(text, "a container's id is 12 to 64 digits of 0-9 and a-f");
+	return NULL;
+}
+
+static struct error *add_term(struct select_rule *r, const char *text, char *term)
+{
+	char *value = strchr(term, '=');
+	u32 key = 0;
+
+	if (!value)
+		return bad_rule(text, "there is no '='");
+	*value++ = '\0';
+	while (key < SELECT_KEYS && strcmp(term, key_names[key]))
+		key++;
+	if (key == SELECT_KEYS)
+		return bad_rule(text, "it selects by something unknown");
+	if (r->nterms == SELECT_TERMS)
+		return bad_rule(text, "it has too many terms");
+	r->term[r->nterms].key = key;
+	r->term[r->nterms].value = plain_value(key, value);
+	if (!r->term[r->nterms].value)
+		return &error_no_memory;
+	return check_value(text, key, r->term[r->nterms++].value);
+}
+
+static void rule_free(struct select_rule *r)
+{
+	for (u32 i = 0; i < r->nterms; i++)
+		free(r->term[i].value);
+	free(r->text);
+}
+
+static struct error *parse_rule(const char *text, struct select_rule *ret)
+{
+	cleanup(free) char *copy = strdup(text);
+	char *rest = copy, *term;
+	struct error *err = copy ? NULL : &error_no_memory;
+
+	*ret = (struct select_rule){.text = strdup(text)};
+	while (!err && (term = strsep(&rest, ",")))
+		err = add_term(ret, text, term);
+	if (!err && !ret->text)
+		err = &error_no_memory;
+	if (err)
+		rule_free(ret);
+	return err;
+}
+
+struct error *selection_add(struct selection *s, const char *text)
+{
+	struct select_rule rule;
+	struct error *err = parse_rule(text, &rule);
+	char *joined;
+
+	if (err)
+		return err;
+	err = grow(&s->rules, s->nrules, sizeof(*s->rules));
+	if (err || asprintf(&joined, "%s%s%s", s->text ? s->text : "", s->text ? " or " : "", text) < 0) {
+		rule_free(&rule);
+		return &error_no_memory;
+	}
+	free(s->text);
+	s->text = joined;
+	s->rules[s->nrules++] = rule;
+	return NULL;
+}
+
+void selection_free(struct selection *s)
+{
+	for (u32 i = 0; i < s->nrules; i++)
+		rule_free(&s->rules[i]);
+	free(s->rules);
+	free(s->text);
+	*s = (struct selection){0};
+}
+
+/* What a small file of /proc holds, without the last newline. False: it is not there. */
+static bool read_text(const char *proc, pid_t pid, const char *name, char *ret, size_t size)
+{
+	cleanup(free) char *path = NULL;
+	cleanup(close) int fd =
+	        asprintf(&path, "%s/%d/%s", proc, pid, name) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && used < size - 1) {
+		n = read(fd, ret + used, size - 1 - used);
+		used += n > 0 ? (size_t)n : 0;
+	}
+	ret[used] = '\0';
+	if (used && ret[used - 1] == '\n')
+		ret[used - 1] = '\0';
+	return fd >= 0;
+}
+
+static bool read_exe(const char *proc, struct process_facts *ret)
+{
+	cleanup(free) char *path = NULL;
+	ssize_t n =
+	        asprintf(&path, "%s/%d/exe", proc, ret->pid) < 0 ? -1 : readlink(path, ret->exe, sizeof(ret->exe) - 1);
+	char *gone;
+
+	if (n < 0 && errno == ENOENT)
+		return false;
+	ret->exe[n < 0 ? 0 : n] = '\0';
+	gone = strstr(ret->exe, " (deleted)");
+	if (gone && !gone[sizeof(" (deleted)") - 1])
+		*gone = '\0';
+	return true;
+}
+
+bool facts_read(const char *proc, pid_t pid, struct process_facts *ret)
+{
+	ret->pid = pid;
+	if (!read_text(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
+		return false;
+	read_text(proc, pid, "cgroup", ret->cgroup, sizeof(ret->cgroup));
+	return read_exe(proc, ret);
+}
+
+const char *facts_name(const struct process_facts *facts)
+{
+	const char *slash = strrchr(facts->exe, '/');
+
+	return slash && slash[1] ? slash + 1 : facts->comm;
+}
+
+/* --- cgroups --- */
+
+/* The next path of the lines at *at, and its length. */
+static const char *next_path(const char **at, size_t *length)
+{
+	while (**at) {
+		const char *line = *at, *end = line + strcspn(line, "\n"), *path = memchr(line, ':', end - line);
+
+		*at = end + (*end == '\n');
+		path = path ? memchr(path + 1, ':', end - path - 1) : NULL;
+		if (!path)
+			continue;
+		*length = end - path - 1;
+		return path + 1;
+	}
+	return NULL;
+}
+
+/* Calls found with each part of each path, innermost first, until it says true. */
+static bool any_part(const char *cgroup, bool (*found)(const char *part, void *ctx), void *ctx)
+{
+	const char *path;
+	char part[NAME_MAX + 1];
+	size_t length;
+
+	while ((path = next_path(&cgroup, &length)))
+		for (size_t end = length; end > 0;) {
+			size_t begin = end;
+
+			while (begin > 0 && path[begin - 1] != '/')
+				begin--;
+			if (end > begin && end - begin < sizeof(part)) {
+				memcpy(part, path + begin, end - begin);
+				part[end - begin] = '\0';
+				if (found(part, ctx))
+					return true;
+			}
+			end = begin ? begin - 1 : 0;
+		}
+	return false;
+}
+
+/* "pod<UID>" as cgroupfs has it, "kubepods-burstable-pod<UID>.slice" as systemd. Kubernetes' own folders: kubepods. */
+static bool pod_of_part(const char *part, void *ctx)
+{
+	const char *uid = !strncmp(part, "pod", 3) ? part + 3 : NULL;
+	const char *slice = strstr(part, ".slice");
+	char *ret = ctx;
+	size_t n;
+
+	if (slice && !slice[6] && strstr(part, "kubepods") && (uid = strstr(part, "-pod")))
+		uid += 4;
+	if (!uid)
+		return false;
+	n = strspn(uid, "0123456789abcdef-_");
+	if (n < 8 || n >= SELECT_ID || (uid[n] && uid + n != slice))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = uid[i] == '_' ? '-' : uid[i];
+	ret[n] = '\0';
+	return true;
+}
+
+bool facts_pod(const struct process_facts *facts, char ret[SELECT_ID])
+{
+	return any_part(facts->cgroup, pod_of_part, ret);
+}
+
+/* "<ID>", "docker-<ID>.scope", "cri-containerd-<ID>.scope", "libpod-<ID>". */
+static bool container_of_part(const char *part, void *ctx)
+{
+	size_t length = strlen(part), from;
+
+	if (length > 6 && !strcmp(part + length - 6, ".scope"))
+		length -= 6;
+	if (length < CONTAINER_DIGITS)
+		return false;
+	from = length - CONTAINER_DIGITS;
+	if ((from && part[from - 1] != '-') || strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
+		return false;
+	memcpy(ctx, part + from, CONTAINER_DIGITS);
+	((char *)ctx)[CONTAINER_DIGITS] = '\0';
+	return true;
+}
+
+bool facts_container(const struct process_facts *facts, char ret[SELECT_ID])
+{
+	return any_part(facts->cgroup, container_of_part, ret);
+}
+
+static bool unit_of_part(const char *part, void *ctx)
+{
+	size_t length = strlen(part);
+
+	if (length <= 8 || length >= SELECT_ID || strcmp(part + length - 8, ".service"))
+		return false;
+	memcpy(ctx, part, length + 1);
+	return true;
+}
+
+bool facts_unit(const struct process_facts *facts, char ret[SELECT_ID])
+{
+	return any_part(facts->cgroup, unit_of_part, ret);
+}
+
+static bool same_part(const char *part, void *ctx)
+{
+	return !strcmp(part, ctx);
+}
+
+/* --- matching --- */
+
+static bool under(const char *cgroup, const char *wanted)
+{
+	size_t length, n = strlen(wanted);
+	const char *path;
+
+	while (n > 1 && wanted[n - 1] == '/')
+		n--;
+	while ((path = next_path(&cgroup, &length))) {
+		cleanup(free) char *copy = strndup(path, length);
+
+		if (copy && (!strncmp(copy, wanted, n) && (!copy[n] || copy[n] == '/' || wanted[n - 1] == '/')))
+			return true;
+		if (copy && (!fnmatch(wanted, copy, 0) ||
+		                    (*copy == '/' && *wanted != '/' && !fnmatch(wanted, copy + 1, 0))))
+			return true;
+	}
+	return false;
+}
+
+static bool matches(enum select_key key, const char *value, const struct process_facts *f)
+{
+	char id[SELECT_ID];
+
+	switch (key) {
+	case SELECT_EXE:
+		return *f->exe && !fnmatch(value, strchr(value, '/') ? f->exe : facts_name(f), 0);
+	case SELECT_COMM:
+		return !fnmatch(value, f->comm, 0);
+	case SELECT_CGROUP_PATH:
+		return under(f->cgroup, value);
+	case SELECT_POD:
+		return facts_pod(f, id) && !strcmp(id, value);
+	case SELECT_CONTAINER:
+		return facts_container(f, id) && !strncmp(id, value, strlen(value));
+	case SELECT_UNIT:
+		return any_part(f->cgroup, same_part, (void *)value);
+	default:
+		return false;
+	}
+}
+
+bool selection_matches(const struct selection *s, const struct process_facts *facts)
+{
+	for (u32 i = 0; i < s->nrules; i++) {
+		const struct select_rule *r = &s->rules[i];
+		u32 n = 0;
+
+		while (n < r->nterms && matches(r->term[n].key, r->term[n].value, facts))
+			n++;
+		if (n == r->nterms)
+			return true;
+	}
+	return false;
+}

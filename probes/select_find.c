@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "select_find.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/param.h>
+#include <unistd.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+
+#define TOLD 8   /* processes that a message lists */
+#define ARGS 100 /* bytes of their command lines */
+
+struct error *each_process(const char *proc, struct error *(*found)(void *ctx, pid_t pid), void *ctx)
+{
+	DIR *dir = opendir(proc);
+	struct error *err = NULL;
+	struct dirent *entry;
+
+	if (!dir)
+		return error_errno(errno, "cannot read %s", proc);
+	while (!err && (entry = readdir(dir))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (pid > 0 && !*end && pid != getpid())
+			err = found(ctx, (pid_t)pid);
+	}
+	closedir(dir);
+	return err;
+}
+
+struct search {
+	const char *proc;
+	const struct selection *selection;
+	const char *name; /* in place of a selection */
+	pid_t *pids;
+	u32 n;
+};
+
+static struct error *add_matching(void *ctx, pid_t pid)
+{
+	struct search *s = ctx;
+	struct process_facts f;
+	struct error *err;
+
+	if (!facts_read(s->proc, pid, &f))
+		return NULL;
+	if (s->name ? strcmp(s->name, facts_name(&f)) && strcmp(s->name, f.comm) : !selection_matches(s->selection, &f))
+		return NULL;
+	err = grow(&s->pids, s->n, sizeof(*s->pids));
+	if (!err)
+		s->pids[s->n++] = pid;
+	return err;
+}
+
+static struct error *search(struct search *s)
+{
+	struct error *err = each_process(s->proc, add_matching, s);
+
+	if (err) {
+		free(s->pids);
+		s->pids = NULL;
+		s->n = 0;
+	}
+	return err;
+}
+
+struct error *selection_find(const struct selection *selection, const char *proc, pid_t **pids, u32 *n)
+{
+	struct search s = {.proc = proc, .selection = selection};
+	struct error *err = search(&s);
+
+	*pids = s.pids;
+	*n = s.n;
+	return err;
+}
+
+/* --- what comes close --- */
+
+struct near {
+	const char *proc;
+	enum select_key key;
+	const char *value;
+	char *text; /* of what was found so far */
+	u32 n;
+};
+
+/* How many letters have to be changed, added or left out, at most limit + 1. */
+static u32 distance(const char *a, const char *b, u32 limit)
+{
+	u32 row[64], n = (u32)strlen(b);
+
+	if (n >= 64 || strlen(a) >= 64)
+		return limit + 1;
+	for (u32 j = 0; j <= n; j++)
+		row[j] = j;
+	for (u32 i = 1; a[i - 1]; i++) {
+		u32 diagonal = row[0];
+
+		row[0] = i;
+		for (u32 j = 1; j <= n; j++) {
+			u32 above = row[j], cost = diagonal + (a[i - 1] != b[j - 1]);
+
+			cost = cost < above + 1 ? cost : above + 1;
+			row[j] = cost < row[j - 1] + 1 ? cost : row[j - 1] + 1;
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+/* A third of the letters may be wrong, two at most. */
+static bool is_near(const char *wanted, const char *there)
+{
+	const char *slash = strrchr(wanted, '/');
+	u32 wrong;
+
+	wanted = slash && slash[1] ? slash + 1 : wanted;
+	wrong = (u32)MIN(strlen(wanted) / 3, 2);
+	return strcasestr(there, wanted) || (strlen(there) > 2 && strcasestr(wanted, there)) ||
+	       distance(wanted, there, wrong) <= wrong;
+}
+
+/* What a process has of the kind that is looked for, and whether it is worth telling. */
+static bool near_value(const struct near *near, const struct process_facts *f, char ret[SELECT_ID])
+{
+	switch (near->key) {
+	case SELECT_POD:
+		return facts_pod(f, ret);
+	case SELECT_CONTAINER:
+		return facts_container(f, ret);
+	case SELECT_UNIT:
+		return facts_unit(f, ret);
+	case SELECT_CGROUP_PATH:
+		snprintf(ret, SELECT_ID, "%.*s", (int)strcspn(f->cgroup, "\n"), f->cgroup);
+		return strcasestr(f->cgroup, near->value);
+	case SELECT_COMM:
+		snprintf(ret, SELECT_ID, "%s", f->comm);
+		return is_near(near->value, f->comm);
+	default:
+		snprintf(ret, SELECT_ID, "%s", facts_name(f));
+		return is_near(near->value, facts_name(f)) || is_near(near->value, f->comm);
+	}
+}
+
+static struct error *add_near(void *ctx, pid_t pid)
+{
+	struct near *near = ctx;
+	struct process_facts f;
+	char value[SELECT_ID], *text;
+
+	if (near->n > TOLD || !facts_read(near->proc, pid, &f) || !near_value(near, &f, value))
+		return NULL;
+	if (near->text && strstr(near->text, value)) /* one process of a pod, a unit, a program is enough */
+		return NULL;
+	if (++near->n > TOLD)
+		return NULL;
+	if (asprintf(&text, "%s%s%s (pid %d)", near->text ? near->text : "", near->text ? ", " : "", value, pid) < 0)
+		return &error_no_memory;
+	free(near->text);
+	near->text = text;
+	return NULL;
+}
+
+static struct error *hint_near(struct error *err, struct near *near)
+{
+	bool of_cgroup = near->key >= SELECT_CGROUP_PATH;
+
+	error_free(each_process(near->proc, add_near, near));
+	if (near->text)
+		error_hint(err, "what comes close: %s%s", near->text, near->n > TOLD ? ", ..." : "");
+	else if (of_cgroup && near->key != SELECT_CGROUP_PATH)
+		error_hint(err, "no process here is in any %s; in a pod, hostPID: true shows those of the node",
+		        select_key_name(near->key));
+	else
+		error_hint(err, "nothing here comes close; ps -e lists what runs");
+	free(near->text);
+	return err;
+}
+
+struct error *selection_missed(const struct selection *s, const char *proc)
+{
+	struct near near = {.proc = proc, .key = s->rules[0].term[0].key, .value = s->rules[0].term[0].value};
+
+	return hint_near(error_new(ERROR_NO_PROCESS, "no process matches %s", s->text), &near);
+}
+
+/* "pid 12: nginx: worker process" a line. The command line is the target's: whoever prints it, escapes it. */
+static char *list_pids(const char *proc, const pid_t *pids, u32 n)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (u32 i = 0; out && i < n && i < TOLD; i++) {
+		cleanup(free) char *path = NULL;
+		cleanup(close) int fd =
+		        asprintf(&path, "%s/%d/cmdline", proc, pids[i]) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+		char args[ARGS + 1];
+		ssize_t length = fd < 0 ? 0 : read(fd, args, ARGS);
+
+		for (ssize_t c = 0; c < length; c++)
+			args[c] = args[c] ? args[c] : ' ';
+		args[length > 0 ? length : 0] = '\0';
+		fprintf(out, "%s%d (%s)", i ? ", " : "", pids[i], args);
+	}
+	if (out && n > TOLD)
+		fprintf(out, " and %u more", n - TOLD);
+	if (out)
+		fclose(out);
+	return text;
+}
+
+struct error *find_by_name(const char *name, const char *proc, pid_t *ret)
+{
+	struct search s = {.proc = proc, .name = name};
+	struct near near = {.proc = proc, .key = SELECT_EXE, .value = name};
+	struct error *err = search(&s);
+	cleanup(free) pid_t *pids = s.pids;
+	cleanup(free) char *list = NULL;
+
+	if (err)
+		return err;
+	if (!s.n)
+		return hint_near(error_new(ERROR_NO_PROCESS, "no process is called %s", name), &near);
+	if (s.n == 1) {
+		*ret = pids[0];
+		return NULL;
+	}
+	list = list_pids(proc, pids, s.n);
+	return error_hint(error_new(ERROR_USAGE, "%u processes are called %s: %s", s.n, name, list ? list : ""),
+	        "give the pid of one, or --select exe=%s for all, also those that start later", name);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that a selection means at this moment, and why it means none. yrt itself is never among them. */
+#ifndef YRT_SELECT_FIND_H
+#define YRT_SELECT_FIND_H
+
+#include "select.h"
+
+/* Calls found for each process of proc until it returns an error. */
+struct error *each_process(const char *proc, struct error *(*found)(void *ctx, pid_t pid), void *ctx);
+
+/* Those that match. *pids is the caller's; *n 0: none does. */
+struct error *selection_find(const struct selection *s, const char *proc, pid_t **pids, u32 *n);
+/* Nothing matches: what was looked for, and what comes close. */
+struct error *selection_missed(const struct selection *s, const char *proc);
+/* The one process whose program or comm is name. None, or several, is an error that lists what comes close, or all. */
+struct error *find_by_name(const char *name, const char *proc, pid_t *ret);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The stack of the current thread: where it is written down, its kernel frames, its user registers, and the walk
+ * through its user frames. */
+#ifndef YRT_STACK_BPF_H
+#define YRT_STACK_BPF_H
+
+#define KERNEL_FRAMES  127  /* PERF_MAX_STACK_DEPTH */
+#define STEPS_NO_LOOP  1100 /* where there is no bpf_loop, the verifier must see the end */
+#define LATE_GUESSES   4
+#define LATE_WORDS     512 /* of the stack that are searched for the caller of code that is not known */
+#define LATE_POINTERS  8   /* frames of such code that frame pointers are followed through */
+#define SYSCALL_CLONE  56
+#define SYSCALL_CLONE3 435
+
+const volatile __u32 slots_per_cpu = 2;
+const volatile __u32 chunks_per_slot = 1;
+const volatile __u32 max_frames = 1024;
+const volatile __u32 ring_wake = 0; /* wake user space when so many bytes wait */
+const volatile bool with_loop = true;
+const volatile bool with_kernel = true;
+const volatile bool with_user = true;
+const volatile bool by_thread = false;
+const volatile bool everyone = false; /* who runs becomes a target (-a) */
+const volatile __u32 own_tgid = 0;    /* not yrt itself */
+
+__u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level */
+__u32 eager = 0;             /* wake user space for each new stack: what it names does not live long */
+__u32 ticks = TICKS_IGNORED; /* what becomes of events */
+__u64 taken_ns = 0;          /* since when */
+__u64 weight = 1;            /* what an event counts, more than 1 once the rate was halved */
+__u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */
+__u32 counts_in_use = 0;     /* which of the two count maps */
+__u32 last_instance = 0;
+
+struct stack_head { /* what happened (event.bpf.h), and what a walk's stack_records have in common */
+	u64 hash;
+	u32 instance;
+	u32 tgid;
+	u32 tid;
+	u32 stop;
+	u64 weight, weight_more; /* of struct stack_record */
+	u64 value, more;         /* what this one counts; 0: that is not known yet */
+	u32 reason;              /* of the event's own (event_ops.reason); 0: no frame */
+	u32 epoch;
+	u64 begin_ns; /* 0: it is not timed */
+};
+
+struct vm_state { /* of a walk: what runtimes keep between their steps */
+	u32 ncursors;
+	u32 state;
+	u32 mark;
+	u32 lost;
+	struct walk_cursor cursor[WALK_CURSORS];
+};
+
+struct slot { /* one walk in progress */
+	u32 busy;
+	u32 reserved;
+	struct stack_head head;    /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
+	struct alloc_record alloc; /* of alloc.bpf.h */
+	u64 kernel[KERNEL_FRAMES + 1];
+	struct walk walk;
+	struct late_record late; /* stop 0: the walk met no unknown code */
+	struct vm_state vm;      /* at that code */
+};
+
+struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32); /* tgid */
+	__type(value, struct process_entry);
+} processes SEC(".maps");
+
+struct counts_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64); /* struct stack_record.hash */
+	__type(value, struct stack_count);
+};
+struct counts_map counts_a SEC(".maps"), counts_b SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct probe_stats);
+} stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+struct { /* by signal_struct */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct process_ending);
+} endings SEC(".maps");
+
+static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
+{
+	struct pid *pid;
+	u32 nr = 0;
+
+	if (!pid_level)
+		return kernel_pid;
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (BPF_CORE_READ(pid, level) < pid_level)
+		return 0;
+	/* the kernel's element is larger than our flavour of it: a variable index must not be left to the compiler */
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+	        (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
+	                pid_level * bpf_core_type_size(struct upid));
+	return nr;
+}
+
+static inline u32 tgid_of(struct task_struct *task)
+{
+	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
+}
+
+/* The instance of the target that runs here; 0: it is none. Out of line: the chain of functions below a program has all
+ * of the stack. */
+WALK_GLOBAL int find_target(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	u64 key = (u64)BPF_CORE_READ(task, signal);
+	struct process_ending *ending;
+
+	if (process)
+		return process->instance;
+	ending = bpf_map_lookup_elem(&endings, &key);
+	return ending && ending->tgid == tgid ? ending->instance : 0;
+}
+
+static inline struct slot *claim_slot(u32 *ret)
+{
+	u32 base = bpf_get_smp_processor_id() * slots_per_cpu, i;
+
+	for (i = 0; i < 4 && i < slots_per_cpu; i++) {
+		u32 number = base + i;
+		struct slot *slot = bpf_map_lookup_elem(&slots, &number);
+
+		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
+			*ret = number;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+/* What a walk of user frames looks up code in. */
+static inline void walk_through(struct walk *w, const struct process_entry *process)
+{
+	w->regions = process->regions;
+	w->nregions = process->nregions;
+	for (u32 i = 0; i < PROCESS_RESUMES; i++)
+		w->resume[i] = process->resume[i];
+}
+
+static inline void walk_start(struct walk *w, u32 slot, u32 instance)
+{
+	w->hash = walk_mix(0, instance);
+	w->nframes = 0;
+	w->max_frames = max_frames;
+	w->ncursors = 0;
+	w->vm_state = 0;
+	w->vm_mark = 0;
+	w->flags = 0;
+	w->lost = 0;
+	w->resumes = 0;
+	w->proof.guessed = 0;
+	w->region.start = w->region.end = 0;
+	w->stack.len = w->vm.len = 0;
+	w->stack.start = w->vm.start = 0;
+	w->target.chunk = slot * chunks_per_slot;
+}
+
+/* Out of line, so that the verifier looks at one frame and not at all paths through 127. */
+WALK_GLOBAL int push_kernel_frame(struct slot *slot, u32 i)
+{
+	if (!slot)
+		return 0;
+	WALK_BARRIER(i);
+	if (i >= KERNEL_FRAMES)
+		return 0;
+	return walk_push(
+	        &slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, i ? FRAME_RETADDR : 0, slot->kernel[i]), 0);
+}
+
+static inline void push_kernel(struct slot *slot, u32 bytes)
+{
+	for (u32 i = 0; i < KERNEL_FRAMES && i < bytes / 8; i++)
+		push_kernel_frame(slot, i);
+}
+
+#define REGS(p, ax, dx, cx, bx, si, di, bp, sp, ip)                                                                    \
+	do {                                                                                                           \
+		w->reg[DWREG_RAX] = (p)->ax;                                                                           \
+		w->reg[DWREG_RDX] = (p)->dx;                                                                           \
+		w->reg[DWREG_RCX] = (p)->cx;                                                                           \
+		w->reg[DWREG_RBX] = (p)->bx;                                                                           \
+		w->reg[DWREG_RSI] = (p)->si;                                                                           \
+		w->reg[DWREG_RDI] = (p)->di;                                                                           \
+		w->reg[DWREG_RBP] = (p)->bp;                                                                           \
+		w->reg[DWREG_RSP] = (p)->sp;                                                                           \
+		w->reg[DWREG_R8] = (p)->r8;                                                                            \
+		w->reg[DWREG_R9] = (p)->r9;                                                                            \
+		w->reg[DWREG_R10] = (p)->r10;                                                                          \
+		w->reg[DWREG_R11] = (p)->r11;                                                                          \
+		w->reg[DWREG_R12] = (p)->r12;                                                                          \
+		w->reg[DWREG_R13] = (p)->r13;                                                                          \
+		w->reg[DWREG_R14] = (p)->r14;                                                                          \
+		w->reg[DWREG_R15] = (p)->r15;                                                                          \
+		w->reg[DWREG_RIP] = (p)->ip;                                                                           \
+	} while (0)
+
+/* The user registers that the kernel saved at entry. */
+static inline void saved_registers(struct walk *w, struct task_struct *task)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+
+	REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
+	w->valid = (1u << ARCH_NREGS) - 1;
+	w->leaf = 1;
+	w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+}
+
+/* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */
+static inline void user_registers(
+        struct walk *w, struct bpf_perf_event_data *ctx, struct task_struct *task, bool in_user)
+{
+	if (in_user) {
+		bpf_user_pt_regs_t *r = &ctx->regs;
+
+		REGS(r, rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, rip);
+		/* keeps the compiler from joining the branches: the verifier wants constant offsets into the context */
+		__asm__ volatile("" ::: "memory");
+		w->valid = (1u << ARCH_NREGS) - 1;
+		w->leaf = 1;
+		w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+	} else {
+		saved_registers(w, task);
+	}
+}
+#undef REGS
+
+struct stepping {
+	struct walk *walk;
+	u32 stop;
+};
+
+static long step_one(u32 i, struct stepping *s)
+{
+	(void)i;
+	s->stop = walk_step(s->walk);
+	return s->stop != STOP_NONE;
+}
+
+/* Where there is no bpf_loop the verifier follows each round: what it branches into is looked at once, in here. */
+WALK_GLOBAL int step_no_loop(struct walk *w)
+{
+	WALK_CHECK(w);
+	return walk_step(w);
+}
+
+static inline __attribute__((always_inline)) u32 walk_user(struct walk *w)
+{
+	struct stepping s = {.walk = w, .stop = STOP_NONE};
+
+	if (with_loop) {
+		bpf_loop(walk_steps_max(w), step_one, &s, 0);
+	} else {
+		for (u32 i = 0; i < STEPS_NO_LOOP && s.stop == STOP_NONE; i++)
+			s.stop = step_no_loop(w);
+	}
+	return walk_end(w, s.stop);
+}
+
+/* Behind what native frames are missing, as long as a runtime tells where to go on. */
+static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 stop)
+{
+#pragma unroll
+	for (u32 i = 0; i <= WALK_RESUMES && stop_is_lost(stop); i++) {
+		stop = (u32)walk_resume(w, stop);
+		if (stop != STOP_NONE)
+			break;
+		stop = walk_user(w);
+	}
+	return stop;
+}
+
+/*
+ * There is no user stack in exit(), once the memory is gone, and in execve(), with the old program's memory gone and
+ * the new one's being made (load_elf_binary() sets start_stack last).
+ */
+static inline bool has_no_stack(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return !mm || !BPF_CORE_READ(mm, start_stack);
+}
+
+/*
+ * A thread that has not left the system call that made it yet: on its stack is what it is to begin with, or of a cache
+ * of stacks what an earlier thread left there, and no caller. A forked process has its parent's.
+ */
+static inline bool is_newborn(struct task_struct *task)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	unsigned long call = BPF_CORE_READ(r, orig_ax);
+
+	return (call == SYSCALL_CLONE || call == SYSCALL_CLONE3) && !BPF_CORE_READ(r, ax) &&
+	       BPF_CORE_READ(task, pid) != BPF_CORE_READ(task, tgid);
+}
+
+/* Its one frame. */
+WALK_GLOBAL int walk_newborn(struct walk *w)
+{
+	int stop;
+
+	WALK_CHECK(w);
+	stop = walk_locate(w, w->reg[REG_PC]);
+	if (stop)
+		return stop;
+	return walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, 0, w->reg[REG_PC]), w->region.module)
+	               ? STOP_ROOT
+	               : STOP_DEPTH;
+}
+
+/* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
+WALK_GLOBAL int late_pointers(struct walk *w)
+{
+	u64 fp, next, pc;
+
+	WALK_CHECK(w);
+	fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
+	for (u32 i = 0; i < LATE_POINTERS; i++) {
+		if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
+			return STOP_NO_CFI;
+		if (behind_call(w, pc)) {
+			w->reg[REG_FP] = next;
+			w->valid = 1u << REG_FP;
+			return enter_caller(w, fp + 16, pc, false);
+		}
+		fp = next;
+	}
+	return STOP_NO_CFI;
+}
+
+/* Notes where a walk ended in code that is not known. */
+WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
+{
+	struct late_record *late;
+	struct walk *w;
+
+	if (!slot)
+		return 0;
+	w = &slot->walk;
+	late = &slot->late;
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		late->reg[i] = w->reg[i];
+	late->valid = w->valid;
+	late->leaf = w->leaf;
+	late->thread_pointer = w->thread_pointer;
+	late->before = w->nframes;
+	late->stop = stop;
+	late->pc = late->sp = late->fp = 0;
+	slot->vm.ncursors = w->ncursors;
+	slot->vm.state = w->vm_state;
+	slot->vm.mark = w->vm_mark;
+	slot->vm.lost = w->lost;
+	__builtin_memcpy(slot->vm.cursor, w->cursor, sizeof(w->cursor));
+	return 0;
+}
+
+/*
+ * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that,
+ * so it is done again: frames from in between are told by the second walk.
+ */
+WALK_GLOBAL int late_guess(struct slot *slot)
+{
+	struct late_record *late;
+	struct walk *w;
+	u64 sp;
+	int ret;
+
+	if (!slot)
+		return STOP_ARENA;
+	w = &slot->walk;
+	late = &slot->late;
+	if (!w->nregions || !late->stop || !stop_is_unknown_code(slot->head.stop))
+		return STOP_NO_PROCESS;
+	sp = w->reg[REG_SP];
+	ret = late_pointers(w);
+	late->fp = ret ? 0 : w->reg[REG_FP];
+	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI; i++)
+		ret = step_scan_word(w, sp + i * 8);
+	if (ret)
+		return ret;
+	w->flags = 0;
+	w->nframes = late->before;
+	w->ncursors = slot->vm.ncursors;
+	w->vm_state = slot->vm.state;
+	w->vm_mark = slot->vm.mark;
+	w->lost = slot->vm.lost;
+	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
+	late->pc = w->reg[REG_PC];
+	late->sp = w->reg[REG_SP];
+	return STOP_NONE;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Some samples of the clock, for the stacks of threads that are on a CPU: nobody but the CPU itself knows their
+ * registers. */
+#ifndef YRT_BURST_H
+#define YRT_BURST_H
+
+#include <sys/types.h>
+
+#include "unwind/profile/collect.h"
+
+struct burst;
+
+struct burst_options {
+	struct collect_options collect;
+	u32 depth;
+	bool no_user, no_kernel;
+	const char *cache_dir;
+	void (*warn)(void *ctx, struct error *err);
+	void *ctx;
+};
+
+struct burst_thread {
+	pid_t pid;
+	u32 tid;
+	bool seen; /* set by burst_take() */
+};
+
+/* Samples their processes for a moment. What keeps some of these from being sampled is told by warn. */
+struct error *burst_take(const struct burst_options *options, struct burst_thread *threads, u32 n, struct burst **ret);
+/* Adds the stack that each thread was seen in most often to a profile that is finished, below a node of its thread. */
+struct error *burst_graft(const struct burst *b, const struct burst_thread *threads, u32 n, struct profile *to);
+void burst_destroy(struct burst *b);
+
+#endif

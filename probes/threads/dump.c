@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "burst.h"
+#include "threads.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/process/mutex.h"
+#include "unwind/process/process.h"
+#include "unwind/unwind.h"
+
+#define ROUNDS     3  /* over all threads; then those that still move are looked at one by one */
+#define TRIES      16 /* of one thread alone */
+#define FRAMES_MAX (8192 + THREAD_KERNEL_FRAMES)
+
+struct dump {
+	struct dump_options options;
+	struct arena *arena;
+	struct modules *modules;
+	struct collector *collector;
+	struct threads *threads;
+	struct process **processes;
+	u32 nprocesses;
+	struct frame *frames; /* FRAMES_MAX, of the walk in progress */
+	char target[128];
+};
+
+static void warn(void *ctx, struct error *err)
+{
+	struct dump *d = ctx;
+
+	d->options.warn(d->options.ctx, err);
+}
+
+static struct process *find_process(void *ctx, u32 number)
+{
+	struct dump *d = ctx;
+
+	return number && number <= d->nprocesses ? d->processes[number - 1] : NULL;
+}
+
+struct error *dump_create(const struct dump_options *options, struct dump **ret)
+{
+	struct dump *d = calloc(1, sizeof(*d));
+	struct error *err;
+
+	if (!d)
+		return &error_no_memory;
+	d->options = *options;
+	d->options.collect.threads = true;
+	d->frames = malloc(FRAMES_MAX * sizeof(*d->frames));
+	err = d->frames ? arena_create(NULL, &d->arena) : &error_no_memory;
+	if (!err)
+		err = modules_create(d->arena, options->cache_dir, &d->modules);
+	if (!err) {
+		d->modules->complain = warn;
+		d->modules->complain_ctx = d;
+		err = collector_create(d->modules, &d->options.collect, find_process, d, &d->collector);
+	}
+	if (!err)
+		err = threads_create(options->no_kernel, &d->threads);
+	if (err) {
+		dump_destroy(d);
+		return err;
+	}
+	*ret = d;
+	return NULL;
+}
+
+void dump_destroy(struct dump *d)
+{
+	if (!d)
+		return;
+	threads_destroy(d->threads);
+	collector_destroy(d->collector);
+	for (u32 i = 0; i < d->nprocesses; i++)
+		process_destroy(d->processes[i]);
+	free(d->processes);
+	modules_destroy(d->modules);
+	if (d->arena)
+		arena_destroy(d->arena);
+	free(d->frames);
+	free(d);
+}
+
+struct error *dump_add(struct dump *d, pid_t pid)
+{
+	struct process *p;
+	struct error *err = grow(&d->processes, d->nprocesses, sizeof(*d->processes));
+
+	if (!err)
+		err = process_create(d->modules, pid, d->nprocesses + 1, &p);
+	if (err)
+		return err;
+	d->processes[d->nprocesses++] = p;
+	return threads_want(d->threads, pid);
+}
+
+void dump_list_free(struct dump_list *list)
+{
+	for (u32 i = 0; i < list->n; i++)
+		free(list->items[i].frames);
+	free(list->items);
+	*list = (struct dump_list){0};
+}
+
+static struct process *process_of(struct dump *d, u32 tgid)
+{
+	for (u32 i = 0; i < d->nprocesses; i++)
+		if ((u32)d->processes[i]->pid == tgid)
+			return d->processes[i];
+	return NULL;
+}
+
+static u32 put_kernel(struct dump *d, const struct thread_record *r)
+{
+	for (u32 i = 0; i < r->nkernel; i++)
+		d->frames[i] =
+		        (struct frame){.where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, r->kernel[i])};
+	return r->nkernel;
+}
+
+/* Here, and not when it is shown: only what is read before it is known that a thread stood still belongs together. */
+static void find_lock(struct dump_thread *t)
+{
+	struct syscall call = {.number = t->at.syscall, .tid = (pid_t)t->at.tid, .memory = t->process->memory};
+
+	memcpy(call.arguments, t->at.arguments, sizeof(call.arguments));
+	if (!mutex_owner(&call, &t->lock, &t->holder))
+		t->lock = 0;
+}
+
+/* Walks a thread as the kernel told of it, in place of what was walked before. */
+static struct error *walk(struct dump *d, struct dump_thread *t, const struct thread_record *r)
+{
+	struct unwind_registers regs = {.thread_pointer = r->thread_pointer};
+	u32 n = 0, kernel;
+
+	memcpy(regs.reg, r->reg, sizeof(regs.reg));
+	t->at = *r;
+	t->process = process_of(d, r->tgid);
+	t->open = true;
+	t->stop = STOP_NO_USER;
+	t->lock = 0;
+	t->attempts++;
+	kernel = put_kernel(d, r);
+	if (r->flags & THREAD_EXITING || !t->process) {
+		t->how = DUMP_EXITING;
+		t->open = false;
+	} else if (r->flags & THREAD_ON_CPU) {
+		t->how = DUMP_UNSEEN;
+	} else {
+		t->how = DUMP_TORN;
+		find_lock(t);
+		if (d->options.no_user)
+			t->stop = STOP_ROOT;
+		else
+			t->stop = unwind_stack(t->process, &regs, d->frames + kernel, d->options.depth, &n);
+	}
+	free(t->frames);
+	t->frames = malloc((kernel + n + 1) * sizeof(*t->frames));
+	if (!t->frames)
+		return &error_no_memory;
+	memcpy(t->frames, d->frames, (kernel + n) * sizeof(*t->frames));
+	t->nframes = kernel + n;
+	return NULL;
+}
+
+/* Did it stand still from when it was walked until this? */
+static bool stood_still(const struct dump_thread *t, const struct thread_record *now)
+{
+	return !((t->at.flags | now->flags) & (THREAD_ON_CPU | THREAD_EXITING)) && t->at.switches == now->switches &&
+	       t->at.reg[REG_SP] == now->reg[REG_SP];
+}
+
+/* Its code may have been mapped since its process was looked at. */
+static struct error *look_again(struct dump *d, struct dump_thread *t, bool *changed)
+{
+	*changed = false;
+	return stop_is_unknown_code(t->stop) && t->attempts < ROUNDS && !t->process->dead
+	               ? process_rescan(t->process, changed)
+	               : NULL;
+}
+
+/* What the kernel tells now of a thread that is open: settled, or walked again. */
+static struct error *check(struct dump *d, struct dump_thread *t, const struct thread_record *now)
+{
+	bool changed;
+	struct error *err;
+
+	if (!stood_still(t, now))
+		return walk(d, t, now);
+	err = look_again(d, t, &changed);
+	if (err || changed)
+		return err ? err : walk(d, t, now);
+	t->how = DUMP_WALKED;
+	t->open = false;
+	return NULL;
+}
+
+static struct error *add_thread(struct dump *d, struct dump_list *list, const struct thread_record *r)
+{
+	struct error *err = grow(&list->items, list->n, sizeof(*list->items));
+
+	if (err)
+		return err;
+	list->items[list->n] = (struct dump_thread){0};
+	return walk(d, &list->items[list->n++], r);
+}
+
+/* One look at all of them: both lists are by tid. Those that are gone are left out; new ones come in. */
+static struct error *look(struct dump *d, struct dump_list *list)
+{
+	struct dump_list old = *list;
+	struct thread_list now;
+	struct error *err = threads_take(d->threads, &now);
+	u32 i = 0;
+
+	if (err)
+		return err;
+	*list = (struct dump_list){0};
+	for (u32 k = 0; !err && k < now.n; k++) {
+		while (i < old.n && old.items[i].at.tid < now.items[k].tid)
+			free(old.items[i++].frames);
+		if (i == old.n || old.items[i].at.tid != now.items[k].tid) {
+			err = add_thread(d, list, &now.items[k]);
+			continue;
+		}
+		err = grow(&list->items, list->n, sizeof(*list->items));
+		if (err)
+			break;
+		list->items[list->n++] = old.items[i++];
+		if (list->items[list->n - 1].open)
+			err = check(d, &list->items[list->n - 1], &now.items[k]);
+	}
+	while (i < old.n)
+		free(old.items[i++].frames);
+	free(old.items);
+	free(now.items);
+	return err;
+}
+
+/* A thread that moved in all rounds: the time between its two looks is as short as it can be. */
+static struct error *chase(struct dump *d, struct dump_thread *t)
+{
+	struct error *err = NULL;
+	bool found = true;
+
+	for (u32 i = 0; !err && t->open && found && i < TRIES; i++) {
+		struct thread_record now;
+
+		err = threads_take_one(d->threads, (pid_t)t->at.tid, &now, &found);
+		if (!err && found)
+			err = check(d, t, &now);
+	}
+	return err;
+}
+
+static bool is_any_open(const struct dump_list *list)
+{
+	for (u32 i = 0; i < list->n; i++)
+		if (list->items[i].open)
+			return true;
+	return false;
+}
+
+struct error *dump_take(struct dump *d, struct dump_list *ret)
+{
+	struct error *err;
+
+	*ret = (struct dump_list){0};
+	err = look(d, ret);
+	for (u32 i = 0; !err && i < ROUNDS && is_any_open(ret); i++)
+		err = look(d, ret);
+	for (u32 i = 0; !err && i < ret->n; i++)
+		err = chase(d, &ret->items[i]);
+	if (!err && !ret->n)
+		err = error_hint(error_new(ERROR_NO_PROCESS, "%s has exited", dump_target(d)),
+		        "give the pid of a running process");
+	if (err)
+		dump_list_free(ret);
+	return err;
+}
+
+static struct error *place(struct dump *d, const struct dump_thread *t)
+{
+	struct stack_record record = {.instance = t->process->number,
+	        .tgid = t->at.tgid,
+	        .tid = t->at.tid,
+	        .stop = (u16)t->stop,
+	        .weight = 1};
+	struct error *err;
+	u32 node;
+
+	memcpy(record.comm, t->at.comm, sizeof(record.comm));
+	err = collector_place(d->collector, &record, t->frames, t->nframes, NULL, &node);
+	if (!err && node != COLLECTOR_FILTERED)
+		profile_add(collector_profile(d->collector), node, 1);
+	return err;
+}
+
+static bool is_running(const struct dump_thread *t)
+{
+	return t->how == DUMP_UNSEEN || t->how == DUMP_TORN;
+}
+
+static struct error *find_running(const struct dump_list *list, struct burst_thread **ret, u32 *n)
+{
+	*n = 0;
+	*ret = calloc(list->n + 1, sizeof(**ret));
+	if (!*ret)
+		return &error_no_memory;
+	for (u32 i = 0; i < list->n; i++)
+		if (is_running(&list->items[i]))
+			(*ret)[(*n)++] = (struct burst_thread){
+			        .pid = (pid_t)list->items[i].at.tgid, .tid = list->items[i].at.tid};
+	return NULL;
+}
+
+/* Those on a CPU, and those that were never seen standing still: what samples tell of them is better. */
+static struct error *sample_running(struct dump *d, struct burst_thread *running, u32 n, struct burst **ret)
+{
+	struct burst_options options = {.collect = d->options.collect,
+	        .depth = d->options.depth,
+	        .no_user = d->options.no_user,
+	        .no_kernel = d->options.no_kernel,
+	        .cache_dir = d->options.cache_dir,
+	        .warn = d->options.warn,
+	        .ctx = d->options.ctx};
+	struct error *err;
+
+	*ret = NULL;
+	if (!n)
+		return NULL;
+	err = burst_take(&options, running, n, ret);
+	if (!err || err == &error_no_memory)
+		return err;
+	d->options.warn(d->options.ctx, err); /* what is known of the others is kept */
+	return NULL;
+}
+
+struct error *dump_name(struct dump *d, struct dump_list *list)
+{
+	cleanup(free) struct burst_thread *running = NULL;
+	struct burst *burst = NULL;
+	u32 n, k = 0;
+	struct error *err = find_running(list, &running, &n);
+
+	if (!err)
+		err = sample_running(d, running, n, &burst);
+	for (u32 i = 0; !err && i < list->n; i++) {
+		struct dump_thread *t = &list->items[i];
+
+		if (is_running(t) && running[k++].seen) {
+			t->how = DUMP_SAMPLED;
+			continue;
+		}
+		if (is_running(t)) { /* it does not run any more */
+			t->open = true;
+			err = chase(d, t);
+		}
+		if (!err && (t->how == DUMP_TORN || t->how == DUMP_WALKED))
+			err = place(d, t);
+	}
+	if (!err)
+		err = collector_finish(d->collector, d->options.stop);
+	if (!err && burst)
+		err = burst_graft(burst, running, n, dump_profile(d));
+	burst_destroy(burst);
+	if (!err)
+		profile_finish(dump_profile(d));
+	return err;
+}
+
+struct profile *dump_profile(struct dump *d)
+{
+	return collector_profile(d->collector);
+}
+
+const char *dump_target(struct dump *d)
+{
+	const struct process *p = d->nprocesses ? d->processes[0] : NULL;
+
+	snprintf(d->target, sizeof(d->target), d->nprocesses > 1 ? "%s (pid %d) and %u more" : "%s (pid %d)",
+	        p ? p->comm : "", p ? p->pid : 0, d->nprocesses - 1);
+	return d->target;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every thread's stack once, while all go on. Threads off the CPU are walked where they are, in user space, by the
+ * walkers of every runtime; whether one ran meanwhile the kernel's count of its context switches tells, and then it is
+ * walked again. Those on a CPU are sampled by the clock.
+ */
+#ifndef YRT_DUMP_H
+#define YRT_DUMP_H
+
+#include "thread.h"
+#include "unwind/profile/collect.h"
+
+struct dump;
+
+struct dump_options {
+	struct collect_options collect;
+	u32 depth; /* frames of a stack at most */
+	bool no_user, no_kernel;
+	const char *cache_dir;
+	void (*warn)(void *ctx, struct error *err); /* something that does not end it; owns err */
+	void *ctx;
+	volatile sig_atomic_t *stop; /* as collector_finish() takes it */
+};
+
+enum dump_how {
+	DUMP_WALKED,  /* its stack is that of one moment */
+	DUMP_TORN,    /* it ran whenever its stack was read: what lies inside may be of several moments */
+	DUMP_SAMPLED, /* it runs: the stack that it had most often in some samples */
+	DUMP_UNSEEN,  /* it ran, but not when samples were taken: no stack */
+	DUMP_EXITING, /* it had no user stack any more */
+};
+
+struct dump_thread {
+	struct thread_record at; /* when it was walked */
+	struct process *process;
+	struct frame *frames; /* as walked, not named; NULL if sampled */
+	u32 nframes;
+	u32 stop;     /* enum stop_reason */
+	u64 lock;     /* a mutex that it waits for (mutex.h); 0: none is known */
+	u32 holder;   /* the thread that holds it, as own_tid */
+	u32 attempts; /* walks that it took */
+	enum dump_how how;
+	bool open; /* to be walked, or walked but not yet known to have stood still */
+};
+
+struct dump_list {
+	struct dump_thread *items; /* by tid */
+	u32 n;
+};
+
+struct error *dump_create(const struct dump_options *options, struct dump **ret);
+void dump_destroy(struct dump *d);
+/* A running process: recognises it. */
+struct error *dump_add(struct dump *d, pid_t pid);
+/* All threads as they are now; those that exit are left out. Free with dump_list_free(), before the dump. */
+struct error *dump_take(struct dump *d, struct dump_list *ret);
+void dump_list_free(struct dump_list *list);
+/*
+ * Names the stacks of a list, each under a node of its thread at the root of dump_profile(), and takes samples of those
+ * on a CPU. To be called once, for the last list taken.
+ */
+struct error *dump_name(struct dump *d, struct dump_list *list);
+/* Owned by the dump. Complete after dump_name(). */
+struct profile *dump_profile(struct dump *d);
+/* "nginx (pid 42)" of the first process, and how many more; for people. */
+const char *dump_target(struct dump *d);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The programs of waits (wait.h). */
+#ifndef YRT_WAIT_BPF_H
+#define YRT_WAIT_BPF_H
+
+#include "wait/wait_record.h"
+
+#define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
+#define WAIT_WINDOW_NS  10000000ull /* at most */
+#define WAIT_EACH_MIN   1000ull
+#define WAIT_EACH_MAX   1000000000ull
+#define WAIT_ONE        (1u << 16) /* a wait that stands for itself */
+#define WAIT_CHANCE_MIN 256u       /* of WAIT_ONE */
+#define WAIT_DUE_NS     5000000ull /* visited only then: it may be over before */
+
+#define STATE_STOPPED 4
+#define STATE_TRACED  8
+#define STATE_FROZEN  0x8000
+
+u64 wait_min_ns = 0;
+u64 wait_max_ns = ~0ull;
+u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
+u32 wait_settling = 0; /* the iterator counts what was not counted until now */
+u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
+
+struct wait_state {               /* of a thread */
+	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
+	u64 hash;                 /* of its stack; 0: not taken */
+	u64 exact_ns, counted_ns; /* of all its short waits, and what those that were chosen counted */
+	u64 raw_ns;               /* what one of these stands for, on average */
+	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
+	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
+	u32 stands;  /* for how much this wait does, in WAIT_ONE */
+	u32 settled; /* some of it was counted already */
+	u32 stop;
+	u16 runnable;
+	u16 exited;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wait_state);
+} wait_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wait_stats);
+} wait_counters SEC(".maps");
+
+static inline u64 wait_begin(struct task_struct *task)
+{
+	u64 born = BPF_CORE_READ(task, start_time);
+
+	return born > taken_ns ? born : taken_ns;
+}
+
+static inline u64 wait_switches(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+}
+
+static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
+{
+	struct file **files = BPF_CORE_READ(task, files, fdt, fd);
+	struct file *file = NULL;
+
+	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), files + fd) ||
+	        !file)
+		return WAIT_NO_FILE;
+	switch (BPF_CORE_READ(file, f_inode, i_mode) >> 12 & 15) {
+	case 1:
+		return WAIT_PIPE;
+	case 2:
+		return WAIT_DEVICE;
+	case 4:
+	case 8:
+		return WAIT_FILE;
+	case 12:
+		return WAIT_SOCKET;
+	default:
+		return WAIT_NO_FILE;
+	}
+}
+
+/* Is the first argument of a system call a file that it may wait for? */
+static inline bool wait_takes_file(s64 syscall)
+{
+	switch (syscall) {
+	case 0: /* read, write */
+	case 1:
+	case 17 ... 20:   /* pread64, pwrite64, readv, writev */
+	case 42 ... 47:   /* connect, accept, sendto, recvfrom, sendmsg, recvmsg */
+	case 288:         /* accept4 */
+	case 295 ... 296: /* preadv, pwritev */
+	case 299:         /* recvmmsg */
+	case 307:         /* sendmmsg */
+	case 327 ... 328: /* preadv2, pwritev2 */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* state: 0: it could go on. */
+WALK_GLOBAL u32 wait_why(u64 state)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	s64 call = BPF_CORE_READ(r, orig_ax);
+
+	if (state & STATE_FROZEN)
+		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
+	if (state & STATE_TRACED)
+		return wait_reason(WAIT_TRACED, WAIT_NO_FILE, -1);
+	if (state & STATE_STOPPED)
+		return wait_reason(WAIT_STOPPED, WAIT_NO_FILE, -1);
+	if (!state)
+		return wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1);
+	return wait_reason(WAIT_BLOCKED,
+	        wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE, (s32)call);
+}
+
+/*
+ * What a short wait counts: that it was chosen by chance makes the sum of a thread's uncertain, but that is known, so
+ * each is made a bit more or less to follow it.
+ */
+static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns)
+{
+	u64 own = ns > w->walk_ns && w->stands != WAIT_ONE ? ns - w->walk_ns : ns, raw = own * w->stands / WAIT_ONE;
+	u64 missing = w->exact_ns > w->counted_ns ? w->exact_ns - w->counted_ns : 0, window, scale = 1024, more;
+
+	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
+	window = 16 * w->raw_ns | 1;
+	more = ((missing > raw ? missing - raw : raw - missing) << 10) / window;
+	if (missing > raw)
+		scale += more < 3072 ? more : 3072;
+	else
+		scale -= more < 768 ? more : 768;
+	raw = raw * scale >> 10;
+	w->counted_ns += raw;
+	return raw;
+}
+
+/* A wait is over: what of it was not counted yet is. */
+static __attribute__((noinline)) int wait_over(
+        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
+{
+	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
+	struct wait_record record = {.type = RECORD_EVENT};
+	struct probe_stats *st = my_stats();
+	u64 stands = w->stands, hash = w->hash;
+	bool is_long;
+
+	if (!since || !st)
+		return 0;
+	ns = now - since;
+	is_long = ns >= WAIT_LONG_NS || w->settled;
+	ws->off_ns += ns;
+	ws->waits++;
+	if (w->runnable)
+		ws->run_queue_ns += ns;
+	w->mean_ns = w->mean_ns ? w->mean_ns - w->mean_ns / 8 + (ns < WAIT_LONG_NS ? ns : WAIT_LONG_NS) / 8 : ns | 1;
+	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled) {
+		ws->left_out_ns += ns;
+		return 0;
+	}
+	if (!is_long)
+		w->exact_ns += ns;
+	if (hash) {
+		value = is_long ? ns : wait_value(w, ns);
+		st->weights += value;
+		count_stop(st, w->stop, value);
+		if (!event_add(hash, value, is_long ? 1 : stands / WAIT_ONE))
+			st->lost[LOST_TABLE] += value;
+		return 0;
+	}
+	if (!is_long)
+		return 0; /* others stand for it */
+	record.tid = pid_of(task, BPF_CORE_READ(task, pid));
+	record.tgid = tgid_of(task);
+	record.switches = wait_switches(task);
+	record.ns = ns;
+	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
+		st->weights += ns;
+		st->lost[LOST_RING] += ns;
+	}
+	return 0;
+}
+
+/* Is a stack to be taken, and for how much does it stand? Waits of threads that wait often and shortly are chosen at
+ * random. 0: none. */
+static __attribute__((noinline)) u32 wait_chance(const struct wait_state *w, struct wait_stats *ws)
+{
+	u64 each = ws->each_ns, chance;
+
+	if (!w->mean_ns || w->mean_ns >= each)
+		return WAIT_ONE;
+	chance = w->mean_ns * WAIT_ONE / (each | 1);
+	if (chance < WAIT_CHANCE_MIN)
+		chance = WAIT_CHANCE_MIN;
+	if ((bpf_get_prandom_u32() & (WAIT_ONE - 1)) < chance)
+		return (u32)((u64)WAIT_ONE * WAIT_ONE / (chance | 1));
+	ws->skipped++;
+	if (!wait_sampled)
+		wait_sampled = 1;
+	return 0;
+}
+
+/* Walks take at most 2 % of a CPU. */
+static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
+{
+	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
+
+	w->walk_ns = now - begin;
+	ws->spent_ns += now - begin;
+	if (ws->spent_ns < WAIT_SPENT_NS)
+		return 0;
+	if (elapsed < WAIT_WINDOW_NS && ws->each_ns < WAIT_EACH_MAX)
+		ws->each_ns = ws->each_ns ? ws->each_ns * 2 : WAIT_EACH_MIN;
+	else if (elapsed > 2 * WAIT_WINDOW_NS)
+		ws->each_ns = ws->each_ns > WAIT_EACH_MIN ? ws->each_ns / 2 : 0;
+	ws->window_ns = now;
+	ws->spent_ns = 0;
+	return 0;
+}
+
+/* The thread that runs here leaves the CPU. */
+static __attribute__((always_inline)) inline void wait_walk(
+        void *ctx, struct task_struct *task, struct wait_state *w, u32 instance, u64 state)
+{
+	struct probe_stats *st = my_stats();
+	u32 number, tgid = tgid_of(task);
+	struct slot *slot;
+
+	if (!st)
+		return;
+	slot = event_begin(st, instance, tgid, 0, &number);
+	if (!slot)
+		return;
+	slot->head.reason = wait_why(state);
+	event_reason(slot);
+	event_kernel(ctx, slot, 0);
+	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
+	event_end(slot, st, event_emit(slot, st));
+	w->hash = slot->head.hash;
+	w->stop = slot->late.stop ? slot->late.stop : slot->head.stop;
+}
+
+static __attribute__((noinline)) int wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, next, NULL, 0);
+	u32 tgid;
+
+	if (!w) {
+		tgid = tgid_of(next);
+		if (!bpf_map_lookup_elem(&processes, &tgid))
+			return 0;
+		w = bpf_task_storage_get(&wait_states, next, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!w)
+			return 0;
+		w->since_ns = wait_begin(next);
+	}
+	return wait_over(next, w, ws, now);
+}
+
+static inline struct wait_stats *wait_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&wait_counters, &zero);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct wait_state *w = NULL;
+	struct wait_stats *ws;
+	int instance = 0;
+	u64 now, state;
+
+	if (ticks != TICKS_TAKEN)
+		return 0;
+	ws = wait_stats();
+	if (!ws)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (next->pid)
+		wait_came(next, ws, now);
+	if (!prev->pid)
+		return 0;
+	w = bpf_task_storage_get(&wait_states, prev, NULL, 0); /* most switches end here, or take no stack */
+	if (!w && find_target())
+		w = bpf_task_storage_get(&wait_states, prev, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w || w->exited)
+		return 0;
+	state = preempt ? 0 : prev->__state;
+	w->hash = 0;
+	w->settled = 0;
+	w->runnable = !state;
+	w->stands = wait_chance(w, ws);
+	w->since_ns = now;
+	if (!w->stands)
+		return 0;
+	instance = find_target();
+	if (instance)
+		wait_walk(ctx, prev, w, instance, state);
+	wait_budget(ws, w, now);
+	return 0;
+}
+
+/* From here on its time is not counted. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_thread_exit, struct task_struct *task)
+{
+	struct wait_stats *ws = wait_stats();
+	struct wait_state *w;
+
+	if (ticks != TICKS_TAKEN || !ws || !find_target())
+		return 0;
+	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w || w->exited)
+		return 0;
+	w->exited = 1;
+	ws->wall_ns += bpf_ktime_get_ns() - wait_begin(task);
+	return 0;
+}
+
+/* A thread that waits: settles what is known of it, or hands over what it takes to walk its stack. */
+static inline void wait_visit(struct task_struct *task, struct wait_thread *t, u64 now)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	u64 since = !w          ? t->begin_ns
+	            : w->exited ? 0
+	                        : w->since_ns,
+	    hash = w ? w->hash : 0, ns = since && now > since ? now - since : 0;
+
+	if (!ns) {
+		t->flags = WAIT_RUNS;
+		return;
+	}
+	t->ns = ns;
+	if (!w || !hash) {
+		t->flags = ns >= WAIT_DUE_NS || wait_end_ns ? WAIT_DUE : 0;
+		return;
+	}
+	t->flags = 0;
+	if (!wait_settling || (ns < WAIT_LONG_NS && !w->settled && !wait_end_ns))
+		return;
+	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled && wait_end_ns)
+		return;
+	t->stop = w->stop;
+	t->hash = hash;
+	t->real_ns = ns;
+	if (ns < WAIT_LONG_NS && !w->settled)
+		t->ns = ns * w->stands / WAIT_ONE;
+	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)
+		return;
+	w->settled = 1;
+	t->flags = WAIT_KNOWN;
+}
+
+static inline void wait_registers(struct task_struct *task, struct wait_thread *t)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	s64 call = BPF_CORE_READ(r, orig_ax);
+	u64 state = BPF_CORE_READ(task, __state);
+
+	t->reg[DWREG_RAX] = BPF_CORE_READ(r, ax);
+	t->reg[DWREG_RDX] = BPF_CORE_READ(r, dx);
+	t->reg[DWREG_RCX] = BPF_CORE_READ(r, cx);
+	t->reg[DWREG_RBX] = BPF_CORE_READ(r, bx);
+	t->reg[DWREG_RSI] = BPF_CORE_READ(r, si);
+	t->reg[DWREG_RDI] = BPF_CORE_READ(r, di);
+	t->reg[DWREG_RBP] = BPF_CORE_READ(r, bp);
+	t->reg[DWREG_RSP] = BPF_CORE_READ(r, sp);
+	t->reg[DWREG_R8] = BPF_CORE_READ(r, r8);
+	t->reg[DWREG_R9] = BPF_CORE_READ(r, r9);
+	t->reg[DWREG_R10] = BPF_CORE_READ(r, r10);
+	t->reg[DWREG_R11] = BPF_CORE_READ(r, r11);
+	t->reg[DWREG_R12] = BPF_CORE_READ(r, r12);
+	t->reg[DWREG_R13] = BPF_CORE_READ(r, r13);
+	t->reg[DWREG_R14] = BPF_CORE_READ(r, r14);
+	t->reg[DWREG_R15] = BPF_CORE_READ(r, r15);
+	t->reg[DWREG_RIP] = BPF_CORE_READ(r, ip);
+	t->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+	t->reason = wait_reason(!state                  ? WAIT_RUNNABLE
+	                        : state & STATE_FROZEN  ? WAIT_FROZEN
+	                        : state & STATE_TRACED  ? WAIT_TRACED
+	                        : state & STATE_STOPPED ? WAIT_STOPPED
+	                                                : WAIT_BLOCKED,
+	        state && wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE,
+	        state ? (s32)call : -1);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wait_thread);
+} wait_visited SEC(".maps");
+
+SEC("iter/task")
+int visit_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u64 now = wait_end_ns ? wait_end_ns : bpf_ktime_get_ns();
+	struct process_entry *process;
+	struct wait_thread *t;
+	u32 zero = 0, tgid;
+
+	if (!task)
+		return 0;
+	tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	t = bpf_map_lookup_elem(&wait_visited, &zero);
+	if (!process || !t || task->exit_state)
+		return 0;
+	t->tgid = tgid;
+	t->tid = pid_of(task, task->pid);
+	t->instance = process->instance;
+	t->begin_ns = wait_begin(task);
+	t->switches = wait_switches(task);
+	t->ns = t->real_ns = t->hash = 0;
+	t->stop = 0;
+	if (task->on_cpu && !wait_end_ns)
+		t->flags = WAIT_RUNS;
+	else
+		wait_visit(task, t, now);
+	if (t->flags & WAIT_DUE) {
+		wait_registers(task, t);
+		__builtin_memset(t->kernel, 0, sizeof(t->kernel));
+		if (with_kernel)
+			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
+		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
+	}
+	if (!t->flags)
+		return 0;
+	return bpf_seq_write(ctx->meta->seq, t, sizeof(*t)) ? 1 : 0;
+}
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wait.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/targets.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/profile/collect.h"
+#include "unwind/table.h"
+#include "unwind/unwind.h"
+#include "wait_reason.h"
+#include "wait_record.h"
+
+#define VISIT_NS   20000000ull /* waits that nobody took a stack of are looked for so often */
+#define FRAMES_MAX (33 * CHUNK_FRAMES)
+
+struct wait {
+	const struct event_host *host;
+	struct bpf_link *on_switch, *on_exit, *iterator;
+	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
+	struct table counted; /* ns of them that were counted, by the same */
+	struct frame *frames; /* FRAMES_MAX */
+	struct stack_record *record;
+	u64 visited_ns, ended_ns, cpu_at_start, cpu_at_end;
+	u64 living_ns;  /* threads that live at the end: since they are watched */
+	u64 settled_ns; /* off the CPU, of waits that are not over */
+	u64 settled_run_queue_ns;
+	u64 seen[STOP_MAX]; /* time that was counted here, by why walks ended */
+	u64 lost_ns;        /* long waits that nobody could walk */
+	struct wait_summary summary;
+};
+
+static void prepare(struct object *o)
+{
+	object_want(o, "on_switch");
+	object_want(o, "on_thread_exit");
+	object_want(o, "visit_threads");
+}
+
+static void destroy(void *event)
+{
+	struct wait *w = event;
+
+	if (!w)
+		return;
+	bpf_link__destroy(w->on_switch);
+	bpf_link__destroy(w->on_exit);
+	bpf_link__destroy(w->iterator);
+	table_free(&w->stacks);
+	table_free(&w->counted);
+	free(w->frames);
+	free(w->record);
+	free(w);
+}
+
+static struct error *attach_programs(struct wait *w)
+{
+	struct sample *skel = object_skeleton(w->host->object);
+
+	w->on_switch = bpf_program__attach(skel->progs.on_switch);
+	w->on_exit = w->on_switch ? bpf_program__attach(skel->progs.on_thread_exit) : NULL;
+	if (!w->on_exit)
+		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	w->iterator = bpf_program__attach_iter(skel->progs.visit_threads, NULL);
+	return w->iterator ? NULL : error_errno(errno, "cannot list threads by BPF");
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	const struct wait_options *o = host->options->of_event;
+	struct sample *skel = object_skeleton(host->object);
+	struct wait *w = calloc(1, sizeof(*w));
+	struct error *err;
+
+	if (!w)
+		return &error_no_memory;
+	w->host = host;
+	skel->bss->wait_min_ns = o ? o->min_ns : 0;
+	skel->data->wait_max_ns = o && o->max_ns ? o->max_ns : ~0ull;
+	w->frames = malloc(FRAMES_MAX * sizeof(*w->frames));
+	w->record = malloc(sizeof(*w->record));
+	err = w->frames && w->record ? attach_programs(w) : &error_no_memory;
+	if (err)
+		destroy(w);
+	else
+		*ret = w;
+	return err;
+}
+
+static u64 wait_key(u32 tid, u64 switches)
+{
+	u64 words[] = {tid, switches};
+
+	return XXH3_64bits(words, sizeof(words)) | 1;
+}
+
+/* Has the thread not run since? Its count of switches tells. */
+static bool is_still(const struct wait_thread *t)
+{
+	cleanup(fclose) FILE *file = NULL;
+	u64 switches = 0, n;
+	char text[256];
+
+	snprintf(text, sizeof(text), "/proc/%u/task/%u/status", t->tgid, t->tid);
+	file = fopen(text, "re");
+	while (file && fgets(text, sizeof(text), file))
+		if (sscanf(text, "voluntary_ctxt_switches: %lu", &n) == 1 ||
+		        sscanf(text, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
+			switches += n;
+	return switches == t->switches;
+}
+
+/* Frames of a thread that sleeps, walked from outside. */
+static u32 walk(struct wait *w, const struct process *p, const struct wait_thread *t, u32 *stop)
+{
+	struct unwind_registers regs = {.thread_pointer = t->thread_pointer};
+	u32 n = 0, user = 0;
+
+	memcpy(regs.reg, t->reg, sizeof(regs.reg));
+	w->frames[n++] = (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), .detail = t->reason};
+	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
+		w->frames[n++].where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i]);
+	for (u32 i = 1; i < n; i++)
+		w->frames[i].detail = 0;
+	*stop = w->host->options->no_user
+	                ? STOP_ROOT
+	                : unwind_stack(p, &regs, w->frames + n,
+	                          w->host->options->depth < FRAMES_MAX - n ? w->host->options->depth : FRAMES_MAX - n,
+	                          &user);
+	return n + user;
+}
+
+/* As if BPF had sent it. */
+static void put_stack(struct wait *w, const struct wait_thread *t, u64 hash, u32 n, u32 stop)
+{
+	struct stack_record *r = w->record;
+
+	for (u32 i = 0; i * CHUNK_FRAMES <= n; i++) {
+		u32 rest = n - i * CHUNK_FRAMES;
+
+		*r = (struct stack_record){.type = RECORD_STACK,
+		        .nframes = rest < CHUNK_FRAMES ? rest : CHUNK_FRAMES,
+		        .hash = hash,
+		        .instance = t->instance,
+		        .tgid = t->tgid,
+		        .tid = t->tid,
+		        .stop = (u16)stop,
+		        .first = (u16)i,
+		        .last = rest <= CHUNK_FRAMES,
+		        .epoch = (u16)object_epoch(w->host->object)};
+		memcpy(r->comm, t->comm, sizeof(r->comm));
+		memcpy(r->frame, w->frames + i * CHUNK_FRAMES, r->nframes * sizeof(*r->frame));
+		w->host->put(w->host->ctx, r, offsetof(struct stack_record, frame) + r->nframes * sizeof(*r->frame));
+		if (r->last)
+			break;
+	}
+}
+
+/* Takes the stack of a wait that has none. What ran meanwhile is visited again if it waits long again. */
+static struct error *visit(struct wait *w, const struct wait_thread *t)
+{
+	const struct process *p = targets_find(w->host->targets, t->instance);
+	u64 key = wait_key(t->tid, t->switches);
+	struct error *err;
+	u32 n, stop;
+
+	if (!p || p->dead || table_get(&w->stacks, key))
+		return NULL;
+	n = walk(w, p, t, &stop);
+	w->summary.visited++;
+	if (!is_still(t)) {
+		w->summary.moved++;
+		return NULL;
+	}
+	put_stack(w, t, key, n, stop);
+	err = table_put(&w->stacks, key, (u64)stop << 1 | 1);
+	return err ? err : table_put(&w->counted, key, 0);
+}
+
+static void see(struct wait *w, u32 stop, u64 ns)
+{
+	if (stop < STOP_MAX)
+		w->seen[stop] += ns;
+}
+
+static bool is_wanted(const struct wait *w, u64 ns)
+{
+	const struct wait_options *o = w->host->options->of_event;
+
+	return !o || (ns >= o->min_ns && (!o->max_ns || ns <= o->max_ns));
+}
+
+/* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
+static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 ns, bool over)
+{
+	u64 *stop = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
+	    new = ns - (counted && *counted < ns ? *counted : 0);
+
+	if (!stop || !counted) {
+		w->lost_ns += over ? ns : 0;
+		return NULL;
+	}
+	if (!is_wanted(w, ns))
+		return NULL;
+	collector_count(w->host->collector, epoch, key, new, over);
+	see(w, (u32)(*stop >> 1), new);
+	*counted = ns;
+	return NULL;
+}
+
+/* The wait is over: what nobody took a stack of is lost. */
+static struct error *record(void *event, const void *data, size_t size)
+{
+	struct wait_record r;
+	struct wait *w = event;
+
+	if (size < sizeof(r))
+		return NULL;
+	memcpy(&r, data, sizeof(r));
+	return count_visited(w, object_epoch(w->host->object), wait_key(r.tid, r.switches), r.ns, true);
+}
+
+static struct error *each_thread(
+        struct wait *w, struct error *(*each)(struct wait *w, u32 epoch, const struct wait_thread *t), u32 epoch)
+{
+	static struct wait_thread buffer[32];
+	int fd = bpf_iter_create(bpf_link__fd(w->iterator));
+	struct error *err = NULL;
+	size_t have = 0, i;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return error_errno(errno, "cannot list threads by BPF");
+	while (!err && got) {
+		got = read(fd, (char *)buffer + have, sizeof(buffer) - have);
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			break;
+		have += got > 0 ? (size_t)got : 0;
+		for (i = 0; !err && (i + 1) * sizeof(*buffer) <= have; i++) {
+			buffer[i].comm[sizeof(buffer[i].comm) - 1] = '\0';
+			err = each(w, epoch, &buffer[i]);
+		}
+		have -= i * sizeof(*buffer);
+		memmove(buffer, &buffer[i], have);
+	}
+	close(fd);
+	return err || got >= 0 ? err : error_errno(errno, "cannot list threads by BPF");
+}
+
+static struct error *visit_due(struct wait *w, u32 epoch, const struct wait_thread *t)
+{
+	(void)epoch;
+	return t->flags & WAIT_DUE ? visit(w, t) : NULL;
+}
+
+/* What waits: is counted until now, and may be counted again. */
+static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread *t)
+{
+	if (w->ended_ns)
+		w->living_ns += w->ended_ns > t->begin_ns ? w->ended_ns - t->begin_ns : 0;
+	if (w->ended_ns && t->flags & WAIT_DUE)
+		w->settled_ns += t->ns;
+	if (w->ended_ns && t->flags & WAIT_DUE && t->reason >> 24 == WAIT_RUNNABLE)
+		w->settled_run_queue_ns += t->ns;
+	if (t->flags & WAIT_DUE)
+		return count_visited(w, epoch, wait_key(t->tid, t->switches), t->ns, false);
+	if (!(t->flags & WAIT_KNOWN))
+		return NULL;
+	collector_count(w->host->collector, epoch, t->hash, t->ns, 0);
+	see(w, t->stop, t->ns);
+	w->settled_ns += t->real_ns;
+	return NULL;
+}
+
+static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
+{
+	u64 key = t->flags & WAIT_DUE ? wait_key(t->tid, t->switches) : t->hash;
+
+	return t->flags & (WAIT_DUE | WAIT_KNOWN) ? collector_carry(w->host->collector, !epoch, key) : NULL;
+}
+
+static struct error *settle_and_carry(struct wait *w, u32 epoch, const struct wait_thread *t)
+{
+	struct error *err = settle(w, epoch, t);
+
+	return err ? err : carry(w, epoch, t);
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct wait *w = event;
+
+	w->cpu_at_start = object_cpu_ns(w->host->object);
+	object_take_ticks(w->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	return NULL;
+}
+
+/* Threads that sleep since before the run, and waits that were left out by chance and last. */
+static struct error *poll(void *event, u64 now)
+{
+	struct wait *w = event;
+	struct sample *skel = object_skeleton(w->host->object);
+
+	if (now - w->visited_ns < VISIT_NS ||
+	        (w->visited_ns && !skel->bss->wait_sampled && now - skel->bss->taken_ns > 4 * VISIT_NS))
+		return NULL;
+	w->visited_ns = now;
+	skel->bss->wait_sampled = 0;
+	return each_thread(w, visit_due, 0);
+}
+
+static struct error *drain(void *event, u32 epoch)
+{
+	struct wait *w = event;
+	struct sample *skel = object_skeleton(w->host->object);
+	struct error *err = each_thread(w, visit_due, epoch);
+
+	if (err)
+		return err;
+	w->host->take_all(w->host->ctx);
+	skel->bss->wait_settling = 1;
+	err = each_thread(w, settle_and_carry, epoch);
+	skel->bss->wait_settling = 0;
+	return err;
+}
+
+static struct error *stop(void *event)
+{
+	struct wait *w = event;
+
+	object_take_ticks(w->host->object, TICKS_IGNORED);
+	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
+	w->cpu_at_end = object_cpu_ns(w->host->object);
+	return NULL;
+}
+
+static struct error *sum_counters(struct wait *w, struct wait_stats *ret)
+{
+	struct wait_stats *each = calloc((size_t)object_ncpus(w->host->object), sizeof(*each));
+	u32 zero = 0;
+
+	*ret = (struct wait_stats){0};
+	if (!each)
+		return &error_no_memory;
+	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(w->host->object)->maps.wait_counters), &zero, each)) {
+		free(each);
+		return error_errno(errno, "cannot read the counters");
+	}
+	for (int i = 0; i < object_ncpus(w->host->object); i++)
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
+	free(each);
+	return NULL;
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	struct wait *w = event;
+	u64 cpu = w->cpu_at_end ? w->cpu_at_end : object_cpu_ns(w->host->object);
+	struct wait_stats sum;
+
+	error_free(sum_counters(w, &sum));
+	for (u32 i = 0; i < STOP_MAX; i++) {
+		st->probe.stop[i] += w->seen[i];
+		st->complete += stop_is_complete(i) ? w->seen[i] : 0;
+		st->probe.weights += w->seen[i];
+	}
+	st->probe.weights += w->lost_ns;
+	st->collect.unmatched += w->lost_ns;
+	st->target_cpu_s = cpu > w->cpu_at_start ? (double)(cpu - w->cpu_at_start) / 1e9 : 0;
+	w->summary.on_s = st->target_cpu_s;
+	w->summary.off_s = (double)(sum.off_ns + w->settled_ns) / 1e9;
+	w->summary.wall_s = (double)(sum.wall_ns + w->living_ns) / 1e9;
+	w->summary.run_queue_s = (double)(sum.run_queue_ns + w->settled_run_queue_ns) / 1e9;
+	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
+	w->summary.waits = sum.waits;
+	w->summary.skipped = sum.skipped;
+	st->of_event = &w->summary;
+}
+
+const struct event_ops wait_event = {
+        .name = "wait",
+        .command = "off-flame",
+        .summary = "time off the CPU of everything in a process, by the stack that waits",
+        .view = "time off the CPU of %s, by the stack that waits",
+        .unit = "nanoseconds",
+        .more = "waits",
+        .slots = 2,
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .poll = poll,
+        .drain = drain,
+        .stop = stop,
+        .stats = stats,
+        .record = record,
+        .reason = wait_reason_text,
+        .leads_to_program = wait_leads_to_program,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time off the CPU by the stack that waits.
+ *
+ * A program at each switch of a CPU (tp_btf/sched_switch) walks the stack of a target's thread that leaves, and counts
+ * the time for it when the thread is back: every wait is exact. Where threads wait so often that walks would take more
+ * than 2 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
+ * are on average, and stand for others; longer ones are always taken for themselves: user space looks for threads that
+ * wait without a stack (an iterator over tasks) and walks them from outside, through the same walkers, by the registers
+ * that the kernel saved; if a thread ran meanwhile (its count of switches tells) that is dropped. The same is done for
+ * threads that were asleep before the run began. What is still asleep at the end is counted until then.
+ *
+ * Time off the CPU is summed at each switch, whether a stack was taken or not: with the scheduler's CPU time it must
+ * give the time that threads were there (struct wait_summary).
+ */
+#ifndef YRT_WAIT_H
+#define YRT_WAIT_H
+
+#include <types.h>
+
+struct wait_options {       /* sampler_options.of_event */
+	u64 min_ns, max_ns; /* of a wait; max_ns 0: any */
+};
+
+struct wait_summary {       /* sampler_stats.of_event */
+	double wall_s;      /* that threads of targets were there, summed */
+	double on_s;        /* of it on a CPU, as the scheduler counted */
+	double off_s;       /* of it off all CPUs, as switches tell */
+	double run_queue_s; /* of that of threads that could run */
+	double left_out_s;  /* of waits shorter or longer than asked for */
+	u64 waits;
+	u64 skipped; /* waits that others stand for */
+	u64 visited; /* stacks that were walked from outside */
+	u64 moved;   /* of them dropped: the thread ran meanwhile */
+};
+
+#endif

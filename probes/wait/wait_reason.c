@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wait_reason.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "unwind/profile/names.h"
+#include "wait_record.h"
+
+/* System calls by what they wait for; others are told by their number. */
+static const struct {
+	int number;
+	const char *words;
+} calls[] = {
+        {SYS_futex, "futex"},
+        {449, "futex"}, /* futex_waitv */
+        {455, "futex"}, /* futex_wait */
+        {SYS_epoll_wait, "epoll"},
+        {SYS_epoll_pwait, "epoll"},
+        {441, "epoll"}, /* epoll_pwait2 */
+        {SYS_poll, "poll"},
+        {SYS_ppoll, "poll"},
+        {SYS_select, "select"},
+        {SYS_pselect6, "select"},
+        {SYS_nanosleep, "sleep"},
+        {SYS_clock_nanosleep, "sleep"},
+        {SYS_pause, "pause"},
+        {SYS_read, "read"},
+        {SYS_pread64, "read"},
+        {SYS_readv, "read"},
+        {SYS_preadv, "read"},
+        {327, "read"},
+        {SYS_write, "write"},
+        {SYS_pwrite64, "write"},
+        {SYS_writev, "write"},
+        {SYS_pwritev, "write"},
+        {328, "write"},
+        {SYS_recvfrom, "receive"},
+        {SYS_recvmsg, "receive"},
+        {SYS_recvmmsg, "receive"},
+        {SYS_sendto, "send"},
+        {SYS_sendmsg, "send"},
+        {SYS_sendmmsg, "send"},
+        {SYS_sendfile, "sendfile"},
+        {SYS_splice, "splice"},
+        {SYS_accept, "accept"},
+        {SYS_accept4, "accept"},
+        {SYS_connect, "connect"},
+        {SYS_wait4, "wait for a child"},
+        {SYS_waitid, "wait for a child"},
+        {SYS_vfork, "vfork"},
+        {SYS_rt_sigtimedwait, "wait for a signal"},
+        {SYS_rt_sigsuspend, "wait for a signal"},
+        {SYS_fsync, "fsync"},
+        {SYS_fdatasync, "fsync"},
+        {SYS_sync, "sync"},
+        {SYS_msync, "msync"},
+        {SYS_flock, "file lock"},
+        {SYS_fcntl, "file lock"},
+        {SYS_io_getevents, "I/O"},
+        {426, "io_uring"}, /* io_uring_enter */
+        {SYS_semop, "semaphore"},
+        {SYS_semtimedop, "semaphore"},
+        {SYS_msgrcv, "message queue"},
+        {SYS_mq_timedreceive, "message queue"},
+        {SYS_open, "open"},
+        {SYS_openat, "open"},
+        {SYS_close, "close"},
+        {SYS_stat, "stat"},
+        {SYS_newfstatat, "stat"},
+        {SYS_getdents64, "read of a directory"},
+        {SYS_unlink, "unlink"},
+        {SYS_unlinkat, "unlink"},
+        {SYS_rename, "rename"},
+        {SYS_mmap, "mmap"},
+        {SYS_munmap, "munmap"},
+        {SYS_mprotect, "mprotect"},
+        {SYS_madvise, "madvise"},
+        {SYS_brk, "brk"},
+        {SYS_clone, "clone"},
+        {435, "clone"},
+        {SYS_execve, "execve"},
+        {SYS_exit_group, "exit"},
+        {SYS_exit, "exit"},
+};
+
+static const char *const files[] = {
+        [WAIT_FILE] = "a file", [WAIT_SOCKET] = "a socket", [WAIT_PIPE] = "a pipe", [WAIT_DEVICE] = "a device"};
+
+static void call_text(u32 number, u32 file, char *text)
+{
+	const char *words = NULL;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls) && !words; i++)
+		words = calls[i].number == (int)number ? calls[i].words : NULL;
+	if (!words)
+		snprintf(text, REASON_LEN, "system call %u", number);
+	else if (file && file < sizeof(files) / sizeof(*files) && (!strcmp(words, "read") || !strcmp(words, "write")))
+		snprintf(text, REASON_LEN, "%s of %s", words, files[file]);
+	else
+		snprintf(text, REASON_LEN, "%s", words);
+}
+
+void wait_reason_text(u32 reason, char *text)
+{
+	static const char *const kinds[] = {[WAIT_RUNNABLE] = "run queue",
+	        [WAIT_STOPPED] = "stopped",
+	        [WAIT_TRACED] = "traced",
+	        [WAIT_FROZEN] = "frozen"};
+	u32 kind = reason >> 24, number = reason & 0xffff;
+
+	if (kind < sizeof(kinds) / sizeof(*kinds) && kinds[kind])
+		snprintf(text, REASON_LEN, "%s", kinds[kind]);
+	else if (!number)
+		snprintf(text, REASON_LEN, "page fault");
+	else
+		call_text(number - 1, reason >> 16 & 0xff, text);
+}
+
+bool wait_leads_to_program(const char *symbol)
+{
+	static const char *const all[] = {"schedule", "__schedule", "preempt_schedule_irq", "preempt_schedule_common",
+	        "__traceiter_sched_switch", "schedule_idle"};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(symbol, all[i]))
+			return true;
+	return !strncmp(symbol, "bpf_", 4) || !strncmp(symbol, "__bpf_", 6);
+}

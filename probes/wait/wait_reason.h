@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a thread waits, in words: "futex", "read of a socket", "sleep", "run queue", "page fault". */
+#ifndef YRT_WAIT_REASON_H
+#define YRT_WAIT_REASON_H
+
+#include <stdbool.h>
+#include <types.h>
+
+/* reason: wait_reason() of wait_record.h; text: REASON_LEN bytes. */
+void wait_reason_text(u32 reason, char *text);
+/* Does a kernel function of this name only lead from a wait to the program that sees it? */
+bool wait_leads_to_program(const char *symbol);
+
+#endif

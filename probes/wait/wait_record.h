@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the programs of waits and user space share. Plain data. */
+#ifndef YRT_WAIT_RECORD_H
+#define YRT_WAIT_RECORD_H
+
+#include <arch.h>
+#include <types.h>
+
+#include "unwind/shared/record.h"
+
+#define WAIT_LONG_NS                                                                                                   \
+	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
+#define WAIT_KERNEL_FRAMES 48
+
+/* Why a thread left the CPU: a reason is kind << 24 | file << 16 | (system call + 1, 0: none). */
+enum wait_kind {
+	WAIT_BLOCKED = 1, /* in the system call, or in a page fault if there is none */
+	WAIT_RUNNABLE,    /* it could run, but others had the CPU */
+	WAIT_STOPPED,     /* by a signal */
+	WAIT_TRACED,      /* by a debugger */
+	WAIT_FROZEN,      /* its control group is */
+};
+
+enum wait_file { /* of the system call's first argument */
+	WAIT_NO_FILE,
+	WAIT_FILE,
+	WAIT_SOCKET,
+	WAIT_PIPE,
+	WAIT_DEVICE, /* a terminal, /dev/… */
+};
+
+static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 syscall)
+{
+	return (u32)kind << 24 | (u32)file << 16 | (syscall < 0 ? 0 : ((u32)syscall + 1) & 0xffff);
+}
+
+/* To user space (RECORD_EVENT): a long wait is over that BPF took no stack of. */
+struct wait_record {
+	u32 type;
+	u32 tid;
+	u32 stop; /* padding */
+	u32 tgid;
+	u64 switches; /* of the thread until then: which of its waits it was */
+	u64 ns;
+};
+
+enum wait_thread_flag {
+	WAIT_RUNS = 1,  /* it is on a CPU, or gone: no wait */
+	WAIT_KNOWN = 2, /* hash: its stack was sent, and what was counted of it is settled */
+	WAIT_DUE = 4,   /* nobody took its stack: registers follow */
+};
+
+/* A thread of a target as the iterator finds it. */
+struct wait_thread {
+	u32 tgid, tid, instance, flags;
+	u64 begin_ns; /* since when it is watched: CLOCK_MONOTONIC */
+	u64 ns; /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled, times what the wait stands
+	           for */
+	u64 real_ns; /* WAIT_KNOWN: of that in fact */
+	u64 hash;
+	u64 switches;
+	u32 stop;
+	u32 reason;
+	u64 reg[ARCH_NREGS];
+	u64 thread_pointer;
+	u64 kernel[WAIT_KERNEL_FRAMES]; /* up to 0 */
+	char comm[COMM_LEN];
+};
+
+struct wait_stats { /* one for each CPU */
+	u64 off_ns; /* time off the CPU, of waits that are over and of settled ones */
+	u64 waits;
+	u64 run_queue_ns; /* of them of threads that could run */
+	u64 left_out_ns;  /* shorter or longer than asked for */
+	u64 wall_ns;      /* of threads that have ended: since they were watched */
+	u64 skipped;      /* waits that others stand for */
+	u64 window_ns, spent_ns,
+	        each_ns; /* the budget: since when, on walks; time off the CPU that a walk stands for, at least */
+};
+
+#endif

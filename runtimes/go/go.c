@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "go.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "go_code.h"
+#include "go_inspect.h"
+#include "go_layout.h"
+#include "go_names.h"
+#include "go_rows.h"
+#include "go_snapshots.h"
+#include "runtime.h"
+
+#define KEEPERS_MAX 24
+
+struct go_image {
+	struct go_table *table;
+	u32 nkeepers;
+	struct go_keeping keeper[KEEPERS_MAX];
+	const char *missing; /* as go_code_switches() tells */
+	struct go_switches switches;
+};
+
+struct go_instance {
+	struct go_image *image;
+	u64 bias;
+	u32 config; /* arena offset; 0: none */
+};
+
+int go_step(struct walk *w);
+
+static void image_destroy(void *data)
+{
+	struct go_image *image = data;
+
+	go_table_close(image->table);
+	free(image);
+}
+
+/* Some names are those of two functions, one of them a wrapper. */
+static void find_keepers(struct go_image *image, struct go_code *code)
+{
+	struct go_function fn;
+	char name[GO_SPECIAL_MAX];
+
+	for (u32 i = 0; i < image->table->nfunctions && image->nkeepers < KEEPERS_MAX; i++) {
+		if (!go_special_name(image->table, i, &fn, name))
+			continue;
+		for (u32 k = 0; go_keepers[k]; k++)
+			if (!strcmp(name, go_keepers[k]) &&
+			        go_code_keeping(code, image->table, &fn, &image->keeper[image->nkeepers])) {
+				image->nkeepers++;
+				break;
+			}
+	}
+}
+
+static struct error *read_code(struct go_image *image)
+{
+	struct go_code *code = go_code_create();
+
+	if (!code)
+		return &error_no_memory;
+	image->missing = go_code_switches(code, image->table, &image->switches);
+	find_keepers(image, code);
+	go_code_destroy(code);
+	return NULL;
+}
+
+static struct error *image_probe(struct image *img, void **ret)
+{
+	struct go_image *image;
+	struct go_table *table;
+	struct error *err = go_table_open(img, &table);
+
+	*ret = NULL;
+	if (err || !table)
+		return err;
+	image = calloc(1, sizeof(*image));
+	if (!image) {
+		go_table_close(table);
+		return &error_no_memory;
+	}
+	image->table = table;
+	err = read_code(image);
+	if (err)
+		image_destroy(image);
+	else
+		*ret = image;
+	return err;
+}
+
+/* The offset of g from the thread pointer, which the dynamic linker may have put into a word. */
+static bool find_tls(const struct go_instance *instance, const struct runtime_process *p, s64 *ret)
+{
+	const struct go_switches *s = &instance->image->switches;
+	s64 word = 0;
+
+	if (s->tls_at && !memory_read(p->memory, &word, sizeof(word), s->tls_at + instance->bias))
+		return false;
+	*ret = s->tls + word;
+	return true;
+}
+
+static struct error *configure(struct go_instance *instance, const struct runtime_process *p)
+{
+	const struct go_switches *s = &instance->image->switches;
+	struct go_config config = {.resume = s->resume + instance->bias,
+	        .g_m = s->g_m,
+	        .g_sched = s->g_sched,
+	        .m_g0 = s->m_g0,
+	        .m_curg = s->m_curg,
+	        .asm_g = s->asm_g,
+	        .asm_depth = s->asm_depth};
+	struct error *err;
+
+	if (instance->image->missing || !find_tls(instance, p, &config.tls))
+		return NULL;
+	err = arena_alloc(p->arena, sizeof(config), &instance->config);
+	if (!err)
+		memcpy(arena_at(p->arena, instance->config, sizeof(config)), &config, sizeof(config));
+	return err;
+}
+
+static struct error *attach(const struct runtime_process *p, void *image, u64 bias, void **ret)
+{
+	struct go_instance *instance = calloc(1, sizeof(*instance));
+	struct error *err;
+
+	*ret = NULL;
+	if (!instance)
+		return &error_no_memory;
+	instance->image = image;
+	instance->bias = bias;
+	err = configure(instance, p);
+	if (err)
+		free(instance);
+	else
+		*ret = instance;
+	return err;
+}
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct go_instance *instance = data;
+
+	arena_free(p->arena, instance->config, sizeof(struct go_config));
+	free(instance);
+}
+
+static struct error *keeper_regions(
+        const struct go_instance *instance, struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	const struct go_image *image = instance->image;
+	struct error *err = NULL;
+
+	for (u32 i = 0; instance->config && i < image->nkeepers; i++)
+		for (u32 k = 0; !err && k < image->keeper[i].n; k++) {
+			const struct go_stretch *s = &image->keeper[i].stretch[k];
+			struct runtime_region r = {.start = s->start + instance->bias,
+			        .end = s->end + instance->bias,
+			        .part = GO_KEPT + image->keeper[i].reg,
+			        .vm = instance->config};
+
+			err = add(ctx, &r);
+		}
+	return err;
+}
+
+static struct error *regions(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	const struct go_instance *instance = data;
+	const struct go_switches *s = &instance->image->switches;
+	const struct {
+		const struct go_stretch *at;
+		enum go_part part;
+	} parts[] = {{&s->dummy, GO_PLAIN}, {&s->asmcgocall_all, GO_PLAIN}, {&s->callback_all, GO_PLAIN},
+	        {&s->schedule, GO_SCHEDULE}, {&s->systemstack, GO_SYSTEMSTACK}, {&s->mcall, GO_SUSPENDED},
+	        {&s->morestack, GO_SUSPENDED}, {&s->asmcgocall, GO_ASMCGOCALL}, {&s->asmcgocall_g0, GO_ASMCGOCALL_G0},
+	        {&s->gogo, GO_GOGO}, {&s->callback, GO_CALLBACK}};
+	struct error *err = keeper_regions(instance, add, ctx);
+
+	if (instance->image->missing && *instance->image->missing)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s: code of runtime.%s() is not of a known form",
+		                          instance->image->table->file.img->path, instance->image->missing),
+		        "stacks end where Go's runtime changes from one to another");
+	for (u32 i = 0; !err && instance->config && i < sizeof(parts) / sizeof(*parts); i++) {
+		struct runtime_region r = {.start = parts[i].at->start + instance->bias,
+		        .end = parts[i].at->end + instance->bias,
+		        .part = (u8)parts[i].part,
+		        .vm = instance->config};
+
+		err = add(ctx, &r);
+	}
+	return err;
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct go_instance *instance = data;
+
+	return go_name_frame(instance->image->table, instance->bias, &frames[i], ret);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	struct go_instance *instance = data;
+	u32 put = frame_kind(&frames[i]) == FRAME_NATIVE
+	                  ? go_expand_frame(instance->image->table, instance->bias, &frames[i], ret, max)
+	                  : 0;
+
+	*eaten = put != 0;
+	return put;
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	const struct go_instance *instance = data;
+	const struct go_image *image = instance->image;
+	const struct go_config *config =
+	        instance->config ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
+
+	return go_inspect(image->table, instance->bias, &image->switches, image->missing, config, out);
+}
+
+struct go_table *go_instance_table(void *data, u64 *bias)
+{
+	const struct go_instance *instance = data;
+
+	*bias = instance->bias;
+	return instance->image->table;
+}
+
+const struct runtime_ops go_runtime = {
+        .name = "go",
+        .view = "go",
+        .language = "Go",
+        .id = RUNTIME_GO,
+        .supported = "Go 1.11 to 1.27 (x86-64)",
+        .layout = &go_layout_schema,
+        .step = go_step,
+        .image_probe = image_probe,
+        .teller = &go_teller,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .expands_native = true,
+        .expand = expand,
+        .inspect = inspect,
+        .snapshots = go_snapshots,
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruction by instruction through a function. */
+#ifndef YRT_GO_CODE_READ_H
+#define YRT_GO_CODE_READ_H
+
+#include <capstone/capstone.h>
+
+#include "go_code.h"
+
+#define GO_CODE_MAX 2048 /* bytes of a function that are looked at */
+
+struct go_code {
+	csh handle;
+	cs_insn *insn;
+	const u8 *next;
+	size_t left;
+	u64 addr;
+	u8 bytes[GO_CODE_MAX];
+};
+
+bool go_code_start(struct go_code *code, struct go_table *t, const struct go_function *fn);
+/* Valid until the next call. NULL: the end, or no instruction. */
+const cs_insn *go_code_next(struct go_code *code);
+/* mov from, to of two registers (x86_reg); mov of memory to a register */
+bool go_is_move(const cs_insn *in, u32 to, u32 from);
+bool go_is_load(const cs_insn *in, u32 to);
+
+#endif

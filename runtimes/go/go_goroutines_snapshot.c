@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A moment of all goroutines: who is left out, and in which order they are told. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "go_goroutines.h"
+
+/* One that the runtime started for itself, and that runs nothing of the program's (as finalizers do). */
+static bool is_system(const struct go_goroutine_snapshot *s, const struct go_goroutine *g)
+{
+	const struct go_chain *c = g->seen == GO_STANDS ? &s->stacks.chains[g->chain] : NULL;
+	u32 n;
+	const struct go_place *start = go_places_at(&s->places, g->start + 1, &n);
+	const char *name = start ? go_place_name(&s->places, start + n - 1) : "";
+
+	if (!go_is_runtime(name) || !strcmp(name, "runtime.main") || !strcmp(name, "runtime.corostart") ||
+	        !strcmp(name, "runtime.handleAsyncEvent"))
+		return false;
+	for (u32 i = 0; c && i < c->n; i++) {
+		const struct go_place *at = go_places_at(&s->places, s->stacks.pcs[c->first + i], &n);
+
+		for (u32 k = 0; at && k < n; k++)
+			if (!go_is_runtime(go_place_name(&s->places, at + k)))
+				return false;
+	}
+	return true;
+}
+
+static void leave_out_system(struct go_goroutine_snapshot *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->goroutines.n; i++)
+		if (!is_system(s, &s->goroutines.all[i]))
+			s->goroutines.all[n++] = s->goroutines.all[i];
+	s->goroutines.n = n;
+}
+
+static struct error *sort_by_chain(struct go_goroutine_snapshot *s)
+{
+	cleanup(free) u32 *next = calloc((size_t)s->stacks.nchains + 1, sizeof(*next));
+
+	s->nchains = s->stacks.nchains;
+	s->order = calloc((size_t)s->goroutines.n + 1, sizeof(*s->order));
+	s->first = calloc((size_t)s->nchains + 1, sizeof(*s->first));
+	if (!s->order || !s->first || !next)
+		return &error_no_memory;
+	for (u32 i = 0; i < s->goroutines.n; i++)
+		if (s->goroutines.all[i].seen == GO_STANDS)
+			s->first[s->goroutines.all[i].chain + 1]++;
+	for (u32 i = 0; i < s->nchains; i++) {
+		s->first[i + 1] += s->first[i];
+		next[i] = s->first[i];
+	}
+	for (u32 i = 0; i < s->goroutines.n; i++)
+		if (s->goroutines.all[i].seen == GO_STANDS)
+			s->order[next[s->goroutines.all[i].chain]++] = i;
+	return NULL;
+}
+
+static struct error *read_places(const struct go_view *v, struct go_goroutine_snapshot *s)
+{
+	struct error *err = go_places_read(&s->places, v->table, v->bias, &s->stacks);
+
+	for (u32 i = 0; !err && i < s->goroutines.n; i++) {
+		err = go_places_add(&s->places, v->table, v->bias, s->goroutines.all[i].start + 1);
+		if (!err)
+			err = go_places_add(&s->places, v->table, v->bias, s->goroutines.all[i].creator);
+	}
+	return err;
+}
+
+struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret)
+{
+	struct go_goroutine_snapshot *s = calloc(1, sizeof(*s));
+	struct error *err;
+
+	if (!s)
+		return &error_no_memory;
+	memcpy(s->reason, v->reason, sizeof(s->reason));
+	s->nreasons = v->nreasons;
+	go_stacks_init(&s->stacks, v->p);
+	err = go_goroutines_read(v, &s->stacks, &s->goroutines);
+	if (!err)
+		err = read_places(v, s);
+	if (!err && !(flags & GO_SYSTEM))
+		leave_out_system(s);
+	if (!err)
+		err = sort_by_chain(s);
+	if (err)
+		go_goroutines_drop(s);
+	else
+		*ret = s;
+	return err;
+}
+
+void go_goroutines_drop(void *snapshot)
+{
+	struct go_goroutine_snapshot *s = snapshot;
+
+	if (!s)
+		return;
+	go_goroutines_free(&s->goroutines);
+	go_stacks_free(&s->stacks);
+	go_places_free(&s->places);
+	free(s->order);
+	free(s->first);
+	free(s);
+}
+
+const char *go_goroutine_state(const struct go_goroutine_snapshot *s, const struct go_goroutine *g)
+{
+	static const char *const states[] = {[GO_IDLE] = "idle",
+	        [GO_RUNNABLE] = "runnable",
+	        [GO_RUNNING] = "running",
+	        [GO_SYSCALL] = "syscall",
+	        [GO_WAITING] = "waiting",
+	        [GO_COPYSTACK] = "copystack",
+	        [GO_PREEMPTED] = "preempted",
+	        [GO_LEAKED] = "leaked"};
+
+	if (g->seen == GO_TORN)
+		return "torn";
+	if ((g->status == GO_WAITING || g->status == GO_LEAKED) && g->reason && g->reason < s->nreasons)
+		return s->reason[g->reason];
+	return g->status < sizeof(states) / sizeof(*states) && states[g->status] ? states[g->status] : "???";
+}
+
+u64 go_goroutine_minutes(const struct go_goroutine_snapshot *s, const struct go_goroutine *g)
+{
+	if ((g->status != GO_WAITING && g->status != GO_SYSCALL) || !g->since || g->since > s->goroutines.now)
+		return 0;
+	return (s->goroutines.now - g->since) / 60000000000ULL;
+}
+
+u32 *go_goroutines_before(const struct go_goroutine_snapshot *before, struct go_goroutine_snapshot *after)
+{
+	u32 room = after->stacks.nchains + (before ? before->stacks.nchains : 0), chain,
+	    *ret = calloc((size_t)room + 1, sizeof(*ret));
+
+	for (u32 i = 0; ret && before && i < before->stacks.nchains; i++) {
+		const struct go_chain *c = &before->stacks.chains[i];
+		struct error *err =
+		        go_stacks_chain(&after->stacks, before->stacks.pcs + c->first, c->n, c->cut, &chain);
+
+		if (err) {
+			error_free(err);
+			free(ret);
+			return NULL;
+		}
+		ret[chain] = before->first[i + 1] - before->first[i];
+	}
+	return ret;
+}

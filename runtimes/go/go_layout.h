@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where members of the runtime's structures lie, by release: runtime/runtime2.go (g, m), runtime/mprof.go (bucket,
+ * memRecord). The walker needs none of these; what looks at goroutines and at the heap profile does.
+ */
+#ifndef YRT_GO_LAYOUT_H
+#define YRT_GO_LAYOUT_H
+
+#include "layout/layout.h"
+
+#define GO_MEMBERS(M, OPTIONAL)                                                                                        \
+	M(g_stack_lo, "runtime.g:stack.lo")                                                                            \
+	M(g_stack_hi, "runtime.g:stack.hi")                                                                            \
+	M(g_m, "runtime.g:m")                                                                                          \
+	M(g_sp, "runtime.g:sched.sp")                                                                                  \
+	M(g_pc, "runtime.g:sched.pc")                                                                                  \
+	M(g_self, "runtime.g:sched.g")                                                                                 \
+	M(g_syscallsp, "runtime.g:syscallsp")                                                                          \
+	M(g_syscallpc, "runtime.g:syscallpc")                                                                          \
+	M(g_status, "runtime.g:atomicstatus")                                                                          \
+	M(g_goid, "runtime.g:goid")                                                                                    \
+	M(g_waitsince, "runtime.g:waitsince")                                                                          \
+	M(g_waitreason, "runtime.g:waitreason")                                                                        \
+	M(g_gopc, "runtime.g:gopc")                                                                                    \
+	M(g_startpc, "runtime.g:startpc")                                                                              \
+	M(g_labels, "runtime.g:labels")                                                                                \
+	M(g_locked, "runtime.g:lockedm")                                                                               \
+	OPTIONAL(g_parent, "runtime.g:parentGoid") /* 1.21 on */                                                       \
+	OPTIONAL(g_moves, "runtime.g:trackingSeq") /* 1.17 on: one more each time that it stops running */             \
+	M(m_curg, "runtime.m:curg")                                                                                    \
+	M(m_tid, "runtime.m:procid")                                                                                   \
+	M(b_next, "runtime.bucket:allnext")                                                                            \
+	M(b_type, "runtime.bucket:typ")                                                                                \
+	M(b_size, "runtime.bucket:size")                                                                               \
+	M(b_depth, "runtime.bucket:nstk")                                                                              \
+	M(b_bytes, "sizeof runtime.bucket:")                                                                           \
+	M(r_active, "runtime.memRecord:active")                                                                        \
+	M(r_future, "runtime.memRecord:future")                                                                        \
+	M(c_bytes, "sizeof runtime.memRecordCycle:") /* four words: objects allocated and freed, bytes allocated and   \
+	                                                freed */
+
+struct go_layout {
+#define M(slot, name) struct layout_member slot;
+	GO_MEMBERS(M, M)
+#undef M
+};
+
+extern const struct layout_schema go_layout_schema;
+
+/*
+ * Of a release ("go1.26.8"): the library's by its series ("go1.26"), else by the file's debug information, else the
+ * library's of the newest series: who uses it checks it on the process. An error says what is missing.
+ */
+struct error *go_layout_find(struct image *img, const char *release, struct layout **ret);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "go_places.h"
+
+#include <arch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "go_names.h"
+#include "grow.h"
+
+#define TEXT_MAX (1u << 30)
+
+static u64 key_of(u64 pc)
+{
+	u64 key = pc * 0x9e3779b97f4a7c15ULL;
+
+	return key ? key : 1;
+}
+
+static struct error *add_text(struct go_places *p, const char *s, u32 *ret)
+{
+	u32 len = (u32)strlen(s) + 1, room = p->size ? 64 - (u32)__builtin_clzll(p->size) : 0,
+	    want = 64 - (u32)__builtin_clzll((u64)p->size + len);
+	char *grown;
+
+	if (p->size > TEXT_MAX)
+		return error_new(ERROR_LOST, "names of too many places");
+	if (want > room) { /* capacity: the power of two above what is there */
+		grown = realloc(p->text, 1ULL << want);
+		if (!grown)
+			return &error_no_memory;
+		p->text = grown;
+	}
+	*ret = p->size;
+	for (u32 i = 0; i < len; i++) /* lines stay lines, whatever a name holds */
+		p->text[p->size + i] = s[i] == '\n' || s[i] == '\t' ? '?' : s[i];
+	p->size += len;
+	return NULL;
+}
+
+static struct error *add_place(struct go_places *p, struct go_place place, const char *name, const char *file)
+{
+	struct error *err = grow(&p->places, p->n, sizeof(*p->places));
+
+	if (!err)
+		err = add_text(p, name, &place.name);
+	if (!err)
+		err = add_text(p, file, &place.file);
+	if (!err)
+		p->places[p->n++] = place;
+	return err;
+}
+
+static struct error *add_functions(struct go_places *p, struct go_table *t, u64 bias, const struct frame *frames, u32 n)
+{
+	cleanup(free) struct frame_name *name = calloc(1, sizeof(*name));
+	struct error *err = name ? NULL : &error_no_memory;
+	struct go_function fn;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		u64 addr = frame_addr(&frames[i]);
+		bool found = go_function_find(t, addr - bias, &fn);
+		struct go_place place = {.pc = addr + ARCH_CALL_BACK, .entry = found ? fn.start + bias : addr};
+
+		memset(name, 0, sizeof(*name));
+		if (!go_name_frame(t, bias, &frames[i], name))
+			snprintf(name->name, sizeof(name->name), "0x%lx", addr);
+		place.line = name->line;
+		place.definition = name->definition;
+		place.inlined = frame_flags(&frames[i]) & FRAME_INLINED;
+		place.wrapper =
+		        go_is_wrapper(name->name, name->file) || (found && !place.inlined && fn.id == go_wrapper_id(t));
+		err = add_place(p, place, name->name, name->file);
+	}
+	return err;
+}
+
+struct error *go_places_add(struct go_places *p, struct go_table *t, u64 bias, u64 pc)
+{
+	struct frame at = {.where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc)},
+	             frames[GO_INLINED_MAX + 1];
+	struct go_place elsewhere = {.pc = pc, .entry = pc};
+	u32 first = p->n, n;
+	char text[32];
+	struct error *err;
+
+	if (table_get(&p->known, key_of(pc)))
+		return NULL;
+	n = go_expand_frame(t, bias, &at, frames, GO_INLINED_MAX + 1);
+	snprintf(text, sizeof(text), "0x%lx", pc);
+	err = n ? add_functions(p, t, bias, frames, n) : add_place(p, elsewhere, text, "");
+	return err ? err : table_put(&p->known, key_of(pc), (u64)first << 8 | (p->n - first));
+}
+
+struct error *go_places_read(struct go_places *p, struct go_table *t, u64 bias, const struct go_stacks *stacks)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < stacks->npcs; i++)
+		err = go_places_add(p, t, bias, stacks->pcs[i]);
+	return err;
+}
+
+void go_places_free(struct go_places *p)
+{
+	table_free(&p->known);
+	free(p->places);
+	free(p->text);
+}
+
+const struct go_place *go_places_at(const struct go_places *p, u64 pc, u32 *n)
+{
+	const u64 *found = table_get(&p->known, key_of(pc));
+
+	*n = found ? (u32)*found & 0xff : 0;
+	return found ? &p->places[*found >> 8] : NULL;
+}
+
+const char *go_place_name(const struct go_places *p, const struct go_place *at)
+{
+	return p->text + at->name;
+}
+
+const char *go_place_file(const struct go_places *p, const struct go_place *at)
+{
+	return p->text + at->file;
+}
+
+bool go_is_runtime(const char *name)
+{
+	return !strncmp(name, "runtime.", 8) || !strncmp(name, "internal/runtime/", 17);
+}

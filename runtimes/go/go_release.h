@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The release of Go that a program was built by. */
+#ifndef YRT_GO_RELEASE_H
+#define YRT_GO_RELEASE_H
+
+#include "go_table.h"
+
+#define GO_RELEASE_MAX 64
+
+/* "go1.26.8", as .go.buildinfo tells it (1.13 on). False: it does not. */
+bool go_release(struct go_table *t, char *ret);
+
+#endif

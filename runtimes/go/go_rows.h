@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind rows of Go's functions, by pclntab's table of frame sizes (pcsp). What assembly does that the table does not
+ * tell comes from its name and its code: where stacks begin, which callers' pc is exact, the kernel's signal frame, a
+ * stack pointer kept in a register, registers of C that are saved for it.
+ *
+ * Sources: runtime/asm_amd64.s, sys_linux_amd64.s, race_amd64.s, preempt_amd64.s, cgo/asm_amd64.s, cgo/abi_amd64.h of
+ * the versions named in go_table.h.
+ */
+#ifndef YRT_GO_ROWS_H
+#define YRT_GO_ROWS_H
+
+#include "cfi/cfi.h"
+
+extern const struct cfi_teller go_teller;
+
+/*
+ * Functions that keep the stack pointer in a register while they run on another stack, up to NULL. Their rows in there
+ * are those of the stack pointer that is kept: who walks puts it back first, as the caller's stack may lie anywhere.
+ */
+extern const char *const go_keepers[];
+
+#endif

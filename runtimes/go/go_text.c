@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "go_text.h"
+
+#include <string.h>
+
+/* Calls do for each function of a chain but those that the compiler made, with the pc of the frame; ends when it says
+ * so. */
+static void each(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c,
+        bool (*do_)(const struct go_places *p, const struct go_place *at, u64 pc, void *ctx), void *ctx)
+{
+	for (u32 i = 0; i < c->n; i++) {
+		u32 n;
+		const struct go_place *at = go_places_at(p, s->pcs[c->first + i], &n);
+
+		n = go_stacks_functions(s, c, i, n);
+		for (u32 k = 0; at && k < n; k++)
+			if (!at[k].wrapper && !do_(p, at + k, s->pcs[c->first + i], ctx))
+				return;
+	}
+}
+
+static bool print_pc(const struct go_places *p, const struct go_place *at, u64 pc, void *out)
+{
+	fprintf(out, " 0x%lx", at->pc);
+	return true;
+}
+
+void go_print_pcs(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, FILE *out)
+{
+	each(p, s, c, print_pc, out);
+}
+
+struct lines {
+	FILE *out;
+	bool show; /* also functions of the runtime, from here on */
+	u32 n;
+};
+
+static bool print_line(const struct go_places *p, const struct go_place *at, u64 pc, void *ctx)
+{
+	struct lines *l = ctx;
+	const char *name = go_place_name(p, at);
+
+	if (!strcmp(name, "runtime.goexit") || (!l->show && go_is_runtime(name)))
+		return true;
+	l->show = true;
+	l->n++;
+	fprintf(l->out, "#\t0x%lx\t%s+0x%lx\t%s:%u\n", at->pc - 1, name, at->pc - 1 - at->entry, go_place_file(p, at),
+	        at->line);
+	return true;
+}
+
+void go_print_lines(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, FILE *out)
+{
+	struct lines l = {.out = out};
+
+	each(p, s, c, print_line, &l);
+	if (l.n)
+		return;
+	l.show = true;
+	each(p, s, c, print_line, &l);
+}
+
+/* Functions that programs may call: runtime.Gosched, runtime.(*Func).Name. */
+static bool is_exported(const char *name)
+{
+	const char *rest = name + 8, *dot = strrchr(rest, '.'), *last = dot ? dot + 1 : rest;
+
+	if (*last < 'A' || *last > 'Z')
+		return false;
+	rest += dot && rest[0] == '(' && rest[1] == '*' ? 2 : 0;
+	return !dot || (*rest >= 'A' && *rest <= 'Z');
+}
+
+static bool is_shown(const char *name, bool innermost)
+{
+	static const char *const always[] = {"runtime.runfinq", "runtime.runFinalizers", "runtime.runCleanups"};
+
+	for (u32 i = 0; i < sizeof(always) / sizeof(*always); i++)
+		if (!strcmp(name, always[i]))
+			return true;
+	return strncmp(name, "runtime.", 8) || is_exported(name) || (!strcmp(name, "runtime.gopanic") && !innermost);
+}
+
+static bool print_call(const struct go_places *p, const struct go_place *at, u64 pc, void *ctx)
+{
+	struct lines *l = ctx;
+	const char *name = go_place_name(p, at);
+
+	if (!l->show && !is_shown(name, !l->n))
+		return true;
+	l->n++;
+	fprintf(l->out, "%s(...)\n\t%s:%u", strcmp(name, "runtime.gopanic") ? name : "panic", go_place_file(p, at),
+	        at->line);
+	if (!at->inlined)
+		fprintf(l->out, " +0x%lx", pc - at->entry);
+	fputc('\n', l->out);
+	return true;
+}
+
+void go_print_trace(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, FILE *out)
+{
+	struct lines l = {.out = out};
+
+	each(p, s, c, print_call, &l);
+	if (!l.n) {
+		l.show = true;
+		each(p, s, c, print_call, &l);
+	}
+	if (c->cut)
+		fputs("...additional frames elided...\n", out);
+}

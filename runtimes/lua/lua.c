@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua_image.h"
+#include "lua_names.h"
+#include "report.h"
+#include "runtime.h"
+
+int lua_step(struct walk *w);
+
+struct lua_instance {
+	const struct lua_image *image;
+	u64 bias;
+	u32 config; /* struct lua_vm in the arena */
+	struct lua_names *names;
+};
+
+static struct error *image_probe(struct image *img, void **ret)
+{
+	struct lua_image *image;
+	struct error *err = lua_image_read(img, &image);
+
+	*ret = image;
+	return err;
+}
+
+static void image_destroy(void *image)
+{
+	lua_image_destroy(image);
+}
+
+static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
+{
+	struct lua_image *image = data;
+	struct lua_instance *instance = calloc(1, sizeof(*instance));
+	struct error *err;
+
+	if (!instance)
+		return &error_no_memory;
+	*instance = (struct lua_instance){.image = image, .bias = bias, .names = lua_names_create(image)};
+	err = instance->names ? arena_alloc(p->arena, sizeof(image->vm), &instance->config) : &error_no_memory;
+	if (err) {
+		lua_names_destroy(instance->names);
+		free(instance);
+		return err;
+	}
+	memcpy(arena_at(p->arena, instance->config, sizeof(image->vm)), &image->vm, sizeof(image->vm));
+	*ret = instance;
+	return NULL;
+}
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct lua_instance *instance = data;
+
+	arena_free(p->arena, instance->config, sizeof(instance->image->vm));
+	lua_names_destroy(instance->names);
+	free(instance);
+}
+
+static struct error *regions(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	const struct lua_instance *instance = data;
+	struct error *err = NULL;
+
+	(void)p;
+	for (u32 i = 0; !err && i < instance->image->nranges; i++) {
+		const struct lua_range *range = &instance->image->ranges[i];
+		struct runtime_region r = {.part = range->part,
+		        .vm = instance->config,
+		        .start = range->start + instance->bias,
+		        .end = range->end + instance->bias};
+
+		err = add(ctx, &r);
+	}
+	return err;
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct lua_instance *instance = data;
+
+	return lua_name_frame(instance->names, p, frames, i, n, ret);
+}
+
+static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
+        struct frame *ret, u32 max, u32 *eaten)
+{
+	const struct lua_instance *instance = data;
+
+	(void)p;
+	(void)flags;
+	return lua_gc_put(&instance->image->gc, instance->bias, frames, i, n, ret, max, eaten);
+}
+
+/* How C enters Lua and Lua enters C: the frames of Lua next to them say the same. */
+static bool hides(void *data, const char *symbol)
+{
+	static const char *const glue[] = {"lua_call", "lua_callk", "lua_pcall", "lua_pcallk", "lua_cpcall",
+	        "lua_resume", "precallC", "ccall", "f_call", "resume", "unroll", "dothecall", "GCTM", "callTMres",
+	        "callTM", "f_Ccall"};
+
+	(void)data;
+	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
+		if (!strcmp(symbol, glue[i]))
+			return true;
+	return !strncmp(symbol, "luaD_", 5) || !strncmp(symbol, "luaV_execute", 12) || !strncmp(symbol, "luaT_call", 9);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	const struct lua_instance *instance = data;
+	const struct lua_image *image = instance->image;
+
+	(void)p;
+	report_section(out, "module", NULL);
+	report_text(out, "version", NULL, "%s", image->release);
+	report_text(out, "luaV_execute", image->found_by, "0x%lx-0x%lx", image->ranges[0].start + instance->bias,
+	        image->ranges[0].end + instance->bias);
+	report_number(out, image->vm.l_in_slot ? "lua_State's slot from register" : "lua_State in register",
+	        image->vm.l_reg, "DWARF number, in all of luaV_execute");
+	if (image->vm.l_in_slot)
+		report_text(out, "lua_State's slot", NULL, "%d bytes from there", image->vm.l_slot);
+	layout_report(image->origins, out);
+	return NULL;
+}
+
+const struct runtime_ops lua_runtime = {
+        .name = "lua",
+        .view = "lua",
+        .language = "Lua",
+        .id = RUNTIME_LUA,
+        .supported = "PUC-Lua 5.1 to 5.5 (x86-64), the plain interpreter, liblua, or linked into a host",
+        .layout = &lua_layout_schema,
+        .step = lua_step,
+        .image_probe = image_probe,
+        .image_destroy = image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .name_frame = name_frame,
+        .expands_native = true,
+        .expand = expand,
+        .c_names = lua_c_names,
+        .hides = hides,
+        .inspect = inspect,
+};

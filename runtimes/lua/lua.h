@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * PUC-Lua, what the walker and user space share: the configuration of one build in the arena, the parts of its code,
+ * and the meaning of a frame. Names are those of Lua's sources (lstate.h, lobject.h, lvm.c).
+ *
+ * One native frame of luaV_execute() runs a chain of Lua functions: those that it called itself, down to the one that
+ * it was entered with. Each function, in Lua or C, has a CallInfo, linked to its caller's.
+ */
+#ifndef YRT_LUA_H
+#define YRT_LUA_H
+
+#include <types.h>
+
+#include "shared/frame.h"
+
+enum lua_part {
+	LUA_EXECUTE,      /* luaV_execute() from its entry on */
+	LUA_EXECUTE_COLD, /* other parts of it */
+	LUA_CALLS,        /* functions that call luaV_execute(), as luaD_call() */
+	LUA_GLUE,         /* how C enters Lua, between the API and those: luaD_call(), luaD_pcall(), f_call() */
+	LUA_RESUME,       /* lua_resume(): whatever the coroutine's CallInfos still hold was suspended below it */
+};
+
+#define LUA_OBJECT 112 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
+
+/* Offsets in bytes. member sizes are those of 64-bit builds: pointers of 8, int of 4. */
+struct lua_vm {
+	u32 lua_mask, lua_bits;     /* CallInfo.callstatus of a Lua function */
+	u32 fresh_mask, fresh_bits; /* of one that luaV_execute() was entered with */
+	u32 tail_mask;
+	u16 version; /* 501 … 505 */
+	u16 l_from; /* bytes of luaV_execute() after which its first argument, the lua_State, is in l_reg or its slot */
+	s16 l_slot; /* of the stack, from what l_reg holds, if l_in_slot */
+	u8 l_in_slot;
+	u8 l_reg;          /* DWARF number */
+	u8 pc_in_register; /* CallInfo's savedpc of the running function is older than what luaV_execute() has in a
+	                      register */
+	u8 l_tt, l_ci, l_stack, l_stack_last;
+	u8 l_base_ci, l_savedpc; /* 5.1 only: pointers */
+	u8 ci_func, ci_previous, ci_savedpc, ci_status, ci_status_size, ci_size;
+	u8 cl_p, cl_f, cl_is_c; /* cl_is_c: 5.1 only */
+	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
+	u8 op_mask, op_call, op_tailcall; /* 5.1 only */
+};
+_Static_assert(sizeof(struct lua_vm) == 52, "read as it is by the walker");
+
+/*
+ * FRAME_SCRIPT of RUNTIME_LUA. detail, from the low end:
+ *
+ *	0-23	position in the bytecode, LUA_NO_POS if unknown
+ *	24	a function in C: addr is its code; else addr is its Proto
+ *	25	it was called by a tail call: its caller is not on the stack
+ *	26	no function, but "(gc)"; addr is 0
+ *	32-63	cookie: lua_cookie() of the Proto, so that an object which took its place is noticed
+ */
+#define LUA_NO_POS      0xffffffu
+#define LUA_C_FUNCTION  (1ull << 24)
+#define LUA_TAIL_CALLED (1ull << 25)
+#define LUA_COLLECTS    (1ull << 26)
+#define LUA_COOKIE_BITS 32
+
+static inline u32 lua_cookie(u64 code, u32 sizecode, u32 linedefined, u32 lastlinedefined)
+{
+	u64 hash = (code ^ (u64)sizecode << 40) * 0x9e3779b97f4a7c15ULL;
+
+	hash = (hash ^ hash >> 29 ^ (u64)linedefined << 32 ^ lastlinedefined) * 0x9e3779b97f4a7c15ULL;
+	return (u32)(hash >> 32);
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <capstone/capstone.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch.h"
+#include "cfi/cfi.h"
+#include "lua_image.h"
+#include "lua_sweep.h"
+#include "symbols/symbols.h"
+
+#define NEAR_BYTES  (512u << 10) /* all of Lua lies so near to lua_newstate() */
+#define EXECUTE_MIN 3000         /* bytes of the smallest luaV_execute() by far */
+#define PROLOGUE    160
+
+/* What tells luaV_execute() from other functions: it masks an opcode and jumps by a table. */
+struct traits {
+	u32 masks, jumps;
+};
+
+static bool see_trait(void *ctx, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	struct traits *t = ctx;
+
+	if (in->id == X86_INS_AND && x->op_count == 2 && x->operands[1].type == X86_OP_IMM)
+		t->masks += x->operands[1].imm == 0x3f || x->operands[1].imm == 0x7f;
+	if (in->id == X86_INS_JMP && x->operands[0].type != X86_OP_IMM)
+		t->jumps++;
+	return true;
+}
+
+/* The largest function near lua_newstate() that dispatches opcodes. */
+static const struct cfi_fde *find_by_code(struct lua_sweep *s)
+{
+	const struct cfi *cfi = s->img->cfi;
+	const struct cfi_fde *best = NULL;
+	struct symbol near;
+	bool known = symbols_lookup(s->img, "lua_newstate", &near);
+
+	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
+		const struct cfi_fde *f = &cfi->fdes[i];
+		struct traits t = {0};
+
+		if (f->end - f->start < EXECUTE_MIN || (best && f->end - f->start <= best->end - best->start))
+			continue;
+		if (known && (f->start + NEAR_BYTES < near.start || f->start > near.start + NEAR_BYTES))
+			continue;
+		lua_sweep(s, f->start, f->end, see_trait, &t);
+		if (t.masks && t.jumps)
+			best = f;
+	}
+	return best;
+}
+
+/* DWARF number of a callee-saved register. */
+static bool saved_register(x86_reg reg, u8 *ret)
+{
+	static const struct {
+		x86_reg reg;
+		u8 dwarf;
+	} saved[] = {{X86_REG_RBX, 3}, {X86_REG_RBP, 6}, {X86_REG_R12, 12}, {X86_REG_R13, 13}, {X86_REG_R14, 14},
+	        {X86_REG_R15, 15}};
+
+	for (u32 i = 0; i < sizeof(saved) / sizeof(*saved); i++)
+		if (saved[i].reg == reg) {
+			*ret = saved[i].dwarf;
+			return true;
+		}
+	return false;
+}
+
+struct prologue {
+	struct lua_vm *vm;
+	u64 start;
+};
+
+static bool is_rdi(const cs_x86_op *op)
+{
+	return op->type == X86_OP_REG && (op->reg == X86_REG_RDI || op->reg == X86_REG_EDI);
+}
+
+/* A slot of the stack, by a register that the whole function keeps. */
+static bool see_slot(const cs_x86_op *to, struct lua_vm *vm)
+{
+	if (to->type != X86_OP_MEM || (to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RBP) ||
+	        to->mem.index != X86_REG_INVALID || to->mem.disp != (s16)to->mem.disp)
+		return false;
+	vm->l_in_slot = true;
+	vm->l_slot = (s16)to->mem.disp;
+	vm->l_reg = to->mem.base == X86_REG_RSP ? REG_SP : DWREG_RBP;
+	return true;
+}
+
+/*
+ * The copy of rdi to the stack, else the first to a register that calls keep: clang makes both, and what it has in a
+ * register does not stay there. The argument is over where rdi is written to, or where the code may not go on.
+ */
+static bool see_argument(void *ctx, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	struct prologue *p = ctx;
+	u8 reg;
+
+	if (in->address - p->start > PROLOGUE || in->id == X86_INS_CALL || in->id == X86_INS_JMP ||
+	        (x->op_count && is_rdi(&x->operands[0])))
+		return false;
+	if (in->id != X86_INS_MOV || x->op_count != 2 || !is_rdi(&x->operands[1]))
+		return true;
+	if (see_slot(&x->operands[0], p->vm)) {
+		p->vm->l_from = (u16)(in->address + in->size - p->start);
+		return false;
+	}
+	if (!p->vm->l_from && x->operands[0].type == X86_OP_REG && saved_register(x->operands[0].reg, &reg)) {
+		p->vm->l_reg = reg;
+		p->vm->l_from = (u16)(in->address + in->size - p->start);
+	}
+	return true;
+}
+
+struct parts {
+	csh handle;
+	const struct cfi *cfi;
+	struct lua_image *image;
+};
+
+static void add_range(struct lua_image *image, u64 start, u64 end, enum lua_part part)
+{
+	for (u32 i = 0; i < image->nranges; i++)
+		if (start >= image->ranges[i].start && start < image->ranges[i].end)
+			return;
+	if (image->nranges < LUA_RANGES_MAX)
+		image->ranges[image->nranges++] = (struct lua_range){start, end, part};
+}
+
+/* A jump into the middle of another function, or by a condition, leads to a part that the compiler moved away. */
+static bool see_part(void *ctx, const cs_insn *in)
+{
+	const cs_x86_op *op = &in->detail->x86.operands[0];
+	struct parts *p = ctx;
+	const struct cfi_fde *fde;
+
+	if (!cs_insn_group(p->handle, in, CS_GRP_JUMP) || in->detail->x86.op_count != 1 || op->type != X86_OP_IMM)
+		return true;
+	fde = cfi_fde_at(p->cfi, (u64)op->imm);
+	if (fde && !(in->id == X86_INS_JMP && (u64)op->imm == fde->start))
+		add_range(p->image, fde->start, fde->end, LUA_EXECUTE_COLD);
+	return true;
+}
+
+struct caller {
+	u64 callee;
+	bool calls;
+};
+
+static bool see_call(void *ctx, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	struct caller *c = ctx;
+
+	c->calls = in->id == X86_INS_CALL && x->operands[0].type == X86_OP_IMM && (u64)x->operands[0].imm == c->callee;
+	return !c->calls;
+}
+
+static void find_callers(struct lua_sweep *s, u64 callee, struct lua_image *ret)
+{
+	const struct cfi *cfi = s->img->cfi;
+
+	for (u32 i = 0; i < cfi->nfdes; i++) {
+		const struct cfi_fde *f = &cfi->fdes[i];
+		struct caller c = {.callee = callee};
+
+		if (f->start + NEAR_BYTES < callee || f->start > callee + NEAR_BYTES)
+			continue;
+		lua_sweep(s, f->start, f->end, see_call, &c);
+		if (c.calls)
+			add_range(ret, f->start, f->end, LUA_CALLS);
+	}
+}
+
+/* What lua_pcallk() and its like hand to luaD_pcall() or luaD_rawrunprotected() to run: a function whose address they
+ * take. */
+struct handed {
+	struct lua_sweep *s;
+	struct lua_callees *ret;
+	bool handed;
+};
+
+static bool see_handed(void *ctx, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	const struct cfi *cfi;
+	struct handed *h = ctx;
+	const struct cfi_fde *fde;
+	u64 addr = 0;
+
+	cfi = h->s->img->cfi;
+	if (in->id == X86_INS_LEA && x->operands[1].mem.base == X86_REG_RIP)
+		addr = in->address + in->size + (u64)x->operands[1].mem.disp;
+	else if (in->id == X86_INS_MOV && x->op_count == 2 && x->operands[1].type == X86_OP_IMM)
+		addr = (u64)x->operands[1].imm;
+	else if (in->id == X86_INS_CALL && h->handed && x->operands[0].type == X86_OP_IMM)
+		addr = (u64)x->operands[0].imm;
+	fde = addr ? cfi_fde_at(cfi, addr) : NULL;
+	if (!fde || fde->start != addr)
+		return true;
+	lua_callees_add(h->ret, addr);
+	h->handed = in->id != X86_INS_CALL;
+	return true;
+}
+
+/* luaD_precall() and its like, which both luaV_execute() and luaD_call() call. */
+static void find_precall(struct lua_sweep *s, const struct lua_image *image, struct lua_callees *glue)
+{
+	struct lua_callees execute = {.n = 0}, others = {.n = 0};
+
+	lua_callees(s, image->ranges[0].start, 1, &execute);
+	for (u32 i = 0; i < image->nranges; i++)
+		if (image->ranges[i].part == LUA_CALLS)
+			lua_callees(s, image->ranges[i].start, 1, &others);
+	for (u32 i = 0; i < others.n; i++)
+		if (lua_callees_has(&execute, others.start[i]))
+			lua_callees_add(glue, others.start[i]);
+}
+
+/* By the API, whose names stripped files keep: luaD_call(), luaD_pcall(), luaD_rawrunprotected() (of lua_resume()), and
+ * what those are handed. */
+static void find_glue(struct lua_sweep *s, struct lua_image *ret)
+{
+	static const char *const calls[] = {"lua_callk", "lua_call"}, *const protected[] = {"lua_pcallk", "lua_pcall",
+	                                                                      "lua_cpcall", "lua_resume"};
+	struct lua_callees glue = {.n = 0}, found;
+	struct symbol symbol;
+
+	for (u32 i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (lua_callees_of(s, calls[i], &found))
+			for (u32 k = 0; k < found.n; k++)
+				lua_callees_add(&glue, found.start[k]);
+	for (u32 i = 0; i < sizeof(protected) / sizeof(*protected); i++) {
+		struct handed h = {s, &glue, false};
+
+		if (symbols_lookup(s->img, protected[i], &symbol))
+			lua_sweep(s, symbol.start, symbol.end, see_handed, &h);
+	}
+	find_precall(s, ret, &glue);
+	for (u32 i = 0; i < glue.n; i++) {
+		const struct cfi_fde *fde = cfi_fde_at(s->img->cfi, glue.start[i]);
+
+		if (fde)
+			add_range(ret, fde->start, fde->end, LUA_GLUE);
+	}
+}
+
+static struct error *no_execute(struct image *img, const char *release, const char *what)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s holds \"%s\", but %s", img->path, release, what),
+	        "its Lua frames are left out; install its debug package");
+}
+
+static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
+{
+	struct parts parts = {s->handle, s->img->cfi, ret};
+	const struct cfi_fde *fde;
+	struct prologue prologue;
+	struct symbol symbol;
+
+	ret->found_by = "symbol";
+	fde = symbols_lookup(s->img, "luaV_execute", &symbol) ? cfi_fde_at(s->img->cfi, symbol.start) : NULL;
+	if (!fde) {
+		ret->found_by = "code";
+		fde = find_by_code(s);
+	}
+	if (!fde)
+		return symbols_lookup(s->img, "lua_newstate", &symbol) && symbol.start
+		               ? no_execute(s->img, ret->release, "luaV_execute() was not found in it")
+		               : NULL;
+	prologue = (struct prologue){&ret->vm, fde->start};
+	lua_sweep(s, fde->start, fde->end, see_argument, &prologue);
+	if (!ret->vm.l_from)
+		return no_execute(s->img, ret->release, "its luaV_execute() keeps its lua_State in no known place");
+	add_range(ret, fde->start, fde->end, LUA_EXECUTE);
+	for (u32 i = 0; i < ret->nranges; i++)
+		lua_sweep(s, ret->ranges[i].start, ret->ranges[i].end, see_part, &parts);
+	if (symbols_lookup(s->img, "lua_resume", &symbol) && (fde = cfi_fde_at(s->img->cfi, symbol.start)))
+		add_range(ret, fde->start, fde->end, LUA_RESUME);
+	find_callers(s, ret->ranges[0].start, ret);
+	find_glue(s, ret);
+	return NULL;
+}
+
+struct error *lua_code_find(struct image *img, struct lua_image *ret)
+{
+	struct lua_sweep s;
+	struct error *err = lua_sweep_open(img, &s);
+
+	if (!err)
+		err = find_parts(&s, ret);
+	lua_sweep_close(&s);
+	return err;
+}

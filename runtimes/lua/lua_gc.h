@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where in a stack the collector begins. All functions of the API that make objects end in luaC_step() (lapi.c:
+ * luaC_checkGC, 5.1 to 5.5), and lua_gc() calls what else collects: luaC_fullgc(), luaC_changemode(), luaC_forcestep(),
+ * known by what they share with luaC_step(). So the names of the API, which a stripped file keeps, tell them.
+ */
+#ifndef YRT_LUA_GC_H
+#define YRT_LUA_GC_H
+
+#include "process/image.h"
+#include "shared/frame.h"
+
+#define LUA_GC_FUNCTIONS 8
+
+struct lua_gc {
+	u64 start[LUA_GC_FUNCTIONS], end[LUA_GC_FUNCTIONS]; /* file addresses */
+	u32 n;                                              /* 0: not found; there is no frame then */
+};
+
+/* Only fails for memory. */
+struct error *lua_gc_find(struct image *img, struct lua_gc *ret);
+
+/*
+ * struct runtime_ops.expand for native frames: right outside the outermost function of the collector, and inside of
+ * what led to it, a frame
+ * "(gc)". Finalizers are inside of it.
+ */
+u32 lua_gc_put(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 max,
+        u32 *eaten);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lua_image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Members of CallInfo.callstatus (lstate.h) from a release on. 5.2 and 5.3.0-5.3.1 mark functions that run in the
+ * luaV_execute() of their caller, later ones those that do not; 5.4.0-5.4.2 enter it anew for each.
+ */
+static const struct {
+	u32 from; /* 50304 is 5.3.4 */
+	u32 lua_mask, lua_bits, fresh_mask, fresh_bits, tail_mask;
+	bool pc_in_register;
+} statuses[] = {
+        {50100, 0, 0, 0, 0, 0, true},
+        {50200, 1, 1, 4, 0, 64, false},
+        {50300, 2, 2, 8, 0, 32, false},
+        {50302, 2, 2, 8, 8, 32, false},
+        {50400, 2, 0, 0, 0, 16, true},
+        {50403, 2, 0, 4, 4, 32, true},
+        {50500, 1u << 15, 0, 1u << 16, 1u << 16, 1u << 22, true},
+};
+
+#define LUA_RELEASE_END 50600
+
+/* "5.4.6" as 50406; 0: none. */
+static u32 release_number(const char *release)
+{
+	u32 major, minor, patch;
+
+	return sscanf(release, "Lua %u.%u.%u", &major, &minor, &patch) == 3 && minor < 100 && patch < 100
+	               ? major * 10000 + minor * 100 + patch
+	               : 0;
+}
+
+/* lua_ident (lapi.c) is in every build: "$LuaVersion: Lua 5.4.6  Copyright …", "$Lua: Lua 5.1.5 Copyright …". */
+static bool find_release(struct image *img, char *ret)
+{
+	static const char *const heads[] = {"$LuaVersion: Lua 5.", "$Lua: Lua 5."};
+	u64 addr;
+	Elf_Data *data = image_section(img, ".rodata", &addr);
+
+	for (u32 i = 0; data && data->d_buf && i < sizeof(heads) / sizeof(*heads); i++) {
+		const char *end = (const char *)data->d_buf + data->d_size;
+		const char *p = memmem(data->d_buf, data->d_size, heads[i], strlen(heads[i]));
+		u32 n = 0;
+
+		if (!p)
+			continue;
+		for (p = strchr(p, ' ') + 1; p < end && n + 1 < LUA_RELEASE_MAX && (n < 4 || *p > ' '); p++)
+			ret[n++] = *p;
+		ret[n] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static struct error *fill_vm(struct image *img, struct lua_image *image)
+{
+	const struct lua_layout *l = image->layout;
+	u32 number = release_number(image->release), i = 0;
+	struct lua_vm *vm = &image->vm;
+
+	if (number < statuses[0].from || number >= LUA_RELEASE_END)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s holds \"%s\": 5.1 to 5.5 are supported", img->path,
+		                          image->release),
+		        "its Lua frames are left out");
+	while (i + 1 < sizeof(statuses) / sizeof(*statuses) && statuses[i + 1].from <= number)
+		i++;
+	vm->lua_mask = statuses[i].lua_mask;
+	vm->lua_bits = statuses[i].lua_bits;
+	vm->fresh_mask = statuses[i].fresh_mask;
+	vm->fresh_bits = statuses[i].fresh_bits;
+	vm->tail_mask = statuses[i].tail_mask;
+	vm->pc_in_register = statuses[i].pc_in_register;
+	vm->version = (u16)(number / 100);
+	vm->l_tt = (u8)l->l_tt.at;
+	vm->l_ci = (u8)l->l_ci.at;
+	vm->l_stack = (u8)l->l_stack.at;
+	vm->l_stack_last = (u8)l->l_stack_last.at;
+	vm->l_base_ci = vm->version == 501 ? (u8)l->l_base_ci.at : 0;
+	vm->l_savedpc = l->l_savedpc.size ? (u8)l->l_savedpc.at : 0;
+	vm->ci_func = (u8)l->ci_func.at;
+	vm->ci_previous = l->ci_previous.size ? (u8)l->ci_previous.at : 0;
+	vm->ci_savedpc = (u8)(l->ci_savedpc.size ? l->ci_savedpc.at : l->ci_l_savedpc.at);
+	vm->ci_status = (u8)l->ci_status.at;
+	vm->ci_status_size = (u8)l->ci_status.size;
+	vm->ci_size = (u8)l->ci_size.at;
+	vm->cl_p = (u8)l->cl_p.at;
+	vm->cl_f = (u8)l->cl_f.at;
+	vm->cl_is_c = l->cl_is_c.size ? (u8)l->cl_is_c.at : 0;
+	vm->p_code = (u8)l->p_code.at;
+	vm->p_sizecode = (u8)l->p_sizecode.at;
+	vm->p_linedefined = (u8)l->p_linedefined.at;
+	vm->p_lastlinedefined = (u8)l->p_lastlinedefined.at;
+	vm->op_mask = 0x3f; /* lopcodes.h of 5.1: OP_CALL, OP_TAILCALL */
+	vm->op_call = 28;
+	vm->op_tailcall = 29;
+	return NULL;
+}
+
+/* What the walker reads of a structure in one piece must hold all members; so must a byte. */
+static struct error *check_sizes(struct image *img, const struct lua_layout *l)
+{
+	const struct layout_member *const members[] = {&l->l_ci, &l->l_stack, &l->l_stack_last, &l->l_savedpc,
+	        &l->p_code, &l->p_sizecode, &l->p_linedefined, &l->p_lastlinedefined};
+	bool fits = l->ci_size.at <= 128 && l->ci_func.at <= 64 && l->ci_l_savedpc.at <= 64 && l->ci_status.at <= 70 &&
+	            l->cl_p.at <= 32 && l->cl_f.at <= 32 && l->l_ci.size == 8 && l->p_code.size == 8;
+
+	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++)
+		fits = fits && members[i]->at + members[i]->size <= LUA_OBJECT;
+	if (fits)
+		return NULL;
+	return error_new(ERROR_UNSUPPORTED,
+	        "%s: structures of its Lua are larger than those of any build that is known", img->path);
+}
+
+void lua_image_destroy(struct lua_image *image)
+{
+	if (!image)
+		return;
+	layout_destroy(image->origins);
+	free(image);
+}
+
+struct error *lua_image_read(struct image *img, struct lua_image **ret)
+{
+	char release[LUA_RELEASE_MAX];
+	struct lua_image *image;
+	struct error *err;
+
+	*ret = NULL;
+	/* a program that looks for such texts holds the beginning of one, as yrt does */
+	if (img->machine != EM_X86_64 || !find_release(img, release) || !release_number(release))
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return &error_no_memory;
+	strcpy(image->release, release);
+	err = lua_code_find(img, image);
+	if (!err && !image->nranges) { /* a program that only names the release of a library */
+		free(image);
+		return NULL;
+	}
+	if (!err)
+		err = lua_gc_find(img, &image->gc);
+	if (!err)
+		err = lua_layout_find(img, release, &image->origins);
+	if (!err) {
+		image->layout = image->origins->values;
+		err = check_sizes(img, image->layout);
+	}
+	if (!err)
+		err = fill_vm(img, image);
+	if (err) {
+		lua_image_destroy(image);
+		return err;
+	}
+	*ret = image;
+	return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one ELF file says of the Lua in it: release, layout, where luaV_execute() lies and keeps its lua_State. */
+#ifndef YRT_LUA_IMAGE_H
+#define YRT_LUA_IMAGE_H
+
+#include "lua.h"
+#include "lua_gc.h"
+#include "lua_layout.h"
+#include "process/image.h"
+
+#define LUA_RELEASE_MAX 32
+#define LUA_RANGES_MAX  32
+
+struct lua_range {
+	u64 start, end;
+	enum lua_part part;
+};
+
+struct lua_image {
+	char release[LUA_RELEASE_MAX]; /* "Lua 5.4.4" */
+	const char *found_by;          /* luaV_execute(): "symbol", "code" */
+	struct lua_range ranges[LUA_RANGES_MAX];
+	u32 nranges;
+	struct lua_gc gc;
+	struct lua_vm vm;
+	const struct lua_layout *layout;
+	struct layout *origins;
+};
+
+/* *ret is NULL for a file without Lua. An error says what is missing of a file that has one. */
+struct error *lua_image_read(struct image *img, struct lua_image **ret);
+void lua_image_destroy(struct lua_image *image); /* NULL is fine */
+
+/*
+ * The parts of luaV_execute(), and where it keeps its first argument: in all builds seen, compilers keep it in one
+ * callee-saved register, or one slot of the stack, for the whole function. lua_code.c.
+ */
+struct error *lua_code_find(struct image *img, struct lua_image *ret);
+
+/*
+ * struct runtime_ops.c_names: of functions of the tables of luaL_Reg in a file that has to do with Lua: "string.format"
+ * if luaopen_string(), which takes the table's address, is exported, else "format". lua_c_names.c.
+ */
+struct c_names;
+struct error *lua_c_names(struct image *img, struct c_names *ret);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lua_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua_proto.h"
+
+#define BUCKETS  4096 /* power of two */
+#define PROTOS   20000
+#define TEXT_CUT 45 /* of a chunk that was given as text: LUA_IDSIZE is 60 */
+
+struct lua_names {
+	const struct lua_image *image;
+	u32 n;
+	struct lua_proto *bucket[BUCKETS];
+};
+
+struct lua_names *lua_names_create(const struct lua_image *image)
+{
+	struct lua_names *names = calloc(1, sizeof(*names));
+
+	if (names)
+		names->image = image;
+	return names;
+}
+
+static void forget_all(struct lua_names *names)
+{
+	for (u32 i = 0; i < BUCKETS; i++)
+		while (names->bucket[i]) {
+			struct lua_proto *p = names->bucket[i];
+
+			names->bucket[i] = p->next;
+			lua_proto_free(p);
+		}
+	names->n = 0;
+}
+
+void lua_names_destroy(struct lua_names *names)
+{
+	if (!names)
+		return;
+	forget_all(names);
+	free(names);
+}
+
+static u32 cookie_of(const struct frame *f)
+{
+	return (u32)(f->detail >> LUA_COOKIE_BITS);
+}
+
+static u32 pos_of(const struct frame *f)
+{
+	return (u32)f->detail & LUA_NO_POS;
+}
+
+/* The prototype that stood there when the frame was walked; NULL: it is another one by now, or gone. */
+static const struct lua_proto *proto_of(struct lua_names *names, struct memory *mem, const struct frame *f)
+{
+	struct lua_proto **bucket = &names->bucket[(frame_addr(f) >> 4) * 0x9e3779b97f4a7c15ull >> 52 & (BUCKETS - 1)],
+	                 *p;
+
+	for (p = *bucket; p; p = p->next)
+		if (p->addr == frame_addr(f) && p->cookie == cookie_of(f))
+			return p;
+	p = lua_proto_read(names->image, mem, frame_addr(f));
+	if (!p || p->cookie != cookie_of(f)) {
+		lua_proto_free(p);
+		return NULL;
+	}
+	if (names->n++ >= PROTOS)
+		forget_all(names);
+	p->next = *bucket;
+	*bucket = p;
+	return p;
+}
+
+static bool is_lua(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUA &&
+	       !(f->detail & (LUA_C_FUNCTION | LUA_COLLECTS));
+}
+
+/* The native frames by which Lua calls Lua where each function has a luaV_execute() of its own (5.4.0 to 5.4.2). */
+static bool is_vm(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_NATIVE && frame_flags(f) & FRAME_VM;
+}
+
+/* The name by which the next frame of Lua calls this one. Other native frames between them run a metamethod, or a C
+ * function. */
+static void name_by_caller(
+        struct lua_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, char *ret, size_t size)
+{
+	const struct lua_proto *p;
+	char name[LUA_NAME_MAX];
+	u32 caller = i + 1;
+
+	while (caller < n && is_vm(&frames[caller]))
+		caller++;
+	if (caller >= n || !is_lua(&frames[caller]) || frames[i].detail & LUA_TAIL_CALLED ||
+	        pos_of(&frames[caller]) == LUA_NO_POS)
+		return;
+	p = proto_of(names, mem, &frames[caller]);
+	if (p && lua_proto_callee(p, mem, pos_of(&frames[caller]), name))
+		snprintf(ret, size, "%s", name);
+}
+
+/* As luaO_chunkid() shows a chunk: '@' is a file, '=' a name, all else the text itself, of which the first line. */
+static void name_source(const char *source, char *ret, size_t size)
+{
+	size_t len = strcspn(source, "\n");
+
+	if (*source == '@' || *source == '=')
+		snprintf(ret, size, "%s", source + 1);
+	else if (!source[len] && len <= TEXT_CUT)
+		snprintf(ret, size, "[string \"%.*s\"]", TEXT_CUT, source);
+	else
+		snprintf(ret, size, "[string \"%.*s...\"]", (int)(len < TEXT_CUT ? len : TEXT_CUT), source);
+}
+
+/* The name of the call site is the stack's own: a function that has two names is two boxes. */
+static u64 identity_of(const struct lua_proto *p, const char *name)
+{
+	u64 hash = p->addr * 0x9e3779b97f4a7c15ull ^
+	           ((u64)p->linedefined << 32 | p->lastlinedefined) * 0xc2b2ae3d27d4eb4full;
+
+	for (const char *c = p->source; *c; c++)
+		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
+	return hash;
+}
+
+static bool name_lua(
+        struct lua_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	const struct lua_proto *p;
+	u32 pos = pos_of(&frames[i]);
+
+	name_by_caller(names, mem, frames, i, n, ret->name, sizeof(ret->name));
+	p = proto_of(names, mem, &frames[i]);
+	if (!p)
+		return false;
+	name_source(p->source, ret->file, sizeof(ret->file));
+	ret->definition = p->linedefined;
+	if (p->lines && pos < p->sizecode)
+		ret->line = (u32)p->lines[pos];
+	if (!p->linedefined)
+		snprintf(ret->name, sizeof(ret->name), "main chunk");
+	else if (!ret->name[0] && frames[i].detail & LUA_TAIL_CALLED)
+		snprintf(ret->name, sizeof(ret->name), "function, tail called");
+	ret->identity = identity_of(p, ret->name);
+	return true;
+}
+
+bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
+        struct frame_name *ret)
+{
+	if (is_lua(&frames[i]))
+		return name_lua(names, p->memory, frames, i, n, ret);
+	if (frames[i].detail & LUA_COLLECTS) {
+		strcpy(ret->name, "(gc)");
+		ret->identity = LUA_COLLECTS;
+		return true;
+	}
+	name_by_caller(names, p->memory, frames, i, n, ret->name, sizeof(ret->name));
+	ret->native_address = frame_addr(&frames[i]);
+	ret->identity = ret->native_address;
+	for (const char *c = ret->name; *c; c++) /* one function in C may be known by several names: each is one box */
+		ret->identity = (ret->identity ^ (u8)*c) * 0x100000001b3ull;
+	ret->suffix = "C";
+	return true;
+}

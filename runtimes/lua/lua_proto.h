@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A function's prototype, read from the target: where it is defined, its lines, its bytecode. */
+#ifndef YRT_LUA_PROTO_H
+#define YRT_LUA_PROTO_H
+
+#include "lua_image.h"
+#include "process/memory.h"
+
+#define LUA_SOURCE_MAX 512
+#define LUA_NAME_MAX   256
+#define LUA_CODE_MAX   (1u << 20) /* instructions */
+
+struct lua_proto {
+	struct lua_proto *next; /* of a cache's bucket */
+	u64 addr;
+	u32 cookie; /* lua_cookie() */
+	u32 version;
+	u32 sizecode, sizek, sizelocvars, sizeupvalues;
+	u32 linedefined, lastlinedefined;
+	u64 k, locvars, upvalues;
+	char source[LUA_SOURCE_MAX]; /* cut */
+	s32 *lines;                  /* of each instruction; NULL: stripped */
+	u32 code[];
+};
+
+/* NULL: unreadable, not a prototype, or no memory. */
+struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *mem, u64 addr);
+void lua_proto_free(struct lua_proto *p); /* NULL is fine */
+
+/* A TString's text, cut and terminated; false: unreadable. */
+bool lua_string_read(u32 version, struct memory *mem, u64 addr, char *ret, size_t size);
+/* A constant that is a string. */
+bool lua_constant_string(const struct lua_proto *p, struct memory *mem, u32 index, char *ret, size_t size);
+
+/*
+ * What the function that is called, or the metamethod that is run, at pos is called there, as luaG's getfuncname()
+ * finds it
+ * ("find", "__index"). False: nothing says. lua_bytecode.c.
+ */
+bool lua_proto_callee(const struct lua_proto *p, struct memory *mem, u32 pos, char ret[LUA_NAME_MAX]);
+
+#endif

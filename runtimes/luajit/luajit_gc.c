@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "luajit_gc.h"
+
+#include <string.h>
+
+#include "cfi/cfi.h"
+#include "process/image_scan.h"
+#include "runtime.h"
+
+#define OP_STORE     0xc7 /* mov dword [register + offset], constant */
+#define MODRM_SHORT  0x40 /* the offset has one byte; register in bits 0-2 */
+#define MODRM_LONG   0x80 /* four bytes */
+#define MODRM_SIB    4    /* instead of a register: one more byte follows */
+#define STORE_BYTES  11
+#define IN_COLLECTOR (~(u32)LUAJIT_VMST_GC)
+
+/* The store of a constant at `offset` of an object that begins at p, of which 11 bytes are there. */
+static bool is_store(const u8 *p, u32 offset, u32 value)
+{
+	u8 modrm = p[1] & ~7u, sib = (p[1] & 7) == MODRM_SIB;
+	const u8 *at = p + 2 + sib;
+	u32 size = modrm == MODRM_LONG ? 4 : 1, seen = 0, constant;
+
+	if (p[0] != OP_STORE || (modrm != MODRM_LONG && modrm != MODRM_SHORT))
+		return false;
+	memcpy(&seen, at, size);
+	memcpy(&constant, at + size, sizeof(constant));
+	return seen == offset && constant == value && (size == 4 || offset < 128);
+}
+
+static void add(struct luajit_gc *gc, const struct cfi_fde *fde)
+{
+	for (u32 i = 0; i < gc->n; i++)
+		if (gc->start[i] == fde->start)
+			return;
+	if (gc->n == LUAJIT_GC_FUNCTIONS)
+		return;
+	gc->start[gc->n] = fde->start;
+	gc->end[gc->n++] = fde->end;
+}
+
+static void find_in(const struct image_scan *s, const struct cfi *cfi, u32 offset, struct luajit_gc *gc)
+{
+	const u8 *end = s->bytes + s->own, *p = s->bytes;
+
+	for (; p < end && (p = memchr(p, OP_STORE, end - p)); p++) {
+		u64 at = p - s->bytes;
+		const struct cfi_fde *fde;
+
+		if (at + STORE_BYTES > s->size || !is_store(p, offset, IN_COLLECTOR))
+			continue;
+		fde = cfi_fde_at(cfi, s->addr + at);
+		if (fde)
+			add(gc, fde);
+	}
+}
+
+void luajit_gc_find(struct image *img, const struct luajit_layout *l, struct luajit_gc *ret)
+{
+	struct image_scan scan;
+
+	*ret = (struct luajit_gc){0};
+	if (!image_scan_start(&scan, img, ".text", STORE_BYTES - 1))
+		return;
+	while (image_scan_next(&scan))
+		find_in(&scan, img->cfi, l->g_vmstate.at, ret);
+	image_scan_end(&scan);
+}
+
+static bool is_native(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_NATIVE;
+}
+
+static bool is_script(const struct frame *f, u64 mask, u64 detail)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUAJIT && (f->detail & mask) == detail;
+}
+
+static bool is_work(const struct frame *f)
+{
+	return is_script(f, 3ull << LUAJIT_FUNCTION_BITS, (u64)LUAJIT_FAST << LUAJIT_FUNCTION_BITS) &&
+	       frame_addr(f) == LUAJIT_WORK + LUAJIT_VMST_GC;
+}
+
+static bool collects(const struct luajit_gc *gc, u64 bias, const struct frame *f)
+{
+	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - bias;
+
+	for (u32 i = 0; i < gc->n; i++)
+		if (pc >= gc->start[i] && pc < gc->end[i])
+			return true;
+	return false;
+}
+
+u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret,
+        u32 max, u32 *eaten)
+{
+	struct frame work = {.where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, LUAJIT_WORK + LUAJIT_VMST_GC),
+	        .detail = luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, LUAJIT_VMST_GC)};
+	u32 end = i, behind = i, put = 0;
+	bool told;
+
+	*eaten = 0;
+	if (i && is_native(&frames[i - 1])) /* its run was looked at already */
+		return 0;
+	for (; end < n && is_native(&frames[end]) && end - i + 2 < max; end++)
+		if (collects(gc, bias, &frames[end]))
+			behind = end + 1;
+	told = end < n && is_work(&frames[end]);
+	if (behind == i || (end < n && is_native(&frames[end])))
+		return 0;
+	if (end + told < n &&
+	        is_script(&frames[end + told], LUAJIT_JIT, LUAJIT_JIT)) /* traces collect by a helper of their own */
+		behind = end;
+	if (told && behind == end)
+		return 0;
+	for (u32 k = i; k < end; k++) {
+		ret[put++] = frames[k];
+		if (k + 1 == behind)
+			ret[put++] = work;
+	}
+	*eaten = end - i + told;
+	return put;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where in a stack the collector begins. Its functions, and no others, store the state "collecting" as a constant into
+ * global_State.vmstate (lj_gc_step() and lj_gc_fullgc() of lj_gc.c, beta3 of 2017 to 2026), which tells them in a
+ * stripped file, too.
+ */
+#ifndef YRT_LUAJIT_GC_H
+#define YRT_LUAJIT_GC_H
+
+#include "luajit.h"
+#include "luajit_layout.h"
+
+#define LUAJIT_GC_FUNCTIONS 8
+
+struct luajit_gc {
+	u64 start[LUAJIT_GC_FUNCTIONS], end[LUAJIT_GC_FUNCTIONS]; /* file addresses */
+	u32 n;
+};
+
+struct image;
+void luajit_gc_find(struct image *img, const struct luajit_layout *l, struct luajit_gc *ret);
+
+/*
+ * struct runtime_ops.expand for native frames: puts the frame "(gc)" right outside the first function of the collector,
+ * inside of those that led to it. The walker puts it, if it saw the state, outside of all native frames; finalizers run
+ * in other states.
+ */
+u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret,
+        u32 max, u32 *eaten);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "now.h"
+#include "perl_check.h"
+#include "perl_glue.h"
+#include "perl_image.h"
+#include "perl_inspect.h"
+#include "perl_names.h"
+#include "runtime.h"
+#include "symbols/tsd.h"
+
+#define STARTING_MS 1000
+
+int perl_step(struct walk *w);
+
+struct perl_instance {
+	const struct perl_image *image;
+	u64 bias;
+	u32 config; /* struct perl_vm in the arena */
+	struct perl_names *names;
+	u64 attached_ns;
+	bool keyless; /* it does not know yet how threads find their interpreters */
+	bool believed, refused;
+};
+
+static void detach(void *data, const struct runtime_process *p)
+{
+	struct perl_instance *instance = data;
+
+	arena_free(p->arena, instance->config, sizeof(struct perl_vm));
+	perl_names_destroy(instance->names);
+	free(instance);
+}
+
+static struct error *attach(const struct runtime_process *p, void *data, u64 bias, void **ret)
+{
+	const struct perl_image *image = data;
+	struct perl_instance *instance = calloc(1, sizeof(*instance));
+	struct perl_vm vm = image->vm;
+	struct error *err;
+
+	if (!instance)
+		return &error_no_memory;
+	instance->image = image;
+	instance->bias = bias;
+	instance->names = perl_names_create(image, bias);
+	err = instance->names ? arena_alloc(p->arena, sizeof(vm), &instance->config) : &error_no_memory;
+	if (err) {
+		perl_names_destroy(instance->names);
+		free(instance);
+		return err;
+	}
+	vm.identity = bias + image->start;
+	if (!vm.multiple) {
+		vm.op = bias + image->op;
+		vm.curcop = bias + image->curcop;
+		vm.curstackinfo = bias + image->curstackinfo;
+	}
+	for (u32 i = 0; i < image->code.nentries; i++)
+		vm.entries[i] = bias + image->code.entries[i];
+	instance->keyless = vm.multiple;
+	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
+	instance->attached_ns = now_ns();
+	*ret = instance;
+	return NULL;
+}
+
+/* The key is made with the first interpreter (perl_alloc(), perl.c), and never changes. */
+static void find_key(struct perl_instance *instance, const struct runtime_process *p)
+{
+	struct perl_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
+	struct tsd_way way;
+	u64 interpreter;
+	u32 key;
+
+	if (!instance->keyless ||
+	        !memory_read(
+	                p->memory, &interpreter, sizeof(interpreter), instance->bias + instance->image->interpreter) ||
+	        !interpreter || !memory_read(p->memory, &key, sizeof(key), instance->bias + instance->image->key))
+		return;
+	for (u32 i = 0; instance->keyless && i < p->nmappings; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (!m->image || !(m->prot & PROT_EXEC) || !tsd_find(m->image, key, &way))
+			continue;
+		vm->slot = way.slot;
+		vm->via = way.via;
+		instance->keyless = false;
+	}
+}
+
+static bool is_young(const struct perl_instance *instance)
+{
+	return now_ns() - instance->attached_ns < STARTING_MS * 1000000ull;
+}
+
+static bool starting(void *data)
+{
+	const struct perl_instance *instance = data;
+
+	return !instance->refused && (instance->keyless || !instance->believed) && is_young(instance);
+}
+
+/* Does the layout hold? An error if it did not for long enough, once. */
+static struct error *believe(struct perl_instance *instance, const struct runtime_process *p)
+{
+	struct error *err =
+	        instance->believed || instance->refused ? NULL : perl_check_process(instance->image, instance->bias, p);
+
+	if (!err) {
+		instance->believed = !instance->refused;
+		return NULL;
+	}
+	if (is_young(instance)) {
+		error_free(err);
+		return NULL;
+	}
+	instance->refused = true;
+	return err;
+}
+
+static struct error *regions(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct perl_instance *instance = data;
+	const struct perl_code *code = &instance->image->code;
+	struct error *err = believe(instance, p);
+
+	if (err || !instance->believed)
+		return err;
+	find_key(instance, p);
+	for (u32 i = 0; !err && i < code->n; i++) {
+		struct runtime_region r = {.part = code->sites[i].part,
+		        .vm = instance->config,
+		        .start = code->sites[i].start + instance->bias,
+		        .end = code->sites[i].end + instance->bias};
+
+		err = add(ctx, &r);
+	}
+	return err;
+}
+
+static bool name_frame(
+        void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+{
+	struct perl_instance *instance = data;
+
+	(void)n;
+	return perl_name_frame(instance->names, p->memory, &frames[i], ret);
+}
+
+static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
+{
+	const struct perl_instance *instance = data;
+
+	return perl_inspect(
+	        instance->image, instance->bias, arena_at(p->arena, instance->config, sizeof(struct perl_vm)), p, out);
+}
+
+static bool hides(void *data, const char *symbol)
+{
+	(void)data;
+	return perl_is_glue(symbol);
+}
+
+const struct runtime_ops perl_runtime = {
+        .name = "perl",
+        .view = "perl",
+        .language = "Perl",
+        .id = RUNTIME_PERL,
+        .supported = "Perl 5.24 to 5.42, with threads and without (x86-64)",
+        .layout = &perl_layout_schema,
+        .step = perl_step,
+        .image_probe = perl_image_probe,
+        .image_destroy = perl_image_destroy,
+        .attach = attach,
+        .detach = detach,
+        .regions = regions,
+        .starting = starting,
+        .name_frame = name_frame,
+        .c_names = perl_op_names,
+        .hides = hides,
+        .inspect = inspect,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Perl 5, what the walker and user space share: the configuration of a process in the arena, and the meaning of a
+ * frame. Names of Perl's own things are those of its sources (cop.h, cv.h, intrpvar.h of 5.24 to 5.42).
+ */
+#ifndef YRT_PERL_H
+#define YRT_PERL_H
+
+#include <types.h>
+
+#include "shared/frame.h"
+
+/* Parts of the code: what a native frame there says about the contexts that were pushed below it. */
+enum perl_part {
+	PERL_RUNOPS,  /* runs ops: the innermost contexts, up to one that C code entered, are its own */
+	PERL_RUN,     /* perl_run(): all contexts that are left are its own */
+	PERL_CATCH,   /* docatch(): the loop that called it goes on in the one that it calls */
+	PERL_SORT,    /* pp_sort(): keeps a context for all comparisons */
+	PERL_REGEXEC, /* the same, for blocks of code in a pattern */
+	PERL_ENTER,   /* where call_sv() calls pp_entersub() itself: the context may be there, the loop is not yet */
+	PERL_PUSHING, /* of pp_entersub(): the newest context counts already, but has not all of its members */
+	PERL_XS = 32, /* where pp_entersub() calls a function in C: its CV is in register part - PERL_XS */
+};
+
+/* cop.h; the lower four bits of the type of a context are its kind. */
+#define PERL_CX_KIND   0x0f
+#define PERL_CX_REAL   0x20 /* CXt_EVAL: of a string */
+#define PERL_CX_BLOCK  0x40 /* CXt_EVAL: of a block; neither: of a file */
+#define PERL_CX_TRY    0x80 /* CXt_EVAL: a try block */
+#define PERL_CX_SUB_RE 0x40 /* CXt_SUB: a block of code in a pattern */
+
+/* PERLSI_…: why a stack of contexts was begun. */
+enum perl_stack {
+	PERL_STACK_MAIN = 1,
+	PERL_STACK_MAGIC,
+	PERL_STACK_SORT,
+	PERL_STACK_SIGNAL,
+	PERL_STACK_OVERLOAD,
+	PERL_STACK_DESTROY,
+	PERL_STACK_WARNHOOK,
+	PERL_STACK_DIEHOOK,
+	PERL_STACK_REQUIRE,
+	PERL_STACK_MULTICALL,
+};
+
+#define PERL_CX_BYTES_MAX 128 /* of a context */
+#define PERL_SI_BYTES     48  /* of a PERL_SI that are read */
+#define PERL_ENTRIES_MAX  8
+
+/*
+ * What the walker needs of one process. Offsets in bytes. Without MULTIPLICITY there is one interpreter, and op, curcop
+ * and curstackinfo are addresses.
+ */
+struct perl_vm {
+	u64 op, curcop, curstackinfo;
+	u64 identity; /* of this configuration, for the cursor */
+	s32 slot; /* where a thread's interpreter is in the block that the word at `via` of its thread pointer leads to
+	           */
+	u16 via;
+	u8 multiple;                                     /* MULTIPLICITY */
+	u8 kind_sub, kind_format, kind_eval, kind_block; /* CXt_… */
+	u8 reserved;
+	u16 si_cxstack, si_prev, si_cxix, si_type;
+	u16 cx_size, cx_oldcop, cx_retop, cx_cv, cx_format_cv, cx_eval_retop, cx_namesv;
+	u16 sv_any;
+	u16 cv_words;                  /* from xcv_start_u, xcv_root_u, xcv_gv_u on; xcv_flags is among them */
+	u16 cv_flags;                  /* in these */
+	u64 entries[PERL_ENTRIES_MAX]; /* return addresses of loops that call_sv() and the like call; 0: no more */
+};
+
+/* cv.h of 5.24 to 5.42 */
+#define PERL_CV_ISXSUB  0x0008
+#define PERL_CV_CLONED  0x0040 /* a closure: one of many CVs with the same code, which come and go */
+#define PERL_CV_ANON    0x0080
+#define PERL_CV_NAMED   0x8000
+#define PERL_CV_LEXICAL 0x10000
+
+/*
+ * A frame. where: the address of the CV; of a closure without a name, that of its first op; of an eval, the statement
+ * that it is in; of a file, the SV with its name; else 0. detail: the statement (COP) that runs, which tells the line:
+ * its address / 8, and more.
+ */
+enum perl_kind {
+	PERL_KIND_SUB,
+	PERL_KIND_XS,
+	PERL_KIND_FORMAT,
+	PERL_KIND_EVAL, /* eval {} */
+	PERL_KIND_TRY,
+	PERL_KIND_STRING,  /* eval "" */
+	PERL_KIND_REQUIRE, /* require, do FILE */
+	PERL_KIND_SORT,    /* a block of sort */
+	PERL_KIND_PATTERN, /* (?{ }) */
+	PERL_KIND_MAIN,
+	PERL_KIND_CLOSURE, /* a sub, as said above */
+	PERL_KINDS,
+};
+
+#define PERL_COP_BITS    44
+#define PERL_KIND_BITS   4
+#define PERL_STACK_BITS  4
+#define PERL_COOKIE_BITS 12
+
+static inline u64 perl_detail(u64 cop, u32 kind, u32 stack, u32 cookie)
+{
+	return (cop >> 3 & ((1ull << PERL_COP_BITS) - 1)) | (u64)kind << PERL_COP_BITS |
+	       (u64)(stack & 15) << (PERL_COP_BITS + PERL_KIND_BITS) |
+	       (u64)cookie << (PERL_COP_BITS + PERL_KIND_BITS + PERL_STACK_BITS);
+}
+
+static inline u64 perl_cop(u64 detail)
+{
+	return (detail & ((1ull << PERL_COP_BITS) - 1)) << 3;
+}
+
+static inline u32 perl_kind(u64 detail)
+{
+	return (u32)(detail >> PERL_COP_BITS) & 15;
+}
+
+static inline u32 perl_stack(u64 detail)
+{
+	return (u32)(detail >> (PERL_COP_BITS + PERL_KIND_BITS)) & 15;
+}
+
+static inline u32 perl_cookie_of(u64 detail)
+{
+	return (u32)(detail >> (64 - PERL_COOKIE_BITS));
+}
+
+/* Tells a CV from a later one at its address. words: of its body, struct perl_vm's cv_words. */
+#define PERL_CV_WORDS 7
+static inline u32 perl_cookie(u64 body, const u64 *words)
+{
+	u64 hash = (body ^ words[0] << 7 ^ words[1] << 3 ^ words[2]) * 0x9e3779b97f4a7c15ull;
+
+	return (u32)(hash >> (64 - PERL_COOKIE_BITS));
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a layout hold on a live process? What must be true of every interpreter, by its structure: its stacks of
+ * contexts are linked both ways, contexts have kinds that there are, subs in them are CVs, and statements are
+ * statements.
+ */
+#ifndef YRT_PERL_CHECK_H
+#define YRT_PERL_CHECK_H
+
+#include "perl_image.h"
+#include "runtime.h"
+
+enum perl_check_result {
+	PERL_CHECK_SILENT, /* the process has nothing to check: it has just been started */
+	PERL_CHECK_HOLDS,
+	PERL_CHECK_FAILS,
+};
+
+struct perl_check {
+	const char *name, *what; /* static */
+	enum perl_check_result result;
+};
+
+#define PERL_CHECKS 3
+
+/* All checks, of the interpreter at PL_curinterp. The process goes on meanwhile: what fails is looked at again before
+ * it counts. */
+void perl_check(const struct perl_image *image, u64 bias, struct memory *mem, struct perl_check ret[PERL_CHECKS]);
+/* An error if one fails. */
+struct error *perl_check_process(const struct perl_image *image, u64 bias, const struct runtime_process *p);
+
+#endif

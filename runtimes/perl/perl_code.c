@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <capstone/capstone.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfi/capstone_registers.h"
+#include "cfi/cfi.h"
+#include "cleanup.h"
+#include "perl_image.h"
+#include "symbols/symbols.h"
+
+#define CODE_MAX (64u << 10) /* of a function */
+
+struct scan {
+	struct image *img;
+	const struct perl_layout *l;
+	struct perl_code *code;
+	u64 start, end;              /* of the function */
+	u64 runops;                  /* PL_runops, without MULTIPLICITY */
+	x86_reg argument;            /* what %rsi was moved from; X86_REG_INVALID: anything else */
+	u64 counts;                  /* the newest context, from behind this address on; 0: not seen */
+	u64 complete;                /* its members are stored, up to this address */
+	const struct cfi_fde *catch; /* docatch() */
+};
+
+typedef void look(const cs_insn *in, struct scan *s);
+
+static void add(struct perl_code *code, u64 start, u64 end, u32 part)
+{
+	if (code->n < PERL_SITES_MAX)
+		code->sites[code->n++] = (struct perl_site){start, end, (u8)part};
+}
+
+/* Feeds the instructions of [s->start, s->end) to look(). */
+static void scan(struct scan *s, look *look)
+{
+	size_t size = s->end - s->start;
+	cleanup(free) u8 *code = size <= CODE_MAX ? malloc(size + 1) : NULL;
+	const u8 *at = code;
+	u64 addr = s->start;
+	csh handle;
+	cs_insn *in;
+
+	if (!code || !image_read(s->img, code, size, s->start) ||
+	        cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	in = cs_malloc(handle);
+	while (in && cs_disasm_iter(handle, &at, &size, &addr, in))
+		look(in, s);
+	if (in)
+		cs_free(in, 1);
+	cs_close(&handle);
+}
+
+static bool function(struct scan *s, const char *name)
+{
+	struct symbol symbol;
+
+	if (!symbols_lookup(s->img, name, &symbol))
+		return false;
+	s->start = symbol.start;
+	s->end = symbol.end;
+	return true;
+}
+
+/* Ops whose functions matter. */
+enum op { OP_NULL, OP_NEXTSTATE, OP_DBSTATE, OP_ENTERSUB, OP_ENTERTRY, OP_SORT, OPS };
+static const char *const op_names[OPS] = {"null", "nextstate", "dbstate", "entersub", "entertry", "sort"};
+
+struct ops {
+	u64 functions[OPS];
+	u32 types[OPS];
+};
+
+static bool take_op(void *ctx, u32 type, const char *op, u64 function)
+{
+	struct ops *ops = ctx;
+
+	for (u32 i = 0; i < OPS; i++)
+		if (!strcmp(op, op_names[i])) {
+			ops->functions[i] = function;
+			ops->types[i] = type;
+		}
+	return false;
+}
+
+/* From an address to the end of its function. */
+static bool function_at(struct scan *s, u64 addr)
+{
+	const struct cfi_fde *fde = addr ? cfi_fde_at(s->img->cfi, addr) : NULL;
+
+	if (!fde || fde->start != addr)
+		return false;
+	s->start = fde->start;
+	s->end = fde->end;
+	return true;
+}
+
+static bool is_indirect(const cs_insn *in)
+{
+	return in->id == X86_INS_CALL && in->detail->x86.operands[0].type != X86_OP_IMM;
+}
+
+/* pp_entersub() calls a function in C by CvXSUB(cv)(aTHX_ cv): the only calls there by a pointer. */
+static void look_for_xs(const cs_insn *in, struct scan *s)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	x86_reg self = s->l->i_op.size ? X86_REG_RSI : X86_REG_RDI; /* without MULTIPLICITY there is no aTHX */
+	u32 reg;
+
+	if (is_indirect(in)) {
+		reg = s->argument ? capstone_register(s->argument) : ARCH_NREGS;
+		add(s->code, in->address, in->address + in->size, PERL_XS + (reg < ARCH_NREGS ? reg : ARCH_NREGS));
+		s->code->nxs++;
+	} else if (in->id == X86_INS_MOV && to->type == X86_OP_REG && to->reg == self) {
+		s->argument = from->type == X86_OP_REG ? from->reg : X86_REG_INVALID;
+	}
+}
+
+static bool stores(const cs_insn *in, u32 size, s64 at)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+
+	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == size &&
+	       to->mem.disp == at && to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID &&
+	       to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+}
+
+/* Where a context is pushed: si_cxix is stored, and later cv and retop; they are in one piece of code. */
+static void look_for_push(const cs_insn *in, struct scan *s)
+{
+	if (!s->counts && stores(in, 4, s->l->si_cxix.at))
+		s->counts = in->address + in->size;
+	if (s->counts && (stores(in, 8, s->l->cx_cv.at) || stores(in, 8, s->l->cx_retop.at)) &&
+	        in->address - s->counts < 512)
+		s->complete = in->address + in->size;
+}
+
+static bool is_loop(const struct scan *s, const cs_insn *in, const cs_x86_op *op)
+{
+	if (op->type != X86_OP_MEM)
+		return false;
+	if (s->l->i_op.size)
+		return op->mem.base != X86_REG_RIP && op->mem.disp == s->l->i_runops.at;
+	return op->mem.base == X86_REG_RIP && in->address + in->size + (u64)op->mem.disp == s->runops;
+}
+
+static void look_for_loop(const cs_insn *in, struct scan *s)
+{
+	if (is_indirect(in) && is_loop(s, in, &in->detail->x86.operands[0]) && s->code->nentries < PERL_ENTRIES_MAX)
+		s->code->entries[s->code->nentries++] = in->address + in->size;
+}
+
+/* call_sv() and the like call pp_entersub() by a pointer as they call the loop, which is at PL_runops. */
+static void look_for_enter(const cs_insn *in, struct scan *s)
+{
+	if (!is_indirect(in) || is_loop(s, in, &in->detail->x86.operands[0]))
+		return;
+	add(s->code, in->address, in->address + in->size, PERL_ENTER);
+	s->code->nenter++;
+}
+
+/* pp_entertry() ends with a jump to docatch(), or calls it. */
+static void look_for_catch(const cs_insn *in, struct scan *s)
+{
+	const cs_x86_op *op = &in->detail->x86.operands[0];
+	const struct cfi_fde *fde;
+	struct symbol symbol;
+	u64 to;
+
+	if ((in->id != X86_INS_JMP && in->id != X86_INS_CALL) || op->type != X86_OP_IMM)
+		return;
+	to = (u64)op->imm;
+	fde = cfi_fde_at(s->img->cfi, to);
+	if (s->code->catches || (to >= s->start && to < s->end) || !fde || fde->start != to)
+		return;
+	/* what else it calls is another file's, and has a name */
+	if (symbols_lookup(s->img, "Perl_create_eval_scope", &symbol) && symbol.start == to)
+		return;
+	add(s->code, fde->start, fde->end, PERL_CATCH);
+	s->code->catches = true;
+	s->catch = fde;
+}
+
+static void find_functions(struct scan *s)
+{
+	static const struct {
+		const char *name;
+		enum perl_part part;
+	} functions[] = {
+	        {"Perl_runops_standard", PERL_RUNOPS},
+	        {"Perl_runops_debug", PERL_RUNOPS},
+	        {"perl_run", PERL_RUN},
+	        {"Perl_regexec_flags", PERL_REGEXEC},
+	};
+
+	for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		if (function(s, functions[i].name))
+			add(s->code, s->start, s->end, functions[i].part);
+}
+
+static void find_ops(struct scan *s, const u64 *ops)
+{
+	if (function_at(s, ops[OP_SORT]))
+		add(s->code, s->start, s->end, PERL_SORT);
+	if (function_at(s, ops[OP_ENTERSUB])) {
+		scan(s, look_for_xs);
+		scan(s, look_for_push);
+	}
+	if (s->complete) {
+		add(s->code, s->counts, s->complete, PERL_PUSHING);
+		s->code->pushes = true;
+	}
+	if (function_at(s, ops[OP_ENTERTRY]))
+		scan(s, look_for_catch);
+}
+
+struct error *perl_code_find(struct image *img, struct perl_image *image)
+{
+	static const char *const enters[] = {"Perl_call_sv", "Perl_eval_sv", "Perl_amagic_call"};
+	struct scan s = {.img = img, .l = image->layout, .code = &image->code};
+	struct symbol runops;
+	struct ops ops = {.types = {0}};
+	struct error *err = perl_ops(img, take_op, &ops);
+
+	if (err)
+		return err;
+	s.runops = symbols_lookup(img, "PL_runops", &runops) ? runops.start : 0;
+	find_functions(&s);
+	find_ops(&s, ops.functions);
+	for (u32 i = 0; i < sizeof(enters) / sizeof(*enters); i++)
+		if (function(&s, enters[i])) {
+			scan(&s, look_for_enter);
+			scan(&s, look_for_loop);
+		}
+	if (s.catch && function_at(&s, s.catch->start))
+		scan(&s, look_for_loop);
+	image->null = ops.functions[OP_NULL];
+	image->nextstate = ops.functions[OP_NEXTSTATE];
+	image->dbstate = ops.functions[OP_DBSTATE];
+	image->type = ops.types[OP_NEXTSTATE];
+	if (image->code.nxs && image->nextstate && image->dbstate)
+		return NULL;
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "%s: the functions of its ops are none that yrt knows", img->path),
+	        "its Perl frames are left out; was it built in a special way?");
+}

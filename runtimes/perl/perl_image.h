@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file that holds Perl tells: its build, its layout, its code. All addresses are the file's own. */
+#ifndef YRT_PERL_IMAGE_H
+#define YRT_PERL_IMAGE_H
+
+#include "perl_layout.h"
+#include "process/image.h"
+
+#define PERL_SITES_MAX 48
+
+/* Code with a meaning. */
+struct perl_site {
+	u64 start, end;
+	u8 part; /* enum perl_part */
+};
+
+struct perl_code {
+	struct perl_site sites[PERL_SITES_MAX];
+	u32 n;
+	u32 nxs, nenter;               /* of them: calls of functions in C, of pp_entersub() from C */
+	u64 entries[PERL_ENTRIES_MAX]; /* struct perl_vm's */
+	u32 nentries;
+	bool catches, pushes; /* docatch(), and where contexts are pushed, were found */
+};
+
+struct perl_image {
+	struct perl_build build;
+	const struct perl_layout *layout;
+	struct layout *origins; /* owns it, and tells where each member is from */
+	struct perl_code code;
+	struct perl_vm vm;            /* without addresses in a process */
+	u64 key;                      /* PL_thr_key; 0 without MULTIPLICITY */
+	u64 interpreter;              /* PL_curinterp */
+	u64 op, curcop, curstackinfo; /* without MULTIPLICITY */
+	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
+	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
+	u64 start, end;               /* Perl_runops_standard, for people */
+};
+
+/* Operations of the runtime: is the file Perl, and of a build that is understood? */
+struct error *perl_image_probe(struct image *img, void **ret);
+void perl_image_destroy(void *image);
+
+/* Finds the code of enum perl_part and of COPs, in perl_code.c. An error: not what it is in any build that is known. */
+struct error *perl_code_find(struct image *img, struct perl_image *image);
+
+/*
+ * Functions of ops, which from 5.38 on have no symbols, by the tables PL_op_name and PL_ppaddr (opcode.h). Calls is()
+ * with each until it returns true. In perl_ops.c.
+ */
+struct error *perl_ops(struct image *img, bool (*is)(void *ctx, u32 type, const char *op, u64 function), void *ctx);
+/* Operation of the runtime: "Perl_pp_padsv" and so on for functions that have no symbols. */
+struct c_names;
+struct error *perl_op_names(struct image *img, struct c_names *ret);
+
+#endif

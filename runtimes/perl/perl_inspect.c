@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perl_inspect.h"
+
+#include <stdio.h>
+
+#include "perl_check.h"
+
+static void report_module(const struct perl_image *image, u64 bias, const struct runtime_process *p, struct report *out)
+{
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, image->start + bias);
+	const struct perl_build *b = &image->build;
+	char id[2 * BUILD_ID_MAX + 1] = "none";
+
+	report_section(out, "module", NULL);
+	for (u32 i = 0; m && m->image && i < m->image->build_id_len; i++)
+		snprintf(id + 2 * i, 3, "%02x", m->image->build_id[i]);
+	report_text(out, "file", NULL, "%s", m && m->image ? m->image->path : "?");
+	report_text(out, "build-id", NULL, "%s", id);
+	report_text(out, "version", NULL, "%u.%u.%u", b->revision, b->version, b->subversion);
+	report_text(out, "options", "those that change the layout", "%s", b->options);
+	report_text(out, "load bias", NULL, "0x%lx", bias);
+}
+
+static void report_code(const struct perl_image *image, u64 bias, struct report *out)
+{
+	static const char *const parts[] = {[PERL_RUNOPS] = "loop",
+	        [PERL_RUN] = "perl_run",
+	        [PERL_CATCH] = "docatch",
+	        [PERL_SORT] = "pp_sort",
+	        [PERL_REGEXEC] = "regexec",
+	        [PERL_ENTER] = "sub called from C",
+	        [PERL_PUSHING] = "context incomplete"};
+	const struct perl_code *code = &image->code;
+
+	report_section(out, "code", NULL);
+	for (u32 i = 0; i < code->n; i++) {
+		const struct perl_site *s = &code->sites[i];
+
+		report_text(out, s->part < PERL_XS ? parts[s->part] : "function in C called", NULL, "0x%lx-0x%lx",
+		        s->start + bias, s->end + bias);
+	}
+}
+
+static void report_interpreter(const struct perl_image *image, u64 bias, const struct perl_vm *vm,
+        const struct runtime_process *p, struct report *out)
+{
+	u64 interpreter = 0;
+
+	report_section(out, "interpreter", NULL);
+	if (!vm->multiple) {
+		report_text(out, "found by", "built without MULTIPLICITY", "symbols");
+		return;
+	}
+	if (memory_read(p->memory, &interpreter, sizeof(interpreter), bias + image->interpreter))
+		report_text(out, "PL_curinterp", NULL, "0x%lx", interpreter);
+	if (vm->via)
+		report_text(out, "found by", "PL_thr_key's value, as the C library tells", "%u, %d bytes", vm->via,
+		        vm->slot);
+	else
+		report_text(out, "found by", NULL, "not known yet");
+}
+
+static void report_checks(const struct perl_image *image, u64 bias, const struct runtime_process *p, struct report *out)
+{
+	static const char *const results[] = {"nothing to check", "ok", "FAILS"};
+	struct perl_check checks[PERL_CHECKS];
+
+	report_section(out, "checks", NULL);
+	perl_check(image, bias, p->memory, checks);
+	for (u32 i = 0; i < PERL_CHECKS; i++)
+		report_text(out, checks[i].name, checks[i].what, "%s", results[checks[i].result]);
+}
+
+struct error *perl_inspect(const struct perl_image *image, u64 bias, const struct perl_vm *vm,
+        const struct runtime_process *p, struct report *out)
+{
+	report_module(image, bias, p, out);
+	report_code(image, bias, out);
+	report_interpreter(image, bias, vm, p, out);
+	report_checks(image, bias, p, out);
+	layout_report(image->origins, out);
+	return NULL;
+}

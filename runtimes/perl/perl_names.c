@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perl_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS   4096 /* power of two */
+#define KNOWN_MAX 65536
+
+/* What was read: of a CV, what it is called and where it begins; of a statement that a frame was in, where that is. */
+struct known {
+	struct known *next;
+	u64 object, owner; /* owner: of a statement, the frame's CV with its cookie */
+	u32 line;
+	char *name, *file;
+};
+
+struct perl_names {
+	const struct perl_image *image;
+	u64 bias;
+	u32 n;
+	struct known *buckets[BUCKETS];
+};
+
+struct perl_names *perl_names_create(const struct perl_image *image, u64 bias)
+{
+	struct perl_names *names = calloc(1, sizeof(*names));
+
+	if (names) {
+		names->image = image;
+		names->bias = bias;
+	}
+	return names;
+}
+
+static void known_free(struct known *k)
+{
+	free(k->name);
+	free(k->file);
+	free(k);
+}
+
+static void forget(struct perl_names *names)
+{
+	for (u32 i = 0; i < BUCKETS; i++)
+		while (names->buckets[i]) {
+			struct known *k = names->buckets[i];
+
+			names->buckets[i] = k->next;
+			known_free(k);
+		}
+	names->n = 0;
+}
+
+void perl_names_destroy(struct perl_names *names)
+{
+	if (!names)
+		return;
+	forget(names);
+	free(names);
+}
+
+static struct known **bucket(struct perl_names *names, u64 object, u64 owner)
+{
+	return &names->buckets[(object ^ owner << 1) * 0x9e3779b97f4a7c15ull >> 52 & (BUCKETS - 1)];
+}
+
+static struct known *find(struct perl_names *names, u64 object, u64 owner)
+{
+	for (struct known *k = *bucket(names, object, owner); k; k = k->next)
+		if (k->object == object && k->owner == owner)
+			return k;
+	return NULL;
+}
+
+static struct known *keep(struct perl_names *names, u64 object, u64 owner, const char *name, const char *file, u32 line)
+{
+	struct known *k = calloc(1, sizeof(*k)), **head;
+
+	if (!k)
+		return NULL;
+	*k = (struct known){.object = object, .owner = owner, .line = line, .name = strdup(name), .file = strdup(file)};
+	if (!k->name || !k->file) {
+		known_free(k);
+		return NULL;
+	}
+	if (names->n++ >= KNOWN_MAX)
+		forget(names);
+	head = bucket(names, object, owner);
+	k->next = *head;
+	*head = k;
+	return k;
+}
+
+/* The statement; NULL: it is not there any more. */
+static const struct known *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u64 owner)
+{
+	struct known *k = cop ? find(names, cop, owner) : NULL;
+	char file[NAME_MAX_BYTES];
+	u32 line;
+
+	if (k || !cop)
+		return k;
+	return perl_cop_place(r, cop, &line, file, sizeof(file)) ? keep(names, cop, owner, "", file, line) : NULL;
+}
+
+static const struct known *function(
+        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u32 cookie)
+{
+	struct known *k = find(names, at, owner);
+	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
+	u64 words[3];
+	struct perl_cv cv;
+	u32 line = 0;
+
+	if (k)
+		return k;
+	if (!perl_read_cv(r, at, &cv))
+		return NULL;
+	words[0] = cv.start;
+	words[1] = cv.root;
+	words[2] = cv.gv;
+	if (perl_cookie(cv.body, words) != cookie)
+		return NULL;
+	if (!perl_cv_name(r, &cv, name, sizeof(name)) && snprintf(name, sizeof(name), "__ANON__") < 0)
+		return NULL;
+	if (!(cv.flags & PERL_CV_ISXSUB) && !perl_cop_place(r, perl_first_cop(r, cv.start), &line, file, sizeof(file)))
+		line = 0;
+	return keep(names, at, owner, name, file, line);
+}
+
+/* A closure: all that is left of it for sure is its code. */
+static const struct known *closure(struct perl_names *names, const struct perl_reader *r, u64 start, u64 owner)
+{
+	struct known *k = find(names, start, owner);
+	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES];
+	u64 cop;
+	u32 line;
+	size_t n;
+
+	if (k)
+		return k;
+	cop = perl_first_cop(r, start);
+	if (!cop || !perl_cop_place(r, cop, &line, file, sizeof(file)))
+		return NULL;
+	if (!perl_cop_package(r, cop, name, sizeof(name)))
+		name[0] = 0;
+	n = strlen(name);
+	snprintf(name + n, sizeof(name) - n, "%s__ANON__", n ? "::" : "");
+	return keep(names, start, owner, name, file, line);
+}
+
+static const char *const stacks[16] = {
+        [PERL_STACK_MAGIC] = "tie",
+        [PERL_STACK_SORT] = "sort",
+        [PERL_STACK_SIGNAL] = "signal",
+        [PERL_STACK_OVERLOAD] = "overload",
+        [PERL_STACK_WARNHOOK] = "warn",
+        [PERL_STACK_DIEHOOK] = "die",
+        [PERL_STACK_REQUIRE] = "compile",
+};
+
+static void say_place(const struct known *k, struct frame_name *ret)
+{
+	if (!k)
+		return;
+	if (!ret->file[0]) {
+		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
+		ret->definition = k->line;
+	}
+	if (!strcmp(ret->file, k->file))
+		ret->line = k->line;
+}
+
+static u64 hash_text(u64 hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (u8)*text) * 0x100000001b3ull;
+	return hash;
+}
+
+static bool name_sub(
+        struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
+{
+	u64 cv = frame_addr(f), owner = cv ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
+	u32 kind = perl_kind(f->detail);
+	const struct known *k = kind == PERL_KIND_CLOSURE ? closure(names, r, cv, owner)
+	                                                  : function(names, r, cv, owner, perl_cookie_of(f->detail));
+
+	if (!k && perl_stack(f->detail) != PERL_STACK_REQUIRE)
+		return false;
+	if (!k) { /* what was run while code was compiled, and then freed */
+		snprintf(ret->name, sizeof(ret->name), "BEGIN");
+		return true;
+	}
+	snprintf(ret->name, sizeof(ret->name), "%s", kind == PERL_KIND_PATTERN ? "(?{...})" : k->name);
+	if (kind != PERL_KIND_PATTERN)
+		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
+	ret->definition = kind == PERL_KIND_PATTERN ? 0 : k->line;
+	if (kind != PERL_KIND_XS)
+		say_place(place(names, r, perl_cop(f->detail), owner), ret);
+	else
+		ret->suffix = "xs";
+	if (kind == PERL_KIND_FORMAT)
+		ret->suffix = "format";
+	else if (stacks[perl_stack(f->detail)])
+		ret->suffix = stacks[perl_stack(f->detail)];
+	return true;
+}
+
+/* A frame that is no sub's: what it is, and the statement that began it. */
+static bool name_block(
+        struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
+{
+	static const char *const texts[PERL_KINDS] = {
+	        [PERL_KIND_EVAL] = "eval {...}",
+	        [PERL_KIND_TRY] = "try {...}",
+	        [PERL_KIND_STRING] = "eval \"...\"",
+	        [PERL_KIND_SORT] = "sort {...}",
+	        [PERL_KIND_MAIN] = "main program",
+	};
+	u32 kind = perl_kind(f->detail);
+
+	if (kind >= PERL_KINDS || !texts[kind])
+		return false;
+	snprintf(ret->name, sizeof(ret->name), "%s", texts[kind]);
+	if (kind != PERL_KIND_MAIN)
+		say_place(place(names, r, frame_addr(f), 0), ret);
+	ret->line = 0;
+	say_place(place(names, r, perl_cop(f->detail), frame_addr(f)), ret);
+	if (kind == PERL_KIND_MAIN)
+		ret->definition = 1;
+	return true;
+}
+
+static bool name_file(
+        struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
+{
+	struct known *k = find(names, frame_addr(f), 1);
+	char file[NAME_MAX_BYTES];
+
+	if (!k && perl_sv_text(r, frame_addr(f), file, sizeof(file)))
+		k = keep(names, frame_addr(f), 1, file, "", 0);
+	snprintf(ret->name, sizeof(ret->name), "require%s%s", k ? " " : "", k ? k->name : "");
+	ret->qualified = true;
+	say_place(place(names, r, perl_cop(f->detail), frame_addr(f)), ret);
+	return true;
+}
+
+bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret)
+{
+	struct perl_reader r = {.mem = mem, .image = names->image, .bias = names->bias};
+	u32 kind = perl_kind(frame->detail);
+	bool named;
+
+	if (names->image->vm.multiple &&
+	        !memory_read(mem, &r.interpreter, sizeof(r.interpreter), names->bias + names->image->interpreter))
+		r.interpreter = 0;
+	memset(ret, 0, sizeof(*ret));
+	if (kind <= PERL_KIND_FORMAT || kind == PERL_KIND_PATTERN || kind == PERL_KIND_CLOSURE)
+		named = name_sub(names, &r, frame, ret);
+	else if (kind == PERL_KIND_REQUIRE)
+		named = name_file(names, &r, frame, ret);
+	else
+		named = name_block(names, &r, frame, ret);
+	ret->identity = hash_text(hash_text(ret->definition + kind, ret->name), ret->file);
+	return named;
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What off-flame costs a program that does nothing but switch: its switches in a second of its CPU time, which has the probes' in it, beside yrt and alone,
+in blocks in turn.
+"""
+
+import json
+import statistics
+import sys
+import time
+
+from pairs import Beside, yrt
+
+LEAST = 0.8
+BLOCKS, SPAN_S = 4, 1.5
+
+
+def ask(fixture):
+    fixture.process.stdin.write("\n")
+    fixture.process.stdin.flush()
+    told = json.loads(fixture.process.stdout.readline())
+    return told["rounds"], told["cpu_s"]
+
+
+def rate(fixture):
+    rounds, cpu = ask(fixture)
+    time.sleep(SPAN_S)
+    then = ask(fixture)
+    return (then[0] - rounds) / (then[1] - cpu)
+
+
+def main():
+    with yrt.Fixture("switches", 0, seconds=600) as fixture:
+        fixture.release()
+        time.sleep(0.5)
+        ratios, alone = [], []
+        for _ in range(BLOCKS):
+            before = rate(fixture)
+            with Beside(yrt.YRT, "off-flame", "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null"):
+                beside = rate(fixture)
+            alone += [before, rate(fixture)]
+            ratios.append(beside / statistics.mean(alone[-2:]))
+        ratio = statistics.median(ratios)
+        print(f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside off-flame ({', '.join(f'{r:.3f}' for r in ratios)})")
+        return ratio < LEAST
+
+
+sys.exit(main())

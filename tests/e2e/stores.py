@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store of profiles that keeps what it is sent, on the loopback. Not a test itself."""
+
+import gzip
+import http.server
+import threading
+
+
+class Store(http.server.ThreadingHTTPServer):
+    """Answers as told: one (status, headers) of answers a request, the last one for all that follow. None: it says nothing."""
+
+    daemon_threads = True
+
+    def __init__(self, *answers, context=None):
+        self.answers, self.requests, self.hold = list(answers) or [(200, {})], [], threading.Event()
+        super().__init__(("127.0.0.1", 0), Handler)
+        if context:
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.thread = threading.Thread(target=self.serve_forever)
+        self.thread.start()
+
+    def handle_error(self, request, client_address):
+        pass  # a client that does not like the certificate, or that waits no longer
+
+    @property
+    def port(self):
+        return self.server_address[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.hold.set()
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Encoding"] == "gzip":
+            body = gzip.decompress(body)
+        self.server.requests.append((self.path, dict(self.headers), body))
+        answer = self.server.answers[0]
+        if len(self.server.answers) > 1:
+            self.server.answers.pop(0)
+        if answer is None:
+            self.server.hold.wait(30)
+            return
+        self.send_response(answer[0])
+        for name, value in answer[1].items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"as told\x1b[31m")
+
+    def log_message(self, *_):
+        pass

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dump: the stack of every thread once, compared with what the fixture promises, or the runtime itself tells of its threads."""
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+import go
+import java
+import yrt
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+
+
+def dump(pid, *flags, code=yrt.OK, **kw):
+    """The JSON of a dump, threads by number with their frames in them."""
+    result = yrt.run("dump", "-p", pid, "--json", *flags, output=False, stats=False, **kw)
+    assert result.code == code, result.stderr
+    told = json.loads(result.stdout)
+    for thread in told["threads"]:
+        thread["frames"] = told["stacks"][thread["stack"]]
+    return {t["tid"]: t for t in told["threads"]}
+
+
+def names(thread, *kinds):
+    return [f["name"] for f in thread["frames"] if not kinds or f["kind"] in kinds]
+
+
+def waiting(pid, n, seconds=20):
+    """Waits until so many threads of a process, its first one among them, are asleep."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        states = [yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1] for t in os.listdir(f"/proc/{pid}/task")]
+        if states.count(["S"]) >= n:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{states} of {pid}: not {n} threads sleep")
+
+
+def chain_of(name):
+    kind = name.split("-")[0]
+    return [f"wait_{kind}", "third", "second", "first"]
+
+
+def check_native(threads, told):
+    for name, truth in told.items():
+        thread = threads[truth["tid"]]
+        own = [n for n in names(thread, "native") if re.match("wait_|first|second|third", n)]
+        assert own == chain_of(name), f"{name}: {own}"
+        assert thread["comm"] == name, thread
+        if truth["call"]:
+            assert thread["how"] == "walked" and thread["walk"] == "root", thread
+            assert thread["state"] == "sleeping" and thread["syscall"]["name"] == truth["call"], thread
+            assert thread["frames"][0]["kind"] == "kernel", thread["frames"][0]
+            assert thread["off_cpu_ns"] > 0, thread
+
+
+def test_native():
+    """Each thread's chain, system call and state; who runs is sampled; a cycle of mutexes, and none elsewhere."""
+    began = time.monotonic()
+    with yrt.Fixture("waits", wait=False) as f:
+        waiting(f.pid, 9)
+        asleep = time.monotonic()
+        time.sleep(1)
+        least = time.monotonic() - asleep
+        threads, told = dump(f.pid), f.start["threads"]
+        for name in ("sleep", "accept", "cycle-0"):
+            slept = threads[told[name]["tid"]]["off_cpu_ns"] * 1e-9
+            assert least - 0.05 <= slept <= time.monotonic() - began, f"{name}: {slept} s, at least {least}"
+        assert set(threads) == {f.pid} | {t["tid"] for t in told.values()}
+        check_native(threads, told)
+        assert threads[told["spin"]["tid"]]["how"] in ("sampled", "walked") and threads[told["spin"]["tid"]]["state"] != "sleeping"
+        assert "main" in names(threads[f.pid]) and threads[f.pid]["syscall"]["text"].startswith("read(0 = pipe:[")
+        texts = {name: threads[t["tid"]].get("syscall", {}).get("text", "") for name, t in told.items()}
+        assert re.fullmatch(r"accept\(\d+ = tcp 127\.0\.0\.1:\d+ listens, 0, 0\)", texts["accept"]), texts
+        assert re.fullmatch(r"epoll_wait\(\d+ = anon_inode:\[eventpoll\], 0x[0-9a-f]+, 1, no timeout\)", texts["epoll"]), texts
+        assert re.fullmatch(r"futex\(0x[0-9a-f]+, WAIT\|PRIVATE, 2, no timeout\)", texts["mutex"]), texts
+        for i in range(3):
+            lock = threads[told[f"cycle-{i}"]["tid"]]["waits_for"]
+            assert lock["owner"] == told[f"cycle-{(i + 1) % 3}"]["tid"] and lock["deadlock"], lock
+        lock = threads[told["mutex"]["tid"]]["waits_for"]
+        assert lock["owner"] == f.pid and not lock["deadlock"], lock
+        assert [n for n, t in told.items() if "waits_for" in threads[t["tid"]]] == ["mutex", "cycle-0", "cycle-1", "cycle-2"]
+        text = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stdout.splitlines()
+        assert re.fullmatch(r"DEADLOCK: (thread \d+ cycle-\d,? (which )?waits for mutex 0x[0-9a-f]+ held by ){1}.*", text[0]), text[0]
+        assert all(f"cycle-{i}" in text[0] for i in range(3)) and "main" not in text[0]
+        yield f"{len(threads)} threads, {len({t['stack'] for t in threads.values()})} stacks"
+
+
+def test_stopped():
+    """SIGSTOP: nobody runs, so that everything is read where it is, and stays stopped."""
+    with yrt.Fixture("waits", wait=False) as f:
+        waiting(f.pid, 9)
+        os.kill(f.pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        threads = dump(f.pid)
+        check_native(threads, {n: {**t, "call": ""} for n, t in f.start["threads"].items()})
+        assert {(t["state"], t["how"]) for t in threads.values()} == {("stopped", "walked")}, threads
+        assert "State:\tT" in yrt.read(f"/proc/{f.pid}/status")
+
+
+def test_repeat():
+    """Who is stuck: a thread that waits did not run between dumps, one that works did."""
+    with yrt.Fixture("waits", wait=False) as f:
+        waiting(f.pid, 9)
+        told = f.start["threads"]
+        threads = dump(f.pid, "--repeat", 3, "--interval", 0.2)
+        assert all(threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3 for t in told.values() if t["call"])
+        assert all(threads[told[n]["tid"]]["not_run"] < 3 for n in ("spin", "flip"))
+
+
+def test_namespace():
+    """Of another pid namespace: owners of mutexes are numbered there."""
+    command = ["unshare", "--pid", "--fork", "--kill-child", yrt.fixture_path("waits"), "60"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        told = json.loads(process.stdout.readline())["threads"]
+        pid = int(yrt.read(f"/proc/{process.pid}/task/{process.pid}/children").split()[0])
+        waiting(pid, 9)
+        threads = {t["own_tid"]: t for t in dump(pid).values()}
+        check_native(threads, told)
+        lock = threads[told["cycle-0"]["tid"]]["waits_for"]
+        assert lock["owner"] == threads[told["cycle-1"]["tid"]]["tid"] and lock["deadlock"], lock
+    finally:
+        yrt.stop(process, signal.SIGKILL)
+
+
+def test_formats():
+    """Besides text and JSON a thread is a sample of the formats of flame."""
+    with yrt.Fixture("waits", wait=False) as f, tempfile.TemporaryDirectory() as at:
+        waiting(f.pid, 9)
+        path = os.path.join(at, "x.folded")
+        yrt.run("dump", "-p", f.pid, "-U", "-o", path, output=False, stats=False).expect()
+        stacks = yrt.parse_folded(yrt.read(path))
+        assert sum(n for _, n in stacks) == 12, stacks
+        page = os.path.join(at, "x.html")
+        yrt.run("dump", "-p", f.pid, "-o", page, output=False, stats=False).expect()
+        assert "wait_accept" in yrt.read(page)
+
+
+def test_gone():
+    """Targets that exit or become another program meanwhile: what was gathered, or a clear word."""
+    for i in range(8):
+        program = "sleep 0.2 & exec sleep 0.3" if i % 2 else "exec sleep 0.2"
+        process = subprocess.Popen(["sh", "-c", program])
+        time.sleep(0.02 * i)
+        result = yrt.run("dump", "-p", process.pid, output=False, stats=False)
+        assert result.code in (yrt.OK, yrt.NO_PROCESS), result.stderr
+        assert result.code or re.match(r"\S+ \(pid \d+\): 1 thread", result.stdout), result.stdout
+        process.wait()
+    yrt.clear(yrt.run("dump", "-p", process.pid, output=False, stats=False), yrt.NO_PROCESS, process.pid)
+
+
+def test_bad_input():
+    for args, code, word in ((["-p", "2"], yrt.UNSUPPORTED, "kernel thread"), ([], yrt.USAGE, "-p PID"), (["-p", "1", "x"], yrt.USAGE, "x"),
+                             (["-p", os.getpid(), "-o", "x.foo"], yrt.USAGE, "x.foo"), (["-p", os.getpid(), "--repeat", "0"], yrt.USAGE, "--repeat"),
+                             (["-p", os.getpid(), "--json", "-f", "html"], yrt.USAGE, "--json"),
+                             (["-p", os.getpid(), "-o", "/nowhere/x"], yrt.OUTPUT, "/nowhere/x")):
+        yrt.clear(yrt.run("dump", *args, output=False, stats=False), code, word)
+    with yrt.nobody() as how, yrt.Fixture("waits", wait=False) as f:
+        yrt.clear(yrt.run("dump", "-p", f.pid, output=False, stats=False, **how), yrt.PERMISSION, "root")
+
+
+def test_python():
+    """Each frame of each thread, with its line, as sys._current_frames() has it; threads by the names of threading."""
+    with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "waits.py"), seconds=None, wait=False) as f:
+        waiting(f.pid, 9)
+        threads = dump(f.pid)
+        f.release()
+        told = json.loads(f.process.stdout.readline())
+        frames = 0
+        for tid, (name, stack) in told.items():
+            if int(tid) == f.pid:
+                continue
+            thread = threads[int(tid)]
+            own = [[x["name"], os.path.basename(x["file"]), x["line"]] for x in thread["frames"] if x["kind"] == "script"]
+            assert own == stack, f"{name}:\n{own}\n{stack}"
+            assert thread["name"] == name and thread["walk"] == "root", thread
+            frames += len(own)
+        assert len(told) == 9 and frames > 60
+        yield f"{frames} frames of {len(told) - 1} threads as Python tells them"
+
+
+def test_moving():
+    """Threads that take the GIL from each other: whatever stack they are caught in, it is one that they have."""
+    seen = collections.Counter()
+    with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "moving.py"), seconds=None, wait=False) as f:
+        waiting(f.pid, 1)
+        for _ in range(3):
+            for thread in dump(f.pid).values():
+                if thread["tid"] == f.pid:
+                    continue
+                own = [x for x in names(thread, "script") if not x.startswith("Thread.")]
+                chains = [chain[i:] + ["loop"] for chain in f.start["chains"] for i in range(len(chain) + 1)]
+                assert own in chains or thread["how"] == "unseen", f"{thread['how']}: {own}"
+                seen[thread["how"]] += 1
+    assert seen["walked"] > sum(seen.values()) / 2, seen
+    yield dict(seen)
+
+
+JAVA_ONLY = {"sleeping", "waiting", "blocked", "parked", "accepting", "Reference Handler", "Finalizer"}
+LAMBDA = re.compile(r"(\$\$Lambda)\S*(?=\.)")
+
+
+def test_java():
+    """Each frame of each thread, with its line, as Thread.getAllStackTraces() has it."""
+    with java.Java("waits") as jvm:
+        waiting(jvm.pid, 12)
+        time.sleep(0.5)
+        threads = {t["name"]: t for t in dump(jvm.pid).values()}
+        jvm.release()
+        told = jvm.answer()
+        frames = 0
+        for name in JAVA_ONLY:
+            stack = [[LAMBDA.sub(r"\1", n), max(line, 0)] for n, line in told[name]]
+            own = [[LAMBDA.sub(r"\1", x["name"]), x.get("line", 0)] for x in threads[name]["frames"] if x.get("module") == "hotspot"
+                   and x["kind"] != "stub"]
+            assert own == stack, f"{name}:\n{own}\n{stack}"
+            assert threads[name]["walk"] in ("root", "root_runtime"), threads[name]
+            frames += len(own)
+        yield f"{frames} frames of {len(JAVA_ONLY)} threads as the JVM tells them"
+
+
+def test_go():
+    """Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it."""
+    with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
+        waiting(f.pid, 4)
+        threads = dump(f.pid)
+        for tid, stack in f.start["threads"].items():
+            own = [[x["name"], x["line"]] for x in threads[int(tid)]["frames"] if x["module"] == "go"]
+            at = [name for name, _ in own].index("main.wait")
+            assert own[at:] == stack, f"{own}\n{stack}"
+            assert [name for name, _ in own[:at]][-1] == "syscall.Read" and threads[int(tid)]["syscall"]["name"] == "read"
+        yield f"{sum(map(len, f.start['threads'].values()))} frames of {len(f.start['threads'])} threads as Go tells them"
+
+
+def test_perl():
+    """Each sub and eval, with the line that it executes, as caller() has it."""
+    with yrt.Fixture("/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False) as f:
+        waiting(f.pid, 1)
+        thread = dump(f.pid)[f.pid]
+        own = [[x["name"], x["line"]] for x in thread["frames"] if x["module"] == "perl" and x["kind"] == "script"]
+        words = {"(eval)": "eval {...}", "main": "main program"}
+        assert own == [[words.get(name, name), line] for name, line in f.start["stack"]], f"{own}\n{f.start['stack']}"
+        assert thread["walk"] == "root" and thread["syscall"]["text"] == "pselect6(0, 0, 0, 0, 1000.000 s)", thread
+
+
+def test_luajit():
+    """The lines of Lua's functions, through pcall and a metamethod, as debug.getinfo() has them."""
+    with yrt.Fixture("/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False) as f:
+        waiting(f.pid, 1)
+        thread = dump(f.pid)[f.pid]
+        own = [x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")]
+        assert own == f.start["lines"], f"{own}\n{f.start['lines']}"
+        assert thread["walk"] == "root", thread
+
+
+def test_crowd():
+    """A thousand threads with one stack are one group."""
+    with yrt.Fixture("waits", 1000, wait=False) as f:
+        waiting(f.pid, 1001, 60)
+        result = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect()
+        assert re.match(r"waits \(pid \d+\): 1001 threads, 2 different stacks, 0 on a CPU\n", result.stdout), result.stdout[:200]
+        assert len(result.stdout.splitlines()) < 80 and "and 992 more" in result.stdout, result.stdout
+
+
+yrt.main(globals())

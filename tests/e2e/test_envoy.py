@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its workers, the truth that scripts tell of themselves."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import yrt
+
+RATE = 1999
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "envoy", "filter.lua")
+LUA = re.compile(r'^(.*) \((?:\[string ".*"\]|.*):\d+\)$')
+PLACE = os.environ.get("YRT_ENVOY") or os.path.join(yrt.BUILD, "envoy")
+
+
+def program(version="1.40.0"):
+    """Where Envoy is, fetched once."""
+    get = os.path.join(yrt.SOURCE, "fixtures", "envoy", "get.sh")
+    done = subprocess.run(["sh", get, PLACE, version], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"skipped: Envoy {version} can not be had (see above)", flush=True)
+        sys.exit(77)
+    return done.stdout.strip()
+
+
+def functions(frames):
+    """The names of a stack's functions in Lua, outermost first."""
+    return [m[1].rpartition(".")[2] for f in frames if (m := LUA.match(f))]
+
+
+def check_whole(result, limit=0.001):
+    """Of few samples, as on a busy machine, two may be cut: a stack that is being moved at that moment."""
+    assert result.samples > 300, f"only {result.samples} samples\n{result.stderr}"
+    most = max(2, limit * result.samples)
+    assert result.incomplete() * result.samples <= most, f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{yrt.show(result.stacks)}"
+    rootless = [(f, n) for f, n in result.stacks if not re.match(r"(_start|clone3?)\b", f[0])]
+    assert sum(n for _, n in rootless) <= most, f"begin elsewhere:\n{yrt.show(rootless)}"
+    return (f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, BPF {result.stats['bpf_ns_per_sample']:.0f} ns a sample, "
+            f"RSS {result.stats['max_rss_kb']} kB, maps {result.stats['map_kb']} kB, armed after {result.stats['armed_ms']:.0f} ms")
+
+
+CALLS = {"envoy_on_request": None, "envoy_on_response": None, "check_token": "envoy_on_request", "decode_text": "check_token", "parse_claims": "check_token", "count_headers": "envoy_on_request",
+         "stamp_headers": "envoy_on_request", "escape_user": "envoy_on_request", "ask_upstream": "envoy_on_request",
+         "digest_answer": "ask_upstream", "sum_bytes": "digest_answer", "count_words": "envoy_on_response"}
+
+
+def check_calls(result, least):
+    """Who calls whom in the scripts; envoy_on_request and _response have no caller in Lua."""
+    wrong, seen = [], set()
+    for frames, count in result.stacks:
+        names = functions(frames)
+        for above, name in zip([None, *names], names):
+            seen.add(name)
+            if name not in CALLS or CALLS[name] != above:
+                wrong.append((frames, count))
+    assert sum(n for _, n in wrong) <= 0.001 * result.samples, f"wrong callers:\n{yrt.show(wrong)}"
+    assert len(seen & set(CALLS)) >= least, f"only {seen}"
+
+
+def flame(jit, least):
+    with yrt.Envoy(program(), jit=jit) as envoy:
+        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
+    yield check_whole(result)
+    check_calls(result, least)
+    lua = result.share(LUA)
+    assert lua > 0.3, f"only {lua:.3f} of the samples have a function in Lua\n{yrt.show(result.stacks)}"
+    assert result.share(re.compile("^Envoy::Extensions::HttpFilters::Lua::")) > 0.3, yrt.show(result.stacks)
+    assert result.share(re.compile("tcp_|__x64_sys")) > 0.05, yrt.show(result.stacks)
+
+
+def test_jit():
+    yield from flame("on", 6)
+
+
+def test_interpreter():
+    yield from flame("off", 8)
+
+
+def test_traceback():
+    """A coroutine in a protected call in Envoy's own coroutine, beside what debug.traceback says inside of it."""
+    with yrt.Envoy(program(), jit="off", path="/respond/deep", connections=2) as envoy:
+        truth = envoy.get("/respond/deep")
+        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 4, "-F", RATE, "--lines").expect()
+    yield check_whole(result)
+    protected, request = re.search(r":(\d+): in function 'burn_protected'\n.*:(\d+): in function <.*>$", truth).groups()
+    chain = [f"envoy_on_request:{request}", f"burn_protected:{protected}", "pcall", "burn_in_coroutine", "burn"]
+    burning, wrong = 0, []
+    for frames, count in result.stacks:
+        short = [re.sub(r"^(\w+) \(.*\):(\d+)$", r"\1:\2", f) for f in frames]
+        if not any(f.startswith("burn:") for f in short):
+            continue
+        burning += count
+        at = short.index(chain[0]) if chain[0] in short else None
+        found = short[at:at + 6] if at is not None else []
+        parts = [f if f in chain[:3] else f.rpartition(":")[0] or f for f in found]
+        if [p for p in parts if not p.startswith("coroutine.")] != chain:
+            wrong.append((frames, count))
+    assert burning > 0.3 * result.samples, f"{burning} of {result.samples} samples burn\n{yrt.show(result.stacks)}"
+    assert sum(n for _, n in wrong) <= 0.001 * burning, f"not as Lua tells it:\n{truth}\n{yrt.show(wrong)}"
+    yield f"{burning} samples below {chain}"
+
+
+def test_reload_and_drain():
+    """Scripts are replaced while they run, then Envoy drains and ends: what was gathered is kept."""
+    with yrt.Envoy(program(), load=20, options=("--drain-time-s", "1", "--drain-strategy", "immediate")) as envoy:
+        at = yrt.Run("lua-flame", "-p", envoy.pid, "-d", 30, "-F", RATE).sampling()
+        listener = os.path.join(envoy.dir, "lds.yaml")
+        for turn in range(3):
+            time.sleep(1.5)
+            text = yrt.read(listener).replace("digest_answer", f"digest_answer_{turn}") if turn == 0 else \
+                yrt.read(listener).replace(f"digest_answer_{turn - 1}", f"digest_answer_{turn}")
+            with open(listener + ".new", "w") as out:
+                out.write(text)
+            os.rename(listener + ".new", listener)
+        time.sleep(2.5)
+        envoy.admin("/drain_listeners?graceful")
+        time.sleep(0.5)
+        envoy.admin("/quitquitquit")
+        result = at.result(timeout=30).expect()
+    yield check_whole(result, limit=0.005)
+    for turn in range(3):
+        assert result.share(re.compile(rf"^digest_answer_{turn} ")) > 0, f"no digest_answer_{turn}\n{yrt.show(result.stacks)}"
+    assert re.search(rf"\b{envoy.pid}\b", result.stderr), result.stderr
+
+
+def test_failing_script():
+    """A script that ends in an error on every request."""
+    with yrt.Envoy(program(), path="/fail", connections=2) as envoy:
+        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 3, "-F", RATE).expect()
+    yield check_whole(result, limit=0.005)
+    assert result.share(re.compile("^fail_at ")) > 0.05, yrt.show(result.stacks)
+
+
+yrt.main(globals())

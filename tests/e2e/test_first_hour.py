@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a new user meets first: an empty picture is explained, a file is written whole or not at all, no target steers the terminal."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+import yrt
+
+BUSY = ["sh", "-c", "while :; do :; done"]
+
+
+def is_sampling(pid):
+    return yrt.read(f"/proc/{pid}/syscall").split(" ")[0] in map(str, yrt.EPOLL_WAITS)
+
+
+def test_nothing_seen():
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        asleep = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
+        sleeper.send_signal(signal.SIGSTOP)
+        stopped = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert "used no CPU" in asleep.stderr and "1 of its 1 threads sleep" in asleep.stderr, asleep.stderr
+    assert "is stopped" in stopped.stderr, stopped.stderr
+
+
+def test_children():
+    parent = subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done' & wait"], start_new_session=True)
+    try:
+        time.sleep(0.3)
+        result = yrt.run("flame", "-p", str(parent.pid), "-d", "0.5").expect()
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+    assert "1 of its children do: add -s" in result.stderr, result.stderr
+
+
+def test_other_language():
+    busy = subprocess.Popen(["python3", "-c", "while True: pass"])
+    try:
+        result = yrt.run("lua-flame", "-p", str(busy.pid), "-d", "1").expect()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert "no Lua was found in python3" in result.stderr and "yrt python-flame shows it" in result.stderr, result.stderr
+
+
+def test_whole_or_nothing():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "keep.folded")
+        with open(path, "w") as f:
+            f.write("before 1\n")
+        subprocess.run([yrt.YRT, "flame", "-o", path, "--", "nosuchcommand"], capture_output=True)
+        assert open(path).read() == "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
+        with subprocess.Popen(BUSY) as busy:
+            sampler = subprocess.Popen([yrt.YRT, "flame", "-p", str(busy.pid), "-d", "60", "-o", path], stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 60
+            while not is_sampling(sampler.pid) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(3)
+            assert len(os.listdir(directory)) == 2, os.listdir(directory)
+            assert open(path).read() == "before 1\n"  # until all is there
+            sampler.send_signal(signal.SIGHUP)  # a dropped ssh
+            said = sampler.communicate(timeout=60)[1].decode()
+            busy.kill()
+        assert sampler.returncode == 0 and yrt.parse_folded(open(path).read()), said
+        assert open(path).read() != "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
+        assert os.stat(path).st_mode & 0o777 == 0o644, oct(os.stat(path).st_mode)
+
+
+def test_program_status():
+    """How the program that yrt started ended is told, and is not yrt's own exit code; it is killed by a closed pipe as elsewhere."""
+    failed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7").expect()
+    assert "sh ended with exit code 7" in failed.stderr and failed.stats["program_exit_code"] == 7, failed.stderr
+    killed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -9 $$").expect()
+    assert "sh was ended by signal 9 (Killed)" in killed.stderr and killed.stats["program_signal"] == 9, killed.stderr
+    piped = yrt.run("flame", "-s", "--", "bash", "-c", "yes | head -n 1000000 >/dev/null; exit ${PIPESTATUS[0]}").expect()
+    assert piped.stats["program_exit_code"] == 128 + signal.SIGPIPE, piped.stderr
+
+
+def test_forks_all_the_time():
+    """Children that are gone before they were looked at are no error."""
+    parent = subprocess.Popen(["sh", "-c", "while :; do /bin/true & /bin/true & /bin/true & /bin/true; done"], start_new_session=True)
+    try:
+        time.sleep(0.5)
+        for _ in range(3):
+            result = yrt.run("flame", "-s", "-p", parent.pid, "-d", "0.5").expect()
+            assert "there is no process" not in result.stderr, result.stderr
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+
+
+def test_terminated():
+    """SIGTERM ends as Ctrl-C does: with the result."""
+    with subprocess.Popen(BUSY) as busy:
+        at = yrt.Run("flame", "-p", busy.pid, "-d", "60").sampling()
+        time.sleep(2)
+        at.process.terminate()
+        result = at.result().expect()
+        busy.kill()
+    assert result.samples > 10, result.stderr
+
+
+def test_early_end():
+    """The cost of a run that was ended at once is told by the time that it took."""
+    with subprocess.Popen(BUSY) as busy:
+        at = yrt.Run("flame", "-p", busy.pid, "-d", "60", "-o", os.devnull, "-f", "txt", output=False).sampling()
+        at.interrupt()
+        result = at.result().expect()
+        busy.kill()
+    assert result.stats["cpu_percent"] <= 150, result.stderr  # of one CPU: it has a second thread
+
+
+def test_strange_inputs():
+    """What is no file to read from ends with the exit code of unreadable input, soon, and with little memory."""
+    with tempfile.TemporaryDirectory() as directory:
+        fifo = os.path.join(directory, "fifo")
+        os.mkfifo(fifo)
+        for path in fifo, directory, os.path.join(directory, "missing"), "/dev/zero":
+            result = yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False, timeout=30).expect(yrt.INPUT)
+            assert path in result.stderr and "give -e an ELF file" in result.stderr, result.stderr
+        for path in "/dev/zero", endless(directory):
+            out = os.path.join(directory, "x.txt")
+            limited = ["prlimit", f"--as={1 << 30}"]
+            result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=60, prefix=limited).expect(yrt.INPUT)
+            assert "line 1: this is no text" in result.stderr and not os.path.exists(out), result.stderr
+
+
+def endless(directory):
+    """A line that is longer than any stack."""
+    path = os.path.join(directory, "long")
+    with open(path, "w") as f:
+        for _ in range(80):
+            f.write("a" * (1 << 20))
+    return path
+
+
+def test_options_of_peers():
+    """What hands type that know py-spy, asprof and perf is taken where it means the same, and answered where it does not."""
+    with subprocess.Popen(BUSY) as busy:
+        same = yrt.run("flame", "--native", "--nonblocking", "-e", "cpu", "-p", busy.pid, "-d", "0.5")
+        alloc, wall = (yrt.run("flame", "-e", event, "-p", busy.pid) for event in ("alloc", "wall"))
+        busy.kill()
+    assert same.expect().samples > 10, same.stderr
+    assert alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt off-flame" in wall.stderr, (alloc.stderr, wall.stderr)
+
+
+def test_names_of_a_jit():
+    """Node tells the names of what it compiled only if it is asked to."""
+    for options, told in ([], True), (["--perf-basic-prof"], False):
+        with subprocess.Popen(["node", *options, "-e", "while (1) Math.sqrt(Math.random())"]) as busy:
+            time.sleep(1)
+            result = yrt.run("flame", "-p", busy.pid, "-d", "1")
+            busy.kill()
+        assert ("with --perf-basic-prof it tells them" in result.expect().stderr) == told, result.stderr
+
+
+def test_terminal():
+    """The name of a process, in the notes and in top."""
+    name = b"s\x1b[7mp"
+    busy = subprocess.Popen(["python3", "-c", f"import ctypes\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\nwhile True: pass"])
+    try:
+        time.sleep(0.5)
+        flame = subprocess.run([yrt.YRT, "lua-flame", "-p", str(busy.pid), "-d", "1", "-o", os.devnull, "-f", "txt"], capture_output=True)
+        top = subprocess.run([yrt.YRT, "top", "-p", str(busy.pid), "-n", "1"], capture_output=True, stdin=subprocess.DEVNULL)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert b"no Lua was found in s" in flame.stderr, flame.stderr
+    for said in flame.stderr, top.stdout, top.stderr:
+        assert b"\x1b[7m" not in said, said
+
+
+yrt.main(globals())

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Go: stacks against runtime.CallersFrames() of the same places, in every kind of build."""
+
+import os
+import subprocess
+import sys
+
+import go
+import yrt
+
+RATE = 997
+
+
+def chains(path, seconds=3):
+    """Stacks are complete, and those of each leaf are what the runtime says."""
+    with yrt.Fixture(path, seconds=None, wait=False) as f:
+        result = yrt.sample(f, view="go-flame", seconds=seconds, rate=RATE)
+        assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+        yield result.summary()
+        yield from go.check_chains(result, f.chain)
+    yield from check_c(result)
+
+
+def check_c(result):
+    """C between Go's functions, and below them. Stripped, it has no names, but stands there all the same."""
+    def is_c(frame, name):
+        return frame == name or frame.startswith("chains") and "+0x" in frame
+
+    for outer, inner, between in (("main._Cfunc_c_outer", "main.goCallback", "c_outer"),
+                                  ("main._Cfunc_c_nested", "main.goNested", "c_nested")):
+        stacks = [frames for frames, _ in result.stacks if inner in frames]
+        assert stacks, f"no sample of {inner}"
+        for frames in stacks:
+            assert any(is_c(f, between) for f in frames[frames.index(outer):frames.index(inner)]), frames
+    below = sum(n for frames, n in result.stacks if "main._Cfunc_c_burn" in frames and is_c(frames[-1], "c_burn"))
+    assert below, "no sample in C that Go called"
+    yield f"C below main._Cfunc_c_burn: {below} samples"
+
+
+def test_symbols():
+    yield from chains(go.build("chains"))
+
+
+def test_stripped():
+    yield from chains(go.build("chains", "-ldflags=-s -w", name="chains-stripped"))
+
+
+def test_position_independent():
+    yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
+
+
+def test_library():
+    """A library of Go in a Python program: one stack from Python's main to the goroutine that its call runs on."""
+    library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
+    with yrt.Fixture(sys.executable, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py"), library, seconds=None, wait=False) as f:
+        result = yrt.sample(f, seconds=3, rate=RATE)
+    called = own = 0
+    for frames, n in result.stacks:
+        if "main.burnShared" not in frames:
+            continue
+        at = frames.index("main.burnShared")
+        if "main.Start.func1" in frames:
+            assert frames[:at] == ["runtime.goexit", "main.Start.func1"], frames
+            own += n
+            continue
+        for earlier, later in (("python_outer (host.py:13)", "Work"), ("Work", "crosscall2"), ("crosscall2", "main.Work")):
+            assert earlier in frames[:at] and later in frames[frames.index(earlier):at], frames
+        assert frames[0] in ("_start", "clone3", "clone"), frames
+        called += n
+    assert called and own, f"{called} samples in a call from Python, {own} in the library's own goroutine"
+    assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    yield f"{result.summary()}; {called} called by Python, {own} in a goroutine of the library's own"
+
+
+def test_inspect():
+    """What inspect tells is what the program was built by, and where the offsets are from."""
+    with yrt.Fixture(go.build("chains", "-ldflags=-s -w", name="chains-stripped"), seconds=None, wait=False) as f:
+        done = yrt.Run("inspect", "-p", f.pid, output=False, stats=False).result().expect()
+    told = subprocess.run([go.GO, "version"], capture_output=True, text=True, check=True, env=go.ENV).stdout
+    release = told.split()[2]  # go version go1.26.8 linux/amd64
+    for word in (release, "pclntab", "g.sched.sp", "code of runtime.systemstack"):
+        assert word in done.stdout, f"no {word!r} in\n{done.stdout}"
+    yield f"{release}, stripped"
+
+
+yrt.main(globals())

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""go-goroutines: all goroutines, read from outside, against runtime/pprof's own profile of them."""
+
+import re
+
+import go
+import yrt
+
+STRIPPED = "-ldflags=-s -w"
+
+
+def told(pid, *options):
+    return yrt.Run("go-goroutines", "-p", pid, *options, output=False, stats=False).result().expect().stdout
+
+
+def groups(text):
+    """{pcs: (number, lines)} of debug=1; the goroutine that asked for the profile is left out."""
+    ret = {}
+    for part in text.split("\n\n"):
+        m = re.search(r"^(\d+) @( 0x\S+)+$", part, re.M)
+        lines = tuple(re.sub(r"\s+", " ", line) for line in part.splitlines() if re.match(r"#\s+0x", line))
+        if m and not any(" main.main+" in line for line in lines):
+            ret[m[0].split(" @ ")[1]] = (int(m[1]), lines)
+    return ret
+
+
+def each(text):
+    """{number: lines} of debug=2, without the values of arguments, which yrt does not tell."""
+    ret = {}
+    for part in text.strip().split("\n\n"):
+        lines = [re.sub(r"\(.*?\)$", "(...)", line) if line.startswith(("main.", "net.", "sync.", "time.", "internal")) else line
+                 for line in part.splitlines()]
+        lines = [re.sub(r"^panic\(.*", "panic(...)", line) for line in lines]
+        number = int(re.match(r"goroutine (\d+) \[", lines[0])[1])
+        if number != 1:  # it asked for the profile
+            ret[number] = lines
+    return ret
+
+
+def compare(path):
+    with yrt.Fixture(path, seconds=None, wait=False) as f:
+        want, have = groups(f.start["groups"]), groups(told(f.pid))
+        assert want == have, f"only runtime/pprof: {want.items() - have.items()}\nonly yrt: {have.items() - want.items()}"
+        yield f"{sum(n for n, _ in want.values())} goroutines in {len(want)} groups, equal to those of runtime/pprof"
+        want, have = each(f.start["each"]), each(told(f.pid, "--each"))
+        assert want.keys() == have.keys(), want.keys() ^ have.keys()
+        for number, lines in want.items():
+            assert lines == have[number], "\n".join(["runtime/pprof:", *lines, "yrt:", *have[number]])
+        yield f"{len(want)} goroutines, each equal to that of runtime/pprof"
+        system = groups(told(f.pid, "--system"))
+        assert any("runtime.bgsweep" in line for _, lines in system.values() for line in lines), system
+        folded = told(f.pid, "-f", "folded", "--creators")
+        assert re.search(r"^created by main\.park;(main\.nested;){3}main\.inlined;main\.\(\*receiver\)\.receive;.*;\[chan receive\] 4$", folded, re.M), folded
+
+
+def test_symbols():
+    yield from compare(go.build("moments"))
+
+
+def test_stripped():
+    yield from compare(go.build("moments", STRIPPED, name="moments-stripped"))
+
+
+def test_position_independent():
+    yield from compare(go.build("moments", "-buildmode=pie", STRIPPED, name="moments-pie"))
+
+
+def test_watch():
+    """What leaks comes first."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "leak", seconds=None, wait=False) as f:
+        text = told(f.pid, "--watch", "1")
+        first = text.split("\n\n")[0]
+        assert re.search(r"^\+\d+, from \d+ to \d+ @", first, re.M) and "main.leaked+" in first, text
+        yield first.splitlines()[0]
+
+
+def test_storm():
+    """Goroutines that run all the time: whatever is told of one is a chain that there is."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "storm", seconds=None, wait=False) as f:
+        seen, without = 0, {}
+        for _ in range(20):
+            for m in re.finditer(r"^(.*) (\d+)$", told(f.pid, "-f", "folded"), re.M):
+                frames = m[1].split(";")
+                seen += int(m[2])
+                if len(frames) == 1:
+                    without[m[1]] = without.get(m[1], 0) + int(m[2])
+                elif "main.storming" in frames:
+                    own = [x for x in frames if x.startswith("main.")]
+                    assert own in (["main.storming", "main.alpha", "main.alphaWait"], ["main.storming", "main.beta", "main.betaWait"],
+                                   ["main.storming"]), m[0]
+        assert seen > 20 * 400 and "[not walked]" not in without, (seen, without)
+        assert without.get("[torn]", 0) < seen / 4, (seen, without)
+        yield f"{seen} goroutines, without a stack {without}"
+
+
+yrt.main(globals())

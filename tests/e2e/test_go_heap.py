@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""go-heap and go-alloc: the runtime's own heap profile, read from outside, against runtime/pprof's text of it."""
+
+import re
+
+import go
+import yrt
+
+STRIPPED = "-ldflags=-s -w"
+
+
+def records(text):
+    """{pcs: [(numbers, lines)]} of debug=1; what has no objects is left out."""
+    ret = {}
+    for part in text.split("\n\n"):
+        m = re.search(r"^(\d+: \d+ \[\d+: \d+\]) @((?: 0x\S+)+)$", part, re.M)
+        if m and m[1] != "0: 0 [0: 0]":
+            lines = tuple(re.sub(r"\s+", " ", line) for line in part.splitlines() if re.match(r"#\s+0x", line))
+            ret.setdefault(m[2], []).append((m[1], lines))
+    return {pcs: sorted(all_of) for pcs, all_of in ret.items()}
+
+
+def told(command, pid, *options):
+    return yrt.Run(command, "-p", pid, *options, output=False, stats=False).result().expect().stdout
+
+
+def compare(path):
+    with yrt.Fixture(path, seconds=None, wait=False) as f:
+        have, want = told("go-heap", f.pid), f.start["heap"]
+        head = want.splitlines()[0]
+        assert have.splitlines()[0] == head, (have.splitlines()[0], head)
+        want, have = records(want), records(have)
+        assert want == have, f"only runtime/pprof: {want.keys() - have.keys()}\nonly yrt: {have.keys() - want.keys()}"
+        assert any("main.holdLarge+" in line for all_of in want.values() for _, lines in all_of for line in lines), want
+        yield f"{len(want)} stacks, equal to those of runtime/pprof; {head}"
+        folded = told("go-heap", f.pid, "-f", "folded")
+        large = sum(int(n) for n in re.findall(r"main\.holdLarge;main\.hold (\d+)$", folded, re.M))
+        assert large == 2 << 20, folded
+
+
+def test_symbols():
+    yield from compare(go.build("moments"))
+
+
+def test_stripped():
+    yield from compare(go.build("moments", STRIPPED, name="moments-stripped"))
+
+
+def test_alloc():
+    """Bytes of two sites, of which one allocates twice as much; and as much as was asked for."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "alloc", seconds=None, wait=False) as f:
+        folded = told("go-alloc", f.pid, "-d", "2", "-f", "folded")
+        whole = sum(int(n) for n in re.findall(r"main\.drop;main\.hold (\d+)$", folded, re.M))
+        half = sum(int(n) for n in re.findall(r"main\.dropHalf;main\.hold (\d+)$", folded, re.M))
+        assert half > 1 << 20 and abs(whole / half - 2) < 0.1, folded
+        yield f"{whole} and {half} bytes"
+
+
+def test_off():
+    """A program that never asks for the profile keeps none, and that is said."""
+    with yrt.Fixture(go.build("chains"), seconds=None, wait=False) as f:
+        done = yrt.Run("go-heap", "-p", f.pid, output=False, stats=False).result().expect(yrt.UNSUPPORTED)
+        assert "MemProfileRate is 0" in done.stderr, done.stderr
+        yield done.stderr.splitlines()[0]
+
+
+yrt.main(globals())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Where the walk is lost among native frames, the language goes on: a function that keeps its caller's stack pointer in a vector register, where no
+row can tell of it, called by Python directly and from a callback that C calls.
+"""
+
+import os
+import subprocess
+import tempfile
+
+import lua
+import yrt
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+LIBRARY = """
+void lost(long rounds);
+__asm__(".text\\n.globl lost\\n.type lost,@function\\nlost:\\n"
+        "movq %rsp, %xmm0\\nsub $0x8000, %rsp\\nand $-4096, %rsp\\n"
+        "xor %eax, %eax\\n1: movq $0, (%rsp,%rax,8)\\ninc %eax\\ncmp $1024, %eax\\njb 1b\\n"
+        "2: dec %rdi\\njnz 2b\\n"
+        "movq %xmm0, %rsp\\nret\\n.size lost, .-lost\\n");
+__attribute__((noinline)) long through(long (*callback)(long), long rounds) { return callback(rounds) + 1; }
+"""
+SCRIPT = """
+import ctypes, sys, time
+library = ctypes.CDLL(sys.argv[1])
+def direct(): library.lost(ctypes.c_long(3000000))
+def inner(rounds):
+    library.lost(ctypes.c_long(rounds))
+    return 0
+callback = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(inner)
+def indirect(): library.through(callback, ctypes.c_long(3000000))
+def main():
+    end = time.time() + 60
+    while time.time() < end:
+        direct()
+        indirect()
+main()
+"""
+
+
+LUA = """
+local ffi = require("ffi")
+ffi.cdef("void lost(long rounds); long through(long (*callback)(long), long rounds);")
+local library = ffi.load(arg[1])
+if arg[2] == "off" then jit.off() end
+local function direct() for _ = 1, 100 do library.lost(300000) end end
+local function inner(rounds)
+    library.lost(rounds)
+    return 0
+end
+local callback = ffi.cast("long (*)(long)", inner)
+local function indirect() for _ = 1, 10 do library.through(callback, 3000000) end end
+jit.off(indirect)
+local function main()
+    while true do
+        direct()
+        indirect()
+    end
+end
+main()
+"""
+
+
+def version():
+    return tuple(map(int, subprocess.check_output([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"]).split()))
+
+
+def has_order(frames, *wanted):
+    """Are there frames that begin so, in this order?"""
+    left = iter(frames)
+    return all(any(f.startswith(w) for f in left) for w in wanted)
+
+
+def test_python_goes_on():
+    with tempfile.TemporaryDirectory() as dir:
+        library, source = os.path.join(dir, "lost.so"), os.path.join(dir, "lost.c")
+        with open(source, "w") as f:
+            f.write(LIBRARY)
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        with subprocess.Popen([PYTHON, "-c", SCRIPT, library]) as process:
+            try:
+                views = {view: yrt.run(view, "-p", process.pid, "-d", 3, "-F", 499).expect() for view in ("python-flame", "flame")}
+            finally:
+                yrt.stop(process)
+    for view, result in views.items():
+        lost = [(frames, n) for frames, n in result.stacks if frames[-1] == "lost"]
+        assert sum(n for _, n in lost) > 0.8 * result.samples > 100, f"{view}: {yrt.show(result.stacks)}"
+        gap = "[native frames missing here: no_cfi]"
+        # Where nothing tells where the loop's native frames are (up to 3.10, or bytecodes are functions) Python's own are there, with that mark for what lies
+        # outside, and from 3.13 on for what lies between.
+        rest = "[native frames missing here: resumed]"
+        natives = any("through" in frames for frames, _ in lost)
+        assert natives or version() < (3, 11) or version() >= (3, 14), yrt.show(lost)
+        root = ("_start",) if natives else (rest,) if view == "flame" else ()
+        between = ("through",) if natives else (rest,) if version() >= (3, 13) else ()
+        good = [n for frames, n in lost if has_order(frames, *root, "<module>", "main", "direct", gap, "lost") and not set(between) & set(frames[1:])]
+        nested = [n for frames, n in lost if has_order(frames, *root, "<module>", "main", "indirect", *between, "inner", gap, "lost")]
+        total = sum(n for _, n in lost)
+        assert sum(good) + sum(nested) >= 0.999 * total, f"{view}: {yrt.show(lost)}"
+        assert sum(good) > 0.2 * total and sum(nested) > 0.2 * total, yrt.show(lost)
+        assert result.stats["truncated"].get("resumed", 0) >= total, result.stats  # it is not complete
+        yield f"{view}: {total} samples in a function without rows, Python's frames in all of them"
+
+
+def check_lua(mode):
+    with tempfile.TemporaryDirectory() as dir:
+        library, source, script = (os.path.join(dir, name) for name in ("lost.so", "lost.c", "lost.lua"))
+        for path, text in ((source, LIBRARY), (script, LUA)):
+            with open(path, "w") as f:
+                f.write(text)
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        with subprocess.Popen([*lua.host(), script, library, mode]) as process:
+            try:
+                result = yrt.run("lua-flame", "-p", process.pid, "-d", 4, "-F", 499).expect()
+            finally:
+                yrt.stop(process)
+    names = [([f.split(" (")[0] for f in frames], n) for frames, n in result.stacks]
+    lost = [(frames, n) for frames, n in names if frames[-1] == "lost"]
+    total = sum(n for _, n in lost)
+    assert total > 0.8 * result.samples > 100, yrt.show(result.stacks)
+    direct = sum(n for frames, n in lost if has_order(frames, "_start", "main chunk", "main", "direct", "lost") and "inner" not in frames)
+    nested = sum(n for frames, n in lost if has_order(frames, "_start", "main chunk", "main", "indirect", "through", "inner", "lost"))
+    assert direct + nested >= 0.98 * total, yrt.show(result.stacks)  # nothing is known of a VM before its first whole stack
+    assert direct > 0.2 * total and nested > 0.2 * total, yrt.show(result.stacks)
+    gaps = sum(n for frames, n in lost if frames[-2] == "[native frames missing here: no_cfi]")  # vm_ffi_call() has a frame pointer, traces do not
+    assert mode == "off" or gaps > 0.4 * total, yrt.show(lost)
+    yield f"{mode}: {total} samples in a function without rows, {direct} right below Lua, {nested} in a callback"
+
+
+def test_lua_goes_on():
+    yield from check_lua("on")
+
+
+def test_lua_interpreter_goes_on():
+    yield from check_lua("off")
+
+
+yrt.main(globals())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+PUC-Lua: fixtures/lua/kinds.lua prints which functions are on its stack for each way to call one, as debug.getinfo() has them; every
+stack that yrt takes of it must be one of those, or a part of one that begins at its root. fixtures/lua/full_collections.lua tells which share of its time the collector
+takes, which must be that of the frame (gc).
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import yrt
+
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "lua", "kinds.lua")
+COLLECTIONS = os.path.join(yrt.SOURCE, "fixtures", "lua", "full_collections.lua")
+FINALIZER = re.compile(r"\(full_collections\.lua:9\)$")
+PLACE = re.compile(r"\(kinds\.lua(?::(\d+))?\)$")
+SPIN = 1 + next(i for i, line in enumerate(open(SCRIPT)) if line.startswith("local function spin"))
+SECONDS, RATE = 4, 999
+
+
+def lua_lines(frames):
+    """Where the Lua functions of a stack are defined, outermost first; a chunk is line 0."""
+    lines = []
+    for frame in frames:
+        place = PLACE.search(frame)
+        if place:
+            lines.append(int(place[1] or 0))
+        elif frame.endswith("((loaded))") or frame == "[gone]":  # the chunk is collected soon after it ran
+            lines.append(0)
+    return lines
+
+
+def check(version, binary):
+    process = subprocess.Popen([binary, SCRIPT, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
+    try:
+        truth = {}
+        for line in process.stdout:
+            name, *lines = line.split()
+            truth[name] = [*map(int, lines), SPIN]
+            if name == "hook":
+                break
+        time.sleep(0.2)
+        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
+    finally:
+        process.kill()
+        process.wait()
+    legal = {tuple(lines[:n]) for lines in truth.values() for n in range(len(lines) + 1)}
+    seen, wrong = collections.Counter(), collections.Counter()
+    for frames, count in result.stacks:
+        lines = tuple(lua_lines(frames))
+        if lines not in legal:
+            wrong[lines, frames[-1]] += count
+        for name, chain in truth.items():
+            seen[name] += count * (lines == tuple(chain))
+    total = result.samples
+    bad = sum(wrong.values())
+    missing = [name for name in truth if not seen[name]]
+    assert total > 300, f"{version}: {total} samples"
+    assert not missing, f"{version}: never seen whole: {missing}"
+    assert bad <= total * 0.002, f"{version}: {bad} of {total} stacks are not of the program: {wrong.most_common(8)}"
+    assert sum(seen.values()) > total * 0.9, f"{version}: only {sum(seen.values())} of {total} stacks are whole"
+    assert result.incomplete() <= 0.001 * total + 1, result.stderr
+    return f"{version}: {len(truth)} kinds, {total} stacks, {bad} wrong"
+
+
+def interpreters():
+    """The system's, or the one that tests/versions/lua_version.py has chosen."""
+    chosen = os.environ.get("YRT_PUC_LUA")
+    if chosen:
+        return {os.path.basename(chosen): chosen}
+    found = {version: shutil.which(f"lua{version}") for version in ("5.1", "5.2", "5.3", "5.4")}
+    missing = [version for version, path in found.items() if not path]
+    assert not missing, f"lua{missing[0]} is missing: fixtures/setup.sh installs it"
+    return found
+
+
+def test_kinds():
+    for version, binary in interpreters().items():
+        yield check(version, binary)
+
+
+def check_collector(version, binary):
+    process = subprocess.Popen([binary, COLLECTIONS, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
+    try:
+        process.stdout.readline()
+        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
+        collecting, finalizing = map(float, process.stdout.readline().split())
+    finally:
+        process.kill()
+        process.wait()
+    seen = result.share("(gc)")
+    inside = sum(n for frames, n in result.stacks if "(gc)" in frames and any(FINALIZER.search(f) for f in frames[frames.index("(gc)"):]))
+    assert abs(seen - collecting) < 0.06, f"{version}: (gc) has {seen:.3f} of the samples, the collector {collecting:.3f} of the time"
+    assert abs(inside / result.samples - finalizing) < 0.06, f"{version}: finalizers in (gc) {inside / result.samples:.3f}, of the time {finalizing:.3f}"
+    for frames, _ in result.stacks:
+        if "(gc)" in frames:
+            before = frames[:frames.index("(gc)")]
+            assert any(f.startswith("collect (") for f in before) and not any(f.startswith("spin (") for f in frames), frames
+    return f"{version}: (gc) {seen:.3f} of samples, {collecting:.3f} of the time; finalizers {inside / result.samples:.3f}, {finalizing:.3f}"
+
+
+def test_collector():
+    for version, binary in interpreters().items():
+        yield check_collector(version, binary)
+
+
+yrt.main(globals())

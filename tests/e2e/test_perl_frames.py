@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kind of Perl frame against what caller() says, names and lines; time split against the program's own clock; order with native frames."""
+
+import os
+import re
+import subprocess
+
+import yrt
+
+PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
+EMBED = os.path.join(yrt.BUILD, "fixtures", "perl_embed")
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "kinds.pl")
+PLACE = re.compile(r" \((kinds\.pl|\(eval\)|yrt-perl-[\w.-]+):\d+\)(?::(\d+))?$")
+BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not told, or not behind its name
+# What caller() does not tell of.
+SILENT = ("sort {...}", "(?{...})")
+LEVELS = 200
+
+
+def perl_frames(frames):
+    """[(name, line)] of the Perl frames, root first. Line 0: not told."""
+    found = []
+    for f in frames:
+        m = PLACE.search(f)
+        block = BLOCK.search(f)
+        if m:
+            found.append((f[:m.start()], int(m.group(2) or 0)))
+        elif block:
+            found.append((block.group(1), int(block.group(2) or 0)))
+    return found
+
+
+def same(found, truth):
+    """The same names, and the same lines where they are told. Only what a string or a file tells of itself may be gone by the time it is read."""
+    if [name for name, _ in found] != [name for name, _ in truth]:
+        return False
+    return all(a == b or (not a and name.startswith(("eval", "require", "main::BEGIN"))) for (name, a), (_, b) in zip(found, truth))
+
+
+def expected(chain):
+    """What yrt says of [[name, line]], innermost first: root first."""
+    return [(name, line) for name, line in chain[::-1]]
+
+
+def libperl():
+    """The library that goes with PERL; None: it has none."""
+    config = subprocess.run([PERL, "-MConfig", "-e", 'print "$Config{privlibexp}\n$Config{version}\n$Config{archlibexp}"'], text=True,
+                            capture_output=True, check=True).stdout.split("\n")
+    short = ".".join(config[1].split(".")[:2])
+    paths = [f"/usr/lib/x86_64-linux-gnu/libperl.so.{short}", f"{config[2]}/CORE/libperl.so"]
+    return next((p for p in paths if os.path.exists(p)), None)
+
+
+def sample(*flags, seconds=0.1, view="perl-flame", rate=999, program=(PERL,)):
+    with yrt.Fixture(*program, SCRIPT, seconds, LEVELS, seconds=None) as f:
+        return yrt.sample_whole(f, "--max-cpu", 0, *flags, view=view, rate=rate)
+
+
+def shares(result, truth):
+    """The share of each kind is its share of the CPU time."""
+    cpu = sum(truth["cpu"].values())
+    burns = {kind: sum(n for frames, n in result.stacks if any(f.startswith(f"Burn::{kind} (") for f in frames)) for kind in truth["cpu"]}
+    whole = sum(burns.values())
+    assert whole > 3000, f"{whole} samples"
+    for kind, n in burns.items():
+        assert abs(n / whole - truth["cpu"][kind] / cpu) < 0.01, f"{kind}: seen {n / whole:.4f}, truth {truth['cpu'][kind] / cpu:.4f}"
+    return f"{whole} samples of {len(burns)} kinds, each within 1 % of {cpu:.2f} s"
+
+
+def test_kinds():
+    """Names and executing lines of all frames of all kinds, in their order, are those of caller(); and the time of each is right."""
+    yield from check_kinds((PERL,))
+
+
+def test_embedded():
+    """The same of a program that embeds libperl.so, as nginx, Apache and PostgreSQL do."""
+    if "YRT_PERL" in os.environ:
+        return  # a build of another place: its library is not its program's
+    assert libperl(), "no libperl.so of this perl"
+    yield from check_kinds((EMBED, libperl()))
+
+
+def check_kinds(program):
+    result, truth = sample("--lines", rate=1999, program=program)
+    assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    wrong, right = [], 0
+    for kind, chain in truth["truth"].items():
+        leaf = f"Burn::{kind}"
+        mine = [(perl_frames(frames), n) for frames, n in result.stacks if any(f.startswith(leaf + " (") for f in frames)]
+        samples = sum(n for _, n in mine)
+        assert samples > 20, f"{kind}: {samples} samples"
+        for found, n in mine:
+            at = next(i for i, (name, _) in enumerate(found) if name == leaf)
+            outer = [(name, line) for name, line in found[:at] if name not in SILENT]
+            if kind == "format_line":
+                outer, chain = [name for name, _ in outer], [["main::STDERR_LINE", 0], ["main::write_format", 0], ["main::all_kinds", 0], ["main program", 0]]
+                want = [name for name, _ in expected(chain)]
+            else:
+                want = expected(chain)
+            if not same(outer, want) if kind != "format_line" else outer != want:
+                wrong.append(f"{n} samples of {kind}:\n  found {outer[-6:]}\n  truth {want[-6:]}")
+            else:
+                right += n
+    assert not wrong, "\n".join(wrong)
+    yield shares(result, truth)
+    yield f"{right} samples of {len(truth['truth'])} kinds; {result.summary()}"
+    seen = {name for frames, _ in result.stacks for name, _ in perl_frames(frames)}
+    assert set(SILENT) <= seen, f"no {set(SILENT) - seen} in {sorted(seen)}"
+
+
+# C code between two Perl frames, by a function that must stand there: kind, the frame outside it, the frame inside.
+BETWEEN = [
+    ("sort_sub", "main::all_kinds", re.compile("sort"), "main::by_sub"),
+    ("fetch", "main::all_kinds", re.compile("Perl_mg_get|magic"), "Tied::FETCH"),
+    ("destroy", "main::all_kinds", re.compile("Perl_sv_clear|curse|Perl_leave_scope|Perl_sv_free2"), "Guard::DESTROY"),
+    ("stringify", "main::all_kinds", re.compile("Perl_sv_2pv|Perl_amagic_call"), "Counter::text"),
+    ("pattern", "main::all_kinds", re.compile("Perl_pp_match"), "(?{...})"),
+    ("first_block", "main::all_kinds", re.compile("List::Util::first"), "main::__ANON__"),
+    ("signal", "main::all_kinds", re.compile("Perl_despatch_signals|Perl_csighandler|sighandler"), "main::__ANON__"),
+]
+
+
+def test_true_order():
+    """What calls Perl from C stands between the Perl frames; only Perl's own view hides the loop."""
+    result, _ = sample(view="flame", rate=499)
+    for kind, outer, native, inner in BETWEEN:
+        seen = 0
+        for frames, n in result.stacks:
+            names = [f.split(" (")[0].split(" [")[0] for f in frames]
+            if f"Burn::{kind}" not in names:
+                continue
+            below = names[:names.index(f"Burn::{kind}")]
+            a, b = len(below) - 1 - below[::-1].index(outer), len(below) - 1 - below[::-1].index(inner)
+            between = below[a + 1:b]
+            assert any(native.search(f) for f in between), f"{kind}: between {outer} and {inner} is {between}"
+            loops = [f for f in between if "Perl_runops" in f]
+            assert len(loops) >= 1, f"{kind}: no loop in {between}"
+            seen += n
+        assert seen, f"no samples of {kind}"
+    yield f"{len(BETWEEN)} ways from C into Perl"
+
+
+yrt.main(globals())

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles handed to stores: what each of them gets, read by others' readers; what becomes of it where a store does not take it."""
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+import stores
+import yrt
+
+sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
+import oracles  # noqa: E402
+
+STACKS = "main (tid 7);start;work 30\nmain (tid 7);start;idle 12\n"
+META = ("frequency=99", "start=1700000000", "duration=10")
+LABELS = {"service.name": "shop", "host.name": "h{1,2}", "k8s.pod.uid": "1b2c3d4e-5f60"}
+
+
+def push(*args, env=None, stdin=None):
+    done = subprocess.run([yrt.YRT, "push", *map(str, args)], capture_output=True, text=True, timeout=60, input=stdin,
+                          env={**os.environ, **(env or {})})
+    return done
+
+
+def recorded(dir):
+    """A recording of a real program."""
+    path = os.path.join(dir, "real.yrt")
+    with yrt.Fixture("inlines", seconds=1) as fixture:
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 3, "-F", 499, "-o", path, output=False).sampling()
+        fixture.release()
+        fixture.finish()
+        at.result().expect()
+    return path
+
+
+def rendered(path, extension):
+    out = f"{path}.{extension}"
+    subprocess.run([yrt.YRT, "render", path, "-o", out], check=True)
+    return out
+
+
+def sent(kind, path, *flags, env=None):
+    """The one request of a push: (parsed URL, query, headers, body)."""
+    with stores.Store() as store:
+        labels = [word for key, value in LABELS.items() for word in ("--label", f"{key}={value}")]
+        done = push(path, "--push", f"{kind}+http://127.0.0.1:{store.port}", *labels, *flags, env=env)
+        assert done.returncode == 0 and "took" in done.stderr, done.stderr
+        (at, headers, body), = store.requests
+    url = urllib.parse.urlsplit(at)
+    return url, urllib.parse.parse_qs(url.query), headers, body
+
+
+def pprof_stacks(dir, body):
+    path = os.path.join(dir, "sent.pb.gz")
+    with open(path, "wb") as out:
+        out.write(body)
+    top = oracles.pprof_top(path, "samples")
+    assert top, "go tool pprof reads nothing"
+    read = oracles.Pprof(path)
+    read.check()
+    return oracles.merge(read.stacks())
+
+
+def test_what_stores_get():
+    with tempfile.TemporaryDirectory() as dir:
+        path = recorded(dir)
+        wanted = oracles.merge(oracles.Pprof(rendered(path, "pb.gz")).stacks())
+        assert sum(wanted.values()) > 100
+
+        url, query, headers, body = sent("pyroscope", path, "--tenant", "t1", env={"YRT_PUSH_TOKEN": "secret"})
+        assert url.path == "/ingest" and query["format"] == ["pprof"] and int(query["until"][0]) > int(query["from"][0]), url
+        name = query["name"][0]
+        assert name.startswith("shop{") and "host_name=h_1_2_" in name and "k8s_pod_uid=1b2c3d4e-5f60" in name, name
+        assert headers["X-Scope-OrgID"] == "t1" and headers["Authorization"] == "Bearer secret", headers
+        assert pprof_stacks(dir, body) == wanted
+
+        url, _, headers, body = sent("parca", path)
+        series, = json.loads(body)["series"]
+        labels = {pair["name"]: pair["value"] for pair in series["labels"]["labels"]}
+        assert url.path == "/api/profiles/writeraw" and headers["Content-Type"] == "application/json"
+        assert labels["__name__"] == "process_cpu" and labels["job"] == "shop" and labels["host_name"] == "h{1,2}", labels
+        assert pprof_stacks(dir, base64.b64decode(series["samples"][0]["rawProfile"], validate=True)) == wanted
+
+        url, query, headers, body = sent("coroot", path, env={"YRT_PUSH_TOKEN": "key"})
+        assert url.path == "/v1/profiles" and query["service.name"] == ["shop"] and query["host.name"] == ["h{1,2}"], query
+        assert headers["X-API-Key"] == "key" and pprof_stacks(dir, body) == wanted
+
+        url, _, headers, body = sent("otlp", path)
+        assert url.path == "/v1development/profiles" and headers["Content-Type"] == "application/x-protobuf"
+        check_otlp(oracles.Otlp(body), wanted)
+        with open(rendered(path, "otlp"), "rb") as file:
+            assert oracles.merge(oracles.Otlp(file.read()).stacks()) == wanted
+
+
+def check_otlp(read, wanted):
+    assert oracles.merge(read.stacks()) == wanted
+    assert read.type(read.profiles[0]) == ("samples", "count") and read.one(read.profiles[0], "period") == 2004008, read.profiles[0]
+    resource = read.resource()
+    assert all(resource[key] == value for key, value in LABELS.items()), resource
+    assert read.frame_types() <= {"native", "kernel"} and "native" in read.frame_types()
+    builds = {os.path.basename(file): build for file, build in read.build_ids().items()}
+    assert builds["inlines"] and len(builds["inlines"]) == 40, builds
+    assert {"thread.name", "thread.id"} <= set(read.attributes(read.profiles[0]["samples"][0]))
+
+
+def test_allocations_as_otlp():
+    """Two values: two profiles."""
+    with tempfile.TemporaryDirectory() as dir:
+        path = yrt.made(dir, "a.otlp", "a;b 4096\na;c 64\n", "unit=bytes", "more=objects", format="otlp")
+        with open(path, "rb") as file:
+            read = oracles.Otlp(file.read())
+        assert [read.type(p) for p in read.profiles] == [("alloc_objects", "count"), ("alloc_space", "bytes")]
+        assert oracles.merge(read.stacks(1)) == {("a", "b"): 4096, ("a", "c"): 64}
+
+
+def test_hostile_names():
+    """Any bytes: what protoc calls a string is one."""
+    with tempfile.TemporaryDirectory() as dir:
+        path = yrt.made(dir, "h.yrt", "\ufffd\x01\"</script>{};ok 3\n", *META)
+        with open(rendered(path, "otlp"), "rb") as file:
+            assert sum(oracles.merge(oracles.Otlp(file.read()).stacks()).values()) == 3
+
+
+def made(dir):
+    return yrt.made(dir, "made.yrt", STACKS, *META)
+
+
+def test_busy_and_down():
+    """Again after a while, as long as the store says so; then a clear error, and the file stays."""
+    with tempfile.TemporaryDirectory() as dir:
+        path = made(dir)
+        with stores.Store((503, {}), (429, {"Retry-After": "1"}), (200, {})) as store:
+            done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--remove")
+            assert done.returncode == 0 and len(store.requests) == 3 and not os.path.exists(path), done.stderr
+            assert store.requests[0][2] == store.requests[2][2], "not the same profile each time"
+        path = made(dir)
+        with stores.Store((500, {})) as store:
+            done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 2, "--remove")
+            assert done.returncode == yrt.OUTPUT and len(store.requests) == 2 and "HTTP 500" in done.stderr, done.stderr
+            assert os.path.exists(path) and f"{path} stays" in done.stderr and "\x1b[31m" not in done.stderr, done.stderr
+            url = f"otlp+http://127.0.0.1:{store.port}"
+        done = push(path, "--push", url, "--push-tries", 2)  # nobody listens there any more
+        assert done.returncode == yrt.OUTPUT and "is the store there?" in done.stderr and os.path.exists(path), done.stderr
+
+
+def test_refusals():
+    """What will not be otherwise in a moment is said at once."""
+    with tempfile.TemporaryDirectory() as dir:
+        path = made(dir)
+        for status, words in (401, "YRT_PUSH_TOKEN"), (413, "too large"), (404, "check host, port and path"), (400, "store's log"):
+            with stores.Store((status, {})) as store:
+                done = push(path, "--push", f"pyroscope+http://127.0.0.1:{store.port}")
+                assert done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr, done.stderr
+                assert len(store.requests) == 1 and os.path.exists(path), done.stderr
+
+
+def test_hang():
+    with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
+        done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
+        assert done.returncode == yrt.OUTPUT and "0.5 s each" in done.stderr and len(store.requests) == 2, done.stderr
+
+
+def test_certificate():
+    """One that nobody signed is refused; --ca believes it."""
+    with tempfile.TemporaryDirectory() as dir:
+        path, key, cert = made(dir), os.path.join(dir, "key.pem"), os.path.join(dir, "cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj",
+                        "/CN=store", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        with stores.Store(context=context) as store:
+            url = f"otlp+https://127.0.0.1:{store.port}"
+            done = push(path, "--push", url)
+            assert done.returncode == yrt.OUTPUT and "--ca FILE" in done.stderr and not store.requests, done.stderr
+            done = push(path, "--push", url, "--ca", cert)
+            assert done.returncode == 0 and len(store.requests) == 1, done.stderr
+
+
+def test_usage():
+    with tempfile.TemporaryDirectory() as dir:
+        path = made(dir)
+        for args in ([path], [path, "--push", "ftp://h"], [path, "--push", "http://h:1/x"], [path, "--push", "otlp+http://u:p@h"],
+                     ["--push", "otlp+http://h"], [path, "--push", "otlp+http://h", "--label", "x"]):
+            done = push(*args)
+            assert done.returncode == yrt.USAGE and done.stderr, (args, done.returncode, done.stderr)
+
+
+def test_stdin_is_kept():
+    with tempfile.TemporaryDirectory() as dir, stores.Store((401, {})) as store:
+        done = subprocess.run([yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"], cwd=dir, input="a;b 5\n",
+                              capture_output=True, text=True)
+        kept, = os.listdir(dir)
+        assert done.returncode == yrt.OUTPUT and kept in done.stderr, done.stderr
+        out = subprocess.run([yrt.YRT, "render", os.path.join(dir, kept), "-o", "-"], capture_output=True, text=True, check=True)
+        assert out.stdout == "a;b 5\n", out.stdout
+
+
+def test_push_of_a_run():
+    """flame --push: sent with where it is from, and gone; kept, and told, if the store is down."""
+    for answer, code in (200, 0), (401, yrt.OUTPUT):
+        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
+            at = yrt.Run("flame", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", output=False, cwd=dir).sampling()
+            fixture.release()
+            fixture.finish()
+            result = at.result().expect(code)
+            read = oracles.Otlp(store.requests[0][2])
+            resource = read.resource()
+            assert resource["service.name"] == "deep30" and resource["host.name"] and len(resource["process.executable.build_id.gnu"]) == 40
+            assert any("f01" in frames for frames, _ in read.stacks())
+            kept = os.listdir(dir)
+            assert len(kept) == (code != 0) and all(name in result.stderr for name in kept), (kept, result.stderr)
+    result = yrt.run("flame", "-p", "1", "--push", "otlp+http://127.0.0.1:1", "-o", "x.html", output=False).expect(yrt.USAGE)
+    assert "sends a recording" in result.stderr, result.stderr
+
+
+yrt.main(globals())

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""watch: recordings on time and on a condition, kept in a ring or sent; nothing of it in the kernel in between."""
+
+import glob
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import stores
+import yrt
+
+BUSY = "import time\nwhile True: sum(range(1000))"
+IDLE = "import time\ntime.sleep(300)"
+RISES = """
+import time
+time.sleep(4)
+end = time.monotonic() + 60
+while time.monotonic() < end: sum(range(1000))
+"""
+
+
+class Python:
+    def __init__(self, script):
+        self.process = subprocess.Popen([sys.executable, "-c", script])
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.process, signal.SIGKILL)
+
+
+def watch(dir, *args, **kw):
+    return yrt.Run("watch", *args, "--dir", dir, output=False, stats=False, **kw)
+
+
+def kept(dir):
+    return sorted(glob.glob(os.path.join(dir, "watch-*.yrt")))
+
+
+def folded(path):
+    out = subprocess.run([yrt.YRT, "render", path, "-o", "-"], capture_output=True, text=True, check=True).stdout
+    return yrt.parse_folded(out)
+
+
+def programs_loaded(pid):
+    """BPF programs that a process holds."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return sum("bpf-prog" in link or "bpf_link" in link or "perf_event" in link for link in links)
+
+
+def is_asleep(pid):
+    """In nanosleep or clock_nanosleep (35, 230 of x86-64)."""
+    return yrt.read(f"/proc/{pid}/syscall").partition(" ")[0] in ("35", "230")
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def test_every():
+    """So many recordings, each whole; then nothing in the kernel and no CPU time until the next."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
+        at = watch(dir, "-p", target.pid, "-d", 1, "--every", 12, "-n", 2)
+        end = time.monotonic() + 30
+        while not (kept(dir) and is_asleep(at.process.pid)) and time.monotonic() < end:
+            time.sleep(0.05)
+        before = cpu_s(at.process.pid)
+        assert programs_loaded(at.process.pid) == 0
+        time.sleep(2)
+        used = cpu_s(at.process.pid) - before
+        assert programs_loaded(at.process.pid) == 0 and used < 0.002, f"{used} s in two seconds of waiting"
+        at.result().expect()
+        files = kept(dir)
+        assert len(files) == 2, files
+        for path in files:
+            stacks = folded(path)
+            assert sum(n for _, n in stacks) > 3 and any("<module> (<string>:1)" in frames for frames, _ in stacks), stacks[:3]
+
+
+def test_ring():
+    """The oldest go; files of others stay."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
+        other = os.path.join(dir, "watch-mine.yrt")
+        with open(other, "w") as file:
+            file.write("x" * 10000)
+        watch(dir, "-p", target.pid, "-d", 0.5, "--every", 1, "-n", 3, "--ring", "1k").result().expect()
+        assert len(kept(dir)) == 2 and os.path.exists(other), kept(dir)  # the newest, and the other
+
+
+def test_condition():
+    """Nothing is recorded before the CPU is used for as long as was said."""
+    with tempfile.TemporaryDirectory() as dir, Python(RISES) as target:
+        at = watch(dir, "-p", target.pid, "-d", 1, "--every", 2, "-n", 1, "--when", "cpu > 10% for 2s")
+        time.sleep(3)
+        assert not kept(dir) and at.process.poll() is None
+        result = at.result().expect()
+        assert len(kept(dir)) == 1 and "cpu > 10% for 2s: it is" in result.stderr, result.stderr
+    with tempfile.TemporaryDirectory() as dir, Python(IDLE) as target:
+        result = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
+        at = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "--when", "cpu > 50%")
+        time.sleep(3)
+        assert len(kept(dir)) == 1  # that of the memory
+        at.interrupt()
+        assert at.result().code == 0
+
+
+def test_sent_later():
+    """What a store does not take stays, and is sent with the next."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store((401, {}), (200, {})) as store:
+        at = watch(dir, "-p", target.pid, "-d", 0.5, "--every", 2, "-n", 2, "--push", f"otlp+http://127.0.0.1:{store.port}")
+        result = at.result().expect()
+        assert len(store.requests) == 3 and not kept(dir), (len(store.requests), kept(dir), result.stderr)
+        assert "is sent with the next" in result.stderr, result.stderr
+
+
+def test_selected_later():
+    """A program that does not run yet is waited for; that it is not there is said once."""
+    with tempfile.TemporaryDirectory() as dir:
+        at = watch(dir, "--select", f"comm=late{os.getpid()}", "-d", 1, "--every", 1, "-n", 1)
+        time.sleep(2.5)
+        assert not kept(dir)
+        with Python(f"open('/proc/self/comm', 'w').write('late{os.getpid()}')\n{BUSY}"):
+            result = at.result().expect()
+        assert len(kept(dir)) == 1 and result.stderr.count("no process matches") == 1, result.stderr
+
+
+def test_usage():
+    for args in ([], ["-p", 1, "--when", "cpu"], ["-p", 1, "--when", "disk > 3"], ["-p", 1, "--when", "cpu > 3 for"], ["-p", 1, "-d", 61],
+                 ["-p", 1, "--ring", "x"], ["-p", 1, "x"], ["-p", 1, "--push", "nowhere"]):
+        result = yrt.run("watch", *args, output=False, stats=False)
+        assert result.code == yrt.USAGE and result.stderr, (args, result.code, result.stderr)
+    result = yrt.run("watch", "-p", os.getpid(), "--dir", "/nowhere", "-d", 1, output=False, stats=False)
+    assert result.code == yrt.OUTPUT and "/nowhere" in result.stderr, result.stderr
+
+
+yrt.main(globals())

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Stacks against code: a few programs always; all of the catalogue, some minutes a language: ctest -C Oracle -L oracle.
+set(ORACLE ${CMAKE_CURRENT_SOURCE_DIR}/oracle)
+add_test(NAME e2e.oracle COMMAND Python3::Interpreter ${ORACLE}/test_oracle.py)
+set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 600)
+foreach(language native lua python java)
+	add_test(NAME oracle.${language} COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --shares --twice ${language} CONFIGURATIONS Oracle)
+	set_tests_properties(oracle.${language} PROPERTIES LABELS oracle ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 3600)
+endforeach()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oracle on a few programs of each language, and on profiles that are wrong on purpose: it has to find that."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+
+import pprof  # noqa: E402
+import shares  # noqa: E402
+import stability  # noqa: E402
+import yrt  # noqa: E402
+from edges import Checker  # noqa: E402
+from machine import Process  # noqa: E402
+from oracle import report, sample, show_stack  # noqa: E402
+
+
+class Arguments:
+    def __init__(self, pid, seconds=3, rate=499):
+        self.pid, self.yrt, self.seconds, self.rate = pid, yrt.YRT, seconds, rate
+
+
+@contextlib.contextmanager
+def running(*command, warm=1.0, env=None):
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    try:
+        time.sleep(warm)
+        yield process.pid
+    finally:
+        yrt.stop(process)
+
+
+def profile_of(pid, **options):
+    with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
+        path = os.path.join(directory, "x.pb.gz")
+        sample(Arguments(pid, **options), path)
+        return pprof.read(path)
+
+
+def clean(pid, edges, **options):
+    """No fault in at least so many edges, of all samples."""
+    profile = profile_of(pid, **options)
+    findings = Checker(Process(pid)).run(profile)
+    text = "\n".join(report(findings))
+    assert not findings.faults, text
+    assert findings.checked() >= edges, text
+    assert findings.checked(("ok", "signal")) >= 0.3 * findings.checked(), text
+    return text.splitlines()[:1]
+
+
+def source(directory, name):
+    return os.path.join(yrt.SOURCE, "fixtures", directory, name)
+
+
+PYTHON = "def inner(n):\n    return sum(i * i for i in range(n))\n\n\ndef outer():\n    while True:\n        inner(1000)\n\n\nouter()\n"
+
+
+def test_native():
+    with running("openssl", "speed", "-seconds", "60", "rsa2048") as pid:
+        return clean(pid, 1000)
+
+
+def test_python():
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(PYTHON)
+        file.flush()
+        with running(sys.executable, file.name) as pid:
+            return clean(pid, 1000)
+
+
+def program(name):
+    return os.path.join(HERE, "programs", name)
+
+
+def test_lua():
+    """A trace that ends before a call of a C function and calls the VM right before: the C function is not what calls."""
+    with running("luajit", program("lua_template.lua")) as pid:
+        return clean(pid, 1000)
+
+
+def test_java():
+    with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
+        subprocess.run(["javac", "-nowarn", "-g", "-d", directory, program("Work.java")], check=True)
+        with running("java", "-Xmx300m", "-cp", directory, "Work", "streams", warm=3) as pid:
+            return clean(pid, 1000)
+
+
+def test_names_and_shares():
+    """Equal counts do not differ, others do; a name that one run lacks is told."""
+    equal = {"a": 500, "b": 480, "c": 20}
+    assert shares.differences(Counter(equal), Counter(a=495, b=484, c=21)) == (3, [])
+    number, wrong = shares.differences(Counter(equal), Counter(a=380, b=600, c=20))
+    assert number == 3 and len(wrong) == 2, wrong
+
+    class Run:
+        def __init__(self, *names):
+            self.stacks = [pprof.Stack((pprof.Frame(n, "", 0, 0, "[luajit]"),), 100) for n in names]
+    assert not stability.differences(Run("f", "g"), Run("g", "f"))
+    assert len(stability.differences(Run("f", "getline"), Run("f", "foldclosed"))) == 2
+
+
+def left_out(profile, process):
+    """The root is shown as the caller of the leaf."""
+    for stack in profile.stacks:
+        leaf = next((f for f in reversed(stack.frames) if f.native), None)
+        stack.frames = (stack.frames[0], leaf) if leaf else stack.frames
+
+
+def wrong_return(profile, process):
+    """The address of a caller is moved by a byte: no call ends there."""
+    for stack in profile.stacks:
+        stack.frames = tuple(f if i == len(stack.frames) - 1 or not f.native else moved(f) for i, f in enumerate(stack.frames))
+
+
+def moved(frame):
+    return pprof.Frame(frame.name, frame.file, frame.line, frame.address - 1, frame.mapping, frame.marks)
+
+
+def wrong_root(profile, process):
+    """The outer half of each stack is missing."""
+    for stack in profile.stacks:
+        stack.frames = stack.frames[len(stack.frames) // 2:]
+
+
+def wrong_line(profile, process):
+    """A language's frames are at a line that their function does not have."""
+    for stack in profile.stacks:
+        stack.frames = tuple(pprof.Frame(f.name, f.file, 9999, f.address, f.mapping, f.marks) if f.script else f for f in stack.frames)
+
+
+def test_finds_faults():
+    """Each kind of damage that is done to a good profile is found."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(PYTHON)
+        file.flush()
+        with running(sys.executable, file.name) as pid:
+            for damage, words in ((left_out, "does not lead to"), (wrong_return, "no call|before the return"),
+                                  (wrong_root, "begins in"), (wrong_line, "has no line")):
+                profile, process = profile_of(pid, seconds=1), Process(pid)
+                damage(profile, process)
+                findings = Checker(process).run(profile)
+                found = sum(n for (_, why), n in findings.faults.items() if re.search(words, why))
+                assert found > 0.1 * findings.stacks, f"{damage.__name__}: " + "\n".join(report(findings)) + show_stack(profile.stacks[0])
+                yield f"{damage.__name__}: {found} of {findings.stacks} samples"
+
+
+if __name__ == "__main__":
+    yrt.main(globals())

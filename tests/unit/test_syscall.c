@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls as text, descriptors, and who holds a mutex, also of targets that lie. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/futex.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "unwind/process/descriptor.h"
+#include "unwind/process/memory.h"
+#include "unwind/process/mutex.h"
+
+static void expect(struct syscall call, const char *expected)
+{
+	char *text = syscall_text(&call);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_text(void **state)
+{
+	struct memory *memory = memory_live(getpid());
+	struct timespec ts = {1, 500000000}, broken = {1, -5};
+	struct syscall call = {.number = SYS_nanosleep, .arguments = {(u64)(uintptr_t)&ts}, .memory = memory};
+	char text[64];
+
+	expect(call, "nanosleep(1.500 s)");
+	snprintf(text, sizeof(text), "nanosleep(0x%lx)", (unsigned long)(uintptr_t)&broken);
+	call.arguments[0] = (u64)(uintptr_t)&broken;
+	expect(call, text);
+	call.arguments[0] = 8; /* unreadable */
+	expect(call, "nanosleep(0x8)");
+	expect((struct syscall){.number = SYS_poll, .arguments = {0, 0, (u32)-1}}, "poll(0, 0, no timeout)");
+	expect((struct syscall){.number = SYS_futex, .arguments = {4096, 0x7f, 1, 0}},
+	        "futex(0x1000, 127, 1, no timeout)");
+	expect((struct syscall){.number = SYS_read, .arguments = {(u64)-1, 1, 2}}, "read(-1, 0x1, 2)");
+	expect((struct syscall){.number = 100000, .arguments = {1, 2, 3}}, "syscall 100000(0x1, 0x2, 0x3)");
+	assert_null(syscall_name(-1));
+	assert_null(syscall_name(1 << 30));
+	assert_string_equal(syscall_name(SYS_epoll_wait), "epoll_wait");
+	memory_destroy(memory);
+}
+
+static void test_descriptors(void **state)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(any);
+	char text[DESCRIPTOR_TEXT], expected[64];
+	int s = socket(AF_INET, SOCK_STREAM, 0), pair[2];
+
+	assert_int_equal(bind(s, (struct sockaddr *)&any, sizeof(any)) || listen(s, 1) ||
+	                         getsockname(s, (struct sockaddr *)&any, &size),
+	        0);
+	assert_true(descriptor_text(getpid(), s, text));
+	snprintf(expected, sizeof(expected), "tcp 127.0.0.1:%u listens", ntohs(any.sin_port));
+	assert_string_equal(text, expected);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_true(descriptor_text(getpid(), pair[0], text));
+	assert_int_equal(strncmp(text, "unix", 4), 0);
+	close(s);
+	assert_false(descriptor_text(getpid(), s, text));
+	assert_false(descriptor_text(getpid(), -1, text));
+	assert_false(descriptor_text(1 << 29, 0, text));
+}
+
+static void test_mutex(void **state)
+{
+	struct memory *memory = memory_live(getpid());
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	u32 *word = (u32 *)&m, tid;
+	struct syscall call = {.number = SYS_futex,
+	        .arguments = {(u64)(uintptr_t)&m, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2},
+	        .memory = memory};
+	u64 addr;
+
+	pthread_mutex_lock(&m);
+	assert_false(mutex_owner(&call, &addr, &tid)); /* nobody waits */
+	word[0] = 2;
+	assert_true(mutex_owner(&call, &addr, &tid));
+	assert_int_equal(tid, gettid());
+	assert_int_equal(addr, (uintptr_t)&m);
+	word[3] = 1u << 30; /* users */
+	assert_false(mutex_owner(&call, &addr, &tid));
+	word[3] = 1;
+	word[4] = 0xdeadbeef; /* kind */
+	assert_false(mutex_owner(&call, &addr, &tid));
+	word[4] = 0;
+	call.arguments[2] = 1;
+	assert_false(mutex_owner(&call, &addr, &tid));
+	call.arguments[2] = 2;
+	call.number = SYS_read;
+	assert_false(mutex_owner(&call, &addr, &tid));
+	call.number = SYS_futex;
+	call.arguments[1] = FUTEX_LOCK_PI;
+	word[0] = FUTEX_WAITERS | 77;
+	assert_true(mutex_owner(&call, &addr, &tid));
+	assert_int_equal(tid, 77);
+	call.arguments[0] = 8; /* unreadable */
+	assert_false(mutex_owner(&call, &addr, &tid));
+	memory_destroy(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_text),
+	        cmocka_unit_test(test_descriptors),
+	        cmocka_unit_test(test_mutex),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds a lock that a thread waits for by futex(2): a mutex of glibc keeps its owner beside the word (struct
+ * __pthread_mutex_s in sysdeps/nptl/bits/struct_mutex.h of x86: __lock, __count, __owner, __nusers, __kind; since 2.3
+ * of 2003), one that inherits priority in it.
+ */
+#ifndef YRT_MUTEX_H
+#define YRT_MUTEX_H
+
+#include "syscall.h"
+
+/*
+ * The thread that holds what this call waits for, by its number in the target's own pid namespace, if the word belongs
+ * to a mutex by all that its neighbours say. Whether there is such a thread is left to the caller.
+ */
+bool mutex_owner(const struct syscall *call, u64 *addr, u32 *tid);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "syscall.h"
+
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "descriptor.h"
+#include "memory.h"
+
+static const char *const names[] = {
+#include "syscall_names.h"
+};
+
+/*
+ * The arguments of a call, a letter each: f a descriptor, x an address, n a signed number, u a size, m milliseconds, t
+ * the address of a timespec or NULL, o the operation of a futex, s the address of a path.
+ */
+static const struct signature {
+	int number;
+	const char *arguments;
+} signatures[] = {
+        {SYS_read, "fxu"},
+        {SYS_write, "fxu"},
+        {SYS_pread64, "fxun"},
+        {SYS_pwrite64, "fxun"},
+        {SYS_readv, "fxn"},
+        {SYS_writev, "fxn"},
+        {SYS_poll, "xum"},
+        {SYS_ppoll, "xut"},
+        {SYS_select, "nxxxx"},
+        {SYS_pselect6, "nxxxt"},
+        {SYS_epoll_wait, "fxnm"},
+        {SYS_epoll_pwait, "fxnm"},
+        {SYS_accept, "fxx"},
+        {SYS_accept4, "fxxx"},
+        {SYS_connect, "fxu"},
+        {SYS_recvfrom, "fxux"},
+        {SYS_recvmsg, "fxx"},
+        {SYS_sendto, "fxux"},
+        {SYS_sendmsg, "fxx"},
+        {SYS_recvmmsg, "fxuxt"},
+        {SYS_futex, "xont"},
+        {SYS_nanosleep, "t"},
+        {SYS_clock_nanosleep, "nnt"},
+        {SYS_wait4, "nxx"},
+        {SYS_waitid, "nnx"},
+        {SYS_pause, ""},
+        {SYS_rt_sigsuspend, "xu"},
+        {SYS_rt_sigtimedwait, "xxt"},
+        {SYS_flock, "fn"},
+        {SYS_fcntl, "fnx"},
+        {SYS_fsync, "f"},
+        {SYS_fdatasync, "f"},
+        {SYS_ioctl, "fxx"},
+        {SYS_openat, "nsx"},
+        {SYS_open, "sx"},
+        {SYS_close, "f"},
+        {SYS_splice, "fxfxu"},
+        {SYS_sendfile, "ffxu"},
+        {SYS_io_getevents, "xnnxt"},
+        {SYS_io_uring_enter, "fuux"},
+        {SYS_semop, "nxu"},
+        {SYS_semtimedop, "nxut"},
+        {SYS_msgrcv, "nxu"},
+        {SYS_mq_timedreceive, "fxuxt"},
+        {SYS_epoll_pwait2, "fxnt"},
+        {SYS_restart_syscall, ""},
+        {SYS_sched_yield, ""},
+        {SYS_exit_group, "n"},
+};
+
+const char *syscall_name(int number)
+{
+	return number >= 0 && (size_t)number < sizeof(names) / sizeof(*names) ? names[number] : NULL;
+}
+
+static const char *arguments_of(int number)
+{
+	for (size_t i = 0; i < sizeof(signatures) / sizeof(*signatures); i++)
+		if (signatures[i].number == number)
+			return signatures[i].arguments;
+	return "xxx";
+}
+
+static void put_operation(FILE *out, u64 op)
+{
+	static const char *const words[] = {"WAIT", "WAKE", "FD", "REQUEUE", "CMP_REQUEUE", "WAKE_OP", "LOCK_PI",
+	        "UNLOCK_PI", "TRYLOCK_PI", "WAIT_BITSET", "WAKE_BITSET", "WAIT_REQUEUE_PI", "CMP_REQUEUE_PI",
+	        "LOCK_PI2"};
+	u64 command = op & FUTEX_CMD_MASK;
+
+	if (command < sizeof(words) / sizeof(*words))
+		fputs(words[command], out);
+	else
+		fprintf(out, "%lu", command);
+	if (op & FUTEX_PRIVATE_FLAG)
+		fputs("|PRIVATE", out);
+	if (op & FUTEX_CLOCK_REALTIME)
+		fputs("|REALTIME", out);
+}
+
+static void put_time(FILE *out, const struct syscall *call, u64 addr)
+{
+	struct timespec ts;
+
+	if (!addr)
+		fputs("no timeout", out);
+	else if (call->memory && memory_read(call->memory, &ts, sizeof(ts), addr) && ts.tv_nsec >= 0 &&
+	         ts.tv_nsec < 1000000000)
+		fprintf(out, "%ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
+	else
+		fprintf(out, "0x%lx", addr);
+}
+
+static void put_path(FILE *out, const struct syscall *call, u64 addr)
+{
+	char path[256];
+
+	if (call->memory && memory_string(call->memory, path, sizeof(path), addr))
+		fprintf(out, "\"%s\"", path);
+	else
+		fprintf(out, "0x%lx", addr);
+}
+
+static void put_descriptor(FILE *out, const struct syscall *call, int fd)
+{
+	char text[DESCRIPTOR_TEXT];
+
+	fprintf(out, "%d", fd);
+	if (descriptor_text(call->tid, fd, text))
+		fprintf(out, " = %s", text);
+}
+
+static void put_argument(FILE *out, const struct syscall *call, char kind, u64 value)
+{
+	switch (kind) {
+	case 'f':
+		put_descriptor(out, call, (int)value);
+		break;
+	case 'n':
+		fprintf(out, "%d", (int)value);
+		break;
+	case 'u':
+		fprintf(out, "%lu", value);
+		break;
+	case 'm':
+		if ((int)value < 0)
+			fputs("no timeout", out);
+		else
+			fprintf(out, "%d ms", (int)value);
+		break;
+	case 't':
+		put_time(out, call, value);
+		break;
+	case 'o':
+		put_operation(out, value);
+		break;
+	case 's':
+		put_path(out, call, value);
+		break;
+	default:
+		fprintf(out, value ? "0x%lx" : "%lu", value);
+	}
+}
+
+char *syscall_text(const struct syscall *call)
+{
+	const char *name = syscall_name(call->number), *arguments = arguments_of(call->number);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	if (name)
+		fprintf(out, "%s(", name);
+	else
+		fprintf(out, "syscall %d(", call->number);
+	for (size_t i = 0; arguments[i]; i++) {
+		fputs(i ? ", " : "", out);
+		put_argument(out, call, arguments[i], call->arguments[i]);
+	}
+	fputc(')', out);
+	fclose(out);
+	return text;
+}
+
+bool syscall_waits_for_futex(const struct syscall *call, u64 *addr, u32 *value)
+{
+	u64 command = call->arguments[1] & FUTEX_CMD_MASK;
+
+	*addr = call->arguments[0];
+	*value = (u32)call->arguments[2];
+	return call->number == SYS_futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET);
+}

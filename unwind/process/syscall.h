@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A system call as people read it: its name, and the arguments of those that threads wait in. */
+#ifndef YRT_SYSCALL_H
+#define YRT_SYSCALL_H
+
+#include <sys/types.h>
+#include <types.h>
+
+struct memory;
+
+struct syscall {
+	int number;
+	u64 arguments[6];
+	pid_t tid;             /* whose descriptors it names */
+	struct memory *memory; /* of its process */
+};
+
+/* NULL: no such call is known. Static. */
+const char *syscall_name(int number);
+/*
+ * "read(3 = /var/log/syslog, 0x7f…, 4096)", with what a descriptor is, a futex's operation, and timeouts. Paths of the
+ * target are in it as they are: hostile. malloc'd; NULL: out of memory.
+ */
+char *syscall_text(const struct syscall *call);
+/* Does it wait for a futex? Then its address, and the value that it is not to have changed from. */
+bool syscall_waits_for_futex(const struct syscall *call, u64 *addr, u32 *value);
+
+#endif

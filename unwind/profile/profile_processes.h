@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The level of processes, as people want to see it: not there if only one process was seen, a box a program where a
+ * program runs many times, and short names that tell processes of one program apart: "python3 worker.py --id 7 (pid
+ * 42)", "cc1 (37 processes)".
+ */
+#ifndef YRT_PROFILE_PROCESSES_H
+#define YRT_PROFILE_PROCESSES_H
+
+#include "profile.h"
+
+#define PROCESSES_MANY 8  /* of one program: more become one, if nobody asks for each */
+#define PROCESS_SHOWN  64 /* bytes of a process's name, before its pid */
+
+/* p is finished, and is. */
+struct error *profile_show_processes(struct profile *p, enum processes how);
+/* Of n profiles that are to be compared, in which pids say nothing: by program if one has several, else not at all. */
+struct error *profile_match_processes(struct profile *const *profiles, u32 n);
+
+#endif
