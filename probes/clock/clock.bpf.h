@@ -26,7 +26,8 @@ static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct 
  * clock's period has changed (clock.h), when the kernel did not run the program (another BPF program or a map update
  * had the CPU), and when the CPU was idle: some CPUs do not tick then. Where ticks are missing only the time counts
  * that this task had the CPU, else what runs after idle had idle's time. What is longer than GAP_PERIODS is lost (a
- * virtual machine that was stopped, a throttled clock).
+ * virtual machine that was stopped, a throttled clock). What ran before this task is not: nobody knows for how long,
+ * and behind a pool's short requests it is idle time.
  */
 static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *ctx, bool target, u64 here)
 {
@@ -37,16 +38,13 @@ static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *
 	u64 whole = st->last_period != period ? st->last_period + period : period; /* if no tick is missing */
 
 	if (time > most && target && own > most)
-		st->lost_halves += 2 * (own - most);
-	else if (time > most && st->last_target)
-		st->lost_halves += time - most;
+		st->lost_ns += own - most;
 	if (time > whole + whole / 4)
 		time = own > period ? own : period;
 	if (time > most)
 		time = most;
 	st->last_ns = now;
 	st->last_period = period;
-	st->last_target = target;
 	return time;
 }
 

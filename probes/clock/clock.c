@@ -217,8 +217,7 @@ static void halve(void *event)
  */
 static u64 count_unticked(const struct clock *c, const struct sampler_stats *st)
 {
-	double samples = (double)st->probe.lost_halves / 2e9 * c->frequency,
-	       usual = 5 + (double)st->probe.weights / 200;
+	double samples = (double)st->probe.lost_ns / 1e9 * c->frequency, usual = 5 + (double)st->probe.weights / 200;
 	double missing = st->expected - (double)st->probe.weights;
 
 	if (samples > missing)

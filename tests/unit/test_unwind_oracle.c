@@ -15,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -45,6 +46,19 @@ static void wait_for_exec(pid_t pid)
 	} while (!strcmp(mine, its));
 }
 
+/* Until it has computed for a while: all its libraries are there then, however cold the disk was. */
+static void wait_for_work(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec used;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	do {
+		usleep(10000);
+		assert_int_equal(clock_gettime(clock, &used), 0);
+	} while (used.tv_sec == 0 && used.tv_nsec < 200000000);
+}
+
 static pid_t start(const char *const *argv)
 {
 	pid_t pid = fork();
@@ -59,7 +73,7 @@ static pid_t start(const char *const *argv)
 		_exit(127);
 	}
 	wait_for_exec(pid);
-	usleep(400000);
+	wait_for_work(pid);
 	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL), 0);
 	return pid;
 }

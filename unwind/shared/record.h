@@ -104,11 +104,10 @@ enum ticks { /* what becomes of events, as the clock's ticks */
 struct probe_stats { /* one for each CPU; what each tick needs comes first */
 	u64 at;      /* CPU time of targets that ticks covered, and the moment of the next sample in it */
 	u64 chosen;
-	u64 ticks;   /* clock interrupts that hit a target */
-	u64 last_ns; /* CLOCK_MONOTONIC of the last interrupt, and whether it hit a target */
-	u64 last_target;
+	u64 ticks;       /* clock interrupts that hit a target */
+	u64 last_ns;     /* CLOCK_MONOTONIC of the last interrupt */
 	u64 last_period; /* of the clock, then */
-	u64 lost_halves; /* CPU time of targets without an interrupt, times 2 */
+	u64 lost_ns;     /* CPU time of targets without an interrupt */
 	u64 samples;     /* events that were taken (of ticks: as samples), each counting a value */
 	u64 weights;     /* sum of their values */
 	u64 frames;
