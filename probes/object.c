@@ -485,12 +485,14 @@ static u64 run_time(int program)
 	return program < 0 || bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.run_time_ns;
 }
 
-u64 object_run_time(const struct object *o)
+u64 object_run_time(const struct object *o, u64 *others)
 {
 	struct bpf_program *p;
 	u64 sum = 0;
 
-	bpf_object__for_each_program(p, o->skel->obj) sum += is_of_event(o, p) ? run_time(bpf_program__fd(p)) : 0;
+	*others = 0;
+	bpf_object__for_each_program(p, o->skel->obj) * (is_of_event(o, p) ? &sum : others) +=
+	        run_time(bpf_program__fd(p));
 	return sum;
 }
 
@@ -515,7 +517,7 @@ u64 object_map_bytes(const struct object *o)
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, o->skel->obj) sum += memlock(bpf_map__fd(map));
-	for (u32 i = 0; i < o->nslabs; i++)
+	for (u32 i = 0; i < o->nmade; i++)
 		sum += memlock(o->slab_fd[i]);
 	return sum;
 }

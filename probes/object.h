@@ -69,9 +69,10 @@ struct error *object_drain(struct object *o, u32 epoch,
 u32 object_counts_capacity(const struct object *o);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
-/* Nanoseconds that the event's programs ran, as the kernel measured; 0 if not measured. */
-u64 object_run_time(const struct object *o);
-/* Memory of all maps. */
+/* Nanoseconds that the event's programs ran, as the kernel measured, and *others those that follow processes; 0 if not
+ * measured. */
+u64 object_run_time(const struct object *o, u64 *others);
+/* Memory of all maps, spare ones too. */
 u64 object_map_bytes(const struct object *o);
 
 #endif

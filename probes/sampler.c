@@ -62,7 +62,7 @@ struct sampler {
 	bool hurried;
 	int priority; /* before that */
 	u32 modules_known;
-	u64 max_rss_kb;
+	u64 sampling_rss_kb;
 	u32 halvings;
 	char target[128];
 	struct error *failed; /* of a callback; ends the run */
@@ -370,22 +370,24 @@ static struct error *drain(struct sampler *s)
 	return err;
 }
 
-static void measure_rss(struct sampler *s)
+static u64 peak_rss_kb(void)
 {
 	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
 	char line[128];
+	u64 kb = 0;
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmHWM: %lu", &s->max_rss_kb) == 1)
+		if (sscanf(line, "VmHWM: %lu", &kb) == 1)
 			break;
+	return kb;
 }
 
 static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe)
 {
-	u64 measured = object_run_time(s->object);
+	u64 others, measured = object_run_time(s->object, &others);
 
 	if (measured)
-		return measured;
+		return measured + others;
 	return probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0;
 }
 
@@ -598,7 +600,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 		late = collector_settle(s->collector, now_ns(), true);
 	if (!late && s->ops->finish)
 		late = s->ops->finish(s->event);
-	measure_rss(s);
+	s->sampling_rss_kb = peak_rss_kb();
 	s->cpu_at_end = own_cpu_ns();
 	s->cpu_end_ns = now_ns();
 	set_hurry(s, false);
@@ -625,8 +627,8 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	struct sampler_stats st = {.collect = *collector_stats(s->collector),
 	        .halvings = s->halvings,
 	        .first_sample_ms = -1,
-	        .max_rss_kb = s->max_rss_kb};
-	u64 until = s->ended_ns ? s->ended_ns : now_ns();
+	        .max_rss_kb = peak_rss_kb()};
+	u64 until = s->ended_ns ? s->ended_ns : now_ns(), bpf;
 
 	error_free(object_stats(s->object, &st.probe));
 	for (u32 i = 0; i < STOP_MAX; i++) {
@@ -635,8 +637,11 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);
-	st.bpf_ns_per_sample = st.probe.samples ? (double)bpf_ns(s, &st.probe) / (double)st.probe.samples : 0;
+	bpf = bpf_ns(s, &st.probe);
+	object_run_time(s->object, &st.bpf_other_ns);
+	st.bpf_ns_per_sample = st.probe.samples ? (double)(bpf - st.bpf_other_ns) / (double)st.probe.samples : 0;
 	st.cpu_percent = cpu_percent(s, &st.probe, until);
+	st.sampling_rss_kb = s->sampling_rss_kb ? s->sampling_rss_kb : st.max_rss_kb;
 	st.map_kb = object_map_bytes(s->object) / 1024;
 	if (st.probe.first_ns > s->armed_ns)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;

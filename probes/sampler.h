@@ -45,8 +45,11 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	                    frequency; 0: none */
 	u64 lost_clock;  /* never taken: the clock's ticks did not come */
 	double bpf_ns_per_sample;
-	double cpu_percent; /* of one CPU: yrt itself and its BPF programs */
-	u64 max_rss_kb, map_kb;
+	u64 bpf_other_ns;    /* of the programs that follow processes, if the kernel measured */
+	double cpu_percent;  /* of one CPU: yrt itself and its BPF programs */
+	u64 max_rss_kb;      /* until now: with the names and lines that come after the last sample */
+	u64 sampling_rss_kb; /* until the last sample */
+	u64 map_kb;
 	double first_sample_ms; /* after sampling was armed; < 0: none */
 	double armed_ms;        /* from the start of yrt until armed */
 	double duration_s;

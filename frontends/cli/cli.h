@@ -28,7 +28,7 @@ const struct command_line *find_command(const char *name); /* NULL: none of this
 extern const struct manual flame_manual, event_manual, off_manual, java_alloc_manual, symbolize_manual, top_manual,
         dump_manual, record_manual, render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
-extern const struct manual inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
+extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
 int flame_main(const struct command_line *self, int argc, char **argv);
 int snapshot_main(const struct command_line *self, int argc, char **argv);
@@ -40,6 +40,7 @@ int dump_main(const struct command_line *self, int argc, char **argv);
 int push_main(const struct command_line *self, int argc, char **argv);
 int watch_main(const struct command_line *self, int argc, char **argv);
 int top_main(const struct command_line *self, int argc, char **argv);
+int cache_main(const struct command_line *self, int argc, char **argv);
 int doctor_main(const struct command_line *self, int argc, char **argv);
 int runtimes_main(const struct command_line *self, int argc, char **argv);
 int inspect_main(const struct command_line *self, int argc, char **argv);
@@ -168,6 +169,8 @@ struct loss_words {
 	json_t *(*json)(const struct sampler_stats *st);
 };
 extern const struct loss_words alloc_words, wait_words;
+/* ": N % complete"; nothing where nothing was counted. */
+void loss_complete(FILE *out, const struct sampler_stats *st);
 
 /* The loss line, without newline. */
 char *loss_line(const struct sampler_stats *st);

@@ -204,6 +204,49 @@ static void print_section(const char *runtime, const struct report_section *s)
 		print_row(&s->rows[i], keys, values);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_section(const struct report_section *a, const struct report_section *b)
+{
+	bool same = same_text(a->name, b->name) && same_text(a->subject, b->subject) && a->nrows == b->nrows;
+
+	for (u32 i = 0; same && i < a->nrows; i++)
+		same = same_text(a->rows[i].key, b->rows[i].key) && same_text(a->rows[i].value, b->rows[i].value) &&
+		       same_text(a->rows[i].remark, b->rows[i].remark) && a->rows[i].number == b->rows[i].number;
+	return same;
+}
+
+/* Does an earlier process, of the same program, have such a section at the same place? */
+static bool was_told(const struct inspection *before, const char *runtime, u32 i, u32 k, const struct report_section *s)
+{
+	return before && i < before->nruntimes && !strcmp(before->runtimes[i], runtime) &&
+	       k < before->reports[i].nsections && same_section(&before->reports[i].sections[k], s);
+}
+
+/* What a process has as the one before it: the names of the sections, in a line. */
+static void print_runtime(const struct inspection *in, u32 i, const struct inspection *before)
+{
+	const struct report *report = &in->reports[i];
+	u32 n = 0, rows = 0;
+
+	for (u32 k = 0; k < report->nsections; k++) {
+		const struct report_section *s = &report->sections[k];
+
+		if (!was_told(before, in->runtimes[i], i, k, s)) {
+			print_section(in->runtimes[i], s);
+			continue;
+		}
+		n++;
+		rows += s->nrows;
+	}
+	if (n)
+		printf("  %s: %s %u sections, %u rows: as of process %d\n", in->runtimes[i],
+		        n == report->nsections ? "all" : "the other", n, rows, before->pid);
+}
+
 static void print_note(const struct error *err)
 {
 	cleanup(free) char *message = say_clean(err->message), *hint = err->hint ? say_clean(err->hint) : NULL;
@@ -213,14 +256,14 @@ static void print_note(const struct error *err)
 		printf("        %s\n", hint);
 }
 
-static void print_text(const struct inspection *in)
+/* before: of the same program, told already; NULL: there is none. */
+static void print_text(const struct inspection *in, const struct inspection *before)
 {
 	cleanup(free) char *program = say_clean(in->program);
 
 	printf("process %d  %s\n", in->pid, program ? program : "");
 	for (u32 i = 0; i < in->nruntimes; i++)
-		for (u32 k = 0; k < in->reports[i].nsections; k++)
-			print_section(in->runtimes[i], &in->reports[i].sections[k]);
+		print_runtime(in, i, before);
 	for (u32 i = 0; i < in->nnotes; i++)
 		print_note(in->notes[i]);
 	if (!in->nruntimes)
@@ -300,9 +343,42 @@ static json_t *json_inspection(const struct inspection *in, const struct error *
 
 /* --- the command --- */
 
+/* The inspections that were told: a pool's workers are alike, and each is told by what differs from the first. */
+struct told {
+	struct inspection *all;
+	u32 n;
+};
+
+static void cleanup_told(struct told *t)
+{
+	for (u32 i = 0; i < t->n; i++)
+		inspection_free(&t->all[i]);
+	free(t->all);
+}
+
+static const struct inspection *same_program(const struct told *t, const char *program)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (same_text(t->all[i].program, program))
+			return &t->all[i];
+	return NULL;
+}
+
+/* Takes over what was found. */
+static void tell(struct told *t, struct inspection *in)
+{
+	print_text(in, same_program(t, in->program));
+	if (grow(&t->all, t->n, sizeof(*t->all)))
+		inspection_free(in);
+	else
+		t->all[t->n++] = *in;
+	*in = (struct inspection){0};
+}
+
 /* Returns the exit code of the last process that could not be looked into. */
 static int inspect_all(const struct flame_options *o, json_t *processes)
 {
+	cleanup(told) struct told told = {0};
 	int code = 0;
 
 	for (int i = 0; i < o->npids; i++) {
@@ -318,7 +394,7 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 		if (processes)
 			json_array_append_new(processes, json_inspection(&in, err));
 		else if (!err)
-			print_text(&in);
+			tell(&told, &in);
 		if (err)
 			code = report_error(err);
 		inspection_free(&in);

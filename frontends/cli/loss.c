@@ -65,6 +65,12 @@ static const struct loss_words *words_of(const struct sampler_stats *st)
 	return &none;
 }
 
+void loss_complete(FILE *out, const struct sampler_stats *st)
+{
+	if (st->probe.weights)
+		fprintf(out, ": %.2f %% complete", 100.0 * (double)st->complete / (double)st->probe.weights);
+}
+
 char *loss_line(const struct sampler_stats *st)
 {
 	const struct loss_words *words = words_of(st);
@@ -81,8 +87,8 @@ char *loss_line(const struct sampler_stats *st)
 		fprintf(out, "%lu %s", taken, st->event->unit);
 		if (st->expected > 0)
 			fprintf(out, " of %.0f expected", st->expected);
-		fprintf(out, " in %.1f s: %.2f %% complete", st->duration_s,
-		        taken ? 100.0 * (double)st->complete / (double)taken : 100.0);
+		fprintf(out, " in %.1f s", st->duration_s);
+		loss_complete(out, st);
 	}
 	print_truncated(out, st);
 	fputs(", ", out);
@@ -151,6 +157,8 @@ static json_t *to_json(const struct sampler_stats *st)
 	        "cpu_percent", st->cpu_percent, "max_rss_kb", (json_int_t)st->max_rss_kb, "map_kb",
 	        (json_int_t)st->map_kb, "first_sample_ms", st->first_sample_ms, "armed_ms", st->armed_ms, "duration_s",
 	        st->duration_s);
+	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
+	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
 	json_object_update_new(root,
 	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:I}", "event", st->event->name, "unit", st->event->unit,
 	                "approximate_leaves", (json_int_t)st->collect.approx, "samples_below_approximate",

@@ -21,11 +21,9 @@ static void print_alloc(FILE *out, const struct sampler_stats *st)
 	const struct alloc_summary *a = st->of_event;
 
 	print_bytes(out, a->bytes);
-	fprintf(out,
-	        " (exact) by %lu threads in %.1f s; shares by %lu samples (standard error at most %.1f points): %.2f "
-	        "%% complete",
-	        a->threads, st->duration_s, a->samples, a->samples ? 50 / sqrt(a->effective) : 50,
-	        st->probe.weights ? 100.0 * (double)st->complete / (double)st->probe.weights : 100.0);
+	fprintf(out, " (exact) by %lu threads in %.1f s; shares by %lu samples (standard error at most %.1f points)",
+	        a->threads, st->duration_s, a->samples, a->samples ? 50 / sqrt(a->effective) : 50);
+	loss_complete(out, st);
 }
 
 static void print_alloc_losses(FILE *out, const struct sampler_stats *st)

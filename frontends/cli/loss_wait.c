@@ -13,8 +13,8 @@ static void head(FILE *out, const struct sampler_stats *st)
 	if (s->wall_s > 0)
 		fprintf(out, "; threads lived for %.3f s: %.3f s on, %.3f s off, %.3f s unknown", s->wall_s, s->on_s,
 		        s->off_s, s->wall_s - s->on_s - s->off_s);
-	fprintf(out, "; in %.1f s: %.2f %% complete", st->duration_s,
-	        st->probe.weights ? 100.0 * (double)st->complete / (double)st->probe.weights : 100.0);
+	fprintf(out, "; in %.1f s", st->duration_s);
+	loss_complete(out, st);
 }
 
 static void losses(FILE *out, const struct sampler_stats *st)

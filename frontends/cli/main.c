@@ -22,6 +22,8 @@ static const struct command_line fixed[] = {
         {"dump", "the stack of every thread once, also of those that wait", dump_main, &dump_manual, NULL},
         {"inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual, NULL},
         {"layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual, NULL},
+        {"cache", "the unwind tables that yrt keeps on disk: how much, where, and away with them", cache_main,
+                &cache_manual, NULL},
         {"doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual, NULL},
         {"runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual, NULL},
         {"help", "this text, that of a command, man pages and completions", help_main, &help_manual, NULL},

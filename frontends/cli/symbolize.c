@@ -2,9 +2,11 @@
 /* symbolize: addresses of a file to functions, files and lines, printed as llvm-symbolizer prints them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 
 #include "cli.h"
@@ -161,6 +163,35 @@ static struct error *unreadable(const char *name, const char *why)
 	        "give -e an ELF file: a program, a library, or its debug file");
 }
 
+/* Bytes that a whole file has at least, by its headers: what segments hold, and the table of sections. */
+static u64 least_size(Elf *elf)
+{
+	GElf_Ehdr header;
+	GElf_Phdr segment;
+	u64 least = 0;
+
+	if (!gelf_getehdr(elf, &header))
+		return 0;
+	if (header.e_shoff < INT64_MAX)
+		least = header.e_shoff + (u64)header.e_shnum * header.e_shentsize;
+	for (int i = 0; i < header.e_phnum && gelf_getphdr(elf, i, &segment); i++)
+		if (segment.p_offset < INT64_MAX && segment.p_filesz < INT64_MAX)
+			least = MAX(least, segment.p_offset + segment.p_filesz);
+	return least;
+}
+
+/* False: the file ends early, which was told. */
+static bool is_whole(const struct symbolizer *s)
+{
+	u64 least = s->img->elf ? least_size(s->img->elf) : 0;
+
+	if (least <= s->img->size)
+		return true;
+	say_note("%s is cut off: it has %lu bytes, its headers tell of %lu. What it lacks is ??", s->options.file,
+	        s->img->size, least);
+	return false;
+}
+
 static struct error *open_file(struct symbolizer *s)
 {
 	const char *name = s->options.file;
@@ -168,7 +199,7 @@ static struct error *open_file(struct symbolizer *s)
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* of a FIFO it would wait */
 	struct stat st;
 	struct error *err;
-	bool told = false;
+	bool told;
 
 	if (fd < 0)
 		return unreadable(name, strerror(errno));
@@ -177,6 +208,7 @@ static struct error *open_file(struct symbolizer *s)
 		return unreadable(name, "it is no regular file");
 	}
 	err = image_open(fd, path, &s->img);
+	told = !err && !is_whole(s);
 	if (!err)
 		err = symbols_load(s->img, "");
 	if (!err)

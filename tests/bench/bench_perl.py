@@ -40,7 +40,7 @@ def main():
     over = verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a Perl frame, limit {FRAME_LIMIT}")
     over |= verdict(stats["first_sample_ms"] <= FIRST_MS, f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}; "
                     f"armed {stats['armed_ms']:.0f} ms after its start")
-    over |= verdict(stats["max_rss_kb"] <= RSS_MB * 1024, f"{stats['max_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}")
+    over |= verdict(stats["sampling_rss_kb"] <= RSS_MB * 1024, f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}")
     sys.exit(over)
 
 

@@ -53,14 +53,14 @@ def frames():
     return verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a Python frame, limit {FRAME_LIMIT}") | \
         verdict(stats["first_sample_ms"] <= FIRST_MS, f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}; "
                 f"armed {stats['armed_ms']:.0f} ms after its start") | \
-        verdict(stats["max_rss_kb"] <= RSS_MB * 1024, f"{stats['max_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}; "
+        verdict(stats["sampling_rss_kb"] <= RSS_MB * 1024, f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}; "
                 f"{stats['map_kb'] / 1024:.1f} MB of maps")
 
 
 def many_threads():
     (few, _, _), (many, _, stats) = sampled(20, 1), sampled(20, 499)
     print(f"500 threads: {many:.1f} units a sample, 2 threads: {few:.1f}: {many / few:.2f} times as much; "
-          f"first sample after {stats['first_sample_ms']:.0f} ms, {stats['max_rss_kb'] / 1024:.1f} MB")
+          f"first sample after {stats['first_sample_ms']:.0f} ms, {stats['sampling_rss_kb'] / 1024:.1f} MB")
 
 
 def profilers(pid, directory):

@@ -17,14 +17,14 @@ def other(n):
     return {x: x * x for x in range(n)}
 def grows(n):
     return sorted((x * 7919) % 10007 for x in range(n))
-end = time.process_time() + 1.6
+end = time.process_time() + 0.6
 while time.process_time() < end:
     same(900), other(900), grows(int(900 * float(sys.argv[1])))
 """
 
 
 def record(path, factor):
-    yrt.run("record", "-q", "-F", 499, "-o", path, "--", sys.executable, "-c", PROGRAM, str(factor), output=False, stats=False).expect()
+    yrt.run("record", "-q", "-F", 997, "-o", path, "--", sys.executable, "-c", PROGRAM, str(factor), output=False, stats=False).expect()
 
 
 def diff(*args, code=yrt.OK):

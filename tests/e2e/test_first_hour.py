@@ -25,6 +25,7 @@ def test_nothing_seen():
     finally:
         sleeper.kill()
         sleeper.wait()
+    assert "complete" not in asleep.stderr, asleep.stderr  # of nothing
     assert "used no CPU" in asleep.stderr and "1 of its 1 threads sleep" in asleep.stderr, asleep.stderr
     assert "is stopped" in stopped.stderr, stopped.stderr
 
@@ -130,6 +131,40 @@ def test_strange_inputs():
             limited = ["prlimit", f"--as={1 << 30}"]
             result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=60, prefix=limited).expect(yrt.INPUT)
             assert "line 1: this is no text" in result.stderr and not os.path.exists(out), result.stderr
+
+
+def test_cut_file():
+    """A file that ends early is told to, beside the ?? that come of it."""
+    with tempfile.TemporaryDirectory() as directory:
+        cut = os.path.join(directory, "cut")
+        with open(yrt.YRT, "rb") as whole, open(cut, "wb") as part:
+            part.write(whole.read(20000))
+        of_cut, of_whole = (yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False).expect() for path in (cut, yrt.YRT))
+    assert f"{cut} is cut off: it has 20000 bytes" in of_cut.stderr and of_cut.stdout.startswith("??\n"), of_cut.stderr
+    assert "cut off" not in of_whole.stderr, of_whole.stderr
+
+
+def test_everything_is_counted():
+    """Memory with that of naming, maps with spare ones, BPF with the programs that follow processes."""
+    with subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as busy:
+        stats = yrt.run("flame", "-s", "-p", busy.pid, "-d", "1").expect().stats
+        busy.kill()
+    assert stats["max_rss_kb"] >= stats["sampling_rss_kb"] > 1000 and stats["bpf_other_ns"] > 1000, stats
+
+
+def test_cache():
+    """It is shown, cleared, and nothing but its files goes."""
+    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(BUSY) as busy:
+        cache = {"YRT_CACHE_DIR": os.path.join(directory, "cache")}
+        yrt.run("flame", "-p", busy.pid, "-d", "0.2", env=cache).expect()
+        busy.kill()
+        with open(os.path.join(cache["YRT_CACHE_DIR"], "other"), "w"):
+            pass
+        shown, cleared, empty = (yrt.run("cache", *args, output=False, stats=False, env=cache).expect().stdout for args in ([], ["--clear"], []))
+        left = os.listdir(cache["YRT_CACHE_DIR"])
+    n = int(shown.split(": ")[1].split(" ")[0])
+    assert n > 0 and shown.startswith(cache["YRT_CACHE_DIR"]) and shown.endswith("of 64 MiB\n"), shown
+    assert f"removed {n} files" in cleared and ": 0 files" in empty and left == ["other"], (cleared, empty, left)
 
 
 def endless(directory):

@@ -96,6 +96,11 @@ def test_nginx():
         result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
         processes = json.loads(result.stdout)["processes"]
         assert [p["pid"] for p in processes] == wanted
+        text = inspect("-p", nginx.master.pid, "-s").expect().stdout
+        first, *others = re.split(r"^(?=process )", text, flags=re.M)[1:]
+        for other in others:  # what they have in common with the master is not told again
+            assert re.search(rf"\d+ rows: as of process {nginx.master.pid}$", other, re.M), other
+            assert len(other.splitlines()) < len(first.splitlines()) / 2, text
         for process in processes:
             search, = sections(process, "search")
             vm, = sections(process, "vm")

@@ -63,8 +63,8 @@ struct cfi_options {
 	struct image *debug; /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
 };
 
-/* The default cache: $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt for root, ~/.cache/yrt. Static string or NULL.
- */
+/* The default cache: $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt for root, ~/.cache/yrt (cfi_cache_dir.h).
+ * Static string or NULL. */
 const char *cfi_default_cache(void);
 
 /*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "cfi_cache_dir.h"
 #include "cfi_internal.h"
 #include "cleanup.h"
 
@@ -141,6 +142,8 @@ struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_s
 	size_t size;
 
 	blob = path ? map_file(path, &size) : NULL;
+	if (blob)
+		cache_touch(path);
 	if (!blob)
 		return NULL;
 	if (blob->size != size || !is_ours(blob, img, debug_size) || blob_checksum(blob) != blob->checksum ||
@@ -206,4 +209,6 @@ void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, s
 		return;
 	if (!write_all(fd, blob, blob->size) || rename(temp, path))
 		unlink(temp);
+	else
+		cache_grew(dir, blob->size);
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cfi_cache_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "grow.h"
+
+#define TOUCH_S      3600
+#define LOOK_EVERY   (4ull << 20) /* bytes added between two looks at the directory */
+#define LIMIT_MB_MAX (1ul << 30)
+
+struct entry {
+	char *name;
+	u64 bytes;
+	struct timespec used;
+};
+
+struct listing {
+	struct entry *entries;
+	u32 n;
+	u64 bytes;
+};
+
+static void cleanup_listing(struct listing *l)
+{
+	for (u32 i = 0; i < l->n; i++)
+		free(l->entries[i].name);
+	free(l->entries);
+}
+
+u64 cache_limit(void)
+{
+	const char *text = getenv("YRT_CACHE_MB");
+	char *end;
+	u64 mb = text ? strtoul(text, &end, 10) : 0;
+
+	if (!text || end == text || *end || mb > LIMIT_MB_MAX)
+		mb = CACHE_LIMIT_MB;
+	return mb << 20;
+}
+
+/* <build-id>-<size>.cfi, also one that is just being written, with six letters behind. */
+static bool is_ours(const char *name)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t id = strspn(name, hex), size = name[id] == '-' ? strspn(name + id + 1, hex) : 0;
+
+	return id && size && !strncmp(name + id + 1 + size, ".cfi", 4);
+}
+
+static void cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static struct error *list(const char *path, struct listing *ret)
+{
+	cleanup(dir) DIR *dir = opendir(path);
+	struct dirent *d;
+
+	if (!dir)
+		return errno == ENOENT ? NULL : error_errno(errno, "cannot read the cache %s", path);
+	while ((d = readdir(dir))) {
+		struct stat st;
+		struct entry *e;
+
+		if (!is_ours(d->d_name) || fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		        !S_ISREG(st.st_mode))
+			continue;
+		if (grow(&ret->entries, ret->n, sizeof(*ret->entries)))
+			return &error_no_memory;
+		e = &ret->entries[ret->n];
+		*e = (struct entry){.name = strdup(d->d_name), .bytes = (u64)st.st_size, .used = st.st_mtim};
+		if (!e->name)
+			return &error_no_memory;
+		ret->bytes += e->bytes;
+		ret->n++;
+	}
+	return NULL;
+}
+
+struct error *cache_use(const char *dir, struct cache_use *ret)
+{
+	cleanup(listing) struct listing l = {0};
+	struct error *err = list(dir, &l);
+
+	*ret = (struct cache_use){l.n, l.bytes};
+	return err;
+}
+
+static int compare_used(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+struct error *cache_shrink(const char *dir, u64 limit, struct cache_use *removed)
+{
+	cleanup(listing) struct listing l = {0};
+	struct error *err = list(dir, &l);
+
+	*removed = (struct cache_use){0};
+	if (!err && l.n)
+		qsort(l.entries, l.n, sizeof(*l.entries), compare_used);
+	for (u32 i = 0; !err && i < l.n && l.bytes > limit; i++) {
+		cleanup(free) char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", dir, l.entries[i].name) < 0)
+			return &error_no_memory;
+		if (unlink(path) && errno != ENOENT)
+			return error_errno(errno, "cannot remove %s", path);
+		l.bytes -= l.entries[i].bytes;
+		removed->bytes += l.entries[i].bytes;
+		removed->files++;
+	}
+	return err;
+}
+
+void cache_touch(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && time(NULL) - st.st_mtime > TOUCH_S)
+		utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+void cache_grew(const char *dir, u64 bytes)
+{
+	static _Atomic u64 since = LOOK_EVERY; /* the first one of a run looks */
+	struct cache_use use;
+
+	if (atomic_fetch_add(&since, bytes) < LOOK_EVERY)
+		return;
+	atomic_store(&since, 0);
+	if (!cache_use(dir, &use) && use.bytes > cache_limit())
+		error_free(cache_shrink(dir, cache_limit() / 4 * 3, &use));
+}
