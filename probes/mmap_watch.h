@@ -11,7 +11,7 @@
 #include <types.h>
 
 #include "unwind/error.h"
-#include "unwind/process/maps.h"
+#include "unwind/binary/maps.h"
 
 struct mmap_watch;
 

@@ -23,8 +23,8 @@
 
 #include "arena.h"
 #include "error.h"
-#include "process/image.h"
-#include "process/memory.h"
+#include "binary/image.h"
+#include "binary/memory.h"
 #include "shared/frame.h"
 #include "shared/region.h"
 
@@ -241,5 +241,6 @@ struct runtime_ops {
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;
 #include "../runtimes/list.h"
 #undef RUNTIME
+extern const struct runtime_ops *const runtimes[]; /* all of them, NULL at the end */
 
 #endif

@@ -9,7 +9,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define GO_BLOCK_BITS 15
 #define GO_BLOCK_SIZE (1u << GO_BLOCK_BITS)

@@ -8,8 +8,8 @@
 
 #include "cfi/cfi.h"
 #include "grow.h"
-#include "process/image.h"
-#include "process/memory.h"
+#include "binary/image.h"
+#include "binary/memory.h"
 
 #define PCS_MAX (1u << 28)
 #define WINDOW  4096

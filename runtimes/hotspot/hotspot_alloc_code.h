@@ -18,7 +18,7 @@
 #ifndef YRT_HOTSPOT_ALLOC_CODE_H
 #define YRT_HOTSPOT_ALLOC_CODE_H
 
-#include "process/image.h"
+#include "binary/image.h"
 
 struct hotspot_alloc_code {
 	u64 refill, outside; /* starts of the functions, addresses of the file */

@@ -6,7 +6,7 @@
 #ifndef YRT_HOTSPOT_BLOCKS_H
 #define YRT_HOTSPOT_BLOCKS_H
 
-#include "process/memory.h"
+#include "binary/memory.h"
 
 struct hotspot_blocks;
 

@@ -11,7 +11,7 @@
 #include "hotspot_code.h"
 #include "hotspot_layout.h"
 #include "hotspot_vmstructs.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 enum hotspot_check_result {
 	HOTSPOT_CHECK_SILENT, /* nothing there to check: no nmethod yet */

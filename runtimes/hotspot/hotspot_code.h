@@ -8,7 +8,7 @@
 
 #include "hotspot.h"
 #include "hotspot_layout.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 #define HOTSPOT_HEAPS_MAX HOTSPOT_HEAPS
 

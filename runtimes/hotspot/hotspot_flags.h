@@ -4,7 +4,7 @@
 #define YRT_HOTSPOT_FLAGS_H
 
 #include "hotspot_vmstructs.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 struct hotspot_flag {
 	const char *name; /* "UseCompressedOops" */

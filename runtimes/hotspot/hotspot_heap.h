@@ -7,7 +7,7 @@
 #define YRT_HOTSPOT_HEAP_H
 
 #include "hotspot_layout.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 struct hotspot_heap_view; /* of one process */
 

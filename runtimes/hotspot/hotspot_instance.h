@@ -7,7 +7,7 @@
 #include "hotspot_heap.h"
 #include "hotspot_names.h"
 #include "hotspot_stubs.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 /* A libjvm. */
 struct hotspot_image {

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
 

@@ -11,7 +11,7 @@
 #define YRT_HOTSPOT_OTHERS_H
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 /* NULL if the file is none of these; else what it is, and why its Java frames are left out. */
 struct error *hotspot_refuse_other(struct image *img);

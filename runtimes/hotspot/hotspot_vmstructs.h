@@ -10,8 +10,8 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
-#include "process/memory.h"
+#include "binary/image.h"
+#include "binary/memory.h"
 
 struct vmstructs;
 

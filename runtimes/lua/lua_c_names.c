@@ -5,7 +5,7 @@
 
 #include "lua_image.h"
 #include "lua_sweep.h"
-#include "process/image_words.h"
+#include "binary/image_words.h"
 #include "symbols/c_names.h"
 #include "symbols/symbols.h"
 

@@ -7,7 +7,7 @@
 #ifndef YRT_LUA_GC_H
 #define YRT_LUA_GC_H
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "shared/frame.h"
 
 #define LUA_GC_FUNCTIONS 8

@@ -6,7 +6,7 @@
 #include "lua.h"
 #include "lua_gc.h"
 #include "lua_layout.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define LUA_RELEASE_MAX 32
 #define LUA_RANGES_MAX  32

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 
 #define SERIES (sizeof("Lua 5.4.") - 1)
 

@@ -4,7 +4,7 @@
 #define YRT_LUA_PROTO_H
 
 #include "lua_image.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 #define LUA_SOURCE_MAX 512
 #define LUA_NAME_MAX   256

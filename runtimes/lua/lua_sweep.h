@@ -6,7 +6,7 @@
 #include <capstone/capstone.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 struct lua_sweep {
 	csh handle;

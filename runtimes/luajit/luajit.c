@@ -9,7 +9,7 @@
 #include "luajit_inspect.h"
 #include "luajit_trace.h"
 #include "luajit_vms.h"
-#include "process/image_scan.h"
+#include "binary/image_scan.h"
 #include "runtime.h"
 
 #define NEAR_BYTES     (1ull << 31)

@@ -11,8 +11,8 @@
 
 #include "cleanup.h"
 #include "luajit_code.h"
-#include "process/elf_table.h"
-#include "process/image_scan.h"
+#include "binary/elf_table.h"
+#include "binary/image_scan.h"
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)

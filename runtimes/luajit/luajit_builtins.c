@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "process/image_scan.h"
+#include "binary/image_scan.h"
 
 #define NEAR         (64u << 10) /* bytes around the array before */
 #define FIRST_FFID   2

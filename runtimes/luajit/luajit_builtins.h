@@ -20,7 +20,7 @@
 #define YRT_LUAJIT_BUILTINS_H
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define LUAJIT_BUILTINS_MAX 256 /* ffid is a byte */
 

@@ -7,7 +7,7 @@
 #ifndef YRT_LUAJIT_FACTS_H
 #define YRT_LUAJIT_FACTS_H
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "luajit_layout.h"
 
 struct luajit_access;

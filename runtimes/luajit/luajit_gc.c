@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cfi/cfi.h"
-#include "process/image_scan.h"
+#include "binary/image_scan.h"
 #include "runtime.h"
 
 #define OP_STORE     0xc7 /* mov dword [register + offset], constant */

@@ -5,7 +5,7 @@
 
 #include "cfi/cfi.h"
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "luajit_builtins.h"
 #include "luajit_gc.h"
 #include "luajit_layout.h"

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "luajit_facts.h"
 
 /* clang-format off */

@@ -5,7 +5,7 @@
 
 #include "luajit_bytecode.h"
 #include "luajit_image.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 #define LUAJIT_NAME_MAX 512
 

@@ -12,7 +12,7 @@
 #define YRT_LUAJIT_TRACE_H
 
 #include "luajit_image.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 #define LUAJIT_MCODE_MAX (1u << 17) /* bytes of one trace's machine code; snapshots reach 64 KiB far */
 

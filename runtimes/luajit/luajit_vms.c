@@ -7,7 +7,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
-#include "process/resident.h"
+#include "binary/resident.h"
 
 #define TABLE_MIN    90 /* pointers: fewer than any build has */
 #define TABLE_MAX    512

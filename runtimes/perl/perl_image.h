@@ -4,7 +4,7 @@
 #define YRT_PERL_IMAGE_H
 
 #include "perl_layout.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define PERL_SITES_MAX 48
 

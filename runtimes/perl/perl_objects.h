@@ -5,7 +5,7 @@
 #define YRT_PERL_OBJECTS_H
 
 #include "perl_image.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 struct perl_reader {
 	struct memory *mem;

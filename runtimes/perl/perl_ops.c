@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "perl_image.h"
-#include "process/image_words.h"
+#include "binary/image_words.h"
 #include "symbols/c_names.h"
 #include "symbols/symbols.h"
 

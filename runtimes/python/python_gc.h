@@ -8,7 +8,7 @@
 #ifndef YRT_PYTHON_GC_H
 #define YRT_PYTHON_GC_H
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "shared/frame.h"
 
 #define PYTHON_GC_FUNCTIONS 24

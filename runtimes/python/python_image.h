@@ -3,7 +3,7 @@
 #ifndef YRT_PYTHON_IMAGE_H
 #define YRT_PYTHON_IMAGE_H
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "python_layout.h"
 #include "python_tls.h"
 #include "runtime.h"

@@ -8,7 +8,7 @@
 #define YRT_PYTHON_METHODS_H
 
 #include "symbols/c_names.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 /* The c_names operation of runtime.h. The file is untrusted. */
 struct error *python_methods(struct image *img, struct c_names *ret);

@@ -8,8 +8,8 @@
 #define YRT_PYTHON_METHODS_INTERNAL_H
 
 #include "symbols/c_names.h"
-#include "process/image.h"
-#include "process/image_words.h"
+#include "binary/image.h"
+#include "binary/image_words.h"
 
 #define PYTHON_C_NAME 96 /* bytes of a name */
 #define SPEC_METHODS  64 /* Py_tp_methods */

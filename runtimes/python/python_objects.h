@@ -10,7 +10,7 @@
 #ifndef YRT_PYTHON_OBJECTS_H
 #define YRT_PYTHON_OBJECTS_H
 
-#include "process/memory.h"
+#include "binary/memory.h"
 #include "python_layout.h"
 
 struct python_reader {

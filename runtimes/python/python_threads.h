@@ -10,7 +10,7 @@
 #ifndef YRT_PYTHON_THREADS_H
 #define YRT_PYTHON_THREADS_H
 
-#include "process/memory.h"
+#include "binary/memory.h"
 #include "python_layout.h"
 #include "python_tls.h"
 

@@ -8,7 +8,7 @@
 #ifndef YRT_PYTHON_TLS_H
 #define YRT_PYTHON_TLS_H
 
-#include "process/image.h"
+#include "binary/image.h"
 
 enum python_tls_model {
 	PYTHON_TLS_NONE,       /* not understood, or no such variable */

@@ -33,7 +33,33 @@ def includes(path):
                     break
 
 
+# The rooms of unwind/, each above those before it. A room is a folder, or files of unwind/ itself.
+LAYERS = [
+    ("walking", ["arch", "shared", "walk.h", "find_region.h", "native_walk.c", "driver.h"]),
+    ("tools", ["arena", "cleanup", "error", "grow", "now", "report", "table"]),
+    ("binary", ["binary", "target"]),
+    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h"]),
+    ("dwarf", ["dwarf"]),
+    ("cfi", ["cfi"]),
+    ("symbols", ["symbols"]),
+    ("layout", ["layout"]),
+    ("process", ["process", "unwind"]),
+    ("profile", ["profile"]),
+]
+
+
+def layer(path):
+    """The number of a file's room in LAYERS."""
+    first = path.split("/")[1]
+    for i, (_, parts) in enumerate(LAYERS):
+        if first in parts or os.path.splitext(first)[0] in parts:
+            return i
+    raise AssertionError(f"{path}: in no room of unwind/: see LAYERS")
+
+
 def allowed(path, target):
+    if path.startswith("unwind/") and target.startswith("unwind/") and layer(target) > layer(path):
+        return os.path.basename(target) in ("types.h", "target.h", "walk_target.h")  # of the side that a walker is compiled for
     area, into = path.split("/")[0], target.split("/")[0]
     own = os.path.dirname(path)
     if path.startswith("unwind/shared/"):

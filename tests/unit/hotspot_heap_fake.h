@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "elf_file.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "runtimes/hotspot/hotspot_heap.h"
 #include "symbols/symbols.h"
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "unwind/cfi/cfi.h"
-#include "unwind/process/image.h"
+#include "unwind/binary/image.h"
 
 #define CALLS_MAX 4096
 #define FILES_MAX 256

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "elf_file.h"
-#include "unwind/process/image.h"
+#include "unwind/binary/image.h"
 
 static struct elf_file file;
 

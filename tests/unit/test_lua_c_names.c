@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "runtimes/lua/lua_image.h"
 #include "symbols/c_names.h"
 

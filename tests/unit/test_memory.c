@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/process/memory.h"
+#include "unwind/binary/memory.h"
 
 #define PAGE 4096
 

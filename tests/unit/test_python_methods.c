@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "symbols/c_names.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "runtimes/python/python_methods.h"
 
 static char dir[] = "/tmp/yrt-methods-XXXXXX";

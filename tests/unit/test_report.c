@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "report.h"
-#include "process/resident.h"
+#include "binary/resident.h"
 
 static void test_rows(void **state)
 {

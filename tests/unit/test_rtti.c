@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "symbols/rtti.h"
 
 static char dir[] = "/tmp/yrt-rtti-XXXXXX";

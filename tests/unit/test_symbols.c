@@ -15,7 +15,7 @@
 
 #include "unwind/cleanup.h"
 #include "unwind/symbols/cython_generator.h"
-#include "unwind/process/elf_table.h"
+#include "unwind/binary/elf_table.h"
 #include "unwind/symbols/symbols.h"
 
 /* Addresses below are from `outer` on. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "unwind/process/descriptor.h"
-#include "unwind/process/memory.h"
+#include "unwind/binary/memory.h"
 #include "unwind/process/mutex.h"
 
 static void expect(struct syscall call, const char *expected)

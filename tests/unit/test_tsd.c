@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 #include "symbols/tsd.h"
 
 #define KEYS 70 /* more than one block of glibc */

@@ -556,6 +556,7 @@ struct error *cfi_load(struct image *img, const struct cfi_options *options, str
 		if (dir)
 			cfi = store(dir, img, debug_size, cfi);
 	}
+	img->destroy.cfi = cfi_destroy;
 	*ret = cfi;
 	return NULL;
 }

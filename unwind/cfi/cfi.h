@@ -9,7 +9,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "shared/cfi.h"
 
 /* One row before it is laid out: rule holds from addr (file address) until the next row. */

@@ -9,7 +9,7 @@
 #include "cfi_internal.h"
 #include "cleanup.h"
 #include "grow.h"
-#include "process/elf_table.h"
+#include "binary/elf_table.h"
 
 #define CODE_MAX (1u << 20)
 #define GAPS_MAX                                                                                                       \

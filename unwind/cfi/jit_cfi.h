@@ -11,7 +11,7 @@
 #include <types.h>
 
 #include "cfi.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 #include "runtime.h"
 
 /*

@@ -15,7 +15,7 @@
 #include "form.h"
 #include "section.h"
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 enum dwarf_section_id {
 	DWARF_INFO,

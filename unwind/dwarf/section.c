@@ -9,7 +9,7 @@
 
 #include "ahead.h"
 #include "unpack.h"
-#include "process/elf_table.h"
+#include "binary/elf_table.h"
 
 #define CHDR_TYPE_ZSTD 2u /* ELFCOMPRESS_ZSTD, which elf.h below glibc 2.37 does not have */
 #define HUGE_FROM      (8 * SECTION_CHUNK)

@@ -10,7 +10,7 @@
 
 #include <types.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 
 #define SECTION_CHUNK  (2ull << 20)  /* a huge page */
 #define SECTION_MAX    (16ull << 30) /* unpacked */

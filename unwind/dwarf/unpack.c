@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "process/elf_table.h"
+#include "binary/elf_table.h"
 #include "grow.h"
 
 #define INPUT        (128u << 10)

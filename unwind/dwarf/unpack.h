@@ -5,7 +5,7 @@
 
 #include <types.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 
 struct unpacker;
 

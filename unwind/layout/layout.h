@@ -14,7 +14,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 /* A member: its offset, and its size in bytes. size 0: this build has none (or it is not known). */
 struct layout_member {

@@ -11,8 +11,8 @@
 #include "arena.h"
 #include "cfi/cfi.h"
 #include "error.h"
-#include "image.h"
-#include "maps.h"
+#include "binary/image.h"
+#include "binary/maps.h"
 #include "runtime.h"
 
 #define RUNTIMES_MAX RUNTIME_MAX
@@ -46,7 +46,6 @@ struct modules {
 	void *complain_ctx;
 };
 
-extern const struct runtime_ops *const runtimes[]; /* NULL-terminated */
 const struct runtime_ops *runtime_by_id(enum runtime_id id);
 
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret);

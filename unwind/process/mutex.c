@@ -4,7 +4,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include "memory.h"
+#include "binary/memory.h"
 
 #define LOCK_WAITERS 2     /* of __lock: held, and somebody waits */
 #define KIND_MASK    0x3ff /* enum in nptl/pthreadP.h: type, robust, inherit, protect, shared, elision */

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
-#include "memory.h"
+#include "binary/memory.h"
 
 #define VDSO_MAX (1u << 20)
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "descriptor.h"
-#include "memory.h"
+#include "binary/memory.h"
 
 static const char *const names[] = {
 #include "syscall_names.h"

@@ -11,9 +11,9 @@
 #include "symbols/c_names.h"
 #include "symbols/cython_generator.h"
 #include "symbols/cython_name.h"
-#include "symbols/inline_sites.h"
+#include "inline_sites.h"
 #include "symbols/jit_symbols.h"
-#include "symbols/native_kind.h"
+#include "native_kind.h"
 #include "symbols/perf_map.h"
 #include "symbols/rtti.h"
 #include "runtime_alloc.h"
@@ -327,7 +327,7 @@ static struct error *name_by_class(const struct names *names, struct image *img,
 	static const char prefix[] = "typeinfo name for ";
 	cleanup(free) char *demangled = NULL;
 	struct rtti_function fn;
-	struct error *err = img->rtti ? NULL : rtti_create(img, &img->rtti);
+	struct error *err = rtti_load(img);
 
 	if (err || !rtti_find(img->rtti, start, &fn))
 		return err;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "grow.h"
-#include "process/module.h"
+#include "runtime.h"
 
 struct error *c_names_add(struct c_names *c, u64 function, const char *name)
 {

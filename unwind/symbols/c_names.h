@@ -6,7 +6,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 struct c_name {
 	u64 function; /* its first byte, in the file */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <types.h>
 
-#include "process/image.h"
+#include "binary/image.h"
 
 /*
  * symbol: a function of img as it is in the file. Writes "uvloop.loop.Loop.create_server", or "….genexpr", with "

@@ -11,7 +11,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 struct debuginfod;
 

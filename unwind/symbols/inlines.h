@@ -12,7 +12,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define INLINES_MAX 256u
 

@@ -11,7 +11,7 @@
 
 #include <types.h>
 
-#include "process/memory.h"
+#include "binary/memory.h"
 #include "runtime.h"
 
 struct jit_symbols;

@@ -52,7 +52,7 @@ static void read_names(struct job *job)
 	error_free(symbols_read(job->file, job->root));
 	if (symbols_own(job->file))
 		return;
-	error_free(rtti_create(job->file, &job->file->rtti));
+	error_free(rtti_load(job->file));
 	job->asked_languages = true;
 	error_free(c_names_read(job->file, &job->by_language));
 }
@@ -155,10 +155,7 @@ bool name_reader_has(struct name_reader *r, struct image *img, const char *root,
 	if (!job)
 		return false;
 	symbols_move(img, job->file);
-	if (!img->rtti) {
-		img->rtti = job->file->rtti;
-		job->file->rtti = NULL;
-	}
+	rtti_move(img, job->file);
 	*ret = (struct file_names){.read = job->asked_languages, .by_language = job->by_language};
 	job->by_language = (struct c_names){0};
 	job_destroy(job);

@@ -12,7 +12,7 @@
 
 #include "c_names.h"
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 #include "symbols.h"
 
 struct name_reader;

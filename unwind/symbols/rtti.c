@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "grow.h"
-#include "process/image_scan.h"
-#include "process/image_words.h"
+#include "binary/image_scan.h"
+#include "binary/image_words.h"
 
 #define TYPE_MAX  1024 /* bytes of a mangled name */
 #define SLOTS_MAX 4096 /* of a virtual table */
@@ -227,6 +227,30 @@ struct error *rtti_create(struct image *img, struct rtti **ret)
 	}
 	*ret = r;
 	return NULL;
+}
+
+static void give(struct image *img, struct rtti *r)
+{
+	img->rtti = r;
+	img->destroy.rtti = rtti_destroy;
+}
+
+struct error *rtti_load(struct image *img)
+{
+	struct rtti *r;
+	struct error *err = img->rtti ? NULL : rtti_create(img, &r);
+
+	if (!err && !img->rtti)
+		give(img, r);
+	return err;
+}
+
+void rtti_move(struct image *to, struct image *from)
+{
+	if (to->rtti || !from->rtti)
+		return;
+	give(to, from->rtti);
+	from->rtti = NULL;
 }
 
 void rtti_destroy(struct rtti *r)

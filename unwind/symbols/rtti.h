@@ -10,7 +10,7 @@
 #include <types.h>
 
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 struct rtti;
 
@@ -21,6 +21,10 @@ struct rtti;
  */
 struct error *rtti_create(struct image *img, struct rtti **ret);
 void rtti_destroy(struct rtti *r); /* NULL is fine */
+/* The same as img->rtti, unless that is there. */
+struct error *rtti_load(struct image *img);
+/* from's becomes to's, unless that has one. */
+void rtti_move(struct image *to, struct image *from);
 
 struct rtti_function {
 	const char *type; /* the class's mangled name, as "N5Envoy4HttpE"; owned by the rtti */

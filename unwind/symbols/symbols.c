@@ -33,6 +33,12 @@ static struct error *open_debug(struct symbols *s, struct image *img, const char
 	return NULL;
 }
 
+static void symbols_give(struct image *img, struct symbols *s)
+{
+	img->symbols = s;
+	img->destroy.symbols = symbols_destroy;
+}
+
 struct error *symbols_load(struct image *img, const char *root)
 {
 	struct error *err = NULL;
@@ -52,7 +58,7 @@ struct error *symbols_load(struct image *img, const char *root)
 	if (err)
 		symbols_destroy(s);
 	else
-		img->symbols = s;
+		symbols_give(img, s);
 	return err;
 }
 
@@ -78,7 +84,7 @@ void symbols_move(struct image *to, struct image *from)
 		if (s->sources[i].img == from)
 			s->sources[i].img = to;
 	symbols_destroy(to->symbols);
-	to->symbols = s;
+	symbols_give(to, s);
 	from->symbols = NULL;
 }
 

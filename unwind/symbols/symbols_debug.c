@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "cleanup.h"
-#include "process/elf_table.h"
+#include "binary/elf_table.h"
 #include "symbols.h"
 
 #define DEBUG_DIR          "/usr/lib/debug"

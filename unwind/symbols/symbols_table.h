@@ -3,9 +3,9 @@
 #ifndef YRT_SYMBOLS_TABLE_H
 #define YRT_SYMBOLS_TABLE_H
 
-#include "process/elf_table.h"
+#include "binary/elf_table.h"
 #include "error.h"
-#include "process/image.h"
+#include "binary/image.h"
 
 #define SYMBOL_NAME_MAX  4096u
 #define SYMBOLS_MAX      (1u << 23)

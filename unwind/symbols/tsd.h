@@ -6,7 +6,7 @@
 #ifndef YRT_TSD_H
 #define YRT_TSD_H
 
-#include "process/image.h"
+#include "binary/image.h"
 
 #define TSD_KEYS_MAX 1024 /* PTHREAD_KEYS_MAX of glibc; musl has 128 */
 

@@ -4,7 +4,7 @@
 #define YRT_TARGET_H
 
 #include "arena.h"
-#include "process/memory.h"
+#include "binary/memory.h"
 
 static inline bool walk_read(struct walk *w, void *dst, u32 size, u64 addr)
 {

@@ -12,10 +12,10 @@
 #include <types.h>
 
 #include "error.h"
-#include "inlines.h"
+#include "symbols/inlines.h"
 #include "process/module.h"
 #include "process/view.h"
-#include "profile/profile.h"
+#include "profile.h"
 
 struct inline_sites;
 

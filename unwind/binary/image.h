@@ -42,9 +42,14 @@ struct image {
 	u64 eh_frame_hdr_size;
 	bool sections_only; /* no program: without segments, of type ET_REL or any other */
 	u32 refs;
-	struct symbols *symbols; /* symbols.h, made on demand */
-	struct rtti *rtti;       /* rtti.h, made on demand */
-	struct cfi *cfi;         /* cfi.h, made on demand */
+	struct symbols *symbols; /* symbols.h */
+	struct rtti *rtti;       /* rtti.h */
+	struct cfi *cfi;         /* cfi.h */
+	struct {                 /* set by who makes them, on demand: they lie above this room */
+		void (*symbols)(struct symbols *);
+		void (*rtti)(struct rtti *);
+		void (*cfi)(struct cfi *);
+	} destroy;
 };
 
 /* Takes over fd, also on failure. path is copied. */

@@ -10,11 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cfi/cfi.h"
 #include "cleanup.h"
 #include "elf_table.h"
-#include "symbols/rtti.h"
-#include "symbols/symbols.h"
 
 #define SEGMENTS_MAX 4096
 #define NOTES_MAX    (64u << 10) /* bytes of a PT_NOTE that are searched */
@@ -267,9 +264,12 @@ void image_put(struct image *img)
 {
 	if (!img || --img->refs)
 		return;
-	symbols_destroy(img->symbols);
-	rtti_destroy(img->rtti);
-	cfi_destroy(img->cfi);
+	if (img->symbols)
+		img->destroy.symbols(img->symbols);
+	if (img->rtti)
+		img->destroy.rtti(img->rtti);
+	if (img->cfi)
+		img->destroy.cfi(img->cfi);
 	elf_end(img->elf);
 	if (img->fd >= 0)
 		close(img->fd);

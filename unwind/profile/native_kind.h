@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "profile/profile.h"
+#include "profile.h"
 
 static inline enum profile_kind native_kind(const char *mangled, bool vm)
 {

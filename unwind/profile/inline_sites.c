@@ -7,13 +7,13 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "cython_name.h"
-#include "debuginfod.h"
-#include "demangled.h"
-#include "profile/profile_expand.h"
+#include "symbols/cython_name.h"
+#include "symbols/debuginfod.h"
+#include "symbols/demangled.h"
+#include "profile_expand.h"
 #include "native_kind.h"
 #include "runtime_alloc.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 #include "table.h"
 
 struct debug_image {
