@@ -16,6 +16,7 @@
 #include <types.h>
 
 #include "unwind/error.h"
+#include "unwind/profile/idle.h"
 #include "unwind/shared/frame.h"
 #include "unwind/shared/record.h"
 
@@ -78,6 +79,8 @@ struct event_ops {
 	/* The words of a reason (struct stack_head.reason), as "page fault: stack", in REASON_LEN bytes. NULL: it has
 	 * none. */
 	void (*reason)(u32 reason, char *text);
+	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */
+	enum idle_chance (*idle)(u32 reason);
 	/* Does a kernel function of this name only lead from what happened to the program? It is then not shown at the
 	 * leaf. NULL: none. */
 	bool (*leads_to_program)(const char *symbol);

@@ -23,6 +23,7 @@ struct sampler_options {
 	u32 depth;            /* frames of a stack at most */
 	double cpu_percent;   /* of one CPU, that yrt and its probes may take; past it the rate halves. 0: no limit */
 	bool follow;          /* processes that targets make */
+	bool no_idle;         /* without waits by design (event_ops.idle) */
 	bool everyone;        /* every process that runs, but yrt itself */
 	const struct selection
 	        *selection; /* these processes, also those that start later; NULL: those that are attached */

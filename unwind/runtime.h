@@ -109,6 +109,18 @@ enum expand_flag {
 };
 #define RUNTIME_EXPAND_MAX 256
 
+/*
+ * A wait by design: what a function of this language, or of the runtime's own code, waits for is work. Of names what
+ * lies before arguments, file and line counts; a class before a dot need not be told.
+ */
+struct idle_rule {
+	const char *frame;  /* a function; NULL: the thread tells */
+	u8 within;          /* among so many innermost frames of the language, or native ones */
+	const char *file;   /* the end of its file's path; NULL: any */
+	const char *caller; /* the next frame of its kind; NULL: any */
+	const char *thread; /* a thread without frames of the language, whose name in the kernel begins so */
+};
+
 struct runtime_ops {
 	const char *name; /* "luajit": in output, options, folder */
 	const char *view; /* command prefix: "lua" for lua-flame (process/view.h); runtimes of one language share it */
@@ -224,6 +236,9 @@ struct runtime_ops {
 	 * view hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
 	 */
 	bool (*begins)(const char *symbol);
+
+	/* Waits by design: its pools' and event loops'; up to an empty one (profile/idle.h). NULL: it has none. */
+	const struct idle_rule *idle;
 
 	/*
 	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each

@@ -76,6 +76,7 @@ struct flame_options {
 	const char *labels;    /* of labels.h, while it runs */
 	const char *service;   /* what several programs are to a store: the selection, the command */
 	bool async, no_async;  /* as given */
+	bool idle;             /* waits by design are shown, as asked */
 	bool second;           /* what event_ops.more counts is drawn: objects of java-alloc, not bytes */
 	const char *event;     /* -e of record and top */
 	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
@@ -103,6 +104,8 @@ enum flame_key { /* long options without a letter */
 	FLAME_EVENT,
 	FLAME_MIN,
 	FLAME_MAX,
+	FLAME_IDLE,
+	FLAME_NO_IDLE,
 	FLAME_AS_ALWAYS,
 	FLAME_SELECT,
 	FLAME_WAIT,

@@ -203,6 +203,7 @@ static void set_view(const struct command_line *self, struct flame_options *o)
 	o->sampler.collect.names.view = view_of_command(self->name);
 	if (o->sampler.collect.names.view)
 		o->sampler.collect.names.expand |= EXPAND_IMPORTS;
+	o->sampler.no_idle |= o->sampler.collect.names.view && !o->idle;
 	if (o->async || (o->sampler.collect.names.view && !o->no_async))
 		o->sampler.collect.names.expand |= EXPAND_LOOP;
 }
@@ -242,6 +243,8 @@ static void explain(const struct sampler *s, const struct flame_options *o, cons
 	}
 	for (int i = 0; !st->probe.weights && o->sampler.event == events[0] && i < o->npids; i++)
 		idle_explain(o->pids[i], st->duration_s, o->sampler.follow);
+	if (st->collect.idle && !st->collect.counted)
+		say_note("all that was seen is waits by design: --idle shows them");
 	for (int i = 0; st->probe.weights && i < o->nasked; i++)
 		perf_map_hint(o->pids[i]);
 }

@@ -99,6 +99,11 @@ char *loss_line(const struct sampler_stats *st)
 		print_amount(out, st, st->collect.filtered);
 		fputs(" left out as asked", out);
 	}
+	if (st->collect.idle) {
+		fputs(", ", out);
+		print_amount(out, st, st->collect.idle);
+		fputs(" hidden as idle (--idle shows it)", out);
+	}
 	if (words->losses)
 		words->losses(out, st);
 	if (st->collect.unresolved)
@@ -159,11 +164,12 @@ static json_t *to_json(const struct sampler_stats *st)
 	        st->duration_s);
 	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
 	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
-	json_object_update_new(root,
-	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:I}", "event", st->event->name, "unit", st->event->unit,
-	                "approximate_leaves", (json_int_t)st->collect.approx, "samples_below_approximate",
-	                (json_int_t)st->collect.below_approx, "filtered_samples", (json_int_t)st->collect.filtered,
-	                "target_cpu_s", st->target_cpu_s, "rate_halved", (json_int_t)st->halvings));
+	json_object_update_new(
+	        root, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "event", st->event->name, "unit",
+	                      st->event->unit, "approximate_leaves", (json_int_t)st->collect.approx,
+	                      "samples_below_approximate", (json_int_t)st->collect.below_approx, "filtered_samples",
+	                      (json_int_t)st->collect.filtered, "idle_samples", (json_int_t)st->collect.idle,
+	                      "target_cpu_s", st->target_cpu_s, "rate_halved", (json_int_t)st->halvings));
 	if (st->command_status >= 0 && WIFSIGNALED(st->command_status))
 		json_object_set_new(root, "program_signal", json_integer(WTERMSIG(st->command_status)));
 	else if (st->command_status >= 0)

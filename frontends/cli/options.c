@@ -94,6 +94,10 @@ static const struct manual_option event_options[] = {
 static const struct manual_option off_options[] = {
         TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits that last at least so long", COMPLETE_NOTHING},
         {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
+        {FLAME_NO_IDLE, "no-idle", NULL,
+                "hide waits by design: event loops without events, pools without work (views of a language do)",
+                COMPLETE_NOTHING},
+        {FLAME_IDLE, "idle", NULL, "show them", COMPLETE_NOTHING},
         OUTPUT_ROWS{0},
 };
 
@@ -162,7 +166,7 @@ static const struct manual_example off_examples[] = {
         {"yrt @ -p 4242 -d 10 -o off.html", "what a process waited for in ten seconds"},
         {"yrt @ -p 4242 -t -U -f txt -o - | less", "a tree for each thread, without the kernel"},
         {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
-        {"yrt @ -p 4242 -X '^.epoll.$' -o off.html", "without waits for events"},
+        {"yrt @ -p 4242 --no-idle -o off.html", "without event loops and pools that have no work"},
         {NULL, NULL},
 };
 
@@ -176,8 +180,11 @@ const struct manual off_manual = {
                 "shorter than 50 ms are\n"
                 "chosen at random and stand for the others. The last line on stderr tells whether time on and off the "
                 "CPU add up to\n"
-                "the time that threads were there, what was truncated and what was lost. Ctrl-C ends it early and "
-                "keeps the result.",
+                "the time that threads were there, what was truncated and what was lost. Views of a language hide "
+                "waits by design\n"
+                "(event loops without events, pools without work) and tell how much that was: --idle shows them, "
+                "--no-idle hides them\n"
+                "elsewhere, too.",
         .options = off_options,
         .examples = off_examples,
 };
@@ -278,6 +285,10 @@ static const struct setting settings[] = {
         OFF(FLAME_ASYNC, no_async),
         ON(FLAME_NO_ASYNC, no_async),
         OFF(FLAME_NO_ASYNC, async),
+        ON(FLAME_NO_IDLE, sampler.no_idle),
+        OFF(FLAME_NO_IDLE, idle),
+        ON(FLAME_IDLE, idle),
+        OFF(FLAME_IDLE, sampler.no_idle),
         ON(FLAME_LINES, sampler.collect.names.lines),
         ON(FLAME_ADDRESSES, sampler.collect.names.addresses),
         ON(FLAME_SIGNATURES, sampler.collect.names.signatures),

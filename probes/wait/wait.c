@@ -407,5 +407,6 @@ const struct event_ops wait_event = {
         .stats = stats,
         .record = record,
         .reason = wait_reason_text,
+        .idle = wait_idle,
         .leads_to_program = wait_leads_to_program,
 };

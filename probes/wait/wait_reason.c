@@ -118,6 +118,24 @@ void wait_reason_text(u32 reason, char *text)
 		call_text(number - 1, reason >> 16 & 0xff, text);
 }
 
+enum idle_chance wait_idle(u32 reason)
+{
+	u32 number = reason & 0xffff;
+
+	if (reason >> 24 != WAIT_BLOCKED || !number)
+		return IDLE_NEVER;
+	switch (number - 1) {
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_pause:
+	case SYS_rt_sigtimedwait:
+	case SYS_rt_sigsuspend:
+		return IDLE_ALWAYS;
+	default:
+		return IDLE_MAYBE;
+	}
+}
+
 bool wait_leads_to_program(const char *symbol)
 {
 	static const char *const all[] = {"schedule", "__schedule", "preempt_schedule_irq", "preempt_schedule_common",

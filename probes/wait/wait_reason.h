@@ -6,8 +6,12 @@
 #include <stdbool.h>
 #include <types.h>
 
+#include "unwind/profile/idle.h"
+
 /* reason: wait_reason() of wait_record.h; text: REASON_LEN bytes. */
 void wait_reason_text(u32 reason, char *text);
+/* May it be a wait by design? */
+enum idle_chance wait_idle(u32 reason);
 /* Does a kernel function of this name only lead from a wait to the program that sees it? */
 bool wait_leads_to_program(const char *symbol);
 

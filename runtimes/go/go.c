@@ -235,6 +235,17 @@ struct go_table *go_instance_table(void *data, u64 *bias)
 	return instance->image->table;
 }
 
+/* Goroutines wait without a thread; threads wait in the scheduler. runtime/proc.go of Go 1.26. */
+static const struct idle_rule idle_rules[] = {
+        {.frame = "runtime.findRunnable", .within = 10},
+        {.frame = "runtime.findrunnable", .within = 10}, /* up to 1.18 */
+        {.frame = "runtime.stoplockedm", .within = 10},
+        {.frame = "runtime.sysmon", .within = 8},
+        {.frame = "runtime.templateThread", .within = 6},
+        {.frame = "os/signal.signal_recv", .within = 8},
+        {0},
+};
+
 const struct runtime_ops go_runtime = {
         .name = "go",
         .view = "go",
@@ -254,4 +265,5 @@ const struct runtime_ops go_runtime = {
         .expand = expand,
         .inspect = inspect,
         .snapshots = go_snapshots,
+        .idle = idle_rules,
 };

@@ -5,6 +5,7 @@
 #include "hotspot.h"
 #include "hotspot_check.h"
 #include "hotspot_frozen.h"
+#include "hotspot_idle.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
@@ -379,4 +380,5 @@ const struct runtime_ops hotspot_runtime = {
         .begins = begins,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
+        .idle = hotspot_idle,
 };

@@ -11,6 +11,7 @@
 #include "python_gc.h"
 #include "python_gil.h"
 #include "python_glue.h"
+#include "python_idle.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_methods.h"
@@ -341,4 +342,5 @@ const struct runtime_ops python_runtime = {
         .c_names = python_methods,
         .hides = hides,
         .inspect = inspect,
+        .idle = python_idle,
 };

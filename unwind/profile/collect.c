@@ -10,6 +10,7 @@
 #include "symbols/cython_name.h"
 #include "expand.h"
 #include "gone.h"
+#include "idle.h"
 #include "late.h"
 #include "pattern.h"
 #include "process_names.h"
@@ -30,6 +31,7 @@ struct partial {
 
 /* What a hash stands for, in one word of a table. */
 #define NODE_FILTERED COLLECTOR_FILTERED
+#define NODE_IDLE     (NODE_FILTERED - 1)
 static u64 pack(u32 node, u32 frames, u32 unresolved, bool approx, bool below_approx)
 {
 	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x3fff) << 48 | (u64)below_approx << 62 |
@@ -320,6 +322,7 @@ static struct error *place(struct collector *c, const struct stack_record *recor
 	u32 node = 0, before = inside ? 1 : 0, lead = 0;
 	struct frame reason;
 	struct error *err = NULL;
+	bool idle = false;
 
 	if (inside)
 		c->expanded[0] = *inside;
@@ -339,7 +342,14 @@ static struct error *place(struct collector *c, const struct stack_record *recor
 		reason = c->expanded[0];
 		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
 	}
-	return err ? err : add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
+	if (!err)
+		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
+	if (!err && c->options.idle)
+		err = idle_find(
+		        c->names, c->profile, p, c->expanded + lead, n - lead, record->comm, c->options.idle, &idle);
+	if (idle && (u32)*packed != NODE_FILTERED)
+		*packed = NODE_IDLE;
+	return err;
 }
 
 static void count_frames(struct collector *c, u64 packed, u64 count)
@@ -486,6 +496,10 @@ static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 {
 	if ((u32)packed == NODE_FILTERED) {
 		c->stats.filtered += value;
+		return;
+	}
+	if ((u32)packed == NODE_IDLE) {
+		c->stats.idle += value;
 		return;
 	}
 	count_frames(c, packed, value);

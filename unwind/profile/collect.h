@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <types.h>
 
+#include "idle.h"
 #include "names.h"
 #include "profile.h"
 #include "shared/record.h"
@@ -22,6 +23,8 @@ struct collect_options {
 	bool lock_only;      /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
+	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
+	enum idle_chance (*idle)(u32 reason);
 	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
 	void *stack_ctx;
@@ -32,6 +35,7 @@ struct collector;
 struct collect_stats {
 	u64 counted;        /* in the profile; this and all that follows in the unit of the event */
 	u64 filtered;       /* left out by include, exclude and lock_only */
+	u64 idle;           /* left out as waits by design */
 	u64 unmatched;      /* counted by BPF, but the stack never arrived */
 	u64 frames;         /* of counted samples, weighted */
 	u64 unresolved;     /* of them without any name */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_idle.h"
+
+/*
+ * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 23. A worker is idle where it asks for work itself: below it is what it
+ * works on. asyncio's loop is one frame where it is drawn so (python_expand.h).
+ */
+const struct idle_rule python_idle[] = {
+        {.frame = "select", .within = 1, .file = "/selectors.py", .caller = "_run_once"},
+        {.frame = "select", .within = 1, .file = "/selectors.py", .caller = "asyncio"},
+        {.frame = "select", .within = 1, .file = "/selectors.py", .caller = "serve_forever"},
+        {.frame = "_run_once", .within = 1, .file = "/asyncio/base_events.py"},
+        {.frame = "_worker", .within = 1, .file = "/concurrent/futures/thread.py"},
+        {.frame = "wait_result_broken_or_wakeup", .within = 4, .file = "/concurrent/futures/process.py"},
+        {.frame = "worker", .within = 1, .file = "/multiprocessing/pool.py"},
+        {.frame = "get", .within = 4, .file = "/multiprocessing/queues.py", .caller = "worker"},
+        {.frame = "get", .within = 4, .file = "/multiprocessing/queues.py", .caller = "_process_worker"},
+        {.frame = "_handle_results", .within = 4, .file = "/multiprocessing/pool.py"},
+        {.frame = "_handle_tasks", .within = 1, .file = "/multiprocessing/pool.py"},
+        {.frame = "_wait_for_updates", .within = 3, .file = "/multiprocessing/pool.py"},
+        {.frame = "_feed", .within = 2, .file = "/multiprocessing/queues.py"},
+        {.frame = "_shutdown", .within = 3, .file = "/threading.py"},
+        {.frame = "wait", .within = 1, .file = "/gunicorn/workers/sync.py"},
+        {.frame = "run", .within = 2, .file = "/gunicorn/workers/gthread.py"},
+        {.frame = "sleep", .within = 1, .file = "/gunicorn/arbiter.py"},
+        {0},
+};

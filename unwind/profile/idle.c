@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "idle.h"
+
+#include <string.h>
+
+/* Event loops and pools in native code, of whatever program. */
+static const struct idle_rule native_rules[] = {
+        {.frame = "ngx_process_events_and_timers", .within = 4}, /* its epoll module may have no symbols */
+        {.frame = "ngx_thread_pool_cycle", .within = 5},
+        {.frame = "run_poll_loop", .within = 4},   /* HAProxy */
+        {.frame = "event_base_loop", .within = 4}, /* libevent: Envoy, memcached */
+        {.frame = "ev_run", .within = 4},          /* libev: gevent */
+        {.frame = "uv__io_poll", .within = 3},     /* libuv: Node.js, uvloop, luv */
+        {.frame = "uv_run", .within = 3},          /* the same without that symbol */
+        {.frame = "aeMain", .within = 4},          /* Redis */
+        {.frame = "bioProcessBackgroundJobs", .within = 5},
+        {.frame = "g_main_loop_run", .within = 5},
+        {.frame = "boost::asio::detail::epoll_reactor::run", .within = 3},
+        {.frame = "boost::asio::detail::scheduler::do_run_one", .within = 6},
+        {.frame = "listener_thread", .within = 5}, /* Apache */
+        {.frame = "ap_queue_pop_something", .within = 6},
+        {.frame = "ap_queue_pop_info", .within = 6},
+        {.frame = "node::(anonymous namespace)::PlatformWorkerThread", .within = 6},
+        {.frame = "node::inspector::(anonymous namespace)::StartIoThreadMain", .within = 6},
+        {0},
+};
+
+struct stack {
+	struct names *names;
+	const struct profile *profile;
+	const struct process *p;
+	const struct frame *frames;
+	u32 n;
+	const char *comm;
+	bool scripts; /* it has frames of a language */
+};
+
+/* Where a function's name begins behind its class: Python has that from 3.11 on. */
+static const char *behind_dot(const char *name)
+{
+	const char *dot = NULL;
+
+	for (; *name && !strchr(" (<", *name); name++)
+		if (*name == '.')
+			dot = name + 1;
+	return dot;
+}
+
+static bool is_named(const char *shown, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!shown || strncmp(shown, name, len))
+		return false;
+	return !shown[len] || shown[len] == ' ' || shown[len] == '(' ||
+	       (shown[len] == ':' && shown[len + 1] >= '0' && shown[len + 1] <= '9');
+}
+
+static bool is_function(const struct profile_function *fn, const char *name)
+{
+	return is_named(fn->name, name) || is_named(behind_dot(fn->name), name);
+}
+
+static bool is_file(const struct profile_function *fn, const char *tail)
+{
+	size_t len = strlen(fn->file), want = tail ? strlen(tail) : 0;
+
+	return !tail || (len >= want && !strcmp(fn->file + len - want, tail));
+}
+
+static struct error *function_at(const struct stack *s, u32 i, const struct profile_function **ret)
+{
+	struct named named;
+	struct error *err = names_frame(s->names, s->p, s->frames, i, s->n, &named);
+
+	*ret = err ? NULL : &s->profile->functions[named.function];
+	return err;
+}
+
+static bool is_code(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_NATIVE || frame_kind(f) == FRAME_SCRIPT;
+}
+
+/* Is the next frame of the same kind this function? */
+static struct error *is_called_by(const struct stack *s, u32 i, const char *name, bool *ret)
+{
+	const struct profile_function *fn;
+	enum frame_kind kind = frame_kind(&s->frames[i]);
+	struct error *err;
+
+	do
+		i++;
+	while (i < s->n && frame_kind(&s->frames[i]) != kind);
+	*ret = false;
+	if (i == s->n)
+		return NULL;
+	err = function_at(s, i, &fn);
+	*ret = !err && is_function(fn, name);
+	return err;
+}
+
+static struct error *matches(const struct stack *s, u32 i, u32 depth, const struct idle_rule *rule, bool *ret)
+{
+	const struct profile_function *fn;
+	struct error *err;
+
+	*ret = false;
+	if (!rule->frame || depth >= rule->within)
+		return NULL;
+	err = function_at(s, i, &fn);
+	if (err || !is_function(fn, rule->frame) || !is_file(fn, rule->file))
+		return err;
+	*ret = true;
+	return rule->caller ? is_called_by(s, i, rule->caller, ret) : NULL;
+}
+
+static bool is_thread(const struct stack *s, const struct idle_rule *rule)
+{
+	return rule->thread && !s->scripts && !strncmp(s->comm, rule->thread, strlen(rule->thread));
+}
+
+/* scripts: runtime the rules are of; native code alone is looked at if there is none. */
+static struct error *match_rules(
+        const struct stack *s, const struct idle_rule *rules, const struct runtime_ops *ops, bool *ret)
+{
+	struct error *err = NULL;
+	u32 depth[2] = {0};
+
+	for (const struct idle_rule *r = rules; !*ret && (r->frame || r->thread); r++)
+		*ret = is_thread(s, r);
+	for (u32 i = 0; !err && !*ret && i < s->n; i++) {
+		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT;
+
+		if (!is_code(&s->frames[i]))
+			continue;
+		if (script && (!ops || frame_runtime(&s->frames[i]) != ops->id))
+			break;
+		for (const struct idle_rule *r = rules; !err && !*ret && (r->frame || r->thread); r++)
+			err = matches(s, i, depth[script], r, ret);
+		depth[script]++;
+	}
+	return err;
+}
+
+struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
+        const struct frame *frames, u32 n, const char *comm, enum idle_chance (*chance)(u32 reason), bool *ret)
+{
+	struct stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm};
+	struct error *err = NULL;
+	enum idle_chance c = n && frame_kind(&frames[0]) == FRAME_REASON ? chance((u32)frames[0].detail) : IDLE_NEVER;
+
+	*ret = c == IDLE_ALWAYS;
+	if (c != IDLE_MAYBE || !p)
+		return NULL;
+	for (u32 i = 0; i < n; i++)
+		s.scripts |= frame_kind(&frames[i]) == FRAME_SCRIPT;
+	for (u32 k = 0; !err && !*ret && k < p->ninstances; k++)
+		if (p->instances[k].ops->idle)
+			err = match_rules(&s, p->instances[k].ops->idle, p->instances[k].ops, ret);
+	return err || *ret ? err : match_rules(&s, native_rules, NULL, ret);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits by design: an event loop without events, a pool's thread without work. They say nothing of what a program is
+ * slow at, and hide what does. What is one is told by the frames around the wait: rules of each runtime
+ * (runtime_ops.idle), and here of event loops in native code.
+ */
+#ifndef YRT_IDLE_RULES_H
+#define YRT_IDLE_RULES_H
+
+#include "names.h"
+
+/* What a reason (FRAME_REASON) says by itself. */
+enum idle_chance {
+	IDLE_NEVER,  /* it could run, or the kernel is at work for it */
+	IDLE_MAYBE,  /* frames decide */
+	IDLE_ALWAYS, /* accept(), pause(): for customers */
+};
+
+/*
+ * Is this stack, leaf first, one of a wait by design? p may be NULL. profile: where names puts functions; comm: what
+ * the kernel calls its thread, COMM_LEN bytes.
+ */
+struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
+        const struct frame *frames, u32 n, const char *comm, enum idle_chance (*chance)(u32 reason), bool *ret);
+
+#endif
