@@ -275,15 +275,27 @@ static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
 		st->stop[stop] += value;
 }
 
+static inline void send_time(const struct stack_head *head)
+{
+	struct time_record record = {
+	        .type = RECORD_TIME, .count = (u32)head->value, .hash = head->hash, .ns = bpf_ktime_get_ns()};
+
+	bpf_ringbuf_output(&ring, &record, sizeof(record), wake_flags());
+}
+
 /* Counts it; user space gets its stack if it is new. Returns the cause of a loss, or -1. */
 static inline int event_emit(struct slot *slot, struct probe_stats *st)
 {
 	struct stack_head *head = &slot->head;
 	u32 stop = slot->late.stop ? slot->late.stop : head->stop;
+	int lost;
 
 	st->frames += slot->walk.nframes;
 	count_stop(st, stop, head->value);
-	return slot->late.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
+	lost = slot->late.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
+	if (with_times && lost < 0)
+		send_time(head);
+	return lost;
 }
 
 static inline void event_end(struct slot *slot, struct probe_stats *st, int lost)

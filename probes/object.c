@@ -77,6 +77,7 @@ static void set_knobs(struct object *o, const struct object_options *options)
 	skel->rodata->with_kernel = !options->no_kernel;
 	skel->rodata->with_user = !options->no_user;
 	skel->rodata->by_thread = options->by_thread;
+	skel->rodata->with_times = options->times;
 	skel->rodata->everyone = o->everyone = options->everyone;
 	skel->rodata->own_tgid = (u32)getpid();
 	if (options->everyone)

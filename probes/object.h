@@ -15,6 +15,7 @@
 struct object_options {
 	u32 depth;
 	bool no_kernel, no_user, by_thread;
+	bool times;    /* RECORD_TIME for each sample */
 	bool everyone; /* whoever runs becomes a target: RECORD_FORK tells of it; CPU time is that of the machine */
 	bool measure;  /* have the kernel measure the run time of BPF programs */
 	const struct event_ops *event; /* whose programs are loaded */

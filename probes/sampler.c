@@ -110,6 +110,7 @@ static struct error *create_parts(struct sampler *s)
 	        .no_kernel = o->no_kernel,
 	        .no_user = o->no_user,
 	        .by_thread = o->collect.threads,
+	        .times = o->collect.times,
 	        .everyone = o->everyone,
 	        .measure = o->measure,
 	        .event = o->event};
@@ -266,6 +267,12 @@ static void on_record(void *ctx, const void *data, size_t size)
 
 	if (size >= sizeof(type))
 		memcpy(&type, data, sizeof(type));
+	if (type == RECORD_TIME) {
+		err = collector_time(s->collector, data, size);
+		if (err)
+			keep_failure(s, err);
+		return;
+	}
 	if (type == RECORD_STACK && (backlog_bytes(&s->backlog) || !collector_ready(s->collector, data, size)))
 		collector_glance(s->collector, data, size);
 	if (type == RECORD_STACK || type == RECORD_LATE || type == RECORD_EXIT || type == RECORD_EVENT)
@@ -367,6 +374,7 @@ static struct error *drain(struct sampler *s)
 	s->stacks_at_drain = collector_stats(s->collector)->stacks;
 	if (!err)
 		err = collector_settle(s->collector, now_ns(), false);
+	collector_place_times(s->collector);
 	targets_sweep(&s->targets);
 	return err;
 }
@@ -566,6 +574,7 @@ static struct error *arm(struct sampler *s)
 	malloc_trim(0);
 	s->cpu_at_arming = own_cpu_ns();
 	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
+	collector_begin(s->collector, s->armed_ns);
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
 	set_hurry(s, s->command || s->options.follow || s->options.everyone);
 	err = s->ops->start(s->event, s->command);

@@ -20,8 +20,9 @@ const volatile bool with_loop = true;
 const volatile bool with_kernel = true;
 const volatile bool with_user = true;
 const volatile bool by_thread = false;
-const volatile bool everyone = false; /* who runs becomes a target (-a) */
-const volatile __u32 own_tgid = 0;    /* not yrt itself */
+const volatile bool with_times = false; /* tell when each sample was taken */
+const volatile bool everyone = false;   /* who runs becomes a target (-a) */
+const volatile __u32 own_tgid = 0;      /* not yrt itself */
 
 __u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level */
 __u32 eager = 0;             /* wake user space for each new stack: what it names does not live long */

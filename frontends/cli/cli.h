@@ -109,6 +109,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_AS_ALWAYS,
 	FLAME_SELECT,
 	FLAME_WAIT,
+	FLAME_TIMELINE,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */

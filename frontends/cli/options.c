@@ -23,6 +23,8 @@
 	                COMPLETE_NOTHING},
 #define RATE_ROWS                                                                                                      \
 	{'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},                                    \
+	        {FLAME_TIMELINE, "timeline", NULL, "keep when each sample was taken (8 bytes each)",                   \
+	                COMPLETE_NOTHING},                                                                             \
 	        {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
 #define OUTPUT_ROWS                                                                                                    \
 	{'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time",             \
@@ -272,6 +274,7 @@ static const struct setting settings[] = {
         TEXT(FLAME_STATS, stats_file),
         TEXT(FLAME_NO_CACHE, sampler.cache_dir),
         ON('t', sampler.collect.threads),
+        ON(FLAME_TIMELINE, sampler.collect.times),
         ON('s', sampler.follow),
         ON('U', sampler.no_kernel),
         ON('U', sampler.collect.no_kernel),
@@ -346,6 +349,8 @@ struct error *flame_set_event(struct flame_options *o)
 	if (!event || (o->event && !event->command))
 		return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", o->event),
 		        "clock, fault and wait are events");
+	if (o->sampler.collect.times && event != events[0])
+		return error_new(ERROR_USAGE, "--timeline goes with time on the CPU only");
 	o->sampler.event = event;
 	if (o->max_us && o->max_us < o->min_us)
 		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);

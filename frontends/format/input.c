@@ -195,6 +195,7 @@ struct error *input_read(
 	err = read_any(in, path, &s, cut);
 	if (!err) {
 		profile_finish(s.profile);
+		profile_sort_times(s.profile);
 		*ret = TAKE(s.profile);
 	}
 	sift_free(&s);

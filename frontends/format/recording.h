@@ -10,6 +10,9 @@
  *	functions  kind, flags (enum frame_flag), line, image, address, name, module, file of each, from number 2 on
  *	nodes      in preorder, the root first: levels above a child of the node before it, function, count
  *	more       of the nodes of the next section, in their order: what else was counted (profile_meta.more)
+ *	times      when samples were taken: the step (ns), then of some of the nodes before it, in order: nodes above
+ *	           the one before it in this section, how many samples, and of each the steps since the one before it,
+ *	           of the first since the start
  *	end        nothing
  *
  * meta comes first; images, functions and nodes may come in several sections, what is referred to before what refers
@@ -37,7 +40,8 @@ enum recording_section {
 	SECTION_FUNCTIONS,
 	SECTION_NODES,
 	SECTION_END,
-	SECTION_MORE
+	SECTION_MORE,
+	SECTION_TIMES
 };
 enum recording_encoding { ENCODING_RAW, ENCODING_ZSTD };
 

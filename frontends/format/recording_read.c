@@ -15,6 +15,8 @@
 #define KINDS_WORDS    256 /* kinds that a recording may know */
 #define STRING_LONGEST (4u << 10)
 #define FUNCTIONS_MOST (1u << 20)
+#define TIMES_MOST     (1u << 28)
+#define TIMELESS       UINT32_MAX
 
 struct reader {
 	FILE *in;
@@ -31,7 +33,8 @@ struct reader {
 	u32 nnodes, depth;
 	u8 *more; /* a copy of the section of this name, for the nodes that follow */
 	const u8 *more_at, *more_end;
-	u64 count, wanted; /* of samples: read, and what meta tells */
+	u32 *nodes, nknown; /* theirs to ours; of those that count nothing here TIMELESS */
+	u64 count, wanted;  /* of samples: read, and what meta tells */
 };
 
 static void cleanup_reader(struct reader *r)
@@ -41,6 +44,7 @@ static void cleanup_reader(struct reader *r)
 	free(r->images);
 	free(r->functions);
 	free(r->more);
+	free(r->nodes);
 }
 
 static struct error *corrupt(const struct reader *r, const char *what)
@@ -181,8 +185,43 @@ static struct error *read_nodes(struct reader *r)
 			profile_add(r->sift->profile, 0, count);
 		if (!err)
 			sift_more(r->sift, r->depth, more);
+		if (!err)
+			err = append(&r->nodes, &r->nknown,
+			        !r->depth ? 0
+			        : count   ? sift_place(r->sift, r->depth)
+			                  : TIMELESS);
 	}
 	r->more_at = r->more_end;
+	return err;
+}
+
+static struct error *read_times_of(struct reader *r, u32 node, u32 n, double scale)
+{
+	struct error *err = NULL;
+	u64 when = 0;
+
+	for (u32 i = 0; i < n && !err && !r->broken; i++) {
+		when += take_below(r, 1ull << 32);
+		r->broken |= when * scale >= UINT32_MAX || r->sift->profile->ntimes >= TIMES_MOST;
+		if (!r->broken && node != TIMELESS)
+			err = profile_add_time(r->sift->profile, node, (u32)(when * scale));
+	}
+	return err;
+}
+
+static struct error *read_times(struct reader *r)
+{
+	double scale = (double)take_below(r, 1ull << 32) / PROFILE_TIME_STEP_NS;
+	struct error *err = NULL;
+	u64 node = 0;
+
+	r->broken |= scale == 0;
+	while (!err && !r->broken && r->at < r->end) {
+		node += take_below(r, r->nknown);
+		r->broken |= node >= r->nknown;
+		if (!r->broken)
+			err = read_times_of(r, r->nodes[node], take_below(r, TIMES_MOST), scale);
+	}
 	return err;
 }
 
@@ -347,7 +386,8 @@ static struct error *read_content(struct reader *r, const struct section_header 
 	        [SECTION_IMAGES] = read_images,
 	        [SECTION_FUNCTIONS] = read_functions,
 	        [SECTION_NODES] = read_nodes,
-	        [SECTION_MORE] = read_more};
+	        [SECTION_MORE] = read_more,
+	        [SECTION_TIMES] = read_times};
 	struct error *err;
 
 	/* of the end there is nothing to read, of what is newer nothing is known */

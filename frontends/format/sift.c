@@ -147,6 +147,11 @@ struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
 	return err;
 }
 
+u32 sift_place(const struct sift *s, u32 depth)
+{
+	return s->path[depth].made ? s->path[depth].node : UINT32_MAX;
+}
+
 void sift_more(struct sift *s, u32 depth, u64 count)
 {
 	if (s->path[depth].made)

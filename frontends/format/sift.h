@@ -37,6 +37,8 @@ void sift_free(struct sift *s);
 struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret);
 /* What else was counted of the node that came last, at this depth. */
 void sift_more(struct sift *s, u32 depth, u64 count);
+/* The profile's node of the node that came last and counts, at this depth; UINT32_MAX: it was left out. */
+u32 sift_place(const struct sift *s, u32 depth);
 /* A node of a function at a depth (from 1), at most one more than that of the last; and so many counts in it. */
 struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count);
 

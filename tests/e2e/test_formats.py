@@ -211,7 +211,7 @@ def test_stdout_and_names():
             out = yrt.run("render", path, "-f", name, "-o", "-", output=False, stats=False).expect().stdout
             assert out.lower().lstrip("\n").startswith(begins.lower()) or name == "html", (name, out[:80])
         text = yrt.run("render", "--help", output=False, stats=False).expect().stdout
-        for name in ("folded", "html", "svg", "txt", "pprof", "speedscope", "yrt"):
+        for name in ("folded", "html", "svg", "txt", "pprof", "speedscope", "firefox", "chrome", "perf", "yrt"):
             assert re.search(rf"^\s+{name} ", text, re.M), text
 
 

@@ -15,6 +15,7 @@
 #include "pattern.h"
 #include "process_names.h"
 #include "thread_names.h"
+#include "timeline.h"
 
 #define STARTERS_MAX                                                                                                   \
 	4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
@@ -53,6 +54,7 @@ struct collector {
 	struct frame *expanded; /* EXPANDED_MAX */
 	struct late *late;
 	struct gone *gone;
+	struct timeline timeline;
 	struct collect_stats stats;
 };
 
@@ -111,6 +113,7 @@ void collector_destroy(struct collector *c)
 	free(c->expanded);
 	late_destroy(c->late);
 	gone_destroy(c->gone);
+	timeline_free(&c->timeline);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
 	table_free(&c->nodes[0]);
@@ -557,6 +560,34 @@ struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
 	return err ? err : late_settle(c->late, now_ns, all);
 }
 
+void collector_begin(struct collector *c, u64 ns)
+{
+	c->timeline.start_ns = ns;
+}
+
+struct error *collector_time(struct collector *c, const struct time_record *record, size_t size)
+{
+	return size < sizeof(*record) ? NULL : timeline_add(&c->timeline, record);
+}
+
+static u32 place_of_hash(void *ctx, u64 hash)
+{
+	struct collector *c = ctx;
+
+	for (u32 epoch = 0; epoch < 2; epoch++) {
+		const u64 *packed = table_get(&c->nodes[epoch], hash);
+
+		if (packed)
+			return (u32)*packed == NODE_FILTERED ? TIMELINE_NOWHERE : (u32)*packed;
+	}
+	return TIMELINE_UNKNOWN;
+}
+
+void collector_place_times(struct collector *c)
+{
+	timeline_place(&c->timeline, place_of_hash, c);
+}
+
 void collector_forget(struct collector *c, u32 epoch)
 {
 	table_clear(&c->nodes[epoch & 1]);
@@ -570,7 +601,11 @@ const struct collect_stats *collector_stats(const struct collector *c)
 
 struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop)
 {
-	return names_expand(c->names, &c->profile, stop);
+	struct error *err;
+
+	collector_place_times(c);
+	err = timeline_finish(&c->timeline, c->profile);
+	return err ? err : names_expand(c->names, &c->profile, stop);
 }
 
 struct profile *collector_profile(struct collector *c)

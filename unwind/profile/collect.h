@@ -17,6 +17,7 @@
 struct collect_options {
 	struct names_options names;
 	bool processes;      /* a node a process at the root */
+	bool times;          /* when each sample was taken (profile.times) */
 	bool threads;        /* a node a thread at the root, or below its process */
 	bool native_only;    /* leave out frames of scripts (c-flame) */
 	bool no_kernel;      /* leave out kernel frames */
@@ -73,6 +74,12 @@ struct error *collector_carry(struct collector *c, u32 epoch, u64 hash);
 /* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
 void collector_forget(struct collector *c, u32 epoch);
 const struct collect_stats *collector_stats(const struct collector *c);
+/* The moment (now_ns()) that times are counted from. */
+void collector_begin(struct collector *c, u64 ns);
+/* A sample was taken; size is what arrived. */
+struct error *collector_time(struct collector *c, const struct time_record *record, size_t size);
+/* Finds the places of samples whose stacks are known by now: before collector_forget(). */
+void collector_place_times(struct collector *c);
 /* A piece of the stack of a walk that is to be done again (late.h). */
 struct error *collector_late(struct collector *c, const struct late_record *record, size_t size);
 /* Does those again whose processes are known better by now. all: none is kept for later. */

@@ -473,6 +473,8 @@ static struct error *merge_nodes(struct profile *p, const struct merging *g)
 			p->base[moved[i]] = base + (moved[i] == next ? 0 : p->base[moved[i]]);
 	}
 	v->overflow = moved[v->overflow];
+	for (u32 i = 0; i < p->ntimes; i++)
+		p->times[i].node = moved[p->times[i].node];
 	return NULL;
 }
 
@@ -556,5 +558,6 @@ void profile_destroy(struct profile *p)
 	free(p->nodes);
 	free(p->images);
 	free(p->base);
+	free(p->times);
 	free(p);
 }

@@ -88,6 +88,13 @@ struct profile_node {
 	u64 total;   /* with all below; valid after profile_finish() */
 };
 
+/* A sample in the order in which it was taken: counted in its node, too. */
+#define PROFILE_TIME_STEP_NS 1000000u
+struct profile_time {
+	u32 node;
+	u32 when; /* steps since the start */
+};
+
 /* How it was made: the banner of pictures and the statistics. Strings may be NULL. */
 struct profile_meta {
 	const char *title;        /* "lua-flame" */
@@ -123,6 +130,8 @@ struct profile {
 	u32 nimages;
 	u64 *base;         /* of a difference: each node's self in the profile compared with; NULL: none. Owned */
 	double base_scale; /* what base is to be multiplied by before it is compared */
+	struct profile_time *times; /* of samples, in no order; NULL: nobody kept them. Owned */
+	u32 ntimes;
 	struct profile_meta meta;
 	void *private; /* of profile.c: lookup tables */
 };
@@ -146,6 +155,12 @@ struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret)
 void profile_add(struct profile *p, u32 node, u64 count);
 /* Adds to what else was counted. */
 void profile_add_more(struct profile *p, u32 node, u64 count);
+/* A sample of a node was taken then. */
+struct error *profile_add_time(struct profile *p, u32 node, u32 when);
+/* The times of another profile; in map its nodes' places in p. */
+struct error *profile_copy_times(struct profile *p, const struct profile *from, const u32 *map);
+/* By time, and of one moment by node. */
+void profile_sort_times(struct profile *p);
 /* What else was counted becomes what is counted, and the other way round. */
 void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */

@@ -83,6 +83,8 @@ struct error *expand_profile(const struct profile *old,
 	profile_add_more(x.to, 0, old->nodes[0].more);
 	for (u32 i = 1; i < old->nnodes && !err; i++)
 		err = expand_node(&x, i);
+	if (!err)
+		err = profile_copy_times(x.to, old, nodes);
 	if (err)
 		profile_destroy(x.to);
 	else

@@ -207,6 +207,8 @@ static struct error *fold_all(struct folding *f, u32 flags)
 	for (u32 i = 1; i < f->old->nnodes && !err; i++)
 		if (f->places[i].needed)
 			err = draw(f, i);
+	for (u32 i = 0; i < f->old->ntimes && !err; i++)
+		err = profile_add_time(f->to, f->places[f->old->times[i].node].node, f->old->times[i].when);
 	return err;
 }
 

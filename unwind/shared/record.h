@@ -17,6 +17,7 @@ enum record_type {
 	RECORD_UNKNOWN,   /* struct process_record: a walk met code outside all regions: look at its maps again */
 	RECORD_LATE,      /* struct late_record: a piece of the stack of a thread whose walk met such code */
 	RECORD_EVENT,     /* of the event's own (event_ops.record) */
+	RECORD_TIME,      /* struct time_record: a sample was taken (--timeline) */
 };
 
 #define CHUNK_FRAMES 256u
@@ -80,6 +81,14 @@ struct process_record {
 	u32 instance;
 	u32 parent; /* RECORD_FORK: instance of the parent */
 	u64 pc;     /* RECORD_UNKNOWN */
+};
+
+/* When a sample was taken. Its stack may come before or after this, or was sent long ago. */
+struct time_record {
+	u32 type;
+	u32 count; /* samples that it stands for */
+	u64 hash;  /* of its stack */
+	u64 ns;    /* CLOCK_MONOTONIC */
 };
 
 /* Why a sample did not become a stack. X(name, word in the statistics) */

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+--timeline keeps when each sample was taken, and what shows time tells it: text of perf script, trace events, the Firefox Profiler.
+Without it those formats tell the same stacks.
+"""
+
+import collections
+import contextlib
+import itertools
+import json
+import os
+import re
+import sys
+import tempfile
+
+import yrt
+
+PROGRAM = """
+import time
+def first(n):
+    return [str(x) for x in range(n)]
+def second(n):
+    return sorted((x * 7919) % 10007 for x in range(n))
+for f in (first, second, first):
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        f(400)
+"""
+RATE = 997
+
+
+@contextlib.contextmanager
+def recording(*flags):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "x.yrt")
+        yrt.run("record", "-q", *flags, "-F", RATE, "-o", path, "--", sys.executable, "-c", PROGRAM, output=False, stats=False).expect()
+        yield path
+
+
+def render(path, name, *flags):
+    return yrt.run("render", path, "-f", name, "-o", "-", *flags, output=False, stats=False).expect().stdout
+
+
+def perf_samples(text):
+    """[(seconds, nanoseconds that it stands for, names from the root)], as perf-script(1) describes its default fields."""
+    found = []
+    for record in text.strip("\n").split("\n\n"):
+        head, *frames = record.split("\n")
+        seconds, period = re.fullmatch(r"\S.* \d+/\d+ \[000\] (\d+\.\d{6}): (\d+) cpu-clock: ", head).groups()
+        names = [re.fullmatch(r"\t *[0-9a-f]+ (.*) \((?:[^()]|\([^()]*\))*\)", f)[1] for f in frames]
+        found.append((float(seconds), int(period), names[::-1]))
+    return found
+
+
+def phases(samples):
+    """Which of the two functions ran, one after the other; what is short is a line between two phases."""
+    seen = ["second" if any(n.startswith("second ") for n in names) else "first" for _, names in samples
+            if any(re.match("(first|second) ", n) for n in names)]
+    runs = [(name, len(list(group))) for name, group in itertools.groupby(seen)]
+    return [name for name, n in runs if n > 20]
+
+
+def test_perf():
+    with recording("--timeline") as path:
+        stacks, text = yrt.parse_folded(render(path, "folded")), render(path, "perf")
+    samples = perf_samples(text)
+    assert [s[0] for s in samples] == sorted(s[0] for s in samples)
+    assert phases([(s, names) for s, _, names in samples]) == ["first", "second", "first"]
+    assert {period for _, period, _ in samples} == {round(1e9 / RATE)}
+    kept, wanted = len(samples), sum(n for _, n in stacks)
+    assert wanted * 0.99 <= kept <= wanted, (kept, wanted)
+    yield f"{kept} of {wanted} samples have a time"
+
+
+def firefox_stacks(profile):
+    """{thread: [(ms, weight, names)]} of the tables of the processed format."""
+    shared = profile["shared"]
+    for table in ("stackTable", "frameTable", "funcTable", "resourceTable", "sources", "nativeSymbols", "sourceLocationTable"):
+        assert {len(c) for name, c in shared[table].items() if name != "length"} == {shared[table]["length"]}, table
+    frames, prefixes = shared["stackTable"]["frame"], shared["stackTable"]["prefixOffset"]
+    names = []
+    for i, (frame, offset) in enumerate(zip(frames, prefixes)):
+        name = shared["stringArray"][shared["funcTable"]["name"][shared["frameTable"]["func"][frame]]]
+        names.append((names[i - offset] if offset else []) + [name])
+    found = collections.defaultdict(list)
+    for thread in profile["threads"]:
+        s = thread["samples"]
+        assert len(s["stack"]) == len(s["time"]) == s["length"] and s["time"] == sorted(s["time"])
+        found[thread["name"]] += [(t, w, names[stack] if stack is not None else []) for stack, t, w
+                                  in zip(s["stack"], s["time"], s["weight"] or [1] * s["length"])]
+    return found
+
+
+def boxes(trace):
+    """{name: microseconds} of all boxes, of which none overlaps another one of its thread without lying in it."""
+    total, of_thread = collections.Counter(), collections.defaultdict(list)
+    for e in trace["traceEvents"]:
+        if e["ph"] == "X":
+            total[e["name"]] += e["dur"]
+            of_thread[e["pid"], e["tid"]].append((e["ts"], -e["dur"]))
+    for events in of_thread.values():
+        ends = []
+        for start, duration in sorted(events):
+            while ends and ends[-1] <= start + 1e-3:
+                ends.pop()
+            assert not ends or start - duration <= ends[-1] + 1e-2, (start, duration, ends[-1])
+            ends.append(start - duration)
+    return total
+
+
+def test_firefox_and_chrome():
+    with recording("--timeline") as path:
+        timed = {name: json.loads(render(path, name)) for name in ("firefox", "chrome")}
+        copy = path + ".copy"
+        yrt.run("render", path, "-f", "yrt", "-o", copy, output=False, stats=False).expect()
+        samples, copied = (perf_samples(render(p, "perf")) for p in (path, copy))
+        hidden = perf_samples(render(path, "perf", "-I", "^second "))
+    assert samples == copied
+    assert [s for s in samples if any(n.startswith("second ") for n in s[2])] == hidden
+    threads = firefox_stacks(timed["firefox"])
+    busiest = max(threads.values(), key=len)
+    assert phases([(t, names) for t, _, names in busiest]) == ["first", "second", "first"]
+    assert sum(map(len, threads.values())) == len(samples)
+    total = boxes(timed["chrome"])
+    for name in ("first", "second"):
+        of_samples = sum(any(n.startswith(name + " ") for n in names) for _, _, names in samples) / RATE
+        of_boxes = sum(us for n, us in total.items() if n.startswith(name + " ")) / 1e6
+        # a box also covers what the program waited for the CPU for a moment
+        assert 0.9 * of_samples < of_boxes < 2.5 * of_samples + 0.1, (name, of_samples, of_boxes)
+
+
+def test_without_times():
+    """The same stacks, one after the other."""
+    with recording() as path:
+        stacks = collections.Counter()
+        for frames, n in yrt.parse_folded(render(path, "folded")):
+            stacks[tuple(frames)] += n
+        perf, fire, chrome = perf_samples(render(path, "perf")), json.loads(render(path, "firefox")), json.loads(render(path, "chrome"))
+    clean = [collections.Counter() for _ in range(2)]
+    for _, _, names in perf:
+        clean[0][tuple(yrt.MARKS.sub("", n) for n in names)] += 1
+    for samples in firefox_stacks(fire).values():
+        for _, weight, names in samples:
+            clean[1][tuple(names)] += weight
+    assert clean[0] == stacks, (clean[0] - stacks, stacks - clean[0])
+    assert clean[1] == stacks, (clean[1] - stacks, stacks - clean[1])
+    total, wanted = boxes(chrome), sum(n for frames, n in stacks.items() if any(f.startswith("second ") for f in frames)) / RATE
+    got = sum(us for n, us in total.items() if n.startswith("second ")) / 1e6
+    assert abs(got - wanted) < 0.01, (got, wanted)
+
+
+def test_refused():
+    result = yrt.run("record", "--timeline", "--event", "fault", "-p", os.getpid(), stats=False).expect(yrt.USAGE)
+    assert "--timeline goes with time on the CPU only" in result.stderr, result.stderr
+
+
+yrt.main(globals())
