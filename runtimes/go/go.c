@@ -43,8 +43,10 @@ static void find_keepers(struct go_image *image, struct go_code *code)
 {
 	struct go_function fn;
 	char name[GO_SPECIAL_MAX];
+	u32 end, i;
 
-	for (u32 i = 0; i < image->table->nfunctions && image->nkeepers < KEEPERS_MAX; i++) {
+	go_runtime_functions(image->table, &i, &end);
+	for (; i < end && image->nkeepers < KEEPERS_MAX; i++) {
 		if (!go_special_name(image->table, i, &fn, name))
 			continue;
 		for (u32 k = 0; go_keepers[k]; k++)

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARINT_MAX 5          /* bytes */
-#define PCS_MAX    (1u << 20) /* values of a table */
-#define FUNC_MAX   48         /* bytes of a struct _func */
-#define NO_FILE    0xffffffffu
-#define NO_DATA    0xffffffffu
+#define VARINT_MAX    5          /* bytes */
+#define PCS_MAX       (1u << 20) /* values of a table */
+#define FUNC_MAX      48         /* bytes of a struct _func */
+#define NO_FILE       0xffffffffu
+#define NO_DATA       0xffffffffu
+#define RUNTIME_STEP  256 /* functions; the runtime has thousands */
+#define RUNTIME_ROUND 512
 
 /* Where members of struct _func lie, by layout. */
 static const struct shape {
@@ -284,12 +286,42 @@ bool go_special_name(struct go_table *t, u32 i, struct go_function *fn, char *re
 	return go_function_name(t, fn, ret, GO_SPECIAL_MAX) < GO_SPECIAL_MAX - 1;
 }
 
-void go_functions_named(struct go_table *t, struct go_wanted *wanted, u32 n)
+/* Is function i of the runtime, by the first letters of its name? Read alone: its neighbours are not looked at. */
+static bool is_runtimes(struct go_table *t, u32 i)
+{
+	const struct shape *s = &shapes[t->magic];
+	u64 start, offset, next;
+	u32 name;
+	char text[8];
+
+	return entries_at(t, i, &start, &offset, &next) &&
+	       image_read(t->file.img, &name, sizeof(name),
+	               (t->magic == GO_MAGIC_1_2 ? t->addr : t->functions) + offset + s->name) &&
+	       image_read(t->file.img, text, sizeof(text), t->names + name) && !memcmp(text, "runtime.", 8);
+}
+
+void go_runtime_functions(struct go_table *t, u32 *first, u32 *end)
+{
+	*first = t->runtime_first;
+	*end = t->runtime_end;
+	if (*end)
+		return;
+	for (u32 i = 0; i < t->nfunctions; i += RUNTIME_STEP) {
+		if (!is_runtimes(t, i))
+			continue;
+		*first = *end ? *first : i < RUNTIME_ROUND ? 0 : i - RUNTIME_ROUND;
+		*end = i + RUNTIME_ROUND < t->nfunctions ? i + RUNTIME_ROUND : t->nfunctions;
+	}
+	t->runtime_first = *first;
+	t->runtime_end = *end;
+}
+
+static void look_among(struct go_table *t, struct go_wanted *wanted, u32 n, u32 first, u32 end)
 {
 	struct go_function fn;
 	char name[GO_SPECIAL_MAX];
 
-	for (u32 i = 0; i < t->nfunctions; i++)
+	for (u32 i = first; i < end; i++)
 		for (u32 k = go_special_name(t, i, &fn, name) ? 0 : n; k < n; k++) {
 			struct go_wanted *w = &wanted[k];
 
@@ -298,4 +330,14 @@ void go_functions_named(struct go_table *t, struct go_wanted *wanted, u32 n)
 			w->fn = fn;
 			w->found = true;
 		}
+}
+
+void go_functions_named(struct go_table *t, struct go_wanted *wanted, u32 n)
+{
+	u32 first, end;
+
+	go_runtime_functions(t, &first, &end);
+	look_among(t, wanted, n, first, end);
+	if (!wanted[0].found)
+		look_among(t, wanted, n, 0, t->nfunctions);
 }

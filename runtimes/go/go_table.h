@@ -41,7 +41,8 @@ struct go_table {
 	u64 gofunc; /* what funcdata is relative to, from 1.18 on */
 	u64 module; /* of runtime.firstmoduledata; 0: not found */
 	struct go_inlining inlining;
-	u8 wrapper; /* of go_wrapper_id(); 0: not looked for yet */
+	u32 runtime_first, runtime_end; /* of go_runtime_functions(); 0: not looked for yet */
+	u8 wrapper;                     /* of go_wrapper_id(); 0: not looked for yet */
 };
 
 struct go_function {
@@ -114,7 +115,10 @@ struct go_wanted {
 	struct go_function fn;
 	bool (*accept)(struct go_table *t, const struct go_function *fn);
 };
-/* Looks for all of n in one pass over the functions. */
+/* The numbers of functions among which the runtime's are: the linker puts those of a package together. None: *end is 0.
+ */
+void go_runtime_functions(struct go_table *t, u32 *first, u32 *end);
+/* Looks for all of n among the runtime's functions; among all if the first of them is not there. */
 void go_functions_named(struct go_table *t, struct go_wanted *wanted, u32 n);
 
 #endif

@@ -129,16 +129,22 @@ static inline u64 elf_section(struct elf_file *f, const char *name, u32 type, u6
 	return at;
 }
 
-static inline void elf_build_id(struct elf_file *f, const void *id, u32 n)
+/* owner: 4 bytes. */
+static inline void elf_note(struct elf_file *f, const char *section, const char *owner, u32 type, const void *id, u32 n)
 {
 	struct bytes b = {.n = 0};
 
 	put32(&b, 4);
 	put32(&b, n);
-	put32(&b, NT_GNU_BUILD_ID);
-	put(&b, "GNU", 4);
+	put32(&b, type);
+	put(&b, owner, 4);
 	put(&b, id, n);
-	elf_segment(f, PT_NOTE, PF_R, elf_section(f, ".note.gnu.build-id", SHT_NOTE, SHF_ALLOC, b.at, b.n), b.n);
+	elf_segment(f, PT_NOTE, PF_R, elf_section(f, section, SHT_NOTE, SHF_ALLOC, b.at, b.n), b.n);
+}
+
+static inline void elf_build_id(struct elf_file *f, const void *id, u32 n)
+{
+	elf_note(f, ".note.gnu.build-id", "GNU", NT_GNU_BUILD_ID, id, n);
 }
 
 static inline Elf64_Ehdr *elf_header(struct elf_file *f)

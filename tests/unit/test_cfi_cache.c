@@ -23,6 +23,8 @@
 static struct elf_file file;
 static char dir[64], path[128];
 
+#define GO "go:" /* how names begin that are Go's */
+
 static struct image *make_image(const char *build_id)
 {
 	struct bytes eh = {.n = 0};
@@ -31,7 +33,9 @@ static struct image *make_image(const char *build_id)
 	u64 addr;
 
 	elf_start(&file);
-	if (build_id)
+	if (build_id && !strncmp(build_id, GO, 3))
+		elf_note(&file, ".note.go.buildid", "Go\0", 4, build_id, (u32)strlen(build_id));
+	else if (build_id)
 		elf_build_id(&file, build_id, (u32)strlen(build_id));
 	addr = elf_place(&file);
 	cie = eh_put_cie(&eh, &eh_cie_default);
@@ -143,6 +147,43 @@ static void test_identity(void **state)
 	assert_false(cached(NULL));
 	assert_false(cached(NULL));
 	assert_int_equal(count_files(), 2);
+	assert_false(cached(GO "first/of/four/parts, which are longer than a build-id may be, together"));
+	assert_true(cached(GO "first/of/four/parts, which are longer than a build-id may be, together"));
+	assert_false(cached(GO "first/of/four/parts, which are longer than a build-id may be, together."));
+	assert_int_equal(count_files(), 4);
+}
+
+static bool file_cached(const char *name)
+{
+	struct cfi_options options = {.cache_dir = dir};
+	struct image *img;
+	struct cfi *cfi;
+	bool ret;
+
+	assert_null(image_open(open(name, O_RDONLY | O_CLOEXEC), name, &img));
+	assert_null(cfi_load(img, &options, &cfi));
+	ret = cfi->from_cache;
+	cfi_destroy(cfi);
+	image_put(img);
+	return ret;
+}
+
+/* A file without any id is known by what tells that it was not changed. */
+static void test_no_id(void **state)
+{
+	char name[] = "/tmp/yrt-test-cfi-file.XXXXXX";
+	int fd = mkstemp(name);
+
+	image_put(make_image(NULL));
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, file.at, file.n), file.n);
+	assert_false(file_cached(name));
+	assert_true(file_cached(name));
+	usleep(20000); /* a tick of the file system's clock */
+	assert_int_equal(pwrite(fd, file.at, file.n, 0), file.n);
+	assert_false(file_cached(name));
+	close(fd);
+	unlink(name);
 }
 
 /* A file under the name of another. */
@@ -253,8 +294,8 @@ static void test_forged(void **state)
 	refuse(good, n, offsetof(struct cfi_blob, npieces), 0xffffffff);
 	refuse(good, n, offsetof(struct cfi_blob, npieces), 2);
 	refuse(good, n, offsetof(struct cfi_blob, nfdes), 0xfffffff);
-	refuse(good, n, offsetof(struct cfi_blob, build_id_len), 4);
-	refuse(good, n, offsetof(struct cfi_blob, build_id_len), 0xffffffff);
+	refuse(good, n, offsetof(struct cfi_blob, identity_len), 4);
+	refuse(good, n, offsetof(struct cfi_blob, identity_len), 0xffffffff);
 	refuse(good, n, offsetof(struct cfi_blob, image_size), 1);
 	refuse(good, n, offsetof(struct cfi_blob, debug_size), 1);
 	at = sizeof(*blob);
@@ -348,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(test_keeps, clean),
 	        cmocka_unit_test_setup(test_identity, clean),
+	        cmocka_unit_test_setup(test_no_id, clean),
 	        cmocka_unit_test_setup(test_renamed, clean),
 	        cmocka_unit_test_setup(test_corrupt, clean),
 	        cmocka_unit_test_setup(test_truncated, clean),

@@ -9,6 +9,7 @@
 #include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "cleanup.h"
 #include "elf_table.h"
@@ -16,6 +17,7 @@
 #define SEGMENTS_MAX 4096
 #define NOTES_MAX    (64u << 10) /* bytes of a PT_NOTE that are searched */
 #define UNPACKED_MAX (1ull << 30)
+#define NOTE_GO_ID   4 /* ELF_NOTE_GOBUILDID_TAG of cmd/link */
 
 static const char *machine_name(u16 machine)
 {
@@ -86,6 +88,15 @@ static size_t note_align(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
+/* Text of four parts, often longer than BUILD_ID_MAX. */
+static void take_go_id(struct image *img, const char *text, size_t size)
+{
+	XXH128_hash_t hash = XXH3_128bits(text, size);
+
+	img->go_id[0] = hash.low64;
+	img->go_id[1] = hash.high64;
+}
+
 static void find_build_id(struct image *img, const char *notes, size_t size)
 {
 	Elf64_Nhdr nh;
@@ -106,6 +117,8 @@ static void find_build_id(struct image *img, const char *notes, size_t size)
 			img->build_id_len = nh.n_descsz;
 			return;
 		}
+		if (nh.n_type == NOTE_GO_ID && nh.n_namesz == 4 && !memcmp(notes, "Go\0", 4) && nh.n_descsz)
+			take_go_id(img, notes + name, nh.n_descsz);
 		if (desc > size - name)
 			return;
 		notes += name + desc;
@@ -252,6 +265,45 @@ struct error *image_open_sections(int fd, const char *path, struct image **ret)
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret)
 {
 	return image_create(-1, bytes, size, path, false, ret);
+}
+
+/* A change of its content changes the time of change, which nobody can set. */
+static bool file_identity(const struct image *img, u64 ret[2])
+{
+	struct {
+		u64 dev, ino, size;
+		s64 mtime[2], ctime[2];
+	} id = {0};
+	struct stat st;
+	XXH128_hash_t hash;
+
+	if (img->fd < 0 || fstat(img->fd, &st))
+		return false;
+	id.dev = st.st_dev;
+	id.ino = st.st_ino;
+	id.size = (u64)st.st_size;
+	id.mtime[0] = st.st_mtim.tv_sec;
+	id.mtime[1] = st.st_mtim.tv_nsec;
+	id.ctime[0] = st.st_ctim.tv_sec;
+	id.ctime[1] = st.st_ctim.tv_nsec;
+	hash = XXH3_128bits(&id, sizeof(id));
+	ret[0] = hash.low64;
+	ret[1] = hash.high64;
+	return true;
+}
+
+u32 image_identity(const struct image *img, u8 *ret)
+{
+	u64 id[2] = {img->go_id[0], img->go_id[1]};
+
+	if (img->build_id_len) {
+		memcpy(ret, img->build_id, img->build_id_len);
+		return img->build_id_len;
+	}
+	if (!id[0] && !file_identity(img, id))
+		return 0;
+	memcpy(ret, id, sizeof(id));
+	return sizeof(id);
 }
 
 struct image *image_get(struct image *img)

@@ -36,6 +36,7 @@ struct image {
 	u64 entry;
 	u8 build_id[BUILD_ID_MAX];
 	u32 build_id_len; /* 0: none */
+	u64 go_id[2];     /* of the note of Go's linker (cmd/link: .note.go.buildid); 0: none */
 	u32 nsegments;
 	struct image_segment *segments;
 	u64 eh_frame_hdr; /* PT_GNU_EH_FRAME: address and size; size 0: none */
@@ -58,6 +59,9 @@ struct error *image_open(int fd, const char *path, struct image **ret);
 struct error *image_open_sections(int fd, const char *path, struct image **ret);
 /* From a copy of an ELF file's bytes, which is taken over, also on failure. */
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret);
+/* What tells its content from another's, up to BUILD_ID_MAX bytes: its build-id, else Go's, else the file itself as it
+ * was last changed. How many bytes. */
+u32 image_identity(const struct image *img, u8 *ret);
 struct image *image_get(struct image *img);
 void image_put(struct image *img);
 

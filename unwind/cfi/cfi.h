@@ -69,9 +69,9 @@ const char *cfi_default_cache(void);
 
 /*
  * Compiles (or loads) the tables. Corrupt entries are skipped and counted; an error is only for out of memory. An image
- * without any CFI gives npieces 0. An entry point without CFI gets a CFI_ROOT row. The cache file is named by build-id
- * and file size (copies in containers share it) and checked: magic, format version, checksum, identity, every offset;
- * rebuilt if anything is off. An image without build-id is not cached.
+ * without any CFI gives npieces 0. An entry point without CFI gets a CFI_ROOT row. The cache file is named by
+ * image_identity() and file size (copies in containers share it) and checked: magic, format version, checksum,
+ * identity, every offset; rebuilt if anything is off.
  */
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
 void cfi_destroy(struct cfi *cfi);

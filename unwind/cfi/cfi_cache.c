@@ -22,25 +22,30 @@ static u64 blob_checksum(const struct cfi_blob *blob)
 	return XXH3_64bits(from, (size_t)((const u8 *)blob + blob->size - from));
 }
 
-/* dir/<build-id>-<size>.cfi, or with an end for a temporary file. NULL: no build-id, or no memory. */
+/* dir/<identity>-<size>.cfi, or with an end for a temporary file. NULL: nothing identifies it, or no memory. */
 static char *cache_path(const char *dir, const struct image *img, const char *end)
 {
-	char id[BUILD_ID_MAX * 2 + 1], *path;
+	char text[BUILD_ID_MAX * 2 + 1], *path;
+	u8 id[BUILD_ID_MAX];
+	u32 n = image_identity(img, id);
 
-	if (!img->build_id_len || img->build_id_len > BUILD_ID_MAX)
+	if (!n)
 		return NULL;
-	for (u32 i = 0; i < img->build_id_len; i++)
-		snprintf(id + i * 2, 3, "%02x", img->build_id[i]);
-	if (asprintf(&path, "%s/%s-%llx.cfi%s", dir, id, (unsigned long long)img->size, end) < 0)
+	for (u32 i = 0; i < n; i++)
+		snprintf(text + i * 2, 3, "%02x", id[i]);
+	if (asprintf(&path, "%s/%s-%llx.cfi%s", dir, text, (unsigned long long)img->size, end) < 0)
 		return NULL;
 	return path;
 }
 
 static bool is_ours(const struct cfi_blob *blob, const struct image *img, u64 debug_size)
 {
+	u8 id[BUILD_ID_MAX];
+	u32 n = image_identity(img, id);
+
 	return !memcmp(blob->magic, CACHE_MAGIC, sizeof(blob->magic)) && blob->version == CACHE_VERSION &&
-	       blob->image_size == img->size && blob->debug_size == debug_size &&
-	       blob->build_id_len == img->build_id_len && !memcmp(blob->build_id, img->build_id, img->build_id_len);
+	       blob->image_size == img->size && blob->debug_size == debug_size && blob->identity_len == n &&
+	       !memcmp(blob->identity, id, n);
 }
 
 static bool reg_valid(u8 reg)
@@ -200,8 +205,7 @@ void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, s
 	blob->version = CACHE_VERSION;
 	blob->image_size = img->size;
 	blob->debug_size = debug_size;
-	blob->build_id_len = img->build_id_len;
-	memcpy(blob->build_id, img->build_id, img->build_id_len);
+	blob->identity_len = image_identity(img, blob->identity);
 	blob->checksum = blob_checksum(blob);
 	make_dirs(dir);
 	fd = mkostemp(temp, O_CLOEXEC);

@@ -177,7 +177,7 @@ struct error *cfi_layout_finish(
 struct cfi_blob {
 	char magic[8];
 	u32 version;
-	u32 build_id_len;
+	u32 identity_len;
 	u64 checksum; /* XXH3 of all that follows this field */
 	u64 size;     /* of the blob */
 	u64 image_size;
@@ -185,7 +185,7 @@ struct cfi_blob {
 	u64 ncorrupt;
 	u32 npieces;
 	u32 nfdes;
-	u8 build_id[BUILD_ID_MAX];
+	u8 identity[BUILD_ID_MAX]; /* image_identity() */
 };
 
 struct cfi_blob_piece {

@@ -4,7 +4,7 @@
 #
 #   GO	the go command of a toolchain (golang.org/toolchain of the Go module proxy); all releases of a series have the same layout
 set -eu
-yrt=$1 go=$2
+yrt=$(realpath "$1") go=$(realpath "$2")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cat > "$dir/main.go" <<'END'
@@ -17,7 +17,7 @@ import (
 
 func main() { pprof.Lookup("heap").WriteTo(os.Stdout, 0) }
 END
-release=$(GOFLAGS= GOTOOLCHAIN=local "$go" version | awk '{ print $3 }')
+release=$(GOENV=off GOFLAGS= GOTOOLCHAIN=local "$go" version | awk '{ print $3 }')
 (cd "$dir" && GO111MODULE=off GOENV=off GOFLAGS= GOTOOLCHAIN=local CGO_ENABLED=0 "$go" build -o program main.go)
 echo "# SPDX-License-Identifier: Apache-2.0"
 echo "# made by make.sh with the toolchain of $release"
