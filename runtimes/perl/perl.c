@@ -54,6 +54,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		return err;
 	}
 	vm.identity = bias + image->start;
+	instance->attached_ns = now_ns();
+	vm.attachment = instance->attached_ns << 8 ^ (u64)p->pid;
 	if (!vm.multiple) {
 		vm.op = bias + image->op;
 		vm.curcop = bias + image->curcop;
@@ -63,7 +65,6 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		vm.entries[i] = bias + image->code.entries[i];
 	instance->keyless = vm.multiple;
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
-	instance->attached_ns = now_ns();
 	*ret = instance;
 	return NULL;
 }
@@ -171,7 +172,7 @@ const struct runtime_ops perl_runtime = {
         .view = "perl",
         .language = "Perl",
         .id = RUNTIME_PERL,
-        .supported = "Perl 5.24 to 5.42, with threads and without (x86-64)",
+        .supported = "Perl 5.16 to 5.42, with threads and without (x86-64)",
         .layout = &perl_layout_schema,
         .step = perl_step,
         .image_probe = perl_image_probe,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Perl 5, what the walker and user space share: the configuration of a process in the arena, and the meaning of a
- * frame. Names of Perl's own things are those of its sources (cop.h, cv.h, intrpvar.h of 5.24 to 5.42).
+ * frame. Names of Perl's own things are those of its sources (cop.h, cv.h, intrpvar.h of 5.16 to 5.42).
  */
 #ifndef YRT_PERL_H
 #define YRT_PERL_H
@@ -53,13 +53,14 @@ enum perl_stack {
  */
 struct perl_vm {
 	u64 op, curcop, curstackinfo;
-	u64 identity; /* of this configuration, for the cursor */
+	u64 identity;   /* of this configuration, for the cursor */
+	u64 attachment; /* a number that no other process's configuration ever had */
 	s32 slot; /* where a thread's interpreter is in the block that the word at `via` of its thread pointer leads to
 	           */
 	u16 via;
 	u8 multiple;                                     /* MULTIPLICITY */
 	u8 kind_sub, kind_format, kind_eval, kind_block; /* CXt_… */
-	u8 reserved;
+	u8 multicall;                                    /* enum perl_stack: of a block that C code calls many times */
 	u16 si_cxstack, si_prev, si_cxix, si_type;
 	u16 cx_size, cx_oldcop, cx_retop, cx_cv, cx_format_cv, cx_eval_retop, cx_namesv;
 	u16 sv_any;
@@ -68,7 +69,7 @@ struct perl_vm {
 	u64 entries[PERL_ENTRIES_MAX]; /* return addresses of loops that call_sv() and the like call; 0: no more */
 };
 
-/* cv.h of 5.24 to 5.42 */
+/* cv.h of 5.16 to 5.42 */
 #define PERL_CV_ISXSUB  0x0008
 #define PERL_CV_CLONED  0x0040 /* a closure: one of many CVs with the same code, which come and go */
 #define PERL_CV_ANON    0x0080

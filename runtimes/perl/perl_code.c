@@ -15,12 +15,13 @@ struct scan {
 	struct image *img;
 	const struct perl_layout *l;
 	struct perl_code *code;
-	u64 start, end;              /* of the function */
-	u64 runops;                  /* PL_runops, without MULTIPLICITY */
-	x86_reg argument;            /* what %rsi was moved from; X86_REG_INVALID: anything else */
-	u64 counts;                  /* the newest context, from behind this address on; 0: not seen */
-	u64 complete;                /* its members are stored, up to this address */
-	const struct cfi_fde *catch; /* docatch() */
+	u64 start, end;   /* of the function */
+	u64 runops;       /* PL_runops, without MULTIPLICITY */
+	x86_reg argument; /* what %rsi was moved from; X86_REG_INVALID: anything else */
+	u64 counts;       /* the newest context, from behind this address on; 0: not seen */
+	u64 complete;     /* its members are stored, up to this address */
+	u64 catch;        /* docatch(); 0: not seen */
+	bool loops;       /* a call of a loop was seen */
 };
 
 typedef void look(const cs_insn *in, struct scan *s);
@@ -161,26 +162,27 @@ static void look_for_enter(const cs_insn *in, struct scan *s)
 	s->code->nenter++;
 }
 
-/* pp_entertry() ends with a jump to docatch(), or calls it. */
+static void look_whether_loops(const cs_insn *in, struct scan *s)
+{
+	s->loops |= is_indirect(in) && is_loop(s, in, &in->detail->x86.operands[0]);
+}
+
+/* pp_entertry() ends with a jump to docatch(), or calls it: of all that it calls the one that runs a loop. */
 static void look_for_catch(const cs_insn *in, struct scan *s)
 {
 	const cs_x86_op *op = &in->detail->x86.operands[0];
-	const struct cfi_fde *fde;
-	struct symbol symbol;
-	u64 to;
+	struct scan there = *s;
 
-	if ((in->id != X86_INS_JMP && in->id != X86_INS_CALL) || op->type != X86_OP_IMM)
+	if ((in->id != X86_INS_JMP && in->id != X86_INS_CALL) || op->type != X86_OP_IMM || s->catch ||
+	        ((u64)op->imm >= s->start && (u64)op->imm < s->end) || !function_at(&there, (u64)op->imm))
 		return;
-	to = (u64)op->imm;
-	fde = cfi_fde_at(s->img->cfi, to);
-	if (s->code->catches || (to >= s->start && to < s->end) || !fde || fde->start != to)
+	there.loops = false;
+	scan(&there, look_whether_loops);
+	if (!there.loops)
 		return;
-	/* what else it calls is another file's, and has a name */
-	if (symbols_lookup(s->img, "Perl_create_eval_scope", &symbol) && symbol.start == to)
-		return;
-	add(s->code, fde->start, fde->end, PERL_CATCH);
+	add(s->code, there.start, there.end, PERL_CATCH);
 	s->code->catches = true;
-	s->catch = fde;
+	s->catch = there.start;
 }
 
 static void find_functions(struct scan *s)
@@ -234,7 +236,7 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 			scan(&s, look_for_enter);
 			scan(&s, look_for_loop);
 		}
-	if (s.catch && function_at(&s, s.catch->start))
+	if (function_at(&s, s.catch))
 		scan(&s, look_for_loop);
 	image->null = ops.functions[OP_NULL];
 	image->nextstate = ops.functions[OP_NEXTSTATE];

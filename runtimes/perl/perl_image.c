@@ -6,7 +6,7 @@
 
 #include "symbols/symbols.h"
 
-#define OLDEST      24
+#define OLDEST      16
 #define NEWEST      44
 #define OPTIONS_MAX 2048
 
@@ -134,7 +134,7 @@ static struct error *probe(struct image *img, struct perl_image *image)
 	if (err)
 		return err;
 	image->layout = image->origins->values;
-	image->vm = perl_vm_of(image->layout);
+	image->vm = perl_vm_of(image->layout, build->version);
 	err = find_symbols(img, image);
 	return err ? err : perl_code_find(img, image);
 }

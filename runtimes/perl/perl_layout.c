@@ -20,18 +20,24 @@ const struct layout_schema perl_layout_schema = {
         .size = sizeof(struct perl_layout),
 };
 
-struct perl_vm perl_vm_of(const struct perl_layout *l)
+/* 5.24 told loops over an array from those over a list, and gave blocks that C code calls a type of stack. */
+#define REWORKED 24
+
+struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version)
 {
+	u8 more = version >= REWORKED;
+
 	return (struct perl_vm){
 	        .op = l->i_op.at,
 	        .curcop = l->i_curcop.at,
 	        .curstackinfo = l->i_curstackinfo.at,
 	        .multiple = l->i_curstackinfo.size == 8,
-	        /* cop.h of 5.24 to 5.42 */
+	        /* cop.h of 5.16 to 5.42 */
 	        .kind_block = 2,
-	        .kind_sub = 9,
-	        .kind_format = 10,
-	        .kind_eval = 11,
+	        .kind_sub = 8 + more,
+	        .kind_format = 9 + more,
+	        .kind_eval = 10 + more,
+	        .multicall = more ? PERL_STACK_MULTICALL : PERL_STACK_SORT,
 	        .si_cxstack = l->si_cxstack.at,
 	        .si_prev = l->si_prev.at,
 	        .si_cxix = l->si_cxix.at,
@@ -85,9 +91,9 @@ static struct error *check(const struct perl_layout *l, const struct perl_build 
 		wrong = "a context";
 	else if (!interpreter_fits(l, build))
 		wrong = "the interpreter";
-	else if (l->cv_root.at != l->cv_start.at + 8u || l->cv_gv.at != l->cv_start.at + 16u ||
+	else if (l->cv_root.at != l->cv_start.at + 8u || perl_cv_gv(l).at != l->cv_start.at + 16u ||
 	         l->cv_flags.at < l->cv_start.at || l->cv_flags.at + 4u > l->cv_start.at + 8u * PERL_CV_WORDS ||
-	         l->cv_flags.size != 4)
+	         (l->cv_flags.size != 4 && l->cv_flags.size != 2))
 		wrong = "a CV";
 	else if (!l->cop_file.size == !l->cop_filegv.size)
 		wrong = "a COP";

@@ -34,7 +34,8 @@
 	M(cv_stash, "xpvcv.xcv_stash")                                                                                 \
 	M(cv_start, "xpvcv.xcv_start_u")                                                                               \
 	M(cv_root, "xpvcv.xcv_root_u")                                                                                 \
-	M(cv_gv, "xpvcv.xcv_gv_u")                                                                                     \
+	OPTIONAL(cv_gv, "xpvcv.xcv_gv_u")                                                                              \
+	OPTIONAL(cv_gv_only, "xpvcv.xcv_gv") /* 5.16 */                                                                \
 	M(cv_flags, "xpvcv.xcv_flags")                                                                                 \
 	M(pv_cur, "xpv.xpv_cur")                                                                                       \
 	M(gv_namehek, "xpvgv.xiv_u")                                                                                   \
@@ -51,6 +52,7 @@
 	M(cop_line, "cop.cop_line")                                                                                    \
 	OPTIONAL(i_stashpad, "interpreter.Istashpad")                                                                  \
 	OPTIONAL(cop_stashoff, "cop.cop_stashoff") /* threads */                                                       \
+	OPTIONAL(cop_stashpv, "cop.cop_stashpv")   /* threads, 5.16: text */                                           \
 	OPTIONAL(cop_stash, "cop.cop_stash")       /* no threads */                                                    \
 	OPTIONAL(cop_file, "cop.cop_file")         /* threads: text */                                                 \
 	OPTIONAL(cop_filegv, "cop.cop_filegv")     /* no threads: a GV */
@@ -79,7 +81,13 @@ struct perl_build {
  */
 struct error *perl_layout_find(struct image *img, const struct perl_build *build, struct layout **ret);
 
-/* What the walker needs of it, but for addresses. */
-struct perl_vm perl_vm_of(const struct perl_layout *l);
+/* What the walker needs of it, but for addresses. version: 36 of 5.36. */
+struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version);
+
+/* xcv_gv_u, whatever this version calls it. */
+static inline struct layout_member perl_cv_gv(const struct perl_layout *l)
+{
+	return l->cv_gv.size ? l->cv_gv : l->cv_gv_only;
+}
 
 #endif

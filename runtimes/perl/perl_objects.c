@@ -44,9 +44,11 @@ bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret)
 {
 	const struct perl_layout *l = r->image->layout;
 
+	ret->flags = 0;
 	return word(r, &ret->body, cv + l->sv_any.at) && word(r, &ret->stash, ret->body + l->cv_stash.at) &&
 	       word(r, &ret->start, ret->body + l->cv_start.at) && word(r, &ret->root, ret->body + l->cv_root.at) &&
-	       word(r, &ret->gv, ret->body + l->cv_gv.at) && half(r, &ret->flags, ret->body + l->cv_flags.at);
+	       word(r, &ret->gv, ret->body + perl_cv_gv(l).at) &&
+	       memory_read(r->mem, &ret->flags, l->cv_flags.size, ret->body + l->cv_flags.at);
 }
 
 /* Where struct xpvhv_aux of a hash is: in its body from 5.36 on, else behind its buckets. */
@@ -80,7 +82,7 @@ bool perl_stash_name(const struct perl_reader *r, u64 stash, char *ret, size_t s
 	return hek(r, name, ret, size);
 }
 
-/* CopSTASH() of cop.h: with threads an index into PL_stashpad. */
+/* CopSTASH() of cop.h: with threads an index into PL_stashpad, in 5.16 its name. */
 bool perl_cop_package(const struct perl_reader *r, u64 cop, char *ret, size_t size)
 {
 	const struct perl_layout *l = r->image->layout;
@@ -88,7 +90,9 @@ bool perl_cop_package(const struct perl_reader *r, u64 cop, char *ret, size_t si
 
 	if (l->cop_stash.size)
 		return word(r, &at, cop + l->cop_stash.at) && perl_stash_name(r, at, ret, size);
-	return r->interpreter && word(r, &at, cop + l->cop_stashoff.at) && at < STASHES_MAX &&
+	if (l->cop_stashpv.size)
+		return word(r, &at, cop + l->cop_stashpv.at) && at && memory_string(r->mem, ret, size, at);
+	return r->interpreter && l->cop_stashoff.size && word(r, &at, cop + l->cop_stashoff.at) && at < STASHES_MAX &&
 	       word(r, &pad, r->interpreter + l->i_stashpad.at) && word(r, &at, pad + 8 * at) &&
 	       perl_stash_name(r, at, ret, size);
 }

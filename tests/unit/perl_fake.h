@@ -30,6 +30,7 @@ struct perl_fake {
 	struct perl_image image;
 	u64 root, c, other, runops, run, catch, sort, regexec, enter, xs, pushing; /* functions */
 	u64 interpreter, stack, heap, sp, pc, cv;
+	struct walk_memo *memos; /* WALK_MEMOS of them, or NULL */
 };
 
 static inline struct perl_layout perl_fake_layout(void)
@@ -136,7 +137,7 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->layout = perl_fake_layout();
 	p->image.layout = &p->layout;
 	p->image.nextstate = PERL_FAKE_NEXTSTATE;
-	p->vm = perl_vm_of(&p->layout);
+	p->vm = perl_vm_of(&p->layout, 36);
 	p->vm.identity = 1;
 	p->vm.via = PERL_FAKE_VIA;
 	p->vm.slot = PERL_FAKE_SLOT;
@@ -264,6 +265,7 @@ static inline int perl_fake_walk(struct perl_fake *p)
 	reg[PERL_FAKE_CV_REGISTER] = p->cv;
 	fake_start(p->f, reg);
 	p->f->walk.thread_pointer = PERL_FAKE_POINTER;
+	p->f->walk.target.memos = p->memos;
 	for (u32 i = 0; i < walk_steps_max(&p->f->walk) && stop == STOP_NONE; i++)
 		stop = walk_step(&p->f->walk);
 	return (int)walk_end(&p->f->walk, (u32)stop);

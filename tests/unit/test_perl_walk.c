@@ -418,6 +418,51 @@ static void test_cookie(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* Where a caller's body is, an earlier walk told; what a sub is, its body tells each time. */
+static void test_memo(void **state)
+{
+	static struct walk_memo memos[WALK_MEMOS];
+	struct stack s = make();
+	u64 body = perl_fake_word(s.p, s.a), root;
+
+	(void)state;
+	s.p->memos = memos;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
+	expect(&s, STOP_ROOT, "baMLLr");
+	fake_put(s.p->f, s.a, 0);
+	expect(&s, STOP_ROOT, "baMLLr");
+	root = perl_fake_word(s.p, body + s.p->layout.cv_root.at);
+	fake_put(s.p->f, body + s.p->layout.cv_root.at, 0x7777);
+	expect(&s, STOP_VM_ABSENT, "bLMLr"); /* another sub's now: only the CV tells whose */
+	fake_put(s.p->f, body + s.p->layout.cv_root.at, root);
+	for (u32 i = 0; i < WALK_MEMOS; i++)
+		memos[i].value ^= memos[i].value ? 1 : 0; /* torn */
+	expect(&s, STOP_VM_ABSENT, "bLMLr");
+	fake_put(s.p->f, s.a, body);
+	fake_put(s.p->f, s.b, 0);
+	expect(&s, STOP_VM_ABSENT, "LaMLr"); /* the innermost frame may not run its own statement yet */
+	perl_fake_destroy(s.p);
+}
+
+/* The same sub in several frames, and another between them. */
+static void test_recursion(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 11);
+	perl_fake_context(s.p, SUB, s.b, RETURNS, 11);
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 21);
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 11);
+	expect(&s, STOP_ROOT, "aabaaMLLr");
+	for (u32 i = 1; i < 5; i++)
+		assert_int_equal(
+		        perl_cookie_of(s.p->f->frames[i].detail) == perl_cookie_of(s.p->f->frames[0].detail), i != 2);
+	perl_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +485,8 @@ int main(void)
 	        cmocka_unit_test(test_closure),
 	        cmocka_unit_test(test_leaving),
 	        cmocka_unit_test(test_cookie),
+	        cmocka_unit_test(test_memo),
+	        cmocka_unit_test(test_recursion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Perl's contexts as the walker reads them: this thread's interpreter, its stacks of contexts (PERL_SI), a window over
+ * the one that is being walked, and what a context's CV tells.
+ */
+#ifndef YRT_PERL_CONTEXTS_WALK_H
+#define YRT_PERL_CONTEXTS_WALK_H
+
+#include "walk.h"
+#include "perl.h"
+
+#define PL_WINDOW 2048u /* bytes of a stack of contexts that are read at once */
+#define PL_END    1ull  /* of the cursor: there are no more contexts */
+
+/* The cursor: at is the PERL_SI; more[0] its contexts; [1] the statement that the next frame runs; [3] the CV of the
+ * last frame of a sub, and [4] who it is; [2] how many contexts are left on this stack, its type, and: */
+#define PL_SKIP   (1ull << 40) /* docatch() was passed: the next loop has none */
+#define PL_RAN    (1ull << 41) /* a loop was passed */
+#define PL_XS     (1ull << 42) /* a function in C was passed */
+#define PL_PEEK   (1ull << 43) /* the context that was entered from C was taken; call_sv() may have one of its own */
+#define PL_TOOK   (1ull << 44) /* a context was taken */
+#define PL_BOTTOM (1ull << 45) /* the main program's own block was taken */
+#define PL_ALL    (1ull << 46) /* all that is left belongs to this native frame */
+#define PL_STACK  (1ull << 47) /* all that is left on this stack belongs to this native frame */
+#define PL_CALLER (1ull << 48) /* the statement (more[1]) is a caller's: the sub whose frame is next ran it */
+#define PL_GROUP  (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
+
+static inline struct walk_cursor *pl_cursor(struct walk *w, const struct perl_vm *vm)
+{
+	u32 i = walk_cursor(w, vm->identity);
+
+	WALK_BARRIER(i);
+	if (i >= WALK_CURSORS)
+		return NULL;
+	WALK_BARRIER(i); /* what is known of it may be lost in a spill: masked once more */
+	return &w->cursor[i & (WALK_CURSORS - 1)];
+}
+
+static inline u64 pl_left(const struct walk_cursor *c)
+{
+	return (u32)c->more[2];
+}
+
+static inline u32 pl_type(const struct walk_cursor *c)
+{
+	return (u32)(c->more[2] >> 32) & 0xff;
+}
+
+static inline u32 pl_half(const u64 *words, u32 offset)
+{
+	return (u32)(words[(offset >> 3) & (PERL_SI_BYTES / 8 - 1)] >> (offset & 4) * 8);
+}
+
+/* Goes on with the contexts of the PERL_SI at `si`; 0: there is none. */
+WALK_GLOBAL int perl_stack_open(struct walk *w, u64 si)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	u64 base;
+	s32 cxix, type;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_ARENA;
+	if (!si) {
+		c->at = PL_END;
+		return STOP_NONE;
+	}
+	if (!walk_read(w, &base, sizeof(base), si + vm->si_cxstack) ||
+	        !walk_read(w, &cxix, sizeof(cxix), si + vm->si_cxix) ||
+	        !walk_read(w, &type, sizeof(type), si + vm->si_type))
+		return STOP_VM_ABSENT;
+	if (cxix < -1 || cxix >= 1 << 24 || type < -1 || type > 63 || base & 7)
+		return STOP_VM_BROKEN;
+	c->at = si;
+	c->more[0] = base;
+	c->more[2] = (c->more[2] & ~((1ull << 40) - 1)) | (u32)(cxix + 1) | (u64)(type & 0xff) << 32;
+	w->vm.len = 0;
+	return STOP_NONE;
+}
+
+WALK_GLOBAL int perl_stack_next(struct walk *w)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	u64 si;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_ARENA;
+	if (!walk_read(w, &si, sizeof(si), c->at + vm->si_prev))
+		return STOP_VM_ABSENT;
+	return perl_stack_open(w, si);
+}
+
+/* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and all else is told by
+ * addresses. */
+WALK_GLOBAL int perl_interpreter(struct walk *w)
+{
+	const struct perl_vm *vm;
+	u64 block;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	w->scratch[0] = 0;
+	if (!vm->multiple)
+		return STOP_NONE;
+	if (!vm->via || !w->thread_pointer)
+		return STOP_VM_UNKNOWN;
+	if (!walk_read(w, &block, sizeof(block), w->thread_pointer + vm->via) || !block ||
+	        !walk_read(w, w->scratch, sizeof(u64), block + (u64)(s64)vm->slot) || !w->scratch[0])
+		return STOP_VM_ABSENT;
+	return STOP_NONE;
+}
+
+/* Starts on the contexts of this thread, if that was not done yet. */
+WALK_GLOBAL int perl_open(struct walk *w)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	u64 si, interpreter;
+	int stop;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	if (!c)
+		return STOP_ARENA;
+	if (c->at)
+		return STOP_NONE;
+	c->at = PL_END;
+	stop = perl_interpreter(w);
+	if (stop)
+		return stop;
+	interpreter = w->scratch[0];
+	if (!walk_read(w, &si, sizeof(si), interpreter + vm->curstackinfo) ||
+	        !walk_read(w, &c->more[1], sizeof(c->more[1]), interpreter + vm->curcop))
+		return STOP_VM_ABSENT;
+	return perl_stack_open(w, si);
+}
+
+/* Is context number `i` in the window? Then *ret is its first word. */
+static inline bool pl_in_window(const struct walk *w, const struct perl_vm *vm, u64 at, u64 *ret)
+{
+	u64 offset = at - w->vm.start;
+
+	if (offset >= WALK_WINDOW || offset + vm->cx_size > w->vm.len)
+		return false;
+	*ret = offset / 8;
+	return true;
+}
+
+/* Fills the window so that it ends with the innermost context that is left. If that fails with this context alone. */
+WALK_GLOBAL int perl_window(struct walk *w)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	u64 end, size;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	if (!c)
+		return false;
+	size = pl_left(c) * vm->cx_size;
+	end = c->more[0] + size;
+	if (size > PL_WINDOW)
+		size = PL_WINDOW;
+	size &= 2 * PL_WINDOW - 8;
+	w->vm.len = 0;
+	w->vm.start = end - size;
+	if (!walk_fill(w, w->vm.word, (u32)size, w->vm.start)) {
+		size = vm->cx_size & (PERL_CX_BYTES_MAX * 2 - 8);
+		w->vm.start = end - size;
+		if (!walk_fill(w, w->vm.word, (u32)size, w->vm.start))
+			return false;
+	}
+	w->vm.len = size;
+	return true;
+}
+
+static inline u64 pl_word(const struct walk *w, u64 i, u32 offset)
+{
+	return w->vm.word[(i + (offset >> 3)) & (WALK_WINDOW_WORDS - 1)];
+}
+
+/* Reads the innermost context that is left; its first word of the window, or -1: unreadable. */
+static inline int pl_context(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+{
+	u64 at = c->more[0] + (pl_left(c) - 1) * vm->cx_size, i;
+
+	if (pl_in_window(w, vm, at, &i))
+		return (int)i;
+	return perl_window(w) && pl_in_window(w, vm, at, &i) ? (int)i : -1;
+}
+
+/*
+ * Who a frame of a CV is: address:48 | cookie:12 | closure:1. A sub that calls itself is told by the frame before.
+ *
+ * The body of a CV has what tells it; where the body is, the CV says, or the last walk that saw this CV at this
+ * statement left it. That is true if the body has the same code still: a CV that is another one by now does not run a
+ * statement of this code. It must be one that the sub itself ran, so not the innermost frame's: the first statement of
+ * a sub that was just entered is its caller's.
+ */
+#define PL_WHO_COOKIE  48
+#define PL_WHO_CLOSURE 60
+#define PL_MEMO_TAG    19 /* bits of a memo's value; the others: the body's address / 8 */
+#define PL_MEMO_BODIES (1ull << (64 - PL_MEMO_TAG + 3))
+
+static inline u64 pl_memo_value(u64 key, u64 body, const u64 *words)
+{
+	u64 tag = walk_mix(walk_mix(walk_mix(walk_mix(key, body), words[0]), words[1]), words[2]);
+
+	return body >> 3 << PL_MEMO_TAG | (tag & ((1ull << PL_MEMO_TAG) - 1));
+}
+
+static inline bool pl_read_body(struct walk *w, const struct perl_vm *vm, u64 body)
+{
+	return walk_read(w, w->scratch, 8 * PERL_CV_WORDS, body + vm->cv_words);
+}
+
+/* Puts the words of a CV's body into scratch; the body's address, or 0: unreadable. */
+static inline u64 pl_find_body(struct walk *w, const struct perl_vm *vm, u64 cv, u64 cop)
+{
+	u64 key = walk_mix(walk_mix(vm->attachment, cv), cop), body;
+	struct walk_memo *memo = cop ? walk_memo(w, (u32)(key >> 32)) : NULL;
+
+	if (memo && memo->key == key) {
+		body = memo->value >> PL_MEMO_TAG << 3;
+		if (pl_read_body(w, vm, body) && memo->value == pl_memo_value(key, body, w->scratch))
+			return body;
+	}
+	if (!walk_read(w, &body, sizeof(body), cv + vm->sv_any) || !pl_read_body(w, vm, body))
+		return 0;
+	if (memo && !(body & 7) && body < PL_MEMO_BODIES) {
+		memo->key = key;
+		memo->value = pl_memo_value(key, body, w->scratch);
+	}
+	return body;
+}
+
+static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *words, bool sub)
+{
+	u32 flags = (u32)(words[(vm->cv_flags >> 3) & 7] >> (vm->cv_flags & 4) * 8);
+	bool closure =
+	        sub && (flags & (PERL_CV_CLONED | PERL_CV_ANON | PERL_CV_NAMED)) == (PERL_CV_CLONED | PERL_CV_ANON);
+
+	return ((closure ? words[0] : cv) & FRAME_ADDR_MASK) |
+	       (u64)perl_cookie(closure ? 0 : body, words) << PL_WHO_COOKIE | (u64)closure << PL_WHO_CLOSURE;
+}
+
+/* Pushes a frame of a CV. detail: perl_detail(), without a cookie. */
+WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 cv, u64 detail)
+{
+	bool sub = perl_kind(detail) == PERL_KIND_SUB;
+	u64 who, body;
+
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	who = c->more[4];
+	if (!sub || c->more[3] != cv) {
+		body = pl_find_body(w, vm, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0);
+		if (!body)
+			return STOP_VM_ABSENT;
+		who = pl_who(vm, cv, body, w->scratch, sub);
+	}
+	if (sub) {
+		c->more[3] = cv;
+		c->more[4] = who;
+	}
+	if (who >> PL_WHO_CLOSURE)
+		detail += (u64)(PERL_KIND_CLOSURE - PERL_KIND_SUB) << PERL_COP_BITS;
+	detail |= who >> PL_WHO_COOKIE << (64 - PERL_COOKIE_BITS);
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;
+}
+#endif
