@@ -124,7 +124,8 @@ struct idle_rule {
 struct runtime_ops {
 	const char *name; /* "luajit": in output, options, folder */
 	const char *view; /* command prefix: "lua" for lua-flame (process/view.h); runtimes of one language share it */
-	const char *language; /* "Lua" */
+	const char *language;   /* "Lua" */
+	const char *frame_type; /* OpenTelemetry's word (its conventions' profile.frame.type); NULL: name is */
 	/* What people call its code, in legends: interpreted, and by which compiler. NULL: by the language. */
 	struct {
 		const char *interpreted, *baseline, *jit;
@@ -224,6 +225,9 @@ struct runtime_ops {
 	 * the language. May be NULL.
 	 */
 	struct error *(*c_names)(struct image *img, struct c_names *ret);
+
+	/* Its functions that a compiler made in C (symbols/translated.h). NULL: nothing is. */
+	const struct translated_ops *translated;
 
 	/*
 	 * True if a view of this language should hide this native frame because language frames stand for it (module is

@@ -19,6 +19,7 @@
 #include "protobuf.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "unwind/runtime.h"
 #include "unwind/table.h"
 
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY };
@@ -145,10 +146,10 @@ static const char *frame_type(const struct profile_function *f)
 	case KIND_SCRIPT_NATIVE:
 	case KIND_STUB:
 	case KIND_VM:
-		return !strcmp(f->module, "python")    ? "cpython"
-		       : !strcmp(f->module, "hotspot") ? "jvm"
-		       : *f->module                    ? f->module
-		                                       : "native";
+		for (const struct runtime_ops *const *r = runtimes; *r; r++)
+			if (!strcmp(f->module, (*r)->name))
+				return (*r)->frame_type ? (*r)->frame_type : (*r)->name;
+		return *f->module ? f->module : "native";
 	default:
 		return "native";
 	}

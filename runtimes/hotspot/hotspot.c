@@ -361,6 +361,7 @@ const struct runtime_ops hotspot_runtime = {
         .language = "Java",
         .words = {"interpreted", "C1", "C2"},
         .id = RUNTIME_HOTSPOT,
+        .frame_type = "jvm",
         .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, "
                      "stubs, allocation",
         .layout = &hotspot_layout_schema,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cython_generator.h"
 #include "now.h"
 #include "process/own_tid.h"
 #include "python_async.h"
@@ -323,6 +324,7 @@ const struct runtime_ops python_runtime = {
         .view = "python",
         .language = "Python",
         .id = RUNTIME_PYTHON,
+        .frame_type = "cpython",
         .supported = "CPython 3.6 to 3.15 (x86-64)",
         .layout = &python_layout_schema,
         .step = python_step,
@@ -340,6 +342,7 @@ const struct runtime_ops python_runtime = {
         .wall_name = python_wall_name,
         .thread_name = thread_name,
         .c_names = python_methods,
+        .translated = &cython_translated,
         .hides = hides,
         .inspect = inspect,
         .idle = python_idle,

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/symbols/cython_name.h"
+#include "runtimes/python/cython_name.h"
 #include "unwind/symbols/symbols.h"
 
 static void demangle(const char *prefix, const uint8_t *data, size_t size)

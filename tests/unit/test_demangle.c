@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/symbols/cython_name.h"
+#include "runtimes/python/cython_name.h"
 #include "unwind/symbols/symbols.h"
 
 #define CUT_AT 1024
@@ -119,13 +119,13 @@ static void test_cython_raw(void **state)
 static void test_cython_layer(void **state)
 {
 	(void)state;
-	assert_int_equal(cython_layer("__pyx_pw_6uvloop_1run"), CYTHON_WRAPPER);
-	assert_int_equal(cython_layer("__pyx_fuse_1__pyx_pw_6uvloop_1run"), CYTHON_WRAPPER);
-	assert_int_equal(cython_layer("_ZL21__pyx_pf_6uvloop_1runP7_object"), CYTHON_BODY);
-	assert_int_equal(cython_layer("__pyx_f_6uvloop_run"), CYTHON_C);
-	assert_int_equal(cython_layer("__pyx_tp_new_6uvloop_Loop"), CYTHON_NONE);
-	assert_int_equal(cython_layer("_ZL"), CYTHON_NONE);
-	assert_int_equal(cython_layer(""), CYTHON_NONE);
+	assert_int_equal(cython_layer("__pyx_pw_6uvloop_1run"), TRANSLATED_WRAPPER);
+	assert_int_equal(cython_layer("__pyx_fuse_1__pyx_pw_6uvloop_1run"), TRANSLATED_WRAPPER);
+	assert_int_equal(cython_layer("_ZL21__pyx_pf_6uvloop_1runP7_object"), TRANSLATED_BODY);
+	assert_int_equal(cython_layer("__pyx_f_6uvloop_run"), TRANSLATED_C);
+	assert_int_equal(cython_layer("__pyx_tp_new_6uvloop_Loop"), TRANSLATED_NONE);
+	assert_int_equal(cython_layer("_ZL"), TRANSLATED_NONE);
+	assert_int_equal(cython_layer(""), TRANSLATED_NONE);
 	assert_true(cython_is_glue("__Pyx_CyFunction_Vectorcall_FASTCALL_KEYWORDS"));
 	assert_true(cython_is_glue("__Pyx__PyObject_CallMethod0"));
 	assert_false(cython_is_glue("__Pyx_CyFunction_dealloc"));

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "unwind/cleanup.h"
-#include "unwind/symbols/cython_generator.h"
+#include "runtimes/python/cython_generator.h"
 #include "unwind/binary/elf_table.h"
 #include "unwind/symbols/symbols.h"
 

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "symbols/cython_name.h"
+#include "symbols/translated.h"
 #include "expand.h"
 #include "gone.h"
 #include "idle.h"
@@ -186,8 +186,7 @@ static bool repeats(
 	return !err && !strcmp(c->profile->functions[named.function].name, name);
 }
 
-/* In the view of a language: is frames[i] the wrapper of the function of this name that Cython made, which runs inside
- * it? */
+/* In the view of a language: is frames[i] the wrapper of the function of this name, which runs inside it? */
 static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n,
         const struct named *outer)
 {
@@ -196,7 +195,8 @@ static bool wraps(struct collector *c, const struct process *p, const struct fra
 	struct error *err;
 	size_t len;
 
-	if (!c->options.names.view || outer->layer < CYTHON_BODY || !i || frame_kind(&frames[i - 1]) != FRAME_NATIVE)
+	if (!c->options.names.view || outer->layer < TRANSLATED_BODY || !i ||
+	        frame_kind(&frames[i - 1]) != FRAME_NATIVE)
 		return false;
 	err = names_frame(c->names, p, frames, i - 1, n, &inner);
 	error_free(err);

@@ -7,13 +7,13 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "symbols/cython_name.h"
 #include "symbols/debuginfod.h"
 #include "symbols/demangled.h"
 #include "profile_expand.h"
 #include "native_kind.h"
 #include "runtime_alloc.h"
 #include "symbols/symbols.h"
+#include "symbols/translated.h"
 #include "table.h"
 
 struct debug_image {
@@ -289,7 +289,7 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 
 	if (!s->options.view || !f->name)
 		return false;
-	if (cython_is_glue(f->name))
+	if (translated_is_glue(f->name))
 		return true;
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
 		if (!view_has(s->options.view, (*r)->id) || !loaded->runtime[(*r)->id])
@@ -302,13 +302,13 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 	return false;
 }
 
-/* What Cython's wrapper of a function has inlined of it: the wrapper stands for both. */
+/* What the wrapper of a function has inlined of it: the wrapper stands for both. */
 static bool is_wrapped(struct inline_sites *s, const struct inline_frame *f, const struct inline_frame *outer)
 {
 	const char *name = "", *wrapper = "";
 
-	if (!s->options.view || !f->name || !outer->name || !cython_layer(f->name) ||
-	        cython_layer(f->name) >= cython_layer(outer->name))
+	if (!s->options.view || !f->name || !outer->name || !translated_layer(f->name) ||
+	        translated_layer(f->name) >= translated_layer(outer->name))
 		return false;
 	error_free(show(s, f, &name));
 	error_free(show(s, outer, &wrapper));

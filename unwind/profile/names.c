@@ -9,8 +9,6 @@
 #include "collect.h"
 #include "profile_places.h"
 #include "symbols/c_names.h"
-#include "symbols/cython_generator.h"
-#include "symbols/cython_name.h"
 #include "inline_sites.h"
 #include "symbols/jit_symbols.h"
 #include "native_kind.h"
@@ -18,6 +16,7 @@
 #include "symbols/rtti.h"
 #include "runtime_alloc.h"
 #include "symbols/symbols.h"
+#include "symbols/translated.h"
 
 #define CALL_OF_FUNC 6
 #define SHOWN_MAX    (4 * NAME_MAX_BYTES)
@@ -374,24 +373,6 @@ static struct error *name_by_language(struct names *names, struct loaded *loaded
 	return NULL;
 }
 
-/* A generator has the name of its wrapper. What can be read in two ways is certain if the file has one. text is left
- * alone else. */
-static void name_by_wrapper(struct image *img, const char *symbol, struct native_name *ret)
-{
-	cleanup(free) char *plain = NULL;
-	char wrapper[SHOWN_MAX];
-	struct symbol sym;
-
-	if (cython_generator_name(img, symbol, ret->text, sizeof(ret->text)))
-		return;
-	if (strcmp(ret->text, symbol) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) ||
-	        !symbols_lookup(img, wrapper, &sym))
-		return;
-	plain = symbol_demangle(wrapper);
-	if (plain)
-		snprintf(ret->text, sizeof(ret->text), "%s", plain);
-}
-
 /* A symbol without a size reaches to the next one, over functions without symbols: their FDEs tell where they begin. */
 static bool find_symbol(struct image *img, u64 addr, struct symbol *ret)
 {
@@ -433,7 +414,7 @@ static struct error *find_native(struct names *names, const struct module *m, u6
 		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
 		ret->start = sym.start;
 		if (!names->options.mangled)
-			name_by_wrapper(img, sym.name, ret);
+			translated_resolve(img, sym.name, ret->text, sizeof(ret->text));
 	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
 		ret->start = fde->start;
 		if (img->entry && fde->start == img->entry) {
@@ -492,7 +473,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	if (err)
 		return err;
 	ret->unresolved = !name.start;
-	ret->layer = names->options.mangled ? CYTHON_NONE : cython_layer(name.mangled);
+	ret->layer = names->options.mangled ? TRANSLATED_NONE : translated_layer(name.mangled);
 	fn.module = base_name(m->loaded->path);
 	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
 	fn.address = names->options.addresses ? place - m->bias : name.start;
@@ -501,7 +482,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 		return err;
 	ret->begins = view_begins(names->options.view, name.mangled);
 	ret->hidden = ret->begins || is_hidden(names, p, m->loaded, name.mangled, flags) ||
-	              (names->options.view && cython_is_glue(name.mangled));
+	              (names->options.view && translated_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
 	return profile_function(names->profile,

@@ -39,7 +39,8 @@ struct named {           /* what a frame became */
 	bool begins;     /* hidden, as are the native frames that have called it */
 	bool by_code;    /* a script's frame for C code, named by that code: the native frame inside it says the same */
 	bool unresolved; /* nothing is known but the address */
-	u8 layer; /* enum cython_layer: it only leads to a native frame of the same name inside it, of a lower layer */
+	u8 layer; /* enum translated_layer: it only leads to a native frame of the same name inside it, of a lower layer
+	           */
 };
 
 struct error *names_create(struct profile *profile, const struct modules *modules, const struct names_options *options,

@@ -3,8 +3,8 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "cython_name.h"
 #include "symbols.h"
+#include "translated.h"
 
 #define MANGLED_MAX   4096
 #define DEMANGLED_MAX 1024
@@ -68,7 +68,7 @@ static void finish(struct demangled *out)
 bool symbol_is_mangled(const char *name)
 {
 	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "_GLOBAL_", 8) ||
-	       !strncmp(name, CYTHON_PREFIX, strlen(CYTHON_PREFIX));
+	       translated_is_symbol(name);
 }
 
 static char *demangle_to(const char *name, size_t max)
@@ -84,7 +84,7 @@ static char *demangle_to(const char *name, size_t max)
 		append(name, len, &out);
 	}
 	finish(&out);
-	return cython_demangle(out.text, plain, max + 1) ? strdup(plain) : strdup(out.text);
+	return translated_demangle(out.text, plain, max + 1) ? strdup(plain) : strdup(out.text);
 }
 
 char *symbol_demangle(const char *name)

@@ -75,7 +75,8 @@ char *symbols_debug_misfit(struct image *img, const char *root);
 /* The ELF file that is packed in .gnu_debugdata. *ret is NULL if there is none. */
 struct error *symbols_minidebug(struct image *img, struct image **ret);
 
-/* C++, Rust and Cython; a copy of name if it is not mangled. NULL: out of memory. Cut at 1 KB, with "…" at the end. */
+/* C++, Rust and what translated.h knows; a copy of name if it is not mangled. NULL: out of memory. Cut at 1 KB, with
+ * "…" at the end. */
 char *symbol_demangle(const char *name);
 /* The same, cut at 16 KB. */
 char *symbol_demangle_whole(const char *name);

@@ -12,11 +12,14 @@
 #include <types.h>
 
 #include "binary/image.h"
+#include "symbols/translated.h"
 
 /*
  * symbol: a function of img as it is in the file. Writes "uvloop.loop.Loop.create_server", or "….genexpr", with "
  * [clone .cold]" and the like behind it, to ret. False, with nothing written: it is no such body, or there is no room.
  */
 bool cython_generator_name(struct image *img, const char *symbol, char *ret, size_t size);
+
+extern const struct translated_ops cython_translated;
 
 #endif

@@ -33,14 +33,14 @@ struct parsed {
 static const struct {
 	const char *word;
 	enum kind kind;
-	enum cython_layer layer;
+	enum translated_layer layer;
 } kinds[] = {
-        {"pw_", KIND_WRAPPER, CYTHON_WRAPPER},
-        {"pf_", KIND_BODY, CYTHON_BODY},
-        {"gb_", KIND_GENERATOR, CYTHON_C},
-        {"f_", KIND_C, CYTHON_C},
-        {"getprop_", KIND_C, CYTHON_NONE},
-        {"setprop_", KIND_C, CYTHON_NONE},
+        {"pw_", KIND_WRAPPER, TRANSLATED_WRAPPER},
+        {"pf_", KIND_BODY, TRANSLATED_BODY},
+        {"gb_", KIND_GENERATOR, TRANSLATED_C},
+        {"f_", KIND_C, TRANSLATED_C},
+        {"getprop_", KIND_C, TRANSLATED_NONE},
+        {"setprop_", KIND_C, TRANSLATED_NONE},
 };
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
@@ -270,7 +270,7 @@ bool cython_demangle(const char *name, char *ret, size_t size)
 	return true;
 }
 
-enum cython_layer cython_layer(const char *symbol)
+enum translated_layer cython_layer(const char *symbol)
 {
 	struct part rest, fused;
 
@@ -279,12 +279,12 @@ enum cython_layer cython_layer(const char *symbol)
 	rest = identifier(symbol);
 	take_fused(&rest, &fused);
 	if (!begins(&rest, CYTHON_PREFIX))
-		return CYTHON_NONE;
+		return TRANSLATED_NONE;
 	skip(&rest, strlen(CYTHON_PREFIX));
 	for (u32 i = 0; i < KINDS; i++)
 		if (begins(&rest, kinds[i].word))
 			return kinds[i].layer;
-	return CYTHON_NONE;
+	return TRANSLATED_NONE;
 }
 
 bool cython_wrapper_of(const char *symbol, char *ret, size_t size)

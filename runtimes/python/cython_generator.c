@@ -8,7 +8,7 @@
 
 #include "cleanup.h"
 #include "cython_name.h"
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define PREFIX_MAX 1024
 
@@ -60,3 +60,27 @@ bool cython_generator_name(struct image *img, const char *symbol, char *ret, siz
 	memcpy(ret, text, (size_t)n + 1);
 	return true;
 }
+
+/* The body of a scope's first def can be read in two ways: the file has the wrapper of the right one. */
+static bool resolve(struct image *img, const char *symbol, char *ret, size_t size)
+{
+	cleanup(free) char *plain = NULL;
+	char wrapper[PREFIX_MAX], shown[2 * PREFIX_MAX];
+	struct symbol sym;
+
+	if (cython_generator_name(img, symbol, ret, size))
+		return true;
+	if (cython_demangle(symbol, shown, sizeof(shown)) || !cython_wrapper_of(symbol, wrapper, sizeof(wrapper)) ||
+	        !symbols_lookup(img, wrapper, &sym))
+		return false;
+	plain = symbol_demangle(wrapper);
+	return plain && snprintf(ret, size, "%s", plain) >= 0;
+}
+
+const struct translated_ops cython_translated = {
+        .prefix = CYTHON_PREFIX,
+        .demangle = cython_demangle,
+        .resolve = resolve,
+        .layer = cython_layer,
+        .is_glue = cython_is_glue,
+};

@@ -15,15 +15,9 @@
 #include <stddef.h>
 #include <types.h>
 
-#define CYTHON_PREFIX "__pyx_"
+#include "symbols/translated.h"
 
-/* How far a function is from the one that does the work: of functions of one name each calls the one below it. */
-enum cython_layer {
-	CYTHON_NONE, /* not Cython's */
-	CYTHON_C,    /* cdef */
-	CYTHON_BODY, /* of a def */
-	CYTHON_WRAPPER,
-};
+#define CYTHON_PREFIX "__pyx_"
 
 /*
  * name as it is in the file, or as C++'s demangler gives it. Writes "module.Class.function" to ret, with " [clone
@@ -33,7 +27,7 @@ enum cython_layer {
 bool cython_demangle(const char *name, char *ret, size_t size);
 
 /* Of a name as it is in the file. */
-enum cython_layer cython_layer(const char *symbol);
+enum translated_layer cython_layer(const char *symbol);
 /*
  * The body of a scope's first def can be read in two ways. The name that its wrapper has if the longer one, of more
  * scopes, is right; false: it is none, or has no room.

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of functions that a compiler made in C or C++ from another language (Cython, from Python): what the linker's
+ * symbol stands for in that language. A runtime says how (runtime_ops.translated); who asks knows no language.
+ */
+#ifndef YRT_TRANSLATED_H
+#define YRT_TRANSLATED_H
+
+#include <stddef.h>
+#include <types.h>
+
+#include "binary/image.h"
+
+/* How far a function is from the one that does the work: of functions of one name each calls the one below it. */
+enum translated_layer {
+	TRANSLATED_NONE, /* not such a name */
+	TRANSLATED_C,    /* called from C only */
+	TRANSLATED_BODY, /* of what the language calls */
+	TRANSLATED_WRAPPER,
+};
+
+struct translated_ops {
+	const char *prefix; /* what symbols begin with, where C++ does not mangle them */
+	/*
+	 * name as it is in the file, or as C++'s demangler gives it. Writes what the language calls it to ret; false,
+	 * with nothing written: it is no such name, can be read in two ways, or has no room.
+	 */
+	bool (*demangle)(const char *name, char *ret, size_t size);
+	/* The same of a symbol of img that only the others beside it explain, as a generator's body. */
+	bool (*resolve)(struct image *img, const char *symbol, char *ret, size_t size);
+	enum translated_layer (*layer)(const char *symbol);
+	/* Is it how such code calls? A language's view hides it as the interpreter's own. */
+	bool (*is_glue)(const char *symbol);
+};
+
+/* Of whichever language: as the operations above. */
+bool translated_is_symbol(const char *symbol);
+bool translated_demangle(const char *name, char *ret, size_t size);
+bool translated_resolve(struct image *img, const char *symbol, char *ret, size_t size);
+enum translated_layer translated_layer(const char *symbol);
+bool translated_is_glue(const char *symbol);
+
+#endif
