@@ -42,7 +42,8 @@ static const struct manual_example examples[] = {
 
 const struct manual diff_manual = {
         .usage = usage,
-        .text = "BEFORE and AFTER are recordings of yrt record, or folded stacks; - is stdin. Both count as 100 %, "
+        .text = "BEFORE and AFTER are recordings of yrt record, pprof, or folded stacks; - is stdin. Both count as 100 "
+                "%, "
                 "however long they took.\n"
                 "Of several a side, set apart by --, the sums are drawn. Functions are the same if their names are; "
                 "the line where a "

@@ -68,7 +68,7 @@ struct error *redraw_check(const struct redraw *r, bool diff, const struct forma
 		        "--help lists the formats and their extensions");
 	if (diff && !(*ret)->compares)
 		return error_hint(error_new(ERROR_USAGE, "%s cannot show a difference", (*ret)->name),
-		        "html, svg, txt and folded can");
+		        "html, svg, txt, pprof and folded can");
 	return NULL;
 }
 

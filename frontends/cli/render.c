@@ -22,6 +22,7 @@ static const struct manual_example examples[] = {
         {"yrt render x.yrt -o x.html", "a recording as a page"},
         {"yrt render x.yrt -o x.pb.gz", "for pprof"},
         {"yrt render x.yrt -U -I '^worker-1 ' -f txt -o -", "a thread without the kernel, as a tree"},
+        {"yrt render cpu.pb.gz -o x.html", "a profile of Go, Pyroscope, or anybody who writes pprof"},
         {"perf script | yrt render - -o x.html", "what perf recorded"},
         {"stackcollapse.pl x.stacks | yrt render - -o x.svg", "folded stacks of others"},
         {NULL, NULL},
@@ -29,7 +30,8 @@ static const struct manual_example examples[] = {
 
 const struct manual render_manual = {
         .usage = usage,
-        .text = "FILE is a recording of yrt record, folded stacks, or text of perf script; - is stdin. It needs no "
+        .text = "FILE is a recording of yrt record, pprof, folded stacks, or text of perf script; - is stdin. It needs "
+                "no "
                 "root, and nothing of the "
                 "machine that\n"
                 "was recorded. Of a recording that is cut short what is whole is drawn, and the rest is counted.",

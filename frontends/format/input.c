@@ -5,6 +5,7 @@
 
 #include "input.h"
 #include "input_perf.h"
+#include "input_pprof.h"
 #include "unwind/cleanup.h"
 
 #define LINE_LONGEST (64u << 20)
@@ -175,6 +176,8 @@ static struct error *read_any(FILE *in, const char *path, struct sift *s, struct
 
 	ungetc(first, in);
 	*cut = (struct recording){0};
+	if (first == INPUT_PPROF_FIRST)
+		return input_pprof_read(in, path, s);
 	if (first != (u8)RECORDING_MAGIC[0])
 		return read_folded(in, path, s);
 	if (fread(header, 1, sizeof(header), in) == sizeof(header))

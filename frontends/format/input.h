@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles from files: recordings, folded stacks as yrt and other profilers write them, and text of perf script. */
+/* Profiles from files: recordings, folded stacks as yrt and other profilers write them, text of perf script, pprof. */
 #ifndef YRT_FORMAT_INPUT_H
 #define YRT_FORMAT_INPUT_H
 

@@ -12,6 +12,8 @@
 #include "text.h"
 #include "unwind/cleanup.h"
 
+#define RECORDS_MOST (1u << 20) /* if there are more samples, a stack is one record, too */
+
 static void put_head(
         FILE *out, const struct samples *s, const struct samples_thread *t, u64 ns, u64 period, const char *event)
 {
@@ -49,13 +51,15 @@ static void put_samples(FILE *out, const struct profile *p, const struct samples
 	double period = text_period_ns(&p->meta);
 	const char *event = period ? "cpu-clock" : text_unit(&p->meta);
 
+	bool each = period && p->nodes[0].total <= RECORDS_MOST;
+
 	for (u32 i = 0; i < s->n && !ferror(out); i++) {
 		const struct sample_of *sample = &s->list[i];
-		u64 n = period ? sample->count : 1;
+		u64 n = each ? sample->count : 1;
 
 		for (u64 k = 0; k < n && !ferror(out); k++) {
 			put_head(out, s, &s->threads[sample->thread], sample->ns + text_scaled(k, s->step_ns),
-			        period ? text_scaled(1, period) : sample->count, event);
+			        period ? text_scaled(sample->count / n, period) : sample->count, event);
 			put_frames(out, p, sample->node);
 		}
 	}

@@ -5,7 +5,9 @@
  * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
  * being executed, which of a caller is the last byte of its call. With --annotate a function's system name tells what
  * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
- * of processes and threads become labels: process, pid, container; thread, thread_id.
+ * of processes and threads become labels: process, pid, container; thread, thread_id. A difference has samples of both
+ * sides, those of the one from before negative and with the label pprof::base, as `pprof -diff_base` makes them: its
+ * shares are of the base.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,43 +17,13 @@
 #include "format.h"
 #include "gzip.h"
 #include "order.h"
+#include "pprof_fields.h"
 #include "protobuf.h"
 #include "text.h"
 #include "unwind/cleanup.h"
 #include "unwind/table.h"
 
 #define PAGE_BYTES 4096
-
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE,
-	PROFILE_MAPPING,
-	PROFILE_LOCATION,
-	PROFILE_FUNCTION,
-	PROFILE_STRING,
-	PROFILE_TIME = 9,
-	PROFILE_DURATION,
-	PROFILE_PERIOD_TYPE,
-	PROFILE_PERIOD,
-	PROFILE_COMMENT,
-	PROFILE_DEFAULT_TYPE
-};
-enum { TYPE_TYPE = 1, TYPE_UNIT };
-enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
-enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
-enum {
-	MAPPING_ID = 1,
-	MAPPING_LIMIT = 3,
-	MAPPING_FILE = 5,
-	MAPPING_BUILD_ID,
-	MAPPING_HAS_FUNCTIONS,
-	MAPPING_HAS_FILES,
-	MAPPING_HAS_LINES,
-	MAPPING_HAS_INLINED
-};
-enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
-enum { LINE_FUNCTION = 1, LINE_LINE };
-enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 
 struct level { /* of the path from the root to a node */
 	u32 function;
@@ -431,21 +403,23 @@ static void add_kind(struct pprof *w, u32 depth)
 	add_label(w, &w->message, "kind", text_kind(functions[w->path[depth].function].kind), 0);
 }
 
-/* The numbers of a node, in the order of put_types(). */
-static void put_values(struct pprof *w, const struct profile_node *node)
+/* Numbers in the order of put_types(); those from before are below 0. */
+static void put_values(struct pprof *w, u64 self, u64 more, bool before)
 {
+	u64 sign = before ? -1ull : 1;
+
 	w->numbers.size = 0;
 	if (w->bytes_first)
-		pb_packed(&w->numbers, node->more);
-	pb_packed(&w->numbers, node->self);
+		pb_packed(&w->numbers, sign * more);
+	pb_packed(&w->numbers, sign * self);
 	if (w->objects_first)
-		pb_packed(&w->numbers, node->more);
+		pb_packed(&w->numbers, sign * more);
 	if (w->period_ns)
-		pb_packed(&w->numbers, text_scaled(node->self, w->period_ns));
+		pb_packed(&w->numbers, sign * text_scaled(self, w->period_ns));
 	pb_bytes(&w->message, SAMPLE_VALUE, w->numbers.bytes, w->numbers.size);
 }
 
-static void put_sample(struct pprof *w, u32 depth, const struct profile_node *node)
+static void put_sample(struct pprof *w, u32 depth, u64 self, u64 more, bool before)
 {
 	u32 process = 0, thread = 0;
 
@@ -462,11 +436,13 @@ static void put_sample(struct pprof *w, u32 depth, const struct profile_node *no
 		d -= level->functions;
 	}
 	pb_bytes(&w->message, SAMPLE_LOCATION, w->numbers.bytes, w->numbers.size);
-	put_values(w, node);
+	put_values(w, self, more, before);
 	set_labels(w, process, thread);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
 	add_kind(w, depth);
+	if (before)
+		add_label(w, &w->message, "pprof::base", "true", 0);
 	w->failed |= w->numbers.failed || w->labels.failed;
 	put_bytes(w, PROFILE_SAMPLE, &w->message);
 }
@@ -484,7 +460,9 @@ static struct error *put_samples(struct pprof *w)
 
 		set_level(w, depth, node->function);
 		if (node->self)
-			put_sample(w, depth, node);
+			put_sample(w, depth, node->self, node->more, false);
+		if (w->p->base && w->p->base[order->nodes[i]])
+			put_sample(w, depth, text_scaled(w->p->base[order->nodes[i]], w->p->base_scale), 0, true);
 	}
 	return w->failed ? &error_no_memory : NULL;
 }
@@ -516,6 +494,7 @@ const struct format format_pprof = {
         .extension = ".pb.gz",
         .description = "for pprof and the stores that take it",
         .threads = true,
+        .compares = true,
         .processes = PROCESSES_EACH,
         .write = write_pprof,
 };

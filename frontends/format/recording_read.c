@@ -15,7 +15,7 @@
 #define KINDS_WORDS    256 /* kinds that a recording may know */
 #define STRING_LONGEST (4u << 10)
 #define FUNCTIONS_MOST (1u << 20)
-#define TIMES_MOST     (1u << 28)
+#define TIMES_MOST     (1u << 26)
 #define TIMELESS       UINT32_MAX
 
 struct reader {

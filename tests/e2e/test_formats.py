@@ -109,6 +109,42 @@ def test_go_pprof_inlined():
     assert "innermost" in raw
 
 
+def test_pprof_read():
+    """What yrt wrote, and the same as Google's library writes it, drawn again; what is none is refused."""
+    with recording() as directory:
+        wanted, threads = folded(directory), folded(directory, "-t")
+        profile = render(directory, "pb.gz")
+        again, other = (os.path.join(directory, name) for name in ("again.pb.gz", "cut.pb.gz"))
+        oracles.run(oracles.tool("go"), "tool", "pprof", "-proto", "-output", again, profile)
+        for name in ("x.pb.gz", "again.pb.gz"):
+            equal(folded(directory, name=name), wanted)
+            equal(folded(directory, "-t", name=name), threads)
+        text = yrt.read(render(directory, "txt", name="x.pb.gz"))
+        with open(profile, "rb") as whole, open(other, "wb") as cut:
+            cut.write(whole.read()[:-200])
+        refused = yrt.run("render", other, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(yrt.INPUT)
+        difference = os.path.join(directory, "d.pb.gz")
+        yrt.run("diff", profile, profile, "-o", difference, output=False, stats=False).expect()
+        negative = yrt.run("render", difference, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(yrt.INPUT)
+    assert " samples of " in text and "yrt record" in text, text  # the comments
+    assert "no whole gzip file" in refused.stderr and "is a difference of two profiles" in negative.stderr, (refused.stderr, negative.stderr)
+
+
+def test_pprof_difference():
+    """go tool pprof shows what changed, and shares of the profile from before."""
+    with tempfile.TemporaryDirectory() as directory:
+        yrt.made(directory, "a.yrt", "main;grew 30\nmain;same 50\nmain;gone 20\n", "frequency=100", "unit=samples")
+        yrt.made(directory, "b.yrt", "main;grew 60\nmain;same 100\nmain;new 40\n", "frequency=100", "unit=samples")
+        paths = [os.path.join(directory, name) for name in ("a.yrt", "b.yrt", "d.pb.gz", "raw.pb.gz")]
+        yrt.run("diff", *paths[:2], "-o", paths[2], output=False, stats=False).expect()
+        yrt.run("diff", "--raw", *paths[:2], "-o", paths[3], output=False, stats=False).expect()
+        shares, counts = oracles.pprof_top(paths[2], "samples"), oracles.pprof_top(paths[3], "samples")
+        base = oracles.run(oracles.tool("go"), "tool", "pprof", "-top", "-sample_index=samples", paths[3])
+    assert {n: v[0] for n, v in shares.items() if v[0]} == {"gone": -40, "new": 40}, shares
+    assert {n: v[0] for n, v in counts.items() if v[0]} == {"grew": 30, "same": 50, "gone": -20, "new": 40}, counts
+    assert "of 100 total" in base, base
+
+
 def test_speedscope():
     with recording() as directory:
         stacks, scope = folded(directory), oracles.Speedscope(render(directory, "json"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings and folded stacks from bytes. Checksums would keep a fuzzer out of the sections; so an input may be a list
- * of sections (type, length, bytes), which are written here with checksums that hold, behind a meta section and
+ * Recordings, pprof and folded stacks from bytes. Checksums would keep a fuzzer out of the sections; so an input may be
+ * a list of sections (type, length, bytes), which are written here with checksums that hold, behind a meta section and
  * functions that make sense, if it asks for those.
  */
 #include <stdint.h>
@@ -11,6 +11,7 @@
 
 #include "frontends/format/diff.h"
 #include "frontends/format/format.h"
+#include "frontends/format/gzip.h"
 #include "frontends/format/input.h"
 
 static void put_section(FILE *to, u32 type, const u8 *bytes, size_t size)
@@ -22,7 +23,14 @@ static void put_section(FILE *to, u32 type, const u8 *bytes, size_t size)
 	fwrite(bytes, 1, size, to);
 }
 
-enum { BYTES = 0, SECTIONS = 1, WITH_META = 2, WITH_FUNCTIONS = 4, NODES = 8 }; /* what the first byte asks for */
+enum {
+	BYTES = 0,
+	SECTIONS = 1,
+	WITH_META = 2,
+	WITH_FUNCTIONS = 4,
+	NODES = 8,
+	PPROF = 16
+}; /* what the first byte asks for */
 
 static void put_sections(FILE *to, u8 what, const u8 *data, size_t size)
 {
@@ -41,7 +49,7 @@ static void put_sections(FILE *to, u8 what, const u8 *data, size_t size)
 	while (!(what & NODES) && size > 2) {
 		size_t n = data[1] < size - 2 ? data[1] : size - 2;
 
-		put_section(to, data[0] % 8, data + 2, n);
+		put_section(to, data[0] % 9, data + 2, n);
 		data += 2 + n;
 		size -= 2 + n;
 	}
@@ -49,8 +57,8 @@ static void put_sections(FILE *to, u8 what, const u8 *data, size_t size)
 
 static void write_all(const struct profile *p)
 {
-	static const struct format *const all[] = {
-	        &format_recording, &format_folded, &format_svg, &format_txt, &format_speedscope, &format_pprof};
+	static const struct format *const all[] = {&format_recording, &format_folded, &format_svg, &format_txt,
+	        &format_speedscope, &format_pprof, &format_firefox, &format_chrome, &format_perf};
 	FILE *out = fopen("/dev/null", "w");
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -84,6 +92,17 @@ static void check(const struct profile *p)
 	profile_destroy(difference);
 }
 
+static void put_gzip(FILE *to, const u8 *bytes, size_t size)
+{
+	struct gzip *gz;
+
+	if (gzip_create(to, &gz))
+		abort();
+	gzip_write(gz, bytes, size);
+	gzip_finish(gz);
+	gzip_destroy(gz);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sift_options options = {0};
@@ -98,6 +117,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return fclose(file), free(bytes), 0;
 	if (data[0] & SECTIONS)
 		put_sections(file, data[0], data + 2, size - 2);
+	else if (data[0] & PPROF)
+		put_gzip(file, data + 2, size - 2);
 	else
 		fwrite(data + 2, 1, size - 2, file);
 	fclose(file);

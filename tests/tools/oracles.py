@@ -166,7 +166,7 @@ def pprof_top(path, index):
               f"-sample_index={index}", path)
     found = {}
     for line in out.splitlines():
-        match = re.fullmatch(r"\s*(\d+)\w*\s+\S+%\s+\S+%\s+(\d+)\w*\s+\S+%\s+(.*)", line)
+        match = re.fullmatch(r"\s*(-?\d+)\w*\s+\S+%\s+\S+%\s+(-?\d+)\w*\s+\S+%\s+(.*)", line)
         if match:
             name = re.sub(r" \((inline|partial-inline)\)$", "", match[3])
             flat, cumulative = found.get(name, (0, 0))

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "input_pprof.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+#include "pprof_fields.h"
+#include "recording.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/table.h"
+#include "unwind/runtime.h"
+
+#define PACKED_MOST   (256u << 20)
+#define UNPACKED_MOST (1u << 30)
+#define STACK_MOST    (1u << 16) /* frames of a sample */
+#define NAME_MOST     (4u << 10)
+
+/* Bytes of a message, or of a text. */
+struct span {
+	const u8 *at, *end;
+};
+
+struct field {
+	u32 number;
+	u64 value;        /* of a number */
+	struct span span; /* of bytes; at is NULL: it is a number */
+};
+
+struct reader {
+	const char *name;
+	struct sift *sift;
+	struct span *strings;
+	u32 nstrings;
+	struct table functions, locations, mappings; /* by id: where the message is, in spans */
+	struct span *spans;
+	u32 nspans;
+	struct span *types;
+	u32 ntypes;
+	u32 chosen; /* of the types */
+	u32 *stack; /* functions of a sample, the leaf first */
+	u32 nstack;
+	u64 total, default_type, period, period_type_type, period_type_unit;
+	bool broken;
+};
+
+static void cleanup_reader(struct reader *r)
+{
+	free(r->strings);
+	free(r->spans);
+	free(r->types);
+	free(r->stack);
+	table_free(&r->functions);
+	table_free(&r->locations);
+	table_free(&r->mappings);
+}
+
+static struct error *corrupt(const struct reader *r, const char *what)
+{
+	return error_hint(error_new(ERROR_INPUT, "%s is no pprof profile: %s", r->name, what),
+	        "`go tool pprof -raw` tells what others see in it");
+}
+
+static u64 take_number(struct reader *r, struct span *from)
+{
+	u64 value = 0;
+
+	for (u32 shift = 0; shift < 64 && from->at < from->end; shift += 7) {
+		u8 byte = *from->at++;
+
+		value |= (u64)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+	r->broken = true;
+	return 0;
+}
+
+static void skip(struct reader *r, struct span *from, size_t n)
+{
+	if (n > (size_t)(from->end - from->at)) {
+		r->broken = true;
+		n = 0;
+	}
+	from->at += n;
+}
+
+/* The next field. False: there is none, or the message does not hold. */
+static bool next(struct reader *r, struct span *from, struct field *ret)
+{
+	u64 key, size;
+
+	if (r->broken || from->at == from->end)
+		return false;
+	key = take_number(r, from);
+	*ret = (struct field){.number = (u32)(key >> 3)};
+	switch (key & 7) {
+	case 0:
+		ret->value = take_number(r, from);
+		break;
+	case 1:
+	case 5:
+		skip(r, from, (key & 7) == 1 ? 8 : 4);
+		break;
+	case 2:
+		size = take_number(r, from);
+		ret->span.at = from->at;
+		skip(r, from, size);
+		ret->span.end = from->at;
+		break;
+	default:
+		r->broken = true;
+	}
+	return !r->broken;
+}
+
+/* Calls each for the numbers of a repeated field, packed or not. */
+static struct error *each_number(struct reader *r, const struct field *f,
+        struct error *(*each)(struct reader *r, u64 value, void *ctx), void *ctx)
+{
+	struct span packed = f->span;
+	struct error *err = NULL;
+
+	if (!packed.at)
+		return each(r, f->value, ctx);
+	while (!err && !r->broken && packed.at < packed.end)
+		err = each(r, take_number(r, &packed), ctx);
+	return err;
+}
+
+static void text_of(const struct reader *r, u64 string, char ret[NAME_MOST + 1])
+{
+	struct span s = string < r->nstrings ? r->strings[string] : (struct span){0};
+	size_t n = (size_t)(s.end - s.at);
+
+	n = n > NAME_MOST ? NAME_MOST : n;
+	if (n)
+		memcpy(ret, s.at, n);
+	ret[n] = 0;
+}
+
+static bool is_text(const struct reader *r, u64 string, const char *word)
+{
+	char text[NAME_MOST + 1];
+
+	text_of(r, string, text);
+	return !strcmp(text, word);
+}
+
+static u64 key_of(u64 id)
+{
+	return XXH3_64bits(&id, sizeof(id)) | 1;
+}
+
+static u64 member(struct reader *r, struct span message, u32 number)
+{
+	struct field f;
+
+	while (next(r, &message, &f))
+		if (f.number == number && !f.span.at)
+			return f.value;
+	return 0;
+}
+
+static struct error *keep(struct reader *r, struct table *t, struct span message)
+{
+	struct error *err = grow(&r->spans, r->nspans, sizeof(*r->spans));
+
+	if (err)
+		return err;
+	r->spans[r->nspans] = message;
+	return table_put(t, key_of(member(r, message, FUNCTION_ID)), r->nspans++); /* the id is field 1 of all three */
+}
+
+static struct span find(const struct reader *r, const struct table *t, u64 id)
+{
+	const u64 *at = table_get(t, key_of(id));
+
+	return at ? r->spans[*at] : (struct span){0};
+}
+
+static struct error *append(struct span **array, u32 *n, struct span value)
+{
+	struct error *err = grow(array, *n, sizeof(**array));
+
+	if (!err)
+		(*array)[(*n)++] = value;
+	return err;
+}
+
+/* What samples refer to may stand behind them. */
+static struct error *read_tables(struct reader *r, struct span all)
+{
+	struct profile_meta *m = &r->sift->profile->meta;
+	struct error *err = NULL;
+	struct field f;
+
+	while (!err && next(r, &all, &f)) {
+		if (f.number == PROFILE_STRING)
+			err = append(&r->strings, &r->nstrings, f.span);
+		else if (f.number == PROFILE_FUNCTION)
+			err = keep(r, &r->functions, f.span);
+		else if (f.number == PROFILE_LOCATION)
+			err = keep(r, &r->locations, f.span);
+		else if (f.number == PROFILE_MAPPING)
+			err = keep(r, &r->mappings, f.span);
+		else if (f.number == PROFILE_SAMPLE_TYPE)
+			err = append(&r->types, &r->ntypes, f.span);
+		else if (f.number == PROFILE_TIME)
+			m->start_unix_ns = f.value;
+		else if (f.number == PROFILE_DURATION)
+			m->duration_ns = f.value;
+		else if (f.number == PROFILE_PERIOD)
+			r->period = f.value;
+		else if (f.number == PROFILE_DEFAULT_TYPE)
+			r->default_type = f.value;
+		else if (f.number == PROFILE_PERIOD_TYPE) {
+			r->period_type_type = member(r, f.span, TYPE_TYPE);
+			r->period_type_unit = member(r, f.span, TYPE_UNIT);
+		}
+	}
+	return err || !r->broken ? err : corrupt(r, "a message in it does not hold");
+}
+
+static struct error *set_unit(struct reader *r)
+{
+	struct profile *p = r->sift->profile;
+	bool cpu = is_text(r, r->period_type_type, "cpu") && is_text(r, r->period_type_unit, "nanoseconds");
+	char unit[NAME_MOST + 1], type[NAME_MOST + 1];
+	u32 samples = UINT32_MAX;
+
+	if (!r->ntypes)
+		return corrupt(r, "it does not say what it counts");
+	r->chosen = r->ntypes - 1;
+	for (u32 i = 0; i < r->ntypes; i++) {
+		u64 name = member(r, r->types[i], TYPE_TYPE);
+
+		if (r->default_type && name == r->default_type)
+			r->chosen = i;
+		if (cpu && is_text(r, name, "samples"))
+			samples = i;
+	}
+	if (samples != UINT32_MAX && r->period && r->period < INT64_MAX) {
+		r->chosen = samples;
+		p->meta.frequency = 1e9 / (double)r->period;
+	}
+	text_of(r, member(r, r->types[r->chosen], TYPE_TYPE), type);
+	text_of(r, member(r, r->types[r->chosen], TYPE_UNIT), unit);
+	return profile_string(p, !strcmp(unit, "count") ? type : unit, &p->meta.unit);
+}
+
+static bool is_runtime(const char *name)
+{
+	for (const struct runtime_ops *const *ops = runtimes; *ops; ops++)
+		if (!strcmp((*ops)->name, name))
+			return true;
+	return false;
+}
+
+/* The file of a mapping; of one in brackets, which is no file, what it stands for. */
+static void set_module(struct reader *r, u64 mapping, char module[NAME_MOST + 1], struct profile_function *f)
+{
+	struct span m = mapping ? find(r, &r->mappings, mapping) : (struct span){0};
+	char path[NAME_MOST + 1];
+	const char *base;
+
+	module[0] = 0;
+	if (!m.at)
+		return;
+	text_of(r, member(r, m, MAPPING_FILE), path);
+	base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	if (!strncmp(path, "[kernel", 7)) {
+		strcpy(module, "kernel");
+		f->kind = KIND_KERNEL;
+		return;
+	}
+	snprintf(module, NAME_MOST + 1, "%.*s", (int)strcspn(*base == '[' ? base + 1 : base, "]"),
+	        *base == '[' ? base + 1 : base);
+	if (*base == '[' && is_runtime(module))
+		f->kind = KIND_SCRIPT;
+}
+
+static struct error *push(struct reader *r, const struct profile_function *f)
+{
+	struct error *err = r->nstack < STACK_MOST ? grow(&r->stack, r->nstack, sizeof(*r->stack)) : NULL;
+
+	if (err)
+		return err;
+	if (r->nstack == STACK_MOST)
+		return corrupt(r, "a stack of more than 65536 frames");
+	return sift_function(r->sift, 0, f, &r->stack[r->nstack++]);
+}
+
+/* A location's lines: what was inlined comes first, what it was put into last. */
+static struct error *add_line(struct reader *r, struct span line, struct profile_function *f, bool inlined)
+{
+	struct span fn = find(r, &r->functions, member(r, line, LINE_FUNCTION));
+	char name[NAME_MOST + 1] = "", file[NAME_MOST + 1] = "";
+	u64 number = member(r, line, LINE_LINE);
+
+	if (fn.at) {
+		text_of(r, member(r, fn, FUNCTION_NAME), name);
+		text_of(r, member(r, fn, FUNCTION_FILE), file);
+		number = member(r, fn, FUNCTION_START_LINE) ?: number;
+	}
+	f->name = *name ? name : "[unknown]";
+	f->file = file;
+	f->line = number < UINT32_MAX ? (u32)number : 0;
+	f->flags = inlined ? FRAME_INLINED : 0;
+	return push(r, f);
+}
+
+static struct error *add_location(struct reader *r, u64 id, void *ctx)
+{
+	struct span location = find(r, &r->locations, id), at = location, last = {0};
+	char module[NAME_MOST + 1];
+	struct profile_function f = {.file = "", .module = module, .kind = KIND_NATIVE};
+	struct error *err = NULL;
+	struct field field;
+
+	if (!location.at)
+		return corrupt(r, "a sample tells of a location that is not there");
+	set_module(r, member(r, location, LOCATION_MAPPING), module, &f);
+	while (!err && next(r, &at, &field)) {
+		if (field.number != LOCATION_LINE || !field.span.at)
+			continue;
+		if (last.at)
+			err = add_line(r, last, &f, true);
+		last = field.span;
+	}
+	if (err || last.at)
+		return err ? err : add_line(r, last, &f, false);
+	f.name = "[unknown]";
+	f.kind = f.kind == KIND_KERNEL ? KIND_KERNEL : KIND_UNKNOWN;
+	return push(r, &f);
+}
+
+struct values {
+	u32 n;
+	u64 value;
+};
+
+static struct error *add_value(struct reader *r, u64 value, void *ctx)
+{
+	struct values *v = ctx;
+
+	if (v->n++ == r->chosen)
+		v->value = value;
+	return NULL;
+}
+
+/* Who ran it, as yrt's own profiles tell. */
+struct owner {
+	char process[NAME_MOST + 1], thread[NAME_MOST + 1], container[NAME_MOST + 1];
+	u64 pid, tid;
+};
+
+static void read_label(struct reader *r, struct span label, struct owner *o)
+{
+	u64 key = member(r, label, LABEL_KEY), text = member(r, label, LABEL_STRING),
+	    number = member(r, label, LABEL_NUMBER);
+
+	if (is_text(r, key, "process"))
+		text_of(r, text, o->process);
+	else if (is_text(r, key, "thread"))
+		text_of(r, text, o->thread);
+	else if (is_text(r, key, "container"))
+		text_of(r, text, o->container);
+	else if (is_text(r, key, "pid"))
+		o->pid = number;
+	else if (is_text(r, key, "thread_id"))
+		o->tid = number;
+}
+
+static struct error *put_owner(
+        struct reader *r, enum profile_kind kind, const char *text, u64 number, const char *container, u32 *depth)
+{
+	char name[NAME_MOST + 64];
+	struct profile_function f = {.name = name, .module = "", .file = container, .kind = kind};
+	struct error *err;
+	u32 function;
+
+	if (!*text)
+		return NULL;
+	snprintf(name, sizeof(name), number ? "%s (%s %" PRIu64 ")" : "%s", text, kind == KIND_PROCESS ? "pid" : "tid",
+	        number);
+	f.line = kind == KIND_PROCESS && number < UINT32_MAX ? (u32)number : 0;
+	err = sift_function(r->sift, 0, &f, &function);
+	return err ? err : sift_node(r->sift, ++*depth, function, 0);
+}
+
+static struct error *put_stack(struct reader *r, const struct owner *o, u64 count)
+{
+	u32 depth = 0;
+	struct error *err = put_owner(r, KIND_PROCESS, o->process, o->pid, o->container, &depth);
+
+	if (!err)
+		err = put_owner(r, KIND_THREAD, o->thread, o->tid, "", &depth);
+	for (u32 i = r->nstack; !err && i-- > 0;)
+		err = sift_node(r->sift, ++depth, r->stack[i], i ? 0 : count);
+	if (!err && !r->nstack && !depth)
+		profile_add(r->sift->profile, 0, count);
+	return err;
+}
+
+static struct error *read_sample(struct reader *r, struct span sample)
+{
+	struct owner owner = {.pid = 0};
+	struct values values = {.n = 0};
+	struct error *err = NULL;
+	struct field f;
+
+	r->nstack = 0;
+	while (!err && next(r, &sample, &f)) {
+		if (f.number == SAMPLE_LOCATION)
+			err = each_number(r, &f, add_location, NULL);
+		else if (f.number == SAMPLE_VALUE)
+			err = each_number(r, &f, add_value, &values);
+		else if (f.number == SAMPLE_LABEL && f.span.at)
+			read_label(r, f.span, &owner);
+	}
+	if (err)
+		return err;
+	if ((int64_t)values.value < 0)
+		return error_hint(error_new(ERROR_INPUT, "%s is a difference of two profiles", r->name),
+		        "`yrt diff BEFORE AFTER` makes one, and draws it");
+	if (r->broken || values.value > RECORDING_COUNT - r->total)
+		return corrupt(r, "a sample in it does not hold");
+	r->total += values.value;
+	return put_stack(r, &owner, values.value);
+}
+
+/* What yrt wrote there. */
+static struct error *read_comment(struct reader *r, u64 string, void *ctx)
+{
+	struct profile_meta *m = &r->sift->profile->meta;
+	const struct {
+		const char *what, **to;
+	} known[] = {{"command: ", &m->command}, {"target: ", &m->target}, {"loss: ", &m->loss}};
+	char text[NAME_MOST + 1];
+	struct error *err = NULL;
+
+	text_of(r, string, text);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known) && !err; i++)
+		if (!strncmp(text, known[i].what, strlen(known[i].what)))
+			err = profile_string(r->sift->profile, text + strlen(known[i].what), known[i].to);
+	return err;
+}
+
+static struct error *read_profile(struct reader *r, struct span all)
+{
+	struct error *err = read_tables(r, all);
+	struct field f;
+
+	if (!err)
+		err = set_unit(r);
+	while (!err && next(r, &all, &f)) {
+		if (f.number == PROFILE_SAMPLE && f.span.at)
+			err = read_sample(r, f.span);
+		else if (f.number == PROFILE_COMMENT)
+			err = each_number(r, &f, read_comment, NULL);
+	}
+	return err;
+}
+
+static struct error *read_all(FILE *in, const char *name, u8 **ret, size_t *size)
+{
+	size_t room = 0, n = 0, got;
+	u8 *bytes = NULL;
+
+	do {
+		u8 *more = realloc(bytes, room = 2 * room + (64 << 10));
+
+		if (!more) {
+			free(bytes);
+			return &error_no_memory;
+		}
+		bytes = more;
+		n += got = fread(bytes + n, 1, room - n, in);
+	} while (got && n < PACKED_MOST);
+	*ret = bytes;
+	*size = n;
+	if (n >= PACKED_MOST || ferror(in)) /* bytes are the caller's */
+		return error_new(
+		        ERROR_INPUT, "cannot read %s: %s", name, ferror(in) ? strerror(errno) : "it is too large");
+	return NULL;
+}
+
+/* False: it is no gzip file, ends early, or is too large. */
+static bool inflate_all(z_stream *z, u8 **ret, size_t *size)
+{
+	size_t room = 0;
+	int code = Z_OK;
+
+	while (code == Z_OK && room < UNPACKED_MOST) {
+		u8 *more = realloc(*ret, room = 2 * room + (256 << 10));
+
+		if (!more)
+			return false;
+		*ret = more;
+		z->next_out = more + *size;
+		z->avail_out = (unsigned)(room - *size);
+		code = inflate(z, Z_NO_FLUSH);
+		*size = room - z->avail_out;
+		if (code == Z_OK && z->avail_out)
+			return false;
+	}
+	return code == Z_STREAM_END;
+}
+
+static struct error *unpack(const struct reader *r, u8 *packed, size_t n, u8 **ret, size_t *size)
+{
+	z_stream z = {.next_in = packed, .avail_in = (unsigned)n};
+	bool good;
+
+	if (inflateInit2(&z, MAX_WBITS + 16) != Z_OK)
+		return &error_no_memory;
+	good = inflate_all(&z, ret, size);
+	inflateEnd(&z);
+	return good ? NULL : corrupt(r, "it is no whole gzip file");
+}
+
+struct error *input_pprof_read(FILE *in, const char *name, struct sift *s)
+{
+	cleanup(reader) struct reader r = {.name = name, .sift = s};
+	cleanup(free) u8 *packed = NULL;
+	cleanup(free) u8 *bytes = NULL;
+	size_t npacked = 0, size = 0;
+	struct error *err = read_all(in, name, &packed, &npacked);
+
+	if (!err)
+		err = unpack(&r, packed, npacked, &bytes, &size);
+	return err ? err : read_profile(&r, (struct span){bytes, bytes + size});
+}
