@@ -122,8 +122,8 @@ static struct error *create_parts(struct sampler *s)
 		err = modules_create(s->arena, o->cache_dir, &s->modules);
 	if (err)
 		return err;
-	s->modules->wishes =
-	        (o->collect.lock_only ? WISH_LOCK : 0) | (o->collect.names.expand & EXPAND_LOOP ? WISH_AWAITERS : 0);
+	s->modules->wishes = o->wishes | (o->collect.lock_only ? WISH_LOCK : 0) |
+	                     (o->collect.names.expand & EXPAND_LOOP ? WISH_AWAITERS : 0);
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
 	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;

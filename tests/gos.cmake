@@ -4,8 +4,10 @@ set(GOS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GOS}/gos.txt)
 file(STRINGS ${GOS}/gos.txt GO_VERSIONS REGEX "^[0-9]")
 foreach(version ${GO_VERSIONS})
-	add_test(NAME gos.${version} COMMAND Python3::Interpreter ${GOS}/go_version.py ${version} ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_go.py
-		CONFIGURATIONS Versions)
-	set_tests_properties(gos.${version} PROPERTIES LABELS Gos ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 1800 SKIP_RETURN_CODE 77
-		RUN_SERIAL ON) # the first build of a release compiles its library
+	foreach(test go go_goroutines go_heap go_labels)
+		add_test(NAME gos.${version}.${test} COMMAND Python3::Interpreter ${GOS}/go_version.py ${version}
+			${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_${test}.py CONFIGURATIONS Versions)
+		set_tests_properties(gos.${version}.${test} PROPERTIES LABELS Gos ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 1800 SKIP_RETURN_CODE 77
+			RUN_SERIAL ON) # the first build of a release compiles its library
+	endforeach()
 endforeach()

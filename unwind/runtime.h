@@ -53,6 +53,9 @@ const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 ad
 enum wish {
 	WISH_LOCK = 1,     /* walkers set FRAME_LOCK where the thread holds the VM's lock */
 	WISH_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
+	WISH_CREATORS = 4, /* behind the frames of a runtime's own thread who created it */
+	WISH_LABELS = 8,   /* the same with what the program has labelled its work with */
+	WISH_TASKS = 16,   /* the same with its number: FRAME_THREAD */
 };
 
 /* What a runtime sees of a process. */
@@ -104,6 +107,7 @@ enum expand_flag {
 	EXPAND_LOOP = 4,   /* one frame for the inside of an event loop, from who started it to the task that it runs */
 	EXPAND_IMPORTS = 8,   /* one frame for what lies between an import and the module that it runs */
 	EXPAND_CARRIERS = 16, /* what a thread had on its stack before it took up a virtual thread */
+	EXPAND_OWN = 64,      /* one frame for what a runtime does of its own: collects garbage, chooses who runs */
 	EXPAND_LINES =
 	        32, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
 };

@@ -203,6 +203,8 @@ static void set_view(const struct command_line *self, struct flame_options *o)
 	o->sampler.collect.names.view = view_of_command(self->name);
 	if (o->sampler.collect.names.view)
 		o->sampler.collect.names.expand |= EXPAND_IMPORTS;
+	if (o->sampler.collect.names.view && o->sampler.event != &wait_event) /* waits in there are idle_rule's */
+		o->sampler.collect.names.expand |= EXPAND_OWN;
 	o->sampler.no_idle |= o->sampler.collect.names.view && !o->idle;
 	if (o->async || (o->sampler.collect.names.view && !o->no_async))
 		o->sampler.collect.names.expand |= EXPAND_LOOP;

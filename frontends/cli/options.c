@@ -30,7 +30,7 @@
 	{'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time",             \
 	        COMPLETE_FILE},                                                                                        \
 	        {'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT},                          \
-	        {'t', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING},                        \
+	        {'t', "threads", NULL, "a stack of its own for each thread, or goroutine", COMPLETE_NOTHING},          \
 	        {FLAME_PROCESSES, "processes", "HOW", "several processes apart: auto (default), each, program, none",  \
 	                COMPLETE_NOTHING},                                                                             \
 	        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},                                      \
@@ -59,6 +59,10 @@
 	        {FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments",      \
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack",  \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_CREATORS, "creators", NULL, "below a goroutine's stack the function that created it",           \
+	                COMPLETE_NOTHING},                                                                             \
+	        {FLAME_LABELS, "labels", NULL, "below a goroutine's stack its labels, as pprof.Do() sets them",        \
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_ANNOTATE, "annotate", NULL,                                                                     \
 	                "a function apart for each way it was compiled; folded stacks with _[k] behind kernel "        \
@@ -274,6 +278,9 @@ static const struct setting settings[] = {
         TEXT(FLAME_STATS, stats_file),
         TEXT(FLAME_NO_CACHE, sampler.cache_dir),
         ON('t', sampler.collect.threads),
+        BITS('t', sampler.wishes, WISH_TASKS),
+        BITS(FLAME_CREATORS, sampler.wishes, WISH_CREATORS),
+        BITS(FLAME_LABELS, sampler.wishes, WISH_LABELS),
         ON(FLAME_TIMELINE, sampler.collect.times),
         ON('s', sampler.follow),
         ON('U', sampler.no_kernel),

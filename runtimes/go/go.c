@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "go_code.h"
+#include "go_fold.h"
 #include "go_inspect.h"
 #include "go_layout.h"
 #include "go_names.h"
+#include "go_root.h"
 #include "go_rows.h"
 #include "go_snapshots.h"
 #include "runtime.h"
@@ -25,7 +27,9 @@ struct go_image {
 struct go_instance {
 	struct go_image *image;
 	u64 bias;
-	u32 config; /* arena offset; 0: none */
+	u32 config;           /* arena offset; 0: none */
+	bool tells;           /* of goroutines, besides their functions */
+	struct error *untold; /* why it does not, though that was wished for; told once */
 };
 
 int go_step(struct walk *w);
@@ -119,6 +123,8 @@ static struct error *configure(struct go_instance *instance, const struct runtim
 
 	if (instance->image->missing || !find_tls(instance, p, &config.tls))
 		return NULL;
+	instance->untold = go_root_configure(p, instance->image->table, &config);
+	instance->tells = config.tells;
 	err = arena_alloc(p->arena, sizeof(config), &instance->config);
 	if (!err)
 		memcpy(arena_at(p->arena, instance->config, sizeof(config)), &config, sizeof(config));
@@ -148,6 +154,7 @@ static void detach(void *data, const struct runtime_process *p)
 	struct go_instance *instance = data;
 
 	arena_free(p->arena, instance->config, sizeof(struct go_config));
+	error_free(instance->untold);
 	free(instance);
 }
 
@@ -173,7 +180,7 @@ static struct error *keeper_regions(
 static struct error *regions(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
-	const struct go_instance *instance = data;
+	struct go_instance *instance = data;
 	const struct go_switches *s = &instance->image->switches;
 	const struct {
 		const struct go_stretch *at;
@@ -181,7 +188,7 @@ static struct error *regions(void *data, const struct runtime_process *p,
 	} parts[] = {{&s->dummy, GO_PLAIN}, {&s->asmcgocall_all, GO_PLAIN}, {&s->callback_all, GO_PLAIN},
 	        {&s->schedule, GO_SCHEDULE}, {&s->systemstack, GO_SYSTEMSTACK}, {&s->mcall, GO_SUSPENDED},
 	        {&s->morestack, GO_SUSPENDED}, {&s->asmcgocall, GO_ASMCGOCALL}, {&s->asmcgocall_g0, GO_ASMCGOCALL_G0},
-	        {&s->gogo, GO_GOGO}, {&s->callback, GO_CALLBACK}};
+	        {&s->gogo, GO_GOGO}, {&s->callback, GO_CALLBACK}, {&s->goexit, GO_ROOT}};
 	struct error *err = keeper_regions(instance, add, ctx);
 
 	if (instance->image->missing && *instance->image->missing)
@@ -194,7 +201,12 @@ static struct error *regions(void *data, const struct runtime_process *p,
 		        .part = (u8)parts[i].part,
 		        .vm = instance->config};
 
-		err = add(ctx, &r);
+		if (parts[i].part != GO_ROOT || instance->tells)
+			err = add(ctx, &r);
+	}
+	if (!err) {
+		err = instance->untold;
+		instance->untold = NULL;
 	}
 	return err;
 }
@@ -204,17 +216,25 @@ static bool name_frame(
 {
 	struct go_instance *instance = data;
 
-	return go_name_frame(instance->image->table, instance->bias, &frames[i], ret);
+	return go_root_name(instance->image->table, instance->bias, p, &frames[i], ret) ||
+	       go_name_frame(instance->image->table, instance->bias, &frames[i], ret);
 }
 
 static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
         struct frame *ret, u32 max, u32 *eaten)
 {
 	struct go_instance *instance = data;
-	u32 put = frame_kind(&frames[i]) == FRAME_NATIVE
-	                  ? go_expand_frame(instance->image->table, instance->bias, &frames[i], ret, max)
-	                  : 0;
+	struct go_table *t = instance->image->table;
+	u32 put = 0;
 
+	*eaten = 0;
+	if (frame_kind(&frames[i]) != FRAME_NATIVE)
+		return 0;
+	if (flags & EXPAND_OWN)
+		*eaten = go_fold(t, instance->bias, frames, i, n, ret);
+	if (*eaten)
+		return 1;
+	put = go_expand_frame(t, instance->bias, &frames[i], ret, max);
 	*eaten = put != 0;
 	return put;
 }

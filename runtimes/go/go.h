@@ -19,7 +19,12 @@ struct go_config {
 	u32 g_m, g_sched; /* sched.sp; sched.pc lies behind it */
 	u32 m_g0, m_curg;
 	u32 asm_g, asm_depth; /* in asmcgocall's frame */
+	u32 tells;            /* what is wanted of a goroutine besides: enum go_tell */
+	u32 g_gopc, g_labels, g_goid;
+	u32 labels_map; /* labels are a map, as up to Go 1.23 */
 };
+
+enum go_tell { GO_TELL_CREATOR = 1, GO_TELL_LABELS = 2, GO_TELL_NUMBER = 4 };
 
 enum go_part {
 	GO_PLAIN = 1,     /* of a function that is hidden where another stack went on in its name */
@@ -30,6 +35,7 @@ enum go_part {
 	GO_GOGO,          /* on the goroutine's stack, about to jump to where it was suspended */
 	GO_CALLBACK,      /* on the goroutine's stack, entered from C on g0's */
 	GO_SCHEDULE,      /* curg is not who called any more */
+	GO_ROOT,          /* goexit, only if something of the goroutine is wanted besides */
 	GO_KEPT,          /* + the number of the register that holds the stack pointer: on g0's stack for a moment */
 };
 
@@ -40,10 +46,46 @@ enum go_part {
 #define GO_CALLBACK_KEY                                                                                                \
 	0x676f6362u /* of the cursor of callbacks: at is the stack pointer on g0's stack of the last one */
 
+/* Frames that stand for no function, in place of the number of an inlined call. */
+enum go_stands_for {
+	GO_FOLDED = 0xffffff00u,  /* + what the runtime does of its own: go_fold.c */
+	GO_CREATED = 0xffffff80u, /* addr: behind the call of newproc() that made the goroutine */
+	GO_LABELS,                /* addr: of its labels; where the module is otherwise: go_label_mix() of them */
+	GO_GOROUTINE,             /* addr: its number */
+};
+
 /* A frame of a language: which module, and which inlined call (0: the function itself). */
 static inline u64 go_detail(u32 module, u32 inlined)
 {
 	return (u64)module << 32 | inlined;
+}
+
+/*
+ * Labels: a list of keys and values, each a pointer and a length (runtime/pprof/label.go, 1.24 on), or a map with one
+ * bucket (runtime/map.go: hmap, bmap, up to 1.23). They are read when a stack arrives in user space, and may be others'
+ * by then: a mix of what the walk has seen tells.
+ */
+#define GO_LABELS_MAX  8
+#define GO_LABEL_BYTES 64                       /* of a value, that are part of the mix */
+#define GO_LABEL_WORDS (4 + GO_LABEL_BYTES / 8) /* key, its length, value, its length, bytes of the value */
+
+static inline u64 go_label_key(u64 base, u32 map, u32 i)
+{
+	return base + (map ? 8 + 16 * i : 32 * i);
+}
+
+static inline u64 go_label_value(u64 base, u32 map, u32 i)
+{
+	return map ? base + 8 + 16 * GO_LABELS_MAX + 16 * i : base + 32 * i + 16;
+}
+
+static inline u64 go_label_mix(u64 hash, const u64 *words)
+{
+	for (u32 i = 0; i < GO_LABEL_WORDS; i++) {
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
 }
 
 #endif

@@ -58,7 +58,7 @@ struct go_switches {
 	/* code that runs on g0's stack, or (callback) on the goroutine's */
 	struct go_stretch systemstack, mcall, morestack, asmcgocall, asmcgocall_g0, gogo, callback;
 	/* whole functions */
-	struct go_stretch dummy, asmcgocall_all, callback_all, schedule;
+	struct go_stretch dummy, asmcgocall_all, callback_all, schedule, goexit;
 };
 /* NULL, or the function of which this is not known; "": the file has no runtime of its own, as a plugin. */
 const char *go_code_switches(struct go_code *code, struct go_table *t, struct go_switches *ret);

@@ -23,8 +23,7 @@ const struct layout_schema go_layout_schema = {
         .size = sizeof(struct go_layout),
 };
 
-/* The number behind "go1.", 0: it has another form. */
-static unsigned long minor(const char *release)
+unsigned long go_release_minor(const char *release)
 {
 	return !strncmp(release, "go1.", 4) && isdigit((unsigned char)release[4]) ? strtoul(release + 4, NULL, 10) : 0;
 }
@@ -37,9 +36,9 @@ static const struct layout_file *find_series(const struct layout_library *librar
 
 	for (u32 i = 0; i < library->n; i++)
 		for (u32 k = 0; k < library->files[i]->nversions; k++) {
-			unsigned long series = minor(library->files[i]->versions[k]);
+			unsigned long series = go_release_minor(library->files[i]->versions[k]);
 
-			if (newest ? series > highest : series && series == minor(release)) {
+			if (newest ? series > highest : series && series == go_release_minor(release)) {
 				best = library->files[i];
 				highest = series;
 			}
@@ -58,7 +57,7 @@ static struct error *from_library(
 	return err;
 }
 
-struct error *go_layout_find(struct image *img, const char *release, struct layout **ret)
+static struct error *find_layout(struct image *img, const char *release, bool newest, struct layout **ret)
 {
 	struct layout_library library;
 	struct error *err = layout_library_load(&go_layout_schema, &library);
@@ -69,7 +68,7 @@ struct error *go_layout_find(struct image *img, const char *release, struct layo
 	err = from_library(&library, release, false, ret);
 	if (!err && !*ret)
 		err = layout_whole_from_debug(&go_layout_schema, img, "", ret);
-	if (!err && !*ret)
+	if (!err && !*ret && newest)
 		err = from_library(&library, release, true, ret);
 	if (!err && !*ret)
 		err = error_hint(
@@ -79,4 +78,14 @@ struct error *go_layout_find(struct image *img, const char *release, struct layo
 		        "result in YRT_LAYOUTS");
 	layout_library_free(&library);
 	return err;
+}
+
+struct error *go_layout_find(struct image *img, const char *release, struct layout **ret)
+{
+	return find_layout(img, release, true, ret);
+}
+
+struct error *go_layout_known(struct image *img, const char *release, struct layout **ret)
+{
+	return find_layout(img, release, false, ret);
 }

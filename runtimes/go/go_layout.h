@@ -52,5 +52,9 @@ extern const struct layout_schema go_layout_schema;
  * library's of the newest series: who uses it checks it on the process. An error says what is missing.
  */
 struct error *go_layout_find(struct image *img, const char *release, struct layout **ret);
+/* The same without that last one: for what checks nothing. */
+struct error *go_layout_known(struct image *img, const char *release, struct layout **ret);
+/* The number behind "go1."; 0: it has another form. */
+unsigned long go_release_minor(const char *release);
 
 #endif

@@ -2,9 +2,12 @@
 #include "go_names.h"
 
 #include <arch.h>
+#include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "go.h"
+#include "go_fold.h"
 
 /* Where a frame's code is, in the file. */
 static u64 frame_pc(const struct frame *f, u64 bias)
@@ -75,7 +78,8 @@ static bool leads_on(const char *name, const char *file)
 	static const char *const names[] = {"runtime.goexit", "runtime.mstart", "runtime.mstart0", "runtime.mstart1",
 	        "runtime.rt0_go", "runtime.systemstack", "runtime.systemstack_switch", "runtime.asmcgocall",
 	        "runtime.cgocallback", "runtime.cgocallback_gofunc", "runtime.cgocallbackg", "runtime.cgocallbackg1",
-	        "crosscall2", "runtime.morestack", "runtime.asmcgocall_landingpad", "runtime.reflectcall"};
+	        "crosscall2", "runtime.morestack", "runtime.asmcgocall_landingpad", "runtime.reflectcall",
+	        "runtime.mcall"};
 
 	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))
@@ -84,13 +88,25 @@ static bool leads_on(const char *name, const char *file)
 	       (!strncmp(name, "runtime.call", 12) && name[12] >= '0' && name[12] <= '9');
 }
 
+static bool name_work(const char *work, struct frame_name *ret)
+{
+	snprintf(ret->name, sizeof(ret->name), "%s", work);
+	ret->identity = XXH3_64bits(work, strlen(work));
+	ret->qualified = true;
+	ret->suffix = "stub";
+	return true;
+}
+
 bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame_name *ret)
 {
+	const char *work = go_fold_name(f);
 	u64 pc = frame_pc(f, bias), caller;
 	u32 inlined = (u32)f->detail, name;
 	char file[NAME_MAX_BYTES];
 	struct go_function fn;
 
+	if (work)
+		return name_work(work, ret);
 	if (!go_function_find(t, pc, &fn))
 		return false;
 	name = fn.name;

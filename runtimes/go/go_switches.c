@@ -18,6 +18,7 @@ enum wanted {
 	GOGO,
 	GOGO_OLD,
 	SCHEDULE,
+	GOEXIT,
 	WANTED,
 };
 
@@ -266,6 +267,7 @@ static const char *read_switches(
 	if (callback->found && !callback_of(code, t, &callback->fn, ret))
 		return "cgocallback";
 	ret->schedule = whole(&w[SCHEDULE]);
+	ret->goexit = whole(&w[GOEXIT]);
 	return w[SCHEDULE].found ? NULL : "schedule";
 }
 
@@ -282,6 +284,7 @@ const char *go_code_switches(struct go_code *code, struct go_table *t, struct go
 	        [GOGO] = {.name = "gogo", .accept = writes_stack_pointer},
 	        [GOGO_OLD] = {.name = "runtime.gogo", .accept = writes_stack_pointer},
 	        [SCHEDULE] = {.name = "runtime.schedule"},
+	        [GOEXIT] = {.name = "runtime.goexit"},
 	};
 
 	*ret = (struct go_switches){0};

@@ -136,6 +136,77 @@ static inline int go_kept(struct walk *w, u32 reg)
 	return native_step(w, 0);
 }
 
+/* Where labels lie, and how many: 0 if that is not known. */
+static inline u64 go_labels_at(struct walk *w, u64 labels, u32 map, u64 *base)
+{
+	u64 head[3];
+
+	if (!walk_read(w, head, map ? 8 : 16, labels))
+		return 0;
+	*base = head[0];
+	if (!map)
+		return head[1];
+	if (!walk_read(w, head, sizeof(head), *base) || head[1] >> 8 & 0xff) /* hmap.B: more than one bucket */
+		return 0;
+	*base = head[2];
+	return head[0];
+}
+
+/* The mix of a goroutine's labels, in scratch[GO_LABEL_WORDS]. */
+WALK_GLOBAL int go_labels(struct walk *w, u64 labels, u32 map)
+{
+	u64 base = 0, n, hash = 0;
+	u32 i, k;
+
+	WALK_CHECK(w);
+	n = go_labels_at(w, labels, map, &base);
+	for (i = 0; i < GO_LABELS_MAX && i < n; i++) {
+		u64 size;
+
+		if (!walk_read(w, w->scratch, 16, go_label_key(base, map, i)) ||
+		        !walk_read(w, w->scratch + 2, 16, go_label_value(base, map, i)))
+			return 0;
+		size = w->scratch[3];
+		for (k = 4; k < GO_LABEL_WORDS; k++)
+			w->scratch[k] = 0;
+		WALK_BARRIER(size);
+		if (size > GO_LABEL_BYTES)
+			size = GO_LABEL_BYTES;
+		if (!walk_read(w, w->scratch + 4, (u32)size, w->scratch[2]))
+			return 0;
+		hash = go_label_mix(hash, w->scratch);
+	}
+	w->scratch[GO_LABEL_WORDS] = hash;
+	return n && n <= GO_LABELS_MAX;
+}
+
+static inline bool go_push_told(struct walk *w, u32 flags, u64 addr, u64 detail)
+{
+	return !addr || walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_GO, flags, addr), detail);
+}
+
+/* What lies outside of the goroutine's outermost function. */
+static inline int go_root(struct walk *w, const struct go_config *go)
+{
+	u64 m, g, value;
+
+	if (!go_push(w))
+		return STOP_DEPTH;
+	if (!go_m(w, go, go->m_curg, &m, &g) || !g)
+		return STOP_ROOT;
+	if (go->tells & GO_TELL_CREATOR && walk_read(w, &value, sizeof(value), g + go->g_gopc) &&
+	        !go_push_told(w, FRAME_RETADDR, value, GO_CREATED))
+		return STOP_DEPTH;
+	if (go->tells & GO_TELL_LABELS && walk_read(w, &value, sizeof(value), g + go->g_labels) && value &&
+	        go_labels(w, value, go->labels_map) &&
+	        !go_push_told(w, 0, value, w->scratch[GO_LABEL_WORDS] << 32 | GO_LABELS))
+		return STOP_DEPTH;
+	if (go->tells & GO_TELL_NUMBER && walk_read(w, &value, sizeof(value), g + go->g_goid) &&
+	        !go_push_told(w, FRAME_THREAD, value, GO_GOROUTINE))
+		return STOP_DEPTH;
+	return STOP_ROOT;
+}
+
 WALK_STEP int go_step(struct walk *w)
 {
 	const struct go_config *go;
@@ -161,6 +232,8 @@ WALK_STEP int go_step(struct walk *w)
 		return go_jump(w, go);
 	case GO_CALLBACK:
 		return go_callback(w, go);
+	case GO_ROOT:
+		return go_root(w, go);
 	case GO_SCHEDULE:
 		w->vm_mark |= GO_SCHEDULED;
 		return native_step(w, 0);

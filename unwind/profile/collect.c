@@ -333,7 +333,7 @@ static struct error *place(struct collector *c, const struct stack_record *recor
 	                     c->expanded + before, EXPANDED_MAX - before);
 	if (c->options.processes)
 		err = child_process(c, p, node, record, &node);
-	if (!err && c->options.threads)
+	if (!err && c->options.threads && !(n && frame_flags(&c->expanded[n - 1]) & FRAME_THREAD))
 		err = child_thread(c, p, node, record, &node);
 	if (!err && !stop_has_root(record->stop))
 		err = child_marker(c, node, record->stop, &node);

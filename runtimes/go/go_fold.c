@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "go_fold.h"
+
+#include <arch.h>
+#include <string.h>
+
+#include "go.h"
+
+static const char *const works[] = {"(gc)", "(gc assist)", "(scheduler)", "(sysmon)"};
+#define WORKS (sizeof(works) / sizeof(*works))
+
+enum work { GC, GC_ASSIST, SCHEDULER, SYSMON, NONE };
+
+/* runtime/mgc.go, mgcmark.go, mgcsweep.go, mgcscavenge.go, proc.go; what mcall() is called with, and threads begin by
+ */
+static const struct {
+	const char *name; /* behind "runtime." */
+	enum work work;
+} begins[] = {
+        {"gcBgMarkWorker", GC},
+        {"bgsweep", GC},
+        {"bgscavenge", GC},
+        {"forcegchelper", GC},
+        {"gcStart", GC},
+        {"gcMarkDone", GC},
+        {"gcMarkTermination", GC},
+        {"gcAssistAlloc", GC_ASSIST},
+        {"deductSweepCredit", GC_ASSIST},
+        {"schedule", SCHEDULER},
+        {"park_m", SCHEDULER},
+        {"goexit0", SCHEDULER},
+        {"gosched_m", SCHEDULER},
+        {"goschedguarded_m", SCHEDULER},
+        {"gopreempt_m", SCHEDULER},
+        {"preemptPark", SCHEDULER},
+        {"goyield_m", SCHEDULER},
+        {"exitsyscall0", SCHEDULER},
+        {"exitsyscallNoP", SCHEDULER},
+        {"coroexit", SCHEDULER},
+        {"coroswitch_m", SCHEDULER},
+        {"stopm", SCHEDULER},
+        {"wakep", SCHEDULER},
+        {"handoffp", SCHEDULER},
+        {"templateThread", SCHEDULER},
+        {"sysmon", SYSMON},
+};
+
+static enum work work_begun_by(const char *name)
+{
+	for (u32 i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (!strcmp(begins[i].name, name))
+			return begins[i].work;
+	return NONE;
+}
+
+/* Is this a function of the runtime, or of no package: assembly? *begins is what it begins. */
+static bool is_runtimes(struct go_table *t, u64 bias, const struct frame *f, enum work *begins)
+{
+	u64 pc = frame_addr(f) - bias - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	struct go_function fn;
+	char name[64];
+
+	*begins = NONE;
+	if (frame_kind(f) != FRAME_NATIVE || !go_function_find(t, pc, &fn))
+		return false;
+	go_function_name(t, &fn, name, sizeof(name));
+	if (!strncmp(name, "runtime.", 8))
+		*begins = work_begun_by(name + 8);
+	return !strncmp(name, "runtime.", 8) || !strncmp(name, "internal/", 9) || !strncmp(name, "runtime/", 8) ||
+	       !strchr(name, '.');
+}
+
+/* The outermost of what they begin counts. */
+u32 go_fold(struct go_table *t, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret)
+{
+	enum work begun, work = NONE;
+	u32 eaten = 0;
+
+	for (u32 at = i; at < n && is_runtimes(t, bias, &frames[at], &begun); at++)
+		if (begun != NONE) {
+			work = begun;
+			eaten = at - i + 1;
+		}
+	if (eaten)
+		*ret = (struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_GO, 0, bias + t->text),
+		        .detail = go_detail((u32)frames[i].detail, GO_FOLDED + work)};
+	return eaten;
+}
+
+const char *go_fold_name(const struct frame *f)
+{
+	u32 number = (u32)f->detail - GO_FOLDED;
+
+	return number < WORKS ? works[number] : NULL;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a goroutine has besides its functions, told behind the outermost of them where it is wished for: who created
+ * it, its labels, its number.
+ */
+#ifndef YRT_GO_ROOT_H
+#define YRT_GO_ROOT_H
+
+#include "go.h"
+#include "go_table.h"
+#include "runtime.h"
+
+/* Where the walker finds what is wished for. An error says why it is not told; ret is as it was then. */
+struct error *go_root_configure(const struct runtime_process *p, struct go_table *t, struct go_config *ret);
+/* Names a frame that tells of it. False: it is another. */
+bool go_root_name(
+        struct go_table *t, u64 bias, const struct runtime_process *p, const struct frame *f, struct frame_name *ret);
+
+#endif

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Go: --labels, --creators and goroutines by -t against what the program knows of them; what the runtime does of its own."""
+
+import re
+
+import go
+import yrt
+
+RATE = 997
+STRIPPED = "-ldflags=-s -w"
+LABELS = {"main.burnBoth": "labels: kind=both, tier=1", "main.burnOne": "labels: kind=one", "main.burnNone": None,
+          "main.burnEven": "labels: turn=turn 1000", "main.burnOdd": "labels: turn=turn 1001"}
+GONE = "labels: [gone]"
+
+
+def sample(*arguments, flags=(), path=None):
+    with yrt.Fixture(path or go.build("labels", STRIPPED, name="labels-stripped"), *arguments, seconds=None, wait=False) as f:
+        result = yrt.sample(f, *flags, "-U", view="go-flame", seconds=2, rate=RATE)
+        assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+        return result, f.start["numbers"]
+
+
+def check_labels(result, creator):
+    gone = 0
+    for function, labels in LABELS.items():
+        stacks = [(frames, n) for frames, n in result.stacks if function in frames]
+        assert stacks, f"no sample of {function}"
+        for frames, n in stacks:
+            before = frames[:frames.index(next(f for f in frames if f.startswith("main.")))]
+            gone += n if GONE in before else 0
+            want = [f for f in (GONE if GONE in before else labels, "created by main.start" if creator else None) if f]
+            assert before == want, f"{function}: {before}, not {want}"
+    assert gone <= result.samples / 100, f"labels of {gone} of {result.samples} samples were gone"
+    return f"{result.summary()}; labels of {gone} were gone"
+
+
+def test_labels():
+    yield check_labels(sample(flags=("--labels", "--creators"))[0], True)
+
+
+def test_garbage():
+    """Labels whose memory is used again by others are not told as those."""
+    yield check_labels(sample("garbage", flags=("--labels",), path=go.build("labels"))[0], False)
+
+
+def test_goroutines():
+    result, numbers = sample(flags=("-t",))
+    for function, number in numbers.items():
+        stacks = [frames for frames, _ in result.stacks if function in frames]
+        assert stacks and all(frames[0] == f"goroutine {number}" for frames in stacks), (function, number, stacks[:3])
+    yield f"{result.summary()}; {len(numbers)} goroutines by their numbers"
+
+
+def test_own_work():
+    """Collecting garbage is one frame in the view of Go, and all of its functions in that of everything."""
+    path = go.build("labels")
+    with yrt.Fixture(path, "garbage", seconds=None, wait=False) as f:
+        folded = yrt.sample(f, "-U", view="go-flame", seconds=3, rate=RATE)
+        whole = yrt.sample(f, "-U", seconds=3, rate=RATE)
+    workers = [(frames, n) for frames, n in whole.stacks if "runtime.gcBgMarkWorker" in frames]
+    have, want = sum(n for frames, n in folded.stacks if frames[0] == "(gc)"), sum(n for _, n in workers)
+    assert want > 30, f"{want} samples of the collector"
+    for frames, _ in folded.stacks:
+        assert not {"runtime.gcBgMarkWorker", "runtime.schedule", "runtime.findRunnable", "runtime.sysmon"} & set(frames), frames
+        inside = [f for f in frames if re.match(r"\((gc|scheduler|sysmon)", f)]
+        assert len(inside) <= 1 and (not inside or not any(f.startswith("main.") for f in frames[frames.index(inside[0]):])), frames
+    ours, theirs = have / folded.samples, want / whole.samples
+    assert abs(ours - theirs) < 0.1, f"(gc) has {ours:.3f} of the samples, its workers {theirs:.3f} of the next seconds'"
+    yield f"(gc) has {ours:.3f} of the samples; its workers have {theirs:.3f} of the next seconds'"
+
+
+yrt.main(globals())
