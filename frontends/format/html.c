@@ -13,6 +13,8 @@
  *in percent chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted; 0:
  *not tested fn, up, self  of each node in preorder; up: levels above a child of the node before it base, baseScale  of
  *a difference: each node's self in the profile compared with, and what to multiply it by
+ *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples: after (steps
+ *since the run before), node (in preorder), count
  */
 #include <inttypes.h>
 #include <math.h>
@@ -29,6 +31,8 @@
 
 extern const char page_html[], page_css[], page_js[];
 extern const char page_css_sha256[], page_js_sha256[];
+
+#define TIMES_FINE 200000 /* samples: of more the times are to 10 ms */
 
 enum page_flag { /* as in page/tree.js */
 	PAGE_GUESS = 1,
@@ -231,7 +235,59 @@ static void put_nodes(const struct profile *p, const struct order *o, FILE *out)
 		put_each(p, o, out, "base", node_base);
 		fprintf(out, ",\n\"baseScale\":%.9g", p->base_scale);
 	}
+}
+
+/* The next run of samples that are of one step and node; *count: how many. */
+static u32 next_run(const struct profile *p, u32 i, u32 step, u32 *count)
+{
+	u32 begin = i;
+
+	while (i < p->ntimes && p->times[i].when / step == p->times[begin].when / step &&
+	        p->times[i].node == p->times[begin].node)
+		i++;
+	*count = i - begin;
+	return i;
+}
+
+/* Of many samples the times are coarse: what is equal then is one. */
+static u32 step_of(const struct profile *p)
+{
+	return p->ntimes > TIMES_FINE ? 10 : 1;
+}
+
+static void put_runs(const struct profile *p, FILE *out, const char *name, const u32 *place)
+{
+	u32 step = step_of(p), before = 0, count;
+
+	fprintf(out, ",\"%s\":[", name);
+	for (u32 i = 0, next; i < p->ntimes; i = next) {
+		next = next_run(p, i, step, &count);
+		if (i)
+			putc_unlocked(',', out);
+		text_number(out, !strcmp(name, "node")    ? place[p->times[i].node]
+		                 : !strcmp(name, "count") ? count
+		                                          : p->times[i].when / step - before);
+		before = p->times[i].when / step;
+	}
+	putc(']', out);
+}
+
+static struct error *put_times(const struct profile *p, const struct order *o, FILE *out)
+{
+	cleanup(free) u32 *place = p->ntimes && !p->base ? calloc(p->nnodes, sizeof(*place)) : NULL;
+
+	if (!p->ntimes || p->base)
+		return NULL;
+	if (!place)
+		return &error_no_memory;
+	for (u32 i = 0; i < p->nnodes; i++)
+		place[o->nodes[i]] = i;
+	fprintf(out, ",\n\"times\":{\"step\":%.9g", (double)step_of(p) * PROFILE_TIME_STEP_NS / 1e6);
+	put_runs(p, out, "after", place);
+	put_runs(p, out, "node", place);
+	put_runs(p, out, "count", place);
 	putc('}', out);
+	return NULL;
 }
 
 static struct error *put_data(const struct profile *p, FILE *out)
@@ -245,8 +301,11 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	put_kinds(out);
 	put_words(p, out);
 	err = put_functions(p, order, out);
-	if (!err)
-		put_nodes(p, order, out);
+	if (err)
+		return err;
+	put_nodes(p, order, out);
+	err = put_times(p, order, out);
+	putc('}', out);
 	return err;
 }
 

@@ -15,6 +15,9 @@ import tempfile
 
 import yrt
 
+sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
+from webdriver import Browser  # noqa: E402
+
 PROGRAM = """
 import time
 def first(n):
@@ -147,6 +150,48 @@ def test_without_times():
     total, wanted = boxes(chrome), sum(n for frames, n in stacks.items() if any(f.startswith("second ") for f in frames)) / RATE
     got = sum(us for n, us in total.items() if n.startswith("second ")) / 1e6
     assert abs(got - wanted) < 0.01, (got, wanted)
+
+
+def share(b, word):
+    """Of all samples drawn, those in functions whose names begin so."""
+    return b.run("""let sum = 0;
+        for (let i = 0; i < plain.n; i = nameOf(plain.fn[i]).startsWith(arguments[0] + " (") ? (sum += plain.nowTotal[i], plain.end[i]) : i + 1);
+        return sum / plain.nowTotal[0]""", word)
+
+
+def drag(b, css, start, end):
+    """From one share of a canvas's width to another, along its middle."""
+    r = b.run("const r = document.querySelector(arguments[0]).getBoundingClientRect(); return [r.left, r.top + r.height / 2, r.width]", css)
+    at = [{"type": "pointerMove", "x": round(r[0] + x * r[2]), "y": round(r[1]), "duration": 0} for x in (start, end)]
+    b.actions("pointer", [at[0], {"type": "pointerDown", "button": 0}, at[1], {"type": "pointerUp", "button": 0}], "mouse",
+              parameters={"pointerType": "mouse"})
+
+
+def test_page():
+    with recording("--timeline") as path, Browser(1280, 800) as b:
+        page = os.path.join(os.path.dirname(path), "x.html")
+        yrt.run("render", path, "-t", "-o", page, output=False, stats=False).expect()
+        moments = [1000 * s for s, _, names in perf_samples(render(path, "perf")) if any(n.startswith("second ") for n in names)]
+        b.open("file://" + page)
+        assert not b.log() and b.run("return times.count.reduce((x, y) => x + y) === whole.nowTotal[0] && !document.getElementById('time').hidden")
+        both, end = share(b, "second"), b.run("return times.end")
+        begin, length = moments[0], moments[-1] - moments[0]
+        drag(b, "#strips canvas", (begin + 0.2 * length) / end, (begin + 0.8 * length) / end)
+        assert both < 0.6 and share(b, "second") > 0.9 and share(b, "first") < 0.05, (both, share(b, "second"), share(b, "first"))
+        wanted = b.run("return [plain.nowTotal[0], part, location.hash]")
+        b.click("#range button")
+        assert b.run("return isDiff && whole.baseTotal[0] > 0 && Math.abs(whole.baseTotal[0] - whole.nowTotal[0]) < 1e-6 * whole.nowTotal[0]")
+        b.open("about:blank")
+        b.open("file://" + page + wanted[2])
+        assert b.run("return [plain.nowTotal[0], part]") == wanted[:2]
+        b.keys("Escape")
+        assert b.run("return part === null && !isDiff && plain.nowTotal[0] === whole.nowTotal[0]") and abs(share(b, "second") - both) < 1e-9
+        cell = b.run("const [low] = [arguments[0]]; return [Math.floor(low / 1000), Math.floor(low / 20) * 20]", begin + length / 2)
+        drag(b, "#heat", (cell[0] + 0.5) / b.run("return times.seconds"), (cell[0] + 0.5) / b.run("return times.seconds"))
+        assert b.run("return part[0] % 20 === 0 && part[1] - part[0] === 20 && Math.floor(part[0] / 1000)") == cell[0], b.run("return part")
+        b.keys("x")
+        assert b.run("return document.getElementById('time').hidden")
+        assert not b.log()
 
 
 def test_refused():

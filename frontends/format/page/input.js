@@ -22,6 +22,8 @@ function escape(typing) {
 		search("");
 	else if (sifts.length)
 		setSifts(sifts.slice(0, -1));
+	else if (part)
+		setRange(null);
 }
 
 function zoomOut() {
@@ -83,6 +85,7 @@ const KEYS = {
 	h: () => unfoldHead(),
 	m: () => shown !== "table" && menuByKey(),
 	r: () => openTrunk(!trunkOpen),
+	x: () => times && remake(() => (timeShut = !timeShut)),
 };
 
 function onKey(e) {
@@ -181,6 +184,7 @@ function listen() {
 	canvas.addEventListener("wheel", onWheel, { passive: false });
 	document.addEventListener("keydown", onKey);
 	listenToButtons();
+	listenToTime();
 	view.addEventListener("scroll", () => (hover >= 0 && !touched && hoverAt(-1), redraw()), { passive: true });
 	addEventListener("popstate", () => (readHash(), theme(), refresh()));
 	darkness.addEventListener("change", () => (theme(), refresh()));

@@ -207,7 +207,7 @@ function kindSums() {
 	}
 	return { self, frames };
 }
-const sumsOfKinds = kindSums();
+let sumsOfKinds = kindSums();
 
 function chip(kind) {
 	const b = button("", (e) => toggleKind(kind, e.shiftKey),
@@ -339,6 +339,7 @@ function refresh() {
 	showHead();
 	showLegend();
 	showSifts();
+	showTime();
 	showCrumbs();
 	showMatched();
 	layout();

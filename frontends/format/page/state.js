@@ -8,12 +8,14 @@ let focused = rootFn, query = "", hits = null, palette, font, width = 0, height 
 let from = [0, 1], movedAt = -Infinity;
 let touched = false, stale = true, printing = false, pending = 0, sorted = "", reversed = false, kept = 0; /* kept: node zoomed to before callers */
 let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, sifts = [], head = "", by = "function";
-const isDiff = !!whole.base, graphView = () => (shown === "table" ? came : shown);
+let isDiff = !!whole.base;
+let part = null, against = false, timeShut = false; /* of time.js; part: of the time, [a, b] in ms */
+const graphView = () => (shown === "table" ? came : shown);
 
 /* plain is the tree of flame, icicle and table; tree is what is drawn. */
 function rebuild() {
 	weigh(whole);
-	plain = off.size || grouped || sifts.length ? foldTree() : whole;
+	plain = off.size || grouped || sifts.length || part ? foldTree() : whole;
 	trunk = trunkOf(plain);
 	lens = null;
 	tree = shown === "callers" ? sandwich(focused) : plain;
@@ -30,6 +32,7 @@ function readHash() {
 	trunkOpen = h.get("rows") === "all";
 	head = one("head", ["", "open"]);
 	by = one("by", ROWS_BY);
+	readRange(h);
 	sifts = [...h].filter(([what, text]) => SIFTS.includes(what) && text).slice(0, SIFTS_MOST);
 	[sorted, reversed] = [h.get("sort") || "", h.has("reverse")];
 	off = new Set((h.get("off") || "").split(",").map((k) => data.kinds.indexOf(k)).filter((k) => k > 0));
@@ -55,6 +58,9 @@ function writeHash(push) {
 	set("threads", grouped !== crowded && (grouped ? "grouped" : "each"));
 	set("rows", trunkOpen && "all");
 	set("head", head);
+	set("time", rangeText());
+	set("against", against && part && 1);
+	set("strips", timeShut && "shut");
 	sifts.forEach(([what, text]) => h.append(what, text));
 	set("widths", widths !== "both" && widths);
 	set("theme", look);

@@ -183,7 +183,8 @@ function foldTree() {
 	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = sifts.length ? siftNodes() : null;
 	for (let i = 0; i < whole.n; i++) {
 		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
-		of[i] = i && !off.has(kindOf(f)) && (!some || (some.live[i] && !some.hidden(whole.fn[i]))) ? childOf(m, p, f, i) : p;
+		const there = !part || whole.nowTotal[i] || whole.baseTotal?.[i];
+		of[i] = i && there && !off.has(kindOf(f)) && (!some || (some.live[i] && !some.hidden(whole.fn[i]))) ? childOf(m, p, f, i) : p;
 		if (!some || some.stays[i])
 			addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
 	}
