@@ -26,6 +26,7 @@
 
 struct object {
 	struct sample *skel;
+	const void *of_event;
 	struct ring_buffer *ring;
 	struct arena_source slabs;
 	int slab_fd[ARENA_SLABS_MAX];
@@ -173,6 +174,7 @@ struct error *object_create(const struct object_options *options, struct object 
 		return err;
 	}
 	set_knobs(o, options);
+	o->of_event = options->of_event;
 	choose_programs(o, options->event);
 	err = load(o);
 	if (err) {
@@ -326,6 +328,11 @@ void object_forget_process(struct object *o, pid_t tgid)
 u32 object_new_instance(struct object *o)
 {
 	return __sync_add_and_fetch(&o->skel->bss->last_instance, 1);
+}
+
+const void *object_of_event(const struct object *o)
+{
+	return o->of_event;
 }
 
 void object_want(struct object *o, const char *program)

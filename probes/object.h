@@ -19,6 +19,7 @@ struct object_options {
 	bool everyone; /* whoever runs becomes a target: RECORD_FORK tells of it; CPU time is that of the machine */
 	bool measure;  /* have the kernel measure the run time of BPF programs */
 	const struct event_ops *event; /* whose programs are loaded */
+	const void *of_event;          /* its own options */
 };
 
 struct object;
@@ -31,6 +32,7 @@ struct arena_source *object_slabs(struct object *o);
 /* For events: a program is to be loaded (event_ops.prepare); the descriptor of one that is; knobs and maps of their
  * own. */
 void object_want(struct object *o, const char *program);
+const void *object_of_event(const struct object *o);
 int object_program(const struct object *o, const char *name);
 struct sample *object_skeleton(const struct object *o);
 int object_ncpus(const struct object *o); /* possible ones: entries of maps per CPU */

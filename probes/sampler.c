@@ -113,7 +113,8 @@ static struct error *create_parts(struct sampler *s)
 	        .times = o->collect.times,
 	        .everyone = o->everyone,
 	        .measure = o->measure,
-	        .event = o->event};
+	        .event = o->event,
+	        .of_event = o->of_event};
 	struct error *err = object_create(&object, &s->object);
 
 	if (!err)

@@ -26,12 +26,13 @@ struct multi_attr {
 	u32 n, multi_flags, pid, reserved;
 };
 
-static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 cookie)
+static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie)
 {
 	struct multi_attr attr = {.program = (u32)program,
 	        .attach_type = TRACE_UPROBE_MULTI,
 	        .path = (u64)path,
 	        .offsets = (u64)&offset,
+	        .counters = counter ? (u64)&counter : 0,
 	        .cookies = (u64)&cookie,
 	        .n = 1,
 	        .pid = (u32)pid};
@@ -52,7 +53,7 @@ static bool has_multi(void)
 
 	if (program < 0)
 		return false;
-	ret = multi_link(program, 0, "/", 1, 0) < 0 && errno == EBADF && multi_link(program, -1, "/", 1, 0) < 0 &&
+	ret = multi_link(program, 0, "/", 1, 0, 0) < 0 && errno == EBADF && multi_link(program, -1, "/", 1, 0, 0) < 0 &&
 	      errno == EINVAL;
 	close(program);
 	return ret;
@@ -64,16 +65,16 @@ void uprobe_prepare(struct bpf_program *program)
 		bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
 }
 
-struct error *uprobe_place(
-        const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
+struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
+        u64 cookie, struct uprobe **ret)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie);
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie, .ref_ctr_offset = counter);
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
 
 	if (!u)
 		return &error_no_memory;
 	if (bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI)
-		u->multi = multi_link(bpf_program__fd(program), pid ? pid : getpid(), path, offset, cookie);
+		u->multi = multi_link(bpf_program__fd(program), pid ? pid : getpid(), path, offset, counter, cookie);
 	else
 		u->perf = bpf_program__attach_uprobe_opts(program, pid, path, offset, &options);
 	if (u->multi < 0 || (!u->multi && !u->perf))

@@ -7,6 +7,7 @@
 
 #include "manual.h"
 #include "probes/sampler.h"
+#include "probes/hit/hit.h"
 #include "probes/wait/wait.h"
 #include "probes/select.h"
 #include "send.h"
@@ -25,8 +26,8 @@ struct command_line {
 extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual flame_manual, event_manual, off_manual, java_alloc_manual, symbolize_manual, top_manual,
-        dump_manual, record_manual, render_manual, diff_manual;
+extern const struct manual probe_manual, flame_manual, event_manual, off_manual, java_alloc_manual, symbolize_manual,
+        top_manual, dump_manual, record_manual, render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
@@ -81,6 +82,7 @@ struct flame_options {
 	const char *event;     /* -e of record and top */
 	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
 	struct wait_options wait;
+	struct hit_options hit;
 	struct sampler_options sampler;
 };
 

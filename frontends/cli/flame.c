@@ -348,6 +348,8 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->sampler.ctx = o;
 	if (o->sampler.event == &wait_event)
 		o->sampler.of_event = &o->wait;
+	if (o->sampler.event == &hit_event)
+		o->sampler.of_event = &o->hit;
 	o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
 	o->sampler.measure = o->stats_file != NULL;
 	catch_signals();

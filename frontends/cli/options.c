@@ -195,6 +195,40 @@ const struct manual off_manual = {
         .examples = off_examples,
 };
 
+static const struct manual_option probe_options[] = {
+        {'e', "event", "WHAT",
+                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16",
+                COMPLETE_NOTHING},
+        TARGET_ROWS OUTPUT_ROWS{0},
+};
+
+static const char *const probe_usage[] = {
+        "-e WHAT [-e WHAT...] -p PID[,PID...] [options]", "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
+
+static const struct manual_example probe_examples[] = {
+        {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
+        {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program; a tracepoint:"},
+        {"yrt @ -e sched:sched_process_exec -s -p 4242", "who starts programs"},
+        {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
+        {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
+        {NULL, NULL},
+};
+
+const struct manual probe_manual = {
+        .usage = probe_usage,
+        .text = "Each hit counts one for its stack: user, language and kernel frames. FILE is a program or library "
+                "that is mapped, by the\n"
+                "beginning of its name (libc: libc.so.6) or the end of its path; C++ functions go by their names "
+                "without arguments. Of\n"
+                "what a JIT or an interpreter runs there is no function to probe. uprobe:, usdt: and tracepoint: "
+                "before WHAT decide\n"
+                "where it could be either. A hit costs the target 1 to 3 us; past --max-cpu every second one has "
+                "no stack and the\n"
+                "others count twice, and so on: the last line says so. Ctrl-C ends it early and keeps the result.",
+        .options = probe_options,
+        .examples = probe_examples,
+};
+
 bool flame_add_pid(struct flame_options *o, int pid)
 {
 	for (int i = 0; i < o->npids; i++)
@@ -335,7 +369,7 @@ struct error *flame_option(int option, struct flame_options *o)
 	if (option == FLAME_AS_ALWAYS)
 		return NULL;
 	if (option == 'e')
-		return parse_event(optarg);
+		return o->sampler.event == &hit_event ? hit_add(&o->hit, optarg) : parse_event(optarg);
 	if (option == FLAME_PROCESSES)
 		return processes_parse(optarg, &o->processes);
 	if (option == FLAME_SELECT)
@@ -358,6 +392,9 @@ struct error *flame_set_event(struct flame_options *o)
 		        "clock, fault and wait are events");
 	if (o->sampler.collect.times && event != events[0])
 		return error_new(ERROR_USAGE, "--timeline goes with time on the CPU only");
+	if (event == &hit_event && !o->hit.n && !o->help)
+		return error_hint(error_new(ERROR_USAGE, "no probe was given"),
+		        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
 	o->sampler.event = event;
 	if (o->max_us && o->max_us < o->min_us)
 		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);

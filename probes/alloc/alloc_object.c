@@ -38,7 +38,7 @@ int alloc_object_keepers_fd(const struct object *o)
 struct error *alloc_object_attach_site(
         struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
 {
-	return uprobe_place(object_skeleton(o)->progs.on_alloc, pid, path, offset, cookie, ret);
+	return uprobe_place(object_skeleton(o)->progs.on_alloc, pid, path, offset, 0, cookie, ret);
 }
 
 struct error *alloc_object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)

@@ -22,7 +22,7 @@ def counted():
 def test_budgets():
     """What a walker adds to native code alone, and all of them together."""
     found = counted()
-    assert {"on_clock", "on_alloc", "on_watch", "on_fault", "on_switch"} <= set(found), found
+    assert {"on_clock", "on_alloc", "on_watch", "on_fault", "on_switch", "on_hit", "on_tracepoint"} <= set(found), found
     for program, of in found.items():
         runtimes = set(of) - {"native", "all"}
         assert runtimes, found

@@ -16,7 +16,8 @@
 
 #define LOG_STATS 4 /* BPF_LOG_STATS of <linux/bpf_verifier.h> */
 
-static const char *const walking[] = {"on_clock", "on_alloc", "on_watch", "on_fault", "on_switch"};
+static const char *const walking[] = {
+        "on_clock", "on_alloc", "on_watch", "on_fault", "on_switch", "on_hit", "on_tracepoint"};
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {

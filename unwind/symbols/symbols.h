@@ -63,6 +63,17 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
 bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
 
 /*
+ * Calls each() with each function of the file's symbol tables and, after symbols_load(), its debug file's, until it
+ * returns true. One function may come several times. name is without the version, and valid during the call.
+ */
+struct symbol_function {
+	u64 addr;
+	const char *name;
+	bool indirect; /* the code there only chooses the function (STT_GNU_IFUNC) */
+};
+void symbols_each(struct image *img, bool (*each)(void *ctx, const struct symbol_function *f), void *ctx);
+
+/*
  * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's
  * client has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by
  * .gnu_debuglink beside the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hit_find.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/targets.h"
+#include "probes/uprobe.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/profile/names.h"
+
+#define FILES_TEXT 256
+
+struct placed { /* stays where the process executes another program */
+	pid_t pid;
+	u32 spec;
+	dev_t dev;
+	ino_t ino;
+	struct uprobe *uprobe;
+};
+
+struct looked { /* a process as it was looked at last */
+	u32 process;
+	u64 maps_hash;
+};
+
+struct hit {
+	const struct event_host *host;
+	const struct hit_options *options;
+	struct bpf_link *tracepoint;
+	struct placed *placed;
+	u32 nplaced;
+	struct looked *looked;
+	u32 nlooked;
+	bool started;
+	u32 found[HIT_SPECS_MAX]; /* places of each spec */
+	struct hit_near near[HIT_SPECS_MAX];
+	bool matched[HIT_SPECS_MAX]; /* a file of that name was there */
+	char where[HIT_SPECS_MAX][128];
+};
+
+static const struct hit_options *shown; /* of the run, for words of reasons */
+
+struct error *hit_add(struct hit_options *o, const char *text)
+{
+	struct error *err;
+
+	if (o->n == HIT_SPECS_MAX)
+		return error_new(ERROR_USAGE, "-e can be given %d times", HIT_SPECS_MAX);
+	err = hit_parse(text, &o->spec[o->n]);
+	for (u32 i = 0; !err && i < o->n; i++)
+		if (o->spec[i].kind == HIT_TRACEPOINT && o->spec[o->n].kind == HIT_TRACEPOINT)
+			err = error_new(
+			        ERROR_USAGE, "-e takes one tracepoint, and there are %s and %s", o->spec[i].text, text);
+	o->n += !err;
+	return err;
+}
+
+static bool has_kind(const struct hit_options *o, bool tracepoint)
+{
+	for (u32 i = 0; i < o->n; i++)
+		if ((o->spec[i].kind == HIT_TRACEPOINT) == tracepoint)
+			return true;
+	return false;
+}
+
+static void prepare(struct object *o)
+{
+	const struct hit_options *options = object_of_event(o);
+
+	if (has_kind(options, true))
+		object_want(o, "on_tracepoint");
+	if (!has_kind(options, false))
+		return;
+	object_want(o, "on_hit");
+	uprobe_prepare(object_skeleton(o)->progs.on_hit);
+}
+
+static void destroy(void *event)
+{
+	struct hit *h = event;
+
+	if (!h)
+		return;
+	for (u32 i = 0; i < h->nplaced; i++)
+		uprobe_take_away(h->placed[i].uprobe);
+	bpf_link__destroy(h->tracepoint);
+	free(h->placed);
+	free(h->looked);
+	free(h);
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	struct hit *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return &error_no_memory;
+	h->host = host;
+	h->options = shown = host->options->of_event;
+	*ret = h;
+	return NULL;
+}
+
+static bool is_placed(const struct hit *h, pid_t pid, u32 spec, const struct image *img)
+{
+	for (u32 i = 0; i < h->nplaced; i++)
+		if (h->placed[i].pid == pid && h->placed[i].spec == spec && h->placed[i].dev == img->dev &&
+		        h->placed[i].ino == img->ino)
+			return true;
+	return false;
+}
+
+static struct error *place(struct hit *h, const struct process *p, u32 spec, const struct image *img, const char *path,
+        const struct hit_place *at)
+{
+	bool words = h->options->n > 1;
+	struct error *err = grow(&h->placed, h->nplaced, sizeof(*h->placed));
+	struct placed *placed = &h->placed[h->nplaced];
+
+	if (err)
+		return err;
+	*placed = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
+	err = uprobe_place(object_skeleton(h->host->object)->progs.on_hit, p->pid, path, at->offset, at->counter,
+	        words ? spec + 1 : 0, &placed->uprobe);
+	h->nplaced += !err;
+	return err;
+}
+
+/* A function may be in one file of a process. */
+static struct error *refuse_second(struct hit *h, const struct process *p, u32 spec, const char *path)
+{
+	for (u32 i = 0; i < h->nplaced; i++)
+		if (h->placed[i].pid == p->pid && h->placed[i].spec == spec)
+			return error_hint(error_new(ERROR_USAGE, "-e %s: %s and %s have it",
+			                          h->options->spec[spec].text, h->where[spec], path),
+			        "say which, as -e FILE:NAME; a FILE with a '/' is the end of its path");
+	snprintf(h->where[spec], sizeof(h->where[spec]), "%s", path);
+	return NULL;
+}
+
+/* path: for the kernel. */
+static struct error *look_at(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path)
+{
+	const struct hit_spec *s = &h->options->spec[spec];
+	struct hit_found found;
+	struct error *err;
+	char root[64];
+
+	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img))
+		return NULL;
+	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	h->matched[spec] |= hit_is_file(s, img->path);
+	err = hit_find(s, img, root, &found);
+	for (u32 i = 0; i < found.near.n; i++)
+		hit_near(&h->near[spec], s->name, found.near.name[i]);
+	if (!err && found.n && !found.usdt)
+		err = refuse_second(h, p, spec, img->path);
+	for (u32 i = 0; !err && i < found.n; i++)
+		err = place(h, p, spec, img, path, &found.place[i]);
+	h->found[spec] += err ? 0 : found.n;
+	return err;
+}
+
+static struct error *look_at_process(struct hit *h, const struct process *p)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
+		const struct mapping *m = &p->mappings[i];
+		char path[96];
+
+		if (!m->image || !(m->prot & PROT_EXEC))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", p->pid, m->start, m->end);
+		for (u32 k = 0; !err && k < h->options->n; k++)
+			err = look_at(h, p, k, m->image, path);
+	}
+	return err;
+}
+
+/* A program that is to be started: its file and what it is linked with were opened (ahead.h). */
+static struct error *look_ahead(struct hit *h)
+{
+	const struct modules *m = h->host->targets->modules;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < h->host->targets->nprocesses; i++)
+		for (u32 k = 0; !err && k < m->nloaded; k++)
+			for (u32 s = 0; !err && m->loaded[k]->image && s < h->options->n; s++)
+				err = look_at(
+				        h, h->host->targets->processes[i], s, m->loaded[k]->image, m->loaded[k]->path);
+	return err;
+}
+
+static struct looked *looked_at(struct hit *h, u32 process)
+{
+	for (u32 i = 0; i < h->nlooked; i++)
+		if (h->looked[i].process == process)
+			return &h->looked[i];
+	return NULL;
+}
+
+/* Processes that are new, or have other mappings than before. */
+static struct error *look(struct hit *h)
+{
+	const struct targets *t = h->host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+		struct looked *l = looked_at(h, p->number);
+
+		if (p->dead || (l && l->maps_hash == p->maps_hash))
+			continue;
+		if (!l && (err = grow(&h->looked, h->nlooked, sizeof(*h->looked))))
+			break;
+		l = l ? l : &h->looked[h->nlooked++];
+		*l = (struct looked){.process = p->number, .maps_hash = p->maps_hash};
+		err = look_at_process(h, p);
+	}
+	return err;
+}
+
+static void files_text(const struct targets *t, char *ret)
+{
+	size_t len = 0;
+	const struct process *p = t->nprocesses ? t->processes[0] : NULL;
+	const struct image *last = NULL;
+
+	*ret = '\0';
+	for (u32 i = 0; p && i < p->maps.nlines && len < FILES_TEXT - 80; i++) {
+		const struct mapping *m = &p->mappings[i];
+		const char *base = m->image ? strrchr(m->image->path, '/') : NULL;
+
+		if (!base || m->image == last || !(m->prot & PROT_EXEC))
+			continue;
+		last = m->image;
+		len += (size_t)snprintf(ret + len, FILES_TEXT - len, "%s%.60s", len ? ", " : "", base + 1);
+	}
+}
+
+static struct error *no_file(const struct hit *h, const struct hit_spec *s)
+{
+	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
+	struct error *err = error_new(ERROR_USAGE,
+	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
+
+	files_text(h->host->targets, files);
+	hit_near_text(&s->near, near);
+	if (s->near.n)
+		return error_hint(err, "tracepoints: %s; files: %s", near, files);
+	return error_hint(err, "files: %s; what an interpreter or a JIT runs is in none", files);
+}
+
+static struct error *missing(const struct hit *h, u32 spec)
+{
+	const struct hit_spec *s = &h->options->spec[spec];
+	char near[HIT_NEAR_TEXT];
+	struct error *err;
+
+	if (!h->matched[spec])
+		return no_file(h, s);
+	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
+	hit_near_text(&h->near[spec], near);
+	if (h->near[spec].n)
+		return error_hint(err, "near: %s", near);
+	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340");
+}
+
+static struct error *find_missing(const struct hit *h)
+{
+	for (u32 i = 0; i < h->options->n; i++)
+		if (h->options->spec[i].kind != HIT_TRACEPOINT && !h->found[i])
+			return missing(h, i);
+	return NULL;
+}
+
+static struct error *attach_tracepoint(struct hit *h)
+{
+	struct sample *skel = object_skeleton(h->host->object);
+
+	for (u32 i = 0; i < h->options->n; i++) {
+		const struct hit_spec *s = &h->options->spec[i];
+
+		if (s->kind != HIT_TRACEPOINT)
+			continue;
+		skel->bss->hit_tracepoint = i + 1;
+		h->tracepoint = bpf_program__attach_raw_tracepoint(skel->progs.on_tracepoint, s->name);
+		if (!h->tracepoint)
+			return error_errno(errno, "-e %s: the kernel refuses the tracepoint", s->text);
+	}
+	return NULL;
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct hit *h = event;
+	struct error *err = attach_tracepoint(h);
+
+	if (!err)
+		err = at_exec ? look_ahead(h) : look(h);
+	if (!err && !at_exec && !h->host->options->selection)
+		err = find_missing(h);
+	h->started = !err;
+	if (!err)
+		object_take_ticks(h->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	return err;
+}
+
+/* A process that came later, or a file: what can not be in it is told, and the run goes on. */
+static struct error *poll(void *event, u64 now)
+{
+	struct hit *h = event;
+	struct error *err = look(h);
+
+	(void)now;
+	if (!err || err == &error_no_memory)
+		return err;
+	h->host->options->warn(h->host->options->ctx, err);
+	return NULL;
+}
+
+static struct error *stop(void *event)
+{
+	struct hit *h = event;
+	struct error *err;
+
+	object_take_ticks(h->host->object, TICKS_IGNORED);
+	err = h->started ? find_missing(h) : NULL;
+	if (err)
+		h->host->options->warn(h->host->options->ctx, err);
+	return NULL;
+}
+
+/* BPF takes a part of them by its weight. */
+static void halve(void *event)
+{
+	(void)event;
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	struct hit *h = event;
+	u32 n = (u32)object_ncpus(h->host->object), zero = 0;
+	cleanup(free) u64 *counts = calloc(n, sizeof(*counts));
+	u64 sum = 0;
+
+	if (!counts ||
+	        bpf_map_lookup_elem(bpf_map__fd(object_skeleton(h->host->object)->maps.hit_counts), &zero, counts))
+		return;
+	for (u32 i = 0; i < n; i++)
+		sum += counts[i];
+	st->expected = (double)sum;
+}
+
+static void reason(u32 reason, char *text)
+{
+	if (shown && reason && reason <= shown->n)
+		snprintf(text, REASON_LEN, "%.*s", REASON_LEN - 1, shown->spec[reason - 1].text);
+}
+
+static bool leads_to_program(const char *symbol)
+{
+	return !strncmp(symbol, "bpf_", 4) || !strncmp(symbol, "__bpf_", 6) || !strncmp(symbol, "__traceiter_", 12);
+}
+
+const struct event_ops hit_event = {
+        .name = "hit",
+        .command = "probe",
+        .summary = "hits of any function, USDT probe or tracepoint, by stack",
+        .unit = "hits",
+        .slots = 4, /* a tracepoint's thread may be interrupted by another one's */
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .poll = poll,
+        .stop = stop,
+        .halve = halve,
+        .stats = stats,
+        .reason = reason,
+        .leads_to_program = leads_to_program,
+};

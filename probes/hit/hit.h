@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hits of places that were asked for: functions and USDT probes of files (uprobes), tracepoints of the kernel. Each hit
+ * of a target's thread counts for its stack; past the budget a random part of them, weighted.
+ *
+ * Places are sought in the files that a process maps, and again when it maps others. Before a program is started they
+ * are placed in its file and what it is linked with.
+ */
+#ifndef YRT_HIT_H
+#define YRT_HIT_H
+
+#include "hit_spec.h"
+
+#define HIT_SPECS_MAX 16
+
+struct hit_options { /* sampler_options.of_event */
+	struct hit_spec spec[HIT_SPECS_MAX];
+	u32 n;
+};
+
+/* Adds what -e says. */
+struct error *hit_add(struct hit_options *o, const char *text);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where in a file a function or a USDT probe is. */
+#ifndef YRT_HIT_FIND_H
+#define YRT_HIT_FIND_H
+
+#include "hit_spec.h"
+#include "unwind/binary/image.h"
+
+#define HIT_PLACES_MAX 64
+
+struct hit_place {
+	u64 offset;  /* in the file */
+	u64 counter; /* of its semaphore; 0: it has none */
+};
+
+struct hit_found {
+	struct hit_place place[HIT_PLACES_MAX];
+	u32 n;
+	bool usdt;
+	struct hit_near near; /* if there is none */
+};
+
+/*
+ * root: as of symbols_load(). An error says why it can not be: there are several, or the code only chooses one. n is 0
+ * if there is none; a USDT probe is looked for in all files, as its provider may be what the spec has for a file.
+ */
+struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
+
+#endif

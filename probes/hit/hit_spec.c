@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_spec.h"
+
+#include <bpf/btf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TYPEDEF  "btf_trace_" /* the kernel has such a type for each tracepoint */
+#define FAR      3u           /* so many letters differ: another name */
+#define WORD_MAX 64u
+
+static u32 min(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters to be changed, added or left out; FAR and more is not told exactly. */
+static u32 letters(const char *a, const char *b)
+{
+	size_t na = strlen(a), nb = strlen(b);
+	u32 row[WORD_MAX + 1];
+
+	if (na > WORD_MAX || nb > WORD_MAX || na > nb + FAR || nb > na + FAR)
+		return FAR;
+	for (u32 k = 0; k <= nb; k++)
+		row[k] = k;
+	for (u32 i = 1; i <= na; i++) {
+		u32 corner = row[0]++;
+
+		for (u32 k = 1; k <= nb; k++) {
+			u32 old = row[k];
+
+			row[k] = min(corner + (a[i - 1] != b[k - 1]), 1 + min(old, row[k - 1]));
+			corner = old;
+		}
+	}
+	return row[nb];
+}
+
+void hit_near(struct hit_near *near, const char *wanted, const char *name)
+{
+	u32 distance = letters(wanted, name), at = near->n;
+
+	if (distance >= FAR || distance >= strlen(wanted))
+		distance = strlen(wanted) > 2 && strcasestr(name, wanted) ? FAR + (u32)min(strlen(name), 1000) : ~0u;
+	for (u32 i = 0; i < near->n; i++)
+		if (!strcmp(near->name[i], name))
+			return;
+	while (at && near->distance[at - 1] > distance)
+		at--;
+	if (distance == ~0u || at == HIT_NEAR)
+		return;
+	for (u32 i = min(near->n, HIT_NEAR - 1); i > at; i--) {
+		near->distance[i] = near->distance[i - 1];
+		memcpy(near->name[i], near->name[i - 1], sizeof(near->name[i]));
+	}
+	near->distance[at] = distance;
+	snprintf(near->name[at], sizeof(near->name[at]), "%s", name);
+	near->n = min(near->n + 1, HIT_NEAR);
+}
+
+void hit_near_text(const struct hit_near *near, char *ret)
+{
+	size_t len = 0;
+
+	*ret = '\0';
+	for (u32 i = 0; i < near->n; i++)
+		len += (size_t)snprintf(ret + len, HIT_NEAR_TEXT - len, "%s%s", i ? ", " : "", near->name[i]);
+}
+
+/* Is there such a tracepoint? near: those with a name like that. */
+static bool is_tracepoint(const char *name, struct hit_near *near)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool found = false;
+
+	for (u32 i = 1; btf && i < btf__type_cnt(btf) && !found; i++) {
+		const struct btf_type *t = btf__type_by_id(btf, i);
+		const char *type = btf_is_typedef(t) ? btf__name_by_offset(btf, t->name_off) : NULL;
+
+		if (!type || strncmp(type, TYPEDEF, strlen(TYPEDEF)) != 0)
+			continue;
+		found = !strcmp(type + strlen(TYPEDEF), name);
+		hit_near(near, name, type + strlen(TYPEDEF));
+	}
+	btf__free(btf);
+	return found;
+}
+
+static struct error *no_tracepoint(const struct hit_spec *s, const struct hit_near *near)
+{
+	char text[HIT_NEAR_TEXT];
+	struct error *err = error_new(ERROR_USAGE, "-e %s: this kernel has no tracepoint \"%s\"", s->text, s->name);
+
+	hit_near_text(near, text);
+	if (near->n)
+		return error_hint(err, "near: %s", text);
+	return strcmp(s->file, "syscalls") != 0 ? err
+	                                        : error_hint(err, "raw_syscalls:sys_enter is one for all system calls");
+}
+
+static bool number(const char *text, u64 *ret)
+{
+	char *end;
+
+	if (strncmp(text, "0x", 2) != 0)
+		return false;
+	*ret = strtoull(text, &end, 16);
+	return end > text + 2 && !*end;
+}
+
+static enum hit_kind take_kind(const char **text)
+{
+	static const struct {
+		const char *word;
+		enum hit_kind kind;
+	} kinds[] = {{"uprobe:", HIT_FUNCTION}, {"usdt:", HIT_USDT}, {"tracepoint:", HIT_TRACEPOINT}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		size_t len = strlen(kinds[i].word);
+
+		if (!strncmp(*text, kinds[i].word, len)) {
+			*text += len;
+			return kinds[i].kind;
+		}
+	}
+	return HIT_ANY;
+}
+
+/* Where the file's name ends: at a ':' that is not C++'s, or before an address. */
+static const char *behind_file(const char *text)
+{
+	const char *colon = strchr(text, ':'), *plus = strstr(text, "+0x");
+
+	if (colon && colon[1] != ':')
+		return colon;
+	return plus;
+}
+
+struct error *hit_parse(const char *text, struct hit_spec *ret)
+{
+	struct hit_spec s = {0};
+	struct hit_near near = {0};
+	const char *at = text, *end;
+
+	snprintf(s.text, sizeof(s.text), "%s", text);
+	s.kind = take_kind(&at);
+	end = behind_file(at);
+	if (strlen(at) >= HIT_NAME_MAX)
+		return error_new(ERROR_USAGE, "-e takes at most %d letters", HIT_NAME_MAX - 1);
+	if (end)
+		snprintf(s.file, sizeof(s.file), "%.*s", (int)(end - at), at);
+	snprintf(s.name, sizeof(s.name), "%s", end ? end + 1 : at);
+	s.by_addr = end && number(s.name, &s.addr);
+	if (!*s.name || (end && !*s.file))
+		return error_hint(error_new(ERROR_USAGE, "-e %s: a name is missing", text),
+		        "libc:malloc is a function of a file, sched:sched_process_exec a tracepoint");
+	if (s.kind == HIT_TRACEPOINT || (s.kind == HIT_ANY && end && !s.by_addr)) {
+		bool found = is_tracepoint(s.name, &near);
+
+		if (!found && (s.kind == HIT_TRACEPOINT || !strcmp(s.file, "syscalls")))
+			return no_tracepoint(&s, &near);
+		s.kind = found ? HIT_TRACEPOINT : HIT_ANY;
+		s.near = near;
+	}
+	*ret = s;
+	return NULL;
+}
+
+bool hit_is_file(const struct hit_spec *s, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t len = strlen(s->file), all = strlen(path);
+
+	if (!len)
+		return true;
+	if (strchr(s->file, '/'))
+		return all >= len && !strcmp(path + all - len, s->file);
+	return !strncmp(base, s->file, len) && (!base[len] || strchr(".-0123456789", base[len]));
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""probe: each hit of a function, an address, a USDT probe or a tracepoint counts one for its stack; what is not there is refused by name."""
+
+import re
+import signal
+import subprocess
+import time
+
+import yrt
+
+PYTHON = "/usr/bin/python3"
+N = 200
+CALLS = f"""
+import os
+def work():
+    for i in range({N}): os.getppid()
+work()
+"""
+MIX = """
+import os, threading
+def thread():
+    t = threading.Thread(target=int)
+    t.start()
+    t.join()
+def child():
+    os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+for i in range(5): thread()
+for i in range(3): child()
+"""
+BUSY = """
+import os, time
+while True:
+    for i in range(2000): os.getppid()
+    time.sleep(0.01)
+"""
+
+
+def probe(*what, command, flags=()):
+    flags = [f for w in what for f in ("-e", w)] + list(flags)
+    return yrt.run("probe", *flags, "--", PYTHON, "-c", command).expect()
+
+
+def of(result, function):
+    return sum(n for frames, n in result.stacks if any(re.match(rf"{function} \(", f) for f in frames))
+
+
+def libc(symbol):
+    path = next(line.split()[-1] for line in open("/proc/self/maps") if "libc.so" in line)
+    out = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+    return int(re.search(rf"^([0-9a-f]+) . {symbol}@", out, re.M).group(1), 16)
+
+
+def test_function():
+    """Every call from a program's first instruction on, by its name and by its address; Python's frames are above it."""
+    for what in ("libc:getppid", f"libc+{libc('getppid'):#x}", "uprobe:libc.so.6:getppid"):
+        result = probe(what, command=CALLS)
+        assert of(result, "work") == result.samples == result.stats["expected_samples"] == N, f"{what}: {yrt.show(result.stacks)}"
+        assert all(yrt.plain(yrt.leaf(frames)) == "getppid" for frames, _ in result.stacks), yrt.show(result.stacks)
+        yield f"{what}: {result.samples} hits"
+
+
+def test_several():
+    """A tracepoint and a function in one run, told apart by the leaf."""
+    result = probe("sched:sched_process_fork", "libc:pthread_create", command=MIX, flags=["-U"])
+    found = {}
+    for frames, n in result.stacks:
+        key = (frames[-1], "thread" if any(f.startswith("thread (") for f in frames) else "child")
+        found[key] = found.get(key, 0) + n
+    assert found == {("[libc:pthread_create]", "thread"): 5, ("[sched:sched_process_fork]", "thread"): 5,
+                     ("[sched:sched_process_fork]", "child"): 3}, found
+
+
+def test_usdt():
+    """A USDT probe with a semaphore, by its provider: Python's collections, which it only tells of while somebody looks."""
+    result = probe("python:gc__start", command="import gc\ndef collect():\n    for i in range(7): gc.collect()\ncollect()")
+    assert of(result, "collect") == 7, yrt.show(result.stacks)
+
+
+def test_running():
+    """In a process that runs, past the budget: a part of the hits stands for all."""
+    with subprocess.Popen([PYTHON, "-c", BUSY]) as target:
+        try:
+            time.sleep(0.5)
+            result = yrt.run("probe", "-e", "libc:getppid", "-p", target.pid, "-d", 5, "--max-cpu", 2).expect()
+        finally:
+            target.send_signal(signal.SIGKILL)
+    halved, expected = result.stats["rate_halved"], result.stats["expected_samples"]
+    assert halved and expected > 10000, result.stats
+    # Of hits chosen one in w, each counting w, the sum has a variance below w times the number.
+    assert abs(result.samples - expected) < 6 * (expected * 2 ** halved) ** 0.5, f"{result.samples} of {expected}, halved {halved} times"
+    yield f"{result.samples} of {expected}, rate halved {halved} times"
+
+
+def test_refusals():
+    """What is not there, or is there twice, is told with what comes near."""
+    with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
+        try:
+            time.sleep(0.3)
+            for what, words in (("libc:mallocx", ("no function", "malloc")), ("nothing:f", ("no file", "libc.so.6", "JIT")),
+                                ("sched:sched_swich", ("sched_switch",)), ("libc:memcpy", ("IFUNC",)), ("libc:0x10", ("no address of code",)),
+                                ("tracepoint:a:b_c_d", ("no tracepoint",)), (":x", ("name is missing",))):
+                result = yrt.run("probe", "-e", what, "-p", target.pid, "-d", 1)
+                assert result.code in (yrt.USAGE, yrt.UNSUPPORTED), f"{what}: {result.code} {result.stderr}"
+                assert all(w in result.stderr for w in words), f"{what}: {result.stderr}"
+            yrt.run("probe", "-p", target.pid).expect(yrt.USAGE)
+            yrt.run("record", "--event", "hit", "-p", target.pid).expect(yrt.USAGE)
+        finally:
+            target.kill()
+
+
+yrt.main(globals())
