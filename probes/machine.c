@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "object.h"
+#include "walker_loads.h"
 #include "unwind/cleanup.h"
 
 static bool read_line(const char *path, char *text, size_t size)
@@ -127,6 +128,8 @@ static void check_bpf(struct machine_check *c)
 	struct object *object = NULL;
 	struct error *err = object_create(&options, &object);
 
+	if (!err)
+		err = object_load(object, WALKERS_ALL);
 	*c = (struct machine_check){.what = "BPF programs",
 	        .remedy = err ? "see the capabilities, BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words"
 	                      : NULL};

@@ -36,7 +36,7 @@ struct object {
 	void (*record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
 	u32 left; /* records to be handed out; 0: all */
-	bool everyone;
+	bool everyone, measure;
 	u64 outside_ns; /* CPU time of targets while they were none */
 };
 
@@ -137,12 +137,43 @@ static void choose_programs(struct object *o, const struct event_ops *event)
 	event->prepare(o);
 }
 
-static struct error *load(struct object *o)
+struct bpf_map *object_table_of(const struct sample *skel, const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	size_t len = strlen(name), suffix = sizeof("_walk") - 1;
+	char table[64];
+
+	if (len <= suffix || strcmp(name + len - suffix, "_walk"))
+		return NULL;
+	snprintf(table, sizeof(table), "%.*s_now", (int)(len - suffix), name);
+	return bpf_object__find_map_by_name(skel->obj, table);
+}
+
+int object_put_in_place(const struct sample *skel)
+{
+	struct bpf_program *p;
+	u32 zero = 0;
+
+	bpf_object__for_each_program(p, skel->obj)
+	{
+		const struct bpf_map *table = object_table_of(skel, p);
+		int fd = bpf_program__fd(p);
+
+		if (table && fd >= 0 && bpf_map_update_elem(bpf_map__fd(table), &zero, &fd, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+struct error *object_load(struct object *o, u32 walkers)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 
-	if (sample__load(o->skel))
+	o->skel->rodata->walkers = walkers;
+	if (sample__load(o->skel) || object_put_in_place(o->skel))
 		return explain_load(errno);
+	if (o->measure)
+		o->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (bpf_prog_test_run_opts(bpf_program__fd(o->skel->progs.find_level), &run))
 		return error_errno(errno, "cannot run a BPF program");
 	o->skel->links.on_fork = bpf_program__attach(o->skel->progs.on_fork);
@@ -176,13 +207,7 @@ struct error *object_create(const struct object_options *options, struct object 
 	set_knobs(o, options);
 	o->of_event = options->of_event;
 	choose_programs(o, options->event);
-	err = load(o);
-	if (err) {
-		object_destroy(o);
-		return err;
-	}
-	if (options->measure)
-		o->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	o->measure = options->measure;
 	*ret = o;
 	return NULL;
 }
@@ -212,7 +237,7 @@ static struct error *make_map(struct object *o)
 	        BPF_MAP_TYPE_ARRAY, "yrt_slab", sizeof(u32), ARENA_SLAB_SIZE + ARENA_SLAB_PAD, 1, &options);
 
 	if (fd < 0)
-		return error_errno(errno, "cannot create a BPF map");
+		return errno == EPERM ? explain_load(errno) : error_errno(errno, "cannot create a BPF map");
 	o->slab_fd[o->nmade++] = fd;
 	return NULL;
 }
@@ -337,7 +362,14 @@ const void *object_of_event(const struct object *o)
 
 void object_want(struct object *o, const char *program)
 {
+	struct bpf_program *called;
+	char name[64];
+
 	bpf_program__set_autoload(bpf_object__find_program_by_name(o->skel->obj, program), true);
+	snprintf(name, sizeof(name), "%s_walk", program);
+	called = bpf_object__find_program_by_name(o->skel->obj, name);
+	if (called)
+		bpf_program__set_autoload(called, true);
 }
 
 void object_take_ticks(struct object *o, enum ticks ticks)

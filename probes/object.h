@@ -22,9 +22,14 @@ struct object_options {
 	const void *of_event;          /* its own options */
 };
 
+struct bpf_map;
+struct bpf_program;
 struct object;
 
+/* Opens it: knobs, maps and the programs of the event are chosen, and nothing is loaded yet. */
 struct error *object_create(const struct object_options *options, struct object **ret);
+/* Loads it with the walkers of these runtimes (bit n: id n; walker_loads.h), and follows processes from here on. */
+struct error *object_load(struct object *o, u32 walkers);
 void object_destroy(struct object *o);
 
 /* Slabs that BPF sees. */
@@ -35,6 +40,10 @@ void object_want(struct object *o, const char *program);
 const void *object_of_event(const struct object *o);
 int object_program(const struct object *o, const char *name);
 struct sample *object_skeleton(const struct object *o);
+/* The table that a stub calls this program through; NULL: it is none that takes stacks (WALKING() of event.bpf.h). */
+struct bpf_map *object_table_of(const struct sample *skel, const struct bpf_program *program);
+/* Puts all of them that are loaded in place of those before. 0, or -errno. */
+int object_put_in_place(const struct sample *skel);
 int object_ncpus(const struct object *o); /* possible ones: entries of maps per CPU */
 int object_ring_fd(const struct object *o);
 /* Hands out the records that wait, at most so many; 0: all, and those that come meanwhile. */

@@ -18,6 +18,7 @@
 #include "object.h"
 #include "select_find.h"
 #include "targets.h"
+#include "walker_loads.h"
 #include "unwind/process/ahead.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -50,6 +51,7 @@ struct sampler {
 	struct name_reader *reader; /* NULL: of an event that counts stacks itself */
 	struct backlog backlog;     /* stacks that wait for their names, and exits behind them */
 	struct targets targets;
+	struct walkers *walkers; /* NULL: nothing is loaded yet */
 	struct command *command;
 	int epoll;
 	u64 sought_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns, snapshot_ns;
@@ -71,7 +73,7 @@ struct sampler {
 static void on_record(void *ctx, const void *data, size_t size);
 static void take_all(struct sampler *s);
 
-enum { TAG_RING, TAG_MMAP, TAG_NAMES };
+enum { TAG_RING, TAG_MMAP, TAG_NAMES, TAG_WALKERS };
 
 static u64 own_cpu_ns(void)
 {
@@ -141,13 +143,11 @@ static struct error *create_parts(struct sampler *s)
 
 static struct error *create_poll(struct sampler *s)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = TAG_RING};
 	struct epoll_event read = {.events = EPOLLIN | EPOLLET, .data.u64 = TAG_NAMES};
 	struct error *err = mmap_watch_create(&s->watch);
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, object_ring_fd(s->object), &event) ||
-	        (s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
+	if (s->epoll < 0 || (s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
 		error_free(err);
 		return error_errno(errno, "cannot wait for samples");
 	}
@@ -206,13 +206,41 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 	        .selection = options->selection,
 	        .warn = options->warn,
 	        .ctx = options->ctx};
-	err = create_event(s);
-	if (err) {
-		sampler_destroy(s);
-		return err;
-	}
 	*ret = s;
 	return NULL;
+}
+
+/* Of children and whatever runs nobody knows yet what they will be, and they may be over before a load is. */
+static u32 choose_walkers(const struct sampler *s)
+{
+	if (s->options.everyone || s->options.selection || (s->command && s->options.follow))
+		return WALKERS_ALL;
+	return walkers_choose(s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0));
+}
+
+static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) ? error_errno(errno, "cannot wait for samples") : NULL;
+}
+
+/* Loads the programs, once targets are known: with the walkers that these need. */
+static struct error *load(struct sampler *s)
+{
+	u32 walkers = choose_walkers(s);
+	struct error *err = s->walkers ? NULL : object_load(s->object, walkers);
+
+	if (err || s->walkers)
+		return err;
+	err = walkers_create(s->object, walkers, &s->walkers);
+	if (!err)
+		err = watch_fd(s, walkers_fd(s->walkers), TAG_WALKERS);
+	if (!err)
+		err = watch_fd(s, object_ring_fd(s->object), TAG_RING);
+	if (!err)
+		err = create_event(s);
+	return err ? err : targets_announce(&s->targets);
 }
 
 void sampler_destroy(struct sampler *s)
@@ -221,6 +249,7 @@ void sampler_destroy(struct sampler *s)
 		return;
 	command_destroy(s->command);
 	s->ops->destroy(s->event);
+	walkers_destroy(s->walkers);
 	mmap_watch_destroy(s->watch);
 	collector_destroy(s->collector);
 	name_reader_destroy(s->reader);
@@ -237,11 +266,16 @@ void sampler_destroy(struct sampler *s)
 
 struct error *sampler_attach(struct sampler *s, pid_t pid)
 {
-	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object));
+	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object)), *refused;
 
-	if (err)
-		return err;
-	return s->ops->attach ? s->ops->attach(s->event, pid, !s->options.follow) : NULL;
+	if (!err && !s->ops->attach)
+		return NULL;
+	refused = load(s); /* who may not load programs is told that first */
+	if (err && refused)
+		error_free(TAKE(err));
+	if (err || refused)
+		return err ? err : refused;
+	return s->ops->attach(s->event, pid, !s->options.follow);
 }
 
 struct error *sampler_start_command(struct sampler *s, char *const *argv)
@@ -414,6 +448,7 @@ static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u6
 /* By what the last second took: a dear beginning must not halve the rate again and again. */
 static struct error *keep_budget(struct sampler *s, u64 now)
 {
+	struct walkers_stats walkers;
 	struct probe_stats probe;
 	struct error *err;
 	double percent;
@@ -424,7 +459,8 @@ static struct error *keep_budget(struct sampler *s, u64 now)
 	err = object_stats(s->object, &probe);
 	if (err)
 		return err;
-	used = own_cpu_ns() + bpf_ns(s, &probe);
+	walkers_stats(s->walkers, &walkers);
+	used = own_cpu_ns() - walkers.cpu_ns + bpf_ns(s, &probe);
 	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
 	s->budget_ns = now;
 	s->budget_used_ns = used;
@@ -491,6 +527,15 @@ static struct error *seek(struct sampler *s, u64 now)
 	return each_process("/proc", offer, s);
 }
 
+/* Without one that is missing everything else is still seen. */
+static void add_walkers(struct sampler *s)
+{
+	struct error *err = walkers_want(s->walkers, s->targets.recognised);
+
+	if (err)
+		s->options.warn(s->options.ctx, err);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -513,6 +558,7 @@ static struct error *poll_once(struct sampler *s)
 	}
 	if (!s->failed)
 		s->failed = seek(s, now);
+	add_walkers(s);
 	take_some(s);
 	keep_up(s, now);
 	if (!s->failed)
@@ -591,9 +637,12 @@ static void warn_exited(struct sampler *s)
 
 struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 {
-	struct error *err = arm(s), *late;
+	struct error *err = load(s), *late;
 	double last = 0;
 
+	if (err) /* nothing has begun */
+		return err;
+	err = arm(s);
 	while (!err && !is_over(s, stop)) {
 		err = poll_once(s);
 		if (!err)
@@ -664,7 +713,10 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 		command_has_ended(s->command);
 	st.command_status = s->command ? command_status(s->command) : COMMAND_RUNS;
 	st.event = s->ops;
-	s->ops->stats(s->event, &st);
+	if (s->walkers)
+		walkers_stats(s->walkers, &st.walkers);
+	if (s->event)
+		s->ops->stats(s->event, &st);
 	*ret = st;
 }
 

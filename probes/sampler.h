@@ -12,6 +12,7 @@
 #include "event.h"
 #include "unwind/profile/collect.h"
 #include "unwind/error.h"
+#include "walker_loads.h"
 
 struct sampler;
 
@@ -56,6 +57,7 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	double armed_ms;        /* from the start of yrt until armed */
 	double duration_s;
 	double target_cpu_s;
+	struct walkers_stats walkers;
 	u32 halvings;       /* of the rate, to keep the budget */
 	int command_status; /* how the started program ended, as waitpid() tells; -1: it runs, or none was started */
 	const struct event_ops *event;

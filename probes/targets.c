@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "unwind/cleanup.h"
 
 void targets_free(struct targets *t)
 {
@@ -57,8 +60,12 @@ static void allow_late(struct process *p)
 
 static struct error *tell(struct targets *t, struct process *p, bool is_new)
 {
+	for (u32 i = 0; i < p->ninstances; i++)
+		t->recognised |= 1u << p->instances[i].ops->id;
 	p->entry.flags = t->follow || t->selection ? PROCESS_FOLLOW : 0;
 	allow_late(p);
+	if (!t->announced)
+		return NULL;
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
@@ -105,6 +112,51 @@ static void bury(struct targets *t, struct process *p)
 	}
 }
 
+static struct process *find_alive(const struct targets *t, pid_t pid)
+{
+	for (u32 i = t->nprocesses; i-- > 0;)
+		if (t->processes[i]->pid == pid && !t->processes[i]->dead)
+			return t->processes[i];
+	return NULL;
+}
+
+/* Children that it made while nobody watched. */
+static struct error *add_children(struct targets *t, pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	struct error *err = NULL;
+	char path[96];
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	file = fopen(path, "re");
+	while (!err && file && fscanf(file, "%d", &child) == 1) {
+		err = find_alive(t, child) ? NULL : targets_add(t, child, object_new_instance(t->object));
+		if (err && err->kind == ERROR_NO_PROCESS)
+			error_free(TAKE(err));
+	}
+	return err;
+}
+
+struct error *targets_announce(struct targets *t)
+{
+	struct error *err = NULL;
+
+	t->announced = true;
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		struct process *p = t->processes[i];
+
+		err = p->dead ? NULL : tell(t, p, true);
+		if (!err && !p->dead && kill(p->pid, 0) && errno == ESRCH) {
+			object_forget_process(t->object, p->pid);
+			bury(t, p);
+		}
+		if (!err && !p->dead && t->follow)
+			err = add_children(t, p->pid);
+	}
+	return err;
+}
+
 /* What it had mapped since it was last looked at. */
 static struct error *recall(struct targets *t, struct process *p)
 {
@@ -136,14 +188,6 @@ static struct error *rescan(struct targets *t, struct process *p)
 		return recall(t, p);
 	}
 	return changed ? tell(t, p, false) : NULL;
-}
-
-static struct process *find_alive(const struct targets *t, pid_t pid)
-{
-	for (u32 i = t->nprocesses; i-- > 0;)
-		if (t->processes[i]->pid == pid && !t->processes[i]->dead)
-			return t->processes[i];
-	return NULL;
 }
 
 static bool selected(const struct targets *t, pid_t pid)

@@ -22,14 +22,18 @@ struct targets {
 	struct process **processes;
 	u32 nprocesses;
 	u32 alive;
-	u32 runtimes; /* of processes that were forgotten: bit n is id n */
-	u32 seen;     /* processes so far */
-	u32 unread;   /* of them: those whose user code could not be looked at */
+	bool announced; /* BPF knows of those that were added until now, and is told of each from here on */
+	u32 recognised; /* runtimes that any of them has, or may have once it has started: bit n is id n */
+	u32 runtimes;   /* of processes that were forgotten: bit n is id n */
+	u32 seen;       /* processes so far */
+	u32 unread;     /* of them: those whose user code could not be looked at */
 };
 
 void targets_free(struct targets *t);
 /* A process to be sampled: recognises it and tells BPF. */
 struct error *targets_add(struct targets *t, pid_t pid, u32 number);
+/* BPF's programs are loaded: tells of those that were added. */
+struct error *targets_announce(struct targets *t);
 /* Adds a process if it is selected and no target yet, and one may look at it; else nothing happens. */
 struct error *targets_offer(struct targets *t, pid_t pid);
 /* The runtimes that were recognised in any of them so far: bit n is id n. */

@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) int walk_step_by(struct walk *w)
 	switch (w->region.runtime) {
 #define RUNTIME(id, name)                                                                                              \
 	case id:                                                                                                       \
-		return WALK_HAS_RUNTIME(id) ? name##_step(w) : STOP_VM_UNKNOWN;
+		return WALK_HAS_RUNTIME(id) ? name##_step(w) : STOP_NO_WALKER;
 #include "../runtimes/list.h"
 #undef RUNTIME
 	default:

@@ -409,8 +409,8 @@ static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
 }
 
 /* A site: a thread has a new buffer, an object was made outside of all, or a collection begins. */
-SEC("uprobe")
-int on_alloc(struct pt_regs *ctx)
+WALKING("uprobe", on_alloc)
+int on_alloc_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 number = (u32)bpf_get_attach_cookie(ctx), tgid;
@@ -491,8 +491,8 @@ static __attribute__((noinline)) int ask_rest(void *ctx, struct alloc_watch *wat
 	return ask_watch(ctx, watch, probe, 0);
 }
 
-SEC("perf_event")
-int on_watch(struct bpf_perf_event_data *ctx)
+WALKING("perf_event", on_watch)
+int on_watch_walk(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 number = (u32)bpf_get_current_pid_tgid(), tgid = tgid_of(task);

@@ -17,6 +17,7 @@ void alloc_object_prepare(struct object *o)
 	object_want(o, "on_alloc");
 	object_want(o, "on_watch");
 	uprobe_prepare(object_skeleton(o)->progs.on_alloc);
+	uprobe_prepare(object_skeleton(o)->progs.on_alloc_walk);
 	bpf_map__set_max_entries(object_skeleton(o)->maps.alloc_ring, RING_BYTES);
 }
 

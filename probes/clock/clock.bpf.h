@@ -101,8 +101,8 @@ WALK_GLOBAL int adopt(void)
 	return entry.instance;
 }
 
-SEC("perf_event")
-int on_clock(struct bpf_perf_event_data *ctx)
+WALKING("perf_event", on_clock)
+int on_clock_walk(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();

@@ -41,8 +41,8 @@ static inline u32 fault_reason(struct bpf_perf_event_data *ctx, struct task_stru
 	return kind | (BPF_CORE_READ(kern, event, attr.config) == CONFIG_FAULTS_MAJOR ? FAULT_MAJOR : 0);
 }
 
-SEC("perf_event")
-int on_fault(struct bpf_perf_event_data *ctx)
+WALKING("perf_event", on_fault)
+int on_fault_walk(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();

@@ -44,8 +44,8 @@ static __attribute__((always_inline)) inline void hit_end(
 	event_end(slot, st, event_emit(slot, st));
 }
 
-SEC("uprobe")
-int on_hit(struct pt_regs *ctx)
+WALKING("uprobe", on_hit)
+int on_hit_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
@@ -57,8 +57,8 @@ int on_hit(struct pt_regs *ctx)
 	return 0;
 }
 
-SEC("raw_tp")
-int on_tracepoint(void *ctx)
+WALKING("raw_tp", on_tracepoint)
+int on_tracepoint_walk(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();

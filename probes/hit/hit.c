@@ -84,6 +84,7 @@ static void prepare(struct object *o)
 		return;
 	object_want(o, "on_hit");
 	uprobe_prepare(object_skeleton(o)->progs.on_hit);
+	uprobe_prepare(object_skeleton(o)->progs.on_hit_walk);
 }
 
 static void destroy(void *event)

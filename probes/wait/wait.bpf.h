@@ -274,8 +274,8 @@ static inline struct wait_stats *wait_stats(void)
 	return bpf_map_lookup_elem(&wait_counters, &zero);
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+WALKING("tp_btf/sched_switch", on_switch)
+int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct wait_state *w = NULL;
 	struct wait_stats *ws;

@@ -247,6 +247,16 @@ struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias,
 	return NULL;
 }
 
+u32 modules_runtimes(const struct modules *m)
+{
+	u32 runtimes = 0;
+
+	for (u32 i = 0; i < m->nloaded; i++)
+		for (u32 id = 0; id < RUNTIMES_MAX; id++)
+			runtimes |= m->loaded[i]->runtime[id] ? 1u << id : 0;
+	return runtimes;
+}
+
 const struct module *module_at(const struct modules *m, u32 number)
 {
 	return number && number < m->nmodules ? &m->modules[number] : NULL;

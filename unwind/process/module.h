@@ -58,6 +58,8 @@ struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_
 struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias, pid_t pid, u32 *ret);
 /* Copies the pieces of cfi into the arena; *ret is malloc'd. */
 struct error *modules_place(struct arena *arena, const struct cfi *cfi, u32 **ret);
+/* The runtimes that an image so far is of: bit n is id n. */
+u32 modules_runtimes(const struct modules *m);
 const struct module *module_at(const struct modules *m, u32 number);
 
 #endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which runtimes' walkers BPF has. The kernel's verifier looks at all that a program may call each time it is loaded,
+ * so only the walkers of runtimes that were recognised are: a constant (`walkers` of target/bpf/walk_target.h) stands
+ * before each, and from Linux 6.8 on the verifier skips what that rules out. When another runtime appears, the programs
+ * that take stacks are loaded once more with its walker too, on a thread of its own, while those before go on. They use
+ * the same maps, so nothing that was counted moves; the new ones take over by one change of the table that the attached
+ * stub calls through (WALKING() of event.bpf.h), which is atomic: each event runs the old program or the new one.
+ *
+ * Until then a walk that comes to the runtime's code ends with STOP_NO_WALKER and leaves a copy of its stack, as one
+ * does in code that is not known yet.
+ */
+#ifndef YRT_WALKER_LOADS_H
+#define YRT_WALKER_LOADS_H
+
+#include <types.h>
+
+#include "object.h"
+#include "unwind/error.h"
+
+#define WALKERS_ALL (~0u)
+
+struct walkers;
+
+struct walkers_stats {
+	u32 loads;  /* that were done since the first one */
+	u64 ns;     /* how long they took, together */
+	u64 cpu_ns; /* and in CPU time */
+};
+
+/* The runtimes (bit n: id n) whose walkers are to be loaded for these; all, where the verifier skips none. */
+u32 walkers_choose(u32 runtimes);
+/* object was loaded with these walkers. */
+struct error *walkers_create(struct object *object, u32 loaded, struct walkers **ret);
+/* Waits for a load that is on its way. */
+void walkers_destroy(struct walkers *w);
+/* Readable when a load is done. */
+int walkers_fd(const struct walkers *w);
+/* These runtimes were seen: starts a load if a walker is missing and none is on its way. An error tells of one that
+ * failed since: the walkers then stay as they are. */
+struct error *walkers_want(struct walkers *w, u32 runtimes);
+void walkers_stats(const struct walkers *w, struct walkers_stats *ret);
+
+#endif
