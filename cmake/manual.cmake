@@ -26,7 +26,6 @@ add_custom_command(OUTPUT ${manual}.stamp
 	COMMAND ${CMAKE_COMMAND} -E touch ${manual}.stamp
 	DEPENDS yrt ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
 add_custom_target(manual ALL DEPENDS ${manual}.stamp)
-install(DIRECTORY ${manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${manual}/bash/yrt DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${manual}/zsh/_yrt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${manual}/fish/yrt.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

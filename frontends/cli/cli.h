@@ -131,6 +131,8 @@ enum flame_key { /* long options without a letter */
 	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }
 /* clang-format on */
 
+/* What a view of a language shows, by the name of the command. */
+void flame_set_view(const struct command_line *self, struct flame_options *o);
 /* A usage error names the option. Free it with flame_free(). */
 struct error *flame_parse(const struct command_line *self, int argc, char **argv, struct flame_options *ret);
 /* The parts of it, for commands with options of their own: optarg and optind are getopt's. */

@@ -197,7 +197,7 @@ struct error *flame_add_children(struct flame_options *o)
 	return NULL;
 }
 
-static void set_view(const struct command_line *self, struct flame_options *o)
+void flame_set_view(const struct command_line *self, struct flame_options *o)
 {
 	o->sampler.collect.native_only = !strncmp(self->name, "c-", 2);
 	o->sampler.collect.names.view = view_of_command(self->name);
@@ -339,7 +339,7 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 {
 	cleanup(free) char *command = join_arguments(argc, argv);
 
-	set_view(self, o);
+	flame_set_view(self, o);
 	o->sampler.selection = o->selection.nrules ? &o->selection : NULL;
 	o->service = o->command ? o->command[0] : o->selection.text;
 	o->sampler.collect.processes = true;

@@ -66,6 +66,20 @@ static bool add_event(const struct event_ops *e, const struct view *v)
 	return true;
 }
 
+static bool add_top(const struct view *v)
+{
+	struct command_line c = {.run = top_main, .manual = &top_manual};
+	char *name, *summary;
+
+	if (asprintf(&name, "%s-top", v->name) < 0 ||
+	        asprintf(&summary, "on-CPU time of %s as a live table, a row a function", v->language) < 0)
+		return false;
+	c.name = name;
+	c.summary = summary;
+	add(&c);
+	return true;
+}
+
 /* What allocates is asked of the language's runtime. */
 static bool add_alloc(const struct view *v)
 {
@@ -111,7 +125,7 @@ static bool list_commands(void)
 			return false;
 		for (const struct view *v = views(); v->name; v++)
 			if (((*e)->view && !add_event(*e, v)) ||
-			        (*e == events[0] && ((v->alloc && !add_alloc(v)) || !add_snapshots(v))))
+			        (*e == events[0] && (!add_top(v) || (v->alloc && !add_alloc(v)) || !add_snapshots(v))))
 				return false;
 	}
 	for (u32 i = 0; i < FIXED; i++)

@@ -12,12 +12,13 @@
 #include "frontends/format/rows.h"
 #include "frontends/format/text.h"
 #include "terminal.h"
+#include "top_json.h"
 #include "unwind/cleanup.h"
 
 #define PERIOD_S 2.0
 #define ROWS     20
 
-enum { OPT_ROWS = 512 };
+enum { OPT_ROWS = 512, OPT_JSON };
 
 static const struct manual_option options[] = {
         SELECT_OPTIONS,
@@ -28,6 +29,7 @@ static const struct manual_option options[] = {
         {'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING},
         {'a', "all", NULL, "all since the start, not only the last period", COMPLETE_NOTHING},
         {OPT_ROWS, "rows", "N", "rows at most where the output is no terminal (20)", COMPLETE_NOTHING},
+        {OPT_JSON, "json", NULL, "a line of JSON each period", COMPLETE_NOTHING},
         {'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},
         {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
@@ -48,6 +50,7 @@ static const struct manual_example examples[] = {
         {"yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time"},
         {"yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second"},
         {"yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script"},
+        {"yrt @ -p 4242 -d 10 -n 1 --json | jq '.rows[0].function'", "for a program"},
         {NULL, NULL},
 };
 
@@ -55,7 +58,9 @@ const struct manual top_manual = {
         .usage = usage,
         .text = "Keys: s, t, n, m sort by self, total, name, module, r the other way round; a shows all since the "
                 "start,\n"
-                "or again the last period; space holds the picture; arrows and page keys scroll; Ctrl-Z suspends, q "
+                "or again the last period; / keeps functions whose name has what is typed then, Enter ends that, / and "
+                "Enter shows all again; space\n"
+                "holds the picture; arrows and page keys scroll; Ctrl-Z suspends, q "
                 "ends. Self is the share of\n"
                 "samples that end in a function, total that of samples with the function anywhere in their stack.",
         .options = options,
@@ -66,7 +71,9 @@ struct top {
 	struct flame_options o;
 	struct rows rows;
 	enum rows_order order;
-	bool reversed, all, held, live;
+	bool reversed, all, held, live, json;
+	bool typing; /* of the filter */
+	char filter[48];
 	u32 max_rows, skip, drawn, count;
 	u64 *since; /* self of each node at the last period */
 	u32 nsince;
@@ -115,6 +122,14 @@ static void put_name(FILE *out, const char *s, int width, int room)
 	fprintf(out, "%*s", n < width ? width - n : 0, "");
 }
 
+/* CPUs that ran the targets on average, by the samples. */
+static double cpus(const struct top *t)
+{
+	double taken = t->o.sampler.frequency * t->span_s;
+
+	return taken > 0 ? (double)t->rows.samples / taken : 0;
+}
+
 static double share(u64 part, u64 all)
 {
 	return all ? 100.0 * (double)part / (double)all : 0;
@@ -145,19 +160,31 @@ static void put_row(FILE *out, const struct top *t, const struct row *r)
 
 static void put_head(FILE *out, const struct top *t, const char *eol)
 {
-	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, by %s%s%s%s", colour(stdout, COLOUR_BOLD),
-	        colour(stdout, COLOUR_NONE), t->target ? t->target : "", t->elapsed_s, t->rows.samples,
-	        t->all ? "in all" : "in the last", t->span_s, orders[t->order], t->reversed ? ", reversed" : "",
-	        t->held ? "  [held]" : "", eol);
+	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, %.2f CPUs, by %s%s%s%s",
+	        colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_NONE), t->target ? t->target : "", t->elapsed_s,
+	        t->rows.samples, t->all ? "in all" : "in the last", t->span_s, cpus(t), orders[t->order],
+	        t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
 	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
 	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-8s FUNCTION%s%s", colour(stdout, COLOUR_INVERSE),
 	        t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND", colour(stdout, COLOUR_NONE),
 	        eol);
 }
 
+/* Drops the rows without what was typed; those of the next period are all again. */
+static void filter_rows(struct top *t)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; *t->filter && i < t->rows.n; i++)
+		if (strcasestr(text_name(t->rows.row[i].function), t->filter))
+			t->rows.row[kept++] = t->rows.row[i];
+	t->rows.n = *t->filter ? kept : t->rows.n;
+}
+
 static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
 {
 	put_head(out, t, eol);
+	filter_rows(t);
 	if (t->skip + room > t->rows.n)
 		t->skip = t->rows.n > room ? t->rows.n - room : 0;
 	for (u32 i = t->skip; i < t->rows.n && i < t->skip + room; i++) {
@@ -167,15 +194,20 @@ static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
 }
 
 /* The last line; the letter of each word is its key. */
-static void put_keys(FILE *out, int line)
+static void put_keys(FILE *out, const struct top *t, int line)
 {
 	static const char *const words[] = {"self", "total", "name", "module", "reverse", "all"};
 	const char *bold = colour(stdout, COLOUR_BOLD), *plain = colour(stdout, COLOUR_NONE);
 
 	fprintf(out, "\033[%d;1H", line);
+	if (t->typing) {
+		fprintf(out, "%s/%s%s  (Enter)\033[K", bold, plain, t->filter);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		fprintf(out, "%s%c%s%s ", bold, words[i][0], plain, words[i] + 1);
-	fprintf(out, "%sspace%s hold %sq%suit\033[K", bold, plain, bold, plain);
+	fprintf(out, "%s/%sfilter%s%s %sspace%s hold %sq%suit\033[K", bold, plain, *t->filter ? ": " : "", t->filter,
+	        bold, plain, bold, plain);
 }
 
 static void draw(struct top *t)
@@ -190,7 +222,7 @@ static void draw(struct top *t)
 	fputs("\033[H", out);
 	put_table(out, t, t->lines > 5 ? (u32)t->lines - 5 : 1, "\033[K\n");
 	fputs("\033[J", out);
-	put_keys(out, t->lines);
+	put_keys(out, t, t->lines);
 	fclose(out);
 	fwrite(text, 1, size, stdout);
 	fflush(stdout);
@@ -199,6 +231,10 @@ static void draw(struct top *t)
 
 static struct error *print(struct top *t)
 {
+	struct top_moment m = {t->target, t->loss, t->elapsed_s, t->span_s, cpus(t)};
+
+	if (t->json)
+		return top_json(stdout, &t->rows, t->max_rows, &m);
 	put_table(stdout, t, t->max_rows, "\n");
 	fputc('\n', stdout);
 	return text_finish(stdout, "table");
@@ -261,8 +297,24 @@ static void scroll(struct top *t, int by)
 	t->skip = by < 0 && t->skip < (u32)-by ? 0 : t->skip + by;
 }
 
+static void type_filter(struct top *t, int key)
+{
+	size_t n = strlen(t->filter);
+
+	if (key == '\n' || key == '\r' || key == '\033')
+		t->typing = false;
+	else if ((key == 127 || key == '\b') && n)
+		t->filter[n - 1] = 0;
+	else if (key >= ' ' && key < 127 && n + 1 < sizeof(t->filter))
+		t->filter[n] = (char)key;
+}
+
 static void on_key(struct top *t, int key)
 {
+	if (t->typing) {
+		type_filter(t, key);
+		return;
+	}
 	switch (key) {
 	case 'q':
 	case 'Q':
@@ -288,6 +340,10 @@ static void on_key(struct top *t, int key)
 		break;
 	case 'a':
 		t->all = !t->all;
+		break;
+	case '/':
+		t->typing = true;
+		memset(t->filter, 0, sizeof(t->filter));
 		break;
 	case ' ':
 		t->held = !t->held;
@@ -339,6 +395,7 @@ static const struct setting settings[] = {
         {'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9},
         {OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9},
         {'a', SETTING_OF(struct top, all), .on = true},
+        {OPT_JSON, SETTING_OF(struct top, json), .on = true},
         {0},
 };
 
@@ -411,7 +468,8 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	if (!err && t.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !t.json;
+		flame_set_view(self, &t.o);
 		t.o.sampler.duration_s = 0;
 		t.o.sampler.selection = t.o.selection.nrules ? &t.o.selection : NULL;
 		t.o.sampler.snapshot_s = t.period_s;

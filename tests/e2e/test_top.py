@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -165,6 +166,21 @@ class Terminal:
         os.close(self.other)
 
 
+def test_views_and_json():
+    """python-top hides the interpreter as python-flame does; a line of JSON a period says what the table says."""
+    with subprocess.Popen(["python3", "-c", "def spin():\n while True: pass\nspin()"]) as busy:
+        whole, view = (yrt.run(command, "-p", busy.pid, "-d", 1, "-n", 1, "-F", 499, "--json", output=False, stats=False).expect()
+                       for command in ("top", "python-top"))
+        busy.kill()
+    whole, view = json.loads(whole.stdout), json.loads(view.stdout)
+    names = {row["function"].split(" ")[0] for row in view["rows"]}
+    assert "spin" in names and not any("PyEval" in n for n in names), names
+    assert any("PyEval" in row["function"] for row in whole["rows"]), whole
+    for table in whole, view:
+        assert table["samples"] > 20 and 0 < table["cpus"] < 1.3 and "lost" in table["loss"], table
+        assert table["rows"][0]["self"] >= table["rows"][-1]["self"] and f"pid {busy.pid}" in table["target"], table
+
+
 def test_suspend():
     """Ctrl-Z gives the terminal back and stops the job; fg goes on."""
     with yrt.Fixture("deep30") as f:
@@ -210,6 +226,13 @@ def test_live():
         t.wait(r"\[held\]")
         t.press(" n\033[B")
         t.wait("by name")
+        t.press("/f0")
+        t.wait("/f0  .Enter.")
+        t.press("\r")
+        t.wait(r"(?s)SELF%[^\n]*\n([^\n]* f0\d[^\n]*\n){3,}.*filter: f0")
+        assert "main" not in t.screen().split("SELF%")[1], t.screen()
+        t.press("/\r")
+        t.wait("__libc_start_main")
         t.resize(10, 60)
         t.wait(r"(?s)\A[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*\n){1,5}s?elf")
         t.press("q")
