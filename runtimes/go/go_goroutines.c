@@ -25,6 +25,7 @@ struct batch {
 	u8 *before, *after; /* their g's, with gaps */
 	u32 at[BATCH];      /* where each is in there */
 	u8 *copies;         /* BATCH * COPY */
+	u8 *again;          /* the same, read once more where nothing counts moves */
 	struct memory_piece pieces[BATCH];
 	u32 whose[BATCH]; /* of a g the piece, or of a piece the g */
 };
@@ -99,6 +100,30 @@ static bool find_standing(const struct go_view *v, const u8 *g, struct go_standi
 	return ret->pc && ret->sp >= lo && ret->sp < ret->end && !(ret->sp & 7);
 }
 
+/*
+ * Up to 1.16 a goroutine that moved on and came to stand at the same place is the same by its g: its stack is read
+ * twice, and told if both are equal.
+ */
+static void read_stacks_again(struct batch *b)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < b->n; i++) {
+		const struct go_standing *s = &b->standing[i];
+
+		if (!b->stands[i])
+			continue;
+		b->pieces[n] = (struct memory_piece){b->again + (size_t)i * COPY, s->sp, s->size};
+		b->whose[n++] = i;
+	}
+	read_all(b, n);
+	for (u32 i = 0; i < n; i++) {
+		size_t at = (size_t)b->whose[i] * COPY;
+
+		b->stands[b->whose[i]] = b->pieces[i].size && !memcmp(b->copies + at, b->again + at, b->pieces[i].size);
+	}
+}
+
 static void read_stacks(struct batch *b)
 {
 	u32 n = 0;
@@ -146,6 +171,14 @@ static void fill(const struct go_view *v, const u8 *g, struct go_goroutine *ret)
 	        .locked = go_member(g, l->g_locked)};
 }
 
+/* Is it the same after more of its stack was read than is in the copy? */
+static bool still(const struct batch *b, u32 i)
+{
+	u8 now[GO_GOROUTINE_MAX];
+
+	return memory_read(b->v->p->memory, now, b->size, b->addr[i]) && same(b->v, b->before + b->at[i], now);
+}
+
 /* One of a batch. *again: it moved, or was not there. False: there is nothing to be told of it. */
 static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool *dead, bool *again)
 {
@@ -170,6 +203,9 @@ static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool
 	if (!b->stands[i] || !found) {
 		ret->seen = GO_UNWALKED;
 		*again = true;
+	} else if (b->standing[i].late && !still(b, i)) {
+		ret->seen = GO_TORN;
+		*again = true;
 	}
 	return err;
 }
@@ -182,6 +218,8 @@ static struct error *read_batch(struct batch *b, bool last, struct go_goroutines
 	qsort(b->addr, b->n, sizeof(*b->addr), ascending);
 	read_structures(b, b->before);
 	read_stacks(b);
+	if (!b->v->at->g_moves.size)
+		read_stacks_again(b);
 	read_structures(b, b->after);
 	for (u32 i = 0; !err && i < b->n; i++) {
 		struct go_goroutine *g = &out->all[out->n];
@@ -254,7 +292,7 @@ struct error *go_goroutines_read(const struct go_view *v, struct go_stacks *stac
 	b->v = v;
 	b->stacks = stacks;
 	b->size = go_goroutine_size(v);
-	bytes = malloc(BATCH * (2 * ((size_t)b->size + GAP) + COPY));
+	bytes = malloc(BATCH * (2 * ((size_t)b->size + GAP) + 2 * COPY));
 	ret->all = reallocarray(NULL, n + 1, sizeof(*ret->all));
 	if (!bytes || !ret->all) {
 		go_goroutines_free(ret);
@@ -263,6 +301,7 @@ struct error *go_goroutines_read(const struct go_view *v, struct go_stacks *stac
 	b->before = bytes;
 	b->after = bytes + BATCH * ((size_t)b->size + GAP);
 	b->copies = b->after + BATCH * ((size_t)b->size + GAP);
+	b->again = b->copies + (size_t)BATCH * COPY;
 	err = read_goroutines(b, addr, n, ret);
 	if (err)
 		go_goroutines_free(ret);

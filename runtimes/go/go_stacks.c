@@ -24,7 +24,7 @@ enum step {
 /* A stack that is walked: what was copied of it, or a window that is read. */
 struct reading {
 	struct go_stacks *s;
-	const struct go_standing *at;
+	struct go_standing *at;
 	u64 start;
 	u32 size;
 	u8 bytes[WINDOW];
@@ -90,6 +90,7 @@ static bool word_at(struct reading *r, u64 addr, u64 *ret)
 	if (addr + 8 > r->at->end || addr < r->at->sp)
 		return false;
 	if (!r->size || addr < r->start || addr + 8 > r->start + r->size) {
+		r->at->late = true;
 		r->start = addr;
 		r->size = r->at->end - addr < WINDOW ? (u32)(r->at->end - addr) : WINDOW;
 		if (!memory_read(r->s->p->memory, r->bytes, r->size, addr)) {
@@ -148,7 +149,7 @@ struct error *go_stacks_chain(struct go_stacks *s, const u64 *pcs, u32 n, bool c
 	return err;
 }
 
-struct error *go_stacks_walk(struct go_stacks *s, const struct go_standing *at, bool *found, u32 *ret)
+struct error *go_stacks_walk(struct go_stacks *s, struct go_standing *at, bool *found, u32 *ret)
 {
 	struct reading r = {.s = s, .at = at};
 	u64 pcs[GO_DEPTH_MAX], pc = at->pc + at->exact, sp = at->sp, step;

@@ -43,12 +43,13 @@ struct go_standing {
 	const u8 *copy;
 	u32 size;
 	bool exact; /* pc is not a return address */
+	bool late;  /* set by go_stacks_walk(): more was read than was copied */
 };
 
 void go_stacks_init(struct go_stacks *s, const struct runtime_process *p);
 void go_stacks_free(struct go_stacks *s);
 /* *found: the walk ended at a root (or is cut), and *ret is its chain. */
-struct error *go_stacks_walk(struct go_stacks *s, const struct go_standing *at, bool *found, u32 *ret);
+struct error *go_stacks_walk(struct go_stacks *s, struct go_standing *at, bool *found, u32 *ret);
 /* The number of a chain of such pcs; made if new. */
 struct error *go_stacks_chain(struct go_stacks *s, const u64 *pcs, u32 n, bool cut, u32 *ret);
 

@@ -27,6 +27,12 @@ def build(program, *flags, name=None, env=None):
     return path
 
 
+def minor():
+    """26 of go1.26.8."""
+    told = subprocess.run([GO, "version"], capture_output=True, text=True, check=True, env=ENV).stdout
+    return int(re.search(r"go1\.(\d+)", told)[1])
+
+
 # What only leads from one stack, language or calling convention to another: the view hides it.
 GLUE = {"runtime.goexit", "runtime.systemstack_switch", "runtime.cgocallback", "runtime.cgocallback_gofunc",
         "runtime.cgocallbackg", "runtime.cgocallbackg1", "runtime.asmcgocall", "runtime.systemstack"}
@@ -38,7 +44,7 @@ def shown(chain):
 
 
 # What runtime.Callers() leaves out of panics that run deferred calls, besides wrappers (1.14 to 1.21).
-PANIC = {"runtime.runOpenDeferFrame", "runtime.deferCallSave", "runtime.reflectcallSave"}
+PANIC = {"runtime.deferreturn", "runtime.runOpenDeferFrame", "runtime.deferCallSave", "runtime.reflectcallSave"}
 
 
 def is_go(frame):

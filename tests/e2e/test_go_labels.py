@@ -59,7 +59,7 @@ def test_own_work():
         whole = yrt.sample(f, "-U", seconds=3, rate=RATE)
     workers = [(frames, n) for frames, n in whole.stacks if "runtime.gcBgMarkWorker" in frames]
     have, want = sum(n for frames, n in folded.stacks if frames[0] == "(gc)"), sum(n for _, n in workers)
-    assert want > 30, f"{want} samples of the collector"
+    assert want > 10, f"{want} samples of the collector"
     for frames, _ in folded.stacks:
         assert not {"runtime.gcBgMarkWorker", "runtime.schedule", "runtime.findRunnable", "runtime.sysmon"} & set(frames), frames
         inside = [f for f in frames if re.match(r"\((gc|scheduler|sysmon)", f)]
