@@ -15,6 +15,8 @@ BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')
 # What caller() does not tell of.
 SILENT = ("sort {...}", "(?{...})")
 LEVELS = 200
+# Before 5.18 a block in a pattern was no sub of its own: caller() tells its line, yrt the sub around it.
+PATTERNS = float(subprocess.run([PERL, "-e", "print $]"], text=True, capture_output=True, check=True).stdout) >= 5.018
 
 
 def perl_frames(frames):
@@ -97,6 +99,8 @@ def check_kinds(program):
                 want = [name for name, _ in expected(chain)]
             else:
                 want = expected(chain)
+            if kind == "pattern" and not PATTERNS:
+                outer, want = [(name, 0) for name, _ in outer], [(name, 0) for name, _ in want]
             if not same(outer, want) if kind != "format_line" else outer != want:
                 wrong.append(f"{n} samples of {kind}:\n  found {outer[-6:]}\n  truth {want[-6:]}")
             else:
@@ -105,7 +109,8 @@ def check_kinds(program):
     yield shares(result, truth)
     yield f"{right} samples of {len(truth['truth'])} kinds; {result.summary()}"
     seen = {name for frames, _ in result.stacks for name, _ in perl_frames(frames)}
-    assert set(SILENT) <= seen, f"no {set(SILENT) - seen} in {sorted(seen)}"
+    silent = set(SILENT) if PATTERNS else {"sort {...}"}
+    assert silent <= seen, f"no {silent - seen} in {sorted(seen)}"
 
 
 # C code between two Perl frames, by a function that must stand there: kind, the frame outside it, the frame inside.
@@ -124,6 +129,8 @@ def test_true_order():
     """What calls Perl from C stands between the Perl frames; only Perl's own view hides the loop."""
     result, _ = sample(view="flame", rate=499)
     for kind, outer, native, inner in BETWEEN:
+        if kind == "pattern" and not PATTERNS:
+            continue
         seen = 0
         for frames, n in result.stacks:
             names = [f.split(" (")[0].split(" [")[0] for f in frames]
