@@ -161,7 +161,7 @@ WALK_GLOBAL u64 hotspot_method_of(struct walk *w, u64 pc)
 		return 0;
 	if (!hs_read_at(w, vm, vm->heap[heap].low + (first << (vm->log2_segment & 63))))
 		return METHOD_ABSENT;
-	if (hs_field(w, vm->kind) != vm->kind_nmethod || (vm->deopt.size && !hs_field(w, vm->deopt)))
+	if (hs_field(w, vm->kind) != vm->kind_nmethod || hs_is_native(w, vm, w->scratch[0]))
 		return METHOD_NONE;
 	return hs_field(w, vm->method);
 }
@@ -295,7 +295,7 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
 	const struct hotspot_vm *vm;
-	u64 from, cfa = 0, pc;
+	u64 from, cfa = 0, pc = 0;
 	int best = CALL_NONE, call, stop;
 
 	WALK_CHECK(w);
@@ -316,12 +316,9 @@ WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 	}
 	if (!cfa && !walk_stack(w, from - 8, &pc))
 		return STOP_STACK_ABSENT;
-	if (!cfa && !hs_may_call(vm, pc))
-		return STOP_BAD_RETADDR;
-	cfa = cfa ? cfa : from;
-	stop = hs_return(w, cfa, cfa - 16);
+	stop = hs_return(w, cfa ? cfa : from, (cfa ? cfa : from) - 16);
 	w->flags = FRAME_GUESS;
-	return stop;
+	return stop || cfa || hs_may_call(vm, pc) ? stop : STOP_BAD_RETADDR; /* the frame is pushed: go on behind it */
 }
 
 /* To the caller's frame at cfa if a call of this nmethod is there; LEAF_STANDS: it is not. */
@@ -350,7 +347,8 @@ WALK_GLOBAL int hotspot_leave_moved(struct walk *w, u64 begin, u32 frame)
 		return STOP_ARENA;
 	cfa = w->reg[REG_SP] + frame;
 	hs_note_callee(w, vm, begin, cfa);
-	if (hs_is_native(w, vm) && walk_has(w, REG_FP) && w->reg[REG_FP] + 16 - cfa < PUSHED_MAX) {
+	if (hs_is_native(w, vm, begin + vm->block_size) && walk_has(w, REG_FP) &&
+	        w->reg[REG_FP] + 16 - cfa < PUSHED_MAX) {
 		stop = hs_try(w, w->reg[REG_FP] + 16);
 		if (stop != LEAF_STANDS)
 			return stop;

@@ -440,10 +440,16 @@ WALK_GLOBAL int hotspot_pushed(struct walk *w)
 	return words > 0 ? words : 0;
 }
 
-/* Wrappers of native methods have no handler for deoptimisation (nmethod.cpp). */
-static inline bool hs_is_native(const struct walk *w, const struct hotspot_vm *vm)
+/*
+ * Wrappers of native methods and the intrinsics of method handles have no handler for deoptimisation: 0, or where it is
+ * an address that of the blob, to which an offset of 0 was added (seen in 17.0.15).
+ */
+static inline __attribute__((always_inline)) bool hs_is_native(
+        const struct walk *w, const struct hotspot_vm *vm, u64 blob)
 {
-	return vm->deopt.size && !hs_field(w, vm->deopt);
+	u64 handler = hs_field(w, vm->deopt);
+
+	return vm->deopt.size && (!handler || (vm->deopt.size == 8 && handler == blob));
 }
 
 #include "hotspot_callers_walk.h"

@@ -143,7 +143,7 @@ static inline void put32(struct fake *f, u64 addr, u32 value)
 
 /* --- code --- */
 
-/* The nmethod with this compile id, 1 or 2. */
+/* The nmethod with this compile id: 1 and 2 are there. */
 static inline u64 fake_nmethod(u32 id)
 {
 	return FAKE_HEAP + id * 0x1000 + fake_vm.block_size;

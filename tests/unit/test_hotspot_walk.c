@@ -229,13 +229,13 @@ static void test_leaf_unproven(void **state)
 	fake_destroy(f);
 }
 
-/* A native method's wrapper has pushed arguments: its frame is at rbp. */
-static void test_wrapper(void **state)
+/* A native method's wrapper has pushed arguments: its frame is at rbp. no_handler: null, or the blob's beginning. */
+static void check_wrapper(u64 no_handler)
 {
 	static const u8 code[] = {0x90, 0x90};
 	struct fake *f = made_room(code, sizeof(code), 0, true);
 
-	put64(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.deopt.at, 0);
+	put64(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.deopt.at, no_handler);
 	f->fp = f->sp + FAKE_FRAME - 16;
 	f->sp -= 48;
 	put_stale(f);
@@ -245,7 +245,36 @@ static void test_wrapper(void **state)
 	fake_destroy(f);
 }
 
-/* Nothing there has called it: no caller is made up. */
+static void test_wrapper(void **state)
+{
+	check_wrapper(0);
+	check_wrapper(fake_nmethod(1));
+}
+
+/* A leaf that has pushed a word was called by way of a method handle's intrinsic, which jumps to it. */
+static void test_handle(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = fake_create();
+
+	fake_interpreted(f, 0, 5);
+	for (u32 i = 0; i < 3; i++) /* what is interpreted is too far above to be asked */
+		fake_compiled(f, 2, 72);
+	fake_compiled(f, 1, 64);
+	memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
+	fake_put_header(f, fake_nmethod(3) - fake_vm.block_size, 16, fake_code(3), 3);
+	put64(f, fake_nmethod(3) - fake_vm.block_size + fake_vm.deopt.at, fake_nmethod(3));
+	fake_call(f, fake_code(2) + 72, fake_code(3));
+	f->sp -= 8;
+	put64(f, f->sp, 7);
+	put64(f, f->sp + FAKE_FRAME - 8, 0x1234);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "1222aN");
+	assert_true(frame_flags(&f->frames[1]) & FRAME_GUESS);
+	fake_destroy(f);
+}
+
+/* Nothing there has called it: no caller is made up. Who goes on later does so behind the frame, not at it again. */
 static void test_uncalled(void **state)
 {
 	static const u8 code[] = {0x90, 0x90};
@@ -255,6 +284,7 @@ static void test_uncalled(void **state)
 		put64(f, f->sp + FAKE_FRAME - 8 + i * 8, 0x1234);
 	assert_int_equal(fake_walk(f), STOP_BAD_RETADDR);
 	expect(f, "1");
+	assert_int_equal(f->walk.reg[REG_PC], 0x1234);
 	fake_destroy(f);
 }
 
@@ -872,6 +902,7 @@ int main(void)
 	        cmocka_unit_test(test_stale),
 	        cmocka_unit_test(test_leaf_unproven),
 	        cmocka_unit_test(test_wrapper),
+	        cmocka_unit_test(test_handle),
 	        cmocka_unit_test(test_uncalled),
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_skeleton),
