@@ -72,6 +72,12 @@ static u32 resource_of(struct firefox *w, const struct profile_function *f)
 	return w->nresources++;
 }
 
+/* Functions are numbered by rank: equal profiles give equal files. */
+static const struct profile_function *function_at(const struct firefox *w, u32 rank)
+{
+	return &w->p->functions[w->order->functions[rank]];
+}
+
 static struct error *number_all(struct firefox *w)
 {
 	const struct profile *p = w->p;
@@ -86,14 +92,17 @@ static struct error *number_all(struct firefox *w)
 	if (!w->stack || !w->name || !w->file || !w->resource || !w->text || !w->resource_name)
 		return &error_no_memory;
 	for (u32 i = 0; i < n; i++) {
-		const struct profile_function *f = &p->functions[i];
+		const struct profile_function *f = function_at(w, i);
 
 		w->name[i] = string_of(w, text_name(f));
 		w->file[i] = string_of(w, f->file);
 		w->resource[i] = resource_of(w, f);
 	}
-	for (u32 i = 0; i < p->nnodes; i++) /* a child comes behind its parent */
-		w->stack[i] = samples_is_code(p, i) ? w->nstacks++ : NONE;
+	for (u32 i = 0; i < p->nnodes; i++) { /* a child comes behind its parent */
+		u32 node = w->order->nodes[i];
+
+		w->stack[node] = samples_is_code(p, node) ? w->nstacks++ : NONE;
+	}
 	return w->failed ? &error_no_memory : NULL;
 }
 
@@ -156,7 +165,7 @@ static void put_file(struct firefox *w, u32 i)
 
 static void put_source(struct firefox *w, u32 i)
 {
-	if (*w->p->functions[i].file)
+	if (*function_at(w, i)->file)
 		text_number(w->out, i);
 	else
 		put_null(w, i);
@@ -164,8 +173,8 @@ static void put_source(struct firefox *w, u32 i)
 
 static void put_line(struct firefox *w, u32 i)
 {
-	if (w->p->functions[i].line)
-		text_number(w->out, w->p->functions[i].line);
+	if (function_at(w, i)->line)
+		text_number(w->out, function_at(w, i)->line);
 	else
 		put_null(w, i);
 }
@@ -185,7 +194,7 @@ static void put_resource_name(struct firefox *w, u32 i)
 
 static void put_category(struct firefox *w, u32 i)
 {
-	text_number(w->out, w->p->functions[i].kind);
+	text_number(w->out, function_at(w, i)->kind);
 }
 
 static void put_length(struct firefox *w, u32 n, const char *end)
@@ -248,22 +257,26 @@ static void put_stacks(struct firefox *w)
 	const char *comma = "";
 
 	fputs("\"stackTable\":{\"frame\":[", w->out);
-	for (u32 i = 0; i < w->p->nnodes; i++)
-		if (w->stack[i] != NONE) {
-			fputs(comma, w->out);
-			text_number(w->out, w->p->nodes[i].function);
-			comma = ",";
-		}
+	for (u32 i = 0; i < w->p->nnodes; i++) {
+		u32 node = w->order->nodes[i];
+
+		if (w->stack[node] == NONE)
+			continue;
+		fputs(comma, w->out);
+		text_number(w->out, w->order->rank[w->p->nodes[node].function]);
+		comma = ",";
+	}
 	fputs("],\"prefixOffset\":[", w->out);
 	comma = "";
-	for (u32 i = 0; i < w->p->nnodes; i++)
-		if (w->stack[i] != NONE) {
-			u32 prefix = w->stack[w->p->nodes[i].parent];
+	for (u32 i = 0; i < w->p->nnodes; i++) {
+		u32 node = w->order->nodes[i], prefix = w->stack[w->p->nodes[node].parent];
 
-			fputs(comma, w->out);
-			text_number(w->out, prefix == NONE ? 0 : w->stack[i] - prefix);
-			comma = ",";
-		}
+		if (w->stack[node] == NONE)
+			continue;
+		fputs(comma, w->out);
+		text_number(w->out, prefix == NONE ? 0 : w->stack[node] - prefix);
+		comma = ",";
+	}
 	fputs("],", w->out);
 	put_length(w, w->nstacks, ",\n");
 }
