@@ -6,3 +6,4 @@ EVENT(alloc)
 EVENT(fault)
 EVENT(wait)
 EVENT(hit)
+EVENT(latency) /* of hit/, too */

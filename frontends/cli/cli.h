@@ -26,8 +26,8 @@ struct command_line {
 extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual probe_manual, flame_manual, event_manual, off_manual, java_alloc_manual, symbolize_manual,
-        top_manual, dump_manual, record_manual, render_manual, diff_manual;
+extern const struct manual latency_manual, probe_manual, flame_manual, event_manual, off_manual, java_alloc_manual,
+        symbolize_manual, top_manual, dump_manual, record_manual, render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
@@ -83,6 +83,7 @@ struct flame_options {
 	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
 	struct wait_options wait;
 	struct hit_options hit;
+	const char *over; /* of latency */
 	struct sampler_options sampler;
 };
 
@@ -109,6 +110,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_MIN,
 	FLAME_MAX,
 	FLAME_IDLE,
+	FLAME_OVER,
 	FLAME_NO_IDLE,
 	FLAME_AS_ALWAYS,
 	FLAME_SELECT,
@@ -178,7 +180,9 @@ struct loss_words {
 	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
 	json_t *(*json)(const struct sampler_stats *st);
 };
-extern const struct loss_words alloc_words, wait_words;
+extern const struct loss_words alloc_words, wait_words, latency_words;
+/* The histogram of latency. */
+void latency_draw(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */
 void loss_complete(FILE *out, const struct sampler_stats *st);
 

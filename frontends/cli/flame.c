@@ -278,6 +278,8 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 		explain(s, o, &st);
 	if (name && strcmp(name, "-") && !code && !o->quiet)
 		fprintf(stderr, "yrt: wrote %s\n", name);
+	if (o->sampler.event == &latency_event && !o->quiet)
+		latency_draw(stderr, &st);
 	fprintf(stderr, "yrt: %s\n", loss ? loss : "");
 	return code;
 }
@@ -348,7 +350,7 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->sampler.ctx = o;
 	if (o->sampler.event == &wait_event)
 		o->sampler.of_event = &o->wait;
-	if (o->sampler.event == &hit_event)
+	if (o->sampler.event == &hit_event || o->sampler.event == &latency_event)
 		o->sampler.of_event = &o->hit;
 	o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
 	o->sampler.measure = o->stats_file != NULL;

@@ -32,10 +32,11 @@ static const struct command_line fixed[] = {
 /* Where an event has options of its own. */
 static const struct manual *manual_of(const struct event_ops *e)
 {
-	return e == events[0]     ? &flame_manual
-	       : e == &wait_event ? &off_manual
-	       : e == &hit_event  ? &probe_manual
-	                          : &event_manual;
+	return e == events[0]        ? &flame_manual
+	       : e == &wait_event    ? &off_manual
+	       : e == &hit_event     ? &probe_manual
+	       : e == &latency_event ? &latency_manual
+	                             : &event_manual;
 }
 
 #define COMMANDS_MAX 96

@@ -229,6 +229,33 @@ const struct manual probe_manual = {
         .examples = probe_examples,
 };
 
+static const struct manual_option latency_options[] = {
+        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS", COMPLETE_NOTHING},
+        {FLAME_OVER, "over", "TIME", "stacks only of calls that take at least so long: 100ms, 5us (all)",
+                COMPLETE_NOTHING},
+        TARGET_ROWS OUTPUT_ROWS{0},
+};
+
+static const char *const latency_usage[] = {
+        "-e FUNCTION [--over TIME] -p PID [options]", "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
+
+static const struct manual_example latency_examples[] = {
+        {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
+        {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html", "the stacks of slow ones"},
+        {NULL, NULL},
+};
+
+const struct manual latency_manual = {
+        .usage = latency_usage,
+        .text = "The histogram comes on stderr, and with --stats as JSON; stacks count the time of slow calls. Each "
+                "call costs the target\n"
+                "two hits, 1 to 3 us each. Where a function returns is found in its code: one that jumps through a "
+                "table or a register\n"
+                "is refused. Ctrl-C ends it early and keeps the result.",
+        .options = latency_options,
+        .examples = latency_examples,
+};
+
 bool flame_add_pid(struct flame_options *o, int pid)
 {
 	for (int i = 0; i < o->npids; i++)
@@ -305,6 +332,7 @@ static const struct setting settings[] = {
         NUMBER(FLAME_MIN, min_us, "--min", 0, 1e12),
         NUMBER(FLAME_MAX, max_us, "--max", 0.001, 1e12),
         TEXT(FLAME_EVENT, event),
+        TEXT(FLAME_OVER, over),
         TEXT('o', output),
         TEXT('f', format),
         TEXT('I', sampler.collect.include),
@@ -369,7 +397,8 @@ struct error *flame_option(int option, struct flame_options *o)
 	if (option == FLAME_AS_ALWAYS)
 		return NULL;
 	if (option == 'e')
-		return o->sampler.event == &hit_event ? hit_add(&o->hit, optarg) : parse_event(optarg);
+		return o->sampler.event == &hit_event || o->sampler.event == &latency_event ? hit_add(&o->hit, optarg)
+		                                                                            : parse_event(optarg);
 	if (option == FLAME_PROCESSES)
 		return processes_parse(optarg, &o->processes);
 	if (option == FLAME_SELECT)
@@ -383,6 +412,36 @@ struct error *flame_option(int option, struct flame_options *o)
 	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
 }
 
+/* "100ms", "5us", "2s". */
+static bool parse_time(const char *text, u64 *ret)
+{
+	static const struct {
+		const char *word;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (end != text && value >= 0 && value < 1e9 && !strcmp(end, units[i].word)) {
+			*ret = (u64)(value * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
+static struct error *set_latency(struct flame_options *o)
+{
+	if (o->hit.n != 1 || o->hit.spec[0].kind == HIT_TRACEPOINT || o->hit.spec[0].kind == HIT_USDT)
+		return error_hint(
+		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
+	if (o->over && !parse_time(o->over, &o->hit.over_ns))
+		return error_new(ERROR_USAGE, "--over takes a time such as 100ms, 5us or 2s, not \"%s\"", o->over);
+	o->hit.spec[0].kind = HIT_FUNCTION;
+	o->hit.returns = true;
+	return NULL;
+}
+
 struct error *flame_set_event(struct flame_options *o)
 {
 	const struct event_ops *event = o->event ? event_find(o->event) : o->sampler.event;
@@ -392,6 +451,12 @@ struct error *flame_set_event(struct flame_options *o)
 		        "clock, fault and wait are events");
 	if (o->sampler.collect.times && event != events[0])
 		return error_new(ERROR_USAGE, "--timeline goes with time on the CPU only");
+	if (event == &latency_event && !o->help) {
+		struct error *err = set_latency(o);
+
+		if (err)
+			return err;
+	}
 	if (event == &hit_event && !o->hit.n && !o->help)
 		return error_hint(error_new(ERROR_USAGE, "no probe was given"),
 		        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");

@@ -3,6 +3,11 @@
 #ifndef YRT_HIT_BPF_H
 #define YRT_HIT_BPF_H
 
+#include "hit/latency.h"
+
+#define CALLS_MAX 65536 /* that are under way */
+
+u64 latency_over_ns = 0;
 u32 hit_tracepoint = 0; /* the reason of tracepoints */
 
 struct { /* hits of targets, whether they were taken or not */
@@ -68,6 +73,114 @@ int on_tracepoint_walk(void *ctx)
 	if (!slot)
 		return 0;
 	event_kernel(ctx, slot, 0);
+	hit_end(slot, st, task, tgid);
+	return 0;
+}
+
+struct latency_key {
+	u64 tid;
+	u64 sp; /* at the function's first instruction, and at the one that leaves it */
+};
+
+struct { /* when calls began; the oldest make room */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CALLS_MAX);
+	__type(key, struct latency_key);
+	__type(value, u64);
+} latency_calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latency_stats);
+} latency_counters SEC(".maps");
+
+static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	u32 zero = 0;
+
+	key->tid = BPF_CORE_READ(task, pid);
+	key->sp = BPF_CORE_READ(r, sp);
+	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
+}
+
+SEC("uprobe")
+int on_enter(struct pt_regs *ctx)
+{
+	struct latency_key key;
+	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!all)
+		return 0;
+	all->entered++;
+	if (!bpf_map_update_elem(&latency_calls, &key, &now, BPF_NOEXIST))
+		return 0;
+	all->left++;
+	bpf_map_update_elem(&latency_calls, &key, &now, BPF_ANY);
+	return 0;
+}
+
+/* Counts a call that is over. 1: it was slow. */
+WALK_GLOBAL int latency_count(u64 ns)
+{
+	u32 zero = 0, bucket = latency_bucket(ns);
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+
+	if (!all)
+		return 0;
+	all->returned++;
+	all->sum_ns += ns;
+	if (ns > all->max_ns)
+		all->max_ns = ns;
+	WALK_BARRIER(bucket);
+	if (bucket < LATENCY_BUCKETS)
+		all->bucket[bucket]++;
+	if (ns < latency_over_ns)
+		return 0;
+	all->slow++;
+	return 1;
+}
+
+/* The call that is left here. 0: none that was entered, or it was fast. */
+WALK_GLOBAL u64 latency_of_call(void)
+{
+	struct latency_key key;
+	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
+	u64 *began = all ? bpf_map_lookup_elem(&latency_calls, &key) : NULL, ns;
+
+	if (!all)
+		return 0;
+	if (!began) {
+		all->unpaired++;
+		return 0;
+	}
+	ns = bpf_ktime_get_ns() - *began;
+	bpf_map_delete_elem(&latency_calls, &key);
+	return latency_count(ns) ? ns : 0;
+}
+
+WALKING("uprobe", on_return)
+int on_return_walk(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u64 ns = latency_of_call(), each = weight;
+	u32 tgid = tgid_of(task), number;
+	struct slot *slot;
+	int instance;
+
+	if (!ns || !st)
+		return 0;
+	instance = find_target();
+	if (!instance || (each > 1 && bpf_get_prandom_u32() % (u32)each))
+		return 0;
+	slot = event_begin(st, instance, tgid, ns * each, &number);
+	if (!slot)
+		return 0;
+	slot->head.more = each;
 	hit_end(slot, st, task, tgid);
 	return 0;
 }

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_exits.h"
 #include "hit_find.h"
+#include "latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -43,6 +45,7 @@ struct hit {
 	struct looked *looked;
 	u32 nlooked;
 	bool started;
+	struct latency_stats latency;
 	u32 found[HIT_SPECS_MAX]; /* places of each spec */
 	struct hit_near near[HIT_SPECS_MAX];
 	bool matched[HIT_SPECS_MAX]; /* a file of that name was there */
@@ -74,10 +77,26 @@ static bool has_kind(const struct hit_options *o, bool tracepoint)
 	return false;
 }
 
+static void prepare_latency(struct object *o, const struct hit_options *options)
+{
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "on_enter");
+	object_want(o, "on_return");
+	uprobe_prepare(skel->progs.on_enter);
+	uprobe_prepare(skel->progs.on_return);
+	uprobe_prepare(skel->progs.on_return_walk);
+	skel->bss->latency_over_ns = options->over_ns;
+}
+
 static void prepare(struct object *o)
 {
 	const struct hit_options *options = object_of_event(o);
 
+	if (options->returns) {
+		prepare_latency(o, options);
+		return;
+	}
 	if (has_kind(options, true))
 		object_want(o, "on_tracepoint");
 	if (!has_kind(options, false))
@@ -122,8 +141,8 @@ static bool is_placed(const struct hit *h, pid_t pid, u32 spec, const struct ima
 	return false;
 }
 
-static struct error *place(struct hit *h, const struct process *p, u32 spec, const struct image *img, const char *path,
-        const struct hit_place *at)
+static struct error *place(struct hit *h, const struct bpf_program *program, const struct process *p, u32 spec,
+        const struct image *img, const char *path, const struct hit_place *at)
 {
 	bool words = h->options->n > 1;
 	struct error *err = grow(&h->placed, h->nplaced, sizeof(*h->placed));
@@ -132,9 +151,29 @@ static struct error *place(struct hit *h, const struct process *p, u32 spec, con
 	if (err)
 		return err;
 	*placed = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
-	err = uprobe_place(object_skeleton(h->host->object)->progs.on_hit, p->pid, path, at->offset, at->counter,
-	        words ? spec + 1 : 0, &placed->uprobe);
+	err = uprobe_place(program, p->pid, path, at->offset, at->counter, words ? spec + 1 : 0, &placed->uprobe);
 	h->nplaced += !err;
+	return err;
+}
+
+/* Where it is left first: a call that is entered then has all of them. */
+static struct error *place_exits(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
+        const struct hit_found *found)
+{
+	const struct sample *skel = object_skeleton(h->host->object);
+	const char *what = h->options->spec[spec].text;
+	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct error *err;
+
+	if (found->usdt)
+		return error_new(ERROR_USAGE, "-e %s: a USDT probe takes no time; give a function", what);
+	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
+	for (u32 i = 0; !err && i < exits->n; i++) {
+		struct hit_place at = {0};
+
+		if (hit_offset(img, exits->addr[i], true, &at.offset))
+			err = place(h, skel->progs.on_return, p, spec, img, path, &at);
+	}
 	return err;
 }
 
@@ -154,6 +193,7 @@ static struct error *refuse_second(struct hit *h, const struct process *p, u32 s
 static struct error *look_at(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path)
 {
 	const struct hit_spec *s = &h->options->spec[spec];
+	const struct sample *skel = object_skeleton(h->host->object);
 	struct hit_found found;
 	struct error *err;
 	char root[64];
@@ -167,8 +207,11 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 		hit_near(&h->near[spec], s->name, found.near.name[i]);
 	if (!err && found.n && !found.usdt)
 		err = refuse_second(h, p, spec, img->path);
+	if (!err && found.n && h->options->returns)
+		err = place_exits(h, p, spec, img, path, &found);
 	for (u32 i = 0; !err && i < found.n; i++)
-		err = place(h, p, spec, img, path, &found.place[i]);
+		err = place(h, h->options->returns ? skel->progs.on_enter : skel->progs.on_hit, p, spec, img, path,
+		        &found.place[i]);
 	h->found[spec] += err ? 0 : found.n;
 	return err;
 }
@@ -392,4 +435,42 @@ const struct event_ops hit_event = {
         .stats = stats,
         .reason = reason,
         .leads_to_program = leads_to_program,
+};
+
+static void latency_stats(void *event, struct sampler_stats *st)
+{
+	struct hit *h = event;
+	u32 n = (u32)object_ncpus(h->host->object), zero = 0;
+	cleanup(free) struct latency_stats *each = calloc(n, sizeof(*each));
+	struct latency_stats *sum = &h->latency;
+
+	*sum = (struct latency_stats){0};
+	st->of_event = sum;
+	if (!each ||
+	        bpf_map_lookup_elem(bpf_map__fd(object_skeleton(h->host->object)->maps.latency_counters), &zero, each))
+		return;
+	for (u32 i = 0; i < n; i++) {
+		u64 max = sum->max_ns > each[i].max_ns ? sum->max_ns : each[i].max_ns;
+
+		for (size_t k = 0; k < sizeof(*sum) / sizeof(u64); k++)
+			((u64 *)sum)[k] += ((const u64 *)&each[i])[k];
+		sum->max_ns = max;
+	}
+}
+
+const struct event_ops latency_event = {
+        .name = "latency",
+        .command = "latency",
+        .summary = "how long calls of a function take: a histogram, and the stacks of slow ones",
+        .unit = "nanoseconds",
+        .more = "calls",
+        .slots = 4,
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .poll = poll,
+        .stop = stop,
+        .halve = halve,
+        .stats = latency_stats,
 };

@@ -16,6 +16,8 @@
 struct hit_options { /* sampler_options.of_event */
 	struct hit_spec spec[HIT_SPECS_MAX];
 	u32 n;
+	bool returns; /* latency: how long calls take, of one function */
+	u64 over_ns;  /* stacks only of calls that take at least so long */
 };
 
 /* Adds what -e says. */

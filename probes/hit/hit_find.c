@@ -47,8 +47,7 @@ static bool take(void *ctx, const struct symbol_function *f)
 	return false;
 }
 
-/* Only of code. */
-static bool offset_of(const struct image *img, u64 addr, bool code, u64 *ret)
+bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret)
 {
 	for (u32 i = 0; i < img->nsegments; i++) {
 		const struct image_segment *seg = &img->segments[i];
@@ -87,7 +86,8 @@ static struct error *find_function(const struct hit_spec *s, struct image *img, 
 		        "give the one that was chosen: a profile shows its name");
 	if (found.n > 1)
 		return several(s, img, &found);
-	ret->n = found.n && offset_of(img, found.addr[0], true, &ret->place[0].offset);
+	ret->addr = found.addr[0];
+	ret->n = found.n && hit_offset(img, found.addr[0], true, &ret->place[0].offset);
 	return NULL;
 }
 
@@ -121,9 +121,9 @@ static void take_note(
 	hit_near(&ret->near, s->name, name);
 	moved = base ? base - word(desc + 8) : 0;
 	if (strcmp(name, s->name) != 0 || (*s->file && strcmp(provider, s->file) != 0 && !hit_is_file(s, img->path)) ||
-	        ret->n == HIT_PLACES_MAX || !offset_of(img, word(desc) + moved, true, &place.offset))
+	        ret->n == HIT_PLACES_MAX || !hit_offset(img, word(desc) + moved, true, &place.offset))
 		return;
-	if (word(desc + 16) && !offset_of(img, word(desc + 16) + moved, false, &place.counter))
+	if (word(desc + 16) && !hit_offset(img, word(desc + 16) + moved, false, &place.counter))
 		return;
 	ret->place[ret->n++] = place;
 	ret->usdt = true;
@@ -158,9 +158,12 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 
 	*ret = (struct hit_found){.n = 0};
 	if (s->by_addr) {
-		if (!hit_is_file(s, img->path))
-			return NULL;
-		ret->n = offset_of(img, s->addr, true, &ret->place[0].offset);
+		struct error *err = hit_is_file(s, img->path) ? symbols_load(img, root) : NULL;
+
+		if (err || !hit_is_file(s, img->path))
+			return err;
+		ret->addr = s->addr;
+		ret->n = hit_offset(img, s->addr, true, &ret->place[0].offset);
 		return ret->n ? NULL
 		              : error_new(ERROR_USAGE, "-e %s: 0x%lx is no address of code in %s", s->text, s->addr,
 		                        img->path);

@@ -16,6 +16,7 @@ struct hit_place {
 struct hit_found {
 	struct hit_place place[HIT_PLACES_MAX];
 	u32 n;
+	u64 addr; /* of a function, in the file */
 	bool usdt;
 	struct hit_near near; /* if there is none */
 };
@@ -25,5 +26,8 @@ struct hit_found {
  * if there is none; a USDT probe is looked for in all files, as its provider may be what the spec has for a file.
  */
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
+
+/* Where in the file an address is, of code or of any data. */
+bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret);
 
 #endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What latency has to say of a run: how long calls took, drawn, in the last line and as JSON. */
+#include <string.h>
+
+#include "cli.h"
+#include "probes/hit/latency.h"
+
+#define BAR 48u
+
+static void print_time(FILE *out, u64 ns)
+{
+	if (ns < 10000)
+		fprintf(out, "%lu ns", ns);
+	else if (ns < 10000000)
+		fprintf(out, "%.4g us", (double)ns / 1e3);
+	else
+		fprintf(out, "%.4g ms", (double)ns / 1e6);
+}
+
+/* The least of the bucket that the call of this rank is in. */
+static u64 quantile(const struct latency_stats *s, double part)
+{
+	u64 rank = (u64)(part * (double)s->returned), seen = 0;
+	u32 i = 0;
+
+	while (i < LATENCY_BUCKETS - 1 && (seen += s->bucket[i]) <= rank)
+		i++;
+	return latency_least(i);
+}
+
+static void head(FILE *out, const struct sampler_stats *st)
+{
+	const struct latency_stats *s = st->of_event;
+
+	fprintf(out, "%lu calls in %.1f s", s->returned, st->duration_s);
+	if (s->returned) {
+		fputs(": mean ", out);
+		print_time(out, s->sum_ns / s->returned);
+		fputs(", median ", out);
+		print_time(out, quantile(s, 0.5));
+		fputs(", 99 % ", out);
+		print_time(out, quantile(s, 0.99));
+		fputs(", most ", out);
+		print_time(out, s->max_ns);
+	}
+	fprintf(out, "; stacks of %lu slow ones", s->slow);
+	loss_complete(out, st);
+}
+
+static void losses(FILE *out, const struct sampler_stats *st)
+{
+	const struct latency_stats *s = st->of_event;
+
+	if (s->left)
+		fprintf(out, ", %lu calls left without a return (exception, longjmp)", s->left);
+	if (s->entered > s->returned + s->left)
+		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left);
+}
+
+void latency_draw(FILE *out, const struct sampler_stats *st)
+{
+	const struct latency_stats *s = st->of_event;
+	u32 first = LATENCY_BUCKETS, last = 0;
+	u64 most = 0;
+
+	for (u32 i = 0; i < LATENCY_BUCKETS; i++) {
+		if (!s->bucket[i])
+			continue;
+		first = first < i ? first : i;
+		last = i;
+		most = most > s->bucket[i] ? most : s->bucket[i];
+	}
+	for (u32 i = first; i <= last && most; i++) {
+		u64 n = s->bucket[i], width = (n * BAR + most - 1) / most;
+		char bar[BAR + 1];
+
+		memset(bar, '#', width);
+		bar[width] = '\0';
+		fprintf(out, "%12.1f us  %10lu  %s\n", (double)latency_least(i) / 1e3, n, bar);
+	}
+}
+
+static json_t *to_json(const struct sampler_stats *st)
+{
+	const struct latency_stats *s = st->of_event;
+	json_t *buckets = json_array(), *root;
+
+	for (u32 i = 0; i < LATENCY_BUCKETS; i++)
+		if (s->bucket[i])
+			json_array_append_new(
+			        buckets, json_pack("{s:I, s:I, s:I}", "from_ns", (json_int_t)latency_least(i), "to_ns",
+			                         (json_int_t)latency_least(i + 1), "calls", (json_int_t)s->bucket[i]));
+	root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "entered", (json_int_t)s->entered, "returned",
+	        (json_int_t)s->returned, "unpaired", (json_int_t)s->unpaired, "left", (json_int_t)s->left, "slow",
+	        (json_int_t)s->slow, "sum_ns", (json_int_t)s->sum_ns, "max_ns", (json_int_t)s->max_ns, "histogram",
+	        buckets);
+	return root;
+}
+
+const struct loss_words latency_words = {
+        .event = &latency_event,
+        .key = "latency",
+        .head = head,
+        .losses = losses,
+        .json = to_json,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h), paired
+ * by thread and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does. A call that
+ * an exception or longjmp() ends has no return, and is counted as that.
+ */
+#ifndef YRT_LATENCY_H
+#define YRT_LATENCY_H
+
+#include <types.h>
+
+#define LATENCY_BUCKETS 256 /* four for each power of two */
+
+struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU */
+	u64 entered, returned;
+	u64 unpaired; /* returns of calls that began before */
+	u64 left;     /* calls that were left without a return: others had their place on the stack */
+	u64 slow;     /* of those that returned: at least over_ns */
+	u64 sum_ns, max_ns;
+	u64 bucket[LATENCY_BUCKETS];
+};
+
+static inline u32 latency_bucket(u64 ns)
+{
+	u32 power = 0;
+
+	for (u32 step = 32; step; step >>= 1) /* BPF knows no count of leading zeros */
+		if (ns >> power >> step)
+			power += step;
+	if (ns < 4)
+		power = 0;
+	return power ? 4 * (power - 1) + (u32)(ns >> (power - 2) & 3) : (u32)ns;
+}
+
+/* The least that is in it. */
+static inline u64 latency_least(u32 bucket)
+{
+	return bucket < 4 ? bucket : (4ull + bucket % 4) << (bucket / 4 - 1);
+}
+
+#endif

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""latency: every call of a function by its time, however it returns; stacks of slow ones; what can not be paired is refused or counted."""
+
+import yrt
+
+
+def latency(what, *flags):
+    with yrt.Fixture("calls") as fixture:
+        at = yrt.Run("latency", "-e", what, "-p", fixture.pid, "-d", 60, *flags).sampling()
+        fixture.release()
+        fixture.finish()
+        return at.result().expect()
+
+
+def slower(stats, ns):
+    return sum(b["calls"] for b in stats["histogram"] if b["to_ns"] > ns)
+
+
+def test_calls():
+    """Returns and tail calls are paired; longjmp() leaves calls that are told; only slow ones have stacks."""
+    result = latency("calls:work", "--over", "19ms")
+    stats = result.stats["latency"]
+    assert stats["entered"] == 50 and stats["returned"] == 45 == sum(b["calls"] for b in stats["histogram"]), stats
+    assert stats["left"] in (4, 5) and not stats["unpaired"], stats
+    assert slower(stats, 2e6) == 45 and slower(stats, 20e6) >= 25, stats
+    assert 25 * 20e6 <= sum(n for _, n in result.stacks) <= stats["sum_ns"], f"{stats}: {yrt.show(result.stacks)}"
+    assert all(yrt.plain(yrt.leaf(frames)) == "work" and "main" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
+    assert "#" in result.stderr and "left without a return" in result.stderr, result.stderr
+    yield f"{stats['returned']} of {stats['entered']} returned, {stats['left']} left, {stats['slow']} slow"
+
+
+def test_recursion():
+    """Each activation of a function that calls itself has its own time."""
+    result = latency("calls:deep")
+    stats = result.stats["latency"]
+    # 5 chains of 5, and those of table().
+    assert stats["returned"] == stats["entered"] >= 25 and not stats["left"], stats
+    depths = {frames.count("deep") for frames, _ in result.stacks}
+    assert depths >= {1, 2, 3, 4, 5}, yrt.show(result.stacks, 9)
+
+
+def test_refusals():
+    """A function that jumps through a table, one that is none, and times that are none."""
+    with yrt.Fixture("calls") as fixture:
+        result = yrt.run("latency", "-e", "calls:table", "-p", fixture.pid, "-d", 1).expect(yrt.UNSUPPORTED)
+        assert "through a register or a table" in result.stderr, result.stderr
+        for flags in (("-e", "sched:sched_switch"), ("-e", "calls:work", "--over", "soon"), (), ("-e", "calls:nothing")):
+            yrt.run("latency", *flags, "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
+
+
+yrt.main(globals())
