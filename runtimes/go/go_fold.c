@@ -20,6 +20,8 @@ static const struct {
         {"gcBgMarkWorker", GC},
         {"bgsweep", GC},
         {"bgscavenge", GC},
+        {"gcenable.func1", GC}, /* of the go statements for both, 1.17 to 1.20 */
+        {"gcenable.func2", GC},
         {"forcegchelper", GC},
         {"gcStart", GC},
         {"gcMarkDone", GC},
