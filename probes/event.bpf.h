@@ -159,31 +159,31 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
  * Sends a page of the stack; of the first one what lies above the stack pointer. Returns how much: 0: no more. If there
  * is a guess to be proved, what lies below it is enough.
  */
-WALK_GLOBAL int send_late(struct slot *slot, u32 i)
+WALK_GLOBAL int send_deferred(struct slot *slot, u32 i)
 {
-	struct late_record *late;
+	struct deferred_record *deferred;
 	u64 addr;
 	u32 size;
 
 	if (!slot)
 		return 0;
-	late = &slot->late;
-	addr = late->reg[REG_SP];
-	size = i ? LATE_PIECE : LATE_PIECE - (addr & (LATE_PIECE - 1));
+	deferred = &slot->deferred;
+	addr = deferred->reg[REG_SP];
+	size = i ? DEFERRED_PIECE : DEFERRED_PIECE - (addr & (DEFERRED_PIECE - 1));
 	if (i)
-		addr = (addr & ~(u64)(LATE_PIECE - 1)) + (u64)i * LATE_PIECE;
+		addr = (addr & ~(u64)(DEFERRED_PIECE - 1)) + (u64)i * DEFERRED_PIECE;
 	WALK_BARRIER(size);
-	if (i && late->pc && addr > late->sp)
+	if (i && deferred->pc && addr > deferred->sp)
 		return 0;
-	if (size > LATE_PIECE || bpf_probe_read_user(late->byte, size, (const void *)addr))
+	if (size > DEFERRED_PIECE || bpf_probe_read_user(deferred->byte, size, (const void *)addr))
 		size = 0;
 	if (!size && i)
 		return 0;
-	late->type = RECORD_LATE;
-	late->size = size;
-	late->hash = slot->head.hash;
-	late->addr = addr;
-	if (bpf_ringbuf_output(&ring, late, offsetof(struct late_record, byte) + size, BPF_RB_NO_WAKEUP))
+	deferred->type = RECORD_DEFERRED;
+	deferred->size = size;
+	deferred->hash = slot->head.hash;
+	deferred->addr = addr;
+	if (bpf_ringbuf_output(&ring, deferred, offsetof(struct deferred_record, byte) + size, BPF_RB_NO_WAKEUP))
 		return 0;
 	return size;
 }
@@ -194,18 +194,18 @@ static inline int send_again(struct slot *slot, struct stack_head *head)
 	head->hash = walk_mix(walk_mix(slot->walk.hash, bpf_ktime_get_ns()), head->tid);
 	head->weight = head->value;
 	head->weight_more = head->more;
-	for (u32 i = 0; i < LATE_PIECES; i++)
-		if (!send_late(slot, i))
+	for (u32 i = 0; i < DEFERRED_PIECES; i++)
+		if (!send_deferred(slot, i))
 			break;
 	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
 }
 
-static inline bool take_late(struct process_entry *process, u32 stop)
+static inline bool take_deferred(struct process_entry *process, u32 stop)
 {
-	if (!stop_is_unknown_code(stop) || !process->late ||
+	if (!stop_is_unknown_code(stop) || !process->deferred ||
 	        bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 3 * ring_wake)
 		return false;
-	__sync_fetch_and_add(&process->late, -1);
+	__sync_fetch_and_add(&process->deferred, -1);
 	return true;
 }
 
@@ -229,7 +229,7 @@ static __attribute__((noinline)) struct slot *event_begin(
 	        .value = value,
 	        .begin_ns = begin,
 	        .tid = pid_of(task, BPF_CORE_READ(task, pid))};
-	slot->late.stop = 0;
+	slot->deferred.stop = 0;
 	walk_start(&slot->walk, *number, instance);
 	return slot;
 }
@@ -273,10 +273,10 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 		head->stop = !user && is_newborn(task) ? (u32)walk_newborn(w) : walk_user(w);
 		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
 			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
-		if (deferred && take_late(process, head->stop))
-			late_note(slot, head->stop);
+		if (deferred && take_deferred(process, head->stop))
+			deferred_note(slot, head->stop);
 #pragma unroll
-		for (u32 i = 0; i < LATE_GUESSES && deferred && with_loop && !late_guess(slot); i++)
+		for (u32 i = 0; i < DEFERRED_GUESSES && deferred && with_loop && !deferred_guess(slot); i++)
 			head->stop = walk_user(w);
 		head->stop = walk_on(w, head->stop);
 	}
@@ -305,12 +305,12 @@ static inline void send_time(const struct stack_head *head)
 static inline int event_emit(struct slot *slot, struct probe_stats *st)
 {
 	struct stack_head *head = &slot->head;
-	u32 stop = slot->late.stop ? slot->late.stop : head->stop;
+	u32 stop = slot->deferred.stop ? slot->deferred.stop : head->stop;
 	int lost;
 
 	st->frames += slot->walk.nframes;
 	count_stop(st, stop, head->value);
-	lost = slot->late.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
+	lost = slot->deferred.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
 	if (with_times && lost < 0)
 		send_time(head);
 	return lost;

@@ -62,7 +62,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		ticks = TICKS_TAKEN;
 	}
 	entry.flags = process->flags;
-	entry.late = LATE_MOST;
+	entry.deferred = DEFERRED_MOST;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);

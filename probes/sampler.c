@@ -19,7 +19,7 @@
 #include "select_find.h"
 #include "targets.h"
 #include "walker_loads.h"
-#include "unwind/process/ahead.h"
+#include "unwind/process/prefetch.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
@@ -125,8 +125,8 @@ static struct error *create_parts(struct sampler *s)
 		err = modules_create(s->arena, o->cache_dir, &s->modules);
 	if (err)
 		return err;
-	s->modules->wishes = o->wishes | (o->collect.lock_only ? WISH_LOCK : 0) |
-	                     (o->collect.names.expand & EXPAND_LOOP ? WISH_AWAITERS : 0);
+	s->modules->features = o->features | (o->collect.lock_only ? FEATURE_LOCK : 0) |
+	                       (o->collect.names.expand & EXPAND_LOOP ? FEATURE_AWAITERS : 0);
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
 	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;
@@ -288,7 +288,7 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	pid = command_pid(s->command);
 	if (s->reader && !s->options.no_kernel)
 		name_reader_expect_kernel(s->reader);
-	err = ahead_prepare(s->modules, argv);
+	err = prefetch_prepare(s->modules, argv);
 	return err ? err : targets_add(&s->targets, pid, object_new_instance(s->object));
 }
 
@@ -310,7 +310,7 @@ static void on_record(void *ctx, const void *data, size_t size)
 	}
 	if (type == RECORD_STACK && (backlog_bytes(&s->backlog) || !collector_ready(s->collector, data, size)))
 		collector_glance(s->collector, data, size);
-	if (type == RECORD_STACK || type == RECORD_LATE || type == RECORD_EXIT || type == RECORD_EVENT)
+	if (type == RECORD_STACK || type == RECORD_DEFERRED || type == RECORD_EXIT || type == RECORD_EVENT)
 		err = backlog_put(&s->backlog, data, size) ? NULL : &error_no_memory;
 	else if (size >= sizeof(struct process_record))
 		err = targets_record(&s->targets, data);
@@ -327,8 +327,8 @@ static struct error *take_record(struct sampler *s, const void *data, size_t siz
 {
 	if (type == RECORD_STACK)
 		return collector_stack(s->collector, data, size);
-	if (type == RECORD_LATE)
-		return collector_late(s->collector, data, size);
+	if (type == RECORD_DEFERRED)
+		return collector_deferred(s->collector, data, size);
 	if (type == RECORD_EVENT)
 		return s->ops->record ? s->ops->record(s->event, data, size) : NULL;
 	return size >= sizeof(struct process_record) ? targets_record(&s->targets, data) : NULL;
@@ -692,8 +692,8 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 
 	error_free(object_stats(s->object, &st.probe));
 	for (u32 i = 0; i < STOP_MAX; i++) {
-		st.probe.stop[i] -= st.collect.late[i];
-		st.probe.stop[STOP_ROOT] += st.collect.late[i];
+		st.probe.stop[i] -= st.collect.deferred[i];
+		st.probe.stop[STOP_ROOT] += st.collect.deferred[i];
 	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);

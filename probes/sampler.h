@@ -32,8 +32,8 @@ struct sampler_options {
 	bool measure; /* have the kernel measure BPF run time */
 	const char *cache_dir;
 	struct collect_options collect;
-	u32 wishes;                                 /* enum wish of runtime.h, besides those that follow from others */
-	void (*warn)(void *ctx, struct error *err); /* something that does not end the run; owns err */
+	u32 features; /* enum feature of runtime.h, besides those that follow from others */
+	void (*warn)(void *ctx, struct error *err);                 /* something that does not end the run; owns err */
 	void (*progress)(void *ctx, double elapsed_s, u64 samples); /* about ten times a second; may be NULL */
 	double snapshot_s; /* so often all that was seen is moved into the profile, and snapshot is called */
 	struct error *(*snapshot)(void *ctx, struct sampler *s); /* an error ends the run; may be NULL */

@@ -4,13 +4,13 @@
 #ifndef YRT_STACK_BPF_H
 #define YRT_STACK_BPF_H
 
-#define KERNEL_FRAMES  127  /* PERF_MAX_STACK_DEPTH */
-#define STEPS_NO_LOOP  1100 /* where there is no bpf_loop, the verifier must see the end */
-#define LATE_GUESSES   4
-#define LATE_WORDS     512 /* of the stack that are searched for the caller of code that is not known */
-#define LATE_POINTERS  8   /* frames of such code that frame pointers are followed through */
-#define SYSCALL_CLONE  56
-#define SYSCALL_CLONE3 435
+#define KERNEL_FRAMES     127  /* PERF_MAX_STACK_DEPTH */
+#define STEPS_NO_LOOP     1100 /* where there is no bpf_loop, the verifier must see the end */
+#define DEFERRED_GUESSES  4
+#define DEFERRED_WORDS    512 /* of the stack that are searched for the caller of code that is not known */
+#define DEFERRED_POINTERS 8   /* frames of such code that frame pointers are followed through */
+#define SYSCALL_CLONE     56
+#define SYSCALL_CLONE3    435
 
 const volatile __u32 slots_per_cpu = 2;
 const volatile __u32 chunks_per_slot = 1;
@@ -61,8 +61,8 @@ struct slot { /* one walk in progress */
 	struct alloc_record alloc; /* of alloc.bpf.h */
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
-	struct late_record late; /* stop 0: the walk met no unknown code */
-	struct vm_state vm;      /* at that code */
+	struct deferred_record deferred; /* stop 0: the walk met no unknown code */
+	struct vm_state vm;              /* at that code */
 };
 
 struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
@@ -341,13 +341,13 @@ WALK_GLOBAL int walk_newborn(struct walk *w)
 }
 
 /* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
-WALK_GLOBAL int late_pointers(struct walk *w)
+WALK_GLOBAL int deferred_pointers(struct walk *w)
 {
 	u64 fp, next, pc;
 
 	WALK_CHECK(w);
 	fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
-	for (u32 i = 0; i < LATE_POINTERS; i++) {
+	for (u32 i = 0; i < DEFERRED_POINTERS; i++) {
 		if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
 			return STOP_NO_CFI;
 		if (behind_call(w, pc)) {
@@ -361,23 +361,23 @@ WALK_GLOBAL int late_pointers(struct walk *w)
 }
 
 /* Notes where a walk ended in code that is not known. */
-WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
+WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 {
-	struct late_record *late;
+	struct deferred_record *deferred;
 	struct walk *w;
 
 	if (!slot)
 		return 0;
 	w = &slot->walk;
-	late = &slot->late;
+	deferred = &slot->deferred;
 	for (u32 i = 0; i < ARCH_NREGS; i++)
-		late->reg[i] = w->reg[i];
-	late->valid = w->valid;
-	late->leaf = w->leaf;
-	late->thread_pointer = w->thread_pointer;
-	late->before = w->nframes;
-	late->stop = stop;
-	late->pc = late->sp = late->fp = 0;
+		deferred->reg[i] = w->reg[i];
+	deferred->valid = w->valid;
+	deferred->leaf = w->leaf;
+	deferred->thread_pointer = w->thread_pointer;
+	deferred->before = w->nframes;
+	deferred->stop = stop;
+	deferred->pc = deferred->sp = deferred->fp = 0;
 	slot->vm.ncursors = w->ncursors;
 	slot->vm.state = w->vm_state;
 	slot->vm.mark = w->vm_mark;
@@ -390,9 +390,9 @@ WALK_GLOBAL int late_note(struct slot *slot, u32 stop)
  * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that,
  * so it is done again: frames from in between are told by the second walk.
  */
-WALK_GLOBAL int late_guess(struct slot *slot)
+WALK_GLOBAL int deferred_guess(struct slot *slot)
 {
-	struct late_record *late;
+	struct deferred_record *deferred;
 	struct walk *w;
 	u64 sp;
 	int ret;
@@ -400,25 +400,25 @@ WALK_GLOBAL int late_guess(struct slot *slot)
 	if (!slot)
 		return STOP_ARENA;
 	w = &slot->walk;
-	late = &slot->late;
-	if (!w->nregions || !late->stop || !stop_is_unknown_code(slot->head.stop))
+	deferred = &slot->deferred;
+	if (!w->nregions || !deferred->stop || !stop_is_unknown_code(slot->head.stop))
 		return STOP_NO_PROCESS;
 	sp = w->reg[REG_SP];
-	ret = late_pointers(w);
-	late->fp = ret ? 0 : w->reg[REG_FP];
-	for (u32 i = 0; i < LATE_WORDS && ret == STOP_NO_CFI; i++)
+	ret = deferred_pointers(w);
+	deferred->fp = ret ? 0 : w->reg[REG_FP];
+	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i++)
 		ret = step_scan_word(w, sp + i * 8);
 	if (ret)
 		return ret;
 	w->flags = 0;
-	w->nframes = late->before;
+	w->nframes = deferred->before;
 	w->ncursors = slot->vm.ncursors;
 	w->vm_state = slot->vm.state;
 	w->vm_mark = slot->vm.mark;
 	w->lost = slot->vm.lost;
 	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
-	late->pc = w->reg[REG_PC];
-	late->sp = w->reg[REG_SP];
+	deferred->pc = w->reg[REG_PC];
+	deferred->sp = w->reg[REG_SP];
 	return STOP_NONE;
 }
 

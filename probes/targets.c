@@ -46,16 +46,16 @@ struct process *targets_find(const struct targets *t, u32 number)
 }
 
 /* Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file. */
-static void allow_late(struct process *p)
+static void allow_deferred(struct process *p)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < p->maps.nlines; i++)
 		n += p->mappings[i].module != 0;
-	if (n > p->late_modules)
-		p->late_left = LATE_MOST;
-	p->late_modules = n;
-	p->entry.late = p->late_left;
+	if (n > p->deferred_modules)
+		p->deferred_left = DEFERRED_MOST;
+	p->deferred_modules = n;
+	p->entry.deferred = p->deferred_left;
 }
 
 static struct error *tell(struct targets *t, struct process *p, bool is_new)
@@ -63,7 +63,7 @@ static struct error *tell(struct targets *t, struct process *p, bool is_new)
 	for (u32 i = 0; i < p->ninstances; i++)
 		t->recognised |= 1u << p->instances[i].ops->id;
 	p->entry.flags = t->follow || t->selection ? PROCESS_FOLLOW : 0;
-	allow_late(p);
+	allow_deferred(p);
 	if (!t->announced)
 		return NULL;
 	return object_set_process(t->object, p->pid, &p->entry, is_new);

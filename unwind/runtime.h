@@ -50,18 +50,18 @@ struct mapping {
 const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr);
 
 /* What costs something to find out, and is only found out on demand. */
-enum wish {
-	WISH_LOCK = 1,     /* walkers set FRAME_LOCK where the thread holds the VM's lock */
-	WISH_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
-	WISH_CREATORS = 4, /* behind the frames of a runtime's own thread who created it */
-	WISH_LABELS = 8,   /* the same with what the program has labelled its work with */
-	WISH_TASKS = 16,   /* the same with its number: FRAME_THREAD */
+enum feature {
+	FEATURE_LOCK = 1,     /* walkers set FRAME_LOCK where the thread holds the VM's lock */
+	FEATURE_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
+	FEATURE_CREATORS = 4, /* behind the frames of a runtime's own thread who created it */
+	FEATURE_LABELS = 8,   /* the same with what the program has labelled its work with */
+	FEATURE_TASKS = 16,   /* the same with its number: FRAME_THREAD */
 };
 
 /* What a runtime sees of a process. */
 struct runtime_process {
 	pid_t pid;
-	u32 wishes; /* enum wish */
+	u32 features; /* enum feature */
 	struct memory *memory;
 	struct arena *arena;
 	const struct mapping *mappings; /* sorted; valid during the call only */
@@ -208,13 +208,13 @@ struct runtime_ops {
 	        u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
-	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the wall of
-	 * frames that a function is part of, which expand() draws as one; 0: none. file: of native code the module's.
-	 * *running: it is one that makes it a wall. flags: enum expand_flag. wall_name: what the one frame is called.
-	 * Both may be NULL.
+	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the fold group
+	 * of frames that a function is part of, which expand() draws as one; 0: none. file: of native code the
+	 * module's. *running: it is one that makes it a fold group. flags: enum expand_flag. fold_group_name: what the
+	 * one frame is called. Both may be NULL.
 	 */
-	u32 (*wall)(const char *name, const char *file, u32 flags, bool *running);
-	const char *(*wall_name)(u32 number);
+	u32 (*fold_group)(const char *name, const char *file, u32 flags, bool *running);
+	const char *(*fold_group_name)(u32 number);
 
 	/*
 	 * What the language calls the thread tid (as in /proc/PID/task) at this moment, for -t: false if it is not a
@@ -238,12 +238,12 @@ struct runtime_ops {
 	 * the runtime's own image): the VM's loop, its call helpers. symbol is "" for code that has no name; instance
 	 * is NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
 	 */
-	bool (*hides)(void *instance, const char *symbol);
+	bool (*is_runtime_internal)(void *instance, const char *symbol);
 	/*
 	 * True if a thread that runs code of this language begins its work by this native function, of whatever file: a
 	 * view hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
 	 */
-	bool (*begins)(const char *symbol);
+	bool (*is_thread_entry)(const char *symbol);
 
 	/* Waits by design: its pools' and event loops'; up to an empty one (profile/idle.h). NULL: it has none. */
 	const struct idle_rule *idle;

@@ -133,7 +133,7 @@ struct runtime_alloc_ops {
 	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): tells bytes and
 	 * objects by class and alloc_size_class(); class NULL: not known. False: it is not there any more. May be NULL.
 	 */
-	bool (*census)(void *reader, const struct alloc_object *buffer,
+	bool (*survey)(void *reader, const struct alloc_object *buffer,
 	        void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects), void *ctx);
 
 	/* Collections so far, and one; 0: unknown. */
@@ -143,7 +143,7 @@ struct runtime_alloc_ops {
 	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to
 	 * its class: <view>-alloc hides them, and what in the runtime's file has no name.
 	 */
-	bool (*hides)(const char *symbol);
+	bool (*is_runtime_internal)(const char *symbol);
 };
 
 #endif

@@ -13,14 +13,14 @@ static struct walk *new_walk(const struct process *p, struct memory *mem, struct
 
 	if (!w)
 		return NULL;
-	if (!p->modules->memos)
-		p->modules->memos = calloc(WALK_MEMOS, sizeof(*p->modules->memos));
+	if (!p->modules->caches)
+		p->modules->caches = calloc(WALK_CACHES, sizeof(*p->modules->caches));
 	w->max_frames = max;
 	w->regions = p->entry.regions;
 	w->nregions = p->entry.nregions;
 	memcpy(w->resume, p->entry.resume, sizeof(w->resume));
 	w->target = (struct walk_target){
-	        .memory = mem, .arena = p->modules->arena, .frames = frames, .memos = p->modules->memos};
+	        .memory = mem, .arena = p->modules->arena, .frames = frames, .caches = p->modules->caches};
 	return w;
 }
 
@@ -48,7 +48,7 @@ enum stop_reason unwind_stack(
 }
 
 /* Is the code at the program counter such as a copied stack tells all of? */
-static int late_step(struct walk *w)
+static int deferred_step(struct walk *w)
 {
 	u64 pc = walk_pc(w);
 	int stop = pc < w->region.start || pc >= w->region.end ? walk_locate(w, pc) : STOP_NONE;
@@ -59,13 +59,13 @@ static int late_step(struct walk *w)
 	return w->region.runtime && !(ops && ops->late) ? STOP_VM_ABSENT : walk_step(w);
 }
 
-static bool is_guessed(const struct walk *w, const struct late_record *from)
+static bool is_guessed(const struct walk *w, const struct deferred_record *from)
 {
 	return from->pc && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp &&
 	       (!from->fp || (walk_has(w, REG_FP) && w->reg[REG_FP] == from->fp));
 }
 
-enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
+enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
         struct frame *frames, u32 max, u32 *n, bool *proved)
 {
 	struct walk *w = new_walk(p, mem, frames, max);
@@ -80,7 +80,7 @@ enum stop_reason unwind_again(const struct process *p, const struct late_record 
 	w->leaf = from->leaf;
 	w->thread_pointer = from->thread_pointer;
 	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && !*proved; i++) {
-		stop = late_step(w);
+		stop = deferred_step(w);
 		if (stop == STOP_NONE && w->reg[REG_SP] - from->addr > size)
 			stop = STOP_STACK_ABSENT;
 		*proved = stop == STOP_NONE && is_guessed(w, from);

@@ -27,8 +27,8 @@ enum stop_reason unwind_stack(
  * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then
  * tells that it is a true one.
  */
-struct late_record;
-enum stop_reason unwind_again(const struct process *p, const struct late_record *from, u32 size, struct memory *mem,
+struct deferred_record;
+enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
         struct frame *frames, u32 max, u32 *n, bool *proved);
 
 #endif

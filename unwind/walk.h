@@ -25,12 +25,11 @@
  *		the same into a window, size <= WALK_WINDOW.
  *	const u8 *walk_slab(struct walk *w, u32 offset);
  *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
- *	struct walk_memo *walk_memo(struct walk *w, u32 index);
- *		a cell of what walks leave to later ones, index modulo WALK_MEMOS; NULL if there is none. See struct
- *walk_memo. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no room.
- *	walk_target: a struct of the target's own, in struct walk.
- *	WALK_STEP (linkage of a step function), WALK_GLOBAL, WALK_CHECK(w), WALK_BARRIER(x)
- *	WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
+ *	struct walk_cache *walk_cache(struct walk *w, u32 index);
+ *		a cell of what walks leave to later ones, index modulo WALK_CACHES; NULL if there is none. See struct
+ *walk_cache. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no
+ *room. walk_target: a struct of the target's own, in struct walk. WALK_STEP (linkage of a step function), WALK_GLOBAL,
+ *WALK_CHECK(w), WALK_BARRIER(x) WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
  */
 #ifndef YRT_WALK_H
 #define YRT_WALK_H
@@ -71,8 +70,8 @@ struct walk_cursor {
  * lock: it may be another's by the next look, and its words of two different writers. Nothing is true because it stands
  * here: check what it says.
  */
-#define WALK_MEMOS 16384u /* power of two */
-struct walk_memo {
+#define WALK_CACHES 16384u /* power of two */
+struct walk_cache {
 	u64 key;
 	u64 value;
 };

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "colour.h"
-#include "probes/machine.h"
+#include "probes/capabilities.h"
 
 static const char *const usage[] = {"", NULL};
 static const struct manual_example examples[] = {
@@ -23,9 +23,9 @@ const struct manual doctor_manual = {
 int doctor_main(const struct command_line *self, int argc, char **argv)
 {
 	static const char *const words[] = {
-	        [MACHINE_OK] = "ok", [MACHINE_LESS] = "less", [MACHINE_MISSING] = "MISSING"};
+	        [CAPABILITY_OK] = "ok", [CAPABILITY_LESS] = "less", [CAPABILITY_MISSING] = "MISSING"};
 	static const enum colour colours[] = {
-	        [MACHINE_OK] = COLOUR_GREEN, [MACHINE_LESS] = COLOUR_YELLOW, [MACHINE_MISSING] = COLOUR_RED};
+	        [CAPABILITY_OK] = COLOUR_GREEN, [CAPABILITY_LESS] = COLOUR_YELLOW, [CAPABILITY_MISSING] = COLOUR_RED};
 	static const char cannot_sample[] =
 	        "\nyrt can not sample here. Root can, and any user with these capabilities:\n"
 	        "  sudo setcap "
@@ -33,20 +33,20 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 	        "yrt)\n"
 	        "What works without any: render, diff, symbolize, layout, runtimes, help, and inspect of your own "
 	        "processes.";
-	struct machine_check checks[MACHINE_CHECKS_MAX];
+	struct capability_check checks[CAPABILITIES_MAX];
 	bool works = true;
 	int code;
 	u32 n;
 
 	if (manual_only_help(self, argc, argv, &code))
 		return code;
-	n = machine_check(checks);
+	n = capabilities_find(checks);
 	for (u32 i = 0; i < n; i++) {
 		printf("%-22s %s%-8s%s %s\n", checks[i].what, colour(stdout, colours[checks[i].state]),
 		        words[checks[i].state], colour(stdout, COLOUR_NONE), checks[i].found);
-		if (checks[i].state != MACHINE_OK && checks[i].remedy)
+		if (checks[i].state != CAPABILITY_OK && checks[i].remedy)
 			printf("%-22s %-8s -> %s\n", "", "", checks[i].remedy);
-		works = works && checks[i].state != MACHINE_MISSING;
+		works = works && checks[i].state != CAPABILITY_MISSING;
 	}
 	puts(works ? "\nyrt samples by BPF, inside the kernel: targets are neither paused nor changed."
 	           : cannot_sample);

@@ -16,7 +16,7 @@
 #include "perf_map_hint.h"
 #include "say.h"
 #include "frontends/format/format.h"
-#include "probes/machine.h"
+#include "probes/capabilities.h"
 #include "unwind/cleanup.h"
 
 #define LOST_TOO_MUCH 0.5 /* of all samples: the picture can not be trusted */
@@ -57,7 +57,7 @@ static void tell_denied(const struct flame_options *o)
 		         "root, or with "
 		         "CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE (`yrt doctor`)",
 		        o->denied);
-	if (!o->sampler.no_kernel && !machine_kernel_names())
+	if (!o->sampler.no_kernel && !capabilities_kernel_names())
 		say_note("the kernel's functions have no names here: CAP_SYSLOG, or kernel.kptr_restrict=0; -U leaves "
 		         "them out");
 }

@@ -48,7 +48,7 @@ static void print_alloc_losses(FILE *out, const struct sampler_stats *st)
 		fputs(", without debug registers: stacks only of what needed a new buffer", out);
 	if (a->trust > 0)
 		fprintf(out, ", weighed by what %lu buffers held", a->probe.buffers);
-	if (a->census)
+	if (a->survey)
 		fprintf(out, ", bytes by class and size from %lu buffers", a->probe.buffers);
 }
 
@@ -65,7 +65,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	        "stale_traps", (json_int_t)a->probe.stale, "left_out", (json_int_t)a->probe.skipped, "watchpoints",
 	        (json_int_t)a->set, "late", (json_int_t)a->late, "refused", (json_int_t)a->refused, "effective_samples",
 	        a->effective, "slowed", a->slowed, "placed", a->placed, "realtime", (int)a->realtime, "debug_registers",
-	        (int)a->watching, "census", (int)a->census, "census_trust", a->trust, "buffers",
+	        (int)a->watching, "survey", (int)a->survey, "survey_trust", a->trust, "buffers",
 	        (json_int_t)a->probe.buffers, "sites", a->sites ? a->sites : "", "strange",
 	        (json_int_t)a->probe.strange);
 }

@@ -16,11 +16,11 @@
 static const struct setting settings[] = {
         {'o', SETTING_OF(struct redraw, output)},
         {'f', SETTING_OF(struct redraw, format)},
-        {'I', SETTING_OF(struct redraw, sift.include)},
-        {'X', SETTING_OF(struct redraw, sift.exclude)},
-        {'t', SETTING_OF(struct redraw, sift.threads), .on = true},
-        {'U', SETTING_OF(struct redraw, sift.no_kernel), .on = true},
-        {'K', SETTING_OF(struct redraw, sift.no_user), .on = true},
+        {'I', SETTING_OF(struct redraw, filter.include)},
+        {'X', SETTING_OF(struct redraw, filter.exclude)},
+        {'t', SETTING_OF(struct redraw, filter.threads), .on = true},
+        {'U', SETTING_OF(struct redraw, filter.no_kernel), .on = true},
+        {'K', SETTING_OF(struct redraw, filter.no_user), .on = true},
         {REDRAW_PROCESSES, SETTING_OF(struct redraw, how)},
         {REDRAW_ASYNC, SETTING_OF(struct redraw, async), .on = true},
         {'h', SETTING_OF(struct redraw, help), .on = true},
@@ -60,7 +60,7 @@ struct error *redraw_parse(
 
 struct error *redraw_check(const struct redraw *r, bool diff, const struct format **ret)
 {
-	if (r->sift.no_user && r->sift.no_kernel)
+	if (r->filter.no_user && r->filter.no_kernel)
 		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
 	*ret = format_find(r->format, r->output);
 	if (!*ret)
@@ -88,7 +88,7 @@ static struct error *fold(struct profile **p)
 struct error *redraw_load(
         const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost)
 {
-	struct sift_options options = r->sift;
+	struct filter_options options = r->filter;
 	struct recording recording;
 	struct error *err;
 

@@ -31,7 +31,7 @@
 
 struct redraw {
 	const char *output, *format;
-	struct sift_options sift;
+	struct filter_options filter;
 	const char *files[REDRAW_FILES];
 	int nfiles;
 	bool help, async;

@@ -283,10 +283,10 @@ static struct error *keep_unsent(struct profile *p, struct error *why)
 
 struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop)
 {
-	struct sift_options sift = {.threads = true};
+	struct filter_options filter = {.threads = true};
 	struct profile *p = NULL;
 	struct recording cut;
-	struct error *err = input_load(path, &sift, &p, &cut), *why;
+	struct error *err = input_load(path, &filter, &p, &cut), *why;
 
 	if (err)
 		return err;

@@ -69,7 +69,7 @@ static void classify(char *name, enum profile_kind caller, struct profile_functi
 	name[n - 4] = 0;
 }
 
-static struct error *read_stack(struct sift *s, char *stack, u64 count)
+static struct error *read_stack(struct filter *s, char *stack, u64 count)
 {
 	enum profile_kind caller = KIND_NATIVE;
 	struct error *err = NULL;
@@ -83,11 +83,11 @@ static struct error *read_stack(struct sift *s, char *stack, u64 count)
 		classify(name, caller, &f);
 		caller = f.kind;
 		f.name = name;
-		if (depth == SIFT_DEEPEST)
-			return error_new(ERROR_INPUT, "a stack is deeper than %u frames", SIFT_DEEPEST);
-		err = sift_function(s, 0, &f, &function);
+		if (depth == FILTER_DEEPEST)
+			return error_new(ERROR_INPUT, "a stack is deeper than %u frames", FILTER_DEEPEST);
+		err = filter_function(s, 0, &f, &function);
 		if (!err)
-			err = sift_node(s, depth, function, stack ? 0 : count);
+			err = filter_node(s, depth, function, stack ? 0 : count);
 	}
 	return err;
 }
@@ -140,7 +140,7 @@ static struct error *read_line(FILE *in, struct line *line)
 	return NULL;
 }
 
-static struct error *read_folded(FILE *in, const char *path, struct sift *s)
+static struct error *read_folded(FILE *in, const char *path, struct filter *s)
 {
 	cleanup(line) struct line line = {0};
 	struct error *err = read_line(in, &line);
@@ -167,7 +167,7 @@ static struct error *read_folded(FILE *in, const char *path, struct sift *s)
 	return err;
 }
 
-static struct error *read_any(FILE *in, const char *path, struct sift *s, struct recording *cut)
+static struct error *read_any(FILE *in, const char *path, struct filter *s, struct recording *cut)
 {
 	u8 header[RECORDING_HEADER];
 	bool recording = false;
@@ -188,10 +188,10 @@ static struct error *read_any(FILE *in, const char *path, struct sift *s, struct
 }
 
 struct error *input_read(
-        FILE *in, const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut)
+        FILE *in, const char *path, const struct filter_options *options, struct profile **ret, struct recording *cut)
 {
-	struct sift s;
-	struct error *err = sift_create(options, &s);
+	struct filter s;
+	struct error *err = filter_create(options, &s);
 
 	if (err)
 		return err;
@@ -201,12 +201,12 @@ struct error *input_read(
 		profile_sort_times(s.profile);
 		*ret = TAKE(s.profile);
 	}
-	sift_free(&s);
+	filter_free(&s);
 	return err;
 }
 
 struct error *input_load(
-        const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut)
+        const char *path, const struct filter_options *options, struct profile **ret, struct recording *cut)
 {
 	cleanup(fclose) FILE *file = NULL;
 

@@ -4,7 +4,7 @@
 #define YRT_FORMAT_INPUT_H
 
 #include "recording.h"
-#include "sift.h"
+#include "filter.h"
 
 /*
  * Loads path ("-" is stdin) into a finished profile of one's own. Of folded stacks "frame;frame;… count" a frame may
@@ -12,10 +12,10 @@
  * that is cut gives what is whole.
  */
 struct error *input_load(
-        const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut);
+        const char *path, const struct filter_options *options, struct profile **ret, struct recording *cut);
 
 /* in: what path is open as; for tests. */
 struct error *input_read(
-        FILE *in, const char *path, const struct sift_options *options, struct profile **ret, struct recording *cut);
+        FILE *in, const char *path, const struct filter_options *options, struct profile **ret, struct recording *cut);
 
 #endif

@@ -10,7 +10,7 @@
 #define FRAMES_MOST 65536 /* of a sample */
 
 struct perf {
-	struct sift *sift;
+	struct filter *filter;
 	const char *path;
 	u64 number;     /* of the line */
 	u32 *frames, n; /* functions of the sample, the leaf first */
@@ -90,9 +90,9 @@ static struct error *end_sample(struct perf *r)
 	if (!r->open)
 		return NULL;
 	r->open = false;
-	err = sift_node(r->sift, 1, r->thread, r->n ? 0 : 1);
+	err = filter_node(r->filter, 1, r->thread, r->n ? 0 : 1);
 	for (u32 i = r->n; !err && i-- > 0;)
-		err = sift_node(r->sift, 1 + r->n - i, r->frames[i], i ? 0 : 1);
+		err = filter_node(r->filter, 1 + r->n - i, r->frames[i], i ? 0 : 1);
 	return err;
 }
 
@@ -114,7 +114,7 @@ static struct error *begin_sample(struct perf *r, char *line)
 	f.name = name;
 	r->open = true;
 	r->n = 0;
-	return sift_function(r->sift, 0, &f, &r->thread);
+	return filter_function(r->filter, 0, &f, &r->thread);
 }
 
 /* The file in brackets at the end, which the line loses. */
@@ -182,7 +182,7 @@ static struct error *add_frame(struct perf *r, char *line)
 		r->frames = frames;
 		r->capacity = more;
 	}
-	return sift_function(r->sift, 0, &f, &r->frames[r->n++]);
+	return filter_function(r->filter, 0, &f, &r->frames[r->n++]);
 }
 
 /* A sample without a call chain has its only frame in its own line, behind the event's colon, which no name can be told
@@ -203,9 +203,9 @@ static struct error *read_line(struct perf *r, char *line)
 	return err ? err : begin_sample(r, line);
 }
 
-struct error *input_perf_read(FILE *in, const char *path, char *first, u64 number, struct sift *s)
+struct error *input_perf_read(FILE *in, const char *path, char *first, u64 number, struct filter *s)
 {
-	cleanup(perf) struct perf r = {.sift = s, .path = path, .number = number};
+	cleanup(perf) struct perf r = {.filter = s, .path = path, .number = number};
 	cleanup(free) char *line = NULL;
 	struct error *err = read_line(&r, first);
 	size_t size = 0;

@@ -10,12 +10,12 @@
 
 #include <stdio.h>
 
-#include "sift.h"
+#include "filter.h"
 
 /* Whether this line, of those that are not empty or comments the first, is of such a text. */
 bool input_perf_is(const char *line);
 /* Reads the rest of in; first: the line that was read already, without its newline, which is changed. path: for
  * messages. */
-struct error *input_perf_read(FILE *in, const char *path, char *first, u64 number, struct sift *s);
+struct error *input_perf_read(FILE *in, const char *path, char *first, u64 number, struct filter *s);
 
 #endif

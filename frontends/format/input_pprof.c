@@ -33,7 +33,7 @@ struct field {
 
 struct reader {
 	const char *name;
-	struct sift *sift;
+	struct filter *filter;
 	struct span *strings;
 	u32 nstrings;
 	struct table functions, locations, mappings; /* by id: where the message is, in spans */
@@ -195,7 +195,7 @@ static struct error *append(struct span **array, u32 *n, struct span value)
 /* What samples refer to may stand behind them. */
 static struct error *read_tables(struct reader *r, struct span all)
 {
-	struct profile_meta *m = &r->sift->profile->meta;
+	struct profile_meta *m = &r->filter->profile->meta;
 	struct error *err = NULL;
 	struct field f;
 
@@ -228,7 +228,7 @@ static struct error *read_tables(struct reader *r, struct span all)
 
 static struct error *set_unit(struct reader *r)
 {
-	struct profile *p = r->sift->profile;
+	struct profile *p = r->filter->profile;
 	bool cpu = is_text(r, r->period_type_type, "cpu") && is_text(r, r->period_type_unit, "nanoseconds");
 	char unit[NAME_MOST + 1], type[NAME_MOST + 1];
 	u32 samples = UINT32_MAX;
@@ -292,7 +292,7 @@ static struct error *push(struct reader *r, const struct profile_function *f)
 		return err;
 	if (r->nstack == STACK_MOST)
 		return corrupt(r, "a stack of more than 65536 frames");
-	return sift_function(r->sift, 0, f, &r->stack[r->nstack++]);
+	return filter_function(r->filter, 0, f, &r->stack[r->nstack++]);
 }
 
 /* A location's lines: what was inlined comes first, what it was put into last. */
@@ -389,8 +389,8 @@ static struct error *put_owner(
 	snprintf(name, sizeof(name), number ? "%s (%s %" PRIu64 ")" : "%s", text, kind == KIND_PROCESS ? "pid" : "tid",
 	        number);
 	f.line = kind == KIND_PROCESS && number < UINT32_MAX ? (u32)number : 0;
-	err = sift_function(r->sift, 0, &f, &function);
-	return err ? err : sift_node(r->sift, ++*depth, function, 0);
+	err = filter_function(r->filter, 0, &f, &function);
+	return err ? err : filter_node(r->filter, ++*depth, function, 0);
 }
 
 static struct error *put_stack(struct reader *r, const struct owner *o, u64 count)
@@ -401,9 +401,9 @@ static struct error *put_stack(struct reader *r, const struct owner *o, u64 coun
 	if (!err)
 		err = put_owner(r, KIND_THREAD, o->thread, o->tid, "", &depth);
 	for (u32 i = r->nstack; !err && i-- > 0;)
-		err = sift_node(r->sift, ++depth, r->stack[i], i ? 0 : count);
+		err = filter_node(r->filter, ++depth, r->stack[i], i ? 0 : count);
 	if (!err && !r->nstack && !depth)
-		profile_add(r->sift->profile, 0, count);
+		profile_add(r->filter->profile, 0, count);
 	return err;
 }
 
@@ -437,7 +437,7 @@ static struct error *read_sample(struct reader *r, struct span sample)
 /* What yrt wrote there. */
 static struct error *read_comment(struct reader *r, u64 string, void *ctx)
 {
-	struct profile_meta *m = &r->sift->profile->meta;
+	struct profile_meta *m = &r->filter->profile->meta;
 	const struct {
 		const char *what, **to;
 	} known[] = {{"command: ", &m->command}, {"target: ", &m->target}, {"loss: ", &m->loss}};
@@ -447,7 +447,7 @@ static struct error *read_comment(struct reader *r, u64 string, void *ctx)
 	text_of(r, string, text);
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known) && !err; i++)
 		if (!strncmp(text, known[i].what, strlen(known[i].what)))
-			err = profile_string(r->sift->profile, text + strlen(known[i].what), known[i].to);
+			err = profile_string(r->filter->profile, text + strlen(known[i].what), known[i].to);
 	return err;
 }
 
@@ -524,9 +524,9 @@ static struct error *unpack(const struct reader *r, u8 *packed, size_t n, u8 **r
 	return good ? NULL : corrupt(r, "it is no whole gzip file");
 }
 
-struct error *input_pprof_read(FILE *in, const char *name, struct sift *s)
+struct error *input_pprof_read(FILE *in, const char *name, struct filter *s)
 {
-	cleanup(reader) struct reader r = {.name = name, .sift = s};
+	cleanup(reader) struct reader r = {.name = name, .filter = s};
 	cleanup(free) u8 *packed = NULL;
 	cleanup(free) u8 *bytes = NULL;
 	size_t npacked = 0, size = 0;

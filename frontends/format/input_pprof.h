@@ -7,11 +7,11 @@
 #ifndef YRT_FORMAT_INPUT_PPROF_H
 #define YRT_FORMAT_INPUT_PPROF_H
 
-#include "sift.h"
+#include "filter.h"
 
 #define INPUT_PPROF_FIRST 0x1f /* the byte that gzip files begin with */
 
 /* Reads all of in. name: of the file, for messages. */
-struct error *input_pprof_read(FILE *in, const char *name, struct sift *s);
+struct error *input_pprof_read(FILE *in, const char *name, struct filter *s);
 
 #endif

@@ -26,7 +26,7 @@
 
 #include <stddef.h>
 
-#include "sift.h"
+#include "filter.h"
 
 #define RECORDING_MAGIC   "\x89yrt\r\n\x1a\n" /* a transfer as text breaks it */
 #define RECORDING_VERSION 1
@@ -59,7 +59,7 @@ struct recording {            /* what was read besides the profile */
 };
 
 /* Reads from in, past its header, into a new profile what s lets through. name: of the file, for messages. */
-struct error *recording_read(FILE *in, const char *name, struct sift *s, struct recording *ret);
+struct error *recording_read(FILE *in, const char *name, struct filter *s, struct recording *ret);
 /* Whether a file that begins with these RECORDING_HEADER bytes is one. An error if it is of a newer version. */
 struct error *recording_check(const u8 *header, const char *name, bool *ret);
 

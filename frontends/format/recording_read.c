@@ -21,7 +21,7 @@
 struct reader {
 	FILE *in;
 	const char *name;
-	struct sift *sift;
+	struct filter *filter;
 	u8 *stored, *raw;
 	size_t stored_size, raw_size;
 	const u8 *at, *end; /* of the section being read */
@@ -131,7 +131,7 @@ static struct error *read_images(struct reader *r)
 		take_string(r, build_id);
 		r->broken |= r->nimages > PROFILE_MAX_IMAGES;
 		if (!r->broken)
-			err = profile_image(r->sift->profile, path, build_id, &image);
+			err = profile_image(r->filter->profile, path, build_id, &image);
 		if (!r->broken && !err)
 			err = append(&r->images, &r->nimages, image);
 	}
@@ -158,7 +158,7 @@ static struct error *read_functions(struct reader *r)
 		if (r->broken)
 			break;
 		f.image = r->images[f.image];
-		err = sift_function(r->sift, r->nfunctions + 1, &f, &function);
+		err = filter_function(r->filter, r->nfunctions + 1, &f, &function);
 		if (!err)
 			err = append(&r->functions, &r->nfunctions, function);
 	}
@@ -174,21 +174,21 @@ static struct error *read_nodes(struct reader *r)
 		u64 count = take_number(r), more = take_more(r);
 
 		r->broken |= r->nnodes > PROFILE_MAX_NODES + 1 || count > RECORDING_COUNT - r->count ||
-		             !r->nnodes != !function || r->depth - up >= SIFT_DEEPEST - 1;
+		             !r->nnodes != !function || r->depth - up >= FILTER_DEEPEST - 1;
 		if (r->broken)
 			break;
 		r->count += count;
 		r->depth = r->nnodes ? r->depth - up + 1 : 0;
 		if (r->nnodes++)
-			err = sift_node(r->sift, r->depth, r->functions[function], count);
+			err = filter_node(r->filter, r->depth, r->functions[function], count);
 		else
-			profile_add(r->sift->profile, 0, count);
+			profile_add(r->filter->profile, 0, count);
 		if (!err)
-			sift_more(r->sift, r->depth, more);
+			filter_more(r->filter, r->depth, more);
 		if (!err)
 			err = append(&r->nodes, &r->nknown,
 			        !r->depth ? 0
-			        : count   ? sift_place(r->sift, r->depth)
+			        : count   ? filter_place(r->filter, r->depth)
 			                  : TIMELESS);
 	}
 	r->more_at = r->more_end;
@@ -202,9 +202,9 @@ static struct error *read_times_of(struct reader *r, u32 node, u32 n, double sca
 
 	for (u32 i = 0; i < n && !err && !r->broken; i++) {
 		when += take_below(r, 1ull << 32);
-		r->broken |= when * scale >= UINT32_MAX || r->sift->profile->ntimes >= TIMES_MOST;
+		r->broken |= when * scale >= UINT32_MAX || r->filter->profile->ntimes >= TIMES_MOST;
 		if (!r->broken && node != TIMELESS)
-			err = profile_add_time(r->sift->profile, node, (u32)(when * scale));
+			err = profile_add_time(r->filter->profile, node, (u32)(when * scale));
 	}
 	return err;
 }
@@ -298,12 +298,12 @@ static struct error *read_texts(struct profile *p, const json_t *o)
 static struct error *read_meta(struct reader *r)
 {
 	json_t *o = json_loadb((const char *)r->at, r->end - r->at, 0, NULL);
-	struct profile_meta *m = &r->sift->profile->meta;
+	struct profile_meta *m = &r->filter->profile->meta;
 	struct error *err = NULL;
 
 	r->broken |= !json_is_object(o) || r->has_meta;
 	if (!r->broken) {
-		err = read_texts(r->sift->profile, o);
+		err = read_texts(r->filter->profile, o);
 		m->start_unix_ns = member_number(o, "start_unix_ns");
 		m->duration_ns = member_number(o, "duration_ns");
 		m->frequency = json_number_value(json_object_get(o, "frequency"));
@@ -405,7 +405,7 @@ static struct error *read_content(struct reader *r, const struct section_header 
 static struct error *tell_missing(struct reader *r, struct recording *ret)
 {
 	static const struct profile_function fn = {.name = "[recording cut short]", .kind = KIND_UNKNOWN};
-	struct profile *p = r->sift->profile;
+	struct profile *p = r->filter->profile;
 	cleanup(free) char *loss = NULL;
 	u32 function, node;
 	struct error *err;
@@ -426,9 +426,9 @@ static struct error *tell_missing(struct reader *r, struct recording *ret)
 	return profile_string(p, loss, &p->meta.loss);
 }
 
-struct error *recording_read(FILE *in, const char *name, struct sift *s, struct recording *ret)
+struct error *recording_read(FILE *in, const char *name, struct filter *s, struct recording *ret)
 {
-	cleanup(reader) struct reader r = {.in = in, .name = name, .sift = s};
+	cleanup(reader) struct reader r = {.in = in, .name = name, .filter = s};
 	struct section_header section = {0};
 	struct error *err = append(&r.images, &r.nimages, 0);
 

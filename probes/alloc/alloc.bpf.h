@@ -18,8 +18,8 @@ u32 window_most = 100; /* samples of a window */
 u32 window_taken = 0;
 u64 window_start = 0;
 u64 last_alloc_id = 0;
-u64 census_interval = 0; /* mean bytes between buffers that are looked into; 0: none */
-u32 census_chosen = 0;   /* how many are in `buffers` */
+u64 survey_interval = 0; /* mean bytes between buffers that are looked into; 0: none */
+u32 survey_chosen = 0;   /* how many are in `buffers` */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -64,11 +64,11 @@ struct { /* struct alloc_record: to alloc_classes.h */
 	__uint(max_entries, 16384);
 } alloc_ring SEC(".maps");
 
-struct { /* to the keeper of each CPU */
+struct { /* to the watchpoint thread of each CPU */
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(u32));
-} keepers SEC(".maps");
+} watchpoint_threads SEC(".maps");
 
 /*
  * A distance with exponential distribution: -ln(U) times the mean. The logarithm to base 2 comes bit by bit from
@@ -179,7 +179,7 @@ static __attribute__((always_inline)) inline void end_sample(
 	event_end(slot, st, send_sample(slot, st, wake));
 }
 
-/* Asks the keeper of this CPU for a watchpoint on the current thread. */
+/* Asks the watchpoint thread of this CPU for a watchpoint on the current thread. */
 static __attribute__((noinline)) int ask_watch(
         void *ctx, const struct alloc_watch *watch, const struct alloc_probe *probe, u64 end)
 {
@@ -194,7 +194,7 @@ static __attribute__((noinline)) int ask_watch(
 		request.top_at = watch->thread + probe->top;
 		request.start_at = watch->thread + probe->start;
 	}
-	return bpf_perf_event_output(ctx, &keepers, BPF_F_CURRENT_CPU, &request, sizeof(request));
+	return bpf_perf_event_output(ctx, &watchpoint_threads, BPF_F_CURRENT_CPU, &request, sizeof(request));
 }
 
 /* The next address to be watched for, if it is still in the buffer; else stops watching. */
@@ -301,12 +301,12 @@ static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_
 	return watch_at(ctx, &watch, probe, buffer.start + distance, buffer.end);
 }
 
-static __attribute__((noinline)) int send_census(const struct alloc_probe *probe, const struct alloc_buffer *buffer)
+static __attribute__((noinline)) int send_survey(const struct alloc_probe *probe, const struct alloc_buffer *buffer)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = tgid_of(task);
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
-	struct alloc_record record = {.how = ALLOC_BY_CENSUS,
+	struct alloc_record record = {.how = ALLOC_BY_SURVEY,
 	        .tgid = tgid,
 	        .tid = pid_of(task, BPF_CORE_READ(task, pid)),
 	        .thread = saved_register(task, probe->thread),
@@ -327,7 +327,7 @@ static __attribute__((noinline)) int send_census(const struct alloc_probe *probe
 }
 
 /* The thread has given up a buffer that was chosen. What the collector has not touched since is as it was. */
-static __attribute__((noinline)) int end_census(const struct alloc_probe *probe, u32 collections)
+static __attribute__((noinline)) int end_survey(const struct alloc_probe *probe, u32 collections)
 {
 	u32 key = (u32)bpf_get_current_pid_tgid();
 	struct alloc_buffer *last = bpf_map_lookup_elem(&buffers, &key);
@@ -335,29 +335,29 @@ static __attribute__((noinline)) int end_census(const struct alloc_probe *probe,
 	if (!last)
 		return 0;
 	if (last->collections == collections)
-		send_census(probe, last);
+		send_survey(probe, last);
 	bpf_map_delete_elem(&buffers, &key);
-	__sync_fetch_and_add(&census_chosen, -1);
+	__sync_fetch_and_add(&survey_chosen, -1);
 	return 0;
 }
 
 /* Nothing tells what lies in a buffer but itself, so some are looked into, each byte with the same chance. */
-static __attribute__((noinline)) int take_census(const struct alloc_probe *probe)
+static __attribute__((noinline)) int take_survey(const struct alloc_probe *probe)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_buffer now = {.interval = census_interval, .duty = alloc_duty};
+	struct alloc_buffer now = {.interval = survey_interval, .duty = alloc_duty};
 	u32 key = (u32)bpf_get_current_pid_tgid();
 
 	if (!probe->collections || probe->buffer_size == ALLOC_NO_OFFSET || probe->object == ALLOC_NO_OFFSET)
 		return 0;
 	now.collections = (u32)user_word(probe->collections) + 1;
-	if (census_chosen)
-		end_census(probe, now.collections);
+	if (survey_chosen)
+		end_survey(probe, now.collections);
 	now.start = saved_register(task, probe->object);
 	now.end = now.start + saved_register(task, probe->buffer_size);
 	if (draw_distance(now.interval) >= now.end - now.start)
 		return 0;
-	__sync_fetch_and_add(&census_chosen, 1);
+	__sync_fetch_and_add(&survey_chosen, 1);
 	return bpf_map_update_elem(&buffers, &key, &now, BPF_ANY);
 }
 
@@ -396,8 +396,8 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
 }
 
 /*
- * What was sampled until now is to be read before objects move: by the keeper of this CPU, which runs before the thread
- * that collects goes on.
+ * What was sampled until now is to be read before objects move: by the watchpoint thread of this CPU, which runs before
+ * the thread that collects goes on.
  */
 static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
 {
@@ -405,7 +405,7 @@ static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
 
 	if (!alloc_interval || !bpf_map_lookup_elem(&processes, &tgid))
 		return 0;
-	return bpf_perf_event_output(ctx, &keepers, BPF_F_CURRENT_CPU, &request, sizeof(request));
+	return bpf_perf_event_output(ctx, &watchpoint_threads, BPF_F_CURRENT_CPU, &request, sizeof(request));
 }
 
 /* A site: a thread has a new buffer, an object was made outside of all, or a collection begins. */
@@ -441,8 +441,8 @@ int on_alloc_walk(struct pt_regs *ctx)
 	hit = alloc_interval && distance < bytes;
 	if (probe->kind != ALLOC_OUTSIDE_SITE)
 		watch_buffer(ctx, probe, number, hit ? bytes + draw_distance(alloc_interval) : distance);
-	if (probe->kind != ALLOC_OUTSIDE_SITE && census_interval)
-		take_census(probe);
+	if (probe->kind != ALLOC_OUTSIDE_SITE && survey_interval)
+		take_survey(probe);
 	if (probe->kind == ALLOC_OUTSIDE_SITE) {
 		st->slow++;
 		st->bytes += bytes;
@@ -482,8 +482,8 @@ static inline void note_watch(
 }
 
 /*
- * A write that is no allocation: the keeper is to switch the watchpoint off. It stays set after its hit until it is
- * moved: most are not written again, and switching off costs more.
+ * A write that is no allocation: the watchpoint thread is to switch the watchpoint off. It stays set after its hit
+ * until it is moved: most are not written again, and switching off costs more.
  */
 static __attribute__((noinline)) int ask_rest(void *ctx, struct alloc_watch *watch, const struct alloc_probe *probe)
 {

@@ -25,9 +25,9 @@
 #define BURST            4    /* times the wanted rate */
 #define BURST_LEAST      8
 #define WINDOWS_A_S      100 /* of alloc.bpf.h */
-#define CENSUS_EACH      8   /* stacks to a buffer that is looked into, without watchpoints */
-#define CENSUS_A_S       60  /* with watchpoints: so many buffers, and so many bytes of them, a second */
-#define CENSUS_BYTES_A_S 8e6
+#define SURVEY_EACH      8   /* stacks to a buffer that is looked into, without watchpoints */
+#define SURVEY_A_S       60  /* with watchpoints: so many buffers, and so many bytes of them, a second */
+#define SURVEY_BYTES_A_S 8e6
 #define NICE             -10
 #define REFUSED_LEAST    8 /* watchpoints, and more than were set: there are no debug registers */
 #define STRANGE_LEAST    8 /* events that make no sense, and one in STRANGE_EACH: the sites are not what they seemed */
@@ -55,7 +55,7 @@ static struct error *create_parts(struct alloc *a)
 	const struct alloc_options *o = &a->options;
 	struct alloc_counts_options counts = {
 	        .threads_apart = o->threads, .object = o->object, .targets = o->targets, .collector = o->collector};
-	struct alloc_join_options join = {.both = alloc_counts_stack, .counted = alloc_counts_census};
+	struct alloc_join_options join = {.both = alloc_counts_stack, .counted = alloc_counts_survey};
 	struct error *err = alloc_threads_create(o->targets, o->threads, &a->threads);
 
 	counts.threads = a->threads;
@@ -118,7 +118,7 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 static void take_away(struct alloc *a)
 {
 	alloc_object_set_interval(a->options.object, 0, 0);
-	alloc_object_set_census(a->options.object, 0);
+	alloc_object_set_survey(a->options.object, 0);
 	if (a->sites)
 		alloc_sites_clear(a->sites);
 }
@@ -170,7 +170,7 @@ static bool tells_collections(const struct runtime_alloc *r)
 static struct error *place_site(struct alloc *a, const struct process *p, const struct runtime_alloc *r,
         const struct alloc_site *site, const char *path)
 {
-	struct watchpoints_stats keepers = {0};
+	struct watchpoints_stats threads = {0};
 	struct alloc_probe probe = {
 	        .kind = site->kind,
 	        .start = r->buffer_start,
@@ -188,8 +188,8 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	struct error *err;
 
 	if (a->watchpoints)
-		watchpoints_stats(a->watchpoints, &keepers);
-	probe.prompt = !keepers.realtime || !tells_collections(r);
+		watchpoints_stats(a->watchpoints, &threads);
+	probe.prompt = !threads.realtime || !tells_collections(r);
 	err = alloc_object_set_probe(a->options.object, a->nprobes, &probe);
 	if (!err)
 		err = alloc_sites_add(
@@ -265,20 +265,20 @@ static u64 cpu_of(pid_t pid)
 /* What samples cost up to now, but for what was before the start. */
 static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, u64 now, struct alloc_spent *ret)
 {
-	struct watchpoints_stats keepers = {0};
+	struct watchpoints_stats threads = {0};
 	struct probe_stats probe;
 	struct error *err = object_stats(a->options.object, &probe);
 
 	if (err)
 		return err;
 	if (a->watchpoints)
-		watchpoints_stats(a->watchpoints, &keepers);
+		watchpoints_stats(a->watchpoints, &threads);
 	*ret = (struct alloc_spent){.at_ns = now,
 	        .samples = probe.samples,
 	        .walk_ns = probe.timed_ns,
-	        .keeper_ns = keepers.keeper_ns,
+	        .thread_ns = threads.thread_ns,
 	        .traps = st->traps,
-	        .requests = keepers.requests,
+	        .requests = threads.requests,
 	        .sites = st->refills + st->slow,
 	        .placed_ns = alloc_sites_placed_ns(a->sites)};
 	for (u32 i = 0; i < a->options.targets->nprocesses; i++)
@@ -298,12 +298,12 @@ static void set_interval(struct alloc *a, double interval, double frequency)
  * How often buffers are looked into. By watchpoints samples tell most, and those few are read while the program runs;
  * without, one for some stacks.
  */
-static void set_census(struct alloc *a, double bytes_a_s, double buffer)
+static void set_survey(struct alloc *a, double bytes_a_s, double buffer)
 {
-	double a_second = fmin(CENSUS_A_S, CENSUS_BYTES_A_S / fmax(buffer, 1));
+	double a_second = fmin(SURVEY_A_S, SURVEY_BYTES_A_S / fmax(buffer, 1));
 
-	alloc_object_set_census(
-	        a->options.object, (u64)(a->watching ? bytes_a_s / a_second : a->interval * CENSUS_EACH));
+	alloc_object_set_survey(
+	        a->options.object, (u64)(a->watching ? bytes_a_s / a_second : a->interval * SURVEY_EACH));
 }
 
 /* The distance between samples gets as much smaller. */
@@ -377,7 +377,7 @@ static struct error *steer(struct alloc *a, u64 now)
 	set_duty(a, a->watching ? alloc_budget_duty(&a->budget, a->duty) : 1);
 	rate = (double)(st.bytes - a->bytes_then) * 1e9 / (double)placed * a->duty;
 	set_interval(a, next_interval(a, rate / frequency), frequency);
-	set_census(a, a->interval * frequency, (double)st.bytes / (double)(st.refills + 1));
+	set_survey(a, a->interval * frequency, (double)st.bytes / (double)(st.refills + 1));
 	a->placed_then = spent.placed_ns;
 	a->bytes_then = st.bytes;
 	return NULL;

@@ -14,10 +14,10 @@
  * of that, they are placed in shifts (alloc_sites.h).
  *
  * Some of the buffers that threads gave up are looked into: they tell bytes by class and size, of thousands of objects
- * each. Samples are weighed so that their classes agree with that as far as both are certain (alloc_strata.h).
+ * each. Samples are weighed so that their classes agree with that as far as both are certain (alloc_reweight.h).
  *
  * Without debug registers there are only the stacks of refills, and what buffers hold is spread over those of objects
- * of that class and size (alloc_census.h). Where that can not be, the stack of a refill stands for its whole buffer,
+ * of that class and size (alloc_survey.h). Where that can not be, the stack of a refill stands for its whole buffer,
  * and programs that allocate in a cycle may resonate with the size of their buffers.
  *
  * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many
@@ -64,8 +64,8 @@ struct alloc_summary {
 	double slowed;          /* share of the targets' CPU time that was taken, as estimated */
 	double placed;          /* part of the time that sites were placed (alloc_sites.h) */
 	bool realtime, watching;
-	bool census;  /* without watchpoints: bytes by class are from buffers that were looked into (alloc_census.h) */
-	double trust; /* with watchpoints: how far shares of classes follow such buffers (alloc_strata.h), from 0 to 1
+	bool survey;  /* without watchpoints: bytes by class are from buffers that were looked into (alloc_survey.h) */
+	double trust; /* with watchpoints: how far shares of classes follow such buffers (alloc_reweight.h), from 0 to 1
 	               */
 	const char *sites; /* how they were found (runtime_alloc.origin); NULL: none yet */
 };

@@ -20,7 +20,7 @@ static double spent_on_samples(
 {
 	u64 leaves = to->traps - from->traps + REQUEST_EXITS * (to->requests - from->requests);
 
-	return (double)(to->walk_ns - from->walk_ns + to->keeper_ns - from->keeper_ns) +
+	return (double)(to->walk_ns - from->walk_ns + to->thread_ns - from->thread_ns) +
 	       (double)leaves * (double)b->trap_ns;
 }
 

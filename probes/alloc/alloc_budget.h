@@ -17,9 +17,9 @@ struct alloc_spent {
 	u64 target_cpu_ns; /* CPU time of all targets */
 	u64 samples;
 	u64 walk_ns;   /* in the programs, for samples */
-	u64 keeper_ns; /* CPU time of the keepers of watchpoints */
+	u64 thread_ns; /* CPU time of the watchpoint threads of watchpoints */
 	u64 traps;     /* of debug registers */
-	u64 requests;  /* to keepers: an interrupt and two switches of threads each */
+	u64 requests;  /* to watchpoint threads: an interrupt and two switches of threads each */
 	u64 sites;     /* uprobes hit, sampled or not */
 	u64 placed_ns; /* while they were placed */
 };

@@ -134,7 +134,7 @@ static void on_counted(void *ctx, const struct frame *class, u64 bytes, u64 obje
 	finish(counting->c, &result);
 }
 
-static void take_census(struct alloc_classes *c, const struct reader *reader, const struct alloc_record *record)
+static void take_survey(struct alloc_classes *c, const struct reader *reader, const struct alloc_record *record)
 {
 	struct alloc_object buffer = {
 	        .thread = record->thread, .start = record->start, .end = record->end, .gc = record->gc};
@@ -142,8 +142,8 @@ static void take_census(struct alloc_classes *c, const struct reader *reader, co
 	u32 first = c->ndone;
 	u64 whole = 0;
 
-	if (reader && reader->ops->census)
-		reader->ops->census(reader->data, &buffer, on_counted, &counting);
+	if (reader && reader->ops->survey)
+		reader->ops->survey(reader->data, &buffer, on_counted, &counting);
 	for (u32 i = first; i < c->ndone; i++)
 		whole += c->done[i].bytes;
 	for (u32 i = first; i < c->ndone; i++)
@@ -156,8 +156,8 @@ static void take(struct alloc_classes *c, const struct alloc_record *record)
 	struct open o = {.result = {.record = *record, .size = record->size}, .gc = record->gc, .since_ns = now_ns()};
 	const struct reader *reader = reader_of(c, record->instance);
 
-	if (record->how == ALLOC_BY_CENSUS) {
-		take_census(c, reader, record);
+	if (record->how == ALLOC_BY_SURVEY) {
+		take_survey(c, reader, record);
 		return;
 	}
 	if (!reader) {
@@ -299,7 +299,7 @@ void alloc_classes_stop(struct alloc_classes *c)
 	eventfd_write(c->stop, 1);
 	pthread_join(c->thread, NULL);
 	c->started = false;
-	pthread_mutex_lock(&c->lock); /* a keeper may still be at it */
+	pthread_mutex_lock(&c->lock); /* a watchpoint thread may still be at it */
 	ring_buffer__consume(c->ring);
 	look_again(c, FOR_THE_LAST_TIME);
 	pthread_mutex_unlock(&c->lock);

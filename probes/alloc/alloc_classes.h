@@ -3,9 +3,9 @@
  * The classes of sampled objects. A class lies in the object's header, and there only until a collection moves the
  * object; a program may collect a hundred times a second. So records come by a ring of their own, and are read by a
  * thread that does nothing else, now and then; and when a collection begins, all threads stand, and all they have begun
- * to allocate is whole: by the keeper (watchpoints.h) of the CPU where that is, before the collection goes on. Where
- * nothing tells of collections, each sample wakes the thread, which runs at real-time priority (an interrupt: 15 us on
- * some virtual machines).
+ * to allocate is whole: by the watchpoint thread (watchpoints.h) of the CPU where that is, before the collection goes
+ * on. Where nothing tells of collections, each sample wakes the thread, which runs at real-time priority (an interrupt:
+ * 15 us on some virtual machines).
  */
 #ifndef YRT_ALLOC_CLASSES_H
 #define YRT_ALLOC_CLASSES_H
@@ -21,9 +21,9 @@ struct alloc_classes;
 struct alloc_class { /* what became of a record */
 	struct alloc_record record;
 	struct frame frame;
-	u64 size;           /* of the object; 0: not known; by census: of an average one */
-	u64 bytes, objects; /* by census */
-	u64 whole;          /* by census: bytes of all kinds in that buffer */
+	u64 size;           /* of the object; 0: not known; by survey: of an average one */
+	u64 bytes, objects; /* by survey */
+	u64 whole;          /* by survey: bytes of all kinds in that buffer */
 	bool known;
 };
 

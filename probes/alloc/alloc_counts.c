@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "alloc_census.h"
+#include "alloc_survey.h"
 #include "alloc_leaves.h"
-#include "alloc_strata.h"
+#include "alloc_reweight.h"
 #include "grow.h"
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 
-struct cell {                  /* what samples of a thread in a node stand for */
-	u32 thread;            /* alloc_threads.h */
-	u32 node;              /* COLLECTOR_FILTERED: left out as asked, but the thread has allocated it */
-	u32 kind;              /* in strata */
-	struct strata *strata; /* NULL: none */
+struct cell {                       /* what samples of a thread in a node stand for */
+	u32 thread;                 /* alloc_threads.h */
+	u32 node;                   /* COLLECTOR_FILTERED: left out as asked, but the thread has allocated it */
+	u32 kind;                   /* in strata */
+	struct reweighting *strata; /* NULL: none */
 	double bytes, objects;
 	double sizeless; /* bytes of objects whose size is not known */
 	bool unseen;     /* without a stack */
@@ -24,12 +24,12 @@ struct cell {                  /* what samples of a thread in a node stand for *
 
 struct of_process {
 	u32 process;
-	struct strata *strata;
+	struct reweighting *strata;
 };
 
 struct alloc_counts {
 	struct alloc_counts_options options;
-	struct census *census;
+	struct survey *survey;
 	struct of_process *processes;
 	u32 nprocesses;
 	struct alloc_leaves *leaves;
@@ -52,7 +52,7 @@ struct error *alloc_counts_create(const struct alloc_counts_options *options, st
 	if (!c)
 		return &error_no_memory;
 	c->options = *options;
-	err = census_create(&c->census);
+	err = survey_create(&c->survey);
 	if (!err)
 		err = alloc_leaves_create(options->targets, &c->leaves);
 	if (err) {
@@ -67,10 +67,10 @@ void alloc_counts_destroy(struct alloc_counts *c)
 {
 	if (!c)
 		return;
-	census_destroy(c->census);
+	survey_destroy(c->survey);
 	alloc_leaves_destroy(c->leaves);
 	for (u32 i = 0; i < c->nprocesses; i++)
-		strata_destroy(c->processes[i].strata);
+		reweight_destroy(c->processes[i].strata);
 	free(c->processes);
 	table_free(&c->by_cell);
 	free(c->cells);
@@ -123,7 +123,7 @@ static struct error *add_cell(struct alloc_counts *c, const struct cell *more)
 	return NULL;
 }
 
-static struct error *strata_of(struct alloc_counts *c, u32 process, struct strata **ret)
+static struct error *reweight_of(struct alloc_counts *c, u32 process, struct reweighting **ret)
 {
 	struct error *err;
 
@@ -134,7 +134,7 @@ static struct error *strata_of(struct alloc_counts *c, u32 process, struct strat
 		}
 	err = grow((void **)&c->processes, c->nprocesses, sizeof(*c->processes));
 	if (!err)
-		err = strata_create(ret);
+		err = reweight_create(ret);
 	if (!err)
 		c->processes[c->nprocesses++] = (struct of_process){.process = process, .strata = *ret};
 	return err;
@@ -157,14 +157,14 @@ static u64 apart(const struct alloc_counts *c, u32 thread)
 }
 
 /* A stack for what is counted without one; a refill stands for its whole buffer. */
-static struct error *tell_census(
+static struct error *tell_survey(
         struct alloc_counts *c, const struct alloc_class *p, u32 thread, u32 node, double bytes, double objects)
 {
 	u32 kind = 0;
 	struct error *err =
-	        census_kind(c->census, p->record.instance, &p->frame, p->record.size, apart(c, thread), &kind);
+	        survey_kind(c->survey, p->record.instance, &p->frame, p->record.size, apart(c, thread), &kind);
 
-	return err ? err : census_stack(c->census, kind, p->record.how == ALLOC_BY_SLOW, thread, node, bytes, objects);
+	return err ? err : survey_stack(c->survey, kind, p->record.how == ALLOC_BY_SLOW, thread, node, bytes, objects);
 }
 
 /* The probability that what a site told as one became a sample. */
@@ -182,23 +182,23 @@ static void note_sample(struct alloc_counts *c, const struct alloc_class *p, dou
 	c->unknown += !p->known && p->record.klass;
 }
 
-/* An object in a buffer is of a kind that a census tells of; one outside is told of in any case. */
+/* An object in a buffer is of a kind that a survey tells of; one outside is told of in any case. */
 static struct error *sort_into_strata(struct alloc_counts *c, const struct alloc_class *p, u64 size, struct cell *ret)
 {
 	bool outside = p->record.how == ALLOC_BY_SLOW;
-	struct strata *strata = NULL;
+	struct reweighting *strata = NULL;
 	struct error *err;
 
 	if (!c->watching || !size || !(p->known || outside))
 		return NULL;
-	err = strata_of(c, p->record.instance, &strata);
+	err = reweight_of(c, p->record.instance, &strata);
 	if (!err)
-		err = outside ? strata_outside(strata, alloc_size_class(size), &ret->kind)
-		              : strata_kind(strata, &p->frame, size, &ret->kind);
+		err = outside ? reweight_outside(strata, alloc_size_class(size), &ret->kind)
+		              : reweight_kind(strata, &p->frame, size, &ret->kind);
 	if (err)
 		return err;
 	ret->strata = strata;
-	strata_sample(strata, ret->kind, ret->bytes);
+	reweight_sample(strata, ret->kind, ret->bytes);
 	return NULL;
 }
 
@@ -222,7 +222,7 @@ static struct error *count(struct alloc_counts *c, const struct alloc_class *p, 
 			err = add_cell(c, &more);
 	}
 	if (!err && (whole || (r->how == ALLOC_BY_SLOW && !c->watching)))
-		err = tell_census(c, p, more.thread, node, more.bytes, more.objects);
+		err = tell_survey(c, p, more.thread, node, more.bytes, more.objects);
 	if (err)
 		return err;
 	alloc_threads_add(c->options.threads, more.thread, 1, 0);
@@ -255,19 +255,19 @@ static struct error *count_without_stack(struct alloc_counts *c, const struct al
 	struct error *err = alloc_threads_find(c->options.threads, p->record.instance, p->record.thread, &thread);
 
 	if (!err)
-		err = census_kind(c->census, p->record.instance, &p->frame, p->size, apart(c, thread), &kind);
+		err = survey_kind(c->survey, p->record.instance, &p->frame, p->size, apart(c, thread), &kind);
 	if (!err && p->known)
 		err = unseen_node(c, p, &node);
 	else if (!err)
 		err = child_unknown(c, 0, "[no stack seen]", &node);
-	return err ? err : census_count(c->census, kind, thread, node, (double)p->bytes * by, (double)p->objects * by);
+	return err ? err : survey_count(c->survey, kind, thread, node, (double)p->bytes * by, (double)p->objects * by);
 }
 
-struct error *alloc_counts_census(void *counts, const struct alloc_class *p)
+struct error *alloc_counts_survey(void *counts, const struct alloc_class *p)
 {
 	struct alloc_counts *c = counts;
 	double by = ALLOC_ALWAYS / chance_of(&p->record) / (double)p->record.duty;
-	struct strata *strata = NULL;
+	struct reweighting *strata = NULL;
 	struct error *err;
 	u32 kind = 0;
 
@@ -275,11 +275,11 @@ struct error *alloc_counts_census(void *counts, const struct alloc_class *p)
 		return NULL;
 	if (!c->watching)
 		return count_without_stack(c, p, by);
-	err = strata_of(c, p->record.instance, &strata);
+	err = reweight_of(c, p->record.instance, &strata);
 	if (!err)
-		err = strata_kind(strata, &p->frame, p->size, &kind);
+		err = reweight_kind(strata, &p->frame, p->size, &kind);
 	if (!err)
-		strata_counted(strata, kind, (double)p->bytes, (double)p->whole, (double)p->record.stands, by);
+		reweight_counted(strata, kind, (double)p->bytes, (double)p->whole, (double)p->record.stands, by);
 	return err;
 }
 
@@ -313,7 +313,7 @@ static struct error *add_unseen(struct alloc_counts *c)
 	return err;
 }
 
-static struct error *add_spread(void *ctx, const struct census_result *r)
+static struct error *add_spread(void *ctx, const struct survey_result *r)
 {
 	return add_cell(ctx, &(struct cell){.thread = r->allocator,
 	                             .node = r->node,
@@ -341,12 +341,12 @@ static void weigh(struct alloc_counts *c)
 		const struct process *p = targets_find(c->options.targets, c->processes[i].process);
 		struct handed h = {c->options.object, p ? p->pid : 0};
 
-		strata_handed(c->processes[i].strata, handed_out, &h);
-		c->trust = fmax(c->trust, strata_weigh(c->processes[i].strata, handed_out(&h, ALLOC_BUFFERS)));
+		reweight_handed(c->processes[i].strata, handed_out, &h);
+		c->trust = fmax(c->trust, reweight_weigh(c->processes[i].strata, handed_out(&h, ALLOC_BUFFERS)));
 	}
 	for (u32 i = 0; i < c->ncells; i++) {
 		struct cell *cell = &c->cells[i];
-		double by = cell->strata ? strata_factor(cell->strata, cell->kind) : 1;
+		double by = cell->strata ? reweight_factor(cell->strata, cell->kind) : 1;
 
 		alloc_threads_add(c->options.threads, cell->thread, 0, cell->bytes * (by - 1));
 		cell->bytes *= by;
@@ -384,7 +384,7 @@ static void move_into_profile(const struct alloc_counts *c)
 
 struct error *alloc_counts_finish(struct alloc_counts *c)
 {
-	struct error *err = census_spread(c->census, add_spread, c);
+	struct error *err = survey_spread(c->survey, add_spread, c);
 
 	if (err)
 		return err;
@@ -408,6 +408,6 @@ void alloc_counts_tell(const struct alloc_counts *c, struct alloc_summary *ret)
 	ret->bytes = c->totals.bytes;
 	ret->unseen = c->totals.unseen;
 	ret->threads = c->totals.threads;
-	ret->census = census_usable(c->census);
+	ret->survey = survey_usable(c->survey);
 	ret->trust = c->trust;
 }

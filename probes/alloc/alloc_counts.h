@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From samples to the profile of java-alloc: what each stands for (alloc.h), by thread and node, scaled in the end to
- * what threads allocated in truth; bytes that have no stack, by the census (alloc_census.h).
+ * what threads allocated in truth; bytes that have no stack, by the survey (alloc_survey.h).
  */
 #ifndef YRT_ALLOC_COUNTS_H
 #define YRT_ALLOC_COUNTS_H
@@ -31,12 +31,12 @@ void alloc_counts_set_watching(struct alloc_counts *c, bool watching);
 struct error *alloc_counts_stack(
         void *counts, const struct alloc_class *class, const struct stack_record *record, struct frame *frames, u32 n);
 /* Objects of a kind in a buffer that was given up: struct alloc_join_options.counted. */
-struct error *alloc_counts_census(void *counts, const struct alloc_class *class);
+struct error *alloc_counts_survey(void *counts, const struct alloc_class *class);
 /* How many classes a site told that are none. */
 u64 alloc_counts_unknown(const struct alloc_counts *c);
 /* When no sample comes any more: moves all into the collector's profile. */
 struct error *alloc_counts_finish(struct alloc_counts *c);
-/* Fills in samples, effective, unclassed, threads, bytes, unseen, census, trust; the last five are known after
+/* Fills in samples, effective, unclassed, threads, bytes, unseen, survey, trust; the last five are known after
  * alloc_counts_finish(). */
 void alloc_counts_tell(const struct alloc_counts *c, struct alloc_summary *ret);
 

@@ -105,7 +105,7 @@ static struct error *take_class(struct alloc_join *j, const struct alloc_class *
 {
 	struct error *err;
 
-	if (class->record.how == ALLOC_BY_CENSUS)
+	if (class->record.how == ALLOC_BY_SURVEY)
 		return j->options.counted(j->options.ctx, class);
 	err = grow((void **)&j->told, j->ntold, sizeof(*j->told));
 	if (!err)

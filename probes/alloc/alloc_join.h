@@ -19,7 +19,7 @@ struct alloc_join_options {
 	/* Both are here. frames may be changed; record is without any. */
 	struct error *(*both)(void *ctx, const struct alloc_class *class, const struct stack_record *record,
 	        struct frame *frames, u32 n);
-	/* Objects of a kind, of a census: they have no stack. */
+	/* Objects of a kind, of a survey: they have no stack. */
 	struct error *(*counted)(void *ctx, const struct alloc_class *class);
 	void *ctx;
 };

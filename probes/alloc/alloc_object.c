@@ -31,9 +31,9 @@ int alloc_object_watch_program(const struct object *o)
 	return bpf_program__fd(object_skeleton(o)->progs.on_watch);
 }
 
-int alloc_object_keepers_fd(const struct object *o)
+int alloc_object_watchpoint_threads_fd(const struct object *o)
 {
-	return bpf_map__fd(object_skeleton(o)->maps.keepers);
+	return bpf_map__fd(object_skeleton(o)->maps.watchpoint_threads);
 }
 
 struct error *alloc_object_attach_site(
@@ -75,9 +75,9 @@ void alloc_object_set_open(struct object *o, bool open)
 	object_skeleton(o)->data->alloc_open = open;
 }
 
-void alloc_object_set_census(struct object *o, u64 interval)
+void alloc_object_set_survey(struct object *o, u64 interval)
 {
-	object_skeleton(o)->bss->census_interval = interval;
+	object_skeleton(o)->bss->survey_interval = interval;
 }
 
 void alloc_object_set_duty(struct object *o, u32 duty)

@@ -12,10 +12,10 @@ struct uprobe;
 void alloc_object_prepare(struct object *o);
 /* The ring of struct alloc_record; record is called for each that waits when it is consumed. NULL: errno says why. */
 struct ring_buffer *alloc_object_ring(struct object *o, int (*record)(void *ctx, void *data, size_t size), void *ctx);
-/* Of the program that a watchpoint runs, and of the perf event array through which programs wake the keepers of
- * watchpoints. */
+/* Of the program that a watchpoint runs, and of the perf event array through which programs wake the watchpoint threads
+ * of watchpoints. */
 int alloc_object_watch_program(const struct object *o);
-int alloc_object_keepers_fd(const struct object *o);
+int alloc_object_watchpoint_threads_fd(const struct object *o);
 /* A uprobe (uprobe.h). */
 struct error *alloc_object_attach_site(
         struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
@@ -29,7 +29,7 @@ void alloc_object_set_watching(struct object *o, bool watching);
 void alloc_object_set_interval(struct object *o, u64 interval, u32 burst);
 void alloc_object_set_duty(struct object *o, u32 duty);
 /* Mean bytes between buffers that are looked into, 0: none. */
-void alloc_object_set_census(struct object *o, u64 interval);
+void alloc_object_set_survey(struct object *o, u64 interval);
 /* False: what hits a site is let go, so that all sites begin and end a shift together. */
 void alloc_object_set_open(struct object *o, bool open);
 struct error *alloc_object_stats(struct object *o, struct alloc_stats *ret);

@@ -37,7 +37,7 @@ struct watched { /* a thread with its event */
 	int fd;
 };
 
-struct keeper {
+struct watchpoint_thread {
 	struct watchpoints *all;
 	pthread_t thread;
 	size_t buffer; /* of perf_buffer */
@@ -50,8 +50,8 @@ struct watchpoints {
 	void (*collecting)(void *ctx);
 	void *ctx;
 	struct perf_buffer *buffers;
-	struct keeper *keepers;
-	size_t nkeepers;
+	struct watchpoint_thread *movers;
+	size_t nmovers;
 	int stop;             /* eventfd */
 	pthread_mutex_t lock; /* of threads */
 	struct watched *threads;
@@ -279,7 +279,7 @@ static void on_lost(void *ctx, int cpu, unsigned long long n)
 	((struct watchpoints *)ctx)->refused += n;
 }
 
-static void take_priority(struct keeper *k)
+static void take_priority(struct watchpoint_thread *k)
 {
 	struct sched_param param = {.sched_priority = 1};
 	cpu_set_t set;
@@ -295,7 +295,7 @@ static void take_priority(struct keeper *k)
 
 static void *keep(void *arg)
 {
-	struct keeper *k = arg;
+	struct watchpoint_thread *k = arg;
 	struct watchpoints *w = k->all;
 	struct pollfd fds[] = {{.fd = perf_buffer__buffer_fd(w->buffers, k->buffer), .events = POLLIN},
 	        {.fd = w->stop, .events = POLLIN}};
@@ -330,7 +330,7 @@ static size_t online_cpus(int *ret, size_t max)
 	return n;
 }
 
-static struct error *start_keepers(struct watchpoints *w)
+static struct error *start_threads(struct watchpoints *w)
 {
 	cleanup(free) int *cpus = calloc(CPU_SETSIZE, sizeof(*cpus));
 	size_t n = cpus ? online_cpus(cpus, CPU_SETSIZE) : 0;
@@ -338,18 +338,18 @@ static struct error *start_keepers(struct watchpoints *w)
 	sigset_t all, old;
 	int code = 0;
 
-	w->nkeepers = perf_buffer__buffer_cnt(w->buffers);
-	w->keepers = calloc(w->nkeepers, sizeof(*w->keepers));
-	if (!cpus || !w->keepers)
+	w->nmovers = perf_buffer__buffer_cnt(w->buffers);
+	w->movers = calloc(w->nmovers, sizeof(*w->movers));
+	if (!cpus || !w->movers)
 		return &error_no_memory;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	for (size_t i = 0; i < w->nkeepers && !code; i++) {
-		w->keepers[i] = (struct keeper){.all = w, .buffer = i, .cpu = i < n ? cpus[i] : (int)i};
-		code = pthread_create(&w->keepers[i].thread, &attr, keep, &w->keepers[i]);
-		w->keepers[i].started = !code;
+	for (size_t i = 0; i < w->nmovers && !code; i++) {
+		w->movers[i] = (struct watchpoint_thread){.all = w, .buffer = i, .cpu = i < n ? cpus[i] : (int)i};
+		code = pthread_create(&w->movers[i].thread, &attr, keep, &w->movers[i]);
+		w->movers[i].started = !code;
 	}
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -365,10 +365,11 @@ static struct error *start(struct watchpoints *w)
 	w->threads = calloc(w->capacity, sizeof(*w->threads));
 	if (!w->threads)
 		return &error_no_memory;
-	w->buffers = perf_buffer__new(alloc_object_keepers_fd(w->object), BUFFER_PAGES, on_request, on_lost, w, NULL);
+	w->buffers = perf_buffer__new(
+	        alloc_object_watchpoint_threads_fd(w->object), BUFFER_PAGES, on_request, on_lost, w, NULL);
 	if (!w->buffers)
 		return error_errno(errno, "cannot make buffers for requests");
-	return start_keepers(w);
+	return start_threads(w);
 }
 
 struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret)
@@ -399,14 +400,14 @@ void watchpoints_destroy(struct watchpoints *w)
 		return;
 	if (w->stop >= 0)
 		eventfd_write(w->stop, 1);
-	for (size_t i = 0; i < w->nkeepers; i++)
-		if (w->keepers && w->keepers[i].started)
-			pthread_join(w->keepers[i].thread, NULL);
+	for (size_t i = 0; i < w->nmovers; i++)
+		if (w->movers && w->movers[i].started)
+			pthread_join(w->movers[i].thread, NULL);
 	perf_buffer__free(w->buffers);
 	for (u32 i = 0; w->threads && i < w->capacity; i++)
 		if (w->threads[i].tid)
 			close(w->threads[i].fd);
-	free(w->keepers);
+	free(w->movers);
 	free(w->threads);
 	if (w->stop >= 0)
 		close(w->stop);
@@ -431,8 +432,8 @@ void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret)
 	        .refused = w->refused,
 	        .requests = w->requests,
 	        .realtime = w->realtime};
-	for (size_t i = 0; i < w->nkeepers; i++)
-		if (w->keepers[i].started && !pthread_getcpuclockid(w->keepers[i].thread, &clock) &&
+	for (size_t i = 0; i < w->nmovers; i++)
+		if (w->movers[i].started && !pthread_getcpuclockid(w->movers[i].thread, &clock) &&
 		        !clock_gettime(clock, &ts))
-			ret->keeper_ns += (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+			ret->thread_ns += (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Debug registers as the programs of alloc.h want them: one write watchpoint for each thread that allocates, set and
- * moved by keepers. A keeper is a thread of yrt on each CPU, at real-time priority: the program wakes the one of its
- * CPU, which runs before the thread that is to be watched goes back to its own code, so that not a byte passes
- * unwatched. Where that priority is refused, or a keeper comes late, it finds out (top has passed the address), chooses
- * another address, and counts.
+ * moved by watchpoint threads. A watchpoint thread is a thread of yrt on each CPU, at real-time priority: the program
+ * wakes the one of its CPU, which runs before the thread that is to be watched goes back to its own code, so that not a
+ * byte passes unwatched. Where that priority is refused, or a watchpoint thread comes late, it finds out (top has
+ * passed the address), chooses another address, and counts.
  */
 #ifndef YRT_WATCHPOINTS_H
 #define YRT_WATCHPOINTS_H
@@ -20,12 +20,12 @@ struct watchpoints_stats {
 	u64 set;       /* addresses watched */
 	u64 late;      /* of them passed already: another one was chosen, or none */
 	u64 refused;   /* debug registers taken by others, or threads gone */
-	u64 requests;  /* all that keepers were woken for */
-	u64 keeper_ns; /* their CPU time */
+	u64 requests;  /* all that watchpoint threads were woken for */
+	u64 thread_ns; /* their CPU time */
 	bool realtime;
 };
 
-/* collecting: called by a keeper, when a collection begins that goes on after that. */
+/* collecting: called by a watchpoint thread, when a collection begins that goes on after that. */
 struct error *watchpoints_create(struct object *o, void (*collecting)(void *ctx), void *ctx, struct watchpoints **ret);
 void watchpoints_destroy(struct watchpoints *w);
 void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);

@@ -247,7 +247,7 @@ static __attribute__((always_inline)) inline void wait_walk(
 	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
 	event_end(slot, st, event_emit(slot, st));
 	w->hash = slot->head.hash;
-	w->stop = slot->late.stop ? slot->late.stop : slot->head.stop;
+	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
 static __attribute__((noinline)) int wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)

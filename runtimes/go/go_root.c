@@ -17,15 +17,15 @@ struct label {
 	char key[64], value[128];
 };
 
-static u32 tells_of(u32 wishes)
+static u32 tells_of(u32 features)
 {
-	return (wishes & WISH_CREATORS ? GO_TELL_CREATOR : 0) | (wishes & WISH_LABELS ? GO_TELL_LABELS : 0) |
-	       (wishes & WISH_TASKS ? GO_TELL_NUMBER : 0);
+	return (features & FEATURE_CREATORS ? GO_TELL_CREATOR : 0) | (features & FEATURE_LABELS ? GO_TELL_LABELS : 0) |
+	       (features & FEATURE_TASKS ? GO_TELL_NUMBER : 0);
 }
 
 struct error *go_root_configure(const struct runtime_process *p, struct go_table *t, struct go_config *ret)
 {
-	u32 tells = tells_of(p->wishes), minor;
+	u32 tells = tells_of(p->features), minor;
 	char release[GO_RELEASE_MAX];
 	const struct go_layout *at;
 	struct layout *layout;

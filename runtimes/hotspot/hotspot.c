@@ -340,14 +340,14 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	return instance->heap && hotspot_thread_name(instance->heap, p->memory, p->pid, tid, ret, size);
 }
 
-static bool hides(void *data, const char *symbol)
+static bool is_runtime_internal(void *data, const char *symbol)
 {
-	return hotspot_hides(symbol);
+	return hotspot_is_internal(symbol);
 }
 
 static bool begins(const char *symbol)
 {
-	return hotspot_begins(symbol);
+	return hotspot_is_thread_entry(symbol);
 }
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
@@ -377,8 +377,8 @@ const struct runtime_ops hotspot_runtime = {
         .expands_native = true,
         .expand = expand,
         .thread_name = thread_name,
-        .hides = hides,
-        .begins = begins,
+        .is_runtime_internal = is_runtime_internal,
+        .is_thread_entry = begins,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
         .idle = hotspot_idle,

@@ -6,7 +6,7 @@
 
 #include "cleanup.h"
 #include "hotspot.h"
-#include "hotspot_alloc_census.h"
+#include "hotspot_alloc_survey.h"
 #include "hotspot_alloc_leaf.h"
 #include "hotspot_heap_view.h"
 #include "hotspot_instance.h"
@@ -178,7 +178,7 @@ static enum alloc_told object(void *data, const struct alloc_object *o, struct f
 	return found && (passed || !fresh || o->addr >= at + HEADER_BYTES) ? ALLOC_TOLD : ALLOC_NOT_YET;
 }
 
-struct census {
+struct survey {
 	struct reader *r;
 	void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects);
 	void *ctx;
@@ -186,22 +186,22 @@ struct census {
 
 static void tell(void *data, u64 klass, u64 bytes, u64 objects)
 {
-	const struct census *c = data;
+	const struct survey *c = data;
 	struct frame class;
 
 	c->each(c->ctx, klass && class_frame(c->r, klass, &class) ? &class : NULL, bytes, objects);
 }
 
 /* Collections move what lies there; classes go with them at the earliest. */
-static bool census(void *data, const struct alloc_object *buffer,
+static bool survey(void *data, const struct alloc_object *buffer,
         void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects), void *ctx)
 {
 	struct reader *r = data;
-	struct census c = {r, each, ctx};
+	struct survey c = {r, each, ctx};
 	bool passed;
 
 	return buffer->gc && in_place(r, buffer->gc, &passed) &&
-	       hotspot_alloc_census(r->heap, r->memory, buffer->start, buffer->end, tell, &c);
+	       hotspot_alloc_survey(r->heap, r->memory, buffer->start, buffer->end, tell, &c);
 }
 
 /* The innermost frame of compiled code, if nothing but stubs (as those that copy arrays) lies inside it. */
@@ -228,7 +228,7 @@ const struct runtime_alloc_ops hotspot_alloc_ops = {
         .close = close_reader,
         .object = object,
         .class_frame = class_frame,
-        .census = census,
+        .survey = survey,
         .collections = collections,
-        .hides = hotspot_alloc_hides,
+        .is_runtime_internal = hotspot_alloc_is_internal,
 };

@@ -36,13 +36,13 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
         struct frame *ret, u32 max, u32 *eaten);
 
 /*
- * As runtime_ops.hides: what leads into Java code, and what starts a Java thread. Whatever the JVM does for Java code
- * stays visible: allocation, linking, locks, collectors, compilers.
+ * As runtime_ops.is_runtime_internal: what leads into Java code, and what starts a Java thread. Whatever the JVM does
+ * for Java code stays visible: allocation, linking, locks, collectors, compilers.
  */
-bool hotspot_hides(const char *symbol);
+bool hotspot_is_internal(const char *symbol);
 
-/* As runtime_ops.begins: what libjvm starts its threads by, and the launcher that of main(). */
-bool hotspot_begins(const char *symbol);
+/* As runtime_ops.is_thread_entry: what libjvm starts its threads by, and the launcher that of main(). */
+bool hotspot_is_thread_entry(const char *symbol);
 
 /*
  * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the
@@ -50,7 +50,7 @@ bool hotspot_begins(const char *symbol);
  */
 bool hotspot_is_handle(const char *method);
 
-/* As runtime_alloc_ops.hides: the VM's slow path from a method to its new object. */
-bool hotspot_alloc_hides(const char *symbol);
+/* As runtime_alloc_ops.is_runtime_internal: the VM's slow path from a method to its new object. */
+bool hotspot_alloc_is_internal(const char *symbol);
 
 #endif

@@ -22,7 +22,7 @@
 #define LEAF_STANDS     (-1)
 #define MEMO_CHECK_BITS 12
 #define HS_CALLED       (1u << 31)
-#define MEMO_BACK_MAX   (1u << 20) /* segments */
+#define CACHE_BACK_MAX  (1u << 20) /* segments */
 
 /* Where the caller of a compiled frame is, from the leaf's stack pointer. */
 #define FRAME_WHOLE       0 /* the frame stands */
@@ -70,33 +70,33 @@ static inline bool hs_is_nmethod(const struct walk *w, const struct hotspot_vm *
 	       hs_field(w, vm->length) > back;
 }
 
-static inline struct walk_memo *hs_memo(struct walk *w, u64 segment)
+static inline struct walk_cache *hs_cache(struct walk *w, u64 segment)
 {
-	return walk_memo(w, (u32)segment + w->region.vm);
+	return walk_cache(w, (u32)segment + w->region.vm);
 }
 
-static inline u64 hs_memo_key(const struct walk *w, u64 segment)
+static inline u64 hs_cache_key(const struct walk *w, u64 segment)
 {
 	return segment << 32 | w->region.vm;
 }
 
-static inline u64 hs_memo_value(u64 key, u64 compile_id, u64 back)
+static inline u64 hs_cache_value(u64 key, u64 compile_id, u64 back)
 {
-	return compile_id << 32 | (back & (MEMO_BACK_MAX - 1)) << MEMO_CHECK_BITS |
+	return compile_id << 32 | (back & (CACHE_BACK_MAX - 1)) << MEMO_CHECK_BITS |
 	       key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
 }
 
 /* The nmethod of a segment as hotspot_find() left it, if it is still there: see README.md. */
 static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 segment)
 {
-	struct walk_memo *memo = hs_memo(w, segment);
-	u64 key = hs_memo_key(w, segment), value, back;
+	struct walk_cache *cached = hs_cache(w, segment);
+	u64 key = hs_cache_key(w, segment), value, back;
 
-	if (!memo || memo->key != key)
+	if (!cached || cached->key != key)
 		return false;
-	value = memo->value;
-	back = value >> MEMO_CHECK_BITS & (MEMO_BACK_MAX - 1);
-	return value == hs_memo_value(key, value >> 32, back) && hs_read_block(w, vm, segment - back) &&
+	value = cached->value;
+	back = value >> MEMO_CHECK_BITS & (CACHE_BACK_MAX - 1);
+	return value == hs_cache_value(key, value >> 32, back) && hs_read_block(w, vm, segment - back) &&
 	       hs_is_nmethod(w, vm, back) && hs_field(w, vm->compile_id) == value >> 32;
 }
 
@@ -104,7 +104,7 @@ static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 se
 WALK_GLOBAL int hotspot_find(struct walk *w, u64 segment)
 {
 	const struct hotspot_vm *vm;
-	struct walk_memo *memo;
+	struct walk_cache *cached;
 	u64 first = segment;
 	u8 back = SEGMENT_FREE;
 
@@ -123,10 +123,10 @@ WALK_GLOBAL int hotspot_find(struct walk *w, u64 segment)
 		return STOP_VM_BROKEN;
 	if (first > segment || !hs_read_block(w, vm, first))
 		return STOP_VM_ABSENT;
-	memo = hs_memo(w, segment);
-	if (memo && segment - first < MEMO_BACK_MAX && hs_is_nmethod(w, vm, segment - first)) {
-		memo->key = hs_memo_key(w, segment);
-		memo->value = hs_memo_value(hs_memo_key(w, segment), hs_field(w, vm->compile_id), segment - first);
+	cached = hs_cache(w, segment);
+	if (cached && segment - first < CACHE_BACK_MAX && hs_is_nmethod(w, vm, segment - first)) {
+		cached->key = hs_cache_key(w, segment);
+		cached->value = hs_cache_value(hs_cache_key(w, segment), hs_field(w, vm->compile_id), segment - first);
 	}
 	return STOP_NONE;
 }

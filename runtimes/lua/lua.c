@@ -97,7 +97,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 }
 
 /* How C enters Lua and Lua enters C: the frames of Lua next to them say the same. */
-static bool hides(void *data, const char *symbol)
+static bool is_runtime_internal(void *data, const char *symbol)
 {
 	static const char *const glue[] = {"lua_call", "lua_callk", "lua_pcall", "lua_pcallk", "lua_cpcall",
 	        "lua_resume", "precallC", "ccall", "f_call", "resume", "unroll", "dothecall", "GCTM", "callTMres",
@@ -145,6 +145,6 @@ const struct runtime_ops lua_runtime = {
         .expands_native = true,
         .expand = expand,
         .c_names = lua_c_names,
-        .hides = hides,
+        .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
 };

@@ -325,7 +325,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 }
 
 /* How C enters the VM and the VM enters C: the Lua frames next to them tell the same. */
-static bool hides(void *data, const char *symbol)
+static bool is_runtime_internal(void *data, const char *symbol)
 {
 	static const char *const glue[] = {
 	        "lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_yield", "luaL_callmeta"};
@@ -356,6 +356,6 @@ const struct runtime_ops luajit_runtime = {
         .name_frame = name_frame,
         .expands_native = true,
         .expand = expand,
-        .hides = hides,
+        .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
 };

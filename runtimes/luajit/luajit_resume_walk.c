@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Where a walk goes on that was lost in native code which Lua has called. Nothing leads from a thread to its VM: so
- * each walk leaves which global_State it met on this thread, and where its cframe was (struct walk_memo). The next one
+ * each walk leaves which global_State it met on this thread, and where its cframe was (struct walk_cache). The next one
  * that is lost looks there: the running lua_State knows its innermost cframe, which knows it, and lies above the place
  * where the walk was lost, near the last one that was seen. Before the first, the VM is the one that was found in
  * memory, if there is only one, and the cframe must be near that place.
@@ -15,31 +15,31 @@
 #define LJ_MEMO_FRAME     0x9e3779b97f4a7c15ull
 
 /* The cell of a thread: of its global_State, or (which: LJ_MEMO_FRAME) of its last cframe. */
-static inline u64 lj_memo_key(const struct walk *w, u64 which)
+static inline u64 lj_cache_key(const struct walk *w, u64 which)
 {
 	return walk_mix(walk_mix(which, w->thread_pointer), w->region.vm);
 }
 
 static inline bool lj_recall(struct walk *w, u64 which, u64 *ret)
 {
-	u64 key = lj_memo_key(w, which);
-	struct walk_memo *memo = walk_memo(w, (u32)(key >> 32));
+	u64 key = lj_cache_key(w, which);
+	struct walk_cache *cached = walk_cache(w, (u32)(key >> 32));
 
-	if (!memo || memo->key != key)
+	if (!cached || cached->key != key)
 		return false;
-	*ret = memo->value;
+	*ret = cached->value;
 	return true;
 }
 
 static inline void lj_keep(struct walk *w, u64 which, u64 value)
 {
-	u64 key = lj_memo_key(w, which);
-	struct walk_memo *memo = walk_memo(w, (u32)(key >> 32));
+	u64 key = lj_cache_key(w, which);
+	struct walk_cache *cached = walk_cache(w, (u32)(key >> 32));
 
-	if (!memo || (memo->key == key && memo->value == value))
+	if (!cached || (cached->key == key && cached->value == value))
 		return;
-	memo->key = key;
-	memo->value = value;
+	cached->key = key;
+	cached->value = value;
 }
 
 LUAJIT_SHARED int luajit_note(struct walk *w, u64 g, u64 cf)

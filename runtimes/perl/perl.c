@@ -161,7 +161,7 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	        instance->image, instance->bias, arena_at(p->arena, instance->config, sizeof(struct perl_vm)), p, out);
 }
 
-static bool hides(void *data, const char *symbol)
+static bool is_runtime_internal(void *data, const char *symbol)
 {
 	(void)data;
 	return perl_is_glue(symbol);
@@ -183,6 +183,6 @@ const struct runtime_ops perl_runtime = {
         .starting = starting,
         .name_frame = name_frame,
         .c_names = perl_op_names,
-        .hides = hides,
+        .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
 };

@@ -208,16 +208,16 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
  * statement of this code. It must be one that the sub itself ran, so not the innermost frame's: the first statement of
  * a sub that was just entered is its caller's.
  */
-#define PL_WHO_COOKIE  48
-#define PL_WHO_CLOSURE 60
-#define PL_MEMO_TAG    19 /* bits of a memo's value; the others: the body's address / 8 */
-#define PL_MEMO_BODIES (1ull << (64 - PL_MEMO_TAG + 3))
+#define PL_WHO_COOKIE   48
+#define PL_WHO_CLOSURE  60
+#define PL_CACHE_TAG    19 /* bits of a cached's value; the others: the body's address / 8 */
+#define PL_CACHE_BODIES (1ull << (64 - PL_CACHE_TAG + 3))
 
-static inline u64 pl_memo_value(u64 key, u64 body, const u64 *words)
+static inline u64 pl_cache_value(u64 key, u64 body, const u64 *words)
 {
 	u64 tag = walk_mix(walk_mix(walk_mix(walk_mix(key, body), words[0]), words[1]), words[2]);
 
-	return body >> 3 << PL_MEMO_TAG | (tag & ((1ull << PL_MEMO_TAG) - 1));
+	return body >> 3 << PL_CACHE_TAG | (tag & ((1ull << PL_CACHE_TAG) - 1));
 }
 
 static inline bool pl_read_body(struct walk *w, const struct perl_vm *vm, u64 body)
@@ -229,18 +229,18 @@ static inline bool pl_read_body(struct walk *w, const struct perl_vm *vm, u64 bo
 static inline u64 pl_find_body(struct walk *w, const struct perl_vm *vm, u64 cv, u64 cop)
 {
 	u64 key = walk_mix(walk_mix(vm->attachment, cv), cop), body;
-	struct walk_memo *memo = cop ? walk_memo(w, (u32)(key >> 32)) : NULL;
+	struct walk_cache *cached = cop ? walk_cache(w, (u32)(key >> 32)) : NULL;
 
-	if (memo && memo->key == key) {
-		body = memo->value >> PL_MEMO_TAG << 3;
-		if (pl_read_body(w, vm, body) && memo->value == pl_memo_value(key, body, w->scratch))
+	if (cached && cached->key == key) {
+		body = cached->value >> PL_CACHE_TAG << 3;
+		if (pl_read_body(w, vm, body) && cached->value == pl_cache_value(key, body, w->scratch))
 			return body;
 	}
 	if (!walk_read(w, &body, sizeof(body), cv + vm->sv_any) || !pl_read_body(w, vm, body))
 		return 0;
-	if (memo && !(body & 7) && body < PL_MEMO_BODIES) {
-		memo->key = key;
-		memo->value = pl_memo_value(key, body, w->scratch);
+	if (cached && !(body & 7) && body < PL_CACHE_BODIES) {
+		cached->key = key;
+		cached->value = pl_cache_value(key, body, w->scratch);
 	}
 	return body;
 }

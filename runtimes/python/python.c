@@ -122,7 +122,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	const struct python_image *image = data;
 	struct python_instance *instance = calloc(1, sizeof(*instance));
 	struct python_vm vm = image->vm;
-	struct error *err = p->wishes & WISH_LOCK ? python_gil_known(image, p->pid) : NULL;
+	struct error *err = p->features & FEATURE_LOCK ? python_gil_known(image, p->pid) : NULL;
 
 	if (err || !instance) {
 		free(instance);
@@ -142,7 +142,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.frame_type = bias + image->frame_type;
 	vm.jit_return = image->jit.ret ? bias + image->jit.ret : 0;
 	vm.jit_locals = image->jit.locals;
-	if (p->wishes & WISH_LOCK)
+	if (p->features & FEATURE_LOCK)
 		python_gil_ask(image->layout, bias + image->runtime, &vm);
 	vm.interpreters = bias + image->runtime + image->layout->runtime_interpreters.at;
 	vm.current = image->current ? bias + image->current : 0;
@@ -233,7 +233,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	                       !find_slot(instance, p);
 	if (instance->image->vm.resume_pc)
 		(void)find_slot(instance, p);
-	if (p->wishes & WISH_AWAITERS)
+	if (p->features & FEATURE_AWAITERS)
 		python_async_find(instance->image, instance->bias, p,
 		        arena_at(p->arena, instance->config, sizeof(struct python_vm)));
 	err = python_jit_regions(instance->image, p, instance->config, instance->makes_code, add, ctx);
@@ -313,7 +313,7 @@ static u32 resume(void *data)
 	return is_believed(instance) && (vm->resume_pc || python_needs_thread(vm)) ? instance->config : 0;
 }
 
-static bool hides(void *data, const char *symbol)
+static bool is_runtime_internal(void *data, const char *symbol)
 {
 	(void)data;
 	return python_is_glue(symbol);
@@ -338,12 +338,12 @@ const struct runtime_ops python_runtime = {
         .name_frame = name_frame,
         .expand = expand,
         .expands_native = true,
-        .wall = python_wall,
-        .wall_name = python_wall_name,
+        .fold_group = python_fold_group,
+        .fold_group_name = python_fold_group_name,
         .thread_name = thread_name,
         .c_names = python_methods,
         .translated = &cython_translated,
-        .hides = hides,
+        .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
         .idle = python_idle,
 };

@@ -14,7 +14,7 @@ static const char *const import_runs[] = {"_find_and_load", "_gcd_import", NULL}
 
 #define UVLOOP_RUNS "uv_run"
 
-static const struct wall {
+static const struct fold_group {
 	const char *name;
 	u32 flag;
 	const char *folder; /* of its files */
@@ -22,12 +22,12 @@ static const struct wall {
 	const char *frozen;      /* how code that is part of the interpreter calls its file; NULL: none is */
 	const char *const *runs; /* functions without which it is none: the rest is called by others too */
 	bool native;             /* modules can be part of it */
-} walls[] = {
+} fold_groups[] = {
         {"asyncio (event loop)", EXPAND_LOOP, "/asyncio", loop_files, NULL, loop_runs, true},
         {"import", EXPAND_IMPORTS, "/importlib", import_files, "<frozen importlib._bootstrap", import_runs, false},
 };
-#define WALLS (sizeof(walls) / sizeof(*walls))
-_Static_assert(WALLS *PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
+#define FOLD_GROUPS (sizeof(fold_groups) / sizeof(*fold_groups))
+_Static_assert(FOLD_GROUPS *PYTHON_NO_CODE < PYTHON_SEVERAL_TASKS, "numbers of frames without code");
 
 const char *python_fold_name(const struct frame *f)
 {
@@ -37,8 +37,9 @@ const char *python_fold_name(const struct frame *f)
 		return "several tasks await this";
 	if (!f->detail && frame_addr(f) == PYTHON_COLLECTS)
 		return "(gc)";
-	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= WALLS ? python_wall_name((u32)number)
-	                                                                            : NULL;
+	return !f->detail && frame_addr(f) % PYTHON_NO_CODE == 0 && number <= FOLD_GROUPS
+	               ? python_fold_group_name((u32)number)
+	               : NULL;
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -49,7 +50,7 @@ static bool is_one_of(const char *word, const char *const *list)
 	return false;
 }
 
-static bool is_file(const struct wall *w, const char *path)
+static bool is_file(const struct fold_group *w, const char *path)
 {
 	const char *file = strrchr(path, '/');
 	size_t folder = strlen(w->folder);
@@ -78,29 +79,29 @@ static u32 uvloop_module(const char *path)
 }
 
 /* Class.function from 3.11, function before. */
-static bool runs(const struct wall *w, const char *name)
+static bool runs(const struct fold_group *w, const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
 	return is_one_of(dot ? dot + 1 : name, w->runs);
 }
 
-u32 python_wall(const char *name, const char *file, u32 flags, bool *running)
+u32 python_fold_group(const char *name, const char *file, u32 flags, bool *running)
 {
-	for (u32 k = 0; k < WALLS; k++)
-		if (flags & walls[k].flag && is_file(&walls[k], file)) {
-			*running = runs(&walls[k], name);
+	for (u32 k = 0; k < FOLD_GROUPS; k++)
+		if (flags & fold_groups[k].flag && is_file(&fold_groups[k], file)) {
+			*running = runs(&fold_groups[k], name);
 			return k + 1;
-		} else if (flags & walls[k].flag && walls[k].native && !uvloop_module(file)) {
+		} else if (flags & fold_groups[k].flag && fold_groups[k].native && !uvloop_module(file)) {
 			*running = !strcmp(name, UVLOOP_RUNS);
 			return k + 1;
 		}
 	return 0;
 }
 
-const char *python_wall_name(u32 number)
+const char *python_fold_group_name(u32 number)
 {
-	return number && number <= WALLS ? walls[number - 1].name : NULL;
+	return number && number <= FOLD_GROUPS ? fold_groups[number - 1].name : NULL;
 }
 
 static bool is_python(const struct frame *f)
@@ -112,8 +113,8 @@ struct folding {
 	struct python_names *names;
 	struct python_uvloop *uvloop;
 	const struct runtime_process *p;
-	const struct wall *wall;
-	bool running; /* what makes it a wall is part of it */
+	const struct fold_group *fold_group;
+	bool running; /* what makes it a fold group is part of it */
 	bool certain; /* not only libuv is */
 };
 
@@ -132,7 +133,7 @@ static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 add
 static bool is_native_part(struct folding *f, const struct frame *frame)
 {
 	u64 addr = frame_addr(frame) - (frame_flags(frame) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-	const struct mapping *m = f->wall->native && frame_kind(frame) == FRAME_NATIVE
+	const struct mapping *m = f->fold_group->native && frame_kind(frame) == FRAME_NATIVE
 	                                  ? mapping_find(f->p->mappings, f->p->nmappings, addr)
 	                                  : NULL;
 	u32 module = m && m->image ? uvloop_module(m->image->path) : PYTHON_UVLOOP_MODULES;
@@ -150,14 +151,14 @@ static bool is_part(struct folding *f, const struct frame *frame)
 
 	if (!is_python(frame))
 		return is_native_part(f, frame);
-	if (!python_name_frame(f->names, f->p->memory, frame, &name) || !is_file(f->wall, name.file))
+	if (!python_name_frame(f->names, f->p->memory, frame, &name) || !is_file(f->fold_group, name.file))
 		return false;
-	f->running = f->running || runs(f->wall, name.name);
+	f->running = f->running || runs(f->fold_group, name.name);
 	f->certain = true;
 	return true;
 }
 
-/* The next frame of the wall at or behind i, with only other native ones before it; n: none. */
+/* The next frame of the fold group at or behind i, with only other native ones before it; n: none. */
 static u32 next_part(struct folding *f, const struct frame *frames, u32 i, u32 n)
 {
 	for (; i < n; i++) {
@@ -182,8 +183,8 @@ static u32 fold(struct folding *f, const struct frame *frames, u32 i, u32 n, str
 		return 0;
 	if (!inside)
 		ret[put++] = frames[i];
-	ret[put++] = (struct frame){
-	        .where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, PYTHON_NO_CODE * (u64)(f->wall - walls + 1))};
+	ret[put++] = (struct frame){.where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0,
+	                                    PYTHON_NO_CODE * (u64)(f->fold_group - fold_groups + 1))};
 	*eaten = last - i + 1;
 	return put;
 }
@@ -195,10 +196,10 @@ u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_U
 	u32 put = 0;
 
 	*eaten = 0;
-	for (u32 k = 0; k < WALLS && !put; k++) {
-		struct folding f = {names, uvloop, p, &walls[k], false, false};
+	for (u32 k = 0; k < FOLD_GROUPS && !put; k++) {
+		struct folding f = {names, uvloop, p, &fold_groups[k], false, false};
 
-		if (flags & walls[k].flag)
+		if (flags & fold_groups[k].flag)
 			put = fold(&f, frames, i, n, ret, eaten);
 	}
 	return put;

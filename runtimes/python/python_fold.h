@@ -22,18 +22,18 @@ struct python_uvloop {
 	u64 start, end; /* file addresses */
 };
 
-/* Operations of the runtime: the wall that a function is part of by its name and file, in C by that of its module; its
- * name. */
-u32 python_wall(const char *name, const char *file, u32 flags, bool *running);
-const char *python_wall_name(u32 number);
+/* Operations of the runtime: the fold group that a function is part of by its name and file, in C by that of its
+ * module; its name. */
+u32 python_fold_group(const char *name, const char *file, u32 flags, bool *running);
+const char *python_fold_group_name(u32 number);
 
-/* The name of a frame that stands for a wall; NULL: it is an ordinary one. */
+/* The name of a frame that stands for a fold group; NULL: it is an ordinary one. */
 const char *python_fold_name(const struct frame *f);
 
 /*
- * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a wall? Then
- * ret (room for 2) has frames[i], unless it is part of it, and the frame that stands for the wall; *eaten is how many
- * frames they stand for. Returns how many are in ret; 0: no. flags: enum expand_flag.
+ * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a fold group?
+ * Then ret (room for 2) has frames[i], unless it is part of it, and the frame that stands for the fold group; *eaten is
+ * how many frames they stand for. Returns how many are in ret; 0: no. flags: enum expand_flag.
  */
 u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES],
         const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret,

@@ -108,7 +108,7 @@ bool python_jit_expected(const struct python_image *image, pid_t pid)
 }
 
 /* Code that is made after the maps were read, anywhere where mmap() may put it. */
-static struct error *claim_late(const struct runtime_process *p, u32 config,
+static struct error *claim_deferred(const struct runtime_process *p, u32 config,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
 	struct runtime_region r = {.part = PYTHON_JIT_LATE, .vm = config, .unmapped = true};
@@ -149,6 +149,6 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 	vm->jit_start = start;
 	vm->jit_end = end;
 	if (!err && (trampolines || start || expected))
-		err = claim_late(p, config, add, ctx);
+		err = claim_deferred(p, config, add, ctx);
 	return err;
 }

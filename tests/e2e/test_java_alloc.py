@@ -152,7 +152,7 @@ def test_filter():
     yield f"{share:.1%} of the bytes, in truth {truth:.1%}, {stats['samples']} samples"
 
 
-def check_census(shares, truth, samples):
+def check_survey(shares, truth, samples):
     """Bytes by class and size are from few whole buffers; sites that make the same are told apart by the few stacks of refills."""
     for name, share in truth.items():
         limit = max(4.0, 100 * 4 * math.sqrt(share * (1 - share) / (samples / 4)))
@@ -167,12 +167,12 @@ def test_without_debug_registers():
             with window:
                 result = alloc(sites.pid, "-F", 500).expect()
             stats = result.stats["alloc"]
-            assert not stats["debug_registers"] and stats["traps"] == 0 and stats["census"] and stats["buffers"], stats
+            assert not stats["debug_registers"] and stats["traps"] == 0 and stats["survey"] and stats["buffers"], stats
             assert "debug registers are not to be had" in result.stderr and "without debug registers" in result.stderr
             assert f"bytes by class and size from {stats['buffers']} buffers" in result.stderr, result.stderr
             assert stats["samples"] > 100, stats
             measured, other = java_alloc.shares(result.stacks, window.shares)
-            check_census(measured, window.shares, stats["samples"])
+            check_survey(measured, window.shares, stats["samples"])
             assert abs(other * stats["bytes"] - stats["unseen_bytes"]) < 0.01 * stats["bytes"], f"{other:.1%} elsewhere: {stats}"
             error, site = java_alloc.worst(window.shares, measured)
     finally:

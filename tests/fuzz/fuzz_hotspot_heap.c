@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "tests/unit/hotspot_heap_fake.h"
-#include "runtimes/hotspot/hotspot_alloc_census.h"
+#include "runtimes/hotspot/hotspot_alloc_survey.h"
 
 #define SHAPES 7
 
@@ -63,7 +63,7 @@ static void ask(struct fake *f, struct hotspot_heap_view *h)
 	if (end < f->tlab)
 		abort();
 	size = 0;
-	if (hotspot_alloc_census(h, &f->memory, f->tlab, f->top, add, &size) && size > f->top - f->tlab)
+	if (hotspot_alloc_survey(h, &f->memory, f->tlab, f->top, add, &size) && size > f->top - f->tlab)
 		abort();
 	for (u64 addr = f->tlab; addr < f->top; addr += 24) {
 		if (hotspot_object_covering(h, &f->memory, f->tlab, addr, &object, &klass, &size) &&

@@ -15,7 +15,7 @@ static void overwrite(struct fake *f, const uint8_t *data, size_t size)
 
 	while (size >= 3) {
 		size_t at = (data[0] | data[1] << 8) % 512, n = data[2] & 15;
-		u8 *to = (data[2] & 16 ? (u8 *)&f->memos[f->vm + 32] : places[data[2] >> 5]) + at / 4 * 4;
+		u8 *to = (data[2] & 16 ? (u8 *)&f->caches[f->vm + 32] : places[data[2] >> 5]) + at / 4 * 4;
 
 		data += 3;
 		size -= 3;

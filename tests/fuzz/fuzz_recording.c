@@ -105,7 +105,7 @@ static void put_gzip(FILE *to, const u8 *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct sift_options options = {0};
+	struct filter_options options = {0};
 	struct recording recording;
 	struct profile *p;
 	struct error *err;

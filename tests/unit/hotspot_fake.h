@@ -39,7 +39,7 @@ struct fake {
 	int reads, fail; /* reads so far; the number of the one that fails, -1: none */
 	struct arena *arena;
 	u32 vm, regions, nregions; /* in the arena: the configuration, what of the code is whose */
-	struct walk_memo memos[WALK_MEMOS];
+	struct walk_cache caches[WALK_CACHES];
 	struct frame frames[FAKE_FRAMES];
 	struct walk walk;
 };
@@ -441,7 +441,7 @@ static inline int fake_walk(struct fake *f)
 	w->max_frames = FAKE_FRAMES;
 	w->regions = f->regions;
 	w->nregions = f->nregions;
-	w->target = (struct walk_target){&f->memory, f->arena, f->frames, f->memos};
+	w->target = (struct walk_target){&f->memory, f->arena, f->frames, f->caches};
 	for (u32 i = 0; !stop && i < walk_steps_max(w); i++)
 		stop = walk_step(w);
 	return walk_end(w, stop);

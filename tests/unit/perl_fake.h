@@ -30,7 +30,7 @@ struct perl_fake {
 	struct perl_image image;
 	u64 root, c, other, runops, run, catch, sort, regexec, enter, xs, pushing; /* functions */
 	u64 interpreter, stack, heap, sp, pc, cv;
-	struct walk_memo *memos; /* WALK_MEMOS of them, or NULL */
+	struct walk_cache *caches; /* WALK_CACHES of them, or NULL */
 };
 
 static inline struct perl_layout perl_fake_layout(void)
@@ -265,7 +265,7 @@ static inline int perl_fake_walk(struct perl_fake *p)
 	reg[PERL_FAKE_CV_REGISTER] = p->cv;
 	fake_start(p->f, reg);
 	p->f->walk.thread_pointer = PERL_FAKE_POINTER;
-	p->f->walk.target.memos = p->memos;
+	p->f->walk.target.caches = p->caches;
 	for (u32 i = 0; i < walk_steps_max(&p->f->walk) && stop == STOP_NONE; i++)
 		stop = walk_step(&p->f->walk);
 	return (int)walk_end(&p->f->walk, (u32)stop);

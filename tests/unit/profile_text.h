@@ -37,7 +37,7 @@ static inline u32 add_frame(
 	return ret;
 }
 
-static inline struct error *read_bytes(const void *data, size_t size, const struct sift_options *options,
+static inline struct error *read_bytes(const void *data, size_t size, const struct filter_options *options,
         struct profile **ret, struct recording *recording)
 {
 	FILE *in = fmemopen((void *)data, size, "r");
@@ -50,7 +50,7 @@ static inline struct error *read_bytes(const void *data, size_t size, const stru
 }
 
 /* Folded stacks of what is read back with these options. */
-static inline void expect_read(const struct bytes *b, const struct sift_options *options, const char *expected)
+static inline void expect_read(const struct bytes *b, const struct filter_options *options, const char *expected)
 {
 	struct recording recording;
 	struct profile *p;

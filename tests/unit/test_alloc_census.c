@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "probes/alloc/alloc_census.h"
+#include "probes/alloc/alloc_survey.h"
 #include "unwind/runtime_alloc.h"
 
 #define NODES   8
@@ -20,7 +20,7 @@ struct sums {
 	double bytes[NODES], objects[NODES], unseen;
 };
 
-static struct error *sum(void *ctx, const struct census_result *r)
+static struct error *sum(void *ctx, const struct survey_result *r)
 {
 	struct sums *s = ctx;
 
@@ -30,48 +30,48 @@ static struct error *sum(void *ctx, const struct census_result *r)
 	return NULL;
 }
 
-static u32 kind(struct census *c, const struct frame *class, u64 size, u64 apart)
+static u32 kind(struct survey *c, const struct frame *class, u64 size, u64 apart)
 {
 	u32 ret;
 
-	assert_null(census_kind(c, 1, class, size, apart, &ret));
+	assert_null(survey_kind(c, 1, class, size, apart, &ret));
 	return ret;
 }
 
-static void count(struct census *c, u32 kind)
+static void count(struct survey *c, u32 kind)
 {
 	for (u32 i = 0; i < COUNTS; i++)
-		assert_null(census_count(c, kind, 0, NOWHERE, 100, 10));
+		assert_null(survey_count(c, kind, 0, NOWHERE, 100, 10));
 }
 
-static struct sums result(struct census *c)
+static struct sums result(struct survey *c)
 {
 	struct sums s = {{0}, {0}, 0};
 
-	assert_null(census_spread(c, sum, &s));
-	census_destroy(c);
+	assert_null(survey_spread(c, sum, &s));
+	survey_destroy(c);
 	return s;
 }
 
-static struct census *create(void)
+static struct survey *create(void)
 {
-	struct census *c;
+	struct survey *c;
 
-	assert_null(census_create(&c));
+	assert_null(survey_create(&c));
 	return c;
 }
 
 static void test_spread(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 1));
-	assert_null(census_stack(c, kind(c, &some, 24, 0), false, 0, 2, 100, 1));
-	assert_null(census_stack(c, kind(c, &some, 24, 0), true, 0, 3, 4000, 1)); /* only where there is no other */
-	assert_null(census_stack(c, kind(c, &other, 24, 0), false, 0, 4, 9000, 1));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 1));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), false, 0, 2, 100, 1));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), true, 0, 3, 4000, 1)); /* only where there is no other */
+	assert_null(survey_stack(c, kind(c, &other, 24, 0), false, 0, 4, 9000, 1));
 	count(c, kind(c, &some, 24, 0));
-	assert_true(census_usable(c));
+	assert_true(survey_usable(c));
 	s = result(c);
 	assert_true(s.bytes[1] == 7500 && s.bytes[2] == 2500 && s.objects[1] == 750 && s.objects[2] == 250);
 	assert_true(s.bytes[3] == 0 && s.bytes[4] == 0 && s.unseen == 0);
@@ -79,11 +79,11 @@ static void test_spread(void **state)
 
 static void test_no_stack(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 1 << 20, 0), false, 0, 1, 300, 1));
-	assert_null(census_stack(c, kind(c, &other, 24, 0), false, 0, 2, 300, 1));
+	assert_null(survey_stack(c, kind(c, &some, 1 << 20, 0), false, 0, 1, 300, 1));
+	assert_null(survey_stack(c, kind(c, &other, 24, 0), false, 0, 2, 300, 1));
 	count(c, kind(c, &some, 24, 0));
 	s = result(c);
 	assert_true(s.bytes[NOWHERE] == 10000 && s.unseen == 10000 && s.bytes[1] == 0 && s.bytes[2] == 0);
@@ -91,11 +91,11 @@ static void test_no_stack(void **state)
 
 static void test_other_stacks(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 64, 0), true, 0, 1, 300, 1));
-	assert_null(census_stack(c, kind(c, &some, 120, 0), false, 0, 2, 100, 1));
+	assert_null(survey_stack(c, kind(c, &some, 64, 0), true, 0, 1, 300, 1));
+	assert_null(survey_stack(c, kind(c, &some, 120, 0), false, 0, 2, 100, 1));
 	count(c, kind(c, &some, 64, 0)); /* outside */
 	count(c, kind(c, &some, 96, 0)); /* about that size, in a buffer */
 	s = result(c);
@@ -104,10 +104,10 @@ static void test_other_stacks(void **state)
 
 static void test_apart(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 64, 1), false, 0, 1, 300, 1));
+	assert_null(survey_stack(c, kind(c, &some, 64, 1), false, 0, 1, 300, 1));
 	count(c, kind(c, &some, 64, 2));
 	s = result(c);
 	assert_true(s.bytes[NOWHERE] == 10000 && s.bytes[1] == 0);
@@ -116,11 +116,11 @@ static void test_apart(void **state)
 /* A thread may fill no buffer between two collections. */
 static void test_slow_allocator(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 3));
-	assert_null(census_stack(c, kind(c, &other, 24, 0), false, 1, 2, 700, 3));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 3));
+	assert_null(survey_stack(c, kind(c, &other, 24, 0), false, 1, 2, 700, 3));
 	count(c, kind(c, &some, 24, 0));
 	s = result(c);
 	assert_true(s.bytes[1] == 10000 && s.bytes[2] == 700 && s.unseen == 0);
@@ -128,13 +128,13 @@ static void test_slow_allocator(void **state)
 
 static void test_too_little(void **state)
 {
-	struct census *c = create();
+	struct survey *c = create();
 	struct sums s;
 
-	assert_null(census_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 3));
-	assert_null(census_stack(c, kind(c, &some, 24, 0), true, 0, 2, 700, 3));
-	assert_null(census_count(c, kind(c, &some, 24, 0), 0, NOWHERE, 100, 10));
-	assert_false(census_usable(c));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), false, 0, 1, 300, 3));
+	assert_null(survey_stack(c, kind(c, &some, 24, 0), true, 0, 2, 700, 3));
+	assert_null(survey_count(c, kind(c, &some, 24, 0), 0, NOWHERE, 100, 10));
+	assert_false(survey_usable(c));
 	s = result(c);
 	assert_true(s.bytes[1] == 300 && s.objects[1] == 3 && s.bytes[2] == 0 && s.bytes[NOWHERE] == 0);
 }

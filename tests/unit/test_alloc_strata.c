@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc_strata.h: shares by samples and census have no bias and less error, also of rare kinds; a census of other
+/* alloc_reweight.h: shares by samples and survey have no bias and less error, also of rare kinds; a survey of other
  * buffers does no harm. */
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "probes/alloc/alloc_strata.h"
+#include "probes/alloc/alloc_reweight.h"
 
 #define KINDS   12
 #define RUNS    2000
@@ -35,18 +35,18 @@ static u32 draw(const double *of, double all)
 	return i;
 }
 
-static struct strata *make(u32 *kinds)
+static struct reweighting *make(u32 *kinds)
 {
-	struct strata *s;
+	struct reweighting *s;
 
-	assert_null(strata_create(&s));
+	assert_null(reweight_create(&s));
 	for (u32 i = 0; i < KINDS; i++)
-		assert_null(strata_kind(s, &(struct frame){.where = 16 * (i + 1)}, 48, &kinds[i]));
+		assert_null(reweight_kind(s, &(struct frame){.where = 16 * (i + 1)}, 48, &kinds[i]));
 	return s;
 }
 
 /* A buffer of some phases, in each of which one kind is made. */
-static void count_buffer(struct strata *s, const u32 *kinds, const double *of, double all, u32 phases)
+static void count_buffer(struct reweighting *s, const u32 *kinds, const double *of, double all, u32 phases)
 {
 	double bytes[KINDS] = {0};
 
@@ -54,35 +54,35 @@ static void count_buffer(struct strata *s, const u32 *kinds, const double *of, d
 		bytes[draw(of, all)] += BYTES / phases;
 	for (u32 i = 0; i < KINDS; i++)
 		if (bytes[i] > 0)
-			strata_counted(s, kinds[i], bytes[i], BYTES, BYTES / FILLED, BY);
+			reweight_counted(s, kinds[i], bytes[i], BYTES, BYTES / FILLED, BY);
 }
 
 /* Adds the errors of one run, as sampled and as weighed. Returns the trust. */
-static double run(const double *census, double all, u32 phases, double *sum, double *raw, double *weighed)
+static double run(const double *survey, double all, u32 phases, double *sum, double *raw, double *weighed)
 {
 	u32 kinds[KINDS], seen[KINDS] = {0};
-	struct strata *s = make(kinds);
+	struct reweighting *s = make(kinds);
 	double trust, made = 0;
 
 	for (u32 i = 0; i < BUFFERS; i++)
-		count_buffer(s, kinds, census, all, phases);
+		count_buffer(s, kinds, survey, all, phases);
 	for (u32 i = 0; i < SAMPLES; i++) {
 		u32 k = draw(shares, 1);
 
 		seen[k]++;
-		strata_sample(s, kinds[k], WEIGHT);
+		reweight_sample(s, kinds[k], WEIGHT);
 	}
-	trust = strata_weigh(s, ROOM);
+	trust = reweight_weigh(s, ROOM);
 	for (u32 i = 0; i < KINDS; i++)
-		made += seen[i] * strata_factor(s, kinds[i]);
+		made += seen[i] * reweight_factor(s, kinds[i]);
 	for (u32 i = 0; i < KINDS; i++) {
-		double share = seen[i] * strata_factor(s, kinds[i]) / made, plain = (double)seen[i] / SAMPLES;
+		double share = seen[i] * reweight_factor(s, kinds[i]) / made, plain = (double)seen[i] / SAMPLES;
 
 		sum[i] += share - shares[i];
 		*raw += (plain - shares[i]) * (plain - shares[i]);
 		*weighed += (share - shares[i]) * (share - shares[i]);
 	}
-	strata_destroy(s);
+	reweight_destroy(s);
 	return trust;
 }
 
@@ -133,20 +133,20 @@ static void test_other_buffers(void **state)
 static void test_few(void **state)
 {
 	u32 kinds[KINDS];
-	struct strata *s = make(kinds);
+	struct reweighting *s = make(kinds);
 
 	srand48(3);
 	for (u32 i = 0; i < 5; i++)
 		count_buffer(s, kinds, shares, 1, 6);
 	for (u32 i = 0; i < SAMPLES; i++)
-		strata_sample(s, kinds[draw(shares, 1)], WEIGHT);
-	assert_true(strata_weigh(s, ROOM) == 0);
+		reweight_sample(s, kinds[draw(shares, 1)], WEIGHT);
+	assert_true(reweight_weigh(s, ROOM) == 0);
 	for (u32 i = 0; i < KINDS; i++)
-		assert_true(fabs(strata_factor(s, kinds[i]) - 1) < 1e-9);
-	strata_destroy(s);
+		assert_true(fabs(reweight_factor(s, kinds[i]) - 1) < 1e-9);
+	reweight_destroy(s);
 	s = make(kinds);
-	assert_true(strata_weigh(s, ROOM) == 0);
-	strata_destroy(s);
+	assert_true(reweight_weigh(s, ROOM) == 0);
+	reweight_destroy(s);
 }
 
 static double handed(void *ctx, u32 size_class)
@@ -162,25 +162,25 @@ static void test_outside(void **state)
 {
 	double truth[] = {2e6, 3e7};
 	u32 kinds[KINDS], large, small;
-	struct strata *s = make(kinds);
+	struct reweighting *s = make(kinds);
 
 	srand48(4);
-	assert_null(strata_outside(s, 80, &large));
-	assert_null(strata_outside(s, 60, &small));
+	assert_null(reweight_outside(s, 80, &large));
+	assert_null(reweight_outside(s, 60, &small));
 	for (u32 i = 0; i < 5; i++)
 		count_buffer(s, kinds, shares, 1, 6);
 	for (u32 i = 0; i < SAMPLES; i++)
-		strata_sample(s, kinds[draw(shares, 1)], WEIGHT);
+		reweight_sample(s, kinds[draw(shares, 1)], WEIGHT);
 	for (u32 i = 0; i < 20; i++)
-		strata_sample(s, large, 2e6);
-	strata_sample(s, small, 1e6);
-	strata_handed(s, handed, truth);
-	assert_true(strata_weigh(s, 9e7 / FILLED) == 0);
-	assert_true(fabs(strata_factor(s, large) - 0.75) < 1e-9);
-	assert_true(strata_factor(s, small) == 1);
+		reweight_sample(s, large, 2e6);
+	reweight_sample(s, small, 1e6);
+	reweight_handed(s, handed, truth);
+	assert_true(reweight_weigh(s, 9e7 / FILLED) == 0);
+	assert_true(fabs(reweight_factor(s, large) - 0.75) < 1e-9);
+	assert_true(reweight_factor(s, small) == 1);
 	for (u32 i = 0; i < KINDS; i++)
-		assert_true(fabs(strata_factor(s, kinds[i]) - 0.9) < 1e-9);
-	strata_destroy(s);
+		assert_true(fabs(reweight_factor(s, kinds[i]) - 0.9) < 1e-9);
+	reweight_destroy(s);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 
 static struct profile *folded(const char *text)
 {
-	struct sift_options options = {.threads = true};
+	struct filter_options options = {.threads = true};
 	struct recording recording;
 	struct profile *p;
 

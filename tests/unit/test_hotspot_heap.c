@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "hotspot_heap_fake.h"
-#include "runtimes/hotspot/hotspot_alloc_census.h"
+#include "runtimes/hotspot/hotspot_alloc_survey.h"
 #include "runtimes/hotspot/hotspot_heap_view.h"
 #include "runtimes/hotspot/hotspot_moved.h"
 
@@ -152,7 +152,7 @@ static void counts_a_tlab(void **state)
 		struct seen s = {.n = 0};
 		u64 bytes = 0;
 
-		assert_true(hotspot_alloc_census(h, &f->memory, f->tlab, f->top, add, &s));
+		assert_true(hotspot_alloc_survey(h, &f->memory, f->tlab, f->top, add, &s));
 		assert_int_equal(s.n, 5);
 		for (u32 k = 0; k < s.n; k++) {
 			assert_int_equal(s.object[k], 1);
@@ -160,10 +160,10 @@ static void counts_a_tlab(void **state)
 		}
 		assert_int_equal(bytes, f->at[5] - f->tlab);
 		s.n = 0;
-		assert_false(hotspot_alloc_census(h, &f->memory, f->tlab, f->top + (1u << 20), add, &s));
-		assert_false(hotspot_alloc_census(h, &f->memory, f->tlab, f->tlab, add, &s));
+		assert_false(hotspot_alloc_survey(h, &f->memory, f->tlab, f->top + (1u << 20), add, &s));
+		assert_false(hotspot_alloc_survey(h, &f->memory, f->tlab, f->tlab, add, &s));
 		fake32(f, f->at[2] + 8, 0);
-		assert_true(hotspot_alloc_census(h, &f->memory, f->tlab, f->at[2], add, &s) && s.n == 1);
+		assert_true(hotspot_alloc_survey(h, &f->memory, f->tlab, f->at[2], add, &s) && s.n == 1);
 		hotspot_heap_view_destroy(h);
 		fake_destroy(f);
 	}
@@ -179,10 +179,10 @@ static void counts_objects_alike(void **state)
 	for (u32 i = 0; i < 8; i++, next += 16 + 112)
 		fake_array(f, next, f->bytes_array, 112 - i % 2 * 8 + 0); /* 128 and 120 bytes: two classes of size */
 	fake_array(f, next, f->bytes_array, 1000);
-	assert_false(hotspot_alloc_census(h, &f->memory, at, next + 1016, add, &s)); /* the holes are no objects */
+	assert_false(hotspot_alloc_survey(h, &f->memory, at, next + 1016, add, &s)); /* the holes are no objects */
 	for (u32 i = 0; i < 8; i++)
 		fake_array(f, at + i * 128, f->bytes_array, 112);
-	assert_true(hotspot_alloc_census(h, &f->memory, at, next + 1016, add, &s));
+	assert_true(hotspot_alloc_survey(h, &f->memory, at, next + 1016, add, &s));
 	assert_int_equal(s.n, 1);
 	assert_int_equal(s.object[0], 8);
 	assert_int_equal(s.size[0], 8 * 128);

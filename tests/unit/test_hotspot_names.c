@@ -553,21 +553,21 @@ static void test_codelets(void **state)
 
 static void test_hides(void **state)
 {
-	assert_true(hotspot_hides(
+	assert_true(hotspot_is_internal(
 	        "_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread"));
-	assert_true(hotspot_hides("_ZL19thread_native_entryP6Thread"));
-	assert_true(hotspot_hides("jni_CallStaticVoidMethod"));
-	assert_false(hotspot_hides("jni_GetArrayLength"));
-	assert_false(hotspot_hides("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
-	assert_false(hotspot_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
-	assert_false(hotspot_hides(""));
-	assert_true(hotspot_begins("_ZL19thread_native_entryP6Thread"));
-	assert_true(hotspot_begins("_ZL10java_startP6Thread"));
-	assert_true(hotspot_begins("JavaMain"));
-	assert_true(hotspot_begins("invokeStaticMainWithArgs"));
-	assert_true(hotspot_begins("invokeInstanceMainWithoutArgs"));
-	assert_false(hotspot_begins("start_thread"));
-	assert_false(hotspot_begins(""));
+	assert_true(hotspot_is_internal("_ZL19thread_native_entryP6Thread"));
+	assert_true(hotspot_is_internal("jni_CallStaticVoidMethod"));
+	assert_false(hotspot_is_internal("jni_GetArrayLength"));
+	assert_false(hotspot_is_internal("_ZN15CompilerThread12thread_entryEP10JavaThreadS1_"));
+	assert_false(hotspot_is_internal("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
+	assert_false(hotspot_is_internal(""));
+	assert_true(hotspot_is_thread_entry("_ZL19thread_native_entryP6Thread"));
+	assert_true(hotspot_is_thread_entry("_ZL10java_startP6Thread"));
+	assert_true(hotspot_is_thread_entry("JavaMain"));
+	assert_true(hotspot_is_thread_entry("invokeStaticMainWithArgs"));
+	assert_true(hotspot_is_thread_entry("invokeInstanceMainWithoutArgs"));
+	assert_false(hotspot_is_thread_entry("start_thread"));
+	assert_false(hotspot_is_thread_entry(""));
 }
 
 static void test_call_stub(void **state)
@@ -606,26 +606,26 @@ static void test_handles(void **state)
 
 static void test_alloc_hides(void **state)
 {
-	assert_true(hotspot_alloc_hides("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
-	assert_true(hotspot_alloc_hides("_ZN11OptoRuntime20new_array_nozero_CEP5KlassiP10JavaThread"));
-	assert_true(hotspot_alloc_hides("_ZNK12MemAllocator8allocateEv"));
-	assert_true(hotspot_alloc_hides("_ZN17ObjArrayAllocatorC1EP5Klassmib"));
-	assert_true(hotspot_alloc_hides("_ZN14TypeArrayKlass15allocate_commonEibP10JavaThread"));
-	assert_true(hotspot_alloc_hides(
+	assert_true(hotspot_alloc_is_internal("_ZN18InterpreterRuntime4_newEP10JavaThreadP12ConstantPooli"));
+	assert_true(hotspot_alloc_is_internal("_ZN11OptoRuntime20new_array_nozero_CEP5KlassiP10JavaThread"));
+	assert_true(hotspot_alloc_is_internal("_ZNK12MemAllocator8allocateEv"));
+	assert_true(hotspot_alloc_is_internal("_ZN17ObjArrayAllocatorC1EP5Klassmib"));
+	assert_true(hotspot_alloc_is_internal("_ZN14TypeArrayKlass15allocate_commonEibP10JavaThread"));
+	assert_true(hotspot_alloc_is_internal(
 	        "_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread"));
-	assert_true(hotspot_alloc_hides("_new_array_nozero_Java"));
-	assert_true(hotspot_alloc_hides("fast_new_instance Runtime1 stub"));
-	assert_true(hotspot_alloc_hides("StubRoutines::jlong_disjoint_arraycopy"));
-	assert_true(hotspot_alloc_hides("StubRoutines::arrayof_jbyte_fill"));
-	assert_false(hotspot_alloc_hides("StubRoutines::updateBytesCRC32"));
-	assert_false(hotspot_alloc_hides("_ZL18jni_new_type_arrayP7JNIEnv_i"));
-	assert_false(hotspot_alloc_hides("_ZN18InterpreterRuntime3ldcEP10JavaThreadb"));
-	assert_false(hotspot_alloc_hides("_ZN13InstanceKlass10initializeEP10JavaThread"));
-	assert_false(hotspot_alloc_hides("_ZN11StringTable6internEPKcP10JavaThread"));
-	assert_false(hotspot_alloc_hides("_ZN99Runtime1"));
-	assert_false(hotspot_alloc_hides("_ZN"));
-	assert_false(hotspot_alloc_hides("_Z"));
-	assert_false(hotspot_alloc_hides(""));
+	assert_true(hotspot_alloc_is_internal("_new_array_nozero_Java"));
+	assert_true(hotspot_alloc_is_internal("fast_new_instance Runtime1 stub"));
+	assert_true(hotspot_alloc_is_internal("StubRoutines::jlong_disjoint_arraycopy"));
+	assert_true(hotspot_alloc_is_internal("StubRoutines::arrayof_jbyte_fill"));
+	assert_false(hotspot_alloc_is_internal("StubRoutines::updateBytesCRC32"));
+	assert_false(hotspot_alloc_is_internal("_ZL18jni_new_type_arrayP7JNIEnv_i"));
+	assert_false(hotspot_alloc_is_internal("_ZN18InterpreterRuntime3ldcEP10JavaThreadb"));
+	assert_false(hotspot_alloc_is_internal("_ZN13InstanceKlass10initializeEP10JavaThread"));
+	assert_false(hotspot_alloc_is_internal("_ZN11StringTable6internEPKcP10JavaThread"));
+	assert_false(hotspot_alloc_is_internal("_ZN99Runtime1"));
+	assert_false(hotspot_alloc_is_internal("_ZN"));
+	assert_false(hotspot_alloc_is_internal("_Z"));
+	assert_false(hotspot_alloc_is_internal(""));
 }
 
 /* Every read may fail, and nothing but that is to happen. */

@@ -802,12 +802,12 @@ static void test_not_recalled(void **state)
 static void test_torn(void **state)
 {
 	struct fake *f = mixed();
-	struct walk_memo *at[2] = {0}, saved;
+	struct walk_cache *at[2] = {0}, saved;
 
 	assert_int_equal(fake_walk(f), STOP_ROOT);
-	for (u32 i = 0, n = 0; i < WALK_MEMOS && n < 2; i++)
-		if (f->memos[i].key)
-			at[n++] = &f->memos[i];
+	for (u32 i = 0, n = 0; i < WALK_CACHES && n < 2; i++)
+		if (f->caches[i].key)
+			at[n++] = &f->caches[i];
 	assert_non_null(at[1]);
 	saved = *at[0];
 	at[0]->value = at[1]->value;
@@ -834,7 +834,7 @@ static void faults(struct fake *f)
 	frames = f->walk.nframes;
 	assert_true(reads > 5);
 	for (f->fail = 0; f->fail < reads; f->fail++) {
-		memset(f->memos, 0, sizeof(f->memos));
+		memset(f->caches, 0, sizeof(f->caches));
 		for (u32 warm = 0; warm < 2; warm++) {
 			int stop = fake_walk(f);
 

@@ -26,7 +26,7 @@ static const char text[] = "# captured on a machine\n"
 
 static void expect(const char *in, bool threads, const char *expected)
 {
-	struct sift_options options = {.threads = threads};
+	struct filter_options options = {.threads = threads};
 	struct bytes bytes = {(char *)in, strlen(in)};
 
 	expect_read(&bytes, &options, expected);
@@ -43,7 +43,7 @@ static void test_frames(void **state)
 
 static void test_kinds(void **state)
 {
-	struct sift_options options = {.no_user = true};
+	struct filter_options options = {.no_user = true};
 	struct bytes bytes = {(char *)text, strlen(text)};
 
 	expect_read(&bytes, &options, "do_syscall_64 1\n[no stack] 2\n");
@@ -51,7 +51,7 @@ static void test_kinds(void **state)
 
 static void refuse(const char *in, const char *said)
 {
-	struct sift_options options = {0};
+	struct filter_options options = {0};
 	struct recording recording;
 	struct profile *p;
 	struct error *err = read_bytes(in, strlen(in), &options, &p, &recording);

@@ -159,10 +159,10 @@ static void test_contradiction(void **state)
 
 static void test_hides(void **state)
 {
-	assert_true(luajit_runtime.hides(NULL, "lua_pcall"));
-	assert_true(luajit_runtime.hides(NULL, "lj_vm_call"));
-	assert_false(luajit_runtime.hides(NULL, "lj_tab_get"));
-	assert_false(luajit_runtime.hides(NULL, ""));
+	assert_true(luajit_runtime.is_runtime_internal(NULL, "lua_pcall"));
+	assert_true(luajit_runtime.is_runtime_internal(NULL, "lj_vm_call"));
+	assert_false(luajit_runtime.is_runtime_internal(NULL, "lj_tab_get"));
+	assert_false(luajit_runtime.is_runtime_internal(NULL, ""));
 }
 
 int main(void)

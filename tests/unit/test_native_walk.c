@@ -686,7 +686,7 @@ static void test_unwind_stack(void **state)
 	assert_memory_equal(frames, f->frames, n * sizeof(*frames));
 	assert_int_equal(unwind_stack(&p, &regs, frames, 2, &n), STOP_DEPTH);
 	assert_int_equal(n, 2);
-	free(modules.memos);
+	free(modules.caches);
 	fake_destroy(f);
 }
 

@@ -419,14 +419,14 @@ static void test_cookie(void **state)
 }
 
 /* Where a caller's body is, an earlier walk told; what a sub is, its body tells each time. */
-static void test_memo(void **state)
+static void test_cache(void **state)
 {
-	static struct walk_memo memos[WALK_MEMOS];
+	static struct walk_cache caches[WALK_CACHES];
 	struct stack s = make();
 	u64 body = perl_fake_word(s.p, s.a), root;
 
 	(void)state;
-	s.p->memos = memos;
+	s.p->caches = caches;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
 	expect(&s, STOP_ROOT, "baMLLr");
@@ -436,8 +436,8 @@ static void test_memo(void **state)
 	fake_put(s.p->f, body + s.p->layout.cv_root.at, 0x7777);
 	expect(&s, STOP_VM_ABSENT, "bLMLr"); /* another sub's now: only the CV tells whose */
 	fake_put(s.p->f, body + s.p->layout.cv_root.at, root);
-	for (u32 i = 0; i < WALK_MEMOS; i++)
-		memos[i].value ^= memos[i].value ? 1 : 0; /* torn */
+	for (u32 i = 0; i < WALK_CACHES; i++)
+		caches[i].value ^= caches[i].value ? 1 : 0; /* torn */
 	expect(&s, STOP_VM_ABSENT, "bLMLr");
 	fake_put(s.p->f, s.a, body);
 	fake_put(s.p->f, s.b, 0);
@@ -485,7 +485,7 @@ int main(void)
 	        cmocka_unit_test(test_closure),
 	        cmocka_unit_test(test_leaving),
 	        cmocka_unit_test(test_cookie),
-	        cmocka_unit_test(test_memo),
+	        cmocka_unit_test(test_cache),
 	        cmocka_unit_test(test_recursion),
 	};
 

@@ -255,7 +255,7 @@ static void test_formats(void **state)
 	profile_add(p, add_kind(p, 0, KIND_SCRIPT_JIT, "f"), 2);
 	profile_finish(p);
 	b = drawn(p, &format_recording);
-	assert_null(read_bytes(b.data, b.size, &(struct sift_options){0}, &again, &recording));
+	assert_null(read_bytes(b.data, b.size, &(struct filter_options){0}, &again, &recording));
 	again->meta.annotate = true;
 	text = drawn(again, &format_folded);
 	assert_string_equal(text.data, "f_[0] 1\nf_[j] 2\n");

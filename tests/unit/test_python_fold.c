@@ -223,7 +223,7 @@ static void test_import(void **state)
 	expect(*state, EXPAND_IMPORTS, TEXTS("_handle_fromlist", "module"));
 }
 
-/* A frame without a code object of this address is no wall's, and other runtimes' frames are left alone. */
+/* A frame without a code object of this address is no fold group's, and other runtimes' frames are left alone. */
 static void test_others(void **state)
 {
 	struct stack *s = *state;

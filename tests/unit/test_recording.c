@@ -10,7 +10,7 @@
 
 #include "profile_text.h"
 
-static const struct sift_options everything = {.threads = true};
+static const struct filter_options everything = {.threads = true};
 
 /* Two threads, a kernel's frame, a script, a truncated stack, an image. */
 static int setup(void **state)
@@ -108,7 +108,7 @@ static void test_all_comes_back(void **state)
 static void test_filters(void **state)
 {
 	static const struct {
-		struct sift_options options;
+		struct filter_options options;
 		const char *expected;
 	} cases[] = {
 	        {{.threads = true}, "one (tid 11);main;? work 5\none (tid 11);main;? work;read 3\n"
@@ -133,7 +133,7 @@ static void test_filters(void **state)
 
 static void test_bad_pattern(void **state)
 {
-	struct sift_options options = {.exclude = "("};
+	struct filter_options options = {.exclude = "("};
 	struct bytes b = written(*state, &format_recording);
 	struct recording recording;
 	struct profile *p;
@@ -312,7 +312,7 @@ static void test_not_a_profile(void **state)
 
 static void test_folded(void **state)
 {
-	struct sift_options options = {.no_kernel = true};
+	struct filter_options options = {.no_kernel = true};
 	struct bytes b = {
 	        (char *)"# a comment\nmain;a b;read_[k] 3\nmain 2\n\nmain;loop_[j];in_[i];c1_[1] 4\r\nx 0\n", 0};
 	struct recording recording;
@@ -374,7 +374,7 @@ static void test_profile_full(void **state)
 	profile_finish(p);
 	b = written(p, &format_recording);
 	expect_read(&b, &everything, "[profile full] 2\na;b 1\n");
-	expect_read(&b, &(struct sift_options){.include = "full"}, "[profile full] 2\n");
+	expect_read(&b, &(struct filter_options){.include = "full"}, "[profile full] 2\n");
 	free(b.data);
 	profile_destroy(p);
 }
@@ -400,7 +400,7 @@ static void test_more(void **state)
 	profile_finish(p);
 	b = written(p, &format_recording);
 	expect_read(&b, &everything, "a;byte[] 1001\na;long[] 1000\nc 1\n");
-	assert_null(read_bytes(b.data, b.size, &(struct sift_options){.exclude = "long"}, &back, &recording));
+	assert_null(read_bytes(b.data, b.size, &(struct filter_options){.exclude = "long"}, &back, &recording));
 	assert_string_equal(back->meta.more, "objects");
 	profile_swap(back);
 	assert_string_equal(back->meta.unit, "objects");

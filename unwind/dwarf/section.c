@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "unpack.h"
 #include "binary/elf_table.h"
 
@@ -105,7 +105,7 @@ void section_open(struct dwarf_section *s, struct image *img, const char *name)
 
 void section_close(struct dwarf_section *s)
 {
-	ahead_stop(s->ahead);
+	read_ahead_stop(s->ahead);
 	if (s->place)
 		munmap(s->place, s->size + SECTION_CHUNK);
 	free(s->used);
@@ -171,7 +171,7 @@ static void stop_ahead(struct dwarf_section *s)
 {
 	if (!s->ahead)
 		return;
-	ahead_stop(s->ahead);
+	read_ahead_stop(s->ahead);
 	s->ahead = NULL;
 	for (u32 i = s->next; i < s->granted; i++)
 		drop(s, i);
@@ -185,7 +185,7 @@ static bool unpack_chunk(struct dwarf_section *s, u64 needed_since)
 	bool good;
 
 	if (s->ahead) {
-		good = ahead_wait(s->ahead, at + size, grant(s, needed_since));
+		good = read_ahead_wait(s->ahead, at + size, grant(s, needed_since));
 	} else {
 		if (!s->used[chunk])
 			prepare(s, chunk, needed_since);
@@ -238,7 +238,7 @@ void section_sequential(struct dwarf_section *s)
 	for (u32 i = s->next; i < s->nchunks; i++)
 		if (s->used[i])
 			drop(s, i);
-	s->ahead = ahead_start(s->unpacker, s->bytes, s->size);
+	s->ahead = read_ahead_start(s->unpacker, s->bytes, s->size);
 }
 
 const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len)

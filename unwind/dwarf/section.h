@@ -16,8 +16,8 @@
 #define SECTION_MAX    (16ull << 30) /* unpacked */
 #define SECTION_CHUNKS 24u           /* in memory at once, unless one request needs more */
 
-struct unpacker; /* unpack.h */
-struct ahead;    /* ahead.h */
+struct unpacker;   /* unpack.h */
+struct read_ahead; /* ahead.h */
 
 struct dwarf_section {
 	struct image *img; /* NULL: absent */
@@ -29,7 +29,7 @@ struct dwarf_section {
 	u64 clock;
 	u32 present, nchunks;
 	struct unpacker *unpacker; /* NULL: not compressed */
-	struct ahead *ahead;       /* NULL: none is running */
+	struct read_ahead *ahead;  /* NULL: none is running */
 	u32 next;                  /* the chunk that the stream gives next */
 	u32 granted;               /* the first that the thread may not write to yet */
 };

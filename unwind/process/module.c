@@ -65,7 +65,7 @@ void modules_destroy(struct modules *m)
 		loaded_destroy(m->loaded[i]);
 	free(m->loaded);
 	free(m->modules);
-	free(m->memos);
+	free(m->caches);
 	free(m);
 }
 

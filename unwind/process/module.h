@@ -39,9 +39,9 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
-	u32 wishes;                                     /* enum wish: for all processes */
+	u32 features;                                   /* enum feature: for all processes */
 	u64 nstacks;                                    /* that were expanded */
-	struct walk_memo *memos;                        /* of native walks (walk.h); NULL before the first */
+	struct walk_cache *caches;                      /* of native walks (walk.h); NULL before the first */
 	void (*complain)(void *ctx, struct error *err); /* owns err; each complaint comes once an image */
 	void *complain_ctx;
 };

@@ -17,7 +17,7 @@ struct runtime_process process_view(const struct process *p)
 {
 	return (struct runtime_process){
 	        .pid = p->pid,
-	        .wishes = p->modules->wishes,
+	        .features = p->modules->features,
 	        .memory = p->memory,
 	        .arena = p->modules->arena,
 	        .mappings = p->mappings,

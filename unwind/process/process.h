@@ -37,11 +37,11 @@ struct process {
 		u64 hash;
 		struct cfi *cfi;
 		u32 *tables;
-	} jit, old_jit;   /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
-	u32 generation;   /* of entry.regions: another one after each change */
-	u32 late_left;    /* so many walks may still send a copy of their stack */
-	u32 late_modules; /* mappings of files when that was last set */
-	bool dead;        /* exited: kept for naming what is still on its way */
+	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
+	u32 generation; /* of entry.regions: another one after each change */
+	u32 deferred_left;    /* so many walks may still send a copy of their stack */
+	u32 deferred_modules; /* mappings of files when that was last set */
+	bool dead;            /* exited: kept for naming what is still on its way */
 };
 
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel

@@ -39,10 +39,10 @@ bool view_has(const struct view *v, enum runtime_id id)
 	return v && v->runtimes >> id & 1;
 }
 
-bool view_begins(const struct view *v, const char *symbol)
+bool view_is_thread_entry(const struct view *v, const char *symbol)
 {
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if (view_has(v, (*r)->id) && (*r)->begins && (*r)->begins(symbol))
+		if (view_has(v, (*r)->id) && (*r)->is_thread_entry && (*r)->is_thread_entry(symbol))
 			return true;
 	return false;
 }

@@ -25,6 +25,6 @@ const struct view *view_of_command(const char *command);
 /* NULL as view has no runtime. */
 bool view_has(const struct view *v, enum runtime_id id);
 /* Does native code of this symbol begin the work of a thread, for any runtime of the view? */
-bool view_begins(const struct view *v, const char *symbol);
+bool view_is_thread_entry(const struct view *v, const char *symbol);
 
 #endif

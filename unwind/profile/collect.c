@@ -11,7 +11,7 @@
 #include "expand.h"
 #include "gone.h"
 #include "idle.h"
-#include "late.h"
+#include "deferred.h"
 #include "pattern.h"
 #include "process_names.h"
 #include "thread_names.h"
@@ -52,13 +52,14 @@ struct collector {
 	u32 next_partial;
 	struct pattern include, exclude;
 	struct frame *expanded; /* EXPANDED_MAX */
-	struct late *late;
+	struct deferred *deferred;
 	struct gone *gone;
 	struct timeline timeline;
 	struct collect_stats stats;
 };
 
-static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
+static struct error *add_deferred(
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
 
 static struct process *find_process(void *ctx, u32 number)
 {
@@ -76,7 +77,7 @@ struct error *collector_create(const struct modules *modules, const struct colle
         struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
-	struct late_sink late = {.find = find_process, .stack = add_late, .ready = are_ready, .ctx = c};
+	struct deferred_sink deferred = {.find = find_process, .stack = add_deferred, .ready = are_ready, .ctx = c};
 	struct error *err;
 
 	if (!c)
@@ -85,9 +86,9 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	c->find = find;
 	c->ctx = ctx;
 	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
-	c->late = late_create(&late);
+	c->deferred = deferred_create(&deferred);
 	c->gone = gone_create();
-	err = c->expanded && c->late && c->gone ? pattern_compile(options->include, &c->include) : &error_no_memory;
+	err = c->expanded && c->deferred && c->gone ? pattern_compile(options->include, &c->include) : &error_no_memory;
 	if (!err)
 		err = pattern_compile(options->exclude, &c->exclude);
 	if (!err)
@@ -111,7 +112,7 @@ void collector_destroy(struct collector *c)
 	for (u32 i = 0; i < PARTIALS; i++)
 		free(c->partial[i].frames);
 	free(c->expanded);
-	late_destroy(c->late);
+	deferred_destroy(c->deferred);
 	gone_destroy(c->gone);
 	timeline_free(&c->timeline);
 	names_destroy(c->names);
@@ -244,7 +245,7 @@ static struct error *without_start(struct collector *c, const struct process *p,
 
 		if (err)
 			return err;
-		if (named.begins) {
+		if (named.is_thread_entry) {
 			*n = i - 1;
 			break;
 		}
@@ -396,7 +397,7 @@ static struct error *add_stack(
 {
 	u64 packed = 0, gone = c->stats.gone;
 	bool held;
-	struct error *err = late_hold(c->late, record, frames, n, &held);
+	struct error *err = deferred_hold(c->deferred, record, frames, n, &held);
 
 	if (err || held)
 		return err;
@@ -519,7 +520,7 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 mo
 		packed = table_get(&c->nodes[!(epoch & 1)], hash);
 	if (packed)
 		count_at(c, *packed, value, more);
-	else if (!late_add(c->late, hash, value, more))
+	else if (!deferred_add(c->deferred, hash, value, more))
 		c->stats.unmatched += value;
 }
 
@@ -531,7 +532,8 @@ struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
 }
 
 /* A stack that was walked again, or in vain. */
-static struct error *add_late(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
+static struct error *add_deferred(
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
 {
 	struct collector *c = ctx;
 	u64 packed = pack(NODE_FILTERED, 0, 0, false, false);
@@ -543,21 +545,21 @@ static struct error *add_late(void *ctx, const struct stack_record *record, cons
 	if (err)
 		return err;
 	if (stop_is_complete(record->stop) && was < STOP_MAX)
-		c->stats.late[was] += record->weight;
+		c->stats.deferred[was] += record->weight;
 	count_at(c, packed, record->weight, record->more);
 	return table_put(&c->nodes[record->epoch & 1], record->hash, packed);
 }
 
-struct error *collector_late(struct collector *c, const struct late_record *record, size_t size)
+struct error *collector_deferred(struct collector *c, const struct deferred_record *record, size_t size)
 {
-	return late_piece(c->late, record, size);
+	return deferred_piece(c->deferred, record, size);
 }
 
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
 {
 	struct error *err = gone_retry(c->gone, name_again, c);
 
-	return err ? err : late_settle(c->late, now_ns, all);
+	return err ? err : deferred_settle(c->deferred, now_ns, all);
 }
 
 void collector_begin(struct collector *c, u64 ns)

@@ -34,16 +34,16 @@ struct collect_options {
 struct collector;
 
 struct collect_stats {
-	u64 counted;        /* in the profile; this and all that follows in the unit of the event */
-	u64 filtered;       /* left out by include, exclude and lock_only */
-	u64 idle;           /* left out as waits by design */
-	u64 unmatched;      /* counted by BPF, but the stack never arrived */
-	u64 frames;         /* of counted samples, weighted */
-	u64 unresolved;     /* of them without any name */
-	u64 approx;         /* counted samples whose leaf a runtime tells only approximately */
-	u64 below_approx;   /* counted samples with such a frame anywhere: what lies in or below one */
-	u64 stacks;         /* distinct stacks that arrived */
-	u64 late[STOP_MAX]; /* samples that were walked to the end later, by why they first were not */
+	u64 counted;            /* in the profile; this and all that follows in the unit of the event */
+	u64 filtered;           /* left out by include, exclude and lock_only */
+	u64 idle;               /* left out as waits by design */
+	u64 unmatched;          /* counted by BPF, but the stack never arrived */
+	u64 frames;             /* of counted samples, weighted */
+	u64 unresolved;         /* of them without any name */
+	u64 approx;             /* counted samples whose leaf a runtime tells only approximately */
+	u64 below_approx;       /* counted samples with such a frame anywhere: what lies in or below one */
+	u64 stacks;             /* distinct stacks that arrived */
+	u64 deferred[STOP_MAX]; /* samples that were walked to the end later, by why they first were not */
 	u64 gone; /* frames of scripts in them whose functions were not there any more when they were to be named */
 };
 
@@ -81,7 +81,7 @@ struct error *collector_time(struct collector *c, const struct time_record *reco
 /* Finds the places of samples whose stacks are known by now: before collector_forget(). */
 void collector_place_times(struct collector *c);
 /* A piece of the stack of a walk that is to be done again (late.h). */
-struct error *collector_late(struct collector *c, const struct late_record *record, size_t size);
+struct error *collector_deferred(struct collector *c, const struct deferred_record *record, size_t size);
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*

@@ -294,9 +294,9 @@ static bool is_hidden(const struct inline_sites *s, const struct site *site, con
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
 		if (!view_has(s->options.view, (*r)->id) || !loaded->runtime[(*r)->id])
 			continue;
-		if ((*r)->hides && (*r)->hides(NULL, f->name))
+		if ((*r)->is_runtime_internal && (*r)->is_runtime_internal(NULL, f->name))
 			return true;
-		if (s->options.objects && (*r)->alloc && (*r)->alloc->hides(f->name))
+		if (s->options.objects && (*r)->alloc && (*r)->alloc->is_runtime_internal(f->name))
 			return true;
 	}
 	return false;

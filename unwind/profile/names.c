@@ -225,9 +225,9 @@ static bool is_hidden(
 		if (!view_has(names->options.view, ops->id) || p->instances[i].loaded != loaded ||
 		        !p->instances[i].data)
 			continue;
-		if (ops->hides && ops->hides(p->instances[i].data, symbol))
+		if (ops->is_runtime_internal && ops->is_runtime_internal(p->instances[i].data, symbol))
 			return true;
-		if (names->options.objects && ops->alloc && (!*symbol || ops->alloc->hides(symbol)))
+		if (names->options.objects && ops->alloc && (!*symbol || ops->alloc->is_runtime_internal(symbol)))
 			return true;
 	}
 	return false;
@@ -480,8 +480,8 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	err = set_image(names, m->loaded, &fn);
 	if (err)
 		return err;
-	ret->begins = view_begins(names->options.view, name.mangled);
-	ret->hidden = ret->begins || is_hidden(names, p, m->loaded, name.mangled, flags) ||
+	ret->is_thread_entry = view_is_thread_entry(names->options.view, name.mangled);
+	ret->hidden = ret->is_thread_entry || is_hidden(names, p, m->loaded, name.mangled, flags) ||
 	              (names->options.view && translated_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
 		return name_site(names, m, &fn, name.addr, ret);
@@ -546,7 +546,7 @@ static struct error *name_gone(struct names *names, const struct runtime_ops *op
 static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
 {
 	return names->options.objects && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") &&
-	       ops->alloc->hides(name->name);
+	       ops->alloc->is_runtime_internal(name->name);
 }
 
 static struct error *name_script(
@@ -674,7 +674,7 @@ struct error *names_frame(
 		        .unresolved = *known >> 33 & 1,
 		        .by_code = *known >> 34 & 1,
 		        .layer = *known >> 35 & 3,
-		        .begins = *known >> 37 & 1,
+		        .is_thread_entry = *known >> 37 & 1,
 		        .leads = *known >> 38 & 1};
 		return NULL;
 	}
@@ -686,7 +686,7 @@ struct error *names_frame(
 		return err; /* a JIT may tell of it later, or another function stands where this one is gone */
 	return table_put(&names->cache, key,
 	        (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 | (u64)ret->by_code << 34 |
-	                (u64)ret->layer << 35 | (u64)ret->begins << 37 | (u64)ret->leads << 38);
+	                (u64)ret->layer << 35 | (u64)ret->is_thread_entry << 37 | (u64)ret->leads << 38);
 }
 
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)

@@ -23,7 +23,7 @@ struct names_options {
 	bool inlines;    /* tell inlined functions and lines of native code, by names_expand() */
 	bool mangled;    /* native names as they are in the file */
 	bool signatures; /* names of functions with their arguments, in languages where they have them */
-	bool objects;    /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.hides) */
+	bool objects; /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.is_runtime_internal) */
 	void (*reason)(u32 reason,
 	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
 	bool (*leads_to_program)(
@@ -32,11 +32,11 @@ struct names_options {
 	const struct view *view;     /* hide native frames that this language's frames stand for; NULL: hide none */
 };
 
-struct named {           /* what a frame became */
-	u32 function;    /* in the profile */
-	bool hidden;     /* not to be shown in this view */
-	bool leads;      /* not to be shown as long as nothing inside it is: names_options.leads_to_program */
-	bool begins;     /* hidden, as are the native frames that have called it */
+struct named {                /* what a frame became */
+	u32 function;         /* in the profile */
+	bool hidden;          /* not to be shown in this view */
+	bool leads;           /* not to be shown as long as nothing inside it is: names_options.leads_to_program */
+	bool is_thread_entry; /* hidden, as are the native frames that have called it */
 	bool by_code;    /* a script's frame for C code, named by that code: the native frame inside it says the same */
 	bool unresolved; /* nothing is known but the address */
 	u8 layer; /* enum translated_layer: it only leads to a native frame of the same name inside it, of a lower layer

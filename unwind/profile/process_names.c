@@ -151,14 +151,14 @@ struct error *process_function(struct table *known, struct profile *profile, con
 	} id = {record->instance, KIND_PROCESS};
 	u64 key = XXH3_64bits(&id, sizeof(id)) | 1, *word = table_get(known, key);
 	u32 stacks = word ? (u32)*word : 0, function = word ? (u32)(*word >> 32) : 0;
-	bool late = !word && known->used >= PROCESSES_APART;
+	bool deferred = !word && known->used >= PROCESSES_APART;
 	struct profile_function fn;
 	struct facts facts;
 	struct error *err = NULL;
 
 	if (!function || !(stacks & (stacks + 1))) { /* ever more rarely */
 		err = look(profile, p, record, &facts, &fn);
-		if (!err && late)
+		if (!err && deferred)
 			return rest_function(profile, &fn, ret);
 		if (!err)
 			err = profile_function(profile, key, &fn, p && !p->dead, &function);

@@ -9,26 +9,26 @@
 
 enum part { PART_OTHER, PART_NATIVE, PART_SCRIPT };
 
-struct part_of { /* what a function is to walls */
+struct part_of { /* what a function is to fold_groups */
 	enum part part;
-	u32 wall; /* 0: none */
+	u32 fold_group; /* 0: none */
 	bool running;
 	const struct runtime_ops *ops;
 	u32 copy; /* in the new profile; 0: not yet */
 };
 
 /*
- * Where a node of the old profile comes to lie. A run is functions of one wall with only native ones between them; it
- * becomes the wall if one of them runs the others.
+ * Where a node of the old profile comes to lie. A run is functions of one fold group with only native ones between
+ * them; it becomes the fold group if one of them runs the others.
  */
 struct place {
 	u32 below;        /* the old node that it comes to lie below */
 	u32 node;         /* in the new profile */
 	u32 run_below;    /* what the run that ends here, or leads here by native code alone, comes to lie below */
-	bool running;     /* that run is the wall */
+	bool running;     /* that run is the fold group */
 	bool own, needed; /* its function is drawn; something is counted there */
-	const struct part_of *run;  /* a function of that run; NULL: there is none */
-	const struct part_of *wall; /* drawn before the function; NULL: none */
+	const struct part_of *run;        /* a function of that run; NULL: there is none */
+	const struct part_of *fold_group; /* drawn before the function; NULL: none */
 };
 
 struct folding {
@@ -41,7 +41,7 @@ struct folding {
 static const struct runtime_ops *runtime_of(const struct profile_function *fn)
 {
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if ((*r)->wall && !strcmp((*r)->name, fn->module))
+		if ((*r)->fold_group && !strcmp((*r)->name, fn->module))
 			return *r;
 	return NULL;
 }
@@ -51,13 +51,13 @@ static bool is_native(enum profile_kind kind)
 	return kind == KIND_NATIVE || kind == KIND_CXX || kind == KIND_RUST || kind == KIND_VM;
 }
 
-/* Native code that is part of a wall is so for a runtime whose name it does not have. */
+/* Native code that is part of a fold group is so for a runtime whose name it does not have. */
 static void native_part(struct part_of *part, const char *name, const char *path, u32 flags)
 {
-	for (const struct runtime_ops *const *r = runtimes; *r && !part->wall; r++)
-		if ((*r)->wall && (*r)->expands_native) {
+	for (const struct runtime_ops *const *r = runtimes; *r && !part->fold_group; r++)
+		if ((*r)->fold_group && (*r)->expands_native) {
 			part->ops = *r;
-			part->wall = (*r)->wall(name, path, flags, &part->running);
+			part->fold_group = (*r)->fold_group(name, path, flags, &part->running);
 		}
 }
 
@@ -76,20 +76,20 @@ static struct part_of part_of(const struct profile_function *fn, const struct pr
 		return ret;
 	snprintf(name, sizeof(name), "%.*s", (int)(place ? (size_t)(place - fn->name) : strlen(fn->name)), fn->name);
 	ret.part = PART_SCRIPT;
-	ret.wall = ret.ops->wall(name, fn->file, flags, &ret.running);
+	ret.fold_group = ret.ops->fold_group(name, fn->file, flags, &ret.running);
 	return ret;
 }
 
-static struct place place_wall(const struct part_of *part, u32 parent, const struct place *up)
+static struct place place_fold_group(const struct part_of *part, u32 parent, const struct place *up)
 {
-	bool goes_on = up->run && up->run->wall == part->wall;
+	bool goes_on = up->run && up->run->fold_group == part->fold_group;
 	struct place ret = {.below = parent, .run_below = goes_on ? up->run_below : parent, .run = part};
 
 	ret.running = part->running || (goes_on && up->running);
 	ret.own = !ret.running;
 	if (ret.running) {
 		ret.below = ret.run_below;
-		ret.wall = part;
+		ret.fold_group = part;
 	}
 	return ret;
 }
@@ -99,15 +99,16 @@ static struct place place_function(const struct part_of *part, u32 parent, const
 {
 	struct place ret = {.below = parent, .own = true};
 
-	if (part->wall)
-		return place_wall(part, parent, up);
+	if (part->fold_group)
+		return place_fold_group(part, parent, up);
 	if (part->part == PART_NATIVE) {
 		ret.run = up->run;
 		ret.run_below = up->run_below;
 		ret.running = up->running;
-	} else if (part->part == PART_SCRIPT && up->running) { /* the native code between has to do with the wall */
+	} else if (part->part == PART_SCRIPT &&
+	           up->running) { /* the native code between has to do with the fold group */
 		ret.below = up->run_below;
-		ret.wall = up->run;
+		ret.fold_group = up->run;
 	}
 	return ret;
 }
@@ -150,10 +151,12 @@ static struct error *copy(struct folding *f, u32 function, u32 *ret)
 	return err;
 }
 
-static struct error *wall_function(struct folding *f, const struct part_of *part, u32 *ret)
+static struct error *fold_group_function(struct folding *f, const struct part_of *part, u32 *ret)
 {
-	struct profile_function fn = {
-	        .name = part->ops->wall_name(part->wall), .module = part->ops->name, .file = "", .kind = KIND_SCRIPT};
+	struct profile_function fn = {.name = part->ops->fold_group_name(part->fold_group),
+	        .module = part->ops->name,
+	        .file = "",
+	        .kind = KIND_SCRIPT};
 
 	return profile_function(f->to, 0, &fn, false, ret);
 }
@@ -166,8 +169,8 @@ static struct error *draw(struct folding *f, u32 node)
 	u32 function;
 
 	p->node = f->places[p->below].node;
-	if (p->wall) {
-		err = wall_function(f, p->wall, &function);
+	if (p->fold_group) {
+		err = fold_group_function(f, p->fold_group, &function);
 		if (!err)
 			err = profile_child(f->to, p->node, function, &p->node);
 	}

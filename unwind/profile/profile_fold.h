@@ -6,9 +6,9 @@
 #include "profile.h"
 
 /*
- * The same stacks as those of old, in which runs of functions that a runtime calls a wall (runtime_ops.wall), with
- * native ones between, are one function: as runtime_ops.expand would have done. flags: enum expand_flag. The profile is
- * finished and the caller's.
+ * The same stacks as those of old, in which runs of functions that a runtime calls a fold group
+ * (runtime_ops.fold_group), with native ones between, are one function: as runtime_ops.expand would have done. flags:
+ * enum expand_flag. The profile is finished and the caller's.
  */
 struct error *fold_profile(const struct profile *old, u32 flags, struct profile **ret);
 

@@ -54,7 +54,7 @@ struct alloc_buffer {
 	u32 collections; /* when it was made: alloc_ops.collections() */
 };
 
-/* To the watchpoint's keeper of this CPU. */
+/* To the watchpoint's watchpoint thread of this CPU. */
 struct watch_request {
 	u32 key;       /* of struct alloc_watch */
 	u32 tgid, tid; /* as yrt sees them; tgid 0: a collection begins, classes are to be read now */
@@ -68,7 +68,7 @@ enum alloc_how {
 	ALLOC_BY_WATCH,  /* addr was written: the first write to this address of its buffer */
 	ALLOC_BY_REFILL, /* addr: the object that a buffer was made for */
 	ALLOC_BY_SLOW,   /* addr: an object outside all buffers */
-	ALLOC_BY_CENSUS, /* a buffer that was given up, from start to end; no stack follows */
+	ALLOC_BY_SURVEY, /* a buffer that was given up, from start to end; no stack follows */
 };
 
 /* A sample: the stack that follows has the same id as its hash. */
@@ -97,7 +97,7 @@ struct alloc_stats { /* one for each CPU */
 	u64 traps;   /* watchpoints hit */
 	u64 stale;   /* of them not by an allocation */
 	u64 skipped; /* samples that a burst would have made too many */
-	u64 buffers; /* that were given up and looked into: ALLOC_BY_CENSUS */
+	u64 buffers; /* that were given up and looked into: ALLOC_BY_SURVEY */
 	u64 strange; /* events of a checked site that make no sense */
 };
 

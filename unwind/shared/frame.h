@@ -27,8 +27,8 @@ enum frame_flag {
 	FRAME_VM = 8,      /* native code of a VM's own loop or of its JIT: a language's view hides it */
 	FRAME_INLINED = 16,
 	FRAME_THREAD = 64, /* no code: which thread of a runtime's own (a goroutine) the stack is of; its outermost
-	                      frame, only told if WISH_TASKS was given */
-	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only told if WISH_LOCK was given */
+	                      frame, only told if FEATURE_TASKS was given */
+	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only told if FEATURE_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */

@@ -15,7 +15,7 @@ enum record_type {
 	RECORD_EXEC,      /* struct process_record: a target became another program; its entry is gone */
 	RECORD_EXIT,      /* struct process_record: the last thread of a target is exiting */
 	RECORD_UNKNOWN,   /* struct process_record: a walk met code outside all regions: look at its maps again */
-	RECORD_LATE,      /* struct late_record: a piece of the stack of a thread whose walk met such code */
+	RECORD_DEFERRED,  /* struct deferred_record: a piece of the stack of a thread whose walk met such code */
 	RECORD_EVENT,     /* of the event's own (event_ops.record) */
 	RECORD_TIME,      /* struct time_record: a sample was taken (--timeline) */
 };
@@ -52,13 +52,13 @@ struct stack_count {
 
 /*
  * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does
- * (unwind/profile/late.h). The pieces of the stack, in order and without a gap, come before the stack_record, which has
- * the same hash, that no other one has, and a weight.
+ * (unwind/profile/deferred.h). The pieces of the stack, in order and without a gap, come before the stack_record, which
+ * has the same hash, that no other one has, and a weight.
  */
-#define LATE_PIECE  4096u
-#define LATE_PIECES 8u
-#define LATE_MOST   256 /* a process may send so many after each new file */
-struct late_record {
+#define DEFERRED_PIECE  4096u
+#define DEFERRED_PIECES 8u
+#define DEFERRED_MOST   256 /* a process may send so many after each new file */
+struct deferred_record {
 	u32 type;
 	u32 size; /* bytes of this piece; the last one may be cut */
 	u64 hash;
@@ -71,9 +71,9 @@ struct late_record {
 	u64 fp;     /* its frame pointer, if that was used: 0: it was not */
 	u32 before; /* frames of the stack from before that; the others are that frame's and its callers' */
 	u32 stop;   /* why it ended there */
-	u8 byte[LATE_PIECE];
+	u8 byte[DEFERRED_PIECE];
 };
-_Static_assert(sizeof(struct late_record) == 72 + 8 * ARCH_NREGS + LATE_PIECE, "no padding before the bytes");
+_Static_assert(sizeof(struct deferred_record) == 72 + 8 * ARCH_NREGS + DEFERRED_PIECE, "no padding before the bytes");
 
 struct process_record {
 	u32 type;

@@ -40,7 +40,8 @@ struct process_entry {
 	u32 nregions;
 	u32 flags;    /* enum process_flag */
 	u64 asked_ns; /* when a walk last asked user space to look at the maps again; written by BPF */
-	u32 late;     /* so many walks may still send a copy of their stack (struct late_record); written by BPF, too */
+	u32 deferred; /* so many walks may still send a copy of their stack (struct deferred_record); written by BPF,
+	                 too */
 	u32 reserved;
 	struct region_resume resume[PROCESS_RESUMES];
 };

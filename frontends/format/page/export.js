@@ -47,7 +47,7 @@ function headLines() {
 	const m = data.meta, found = $("matched").textContent;
 	return [[m.title || "yrt", m.target].filter(Boolean).join(" \u00b7 "), [amount(whole.nowTotal[0]), ...facts()].join(" \u00b7 "),
 		m.command && "$ " + m.command, m.before && "compared with " + m.before, $("lossBefore").textContent, $("loss").textContent,
-		...sifts.map(([what, text]) => SIFT_WORDS[what] + " " + text.replace(/^=/, "")), query && "search " + query + ": " + found,
+		...filters.map(([what, text]) => FILTER_WORDS[what] + " " + text.replace(/^=/, "")), query && "search " + query + ": " + found,
 		zoom && "zoomed to " + nameOf(tree.fn[zoom]), tree.sandwich && "callers and callees of " + nameOf(focused)].filter(Boolean);
 }
 

@@ -20,8 +20,8 @@ function escape(typing) {
 		zoomOut();
 	else if (query)
 		search("");
-	else if (sifts.length)
-		setSifts(sifts.slice(0, -1));
+	else if (filters.length)
+		setFilters(filters.slice(0, -1));
 	else if (part)
 		setRange(null);
 }
@@ -162,7 +162,7 @@ function listenToButtons() {
 	$("about").onclick = unfoldHead;
 	$("table").classList.toggle("compares", isDiff);
 	for (const b of document.querySelectorAll("#found button"))
-		b.onclick = () => sift(b.value, query);
+		b.onclick = () => filter(b.value, query);
 	$("by").append(...ROWS_BY.map((name) => Object.assign(element("option", "by " + name), { value: name })));
 	$("by").onchange = () => ((by = $("by").value), sortTable(), writeHash(false));
 	$("menu").addEventListener("keydown", moveInMenu);

@@ -7,7 +7,7 @@ const rootFn = canon[whole.fn[0]];
 let focused = rootFn, query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, root = 0;
 let from = [0, 1], movedAt = -Infinity;
 let touched = false, stale = true, printing = false, pending = 0, sorted = "", reversed = false, kept = 0; /* kept: node zoomed to before callers */
-let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, sifts = [], head = "", by = "function";
+let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, filters = [], head = "", by = "function";
 let isDiff = !!whole.base;
 let part = null, against = false, timeShut = false; /* of time.js; part: of the time, [a, b] in ms */
 const graphView = () => (shown === "table" ? came : shown);
@@ -15,7 +15,7 @@ const graphView = () => (shown === "table" ? came : shown);
 /* plain is the tree of flame, icicle and table; tree is what is drawn. */
 function rebuild() {
 	weigh(whole);
-	plain = off.size || grouped || sifts.length || part ? foldTree() : whole;
+	plain = off.size || grouped || filters.length || part ? foldTree() : whole;
 	trunk = trunkOf(plain);
 	lens = null;
 	tree = shown === "callers" ? sandwich(focused) : plain;
@@ -33,7 +33,7 @@ function readHash() {
 	head = one("head", ["", "open"]);
 	by = one("by", ROWS_BY);
 	readRange(h);
-	sifts = [...h].filter(([what, text]) => SIFTS.includes(what) && text).slice(0, SIFTS_MOST);
+	filters = [...h].filter(([what, text]) => FILTERS.includes(what) && text).slice(0, FILTERS_MOST);
 	[sorted, reversed] = [h.get("sort") || "", h.has("reverse")];
 	off = new Set((h.get("off") || "").split(",").map((k) => data.kinds.indexOf(k)).filter((k) => k > 0));
 	const f = Number(h.get("fn") ?? NaN), z = Number(h.get("zoom"));
@@ -61,7 +61,7 @@ function writeHash(push) {
 	set("time", rangeText());
 	set("against", against && part && 1);
 	set("strips", timeShut && "shut");
-	sifts.forEach(([what, text]) => h.append(what, text));
+	filters.forEach(([what, text]) => h.append(what, text));
 	set("widths", widths !== "both" && widths);
 	set("theme", look);
 	const hash = String(h) && "#" + h;

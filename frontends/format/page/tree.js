@@ -180,7 +180,7 @@ function finish(m, of) {
 
 /* The whole tree without the kinds that are off, the functions hidden and the stacks left out: their samples go to their callers, and what becomes equal is merged. */
 function foldTree() {
-	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = sifts.length ? siftNodes() : null;
+	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = filters.length ? filterNodes() : null;
 	for (let i = 0; i < whole.n; i++) {
 		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
 		const there = !part || whole.nowTotal[i] || whole.baseTotal?.[i];

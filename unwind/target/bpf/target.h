@@ -33,10 +33,10 @@ struct { /* resized before loading: CPUs * slots * chunks of a stack */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, WALK_MEMOS);
+	__uint(max_entries, WALK_CACHES);
 	__type(key, u32);
-	__type(value, struct walk_memo);
-} memos SEC(".maps");
+	__type(value, struct walk_cache);
+} caches SEC(".maps");
 
 static inline bool walk_read(struct walk *w, void *dst, u32 size, u64 addr)
 {
@@ -62,11 +62,11 @@ static inline const u8 *walk_slab(struct walk *w, u32 offset)
 	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
 }
 
-static inline struct walk_memo *walk_memo(struct walk *w, u32 index)
+static inline struct walk_cache *walk_cache(struct walk *w, u32 index)
 {
 	(void)w;
-	index &= WALK_MEMOS - 1;
-	return bpf_map_lookup_elem(&memos, &index);
+	index &= WALK_CACHES - 1;
+	return bpf_map_lookup_elem(&caches, &index);
 }
 
 static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)

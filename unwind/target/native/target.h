@@ -21,9 +21,9 @@ static inline const u8 *walk_slab(struct walk *w, u32 offset)
 	return arena_at(w->target.arena, offset & ~(ARENA_SLAB_SIZE - 1), ARENA_SLAB_SIZE);
 }
 
-static inline struct walk_memo *walk_memo(struct walk *w, u32 index)
+static inline struct walk_cache *walk_cache(struct walk *w, u32 index)
 {
-	return w->target.memos ? &w->target.memos[index & (WALK_MEMOS - 1)] : NULL;
+	return w->target.caches ? &w->target.caches[index & (WALK_CACHES - 1)] : NULL;
 }
 
 static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)

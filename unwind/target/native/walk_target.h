@@ -6,8 +6,8 @@
 struct walk_target {
 	struct memory *memory;
 	struct arena *arena;
-	struct frame *frames;    /* room for walk.max_frames */
-	struct walk_memo *memos; /* WALK_MEMOS of them, or NULL */
+	struct frame *frames;      /* room for walk.max_frames */
+	struct walk_cache *caches; /* WALK_CACHES of them, or NULL */
 };
 
 #define WALK_STEP

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept, left out or hidden by name, as pprof's focus, ignore and hide; and the menu of a frame. */
-const SIFTS = ["focus", "ignore", "hide"], SIFT_WORDS = { focus: "only", ignore: "without", hide: "hidden" }, SIFTS_MOST = 30;
+const FILTERS = ["focus", "ignore", "hide"], FILTER_WORDS = { focus: "only", ignore: "without", hide: "hidden" }, FILTERS_MOST = 30;
 const GONE = 0xffffffff;
 
 /* Functions that text means: a name behind "=", else what search takes. */
@@ -11,8 +11,8 @@ function matching(text) {
 }
 
 /* stays: of each node of the whole tree, do its own samples? live: does any at or below it? hidden: of each function. */
-function siftNodes() {
-	const of = (what) => sifts.filter((s) => s[0] === what).map((s) => matching(s[1]));
+function filterNodes() {
+	const of = (what) => filters.filter((s) => s[0] === what).map((s) => matching(s[1]));
 	const focus = of("focus"), ignore = of("ignore"), hide = of("hide"), all = 2 ** focus.length - 1;
 	const seen = new Uint32Array(whole.n), stays = new Uint8Array(whole.n), live = new Uint8Array(whole.n);
 	for (let i = 0; i < whole.n; i++) {
@@ -27,20 +27,20 @@ function siftNodes() {
 	return { stays, live, hidden: (f) => hide.some((a) => a[f]) };
 }
 
-const setSifts = (next) => remake(() => (sifts = next));
+const setFilters = (next) => remake(() => (filters = next));
 
-function sift(what, text) {
-	if (text && sifts.length < SIFTS_MOST && !sifts.some(([w, t]) => w === what && t === text))
-		setSifts([...sifts, [what, text]]);
+function filter(what, text) {
+	if (text && filters.length < FILTERS_MOST && !filters.some(([w, t]) => w === what && t === text))
+		setFilters([...filters, [what, text]]);
 }
 
 function showSifts() {
-	$("sifts").hidden = !sifts.length;
-	$("sifts").replaceChildren(...sifts.map(([what, text], i) =>
-		button(SIFT_WORDS[what] + " " + text.replace(/^=/, ""), () => setSifts(sifts.filter((_, k) => k !== i)), "Click: undo")));
-	if (sifts.some((s) => s[0] !== "hide")) {
+	$("filters").hidden = !filters.length;
+	$("filters").replaceChildren(...filters.map(([what, text], i) =>
+		button(FILTER_WORDS[what] + " " + text.replace(/^=/, ""), () => setFilters(filters.filter((_, k) => k !== i)), "Click: undo")));
+	if (filters.some((s) => s[0] !== "hide")) {
 		const left = element("small", percent(plain.nowTotal[0], whole.nowTotal[0]) + " of all is left");
-		$("sifts").append(left);
+		$("filters").append(left);
 	}
 }
 
@@ -74,9 +74,9 @@ function menuItems(f, i) {
 	return [
 		i > 0 && ["Zoom to it", () => enter(i)],
 		!top && ["Callers and callees", () => show("callers", canon[f])],
-		!top && ["Only stacks with it", () => sift("focus", exact)],
-		!top && ["Without stacks with it", () => sift("ignore", exact)],
-		!top && ["Hide it: its time goes to its callers", () => sift("hide", exact)],
+		!top && ["Only stacks with it", () => filter("focus", exact)],
+		!top && ["Without stacks with it", () => filter("ignore", exact)],
+		!top && ["Hide it: its time goes to its callers", () => filter("hide", exact)],
 		["Search for it", () => search(name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"))],
 		["Copy name", () => copy(name)],
 		i > 0 && ["Copy stack", () => copy(stackOf(i))],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ahead.h"
+#include "prefetch.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -230,7 +230,7 @@ static struct error *prepare_named(struct modules *m, const char *argument, stru
 	return err;
 }
 
-struct error *ahead_prepare(struct modules *m, char *const *argv)
+struct error *prefetch_prepare(struct modules *m, char *const *argv)
 {
 	struct named named = {.n = 0};
 	struct error *err = resolve(argv[0], named.path[0]) ? prepare_program(m, named.path[named.n++]) : NULL;

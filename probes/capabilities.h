@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine permits: each thing that yrt would use is tried, not guessed from versions. */
-#ifndef YRT_MACHINE_H
-#define YRT_MACHINE_H
+#ifndef YRT_CAPABILITIES_H
+#define YRT_CAPABILITIES_H
 
 #include <types.h>
 
-enum machine_state { MACHINE_OK, MACHINE_LESS, MACHINE_MISSING }; /* LESS: works, but something is not as good */
+enum capability_state {
+	CAPABILITY_OK,
+	CAPABILITY_LESS,
+	CAPABILITY_MISSING
+}; /* LESS: works, but something is not as good */
 
-struct machine_check {
+struct capability_check {
 	const char *what;
-	enum machine_state state;
+	enum capability_state state;
 	char found[160];
 	const char *remedy; /* NULL if there is nothing to do */
 };
 
-#define MACHINE_CHECKS_MAX 24
+#define CAPABILITIES_MAX 24
 
 /* Fills checks and returns their number. */
-u32 machine_check(struct machine_check *checks);
+u32 capabilities_find(struct capability_check *checks);
 
 /* Does the kernel tell where its functions are? */
-bool machine_kernel_names(void);
+bool capabilities_kernel_names(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "alloc_strata.h"
+#include "alloc_reweight.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@ struct kind {
 	double sampled; /* bytes that its samples stand for */
 	u32 samples, size_class;
 	double handed;  /* outside buffers: in truth; negative: it is in buffers */
-	double counted; /* bytes that the census tells */
+	double counted; /* bytes that the survey tells */
 	double squares,
 	        products; /* what each buffer has of it, as counted: by itself, and by all that the buffer has */
 	double factor;
 };
 
-struct strata {
+struct reweighting {
 	struct kind *kinds;
 	u32 n;
 	struct table by_key;     /* hash of class and size: index in kinds */
@@ -48,13 +48,13 @@ struct verdict { /* over strata */
 	u32 n;
 };
 
-struct error *strata_create(struct strata **ret)
+struct error *reweight_create(struct reweighting **ret)
 {
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? NULL : &error_no_memory;
 }
 
-void strata_destroy(struct strata *s)
+void reweight_destroy(struct reweighting *s)
 {
 	if (!s)
 		return;
@@ -63,7 +63,7 @@ void strata_destroy(struct strata *s)
 	free(s);
 }
 
-static struct error *find_kind(struct strata *s, const struct frame *class, u32 size_class, u32 *ret)
+static struct error *find_kind(struct reweighting *s, const struct frame *class, u32 size_class, u32 *ret)
 {
 	u64 words[] = {class->where, class->detail, size_class};
 	u64 key = XXH3_64bits(words, sizeof(words)) | 1, *known = table_get(&s->by_key, key);
@@ -83,12 +83,12 @@ static struct error *find_kind(struct strata *s, const struct frame *class, u32 
 	return NULL;
 }
 
-struct error *strata_kind(struct strata *s, const struct frame *class, u64 size, u32 *ret)
+struct error *reweight_kind(struct reweighting *s, const struct frame *class, u64 size, u32 *ret)
 {
 	return find_kind(s, class, alloc_size_class(size), ret);
 }
 
-struct error *strata_outside(struct strata *s, u32 size_class, u32 *ret)
+struct error *reweight_outside(struct reweighting *s, u32 size_class, u32 *ret)
 {
 	struct error *err = find_kind(s, &(struct frame){0}, size_class, ret);
 
@@ -102,7 +102,7 @@ static bool is_outside(const struct kind *k)
 	return k->handed >= 0;
 }
 
-void strata_sample(struct strata *s, u32 kind, double bytes)
+void reweight_sample(struct reweighting *s, u32 kind, double bytes)
 {
 	s->kinds[kind].sampled += bytes;
 	s->kinds[kind].samples++;
@@ -112,7 +112,7 @@ void strata_sample(struct strata *s, u32 kind, double bytes)
 	s->squares += bytes * bytes;
 }
 
-void strata_counted(struct strata *s, u32 kind, double bytes, double all, double room, double by)
+void reweight_counted(struct reweighting *s, u32 kind, double bytes, double all, double room, double by)
 {
 	struct kind *k = &s->kinds[kind];
 
@@ -122,7 +122,7 @@ void strata_counted(struct strata *s, u32 kind, double bytes, double all, double
 	s->room += room * bytes / all * by;
 }
 
-static struct totals sum_up(const struct strata *s)
+static struct totals sum_up(const struct reweighting *s)
 {
 	struct totals t = {0};
 
@@ -138,7 +138,7 @@ static struct totals sum_up(const struct strata *s)
 }
 
 /* The variance of a ratio: of what buffers have of a kind to what they have. */
-static struct stratum stratum_of(const struct strata *s, const struct kind *k, const struct totals *t)
+static struct stratum stratum_of(const struct reweighting *s, const struct kind *k, const struct totals *t)
 {
 	double p = k->counted / t->counted, squares = k->squares - 2 * p * k->products + p * p * t->products;
 
@@ -179,8 +179,8 @@ static double factor(const struct stratum *st, double trust)
 	return st->sampled > 0 ? 1 + trust * (st->counted / st->sampled - 1) : 1;
 }
 
-/* Shares of kinds in buffers, by the census. Returns the trust in it. */
-static double weigh_inside(struct strata *s, const struct totals *totals)
+/* Shares of kinds in buffers, by the survey. Returns the trust in it. */
+static double weigh_inside(struct reweighting *s, const struct totals *totals)
 {
 	struct totals t = *totals;
 	struct verdict v = {0};
@@ -211,7 +211,7 @@ static double weigh_inside(struct strata *s, const struct totals *totals)
 }
 
 /* What all buffers have, by what was handed out and how full they were. */
-static void scale_inside(struct strata *s, double filled)
+static void scale_inside(struct reweighting *s, double filled)
 {
 	double stands = 0;
 
@@ -224,7 +224,7 @@ static void scale_inside(struct strata *s, double filled)
 
 /* Objects outside are told of one by one. Of few samples each may stand for what it does: their sum has no bias then.
  */
-static void weigh_outside(struct strata *s)
+static void weigh_outside(struct reweighting *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		struct kind *k = &s->kinds[i];
@@ -234,7 +234,7 @@ static void weigh_outside(struct strata *s)
 	}
 }
 
-double strata_weigh(struct strata *s, double handed)
+double reweight_weigh(struct reweighting *s, double handed)
 {
 	struct totals t = sum_up(s);
 	double filled = s->room > 0 ? handed * t.counted / s->room : 0, trust;
@@ -249,14 +249,14 @@ double strata_weigh(struct strata *s, double handed)
 	return trust;
 }
 
-void strata_handed(struct strata *s, double (*handed)(void *ctx, u32 size_class), void *ctx)
+void reweight_handed(struct reweighting *s, double (*handed)(void *ctx, u32 size_class), void *ctx)
 {
 	for (u32 i = 0; i < s->n; i++)
 		if (is_outside(&s->kinds[i]))
 			s->kinds[i].handed = handed(ctx, s->kinds[i].size_class);
 }
 
-double strata_factor(const struct strata *s, u32 kind)
+double reweight_factor(const struct reweighting *s, u32 kind)
 {
 	return s->kinds[kind].factor;
 }

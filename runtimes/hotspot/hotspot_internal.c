@@ -20,7 +20,7 @@ static const char *const hidden[] = {
         "_ZL12thread_entryP10JavaThread",
 };
 
-bool hotspot_hides(const char *symbol)
+bool hotspot_is_internal(const char *symbol)
 {
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
 		if (!strncmp(symbol, hidden[i], strlen(hidden[i])))
@@ -40,7 +40,7 @@ static bool is_start_of_main(const char *symbol)
 	return starts_with(symbol, "invokeStaticMain") || starts_with(symbol, "invokeInstanceMain");
 }
 
-bool hotspot_begins(const char *symbol)
+bool hotspot_is_thread_entry(const char *symbol)
 {
 	return starts_with(symbol, "_ZL19thread_native_entry") || starts_with(symbol, "_ZL10java_startP6Thread") ||
 	       !strcmp(symbol, "JavaMain") || is_start_of_main(symbol);
@@ -123,7 +123,7 @@ static bool is_slow_stub(const char *name)
 	return false;
 }
 
-bool hotspot_alloc_hides(const char *symbol)
+bool hotspot_alloc_is_internal(const char *symbol)
 {
 	const char *class, *member, *rest = symbol + 3;
 	size_t class_len, member_len;

@@ -5,13 +5,13 @@
  * its arguments name, as in `sh -c "python3 x.py"` or `timeout 9 java X`: the first ones, if nobody else could have
  * written them.
  */
-#ifndef YRT_AHEAD_H
-#define YRT_AHEAD_H
+#ifndef YRT_PREFETCH_H
+#define YRT_PREFETCH_H
 
 #include "error.h"
 #include "module.h"
 
 /* argv: as for execvp(). What can not be found or read is left for later; only running out of memory is an error. */
-struct error *ahead_prepare(struct modules *m, char *const *argv);
+struct error *prefetch_prepare(struct modules *m, char *const *argv);
 
 #endif

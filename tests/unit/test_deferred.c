@@ -15,7 +15,7 @@
 
 #include <arch.h>
 
-#include "unwind/profile/late.h"
+#include "unwind/profile/deferred.h"
 #include "unwind/now.h"
 
 #define DEPTH     6
@@ -35,7 +35,7 @@ static struct {
 
 /* One sample, and what is true of it. */
 static struct {
-	struct late_record late;
+	struct deferred_record deferred;
 	u8 stack[STACK_MAX];
 	u32 size;
 	void *caller[TRUE_MAX];
@@ -54,7 +54,7 @@ static void keep_registers(const ucontext_t *uc)
 	        REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
 	for (u32 i = 0; i < ARCH_NREGS; i++)
-		sample.late.reg[i] = (u64)uc->uc_mcontext.gregs[order[i]];
+		sample.deferred.reg[i] = (u64)uc->uc_mcontext.gregs[order[i]];
 }
 
 static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) take_sample(void)
@@ -64,8 +64,8 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) tak
 	assert_int_equal(getcontext(&uc), 0);
 	keep_registers(&uc);
 	sample.callers = backtrace(sample.caller, TRUE_MAX);
-	while (sample.size < sizeof(sample.stack) &&
-	        memory_read(here.known->memory, sample.stack + sample.size, 8, sample.late.reg[REG_SP] + sample.size))
+	while (sample.size < sizeof(sample.stack) && memory_read(here.known->memory, sample.stack + sample.size, 8,
+	                                                     sample.deferred.reg[REG_SP] + sample.size))
 		sample.size += 8;
 	__asm__ volatile("" ::: "memory");
 }
@@ -131,45 +131,45 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void send_pieces(struct late *l, u32 size)
+static void send_pieces(struct deferred *l, u32 size)
 {
-	struct late_record *r = calloc(1, sizeof(*r));
+	struct deferred_record *r = calloc(1, sizeof(*r));
 
-	*r = sample.late;
+	*r = sample.deferred;
 	for (u32 at = 0; at < size; at += r->size) {
-		r->size = size - at < LATE_PIECE ? size - at : LATE_PIECE;
-		r->addr = sample.late.reg[REG_SP] + at;
+		r->size = size - at < DEFERRED_PIECE ? size - at : DEFERRED_PIECE;
+		r->addr = sample.deferred.reg[REG_SP] + at;
 		memcpy(r->byte, sample.stack + at, r->size);
-		assert_null(late_piece(l, r, offsetof(struct late_record, byte) + r->size));
+		assert_null(deferred_piece(l, r, offsetof(struct deferred_record, byte) + r->size));
 	}
 	free(r);
 }
 
 /* A stack that was cut at once, its copy, and what the first walk saw behind its guess, if there is one. */
-static struct late *with_sample(u64 pc, u64 sp)
+static struct deferred *with_sample(u64 pc, u64 sp)
 {
-	struct late_sink sink = {.find = find, .stack = keep};
+	struct deferred_sink sink = {.find = find, .stack = keep};
 	struct stack_record *r = calloc(1, sizeof(*r));
-	struct late *l = late_create(&sink);
+	struct deferred *l = deferred_create(&sink);
 	bool held;
 
 	memset(&sample, 0, sizeof(sample));
 	memset(&seen, 0, sizeof(seen));
 	call(DEPTH);
 	overwrite();
-	sample.late.type = RECORD_LATE;
-	sample.late.hash = 77;
-	sample.late.valid = (1u << ARCH_NREGS) - 1;
-	sample.late.leaf = 1;
-	sample.late.stop = STOP_NO_PROCESS;
-	sample.late.pc = pc ? sample.middle_pc : 0;
-	sample.late.sp = pc ? sample.middle_sp + sp : 0;
+	sample.deferred.type = RECORD_DEFERRED;
+	sample.deferred.hash = 77;
+	sample.deferred.valid = (1u << ARCH_NREGS) - 1;
+	sample.deferred.leaf = 1;
+	sample.deferred.stop = STOP_NO_PROCESS;
+	sample.deferred.pc = pc ? sample.middle_pc : 0;
+	sample.deferred.sp = pc ? sample.middle_sp + sp : 0;
 	send_pieces(l, sample.size);
 	*r = (struct stack_record){
 	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 2, .stop = STOP_ROOT, .last = 1};
 	r->nframes = pc ? 1 : 0;
 	r->frame[0].where = MARK;
-	assert_null(late_hold(l, r, r->frame, r->nframes, &held));
+	assert_null(deferred_hold(l, r, r->frame, r->nframes, &held));
 	assert_true(held);
 	free(r);
 	return l;
@@ -191,128 +191,129 @@ static void expect_callers(u32 n)
 
 static void whole_stack(void **state)
 {
-	struct late *l = with_sample(0, 0);
+	struct deferred *l = with_sample(0, 0);
 
 	here.found = here.known;
-	assert_null(late_settle(l, now_ns(), false));
+	assert_null(deferred_settle(l, now_ns(), false));
 	assert_int_equal(seen.times, 1);
 	assert_int_equal(seen.stop, STOP_ROOT);
 	assert_int_equal(seen.was, STOP_NO_PROCESS);
 	assert_true(sample.callers > DEPTH);
 	expect_callers((u32)sample.callers - 1 - own_frames());
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 /* As long as the process is not known the stack waits; then it is handed out as it was. */
 static void waits(void **state)
 {
-	struct late *l = with_sample(0, 0);
+	struct deferred *l = with_sample(0, 0);
 
 	here.found = here.gone;
 	for (u32 i = 0; i < 3; i++) {
 		here.gone->generation++;
-		assert_null(late_settle(l, now_ns(), false));
+		assert_null(deferred_settle(l, now_ns(), false));
 		assert_int_equal(seen.times, 0);
 	}
-	assert_null(late_settle(l, now_ns(), true));
+	assert_null(deferred_settle(l, now_ns(), true));
 	assert_int_equal(seen.times, 1);
 	assert_int_equal(seen.stop, STOP_NO_PROCESS);
-	assert_null(late_settle(l, now_ns(), true));
+	assert_null(deferred_settle(l, now_ns(), true));
 	assert_int_equal(seen.times, 1);
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 static void waits_until_known(void **state)
 {
-	struct late *l = with_sample(0, 0);
+	struct deferred *l = with_sample(0, 0);
 
 	here.found = here.gone;
-	assert_null(late_settle(l, now_ns(), false));
+	assert_null(deferred_settle(l, now_ns(), false));
 	here.found = here.known;
-	assert_null(late_settle(l, now_ns(), false));
+	assert_null(deferred_settle(l, now_ns(), false));
 	assert_int_equal(seen.times, 1);
 	assert_int_equal(seen.stop, STOP_ROOT);
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 /* What the first walk saw behind a guess counts if the second one comes there. */
 static void proved(void **state)
 {
-	struct late *l = with_sample(1, 0);
+	struct deferred *l = with_sample(1, 0);
 	u32 before;
 
 	here.found = here.known;
-	assert_null(late_settle(l, now_ns(), false));
+	assert_null(deferred_settle(l, now_ns(), false));
 	assert_int_equal(seen.stop, STOP_ROOT);
 	assert_true(seen.n > 2);
 	before = seen.n - 1;
 	assert_int_equal(seen.frame[before].where, MARK);
 	expect_callers(before - 1);
 	assert_int_equal((u64)sample.caller[before + own_frames()], sample.middle_pc);
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 static void wrong_guess(void **state)
 {
-	struct late *l = with_sample(1, 8);
+	struct deferred *l = with_sample(1, 8);
 
 	here.found = here.known;
-	assert_null(late_settle(l, now_ns(), false));
+	assert_null(deferred_settle(l, now_ns(), false));
 	assert_int_equal(seen.stop, STOP_ROOT);
 	for (u32 i = 0; i < seen.n; i++)
 		assert_int_not_equal(seen.frame[i].where, MARK);
 	expect_callers((u32)sample.callers - 1 - own_frames());
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 /* The stack above the copy is another one by now: nothing is taken from there. */
 static void short_copy(void **state)
 {
-	struct late *l = with_sample(0, 0), *cut = late_create(&(struct late_sink){.find = find, .stack = keep});
+	struct deferred *l = with_sample(0, 0),
+	                *cut = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
 	struct stack_record *r = calloc(1, sizeof(*r));
 	bool held;
 
-	late_destroy(l);
+	deferred_destroy(l);
 	here.found = here.known;
 	*r = (struct stack_record){
 	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
-	send_pieces(cut, (u32)((sample.middle_sp & ~4095ull) - sample.late.reg[REG_SP]));
-	assert_null(late_hold(cut, r, r->frame, 0, &held));
-	assert_null(late_settle(cut, now_ns(), true));
+	send_pieces(cut, (u32)((sample.middle_sp & ~4095ull) - sample.deferred.reg[REG_SP]));
+	assert_null(deferred_hold(cut, r, r->frame, 0, &held));
+	assert_null(deferred_settle(cut, now_ns(), true));
 	assert_int_equal(seen.stop, STOP_NO_PROCESS);
 	expect_callers(1);
-	late_destroy(cut);
+	deferred_destroy(cut);
 	free(r);
 }
 
 /* Pieces that do not fit, a stack that never comes, one that belongs to none. */
 static void broken(void **state)
 {
-	struct late *l = late_create(&(struct late_sink){.find = find, .stack = keep});
-	struct late_record *r = calloc(1, sizeof(*r));
+	struct deferred *l = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
+	struct deferred_record *r = calloc(1, sizeof(*r));
 	struct stack_record *stack = calloc(1, sizeof(*stack));
 	bool held;
 
 	memset(&seen, 0, sizeof(seen));
-	*r = (struct late_record){.type = RECORD_LATE, .hash = 5, .size = LATE_PIECE + 1, .addr = 4096};
-	assert_null(late_piece(l, r, sizeof(*r)));
-	r->size = LATE_PIECE;
-	assert_null(late_piece(l, r, offsetof(struct late_record, byte) + 8));
+	*r = (struct deferred_record){.type = RECORD_DEFERRED, .hash = 5, .size = DEFERRED_PIECE + 1, .addr = 4096};
+	assert_null(deferred_piece(l, r, sizeof(*r)));
+	r->size = DEFERRED_PIECE;
+	assert_null(deferred_piece(l, r, offsetof(struct deferred_record, byte) + 8));
 	stack->hash = 5;
 	stack->weight = 1;
-	assert_null(late_hold(l, stack, stack->frame, 0, &held));
+	assert_null(deferred_hold(l, stack, stack->frame, 0, &held));
 	assert_false(held);
-	assert_null(late_piece(l, r, sizeof(*r)));
+	assert_null(deferred_piece(l, r, sizeof(*r)));
 	r->addr = 12345;
-	assert_null(late_piece(l, r, sizeof(*r)));
+	assert_null(deferred_piece(l, r, sizeof(*r)));
 	stack->hash = 6;
-	assert_null(late_hold(l, stack, stack->frame, 0, &held));
+	assert_null(deferred_hold(l, stack, stack->frame, 0, &held));
 	assert_false(held);
-	assert_null(late_settle(l, now_ns(), true));
+	assert_null(deferred_settle(l, now_ns(), true));
 	assert_int_equal(seen.times, 0);
 	free(stack);
 	free(r);
-	late_destroy(l);
+	deferred_destroy(l);
 }
 
 int main(void)

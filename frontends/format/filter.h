@@ -9,9 +9,9 @@
 #include "unwind/profile/pattern.h"
 #include "unwind/profile/profile.h"
 
-#define SIFT_DEEPEST (1u << 20)
+#define FILTER_DEEPEST (1u << 20)
 
-struct sift_options {
+struct filter_options {
 	bool threads;        /* keep the threads' nodes */
 	bool no_kernel;      /* without frames of the kernel */
 	bool no_user;        /* without all others */
@@ -19,27 +19,27 @@ struct sift_options {
 	const char *exclude; /* no stack with such a one */
 };
 
-struct sift {
+struct filter {
 	struct profile *profile;
-	struct sift_options options;
+	struct filter_options options;
 	struct pattern include, exclude;
-	u8 *verdict; /* of each function of the profile: enum verdict in sift.c */
+	u8 *verdict; /* of each function of the profile: enum verdict in filter.c */
 	u32 nverdicts;
-	struct sift_level *path;
+	struct filter_level *path;
 	u32 capacity;
 	u64 filtered; /* counts left out */
 };
 
-/* Makes an empty profile too; take it out before sift_free(), or it goes as well. */
-struct error *sift_create(const struct sift_options *options, struct sift *ret);
-void sift_free(struct sift *s);
+/* Makes an empty profile too; take it out before filter_free(), or it goes as well. */
+struct error *filter_create(const struct filter_options *options, struct filter *ret);
+void filter_free(struct filter *s);
 /* The number of a function in the profile. key: as in profile_function(). */
-struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret);
+struct error *filter_function(struct filter *s, u64 key, const struct profile_function *f, u32 *ret);
 /* What else was counted of the node that came last, at this depth. */
-void sift_more(struct sift *s, u32 depth, u64 count);
+void filter_more(struct filter *s, u32 depth, u64 count);
 /* The profile's node of the node that came last and counts, at this depth; UINT32_MAX: it was left out. */
-u32 sift_place(const struct sift *s, u32 depth);
+u32 filter_place(const struct filter *s, u32 depth);
 /* A node of a function at a depth (from 1), at most one more than that of the last; and so many counts in it. */
-struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count);
+struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hotspot_alloc_census.h"
+#include "hotspot_alloc_survey.h"
 
 #include <string.h>
 
@@ -52,7 +52,7 @@ static bool count(void *ctx, u64 object, u64 klass, u64 size)
 	return true;
 }
 
-bool hotspot_alloc_census(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
+bool hotspot_alloc_survey(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
         void (*each)(void *ctx, u64 klass, u64 bytes, u64 objects), void *ctx)
 {
 	struct tally t = {.limit = limit};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "alloc_census.h"
+#include "alloc_survey.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
@@ -19,13 +19,13 @@ struct kind {
 	u32 wider;            /* the same class, with sizes within a factor of two; NOTHING: it is such a one */
 };
 
-struct part {           /* what is known of a kind: of a stack, or of the census */
+struct part {           /* what is known of a kind: of a stack, or of the survey */
 	u32 kind, next; /* next: stack of the kind */
 	enum part_how how;
-	struct census_result sum;
+	struct survey_result sum;
 };
 
-struct census {
+struct survey {
 	struct kind *kinds;
 	struct part *parts;
 	u32 nkinds, nparts;
@@ -34,13 +34,13 @@ struct census {
 	struct table counted; /* hashes of allocators that a buffer of was counted */
 };
 
-struct error *census_create(struct census **ret)
+struct error *survey_create(struct survey **ret)
 {
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? NULL : &error_no_memory;
 }
 
-void census_destroy(struct census *c)
+void survey_destroy(struct survey *c)
 {
 	if (!c)
 		return;
@@ -52,7 +52,7 @@ void census_destroy(struct census *c)
 	free(c);
 }
 
-static struct error *find_kind(struct census *c, u64 key, u32 wider, u32 *ret)
+static struct error *find_kind(struct survey *c, u64 key, u32 wider, u32 *ret)
 {
 	u64 *known = table_get(&c->by_kind, key);
 	struct error *err;
@@ -71,7 +71,7 @@ static struct error *find_kind(struct census *c, u64 key, u32 wider, u32 *ret)
 	return NULL;
 }
 
-struct error *census_kind(struct census *c, u32 process, const struct frame *class, u64 size, u64 apart, u32 *ret)
+struct error *survey_kind(struct survey *c, u32 process, const struct frame *class, u64 size, u64 apart, u32 *ret)
 {
 	u64 words[] = {process, class->where, class->detail, apart, alloc_size_class(size) / 4, NOTHING};
 	struct error *err = find_kind(c, XXH3_64bits(words, sizeof(words)) | 1, NOTHING, ret);
@@ -80,7 +80,7 @@ struct error *census_kind(struct census *c, u32 process, const struct frame *cla
 	return err ? err : find_kind(c, XXH3_64bits(words, sizeof(words)) | 1, *ret, ret);
 }
 
-static struct error *find_part(struct census *c, const struct part *wanted, struct part **ret)
+static struct error *find_part(struct survey *c, const struct part *wanted, struct part **ret)
 {
 	u64 words[] = {wanted->kind, wanted->how, wanted->sum.allocator, wanted->sum.node};
 	u64 key = XXH3_64bits(words, sizeof(words)) | 1, *known = table_get(&c->by_part, key);
@@ -104,7 +104,7 @@ static struct error *find_part(struct census *c, const struct part *wanted, stru
 	return NULL;
 }
 
-static struct error *add_to(struct census *c, const struct part *wanted, double bytes, double objects)
+static struct error *add_to(struct survey *c, const struct part *wanted, double bytes, double objects)
 {
 	struct part *part = NULL;
 	struct error *err = find_part(c, wanted, &part);
@@ -116,14 +116,14 @@ static struct error *add_to(struct census *c, const struct part *wanted, double 
 	return NULL;
 }
 
-static struct error *add_stack(struct census *c, const struct part *wanted, double bytes, double objects)
+static struct error *add_stack(struct survey *c, const struct part *wanted, double bytes, double objects)
 {
 	c->kinds[wanted->kind].seen[wanted->how] += bytes;
 	return add_to(c, wanted, bytes, objects);
 }
 
-struct error *census_stack(
-        struct census *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects)
+struct error *survey_stack(
+        struct survey *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects)
 {
 	struct part wanted = {.kind = kind,
 	        .next = NOTHING,
@@ -140,7 +140,7 @@ static u64 key_of(u32 allocator)
 	return XXH3_64bits(&allocator, sizeof(allocator)) | 1;
 }
 
-struct error *census_count(struct census *c, u32 kind, u32 allocator, u32 node, double bytes, double objects)
+struct error *survey_count(struct survey *c, u32 kind, u32 allocator, u32 node, double bytes, double objects)
 {
 	struct part wanted = {.kind = kind,
 	        .next = NOTHING,
@@ -155,14 +155,14 @@ struct error *census_count(struct census *c, u32 kind, u32 allocator, u32 node, 
 	return add_to(c, &wanted, bytes, objects);
 }
 
-bool census_usable(const struct census *c)
+bool survey_usable(const struct survey *c)
 {
 	return c->counts >= KINDS_LEAST;
 }
 
 /* The stacks that stand for a kind: those that needed a buffer, else those outside, else of the wider kind. False:
  * there are none. */
-static bool find_stacks(const struct census *c, const struct kind *kind, u32 *first, double *seen)
+static bool find_stacks(const struct survey *c, const struct kind *kind, u32 *first, double *seen)
 {
 	for (; kind; kind = kind->wider == NOTHING ? NULL : &c->kinds[kind->wider])
 		for (u32 how = BY_REFILL; how < COUNTED; how++) {
@@ -175,8 +175,8 @@ static bool find_stacks(const struct census *c, const struct kind *kind, u32 *fi
 }
 
 /* What was counted of a kind, over its stacks. */
-static struct error *spread(const struct census *c, const struct part *counted,
-        struct error *(*add)(void *ctx, const struct census_result *r), void *ctx)
+static struct error *spread(const struct survey *c, const struct part *counted,
+        struct error *(*add)(void *ctx, const struct survey_result *r), void *ctx)
 {
 	struct error *err = NULL;
 	double seen = 0;
@@ -186,7 +186,7 @@ static struct error *spread(const struct census *c, const struct part *counted,
 		return add(ctx, &counted->sum);
 	for (u32 i = first; i != NOTHING && !err; i = c->parts[i].next) {
 		double share = c->parts[i].sum.bytes / seen;
-		struct census_result r = {.allocator = counted->sum.allocator,
+		struct survey_result r = {.allocator = counted->sum.allocator,
 		        .node = c->parts[i].sum.node,
 		        .bytes = counted->sum.bytes * share,
 		        .objects = counted->sum.objects * share};
@@ -196,9 +196,9 @@ static struct error *spread(const struct census *c, const struct part *counted,
 	return err;
 }
 
-struct error *census_spread(struct census *c, struct error *(*add)(void *ctx, const struct census_result *r), void *ctx)
+struct error *survey_spread(struct survey *c, struct error *(*add)(void *ctx, const struct survey_result *r), void *ctx)
 {
-	bool usable = census_usable(c);
+	bool usable = survey_usable(c);
 	struct error *err = NULL;
 
 	for (u32 i = 0; i < c->nparts && !err; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ahead.h"
+#include "read_ahead.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #define STEP SECTION_CHUNK /* what is saved on the way lies at chunks */
 
-struct ahead {
+struct read_ahead {
 	struct unpacker *u;
 	u8 *base;
 	u64 size;
@@ -21,7 +21,7 @@ struct ahead {
 };
 
 /* The next offset to unpack to; 0: no more. */
-static u64 next_step(struct ahead *a)
+static u64 next_step(struct read_ahead *a)
 {
 	u64 to = 0;
 
@@ -36,7 +36,7 @@ static u64 next_step(struct ahead *a)
 
 static void *run(void *arg)
 {
-	struct ahead *a = arg;
+	struct read_ahead *a = arg;
 	bool good = true;
 	u64 to;
 
@@ -51,15 +51,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct ahead *ahead_start(struct unpacker *u, u8 *base, u64 size)
+struct read_ahead *read_ahead_start(struct unpacker *u, u8 *base, u64 size)
 {
-	struct ahead *a = calloc(1, sizeof(*a));
+	struct read_ahead *a = calloc(1, sizeof(*a));
 	sigset_t all, before;
 	int failed;
 
 	if (!a)
 		return NULL;
-	*a = (struct ahead){.u = u, .base = base, .size = size, .done = unpacker_at(u), .limit = unpacker_at(u)};
+	*a = (struct read_ahead){.u = u, .base = base, .size = size, .done = unpacker_at(u), .limit = unpacker_at(u)};
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
 	sigfillset(&all);
@@ -72,7 +72,7 @@ struct ahead *ahead_start(struct unpacker *u, u8 *base, u64 size)
 	return NULL;
 }
 
-bool ahead_wait(struct ahead *a, u64 offset, u64 limit)
+bool read_ahead_wait(struct read_ahead *a, u64 offset, u64 limit)
 {
 	bool there;
 
@@ -86,7 +86,7 @@ bool ahead_wait(struct ahead *a, u64 offset, u64 limit)
 	return there;
 }
 
-void ahead_stop(struct ahead *a)
+void read_ahead_stop(struct read_ahead *a)
 {
 	if (!a)
 		return;

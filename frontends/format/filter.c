@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sift.h"
+#include "filter.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
 
-enum verdict { SIFT_JUDGED = 1, SIFT_INCLUDED = 2, SIFT_EXCLUDED = 4, SIFT_DROPPED = 8 };
+enum verdict { FILTER_JUDGED = 1, FILTER_INCLUDED = 2, FILTER_EXCLUDED = 4, FILTER_DROPPED = 8 };
 
-struct sift_level { /* of the path to the current node */
+struct filter_level { /* of the path to the current node */
 	u32 function, node;
 	bool made;  /* node is that of the profile */
 	u8 verdict; /* of this frame and of those above it */
 };
 
-void sift_free(struct sift *s)
+void filter_free(struct filter *s)
 {
 	profile_destroy(s->profile);
 	pattern_free(&s->include);
@@ -23,7 +23,7 @@ void sift_free(struct sift *s)
 	free(s->path);
 }
 
-static bool is_dropped(const struct sift_options *o, enum profile_kind kind)
+static bool is_dropped(const struct filter_options *o, enum profile_kind kind)
 {
 	if (kind == KIND_THREAD || kind == KIND_PROCESS)
 		return kind == KIND_THREAD && !o->threads;
@@ -35,18 +35,18 @@ static bool matches(const struct pattern *p, const struct profile_function *f)
 	return pattern_matches(p, text_name(f)) || pattern_matches(p, f->file);
 }
 
-static u8 judge(const struct sift *s, const struct profile_function *f)
+static u8 judge(const struct filter *s, const struct profile_function *f)
 {
 	bool dropped = is_dropped(&s->options, f->kind);
 	bool heard =
 	        f->kind == KIND_THREAD || (!dropped && f->kind != KIND_PROCESS); /* "python app.py" would match "app" */
 
-	return SIFT_JUDGED | (heard && matches(&s->include, f) ? SIFT_INCLUDED : 0) |
-	       (heard && matches(&s->exclude, f) ? SIFT_EXCLUDED : 0) | (dropped ? SIFT_DROPPED : 0);
+	return FILTER_JUDGED | (heard && matches(&s->include, f) ? FILTER_INCLUDED : 0) |
+	       (heard && matches(&s->exclude, f) ? FILTER_EXCLUDED : 0) | (dropped ? FILTER_DROPPED : 0);
 }
 
 /* Judges a function of the profile once. */
-static struct error *set_verdict(struct sift *s, u32 function)
+static struct error *set_verdict(struct filter *s, u32 function)
 {
 	if (function >= s->nverdicts) {
 		u32 more = function + function / 2 + 256;
@@ -63,16 +63,16 @@ static struct error *set_verdict(struct sift *s, u32 function)
 	return NULL;
 }
 
-struct error *sift_function(struct sift *s, u64 key, const struct profile_function *f, u32 *ret)
+struct error *filter_function(struct filter *s, u64 key, const struct profile_function *f, u32 *ret)
 {
 	struct error *err = profile_function(s->profile, key, f, false, ret);
 
 	return err ? err : set_verdict(s, *ret);
 }
 
-struct error *sift_create(const struct sift_options *options, struct sift *ret)
+struct error *filter_create(const struct filter_options *options, struct filter *ret)
 {
-	struct sift s = {.options = *options, .capacity = 256};
+	struct filter s = {.options = *options, .capacity = 256};
 	struct error *err = pattern_compile(options->include, &s.include);
 
 	if (!err)
@@ -84,16 +84,16 @@ struct error *sift_create(const struct sift_options *options, struct sift *ret)
 	if (!err)
 		err = set_verdict(&s, PROFILE_FULL);
 	if (err) {
-		sift_free(&s);
+		filter_free(&s);
 		return err;
 	}
-	s.path[0] = (struct sift_level){.made = true, .verdict = s.include.set ? 0 : SIFT_INCLUDED};
+	s.path[0] = (struct filter_level){.made = true, .verdict = s.include.set ? 0 : FILTER_INCLUDED};
 	*ret = s;
 	return NULL;
 }
 
 /* Makes the nodes of the path down to depth. */
-static struct error *make_path(struct sift *s, u32 depth)
+static struct error *make_path(struct filter *s, u32 depth)
 {
 	struct error *err = NULL;
 	u32 from = depth;
@@ -101,20 +101,20 @@ static struct error *make_path(struct sift *s, u32 depth)
 	while (!s->path[from].made)
 		from--;
 	for (u32 d = from + 1; !err && d <= depth; d++) {
-		struct sift_level *level = &s->path[d];
+		struct filter_level *level = &s->path[d];
 
 		level->node = level[-1].node;
-		if (!(s->verdict[level->function] & SIFT_DROPPED))
+		if (!(s->verdict[level->function] & FILTER_DROPPED))
 			err = profile_child(s->profile, level->node, level->function, &level->node);
 		level->made = !err;
 	}
 	return err;
 }
 
-static struct error *reserve(struct sift *s, u32 depth)
+static struct error *reserve(struct filter *s, u32 depth)
 {
 	u32 more = depth + depth / 2 + 64;
-	struct sift_level *path;
+	struct filter_level *path;
 
 	if (depth < s->capacity)
 		return NULL;
@@ -126,7 +126,7 @@ static struct error *reserve(struct sift *s, u32 depth)
 	return NULL;
 }
 
-struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
+struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count)
 {
 	struct error *err = reserve(s, depth);
 	u8 verdict;
@@ -134,10 +134,10 @@ struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
 	if (err)
 		return err;
 	verdict = s->path[depth - 1].verdict | s->verdict[function];
-	s->path[depth] = (struct sift_level){.function = function, .verdict = verdict};
+	s->path[depth] = (struct filter_level){.function = function, .verdict = verdict};
 	if (!count)
 		return NULL;
-	if (!(verdict & SIFT_INCLUDED) || verdict & SIFT_EXCLUDED) {
+	if (!(verdict & FILTER_INCLUDED) || verdict & FILTER_EXCLUDED) {
 		s->filtered += count;
 		return NULL;
 	}
@@ -147,12 +147,12 @@ struct error *sift_node(struct sift *s, u32 depth, u32 function, u64 count)
 	return err;
 }
 
-u32 sift_place(const struct sift *s, u32 depth)
+u32 filter_place(const struct filter *s, u32 depth)
 {
 	return s->path[depth].made ? s->path[depth].node : UINT32_MAX;
 }
 
-void sift_more(struct sift *s, u32 depth, u64 count)
+void filter_more(struct filter *s, u32 depth, u64 count)
 {
 	if (s->path[depth].made)
 		profile_add_more(s->profile, s->path[depth].node, count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine.h"
+#include "capabilities.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -26,18 +26,18 @@ static bool read_line(const char *path, char *text, size_t size)
 	return true;
 }
 
-static void check_kernel(struct machine_check *c)
+static void check_kernel(struct capability_check *c)
 {
 	u32 major = 0, minor = 0;
 	struct utsname name;
 
-	*c = (struct machine_check){.what = "kernel", .remedy = "yrt needs Linux 5.15 or later on x86-64"};
+	*c = (struct capability_check){.what = "kernel", .remedy = "yrt needs Linux 5.15 or later on x86-64"};
 	uname(&name);
 	snprintf(c->found, sizeof(c->found), "%.60s, %.20s, %ld CPUs", name.release, name.machine,
 	        sysconf(_SC_NPROCESSORS_ONLN));
 	sscanf(name.release, "%u.%u", &major, &minor);
-	c->state = major < 5 || (major == 5 && minor < 15) || strcmp(name.machine, "x86_64") ? MACHINE_MISSING
-	                                                                                     : MACHINE_OK;
+	c->state = major < 5 || (major == 5 && minor < 15) || strcmp(name.machine, "x86_64") ? CAPABILITY_MISSING
+	                                                                                     : CAPABILITY_OK;
 }
 
 /* <linux/capability.h> */
@@ -63,66 +63,67 @@ static u64 capabilities(void)
 }
 
 /* instead: another capability that permits the same; 0: none does. */
-static void check_capability(struct machine_check *c, const char *what, u32 wanted, u32 instead,
-        enum machine_state without, const char *cost)
+static void check_capability(struct capability_check *c, const char *what, u32 wanted, u32 instead,
+        enum capability_state without, const char *cost)
 {
 	u64 caps = capabilities();
 	bool has = caps >> wanted & 1 || (instead && caps >> instead & 1);
 
-	*c = (struct machine_check){.what = what, .state = has ? MACHINE_OK : without, .remedy = has ? NULL : cost};
+	*c = (struct capability_check){
+	        .what = what, .state = has ? CAPABILITY_OK : without, .remedy = has ? NULL : cost};
 	snprintf(c->found, sizeof(c->found), "%s (uid %d)", has ? "there" : "not there", geteuid());
 }
 
-static void check_cap_bpf(struct machine_check *c)
+static void check_cap_bpf(struct capability_check *c)
 {
-	check_capability(c, "CAP_BPF", CAPABILITY_BPF, CAPABILITY_SYS_ADMIN, MACHINE_MISSING,
+	check_capability(c, "CAP_BPF", CAPABILITY_BPF, CAPABILITY_SYS_ADMIN, CAPABILITY_MISSING,
 	        "without it nothing is sampled: run as root, or give it");
 }
 
-static void check_cap_perfmon(struct machine_check *c)
+static void check_cap_perfmon(struct capability_check *c)
 {
-	check_capability(c, "CAP_PERFMON", CAPABILITY_PERFMON, CAPABILITY_SYS_ADMIN, MACHINE_MISSING,
+	check_capability(c, "CAP_PERFMON", CAPABILITY_PERFMON, CAPABILITY_SYS_ADMIN, CAPABILITY_MISSING,
 	        "without it nothing is sampled: run as root, or give it");
 }
 
-static void check_cap_ptrace(struct machine_check *c)
+static void check_cap_ptrace(struct capability_check *c)
 {
-	check_capability(c, "CAP_SYS_PTRACE", CAPABILITY_SYS_PTRACE, 0, MACHINE_LESS,
+	check_capability(c, "CAP_SYS_PTRACE", CAPABILITY_SYS_PTRACE, 0, CAPABILITY_LESS,
 	        "only processes of this user can be looked into");
 }
 
-static void check_cap_read(struct machine_check *c)
+static void check_cap_read(struct capability_check *c)
 {
-	check_capability(c, "CAP_DAC_READ_SEARCH", CAPABILITY_DAC_READ_SEARCH, 0, MACHINE_LESS,
+	check_capability(c, "CAP_DAC_READ_SEARCH", CAPABILITY_DAC_READ_SEARCH, 0, CAPABILITY_LESS,
 	        "stacks end at programs and libraries that this user may not read");
 }
 
-static void check_cap_restore(struct machine_check *c)
+static void check_cap_restore(struct capability_check *c)
 {
-	check_capability(c, "CAP_CHECKPOINT_RESTORE", CAPABILITY_CHECKPOINT_RESTORE, CAPABILITY_SYS_ADMIN, MACHINE_LESS,
-	        "stacks end at files that were replaced or deleted since they were mapped");
+	check_capability(c, "CAP_CHECKPOINT_RESTORE", CAPABILITY_CHECKPOINT_RESTORE, CAPABILITY_SYS_ADMIN,
+	        CAPABILITY_LESS, "stacks end at files that were replaced or deleted since they were mapped");
 }
 
-static void check_btf(struct machine_check *c)
+static void check_btf(struct capability_check *c)
 {
-	*c = (struct machine_check){.what = "BTF", .remedy = "the kernel must be built with CONFIG_DEBUG_INFO_BTF"};
-	c->state = access("/sys/kernel/btf/vmlinux", R_OK) ? MACHINE_MISSING : MACHINE_OK;
+	*c = (struct capability_check){.what = "BTF", .remedy = "the kernel must be built with CONFIG_DEBUG_INFO_BTF"};
+	c->state = access("/sys/kernel/btf/vmlinux", R_OK) ? CAPABILITY_MISSING : CAPABILITY_OK;
 	snprintf(c->found, sizeof(c->found), "/sys/kernel/btf/vmlinux %s", c->state ? strerror(errno) : "is there");
 }
 
-static void check_lockdown(struct machine_check *c)
+static void check_lockdown(struct capability_check *c)
 {
 	char line[128];
 
-	*c = (struct machine_check){.what = "lockdown",
+	*c = (struct capability_check){.what = "lockdown",
 	        .remedy = "in confidentiality mode BPF may not read memory: boot with lockdown=integrity"};
 	if (!read_line("/sys/kernel/security/lockdown", line, sizeof(line)))
 		snprintf(line, sizeof(line), "not in use");
-	c->state = strstr(line, "[confidentiality]") ? MACHINE_MISSING : MACHINE_OK;
+	c->state = strstr(line, "[confidentiality]") ? CAPABILITY_MISSING : CAPABILITY_OK;
 	snprintf(c->found, sizeof(c->found), "%s", line);
 }
 
-static void check_bpf(struct machine_check *c)
+static void check_bpf(struct capability_check *c)
 {
 	struct object_options options = {.depth = 128, .event = events[0]};
 	struct object *object = NULL;
@@ -130,21 +131,21 @@ static void check_bpf(struct machine_check *c)
 
 	if (!err)
 		err = object_load(object, WALKERS_ALL);
-	*c = (struct machine_check){.what = "BPF programs",
+	*c = (struct capability_check){.what = "BPF programs",
 	        .remedy = err ? "see the capabilities, BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words"
 	                      : NULL};
-	c->state = err ? MACHINE_MISSING : MACHINE_OK;
+	c->state = err ? CAPABILITY_MISSING : CAPABILITY_OK;
 	snprintf(c->found, sizeof(c->found), "%s", err ? err->message : "load and verify");
 	error_free(err);
 	object_destroy(object);
 }
 
-static void check_loop(struct machine_check *c)
+static void check_loop(struct capability_check *c)
 {
 	bool loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 
-	*c = (struct machine_check){.what = "bpf_loop",
-	        .state = loop ? MACHINE_OK : MACHINE_LESS,
+	*c = (struct capability_check){.what = "bpf_loop",
+	        .state = loop ? CAPABILITY_OK : CAPABILITY_LESS,
 	        .remedy = loop ? NULL : "stacks are cut at 1,100 frames before Linux 5.17"};
 	snprintf(c->found, sizeof(c->found), "%s", loop ? "there" : "not there");
 }
@@ -157,31 +158,31 @@ static int open_event(u32 type, u64 config, pid_t pid, int cpu)
 	return (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static void check_clock(struct machine_check *c)
+static void check_clock(struct capability_check *c)
 {
 	int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0);
 
-	*c = (struct machine_check){.what = "clock",
-	        .state = fd < 0 ? MACHINE_MISSING : MACHINE_OK,
+	*c = (struct capability_check){.what = "clock",
+	        .state = fd < 0 ? CAPABILITY_MISSING : CAPABILITY_OK,
 	        .remedy = fd < 0 ? "lower kernel.perf_event_paranoid, or allow perf_event_open" : NULL};
 	snprintf(c->found, sizeof(c->found), "%s", fd < 0 ? strerror(errno) : "a timer of each CPU");
 	if (fd >= 0)
 		close(fd);
 }
 
-static void check_watch(struct machine_check *c)
+static void check_watch(struct capability_check *c)
 {
 	int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, -1, 0);
 
-	*c = (struct machine_check){.what = "new code",
-	        .state = fd < 0 ? MACHINE_LESS : MACHINE_OK,
+	*c = (struct capability_check){.what = "new code",
+	        .state = fd < 0 ? CAPABILITY_LESS : CAPABILITY_OK,
 	        .remedy = fd < 0 ? "dlopen is noticed by the first sample in it, which is lost" : NULL};
 	snprintf(c->found, sizeof(c->found), "%s", fd < 0 ? strerror(errno) : "mappings are watched");
 	if (fd >= 0)
 		close(fd);
 }
 
-bool machine_kernel_names(void)
+bool capabilities_kernel_names(void)
 {
 	cleanup(fclose) FILE *file = fopen("/proc/kallsyms", "re");
 	char line[256];
@@ -192,19 +193,19 @@ bool machine_kernel_names(void)
 	return addr;
 }
 
-static void check_kallsyms(struct machine_check *c)
+static void check_kallsyms(struct capability_check *c)
 {
-	bool names = machine_kernel_names();
+	bool names = capabilities_kernel_names();
 
-	*c = (struct machine_check){.what = "kernel symbols",
-	        .state = names ? MACHINE_OK : MACHINE_LESS,
+	*c = (struct capability_check){.what = "kernel symbols",
+	        .state = names ? CAPABILITY_OK : CAPABILITY_LESS,
 	        .remedy = names ? NULL : "kernel frames stay without names: CAP_SYSLOG, or kernel.kptr_restrict=0"};
 	snprintf(c->found, sizeof(c->found), "%s", names ? "readable" : "hidden");
 }
 
-u32 machine_check(struct machine_check *checks)
+u32 capabilities_find(struct capability_check *checks)
 {
-	static void (*const all[])(struct machine_check * c) = {check_kernel, check_cap_bpf, check_cap_perfmon,
+	static void (*const all[])(struct capability_check * c) = {check_kernel, check_cap_bpf, check_cap_perfmon,
 	        check_cap_ptrace, check_cap_read, check_cap_restore, check_btf, check_lockdown, check_bpf, check_loop,
 	        check_clock, check_watch, check_kallsyms};
 	u32 n = sizeof(all) / sizeof(*all);

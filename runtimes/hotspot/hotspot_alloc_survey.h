@@ -3,8 +3,8 @@
  * What lies in a TLAB that its thread has given up: objects one behind the other, and what fills the rest
  * (ThreadLocalAllocBuffer:: retire(), gc/shared/threadLocalAllocBuffer.cpp; 8 to 28).
  */
-#ifndef YRT_HOTSPOT_ALLOC_CENSUS_H
-#define YRT_HOTSPOT_ALLOC_CENSUS_H
+#ifndef YRT_HOTSPOT_ALLOC_SURVEY_H
+#define YRT_HOTSPOT_ALLOC_SURVEY_H
 
 #include "hotspot_heap.h"
 #include "runtime_alloc.h"
@@ -14,7 +14,7 @@
  * too many of them. False, and nothing was told: what lies there is not whole, or no longer there. Takes 60 KB of
  * stack.
  */
-bool hotspot_alloc_census(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
+bool hotspot_alloc_survey(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
         void (*each)(void *ctx, u64 klass, u64 bytes, u64 objects), void *ctx);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "late.h"
+#include "deferred.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #define BYTES_MAX   (8u << 20)    /* of all copies */
 #define FRAMES_MAX  (33 * CHUNK_FRAMES)
 
-struct late_stack {
-	struct late_stack *next;
-	struct late_record from;    /* its bytes are unused */
-	struct stack_record record; /* and its frames */
+struct deferred_stack {
+	struct deferred_stack *next;
+	struct deferred_record from; /* its bytes are unused */
+	struct stack_record record;  /* and its frames */
 	struct frame *frames;
 	u32 nframes;
 	bool arrived; /* the stack_record has */
@@ -25,9 +25,9 @@ struct late_stack {
 	u8 *bytes; /* from from.addr on */
 };
 
-struct late {
-	struct late_sink sink;
-	struct late_stack *first;
+struct deferred {
+	struct deferred_sink sink;
+	struct deferred_stack *first;
 	u64 bytes;
 	struct frame *frames; /* FRAMES_MAX */
 };
@@ -36,21 +36,21 @@ struct late {
 struct copied {
 	struct memory memory;
 	struct memory *now;
-	const struct late_stack *stack;
+	const struct deferred_stack *stack;
 };
 
-struct late *late_create(const struct late_sink *sink)
+struct deferred *deferred_create(const struct deferred_sink *sink)
 {
-	struct late *l = calloc(1, sizeof(*l));
+	struct deferred *l = calloc(1, sizeof(*l));
 
 	if (l)
 		l->sink = *sink;
 	return l;
 }
 
-static void drop(struct late *l, struct late_stack **at)
+static void drop(struct deferred *l, struct deferred_stack **at)
 {
-	struct late_stack *s = *at;
+	struct deferred_stack *s = *at;
 
 	*at = s->next;
 	l->bytes -= s->size;
@@ -59,7 +59,7 @@ static void drop(struct late *l, struct late_stack **at)
 	free(s);
 }
 
-void late_destroy(struct late *l)
+void deferred_destroy(struct deferred *l)
 {
 	if (!l)
 		return;
@@ -69,21 +69,21 @@ void late_destroy(struct late *l)
 	free(l);
 }
 
-static struct late_stack *find(const struct late *l, u64 hash)
+static struct deferred_stack *find(const struct deferred *l, u64 hash)
 {
-	for (struct late_stack *s = l->first; s; s = s->next)
+	for (struct deferred_stack *s = l->first; s; s = s->next)
 		if (s->from.hash == hash && !s->arrived)
 			return s;
 	return NULL;
 }
 
-static struct error *begin(struct late *l, const struct late_record *record, struct late_stack **ret)
+static struct error *begin(struct deferred *l, const struct deferred_record *record, struct deferred_stack **ret)
 {
-	struct late_stack *s = calloc(1, sizeof(*s));
+	struct deferred_stack *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return &error_no_memory;
-	memcpy(&s->from, record, offsetof(struct late_record, byte));
+	memcpy(&s->from, record, offsetof(struct deferred_record, byte));
 	s->since_ns = now_ns();
 	s->next = l->first;
 	l->first = s;
@@ -91,14 +91,14 @@ static struct error *begin(struct late *l, const struct late_record *record, str
 	return NULL;
 }
 
-struct error *late_piece(struct late *l, const struct late_record *record, size_t size)
+struct error *deferred_piece(struct deferred *l, const struct deferred_record *record, size_t size)
 {
-	struct late_stack *s;
+	struct deferred_stack *s;
 	struct error *err;
 	u8 *grown;
 
-	if (size < offsetof(struct late_record, byte) || record->size > LATE_PIECE ||
-	        size < offsetof(struct late_record, byte) + record->size)
+	if (size < offsetof(struct deferred_record, byte) || record->size > DEFERRED_PIECE ||
+	        size < offsetof(struct deferred_record, byte) + record->size)
 		return NULL;
 	s = find(l, record->hash);
 	err = s ? NULL : begin(l, record, &s);
@@ -114,10 +114,10 @@ struct error *late_piece(struct late *l, const struct late_record *record, size_
 	return NULL;
 }
 
-struct error *late_hold(
-        struct late *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held)
+struct error *deferred_hold(
+        struct deferred *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held)
 {
-	struct late_stack *s = find(l, record->hash);
+	struct deferred_stack *s = find(l, record->hash);
 	struct process *p;
 
 	*held = s;
@@ -133,14 +133,14 @@ struct error *late_hold(
 	if (s->from.before > n)
 		s->from.before = n;
 	p = l->sink.find(l->sink.ctx, record->instance);
-	if (p && p->late_left)
-		p->late_left--;
+	if (p && p->deferred_left)
+		p->deferred_left--;
 	return NULL;
 }
 
-bool late_add(struct late *l, u64 hash, u64 value, u64 more)
+bool deferred_add(struct deferred *l, u64 hash, u64 value, u64 more)
 {
-	for (struct late_stack *s = l->first; s; s = s->next)
+	for (struct deferred_stack *s = l->first; s; s = s->next)
 		if (s->from.hash == hash) {
 			s->record.weight += value;
 			s->record.more += more;
@@ -158,13 +158,13 @@ static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t 
 		memcpy(dst, c->stack->bytes + at, size);
 		return true;
 	}
-	if (at < (u64)LATE_PIECES * LATE_PIECE) /* more of the stack, which may be another one by now */
+	if (at < (u64)DEFERRED_PIECES * DEFERRED_PIECE) /* more of the stack, which may be another one by now */
 		return false;
 	return c->now && memory_read(c->now, dst, size, addr);
 }
 
 /* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
-static enum stop_reason walk_again(struct late *l, const struct late_stack *s, const struct process *p, u32 *n)
+static enum stop_reason walk_again(struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n)
 {
 	struct copied copied = {.memory.read = read_copied, .now = p->memory, .stack = s};
 	bool proved;
@@ -180,7 +180,7 @@ static enum stop_reason walk_again(struct late *l, const struct late_stack *s, c
 	return s->record.stop;
 }
 
-static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u32 n)
+static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 stop, u32 n)
 {
 	u32 before = s->from.before;
 	struct frame *all;
@@ -200,14 +200,14 @@ static struct error *hand_out(struct late *l, struct late_stack *s, u32 stop, u3
 	return err;
 }
 
-static bool is_ready(const struct late *l, const struct late_stack *s, u32 n)
+static bool is_ready(const struct deferred *l, const struct deferred_stack *s, u32 n)
 {
 	return !l->sink.ready ||
 	       (l->sink.ready(l->sink.ctx, s->frames, s->nframes) && l->sink.ready(l->sink.ctx, l->frames, n));
 }
 
 /* *done: it was handed out, or will never be. */
-static struct error *settle(struct late *l, struct late_stack *s, bool all, bool *done)
+static struct error *settle(struct deferred *l, struct deferred_stack *s, bool all, bool *done)
 {
 	u32 stop = s->from.stop, n = 0;
 	bool last = all;
@@ -233,9 +233,9 @@ static struct error *settle(struct late *l, struct late_stack *s, bool all, bool
 	return *done ? hand_out(l, s, stop, n) : NULL;
 }
 
-struct error *late_settle(struct late *l, u64 now_ns, bool all)
+struct error *deferred_settle(struct deferred *l, u64 now_ns, bool all)
 {
-	struct late_stack **at = &l->first;
+	struct deferred_stack **at = &l->first;
 	struct error *err = NULL;
 	bool done;
 
@@ -244,7 +244,7 @@ struct error *late_settle(struct late *l, u64 now_ns, bool all)
 	if (l->first && !l->frames)
 		return &error_no_memory;
 	while (!err && *at) {
-		struct late_stack *s = *at;
+		struct deferred_stack *s = *at;
 
 		err = settle(l, s, all || now_ns - s->since_ns > PATIENCE_NS, &done);
 		if (!err && done)

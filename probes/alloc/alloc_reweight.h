@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A better estimate of shares from the same samples. A survey of some buffers that threads gave up, chosen at random by
+ * their bytes, tells bytes by class and size, but no stacks; a sample tells both, but is one of a few hundred. So
+ * samples in buffers are sorted by class and size (*kinds*), and those of a kind are given so much more or less weight
+ * that together they make what the survey says.
+ *
+ * Kinds of which so few samples are expected that there might be none go together: what is in no sample can be given no
+ * weight. Objects outside of buffers are all told of by their size, and so are the sizes of all buffers: those are
+ * exact.
+ *
+ * Survey and samples each have an error, which both tell of themselves; the weights lie between, where the error is
+ * least. If they differ by more than these errors, the survey was of other buffers (those that a collection ended are
+ * in none) and is left aside: so it never does more wrong than it mends.
+ */
+#ifndef YRT_ALLOC_REWEIGHT_H
+#define YRT_ALLOC_REWEIGHT_H
+
+#include <types.h>
+
+#include "unwind/error.h"
+#include "unwind/shared/frame.h"
+
+struct reweighting; /* of one process */
+
+struct error *reweight_create(struct reweighting **ret);
+void reweight_destroy(struct reweighting *s);
+/* The number of a kind; it has all sizes of one alloc_size_class(). */
+struct error *reweight_kind(struct reweighting *s, const struct frame *class, u64 size, u32 *ret);
+/* The kind of objects of such a size outside of buffers. */
+struct error *reweight_outside(struct reweighting *s, u32 size_class, u32 *ret);
+/* A sample stands for so many bytes. */
+void reweight_sample(struct reweighting *s, u32 kind, double bytes);
+/* Bytes of a kind in a buffer that was looked into, of all kinds there, and its size; the buffer stands for `by` such.
+ */
+void reweight_counted(struct reweighting *s, u32 kind, double bytes, double all, double room, double by);
+/* Asks how many bytes outside of buffers were handed out in truth. */
+void reweight_handed(struct reweighting *s, double (*handed)(void *ctx, u32 size_class), void *ctx);
+/*
+ * When all is counted; handed: bytes of all buffers that were handed out. Returns how far the survey is followed, from
+ * 0 to 1. reweight_factor() is 1 before.
+ */
+double reweight_weigh(struct reweighting *s, double handed);
+/* What weights of samples of a kind are to be multiplied by. */
+double reweight_factor(const struct reweighting *s, u32 kind);
+
+#endif

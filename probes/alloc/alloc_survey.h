@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Without debug registers two things are known: what lies in buffers that threads gave up (a survey of some of them,
+ * chosen at random: bytes by class and size, whoever allocated them), and the stacks of those objects that needed a new
+ * buffer. An object needs one the more often the larger it is, so among objects of one class and about one size the
+ * stacks of those stand for all; where a program allocates in a cycle that resonates with its buffers they do not, and
+ * some are never seen.
+ *
+ * So each class and size (about: a *kind*) gets the bytes of the survey, spread over the stacks that were seen of that
+ * kind (if none was, of such objects outside all buffers; else of that class with sizes within a factor of two); if
+ * there are none either, its bytes have no stack, and that is shown.
+ */
+#ifndef YRT_ALLOC_SURVEY_H
+#define YRT_ALLOC_SURVEY_H
+
+#include <types.h>
+
+#include "unwind/error.h"
+#include "unwind/shared/frame.h"
+
+struct survey;
+
+struct survey_result {
+	u32 allocator, node;
+	double bytes, objects;
+	bool unseen; /* node is that of the kind, without a stack */
+};
+
+struct error *survey_create(struct survey **ret);
+void survey_destroy(struct survey *c);
+/* The number of a kind. apart: kinds with different numbers there are different (threads that are shown by themselves).
+ */
+struct error *survey_kind(struct survey *c, u32 process, const struct frame *class, u64 size, u64 apart, u32 *ret);
+/*
+ * A stack of this kind, which for want of a survey stands for so many bytes. outside: of an object outside all buffers,
+ * which is counted elsewhere; it shows where such objects come from if none of them needed a buffer.
+ */
+struct error *survey_stack(
+        struct survey *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects);
+/* Objects of this kind in a buffer; without a stack they are at node. */
+struct error *survey_count(struct survey *c, u32 kind, u32 allocator, u32 node, double bytes, double objects);
+/* Was enough counted? If not, survey_spread() gives the stacks as they are; in any case those of allocators of which
+ * nothing was. */
+bool survey_usable(const struct survey *c);
+struct error *survey_spread(
+        struct survey *c, struct error *(*add)(void *ctx, const struct survey_result *r), void *ctx);
+
+#endif
