@@ -26,8 +26,15 @@ file(GLOB E2E_TESTS CONFIGURE_DEPENDS e2e/test_*.py)
 foreach(source ${E2E_TESTS})
 	get_filename_component(name ${source} NAME_WE)
 	add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
-	set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 900)
+	set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 900
+		FIXTURES_REQUIRED attempts)
 endforeach()
+# Before all of them and behind them: how many passed only at their second attempt?
+add_test(NAME e2e.attempts_begin COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/e2e/flaky.py begin)
+add_test(NAME e2e.attempts COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/e2e/flaky.py end)
+set_tests_properties(e2e.attempts_begin e2e.attempts PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}")
+set_tests_properties(e2e.attempts_begin PROPERTIES FIXTURES_SETUP attempts)
+set_tests_properties(e2e.attempts PROPERTIES FIXTURES_CLEANUP attempts)
 set_tests_properties(e2e.test_envoy PROPERTIES SKIP_RETURN_CODE 77) # its Envoy is on PyPI
 
 file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.c)

@@ -15,6 +15,8 @@ import time
 import traceback
 import urllib.request
 
+import flaky
+
 YRT = os.environ["YRT"]
 BUILD = os.environ["YRT_BUILD"]
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -430,6 +432,8 @@ def main(scope):
                 for line in tests[name]() or ():
                     print(f"     {line}", flush=True)
                 print(f"ok   {name}" + (f" (at attempt {attempt})" if attempt > 1 else ""), flush=True)
+                if attempt > 1:
+                    flaky.note(f"{os.path.basename(sys.argv[0])} {name}")
                 break
             except Exception:
                 print(f"FAIL {name}, attempt {attempt} of {ATTEMPTS}\n{traceback.format_exc()}", flush=True)
