@@ -240,7 +240,9 @@ static struct error *load(struct sampler *s)
 		err = watch_fd(s, object_ring_fd(s->object), TAG_RING);
 	if (!err)
 		err = create_event(s);
-	return err ? err : targets_announce(&s->targets);
+	if (!err)
+		err = targets_announce(&s->targets);
+	return err ? err : targets_mapped(&s->targets, 0); /* a JIT has gone on meanwhile */
 }
 
 void sampler_destroy(struct sampler *s)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import lua
 import yrt
@@ -54,6 +55,8 @@ def test_many_traces():
 def test_attach_with_many_traces():
     """Attached when there are thousands of traces already."""
     with lua.fixture("storm.lua", 12, "many", wait=False) as f:
+        while yrt.cpu_seconds(f.pid) < 1:
+            time.sleep(0.05)
         result = lua.Sampling(f.pid, seconds=4).result()
     yield lua.check_complete(result, 1000)
     check_shares(result, round=0.9)
