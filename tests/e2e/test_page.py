@@ -669,7 +669,7 @@ def test_difference(b, directory):
 
 def test_size(directory):
     size = os.path.getsize(make_page(directory, "", "empty.html")[7:])
-    assert size <= 80000, "the page without data has %d bytes" % size
+    assert size <= 88 << 10, "the page without data has %d bytes" % size
 
 
 TALL = ";".join("f%d" % i for i in range(100))
