@@ -10,14 +10,16 @@ import yrt
 
 PYTHON = "/usr/bin/python3"
 N = 200
+# Names are read from the living process: it stays for a moment.
 CALLS = f"""
-import os
+import os, time
 def work():
     for i in range({N}): os.getppid()
 work()
+time.sleep(0.5)
 """
 MIX = """
-import os, threading
+import os, threading, time
 def thread():
     t = threading.Thread(target=int)
     t.start()
@@ -26,6 +28,7 @@ def child():
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
 for i in range(5): thread()
 for i in range(3): child()
+time.sleep(0.5)
 """
 BUSY = """
 import os, time

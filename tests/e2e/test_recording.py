@@ -259,7 +259,7 @@ def test_usage():
         for args, words in ((("render", path), ("-o",)), (("render", "-o", "-"), ("one file",)), (("render", path, path, "-o", "-"), ()),
                             (("render", path, "-o", "x.png"), ("x.png", "--help")), (("render", path, "-o", "-", "-U", "-K"), ("-U",)),
                             (("render", path, "-o", "-", "-I", "("), ("(",)), (("diff", path, "-o", "-"), ("two files",)),
-                            (("diff", path, path, "-o", "x.pb.gz"), ("pprof", "difference")), (("diff", "-", "-", "-o", "-"), ("stdin",)),
+                            (("diff", path, path, "-o", "x.otlp"), ("otlp", "difference")), (("diff", "-", "-", "-o", "-"), ("stdin",)),
                             (("render", path, "-o", "-", "--nonsense"), ())):
             expect_error(yrt.USAGE, *args, words=words) if args[-1] != "--nonsense" else plain(*args, code=yrt.USAGE)
         expect_error(yrt.OUTPUT, "render", path, "-o", "/nonexistent/x.html", words=("/nonexistent/x.html", "No such file"))
