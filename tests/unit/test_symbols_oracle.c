@@ -14,14 +14,11 @@
 
 #include <cmocka.h>
 
+#include "unwind/grow.h"
 #include "unwind/symbols/symbols.h"
 #include "unwind/symbols/symbols_table.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* the search below takes ten times as long */
-#define ADDRESSES 200u
-#else
 #define ADDRESSES 1000u
-#endif
 
 struct line {
 	u64 start, size;
@@ -76,7 +73,7 @@ static void read_symbols(struct oracle *o, const char *path)
 	while (getline(&text, &room, f) > 0) {
 		if (!strncmp(text, "Symbol table", 12))
 			dynamic = strstr(text, ".dynsym");
-		o->lines = realloc(o->lines, (o->count + 1) * sizeof(*o->lines));
+		assert_null(grow(&o->lines, o->count, sizeof(*o->lines)));
 		if (parse_line(text, &o->lines[o->count])) {
 			o->lines[o->count].dynamic = dynamic;
 			o->count++;
