@@ -75,7 +75,7 @@ def test_several():
 
 def test_usdt():
     """A USDT probe with a semaphore, by its provider: Python's collections, which it only tells of while somebody looks."""
-    result = probe("python:gc__start", command="import gc\ndef collect():\n    for i in range(7): gc.collect()\ncollect()")
+    result = probe("python:gc__start", command="import gc, time\ndef collect():\n    for i in range(7): gc.collect()\ncollect()\ntime.sleep(0.5)")
     assert of(result, "collect") == 7, yrt.show(result.stacks)
 
 
