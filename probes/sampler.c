@@ -32,9 +32,8 @@
 #define STARTING_LOADING_MS 5   /* so often in a process that is loading files */
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS     2   /* it is looked at so often then */
-#define HURRY                                                                                                          \
-	-20 /* priority: what a program does before its files are known is seen less well, what it drops at once is    \
-	       not named */
+/* A priority: what a program does before its files are known is seen less well, what it drops at once is not named. */
+#define HURRY          -20
 #define BUDGET_EVERY_S 1.0
 #define BACKLOG_MAX    (8u << 20) /* bytes of stacks that may wait for symbols */
 
