@@ -5,7 +5,7 @@ find_program(BPFTOOL bpftool PATHS /usr/sbin /sbin REQUIRED)
 find_program(LLVM_STRIP NAMES llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 REQUIRED)
 
 # Every walker is found by its name; adding a runtime needs no line here.
-file(GLOB WALKERS CONFIGURE_DEPENDS runtimes/*/*_walk.c)
+file(GLOB WALKERS CONFIGURE_DEPENDS runtimes/*/*_walk.c runtimes/*/walk/*_walk.c)
 set(WALKERS_H "/* generated: the walkers, compiled into the BPF object */\n")
 foreach(walker ${WALKERS})
 	string(APPEND WALKERS_H "#include \"${walker}\"\n")

@@ -7,7 +7,7 @@
  *	event_user(slot, ctx, task, process, true)		 ctx: of a perf event that hit user code, else NULL
  *	event_end(slot, st, event_emit(slot, st))
  * and so has user, language and kernel frames, the search for code that is not known yet, aggregation and an account of
- *losses. An event whose value is known only later has 0 for it, keeps head.hash and counts that by event_add().
+ * losses. An event whose value is known only later has 0 for it, keeps head.hash and counts that by event_add().
  */
 #ifndef YRT_EVENT_BPF_H
 #define YRT_EVENT_BPF_H

@@ -4,7 +4,7 @@
  *
  * An event is a folder of probes/ and a line in list.h. In the folder
  *	NAME.bpf.h	its BPF programs, which say when, how much and why, and leave the stack to event.bpf.h: user,
- *language and kernel frames from whatever context they run in (perf event, tracepoint, uprobe), aggregation, losses
+ * language and kernel frames from whatever context they run in (perf event, tracepoint, uprobe), aggregation, losses
  *	NAME.c		struct event_ops NAME_event: what the sampler calls in the course of a run
  * Everything else (targets, names, formats, the commands' names and help) comes from that.
  */

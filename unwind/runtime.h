@@ -149,15 +149,16 @@ struct runtime_ops {
 	/*
 	 * Where native frames are lost the language need not be: the arena offset of the configuration by which
 	 *<name>_resume() finds where this thread's innermost native frame of the VM is; 0: not (yet). Called after
-	 *regions(). May be NULL, and then runtimes/list.h has no RESUMES line of it:
+	 * regions(). May be NULL, and then runtimes/list.h has no RESUMES line of it:
 	 *
 	 *	int <name>_resume(struct walk *w);
 	 *
 	 * is called with that offset in w->region.vm, after a walk was lost; w->reg[REG_SP] is the last stack pointer
-	 *that is certain, all other registers are worth nothing, and cursors are as the last step left them. It sets
-	 *registers (and w->valid) to a native frame that lies above, by what the runtime's own state proves, and that
-	 *the runtime's step function goes on from as if it were a caller's: STOP_NONE. It pushes nothing: the driver
-	 *pushes FRAME_GAP. Any other result: it does not know. The stack counts as STOP_RESUMED, which is not complete.
+	 * that is certain, all other registers are worth nothing, and cursors are as the last step left them. It sets
+	 * registers (and w->valid) to a native frame that lies above, by what the runtime's own state proves, and that
+	 * the runtime's step function goes on from as if it were a caller's: STOP_NONE. It pushes nothing: the driver
+	 * pushes FRAME_GAP. Any other result: it does not know. The stack counts as STOP_RESUMED, which is not
+	 * complete.
 	 */
 	u32 (*resume)(void *instance);
 

@@ -15,7 +15,7 @@
  * - all reads of the target go through walk_read(), walk_stack() or walk_vm().
  * - static helpers are `static inline`; mark what the verifier should check alone `WALK_GLOBAL` (it takes `struct walk
  **`, scalars, and pointers to structs that the caller has checked, at most 5; it must test each pointer first: use
- *WALK_CHECK).
+ * WALK_CHECK).
  *
  * The target's header (target/bpf/target.h or target/native/target.h, chosen by include path) supplies:
  *
@@ -27,9 +27,9 @@
  *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
  *	struct walk_cache *walk_cache(struct walk *w, u32 index);
  *		a cell of what walks leave to later ones, index modulo WALK_CACHES; NULL if there is none. See struct
- *walk_cache. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no
- *room. walk_target: a struct of the target's own, in struct walk. WALK_STEP (linkage of a step function), WALK_GLOBAL,
- *WALK_CHECK(w), WALK_BARRIER(x) WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
+ * walk_cache. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no
+ * room. walk_target: a struct of the target's own, in struct walk. WALK_STEP (linkage of a step function), WALK_GLOBAL,
+ * WALK_CHECK(w), WALK_BARRIER(x) WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
  */
 #ifndef YRT_WALK_H
 #define YRT_WALK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flame graph page: page/page.html with the style and the scripts beside it put in (page/embed.cmake), and the
- *profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
+ * profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
  *
  *	meta       title, command, target, unit, loss; start (ms), duration (s), frequency
  *	kinds      names of enum profile_kind, as in the page's address
@@ -10,11 +10,11 @@
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
  *	tiers      of functions that were seen in several ways: {number: [script, baseline, jit, inlined, approximate]},
- *in percent chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted; 0:
- *not tested fn, up, self  of each node in preorder; up: levels above a child of the node before it base, baseScale  of
- *a difference: each node's self in the profile compared with, and what to multiply it by
+ * in percent chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted; 0:
+ * not tested fn, up, self  of each node in preorder; up: levels above a child of the node before it base, baseScale  of
+ * a difference: each node's self in the profile compared with, and what to multiply it by
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples: after (steps
- *since the run before), node (in preorder), count
+ * since the run before), node (in preorder), count
  */
 #include <inttypes.h>
 #include <math.h>

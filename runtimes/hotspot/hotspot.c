@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_check.h"
 #include "hotspot_frozen.h"
 #include "hotspot_idle.h"

@@ -8,9 +8,9 @@
 #ifndef YRT_HOTSPOT_CHECK_H
 #define YRT_HOTSPOT_CHECK_H
 
-#include "hotspot_code.h"
-#include "hotspot_layout.h"
-#include "hotspot_vmstructs.h"
+#include "runtimes/hotspot/code/hotspot_code.h"
+#include "runtimes/hotspot/layout/hotspot_layout.h"
+#include "runtimes/hotspot/layout/hotspot_vmstructs.h"
 #include "binary/memory.h"
 
 enum hotspot_check_result {

@@ -3,15 +3,17 @@
 
 #include <string.h>
 
-#include "hotspot_blocks.h"
-#include "hotspot_frozen_code.h"
-#include "hotspot_heap_view.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
+#include "runtimes/hotspot/code/hotspot_frozen_code.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
 #include "now.h"
 #include "symbols/symbols.h"
 
-#define VM_CLASSES_MAX 256          /* 21 has 120 */
-#define FIELD_MAX      124          /* the walker reads 128 bytes of a chunk */
-#define VERSION        21           /* the first with virtual threads that is no preview */
+#define VM_CLASSES_MAX 256 /* 21 has 120 */
+#define FIELD_MAX      124 /* the walker reads 128 bytes of a chunk */
+#define VERSION        21  /* the first with virtual threads that is no preview */
+#define METHODS_MAX    512
+#define METHODS_AT     8            /* in an Array<Method*>, behind its length */
 #define LOOK_EVERY_NS  100000000ull /* at first */
 
 _Static_assert((int)HOTSPOT_OOP_PLAIN == OOP_PLAIN && (int)HOTSPOT_OOP_NARROW == OOP_NARROW &&
@@ -132,6 +134,46 @@ static bool read_coloured(struct hotspot_instance *instance, struct memory *m, s
 	       f->z.granules;
 }
 
+static bool is_method(struct hotspot_instance *instance, struct memory *m, u64 method, const char *name)
+{
+	const struct hotspot_layout *l = instance->layout;
+	u64 constants, pool, symbol;
+	char text[64];
+	u16 index;
+
+	return memory_read(m, &constants, 8, method + l->method_const.at) &&
+	       memory_read(m, &index, 2, constants + l->const_name.at) &&
+	       memory_read(m, &pool, 8, constants + l->const_pool.at) &&
+	       memory_read(m, &symbol, 8, pool + l->pool_size.at + index * 8ull) &&
+	       hotspot_symbol(instance->heap, m, symbol, text, sizeof(text)) && !strcmp(text, name);
+}
+
+/* A method that this class declares; 0: none. */
+static u64 method_named(struct hotspot_instance *instance, struct memory *m, u64 klass, const char *name)
+{
+	u64 at, array, methods[METHODS_MAX];
+	u32 n;
+
+	if (!klass || !vmstructs_field(instance->v, "InstanceKlass", "_methods", &at, NULL) ||
+	        !memory_read(m, &array, 8, klass + at) || !memory_read(m, &n, sizeof(n), array) || n > METHODS_MAX ||
+	        !memory_read(m, methods, n * 8ull, array + METHODS_AT))
+		return 0;
+	for (u32 i = 0; i < n; i++)
+		if (is_method(instance, m, methods[i], name))
+			return methods[i];
+	return 0;
+}
+
+/* The nmethod of enterSpecial; continuation: the class. False: it is not made yet. */
+static bool find_enter_special(
+        struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret)
+{
+	u64 method = method_named(instance, m, continuation, "enterSpecial"), nmethod;
+
+	return method && memory_read(m, &nmethod, 8, method + instance->layout->method_code.at) && nmethod &&
+	       hotspot_blob_at(instance->code, m, nmethod, ret) && ret->at == nmethod && ret->kind == BLOB_NMETHOD;
+}
+
 /* The stub that thaws, and where enterSpecial stands when it has called it: by symbol, or by enterSpecial's code. */
 static bool read_entry(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
 {
@@ -145,8 +187,7 @@ static bool read_entry(struct hotspot_instance *instance, struct memory *m, stru
 	        !memory_read(m, &thaw, sizeof(thaw), at))
 		return false;
 	if (!thaw || !f->entry_pc_at) {
-		if (!hotspot_enter_special(
-		            instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
+		if (!find_enter_special(instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
 			return false;
 		if (hotspot_enter_special_call(m, &special, vm->return_barrier, &thaw_called, &return_pc)) {
 			thaw = thaw_called;

@@ -7,7 +7,7 @@
 #ifndef YRT_HOTSPOT_FROZEN_H
 #define YRT_HOTSPOT_FROZEN_H
 
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_instance.h"
 
 /*

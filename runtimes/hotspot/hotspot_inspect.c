@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hotspot_alloc.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc.h"
 #include "hotspot_check.h"
-#include "hotspot_flags.h"
+#include "runtimes/hotspot/layout/hotspot_flags.h"
 
 #define TEXT_BYTES  512
 #define THREADS_MAX 4096

@@ -3,10 +3,10 @@
 #ifndef YRT_HOTSPOT_INSTANCE_H
 #define YRT_HOTSPOT_INSTANCE_H
 
-#include "hotspot_code.h"
-#include "hotspot_heap.h"
-#include "hotspot_names.h"
-#include "hotspot_stubs.h"
+#include "runtimes/hotspot/code/hotspot_code.h"
+#include "runtimes/hotspot/heap/hotspot_heap.h"
+#include "runtimes/hotspot/names/hotspot_names.h"
+#include "runtimes/hotspot/code/hotspot_stubs.h"
 #include "binary/image.h"
 
 /* A libjvm. */

@@ -8,8 +8,8 @@
 #include "runtime.h"
 #include "symbols/symbols.h"
 
-#include "hotspot.h"
-#include "hotspot_vmstructs.h"
+#include "runtimes/hotspot/walk/hotspot.h"
+#include "runtimes/hotspot/layout/hotspot_vmstructs.h"
 
 #define CALLERS  2 /* of call_stub that are no more than that, below Java: JavaCalls::call_*, call_helper */
 #define STARTERS 3 /* frames of libc outside of what a thread of the JVM begins with */

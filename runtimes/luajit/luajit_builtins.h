@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of builtin ("fast") functions by their number, ffid, from the file itself: they differ by version and by
- *options of the build. Each library of LuaJIT is registered from an array of bytes, lj_lib_init_* (made by
- *host/buildvm_lib.c, read by lj_lib_register() in lj_lib.c, the same in all of 2.1): the ffid of its first function,
- *how many functions in assembly are before it, its hash size, then entries by tag:
+ * options of the build. Each library of LuaJIT is registered from an array of bytes, lj_lib_init_* (made by
+ * host/buildvm_lib.c, read by lj_lib_register() in lj_lib.c, the same in all of 2.1): the ffid of its first function,
+ * how many functions in assembly are before it, its hash size, then entries by tag:
  *
  *	0x00, 0x40, 0x80 + length	a function and its name: in C, in assembly, with the code of the one before
  *	0xc0 + length			a string

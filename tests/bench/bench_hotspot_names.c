@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "profile/expand.h"
 #include "profile/names.h"
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 
 #define METHODS 10000
 #define ROUNDS  5

@@ -47,18 +47,36 @@ LAYERS = [
     ("profile", ["profile"]),
 ]
 
+# The same for a runtime that has rooms; "*" is what lies in its folder itself.
+ROOMS = {
+    "hotspot": [("walk", ["walk"]), ("layout", ["layout"]), ("memory", ["memory"]), ("code", ["code"]), ("heap", ["heap"]),
+                ("names", ["names"]), ("instance", ["hotspot_instance.h"]), ("alloc", ["alloc"]), ("operations", ["*"])],
+}
 
-def layer(path):
-    """The number of a file's room in LAYERS."""
-    first = path.split("/")[1]
-    for i, (_, parts) in enumerate(LAYERS):
-        if first in parts or os.path.splitext(first)[0] in parts:
+
+def layer(layers, below):
+    """The number of a file's room; below: its path in the folder that the layers divide."""
+    first = below.split("/")[0]
+    for i, (_, parts) in enumerate(layers):
+        if first in parts or os.path.splitext(first)[0] in parts or "*" in parts and "/" not in below:
             return i
-    raise AssertionError(f"{path}: in no room of unwind/: see LAYERS")
+    raise AssertionError(f"{below}: in no room: see LAYERS and ROOMS")
+
+
+def above(path, target):
+    """Does the target's room come later than that of path, which lies in the same divided folder?"""
+    parts, others = path.split("/"), target.split("/")
+    if parts[0] == others[0] == "unwind":
+        layers, depth = LAYERS, 1
+    elif parts[0] == others[0] == "runtimes" and parts[1] == others[1] and parts[1] in ROOMS:
+        layers, depth = ROOMS[parts[1]], 2
+    else:
+        return False
+    return layer(layers, "/".join(others[depth:])) > layer(layers, "/".join(parts[depth:]))
 
 
 def allowed(path, target):
-    if path.startswith("unwind/") and target.startswith("unwind/") and layer(target) > layer(path):
+    if above(path, target):
         return os.path.basename(target) in ("types.h", "target.h", "walk_target.h")  # of the side that a walker is compiled for
     area, into = path.split("/")[0], target.split("/")[0]
     own = os.path.dirname(path)
@@ -71,7 +89,7 @@ def allowed(path, target):
     if area == "unwind":
         return into == "unwind" or target == LIST
     if area == "runtimes":
-        return into == "unwind" and not target.endswith("_internal.h") or os.path.dirname(target) == own
+        return into == "unwind" and not target.endswith("_internal.h") or target.split("/")[:2] == path.split("/")[:2]
     if area == "probes":
         return into in ("unwind", "probes") or target == LIST
     if area == "frontends":

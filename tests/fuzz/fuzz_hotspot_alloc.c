@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile file that claims to be a libjvm without symbols: the code of its functions and the notes of its probes are
  * any bytes. */
-#include "runtimes/hotspot/hotspot_alloc_code.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc_code.h"
 #include "tests/unit/eh_frame.h"
 #include "unwind/cfi/cfi.h"
 

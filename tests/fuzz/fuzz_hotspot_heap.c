@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "tests/unit/hotspot_heap_fake.h"
-#include "runtimes/hotspot/hotspot_alloc_survey.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc_survey.h"
 
 #define SHAPES 7
 

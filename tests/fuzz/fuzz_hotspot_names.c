@@ -3,8 +3,8 @@
  * Names out of garbage: the input overwrites methods, symbols, classes, nmethods and stubs of a JVM whose layout is
  * right, in (place, length, bytes), or is itself a symbol. Names must be whole UTF-8 and end.
  */
-#include "runtimes/hotspot/hotspot_names.h"
-#include "runtimes/hotspot/hotspot_text.h"
+#include "runtimes/hotspot/names/hotspot_names.h"
+#include "runtimes/hotspot/names/hotspot_text.h"
 #include "tests/unit/hotspot_scopes_fake.h"
 
 struct subject {

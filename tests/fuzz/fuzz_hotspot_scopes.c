@@ -3,8 +3,8 @@
  * Tables of an nmethod, scopes and line numbers of any content: the input is a byte of choices, then PcDescs, scopes
  * and metadata. What is told must be bounded; a chain ends with the method that was compiled.
  */
-#include "runtimes/hotspot/hotspot_lines.h"
-#include "runtimes/hotspot/hotspot_scopes.h"
+#include "runtimes/hotspot/names/hotspot_lines.h"
+#include "runtimes/hotspot/names/hotspot_scopes.h"
 
 #include <stdlib.h>
 #include <string.h>

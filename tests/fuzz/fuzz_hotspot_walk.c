@@ -6,7 +6,7 @@
  */
 #include "tests/unit/hotspot_fake.h"
 
-#include "runtimes/hotspot/hotspot_flow.h"
+#include "runtimes/hotspot/code/hotspot_flow.h"
 
 static void overwrite(struct fake *f, const uint8_t *data, size_t size)
 {

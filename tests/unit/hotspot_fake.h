@@ -14,7 +14,7 @@
 #include "cfi/cfi.h"
 #include "driver.h"
 #include "process/module.h"
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 
 #define FAKE_BYTES  (32u << 10)
 #define FAKE_STACK  0x7fff00000000ull

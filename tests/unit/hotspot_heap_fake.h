@@ -13,7 +13,7 @@
 
 #include "elf_file.h"
 #include "binary/image.h"
-#include "runtimes/hotspot/hotspot_heap.h"
+#include "runtimes/hotspot/heap/hotspot_heap.h"
 #include "symbols/symbols.h"
 
 #define FAKE_BASE  0x100000ull

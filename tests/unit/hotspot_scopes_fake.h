@@ -7,7 +7,7 @@
 #define YRT_HOTSPOT_SCOPES_FAKE_H
 
 #include "hotspot_tables_fake.h"
-#include "runtimes/hotspot/hotspot_unsigned5.h"
+#include "runtimes/hotspot/names/hotspot_unsigned5.h"
 
 static inline u32 put_uint(u8 *at, bool no_zero, u32 value)
 {

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/hotspot/hotspot_code.h"
-#include "runtimes/hotspot/hotspot_layout.h"
-#include "runtimes/hotspot/hotspot_vmstructs.h"
+#include "runtimes/hotspot/code/hotspot_code.h"
+#include "runtimes/hotspot/layout/hotspot_layout.h"
+#include "runtimes/hotspot/layout/hotspot_vmstructs.h"
 
 #define FAKE_BASE     0x7f0000000000ull
 #define FAKE_BYTES    (128u << 10)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows made from code between FDEs (assembly by hand), against the truth: a process is single-stepped, each call that
- *it makes is noted with all registers, and at each instruction that such a row covers the caller's stack pointer,
- *return address and registers by the row must be those that the call had. By default the process is libgmp and
- *libcrypto at work; any other one:
+ * it makes is noted with all registers, and at each instruction that such a row covers the caller's stack pointer,
+ * return address and registers by the row must be those that the call had. By default the process is libgmp and
+ * libcrypto at work; any other one:
  *
  *	test_code_oracle COMMAND ARGS...        COMMAND stops itself (SIGSTOP) before what is to be stepped through
  */

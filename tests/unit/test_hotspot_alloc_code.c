@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "eh_frame.h"
-#include "runtimes/hotspot/hotspot_alloc.h"
-#include "runtimes/hotspot/hotspot_alloc_code.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc_code.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtimes/hotspot/hotspot_frozen_code.h"
+#include "runtimes/hotspot/code/hotspot_frozen_code.h"
 
 #define BASE    0x7f0000ull
 #define BYTES   4096

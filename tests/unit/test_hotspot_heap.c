@@ -9,9 +9,9 @@
 #include <stdio.h>
 
 #include "hotspot_heap_fake.h"
-#include "runtimes/hotspot/hotspot_alloc_survey.h"
-#include "runtimes/hotspot/hotspot_heap_view.h"
-#include "runtimes/hotspot/hotspot_moved.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc_survey.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
+#include "runtimes/hotspot/heap/hotspot_moved.h"
 
 #define READS_MAX 2000
 

@@ -25,7 +25,7 @@
 #include "process/process.h"
 #include "unwind.h"
 
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 
 #define FRAMES        4096
 #define BURSTS        10

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "hotspot_scopes_fake.h"
-#include "runtimes/hotspot/hotspot_alloc_leaf.h"
-#include "runtimes/hotspot/hotspot_names_state.h"
-#include "runtimes/hotspot/hotspot_text.h"
+#include "runtimes/hotspot/alloc/hotspot_alloc_leaf.h"
+#include "runtimes/hotspot/names/hotspot_names_state.h"
+#include "runtimes/hotspot/names/hotspot_text.h"
 
 #define CALL_STUB_RETURN (FAKE_BASE + 0x7f1)
 

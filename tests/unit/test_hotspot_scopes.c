@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "hotspot_scopes_fake.h"
-#include "runtimes/hotspot/hotspot_lines.h"
-#include "runtimes/hotspot/hotspot_scopes.h"
+#include "runtimes/hotspot/names/hotspot_lines.h"
+#include "runtimes/hotspot/names/hotspot_scopes.h"
 
 static void test_unsigned5(void **state)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "hotspot_tables_fake.h"
-#include "runtimes/hotspot/hotspot_stubs.h"
+#include "runtimes/hotspot/code/hotspot_stubs.h"
 
 #define HEAD  128
 #define BYTES 64

@@ -5,8 +5,8 @@
  */
 #include "hotspot_jvm.h"
 
-#include "runtimes/hotspot/hotspot_names_state.h"
-#include "runtimes/hotspot/hotspot_scopes.h"
+#include "runtimes/hotspot/names/hotspot_names_state.h"
+#include "runtimes/hotspot/names/hotspot_scopes.h"
 
 #define ROUNDS 3
 

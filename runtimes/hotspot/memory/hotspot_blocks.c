@@ -99,10 +99,10 @@ struct memory *hotspot_blocks_kept(struct hotspot_blocks *b)
 	return &b->memory;
 }
 
-void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n)
+void hotspot_blocks_prefetch(struct hotspot_blocks *b, const uint64_t *at, uint32_t n)
 {
-	u32 slots[HOTSPOT_AHEAD_MAX], put = 0;
-	struct memory_piece pieces[HOTSPOT_AHEAD_MAX];
+	u32 slots[HOTSPOT_PREFETCH_MAX], put = 0;
+	struct memory_piece pieces[HOTSPOT_PREFETCH_MAX];
 	bool claimed[BLOCKS] = {false};
 
 	for (u32 i = 0; i < n; i++) {

@@ -1,30 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code that freezes and thaws a virtual thread's frames (21 on), where no symbol tells of it
- *(stubGenerator_x86_64.cpp: generate_cont_thaw(); sharedRuntime_x86_64.cpp: gen_continuation_enter()). Two stubs lie
- *side by side, the same but for their beginning:
+ * (stubGenerator_x86_64.cpp: generate_cont_thaw(); sharedRuntime_x86_64.cpp: gen_continuation_enter()). Two stubs lie
+ * side by side, the same but for their beginning:
  *
  *	cont_thaw		pop rcx; …; mov rsp, rbx; sub rsp, 16; pop rbp; ret
  *	cont_returnBarrier	mov rsp, [r15 + JavaThread::_cont_entry]; …; the same end
  *
  * The nmethod of Continuation.enterSpecial, made with the first virtual thread, is the one that calls cont_thaw; what
- *it calls returns to ContinuationEntry::_return_pc.
+ * it calls returns to ContinuationEntry::_return_pc.
  */
 #ifndef YRT_HOTSPOT_FROZEN_CODE_H
 #define YRT_HOTSPOT_FROZEN_CODE_H
 
-#include "hotspot.h"
-#include "hotspot_instance.h"
+#include "runtimes/hotspot/walk/hotspot.h"
+#include "hotspot_code.h"
 
 /* The address of the barrier in code that lies at addr; 0: it is not there. */
 u64 hotspot_barrier_code(const u8 *code, u64 size, u64 addr);
 
 /* JavaThread::_cont_entry, by the barrier's first instruction. */
 bool hotspot_barrier_entry(struct memory *m, u64 barrier, u16 *ret);
-
-/* The nmethod of enterSpecial; continuation: the class. False: it is not made yet. */
-bool hotspot_enter_special(
-        struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret);
 
 /* Its only call of a stub just before the barrier: that stub, and where it returns to. False: it has none, or several.
  */

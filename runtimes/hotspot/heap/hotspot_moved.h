@@ -4,8 +4,8 @@
 #ifndef YRT_HOTSPOT_MOVED_H
 #define YRT_HOTSPOT_MOVED_H
 
-#include "hotspot.h"
-#include "hotspot_vmstructs.h"
+#include "runtimes/hotspot/walk/hotspot.h"
+#include "runtimes/hotspot/layout/hotspot_vmstructs.h"
 
 /*
  * By vmStructs (21 to 28), but for where the tables of the two generations are: the words in ZHeap that point to its

@@ -3,12 +3,8 @@
 
 #include <string.h>
 
-#include "hotspot_heap_view.h"
-
 #define BARRIER_MAX 384  /* bytes of the stub */
 #define ENTRY_MAX   4096 /* of enterSpecial's code */
-#define METHODS_MAX 512
-#define METHODS_AT  8 /* in an Array<Method*>, behind its length */
 #define CALL        0xe8
 #define CALL_SIZE   5
 
@@ -48,45 +44,6 @@ bool hotspot_barrier_entry(struct memory *m, u64 barrier, u16 *ret)
 	memcpy(&entry, code + sizeof(stub_begin), sizeof(entry));
 	*ret = entry;
 	return entry && entry < UINT16_MAX;
-}
-
-static bool is_method(struct hotspot_instance *instance, struct memory *m, u64 method, const char *name)
-{
-	const struct hotspot_layout *l = instance->layout;
-	u64 constants, pool, symbol;
-	char text[64];
-	u16 index;
-
-	return memory_read(m, &constants, 8, method + l->method_const.at) &&
-	       memory_read(m, &index, 2, constants + l->const_name.at) &&
-	       memory_read(m, &pool, 8, constants + l->const_pool.at) &&
-	       memory_read(m, &symbol, 8, pool + l->pool_size.at + index * 8ull) &&
-	       hotspot_symbol(instance->heap, m, symbol, text, sizeof(text)) && !strcmp(text, name);
-}
-
-/* A method that this class declares; 0: none. */
-static u64 method_named(struct hotspot_instance *instance, struct memory *m, u64 klass, const char *name)
-{
-	u64 at, array, methods[METHODS_MAX];
-	u32 n;
-
-	if (!klass || !vmstructs_field(instance->v, "InstanceKlass", "_methods", &at, NULL) ||
-	        !memory_read(m, &array, 8, klass + at) || !memory_read(m, &n, sizeof(n), array) || n > METHODS_MAX ||
-	        !memory_read(m, methods, n * 8ull, array + METHODS_AT))
-		return 0;
-	for (u32 i = 0; i < n; i++)
-		if (is_method(instance, m, methods[i], name))
-			return methods[i];
-	return 0;
-}
-
-bool hotspot_enter_special(
-        struct hotspot_instance *instance, struct memory *m, u64 continuation, struct hotspot_blob *ret)
-{
-	u64 method = method_named(instance, m, continuation, "enterSpecial"), nmethod;
-
-	return method && memory_read(m, &nmethod, 8, method + instance->layout->method_code.at) && nmethod &&
-	       hotspot_blob_at(instance->code, m, nmethod, ret) && ret->at == nmethod && ret->kind == BLOB_NMETHOD;
 }
 
 bool hotspot_enter_special_call(struct memory *m, const struct hotspot_blob *nm, u64 barrier, u64 *thaw, u64 *return_pc)

@@ -6,8 +6,8 @@
 #ifndef YRT_HOTSPOT_CODE_H
 #define YRT_HOTSPOT_CODE_H
 
-#include "hotspot.h"
-#include "hotspot_layout.h"
+#include "runtimes/hotspot/walk/hotspot.h"
+#include "runtimes/hotspot/layout/hotspot_layout.h"
 #include "binary/memory.h"
 
 #define HOTSPOT_HEAPS_MAX HOTSPOT_HEAPS

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where probes on a JVM's allocation go. HotSpot calls AllocTracer (gc/shared/allocTracer.cpp; 8:
- *gc_implementation/shared) for each object that it makes outside TLABs, and for each that it makes first in a new one,
- *whether or not JFR listens:
+ * gc_implementation/shared) for each object that it makes outside TLABs, and for each that it makes first in a new one,
+ * whether or not JFR listens:
  *
  *	send_allocation_in_new_tlab(klass, object, tlab bytes, object bytes, thread)	10 and later
  *	send_allocation_outside_tlab(klass, object, object bytes, thread)
@@ -14,7 +14,7 @@
 #ifndef YRT_HOTSPOT_ALLOC_H
 #define YRT_HOTSPOT_ALLOC_H
 
-#include "hotspot_layout.h"
+#include "runtimes/hotspot/layout/hotspot_layout.h"
 #include "runtime_alloc.h"
 
 /* Sites by the symbols of a file (its own or of its debug file), in file offsets of img. False: they are not there. */

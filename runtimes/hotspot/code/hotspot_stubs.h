@@ -9,7 +9,7 @@
 #define YRT_HOTSPOT_STUBS_H
 
 #include "cfi/cfi.h"
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_code.h"
 
 /* A range of code with rows, in process addresses. Entries live as long as the stubs. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "hotspot_scopes.h"
+#include "runtimes/hotspot/names/hotspot_scopes.h"
 
 #define BACK       4096 /* bytes that the initialisation may lie behind the new top */
 #define CMP_BACK   64   /* and the test before it */

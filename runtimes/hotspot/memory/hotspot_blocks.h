@@ -19,11 +19,11 @@ struct memory *hotspot_blocks_renew(struct hotspot_blocks *b, struct memory *m);
 /* The same, with all pages that were read since then. */
 struct memory *hotspot_blocks_kept(struct hotspot_blocks *b);
 
-#define HOTSPOT_AHEAD_MAX 64
+#define HOTSPOT_PREFETCH_MAX 64
 
-/* Reads the pages of these addresses (n <= HOTSPOT_AHEAD_MAX; 0: none) that are not there yet, in one go, as far as
+/* Reads the pages of these addresses (n <= HOTSPOT_PREFETCH_MAX; 0: none) that are not there yet, in one go, as far as
  * they can be read. */
-void hotspot_blocks_ahead(struct hotspot_blocks *b, const uint64_t *at, uint32_t n);
+void hotspot_blocks_prefetch(struct hotspot_blocks *b, const uint64_t *at, uint32_t n);
 
 /* What is read through b, without it. */
 struct memory *hotspot_blocks_direct(const struct hotspot_blocks *b);

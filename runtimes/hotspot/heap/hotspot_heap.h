@@ -6,7 +6,7 @@
 #ifndef YRT_HOTSPOT_HEAP_H
 #define YRT_HOTSPOT_HEAP_H
 
-#include "hotspot_layout.h"
+#include "runtimes/hotspot/layout/hotspot_layout.h"
 #include "binary/memory.h"
 
 struct hotspot_heap_view; /* of one process */

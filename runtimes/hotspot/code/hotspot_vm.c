@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the walker needs of the layout of a JVM, for one of its code heaps. */
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_code.h"
 
 static void place(struct hotspot_vm *vm, struct hotspot_field *f, struct layout_member m)

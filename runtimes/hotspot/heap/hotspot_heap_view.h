@@ -3,7 +3,7 @@
 #ifndef YRT_HOTSPOT_HEAP_VIEW_H
 #define YRT_HOTSPOT_HEAP_VIEW_H
 
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_heap.h"
 
 /* How the size of an object comes from its class. */

@@ -3,8 +3,8 @@
 #ifndef YRT_HOTSPOT_NAMES_H
 #define YRT_HOTSPOT_NAMES_H
 
-#include "hotspot.h"
-#include "hotspot_code.h"
+#include "runtimes/hotspot/walk/hotspot.h"
+#include "runtimes/hotspot/code/hotspot_code.h"
 #include "runtime.h"
 
 struct hotspot_names;

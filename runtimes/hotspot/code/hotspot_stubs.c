@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_stubs.h"
-#include "hotspot_blocks.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
 #include "hotspot_flow.h"
 #include "hotspot_frozen_code.h"
 #include "hotspot_interpreter.h"

@@ -4,7 +4,7 @@
 
 #include "hotspot_heap_view.h"
 #include "hotspot_moved.h"
-#include "hotspot_z.h"
+#include "runtimes/hotspot/walk/hotspot_z.h"
 
 #define HEADER         24
 #define CHARS_MAX      256

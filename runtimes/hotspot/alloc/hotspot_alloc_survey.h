@@ -6,7 +6,7 @@
 #ifndef YRT_HOTSPOT_ALLOC_SURVEY_H
 #define YRT_HOTSPOT_ALLOC_SURVEY_H
 
-#include "hotspot_heap.h"
+#include "runtimes/hotspot/heap/hotspot_heap.h"
 #include "runtime_alloc.h"
 
 /*

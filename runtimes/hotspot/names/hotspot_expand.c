@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotspot_ahead.h"
+#include "runtimes/hotspot/memory/hotspot_prefetch.h"
 #include "hotspot_names_state.h"
 #include "hotspot_scopes.h"
 
@@ -157,7 +157,7 @@ static bool is_unknown(const struct hotspot_names *n, const struct frame *f, u32
 /* Pages for frame i and those behind it, of which all were in use before. */
 static struct memory *memory_of(struct hotspot_names *n, const struct frame *frames, u32 i, u32 count, u32 flags)
 {
-	u64 nmethods[HOTSPOT_AHEAD_MAX];
+	u64 nmethods[HOTSPOT_PREFETCH_MAX];
 	u32 put = 0;
 
 	if (!n->stack || n->stale) {
@@ -166,12 +166,12 @@ static struct memory *memory_of(struct hotspot_names *n, const struct frame *fra
 		n->ahead = 0;
 	}
 	if (n->stack && i >= n->ahead) {
-		for (; i < count && put < HOTSPOT_AHEAD_MAX; i++)
+		for (; i < count && put < HOTSPOT_PREFETCH_MAX; i++)
 			if (is_unknown(n, &frames[i], flags))
 				nmethods[put++] = frame_addr(&frames[i]);
 		n->ahead = i;
 		if (put > 1)
-			hotspot_ahead(n->l, n->fresh, nmethods, put);
+			hotspot_prefetch(n->l, n->fresh, nmethods, put);
 	}
 	return hotspot_blocks_kept(n->fresh);
 }

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "hotspot.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_alloc_survey.h"
 #include "hotspot_alloc_leaf.h"
-#include "hotspot_heap_view.h"
-#include "hotspot_instance.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
+#include "runtimes/hotspot/hotspot_instance.h"
 #include "runtime.h"
 
 #define HEADER_BYTES 16 /* mark and class */

@@ -3,8 +3,8 @@
 #ifndef YRT_HOTSPOT_NAMES_STATE_H
 #define YRT_HOTSPOT_NAMES_STATE_H
 
-#include "hotspot_blocks.h"
-#include "hotspot_cache.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
+#include "runtimes/hotspot/memory/hotspot_cache.h"
 #include "hotspot_names.h"
 
 #define HOTSPOT_SYMBOL_MAX 1024 /* bytes of a Symbol that are read */

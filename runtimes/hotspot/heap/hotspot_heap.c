@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotspot_flags.h"
+#include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "hotspot_heap_view.h"
 #include "hotspot_moved.h"
 

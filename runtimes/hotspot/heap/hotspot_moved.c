@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "hotspot_z.h"
+#include "runtimes/hotspot/walk/hotspot_z.h"
 
 #define HEAP_WORDS_MAX  32768 /* of a ZHeap */
 #define MAPS_MAX        (1ull << 28)

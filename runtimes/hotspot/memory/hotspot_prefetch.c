@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hotspot_ahead.h"
+#include "hotspot_prefetch.h"
 
 #include <string.h>
 
 /* Addresses, 0 where there is none. */
 struct step {
-	u64 at[HOTSPOT_AHEAD_MAX];
+	u64 at[HOTSPOT_PREFETCH_MAX];
 };
 
 static void fetch(struct hotspot_blocks *b, const struct step *s, u32 n, u32 offset)
 {
-	u64 at[HOTSPOT_AHEAD_MAX] = {0};
+	u64 at[HOTSPOT_PREFETCH_MAX] = {0};
 
 	for (u32 i = 0; i < n; i++)
 		at[i] = s->at[i] ? s->at[i] + offset : 0;
-	hotspot_blocks_ahead(b, at, n);
+	hotspot_blocks_prefetch(b, at, n);
 }
 
 /* The number at an offset of each; 0 where it can not be read. */
@@ -63,7 +63,7 @@ static void fetch_symbols(const struct hotspot_layout *l, struct hotspot_blocks 
 	fetch(b, &symbols, n, 0);
 }
 
-void hotspot_ahead(const struct hotspot_layout *l, struct hotspot_blocks *b, const u64 *nmethods, u32 n)
+void hotspot_prefetch(const struct hotspot_layout *l, struct hotspot_blocks *b, const u64 *nmethods, u32 n)
 {
 	struct step first = {{0}}, methods, constants, pools, holders, symbols;
 

@@ -27,11 +27,11 @@ enum hotspot_part {
  *	HOTSPOT_NMETHOD	a frame of compiled code as the walker sees it; expand makes methods of it. addr: the nmethod.
  *			detail: kind:4 | pc - code_begin:28 | compile_id:32
  *	HOTSPOT_METHOD	a method that executes. addr: Method*. detail: kind:4 | tier:4 | bci:16 (HOTSPOT_NO_BCI:
- *unknown, or a native method) | HOTSPOT_CLASSED | 0:7 | cookie:32. HOTSPOT_CLASSED: the cookie is made of its texts,
- *too; the walker pushes none such, hotspot_expand() leaves none else. tier 0: interpreted; 1 to 4: CompLevel of the
- *nmethod. FRAME_INLINED: inlined into the next frame (towards the root). FRAME_APPROX: see hotspot_expand().
+ * unknown, or a native method) | HOTSPOT_CLASSED | 0:7 | cookie:32. HOTSPOT_CLASSED: the cookie is made of its texts,
+ * too; the walker pushes none such, hotspot_expand() leaves none else. tier 0: interpreted; 1 to 4: CompLevel of the
+ * nmethod. FRAME_INLINED: inlined into the next frame (towards the root). FRAME_APPROX: see hotspot_expand().
  *	HOTSPOT_STUB	code without a method: stub, adapter, runtime blob, codelet of the interpreter. addr: the
- *program counter. detail: kind:4 | cookie of the blob's name:32 above
+ * program counter. detail: kind:4 | cookie of the blob's name:32 above
  *	HOTSPOT_COLLECTOR	not code: what is inside of it collects garbage. addr 0
  *	HOTSPOT_CLASS	not code: the class of the object that was allocated (java-alloc). addr: Klass*. detail: kind:4
  *| cookie of the name's Symbol*:32 above

@@ -7,7 +7,7 @@
 #ifndef YRT_HOTSPOT_SCOPES_H
 #define YRT_HOTSPOT_SCOPES_H
 
-#include "hotspot_code.h"
+#include "runtimes/hotspot/code/hotspot_code.h"
 
 #define HOTSPOT_SCOPES_MAX 255
 
