@@ -1,51 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "input_pprof.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include <zlib.h>
 
+#include "gunzip.h"
 #include "pprof_fields.h"
+#include "protobuf_read.h"
 #include "recording.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/table.h"
 #include "unwind/runtime.h"
 
-#define PACKED_MOST   (256u << 20)
-#define UNPACKED_MOST (1u << 30)
-#define STACK_MOST    (1u << 16) /* frames of a sample */
-#define NAME_MOST     (4u << 10)
-
-/* Bytes of a message, or of a text. */
-struct span {
-	const u8 *at, *end;
-};
-
-struct field {
-	u32 number;
-	u64 value;        /* of a number */
-	struct span span; /* of bytes; at is NULL: it is a number */
-};
+#define STACK_MOST (1u << 16) /* frames of a sample */
+#define NAME_MOST  (4u << 10)
 
 struct reader {
 	const char *name;
 	struct filter *filter;
-	struct span *strings;
+	struct pb_span *strings;
 	u32 nstrings;
 	struct table functions, locations, mappings; /* by id: where the message is, in spans */
-	struct span *spans;
+	struct pb_span *spans;
 	u32 nspans;
-	struct span *types;
+	struct pb_span *types;
 	u32 ntypes;
 	u32 chosen; /* of the types */
 	u32 *stack; /* functions of a sample, the leaf first */
 	u32 nstack;
 	u64 total, default_type, period, period_type_type, period_type_unit;
-	bool broken;
+	struct pb_reader wire;
 };
 
 static void cleanup_reader(struct reader *r)
@@ -61,80 +48,27 @@ static void cleanup_reader(struct reader *r)
 
 static struct error *corrupt(const struct reader *r, const char *what)
 {
-	return error_hint(error_new(ERROR_INPUT, "%s is no pprof profile: %s", r->name, what),
-	        "`go tool pprof -raw` tells what others see in it");
-}
-
-static u64 take_number(struct reader *r, struct span *from)
-{
-	u64 value = 0;
-
-	for (u32 shift = 0; shift < 64 && from->at < from->end; shift += 7) {
-		u8 byte = *from->at++;
-
-		value |= (u64)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
-	r->broken = true;
-	return 0;
-}
-
-static void skip(struct reader *r, struct span *from, size_t n)
-{
-	if (n > (size_t)(from->end - from->at)) {
-		r->broken = true;
-		n = 0;
-	}
-	from->at += n;
-}
-
-/* The next field. False: there is none, or the message does not hold. */
-static bool next(struct reader *r, struct span *from, struct field *ret)
-{
-	u64 key, size;
-
-	if (r->broken || from->at == from->end)
-		return false;
-	key = take_number(r, from);
-	*ret = (struct field){.number = (u32)(key >> 3)};
-	switch (key & 7) {
-	case 0:
-		ret->value = take_number(r, from);
-		break;
-	case 1:
-	case 5:
-		skip(r, from, (key & 7) == 1 ? 8 : 4);
-		break;
-	case 2:
-		size = take_number(r, from);
-		ret->span.at = from->at;
-		skip(r, from, size);
-		ret->span.end = from->at;
-		break;
-	default:
-		r->broken = true;
-	}
-	return !r->broken;
+	return error_hint(error_new(ERROR_INPUT, "%s is not a pprof profile: %s", r->name, what),
+	        "`go tool pprof -raw` shows what others see in it");
 }
 
 /* Calls each for the numbers of a repeated field, packed or not. */
-static struct error *each_number(struct reader *r, const struct field *f,
+static struct error *each_number(struct reader *r, const struct pb_field *f,
         struct error *(*each)(struct reader *r, u64 value, void *ctx), void *ctx)
 {
-	struct span packed = f->span;
+	struct pb_span packed = f->span;
 	struct error *err = NULL;
 
 	if (!packed.at)
 		return each(r, f->value, ctx);
-	while (!err && !r->broken && packed.at < packed.end)
-		err = each(r, take_number(r, &packed), ctx);
+	while (!err && !r->wire.broken && packed.at < packed.end)
+		err = each(r, pb_take(&r->wire, &packed), ctx);
 	return err;
 }
 
 static void text_of(const struct reader *r, u64 string, char ret[NAME_MOST + 1])
 {
-	struct span s = string < r->nstrings ? r->strings[string] : (struct span){0};
+	struct pb_span s = string < r->nstrings ? r->strings[string] : (struct pb_span){0};
 	size_t n = (size_t)(s.end - s.at);
 
 	n = n > NAME_MOST ? NAME_MOST : n;
@@ -156,17 +90,17 @@ static u64 key_of(u64 id)
 	return XXH3_64bits(&id, sizeof(id)) | 1;
 }
 
-static u64 member(struct reader *r, struct span message, u32 number)
+static u64 member(struct reader *r, struct pb_span message, u32 number)
 {
-	struct field f;
+	struct pb_field f;
 
-	while (next(r, &message, &f))
+	while (pb_next(&r->wire, &message, &f))
 		if (f.number == number && !f.span.at)
 			return f.value;
 	return 0;
 }
 
-static struct error *keep(struct reader *r, struct table *t, struct span message)
+static struct error *keep(struct reader *r, struct table *t, struct pb_span message)
 {
 	struct error *err = grow(&r->spans, r->nspans, sizeof(*r->spans));
 
@@ -176,14 +110,14 @@ static struct error *keep(struct reader *r, struct table *t, struct span message
 	return table_put(t, key_of(member(r, message, FUNCTION_ID)), r->nspans++); /* the id is field 1 of all three */
 }
 
-static struct span find(const struct reader *r, const struct table *t, u64 id)
+static struct pb_span find(const struct reader *r, const struct table *t, u64 id)
 {
 	const u64 *at = table_get(t, key_of(id));
 
-	return at ? r->spans[*at] : (struct span){0};
+	return at ? r->spans[*at] : (struct pb_span){0};
 }
 
-static struct error *append(struct span **array, u32 *n, struct span value)
+static struct error *append(struct pb_span **array, u32 *n, struct pb_span value)
 {
 	struct error *err = grow(array, *n, sizeof(**array));
 
@@ -193,13 +127,13 @@ static struct error *append(struct span **array, u32 *n, struct span value)
 }
 
 /* What samples refer to may stand behind them. */
-static struct error *read_tables(struct reader *r, struct span all)
+static struct error *read_tables(struct reader *r, struct pb_span all)
 {
 	struct profile_meta *m = &r->filter->profile->meta;
 	struct error *err = NULL;
-	struct field f;
+	struct pb_field f;
 
-	while (!err && next(r, &all, &f)) {
+	while (!err && pb_next(&r->wire, &all, &f)) {
 		if (f.number == PROFILE_STRING)
 			err = append(&r->strings, &r->nstrings, f.span);
 		else if (f.number == PROFILE_FUNCTION)
@@ -223,7 +157,7 @@ static struct error *read_tables(struct reader *r, struct span all)
 			r->period_type_unit = member(r, f.span, TYPE_UNIT);
 		}
 	}
-	return err || !r->broken ? err : corrupt(r, "a message in it does not hold");
+	return err || !r->wire.broken ? err : corrupt(r, "a message in it does not hold");
 }
 
 static struct error *set_unit(struct reader *r)
@@ -264,7 +198,7 @@ static bool is_runtime(const char *name)
 /* The file of a mapping; of one in brackets, which is no file, what it stands for. */
 static void set_module(struct reader *r, u64 mapping, char module[NAME_MOST + 1], struct profile_function *f)
 {
-	struct span m = mapping ? find(r, &r->mappings, mapping) : (struct span){0};
+	struct pb_span m = mapping ? find(r, &r->mappings, mapping) : (struct pb_span){0};
 	char path[NAME_MOST + 1];
 	const char *base;
 
@@ -296,9 +230,9 @@ static struct error *push(struct reader *r, const struct profile_function *f)
 }
 
 /* A location's lines: what was inlined comes first, what it was put into last. */
-static struct error *add_line(struct reader *r, struct span line, struct profile_function *f, bool inlined)
+static struct error *add_line(struct reader *r, struct pb_span line, struct profile_function *f, bool inlined)
 {
-	struct span fn = find(r, &r->functions, member(r, line, LINE_FUNCTION));
+	struct pb_span fn = find(r, &r->functions, member(r, line, LINE_FUNCTION));
 	char name[NAME_MOST + 1] = "", file[NAME_MOST + 1] = "";
 	u64 number = member(r, line, LINE_LINE);
 
@@ -316,16 +250,16 @@ static struct error *add_line(struct reader *r, struct span line, struct profile
 
 static struct error *add_location(struct reader *r, u64 id, void *ctx)
 {
-	struct span location = find(r, &r->locations, id), at = location, last = {0};
+	struct pb_span location = find(r, &r->locations, id), at = location, last = {0};
 	char module[NAME_MOST + 1];
 	struct profile_function f = {.file = "", .module = module, .kind = KIND_NATIVE};
 	struct error *err = NULL;
-	struct field field;
+	struct pb_field field;
 
 	if (!location.at)
 		return corrupt(r, "a sample tells of a location that is not there");
 	set_module(r, member(r, location, LOCATION_MAPPING), module, &f);
-	while (!err && next(r, &at, &field)) {
+	while (!err && pb_next(&r->wire, &at, &field)) {
 		if (field.number != LOCATION_LINE || !field.span.at)
 			continue;
 		if (last.at)
@@ -359,7 +293,7 @@ struct owner {
 	u64 pid, tid;
 };
 
-static void read_label(struct reader *r, struct span label, struct owner *o)
+static void read_label(struct reader *r, struct pb_span label, struct owner *o)
 {
 	u64 key = member(r, label, LABEL_KEY), text = member(r, label, LABEL_STRING),
 	    number = member(r, label, LABEL_NUMBER);
@@ -407,15 +341,15 @@ static struct error *put_stack(struct reader *r, const struct owner *o, u64 coun
 	return err;
 }
 
-static struct error *read_sample(struct reader *r, struct span sample)
+static struct error *read_sample(struct reader *r, struct pb_span sample)
 {
 	struct owner owner = {.pid = 0};
 	struct values values = {.n = 0};
 	struct error *err = NULL;
-	struct field f;
+	struct pb_field f;
 
 	r->nstack = 0;
-	while (!err && next(r, &sample, &f)) {
+	while (!err && pb_next(&r->wire, &sample, &f)) {
 		if (f.number == SAMPLE_LOCATION)
 			err = each_number(r, &f, add_location, NULL);
 		else if (f.number == SAMPLE_VALUE)
@@ -428,7 +362,7 @@ static struct error *read_sample(struct reader *r, struct span sample)
 	if ((int64_t)values.value < 0)
 		return error_hint(error_new(ERROR_INPUT, "%s is a difference of two profiles", r->name),
 		        "`yrt diff BEFORE AFTER` makes one, and draws it");
-	if (r->broken || values.value > RECORDING_COUNT - r->total)
+	if (r->wire.broken || values.value > RECORDING_COUNT - r->total)
 		return corrupt(r, "a sample in it does not hold");
 	r->total += values.value;
 	return put_stack(r, &owner, values.value);
@@ -451,14 +385,14 @@ static struct error *read_comment(struct reader *r, u64 string, void *ctx)
 	return err;
 }
 
-static struct error *read_profile(struct reader *r, struct span all)
+static struct error *read_profile(struct reader *r, struct pb_span all)
 {
 	struct error *err = read_tables(r, all);
-	struct field f;
+	struct pb_field f;
 
 	if (!err)
 		err = set_unit(r);
-	while (!err && next(r, &all, &f)) {
+	while (!err && pb_next(&r->wire, &all, &f)) {
 		if (f.number == PROFILE_SAMPLE && f.span.at)
 			err = read_sample(r, f.span);
 		else if (f.number == PROFILE_COMMENT)
@@ -467,72 +401,12 @@ static struct error *read_profile(struct reader *r, struct span all)
 	return err;
 }
 
-static struct error *read_all(FILE *in, const char *name, u8 **ret, size_t *size)
-{
-	size_t room = 0, n = 0, got;
-	u8 *bytes = NULL;
-
-	do {
-		u8 *more = realloc(bytes, room = 2 * room + (64 << 10));
-
-		if (!more) {
-			free(bytes);
-			return &error_no_memory;
-		}
-		bytes = more;
-		n += got = fread(bytes + n, 1, room - n, in);
-	} while (got && n < PACKED_MOST);
-	*ret = bytes;
-	*size = n;
-	if (n >= PACKED_MOST || ferror(in)) /* bytes are the caller's */
-		return error_new(
-		        ERROR_INPUT, "cannot read %s: %s", name, ferror(in) ? strerror(errno) : "it is too large");
-	return NULL;
-}
-
-/* False: it is no gzip file, ends early, or is too large. */
-static bool inflate_all(z_stream *z, u8 **ret, size_t *size)
-{
-	size_t room = 0;
-	int code = Z_OK;
-
-	while (code == Z_OK && room < UNPACKED_MOST) {
-		u8 *more = realloc(*ret, room = 2 * room + (256 << 10));
-
-		if (!more)
-			return false;
-		*ret = more;
-		z->next_out = more + *size;
-		z->avail_out = (unsigned)(room - *size);
-		code = inflate(z, Z_NO_FLUSH);
-		*size = room - z->avail_out;
-		if (code == Z_OK && z->avail_out)
-			return false;
-	}
-	return code == Z_STREAM_END;
-}
-
-static struct error *unpack(const struct reader *r, u8 *packed, size_t n, u8 **ret, size_t *size)
-{
-	z_stream z = {.next_in = packed, .avail_in = (unsigned)n};
-	bool good;
-
-	if (inflateInit2(&z, MAX_WBITS + 16) != Z_OK)
-		return &error_no_memory;
-	good = inflate_all(&z, ret, size);
-	inflateEnd(&z);
-	return good ? NULL : corrupt(r, "it is no whole gzip file");
-}
-
 struct error *input_pprof_read(FILE *in, const char *name, struct filter *s)
 {
 	cleanup(reader) struct reader r = {.name = name, .filter = s};
-	cleanup(free) u8 *packed = NULL;
 	cleanup(free) u8 *bytes = NULL;
-	size_t npacked = 0, size = 0;
-	struct error *err = read_all(in, name, &packed, &npacked);
+	size_t size = 0;
+	struct error *err = gunzip_all(in, name, &bytes, &size);
 
-	if (!err)
-		err = unpack(&r, packed, npacked, &bytes, &size);
-	return err ? err : read_profile(&r, (struct span){bytes, bytes + size});
+	return err ? err : read_profile(&r, (struct pb_span){bytes, bytes + size});
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Protocol buffer messages, read: a message is a span of bytes, from which fields are taken one by one. Nothing is
+ * copied; what is read may be anything. Wire types: protobuf.dev/programming-guides/encoding.
+ */
+#ifndef YRT_FORMAT_PROTOBUF_READ_H
+#define YRT_FORMAT_PROTOBUF_READ_H
+
+#include <types.h>
+
+/* Bytes of a message, or of a text. */
+struct pb_span {
+	const u8 *at, *end;
+};
+
+struct pb_field {
+	u32 number;
+	u64 value;           /* of a number */
+	struct pb_span span; /* of bytes; at is NULL: it is a number */
+};
+
+struct pb_reader {
+	bool broken; /* what was read so far is not well-formed; stays set */
+};
+
+/* The next field. False: there is none left, or the message is broken. */
+bool pb_next(struct pb_reader *r, struct pb_span *from, struct pb_field *ret);
+/* The next number of packed ones. */
+u64 pb_take(struct pb_reader *r, struct pb_span *from);
+
+#endif
