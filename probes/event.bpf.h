@@ -293,12 +293,15 @@ static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
 		st->stop[stop] += value;
 }
 
-static inline void send_time(const struct stack_head *head)
+/* Tells when a stack was seen: at now, or for so long until then. A rest is rounded at random. */
+static inline void send_time(u64 hash, u64 value, u64 now, u64 span)
 {
-	struct time_record record = {
-	        .type = RECORD_TIME, .count = (u32)head->value, .hash = head->hash, .ns = bpf_ktime_get_ns()};
+	u64 each = time_value | !time_value, rest = value % each;
+	struct time_record record = {.type = RECORD_TIME, .hash = hash, .ns = now, .span = span};
 
-	bpf_ringbuf_output(&ring, &record, sizeof(record), wake_flags());
+	record.count = (u32)(value / each) + (rest && bpf_get_prandom_u32() % each < rest);
+	if (record.count)
+		bpf_ringbuf_output(&ring, &record, sizeof(record), wake_flags());
 }
 
 /* Counts it; user space gets its stack if it is new. Returns the cause of a loss, or -1. */
@@ -312,7 +315,7 @@ static inline int event_emit(struct slot *slot, struct probe_stats *st)
 	count_stop(st, stop, head->value);
 	lost = slot->deferred.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
 	if (with_times && lost < 0)
-		send_time(head);
+		send_time(head->hash, head->value, bpf_ktime_get_ns(), 0);
 	return lost;
 }
 

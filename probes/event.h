@@ -17,6 +17,7 @@
 
 #include "unwind/error.h"
 #include "unwind/profile/idle.h"
+#include "unwind/profile/profile.h"
 #include "unwind/shared/frame.h"
 #include "unwind/shared/record.h"
 
@@ -51,6 +52,8 @@ struct event_ops {
 	const char *more;    /* unit of the second value; NULL: it has none */
 	u32 slots;           /* walks of it that one CPU may be in at once: a uprobe's program may be preempted */
 	bool rated;          /* sampler_options.frequency is its rate, which is halved past the budget */
+	bool timed;          /* it can tell when each sample was taken (--timeline) */
+	bool waits;          /* it sees threads that wait: its views hide waits by design */
 	/* Before the object is loaded: object_want() for each program, and sizes of its own maps. */
 	void (*prepare)(struct object *o);
 	struct error *(*create)(const struct event_host *host, void **ret);
@@ -79,6 +82,8 @@ struct event_ops {
 	/* The words of a reason (struct stack_head.reason), as "page fault: stack", in REASON_LEN bytes. NULL: it has
 	 * none. */
 	void (*reason)(u32 reason, char *text);
+	/* What it is to people: its colour. NULL: kernel. */
+	enum profile_kind (*kind)(u32 reason);
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */
 	enum idle_chance (*idle)(u32 reason);
 	/* Does a kernel function of this name only lead from what happened to the program? It is then not shown at the

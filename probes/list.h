@@ -5,5 +5,6 @@ EVENT(clock)
 EVENT(alloc)
 EVENT(fault)
 EVENT(wait)
+EVENT(wall)
 EVENT(hit)
 EVENT(latency) /* of hit/, too */

@@ -29,6 +29,7 @@ __u32 eager = 0;             /* wake user space for each new stack: what it name
 __u32 ticks = TICKS_IGNORED; /* what becomes of events */
 __u64 taken_ns = 0;          /* since when */
 __u64 weight = 1;            /* what an event counts, more than 1 once the rate was halved */
+__u64 time_value = 1;        /* what a sample of --timeline stands for, in the unit of the event */
 __u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */
 __u32 counts_in_use = 0;     /* which of the two count maps */
 __u32 last_instance = 0;

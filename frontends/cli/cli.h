@@ -26,8 +26,8 @@ struct command_line {
 extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual latency_manual, probe_manual, flame_manual, event_manual, off_manual, java_alloc_manual,
-        symbolize_manual, top_manual, dump_manual, record_manual, render_manual, diff_manual;
+extern const struct manual latency_manual, probe_manual, flame_manual, event_manual, off_manual, wall_manual,
+        java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual, render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
@@ -180,7 +180,7 @@ struct loss_words {
 	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
 	json_t *(*json)(const struct sampler_stats *st);
 };
-extern const struct loss_words alloc_words, wait_words, latency_words;
+extern const struct loss_words alloc_words, wait_words, wall_words, latency_words;
 /* The histogram of latency. */
 void latency_draw(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */

@@ -66,8 +66,8 @@ static void progress(void *ctx, double elapsed_s, u64 samples)
 {
 	const struct flame_options *o = ctx;
 
-	if (o->sampler.event == &wait_event)
-		fprintf(stderr, "\r%6.1f s  %.1f s off the CPU  (Ctrl-C ends it and keeps the result)", elapsed_s,
+	if (o->sampler.event->waits)
+		fprintf(stderr, "\r%6.1f s  %.1f s of threads  (Ctrl-C ends it and keeps the result)", elapsed_s,
 		        (double)samples / 1e9);
 	else
 		fprintf(stderr, "\r%6.1f s  %lu %s  (Ctrl-C ends it and keeps the result)", elapsed_s, samples,
@@ -203,7 +203,7 @@ void flame_set_view(const struct command_line *self, struct flame_options *o)
 	o->sampler.collect.names.view = view_of_command(self->name);
 	if (o->sampler.collect.names.view)
 		o->sampler.collect.names.expand |= EXPAND_IMPORTS;
-	if (o->sampler.collect.names.view && o->sampler.event != &wait_event) /* waits in there are idle_rule's */
+	if (o->sampler.collect.names.view && !o->sampler.event->waits) /* waits in there are idle_rule's */
 		o->sampler.collect.names.expand |= EXPAND_OWN;
 	o->sampler.no_idle |= o->sampler.collect.names.view && !o->idle;
 	if (o->async || (o->sampler.collect.names.view && !o->no_async))
@@ -346,6 +346,7 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->service = o->command ? o->command[0] : o->selection.text;
 	o->sampler.collect.processes = true;
 	o->sampler.collect.threads |= format_find(o->format, o->output)->threads;
+	o->sampler.collect.threads |= o->sampler.collect.times && o->sampler.event->waits; /* a strip a thread */
 	o->sampler.warn = warn;
 	o->sampler.ctx = o;
 	if (o->sampler.event == &wait_event)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What off-flame has to say of a run: the time of threads, on and off the CPU. */
+/* What off-flame and wall-flame have to say of a run: the time of threads, on and off the CPU. */
 #include "cli.h"
 #include "probes/wait/wait.h"
 
@@ -14,6 +14,18 @@ static void head(FILE *out, const struct sampler_stats *st)
 		fprintf(out, "; threads lived for %.3f s: %.3f s on, %.3f s off, %.3f s unknown", s->wall_s, s->on_s,
 		        s->off_s, s->wall_s - s->on_s - s->off_s);
 	fprintf(out, "; in %.1f s", st->duration_s);
+	loss_complete(out, st);
+}
+
+static void wall_head(FILE *out, const struct sampler_stats *st)
+{
+	const struct wait_summary *s = st->of_event;
+
+	fprintf(out, "threads lived for %.3f s: %.3f s on the CPU (%.3f s by samples), %.3f s off", s->wall_s, s->on_s,
+	        s->sampled_s, s->off_s);
+	if (s->run_queue_s >= 0.0005)
+		fprintf(out, " (%.3f s of it on the run queue)", s->run_queue_s);
+	fprintf(out, ", %.3f s unknown; %lu waits in %.1f s", s->wall_s - s->on_s - s->off_s, s->waits, st->duration_s);
 	loss_complete(out, st);
 }
 
@@ -33,16 +45,24 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "wall_s", s->wall_s, "on_s", s->on_s, "off_s",
-	        s->off_s, "run_queue_s", s->run_queue_s, "left_out_s", s->left_out_s, "waits", (json_int_t)s->waits,
-	        "waits_without_stack", (json_int_t)s->skipped, "walked_from_outside", (json_int_t)s->visited, "moved",
-	        (json_int_t)s->moved);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "wall_s", s->wall_s, "on_s", s->on_s,
+	        "sampled_on_s", s->sampled_s, "off_s", s->off_s, "run_queue_s", s->run_queue_s, "left_out_s",
+	        s->left_out_s, "waits", (json_int_t)s->waits, "waits_without_stack", (json_int_t)s->skipped,
+	        "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved);
 }
 
 const struct loss_words wait_words = {
         .event = &wait_event,
         .key = "off",
         .head = head,
+        .losses = losses,
+        .json = to_json,
+};
+
+const struct loss_words wall_words = {
+        .event = &wall_event,
+        .key = "off",
+        .head = wall_head,
         .losses = losses,
         .json = to_json,
 };

@@ -79,7 +79,7 @@
 /* Of record, which takes any event. */
 static const struct manual_option record_options[] = {
         TARGET_ROWS{FLAME_EVENT, "event", "NAME",
-                "clock (time on the CPU, the default), fault (page faults) or wait (time off the CPU)",
+                "clock (time on the CPU, the default), fault (page faults), wait (time off the CPU) or wall (both)",
                 COMPLETE_NOTHING},
         RATE_ROWS OUTPUT_ROWS{0},
 };
@@ -97,14 +97,20 @@ static const struct manual_option event_options[] = {
         TARGET_ROWS OUTPUT_ROWS{0},
 };
 
+#define IDLE_ROWS                                                                                                      \
+	{FLAME_NO_IDLE, "no-idle", NULL,                                                                               \
+	        "hide waits by design: event loops without events, pools without work (views of a language do)",       \
+	        COMPLETE_NOTHING},                                                                                     \
+	        {FLAME_IDLE, "idle", NULL, "show them", COMPLETE_NOTHING},
+
 static const struct manual_option off_options[] = {
         TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits that last at least so long", COMPLETE_NOTHING},
         {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
-        {FLAME_NO_IDLE, "no-idle", NULL,
-                "hide waits by design: event loops without events, pools without work (views of a language do)",
-                COMPLETE_NOTHING},
-        {FLAME_IDLE, "idle", NULL, "show them", COMPLETE_NOTHING},
-        OUTPUT_ROWS{0},
+        IDLE_ROWS OUTPUT_ROWS{0},
+};
+
+static const struct manual_option wall_options[] = {
+        TARGET_ROWS RATE_ROWS IDLE_ROWS OUTPUT_ROWS{0},
 };
 
 static const char *const flame_usage[] = {
@@ -193,6 +199,26 @@ const struct manual off_manual = {
                 "elsewhere, too.",
         .options = off_options,
         .examples = off_examples,
+};
+
+static const struct manual_example wall_examples[] = {
+        {"yrt @ -p 4242 -d 10 -o wall.html", "where the time of all threads goes, on and off the CPU"},
+        {"yrt @ -p 4242 --timeline -o wall.html", "and when: a strip a thread"},
+        {"yrt @ -p 4242 --no-idle -t -U -f txt -o - | less", "a tree for each thread, without its idle time"},
+        {NULL, NULL},
+};
+
+const struct manual wall_manual = {
+        .usage = flame_usage,
+        .text = "Each stack ends in the state of its thread: [running], [run queue] (it could run, but others had the "
+                "CPU), or what it\n"
+                "waits for, as off-flame tells it. Time off the CPU is exact; on the CPU it is sampled (--freq). The "
+                "last line on stderr\n"
+                "tells whether both add up to the time that threads were there. Views of a language hide waits by "
+                "design: --idle shows\n"
+                "them, --no-idle hides them elsewhere, too. With --timeline the page has a strip a thread.",
+        .options = wall_options,
+        .examples = wall_examples,
 };
 
 static const struct manual_option probe_options[] = {
@@ -448,9 +474,11 @@ struct error *flame_set_event(struct flame_options *o)
 
 	if (!event || (o->event && !event->command))
 		return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", o->event),
-		        "clock, fault and wait are events");
-	if (o->sampler.collect.times && event != events[0])
-		return error_new(ERROR_USAGE, "--timeline goes with time on the CPU only");
+		        "clock, fault, wait and wall are events");
+	if (o->sampler.collect.times && !event->timed)
+		return error_hint(
+		        error_new(ERROR_USAGE, "--timeline goes with time on the CPU and wall-clock time only"),
+		        "`yrt wall-flame --timeline` shows when threads wait");
 	if (event == &latency_event && !o->help) {
 		struct error *err = set_latency(o);
 

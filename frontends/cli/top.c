@@ -100,6 +100,9 @@ static enum colour kind_colour(enum profile_kind kind)
 	        [KIND_CLASS] = COLOUR_MAGENTA,
 	        [KIND_VM] = COLOUR_FAINT,
 	        [KIND_SCRIPT_NATIVE] = COLOUR_GREEN,
+	        [KIND_RUNNING] = COLOUR_RED,
+	        [KIND_RUNNABLE] = COLOUR_YELLOW,
+	        [KIND_WAITING] = COLOUR_BLUE,
 	        [KIND_UNKNOWN] = COLOUR_RED,
 	};
 

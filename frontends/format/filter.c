@@ -27,6 +27,8 @@ static bool is_dropped(const struct filter_options *o, enum profile_kind kind)
 {
 	if (kind == KIND_THREAD || kind == KIND_PROCESS)
 		return kind == KIND_THREAD && !o->threads;
+	if (kind == KIND_RUNNING || kind == KIND_RUNNABLE || kind == KIND_WAITING)
+		return false;
 	return kind == KIND_KERNEL ? o->no_kernel : o->no_user;
 }
 

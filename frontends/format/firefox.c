@@ -305,7 +305,10 @@ static void put_categories(FILE *out)
 	        [KIND_SCRIPT] = "yellow",
 	        [KIND_SCRIPT_BASELINE] = "yellow",
 	        [KIND_SCRIPT_JIT] = "green",
-	        [KIND_SCRIPT_NATIVE] = "magenta"};
+	        [KIND_SCRIPT_NATIVE] = "magenta",
+	        [KIND_RUNNING] = "red",
+	        [KIND_RUNNABLE] = "yellow",
+	        [KIND_WAITING] = "lightblue"};
 
 	fputs("\"categories\":[", out);
 	for (u32 i = 0; i < KIND_MAX; i++)

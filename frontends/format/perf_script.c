@@ -59,7 +59,10 @@ static void put_samples(FILE *out, const struct profile *p, const struct samples
 
 		for (u64 k = 0; k < n && !ferror(out); k++) {
 			put_head(out, s, &s->threads[sample->thread], sample->ns + text_scaled(k, s->step_ns),
-			        period ? text_scaled(sample->count / n, period) : sample->count, event);
+			        period     ? text_scaled(sample->count / n, period)
+			        : s->timed ? text_scaled(sample->count, s->step_ns)
+			                   : sample->count,
+			        event);
 			put_frames(out, p, sample->node);
 		}
 	}

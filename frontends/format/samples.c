@@ -116,12 +116,21 @@ static int compare(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
+/* Of time that a timeline has divided into samples a count is a sample. */
+static double step_of(const struct profile *p)
+{
+	double period = text_period_ns(&p->meta);
+
+	if (!period && !strcmp(text_unit(&p->meta), "nanoseconds"))
+		return p->ntimes && p->meta.frequency > 0 ? 1e9 / p->meta.frequency : 1;
+	return period ? period : STEP_OF_OTHERS_NS;
+}
+
 struct error *samples_create(const struct profile *p, const struct order *o, struct samples *ret)
 {
 	cleanup(free) u32 *of = calloc(p->nnodes, sizeof(*of));
 	cleanup(free) u64 *ends = NULL;
-	double period = text_period_ns(&p->meta);
-	struct samples s = {.timed = p->ntimes > 0, .step_ns = period ? period : STEP_OF_OTHERS_NS};
+	struct samples s = {.timed = p->ntimes > 0, .step_ns = step_of(p)};
 	struct error *err = of ? find_threads(p, o, &s, of) : &error_no_memory;
 
 	if (!err) {

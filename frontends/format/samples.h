@@ -27,7 +27,8 @@ struct samples {
 	struct samples_thread *threads; /* in the order of the profile */
 	u32 nthreads;
 	bool timed;
-	double step_ns; /* what a count stands for: of CPU samples their time; else a thousandth of a millisecond */
+	double step_ns; /* what a count stands for: of CPU samples and waits their time; else a thousandth of a
+	                   millisecond */
 };
 
 struct error *samples_create(const struct profile *p, const struct order *o, struct samples *ret);

@@ -97,6 +97,9 @@ static const double hues[KIND_MAX][2] = {
         [KIND_CLASS] = {0.7, 350},
         [KIND_PROCESS] = {0.3, 250},
         [KIND_THREAD] = {0.2, 250},
+        [KIND_RUNNING] = {1.5, 25},
+        [KIND_RUNNABLE] = {1.4, 95},
+        [KIND_WAITING] = {0.12, 265},
         [KIND_UNKNOWN] = {0.25, 20},
 };
 

@@ -7,6 +7,8 @@
 #define GAP_PERIODS  3 /* a tick stands for so many at most */
 
 __u64 period_ns = 1000000; /* CPU time that a sample stands for */
+__u64 clock_value = 1;     /* what it counts */
+__u32 clock_reason = 0;    /* of all samples */
 
 /* For how long has this task had this CPU? ~0: the kernel does not tell. */
 static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct *task)
@@ -126,9 +128,12 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 	if (!take_tick(st, time))
 		return 0;
 	tgid = tgid_of(task);
-	slot = event_begin(st, instance, tgid, weight, &number);
+	st->clocked += weight;
+	slot = event_begin(st, instance, tgid, weight * clock_value, &number);
 	if (!slot)
 		return 0;
+	slot->head.reason = clock_reason;
+	event_reason(slot);
 	event_hit(slot, st, ctx, task, tgid);
 	return 0;
 }

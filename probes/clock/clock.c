@@ -243,6 +243,7 @@ const struct event_ops clock_event = {
         .unit = "samples",
         .slots = 2, /* it can not interrupt itself; one to spare */
         .rated = true,
+        .timed = true,
         .prepare = prepare,
         .create = create,
         .destroy = destroy,

@@ -174,6 +174,8 @@ static __attribute__((noinline)) int wait_over(
 		value = is_long ? ns : wait_value(w, ns);
 		st->weights += value;
 		count_stop(st, w->stop, value);
+		if (with_times)
+			send_time(hash, value, now, ns);
 		if (!event_add(hash, value, is_long ? 1 : stands / WAIT_ONE))
 			st->lost[LOST_TABLE] += value;
 		return 0;

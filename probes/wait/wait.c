@@ -194,6 +194,18 @@ static void see(struct wait *w, u32 stop, u64 ns)
 		w->seen[stop] += ns;
 }
 
+/* Counts more of a wait that has lasted until now. */
+static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, bool over)
+{
+	u64 each = object_skeleton(w->host->object)->data->time_value;
+	struct time_record record = {.type = RECORD_TIME, .hash = hash, .span = ns};
+
+	collector_count(w->host->collector, epoch, hash, ns, over);
+	record.ns = w->ended_ns ? w->ended_ns : now_ns();
+	record.count = (u32)((ns + each / 2) / each);
+	return w->host->options->collect.times ? collector_time(w->host->collector, &record, sizeof(record)) : NULL;
+}
+
 static bool is_wanted(const struct wait *w, u64 ns)
 {
 	const struct wait_options *o = w->host->options->of_event;
@@ -213,10 +225,9 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 ns, b
 	}
 	if (!is_wanted(w, ns))
 		return NULL;
-	collector_count(w->host->collector, epoch, key, new, over);
 	see(w, (u32)(*stop >> 1), new);
 	*counted = ns;
-	return NULL;
+	return count_more(w, epoch, key, new, over);
 }
 
 /* The wait is over: what nobody took a stack of is lost. */
@@ -277,10 +288,9 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), t->ns, false);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
-	collector_count(w->host->collector, epoch, t->hash, t->ns, 0);
 	see(w, t->stop, t->ns);
 	w->settled_ns += t->real_ns;
-	return NULL;
+	return count_more(w, epoch, t->hash, t->ns, false);
 }
 
 static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
@@ -396,6 +406,7 @@ const struct event_ops wait_event = {
         .view = "time off the CPU of %s, by the stack that waits",
         .unit = "nanoseconds",
         .more = "waits",
+        .waits = true,
         .slots = 2,
         .prepare = prepare,
         .create = create,
@@ -407,6 +418,7 @@ const struct event_ops wait_event = {
         .stats = stats,
         .record = record,
         .reason = wait_reason_text,
+        .kind = wait_kind,
         .idle = wait_idle,
         .leads_to_program = wait_leads_to_program,
 };

@@ -25,6 +25,7 @@ struct wait_options {       /* sampler_options.of_event */
 struct wait_summary {       /* sampler_stats.of_event */
 	double wall_s;      /* that threads of targets were there, summed */
 	double on_s;        /* of it on a CPU, as the scheduler counted */
+	double sampled_s;   /* of that by the samples of wall-flame; 0: it took none */
 	double off_s;       /* of it off all CPUs, as switches tell */
 	double run_queue_s; /* of that of threads that could run */
 	double left_out_s;  /* of waits shorter or longer than asked for */

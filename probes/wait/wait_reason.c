@@ -107,7 +107,8 @@ void wait_reason_text(u32 reason, char *text)
 	static const char *const kinds[] = {[WAIT_RUNNABLE] = "run queue",
 	        [WAIT_STOPPED] = "stopped",
 	        [WAIT_TRACED] = "traced",
-	        [WAIT_FROZEN] = "frozen"};
+	        [WAIT_FROZEN] = "frozen",
+	        [WAIT_RUNNING] = "running"};
 	u32 kind = reason >> 24, number = reason & 0xffff;
 
 	if (kind < sizeof(kinds) / sizeof(*kinds) && kinds[kind])
@@ -116,6 +117,13 @@ void wait_reason_text(u32 reason, char *text)
 		snprintf(text, REASON_LEN, "page fault");
 	else
 		call_text(number - 1, reason >> 16 & 0xff, text);
+}
+
+enum profile_kind wait_kind(u32 reason)
+{
+	u32 kind = reason >> 24;
+
+	return kind == WAIT_RUNNING ? KIND_RUNNING : kind == WAIT_RUNNABLE ? KIND_RUNNABLE : KIND_WAITING;
 }
 
 enum idle_chance wait_idle(u32 reason)

@@ -7,9 +7,12 @@
 #include <types.h>
 
 #include "unwind/profile/idle.h"
+#include "unwind/profile/profile.h"
 
 /* reason: wait_reason() of wait_record.h; text: REASON_LEN bytes. */
 void wait_reason_text(u32 reason, char *text);
+/* Whether the thread runs, could run, or waits. */
+enum profile_kind wait_kind(u32 reason);
 /* May it be a wait by design? */
 enum idle_chance wait_idle(u32 reason);
 /* Does a kernel function of this name only lead from a wait to the program that sees it? */

@@ -19,6 +19,7 @@ enum wait_kind {
 	WAIT_STOPPED,     /* by a signal */
 	WAIT_TRACED,      /* by a debugger */
 	WAIT_FROZEN,      /* its control group is */
+	WAIT_RUNNING,     /* it did not: what it did on the CPU (wall-flame) */
 };
 
 enum wait_file { /* of the system call's first argument */

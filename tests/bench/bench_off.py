@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What off-flame costs a program that does nothing but switch: its switches in a second of its CPU time, which has the probes' in it, beside yrt and alone,
-in blocks in turn.
+What off-flame and wall-flame cost a program that does nothing but switch: its switches in a second of its CPU time, which has the probes' in it, beside
+yrt and alone, in blocks in turn.
 """
 
 import json
@@ -29,20 +29,24 @@ def rate(fixture):
     return (then[0] - rounds) / (then[1] - cpu)
 
 
+def measure(fixture, *command):
+    ratios, alone = [], []
+    for _ in range(BLOCKS):
+        before = rate(fixture)
+        with Beside(yrt.YRT, *command, "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null"):
+            beside = rate(fixture)
+        alone += [before, rate(fixture)]
+        ratios.append(beside / statistics.mean(alone[-2:]))
+    ratio = statistics.median(ratios)
+    print(f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside {' '.join(command)} ({', '.join(f'{r:.3f}' for r in ratios)})")
+    return ratio
+
+
 def main():
     with yrt.Fixture("switches", 0, seconds=600) as fixture:
         fixture.release()
         time.sleep(0.5)
-        ratios, alone = [], []
-        for _ in range(BLOCKS):
-            before = rate(fixture)
-            with Beside(yrt.YRT, "off-flame", "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null"):
-                beside = rate(fixture)
-            alone += [before, rate(fixture)]
-            ratios.append(beside / statistics.mean(alone[-2:]))
-        ratio = statistics.median(ratios)
-        print(f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside off-flame ({', '.join(f'{r:.3f}' for r in ratios)})")
-        return ratio < LEAST
+        return min(measure(fixture, command) for command in ("off-flame", "wall-flame")) < LEAST
 
 
 sys.exit(main())

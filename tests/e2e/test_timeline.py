@@ -196,7 +196,7 @@ def test_page():
 
 def test_refused():
     result = yrt.run("record", "--timeline", "--event", "fault", "-p", os.getpid(), stats=False).expect(yrt.USAGE)
-    assert "--timeline goes with time on the CPU only" in result.stderr, result.stderr
+    assert "--timeline goes with time on the CPU and wall-clock time only" in result.stderr, result.stderr
 
 
 yrt.main(globals())

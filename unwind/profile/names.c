@@ -624,6 +624,8 @@ static struct error *name_reason(struct names *names, const struct frame *f, str
 
 	if (names->options.reason)
 		names->options.reason((u32)f->detail, text);
+	if (names->options.reason_kind)
+		fn.kind = names->options.reason_kind((u32)f->detail);
 	snprintf(shown, sizeof(shown), "[%s]", *text ? text : "?");
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }

@@ -26,6 +26,7 @@ struct names_options {
 	bool objects; /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.is_runtime_internal) */
 	void (*reason)(u32 reason,
 	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
+	enum profile_kind (*reason_kind)(u32 reason); /* and what it is; NULL: kernel */
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
 	struct name_reader *reader;  /* NULL: symbols are read when they are needed */

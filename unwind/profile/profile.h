@@ -31,6 +31,9 @@
 	X(KIND_CLASS, "class")              /* no code: the type of what was allocated */                              \
 	X(KIND_PROCESS, "process")          /* process_names.h */                                                      \
 	X(KIND_THREAD, "thread")                                                                                       \
+	X(KIND_RUNNING, "running")   /* no code: what its thread did, inside the leaf */                               \
+	X(KIND_RUNNABLE, "runnable") /* the CPU was busy with others */                                                \
+	X(KIND_WAITING, "waiting")                                                                                     \
 	X(KIND_UNKNOWN, "unknown") /* no symbol, truncated */
 
 enum profile_kind {

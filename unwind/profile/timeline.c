@@ -6,7 +6,7 @@
 #include "grow.h"
 
 #define SAMPLES_MOST (1u << 28)
-#define COUNT_MOST   1024 /* samples that one stands for: halvings of the rate */
+#define COUNT_MOST   (1u << 20) /* samples of one record: halvings of the rate, a long wait */
 
 static struct error *find_stack(struct timeline *t, u64 hash, u32 *ret)
 {
@@ -27,20 +27,28 @@ static struct error *find_stack(struct timeline *t, u64 hash, u32 *ret)
 	return NULL;
 }
 
+/* Of sample i of a record, which ends so long after the start. */
+static u32 when_of(const struct time_record *record, u64 end, u32 i)
+{
+	u64 before = (u64)((double)record->span * ((double)i + 0.5) / (double)record->count);
+
+	return (u32)((end > before ? end - before : 0) / PROFILE_TIME_STEP_NS);
+}
+
 struct error *timeline_add(struct timeline *t, const struct time_record *record)
 {
-	u64 since = record->ns > t->start_ns ? record->ns - t->start_ns : 0, when = since / PROFILE_TIME_STEP_NS;
+	u64 end = record->ns > t->start_ns ? record->ns - t->start_ns : 0;
 	struct error *err = NULL;
 	u32 stack = UINT32_MAX;
 
-	if (record->hash && when < UINT32_MAX)
+	if (record->hash && end / PROFILE_TIME_STEP_NS < UINT32_MAX)
 		err = find_stack(t, record->hash, &stack);
 	for (u32 i = 0; !err && stack < t->nstacks && i < record->count && i < COUNT_MOST; i++) {
 		if (t->nsamples == SAMPLES_MOST)
 			break;
 		err = grow(&t->samples, t->nsamples, sizeof(*t->samples));
 		if (!err)
-			t->samples[t->nsamples++] = (struct timeline_sample){stack, (u32)when};
+			t->samples[t->nsamples++] = (struct timeline_sample){stack, when_of(record, end, i)};
 	}
 	return err;
 }

@@ -89,6 +89,7 @@ struct time_record {
 	u32 count; /* samples that it stands for */
 	u64 hash;  /* of its stack */
 	u64 ns;    /* CLOCK_MONOTONIC */
+	u64 span;  /* they are spread evenly over so many ns until then */
 };
 
 /* Why a sample did not become a stack. X(name, word in the statistics) */
@@ -119,6 +120,7 @@ struct probe_stats { /* one for each CPU; what each tick needs comes first */
 	u64 lost_ns;     /* CPU time of targets without an interrupt */
 	u64 samples;     /* events that were taken (of ticks: as samples), each counting a value */
 	u64 weights;     /* sum of their values */
+	u64 clocked;     /* samples of the clock, weighted */
 	u64 frames;
 	u64 records;  /* stacks sent */
 	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */

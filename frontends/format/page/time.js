@@ -16,7 +16,8 @@ function readTimes() {
 	for (let i = 0; i < when.length; i++)
 		when[i] = (now += t.after[i]) * t.step;
 	const end = Math.max(when[when.length - 1] + t.step, data.meta.duration * SECOND || 0);
-	return { when, node: t.node, count: t.count, end, step: t.step, seconds: Math.ceil(end / SECOND) };
+	const { unit, frequency } = data.meta, each = SECOND / frequency, value = unit === "nanoseconds" ? each * 1e6 : 1; /* a sample of wall-flame is a piece of time */
+	return { when, node: t.node, count: t.count.map((n) => n * value), end, each, step: t.step, seconds: Math.ceil(end / SECOND) };
 }
 
 /* Of each node of the whole tree, the samples from a to b. */
@@ -77,6 +78,12 @@ function paintCanvas(c, height, draw) {
 	draw(g, w);
 }
 
+/* What threads did, of wall-clock time: innermost frames tell. Each state with its kind; none: on the CPU, all of it. */
+const STATES = ["running", "runnable", "waiting"].map((k) => data.kinds.indexOf(k));
+const stateOf = (node) => STATES.indexOf(kindOf(everything.fn[node]));
+let stateful = null;
+const hasStates = () => (stateful ??= times.node.some((node) => stateOf(node) >= 0));
+
 /* Paper to accent. */
 function heatColour(share) {
 	const dark = isDark();
@@ -88,6 +95,8 @@ const chosenInk = () => palette.ring;
 function drawHeat() {
 	const cells = new Float64Array(times.seconds * HEAT_ROWS), height = $("heat").clientHeight;
 	for (let i = 0; i < times.when.length; i++) {
+		if (stateOf(times.node[i]) > 0)
+			continue; /* only what runs: the sum of all states never changes */
 		const second = Math.floor(times.when[i] / SECOND);
 		cells[second * HEAT_ROWS + Math.floor(((times.when[i] - second * SECOND) / SECOND) * HEAT_ROWS)] += times.count[i];
 	}
@@ -119,15 +128,25 @@ let strips = null;
 
 function drawStrip(c, rank) {
 	paintCanvas(c, 16, (g, w) => {
-		const bins = Math.max(1, Math.floor(w / 2)), sums = new Float64Array(bins);
+		const bins = Math.max(1, Math.floor(Math.min(w / 2, hasStates() ? times.end / times.each / 2 : w))), by = [0, 1, 2].map(() => new Float64Array(bins)), all = new Float64Array(bins);
 		for (let i = 0; i < times.when.length; i++)
-			if (strips.rank.get(strips.of[times.node[i]]) === rank)
-				sums[Math.min(bins - 1, Math.floor((times.when[i] / times.end) * bins))] += times.count[i];
-		const most = sums.reduce((a, b) => Math.max(a, b), 1), x = w / bins;
+			if (strips.rank.get(strips.of[times.node[i]]) === rank) {
+				const bin = Math.min(bins - 1, Math.floor((times.when[i] / times.end) * bins));
+				by[Math.max(0, stateOf(times.node[i]))][bin] += times.count[i];
+				all[bin] += times.count[i];
+			}
+		const most = all.reduce((a, b) => Math.max(a, b), 1), x = w / bins, high = new Float64Array(bins);
 		g.fillStyle = heatColour(0);
 		g.fillRect(0, 0, w, 16);
-		g.fillStyle = heatColour(0.75);
-		sums.forEach((v, k) => v && g.fillRect(k * x, 16 - (16 * v) / most, Math.ceil(x), (16 * v) / most));
+		by.forEach((sums, state) => {
+			g.fillStyle = hasStates() ? palette.fill[STATES[state]][2] : heatColour(0.75);
+			sums.forEach((v, k) => {
+				const h = v && (16 * v) / (hasStates() ? all[k] : most); /* a thread is always in one state */
+				high[k] += h;
+				if (h)
+					g.fillRect(k * x, 16 - high[k], Math.ceil(x), h);
+			});
+		});
 		if (part) {
 			g.strokeStyle = chosenInk();
 			g.lineWidth = 1.5;
