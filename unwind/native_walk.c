@@ -213,13 +213,13 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 	} else if (!walk_stack(w, (ra & 1 ? base : cfa) + (s64)(ra >> 1) * 8, &pc)) {
 		return STOP_STACK_ABSENT;
 	}
+	if (rule->flags & CFI_FROM_CODE && !behind_call(w, pc))
+		return step_frame_pointer(w); /* V8's builtins: frames whose size depends on what runs */
 #define RESTORE(i, reg)                                                                                                \
 	if (!restore(w, reg, rule->slot[i], cfa, base))                                                                \
 		return STOP_STACK_ABSENT;
 	ARCH_SAVED_REGS(RESTORE)
 #undef RESTORE
-	if (rule->flags & CFI_FROM_CODE && !behind_call(w, pc))
-		return STOP_NO_CFI;
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;

@@ -59,6 +59,26 @@ def test_names():
     assert result.share(HOT) > 0.5, yrt.show(result.stacks)  # some is compiled later, on a slow host
 
 
+def test_whole_stacks():
+    """Frames of V8 keep frame pointers, also in its builtins, which have no unwind information: a stack goes on to main()."""
+    with Node() as node:
+        result = sample(node)
+    main = [(frames, n) for frames, n in result.stacks if has_script(frames)]
+    whole = sum(n for frames, n in main if is_whole(frames))
+    assert whole > 0.95 * sum(n for _, n in main) > 100, yrt.show(result.stacks)
+    assert result.incomplete() < 0.1, result.stats
+
+
+def has_script(frames):
+    return any(HOT.search(f) for f in frames)
+
+
+def is_whole(frames):
+    """From main() through V8's entry into the script."""
+    order = [next((i for i, f in enumerate(frames) if f.startswith(name)), -1) for name in ("node::Start(", "Builtins_JSEntry", "JS:")]
+    return -1 < order[0] < order[1] < order[2]
+
+
 def test_nothing_told():
     with Node(flags=()) as node:
         result = sample(node)
