@@ -13,7 +13,7 @@
 #include "idle.h"
 #include "labels.h"
 #include "output.h"
-#include "perf_map_hint.h"
+#include "other_language.h"
 #include "say.h"
 #include "frontends/format/format.h"
 #include "probes/capabilities.h"
@@ -248,7 +248,7 @@ static void explain(const struct sampler *s, const struct flame_options *o, cons
 	if (st->collect.idle && !st->collect.counted)
 		say_note("all that was seen is waits by design: --idle shows them");
 	for (int i = 0; st->probe.weights && i < o->nasked; i++)
-		perf_map_hint(o->pids[i]);
+		other_language_hint(o->pids[i]);
 }
 
 static int finish(struct sampler *s, const struct flame_options *o, const struct command_line *self,

@@ -2,6 +2,7 @@
 """What a new user meets first: an empty picture is explained, a file is written whole or not at all, no target steers the terminal."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -186,14 +187,30 @@ def test_options_of_peers():
     assert alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt off-flame" in wall.stderr, (alloc.stderr, wall.stderr)
 
 
+def noted(*command):
+    """What yrt says of a program that keeps a CPU busy."""
+    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(command, cwd=directory) as busy:
+        time.sleep(1)
+        result = yrt.run("flame", "-p", busy.pid, "-d", "1")
+        busy.kill()
+    return result.expect().stderr
+
+
 def test_names_of_a_jit():
-    """Node tells the names of what it compiled only if it is asked to."""
-    for options, told in ([], True), (["--perf-basic-prof"], False):
-        with subprocess.Popen(["node", *options, "-e", "while (1) Math.sqrt(Math.random())"]) as busy:
-            time.sleep(1)
-            result = yrt.run("flame", "-p", busy.pid, "-d", "1")
-            busy.kill()
-        assert ("with --perf-basic-prof it tells them" in result.expect().stderr) == told, result.stderr
+    """Node writes the names of what it compiled only if it is asked to."""
+    script = ["-e", "while (1) Math.sqrt(Math.random())"]
+    without, given = noted("node", *script), noted("node", "--perf-basic-prof", *script)
+    assert "runs JavaScript" in without and "--perf-basic-prof" in without and "runs JavaScript" not in given, (without, given)
+
+
+def test_other_interpreter():
+    """Of a language that yrt does not read it says so, and not of a program that is named alike."""
+    with tempfile.TemporaryDirectory() as directory:
+        for name, note in ("tclsh8.6", True), ("tclsh_exporter", False):
+            path = os.path.join(directory, name)
+            shutil.copy("/usr/bin/dash", path)
+            said = noted(path, "-c", "while :; do :; done")
+            assert ("runs Tcl, which yrt does not read" in said) == note, said
 
 
 def test_terminal():

@@ -188,6 +188,12 @@ static struct error *unopened(int code, const struct map_line *line, pid_t pid)
 	return error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
 }
 
+/* A JIT's memory under the name of a file: mapped twice (Erlang, .NET), or a page by which perf finds its dump. */
+static bool is_jit_memory(const char *path)
+{
+	return !strncmp(path, "/memfd:", 7) || strstr(path, "/jit-");
+}
+
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret)
 {
 	struct loaded *l = find_loaded(m, line);
@@ -205,7 +211,10 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 	err = fd >= 0 ? image_open(fd, line->path, &img) : unopened(code, line, pid);
 	if (err == &error_no_memory)
 		return err;
-	complain(m, err);
+	if (fd >= 0 && is_jit_memory(line->path))
+		error_free(err);
+	else
+		complain(m, err);
 	return add_loaded(m, pid, line, img, ret);
 }
 

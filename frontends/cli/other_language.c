@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "other_language.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "unwind/binary/maps.h"
+#include "unwind/cleanup.h"
+
+#define ARGUMENTS_MAX (256 << 10)
+
+/* A JIT is known by any mapped file, an interpreter by the program: others load it as a library for a small part. */
+static const struct other {
+	const char *language, *files[4];
+	const char *option, *word; /* how to get a perf map, and what of it to look for; NULL: there is none */
+} others[] = {
+        /* https://nodejs.org/api/cli.html#--perf-basic-prof */
+        {"JavaScript", {"node", "nodejs", "libnode.so"}, "node --perf-basic-prof --interpreted-frames-native-stack",
+                "--perf-basic-prof"},
+        /* https://learn.microsoft.com/dotnet/core/runtime-config/debugging-profiling */
+        {"C#", {"libcoreclr.so"}, "DOTNET_PerfMapEnabled=1 in its environment", "PerfMapEnabled"},
+        /* https://www.erlang.org/doc/apps/erts/beamasm.html */
+        {"Erlang", {"beam.smp"}, "erl +JPperf true", "JPperf"},
+        {"Ruby", {"ruby"}, NULL, NULL},
+        {"PHP", {"php", "php-fpm"}, NULL, NULL},
+        {"R", {"R"}, NULL, NULL},
+        {"Scheme", {"guile"}, NULL, NULL},
+        {"Tcl", {"tclsh"}, NULL, NULL},
+        {"OCaml's bytecode", {"ocamlrun"}, NULL, NULL},
+};
+
+/* Is it among the strings of /proc/PID/cmdline or environ? */
+static bool has_word(pid_t pid, const char *file, const char *word)
+{
+	cleanup(fclose) FILE *in = NULL;
+	cleanup(free) char *bytes = malloc(ARGUMENTS_MAX);
+	char path[64];
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	in = fopen(path, "re");
+	n = in && bytes ? fread(bytes, 1, ARGUMENTS_MAX, in) : 0;
+	return n && memmem(bytes, n, word, strlen(word));
+}
+
+/* The file's name, perhaps with a version behind it. */
+static bool is_named(const char *path, const char *file)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = strlen(file);
+
+	if (!slash || strncmp(slash + 1, file, n))
+		return false;
+	return !slash[1 + n] || slash[1 + n] == '.' || isdigit((unsigned char)slash[1 + n]);
+}
+
+static bool is_mapped(const struct maps *maps, const char *file)
+{
+	for (u32 i = 0; i < maps->nlines; i++)
+		if (maps->lines[i].ino && is_named(maps->lines[i].path, file))
+			return true;
+	return false;
+}
+
+static const struct other *find_other(const char *program, const struct maps *maps)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		for (const char *const *file = others[i].files; *file; file++)
+			if (is_named(program, *file) || (others[i].option && is_mapped(maps, *file)))
+				return &others[i];
+	return NULL;
+}
+
+void other_language_hint(pid_t pid)
+{
+	char path[64], program[PATH_MAX];
+	struct maps maps = {0};
+	const struct other *o;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	error_free(maps_read(pid, &maps));
+	o = find_other(program, &maps);
+	maps_free(&maps);
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid);
+	if (o && !o->option)
+		say_note("process %d runs %s, which yrt does not read: stacks show the functions of its interpreter",
+		        pid, o->language);
+	else if (o && access(path, F_OK) && !has_word(pid, "cmdline", o->word) && !has_word(pid, "environ", o->word))
+		say_note(
+		        "process %d runs %s: functions that its JIT compiled have no names unless it writes a perf map "
+		        "(%s)",
+		        pid, o->language, o->option);
+}
