@@ -132,7 +132,7 @@ static void fill_meta(struct sampler *s, const struct flame_options *o, const st
 }
 
 static struct error *write_profile(struct sampler *s, const struct flame_options *o, const struct command_line *self,
-        const struct sampler_stats *st, const char *command, const char *loss, FILE *out)
+        const struct sampler_stats *st, const char *command, const char *loss, const struct output *out)
 {
 	struct profile *p = sampler_profile(s);
 	cleanup(free) char *stats = NULL;
@@ -147,12 +147,10 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
 	p->meta.labels = o->labels;
-	err = format_write(format_find(o->format, o->output), p, out);
-	if (!err && fflush(out))
+	err = format_write(format_find(o->format, o->output), p, out->file);
+	if (!err && fflush(out->file))
 		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
-	if (!err)
-		return NULL;
-	return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->output);
+	return output_error(out, err);
 }
 
 struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed)
@@ -231,38 +229,52 @@ static void tell_status(int status, const char *program)
 		say_note("%s ended with exit code %d", program, WEXITSTATUS(status));
 }
 
-/* An empty picture, or one of another language, is explained. */
-static void explain(const struct sampler *s, const struct flame_options *o, const struct sampler_stats *st)
+/* Why the picture is empty, or has nothing of the language asked for: lines, "" if there is nothing to explain. */
+static char *explain(const struct sampler *s, const struct flame_options *o, const struct sampler_stats *st)
 {
 	const struct view *view = o->sampler.collect.names.view;
+	cleanup(free) char *target = say_clean(sampler_target(s));
 	u32 seen = sampler_runtimes(s);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
+	if (!out)
+		return NULL;
 	if (view && !(seen & view->runtimes)) {
-		say_note("no %s was found in %s", view->language, sampler_target(s));
+		fprintf(out, "no %s was found in %s\n", view->language, target ? target : "");
 		for (const struct view *v = views(); v->name; v++)
 			if (seen & v->runtimes)
-				say_note("%s was: yrt %s-flame shows it", v->language, v->name);
+				fprintf(out, "%s was: `yrt %s-flame` shows it\n", v->language, v->name);
 	}
 	for (int i = 0; !st->probe.weights && o->sampler.event == events[0] && i < o->npids; i++)
-		idle_explain(o->pids[i], st->duration_s, o->sampler.follow);
+		idle_explain(out, o->pids[i], st->duration_s, o->sampler.follow);
 	if (st->collect.idle && !st->collect.counted)
-		say_note("all that was seen is waits by design: --idle shows them");
-	for (int i = 0; st->probe.weights && i < o->nasked; i++)
-		other_language_hint(o->pids[i]);
+		fputs("all that was seen is waits by design: --idle shows them\n", out);
+	fclose(out);
+	return text;
+}
+
+static void note_lines(char *text)
+{
+	for (char *line, *at = text; (line = strsep(&at, "\n"));)
+		if (*line)
+			say_note("%s", line);
 }
 
 static int finish(struct sampler *s, const struct flame_options *o, const struct command_line *self,
         const char *command, struct output *out)
 {
 	struct sampler_stats st;
-	cleanup(free) char *loss = NULL;
+	cleanup(free) char *loss = NULL, *why = NULL;
 	cleanup(free) char *name = strdup(out->name);
 	struct error *err;
 	int code;
 
 	sampler_stats(s, &st);
 	loss = loss_line(&st);
-	err = write_profile(s, o, self, &st, command, loss, out->file);
+	sampler_profile(s)->meta.why = why = explain(s, o, &st);
+	err = write_profile(s, o, self, &st, command, loss, out);
 	if (!err)
 		err = output_close(out, true);
 	else if (format_find(o->format, o->output)->keeps) /* what there is of a recording can be read */
@@ -275,7 +287,9 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 	if (!o->quiet)
 		tell_denied(o);
 	if (!o->quiet)
-		explain(s, o, &st);
+		note_lines(why);
+	for (int i = 0; !o->quiet && st.probe.weights && i < o->nasked; i++)
+		other_language_hint(o->pids[i]);
 	if (name && strcmp(name, "-") && !code && !o->quiet)
 		fprintf(stderr, "yrt: wrote %s\n", name);
 	if (o->sampler.event == &latency_event && !o->quiet)

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "say.h"
 #include "unwind/cleanup.h"
 
 #define PLACES   32
@@ -134,24 +133,37 @@ static const struct place *most_frequent(const struct threads *t)
 	return best;
 }
 
-void idle_explain(pid_t pid, double seconds, int follows)
+static void put_sleep(FILE *out, const struct threads *t)
 {
-	const struct place *place;
+	const struct place *place = most_frequent(t);
+
+	if (t->n == 1)
+		fputs(t->asleep ? "its only thread sleeps" : "its only thread waits for a CPU", out);
+	else
+		fprintf(out, "%u of its %u threads sleep", t->asleep, t->n);
+	if (t->asleep && place && place->threads == t->asleep)
+		fprintf(out, " in %s", place->name);
+	else if (t->asleep && place)
+		fprintf(out, ", %u of them in %s", place->threads, place->name);
+}
+
+void idle_explain(FILE *out, pid_t pid, double seconds, int follows)
+{
 	struct threads t;
 	unsigned busy;
 
 	read_threads(pid, &t);
 	if (!t.n)
 		return;
-	place = most_frequent(&t);
 	busy = follows ? 0 : busy_children(pid);
-	if (t.stopped)
-		say_note("process %d is stopped: SIGCONT lets it go on", pid);
-	else if (busy)
-		say_note("process %d used no CPU in %.1f s, but %u of its children do: add -s", pid, seconds, busy);
-	else if (t.asleep && place)
-		say_note("process %d used no CPU in %.1f s: %u of its %u threads sleep, %u of them in %s of the kernel",
-		        pid, seconds, t.asleep, t.n, place->threads, place->name);
-	else
-		say_note("process %d used no CPU in %.1f s: %u of its %u threads sleep", pid, seconds, t.asleep, t.n);
+	if (t.stopped) {
+		fprintf(out, "process %d is stopped; `kill -CONT %d` resumes it\n", pid, pid);
+	} else if (busy) {
+		fprintf(out, "process %d used no CPU in %.1f s, but %u of its children did: add -s\n", pid, seconds,
+		        busy);
+	} else {
+		fprintf(out, "process %d used no CPU in %.1f s: ", pid, seconds);
+		put_sleep(out, &t);
+		fputs("; `yrt off-flame` shows waits\n", out);
+	}
 }

@@ -3,12 +3,13 @@
 #ifndef YRT_IDLE_H
 #define YRT_IDLE_H
 
+#include <stdio.h>
 #include <sys/types.h>
 
 /*
- * Notes on stderr what pid does at this moment: it is stopped, its threads sleep (and where in the kernel), or its
+ * Writes a line on what pid does at this moment: it is stopped, its threads sleep (and where in the kernel), or its
  * children use CPU and were not followed. seconds: how long it was sampled.
  */
-void idle_explain(pid_t pid, double seconds, int follows);
+void idle_explain(FILE *out, pid_t pid, double seconds, int follows);
 
 #endif

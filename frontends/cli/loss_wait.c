@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What off-flame and wall-flame have to say of a run: the time of threads, on and off the CPU. */
+#include <math.h>
+
 #include "cli.h"
 #include "probes/wait/wait.h"
 
@@ -12,7 +14,7 @@ static void head(FILE *out, const struct sampler_stats *st)
 		fprintf(out, " (%.3f s of it on the run queue)", s->run_queue_s);
 	if (s->wall_s > 0)
 		fprintf(out, "; threads lived for %.3f s: %.3f s on, %.3f s off, %.3f s unknown", s->wall_s, s->on_s,
-		        s->off_s, s->wall_s - s->on_s - s->off_s);
+		        s->off_s, fmax(0, s->wall_s - s->on_s - s->off_s));
 	fprintf(out, "; in %.1f s", st->duration_s);
 	loss_complete(out, st);
 }

@@ -407,10 +407,10 @@ static struct error *parse_event(const char *name)
 	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
 		if (!strcmp(name, same[i]))
 			return NULL;
-	return error_hint(error_new(ERROR_USAGE, "-e %s is not sampled here, but CPU time (-e cpu)", name),
+	return error_hint(error_new(ERROR_USAGE, "flame samples CPU time (-e cpu), not \"%s\"", name),
 	        !strcmp(name, "alloc")
-	                ? "yrt java-alloc shows where memory is allocated"
-	                : "yrt off-flame shows where threads wait, yrt dump the stacks of all of them once");
+	                ? "`yrt java-alloc` shows where memory is allocated"
+	                : "`yrt off-flame` shows where threads wait, `yrt dump` the stacks of all of them once");
 }
 
 struct error *flame_option(int option, struct flame_options *o)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -55,6 +56,16 @@ struct error *output_open(char *name, struct output *ret)
 	if (!ret->file)
 		ret->file = fopen(name, "we");
 	return ret->file ? NULL : unwritable(name);
+}
+
+struct error *output_error(const struct output *o, struct error *err)
+{
+	struct pollfd reader = {.fd = fileno(o->file)};
+
+	if (!err || poll(&reader, 1, 0) <= 0 || !(reader.revents & POLLERR))
+		return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->name);
+	error_free(err);
+	return NULL;
 }
 
 struct error *output_close(struct output *o, bool keep)

@@ -111,8 +111,7 @@ struct error *redraw_write(const struct redraw *r, const struct format *f, struc
 	p->meta.annotate = r->annotate;
 	p->meta.processes = r->processes;
 	if (!err)
-		err = error_hint(format_write(f, p, out.file),
-		        "free some space or choose another place with -o: %s was not written", r->output);
+		err = output_error(&out, format_write(f, p, out.file));
 	closing = output_close(&out, !err || f->keeps); /* what there is of a recording can be read */
 	if (err)
 		error_free(closing);

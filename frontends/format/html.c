@@ -3,18 +3,19 @@
  * The flame graph page: page/page.html with the style and the scripts beside it put in (page/embed.cmake), and the
  * profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
  *
- *	meta       title, command, target, unit, loss; start (ms), duration (s), frequency
+ *	meta       title, command, target, unit, loss, why (nothing was seen); start (ms), duration (s), frequency
  *	kinds      names of enum profile_kind, as in the page's address
  *	labels     what people call each, of all functions of the kind
  *	words      what they call script, baseline and jit of a module that is a runtime: {module: [word, word, word]}
  *	strings    names, modules, files
  *	functions  six numbers each, in the order of siblings: name, module, file (strings), line, flags, kind
- *	tiers      of functions that were seen in several ways: {number: [script, baseline, jit, inlined, approximate]},
- * in percent chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted; 0:
- * not tested fn, up, self  of each node in preorder; up: levels above a child of the node before it base, baseScale  of
- * a difference: each node's self in the profile compared with, and what to multiply it by
- *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples: after (steps
- * since the run before), node (in preorder), count
+ *	tiers      of functions that were seen in several ways, in percent:
+ *	           {number: [script, baseline, jit, inlined, approximate]}
+ *	chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted
+ *	fn, up, self     of each node in preorder; up: levels above a child of the node before it
+ *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
+ *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
+ *	           after (steps since the run before), node (in preorder), count
  */
 #include <inttypes.h>
 #include <math.h>
@@ -57,6 +58,8 @@ static void put_meta(const struct profile *p, FILE *out)
 	put_member(out, "target", m->target);
 	put_member(out, "unit", m->unit ? m->unit : "samples");
 	put_member(out, "loss", m->loss);
+	if (m->why && *m->why)
+		put_member(out, "why", m->why);
 	if (m->before)
 		put_member(out, "before", m->before);
 	if (m->loss_before)

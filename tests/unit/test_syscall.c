@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unwind/process/descriptor.h"
@@ -41,6 +42,14 @@ static void test_text(void **state)
 	expect(call, text);
 	call.arguments[0] = 8; /* unreadable */
 	expect(call, "nanosleep(0x8)");
+	call = (struct syscall){.number = SYS_clock_nanosleep,
+	        .arguments = {CLOCK_MONOTONIC, 0, (u64)(uintptr_t)&ts},
+	        .memory = memory};
+	expect(call, "clock_nanosleep(MONOTONIC, 0, 1.500 s)");
+	call.arguments[1] = TIMER_ABSTIME; /* a moment that is over, and one of a clock that does not exist */
+	expect(call, "clock_nanosleep(MONOTONIC, ABSTIME, 0.000 s from now)");
+	call.arguments[0] = 0x7fffffff;
+	expect(call, "clock_nanosleep(2147483647, ABSTIME, 1.500 s)");
 	expect((struct syscall){.number = SYS_poll, .arguments = {0, 0, (u32)-1}}, "poll(0, 0, no timeout)");
 	expect((struct syscall){.number = SYS_futex, .arguments = {4096, 0x7f, 1, 0}},
 	        "futex(0x1000, 127, 1, no timeout)");

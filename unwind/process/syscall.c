@@ -17,7 +17,8 @@ static const char *const names[] = {
 
 /*
  * The arguments of a call, a letter each: f a descriptor, x an address, n a signed number, u a size, m milliseconds, t
- * the address of a timespec or NULL, o the operation of a futex, s the address of a path.
+ * the address of a timespec or NULL, o the operation of a futex, s the address of a path, c a clock, a whether the
+ * time behind it is a moment of the clock before it.
  */
 static const struct signature {
 	int number;
@@ -45,7 +46,7 @@ static const struct signature {
         {SYS_recvmmsg, "fxuxt"},
         {SYS_futex, "xont"},
         {SYS_nanosleep, "t"},
-        {SYS_clock_nanosleep, "nnt"},
+        {SYS_clock_nanosleep, "cat"},
         {SYS_wait4, "nxx"},
         {SYS_waitid, "nnx"},
         {SYS_pause, ""},
@@ -103,17 +104,39 @@ static void put_operation(FILE *out, u64 op)
 		fputs("|REALTIME", out);
 }
 
+static void put_clock(FILE *out, u64 id)
+{
+	static const char *const clocks[] = {"REALTIME", "MONOTONIC", "PROCESS_CPUTIME_ID", "THREAD_CPUTIME_ID",
+	        "MONOTONIC_RAW", "REALTIME_COARSE", "MONOTONIC_COARSE", "BOOTTIME"};
+
+	if (id < sizeof(clocks) / sizeof(*clocks))
+		fputs(clocks[id], out);
+	else
+		fprintf(out, "%d", (int)id);
+}
+
+static bool is_moment(const struct syscall *call)
+{
+	return call->number == SYS_clock_nanosleep && call->arguments[1] & TIMER_ABSTIME;
+}
+
+/* A length; of a moment how far away it is. */
 static void put_time(FILE *out, const struct syscall *call, u64 addr)
 {
-	struct timespec ts;
+	struct timespec ts, now = {0};
+	double left;
 
-	if (!addr)
+	if (!addr) {
 		fputs("no timeout", out);
-	else if (call->memory && memory_read(call->memory, &ts, sizeof(ts), addr) && ts.tv_nsec >= 0 &&
-	         ts.tv_nsec < 1000000000)
-		fprintf(out, "%ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
-	else
+	} else if (!call->memory || !memory_read(call->memory, &ts, sizeof(ts), addr) || ts.tv_nsec < 0 ||
+	           ts.tv_nsec >= 1000000000) {
 		fprintf(out, "0x%lx", addr);
+	} else if (is_moment(call) && !clock_gettime((clockid_t)call->arguments[0], &now)) {
+		left = (double)ts.tv_sec - (double)now.tv_sec + (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
+		fprintf(out, "%.3f s from now", left > 0 ? left : 0);
+	} else {
+		fprintf(out, "%ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
+	}
 }
 
 static void put_path(FILE *out, const struct syscall *call, u64 addr)
@@ -158,6 +181,12 @@ static void put_argument(FILE *out, const struct syscall *call, char kind, u64 v
 		break;
 	case 'o':
 		put_operation(out, value);
+		break;
+	case 'c':
+		put_clock(out, value);
+		break;
+	case 'a':
+		fputs(value & TIMER_ABSTIME ? "ABSTIME" : "0", out);
 		break;
 	case 's':
 		put_path(out, call, value);

@@ -305,6 +305,8 @@ function showBanner() {
 	$("before").textContent = m.before ? "compared with " + m.before + (m.chance ? "; " + m.chance : "") : "";
 	$("loss").textContent = (m.lossBefore && m.loss ? "after: " : "") + (m.loss || "");
 	$("lossBefore").textContent = m.lossBefore ? "before: " + m.lossBefore : "";
+	$("why").textContent = m.why || "";
+	$("why").hidden = !m.why;
 	showBrief();
 	const some = (flag) => data.functions.some((v, i) => i % FIELDS === 4 && v & flag);
 	const marks = [some(GUESS) && "? guessed frame", some(APPROX) && "~ approximate"].filter(Boolean);
