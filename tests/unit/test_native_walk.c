@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The native step over fake memory: each kind of rule, recovery of registers, and each way to end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "native_fake.h"
-#include "unwind.h"
-
-#define SP           (FAKE_STACK + 0x400) /* of the leaf, unless a test says otherwise */
-#define RA(function) ((function) + FAKE_RETURN)
-
-static struct cfi_rule by_sp(s32 off)
-{
-	return fake_rule(CFI_REG, REG_SP, off);
-}
-
-static u64 add_root(struct fake *f)
-{
-	struct cfi_rule rule = fake_rule(CFI_ROOT, REG_SP, 8);
-
-	return fake_function(f, &rule);
-}
-
-static void check_frame(const struct fake *f, u32 i, u64 addr, u32 flags)
-{
-	assert_true(i < f->walk.nframes);
-	assert_int_equal(frame_kind(&f->frames[i]), FRAME_NATIVE);
-	assert_int_equal(frame_addr(&f->frames[i]), addr);
-	assert_int_equal(frame_flags(&f->frames[i]), flags);
-	assert_int_equal(f->frames[i].detail, (addr - FAKE_CODE) / FAKE_PAGE + 1);
-}
+#include "native_stack_fake.h"
 
 /* One function under a rule, called by the root; reg[REG_SP] and reg[REG_PC] are set if 0. The caller's CFA must be
  * cfa. */
@@ -314,80 +282,6 @@ static void test_slots_absent(void **state)
 
 /* --- without CFI --- */
 
-/*
- * rbp chains from a function without a table over one whose rows say nothing, to rbp 0: that is no proof of a root, as
- * any data may be 0. If rows tell of a root there it is one.
- */
-static void test_frame_pointer(void **state)
-{
-	struct fake *f = fake_create();
-	struct cfi_rule none = fake_rule(CFI_NONE, CFI_NO_REG, 0);
-	u64 a = fake_function(f, NULL), b = fake_function(f, &none), c = add_root(f), d = fake_function(f, NULL);
-	u64 reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = SP + 0x20, [REG_PC] = a};
-
-	fake_put(f, SP + 0x20, SP + 0x1020);
-	fake_put(f, SP + 0x28, RA(b));
-	fake_put(f, SP + 0x1028, RA(c));
-	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
-	assert_int_equal(f->walk.nframes, 3);
-	check_frame(f, 0, a, 0);
-	check_frame(f, 1, RA(b), FRAME_RETADDR | FRAME_GUESS);
-	check_frame(f, 2, RA(c), FRAME_RETADDR | FRAME_GUESS);
-	assert_int_equal(f->walk.reg[REG_SP], SP + 0x1030);
-	f->no_code = true; /* the same where code can not be looked at */
-	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
-	assert_int_equal(f->walk.nframes, 3);
-	f->no_code = false;
-	fake_put(f, SP + 0x1028, RA(d));
-	assert_int_equal(fake_walk(f, reg), STOP_NO_CFI);
-	assert_int_equal(f->walk.nframes, 1); /* guesses that led nowhere were wrong */
-	assert_int_equal(f->walk.reg[REG_SP], SP);
-	fake_destroy(f);
-}
-
-/* rbp is of no use: the first word behind a call in known code is the return address. */
-static void test_scan(void **state)
-{
-	struct fake *f = fake_create();
-	u64 leaf = fake_function(f, NULL), root = add_root(f);
-	u64 reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = 0x77, [REG_PC] = leaf};
-
-	fake_put(f, SP + 16, root + FAKE_RETURN + 64); /* not behind a call */
-	fake_put(f, SP + 24, FAKE_STACK);
-	fake_put(f, SP + 40, RA(root));
-	fake_put(f, SP + 48, RA(leaf));
-	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
-	assert_int_equal(f->walk.nframes, 2);
-	check_frame(f, 1, RA(root), FRAME_RETADDR | FRAME_GUESS);
-	assert_int_equal(f->walk.reg[REG_SP], SP + 48);
-	assert_int_equal(f->walk.valid, 1u << REG_SP | 1u << REG_PC);
-	memset(f->stack + (SP - FAKE_STACK), 0, FAKE_PAGE);
-	assert_int_equal(fake_walk(f, reg), STOP_NO_CFI);
-	assert_int_equal(f->walk.nframes, 1);
-	fake_destroy(f);
-}
-
-/* Each form of an indirect call is a call; a jump is none. */
-static void test_behind_call(void **state)
-{
-	static const struct {
-		u8 before, code[2];
-		bool call;
-	} forms[] = {{2, {0xff, 0xd0}, true}, {3, {0xff, 0x50}, true}, {4, {0xff, 0x54}, true}, {6, {0xff, 0x15}, true},
-	        {7, {0xff, 0x94}, true}, {2, {0xff, 0xe0}, false}, {6, {0xff, 0x25}, false}, {8, {0xff, 0xd0}, false}};
-
-	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		struct fake *f = fake_create();
-		u64 leaf = fake_function(f, NULL), root = add_root(f), at = root + 0x100;
-
-		memcpy(f->code + (at - FAKE_CODE) - forms[i].before, forms[i].code, 2);
-		fake_put(f, SP, at);
-		assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_FP] = 1, [REG_PC] = leaf}),
-		        forms[i].call ? STOP_ROOT : STOP_NO_CFI);
-		fake_destroy(f);
-	}
-}
-
 /* --- ends --- */
 
 static void test_no_region(void **state)
@@ -557,58 +451,6 @@ static void test_depth(void **state)
 	fake_destroy(f);
 }
 
-/* A CFI frame, two by rbp without CFI, a signal frame, a frame that saves its registers, the root: all ways to read. */
-static void build_mixture(struct fake *f, u64 *reg)
-{
-	struct cfi_rule leaf = by_sp(0x900), signal = fake_rule(CFI_SIGNAL, REG_SP, 0),
-	                last = fake_rule(CFI_REG, REG_FP, 16);
-	u64 a = fake_function(f, &leaf), b = fake_function(f, NULL), c = fake_function(f, &signal), d, root;
-
-	last.slot[0] = cfi_slot(-24, 0);
-	last.slot[1] = cfi_slot(-16, 0);
-	d = fake_function(f, &last);
-	root = add_root(f);
-	memset(reg, 0, ARCH_NREGS * sizeof(*reg));
-	reg[REG_SP] = SP;
-	reg[REG_FP] = SP + 0x1200;
-	reg[REG_PC] = a;
-	fake_put(f, SP + 0x900 - 8, RA(b));
-	fake_put(f, SP + 0x1200, SP + 0x2400);
-	fake_put(f, SP + 0x1208, RA(b));
-	fake_put(f, SP + 0x2408, RA(c));
-	fake_put(f, SP + 0x2410 + 10 * 8, SP + 0x4000); /* rbp */
-	fake_put(f, SP + 0x2410 + 15 * 8, SP + 0x3000); /* rsp */
-	fake_put(f, SP + 0x2410 + 16 * 8, d);
-	fake_put(f, SP + 0x4008, RA(root));
-}
-
-/* Only the frame behind a guessed step is a guess, not what rules and the kernel say of it. */
-static void test_guess_ends(void **state)
-{
-	static const u32 flags[] = {
-	        0, FRAME_RETADDR, FRAME_RETADDR | FRAME_GUESS, FRAME_RETADDR | FRAME_GUESS, 0, FRAME_RETADDR};
-	struct fake *f = fake_create();
-	struct cfi_rule rule = by_sp(16);
-	u64 reg[ARCH_NREGS], a, b, root;
-
-	build_mixture(f, reg);
-	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
-	assert_int_equal(f->walk.nframes, 6);
-	for (u32 i = 0; i < 6; i++)
-		assert_int_equal(frame_flags(&f->frames[i]), flags[i]);
-	fake_destroy(f);
-	f = fake_create();
-	a = fake_function(f, NULL);
-	b = fake_function(f, &rule);
-	root = add_root(f);
-	fake_put(f, SP, RA(b));
-	fake_put(f, SP + 16, RA(root));
-	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_FP] = 1, [REG_PC] = a}), STOP_ROOT);
-	check_frame(f, 1, RA(b), FRAME_RETADDR | FRAME_GUESS);
-	check_frame(f, 2, RA(root), FRAME_RETADDR);
-	fake_destroy(f);
-}
-
 /* Whatever read fails, and if all fail from there on, the walk ends and the frames before stay as they were. */
 static void test_faults(void **state)
 {
@@ -707,9 +549,6 @@ int main(void)
 	        cmocka_unit_test(test_undefined),
 	        cmocka_unit_test(test_saved),
 	        cmocka_unit_test(test_slots_absent),
-	        cmocka_unit_test(test_frame_pointer),
-	        cmocka_unit_test(test_scan),
-	        cmocka_unit_test(test_behind_call),
 	        cmocka_unit_test(test_no_region),
 	        cmocka_unit_test(test_no_progress),
 	        cmocka_unit_test(test_tables),
@@ -718,7 +557,6 @@ int main(void)
 	        cmocka_unit_test(test_absent_page),
 	        cmocka_unit_test(test_unaligned),
 	        cmocka_unit_test(test_depth),
-	        cmocka_unit_test(test_guess_ends),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_cycles),
 	        cmocka_unit_test(test_unwind_stack),
