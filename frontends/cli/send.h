@@ -22,7 +22,8 @@ enum { SEND_PUSH = 0x400, SEND_TENANT, SEND_CA, SEND_TIMEOUT, SEND_TRIES, SEND_L
 /* clang-format off */
 #define SEND_OPTIONS \
 	{ SEND_PUSH, "push", "URL", \
-		"send it to a store: pyroscope+http://HOST:4040, parca+…:7070, otlp+…:4318 or coroot+…", COMPLETE_NOTHING }, \
+		"send it to a store: pyroscope+http://HOST:4040, parca+…:7070, otlp+…:4318 or coroot+…", \
+		COMPLETE_NOTHING }, \
 	{ SEND_LABEL, "label", "KEY=VALUE", \
 		"for the store, besides host, service, pod, container and build; repeatable", COMPLETE_NOTHING }, \
 	{ SEND_TENANT, "tenant", "ID", "for the store, as X-Scope-OrgID", COMPLETE_NOTHING }, \

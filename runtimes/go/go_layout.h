@@ -36,8 +36,7 @@
 	M(b_bytes, "sizeof runtime.bucket:")                                                                           \
 	M(r_active, "runtime.memRecord:active")                                                                        \
 	M(r_future, "runtime.memRecord:future")                                                                        \
-	M(c_bytes, "sizeof runtime.memRecordCycle:") /* four words: objects allocated and freed, bytes allocated and   \
-	                                                freed */
+	M(c_bytes, "sizeof runtime.memRecordCycle:") /* objects made, freed; bytes made, freed */
 
 struct go_layout {
 #define M(slot, name) struct layout_member slot;

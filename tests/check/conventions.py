@@ -8,8 +8,11 @@ import sys
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CODE = (".c", ".h", ".cc", ".S", ".py", ".sh", ".lua", ".cmake", ".js", ".css")
 NAMED = ("CMakeLists.txt",)
-SHARED = re.compile(r"^(unwind|runtimes)/.*_walk\.c$|^unwind/shared/|^unwind/walk\.h$|^unwind/target/bpf/|\.bpf\.c$")
+SHARED = re.compile(r"^(unwind|runtimes)/.*_walk\.[ch]$|^unwind/shared/|^unwind/walk\.h$|^unwind/target/bpf/|\.bpf\.c$")
 LONGEST = 60
+WIDEST = 120  # columns, with tabs of 8
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+GLUED = re.compile(r"^\s*\*(?=[A-Za-z0-9(])", re.M)  # what clang-format makes where it wraps a comment
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(?<![\w.@$}])/(work|home|root|Users)/[\w.]")
 
@@ -49,6 +52,16 @@ def long_functions(path, text):
             start = None
 
 
+def layout(path, text):
+    """What clang-format does not see to."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line.expandtabs(8)) > WIDEST:
+            yield f"{path}:{number}: {len(line.expandtabs(8))} columns; {WIDEST} at most"
+    for comment in COMMENT.finditer(text):
+        for glued in GLUED.finditer(comment[0]):
+            yield f"{path}:{text.count(chr(10), 0, comment.start() + glued.end()) + 1}: a comment's '*' without a space behind it"
+
+
 def lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if UNDONE.search(line):
@@ -70,6 +83,7 @@ for path in sorted(files()):
     if path.endswith((".c", ".h", ".cc")):
         wrong += long_functions(path, text)
         wrong += unclean(path, text)
+        wrong += layout(path, text)
     wrong += lines(path, text)
 print("\n".join(wrong) or f"{seen} files keep to the conventions")
 sys.exit(bool(wrong) or seen < 30)
