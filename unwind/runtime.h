@@ -97,7 +97,9 @@ struct frame_name {
 	bool qualified;            /* the name tells where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has
 	                                   none */
-	u64 native_address; /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
+	u64 native_address;   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
+	u64 code, code_start; /* of what a compiler made ahead of time: the place being executed (of a call its last
+	                         byte) and the first byte of the function that holds it; 0: unknown */
 };
 
 /* How frames that stand for others are expanded, and others drawn together. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "go_fold.h"
 
-#include <arch.h>
 #include <string.h>
 
 #include "go.h"
+#include "go_names.h"
 
 static const char *const works[] = {"(gc)", "(gc assist)", "(scheduler)", "(sysmon)"};
 #define WORKS (sizeof(works) / sizeof(*works))
@@ -40,6 +40,7 @@ static const struct {
         {"exitsyscallNoP", SCHEDULER},
         {"coroexit", SCHEDULER},
         {"coroswitch_m", SCHEDULER},
+        {"gogo", SCHEDULER},
         {"stopm", SCHEDULER},
         {"wakep", SCHEDULER},
         {"handoffp", SCHEDULER},
@@ -58,16 +59,18 @@ static enum work work_begun_by(const char *name)
 /* Is this a function of the runtime, or of no package: assembly? *begins is what it begins. */
 static bool is_runtimes(struct go_table *t, u64 bias, const struct frame *f, enum work *begins)
 {
-	u64 pc = frame_addr(f) - bias - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
 	struct go_function fn;
 	char name[64];
+	u64 pc;
 
 	*begins = NONE;
-	if (frame_kind(f) != FRAME_NATIVE || !go_function_find(t, pc, &fn))
+	if (frame_kind(f) != FRAME_NATIVE || !go_frame_function(t, bias, f, &pc, &fn))
 		return false;
 	go_function_name(t, &fn, name, sizeof(name));
 	if (!strncmp(name, "runtime.", 8))
 		*begins = work_begun_by(name + 8);
+	else if (!strcmp(name, "gogo")) /* the half of runtime.gogo that jumps to the goroutine */
+		*begins = SCHEDULER;
 	return !strncmp(name, "runtime.", 8) || !strncmp(name, "internal/", 9) || !strncmp(name, "runtime/", 8) ||
 	       !strchr(name, '.');
 }

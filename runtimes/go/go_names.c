@@ -9,10 +9,27 @@
 #include "go.h"
 #include "go_fold.h"
 
-/* Where a frame's code is, in the file. */
-static u64 frame_pc(const struct frame *f, u64 bias)
+/* The kernel returns to the first byte of this function, which nothing calls. */
+static bool is_signal_return(struct go_table *t, u64 pc, struct go_function *fn)
 {
-	return frame_addr(f) - bias - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	static const char begin[] = "runtime.sigreturn";
+	char name[sizeof(begin)];
+
+	return go_function_find(t, pc, fn) && go_function_name(t, fn, name, sizeof(name)) && !strcmp(name, begin);
+}
+
+bool go_frame_function(struct go_table *t, u64 bias, const struct frame *f, u64 *pc, struct go_function *fn)
+{
+	struct go_function next;
+
+	*pc = frame_addr(f) - bias - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	if (!go_function_find(t, *pc, fn))
+		return false;
+	if (frame_flags(f) & FRAME_RETADDR && *pc + ARCH_CALL_BACK == fn->end && is_signal_return(t, fn->end, &next)) {
+		*pc = next.start;
+		*fn = next;
+	}
+	return true;
 }
 
 static struct frame go_frame(u64 pc, u64 bias, u32 flags, u32 module, s32 inlined)
@@ -24,21 +41,35 @@ static struct frame go_frame(u64 pc, u64 bias, u32 flags, u32 module, s32 inline
 u32 go_expand_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame *ret, u32 max)
 {
 	u32 flags = frame_flags(f) & (FRAME_GUESS | FRAME_APPROX), module = (u32)f->detail, n = 0, name;
-	u64 pc = frame_pc(f, bias), caller;
 	struct go_function fn;
 	s32 inlined;
+	u64 pc, at;
 
-	if (!go_function_find(t, pc, &fn))
+	if (!go_frame_function(t, bias, f, &pc, &fn))
 		return 0;
-	for (inlined = go_inlined_at(t, &fn, pc); inlined >= 0 && n + 1 < max && n < GO_INLINED_MAX;
-	        inlined = go_inlined_at(t, &fn, pc)) {
-		if (!go_inlined_call(t, &fn, inlined, &name, &caller))
+	at = pc;
+	for (inlined = go_inlined_at(t, &fn, at); inlined >= 0 && n + 1 < max && n < GO_INLINED_MAX;
+	        inlined = go_inlined_at(t, &fn, at)) {
+		ret[n] = go_frame(pc, bias, flags | FRAME_INLINED, module, inlined);
+		if (!go_inlined_call(t, &fn, inlined, &name, &at))
 			break;
-		ret[n++] = go_frame(pc, bias, flags | FRAME_INLINED, module, inlined);
-		pc = caller;
+		n++;
 	}
 	ret[n++] = go_frame(pc, bias, flags, module, GO_NOT_INLINED);
 	return n;
+}
+
+u64 go_frame_place(struct go_table *t, const struct go_function *fn, u64 pc, u32 inlined)
+{
+	u32 name;
+
+	for (u32 n = 0; n < GO_INLINED_MAX; n++) {
+		s32 at = go_inlined_at(t, fn, pc);
+
+		if (at < 0 || (u32)at + 1 == inlined || !go_inlined_call(t, fn, at, &name, &pc))
+			break;
+	}
+	return pc;
 }
 
 /* Type arguments as Go itself prints them: main.Map[...] for main.Map[go.shape.int]. */
@@ -100,25 +131,28 @@ static bool name_work(const char *work, struct frame_name *ret)
 bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame_name *ret)
 {
 	const char *work = go_fold_name(f);
-	u64 pc = frame_pc(f, bias), caller;
+	u64 pc, place, caller;
 	u32 inlined = (u32)f->detail, name;
 	char file[NAME_MAX_BYTES];
 	struct go_function fn;
 
 	if (work)
 		return name_work(work, ret);
-	if (!go_function_find(t, pc, &fn))
+	if (!go_frame_function(t, bias, f, &pc, &fn))
 		return false;
 	name = fn.name;
 	if (inlined && !go_inlined_call(t, &fn, (s32)(inlined - 1), &name, &caller))
 		return false;
+	place = go_frame_place(t, &fn, pc, inlined);
 	go_name(t, name, ret->name, sizeof(ret->name));
-	ret->line = go_line(t, &fn, pc, ret->file, sizeof(ret->file));
+	ret->line = go_line(t, &fn, place, ret->file, sizeof(ret->file));
 	ret->definition = inlined ? 0 : fn.start_line ? fn.start_line : go_line(t, &fn, fn.start, file, sizeof(file));
 	ret->identity = (u64)(u32)(f->detail >> 32) << 32 | name;
 	ret->qualified = true;
 	ret->suffix = "jit"; /* compiled, if not just in time */
 	ret->entry = leads_on(ret->name, ret->file);
+	ret->code = pc + bias;
+	ret->code_start = fn.start + bias;
 	shorten_type_arguments(ret->name);
 	return ret->name[0];
 }

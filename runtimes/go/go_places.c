@@ -61,6 +61,9 @@ static struct error *add_functions(struct go_places *p, struct go_table *t, u64 
 	for (u32 i = 0; !err && i < n; i++) {
 		u64 addr = frame_addr(&frames[i]);
 		bool found = go_function_find(t, addr - bias, &fn);
+
+		if (found)
+			addr = go_frame_place(t, &fn, addr - bias, (u32)frames[i].detail) + bias;
 		struct go_place place = {.pc = addr + ARCH_CALL_BACK, .entry = found ? fn.start + bias : addr};
 
 		memset(name, 0, sizeof(*name));

@@ -6,7 +6,9 @@ import os
 import re
 import struct
 
+import go_code
 import native
+import pprof
 from java_edges import Java
 from lua_edges import Lua
 from python_edges import HOST, Python
@@ -62,6 +64,8 @@ class Checker:
             findings.stacks += stack.count
             findings.truncated += stack.count if stack.truncated else 0
             self.check(stack, findings)
+        for path, address, *verdict in go_code.inlined(self.process, profile):
+            findings.add("inlined", (path, address), *verdict, pprof.Stack((), 1))
         return findings
 
     def once(self, key, check):
@@ -83,6 +87,7 @@ class Checker:
                 findings.add("native", ("missing", frames[i - 1], frame), "missing", "", stack)
                 outer = script = None
             elif frame.native:
+                self.native_name(frame, stack, findings)
                 if outer is not None:
                     self.native_edge(frames[outer], frame, stack, findings)
                 if script is not None and script == i - 1:
@@ -110,6 +115,15 @@ class Checker:
             return native.check_edge(self.calls, a, b) if a and b else ("unknown", "")
         findings.add("native", (outer, inner), *self.once((outer, inner), check), stack)
 
+    def native_name(self, frame, stack, findings):
+        """Of a function that its language's own table names."""
+        def check():
+            place = native.place_of(self.process, frame)
+            return go_code.check_name(frame, place) if place and go_code.is_go(place) else None
+        verdict = self.once(("name", frame), check)
+        if verdict:
+            findings.add("go", ("name", frame), *verdict, stack)
+
     def root(self, frame):
         """Does a process or a thread begin there?"""
         place = native.place_of(self.process, frame)
@@ -117,6 +131,8 @@ class Checker:
             return "unknown", ""
         function = place.function
         entry = self.entries.get(id(place.file))
+        if go_code.is_go(place):
+            return ("ok", "") if go_code.is_root(place) else ("fault", f"a whole stack begins in {frame.plain} of Go")
         if entry is not None and (0 <= place.address - entry < 64 or function and function.start <= entry < function.end):
             return "ok", ""
         if THREAD_START.match(frame.plain) or any(c in place.bytes(160, 16) for c in CLONE):

@@ -8,6 +8,8 @@ import re
 import struct
 import sys
 
+import go_code
+
 try:
     import capstone
 except ImportError:  # Debian's package serves any Python 3
@@ -38,6 +40,11 @@ class Function:
     @functools.cached_property
     def by_end(self):
         return {at + size: (at, size, name, operands) for at, size, name, operands in self.instructions}
+
+    @functools.cached_property
+    def decoded(self):
+        """Where the instructions that the disassembler knows end."""
+        return max(self.by_end, default=self.start)
 
     @functools.cached_property
     def leaves(self):
@@ -84,6 +91,7 @@ class File:
 
     def __init__(self, path, data, base):
         self.path, self.data, self.base = path, data, base
+        self.more = None  # a language's own table of functions: find(address) is (start, end, name) or None
         if data[:4] != b"\x7fELF" or data[4] != 2 or struct.unpack_from("<H", data, 18)[0] != 62:
             raise ValueError(f"{path} is no ELF file for x86-64")
         offset, self.sections_at = struct.unpack_from("<QQ", data, 32)
@@ -156,7 +164,9 @@ class File:
 
     def function(self, address):
         """The function around an address; None: neither symbols nor .eh_frame tell of one."""
-        described, symbol = self.description(address), self.symbol(address)
+        symbol = self.more.find(address) if self.more else None
+        described = None if symbol else self.description(address)
+        symbol = symbol or self.symbol(address)
         if not described and not symbol:
             return None
         start, end = described or symbol[:2]
@@ -199,6 +209,7 @@ class Process:
         if path not in self.files:
             try:
                 self.files[path] = self.open(path)
+                self.files[path].more = go_code.table_of(self, self.files[path])
             except (OSError, ValueError, struct.error):
                 self.files[path] = None
         return self.files[path]

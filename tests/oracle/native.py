@@ -6,6 +6,7 @@ or where jumps lead from there: through the PLT, thunks, the other half of a spl
 
 import struct
 
+import go_code
 from machine import CALL_BYTES, MACHINE, rip_slot
 
 JUMPS_MAX = 400  # functions that are looked at from one target on
@@ -41,8 +42,8 @@ def place_of(process, frame):
 
 
 def is_restorer(place):
-    """Is it where a signal's handler returns to? Its address may be told as the byte before."""
-    return RESTORER in place.bytes(8, 18)
+    """Is it where a signal's handler returns to? Its address may be told as the byte before, or, while the kernel returns, be that behind it."""
+    return RESTORER in place.bytes(9, 18)
 
 
 class Calls:
@@ -114,7 +115,8 @@ def call_before(place):
     function = place.function
     if function:
         found = function.by_end.get(end)
-        return (found, True) if found or function.end - function.start <= 1 << 20 else (None, False)
+        if found or function.decoded >= end:
+            return found, True
     
     for n in CALL_BYTES:
         data = place.bytes(n - 1, 1)
@@ -126,12 +128,16 @@ def call_before(place):
 
 def check_edge(calls, outer, inner):
     """(verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, unknown, fault."""
-    if is_restorer(outer) or is_restorer(inner):
+    if is_restorer(outer) or is_restorer(inner) or go_code.injected(outer, inner):
         return "signal", ""
+    if go_code.starts_goroutine(outer):
+        return "indirect", ""
     try:
         call, sure = call_before(outer)
     except struct.error:
         return "unknown", ""
+    if go_code.calls_again(outer):
+        return "ok", ""
     if not call:
         if not outer.file:
             return "unknown", ""  # a JIT's code may be another one by now

@@ -111,6 +111,7 @@ class Profile:
         self.strings = [s.decode("utf-8", "replace") for s in top.get(6, [])]
         self.mappings = {first(m, 1): m for m in map(message, top.get(3, []))}
         self.functions = {first(f, 1): f for f in map(message, top.get(5, []))}
+        self.inlined = {}  # {(mapping, address): [functions there, innermost first]} of machine code
         self.locations = {first(m, 1): self.frames(m) for m in map(message, top.get(4, []))}
         self.begin_ns, self.duration_ns = first(top, 9), first(top, 10)
         self.stacks = [self.stack(message(s)) for s in top.get(2, [])]
@@ -127,6 +128,8 @@ class Profile:
             address = address - first(mapping, 2) + first(mapping, 4)
         lines = [message(line) for line in reversed(location.get(4, []))] or [{}]
         frames = [self.frame(line, address, path) for line in lines]
+        if frames[0].native:
+            self.inlined[path, address] = [f.plain for f in reversed(frames)]
         return frames if frames[0].script else frames[:1]
 
     def frame(self, line, address, path):

@@ -13,6 +13,7 @@ from collections import Counter
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
+import go  # noqa: E402
 import pprof  # noqa: E402
 import shares  # noqa: E402
 import stability  # noqa: E402
@@ -91,6 +92,17 @@ def test_java():
         subprocess.run(["javac", "-nowarn", "-g", "-d", directory, program("Work.java")], check=True)
         with running("java", "-Xmx300m", "-cp", directory, "Work", "streams", warm=3) as pid:
             return clean(pid, 1000)
+
+
+def test_go():
+    """Changes of stacks, signals, C both ways; what is inlined is what DWARF says, which yrt does not read for Go."""
+    path = go.build("chains")
+    with running(path) as pid:
+        yield from clean(pid, 1000)
+        findings = Checker(Process(pid)).run(profile_of(pid))
+        assert findings.samples["inlined", "ok"] >= 20, report(findings)
+    with running(go.build("chains", "-ldflags=-s -w", name="chains-stripped")) as pid:
+        yield from clean(pid, 1000)
 
 
 def test_names_and_shares():

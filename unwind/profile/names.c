@@ -534,6 +534,19 @@ static void show_script(const struct names *names, const struct frame_name *name
 		snprintf(text + n, size - n, ":%u", name->line);
 }
 
+/* Where the code of a language that is compiled ahead of time lies. */
+static struct error *set_code(
+        struct names *names, const struct process *p, const struct frame_name *name, struct profile_function *fn)
+{
+	const struct mapping *map = name->code ? process_mapping(p, name->code) : NULL;
+	const struct module *m = map ? module_at(names->modules, map->module) : NULL;
+
+	if (!m)
+		return NULL;
+	fn->address = (names->options.addresses ? name->code : name->code_start) - m->bias;
+	return set_image(names, m->loaded, fn);
+}
+
 static struct error *name_gone(struct names *names, const struct runtime_ops *ops, struct named *ret)
 {
 	struct profile_function fn = {
@@ -557,6 +570,7 @@ static struct error *name_script(
 	struct frame_name name;
 	struct error *err;
 	char text[SHOWN_MAX];
+	u64 place;
 	struct profile_function fn = {
 	        .name = text, .flags = frame_flags(&frames[i]) & (FRAME_GUESS | FRAME_APPROX | FRAME_INLINED)};
 
@@ -575,10 +589,12 @@ static struct error *name_script(
 		fn.kind = script_kind(&name);
 		ret->hidden =
 		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
-		return profile_function(names->profile,
-		        identity_key(fn.kind | fn.flags << 8, name.identity, names->options.lines ? name.line : 0,
-		                p->number),
-		        &fn, name.name[0] != '\0', &ret->function);
+		place = names->options.addresses && name.code ? name.code : names->options.lines ? name.line : 0;
+		err = set_code(names, p, &name, &fn);
+		return err ? err
+		           : profile_function(names->profile,
+		                     identity_key(fn.kind | fn.flags << 8, name.identity, place, p->number), &fn,
+		                     name.name[0] != '\0', &ret->function);
 	}
 	return name_gone(names, ops, ret);
 }
