@@ -34,8 +34,15 @@ class Function:
     @functools.cached_property
     def instructions(self):
         """[(address, size, mnemonic, operands)]"""
-        size = min(self.end - self.start, FUNCTION_MAX)
-        return list(MACHINE.disasm_lite(self.file.code(self.start, size), self.start))
+        code, found, at = self.file.code(self.start, min(self.end - self.start, FUNCTION_MAX)), [], 0
+        while True:
+            found += MACHINE.disasm_lite(code[at:], self.start + at)
+            at = found[-1][0] + found[-1][1] - self.start if found else 0
+            size = vector_length(code[at:at + 16])
+            if not size or at + size > len(code):
+                return found
+            found.append((self.start + at, size, "vector", ""))
+            at += size
 
     @functools.cached_property
     def by_end(self):
@@ -68,16 +75,43 @@ class Function:
                 tail = True
         if self.instructions and name not in ("jmp", "ret", "ud2", "hlt", "call", "int3"):
             out.add(self.end)
-        return out, slots, tail, table
+        return out, slots, tail or self.decoded < self.end, table
 
     def is_table(self, i, operands):
-        """Is instruction i a jump by a table: is what it takes read with a scaled index, or added to where the table lies?"""
+        """Is instruction i a jump by a table of this function: is what it takes read with a scaled index, or added to where the table lies?"""
         if "*" in operands:
-            return True
+            return self.has_table(i, operands)
         for _, _, name, before in reversed(self.instructions[max(i - 8, 0):i]):
             if before.split(",")[0] == operands and name in ("mov", "add", "movsxd"):
-                return "*" in before or name == "add"
+                return name == "add" or "*" in before and self.has_table(i, before)
         return False
+
+    def has_table(self, i, operands):
+        """May what is read there, 8 bytes by a scaled index, be places in this function? In code that can be anywhere that is an array of functions, if it is in no table."""
+        base = re.search(r"\[(\w+) \+ \w+\*8", operands)
+        if not self.file.anywhere or not base:
+            return True
+        for at, size, name, before in reversed(self.instructions[:i]):
+            found = re.fullmatch(rf"{base[1]}, \[rip ([+-]) (0x[0-9a-f]+|\d+)\]", before) if name == "lea" else None
+            if found:
+                return self.start <= self.file.relocated(at + size + int(found[1] + found[2], 0)) < self.end
+        return False
+
+
+def vector_length(code):
+    """The length of a vector instruction that capstone does not know, by its VEX or EVEX prefix; 0: it is none."""
+    if len(code) < 7 or code[0] not in (0xc4, 0xc5, 0x62):
+        return 0
+    space, at = {0xc4: (code[1] & 31, 3), 0xc5: (1, 2), 0x62: (code[1] & 7, 4)}[code[0]]
+    opcode, mode, low = code[at], code[at + 1] >> 6, code[at + 1] & 7
+    if space == 1 and opcode == 0x77:  # vzeroupper, vzeroall
+        return at + 1
+    size, base = at + 2, low
+    if mode != 3 and low == 4:
+        base = code[at + 2] & 7
+        size += 1
+    size += 1 if mode == 1 else 4 if mode == 2 or (mode == 0 and base == 5) else 0
+    return size + (space == 3 or space == 1 and (0x70 <= opcode <= 0x73 or opcode in (0xc2, 0xc4, 0xc5, 0xc6)))
 
 
 def rip_slot(at, size, operands):
@@ -99,6 +133,27 @@ class File:
         self.segments = [struct.unpack_from("<IIQQQQQQ", data, offset + i * size) for i in range(count)]
         self.loads = [s for s in self.segments if s[0] == 1]
         self.cache = {}
+
+    @functools.cached_property
+    def anywhere(self):
+        """Is it position independent?"""
+        return struct.unpack_from("<H", self.data, 16)[0] == 3
+
+    @functools.cached_property
+    def relocations(self):
+        """{address: what is there, relative to the file's address 0}"""
+        found = {}
+        for i in range(self.nsections):
+            header = struct.unpack_from("<IIQQQQIIQQ", self.data, self.sections_at + i * self.section_size)
+            if header[1] == 4:  # SHT_RELA
+                table = self.data[header[4]:header[4] + header[5] // 24 * 24]
+                found.update((at, addend) for at, info, addend in struct.iter_unpack("<QQq", table) if info & 0xffffffff == 8)  # R_X86_64_RELATIVE
+        return found
+
+    def relocated(self, address):
+        """The pointer at an address, relative to the file's address 0; 0: not known."""
+        data = self.code(address, 8)
+        return self.relocations.get(address) or (int.from_bytes(data, "little") if len(data) == 8 else 0)
 
     def code(self, address, size):
         """What of these bytes the file has."""

@@ -351,7 +351,7 @@ static struct error *add_code(struct image *img, struct compiler *c)
 		told += p->functions[i].end - p->functions[i].start;
 	if (!cfi_code_wanted(img, told))
 		return NULL;
-	err = cfi_tells_little(img, told) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
+	err = cfi_code_whole(img, told) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
 	if (err || !c->code.nruns)
 		return err;
 	grown = reallocarray(p->functions, p->nfunctions + c->code.nruns, sizeof(*grown));

@@ -79,8 +79,7 @@ void cfi_destroy(struct cfi *cfi);
 void cfi_rest(struct cfi *cfi);
 /* The FDE that has this address. NULL: none, or cfi is NULL. */
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr);
-/* Does the file tell of less than half of its code? The rest is what the code itself tells (up to 1 MiB), or nothing.
- */
+/* Does the file tell of less than half of its code? The rest is what the code itself tells, or nothing. */
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
 
 /*

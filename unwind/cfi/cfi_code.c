@@ -12,10 +12,10 @@
 #include "binary/elf_table.h"
 
 #define CODE_MAX (1u << 20)
-#define GAPS_MAX                                                                                                       \
-	(32u << 20)   /* bytes of code between FDEs that are followed in a file that tells of most of its code         \
-	               */
-#define GAP_MIN    32 /* fewer are padding */
+#define GAPS_MAX (32u << 20) /* bytes of code between FDEs that are followed in one file */
+#define GAP_MIN  32          /* fewer are padding */
+#define TOLD_PART                                                                                                      \
+	16 /* at least this part of a large file's code is told: libx265 a fifth, Go and Haskell a hundredth */
 #define STARTS_MAX (1u << 22)
 #define STEPS      4           /* instructions that are followed, for each byte of code */
 #define TAIL       0xffffffffu /* in at[]: not the first byte of its instruction */
@@ -564,9 +564,14 @@ bool cfi_tells_little(const struct image *img, u64 told)
 	return told < code_size(img) / 2;
 }
 
+bool cfi_code_whole(const struct image *img, u64 told)
+{
+	return code_size(img) <= CODE_MAX && cfi_tells_little(img, told);
+}
+
 bool cfi_code_wanted(const struct image *img, u64 told)
 {
-	return img->machine == EM_X86_64 && (code_size(img) <= CODE_MAX || !cfi_tells_little(img, told));
+	return img->machine == EM_X86_64 && (code_size(img) <= CODE_MAX || told >= code_size(img) / TOLD_PART);
 }
 
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)

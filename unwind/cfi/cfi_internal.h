@@ -124,9 +124,9 @@ enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_functi
  * jump. `xor %ebp, %ebp` before rbp was saved marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1);
  * clone() of musl does it for threads. A signal handler's return (mov $15, %rax; syscall) is known by its bytes.
  *
- * Where a file has FDEs for most of its code the same is done between them, with three differences: no root, as
- * assembly keeps data in rbp; cases of a switch are also those behind the number that was compared with; and rows are
- * CFI_FROM_CODE. A stack pointer that was rounded down is followed by the register or slot that kept it.
+ * Where a file has FDEs for most of its code, or is large, the same is done between them, with three differences: no
+ * root, as assembly keeps data in rbp; cases of a switch are also those behind the number that was compared with; and
+ * rows are CFI_FROM_CODE. A stack pointer that was rounded down is followed by the register or slot that kept it.
  * test_code_oracle.c is the proof.
  */
 struct cfi_code {
@@ -138,10 +138,12 @@ struct cfi_code {
 /* told: how many bytes of code FDEs tell of. Is it less than half? */
 bool cfi_tells_little(const struct image *img, u64 told);
 /*
- * Is the code to be followed? Where little is told, all of it, if it is not larger than 1 MiB; where much is told, what
- * lies between FDEs in .text: that is assembly by hand, as kernels of linear algebra, bignums, codecs and ciphers.
+ * Is the code to be followed? All of it where little is told and the file has at most 1 MiB (cfi_code_whole()). In a
+ * larger file, or where much is told, what lies between FDEs in .text: that is assembly by hand, as kernels of linear
+ * algebra, bignums, codecs and ciphers. Large files that tell of next to nothing are not followed.
  */
 bool cfi_code_wanted(const struct image *img, u64 told);
+bool cfi_code_whole(const struct image *img, u64 told);
 /* Follows the code that no function of parsed covers. Only fails for memory; free ret in any case. */
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /* The same of what lies between functions of parsed, which are sorted. */
