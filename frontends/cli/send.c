@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "send.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "curl_library.h"
 #include "frontends/format/input.h"
 #include "labels.h"
 #include "output.h"
@@ -98,17 +98,17 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 static struct curl_slist *headers_of(const struct try *t)
 {
 	const char *token = getenv("YRT_PUSH_TOKEN");
-	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+	struct curl_slist *list = curl.slist_append(NULL, "Expect:");
 	char *text;
 
 	for (u32 i = 0; t->request->headers[i]; i++)
-		list = curl_slist_append(list, t->request->headers[i]);
+		list = curl.slist_append(list, t->request->headers[i]);
 	if (t->options->tenant && asprintf(&text, "X-Scope-OrgID: %s", t->options->tenant) >= 0) {
-		list = curl_slist_append(list, text);
+		list = curl.slist_append(list, text);
 		free(text);
 	}
 	if (token && *token && asprintf(&text, "%s%s", store_token_header(t->store->kind), token) >= 0) {
-		list = curl_slist_append(list, text);
+		list = curl.slist_append(list, text);
 		free(text);
 	}
 	return list;
@@ -116,35 +116,35 @@ static struct curl_slist *headers_of(const struct try *t)
 
 static void try_once(struct try *t)
 {
-	CURL *curl = curl_easy_init();
+	CURL *easy = curl.easy_init();
 	struct curl_slist *headers = headers_of(t);
 	curl_off_t wait = 0;
 
 	t->answer.size = 0;
 	t->answer.text[0] = t->detail[0] = '\0';
 	t->status = 0;
-	curl_easy_setopt(curl, CURLOPT_URL, t->request->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request->size);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, t->request->body);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "yrt/" YRT_VERSION);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(t->options->timeout_s * 1000));
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->detail);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &t->answer);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+	curl.easy_setopt(easy, CURLOPT_URL, t->request->url);
+	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request->size);
+	curl.easy_setopt(easy, CURLOPT_POSTFIELDS, t->request->body);
+	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+	curl.easy_setopt(easy, CURLOPT_USERAGENT, "yrt/" YRT_VERSION);
+	curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(t->options->timeout_s * 1000));
+	curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, t->detail);
+	curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
+	curl.easy_setopt(easy, CURLOPT_WRITEDATA, &t->answer);
+	curl.easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+	curl.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl.easy_setopt(easy, CURLOPT_XFERINFODATA, t);
 	if (t->options->ca)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, t->options->ca);
-	t->code = curl ? curl_easy_perform(curl) : CURLE_OUT_OF_MEMORY;
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &t->status);
-	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
+		curl.easy_setopt(easy, CURLOPT_CAINFO, t->options->ca);
+	t->code = easy ? curl.easy_perform(easy) : CURLE_OUT_OF_MEMORY;
+	curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &t->status);
+	curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait);
 	t->wait_s = (double)wait;
-	curl_slist_free_all(headers);
-	curl_easy_cleanup(curl);
+	curl.slist_free_all(headers);
+	curl.easy_cleanup(easy);
 }
 
 static bool was_taken(const struct try *t)
@@ -202,7 +202,7 @@ static struct error *explain(const struct try *t)
 	if (t->code == CURLE_OK)
 		return explain_status(t);
 	err = error_new(ERROR_OUTPUT, "cannot reach %s at %s: %s", store_name(t->store->kind), t->store->url,
-	        *t->detail ? t->detail : curl_easy_strerror(t->code));
+	        *t->detail ? t->detail : curl.easy_strerror(t->code));
 	if (t->code == CURLE_PEER_FAILED_VERIFICATION || t->code == CURLE_SSL_CACERT_BADFILE)
 		return error_hint(err, "its certificate is not believed: give the one that signed it with --ca FILE");
 	if (t->code == CURLE_ABORTED_BY_CALLBACK)

@@ -2,11 +2,11 @@
 #include "store.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "curl_library.h"
 #include "frontends/format/format.h"
 #include "frontends/format/gzip.h"
 #include "unwind/cleanup.h"
@@ -41,12 +41,14 @@ static struct error *bad_url(const char *why)
 
 static void cleanup_parsed(CURLU **url)
 {
-	curl_url_cleanup(*url);
+	if (*url)
+		curl.url_cleanup(*url);
 }
 
 static void cleanup_curl_text(char **text)
 {
-	curl_free(*text);
+	if (*text)
+		curl.free(*text);
 }
 
 /* By its prefix, which is taken off; else by path or port. STORES: unknown. */
@@ -71,27 +73,30 @@ static enum store_kind find_kind(const char **url, const char *path, const char 
 
 struct error *store_parse(const char *url, struct store *ret)
 {
-	cleanup(parsed) CURLU *u = curl_url();
+	struct error *err = curl_load();
+	cleanup(parsed) CURLU *u = err ? NULL : curl.url();
 	cleanup(curl_text) char *path = NULL, *port = NULL, *user = NULL, *whole = NULL;
 	enum store_kind kind = find_kind(&url, NULL, NULL);
 
 	*ret = (struct store){.kind = kind};
+	if (err)
+		return err;
 	if (!u)
 		return &error_no_memory;
-	if ((strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || curl_url_set(u, CURLUPART_URL, url, 0))
+	if ((strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || curl.url_set(u, CURLUPART_URL, url, 0))
 		return bad_url("this is no URL of http or https");
-	if (!curl_url_get(u, CURLUPART_USER, &user, 0))
+	if (!curl.url_get(u, CURLUPART_USER, &user, 0))
 		return bad_url("a password in a URL is seen by all who list processes; give a token by YRT_PUSH_TOKEN");
-	curl_url_get(u, CURLUPART_PATH, &path, 0);
-	curl_url_get(u, CURLUPART_PORT, &port, 0);
+	curl.url_get(u, CURLUPART_PATH, &path, 0);
+	curl.url_get(u, CURLUPART_PORT, &port, 0);
 	if (kind == STORES)
 		kind = find_kind(&url, path ? path : "", port);
 	if (kind == STORES)
 		return bad_url("which store it is, neither a prefix nor path or port tell");
 	ret->kind = kind;
 	if (!path || !*path || !strcmp(path, "/"))
-		curl_url_set(u, CURLUPART_PATH, kinds[kind].path, 0);
-	if (curl_url_get(u, CURLUPART_URL, &whole, 0))
+		curl.url_set(u, CURLUPART_PATH, kinds[kind].path, 0);
+	if (curl.url_get(u, CURLUPART_URL, &whole, 0))
 		return bad_url("this is no URL of http or https");
 	ret->url = strdup(whole);
 	return ret->url ? NULL : &error_no_memory;
@@ -190,10 +195,10 @@ static void put_pyroscope(void *ctx, const char *key, const char *value)
 
 static void add_query(FILE *out, const char *before, const char *value)
 {
-	char *escaped = curl_easy_escape(NULL, value, 0);
+	char *escaped = curl.easy_escape(NULL, value, 0);
 
 	fprintf(out, "%s%s", before, escaped ? escaped : "");
-	curl_free(escaped);
+	curl.free(escaped);
 }
 
 static void put_coroot(void *ctx, const char *key, const char *value)

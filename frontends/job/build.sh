@@ -24,8 +24,17 @@ trap 'exit 130' INT TERM
 
 mkdir -p "$root/usr/bin" "$root/etc/ssl/certs" "$root/out"
 strip -o "$root/usr/bin/yrt" "$yrt"
+# libcurl is loaded when something is pushed
+curl=$(/sbin/ldconfig -p | sed -n 's|.*libcurl\.so\.4 .*=> ||p' | head -n 1)
+[ -n "$curl" ] || {
+	echo "build.sh: libcurl.so.4 is missing: apt-get install libcurl4" >&2
+	exit 1
+}
 # ldd prints "name => /path (address)", and of the loader "/path (address)"
-ldd "$yrt" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p' | while read -r library; do
+{
+	ldd "$yrt" "$curl" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'
+	echo "$curl"
+} | sort -u | while read -r library; do
 	mkdir -p "$root$(dirname "$library")"
 	cp -L "$library" "$root$library"
 done

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcurl, loaded when something is pushed: it brings 25 other libraries, which no other start should wait for. */
+#ifndef YRT_CURL_LIBRARY_H
+#define YRT_CURL_LIBRARY_H
+
+#include <curl/curl.h>
+
+#include "unwind/error.h"
+
+#define CURL_FUNCTIONS(X)                                                                                              \
+	X(easy_cleanup)                                                                                                \
+	X(easy_escape)                                                                                                 \
+	X(easy_getinfo)                                                                                                \
+	X(easy_init)                                                                                                   \
+	X(easy_perform)                                                                                                \
+	X(easy_setopt)                                                                                                 \
+	X(easy_strerror)                                                                                               \
+	X(free)                                                                                                        \
+	X(slist_append)                                                                                                \
+	X(slist_free_all)                                                                                              \
+	X(url)                                                                                                         \
+	X(url_cleanup)                                                                                                 \
+	X(url_get)                                                                                                     \
+	X(url_set)
+
+struct curl_library {
+#define X(name) __typeof__(curl_##name) *name;
+	CURL_FUNCTIONS(X)
+#undef X
+};
+
+extern struct curl_library curl; /* its functions, once curl_load() has succeeded */
+
+struct error *curl_load(void);
+
+#endif
