@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "object.h"
-#include "walker_loads.h"
+#include "skeleton.h"
 #include "unwind/cleanup.h"
 
 static bool read_line(const char *path, char *text, size_t size)

@@ -7,7 +7,7 @@ u64 ended_faults = 0; /* page faults of processes that were targets and are gone
 u64 exec_faults = 0;  /* that a command had when it became the program to look into */
 
 /* A thread is gone for good. With the last one of a process its CPU time is final. */
-SEC("tp_btf/sched_process_free")
+SEC("raw_tp/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
 	struct signal_struct *signal = BPF_CORE_READ(task, signal);

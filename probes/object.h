@@ -20,13 +20,14 @@ struct object_options {
 	bool measure;  /* have the kernel measure the run time of BPF programs */
 	const struct event_ops *event; /* whose programs are loaded */
 	const void *of_event;          /* its own options */
+	const char *cache_dir;         /* NULL: none */
 };
 
 struct bpf_map;
 struct bpf_program;
 struct object;
 
-/* Opens it: knobs, maps and the programs of the event are chosen, and nothing is loaded yet. */
+/* Nothing is loaded yet, but there may be slabs, and instances. */
 struct error *object_create(const struct object_options *options, struct object **ret);
 /* Loads it with the walkers of these runtimes (bit n: id n; walker_loads.h), and follows processes from here on. */
 struct error *object_load(struct object *o, u32 walkers);
@@ -38,6 +39,7 @@ struct arena_source *object_slabs(struct object *o);
  * own. */
 void object_want(struct object *o, const char *program);
 const void *object_of_event(const struct object *o);
+const char *object_cache_dir(const struct object *o);
 int object_program(const struct object *o, const char *name);
 struct sample *object_skeleton(const struct object *o);
 /* The table that a stub calls this program through; NULL: it is none that takes stacks (WALKING() of event.bpf.h). */

@@ -20,4 +20,10 @@
 #include "events.h"
 #include "follow.bpf.h"
 
+/* Stands for a walker that is not loaded (probes/skeleton.h). */
+WALK_GLOBAL int walker_missing(struct walk *w)
+{
+	return STOP_NO_WALKER;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -17,6 +17,7 @@
 #include "mmap_watch.h"
 #include "object.h"
 #include "select_find.h"
+#include "skeleton.h"
 #include "targets.h"
 #include "walker_loads.h"
 #include "unwind/process/prefetch.h"
@@ -115,7 +116,8 @@ static struct error *create_parts(struct sampler *s)
 	        .everyone = o->everyone,
 	        .measure = o->measure,
 	        .event = o->event,
-	        .of_event = o->of_event};
+	        .of_event = o->of_event,
+	        .cache_dir = o->cache_dir};
 	struct error *err = object_create(&object, &s->object);
 
 	if (!err)
@@ -210,12 +212,13 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 	return NULL;
 }
 
-/* Of children and whatever runs nobody knows yet what they will be, and they may be over before a load is. */
+/* Of whatever runs or is only to come nobody knows yet what it will be, and it may be over before a load is. */
 static u32 choose_walkers(const struct sampler *s)
 {
-	if (s->options.everyone || s->options.selection || (s->command && s->options.follow))
+	if (s->options.everyone || (s->options.selection && !s->targets.nprocesses) ||
+	        (s->command && s->options.follow))
 		return WALKERS_ALL;
-	return walkers_choose(s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0));
+	return s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0);
 }
 
 static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
@@ -241,8 +244,8 @@ static struct error *load(struct sampler *s)
 	if (!err)
 		err = create_event(s);
 	if (!err)
-		err = targets_announce(&s->targets);
-	return err ? err : targets_mapped(&s->targets, 0); /* a JIT has gone on meanwhile */
+		err = targets_mapped(&s->targets, 0); /* a JIT has gone on meanwhile */
+	return err ? err : targets_announce(&s->targets);
 }
 
 void sampler_destroy(struct sampler *s)

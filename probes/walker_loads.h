@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which runtimes' walkers BPF has. The kernel's verifier looks at all that a program may call each time it is loaded,
- * so only the walkers of runtimes that were recognised are: a constant (`walkers` of target/bpf/walk_target.h) stands
- * before each, and from Linux 6.8 on the verifier skips what that rules out. When another runtime appears, the programs
+ * so only the walkers of runtimes that were recognised are (skeleton.h). When another runtime appears, the programs
  * that take stacks are loaded once more with its walker too, on a thread of its own, while those before go on. They use
  * the same maps, so nothing that was counted moves; the new ones take over by one change of the table that the attached
  * stub calls through (WALKING() of event.bpf.h), which is atomic: each event runs the old program or the new one.
@@ -18,8 +17,6 @@
 #include "object.h"
 #include "unwind/error.h"
 
-#define WALKERS_ALL (~0u)
-
 struct walkers;
 
 struct walkers_stats {
@@ -28,9 +25,7 @@ struct walkers_stats {
 	u64 cpu_ns; /* and in CPU time */
 };
 
-/* The runtimes (bit n: id n) whose walkers are to be loaded for these; all, where the verifier skips none. */
-u32 walkers_choose(u32 runtimes);
-/* object was loaded with these walkers. */
+/* object was loaded with these walkers (bit n: of the runtime of id n). */
 struct error *walkers_create(struct object *object, u32 loaded, struct walkers **ret);
 /* Waits for a load that is on its way. */
 void walkers_destroy(struct walkers *w);

@@ -5,8 +5,6 @@
 
 #include "hit/latency.h"
 
-#define CALLS_MAX 65536 /* that are under way */
-
 u64 latency_over_ns = 0;
 u32 hit_tracepoint = 0; /* the reason of tracepoints */
 
@@ -82,9 +80,9 @@ struct latency_key {
 	u64 sp; /* at the function's first instruction, and at the one that leaves it */
 };
 
-struct { /* when calls began; the oldest make room */
+struct { /* when calls began; the oldest make room. Its size is set where calls are measured */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CALLS_MAX);
+	__uint(max_entries, 1);
 	__type(key, struct latency_key);
 	__type(value, u64);
 } latency_calls SEC(".maps");

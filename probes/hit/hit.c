@@ -22,6 +22,7 @@
 #include "unwind/profile/names.h"
 
 #define FILES_TEXT 256
+#define CALLS_MAX  65536 /* that are under way */
 
 struct placed { /* stays where the process executes another program */
 	pid_t pid;
@@ -86,6 +87,7 @@ static void prepare_latency(struct object *o, const struct hit_options *options)
 	uprobe_prepare(skel->progs.on_enter);
 	uprobe_prepare(skel->progs.on_return);
 	uprobe_prepare(skel->progs.on_return_walk);
+	bpf_map__set_max_entries(skel->maps.latency_calls, CALLS_MAX);
 	skel->bss->latency_over_ns = options->over_ns;
 }
 

@@ -3,18 +3,23 @@
 
 import os
 import subprocess
+import tempfile
 
 import yrt
 
 WALKER, NATIVE, PROGRAM = 60_000, 40_000, 300_000
 
 
+def verifier(*args):
+    done = subprocess.run([os.path.join(yrt.BUILD, "yrt-verifier"), *args], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return map(str.split, done.stdout.splitlines())
+
+
 def counted():
     """{program: {runtime: instructions}}"""
-    done = subprocess.run([os.path.join(yrt.BUILD, "yrt-verifier")], capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
     found = {}
-    for program, runtime, instructions in map(str.split, done.stdout.splitlines()):
+    for program, runtime, instructions in verifier():
         found.setdefault(program, {})[runtime] = int(instructions)
     return found
 
@@ -34,6 +39,22 @@ def test_budgets():
     # A walker that is added later gets into programs that are declared as WALKING() only.
     fixed = {name: of for name, of in found.items() if name not in walking and of["native"] != of["all"]}
     assert not fixed, f"these walk, and no walker can be added to them: {fixed}"
+
+
+def test_kernel_types():
+    """Programs are the same with the types of the kernel that are kept in the cache as with all of its BTF; a file that is no BTF is made anew."""
+    with tempfile.TemporaryDirectory() as cache:
+        tags = {program: found for program, *found in verifier(cache)}
+        assert len(tags) > 10 and all(kept == own for kept, own in tags.values()), tags
+        (name,) = os.listdir(cache)
+        path = os.path.join(cache, name)
+        size = os.path.getsize(path)
+        assert name.endswith(".btf") and 1000 < size < 200_000, f"{name}: {size} bytes"
+        for damaged in (b"", b"no BTF", open(path, "rb").read()[:-100]):
+            with open(path, "wb") as file:
+                file.write(damaged)
+            assert all(kept == own for _, kept, own in verifier(cache)) and os.path.getsize(path) == size, f"{len(damaged)} bytes"
+    yield f"{len(tags)} programs, {size} bytes of types"
 
 
 yrt.main(globals())

@@ -2,9 +2,10 @@
 /*
  * How many instructions the kernel's verifier looks at: yrt-verifier loads each program with no runtime's walker and
  * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each load.
- * Before Linux 6.8 the verifier looks at all functions whether they are called or not: then all these numbers of a
- * program are the same.
+ * yrt-verifier DIR: loads each with the types of the kernel that are kept in DIR (probes/kernel_types.h), and with the
+ * kernel's own, and prints "program tag tag": the kernel's hash of the instructions that it got.
  */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <err.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/skeleton.h"
 #include "process/module.h"
 #include "sample.skel.h"
 
@@ -22,34 +24,55 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
 }
 
-static unsigned long processed(const char *program, unsigned walkers)
+/* Loads this program alone. log: NULL: none. */
+static struct sample *load(const char *program, unsigned walkers, const char *cache_dir, char *log, size_t size)
 {
-	static char log[1 << 16];
-	struct sample *skel = sample__open();
+	struct sample *skel = skeleton_open(walkers, cache_dir);
 	struct bpf_program *p;
-	const char *at;
-	unsigned long n;
 
 	if (!skel)
 		err(1, "cannot open the BPF object");
-	skel->rodata->walkers = walkers;
 	bpf_object__for_each_program(p, skel->obj)
 	{
 		bool wanted = !strcmp(bpf_program__name(p), program);
 
 		bpf_program__set_autoload(p, wanted);
-		if (wanted) {
+		if (wanted && log) {
 			bpf_program__set_log_level(p, LOG_STATS);
-			bpf_program__set_log_buf(p, log, sizeof(log));
+			bpf_program__set_log_buf(p, log, size);
 		}
 	}
 	if (sample__load(skel))
-		errx(1, "the kernel refuses %s with the walkers %#x:\n%s", program, walkers, log);
-	at = strstr(log, "processed ");
+		errx(1, "the kernel refuses %s with the walkers %#x:\n%s", program, walkers, log ? log : "");
+	return skel;
+}
+
+static unsigned long processed(const char *program, unsigned walkers)
+{
+	static char log[1 << 16];
+	struct sample *skel = load(program, walkers, NULL, log, sizeof(log));
+	const char *at = strstr(log, "processed ");
+	unsigned long n;
+
 	if (!at || sscanf(at, "processed %lu", &n) != 1)
 		errx(1, "the verifier does not tell how many instructions of %s it looked at", program);
 	sample__destroy(skel);
 	return n;
+}
+
+static void print_tag(const char *program, const char *cache_dir)
+{
+	struct sample *skel = load(program, WALKERS_ALL, cache_dir, NULL, 0);
+	struct bpf_program *p = bpf_object__find_program_by_name(skel->obj, program);
+	struct bpf_prog_info info = {0};
+	unsigned size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
+		err(1, "the kernel does not tell the tag of %s", program);
+	printf(" ");
+	for (size_t i = 0; i < sizeof(info.tag); i++)
+		printf("%02x", info.tag[i]);
+	sample__destroy(skel);
 }
 
 /* WALKING() of event.bpf.h */
@@ -60,23 +83,37 @@ static bool is_walking(const char *name)
 	return len > 5 && !strcmp(name + len - 5, "_walk");
 }
 
-int main(void)
+static void print_counts(const char *name)
+{
+	printf("%s native %lu\n", name, processed(name, 0));
+	for (const struct runtime_ops *const *r = runtimes; *r && is_walking(name); r++)
+		printf("%s %s %lu\n", name, (*r)->name, processed(name, 1u << (*r)->id));
+	printf("%s all %lu\n", name, processed(name, WALKERS_ALL));
+}
+
+static void print_tags(const char *name, const char *cache_dir)
+{
+	printf("%s", name);
+	print_tag(name, cache_dir);
+	print_tag(name, NULL);
+	printf("\n");
+}
+
+int main(int argc, char **argv)
 {
 	struct bpf_program *p;
 	struct sample *skel;
 
 	libbpf_set_print(quiet);
-	skel = sample__open();
+	skel = skeleton_open(WALKERS_ALL, NULL);
 	if (!skel)
 		err(1, "cannot open the BPF object");
 	bpf_object__for_each_program(p, skel->obj)
 	{
-		const char *name = bpf_program__name(p);
-
-		printf("%s native %lu\n", name, processed(name, 0));
-		for (const struct runtime_ops *const *r = runtimes; *r && is_walking(name); r++)
-			printf("%s %s %lu\n", name, (*r)->name, processed(name, 1u << (*r)->id));
-		printf("%s all %lu\n", name, processed(name, ~0u));
+		if (argc > 1)
+			print_tags(bpf_program__name(p), argv[1]);
+		else
+			print_counts(bpf_program__name(p));
 	}
 	sample__destroy(skel);
 	return 0;

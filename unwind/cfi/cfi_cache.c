@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -22,8 +19,8 @@ static u64 blob_checksum(const struct cfi_blob *blob)
 	return XXH3_64bits(from, (size_t)((const u8 *)blob + blob->size - from));
 }
 
-/* dir/<identity>-<size>.cfi, or with an end for a temporary file. NULL: nothing identifies it, or no memory. */
-static char *cache_path(const char *dir, const struct image *img, const char *end)
+/* dir/<identity>-<size>.cfi. NULL: nothing identifies it, or no memory. */
+static char *cache_path(const char *dir, const struct image *img)
 {
 	char text[BUILD_ID_MAX * 2 + 1], *path;
 	u8 id[BUILD_ID_MAX];
@@ -33,7 +30,7 @@ static char *cache_path(const char *dir, const struct image *img, const char *en
 		return NULL;
 	for (u32 i = 0; i < n; i++)
 		snprintf(text + i * 2, 3, "%02x", id[i]);
-	if (asprintf(&path, "%s/%s-%llx.cfi%s", dir, text, (unsigned long long)img->size, end) < 0)
+	if (asprintf(&path, "%s/%s-%llx.cfi", dir, text, (unsigned long long)img->size) < 0)
 		return NULL;
 	return path;
 }
@@ -123,32 +120,26 @@ static bool content_valid(const struct cfi_blob *blob)
 	return true;
 }
 
-/* Maps a file that only its owner, who must be us, can write: nobody else shortens it under the mapping. */
 static struct cfi_blob *map_file(const char *path, size_t *ret_size)
 {
-	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
+	cleanup(close) int fd = cache_open(path, ret_size);
 	void *map;
 
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	        st.st_mode & (S_IWGRP | S_IWOTH) || (u64)st.st_size < sizeof(struct cfi_blob))
+	if (fd < 0 || *ret_size < sizeof(struct cfi_blob))
 		return NULL;
-	*ret_size = (size_t)st.st_size;
 	map = mmap(NULL, *ret_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	return map == MAP_FAILED ? NULL : map;
 }
 
 struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_size)
 {
-	cleanup(free) char *path = cache_path(dir, img, "");
+	cleanup(free) char *path = cache_path(dir, img);
 	struct cfi_blob *blob;
 	struct cfi *cfi;
 	struct error *err;
 	size_t size;
 
 	blob = path ? map_file(path, &size) : NULL;
-	if (blob)
-		cache_touch(path);
 	if (!blob)
 		return NULL;
 	if (blob->size != size || !is_ours(blob, img, debug_size) || blob_checksum(blob) != blob->checksum ||
@@ -164,42 +155,12 @@ struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_s
 	return cfi;
 }
 
-static bool write_all(int fd, const void *from, size_t size)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = write(fd, (const u8 *)from + done, size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
-
-static void make_dirs(const char *dir)
-{
-	cleanup(free) char *path = strdup(dir);
-
-	for (char *at = path && *path ? path + 1 : NULL; at; at = *at ? at + 1 : NULL) {
-		char c = *at;
-
-		if (c && c != '/')
-			continue;
-		*at = 0;
-		mkdir(path, 0700);
-		*at = c;
-	}
-}
-
 void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, struct cfi *cfi)
 {
-	cleanup(free) char *path = cache_path(dir, img, ""), *temp = cache_path(dir, img, ".XXXXXX");
-	cleanup(close) int fd = -1;
+	cleanup(free) char *path = cache_path(dir, img);
 	struct cfi_blob *blob = cfi_blob_of(cfi);
 
-	if (!path || !temp)
+	if (!path)
 		return;
 	memcpy(blob->magic, CACHE_MAGIC, sizeof(blob->magic));
 	blob->version = CACHE_VERSION;
@@ -207,12 +168,5 @@ void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, s
 	blob->debug_size = debug_size;
 	blob->identity_len = image_identity(img, blob->identity);
 	blob->checksum = blob_checksum(blob);
-	make_dirs(dir);
-	fd = mkostemp(temp, O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (!write_all(fd, blob, blob->size) || rename(temp, path))
-		unlink(temp);
-	else
-		cache_grew(dir, blob->size);
+	cache_put(dir, path, blob, blob->size);
 }

@@ -48,13 +48,15 @@ u64 cache_limit(void)
 	return mb << 20;
 }
 
-/* <build-id>-<size>.cfi, also one that is just being written, with six letters behind. */
+/* <build-id>-<size>.cfi or .btf, also one that is just being written, with six letters behind. */
 static bool is_ours(const char *name)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t id = strspn(name, hex), size = name[id] == '-' ? strspn(name + id + 1, hex) : 0;
 
-	return id && size && !strncmp(name + id + 1 + size, ".cfi", 4);
+	const char *end = name + id + 1 + size;
+
+	return id && size && (!strncmp(end, ".cfi", 4) || !strncmp(end, ".btf", 4));
 }
 
 static void cleanup_dir(DIR **dir)
@@ -147,4 +149,68 @@ void cache_grew(const char *dir, u64 bytes)
 	atomic_store(&since, 0);
 	if (!cache_use(dir, &use) && use.bytes > cache_limit())
 		error_free(cache_shrink(dir, cache_limit() / 4 * 3, &use));
+}
+
+int cache_open(const char *path, size_t *ret_size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) {
+		close(fd);
+		return -1;
+	}
+	cache_touch(path);
+	*ret_size = (size_t)st.st_size;
+	return fd;
+}
+
+static bool write_all(int fd, const void *from, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = write(fd, (const u8 *)from + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static void make_dirs(const char *dir)
+{
+	cleanup(free) char *path = strdup(dir);
+
+	for (char *at = path && *path ? path + 1 : NULL; at; at = *at ? at + 1 : NULL) {
+		char c = *at;
+
+		if (c && c != '/')
+			continue;
+		*at = 0;
+		mkdir(path, 0700);
+		*at = c;
+	}
+}
+
+void cache_put(const char *dir, const char *path, const void *bytes, size_t size)
+{
+	cleanup(free) char *temp = NULL;
+	cleanup(close) int fd = -1;
+
+	if (asprintf(&temp, "%s.XXXXXX", path) < 0) {
+		temp = NULL;
+		return;
+	}
+	make_dirs(dir);
+	fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!write_all(fd, bytes, size) || rename(temp, path))
+		unlink(temp);
+	else
+		cache_grew(dir, size);
 }

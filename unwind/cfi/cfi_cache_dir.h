@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory of the cache: what is in it, and its limit. A file's time of change is when it was used last, to the
- * hour. What was used least recently goes first. Files of other names are left alone.
+ * The directory of the cache: what is in it, and its limit. <build-id>-<hex>.cfi are unwind tables, .btf types of a
+ * kernel (probes/kernel_types.h). A file's time of change is when it was used last, to the hour. What was used least
+ * recently goes first. Files of other names are left alone.
  */
 #ifndef YRT_CFI_CACHE_DIR_H
 #define YRT_CFI_CACHE_DIR_H
@@ -27,5 +28,10 @@ struct error *cache_shrink(const char *dir, u64 limit, struct cache_use *removed
 void cache_touch(const char *path);
 /* So much was added: now and then the limit is enforced, with some room left for more. */
 void cache_grew(const char *dir, u64 bytes);
+/* Opens a file that only its owner, who must be us, can write: nobody else shortens it under a mapping. -1: there is
+ * none. */
+int cache_open(const char *path, size_t *ret_size);
+/* Writes a file of the cache, whole or not at all; a failure only means that it is made again next time. */
+void cache_put(const char *dir, const char *path, const void *bytes, size_t size);
 
 #endif

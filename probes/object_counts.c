@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the probes of the BPF object counted: stacks by epoch, losses, time, memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu_time.h"
+#include "object_internal.h"
+#include "unwind/cleanup.h"
+
+#define CPU_BATCH 1024
+
+static u64 living_cpu_ns(const void *key, const void *value)
+{
+	(void)value;
+	return cpu_of_process((pid_t) * (const u32 *)key);
+}
+
+/* Nobody can ask the kernel for it once the process was waited for, a while before on_free() counts it. */
+static u64 ending_cpu_ns(const void *key, const void *value)
+{
+	const struct process_ending *ending = value;
+	u64 now = cpu_of_process((pid_t)ending->tgid);
+
+	(void)key;
+	return now > ending->cpu_ns ? now : ending->cpu_ns;
+}
+
+/* The sum over a hash map's entries, each looked at once. */
+static u64 sum_cpu_ns(const struct bpf_map *map, u64 (*cpu_ns)(const void *key, const void *value))
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	size_t key = bpf_map__key_size(map), value = bpf_map__value_size(map);
+	cleanup(free) char *keys = calloc(CPU_BATCH, key);
+	cleanup(free) char *values = calloc(CPU_BATCH, value);
+	int code = keys && values ? 0 : -ENOMEM;
+	void *from = NULL;
+	u32 n, position;
+	u64 sum = 0;
+
+	while (!code) {
+		n = CPU_BATCH;
+		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, values, &n, &options);
+		if (code && code != -ENOENT) /* ENOENT: these are the last */
+			break;
+		for (u32 i = 0; i < n; i++)
+			sum += cpu_ns(keys + i * key, values + i * value);
+		from = &position;
+	}
+	return sum;
+}
+
+u64 object_cpu_ns(const struct object *o)
+{
+	u64 ended = o->skel->bss->ended_ns; /* first, so that nothing is counted twice */
+
+	if (o->options.everyone)
+		return cpu_of_machine() - cpu_of_process(getpid());
+	return ended + sum_cpu_ns(o->skel->maps.endings, ending_cpu_ns) +
+	       sum_cpu_ns(o->skel->maps.processes, living_cpu_ns) - o->outside_ns;
+}
+
+u32 object_counts_capacity(const struct object *o)
+{
+	return COUNTS_CAPACITY;
+}
+
+/*
+ * After this no program still uses what it saw before: replacing an entry of a map of maps waits for all that run
+ * (maybe_wait_bpf_programs() in kernel/bpf/syscall.c).
+ */
+static void wait_for_programs(struct object *o)
+{
+	u32 first = 0;
+
+	if (o->slabs.npublished)
+		bpf_map_update_elem(o->slabs.outer, &first, &o->slabs.fd[0], BPF_ANY);
+}
+
+u32 object_epoch(const struct object *o)
+{
+	return o->skel->bss->counts_in_use;
+}
+
+u32 object_flip(struct object *o)
+{
+	u32 epoch = o->skel->bss->counts_in_use;
+
+	o->skel->bss->counts_in_use = !epoch;
+	wait_for_programs(o);
+	return epoch;
+}
+
+struct error *object_drain(struct object *o, u32 epoch,
+        void (*add)(void *ctx, u32 epoch, u64 hash, const struct stack_count *count), void *ctx)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	u32 n, position;
+	int fd = bpf_map__fd(epoch ? o->skel->maps.counts_b : o->skel->maps.counts_a), code = 0;
+	static struct stack_count values[COUNTS_CAPACITY];
+	static u64 keys[COUNTS_CAPACITY];
+	void *from = NULL;
+
+	while (!code) {
+		n = COUNTS_CAPACITY;
+		code = bpf_map_lookup_and_delete_batch(fd, from, &position, keys, values, &n, &options);
+		if (code && errno != ENOENT)
+			return error_errno(errno, "cannot read the counts");
+		for (u32 i = 0; i < n; i++)
+			add(ctx, epoch, keys[i], &values[i]);
+		from = &position;
+	}
+	return NULL;
+}
+
+struct error *object_stats(struct object *o, struct probe_stats *ret)
+{
+	struct probe_stats *each = calloc(o->ncpus, sizeof(*each));
+	u32 zero = 0;
+
+	if (!each)
+		return &error_no_memory;
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.stats), &zero, each)) {
+		free(each);
+		return error_errno(errno, "cannot read the counters");
+	}
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < o->ncpus; i++) {
+		const u64 *from = (const u64 *)&each[i];
+
+		if (each[i].first_ns && (!ret->first_ns || each[i].first_ns < ret->first_ns))
+			ret->first_ns = each[i].first_ns;
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			if (k != offsetof(struct probe_stats, first_ns) / sizeof(u64))
+				((u64 *)ret)[k] += from[k];
+	}
+	free(each);
+	return NULL;
+}
+
+static u64 run_time(int program)
+{
+	struct bpf_prog_info info = {0};
+	u32 size = sizeof(info);
+
+	return program < 0 || bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.run_time_ns;
+}
+
+u64 object_run_time(const struct object *o, u64 *others)
+{
+	struct bpf_program *p;
+	u64 sum = 0;
+
+	*others = 0;
+	bpf_object__for_each_program(p, o->skel->obj) * (object_is_of_event(o, p) ? &sum : others) +=
+	        run_time(bpf_program__fd(p));
+	return sum;
+}
+
+/* What the kernel accounts for a map, as /proc tells it. */
+static u64 memlock(int fd)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char text[128];
+	u64 bytes = 0;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", fd);
+	file = fopen(text, "re");
+	while (file && fgets(text, sizeof(text), file))
+		if (sscanf(text, "memlock: %lu", &bytes) == 1)
+			break;
+	return bytes;
+}
+
+u64 object_map_bytes(const struct object *o)
+{
+	u64 sum = 0;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, o->skel->obj) sum += memlock(bpf_map__fd(map));
+	for (u32 i = 0; i < o->slabs.nmade; i++)
+		sum += memlock(o->slabs.fd[i]);
+	return sum;
+}

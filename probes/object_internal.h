@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the BPF object share (object.h). */
+#ifndef YRT_OBJECT_INTERNAL_H
+#define YRT_OBJECT_INTERNAL_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <pthread.h>
+
+#include "object.h"
+#include "sample.skel.h"
+
+#define COUNTS_CAPACITY 16384u
+
+struct slabs { /* object_slabs.c */
+	struct arena_source source;
+	int fd[ARENA_SLABS_MAX];
+	u32 n, nmade, npublished; /* in use, made, and known to BPF */
+	int outer;                /* the map of them; -1: not made yet */
+	bool running;             /* a thread, that publishes those before end */
+	u32 end;
+	pthread_t thread;
+	struct error *failed;
+};
+
+struct object {
+	struct object_options options;
+	struct sample *skel; /* NULL: it is not loaded yet */
+	u32 last_instance;   /* until then */
+	struct ring_buffer *ring;
+	struct slabs slabs;
+	int stats_fd; /* keeps BPF_ENABLE_STATS on */
+	int ncpus;
+	void (*record)(void *ctx, const void *data, size_t size);
+	void *record_ctx;
+	u32 left;       /* records to be handed out; 0: all */
+	u64 outside_ns; /* CPU time of targets while they were none */
+};
+
+struct error *object_explain_load(int code);
+/* Of an event, or of what all events share? */
+bool object_is_of_event(const struct object *o, const struct bpf_program *p);
+
+void slabs_create(struct slabs *s);
+/* Makes the map of slabs, in *fd, and lets a thread fill in those that there are: a change of a map of maps waits for
+ * all programs that run, some milliseconds. */
+struct error *slabs_begin(struct slabs *s, int *fd);
+/* BPF knows of all slabs in use after this. */
+struct error *slabs_publish(struct slabs *s);
+void slabs_destroy(struct slabs *s);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "skeleton.h"
+
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel_types.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/shared/frame.h"
+
+#define MISSING "walker_missing" /* of sample.bpf.c */
+
+/* A BPF object that was built with us: its offsets are right. */
+struct elf {
+	u8 *bytes;
+	const Elf64_Shdr *sections;
+	u32 n;
+};
+
+static struct elf elf_of(void *bytes)
+{
+	const Elf64_Ehdr *head = bytes;
+
+	return (struct elf){
+	        .bytes = bytes, .sections = (const Elf64_Shdr *)((u8 *)bytes + head->e_shoff), .n = head->e_shnum};
+}
+
+static const Elf64_Shdr *find_section(const struct elf *elf, const char *name)
+{
+	const Elf64_Ehdr *head = (const Elf64_Ehdr *)elf->bytes;
+	const char *names = (const char *)elf->bytes + elf->sections[head->e_shstrndx].sh_offset;
+
+	for (u32 i = 0; i < elf->n; i++)
+		if (!strcmp(names + elf->sections[i].sh_name, name))
+			return &elf->sections[i];
+	return NULL;
+}
+
+/* Does the driver call this function for a walker that is not wanted? */
+static bool is_unwanted(const char *name, u32 walkers)
+{
+	static const struct {
+		const char *name;
+		u32 runtime;
+	} calls[] = {
+#define RUNTIME(id, name) {#name "_step", id},
+#define RESUMES(id, name) {#name "_resume", id},
+#include "runtimes/list.h"
+#undef RESUMES
+#undef RUNTIME
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (!strcmp(calls[i].name, name))
+			return !(walkers & 1u << calls[i].runtime);
+	return false;
+}
+
+static const char *symbol_name(const struct elf *elf, const Elf64_Shdr *symbols, u64 i)
+{
+	const Elf64_Sym *symbol = (const Elf64_Sym *)(elf->bytes + symbols->sh_offset) + i;
+
+	return (const char *)elf->bytes + elf->sections[symbols->sh_link].sh_offset + symbol->st_name;
+}
+
+static u64 find_missing(const struct elf *elf, const Elf64_Shdr *symbols)
+{
+	u64 n = symbols->sh_size / sizeof(Elf64_Sym), i = 0;
+
+	while (i < n && strcmp(symbol_name(elf, symbols, i), MISSING))
+		i++;
+	return i;
+}
+
+static void cut_calls(const struct elf *elf, u32 walkers)
+{
+	for (u32 i = 0; i < elf->n; i++) {
+		const Elf64_Shdr *s = &elf->sections[i], *symbols = &elf->sections[s->sh_link];
+		Elf64_Rel *rel = (Elf64_Rel *)(elf->bytes + s->sh_offset);
+		u64 missing;
+
+		if (s->sh_type != SHT_REL || !(elf->sections[s->sh_info].sh_flags & SHF_EXECINSTR))
+			continue;
+		missing = find_missing(elf, symbols);
+		for (u64 k = 0; k < s->sh_size / sizeof(*rel); k++)
+			if (is_unwanted(symbol_name(elf, symbols, ELF64_R_SYM(rel[k].r_info)), walkers))
+				rel[k].r_info = ELF64_R_INFO(missing, ELF64_R_TYPE(rel[k].r_info));
+	}
+}
+
+/* As sample__open_opts(), of other bytes. */
+static struct sample *open_bytes(void *bytes, size_t size, const struct bpf_object_open_opts *options)
+{
+	struct sample *skel = calloc(1, sizeof(*skel));
+	int code = skel ? sample__create_skeleton(skel) : -ENOMEM;
+
+	if (!code) {
+		skel->skeleton->data = bytes;
+		skel->skeleton->data_sz = size;
+		code = bpf_object__open_skeleton(skel->skeleton, options);
+	}
+	if (!code)
+		return skel;
+	sample__destroy(skel);
+	errno = -code;
+	return NULL;
+}
+
+struct sample *skeleton_open(u32 walkers, const char *cache_dir)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	size_t size;
+	const void *whole = sample__elf_bytes(&size);
+	cleanup(free) void *bytes = malloc(size);
+	cleanup(free) char *types = NULL;
+	const Elf64_Shdr *btf;
+	struct sample *skel;
+	struct elf elf;
+
+	if (!bytes) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	memcpy(bytes, whole, size);
+	elf = elf_of(bytes);
+	cut_calls(&elf, walkers);
+	btf = find_section(&elf, ".BTF");
+	types = btf ? kernel_types(cache_dir, elf.bytes + btf->sh_offset, btf->sh_size) : NULL;
+	options.btf_custom_path = types;
+	skel = open_bytes(bytes, size, &options);
+	if (skel)
+		skel->rodata->walkers = walkers;
+	return skel;
+}
