@@ -8,6 +8,7 @@
 #include <sys/param.h>
 
 #include "cleanup.h"
+#include "search.h"
 
 #define RELAS_A_READ 1024u
 #define DYNAMIC_MAX  4096u
@@ -33,17 +34,9 @@ void go_file_free(struct go_file *f)
 
 static u32 first_reloc(const struct go_file *f, u64 at)
 {
-	u32 lo = 0, hi = f->nrelocs;
+	u32 i = SEARCH(f->nrelocs, k, f->relocs[k].at < at);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (f->relocs[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return i;
 }
 
 /* Words that lie in two blocks are not relocated: pointers are aligned. */

@@ -6,22 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-static const struct layout_field fields[] = {
-#define M(slot_, name_) {.name = name_, .slot = offsetof(struct go_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct go_layout, slot_), .optional = true},
-	GO_MEMBERS(M, OPTIONAL)
-#undef M
-#undef OPTIONAL
-};
-/* clang-format on */
+#define LAYOUT go_layout
+static const struct layout_field fields[] = {GO_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL)};
 
-const struct layout_schema go_layout_schema = {
-        .runtime = "go",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct go_layout),
-};
+const struct layout_schema go_layout_schema = {.runtime = "go", LAYOUT_FIELDS(fields)};
 
 unsigned long go_release_minor(const char *release)
 {

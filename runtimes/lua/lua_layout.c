@@ -8,22 +8,10 @@
 
 #define SERIES (sizeof("Lua 5.4.") - 1)
 
-/* clang-format off */
-static const struct layout_field fields[] = {
-#define M(slot_, name_) {.name = name_, .slot = offsetof(struct lua_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct lua_layout, slot_), .optional = true},
-	LUA_MEMBERS(M, OPTIONAL)
-#undef M
-#undef OPTIONAL
-};
-/* clang-format on */
+#define LAYOUT lua_layout
+static const struct layout_field fields[] = {LUA_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL)};
 
-const struct layout_schema lua_layout_schema = {
-        .runtime = "lua",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct lua_layout),
-};
+const struct layout_schema lua_layout_schema = {.runtime = "lua", LAYOUT_FIELDS(fields)};
 
 /*
  * "Lua 5.4.6": the file of that release, else of the newest release of its series that is known: a series has hardly

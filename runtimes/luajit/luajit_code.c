@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "luajit_code.h"
+#include "search.h"
 
 #include <arch.h>
 #include <capstone/capstone.h>
@@ -140,15 +141,7 @@ void code_free(struct code *code)
 
 u32 code_find(const struct code *code, u64 addr)
 {
-	u32 lo = 0, hi = code->n;
+	u32 at = SEARCH(code->n, k, code->ins[k].addr < addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (code->ins[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < code->n && code->ins[lo].addr == addr ? lo : code->n;
+	return at < code->n && code->ins[at].addr == addr ? at : code->n;
 }

@@ -7,24 +7,10 @@
 #include "binary/image.h"
 #include "luajit_facts.h"
 
-/* clang-format off */
-static const struct layout_field fields[] = {
-#define M(slot_, name_) {.name = name_, .slot = offsetof(struct luajit_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct luajit_layout, slot_), .optional = true},
-#define L(slot_, name_) {.name = name_, .slot = offsetof(struct luajit_layout, slot_), .list = true},
-        LUAJIT_MEMBERS(M, OPTIONAL) LUAJIT_LISTS(L)
-#undef M
-#undef OPTIONAL
-#undef L
-};
-/* clang-format on */
+#define LAYOUT luajit_layout
+static const struct layout_field fields[] = {LUAJIT_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL) LUAJIT_LISTS(LAYOUT_LIST)};
 
-const struct layout_schema luajit_layout_schema = {
-        .runtime = "luajit",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct luajit_layout),
-};
+const struct layout_schema luajit_layout_schema = {.runtime = "luajit", LAYOUT_FIELDS(fields)};
 
 /* What fits a file by its code, of the library. */
 struct choice {

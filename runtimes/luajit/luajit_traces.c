@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "luajit_trace.h"
+#include "search.h"
 
 #define VMS_MAX     64
 #define TRACES_MAX  65536
@@ -80,17 +81,9 @@ void luajit_traces_destroy(struct luajit_traces *traces)
 /* The first copy whose code begins above pc. */
 static u32 copies_above(const struct luajit_traces *traces, u64 pc)
 {
-	u32 lo = 0, hi = traces->ncopies;
+	u32 at = SEARCH(traces->ncopies, k, traces->copies[k]->code <= pc);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (traces->copies[mid]->code <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return at;
 }
 
 static const struct luajit_trace *find_copy(const struct luajit_traces *traces, u64 g, u64 pc, u32 cookie)
@@ -261,17 +254,9 @@ static bool refresh(struct vm *vm, const struct luajit_layout *l, struct memory 
 
 static const struct live *find_live(const struct vm *vm, u64 pc)
 {
-	u32 lo = 0, hi = vm->nlive;
+	u32 at = SEARCH(vm->nlive, k, vm->live[k].code <= pc);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (vm->live[mid].code <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && pc - vm->live[lo - 1].code < vm->live[lo - 1].size ? &vm->live[lo - 1] : NULL;
+	return at && pc - vm->live[at - 1].code < vm->live[at - 1].size ? &vm->live[at - 1] : NULL;
 }
 
 bool luajit_traces_own(struct luajit_traces *traces, struct memory *mem, u64 g)

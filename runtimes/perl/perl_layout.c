@@ -5,20 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct layout_field fields[] = {
-#define M(slot_, name_)        {.name = name_, .slot = offsetof(struct perl_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct perl_layout, slot_), .optional = true},
-        PERL_MEMBERS(M, OPTIONAL)
-#undef M
-#undef OPTIONAL
-};
+#define LAYOUT perl_layout
+static const struct layout_field fields[] = {PERL_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL)};
 
-const struct layout_schema perl_layout_schema = {
-        .runtime = "perl",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct perl_layout),
-};
+const struct layout_schema perl_layout_schema = {.runtime = "perl", LAYOUT_FIELDS(fields)};
 
 /* 5.24 told loops over an array from those over a list, and gave blocks that C code calls a type of stack. */
 #define REWORKED 24

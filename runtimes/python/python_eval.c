@@ -16,21 +16,6 @@ static bool covered(const struct python_eval *eval, u64 addr)
 	return false;
 }
 
-static const struct cfi_fde *find_fde(const struct cfi *cfi, u64 addr)
-{
-	u32 lo = 0, hi = cfi->nfdes;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (addr >= cfi->fdes[mid].end)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < cfi->nfdes && addr >= cfi->fdes[lo].start ? &cfi->fdes[lo] : NULL;
-}
-
 /* A jump out of what is known so far: a function is entered at its start and never by a condition. */
 static void follow(const struct image *img, const cs_insn *in, struct python_eval *eval)
 {
@@ -39,7 +24,7 @@ static void follow(const struct image *img, const cs_insn *in, struct python_eva
 
 	if (in->detail->x86.op_count != 1 || op->type != X86_OP_IMM || covered(eval, (u64)op->imm))
 		return;
-	fde = find_fde(img->cfi, (u64)op->imm);
+	fde = cfi_fde_at(img->cfi, (u64)op->imm);
 	if (!fde || eval->n == PYTHON_RANGES_MAX || (in->id == X86_INS_JMP && (u64)op->imm == fde->start))
 		return;
 	eval->ranges[eval->n++] = (struct python_range){fde->start, fde->end};

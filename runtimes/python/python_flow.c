@@ -6,6 +6,7 @@
 
 #include "cleanup.h"
 #include "symbols/symbols.h"
+#include "search.h"
 
 #define INSTRUCTIONS_MAX 65536
 
@@ -17,17 +18,9 @@ void cleanup_python_flow(struct python_flow *f)
 
 u32 python_flow_find(const struct python_flow *f, u64 addr)
 {
-	u32 lo = 0, hi = f->n;
+	u32 at = SEARCH(f->n, k, f->insns[k].addr < addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (f->insns[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < f->n && f->insns[lo].addr == addr ? lo : FLOW_NOWHERE;
+	return at < f->n && f->insns[at].addr == addr ? at : FLOW_NOWHERE;
 }
 
 u32 python_flow_next(const struct python_flow *f, u32 i)

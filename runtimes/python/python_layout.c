@@ -7,20 +7,10 @@
 
 #include "python_debug_offsets.h"
 
-static const struct layout_field fields[] = {
-#define M(slot_, name_)        {.name = name_, .slot = offsetof(struct python_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct python_layout, slot_), .optional = true},
-        PYTHON_MEMBERS(M, OPTIONAL)
-#undef M
-#undef OPTIONAL
-};
+#define LAYOUT python_layout
+static const struct layout_field fields[] = {PYTHON_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL)};
 
-const struct layout_schema python_layout_schema = {
-        .runtime = "python",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct python_layout),
-};
+const struct layout_schema python_layout_schema = {.runtime = "python", LAYOUT_FIELDS(fields)};
 
 static enum python_linkage linkage(const struct python_layout *l)
 {

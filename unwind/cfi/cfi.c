@@ -12,6 +12,7 @@
 
 #include "cfi_internal.h"
 #include "cleanup.h"
+#include "search.h"
 
 #define GAP_IGNORED 32          /* bytes without an FDE that belong to the function before them */
 #define GAP_MAX     (64u << 10) /* a longer stretch without CFI ends the piece */
@@ -571,17 +572,9 @@ void cfi_rest(struct cfi *cfi)
 
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr)
 {
-	u32 lo = 0, hi = cfi ? cfi->nfdes : 0;
+	u32 at = SEARCH(cfi ? cfi->nfdes : 0, k, cfi->fdes[k].end <= addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (cfi->fdes[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return cfi && lo < cfi->nfdes && cfi->fdes[lo].start <= addr ? &cfi->fdes[lo] : NULL;
+	return cfi && at < cfi->nfdes && cfi->fdes[at].start <= addr ? &cfi->fdes[at] : NULL;
 }
 
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi)
@@ -624,19 +617,9 @@ struct error *cfi_from_entries(const struct cfi_entry *entries, size_t n, u64 st
 
 static const struct cfi_piece *find_piece(const struct cfi *cfi, u64 addr)
 {
-	u32 lo = 0, hi = cfi->npieces;
+	u32 i = SEARCH(cfi->npieces, k, cfi->pieces[k].end <= addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (addr < cfi->pieces[mid].start)
-			hi = mid;
-		else if (addr >= cfi->pieces[mid].end)
-			lo = mid + 1;
-		else
-			return &cfi->pieces[mid];
-	}
-	return NULL;
+	return i < cfi->npieces && addr >= cfi->pieces[i].start ? &cfi->pieces[i] : NULL;
 }
 
 bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret)

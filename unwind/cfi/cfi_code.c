@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "binary/elf_table.h"
+#include "search.h"
 
 #define CODE_MAX (1u << 20)
 #define GAPS_MAX (32u << 20) /* bytes of code between FDEs that are followed in one file */
@@ -329,17 +330,9 @@ static struct error *find_starts(struct starts *starts, struct image *img)
 
 static u32 first_start(const struct starts *starts, u64 addr)
 {
-	u32 lo = 0, hi = starts->n;
+	u32 at = SEARCH(starts->n, k, starts->list[k].addr < addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (starts->list[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return at;
 }
 
 static void seed_starts(struct flow *f, const struct starts *starts)

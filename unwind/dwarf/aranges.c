@@ -8,6 +8,7 @@
 #include "die.h"
 #include "file.h"
 #include "grow.h"
+#include "search.h"
 
 #define RANGES_MAX (1u << 24)
 #define DWARF64    0xffffffffu
@@ -140,21 +141,13 @@ static void read_units(struct dwarf_file *f)
 /* Of several that cover addr, the first in the file. */
 static bool find(struct dwarf_file *f, u64 addr, u64 *ret)
 {
-	u32 low = 0, high = f->nranges;
+	u32 at = SEARCH(f->nranges, k, f->ranges[k].low <= addr);
 	bool found = false;
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (f->ranges[mid].low <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low-- && f->ranges[low].reach > addr && dwarf_spend(f, 1)) {
-		if (f->ranges[low].high <= addr || (found && f->ranges[low].unit > *ret))
+	while (at-- && f->ranges[at].reach > addr && dwarf_spend(f, 1)) {
+		if (f->ranges[at].high <= addr || (found && f->ranges[at].unit > *ret))
 			continue;
-		*ret = f->ranges[low].unit;
+		*ret = f->ranges[at].unit;
 		found = true;
 	}
 	return found;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "grow.h"
+#include "search.h"
 
 #define FUNCTIONS_MAX (1u << 22)
 
@@ -106,19 +107,11 @@ static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
 
 static bool find(struct dwarf_file *f, const struct dwarf_unit *unit, u64 addr, u64 *ret)
 {
-	u32 low = 0, high = unit->nfunctions;
+	u32 at = SEARCH(unit->nfunctions, k, unit->functions[k].low <= addr);
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (unit->functions[mid].low <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low-- && unit->functions[low].reach > addr && dwarf_spend(f, 1)) {
-		*ret = unit->functions[low].die;
-		if (unit->functions[low].high > addr)
+	while (at-- && unit->functions[at].reach > addr && dwarf_spend(f, 1)) {
+		*ret = unit->functions[at].die;
+		if (unit->functions[at].high > addr)
 			return true;
 	}
 	return false;

@@ -7,6 +7,7 @@
 
 #include "die.h"
 #include "line_read.h"
+#include "search.h"
 
 #define ROWS_KEPT (1u << 20) /* of all tables together, 16 bytes each */
 #define PATH_ROOM 4096u
@@ -115,30 +116,14 @@ const struct line_row *line_find(const struct line_table *t, u64 addr)
 {
 	const struct line_sequence *seq;
 	const struct line_row *rows;
-	u32 low = 0, high = t->nsequences;
+	u32 at = SEARCH(t->nsequences, k, t->sequences[k].high <= addr), after;
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (t->sequences[mid].high <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == t->nsequences || t->sequences[low].low > addr)
+	if (at == t->nsequences || t->sequences[at].low > addr)
 		return NULL;
-	seq = &t->sequences[low];
+	seq = &t->sequences[at];
 	rows = t->rows + seq->first;
-	low = 1;
-	for (high = seq->n; low < high;) {
-		u32 mid = low + (high - low) / 2;
-
-		if (rows[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return &rows[low - 1];
+	after = SEARCH(seq->n, k, rows[k].addr <= addr);
+	return &rows[after ? after - 1 : 0]; /* the first one begins the sequence */
 }
 
 static bool is_absolute(const char *path)

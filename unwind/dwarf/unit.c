@@ -5,6 +5,7 @@
 
 #include "file.h"
 #include "grow.h"
+#include "search.h"
 
 #define HEADER_MAX 40u
 #define DWARF64    0xffffffffu
@@ -52,17 +53,9 @@ static bool read_header(struct dwarf_unit *unit, struct dwarf_cursor c, u64 left
 /* The number of units that start at or before offset. */
 static u32 upper_bound(const struct dwarf_file *f, u64 offset)
 {
-	u32 low = 0, high = f->nunits;
+	u32 at = SEARCH(f->nunits, k, f->units[k]->offset <= offset);
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (f->units[mid]->offset <= offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return at;
 }
 
 static bool insert(struct dwarf_file *f, u32 at, struct dwarf_unit *unit)

@@ -10,6 +10,7 @@
 #ifndef YRT_LAYOUT_H
 #define YRT_LAYOUT_H
 
+#include <stddef.h>
 #include <stdio.h>
 #include <types.h>
 
@@ -49,6 +50,15 @@ struct layout_schema {
 	u32 n;
 	u32 size; /* of its struct <name>_layout */
 };
+
+/*
+ * For the table of fields, in a file that defines LAYOUT as the name of the struct: what a runtime's list of members
+ * calls, and the rest of its schema.
+ */
+#define LAYOUT_MEMBER(slot_, name_)   {.name = name_, .slot = offsetof(struct LAYOUT, slot_)},
+#define LAYOUT_OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct LAYOUT, slot_), .optional = true},
+#define LAYOUT_LIST(slot_, name_)     {.name = name_, .slot = offsetof(struct LAYOUT, slot_), .list = true},
+#define LAYOUT_FIELDS(f)              .fields = (f), .n = sizeof(f) / sizeof(*(f)), .size = sizeof(struct LAYOUT)
 
 enum layout_source { LAYOUT_UNKNOWN, LAYOUT_DWARF, LAYOUT_DEBUG_FILE, LAYOUT_LIBRARY, LAYOUT_CODE, LAYOUT_PROCESS };
 #define LAYOUT_SOURCES (LAYOUT_PROCESS + 1)

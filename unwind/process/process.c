@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "binary/memory.h"
+#include "search.h"
 
 #define VDSO_MAX (1u << 20)
 
@@ -27,17 +28,9 @@ struct runtime_process process_view(const struct process *p)
 
 const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr)
 {
-	u32 lo = 0, hi = n;
+	u32 at = SEARCH(n, k, addr >= mappings[k].end);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (addr >= mappings[mid].end)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n && addr >= mappings[lo].start ? &mappings[lo] : NULL;
+	return at < n && addr >= mappings[at].start ? &mappings[at] : NULL;
 }
 
 const struct mapping *process_mapping(const struct process *p, u64 addr)

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "runtime.h"
+#include "search.h"
 
 struct error *c_names_add(struct c_names *c, u64 function, const char *name)
 {
@@ -36,17 +37,9 @@ void c_names_sort(struct c_names *c)
 
 const char *c_names_find(const struct c_names *c, u64 function)
 {
-	u32 lo = 0, hi = c->n;
+	u32 at = SEARCH(c->n, k, c->list[k].function < function);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (c->list[mid].function < function)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < c->n && c->list[lo].function == function ? c->list[lo].name : NULL;
+	return at < c->n && c->list[at].function == function ? c->list[at].name : NULL;
 }
 
 void c_names_free(struct c_names *c)

@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "symbols.h"
+#include "search.h"
 
 #define FILES_MAX  65536u
 #define FILE_MAX   (16ull << 20)
@@ -146,17 +147,9 @@ static void read_list(struct jit_symbols *s, struct memory *mem)
 
 static const struct function *search(const struct jit_symbols *s, u64 addr)
 {
-	u32 lo = 0, hi = s->n;
+	u32 at = SEARCH(s->n, k, s->functions[k].start <= addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (s->functions[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < s->functions[lo - 1].end ? &s->functions[lo - 1] : NULL;
+	return at && addr < s->functions[at - 1].end ? &s->functions[at - 1] : NULL;
 }
 
 /* Looks whether more was told. */

@@ -14,6 +14,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "now.h"
+#include "search.h"
 
 #define ENTRIES_MAX (1u << 21)
 #define NAMES_MAX   (256u << 20)
@@ -220,19 +221,11 @@ void perf_map_look(struct perf_map *m)
 static const struct entry *find(const struct perf_map *m, u64 addr)
 {
 	const struct entry *best = NULL;
-	u32 low = 0, high = m->n;
+	u32 at = SEARCH(m->n, k, m->entries[k].start <= addr);
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (m->entries[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low-- && m->entries[low].reach > addr)
-		if (m->entries[low].end > addr && (!best || m->entries[low].number > best->number))
-			best = &m->entries[low];
+	while (at-- && m->entries[at].reach > addr)
+		if (m->entries[at].end > addr && (!best || m->entries[at].number > best->number))
+			best = &m->entries[at];
 	return best;
 }
 

@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "binary/image_scan.h"
 #include "binary/image_words.h"
+#include "search.h"
 
 #define TYPE_MAX  1024 /* bytes of a mangled name */
 #define SLOTS_MAX 4096 /* of a virtual table */
@@ -264,18 +265,10 @@ void rtti_destroy(struct rtti *r)
 
 bool rtti_find(const struct rtti *r, u64 function, struct rtti_function *ret)
 {
-	u32 lo = 0, hi = r->nfound;
+	u32 at = SEARCH(r->nfound, k, r->found[k].function < function);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (r->found[mid].function < function)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == r->nfound || r->found[lo].function != function)
+	if (at == r->nfound || r->found[at].function != function)
 		return false;
-	*ret = (struct rtti_function){r->types + r->found[lo].name, r->found[lo].index};
+	*ret = (struct rtti_function){r->types + r->found[at].name, r->found[at].index};
 	return true;
 }

@@ -9,6 +9,7 @@
 #include "symbols.h"
 #include "symbols_table.h"
 #include "table.h"
+#include "search.h"
 
 #define FILES_MAX (1u << 22)
 
@@ -73,18 +74,10 @@ static struct symbol_files *make(const struct symbol_source *src)
 
 static const struct symbol_file *find(const struct symbol_files *f, u64 addr)
 {
-	u32 low = 0, high = f->n;
+	u32 at = SEARCH(f->n, k, f->list[k].start <= addr);
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (f->list[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* one without a size is told of by what starts there and by all behind it: only its own start is certain */
-	return low && (addr < f->list[low - 1].end || addr == f->list[low - 1].start) ? &f->list[low - 1] : NULL;
+	return at && (addr < f->list[at - 1].end || addr == f->list[at - 1].start) ? &f->list[at - 1] : NULL;
 }
 
 static char *read_name(const struct symbol_source *src, u32 name)

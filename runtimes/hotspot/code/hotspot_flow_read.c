@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cfi/capstone_registers.h"
+#include "search.h"
 
 static u8 number_of(x86_reg reg)
 {
@@ -266,15 +267,7 @@ void flow_free(struct flow *f)
 
 u32 flow_find(const struct flow *f, u64 addr)
 {
-	u32 lo = 0, hi = f->n;
+	u32 at = SEARCH(f->n, k, f->ins[k].addr < addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (f->ins[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return at;
 }

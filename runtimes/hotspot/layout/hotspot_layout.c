@@ -5,20 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct layout_field fields[] = {
-#define M(slot_, name_)        {.name = name_, .slot = offsetof(struct hotspot_layout, slot_)},
-#define OPTIONAL(slot_, name_) {.name = name_, .slot = offsetof(struct hotspot_layout, slot_), .optional = true},
-        HOTSPOT_MEMBERS(M, OPTIONAL)
-#undef M
-#undef OPTIONAL
-};
+#define LAYOUT hotspot_layout
+static const struct layout_field fields[] = {HOTSPOT_MEMBERS(LAYOUT_MEMBER, LAYOUT_OPTIONAL)};
 
-const struct layout_schema hotspot_layout_schema = {
-        .runtime = "hotspot",
-        .fields = fields,
-        .n = sizeof(fields) / sizeof(*fields),
-        .size = sizeof(struct hotspot_layout),
-};
+const struct layout_schema hotspot_layout_schema = {.runtime = "hotspot", LAYOUT_FIELDS(fields)};
 
 static const char *without(const char *text, size_t *len, const char *word)
 {

@@ -6,6 +6,7 @@
 
 #include "cleanup.h"
 #include "hotspot_unsigned5.h"
+#include "search.h"
 
 #define PCS_BYTES_MAX      (4u << 20)
 #define SCOPES_BYTES_MAX   (4u << 20)
@@ -129,16 +130,8 @@ u32 hotspot_scopes_at(
 void hotspot_pcs_around(
         const struct hotspot_tables *t, u32 offset, const struct hotspot_pc **before, const struct hotspot_pc **after)
 {
-	u32 lo = 0, hi = t->npcs;
+	u32 at = SEARCH(t->npcs, k, (u32)t->pcs[k].pc < offset);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if ((u32)t->pcs[mid].pc < offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*before = lo ? &t->pcs[lo - 1] : NULL;
-	*after = lo < t->npcs ? &t->pcs[lo] : NULL;
+	*before = at ? &t->pcs[at - 1] : NULL;
+	*after = at < t->npcs ? &t->pcs[at] : NULL;
 }

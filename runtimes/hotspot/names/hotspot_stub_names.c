@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hotspot_names_state.h"
+#include "search.h"
 
 #define RANGES_MAX   8192
 #define CODELETS_MAX 4096
@@ -172,17 +173,9 @@ static void refresh(struct hotspot_names *n, struct memory *m)
 
 static const struct range *find(const struct hotspot_stub_names *s, u64 pc)
 {
-	u32 lo = 0, hi = s ? s->n : 0;
+	u32 at = SEARCH(s ? s->n : 0, k, s->ranges[k].start <= pc);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (s->ranges[mid].start <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && pc < s->ranges[lo - 1].end ? &s->ranges[lo - 1] : NULL;
+	return at && pc < s->ranges[at - 1].end ? &s->ranges[at - 1] : NULL;
 }
 
 bool hotspot_names_stub(struct hotspot_names *n, struct memory *m, u64 pc, char *ret, size_t size)
