@@ -11,7 +11,6 @@
 
 #define NEAR_BYTES  (512u << 10) /* all of Lua lies so near to lua_newstate() */
 #define EXECUTE_MIN 3000         /* bytes of the smallest luaV_execute() by far */
-#define PROLOGUE    160
 
 /* What tells luaV_execute() from other functions: it masks an opcode and jumps by a table. */
 struct traits {
@@ -51,71 +50,6 @@ static const struct cfi_fde *find_by_code(struct lua_sweep *s)
 			best = f;
 	}
 	return best;
-}
-
-/* DWARF number of a callee-saved register. */
-static bool saved_register(x86_reg reg, u8 *ret)
-{
-	static const struct {
-		x86_reg reg;
-		u8 dwarf;
-	} saved[] = {{X86_REG_RBX, 3}, {X86_REG_RBP, 6}, {X86_REG_R12, 12}, {X86_REG_R13, 13}, {X86_REG_R14, 14},
-	        {X86_REG_R15, 15}};
-
-	for (u32 i = 0; i < sizeof(saved) / sizeof(*saved); i++)
-		if (saved[i].reg == reg) {
-			*ret = saved[i].dwarf;
-			return true;
-		}
-	return false;
-}
-
-struct prologue {
-	struct lua_vm *vm;
-	u64 start;
-};
-
-static bool is_rdi(const cs_x86_op *op)
-{
-	return op->type == X86_OP_REG && (op->reg == X86_REG_RDI || op->reg == X86_REG_EDI);
-}
-
-/* A slot of the stack, by a register that the whole function keeps. */
-static bool see_slot(const cs_x86_op *to, struct lua_vm *vm)
-{
-	if (to->type != X86_OP_MEM || (to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RBP) ||
-	        to->mem.index != X86_REG_INVALID || to->mem.disp != (s16)to->mem.disp)
-		return false;
-	vm->l_in_slot = true;
-	vm->l_slot = (s16)to->mem.disp;
-	vm->l_reg = to->mem.base == X86_REG_RSP ? REG_SP : DWREG_RBP;
-	return true;
-}
-
-/*
- * The copy of rdi to the stack, else the first to a register that calls keep: clang makes both, and what it has in a
- * register does not stay there. The argument is over where rdi is written to, or where the code may not go on.
- */
-static bool see_argument(void *ctx, const cs_insn *in)
-{
-	const cs_x86 *x = &in->detail->x86;
-	struct prologue *p = ctx;
-	u8 reg;
-
-	if (in->address - p->start > PROLOGUE || in->id == X86_INS_CALL || in->id == X86_INS_JMP ||
-	        (x->op_count && is_rdi(&x->operands[0])))
-		return false;
-	if (in->id != X86_INS_MOV || x->op_count != 2 || !is_rdi(&x->operands[1]))
-		return true;
-	if (see_slot(&x->operands[0], p->vm)) {
-		p->vm->l_from = (u16)(in->address + in->size - p->start);
-		return false;
-	}
-	if (!p->vm->l_from && x->operands[0].type == X86_OP_REG && saved_register(x->operands[0].reg, &reg)) {
-		p->vm->l_reg = reg;
-		p->vm->l_from = (u16)(in->address + in->size - p->start);
-	}
-	return true;
 }
 
 struct parts {
@@ -261,7 +195,6 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 {
 	struct parts parts = {s->handle, s->img->cfi, ret};
 	const struct cfi_fde *fde;
-	struct prologue prologue;
 	struct symbol symbol;
 
 	ret->found_by = "symbol";
@@ -274,9 +207,7 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 		return symbols_lookup(s->img, "lua_newstate", &symbol) && symbol.start
 		               ? no_execute(s->img, ret->release, "luaV_execute() was not found in it")
 		               : NULL;
-	prologue = (struct prologue){&ret->vm, fde->start};
-	lua_sweep(s, fde->start, fde->end, see_argument, &prologue);
-	if (!ret->vm.l_from)
+	if (!lua_state_find(s, fde->start, fde->end, &ret->vm))
 		return no_execute(s->img, ret->release, "its luaV_execute() keeps its lua_State in no known place");
 	add_range(ret, fde->start, fde->end, LUA_EXECUTE);
 	for (u32 i = 0; i < ret->nranges; i++)

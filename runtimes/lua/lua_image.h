@@ -31,11 +31,16 @@ struct lua_image {
 struct error *lua_image_read(struct image *img, struct lua_image **ret);
 void lua_image_destroy(struct lua_image *image); /* NULL is fine */
 
-/*
- * The parts of luaV_execute(), and where it keeps its first argument: in all builds seen, compilers keep it in one
- * callee-saved register, or one slot of the stack, for the whole function. lua_code.c.
- */
+/* The parts of luaV_execute(), and where it keeps its lua_State. lua_code.c. */
 struct error *lua_code_find(struct image *img, struct lua_image *ret);
+
+/*
+ * Where luaV_execute(), the code of [start, end), keeps its first argument, the lua_State: of the callee-saved
+ * registers and the slots of the stack that its prologue copies it to, the one that the rest of the function writes to
+ * least. In all builds seen that is never. False: there is no such place. lua_state.c.
+ */
+struct lua_sweep;
+bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 
 /*
  * struct runtime_ops.c_names: of functions of the tables of luaL_Reg in a file that has to do with Lua: "string.format"
