@@ -168,7 +168,7 @@ static enum luajit_check_result check_state(const struct vm *vm)
 
 	if (state < -16 || state >= (s32)SIZETRACE_MAX || get(vm, vm->g, l->g_hookmask) > UINT8_MAX)
 		return LUAJIT_CHECK_FAILS;
-	if (base && (base % 8 || !mapping_find(vm->p->mappings, vm->p->nmappings, base)))
+	if (base && (base % 8 || !is_readable(vm, base)))
 		return LUAJIT_CHECK_FAILS;
 	return result(total >= l->gg_dispatch.at && total < 1ull << 47);
 }
@@ -180,8 +180,7 @@ static enum luajit_check_result check_jit(const struct vm *vm)
 
 	if (n > SIZETRACE_MAX || state > UINT8_MAX || !get(vm, vm->j, vm->l->j_flags))
 		return LUAJIT_CHECK_FAILS;
-	return n ? result(array % 4 == 0 && mapping_find(vm->p->mappings, vm->p->nmappings, array) && !trace_at(vm, 0))
-	         : LUAJIT_CHECK_SILENT;
+	return n ? result(array % 4 == 0 && is_readable(vm, array) && !trace_at(vm, 0)) : LUAJIT_CHECK_SILENT;
 }
 
 /* Areas of machine code: a list, each with its own size in front; struct MCLink. */

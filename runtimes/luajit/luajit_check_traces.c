@@ -64,13 +64,6 @@ enum luajit_check_result luajit_check_starts(const struct vm *vm)
 	return each(vm, vm->traces, vm->ntraces, start_holds);
 }
 
-static bool is_readable(const struct vm *vm, u64 addr)
-{
-	u8 byte;
-
-	return memory_read(vm->p->memory, &byte, 1, addr);
-}
-
 /* While code is being written its area is not executable, but anonymous in any case; it may be newer than the mappings.
  */
 static bool code_holds(const struct vm *vm, u64 trace, u32 i)
