@@ -86,13 +86,25 @@ static bool name_frame(
 	return lua_name_frame(instance->names, p, frames, i, n, ret);
 }
 
+static bool is_state(const struct lua_instance *instance, const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && f->detail & LUA_STATE &&
+	       f->detail >> LUA_COOKIE_BITS == instance->config;
+}
+
 static u32 expand(void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags,
         struct frame *ret, u32 max, u32 *eaten)
 {
-	const struct lua_instance *instance = data;
+	struct lua_instance *instance = data;
 
 	(void)p;
 	(void)flags;
+	*eaten = 0;
+	if (is_state(instance, &frames[i])) {
+		lua_names_see(instance->names, frame_addr(&frames[i]));
+		*eaten = 1;
+		return 0;
+	}
 	return lua_gc_put(&instance->image->gc, instance->bias, frames, i, n, ret, max, eaten);
 }
 

@@ -36,6 +36,7 @@ struct lua_vm {
 	u8 pc_in_register; /* CallInfo's savedpc of the running function is older than what luaV_execute() has in a
 	                      register */
 	u8 l_tt, l_ci, l_stack, l_stack_last;
+	u8 l_g;                  /* a pointer; 0: not known */
 	u8 l_base_ci, l_savedpc; /* 5.1 only: pointers */
 	u8 ci_func, ci_previous, ci_savedpc, ci_status, ci_status_size, ci_size;
 	u8 cl_p, cl_f, cl_is_c; /* cl_is_c: 5.1 only */
@@ -51,12 +52,15 @@ _Static_assert(sizeof(struct lua_vm) == 52, "read as it is by the walker");
  *	24	a function in C: addr is its code; else addr is its Proto
  *	25	it was called by a tail call: its caller is not on the stack
  *	26	no function, but "(gc)"; addr is 0
+ *	27	no function, but the global_State of the functions behind it, once for each lua_State; addr is where it
+ *		is, the cookie is the configuration's offset in the arena
  *	32-63	cookie: lua_cookie() of the Proto, so that an object which took its place is noticed
  */
 #define LUA_NO_POS      0xffffffu
 #define LUA_C_FUNCTION  (1ull << 24)
 #define LUA_TAIL_CALLED (1ull << 25)
 #define LUA_COLLECTS    (1ull << 26)
+#define LUA_STATE       (1ull << 27)
 #define LUA_COOKIE_BITS 32
 
 static inline u32 lua_cookie(u64 code, u32 sizecode, u32 linedefined, u32 lastlinedefined)

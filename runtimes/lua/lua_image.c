@@ -7,7 +7,7 @@
 
 /*
  * Members of CallInfo.callstatus (lstate.h) from a release on. 5.2 and 5.3.0-5.3.1 mark functions that run in the
- * luaV_execute() of their caller, later ones those that do not; 5.4.0-5.4.2 enter it anew for each.
+ * luaV_execute() of their caller, later ones those that do not; 5.4.0 and 5.4.1 enter it anew for each.
  */
 static const struct {
 	u32 from; /* 50304 is 5.3.4 */
@@ -19,7 +19,7 @@ static const struct {
         {50300, 2, 2, 8, 0, 32, false},
         {50302, 2, 2, 8, 8, 32, false},
         {50400, 2, 0, 0, 0, 16, true},
-        {50403, 2, 0, 4, 4, 32, true},
+        {50402, 2, 0, 4, 4, 32, true},
         {50500, 1u << 15, 0, 1u << 16, 1u << 16, 1u << 22, true},
 };
 
@@ -57,6 +57,12 @@ static bool find_release(struct image *img, char *ret)
 	return false;
 }
 
+static bool knows_tables(const struct lua_layout *l)
+{
+	return l->l_g.size == 8 && l->l_g.at + 8u <= LUA_OBJECT && l->g_registry.size && l->t_lsizenode.size == 1 &&
+	       l->t_node.size == 8 && l->p_p.size == 8 && l->p_sizep.size == 4;
+}
+
 static struct error *fill_vm(struct image *img, struct lua_image *image)
 {
 	const struct lua_layout *l = image->layout;
@@ -80,6 +86,7 @@ static struct error *fill_vm(struct image *img, struct lua_image *image)
 	vm->l_ci = (u8)l->l_ci.at;
 	vm->l_stack = (u8)l->l_stack.at;
 	vm->l_stack_last = (u8)l->l_stack_last.at;
+	vm->l_g = knows_tables(l) ? (u8)l->l_g.at : 0;
 	vm->l_base_ci = vm->version == 501 ? (u8)l->l_base_ci.at : 0;
 	vm->l_savedpc = l->l_savedpc.size ? (u8)l->l_savedpc.at : 0;
 	vm->ci_func = (u8)l->ci_func.at;

@@ -35,7 +35,13 @@
 	M(p_sizeupvalues, "Proto.sizeupvalues")                                                                        \
 	M(p_linedefined, "Proto.linedefined")                                                                          \
 	M(p_lastlinedefined, "Proto.lastlinedefined")                                                                  \
-	M(p_source, "Proto.source")
+	M(p_source, "Proto.source")                                                                                    \
+	OPTIONAL(l_g, "lua_State.l_G") /* these for names of functions in tables (lua_globals.h) */                    \
+	OPTIONAL(g_registry, "global_State.l_registry")                                                                \
+	OPTIONAL(t_lsizenode, "Table.lsizenode")                                                                       \
+	OPTIONAL(t_node, "Table.node")                                                                                 \
+	OPTIONAL(p_p, "Proto.p")                                                                                       \
+	OPTIONAL(p_sizep, "Proto.sizep")
 
 struct lua_layout {
 #define M(slot, name) struct layout_member slot;

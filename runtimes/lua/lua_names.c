@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua_globals.h"
 #include "lua_proto.h"
 
 #define BUCKETS  4096 /* power of two */
@@ -13,6 +14,7 @@
 
 struct lua_names {
 	const struct lua_image *image;
+	struct lua_globals *globals;
 	u32 n;
 	struct lua_proto *bucket[BUCKETS];
 };
@@ -21,9 +23,20 @@ struct lua_names *lua_names_create(const struct lua_image *image)
 {
 	struct lua_names *names = calloc(1, sizeof(*names));
 
-	if (names)
-		names->image = image;
+	if (!names)
+		return NULL;
+	names->image = image;
+	names->globals = lua_globals_create(image);
+	if (!names->globals) {
+		free(names);
+		return NULL;
+	}
 	return names;
+}
+
+void lua_names_see(struct lua_names *names, u64 state)
+{
+	lua_globals_see(names->globals, state);
 }
 
 static void forget_all(struct lua_names *names)
@@ -43,6 +56,7 @@ void lua_names_destroy(struct lua_names *names)
 	if (!names)
 		return;
 	forget_all(names);
+	lua_globals_destroy(names->globals);
 	free(names);
 }
 
@@ -80,10 +94,10 @@ static const struct lua_proto *proto_of(struct lua_names *names, struct memory *
 static bool is_lua(const struct frame *f)
 {
 	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUA &&
-	       !(f->detail & (LUA_C_FUNCTION | LUA_COLLECTS));
+	       !(f->detail & (LUA_C_FUNCTION | LUA_COLLECTS | LUA_STATE));
 }
 
-/* The native frames by which Lua calls Lua where each function has a luaV_execute() of its own (5.4.0 to 5.4.2). */
+/* The native frames by which Lua calls Lua where each function has a luaV_execute() of its own (5.4.0, 5.4.1). */
 static bool is_vm(const struct frame *f)
 {
 	return frame_kind(f) == FRAME_NATIVE && frame_flags(f) & FRAME_VM;
@@ -106,6 +120,16 @@ static void name_by_caller(
 	p = proto_of(names, mem, &frames[caller]);
 	if (p && lua_proto_callee(p, mem, pos_of(&frames[caller]), name))
 		snprintf(ret, size, "%s", name);
+}
+
+/* function: as lua_globals_find() takes it. */
+static void name_by_table(struct lua_names *names, struct memory *mem, u64 function, struct frame_name *ret)
+{
+	const char *name =
+	        ret->name[0] && names->image->vm.version < 503 ? NULL : lua_globals_find(names->globals, mem, function);
+
+	if (name)
+		snprintf(ret->name, sizeof(ret->name), "%s", name);
 }
 
 /* As luaO_chunkid() shows a chunk: '@' is a file, '=' a name, all else the text itself, of which the first line. */
@@ -134,24 +158,39 @@ static u64 identity_of(const struct lua_proto *p, const char *name)
 	return hash;
 }
 
+static void mark_tail_call(struct frame_name *ret)
+{
+	size_t len = strlen(ret->name);
+
+	snprintf(ret->name + len, sizeof(ret->name) - len, "%s, tail called", len ? "" : "function");
+}
+
 static bool name_lua(
         struct lua_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
 	const struct lua_proto *p;
+	const char *chunk;
 	u32 pos = pos_of(&frames[i]);
 
 	name_by_caller(names, mem, frames, i, n, ret->name, sizeof(ret->name));
 	p = proto_of(names, mem, &frames[i]);
 	if (!p)
 		return false;
-	name_source(p->source, ret->file, sizeof(ret->file));
+	if (!p->linedefined)
+		ret->name[0] = '\0';
+	name_by_table(names, mem, p->addr, ret);
+	chunk = strpbrk(p->source, "/.") ? NULL : lua_globals_chunk(names->globals, mem, p->addr); /* not of a file */
+	if (chunk)
+		snprintf(ret->file, sizeof(ret->file), "%s", chunk);
+	else
+		name_source(p->source, ret->file, sizeof(ret->file));
 	ret->definition = p->linedefined;
 	if (p->lines && pos < p->sizecode)
 		ret->line = (u32)p->lines[pos];
-	if (!p->linedefined)
+	if (!p->linedefined && !ret->name[0])
 		snprintf(ret->name, sizeof(ret->name), "main chunk");
-	else if (!ret->name[0] && frames[i].detail & LUA_TAIL_CALLED)
-		snprintf(ret->name, sizeof(ret->name), "function, tail called");
+	else if (frames[i].detail & LUA_TAIL_CALLED)
+		mark_tail_call(ret);
 	ret->identity = identity_of(p, ret->name);
 	return true;
 }
@@ -161,12 +200,20 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 {
 	if (is_lua(&frames[i]))
 		return name_lua(names, p->memory, frames, i, n, ret);
+	if (frames[i].detail & LUA_STATE) { /* of a stack that was not expanded */
+		strcpy(ret->name, "(state)");
+		ret->identity = LUA_STATE;
+		ret->entry = true;
+		return true;
+	}
 	if (frames[i].detail & LUA_COLLECTS) {
 		strcpy(ret->name, "(gc)");
 		ret->identity = LUA_COLLECTS;
 		return true;
 	}
 	name_by_caller(names, p->memory, frames, i, n, ret->name, sizeof(ret->name));
+	if (names->image->vm.version >= 503) /* before, a name of luaL_Reg tells as much */
+		name_by_table(names, p->memory, frame_addr(&frames[i]), ret);
 	ret->native_address = frame_addr(&frames[i]);
 	ret->identity = ret->native_address;
 	for (const char *c = ret->name; *c; c++) /* one function in C may be known by several names: each is one box */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of frames, as debug.traceback() gives them: a function is called what its caller's bytecode calls it. */
+/*
+ * Names of frames, as debug.traceback() gives them: from 5.3 on a function is called what a table of package.loaded
+ * calls it, else, and up to 5.2 first, what its caller's bytecode does.
+ */
 #ifndef YRT_LUA_NAMES_H
 #define YRT_LUA_NAMES_H
 
@@ -10,6 +13,8 @@ struct lua_names;
 
 struct lua_names *lua_names_create(const struct lua_image *image); /* NULL: no memory */
 void lua_names_destroy(struct lua_names *names);
+/* The functions of the stack belong to this global_State. */
+void lua_names_see(struct lua_names *names, u64 state);
 /* As runtime_ops.name_frame. */
 bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
         struct frame_name *ret);

@@ -94,6 +94,9 @@ WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 		c->more[0] = lua_word(w, vm->l_stack);
 		c->more[1] = lua_word(w, vm->l_stack_last);
 		c->more[2] = vm->l_base_ci ? lua_word(w, vm->l_base_ci) : 0;
+		if (vm->l_g)
+			walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, lua_word(w, vm->l_g)),
+			        LUA_STATE | LUA_NO_POS | (u64)w->region.vm << LUA_COOKIE_BITS);
 	}
 	own_c = lua_cursor(w, own);
 	own_c->at = thread;

@@ -2,7 +2,7 @@
 """
 PUC-Lua: fixtures/lua/kinds.lua prints which functions are on its stack for each way to call one, as debug.getinfo() has them; every
 stack that yrt takes of it must be one of those, or a part of one that begins at its root. fixtures/lua/full_collections.lua tells which share of its time the collector
-takes, which must be that of the frame (gc).
+takes, which must be that of the frame (gc). fixtures/lua/tables.lua prints a debug.traceback(), whose names must be those of yrt.
 """
 
 import collections
@@ -16,6 +16,7 @@ import yrt
 
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "lua", "kinds.lua")
 COLLECTIONS = os.path.join(yrt.SOURCE, "fixtures", "lua", "full_collections.lua")
+TABLES = os.path.join(yrt.SOURCE, "fixtures", "lua", "tables.lua")
 FINALIZER = re.compile(r"\(full_collections\.lua:9\)$")
 PLACE = re.compile(r"\(kinds\.lua(?::(\d+))?\)$")
 SPIN = 1 + next(i for i, line in enumerate(open(SCRIPT)) if line.startswith("local function spin"))
@@ -106,6 +107,40 @@ def check_collector(version, binary):
 def test_collector():
     for version, binary in interpreters().items():
         yield check_collector(version, binary)
+
+
+def traceback_names(lines):
+    """Those of the functions of the script, innermost first."""
+    for line in lines:
+        entry = re.search(r"tables\.lua:\d+: in (?:(main chunk)|\w+ '(.*)'|function <)", line)
+        if entry:
+            name = entry[1] or entry[2] or "function"
+            # a table tells a function that pcall() calls; a function of which two closures have two names is called as at the call
+            yield {"function": "everywhere", "first.run": "run"}.get(name, name)
+            if entry[1]:
+                return
+
+
+def check_names(version, binary):
+    process = subprocess.Popen([binary, TABLES, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
+    try:
+        truth = list(traceback_names(process.stdout))
+        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", "1", "-F", str(RATE)).expect()
+    finally:
+        process.kill()
+        process.wait()
+    seen = collections.Counter()
+    for frames, count in result.stacks:
+        names = tuple(m[1] for m in (re.match(r"(.*) \(tables\.lua(?::\d+)?\)$", f) for f in reversed(frames)) if m)
+        seen[names] += count
+    assert len(truth) == 6, truth
+    assert seen[tuple(truth)] > 0.8 * result.samples, f"{version}: {truth} is seldom seen: {seen.most_common(4)}"
+    return f"{version}: {' '.join(truth)}"
+
+
+def test_names():
+    for version, binary in interpreters().items():
+        yield check_names(version, binary)
 
 
 yrt.main(globals())

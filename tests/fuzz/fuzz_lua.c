@@ -65,7 +65,13 @@ static const struct lua_layout layouts[] = {
                 .p_sizeupvalues = AT(16, 4),
                 .p_linedefined = AT(44, 4),
                 .p_lastlinedefined = AT(48, 4),
-                .p_source = AT(112, 8)},
+                .p_source = AT(112, 8),
+                .l_g = AT(24, 8),
+                .g_registry = AT(64, 16),
+                .t_lsizenode = AT(11, 1),
+                .t_node = AT(24, 8),
+                .p_p = AT(72, 8),
+                .p_sizep = AT(32, 4)},
         {.l_tt = AT(8, 1),
                 .l_ci = AT(40, 8),
                 .l_stack = AT(64, 8),
@@ -90,7 +96,13 @@ static const struct lua_layout layouts[] = {
                 .p_sizeupvalues = AT(72, 4),
                 .p_linedefined = AT(96, 4),
                 .p_lastlinedefined = AT(100, 4),
-                .p_source = AT(64, 8)},
+                .p_source = AT(64, 8),
+                .l_g = AT(32, 8),
+                .g_registry = AT(160, 16),
+                .t_lsizenode = AT(11, 1),
+                .t_node = AT(32, 8),
+                .p_p = AT(32, 8),
+                .p_sizep = AT(88, 4)},
 };
 
 static void fill_image(struct lua_image *image, u32 which)
@@ -108,6 +120,7 @@ static void fill_image(struct lua_image *image, u32 which)
 	                .l_ci = (u8)l->l_ci.at,
 	                .l_stack = (u8)l->l_stack.at,
 	                .l_stack_last = (u8)l->l_stack_last.at,
+	                .l_g = (u8)l->l_g.at,
 	                .l_base_ci = which & 1 ? 80 : 0,
 	                .l_savedpc = which & 1 ? 48 : 0,
 	                .ci_func = (u8)l->ci_func.at,
@@ -141,6 +154,8 @@ static void name_all(struct lua_image *image, struct walk *w, struct target *t)
 
 	for (u32 i = 0; names && i < w->nframes; i++) {
 		memset(&name, 0, sizeof(name));
+		if (w->target.frames[i].detail & LUA_STATE)
+			lua_names_see(names, frame_addr(&w->target.frames[i]));
 		if (frame_kind(&w->target.frames[i]) == FRAME_SCRIPT)
 			lua_name_frame(names, &p, w->target.frames, i, w->nframes, &name);
 	}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lua_globals.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "lua_proto.h"
+#include "now.h"
+
+#define STATES        16    /* the last ones that were met */
+#define FIELDS        32768 /* of all tables together */
+#define UNNAMED       65536 /* that are remembered */
+#define BUCKETS       4096  /* power of two */
+#define LSIZE_MAX     16    /* of a table: the logarithm of its size */
+#define NAME_BYTES    160
+#define PART_BYTES    64
+#define TABLE         5 /* types of values (lua.h, lobject.h): without the mark of collectable objects */
+#define FUNCTION      6
+#define LIGHT_C       22
+#define C_CLOSURE     38
+#define TYPE_BITS     0x3f
+#define CLOSURE_BYTES 40 /* all that is used: check_sizes() of lua_image.c */
+#define SHARE         20 /* of the time, at most one of so many parts goes into reading */
+#define INTERVAL_MIN  100000000ull
+#define INNER_DEPTH   8
+#define REGISTRY      NULL /* instead of a module's name */
+
+struct named {
+	struct named *next;
+	u64 function, closure;
+	bool ambiguous;
+	u64 chunk;             /* the function in the registry whose source holds it; 0: none */
+	char name[NAME_BYTES]; /* "": no table has it */
+};
+
+struct lua_globals {
+	const struct lua_image *image;
+	u64 state[STATES];
+	u32 nstates, next_state;
+	u64 next_read;       /* not before then */
+	u16 lsizenode, node; /* members of a Table */
+	u32 left;            /* fields that may still be read */
+	u32 unnamed;         /* functions that no table has */
+	struct named *bucket[BUCKETS];
+};
+
+/* A pair of a table whose key is a string. */
+struct field {
+	u64 key, value;
+	u8 type;
+};
+
+struct lua_globals *lua_globals_create(const struct lua_image *image)
+{
+	struct lua_globals *g = calloc(1, sizeof(*g));
+
+	if (g)
+		g->image = image;
+	return g;
+}
+
+/* Those without a name are kept: they are no reason to read the tables again. */
+static void forget(struct lua_globals *g, bool unnamed)
+{
+	for (u32 i = 0; i < BUCKETS; i++)
+		for (struct named **at = &g->bucket[i], *n; (n = *at);) {
+			if (n->name[0] || n->chunk || unnamed) {
+				*at = n->next;
+				free(n);
+			} else {
+				at = &n->next;
+			}
+		}
+	g->unnamed = unnamed ? 0 : g->unnamed;
+}
+
+void lua_globals_destroy(struct lua_globals *g)
+{
+	if (!g)
+		return;
+	forget(g, true);
+	free(g);
+}
+
+void lua_globals_see(struct lua_globals *g, u64 state)
+{
+	for (u32 i = 0; i < g->nstates; i++)
+		if (g->state[i] == state)
+			return;
+	g->state[g->next_state] = state;
+	g->next_state = (g->next_state + 1) % STATES;
+	if (g->nstates < STATES)
+		g->nstates++;
+	g->next_read = 0;
+}
+
+static struct named **bucket_of(struct lua_globals *g, u64 function)
+{
+	return &g->bucket[(function * 0x9e3779b97f4a7c15ull) >> 52 & (BUCKETS - 1)];
+}
+
+static struct named *find(struct lua_globals *g, u64 function)
+{
+	struct named *n = *bucket_of(g, function);
+
+	while (n && n->function != function)
+		n = n->next;
+	return n;
+}
+
+static struct named *find_or_add(struct lua_globals *g, u64 function)
+{
+	struct named *n = find(g, function), **bucket = bucket_of(g, function);
+
+	if (n)
+		return n;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->function = function;
+	n->next = *bucket;
+	return *bucket = n;
+}
+
+/* The functions that are written inside of one in Lua. */
+static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, u64 chunk, u32 depth)
+{
+	const struct lua_layout *l = g->image->layout;
+	u64 inner, list;
+	struct named *n;
+	u32 count;
+
+	if (!memory_read(mem, &count, sizeof(count), proto + l->p_sizep.at) ||
+	        !memory_read(mem, &list, sizeof(list), proto + l->p_p.at))
+		return;
+	for (u32 i = 0; i < count && g->left; i++) {
+		g->left--;
+		if (!memory_read(mem, &inner, sizeof(inner), list + (u64)i * sizeof(inner)))
+			return;
+		n = find_or_add(g, inner);
+		if (!n)
+			return;
+		n->chunk = chunk;
+		if (depth)
+			add_inner(g, mem, inner, chunk, depth - 1);
+	}
+}
+
+static void add(struct lua_globals *g, u64 function, u64 closure, const char *module, const char *name)
+{
+	bool whole = module == REGISTRY || !strcmp(module, "_G");
+	struct named *n = find_or_add(g, function);
+
+	if (!n)
+		return;
+	if (n->name[0]) {
+		n->ambiguous = n->ambiguous || n->closure != closure;
+		return;
+	}
+	n->closure = closure;
+	snprintf(n->name, sizeof(n->name), "%s%s%s", whole ? "" : module, whole ? "" : ".", name);
+}
+
+/* A Node (lobject.h): 40 bytes in 5.1 and 5.2, 32 in 5.3, 24 from 5.4 on. The value is first. */
+static bool take_field(u32 version, const u8 *node, struct field *ret)
+{
+	u8 key = version >= 504 ? node[9] : node[24];
+
+	memcpy(&ret->value, node, sizeof(ret->value));
+	memcpy(&ret->key, node + 16, sizeof(ret->key));
+	ret->type = node[8] & TYPE_BITS;
+	return (key & 0xf) == 4 && ret->type;
+}
+
+static u32 node_size(const struct lua_globals *g)
+{
+	return g->image->vm.version >= 504 ? 24 : g->image->vm.version == 503 ? 32 : 40;
+}
+
+/* The fields of a table that have a string as key, in the order of next(). NULL: there are none. */
+static struct field *read_fields(struct lua_globals *g, struct memory *mem, u64 table, u32 *n)
+{
+	u32 version = g->image->vm.version, size = node_size(g), count;
+	cleanup(free) u8 *nodes = NULL;
+	struct field *ret;
+	u64 node;
+	u8 lsize;
+
+	*n = 0;
+	if (!memory_read(mem, &lsize, sizeof(lsize), table + g->lsizenode) ||
+	        !memory_read(mem, &node, sizeof(node), table + g->node) || lsize > LSIZE_MAX)
+		return NULL;
+	count = 1u << lsize;
+	if (count > g->left)
+		return NULL;
+	g->left -= count;
+	nodes = malloc((size_t)count * size);
+	ret = malloc(count * sizeof(*ret));
+	if (nodes && ret && memory_read(mem, nodes, (size_t)count * size, node))
+		for (u32 i = 0; i < count; i++)
+			*n += take_field(version, nodes + (size_t)i * size, &ret[*n]);
+	return ret;
+}
+
+static void add_function(
+        struct lua_globals *g, struct memory *mem, const struct field *f, const char *module, const char *name)
+{
+	const struct lua_vm *vm = &g->image->vm;
+	u8 closure[256 + sizeof(u64)] = {0}; /* has room for any offset */
+	u64 function;
+	bool in_c;
+
+	if (f->type == LIGHT_C) {
+		add(g, f->value, f->value, module, name);
+		return;
+	}
+	if (!memory_read(mem, closure, CLOSURE_BYTES, f->value))
+		return;
+	in_c = vm->cl_is_c ? closure[vm->cl_is_c] : f->type == C_CLOSURE;
+	memcpy(&function, closure + (in_c ? vm->cl_f : vm->cl_p), sizeof(function));
+	add(g, function, f->value, module, name);
+	if (!in_c && module == REGISTRY)
+		add_inner(g, mem, function, function, INNER_DEPTH);
+}
+
+static bool is_function(const struct field *f)
+{
+	return f->type == FUNCTION || f->type == LIGHT_C || f->type == C_CLOSURE;
+}
+
+static void add_functions(struct lua_globals *g, struct memory *mem, u64 table, const char *module)
+{
+	u32 n;
+	cleanup(free) struct field *fields = read_fields(g, mem, table, &n);
+	char name[PART_BYTES];
+
+	for (u32 i = 0; i < n; i++)
+		if (is_function(&fields[i]) &&
+		        lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)))
+			add_function(g, mem, &fields[i], module, name);
+}
+
+static void add_modules(struct lua_globals *g, struct memory *mem, u64 loaded)
+{
+	u32 n;
+	cleanup(free) struct field *fields = read_fields(g, mem, loaded, &n);
+	char name[PART_BYTES];
+
+	for (u32 i = 0; i < n; i++) {
+		if (!lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)))
+			continue;
+		if (is_function(&fields[i]))
+			add_function(g, mem, &fields[i], "_G", name);
+		else if (fields[i].type == TABLE)
+			add_functions(g, mem, fields[i].value, name);
+	}
+}
+
+/* Up to 5.4 Table.lastfree is behind node, and points into what that points to. */
+static bool is_shape(const struct lua_globals *g, struct memory *mem, u64 table, u16 lsizenode, u16 node)
+{
+	u64 nodes[2];
+	u8 lsize;
+
+	return memory_read(mem, &lsize, sizeof(lsize), table + lsizenode) && lsize <= LSIZE_MAX &&
+	       memory_read(mem, nodes, sizeof(nodes), table + node) && !(nodes[0] & 7) &&
+	       (g->image->vm.version >= 505 || nodes[1] - nodes[0] <= (u64)node_size(g) << lsize);
+}
+
+/*
+ * What no layout by release knows: Redis and Valkey have added "int readonly" to the Table of their 5.1
+ * (deps/lua/src/lobject.h, 7.0), and 5.2.4 has the Table of 5.3.
+ */
+static bool find_shape(struct lua_globals *g, struct memory *mem, u64 table)
+{
+	const struct lua_layout *l = g->image->layout;
+	struct {
+		u16 version, lsizenode, node;
+	} shape[] = {{g->image->vm.version, l->t_lsizenode.at, l->t_node.at}, {501, 16, 40}, {502, 11, 24}};
+
+	for (u32 i = 0; i < sizeof(shape) / sizeof(*shape); i++)
+		if (shape[i].version == g->image->vm.version &&
+		        is_shape(g, mem, table, shape[i].lsizenode, shape[i].node)) {
+			g->lsizenode = shape[i].lsizenode;
+			g->node = shape[i].node;
+			return true;
+		}
+	return false;
+}
+
+static void read_state(struct lua_globals *g, struct memory *mem, u64 state)
+{
+	u32 n;
+	u64 registry;
+	cleanup(free) struct field *fields = NULL;
+	char name[PART_BYTES];
+
+	if (!memory_read(mem, &registry, sizeof(registry), state + g->image->layout->g_registry.at) ||
+	        !find_shape(g, mem, registry))
+		return;
+	fields = read_fields(g, mem, registry, &n);
+	for (u32 i = 0; i < n; i++)
+		if (fields[i].type == TABLE &&
+		        lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)) &&
+		        !strcmp(name, "_LOADED"))
+			add_modules(g, mem, fields[i].value);
+	for (u32 i = 0; i < n; i++)
+		if (is_function(&fields[i]) &&
+		        lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)))
+			add_function(g, mem, &fields[i], REGISTRY, name);
+}
+
+static void read_all(struct lua_globals *g, struct memory *mem)
+{
+	u64 start = now_ns(), end;
+
+	forget(g, g->unnamed >= UNNAMED);
+	g->left = FIELDS;
+	for (u32 i = 0; i < g->nstates; i++)
+		read_state(g, mem, g->state[i]);
+	end = now_ns();
+	g->next_read = end + (end - start) * SHARE;
+	if (g->next_read < end + INTERVAL_MIN)
+		g->next_read = end + INTERVAL_MIN;
+}
+
+static struct named *look_up(struct lua_globals *g, struct memory *mem, u64 function)
+{
+	struct named *n = find(g, function);
+
+	if (!n && g->nstates && now_ns() >= g->next_read) {
+		read_all(g, mem);
+		n = find_or_add(g, function);
+		g->unnamed += n && !n->name[0];
+	}
+	return n;
+}
+
+static const char *name_of(const struct named *n)
+{
+	return n && n->name[0] && !n->ambiguous ? n->name : NULL;
+}
+
+const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function)
+{
+	return name_of(look_up(g, mem, function));
+}
+
+const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto)
+{
+	const struct named *n = look_up(g, mem, proto);
+
+	return n && n->chunk ? name_of(find(g, n->chunk)) : NULL;
+}

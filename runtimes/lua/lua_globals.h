@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of functions by where tables have them, as debug.traceback() tells them from 5.3 on (lauxlib.c:
+ * pushglobalfuncname): "mod.name" of the table that package.loaded has as "mod", "name" of a global function. Then
+ * those that the registry has by a name: Redis keeps a script as "f_" and its SHA there.
+ */
+#ifndef YRT_LUA_GLOBALS_H
+#define YRT_LUA_GLOBALS_H
+
+#include "lua_image.h"
+#include "binary/memory.h"
+
+struct lua_globals;
+
+/* NULL: out of memory. image stays the caller's. */
+struct lua_globals *lua_globals_create(const struct lua_image *image);
+void lua_globals_destroy(struct lua_globals *g); /* NULL is fine */
+
+/* A global_State that a walk has met, which has such tables. */
+void lua_globals_see(struct lua_globals *g, u64 state);
+
+/*
+ * Of a function in Lua, by its Proto, or in C, by its code: NULL if no table tells a name, or different closures of it
+ * have different ones. Reads the tables if it does not know the function, but spends at most a twentieth of the time on
+ * that. The text is valid until the next call.
+ */
+const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function);
+
+/*
+ * For a function in Lua, the name of the function in the registry inside of which it is written; NULL: none. Redis
+ * calls the source of all scripts "user_script".
+ */
+const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto);
+
+#endif
