@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, builds, runs every test. Two trees: the sanitized one runs what is native (unit tests and checks), the
-# release one runs all, among it the sanitized yrt (e2e/test_sanitized.py); ctest's own summary of the latter comes last. Arguments go to
-# that ctest (-R, -L, …).
+# Installs what is missing, builds, runs every test. Two trees: the sanitized one runs what is native (unit tests and
+# checks), the release one runs all, among it the sanitized yrt (e2e/test_sanitized.py); ctest's own summary of the
+# latter comes last. Tests that measure or share BPF run one at a time (RUN_SERIAL). Arguments go to ctest (-R, -L, …).
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -15,6 +15,6 @@ done
 
 failed=0
 ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=$?
-ctest --test-dir build/release --output-on-failure "$@" || failed=$?
+ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || failed=$?
 [ $failed = 0 ] || echo "tests/run.sh: failed (the sanitized tree's summary is further up)" >&2
 exit $failed
