@@ -148,9 +148,16 @@ static bool name_frame(
         void *data, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
 	struct perl_instance *instance = data;
+	struct frame frame = frames[i];
+	bool entered = perl_is_entered(frames, i, n);
 
-	(void)n;
-	return perl_name_frame(instance->names, p->memory, &frames[i], ret);
+	if (entered)
+		frame.detail = perl_without_cop(frame.detail);
+	if (!perl_name_frame(instance->names, p->memory, &frame, ret))
+		return false;
+	if (entered)
+		ret->line = ret->definition;
+	return true;
 }
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)

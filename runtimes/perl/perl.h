@@ -93,6 +93,7 @@ enum perl_kind {
 	PERL_KIND_PATTERN, /* (?{ }) */
 	PERL_KIND_MAIN,
 	PERL_KIND_CLOSURE, /* a sub, as said above */
+	PERL_KIND_RENAMED, /* a closure that Sub::Util::set_subname() or the like gave a name */
 	PERL_KINDS,
 };
 
@@ -113,6 +114,11 @@ static inline u64 perl_cop(u64 detail)
 	return (detail & ((1ull << PERL_COP_BITS) - 1)) << 3;
 }
 
+static inline u64 perl_without_cop(u64 detail)
+{
+	return detail & ~((1ull << PERL_COP_BITS) - 1);
+}
+
 static inline u32 perl_kind(u64 detail)
 {
 	return (u32)(detail >> PERL_COP_BITS) & 15;
@@ -128,11 +134,24 @@ static inline u32 perl_cookie_of(u64 detail)
 	return (u32)(detail >> (64 - PERL_COOKIE_BITS));
 }
 
-/* Tells a CV from a later one at its address. words: of its body, struct perl_vm's cv_words. */
-#define PERL_CV_WORDS 7
-static inline u32 perl_cookie(u64 body, const u64 *words)
+/* What kind of frame a sub with these flags has. */
+static inline u32 perl_kind_of_cv(u32 flags)
 {
-	u64 hash = (body ^ words[0] << 7 ^ words[1] << 3 ^ words[2]) * 0x9e3779b97f4a7c15ull;
+	if ((flags & (PERL_CV_CLONED | PERL_CV_NAMED)) != PERL_CV_CLONED)
+		return PERL_KIND_SUB;
+	return flags & PERL_CV_ANON ? PERL_KIND_CLOSURE : PERL_KIND_RENAMED;
+}
+
+/*
+ * Tells a CV from a later one at its address. words: of its body, struct perl_vm's cv_words. set_subname() gives a
+ * closure a new GV each time it is called, and some call it before each call of the closure (Moose's modifiers): the
+ * GV tells nothing then.
+ */
+#define PERL_CV_WORDS 7
+static inline u32 perl_cookie(u64 body, const u64 *words, u32 kind)
+{
+	u64 gv = kind == PERL_KIND_RENAMED ? 0 : words[2];
+	u64 hash = (body ^ words[0] << 7 ^ words[1] << 3 ^ gv) * 0x9e3779b97f4a7c15ull;
 
 	return (u32)(hash >> (64 - PERL_COOKIE_BITS));
 }

@@ -201,7 +201,7 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
 }
 
 /*
- * Who a frame of a CV is: address:48 | cookie:12 | closure:1. A sub that calls itself is told by the frame before.
+ * Who a frame of a CV is: address:48 | cookie:12 | kind:4. A sub that calls itself is told by the frame before.
  *
  * The body of a CV has what tells it; where the body is, the CV says, or the last walk that saw this CV at this
  * statement left it. That is true if the body has the same code still: a CV that is another one by now does not run a
@@ -209,7 +209,7 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
  * a sub that was just entered is its caller's.
  */
 #define PL_WHO_COOKIE   48
-#define PL_WHO_CLOSURE  60
+#define PL_WHO_KIND     60
 #define PL_CACHE_TAG    19 /* bits of a cached's value; the others: the body's address / 8 */
 #define PL_CACHE_BODIES (1ull << (64 - PL_CACHE_TAG + 3))
 
@@ -248,11 +248,11 @@ static inline u64 pl_find_body(struct walk *w, const struct perl_vm *vm, u64 cv,
 static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *words, bool sub)
 {
 	u32 flags = (u32)(words[(vm->cv_flags >> 3) & 7] >> (vm->cv_flags & 4) * 8);
-	bool closure =
-	        sub && (flags & (PERL_CV_CLONED | PERL_CV_ANON | PERL_CV_NAMED)) == (PERL_CV_CLONED | PERL_CV_ANON);
+	u32 kind = sub ? perl_kind_of_cv(flags) : PERL_KIND_SUB;
+	bool closure = kind == PERL_KIND_CLOSURE;
 
 	return ((closure ? words[0] : cv) & FRAME_ADDR_MASK) |
-	       (u64)perl_cookie(closure ? 0 : body, words) << PL_WHO_COOKIE | (u64)closure << PL_WHO_CLOSURE;
+	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
 /* Pushes a frame of a CV. detail: perl_detail(), without a cookie. */
@@ -275,8 +275,8 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 		c->more[3] = cv;
 		c->more[4] = who;
 	}
-	if (who >> PL_WHO_CLOSURE)
-		detail += (u64)(PERL_KIND_CLOSURE - PERL_KIND_SUB) << PERL_COP_BITS;
+	if (sub)
+		detail += (who >> PL_WHO_KIND) << PERL_COP_BITS;
 	detail |= who >> PL_WHO_COOKIE << (64 - PERL_COOKIE_BITS);
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;
 }

@@ -106,7 +106,7 @@ static const struct known *place(struct perl_names *names, const struct perl_rea
 }
 
 static const struct known *function(
-        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u32 cookie)
+        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail)
 {
 	struct known *k = find(names, at, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
@@ -121,7 +121,7 @@ static const struct known *function(
 	words[0] = cv.start;
 	words[1] = cv.root;
 	words[2] = cv.gv;
-	if (perl_cookie(cv.body, words) != cookie)
+	if (perl_cookie(cv.body, words, perl_kind(detail)) != perl_cookie_of(detail))
 		return NULL;
 	if (!perl_cv_name(r, &cv, name, sizeof(name)) && snprintf(name, sizeof(name), "__ANON__") < 0)
 		return NULL;
@@ -180,14 +180,28 @@ static u64 hash_text(u64 hash, const char *text)
 	return hash;
 }
 
+/*
+ * Try::Tiny gives each of its blocks a name, and frees it when it has run. What was named at a statement says what
+ * else ran it; the innermost frame's may be a caller's, of another file or above the block.
+ */
+#define RENAMED 2ull /* owner of such a statement */
+
+static void keep_renamed(struct perl_names *names, u64 cop, const struct frame_name *name)
+{
+	if (cop && name->line && name->line >= name->definition && !find(names, cop, RENAMED))
+		keep(names, cop, RENAMED, name->name, name->file, name->definition);
+}
+
 static bool name_sub(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
 	u64 cv = frame_addr(f), owner = cv ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
 	u32 kind = perl_kind(f->detail);
-	const struct known *k = kind == PERL_KIND_CLOSURE ? closure(names, r, cv, owner)
-	                                                  : function(names, r, cv, owner, perl_cookie_of(f->detail));
+	const struct known *k =
+	        kind == PERL_KIND_CLOSURE ? closure(names, r, cv, owner) : function(names, r, cv, owner, f->detail);
 
+	if (!k && kind == PERL_KIND_RENAMED)
+		k = find(names, perl_cop(f->detail), RENAMED);
 	if (!k && perl_stack(f->detail) != PERL_STACK_REQUIRE)
 		return false;
 	if (!k) { /* what was run while code was compiled, and then freed */
@@ -206,6 +220,8 @@ static bool name_sub(
 		ret->suffix = "format";
 	else if (stacks[perl_stack(f->detail)])
 		ret->suffix = stacks[perl_stack(f->detail)];
+	if (kind == PERL_KIND_RENAMED)
+		keep_renamed(names, perl_cop(f->detail), ret);
 	return true;
 }
 
@@ -248,6 +264,44 @@ static bool name_file(
 	return true;
 }
 
+static bool is_perl(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_PERL;
+}
+
+static bool is_sub(const struct frame *f)
+{
+	u32 kind = perl_kind(f->detail);
+
+	return kind == PERL_KIND_SUB || kind == PERL_KIND_CLOSURE || kind == PERL_KIND_RENAMED;
+}
+
+/* A block runs statements of what it is in. */
+static bool is_block(const struct frame *f)
+{
+	u32 kind = perl_kind(f->detail);
+
+	return kind == PERL_KIND_EVAL || kind == PERL_KIND_TRY || kind == PERL_KIND_SORT;
+}
+
+bool perl_is_entered(const struct frame *frames, u32 i, u32 n)
+{
+	bool same = false;
+
+	if (!is_perl(&frames[i]) || !is_sub(&frames[i]))
+		return false;
+	for (u32 k = 0; k < n; k++) {
+		if (k == i || !is_perl(&frames[k]))
+			continue;
+		if (k < i || (!same && perl_cop(frames[k].detail) != perl_cop(frames[i].detail)))
+			return false;
+		same = true;
+		if (!is_block(&frames[k]))
+			return frame_addr(&frames[k]) != frame_addr(&frames[i]);
+	}
+	return false;
+}
+
 bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret)
 {
 	struct perl_reader r = {.mem = mem, .image = names->image, .bias = names->bias};
@@ -258,7 +312,8 @@ bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct 
 	        !memory_read(mem, &r.interpreter, sizeof(r.interpreter), names->bias + names->image->interpreter))
 		r.interpreter = 0;
 	memset(ret, 0, sizeof(*ret));
-	if (kind <= PERL_KIND_FORMAT || kind == PERL_KIND_PATTERN || kind == PERL_KIND_CLOSURE)
+	if (kind <= PERL_KIND_FORMAT || kind == PERL_KIND_PATTERN || kind == PERL_KIND_CLOSURE ||
+	        kind == PERL_KIND_RENAMED)
 		named = name_sub(names, &r, frame, ret);
 	else if (kind == PERL_KIND_REQUIRE)
 		named = name_file(names, &r, frame, ret);

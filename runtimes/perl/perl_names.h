@@ -10,6 +10,8 @@ struct perl_names;
 
 struct perl_names *perl_names_create(const struct perl_image *image, u64 bias); /* NULL: out of memory */
 void perl_names_destroy(struct perl_names *names);                              /* NULL is fine */
+/* Has the sub at frames[i], leaf first, not run its first statement yet? The current one is its caller's then. */
+bool perl_is_entered(const struct frame *frames, u32 i, u32 n);
 /* False: what it was of is not there any more. */
 bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret);
 

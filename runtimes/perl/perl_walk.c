@@ -247,10 +247,13 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	c = vm ? pl_cursor(w, vm) : NULL;
 	if (!c || stop)
 		return stop ? stop : STOP_ARENA;
-	if (part == PERL_ENTER && ((c->more[2] & (PL_RAN | PL_XS)) || !pl_is_entered(w, vm, c))) {
-		c->more[2] &= ~PL_XS;
-		return PL_GROUP_DONE;
+	if (part == PERL_ENTER &&
+	        c->more[2] & PL_XS) { /* no loop runs a function in C: only call_sv()'s eval is there */
+		c->more[2] = (c->more[2] & ~(PL_GROUP | PL_XS)) | PL_PEEK;
+		return STOP_NONE;
 	}
+	if (part == PERL_ENTER && (c->more[2] & PL_RAN || !pl_is_entered(w, vm, c)))
+		return PL_GROUP_DONE;
 	if (part == PERL_RUNOPS && pl_has_ended(w, vm))
 		stop = PL_GROUP_DONE;
 	if (c->more[2] & PL_SKIP)
