@@ -11,6 +11,7 @@ import native
 import pprof
 from java_edges import Java
 from lua_edges import Lua
+from perl_edges import Perl
 from python_edges import HOST, Python
 
 GOOD = ("ok", "signal")
@@ -46,7 +47,7 @@ class Checker:
     def __init__(self, process):
         self.process = process
         self.calls = native.Calls(process)
-        self.languages = {c.language: c for c in (Python(process), Lua(process), Java(process))}
+        self.languages = {c.language: c for c in (Python(process), Lua(process), Java(process), Perl(process))}
         self.cache = {}
         exe = os.readlink(f"/proc/{process.pid}/exe").removesuffix(" (deleted)")
         self.entries = {}

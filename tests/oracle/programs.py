@@ -41,6 +41,11 @@ def python(name, **more):
     return Program(f"python_{name}", "python", ("{python}", f"{{here}}/python_{name}.py"), **more)
 
 
+def perl(name, package="perl", **more):
+    env = {"PERL5OPT": "-I{here} -Mperl_calls", "YRT_PERL_CALLS": "{dir}/calls"}
+    return Program(f"perl_{name}", "perl", ("perl", f"{{here}}/perl_{name}.pl"), package, env=env, **more)
+
+
 def java(name, package, jars, *words, options=(), **more):
     path = ":".join(["{classes}", *(SHARE + j for j in jars)])
     return Program(f"java_{name}", "java", ("{java}", "-Xmx300m", *options, "-cp", path, *words), package, warm=4, **more)
@@ -92,6 +97,10 @@ PROGRAMS = [
     python("numpy", env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Haswell"}),
     Program("python_numpy_zen", "python", ("{python}", "{here}/python_numpy.py"), env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Zen"}),
     *(python(name) for name in ("gmpy2", "jinja2", "django", "lxml", "pillow", "sympy", "pandas", "black", "sqlalchemy", "tornado", "networkx", "pygments")),
+
+    perl("json"), perl("pod"), perl("moose", "libmoose-perl"), perl("dbi", "libdbd-sqlite3-perl"), perl("xml", "libxml-libxml-perl"),
+    perl("template", "libtemplate-perl"), perl("futures", "libio-async-perl"), perl("tidy", "perltidy"), perl("critic", "libperl-critic-perl", warm=5),
+    perl("exiftool", "libimage-exiftool-perl"), perl("datetime", "libdatetime-perl"), perl("csv", "libtext-csv-perl"), perl("mojo", "libmojolicious-perl"),
 
     *(java(name, "openjdk-17-jdk-headless", [], "Work", name) for name in ("compile", "streams", "zip", "numbers", "sum", "text")),
     java("locks", "openjdk-17-jdk-headless", [], "Work", "locks", options=("-Dthreads=3",)),

@@ -61,11 +61,12 @@ def running(program):
         places = {"here": HERE, "dir": directory, "python": os.path.join(PLACE, "venv", "bin", "python"), "java": os.path.join(java_home(), "bin", "java"),
                   "classes": os.path.join(PLACE, "classes"), "natives": os.path.join(PLACE, "libnatives.so"), "input": os.path.join(PLACE, "input"),
                   "source": os.path.join(PLACE, "source.c")}
-        words = list(program.words)
+        words, variables = list(program.words), dict(program.env)
         for name, place in places.items():
             words = [w.replace("{" + name + "}", place) for w in words]
+            variables = {key: value.replace("{" + name + "}", place) for key, value in variables.items()}
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=directory,
-                                   env={**os.environ, **program.env}, start_new_session=True)
+                                   env={**os.environ, **variables}, start_new_session=True)
         try:
             if program.stdin:
                 process.stdin.write(program.stdin.encode())

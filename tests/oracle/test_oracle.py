@@ -87,6 +87,14 @@ def test_lua():
         return clean(pid, 1000)
 
 
+def test_perl():
+    """A parser and writer in Perl, which says by its own ops what each line can call."""
+    with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
+        env = {"PERL5OPT": f"-I{os.path.join(HERE, 'programs')} -Mperl_calls", "YRT_PERL_CALLS": os.path.join(directory, "calls")}
+        with running("perl", program("perl_json.pl"), env=env) as pid:
+            return clean(pid, 1000)
+
+
 def test_java():
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
         subprocess.run(["javac", "-nowarn", "-g", "-d", directory, program("Work.java")], check=True)
