@@ -8,22 +8,22 @@
 
 #include "cli.h"
 #include "say.h"
-#include "colour.h"
-#include "frontends/format/rows.h"
 #include "frontends/format/text.h"
 #include "terminal.h"
+#include "top.h"
 #include "top_json.h"
 #include "unwind/cleanup.h"
 
 #define PERIOD_S 2.0
 #define ROWS     20
 
-enum { OPT_ROWS = 512, OPT_JSON };
+enum { OPT_ROWS = 512, OPT_JSON, OPT_PROCESSES };
 
 static const struct manual_option options[] = {
         SELECT_OPTIONS,
         {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},
         {'t', "threads", NULL, "rows of their own for each thread", COMPLETE_NOTHING},
+        {OPT_PROCESSES, "processes", NULL, "a row for each process, not for each function", COMPLETE_NOTHING},
         {'d', "delay", "SECS", "how often it is drawn (2)", COMPLETE_NOTHING},
         {'n', "count", "N", "ends after so many times (0: never)", COMPLETE_NOTHING},
         {'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING},
@@ -49,6 +49,7 @@ static const struct manual_example examples[] = {
         {"yrt @ -p 4242", "live, until q"},
         {"yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time"},
         {"yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second"},
+        {"yrt @ -a --processes", "which processes use the CPUs"},
         {"yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script"},
         {"yrt @ -p 4242 -d 10 -n 1 --json | jq '.rows[0].function'", "for a program"},
         {NULL, NULL},
@@ -56,162 +57,12 @@ static const struct manual_example examples[] = {
 
 const struct manual top_manual = {
         .usage = usage,
-        .text = "Keys: s, t, n, m sort by self, total, name, module, r the other way round; a shows all since the "
-                "start,\n"
-                "or again the last period; / keeps functions whose name has what is typed then, Enter ends that, / and "
-                "Enter shows all again; space\n"
-                "holds the picture; arrows and page keys scroll; Ctrl-Z suspends, q "
-                "ends. Self is the share of\n"
-                "samples that end in a function, total that of samples with the function anywhere in their stack.",
+        .text = "On a terminal, ? shows what the keys do. Self is the share of samples that end in a function, total "
+                "that of samples\n"
+                "with the function anywhere in their stack.",
         .options = options,
         .examples = examples,
 };
-
-struct top {
-	struct flame_options o;
-	struct rows rows;
-	enum rows_order order;
-	bool reversed, all, held, live, json;
-	bool typing; /* of the filter */
-	char filter[48];
-	u32 max_rows, skip, drawn, count;
-	u64 *since; /* self of each node at the last period */
-	u32 nsince;
-	double period_s, elapsed_s, span_s;
-	char *loss;
-	char *target;       /* clean */
-	int columns, lines; /* of the terminal when last drawn */
-};
-
-static const char *const orders[] = {
-        [ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"};
-
-static enum colour kind_colour(enum profile_kind kind)
-{
-	static const enum colour colours[KIND_MAX] = {
-	        [KIND_KERNEL] = COLOUR_YELLOW,
-	        [KIND_NATIVE] = COLOUR_BLUE,
-	        [KIND_CXX] = COLOUR_MAGENTA,
-	        [KIND_RUST] = COLOUR_RED,
-	        [KIND_SCRIPT] = COLOUR_GREEN,
-	        [KIND_SCRIPT_JIT] = COLOUR_CYAN,
-	        [KIND_SCRIPT_BASELINE] = COLOUR_CYAN,
-	        [KIND_STUB] = COLOUR_BLUE,
-	        [KIND_CLASS] = COLOUR_MAGENTA,
-	        [KIND_VM] = COLOUR_FAINT,
-	        [KIND_SCRIPT_NATIVE] = COLOUR_GREEN,
-	        [KIND_RUNNING] = COLOUR_RED,
-	        [KIND_RUNNABLE] = COLOUR_YELLOW,
-	        [KIND_WAITING] = COLOUR_BLUE,
-	        [KIND_UNKNOWN] = COLOUR_RED,
-	};
-
-	return colours[kind];
-}
-
-/* A name from the target: nothing in it may steer the terminal. At most room code points, padded to width. */
-static void put_name(FILE *out, const char *s, int width, int room)
-{
-	char bytes[4];
-	int n = 0;
-
-	for (; *s && n < room; n++) {
-		u32 c = text_next(&s);
-
-		if (text_is_control(c))
-			c = ' ';
-		fwrite(bytes, 1, text_encode(c, bytes), out);
-	}
-	fprintf(out, "%*s", n < width ? width - n : 0, "");
-}
-
-/* CPUs that ran the targets on average, by the samples. */
-static double cpus(const struct top *t)
-{
-	double taken = t->o.sampler.frequency * t->span_s;
-
-	return taken > 0 ? (double)t->rows.samples / taken : 0;
-}
-
-static double share(u64 part, u64 all)
-{
-	return all ? 100.0 * (double)part / (double)all : 0;
-}
-
-static void put_row(FILE *out, const struct top *t, const struct row *r)
-{
-	u64 all = t->rows.samples;
-	int room = t->live ? t->columns - 38 - (t->o.sampler.collect.threads ? 25 : 0) : 1 << 20;
-
-	fprintf(out, "%7.2f %7.2f %8lu  ", share(r->self, all), share(r->total, all), r->self);
-	if (t->o.sampler.collect.threads) {
-		put_name(out, r->thread ? r->thread->name : "", 24, 24);
-		fputc(' ', out);
-	}
-	fputs(colour(stdout, kind_colour(r->function->kind)), out);
-	fprintf(out, "%-8s", text_kind(r->function->kind));
-	fputs(colour(stdout, COLOUR_NONE), out);
-	fputc(' ', out);
-	put_name(out, text_name(r->function), 0, room > 8 ? room : 8);
-	if (*r->function->module) {
-		fputs(colour(stdout, COLOUR_FAINT), out);
-		fputs("  ", out);
-		put_name(out, r->function->module, 0, 40);
-		fputs(colour(stdout, COLOUR_NONE), out);
-	}
-}
-
-static void put_head(FILE *out, const struct top *t, const char *eol)
-{
-	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, %.2f CPUs, by %s%s%s%s",
-	        colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_NONE), t->target ? t->target : "", t->elapsed_s,
-	        t->rows.samples, t->all ? "in all" : "in the last", t->span_s, cpus(t), orders[t->order],
-	        t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
-	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
-	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-8s FUNCTION%s%s", colour(stdout, COLOUR_INVERSE),
-	        t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND", colour(stdout, COLOUR_NONE),
-	        eol);
-}
-
-/* Drops the rows without what was typed; those of the next period are all again. */
-static void filter_rows(struct top *t)
-{
-	u32 kept = 0;
-
-	for (u32 i = 0; *t->filter && i < t->rows.n; i++)
-		if (strcasestr(text_name(t->rows.row[i].function), t->filter))
-			t->rows.row[kept++] = t->rows.row[i];
-	t->rows.n = *t->filter ? kept : t->rows.n;
-}
-
-static void put_table(FILE *out, struct top *t, u32 room, const char *eol)
-{
-	put_head(out, t, eol);
-	filter_rows(t);
-	if (t->skip + room > t->rows.n)
-		t->skip = t->rows.n > room ? t->rows.n - room : 0;
-	for (u32 i = t->skip; i < t->rows.n && i < t->skip + room; i++) {
-		put_row(out, t, &t->rows.row[i]);
-		fputs(eol, out);
-	}
-}
-
-/* The last line; the letter of each word is its key. */
-static void put_keys(FILE *out, const struct top *t, int line)
-{
-	static const char *const words[] = {"self", "total", "name", "module", "reverse", "all"};
-	const char *bold = colour(stdout, COLOUR_BOLD), *plain = colour(stdout, COLOUR_NONE);
-
-	fprintf(out, "\033[%d;1H", line);
-	if (t->typing) {
-		fprintf(out, "%s/%s%s  (Enter)\033[K", bold, plain, t->filter);
-		return;
-	}
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		fprintf(out, "%s%c%s%s ", bold, words[i][0], plain, words[i] + 1);
-	fprintf(out, "%s/%sfilter%s%s %sspace%s hold %sq%suit\033[K", bold, plain, *t->filter ? ": " : "", t->filter,
-	        bold, plain, bold, plain);
-}
 
 static void draw(struct top *t)
 {
@@ -223,9 +74,12 @@ static void draw(struct top *t)
 		return;
 	terminal_size(&t->columns, &t->lines);
 	fputs("\033[H", out);
-	put_table(out, t, t->lines > 5 ? (u32)t->lines - 5 : 1, "\033[K\n");
+	if (t->help)
+		top_put_help(out, "\033[K\n");
+	else
+		top_put_table(out, t, t->lines > 5 ? (u32)t->lines - 5 : 1, "\033[K\n");
 	fputs("\033[J", out);
-	put_keys(out, t, t->lines);
+	top_put_keys(out, t, t->lines);
 	fclose(out);
 	fwrite(text, 1, size, stdout);
 	fflush(stdout);
@@ -234,11 +88,11 @@ static void draw(struct top *t)
 
 static struct error *print(struct top *t)
 {
-	struct top_moment m = {t->target, t->loss, t->elapsed_s, t->span_s, cpus(t)};
+	struct top_moment m = {t->target, t->loss, t->elapsed_s, t->span_s, top_cpus(t)};
 
 	if (t->json)
 		return top_json(stdout, &t->rows, t->max_rows, &m);
-	put_table(stdout, t, t->max_rows, "\n");
+	top_put_table(stdout, t, t->max_rows, "\n");
 	fputc('\n', stdout);
 	return text_finish(stdout, "table");
 }
@@ -273,7 +127,7 @@ static struct error *snapshot(void *ctx, struct sampler *s)
 	t->span_s = t->all ? st.duration_s : st.duration_s - t->elapsed_s;
 	t->elapsed_s = st.duration_s;
 	rows_free(&t->rows);
-	err = rows_create(p, t->since, t->all ? 0 : t->nsince, &t->rows);
+	err = rows_create(p, t->since, t->all ? 0 : t->nsince, t->processes, &t->rows);
 	if (!err)
 		err = remember(t, p);
 	if (err)
@@ -318,6 +172,10 @@ static void on_key(struct top *t, int key)
 		type_filter(t, key);
 		return;
 	}
+	if (t->help) {
+		t->help = false;
+		return;
+	}
 	switch (key) {
 	case 'q':
 	case 'Q':
@@ -343,6 +201,13 @@ static void on_key(struct top *t, int key)
 		break;
 	case 'a':
 		t->all = !t->all;
+		break;
+	case 'p':
+		t->processes = !t->processes;
+		break;
+	case '?':
+	case 'h':
+		t->help = true;
 		break;
 	case '/':
 		t->typing = true;
@@ -385,8 +250,8 @@ static void tick(void *ctx, double elapsed_s, u64 samples)
 
 static struct error *parse_sort(const char *text, enum rows_order *ret)
 {
-	for (u32 i = 0; i < sizeof(orders) / sizeof(*orders); i++)
-		if (!strcmp(text, orders[i])) {
+	for (u32 i = 0; i < TOP_ORDERS; i++)
+		if (!strcmp(text, top_orders[i])) {
 			*ret = i;
 			return NULL;
 		}
@@ -398,6 +263,7 @@ static const struct setting settings[] = {
         {'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9},
         {OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9},
         {'a', SETTING_OF(struct top, all), .on = true},
+        {OPT_PROCESSES, SETTING_OF(struct top, processes), .on = true},
         {OPT_JSON, SETTING_OF(struct top, json), .on = true},
         {0},
 };
@@ -467,6 +333,7 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	struct error *err;
 
 	flame_defaults(&t.o);
+	t.o.sampler.collect.processes = true;
 	err = parse(&t, argc, argv);
 	if (!err && t.o.help) {
 		manual_help(stdout, self);

@@ -19,6 +19,8 @@ static json_t *json_row(const struct row *r)
 	        "function", clean(text_name(r->function)), "kind", text_kind(r->function->kind), "module",
 	        clean(r->function->module));
 
+	if (r->function->kind == KIND_PROCESS)
+		json_object_set_new(o, "pid", json_integer(r->function->line));
 	if (r->thread)
 		json_object_set_new(o, "thread", clean(r->thread->name));
 	return o;

@@ -13,6 +13,7 @@ struct top_moment {
 };
 
 /* {"target", "seconds", "span", "samples", "cpus", "loss", "rows": [{"self", "total", "function", "kind", "module",
+ * "pid",
  * "thread"}]}; at most so many rows. */
 struct error *top_json(FILE *out, const struct rows *rows, u32 most, const struct top_moment *m);
 

@@ -149,21 +149,44 @@ static struct error *walk_thread(struct maker *m, u32 node)
 	return err;
 }
 
-struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince, struct rows *ret)
+static struct error *add_process(struct maker *m, u32 node)
+{
+	struct row *row = m->total[node] ? row_of(m, m->p->nodes[node].function, NULL) : NULL;
+
+	if (row)
+		row->self = row->total = row->total + m->total[node];
+	return row || !m->total[node] ? NULL : &error_no_memory;
+}
+
+/* What is below the root, or below a process; threads come last, because each has rows of its own. */
+static struct error *walk_level(struct maker *m, u32 parent, bool processes, bool threads)
+{
+	struct error *err = NULL;
+
+	for (u32 c = m->p->nodes[parent].child; c && !err; c = m->p->nodes[c].sibling) {
+		enum profile_kind kind = m->p->functions[m->p->nodes[c].function].kind;
+
+		if (kind == KIND_PROCESS && processes)
+			err = threads ? NULL : add_process(m, c);
+		else if (kind == KIND_PROCESS)
+			err = walk_level(m, c, processes, threads);
+		else if (!processes && (kind == KIND_THREAD) == threads)
+			err = threads ? walk_thread(m, c) : walk(m, c, NULL);
+	}
+	return err;
+}
+
+struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince, bool processes, struct rows *ret)
 {
 	cleanup(maker) struct maker m = {.p = p, .rows = ret, .round = 1};
 	struct error *err;
 
 	*ret = (struct rows){0};
 	err = prepare(&m, since, nsince);
-	for (u32 pass = 0; pass < 2; pass++) {
-		for (u32 c = p->nodes[0].child; c && !err; c = p->nodes[c].sibling) {
-			bool thread = p->functions[p->nodes[c].function].kind == KIND_THREAD;
-
-			if (thread == pass)
-				err = thread ? walk_thread(&m, c) : walk(&m, c, NULL);
-		}
-	}
+	if (!err)
+		err = walk_level(&m, 0, processes, false);
+	if (!err)
+		err = walk_level(&m, 0, processes, true);
 	if (err)
 		rows_free(ret);
 	else

@@ -2,7 +2,7 @@
 /*
  * A profile as a table, a row a function: what ends in it (self) and what ends in it or below it (total; recursion
  * counts once). Functions of the same name and module are one row; below frames of threads (-t) each thread has rows of
- * its own.
+ * its own. Frames of processes are left out, or are the only rows.
  */
 #ifndef YRT_FORMAT_ROWS_H
 #define YRT_FORMAT_ROWS_H
@@ -23,8 +23,11 @@ struct rows {
 
 enum rows_order { ROWS_SELF, ROWS_TOTAL, ROWS_NAME, ROWS_MODULE };
 
-/* What came after an earlier moment, when since was the self counts of the first nsince nodes. nsince 0: all. */
-struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince, struct rows *ret);
+/*
+ * What came after an earlier moment, when since was the self counts of the first nsince nodes. nsince 0: all.
+ * processes: a row for each process instead.
+ */
+struct error *rows_create(const struct profile *p, const u64 *since, u32 nsince, bool processes, struct rows *ret);
 void rows_free(struct rows *rows);
 /* The greatest number, or the first name, comes first; reversed: last. */
 void rows_sort(struct rows *rows, enum rows_order order, bool reversed);

@@ -181,6 +181,18 @@ def test_views_and_json():
         assert table["rows"][0]["self"] >= table["rows"][-1]["self"] and f"pid {busy.pid}" in table["target"], table
 
 
+def test_processes():
+    """--processes: a row for each; without it their level is none of the functions."""
+    with subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait"], start_new_session=True) as parent:
+        time.sleep(0.5)
+        children = {int(p) for p in yrt.read(f"/proc/{parent.pid}/task/{parent.pid}/children").split()}
+        each, functions = (json.loads(yrt.run("top", "-s", "-p", parent.pid, "-d", 2, "-n", 1, "-F", 499, "--json", *flags, output=False, stats=False)
+                                      .expect().stdout)["rows"] for flags in (["--processes"], []))
+        os.killpg(parent.pid, signal.SIGKILL)
+    assert {row["pid"] for row in each} == children and {row["kind"] for row in each} == {"process"}, (each, children)
+    assert functions and not any(row["kind"] == "process" for row in functions), functions
+
+
 def test_suspend():
     """Ctrl-Z gives the terminal back and stops the job; fg goes on."""
     with yrt.Fixture("deep30") as f:
@@ -233,6 +245,13 @@ def test_live():
         assert "main" not in t.screen().split("SELF%")[1], t.screen()
         t.press("/\r")
         t.wait("__libc_start_main")
+        t.press("?")
+        t.wait(r"p +a row for each process")
+        t.press("?")
+        t.wait("__libc_start_main")
+        t.press("p")
+        t.wait(rf"PID PROCESS[^\n]*\n[^\n]*process +{f.pid} ")
+        t.press("p")
         t.resize(10, 60)
         t.wait(r"(?s)\A[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*\n){1,5}s?elf")
         t.press("q")

@@ -20,20 +20,23 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Adds "a;b;c" with a count; "t:name" is a thread, "name@module:line" a function. Returns the leaf. */
+/* Adds "a;b;c" with a count; "t:name" is a thread, "p:name" a process, "name@module:line" a function. Returns the leaf.
+ */
 static u32 add(struct profile *p, const char *path, u64 count)
 {
 	char *copy = strdup(path), *rest = copy, *part;
 	u32 node = 0, function;
 
 	while ((part = strsep(&rest, ";"))) {
-		bool thread = !strncmp(part, "t:", 2);
+		bool thread = !strncmp(part, "t:", 2), process = !strncmp(part, "p:", 2);
 		char *name = strsep(&part, "@"), *module = strsep(&part, ":");
 		struct profile_function fn = {.name = name,
 		        .module = module ? module : "",
 		        .file = "",
 		        .line = part ? strtoul(part, NULL, 10) : 0,
-		        .kind = thread ? KIND_THREAD : KIND_NATIVE};
+		        .kind = thread    ? KIND_THREAD
+		                : process ? KIND_PROCESS
+		                          : KIND_NATIVE};
 
 		assert_null(profile_function(p, 0, &fn, false, &function));
 		assert_null(profile_child(p, node, function, &node));
@@ -58,7 +61,7 @@ static void test_self_and_total(void **state)
 	add(*state, "main;a;b", 3);
 	add(*state, "main;a", 1);
 	add(*state, "main;b", 2);
-	assert_null(rows_create(*state, NULL, 0, &rows));
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
 	assert_int_equal(rows.samples, 6);
 	assert_int_equal(rows.n, 3);
 	rows_sort(&rows, ROWS_SELF, false);
@@ -81,7 +84,7 @@ static void test_recursion(void **state)
 
 	add(*state, "main;f;g;f;f", 4);
 	add(*state, "main;f;g", 2);
-	assert_null(rows_create(*state, NULL, 0, &rows));
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
 	rows_sort(&rows, ROWS_NAME, false);
 	expect(&rows, 0, "f", 4, 6);
 	expect(&rows, 1, "g", 2, 6);
@@ -97,7 +100,7 @@ static void test_identity(void **state)
 	add(*state, "f@m:1;f@m:2", 1);
 	add(*state, "f@m:2", 1);
 	add(*state, "f@other:1", 5);
-	assert_null(rows_create(*state, NULL, 0, &rows));
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
 	assert_int_equal(rows.n, 2);
 	rows_sort(&rows, ROWS_MODULE, false);
 	expect(&rows, 0, "f", 2, 2);
@@ -113,7 +116,7 @@ static void test_threads(void **state)
 	add(*state, "t:one;main;f", 3);
 	add(*state, "t:two;main;f", 1);
 	add(*state, "main;f", 7);
-	assert_null(rows_create(*state, NULL, 0, &rows));
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
 	assert_int_equal(rows.n, 6);
 	rows_sort(&rows, ROWS_SELF, false);
 	expect(&rows, 0, "f", 7, 7);
@@ -122,6 +125,29 @@ static void test_threads(void **state)
 	assert_string_equal(rows.row[1].thread->name, "t:one");
 	expect(&rows, 2, "f", 1, 1);
 	assert_string_equal(rows.row[2].thread->name, "t:two");
+	rows_free(&rows);
+}
+
+/* A process's frame is no function; or it is all that is shown. */
+static void test_processes(void **state)
+{
+	struct rows rows;
+
+	add(*state, "p:one;main;a", 3);
+	add(*state, "p:two;main", 2);
+	add(*state, "p:two;t:worker;main", 4);
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
+	rows_sort(&rows, ROWS_TOTAL, false);
+	assert_int_equal(rows.n, 3);
+	expect(&rows, 0, "main", 2, 5);
+	expect(&rows, 1, "main", 4, 4);
+	expect(&rows, 2, "a", 3, 3);
+	rows_free(&rows);
+	assert_null(rows_create(*state, NULL, 0, true, &rows));
+	rows_sort(&rows, ROWS_SELF, false);
+	assert_int_equal(rows.n, 2);
+	expect(&rows, 0, "p:two", 6, 6);
+	expect(&rows, 1, "p:one", 3, 3);
 	rows_free(&rows);
 }
 
@@ -138,7 +164,7 @@ static void test_since(void **state)
 		since[i] = p->nodes[i].self;
 	profile_add(p, leaf, 2);
 	add(p, "main;new", 1);
-	assert_null(rows_create(p, since, n, &rows));
+	assert_null(rows_create(p, since, n, false, &rows));
 	assert_int_equal(rows.samples, 3);
 	assert_int_equal(rows.n, 4);
 	rows_sort(&rows, ROWS_SELF, false);
@@ -152,7 +178,7 @@ static void test_empty(void **state)
 {
 	struct rows rows;
 
-	assert_null(rows_create(*state, NULL, 0, &rows));
+	assert_null(rows_create(*state, NULL, 0, false, &rows));
 	assert_int_equal(rows.n, 0);
 	rows_sort(&rows, ROWS_SELF, false);
 	rows_free(&rows);
@@ -169,7 +195,7 @@ static void test_deep(void **state)
 	for (u32 i = 0; i < 100000; i++)
 		assert_null(profile_child(p, node, function, &node));
 	profile_add(p, node, 2);
-	assert_null(rows_create(p, NULL, 0, &rows));
+	assert_null(rows_create(p, NULL, 0, false, &rows));
 	assert_int_equal(rows.n, 1);
 	expect(&rows, 0, "f", 2, 2);
 	rows_free(&rows);
@@ -182,6 +208,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_recursion, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_identity, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_since, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
