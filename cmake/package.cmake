@@ -33,4 +33,14 @@ add_custom_command(OUTPUT ${package_documents}.stamp
 add_custom_target(package_documents ALL DEPENDS ${package_documents}.stamp)
 install(DIRECTORY ${package_documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(DIRECTORY ${package_documents}/doc/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/yrt)
+
+# What the tarball takes along: libisal, of which Debian has no archive.
+if(YRT_STATIC)
+	set_target_properties(yrt PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+	install(CODE [[
+		file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "$<TARGET_FILE:yrt>" RESOLVED_DEPENDENCIES_VAR libraries
+			PRE_INCLUDE_REGEXES "^libisal" PRE_EXCLUDE_REGEXES ".*")
+		file(INSTALL ${libraries} DESTINATION "${CMAKE_INSTALL_PREFIX}/lib" FOLLOW_SYMLINK_CHAIN)
+	]])
+endif()
 include(CPack)

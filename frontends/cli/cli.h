@@ -66,6 +66,7 @@ struct flame_options {
 	const char *format;
 	const char *stats_file;
 	bool annotate; /* as profile_meta.annotate */
+	bool source;   /* as profile_meta.source */
 	enum processes processes;
 	bool quiet;
 	u32 denied; /* files of targets that yrt may not read */
@@ -90,6 +91,7 @@ struct flame_options {
 enum flame_key { /* long options without a letter */
 	FLAME_DEPTH = 256,
 	FLAME_LINES,
+	FLAME_SOURCE,
 	FLAME_ADDRESSES,
 	FLAME_STATS,
 	FLAME_CPU,

@@ -144,6 +144,7 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	profile_finish(p);
 	p->meta.command = command;
 	p->meta.annotate = o->annotate;
+	p->meta.source = o->source;
 	p->meta.loss = loss;
 	p->meta.stats = stats = stats_text(st);
 	p->meta.labels = o->labels;

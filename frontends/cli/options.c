@@ -43,6 +43,8 @@
 	        {FLAME_NO_ASYNC, "no-async", NULL, "all frames of asyncio's event loop (other commands do)",           \
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING},          \
+	        {FLAME_SOURCE, "source", NULL, "source lines in the page, of files that can be read here",             \
+	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_ADDRESSES, "addresses", NULL,                                                                   \
 	                "split native functions by the place being executed, and tell its address (pprof)",            \
 	                COMPLETE_NOTHING},                                                                             \
@@ -393,6 +395,7 @@ static const struct setting settings[] = {
         ON(FLAME_NO_DEMANGLE, sampler.collect.names.mangled),
         OFF(FLAME_NO_INLINE, sampler.collect.names.inlines),
         ON(FLAME_ANNOTATE, annotate),
+        ON(FLAME_SOURCE, source),
         BITS(FLAME_TRACES, sampler.collect.names.expand, EXPAND_TRACES),
         BITS(FLAME_NO_JIT_INLINE, sampler.collect.names.expand, EXPAND_MERGE),
         BITS(FLAME_CARRIERS, sampler.collect.names.expand, EXPAND_CARRIERS),

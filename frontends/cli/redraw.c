@@ -23,6 +23,7 @@ static const struct setting settings[] = {
         {'K', SETTING_OF(struct redraw, filter.no_user), .on = true},
         {REDRAW_PROCESSES, SETTING_OF(struct redraw, how)},
         {REDRAW_ASYNC, SETTING_OF(struct redraw, async), .on = true},
+        {REDRAW_SOURCE, SETTING_OF(struct redraw, source), .on = true},
         {'h', SETTING_OF(struct redraw, help), .on = true},
         {0},
 };
@@ -109,6 +110,7 @@ struct error *redraw_write(const struct redraw *r, const struct format *f, struc
 	struct error *err = output_open(strdup(r->output), &out), *closing;
 
 	p->meta.annotate = r->annotate;
+	p->meta.source = r->source;
 	p->meta.processes = r->processes;
 	if (!err)
 		err = output_error(&out, format_write(f, p, out.file));

@@ -20,6 +20,7 @@
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
 	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
 	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
+	{ REDRAW_SOURCE, "source", NULL, "source lines in the page, of files that can be read here", COMPLETE_NOTHING }, \
 	{ REDRAW_ASYNC, "async", NULL, \
 		"one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
 		COMPLETE_NOTHING }
@@ -28,6 +29,7 @@
 #define REDRAW_FILES     64
 #define REDRAW_ASYNC     0x200
 #define REDRAW_PROCESSES 0x201
+#define REDRAW_SOURCE    0x202
 
 struct redraw {
 	const char *output, *format;
@@ -35,6 +37,7 @@ struct redraw {
 	const char *files[REDRAW_FILES];
 	int nfiles;
 	bool help, async;
+	bool source;     /* as profile_meta.source */
 	bool annotate;   /* as profile_meta.annotate */
 	const char *how; /* --processes */
 	enum processes processes;

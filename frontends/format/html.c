@@ -16,6 +16,7 @@
  *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
+ *	source     lines of functions' files (source.h)
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,6 +25,7 @@
 
 #include "format.h"
 #include "order.h"
+#include "source.h"
 #include "text.h"
 #include "unwind/cleanup.h"
 #include "unwind/process/module.h"
@@ -308,6 +310,10 @@ static struct error *put_data(const struct profile *p, FILE *out)
 		return err;
 	put_nodes(p, order, out);
 	err = put_times(p, order, out);
+	if (!err && p->meta.source) {
+		fputs(",\n\"source\":", out);
+		err = source_put(p, out);
+	}
 	putc('}', out);
 	return err;
 }

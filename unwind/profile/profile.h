@@ -110,6 +110,7 @@ struct profile_meta {
 	const char *labels;       /* where it is from, for stores: lines "key=value"; NULL: not known */
 	const char *stats;        /* what was seen and lost, as JSON (--stats) */
 	enum processes processes; /* as asked for; PROCESSES_AUTO: as the format likes it */
+	bool source;              /* show source lines, where that is possible */
 	bool annotate;            /* frames of each kind are apart, folded stacks tell which */
 	const char *before;       /* of a difference: what it is compared with */
 	const char *loss_before;  /* and its loss line */

@@ -78,6 +78,7 @@ function menuItems(f, i) {
 		!top && ["Without stacks with it", () => filter("ignore", exact)],
 		!top && ["Hide it: its time goes to its callers", () => filter("hide", exact)],
 		["Search for it", () => search(name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"))],
+		hasSource(f) && ["Source lines", () => openSource(f)],
 		["Copy name", () => copy(name)],
 		i > 0 && ["Copy stack", () => copy(stackOf(i))],
 	].filter(Boolean);

@@ -6,6 +6,8 @@ function escape(typing) {
 	focusGraph();
 	if (!$("menu").hidden)
 		closeMenu();
+	else if (!$("source").hidden)
+		closeSource();
 	else if ($("export").open)
 		$("export").open = false;
 	else if (typing)
@@ -84,6 +86,7 @@ const KEYS = {
 	d: () => nextTheme(),
 	h: () => unfoldHead(),
 	m: () => shown !== "table" && menuByKey(),
+	s: () => candidate() > 0 && hasSource(tree.fn[candidate()]) && openSource(tree.fn[candidate()]),
 	r: () => openTrunk(!trunkOpen),
 	x: () => times && remake(() => (timeShut = !timeShut)),
 };

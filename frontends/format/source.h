@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Source lines of a profile's functions, of files that can be read where it is drawn. Which files those are the target
+ * says, so what others may not read stays out: regular files only, and as root only files that everybody may read.
+ */
+#ifndef YRT_FORMAT_SOURCE_H
+#define YRT_FORMAT_SOURCE_H
+
+#include <stdio.h>
+
+#include "unwind/profile/profile.h"
+
+#define SOURCE_BEFORE 5u         /* lines shown before a function's line */
+#define SOURCE_AFTER  60u        /* and behind it */
+#define SOURCE_FILE   (4u << 20) /* bytes; larger files stay out */
+#define SOURCE_ALL    (2u << 20) /* bytes of all lines, roughly */
+#define SOURCE_LINE   400u       /* bytes of a line */
+
+/* {"FILE": [[FIRST LINE, "LINES"], …], …}: files as functions name them, blocks of lines in ascending order. */
+struct error *source_put(const struct profile *p, FILE *out);
+
+#endif
