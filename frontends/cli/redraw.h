@@ -20,7 +20,8 @@
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
 	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
 	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
-	{ REDRAW_SOURCE, "source", NULL, "source lines in the page, of files that can be read here", COMPLETE_NOTHING }, \
+	{ REDRAW_SOURCE, "source", NULL, "source lines in the page, of files that can be read here", \
+		COMPLETE_NOTHING }, \
 	{ REDRAW_ASYNC, "async", NULL, \
 		"one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
 		COMPLETE_NOTHING }

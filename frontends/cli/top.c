@@ -168,6 +168,8 @@ static void type_filter(struct top *t, int key)
 
 static void on_key(struct top *t, int key)
 {
+	static const char sorts[] = {[ROWS_SELF] = 's', [ROWS_TOTAL] = 't', [ROWS_NAME] = 'n', [ROWS_MODULE] = 'm'};
+
 	if (t->typing) {
 		type_filter(t, key);
 		return;
@@ -176,6 +178,9 @@ static void on_key(struct top *t, int key)
 		t->help = false;
 		return;
 	}
+	for (u32 i = 0; i < TOP_ORDERS; i++)
+		if (key == sorts[i])
+			set_order(t, i);
 	switch (key) {
 	case 'q':
 	case 'Q':
@@ -183,18 +188,6 @@ static void on_key(struct top *t, int key)
 		break;
 	case KEY_CTRL_Z:
 		terminal_suspend();
-		break;
-	case 's':
-		set_order(t, ROWS_SELF);
-		break;
-	case 't':
-		set_order(t, ROWS_TOTAL);
-		break;
-	case 'n':
-		set_order(t, ROWS_NAME);
-		break;
-	case 'm':
-		set_order(t, ROWS_MODULE);
 		break;
 	case 'r':
 		t->reversed = !t->reversed;

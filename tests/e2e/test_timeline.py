@@ -32,12 +32,20 @@ for f in (first, second, first):
 RATE = 997
 
 
+MADE = {}  # recordings by their flags: one serves all tests, until one fails
+
+
 @contextlib.contextmanager
 def recording(*flags):
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "x.yrt")
+    if flags not in MADE:
+        MADE[flags] = tempfile.TemporaryDirectory()
+        path = os.path.join(MADE[flags].name, "x.yrt")
         yrt.run("record", "-q", *flags, "-F", RATE, "-o", path, "--", sys.executable, "-c", PROGRAM, output=False, stats=False).expect()
-        yield path
+    try:
+        yield os.path.join(MADE[flags].name, "x.yrt")
+    except BaseException:
+        MADE.pop(flags).cleanup()
+        raise
 
 
 def render(path, name, *flags):
@@ -192,6 +200,21 @@ def test_page():
         b.keys("x")
         assert b.run("return document.getElementById('time').hidden")
         assert not b.log()
+
+
+MINUTE = 2 * 999 * 60  # samples of two CPUs
+
+
+def test_size():
+    """At 999 Hz a minute of 100 busy threads takes at most 5 MB."""
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 100) as fixture:
+        path = os.path.join(directory, "x.yrt")
+        at = yrt.Run("record", "--timeline", "-t", "-p", fixture.pid, "-d", 3, "-F", 999, "-o", path, output=False).sampling()
+        fixture.release()
+        stats = at.result().expect().stats
+        each = os.path.getsize(path) / stats["samples"]
+    assert stats["samples"] > 300 and each * MINUTE < 5e6, (each, stats)
+    yield f"{each:.2f} bytes a sample, {each * MINUTE / 1e6:.2f} MB a minute"
 
 
 def test_refused():
