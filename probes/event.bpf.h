@@ -75,6 +75,7 @@ WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
 	record->stop = head->stop;
 	record->first = i;
 	record->epoch = head->epoch;
+	record->role = head->role;
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	WALK_BARRIER(n);
 	if (n > CHUNK_FRAMES)

@@ -118,6 +118,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_SELECT,
 	FLAME_WAIT,
 	FLAME_TIMELINE,
+	FLAME_WAKERS,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */

@@ -108,6 +108,8 @@ static const struct manual_option event_options[] = {
 static const struct manual_option off_options[] = {
         TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits that last at least so long", COMPLETE_NOTHING},
         {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
+        {FLAME_WAKERS, "wakers", NULL, "inside each wait the stack of who ended it, from its leaf to its root",
+                COMPLETE_NOTHING},
         IDLE_ROWS OUTPUT_ROWS{0},
 };
 
@@ -181,6 +183,7 @@ static const struct manual_example off_examples[] = {
         {"yrt @ -p 4242 -t -U -f txt -o - | less", "a tree for each thread, without the kernel"},
         {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
         {"yrt @ -p 4242 --no-idle -o off.html", "without event loops and pools that have no work"},
+        {"yrt @ -p 4242 --wakers -o off.html", "and who ended each wait"},
         {NULL, NULL},
 };
 
@@ -385,6 +388,7 @@ static const struct setting settings[] = {
         OFF(FLAME_ASYNC, no_async),
         ON(FLAME_NO_ASYNC, no_async),
         OFF(FLAME_NO_ASYNC, async),
+        ON(FLAME_WAKERS, wait.wakers),
         ON(FLAME_NO_IDLE, sampler.no_idle),
         OFF(FLAME_NO_IDLE, idle),
         ON(FLAME_IDLE, idle),
@@ -494,7 +498,8 @@ struct error *flame_set_event(struct flame_options *o)
 	o->sampler.event = event;
 	if (o->max_us && o->max_us < o->min_us)
 		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);
-	o->wait = (struct wait_options){.min_ns = (u64)(o->min_us * 1e3), .max_ns = (u64)(o->max_us * 1e3)};
+	o->wait.min_ns = (u64)(o->min_us * 1e3);
+	o->wait.max_ns = (u64)(o->max_us * 1e3);
 	return NULL;
 }
 

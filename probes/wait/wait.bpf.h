@@ -26,6 +26,7 @@ u32 wait_sampled = 0;  /* there are waits without a stack: user space has to vis
 struct wait_state {               /* of a thread */
 	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
 	u64 hash;                 /* of its stack; 0: not taken */
+	u64 waker;                /* of the stack that ended it; 0: not taken */
 	u64 exact_ns, counted_ns; /* of all its short waits, and what those that were chosen counted */
 	u64 raw_ns;               /* what one of these stands for, on average */
 	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
@@ -145,6 +146,19 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns)
 	return raw;
 }
 
+/* The hash that a wait is counted under: of both stacks, if there is a waker's. */
+static __attribute__((noinline)) u64 wait_with_waker(u64 hash, u64 waker)
+{
+	struct wait_pair pair = {.type = RECORD_EVENT, .pair = 1, .hash = hash, .waker = waker};
+	u64 both = waker ? walk_mix(hash, waker) : hash;
+
+	pair.epoch = counts_in_use & 1;
+	pair.both = both;
+	if (!waker || event_add_known(pair.epoch, &both, 0, 0))
+		return both;
+	return bpf_ringbuf_output(&ring, &pair, sizeof(pair), BPF_RB_NO_WAKEUP) ? hash : both;
+}
+
 /* A wait is over: what of it was not counted yet is. */
 static __attribute__((noinline)) int wait_over(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
@@ -152,11 +166,12 @@ static __attribute__((noinline)) int wait_over(
 	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
 	struct wait_record record = {.type = RECORD_EVENT};
 	struct probe_stats *st = my_stats();
-	u64 stands = w->stands, hash = w->hash;
+	u64 stands = w->stands, hash = w->hash, waker = w->waker;
 	bool is_long;
 
 	if (!since || !st)
 		return 0;
+	w->waker = 0;
 	ns = now - since;
 	is_long = ns >= WAIT_LONG_NS || w->settled;
 	ws->off_ns += ns;
@@ -171,6 +186,7 @@ static __attribute__((noinline)) int wait_over(
 	if (!is_long)
 		w->exact_ns += ns;
 	if (hash) {
+		hash = wait_with_waker(hash, waker);
 		value = is_long ? ns : wait_value(w, ns);
 		st->weights += value;
 		count_stop(st, w->stop, value);
@@ -186,6 +202,7 @@ static __attribute__((noinline)) int wait_over(
 	record.tgid = tgid_of(task);
 	record.switches = wait_switches(task);
 	record.ns = ns;
+	record.waker = waker;
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;
@@ -252,21 +269,28 @@ static __attribute__((always_inline)) inline void wait_walk(
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
-static __attribute__((noinline)) int wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
+/* Of a target's thread that waits; NULL: it is none. */
+static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, next, NULL, 0);
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
 	u32 tgid;
 
-	if (!w) {
-		tgid = tgid_of(next);
-		if (!bpf_map_lookup_elem(&processes, &tgid))
-			return 0;
-		w = bpf_task_storage_get(&wait_states, next, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (!w)
-			return 0;
-		w->since_ns = wait_begin(next);
-	}
-	return wait_over(next, w, ws, now);
+	if (w)
+		return w;
+	tgid = tgid_of(task);
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return NULL;
+	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (w)
+		w->since_ns = wait_begin(task);
+	return w;
+}
+
+static __attribute__((noinline)) int wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
+{
+	struct wait_state *w = wait_state_of(next);
+
+	return w ? wait_over(next, w, ws, now) : 0;
 }
 
 static inline struct wait_stats *wait_stats(void)
@@ -311,6 +335,72 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 	if (instance)
 		wait_walk(ctx, prev, w, instance, state);
 	wait_budget(ws, w, now);
+	return 0;
+}
+
+/* A waker's stack is wanted for waits whose own is taken. NULL: it is none, or has one. */
+static __attribute__((noinline)) struct wait_state *wait_to_wake(struct task_struct *woken, u64 now)
+{
+	struct wait_state *w = wait_state_of(woken);
+
+	if (!w || !w->since_ns || w->waker || w->runnable || (!w->hash && now - w->since_ns < WAIT_LONG_NS))
+		return NULL;
+	return w;
+}
+
+/* The kernel frames, in any case: they tell an interrupt. */
+static __attribute__((noinline)) int waker_begin(void *ctx, struct slot *slot)
+{
+	u64 name[2] = {0};
+	long bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
+
+	slot->head.role = STACK_OF_WAKER;
+	bpf_get_current_comm(name, sizeof(name));
+	slot->walk.hash = walk_mix(walk_mix(slot->walk.hash, name[0]), name[1]);
+	if (bytes > 0)
+		push_kernel(slot, bytes);
+	return 0;
+}
+
+static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_state *w, u64 begin)
+{
+	struct wait_stats *ws = wait_stats();
+	u64 walk_ns = w->walk_ns;
+
+	w->waker = slot->head.hash;
+	if (ws)
+		wait_budget(ws, w, begin);
+	w->walk_ns += walk_ns;
+	return 0;
+}
+
+/*
+ * The stack of who ends a wait whose own stack is or will be taken: of a target's thread all of it, else its kernel
+ * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames tell.
+ */
+WALKING("tp_btf/sched_waking", on_waking)
+int BPF_PROG(on_waking_walk, struct task_struct *woken)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u64 now = bpf_ktime_get_ns();
+	struct wait_state *w;
+	struct slot *slot;
+	u32 number, tgid;
+
+	if (ticks != TICKS_TAKEN || !st)
+		return 0;
+	w = wait_to_wake(woken, now);
+	if (!w)
+		return 0;
+	tgid = tgid_of(task);
+	slot = event_begin(st, find_target(), tgid, 0, &number);
+	if (!slot)
+		return 0;
+	waker_begin(ctx, slot);
+	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
+	event_end(slot, st, event_emit(slot, st));
+	waker_end(slot, w, now);
 	return 0;
 }
 

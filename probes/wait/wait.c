@@ -27,7 +27,7 @@
 
 struct wait {
 	const struct event_host *host;
-	struct bpf_link *on_switch, *on_exit, *iterator;
+	struct bpf_link *on_switch, *on_waking, *on_exit, *iterator;
 	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
 	struct table counted; /* ns of them that were counted, by the same */
 	struct frame *frames; /* FRAMES_MAX */
@@ -43,7 +43,11 @@ struct wait {
 
 static void prepare(struct object *o)
 {
+	const struct wait_options *options = object_of_event(o);
+
 	object_want(o, "on_switch");
+	if (options && options->wakers)
+		object_want(o, "on_waking");
 	object_want(o, "on_thread_exit");
 	object_want(o, "visit_threads");
 }
@@ -55,6 +59,7 @@ static void destroy(void *event)
 	if (!w)
 		return;
 	bpf_link__destroy(w->on_switch);
+	bpf_link__destroy(w->on_waking);
 	bpf_link__destroy(w->on_exit);
 	bpf_link__destroy(w->iterator);
 	table_free(&w->stacks);
@@ -66,8 +71,14 @@ static void destroy(void *event)
 
 static struct error *attach_programs(struct wait *w)
 {
+	const struct wait_options *o = w->host->options->of_event;
 	struct sample *skel = object_skeleton(w->host->object);
 
+	if (o && o->wakers) {
+		w->on_waking = bpf_program__attach(skel->progs.on_waking);
+		if (!w->on_waking)
+			return error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	}
 	w->on_switch = bpf_program__attach(skel->progs.on_switch);
 	w->on_exit = w->on_switch ? bpf_program__attach(skel->progs.on_thread_exit) : NULL;
 	if (!w->on_exit)
@@ -214,8 +225,9 @@ static bool is_wanted(const struct wait *w, u64 ns)
 }
 
 /* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
-static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 ns, bool over)
+static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker, u64 ns, bool over)
 {
+	struct error *err;
 	u64 *stop = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
 	    new = ns - (counted && *counted < ns ? *counted : 0);
 
@@ -227,19 +239,26 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 ns, b
 		return NULL;
 	see(w, (u32)(*stop >> 1), new);
 	*counted = ns;
-	return count_more(w, epoch, key, new, over);
+	if (!waker)
+		return count_more(w, epoch, key, new, over);
+	err = collector_join(w->host->collector, epoch, key, waker, key ^ waker);
+	return err ? err : count_more(w, epoch, key ^ waker, new, over);
 }
 
 /* The wait is over: what nobody took a stack of is lost. */
 static struct error *record(void *event, const void *data, size_t size)
 {
-	struct wait_record r;
+	struct wait_record r = {0};
+	struct wait_pair pair;
 	struct wait *w = event;
 
-	if (size < sizeof(r))
+	if (size < sizeof(pair))
 		return NULL;
-	memcpy(&r, data, sizeof(r));
-	return count_visited(w, object_epoch(w->host->object), wait_key(r.tid, r.switches), r.ns, true);
+	memcpy(&pair, data, sizeof(pair));
+	memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
+	if (pair.pair)
+		return collector_join(w->host->collector, pair.epoch, pair.hash, pair.waker, pair.both);
+	return count_visited(w, object_epoch(w->host->object), wait_key(r.tid, r.switches), r.waker, r.ns, true);
 }
 
 static struct error *each_thread(
@@ -285,7 +304,7 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 	if (w->ended_ns && t->flags & WAIT_DUE && t->reason >> 24 == WAIT_RUNNABLE)
 		w->settled_run_queue_ns += t->ns;
 	if (t->flags & WAIT_DUE)
-		return count_visited(w, epoch, wait_key(t->tid, t->switches), t->ns, false);
+		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, false);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
 	see(w, t->stop, t->ns);

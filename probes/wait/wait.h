@@ -10,16 +10,20 @@
  * that the kernel saved; if a thread ran meanwhile (its count of switches tells) that is dropped. The same is done for
  * threads that were asleep before the run began. What is still asleep at the end is counted until then.
  *
+ * Who ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose stacks are taken.
+ *
  * Time off the CPU is summed at each switch, whether a stack was taken or not: with the scheduler's CPU time it must
  * give the time that threads were there (struct wait_summary).
  */
 #ifndef YRT_WAIT_H
 #define YRT_WAIT_H
 
+#include <stdbool.h>
 #include <types.h>
 
 struct wait_options {       /* sampler_options.of_event */
 	u64 min_ns, max_ns; /* of a wait; max_ns 0: any */
+	bool wakers;        /* the stack of who ends a wait stands behind that of the wait */
 };
 
 struct wait_summary {       /* sampler_stats.of_event */

@@ -38,11 +38,21 @@ static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 sysc
 /* To user space (RECORD_EVENT): a long wait is over that BPF took no stack of. */
 struct wait_record {
 	u32 type;
+	u32 pair; /* 0 */
 	u32 tid;
-	u32 stop; /* padding */
 	u32 tgid;
 	u64 switches; /* of the thread until then: which of its waits it was */
 	u64 ns;
+	u64 waker; /* hash of the stack of who ended it; 0: not known */
+};
+
+/* The same type: a wait that ended like none before. What is counted under both is both stacks. */
+struct wait_pair {
+	u32 type;
+	u32 pair; /* 1 */
+	u64 hash, waker, both;
+	u32 epoch;
+	u32 reserved;
 };
 
 enum wait_thread_flag {

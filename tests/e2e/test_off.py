@@ -111,6 +111,57 @@ def test_python():
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
 
 
+WAKERS = """
+import os, queue, subprocess, sys, threading, time
+q, lock = queue.Queue(), threading.Lock()
+def producer():
+    while True:
+        time.sleep(0.04)
+        q.put(1)
+def consumer():
+    while True: q.get()
+def holder():
+    while True:
+        with lock: time.sleep(0.03)
+        time.sleep(0.001)
+def locker():
+    while True:
+        with lock: pass
+        time.sleep(0.001)
+def reader():
+    pipe = subprocess.Popen(["bash", "-c", "while sleep 0.04; do echo; done"], stdout=subprocess.PIPE)
+    while True: os.read(pipe.stdout.fileno(), 1)
+for f in (producer, consumer, holder, locker, reader): threading.Thread(target=f, name=f.__name__, daemon=True).start()
+time.sleep(1)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_wakers():
+    """Inside a wait stands who ended it: a function of the program, another program, or an interrupt."""
+    with subprocess.Popen(["/usr/bin/python3", "-c", WAKERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        shown = {user: yrt.run("python-off-flame", "--wakers", "--idle", *user, "-p", target.pid, "-d", 2).expect() for user in ((), ("-U",))}
+        target.stdin.close()
+    for result in shown.values():
+        for waiter, reason, waker in (("consumer", "futex", r"producer \("), ("locker", "futex", r"holder \("), ("reader", "read of a pipe", r"\[woken by bash\]"),
+                                      ("producer", "sleep", r"\[woken by an interrupt\]")):
+            all_ns = right = 0
+            for frames, ns in result.stacks:
+                if f"[{reason}]" not in frames or not any(re.match(rf"{waiter} \(", f) for f in frames[:frames.index(f"[{reason}]")]):
+                    continue
+                behind = frames[frames.index(f"[{reason}]") + 1:]
+                all_ns += ns
+                right += ns * any(re.match(waker, f) for f in behind)
+            # the first wait may have begun before the run, the last one is not over
+            assert all_ns > 1e9 and right > 0.9 * all_ns, f"{waiter}: {right} of {all_ns}\n{yrt.show(result.stacks, 20)}"
+            yield f"{waiter}, woken by {waker}: {right * 1e-9:.3f} of {all_ns * 1e-9:.3f} s"
+    interrupts = [frames[frames.index("[woken by an interrupt]"):] for frames, _ in shown[("-U",)].stacks if "[woken by an interrupt]" in frames]
+    assert interrupts and all(len(frames) == 1 for frames in interrupts), interrupts
+    yield check_balance(result.stats)
+
+
 POOLS = """
 import asyncio, concurrent.futures, multiprocessing.pool, socketserver, threading, time
 async def main():

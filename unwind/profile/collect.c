@@ -15,6 +15,7 @@
 #include "pattern.h"
 #include "process_names.h"
 #include "thread_names.h"
+#include "wakers.h"
 #include "timeline.h"
 
 #define STARTERS_MAX                                                                                                   \
@@ -54,6 +55,7 @@ struct collector {
 	struct frame *expanded; /* EXPANDED_MAX */
 	struct deferred *deferred;
 	struct gone *gone;
+	struct wakers wakers;
 	struct timeline timeline;
 	struct collect_stats stats;
 };
@@ -114,6 +116,7 @@ void collector_destroy(struct collector *c)
 	free(c->expanded);
 	deferred_destroy(c->deferred);
 	gone_destroy(c->gone);
+	wakers_free(&c->wakers);
 	timeline_free(&c->timeline);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
@@ -401,6 +404,8 @@ static struct error *add_stack(
 
 	if (err || held)
 		return err;
+	if (record->role == STACK_OF_WAKER)
+		return wakers_keep(&c->wakers, record, frames, n);
 	if (c->options.stack)
 		return c->options.stack(c->options.stack_ctx, record, frames, n);
 	c->stats.stacks++;
@@ -494,6 +499,56 @@ struct error *collector_stack(struct collector *c, const struct stack_record *re
 	if (!record->first && record->last)
 		return add_stack(c, record, record->frame, record->nframes);
 	return join_chunk(c, record);
+}
+
+/* From a leaf to the root, as far as it led to the wake-up: not what an interrupt hit. */
+static struct error *add_waker(struct collector *c, const struct waker *waker, u32 *node)
+{
+	struct process *p = c->find(c->ctx, waker->instance);
+	u32 n = expand_stack(p, waker->frames, waker->n, c->options.names.expand, c->expanded, EXPANDED_MAX), lead;
+	bool interrupt = false;
+	struct error *err = without_lead(c, p, c->expanded, n, &lead);
+	u32 function;
+
+	for (u32 i = lead; !err && !interrupt && i < n && frame_kind(&c->expanded[i]) == FRAME_KERNEL; i++) {
+		struct named named;
+
+		err = names_frame(c->names, p, c->expanded, i, n, &named);
+		interrupt = !err && waker_is_interrupt(c->profile->functions[named.function].name);
+		n = interrupt ? i + 1 : n;
+	}
+	if (!err)
+		err = waker_function(c->profile, interrupt ? NULL : waker->comm, &function);
+	if (!err)
+		err = profile_child(c->profile, *node, function, node);
+	for (u32 i = lead; !err && i < n; i++) {
+		struct named named = {.hidden = true};
+
+		if (wanted(c, &c->expanded[i]))
+			err = names_frame(c->names, p, c->expanded, i, n, &named);
+		if (!err && !named.hidden)
+			err = profile_child(c->profile, *node, named.function, node);
+	}
+	return err;
+}
+
+struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker, u64 both)
+{
+	const u64 *known = table_get(&c->nodes[epoch & 1], hash);
+	const struct waker *kept = wakers_find(&c->wakers, waker);
+	struct error *err = NULL;
+	u64 packed;
+	u32 node;
+
+	if (!known)
+		known = table_get(&c->nodes[!(epoch & 1)], hash);
+	if (!known)
+		return NULL;
+	packed = *known;
+	node = (u32)packed;
+	if (kept && node != NODE_FILTERED && node != NODE_IDLE)
+		err = add_waker(c, kept, &node);
+	return err ? err : table_put(&c->nodes[epoch & 1], both, (packed & ~0xffffffffull) | node);
 }
 
 static void count_at(struct collector *c, u64 packed, u64 value, u64 more)

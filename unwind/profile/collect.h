@@ -67,6 +67,11 @@ struct error *collector_stack(struct collector *c, const struct stack_record *re
 #define COLLECTOR_FILTERED 0xffffffffu /* nowhere: include or exclude */
 struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
         const struct frame *inside, u32 *ret);
+/*
+ * What is counted under both is a stack and, inside its leaf, that of its waker from leaf to root (STACK_OF_WAKER): who
+ * ended the wait, and how it came to that. Where that is not known it is the stack alone.
+ */
+struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker, u64 both);
 /* Counts come under the epoch (0 or 1) of their stack's record, or the one after that. */
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more);
 /* This stack of the other epoch will be counted in this one, too, without being sent again. */

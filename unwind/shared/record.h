@@ -39,11 +39,16 @@ struct stack_record {
 	                     later */
 	u16 last;         /* 1: no more chunks */
 	u16 epoch;        /* which of the two count maps has it */
-	u32 reserved;
+	u32 role;         /* enum stack_role */
 	char comm[COMM_LEN];
 	struct frame frame[CHUNK_FRAMES];
 };
 _Static_assert(sizeof(struct stack_record) == 72 + 16 * CHUNK_FRAMES, "no padding before the frames");
+
+enum stack_role {
+	STACK_OF_EVENT,
+	STACK_OF_WAKER, /* it is counted behind others only (collector_join()) */
+};
 
 /* What is counted of a stack, in the unit of the event, and what else (event_ops.unit, .more). */
 struct stack_count {

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks of threads that ended a wait of others (STACK_OF_WAKER), kept until they are joined (collector_join()). */
+#ifndef YRT_WAKERS_H
+#define YRT_WAKERS_H
+
+#include <stdbool.h>
+#include <types.h>
+
+#include "profile.h"
+#include "shared/record.h"
+#include "table.h"
+
+#define WAKERS_MOST 16384 /* others are not kept: waits that they end have none */
+
+struct waker {
+	u32 instance; /* of its process; 0: it is no target */
+	u32 n;
+	char comm[COMM_LEN];
+	struct frame frames[]; /* leaf first */
+};
+
+struct wakers {             /* starts as zeroes */
+	struct table index; /* of all, by hash */
+	struct waker **all;
+	u32 n;
+};
+
+/* Keeps a stack, once; frames are copied. */
+struct error *wakers_keep(struct wakers *w, const struct stack_record *record, const struct frame *frames, u32 n);
+/* NULL: there is none of this hash. */
+const struct waker *wakers_find(const struct wakers *w, u64 hash);
+void wakers_free(struct wakers *w);
+/* Does a kernel function of this name begin an interrupt? */
+bool waker_is_interrupt(const char *symbol);
+/* What stands between both stacks: "[woken by comm]"; comm NULL: an interrupt. */
+struct error *waker_function(struct profile *p, const char *comm, u32 *ret);
+
+#endif
