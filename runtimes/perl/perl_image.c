@@ -6,9 +6,10 @@
 
 #include "symbols/symbols.h"
 
-#define OLDEST      16
-#define NEWEST      44
-#define OPTIONS_MAX 2048
+#define OLDEST       16
+#define NEWEST       44
+#define OPTIONS_MAX  2048
+#define RUNOPS_CALLS 2 /* of call_sv(), eval_sv() and others that must agree */
 
 void perl_image_destroy(void *data)
 {
@@ -123,6 +124,26 @@ static struct error *find_symbols(struct image *img, struct perl_image *image)
 	return NULL;
 }
 
+/*
+ * The end of struct interpreter has buffers of the C library's reentrant functions (reentr.h), of another size with
+ * musl and with another glibc. All that is read lies before it; PL_runops is the last of it that is needed, and calls
+ * of it tell where it is.
+ */
+static struct error *check_size(const struct image *img, const struct perl_image *image)
+{
+	u32 size = image->build.interpreter_size;
+
+	if (!image->vm.multiple || image->layout->i_size.at == size || image->code.nentries >= RUNOPS_CALLS)
+		return NULL;
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED,
+	                "%s: its interpreter has %u bytes, that of the layout has %u, and the code does not tell that "
+	                "they are alike",
+	                img->path, size, image->layout->i_size.at),
+	        "its Perl frames are left out; `yrt layout` on a build of it with -g tells the right layout, for the "
+	        "folder that YRT_LAYOUTS names");
+}
+
 static struct error *probe(struct image *img, struct perl_image *image)
 {
 	struct perl_build *build = &image->build;
@@ -136,7 +157,9 @@ static struct error *probe(struct image *img, struct perl_image *image)
 	image->layout = image->origins->values;
 	image->vm = perl_vm_of(image->layout, build->version);
 	err = find_symbols(img, image);
-	return err ? err : perl_code_find(img, image);
+	if (!err)
+		err = perl_code_find(img, image);
+	return err ? err : check_size(img, image);
 }
 
 struct error *perl_image_probe(struct image *img, void **ret)
