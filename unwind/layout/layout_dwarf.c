@@ -18,8 +18,14 @@
 /* Entries that are looked at, for each byte of the file: it may be compressed, and each is met more than once. */
 #define VISITS_A_BYTE 16
 
+struct wanted { /* a field's name: of the type, and what follows */
+	const char *type, *rest;
+	size_t len; /* of type */
+};
+
 struct reader {
 	struct layout *layout;
+	struct wanted *wanted; /* by field */
 	enum layout_source source;
 	u64 visits; /* of entries: what is left. Links to siblings may lead in circles */
 	bool *seen; /* fields that a definition here has filled */
@@ -294,18 +300,22 @@ static struct error *fill_list(struct reader *r, u32 field, Dwarf_Die *type, con
 	return NULL;
 }
 
-/* The name of the type in a field's name, its length, and what follows. */
-static const char *split_name(const char *name, size_t *len, const char **rest)
+static struct wanted split_name(const char *name)
 {
 	static const char size[] = "sizeof ", list[] = "enum ";
+	size_t len;
 
 	if (!strncmp(name, size, sizeof(size) - 1))
 		name += sizeof(size) - 1;
 	else if (!strncmp(name, list, sizeof(list) - 1))
 		name += sizeof(list) - 1;
-	*len = strchr(name, ':') ? strcspn(name, ":") : strcspn(name, ". ");
-	*rest = name + *len + (name[*len] != 0);
-	return name;
+	len = strchr(name, ':') ? strcspn(name, ":") : strcspn(name, ". ");
+	return (struct wanted){.type = name, .rest = name + len + (name[len] != 0), .len = len};
+}
+
+static bool is_wanted(const struct wanted *w, const char *own)
+{
+	return *own == *w->type && !strncmp(own, w->type, w->len) && !own[w->len];
 }
 
 /* A definition: fills what asks for a type of its name. */
@@ -316,15 +326,12 @@ static struct error *read_type(struct reader *r, Dwarf_Die *die)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < schema->n; i++) {
+		const char *rest = r->wanted[i].rest, *problem;
 		struct layout_member value = {0};
-		const char *rest, *problem, *name;
-		size_t len;
 		Dwarf_Die type;
 
-		if (r->layout->fills[i].source != LAYOUT_UNKNOWN && !r->seen[i])
-			continue;
-		name = split_name(schema->fields[i].name, &len, &rest);
-		if (strncmp(own, name, len) || own[len] || !peel(die, &type) || dwarf_hasattr(&type, DW_AT_declaration))
+		if (!is_wanted(&r->wanted[i], own) || (r->layout->fills[i].source != LAYOUT_UNKNOWN && !r->seen[i]) ||
+		        !peel(die, &type) || dwarf_hasattr(&type, DW_AT_declaration))
 			continue;
 		if (schema->fields[i].list) {
 			err = fill_list(r, i, &type, rest);
@@ -370,12 +377,16 @@ static struct error *read_units(struct reader *r, Dwarf *dwarf)
 struct error *layout_from_dwarf(struct image *img, enum layout_source source, struct layout *l)
 {
 	cleanup(free) bool *seen = calloc(l->schema->n, sizeof(*seen));
-	struct reader r = {.layout = l, .source = source, .visits = img->size * VISITS_A_BYTE, .seen = seen};
+	cleanup(free) struct wanted *wanted = calloc(l->schema->n, sizeof(*wanted));
+	struct reader r = {
+	        .layout = l, .wanted = wanted, .source = source, .visits = img->size * VISITS_A_BYTE, .seen = seen};
 	struct error *err;
 	Dwarf *dwarf, *alternate;
 
-	if (!seen)
+	if (!seen || !wanted)
 		return &error_no_memory;
+	for (u32 i = 0; i < l->schema->n; i++)
+		wanted[i] = split_name(l->schema->fields[i].name);
 	dwarf = dwarf_begin_elf(img->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;
