@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/image_scan.h"
+
 /*
  * Members of CallInfo.callstatus (lstate.h) from a release on. 5.2 and 5.3.0-5.3.1 mark functions that run in the
  * luaV_execute() of their caller, later ones those that do not; 5.4.0 and 5.4.1 enter it anew for each.
@@ -24,6 +26,7 @@ static const struct {
 };
 
 #define LUA_RELEASE_END 50600
+#define IDENT_MAX       64 /* bytes of lua_ident that are read */
 
 /* "5.4.6" as 50406; 0: none. */
 static u32 release_number(const char *release)
@@ -35,16 +38,14 @@ static u32 release_number(const char *release)
 	               : 0;
 }
 
-/* lua_ident (lapi.c) is in every build: "$LuaVersion: Lua 5.4.6  Copyright …", "$Lua: Lua 5.1.5 Copyright …". */
-static bool find_release(struct image *img, char *ret)
+/* Takes the release from a piece that has the text. */
+static bool take_release(const struct image_scan *scan, char *ret)
 {
 	static const char *const heads[] = {"$LuaVersion: Lua 5.", "$Lua: Lua 5."};
-	u64 addr;
-	Elf_Data *data = image_section(img, ".rodata", &addr);
 
-	for (u32 i = 0; data && data->d_buf && i < sizeof(heads) / sizeof(*heads); i++) {
-		const char *end = (const char *)data->d_buf + data->d_size;
-		const char *p = memmem(data->d_buf, data->d_size, heads[i], strlen(heads[i]));
+	for (u32 i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		const char *end = (const char *)scan->bytes + scan->size;
+		const char *p = memmem(scan->bytes, scan->size, heads[i], strlen(heads[i]));
 		u32 n = 0;
 
 		if (!p)
@@ -55,6 +56,20 @@ static bool find_release(struct image *img, char *ret)
 		return true;
 	}
 	return false;
+}
+
+/* lua_ident (lapi.c) is in every build: "$LuaVersion: Lua 5.4.6  Copyright …", "$Lua: Lua 5.1.5 Copyright …". */
+static bool find_release(struct image *img, char *ret)
+{
+	struct image_scan scan;
+	bool found = false;
+
+	if (!image_scan_start(&scan, img, ".rodata", IDENT_MAX))
+		return false;
+	while (!found && image_scan_next(&scan))
+		found = take_release(&scan, ret);
+	image_scan_end(&scan);
+	return found;
 }
 
 static bool knows_tables(const struct lua_layout *l)

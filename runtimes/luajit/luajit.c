@@ -122,7 +122,7 @@ static struct error *image_probe(struct image *img, void **ret)
 		return err;
 	}
 	image->vm = luajit_vm_of(image->layout);
-	luajit_gc_find(img, image->layout, &image->gc);
+	luajit_gc_find(img, image->layout, start, &image->gc);
 	*ret = image;
 	return NULL;
 }

@@ -10,13 +10,10 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "luajit_callers.h"
 #include "luajit_code.h"
 #include "binary/elf_table.h"
-#include "binary/image_scan.h"
 
-#define OVERLAP      3    /* one byte less than an instruction that is looked for */
-#define CALL_OR_JUMP 0xe8 /* and 0xe9: an opcode with a displacement of four bytes */
-#define CALL_BYTES   5
 #define STANDARD_CFA 80
 #define LOOK_AHEAD   120 /* instructions from the start of the exit handler to where it sets rsp */
 
@@ -246,31 +243,14 @@ static void start_function(struct analysis *a, u64 target)
 	start_at(a, i, &s);
 }
 
-/* Calls and jumps from elsewhere in .text: their opcode with a displacement that leads to the start of a function. */
-static void start_called_by(struct analysis *a, const struct image_scan *s, u64 start, u64 end)
+static void see_called(void *ctx, u64 target)
 {
-	for (size_t i = 0; i < s->own && i + CALL_BYTES <= s->size; i++) {
-		u64 at = s->addr + i, target;
-		s32 displacement;
-
-		if ((s->bytes[i] & ~1u) != CALL_OR_JUMP)
-			continue;
-		memcpy(&displacement, s->bytes + i + 1, sizeof(displacement));
-		target = at + CALL_BYTES + (s64)displacement;
-		if (target >= start && target < end && (at < start || at >= end))
-			start_function(a, target);
-	}
+	start_function(ctx, target);
 }
 
 static void start_called(struct analysis *a, struct image *img, u64 start, u64 end)
 {
-	struct image_scan scan;
-
-	if (image_scan_start(&scan, img, ".text", CALL_BYTES - 1)) {
-		while (image_scan_next(&scan))
-			start_called_by(a, &scan, start, end);
-		image_scan_end(&scan);
-	}
+	luajit_callers(img, start, end, see_called, a);
 	for (u32 i = 0; i < a->code.n; i++)
 		if (a->code.ins[i].op == CODE_CALL)
 			start_function(a, a->code.ins[i].target);
@@ -295,7 +275,7 @@ static bool sets_sp(const struct analysis *a, u32 i)
  * Tables of functions that machine code calls: RELATIVE relocations. Others are of places that machine code jumps to,
  * with a stack pointer of its own (vm_exit_interp, since 2026).
  */
-static void start_relocated(struct analysis *a, struct image *img)
+static void start_relocated(struct analysis *a, struct image *img, u64 start, u64 end)
 {
 	struct elf_records records;
 	struct elf_place place;
@@ -305,7 +285,7 @@ static void start_relocated(struct analysis *a, struct image *img)
 		return;
 	elf_records_start(&records, img, &place);
 	while ((rela = elf_records_next(&records)))
-		if (ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE &&
+		if (ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE && (u64)rela->r_addend - start < end - start &&
 		        !sets_sp(a, code_find(&a->code, (u64)rela->r_addend)))
 			start_function(a, (u64)rela->r_addend);
 }
@@ -489,7 +469,7 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 	if (!a->state || !a->work || !a->queued)
 		return &error_no_memory;
 	start_called(a, img, blob->start, blob->end);
-	start_relocated(a, img);
+	start_relocated(a, img, blob->start, blob->end);
 	start_dispatched(a);
 	return fill_blob(a, blob);
 }

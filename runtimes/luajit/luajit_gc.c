@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cleanup.h"
 #include "cfi/cfi.h"
 #include "binary/image_scan.h"
 #include "runtime.h"
@@ -12,6 +13,8 @@
 #define MODRM_LONG   0x80 /* four bytes */
 #define MODRM_SIB    4    /* instead of a register: one more byte follows */
 #define STORE_BYTES  11
+#define NEAR_BYTES   (512u << 10)
+#define WRITTEN      2 /* functions of the source: lj_gc_step(), lj_gc_fullgc() */
 #define IN_COLLECTOR (~(u32)LUAJIT_VMST_GC)
 
 /* The store of a constant at `offset` of an object that begins at p, of which 11 bytes are there. */
@@ -55,12 +58,35 @@ static void find_in(const struct image_scan *s, const struct cfi *cfi, u32 offse
 	}
 }
 
-void luajit_gc_find(struct image *img, const struct luajit_layout *l, struct luajit_gc *ret)
+/* All of LuaJIT is linked together, but where a compiler has moved functions apart. */
+static void find_near(struct image *img, u32 offset, u64 vm, struct luajit_gc *ret)
+{
+	struct image_scan piece = {.addr = vm > NEAR_BYTES ? vm - NEAR_BYTES : 0};
+	u64 end = vm + NEAR_BYTES;
+	cleanup(free) u8 *bytes = NULL;
+
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *s = &img->segments[i];
+
+		if (vm - s->vaddr >= s->filesz)
+			continue;
+		piece.addr = piece.addr < s->vaddr ? s->vaddr : piece.addr;
+		end = end - s->vaddr > s->filesz ? s->vaddr + s->filesz : end;
+	}
+	piece.size = piece.own = end - piece.addr;
+	bytes = malloc(piece.size);
+	piece.bytes = bytes;
+	if (bytes && image_read(img, bytes, piece.size, piece.addr))
+		find_in(&piece, img->cfi, offset, ret);
+}
+
+void luajit_gc_find(struct image *img, const struct luajit_layout *l, u64 vm, struct luajit_gc *ret)
 {
 	struct image_scan scan;
 
 	*ret = (struct luajit_gc){0};
-	if (!image_scan_start(&scan, img, ".text", STORE_BYTES - 1))
+	find_near(img, l->g_vmstate.at, vm, ret);
+	if (ret->n >= WRITTEN || !image_scan_start(&scan, img, ".text", STORE_BYTES - 1))
 		return;
 	while (image_scan_next(&scan))
 		find_in(&scan, img->cfi, l->g_vmstate.at, ret);

@@ -18,7 +18,8 @@ struct luajit_gc {
 };
 
 struct image;
-void luajit_gc_find(struct image *img, const struct luajit_layout *l, struct luajit_gc *ret);
+/* vm: where the VM's code is, near which they are looked for first. */
+void luajit_gc_find(struct image *img, const struct luajit_layout *l, u64 vm, struct luajit_gc *ret);
 
 /*
  * struct runtime_ops.expand for native frames: puts the frame "(gc)" right outside the first function of the collector,

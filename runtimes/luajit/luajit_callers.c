@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "luajit_callers.h"
+
+#include <string.h>
+
+#include "binary/image_scan.h"
+
+#define CALL_OR_JUMP 0xe8 /* e8, e9: a displacement of 32 bits follows */
+#define CALL_BYTES   5
+#define BLOCK        1024 /* bytes that are looked at together */
+
+struct search {
+	u64 start, end;
+	void (*each)(void *ctx, u64 target);
+	void *ctx;
+};
+
+/*
+ * Does any of the BLOCK displacements that begin at these bytes, one at each, lead to less than size behind what is
+ * `from` before the first? Few do, so opcodes are looked at only then; compilers turn this into vector instructions.
+ */
+static bool may_lead(const u8 *bytes, u32 from, u32 size)
+{
+	u32 hits = 0;
+
+	for (u32 phase = 0; phase < sizeof(u32); phase++)
+		for (u32 k = 0; k < BLOCK / sizeof(u32); k++) {
+			u32 at = phase + k * (u32)sizeof(u32), displacement;
+
+			memcpy(&displacement, bytes + at, sizeof(displacement));
+			hits += displacement + at + from < size;
+		}
+	return hits;
+}
+
+static void search_block(const struct search *search, const struct image_scan *s, size_t i, size_t end)
+{
+	for (; i < end && i + CALL_BYTES <= s->size; i++) {
+		u64 at = s->addr + i, target;
+		s32 displacement;
+
+		if ((s->bytes[i] & ~1u) != CALL_OR_JUMP)
+			continue;
+		memcpy(&displacement, s->bytes + i + 1, sizeof(displacement));
+		target = at + CALL_BYTES + (s64)displacement;
+		if (target >= search->start && target < search->end && (at < search->start || at >= search->end))
+			search->each(search->ctx, target);
+	}
+}
+
+static void search_piece(const struct search *search, const struct image_scan *s)
+{
+	u32 size = (u32)(search->end - search->start);
+
+	for (size_t i = 0; i < s->own; i += BLOCK) {
+		u32 from = (u32)(s->addr + i + CALL_BYTES - search->start);
+
+		if (i + BLOCK + CALL_BYTES > s->size || may_lead(s->bytes + i + 1, from, size))
+			search_block(search, s, i, i + BLOCK < s->own ? i + BLOCK : s->own);
+	}
+}
+
+void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ctx, u64 target), void *ctx)
+{
+	struct search search = {start, end, each, ctx};
+	struct image_scan s;
+
+	if (!image_scan_start(&s, img, ".text", CALL_BYTES - 1))
+		return;
+	while (image_scan_next(&s))
+		search_piece(&search, &s);
+	image_scan_end(&s);
+}

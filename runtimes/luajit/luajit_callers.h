@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a file's code is called or jumped to from the rest of it: found by displacements, without disassembling. */
+#ifndef YRT_LUAJIT_CALLERS_H
+#define YRT_LUAJIT_CALLERS_H
+
+#include "binary/image.h"
+
+/*
+ * Calls each() with the targets in [start, end) of what looks like a call or jump elsewhere in .text. Bytes in the
+ * middle of an instruction may look like one, too. A .text of 70 MB takes some 17 ms besides reading it.
+ */
+void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ctx, u64 target), void *ctx);
+
+#endif
