@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions by where tables have them, as debug.traceback() tells them from 5.3 on (lauxlib.c:
+ * Names of functions by where tables have them, as debug.traceback() tells them (lauxlib.c:
  * pushglobalfuncname): "mod.name" of the table that package.loaded has as "mod", "name" of a global function. Then
  * those that the registry has by a name: Redis keeps a script as "f_" and its SHA there.
  */

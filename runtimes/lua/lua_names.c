@@ -122,11 +122,11 @@ static void name_by_caller(
 		snprintf(ret, size, "%s", name);
 }
 
-/* function: as lua_globals_find() takes it. */
+/* function: as lua_globals_find() takes it. 5.3 and 5.4 prefer a table's name to the caller's. */
 static void name_by_table(struct lua_names *names, struct memory *mem, u64 function, struct frame_name *ret)
 {
-	const char *name =
-	        ret->name[0] && names->image->vm.version < 503 ? NULL : lua_globals_find(names->globals, mem, function);
+	bool preferred = names->image->vm.version == 503 || names->image->vm.version == 504;
+	const char *name = ret->name[0] && !preferred ? NULL : lua_globals_find(names->globals, mem, function);
 
 	if (name)
 		snprintf(ret->name, sizeof(ret->name), "%s", name);
