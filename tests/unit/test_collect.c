@@ -581,6 +581,53 @@ static void test_lock_only(void **state)
 	collector_destroy(c);
 }
 
+#define WAKER 77u
+#define BOTH  78u
+
+static struct stack_record *waker_record(void)
+{
+	struct stack_record *r = new_record(WAKER);
+
+	r->role = STACK_OF_WAKER;
+	r->nframes = 2;
+	r->frame[0] = frame_in(2);
+	r->frame[1] = frame_in(3);
+	memcpy(r->comm, "who-woke-it-up-!", sizeof(r->comm)); /* no end: hostile */
+	return r;
+}
+
+/* A waker's stack stands inside the leaf, from its own leaf to its root; alone it is nothing. */
+static void test_waker(void **state)
+{
+	static const char *const path[] = {"root_function", "outer_function", "[woken by who-woke-it-up-]",
+	        "leaf_function", "inner_function", "outer_function", "root_function"};
+	struct collector *c = create((struct collect_options){0});
+
+	send_once(c, whole_record(HASH));
+	send_once(c, waker_record());
+	send_once(c, waker_record());
+	assert_int_equal(collector_stats(c)->stacks, 1);
+	assert_null(collector_join(c, 0, HASH, WAKER, BOTH));
+	collector_count(c, 0, BOTH, 9, 1);
+	check_path(c, 9, path, sizeof(path) / sizeof(*path));
+	collector_destroy(c);
+}
+
+/* A waker that never arrived leaves the stack as it is; a stack that never arrived is lost. */
+static void test_waker_missing(void **state)
+{
+	struct collector *c = create((struct collect_options){0});
+
+	send_once(c, whole_record(HASH));
+	assert_null(collector_join(c, 0, HASH, WAKER, BOTH));
+	collector_count(c, 0, BOTH, 9, 1);
+	check_path(c, 9, names, FN_MAX);
+	assert_null(collector_join(c, 0, HASH + 1, WAKER, BOTH + 1));
+	collector_count(c, 0, BOTH + 1, 2, 1);
+	assert_int_equal(collector_stats(c)->unmatched, 2);
+	collector_destroy(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +650,8 @@ int main(void)
 	        cmocka_unit_test(test_left_out),
 	        cmocka_unit_test(test_approximate_leaf),
 	        cmocka_unit_test(test_lock_only),
+	        cmocka_unit_test(test_waker),
+	        cmocka_unit_test(test_waker_missing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
