@@ -102,6 +102,13 @@ static u32 kept_in(const cs_insn *in, bool after_push)
 	return X86_REG_INVALID;
 }
 
+/* By that register, or by a copy at the end of the stack. */
+static bool restores_sp(const cs_insn *in, u32 reg)
+{
+	return go_is_move(in, X86_REG_RSP, reg) ||
+	       (go_is_load(in, X86_REG_RSP) && in->detail->x86.operands[1].mem.base == X86_REG_RSP);
+}
+
 /* From where the stack pointer is kept to where it is restored; behind a return that follows it is kept again. */
 bool go_code_keeping(struct go_code *code, struct go_table *t, const struct go_function *fn, struct go_keeping *ret)
 {
@@ -119,7 +126,7 @@ bool go_code_keeping(struct go_code *code, struct go_table *t, const struct go_f
 			after_push = in->id == X86_INS_PUSH;
 			kept = reg != X86_REG_INVALID;
 			open->start = next;
-		} else if (kept && go_is_move(in, X86_REG_RSP, reg)) {
+		} else if (kept && restores_sp(in, reg)) {
 			open++->end = next;
 			ret->n++;
 			kept = false;

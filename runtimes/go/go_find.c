@@ -26,14 +26,20 @@ struct head {
 	u64 word[HEAD_WORDS - 1];
 };
 
-static bool is_head(const struct head *h, enum go_magic *ret)
+static bool is_known(u32 magic, enum go_magic *ret)
 {
 	for (u32 i = 0; i < GO_MAGICS; i++)
-		if (h->magic == magics[i]) {
+		if (magic == magics[i]) {
 			*ret = (enum go_magic)i;
-			return !h->zero[0] && !h->zero[1] && h->quantum == 1 && h->pointer == 8;
+			return true;
 		}
 	return false;
+}
+
+/* Are the bytes behind the magic number those of a table for x86-64? */
+static bool is_head(const struct head *h)
+{
+	return !h->zero[0] && !h->zero[1] && h->quantum == 1 && h->pointer == 8;
 }
 
 /* Words of the head behind the first: the number of functions, of files, (1.18: text), the parts' offsets. */
@@ -42,8 +48,10 @@ static bool read_head(struct go_table *t, u64 addr)
 	struct head h;
 	u32 part;
 
-	if (!go_read(&t->file, &h, sizeof(h), addr) || !is_head(&h, &t->magic))
+	if (!go_read(&t->file, &h, sizeof(h), addr) || !is_head(&h))
 		return false;
+	t->magic = GO_MAGIC_1_20;
+	t->garbled = !is_known(h.magic, &t->magic);
 	t->addr = addr;
 	if (!h.word[0] || h.word[0] > FUNCTIONS_MAX)
 		return false;
@@ -225,7 +233,9 @@ static struct error *try_table(struct go_table *t, u64 addr, bool *ret)
 	if (t->magic >= GO_MAGIC_1_18)
 		t->text = m[MODULE_TEXT];
 	read_files(t);
-	*ret = (t->magic < GO_MAGIC_1_18 || t->text) && functions_make_sense(t);
+	if (t->garbled)
+		go_table_find_key(t);
+	*ret = (t->magic < GO_MAGIC_1_18 || t->text) && (!t->garbled || t->entry_key) && functions_make_sense(t);
 	if (*ret)
 		find_inlining(t, m);
 	return NULL;
@@ -242,7 +252,7 @@ static struct error *search(struct go_table *t, bool *ret)
 	for (u32 i = 0; i < img->nsegments; i++)
 		for (u64 at = (img->segments[i].vaddr + 7) & ~7ULL;
 		        at + sizeof(h) <= img->segments[i].vaddr + img->segments[i].filesz; at += 8) {
-			if (!go_read(&t->file, &h, 8, at) || !is_head(&h, &magic))
+			if (!go_read(&t->file, &h, 8, at) || !is_known(h.magic, &magic) || !is_head(&h))
 				continue;
 			err = try_table(t, at, ret);
 			if (err || *ret)

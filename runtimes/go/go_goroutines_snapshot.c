@@ -59,14 +59,14 @@ static struct error *sort_by_chain(struct go_goroutine_snapshot *s)
 	return NULL;
 }
 
-static struct error *read_places(const struct go_view *v, struct go_goroutine_snapshot *s)
+static struct error *read_places(struct go_goroutine_snapshot *s)
 {
-	struct error *err = go_places_read(&s->places, v->table, v->bias, &s->stacks);
+	struct error *err = go_places_read(&s->places, &s->stacks);
 
 	for (u32 i = 0; !err && i < s->goroutines.n; i++) {
-		err = go_places_add(&s->places, v->table, v->bias, s->goroutines.all[i].start + 1);
+		err = go_places_add(&s->places, s->goroutines.all[i].start + 1);
 		if (!err)
-			err = go_places_add(&s->places, v->table, v->bias, s->goroutines.all[i].creator);
+			err = go_places_add(&s->places, s->goroutines.all[i].creator);
 	}
 	return err;
 }
@@ -83,7 +83,7 @@ struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret)
 	go_stacks_init(&s->stacks, v->p);
 	err = go_goroutines_read(v, &s->stacks, &s->goroutines);
 	if (!err)
-		err = read_places(v, s);
+		err = read_places(s);
 	if (!err && !(flags & GO_SYSTEM))
 		leave_out_system(s);
 	if (!err)

@@ -92,7 +92,7 @@ struct error *go_heap_take(const struct go_view *v, u32 flags, void **ret)
 	h->rate = v->rate;
 	err = v->buckets ? read_buckets(v, h) : NULL;
 	if (!err)
-		err = go_places_read(&h->places, v->table, v->bias, &h->stacks);
+		err = go_places_read(&h->places, &h->stacks);
 	if (err)
 		go_heap_drop(h);
 	else

@@ -130,6 +130,12 @@ static struct go_chain without_runtime(const struct go_heap *h, const struct go_
 	return *c;
 }
 
+/* Numbers of the target may be any. */
+static u64 bounded(double x)
+{
+	return (u64)fmin(x, 0x1p62);
+}
+
 struct error *go_heap_draw(const void *before, void *after, u32 flags, struct profile *ret)
 {
 	const struct go_heap *h = after;
@@ -149,8 +155,8 @@ struct error *go_heap_draw(const void *before, void *after, u32 flags, struct pr
 		err = go_draw_chain(&h->places, &h->stacks, &c, flags & GO_HEAP_LINES, ret, &node);
 		if (err)
 			break;
-		profile_add(ret, node, (u64)(objects * (double)a->bucket->size));
-		profile_add_more(ret, node, (u64)objects);
+		profile_add(ret, node, bounded(objects * (double)a->bucket->size));
+		profile_add_more(ret, node, bounded(objects));
 	}
 	return err;
 }

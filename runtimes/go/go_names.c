@@ -3,11 +3,13 @@
 
 #include <arch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "go.h"
 #include "go_fold.h"
+#include "symbols/symbols.h"
 
 /* The kernel returns to the first byte of this function, which nothing calls. */
 static bool is_signal_return(struct go_table *t, u64 pc, struct go_function *fn)
@@ -128,6 +130,15 @@ static bool name_work(const char *work, struct frame_name *ret)
 	return true;
 }
 
+static void demangle(char *name, size_t size)
+{
+	char *text = strncmp(name, "_Z", 2) ? NULL : symbol_demangle(name);
+
+	if (text)
+		snprintf(name, size, "%s", text);
+	free(text);
+}
+
 bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame_name *ret)
 {
 	const char *work = go_fold_name(f);
@@ -153,6 +164,9 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	ret->entry = leads_on(ret->name, ret->file);
 	ret->code = pc + bias;
 	ret->code_start = fn.start + bias;
-	shorten_type_arguments(ret->name);
+	if (go_function_is_c(&fn))
+		demangle(ret->name, sizeof(ret->name));
+	else
+		shorten_type_arguments(ret->name);
 	return ret->name[0];
 }

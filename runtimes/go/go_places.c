@@ -79,34 +79,68 @@ static struct error *add_functions(struct go_places *p, struct go_table *t, u64 
 	return err;
 }
 
-struct error *go_places_add(struct go_places *p, struct go_table *t, u64 bias, u64 pc)
+/* The table of the file that a mapping is of: opened at the first place in it. */
+static struct error *table_at(struct go_places *p, const struct mapping *m, struct go_table **ret)
+{
+	struct error *err;
+
+	*ret = NULL;
+	if (!m || !m->image)
+		return NULL;
+	for (u32 i = 0; i < p->nfiles; i++)
+		if (p->file[i].img == m->image) {
+			*ret = p->file[i].table;
+			return NULL;
+		}
+	if (p->nfiles == GO_PLACES_FILES)
+		return NULL;
+	err = go_table_open(m->image, ret);
+	if (err && err != &error_no_memory) { /* the probe says so */
+		error_free(err);
+		err = NULL;
+	}
+	p->file[p->nfiles].img = m->image;
+	p->file[p->nfiles++].table = *ret;
+	return err;
+}
+
+struct error *go_places_add(struct go_places *p, u64 pc)
 {
 	struct frame at = {.where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc)},
 	             frames[GO_INLINED_MAX + 1];
+	const struct mapping *m = mapping_find(p->p->mappings, p->p->nmappings, pc - ARCH_CALL_BACK);
 	struct go_place elsewhere = {.pc = pc, .entry = pc};
-	u32 first = p->n, n;
+	u32 first = p->n, n = 0;
+	struct go_table *t;
 	char text[32];
 	struct error *err;
 
 	if (table_get(&p->known, key_of(pc)))
 		return NULL;
-	n = go_expand_frame(t, bias, &at, frames, GO_INLINED_MAX + 1);
+	err = table_at(p, m, &t);
+	if (err)
+		return err;
+	if (t)
+		n = go_expand_frame(t, m->bias, &at, frames, GO_INLINED_MAX + 1);
 	snprintf(text, sizeof(text), "0x%lx", pc);
-	err = n ? add_functions(p, t, bias, frames, n) : add_place(p, elsewhere, text, "");
+	err = n ? add_functions(p, t, m->bias, frames, n) : add_place(p, elsewhere, text, "");
 	return err ? err : table_put(&p->known, key_of(pc), (u64)first << 8 | (p->n - first));
 }
 
-struct error *go_places_read(struct go_places *p, struct go_table *t, u64 bias, const struct go_stacks *stacks)
+struct error *go_places_read(struct go_places *p, const struct go_stacks *stacks)
 {
 	struct error *err = NULL;
 
+	p->p = stacks->p;
 	for (u32 i = 0; !err && i < stacks->npcs; i++)
-		err = go_places_add(p, t, bias, stacks->pcs[i]);
+		err = go_places_add(p, stacks->pcs[i]);
 	return err;
 }
 
 void go_places_free(struct go_places *p)
 {
+	for (u32 i = 0; i < p->nfiles; i++)
+		go_table_close(p->file[i].table);
 	table_free(&p->known);
 	free(p->places);
 	free(p->text);

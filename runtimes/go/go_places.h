@@ -16,7 +16,15 @@ struct go_place {       /* a function, inlined or not */
 	bool inlined;
 };
 
+#define GO_PLACES_FILES 16
+
 struct go_places {
+	const struct runtime_process *p;
+	struct {
+		struct image *img;
+		struct go_table *table; /* NULL: of no Go program */
+	} file[GO_PLACES_FILES];        /* those that pcs were in */
+	u32 nfiles;
 	struct table known; /* by pc: first place << 8 | number of places */
 	struct go_place *places;
 	u32 n;
@@ -24,9 +32,9 @@ struct go_places {
 	u32 size;
 };
 
-/* All of a set of chains, and one more pc; t's program is at bias. */
-struct error *go_places_read(struct go_places *p, struct go_table *t, u64 bias, const struct go_stacks *stacks);
-struct error *go_places_add(struct go_places *p, struct go_table *t, u64 bias, u64 pc);
+/* All of a set of chains, and then one more pc: in the program, its plugins and libraries. */
+struct error *go_places_read(struct go_places *p, const struct go_stacks *stacks);
+struct error *go_places_add(struct go_places *p, u64 pc);
 void go_places_free(struct go_places *p);
 /* Those of a pc that was read, innermost first. */
 const struct go_place *go_places_at(const struct go_places *p, u64 pc, u32 *n);

@@ -120,7 +120,7 @@ static bool extent(void *functions, u32 i, u64 *start, u64 *end)
 	struct told *told = functions;
 	struct go_function fn;
 
-	if (!go_function_at(told->table, i, &fn))
+	if (!go_function_at(told->table, i, &fn) || go_function_is_c(&fn))
 		return false;
 	*start = fn.start;
 	*end = fn.end;

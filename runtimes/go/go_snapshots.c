@@ -5,6 +5,18 @@
 #include "go_heap.h"
 #include "go_view.h"
 
+/* It may have ended at any moment: then what was read made no sense, and that is why. */
+static struct error *why(const struct runtime_process *p, struct go_table *t, u64 bias, struct error *err)
+{
+	struct go_function fn;
+	u8 byte;
+
+	if (!err || !go_function_at(t, 0, &fn) || memory_read(p->memory, &byte, 1, fn.start + bias))
+		return err;
+	error_free(err);
+	return error_new(ERROR_NO_PROCESS, "process %d ended while it was read", p->pid);
+}
+
 static struct error *take(void *instance, const struct runtime_process *p, u32 flags,
         struct error *(*read)(const struct go_view *v, u32 flags, void **ret), void **ret)
 {
@@ -17,7 +29,7 @@ static struct error *take(void *instance, const struct runtime_process *p, u32 f
 	if (!err && v)
 		err = read(v, flags, ret);
 	go_view_close(v);
-	return err;
+	return why(p, t, bias, err);
 }
 
 static struct error *take_goroutines(void *instance, const struct runtime_process *p, u32 flags, void **ret)

@@ -104,7 +104,7 @@ static bool word_at(struct reading *r, u64 addr, u64 *ret)
 
 static bool same_chain(const struct go_stacks *s, const struct go_chain *c, const u64 *pcs, u32 n)
 {
-	return c->n == n && !memcmp(s->pcs + c->first, pcs, n * sizeof(*pcs));
+	return c->n == n && (!n || !memcmp(s->pcs + c->first, pcs, n * sizeof(*pcs)));
 }
 
 static struct error *add_pcs(struct go_stacks *s, const u64 *pcs, u32 n)

@@ -93,9 +93,42 @@ static void read_func(const struct go_table *t, const u8 *raw, struct go_functio
 		fn->funcdata = (fn->funcdata + 7) & ~7ULL;
 }
 
+/* Modulo 2^32, of an odd number: each round doubles the bits that are right, of which there are three. */
+static u32 inverse(u32 n)
+{
+	u32 ret = n;
+
+	for (u32 i = 0; i < 4; i++)
+		ret *= 2 - n * ret;
+	return ret;
+}
+
+void go_table_find_key(struct go_table *t)
+{
+	u64 start, offset, next;
+	u32 func[2]; /* the first members of struct _func: entryOff and nameOff */
+
+	for (u32 i = 0; i < t->nfunctions && entries_at(t, i, &start, &offset, &next); i++)
+		if (go_read(&t->file, func, sizeof(func), t->functions + offset) && func[1] & 1) {
+			t->entry_key = (func[0] ^ (u32)(start - t->text)) * inverse(func[1]);
+			return;
+		}
+}
+
+/* Does a function's own entry agree with the table's? */
+static bool same_entry(const struct go_table *t, const u8 *raw, u64 start)
+{
+	u64 entry = 0;
+
+	memcpy(&entry, raw, shapes[t->magic].wide ? 8 : 4);
+	if (t->entry_key)
+		entry ^= word(raw + shapes[t->magic].name) * t->entry_key;
+	return entry + t->text == start;
+}
+
 bool go_function_at(struct go_table *t, u32 i, struct go_function *ret)
 {
-	u64 offset, entry = 0;
+	u64 offset;
 	u8 raw[FUNC_MAX];
 
 	if (i >= t->nfunctions || !entries_at(t, i, &ret->start, &offset, &ret->end))
@@ -103,8 +136,7 @@ bool go_function_at(struct go_table *t, u32 i, struct go_function *ret)
 	ret->at = (t->magic == GO_MAGIC_1_2 ? t->addr : t->functions) + offset;
 	if (!go_read(&t->file, raw, shapes[t->magic].size, ret->at))
 		return false;
-	memcpy(&entry, raw, shapes[t->magic].wide ? 8 : 4);
-	if (entry + t->text != ret->start || ret->end < ret->start)
+	if (!same_entry(t, raw, ret->start) || ret->end < ret->start)
 		return false;
 	read_func(t, raw, ret);
 	return true;

@@ -33,7 +33,9 @@ struct go_inlining {
 struct go_table {
 	struct go_file file;
 	enum go_magic magic;
-	u64 addr; /* of the head; all addresses are the file's */
+	bool garbled;  /* the magic number is another one: garble (mvdan.cc/garble) gives each program its own */
+	u32 entry_key; /* _func.entryOff is what it should be, xor the offset of the name times this; 0: as it should */
+	u64 addr;      /* of the head; all addresses are the file's */
 	u32 nfunctions;
 	u64 text; /* what entries are relative to; 0 before 1.18 */
 	u64 names, units, files, pcs, functions;
@@ -72,8 +74,17 @@ struct go_pcs {
 struct error *go_table_open(struct image *img, struct go_table **ret);
 void go_table_close(struct go_table *t);
 
+/* Sets entry_key, by what the table of functions says of the same entries: garble's internal/linker/patches. */
+void go_table_find_key(struct go_table *t);
+
 /* Function i, in order of addresses. */
 bool go_function_at(struct go_table *t, u32 i, struct go_function *ret);
+/* Is it C, which Go's own linker took from an object file (race, cgo in the standard library)? It has no sizes. */
+static inline bool go_function_is_c(const struct go_function *fn)
+{
+	return !fn->pcsp;
+}
+
 /* The one that has this address. */
 bool go_function_find(struct go_table *t, u64 addr, struct go_function *ret);
 u32 go_function_name(struct go_table *t, const struct go_function *fn, char *ret, u32 max);

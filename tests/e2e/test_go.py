@@ -2,6 +2,7 @@
 """Go: stacks against runtime.CallersFrames() of the same places, in every kind of build."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -49,10 +50,9 @@ def test_position_independent():
     yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
 
 
-def test_library():
-    """A library of Go in a Python program: one stack from Python's main to the goroutine that its call runs on."""
-    library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
-    with yrt.Fixture(sys.executable, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py"), library, seconds=None, wait=False) as f:
+def in_library(outermost, *command):
+    """A library of Go in another program: one stack from that one's main to the goroutine that its call runs on."""
+    with yrt.Fixture(*command, seconds=None, wait=False) as f:
         result = yrt.sample(f, seconds=3, rate=RATE)
     called = own = 0
     for frames, n in result.stacks:
@@ -63,13 +63,35 @@ def test_library():
             assert frames[:at] == ["runtime.goexit", "main.Start.func1"], frames
             own += n
             continue
-        for earlier, later in (("python_outer (host.py:13)", "Work"), ("Work", "crosscall2"), ("crosscall2", "main.Work")):
+        for earlier, later in ((outermost, "Work"), ("Work", "crosscall2"), ("crosscall2", "main.Work")):
             assert earlier in frames[:at] and later in frames[frames.index(earlier):at], frames
         assert frames[0] in ("_start", "clone3", "clone"), frames
         called += n
-    assert called and own, f"{called} samples in a call from Python, {own} in the library's own goroutine"
+    assert called and own, f"{called} samples in a call, {own} in the library's own goroutine"
     assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
-    yield f"{result.summary()}; {called} called by Python, {own} in a goroutine of the library's own"
+    yield f"{result.summary()}; {called} called by {outermost}, {own} in a goroutine of the library's own"
+
+
+def test_library():
+    library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
+    yield from in_library("python_outer (host.py:13)", sys.executable, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py"), library)
+    host = library.replace("libshared.so", "shared-host")
+    subprocess.run(["gcc", "-O2", "-o", host, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "c", "host.c"), "-ldl"], check=True)
+    yield from in_library("c_outer", host, library)
+
+
+def test_race():
+    """Go's own linker takes the race detector's C++ into the program, without unwind information."""
+    if go.minor() < 21:
+        yield "not tried: detectors of old releases do not know this kernel's address space"
+        return
+    with yrt.Fixture(go.build("moments", "-race", name="moments-race"), "alloc", seconds=None, wait=False) as f:
+        result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
+    assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    detector = result.share(re.compile("^__tsan"))
+    assert detector > 0.1 and result.share("main.alloc") > 0.3, f"{detector:.3f} in the detector, {result.share('main.alloc'):.3f} below main.alloc"
+    assert not result.share(re.compile("^_Z")), "names are mangled"
+    yield f"{result.summary()}; {detector:.3f} in the detector"
 
 
 def test_inspect():

@@ -190,6 +190,32 @@ static void test_refused(void **state)
 	}
 }
 
+/* As garble leaves it: a magic number of its own, and entries that only who knows its key can read. */
+static void test_garbled(void **state)
+{
+	struct go_table *t;
+	struct image *img;
+
+	go_fake_make(&fake, GO_MAGIC_1_20, true);
+	fake.file.at[fake.addr] ^= 0x40;
+	for (u32 i = 0; i < 3; i++) {
+		u8 *functions = fake.file.at + fake.addr + fake.functions;
+		u32 func[2], offset;
+
+		memcpy(&offset, functions + 8 * i + 4, sizeof(offset));
+		memcpy(func, functions + offset, sizeof(func));
+		func[0] ^= func[1] * 0x9e3779b1u;
+		memcpy(functions + offset, func, sizeof(func));
+	}
+	assert_null(image_from_memory(elf_copy(&fake.file), fake.file.n, "garbled", &img));
+	t = open_table(img);
+	assert_int_equal(t->entry_key, 0x9e3779b1u);
+	check_name(t, GO_END - 1, "main.(*T).Method[go.shape.int]");
+	check_frames(t, GO_MAIN + 0x18, 0, "main.innermost:11 main.inner:11 main.main:11");
+	go_table_close(t);
+	image_put(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +224,7 @@ int main(void)
 	        cmocka_unit_test(test_inlined_calls),
 	        cmocka_unit_test(test_rows),
 	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_garbled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
