@@ -415,9 +415,10 @@ static struct error *parse_event(const char *name)
 		if (!strcmp(name, same[i]))
 			return NULL;
 	return error_hint(error_new(ERROR_USAGE, "flame samples CPU time (-e cpu), not \"%s\"", name),
-	        !strcmp(name, "alloc")
-	                ? "`yrt java-alloc` shows where memory is allocated"
-	                : "`yrt off-flame` shows where threads wait, `yrt dump` the stacks of all of them once");
+	        !strcmp(name, "alloc") ? "`yrt java-alloc` shows where memory is allocated"
+	                               : "`yrt wall-flame` shows time on and off the CPU, `yrt off-flame` where "
+	                                 "threads wait, `yrt dump` "
+	                                 "the stacks of all of them once");
 }
 
 struct error *flame_option(int option, struct flame_options *o)

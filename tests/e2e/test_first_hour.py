@@ -193,7 +193,7 @@ def test_options_of_peers():
         alloc, wall = (yrt.run("flame", "-e", event, "-p", busy.pid) for event in ("alloc", "wall"))
         busy.kill()
     assert same.expect().samples > 0, same.stderr
-    assert alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt off-flame" in wall.stderr, (alloc.stderr, wall.stderr)
+    assert alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt wall-flame" in wall.stderr, (alloc.stderr, wall.stderr)
 
 
 def noted(*command):
