@@ -72,7 +72,7 @@ int cache_main(const struct command_line *self, int argc, char **argv)
 		}
 		remove = c == CACHE_CLEAR;
 		if (!remove)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	if (!err && optind < argc)
 		err = error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "--clear is all it takes");

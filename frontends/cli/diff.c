@@ -102,7 +102,7 @@ static struct error *check_unit(const struct comparison *c)
 
 	if ((!c->summary && !c->fail_over) || c->r.nfiles > 2 || !unit || strcmp(unit, "bytes"))
 		return NULL;
-	return error_hint(error_new(ERROR_USAGE, "two recordings of bytes do not tell what is chance"),
+	return error_hint(error_new(ERROR_USAGE, "two recordings of bytes do not show what is chance"),
 	        "give several a side: yrt diff a1.yrt a2.yrt -- b1.yrt b2.yrt");
 }
 

@@ -15,8 +15,8 @@ static const struct manual_example examples[] = {
 
 const struct manual doctor_manual = {
         .usage = usage,
-        .text = "The exit code is 4 if sampling is not possible here. Of a capability that is not there it tells what "
-                "that costs.",
+        .text = "For each missing capability it says what that costs. The exit code is 4 if sampling is not possible "
+                "here.",
         .examples = examples,
 };
 

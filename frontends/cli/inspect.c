@@ -45,9 +45,9 @@ static const struct manual_example examples[] = {
 const struct manual inspect_manual = {
         .usage = usage,
         .text = "Version, build, where its code lies, its VMs and what they do, the offsets of its structures with "
-                "their origin, and the\n"
-                "checks that they passed. What was not recognised is told with the reason. The process goes on "
-                "meanwhile; nothing is\n"
+                "their origin, and\n"
+                "the checks that they passed. What was not recognised is listed with the reason. The process keeps "
+                "running; nothing is\n"
                 "written to it.",
         .options = options,
         .examples = examples,
@@ -431,7 +431,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		else if (c == 'h')
 			o->help = true;
 		else
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	if (!err && optind < argc)
 		err = error_hint(

@@ -54,10 +54,10 @@ static const struct manual_example examples[] = {
 const struct manual java_alloc_manual = {
         .usage = usage,
         .text = "Stacks end in the class of the object. Nothing is loaded into the JVM or written to it: a uprobe "
-                "tells when a thread\n"
+                "shows when a thread\n"
                 "takes a new buffer (TLAB), a debug register watches a random address in it, and the thread's stack is "
                 "taken when it\n"
-                "allocates over that address; objects outside of TLABs are told one by one. So every byte has the same "
+                "allocates over that address; each object outside of TLABs is seen. So every byte has the same "
                 "chance to be\n"
                 "sampled, at an average distance of --interval or, if that would be more than --freq samples a second, "
                 "a larger one.\n"
@@ -68,7 +68,7 @@ const struct manual java_alloc_manual = {
                 "%; less where\n"
                 "samples are weighed by what some TLABs held, by class and size, as far as these agree with them. The "
                 "last line on\n"
-                "stderr tells n, what no stack was seen for, and what was lost. A program that takes thousands of "
+                "stderr gives n, what no stack was seen for, and what was lost. A program that takes thousands of "
                 "buffers a\n"
                 "second is watched in shifts of 0.2 s at random moments, so that it loses less than 2 % of its CPU "
                 "time; with --freq\n"

@@ -127,12 +127,12 @@ int layout_main(const struct command_line *self, int argc, char **argv)
 		}
 		if (c != 'r')
 			return report_error(
-			        error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options"));
+			        error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options"));
 		runtime = optarg;
 	}
 	if (argc - optind != 1)
 		return report_error(
-		        error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help tells what it may be"));
+		        error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help says what it may be"));
 	schema = find_schema(runtime);
 	if (!schema)
 		err = error_hint(error_new(ERROR_USAGE, "no runtime \"%s\" has layouts", runtime ? runtime : ""),

@@ -148,6 +148,6 @@ bool manual_only_help(const struct command_line *c, int argc, char **argv, int *
 		return true;
 	}
 	*code = report_error(error_hint(error_new(ERROR_USAGE, "%s does not take \"%s\"", c->name, argv[1]),
-	        "`yrt %s --help` tells what it takes", c->name));
+	        "`yrt %s --help` shows what it takes", c->name));
 	return true;
 }

@@ -46,7 +46,7 @@
 	        {FLAME_SOURCE, "source", NULL, "source lines in the page, of files that can be read here",             \
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_ADDRESSES, "addresses", NULL,                                                                   \
-	                "split native functions by the place being executed, and tell its address (pprof)",            \
+	                "split native functions by the address being executed, and keep it (pprof)",                   \
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_NO_INLINE, "no-inline", NULL,                                                                   \
 	                "only the functions that native code is in, without those that were inlined",                  \
@@ -88,10 +88,9 @@ static const struct manual_option record_options[] = {
 
 static const struct manual_option flame_options[] = {
         TARGET_ROWS RATE_ROWS OUTPUT_ROWS{
-                FLAME_AS_ALWAYS, "native", NULL, "as py-spy has it: native frames are always there", COMPLETE_NOTHING},
-        {FLAME_AS_ALWAYS, "nonblocking", NULL, "as py-spy has it: targets are never paused", COMPLETE_NOTHING},
-        {'e', "event", "NAME", "as asprof has it: cpu, which is the default; of others it tells the command",
-                COMPLETE_NOTHING},
+                FLAME_AS_ALWAYS, "native", NULL, "as in py-spy: native frames are always there", COMPLETE_NOTHING},
+        {FLAME_AS_ALWAYS, "nonblocking", NULL, "as in py-spy: targets are never paused", COMPLETE_NOTHING},
+        {'e', "event", "NAME", "as in asprof: cpu, the default; for others it names the command", COMPLETE_NOTHING},
         {0},
 };
 
@@ -148,15 +147,15 @@ const struct manual record_manual = {
 
 const struct manual flame_manual = {
         .usage = flame_usage,
-        .text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr tells what was seen "
-                "and what was\n"
-                "lost, by cause. -I and -X take POSIX extended regular expressions. Where DEBUGINFOD_URLS is set, its "
-                "servers are asked\n"
-                "for debug files that are not here, when sampling is over; Ctrl-C goes on without them. How a program "
-                "behind -- ended is\n"
-                "told where it failed; the exit code of yrt tells of yrt alone. Several processes have a level of "
-                "their own: of one\n"
-                "program up to 8 are apart, more are one; --processes changes that.",
+        .text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr says what was seen and "
+                "what was lost,\n"
+                "by cause. -I and -X take POSIX extended regular expressions. Debug files that are not installed are "
+                "fetched from the\n"
+                "servers in DEBUGINFOD_URLS when sampling is over; Ctrl-C skips that. If a command behind -- fails, "
+                "yrt prints its exit\n"
+                "status; the exit code of yrt is about sampling alone. With several processes the graph has a level of "
+                "processes: each\n"
+                "apart if a program has up to 8, else one for each program; --processes changes that.",
         .options = flame_options,
         .examples = flame_examples,
 };
@@ -171,7 +170,7 @@ static const struct manual_example event_examples[] = {
 
 const struct manual event_manual = {
         .usage = flame_usage,
-        .text = "Ctrl-C ends it early and keeps the whole result. The last line on stderr tells what was seen and what "
+        .text = "Ctrl-C ends it early and keeps the whole result. The last line on stderr says what was seen and what "
                 "was lost, by\n"
                 "cause. -I and -X take POSIX extended regular expressions.",
         .options = event_options,
@@ -190,18 +189,17 @@ static const struct manual_example off_examples[] = {
 const struct manual off_manual = {
         .usage = flame_usage,
         .text = "Each stack ends in what the thread waits for: [futex], [epoll], [sleep], [read of a socket], [page "
-                "fault], [run queue] (it\n"
-                "could run, but others had the CPU) and so on. Time is exact, summed over threads, as are threads that "
-                "sleep all the\n"
-                "time; where threads wait so often that taking each stack would slow them down, stacks of waits "
-                "shorter than 50 ms are\n"
-                "chosen at random and stand for the others. The last line on stderr tells whether time on and off the "
-                "CPU add up to\n"
-                "the time that threads were there, what was truncated and what was lost. Views of a language hide "
-                "waits by design\n"
-                "(event loops without events, pools without work) and tell how much that was: --idle shows them, "
-                "--no-idle hides them\n"
-                "elsewhere, too.",
+                "fault], [run queue]\n"
+                "(it could run, but others had the CPU) and so on. Time is exact, summed over threads, including "
+                "threads that sleep all\n"
+                "the time; where threads wait so often that taking each stack would slow them down, waits shorter than "
+                "50 ms are\n"
+                "sampled at random and weighted. The last line on stderr says whether time on and off the CPU add up "
+                "to the time that\n"
+                "threads existed, what was truncated and what was lost. Views of a language hide waits by design "
+                "(event loops without\n"
+                "events, pools without work) and say how much that was: --idle shows them, --no-idle hides them in "
+                "other commands, too.",
         .options = off_options,
         .examples = off_examples,
 };
@@ -217,11 +215,12 @@ const struct manual wall_manual = {
         .usage = flame_usage,
         .text = "Each stack ends in the state of its thread: [running], [run queue] (it could run, but others had the "
                 "CPU), or what it\n"
-                "waits for, as off-flame tells it. Time off the CPU is exact; on the CPU it is sampled (--freq). The "
-                "last line on stderr\n"
-                "tells whether both add up to the time that threads were there. Views of a language hide waits by "
-                "design: --idle shows\n"
-                "them, --no-idle hides them elsewhere, too. With --timeline the page has a strip a thread.",
+                "waits for, as in off-flame. Time off the CPU is exact; time on the CPU is sampled (--freq). The last "
+                "line on stderr\n"
+                "says whether both add up to the time that threads existed. Views of a language hide waits by design: "
+                "--idle shows\n"
+                "them, --no-idle hides them in other commands, too. With --timeline the page has a strip for each "
+                "thread.",
         .options = wall_options,
         .examples = wall_examples,
 };
@@ -443,7 +442,7 @@ struct error *flame_option(int option, struct flame_options *o)
 		err = send_option(option, optarg, &o->send, &taken);
 	if (err || taken)
 		return err;
-	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 }
 
 /* "100ms", "5us", "2s". */
@@ -535,14 +534,14 @@ struct error *flame_check_targets(struct flame_options *o)
 		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
 	if (!chosen && !o->command && !o->sampler.everyone)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
-		        "give -p PID, --select exe=NAME, -a for all, or a command behind --; --help tells all");
+		        "give -p PID, --select exe=NAME, -a for all, or a command behind --; --help lists all options");
 	if (chosen + !!o->command + o->sampler.everyone > 1)
 		return error_new(ERROR_USAGE, "%s and %s exclude each other", chosen ? "-p or --select" : "-a",
 		        o->command ? "a command behind --" : "-a");
 	if (o->sampler.everyone && o->sampler.event != events[0])
 		return error_hint(error_new(ERROR_USAGE, "-a goes with time on the CPU only"), "give -p or --select");
 	if (o->awaits && !o->selection.nrules)
-		return error_new(ERROR_USAGE, "--wait waits for what --select tells, and there is none");
+		return error_new(ERROR_USAGE, "--wait takes --select");
 	return flame_select(o);
 }
 

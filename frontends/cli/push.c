@@ -30,12 +30,14 @@ static const struct manual_example examples[] = {
 const struct manual push_manual = {
         .usage = usage,
         .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. Pyroscope, Parca, an OpenTelemetry "
-                "Collector and Coroot take\n"
-                "it by HTTP; YRT_PUSH_URL stands for --push. A token is given by YRT_PUSH_TOKEN (Bearer; of Coroot its "
-                "API key), so that no\n"
-                "list of processes shows it. A store that is down, busy or slow is tried again, after 0.5, 1, 2, 4 s "
-                "or as long as it asks.\n"
-                "What it does not take stays where it is, and its name is told; stdin is kept in unsent-TIME.yrt.",
+                "Collector and\n"
+                "Coroot take it by HTTP; YRT_PUSH_URL stands for --push. A token is given by YRT_PUSH_TOKEN (Bearer; "
+                "for Coroot its API\n"
+                "key), so that no list of processes shows it. If a store is down, busy or slow, yrt tries again after "
+                "0.5, 1, 2, 4 s or\n"
+                "as long as the store asks. What the store does not take stays where it is, and yrt prints its name; "
+                "stdin is kept in\n"
+                "unsent-TIME.yrt.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,
@@ -68,7 +70,7 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 		if (!err && !taken)
 			err = send_option(option, optarg, &p->send, &taken);
 		if (!err && !taken)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	*n = argc - optind;
 	if (err || p->help)
@@ -77,7 +79,7 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 		return error_hint(error_new(ERROR_USAGE, "no file was given"), "give recordings, or - for stdin");
 	if (!p->send.url)
 		return error_hint(error_new(ERROR_USAGE, "no store was given"),
-		        "give --push URL, or set YRT_PUSH_URL; --help tells which");
+		        "give --push URL, or set YRT_PUSH_URL; --help lists them");
 	return send_check(&p->send);
 }
 

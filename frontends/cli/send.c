@@ -183,7 +183,7 @@ static struct error *explain_status(const struct try *t)
 	case 404:
 	case 405:
 		return error_hint(err, "it takes no profiles there: check host, port and path, and the prefix that "
-		                       "tells which store it is");
+		                       "of the URL");
 	case 413:
 		return error_hint(err,
 		        "it is too large (%zu bytes) for the store: sample for a shorter time (-d), or raise the "
@@ -191,7 +191,7 @@ static struct error *explain_status(const struct try *t)
 		        t->request->size);
 	default:
 		return may_recover(t) ? error_hint(err, "it was tried %u times (--push-tries)", t->options->tries)
-		                      : error_hint(err, "the store's log tells more");
+		                      : error_hint(err, "see the store's log");
 	}
 }
 

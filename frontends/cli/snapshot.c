@@ -30,7 +30,7 @@ static const struct manual_option common[] = {
         {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
 };
 static const struct manual_option watch = {
-        'd', "watch", "SECS", "look again so much later, and tell what there is more of", COMPLETE_NOTHING};
+        'd', "watch", "SECS", "look again after so many seconds, and show what there is more of", COMPLETE_NOTHING};
 static const struct manual_option duration = {
         'd', "duration", "SECS", "how long (30); Ctrl-C ends it early", COMPLETE_NOTHING};
 
@@ -135,7 +135,7 @@ static struct error *take_option(int key, const struct runtime_snapshot_ops *ops
 	} else if (key >= KEY_FLAG) {
 		r->flags |= ops->flags[key - KEY_FLAG].bit;
 	} else {
-		err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+		err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	return err;
 }
@@ -221,7 +221,7 @@ static struct error *nothing(const struct process *p, const struct view *view)
 {
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
-	        "yrt inspect -p %d tells what was", p->pid);
+	        "`yrt inspect -p %d` shows what was", p->pid);
 }
 
 static struct error *take_moments(

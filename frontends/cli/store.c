@@ -92,7 +92,7 @@ struct error *store_parse(const char *url, struct store *ret)
 	if (kind == STORES)
 		kind = find_kind(&url, path ? path : "", port);
 	if (kind == STORES)
-		return bad_url("which store it is, neither a prefix nor path or port tell");
+		return bad_url("neither prefix, path nor port show which store it is");
 	ret->kind = kind;
 	if (!path || !*path || !strcmp(path, "/"))
 		curl.url_set(u, CURLUPART_PATH, kinds[kind].path, 0);

@@ -68,12 +68,12 @@ const struct manual symbolize_manual = {
         .usage = usage,
         .text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer "
                 "prints them.\n"
-                "Without an ADDRESS they are read from stdin, one a line. An ADDRESS is one of the file, as nm tells "
-                "it, with 0x in\n"
-                "front. A line that is no address is printed as it is; what is not known is ??. Where no debug "
-                "information is here,\n"
-                "the servers of DEBUGINFOD_URLS are asked, until none has sent anything for DEBUGINFOD_TIMEOUT seconds "
-                "(10).",
+                "Without an ADDRESS they are read from stdin, one a line. An ADDRESS is an address in the file, as nm "
+                "prints it, with\n"
+                "0x in front. A line that is no address is printed unchanged; what is not known is ??. Where debug "
+                "information is not\n"
+                "installed, the servers in DEBUGINFOD_URLS are asked, until none has sent anything for "
+                "DEBUGINFOD_TIMEOUT seconds (10).",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_NOTHING,
@@ -99,7 +99,7 @@ static struct error *parse_option(int option, struct symbolize_options *o)
 		o->help = true;
 		return NULL;
 	default:
-		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help tells all options");
+		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 }
 
@@ -187,7 +187,7 @@ static bool is_whole(const struct symbolizer *s)
 
 	if (least <= s->img->size)
 		return true;
-	say_note("%s is cut off: it has %lu bytes, its headers tell of %lu. What it lacks is ??", s->options.file,
+	say_note("%s is cut off: it has %lu bytes, its headers describe %lu. What is missing is ??", s->options.file,
 	        s->img->size, least);
 	return false;
 }

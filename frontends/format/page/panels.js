@@ -297,8 +297,9 @@ function facts() {
 
 function showBanner() {
 	const m = data.meta;
-	document.title = [m.title || "yrt", m.target].filter(Boolean).join(" \u00b7 ");
-	$("title").textContent = m.title || "yrt";
+	const title = isDiff ? "difference" : m.title || "yrt";
+	document.title = [title, m.target].filter(Boolean).join(" \u00b7 ");
+	$("title").textContent = title;
 	$("target").textContent = m.target || "";
 	$("facts").append(element("b", amount(whole.nowTotal[0])), ...facts().map((s) => " \u00b7 " + s));
 	$("command").textContent = $("command").title = m.command || "";
@@ -320,7 +321,7 @@ function showBrief() {
 	const [first, ...rest] = [amount(whole.nowTotal[0]), ...(data.meta.duration ? [facts()[0]] : [])];
 	$("brief").replaceChildren(Object.assign(element("span", first + rest.map((s) => " \u00b7 " + s).join("")), { className: "long" }));
 	if (wholeness.length)
-		$("brief").append(element("b", " " + wholeness.join(" % \u2192 ") + " %"), " complete");
+		$("brief").append(element("b", " " + wholeness.join(" % \u2192 ") + " %"), Object.assign(element("span", " complete"), { className: "word" }));
 	$("brief").classList.toggle("bad", wholeness.some((p) => p < 95));
 }
 
