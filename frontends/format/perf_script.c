@@ -5,6 +5,7 @@
  * empty line. Of CPU samples each has a line of its own, else a stack has one whose period is its count.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
@@ -68,6 +69,18 @@ static void put_samples(FILE *out, const struct profile *p, const struct samples
 	}
 }
 
+/* As perf script prints: samples of all threads by time, not one thread after the other. */
+static int compare_times(const void *a, const void *b)
+{
+	const struct sample_of *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
 static struct error *write_perf(const struct profile *p, FILE *out)
 {
 	cleanup(order) struct order *order = NULL;
@@ -78,6 +91,7 @@ static struct error *write_perf(const struct profile *p, FILE *out)
 		err = samples_create(p, order, &s);
 	if (err)
 		return err;
+	qsort(s.list, s.n, sizeof(*s.list), compare_times);
 	put_samples(out, p, &s);
 	return text_finish(out, "text of perf script");
 }

@@ -27,7 +27,7 @@ def second(n):
 for f in (first, second, first):
     end = time.process_time() + 0.3
     while time.process_time() < end:
-        f(400)
+        f(4000)
 """
 RATE = 997
 
