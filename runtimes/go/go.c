@@ -261,6 +261,7 @@ struct go_table *go_instance_table(void *data, u64 *bias)
 static const struct idle_rule idle_rules[] = {
         {.frame = "runtime.findRunnable", .within = 10},
         {.frame = "runtime.findrunnable", .within = 10}, /* up to 1.18 */
+        {.frame = "runtime.stopm", .within = 10}, /* also behind a system call, when there is no P to go on with */
         {.frame = "runtime.stoplockedm", .within = 10},
         {.frame = "runtime.sysmon", .within = 8},
         {.frame = "runtime.templateThread", .within = 6},
