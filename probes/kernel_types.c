@@ -18,7 +18,8 @@
 #define NOTES     "/sys/kernel/notes"
 #define NOTES_MAX 4096
 #define DEPTH_MAX 64 /* of structures in structures; the kernel has about ten */
-#define VERSION   1  /* raise it when a file has other types for the same two keys */
+#define BUCKETS   4096
+#define VERSION   1 /* raise it when a file has other types for the same two keys */
 
 struct copy {
 	const struct btf *from;
@@ -69,6 +70,23 @@ static size_t plain_length(const char *name)
 	const char *flavour = strstr(name, "___");
 
 	return flavour ? (size_t)(flavour - name) : strlen(name);
+}
+
+static u32 bucket_of(const char *name, size_t len)
+{
+	return (u32)XXH3_64bits(name, len) % BUCKETS;
+}
+
+/* In which buckets the names of our structures and unions are. */
+static void fill_buckets(const struct btf *ours, bool buckets[BUCKETS])
+{
+	for (u32 i = 1; i < btf__type_cnt(ours); i++) {
+		const struct btf_type *t = btf__type_by_id(ours, i);
+		const char *name = name_of(ours, t);
+
+		if (btf_is_composite(t))
+			buckets[bucket_of(name, plain_length(name))] = true;
+	}
 }
 
 static bool is_wanted(const struct btf *ours, const struct btf_type *t, const char *name)
@@ -146,14 +164,17 @@ static void make(const char *cache_dir, const char *path, const void *bytes, siz
 	cleanup(btf) struct btf *to = kernel ? btf__new_empty() : NULL;
 	cleanup(free) u32 *ids = to ? calloc(btf__type_cnt(kernel), sizeof(*ids)) : NULL;
 	struct copy copy = {.from = kernel, .to = to, .ids = ids};
+	bool buckets[BUCKETS] = {false};
 	const void *raw;
 	u32 length;
 
+	if (ids)
+		fill_buckets(ours, buckets);
 	for (u32 i = 1; ids && i < btf__type_cnt(kernel); i++) {
 		const struct btf_type *t = btf__type_by_id(kernel, i);
 		const char *name = btf_is_composite(t) ? name_of(kernel, t) : "";
 
-		if (*name && is_wanted(ours, t, name))
+		if (*name && buckets[bucket_of(name, strlen(name))] && is_wanted(ours, t, name))
 			copy_type(&copy, i, 0);
 	}
 	raw = ids && !copy.failed ? btf__raw_data(to, &length) : NULL;

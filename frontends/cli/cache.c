@@ -27,9 +27,9 @@ const struct manual cache_manual = {
         .usage = usage,
         .text = "Unwind tables are compiled from a file once and kept on disk: in $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, "
                 "/var/cache/yrt\n"
-                "(root) or ~/.cache/yrt. At most YRT_CACHE_MB MiB (64): beyond that what was used least recently goes. "
-                "--no-cache\n"
-                "does without.",
+                "(root) or ~/.cache/yrt. So is the part of the kernel's BTF that the BPF programs need. At most "
+                "YRT_CACHE_MB MiB\n"
+                "(64): beyond that what was used least recently goes. --no-cache does without.",
         .options = options,
         .examples = examples,
 };

@@ -112,11 +112,10 @@ def launcher():
 
 
 def measure(target, pid, tools, runs):
-    """Prints a line for each tool; whether yrt is over its limit."""
+    """Prints a line for each tool; whether yrt is over its limit. The first run of each fills caches; async-profiler's loads its agent."""
     found = {name: [] for name, tool in tools.items() if tool}
     with tempfile.TemporaryDirectory() as scratch:
-        for name in found:
-            tools[name](pid, scratch)  # fills caches, the kernel's too
+        first = {name: tools[name](pid, scratch) for name in found}
         for _ in range(runs):
             for name, times in found.items():
                 times.append(tools[name](pid, scratch))
@@ -124,7 +123,7 @@ def measure(target, pid, tools, runs):
     for name, times in found.items():
         median, limit = statistics.median(times), LIMITS.get(target + name.removeprefix("yrt"))
         over |= limit is not None and median > limit
-        print(f"{target + name.removeprefix('yrt') if name.startswith('yrt') else f'  {name}'}: {median:.0f} ms ({min(times):.0f} to {max(times):.0f})"
+        print(f"{target + name.removeprefix('yrt') if name.startswith('yrt') else f'  {name}'}: {median:.0f} ms ({min(times):.0f} to {max(times):.0f}; the first {first[name]:.0f})"
               f"{'' if limit is None else f', limit {limit}'}", flush=True)
     return over
 
