@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import peers
 import pprof
 import shares
 from edges import GOOD, OPEN, Checker
@@ -63,6 +64,15 @@ def compare_shares(args, path):
     return lines + [f"FAULT shares: {what}" for what in (*wrong, *threads)], bool(wrong or threads)
 
 
+def compare_peer(args, path):
+    """Samples with yrt and with a profiler of the process's language in the same seconds. Lines for people, and whether something is wrong."""
+    def profile():
+        sample(args, path)
+        return pprof.read(path)
+    _, lines, wrong = peers.compare_with_peer(args.pid, Process(args.pid).maps, args.seconds, profile)
+    return lines, wrong
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pid", type=int)
@@ -71,6 +81,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rate", type=int, default=499)
     parser.add_argument("--shares", action="store_true", help="compare flat shares with perf's, threads with the scheduler's CPU time")
+    parser.add_argument("--peer", action="store_true", help="compare functions of Python with py-spy's, of Java with async-profiler's (AP_LOADER: its jar)")
     parser.add_argument("--all", action="store_true", help="show every kind of fault")
     return parser.parse_args()
 
@@ -84,6 +95,8 @@ def main():
             path = os.path.join(directory, "profile.pb.gz")
             if args.shares:
                 lines, wrong = compare_shares(args, path)
+            elif args.peer:
+                lines, wrong = compare_peer(args, path)
             else:
                 sys.stderr.write(sample(args, path))
             process = Process(args.pid)

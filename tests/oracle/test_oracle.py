@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
 import go  # noqa: E402
+import peers  # noqa: E402
 import pprof  # noqa: E402
 import shares  # noqa: E402
 import stability  # noqa: E402
@@ -119,6 +120,12 @@ def test_names_and_shares():
     assert shares.differences(Counter(equal), Counter(a=495, b=484, c=21)) == (3, [])
     number, wrong = shares.differences(Counter(equal), Counter(a=380, b=600, c=20))
     assert number == 3 and len(wrong) == 2, wrong
+
+    assert peers.compare(Counter(equal), 1000, Counter(a=245, b=251, c=14), 500) == (3, [])
+    number, wrong = peers.compare(Counter(equal), 1000, Counter(a=150, b=345, c=14), 500)
+    assert number == 3 and len(wrong) == 2, wrong
+    assert peers.java_theirs(["java/lang/Thread.run", "W.main", "clone3", "memcpy.cold"]) == {"java.lang.Thread.run", "W.main"}
+    assert peers.python_theirs(["<module> (a.py:3)", "C.f (dir/b.py:17)"]) == {("f", "b.py")}
 
     class Run:
         def __init__(self, *names):
