@@ -22,6 +22,7 @@ class Program:
     package: str = ""  # of Debian
     env: dict = field(default_factory=dict)
     warm: float = 2
+    small: bool = False  # needs what fixtures/setup.sh installs anyway
     repeat: bool = False  # it ends by itself: a shell starts it again and again, and the newest is looked at
     stdin: str = ""
 
@@ -31,6 +32,14 @@ class Program:
 
 def native(name, package, *words, **more):
     return Program(name, "native", words, package, **more)
+
+
+def library(name):
+    return Program(f"python_library_{name}", "python", ("python3", "{here}/python_library.py", name), small=True)
+
+
+def interpreted(name):
+    return Program(f"lua_{name}_interpreted", "lua", ("luajit", "-joff", f"{{here}}/lua_{name}.lua"), "luajit2", small=True)
 
 
 def lua(name, package, **more):
@@ -59,15 +68,23 @@ INSERTS = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c WHERE x
     "GROUP BY x%1000 ORDER BY 1;"
 RUBY = "def f(n) n < 2 ? n : f(n-1) + f(n-2) end; loop { h = Hash.new(0); 2000.times { |i| h[(i*7919%97).to_s] += f(8) }; h.sort_by { |k, v| -v } }"
 PHP = "function f($n) { return $n < 2 ? $n : f($n-1) + f($n-2); } while (true) { $a = []; for ($i = 0; $i < 500; $i++) $a[] = md5(f(9) . $i); sort($a); preg_match_all('/a+b/', implode(',', $a)); }"
+ZSH = "while ((1)); do a=(); for i in {1..500}; do a+=($((i*7919%1013))); done; s=${(j:,:)${(on)a}}; done"
+BASH = 'while :; do a=; for ((i=0;i<300;i++)); do a+="$((i*7919%1013)) "; [[ $a =~ 7(8|9) ]]; done; done'
 PERL = "sub f { my $n = shift; $n < 2 ? $n : f($n-1) + f($n-2) } while (1) { my %h; $h{f(8) . $_ % 97}++ for 1..500; my $s = join ',', sort keys %h; $s =~ s/(\\d+)7/x$1/g }"
 GROOVY = "while (true) { def m = [:]; (1..500).each { i -> m[\"k${i % 17}\"] = (m[\"k${i % 17}\"] ?: 0) + i }; m.sort { -it.value }.collect { k, v -> k * 2 } }"
 JRUBY = ("loop { h = Hash.new(0); 500.times { |i| h[(i * 7919 % 97).to_s] += i }; h.sort_by { |k, v| -v }.map { |k, v| k.upcase } }")
 JYTHON = "exec('''\ndef f(n):\n  return n if n < 2 else f(n-1) + f(n-2)\nwhile True:\n  sorted([str(f(9)) + str(i % 7) for i in range(200)])\n''')"
 
 PROGRAMS = [
-    native("openssl", "openssl", "openssl", "speed", "-seconds", "300", "rsa2048"),
-    native("openssl_aes", "openssl", "openssl", "speed", "-seconds", "300", "-evp", "aes-256-gcm"),
-    native("sqlite", "sqlite3", "sqlite3", ":memory:", INSERTS),
+    native("openssl", "openssl", "openssl", "speed", "-seconds", "300", "rsa2048", small=True),
+    native("openssl_aes", "openssl", "openssl", "speed", "-seconds", "300", "-evp", "aes-256-gcm", small=True),
+    native("sqlite", "sqlite3", "sqlite3", ":memory:", INSERTS, small=True),
+    native("objdump", "binutils", "objdump", "-d", "/usr/bin/gdb", small=True),
+    native("zsh", "zsh", "zsh", "-c", ZSH, small=True),
+    native("bash", "bash", "bash", "-c", BASH, small=True),
+    native("clang", "clang", "/usr/lib/llvm-14/bin/clang", "-cc1", "-triple", "x86_64-linux-gnu", "-O2", "-emit-obj", "-o", "/dev/null", "{source}", warm=0.5,
+           small=True),
+    native("sha512sum", "coreutils", "sh", "-c", "exec sha512sum /dev/zero", small=True),
     native("ffmpeg_x264", "ffmpeg", "ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-threads", "1", "-c:v", "libx264",
            "-t", "6000", "-f", "null", "-"),
     native("ffmpeg_vp9", "ffmpeg", "ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-threads", "1", "-c:v", "libvpx-vp9",
@@ -76,20 +93,21 @@ PROGRAMS = [
     native("povray", "povray", "povray", "+I{here}/scene.pov", "+W2000", "+H2000", "-D", "+O{dir}/out.png", "+A0.1", "+WT1"),
     native("z3", "z3", "z3", "-in", stdin="(declare-const a (_ BitVec 64))(declare-const b (_ BitVec 64))(assert (bvult a #x0000000100000000))"
            "(assert (bvult #x0000000000000001 a))(assert (bvult b #x0000000100000000))(assert (= (bvmul a b) #x7fffffe480000061))(check-sat)\n"),
-    native("xz", "xz-utils", "sh", "-c", "exec xz -9e -T1 -c {input} >/dev/null", repeat=True, warm=0.5),
-    native("zstd", "zstd", "zstd", "-b19", "-i300", "{input}"),
-    native("perl", "perl", "perl", "-e", PERL),
+    native("xz", "xz-utils", "sh", "-c", "exec xz -9e -T1 -c {input} >/dev/null", repeat=True, warm=0.5, small=True),
+    native("zstd", "zstd", "zstd", "-b19", "-i300", "{input}", small=True),
+    native("perl", "perl", "perl", "-e", PERL, small=True),
     native("gawk", "gawk", "gawk", "BEGIN { while (1) { for (i = 0; i < 2000; i++) a[i % 97] = a[i % 97] substr(\"some text\", i % 5, 2); n = asort(a, b); for (k in a) if "
            "(match(a[k], /o(m|x)+/)) gsub(/e t/, \"x\", a[k]); delete a } }"),
     native("ruby", "ruby", "ruby", "-e", RUBY),
     native("php", "php-cli", "php", "-r", PHP),
     native("stockfish", "stockfish", "/usr/games/stockfish", "bench", "64", "1", "30"),
     native("gnugo", "gnugo", "/usr/games/gnugo", "--benchmark", "1000", "--level", "8"),
-    native("node", "nodejs", "node", "--perf-basic-prof", "-e", CALLS),
-    native("gcc", "gcc", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-quiet", "-O2", "{source}", "-o", "/dev/null", repeat=True, warm=1),
+    native("node", "nodejs", "node", "--perf-basic-prof", "-e", CALLS, small=True),
+    native("gcc", "gcc", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-quiet", "-O2", "{source}", "-o", "/dev/null", repeat=True, warm=1, small=True),
 
-    lua("markdown", "lua-markdown"), lua("penlight", "lua-penlight"), lua("lpeg", "lua-lpeg"), lua("cjson", "lua-cjson"),
-    lua("luacheck", "lua-check"), lua("template", "luajit2"), lua("rays", "luajit2"), lua("coroutines", "luajit2"), lua("ffi", "luajit2"),
+    lua("markdown", "lua-markdown"), lua("penlight", "lua-penlight"), lua("lpeg", "lua-lpeg"), lua("cjson", "lua-cjson", small=True),
+    lua("luacheck", "lua-check"), *(lua(name, "luajit2", small=True) for name in ("template", "rays", "coroutines", "ffi", "objects", "bits")),
+    *(interpreted(name) for name in ("template", "rays", "coroutines", "ffi", "objects")),
     Program("lua_sysbench", "lua", ("sysbench", "{here}/sysbench.lua", "--time=300", "--threads=1", "run"), "sysbench"),
     Program("lua_nvim", "lua", ("nvim", "--headless", "-u", "NONE", "-c", "luafile {here}/nvim.lua"), "neovim"),
     Program("lua_lupa", "lua", ("{python}", "{here}/python_lupa.py")),
@@ -98,15 +116,19 @@ PROGRAMS = [
     Program("python_numpy_zen", "python", ("{python}", "{here}/python_numpy.py"), env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Zen"}),
     *(python(name) for name in ("gmpy2", "jinja2", "django", "lxml", "pillow", "sympy", "pandas", "black", "sqlalchemy", "tornado", "networkx", "pygments")),
 
+    *(library(name) for name in ("parse", "tokens", "documents", "texts", "differences", "numbers", "database", "objects", "mails", "pages", "tests", "tasks")),
+
     perl("json"), perl("pod"), perl("moose", "libmoose-perl"), perl("dbi", "libdbd-sqlite3-perl"), perl("xml", "libxml-libxml-perl"),
     perl("template", "libtemplate-perl"), perl("futures", "libio-async-perl"), perl("tidy", "perltidy"), perl("critic", "libperl-critic-perl", warm=5),
     perl("exiftool", "libimage-exiftool-perl"), perl("datetime", "libdatetime-perl"), perl("csv", "libtext-csv-perl"), perl("mojo", "libmojolicious-perl"),
 
-    *(java(name, "openjdk-17-jdk-headless", [], "Work", name) for name in ("compile", "streams", "zip", "numbers", "sum", "text")),
-    java("locks", "openjdk-17-jdk-headless", [], "Work", "locks", options=("-Dthreads=3",)),
-    java("stores", "openjdk-17-jdk-headless", [], "Work", "stores", options=("-XX:+UseShenandoahGC",)),
-    java("natives", "openjdk-17-jdk-headless", [], "Natives", "{natives}"),
-    Program("java_natives_interpreted", "java", ("{java}", "-Xint", "-cp", "{classes}", "Natives", "{natives}"), "openjdk-17-jdk-headless", warm=3),
+    *(java(name, "openjdk-17-jdk-headless", [], "Work", name, small=True) for name in ("compile", "streams", "zip", "numbers", "sum", "text")),
+    java("locks", "openjdk-17-jdk-headless", [], "Work", "locks", options=("-Dthreads=3",), small=True),
+    java("stores", "openjdk-17-jdk-headless", [], "Work", "stores", options=("-XX:+UseShenandoahGC",), small=True),
+    java("natives", "openjdk-17-jdk-headless", [], "Natives", "{natives}", small=True),
+    java("compile_interpreted", "openjdk-17-jdk-headless", [], "Work", "compile", options=("-Xint",), small=True),
+    java("streams_baseline", "openjdk-17-jdk-headless", [], "Work", "streams", options=("-XX:TieredStopAtLevel=1",), small=True),
+    Program("java_natives_interpreted", "java", ("{java}", "-Xint", "-cp", "{classes}", "Natives", "{natives}"), "openjdk-17-jdk-headless", warm=3, small=True),
     java("groovy", "groovy", ["groovy-all.jar", "antlr.jar", "asm-all.jar", "commons-cli.jar"], "groovy.ui.GroovyMain", "-e", GROOVY),
     java("jruby", "jruby", ["../jruby/lib/jruby.jar"], "org.jruby.Main", "-e", JRUBY, options=("-Djruby.home=/usr/share/jruby",)),
     java("jython", "jython", ["jython.jar", "guava.jar", "antlr3-runtime.jar", "asm.jar", "asm-commons.jar", "asm-util.jar", "jnr-posix.jar", "jnr-netdb.jar",
