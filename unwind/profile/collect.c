@@ -56,6 +56,7 @@ struct collector {
 	struct deferred *deferred;
 	struct gone *gone;
 	struct wakers wakers;
+	struct table held; /* joined stacks that are still held (deferred.h), by the hash of both */
 	struct timeline timeline;
 	struct collect_stats stats;
 };
@@ -120,6 +121,7 @@ void collector_destroy(struct collector *c)
 	timeline_free(&c->timeline);
 	names_destroy(c->names);
 	profile_destroy(c->profile);
+	table_free(&c->held);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
 	table_free(&c->processes);
@@ -543,7 +545,7 @@ struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker
 	if (!known)
 		known = table_get(&c->nodes[!(epoch & 1)], hash);
 	if (!known)
-		return NULL;
+		return table_put(&c->held, both, hash);
 	packed = *known;
 	node = (u32)packed;
 	if (kept && node != NODE_FILTERED && node != NODE_IDLE)
@@ -569,11 +571,13 @@ static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more)
 {
-	const u64 *packed = table_get(&c->nodes[epoch & 1], hash);
+	const u64 *packed = table_get(&c->nodes[epoch & 1], hash), *held;
 
 	if (!packed)
 		packed = table_get(&c->nodes[!(epoch & 1)], hash);
-	if (packed)
+	if (!packed && (held = table_get(&c->held, hash)))
+		collector_count(c, epoch, *held, value, more);
+	else if (packed)
 		count_at(c, *packed, value, more);
 	else if (!deferred_add(c->deferred, hash, value, more))
 		c->stats.unmatched += value;
