@@ -197,7 +197,7 @@ char *kernel_types(const char *cache_dir, const void *ours, size_t size)
 	char build_id[2 * BUILD_ID_MAX + 1], *path;
 
 	read_build_id(build_id);
-	if (!cache_dir || !*build_id ||
+	if (!cache_dir || !*cache_dir || !*build_id ||
 	        asprintf(&path, "%s/%s-%llx.btf", cache_dir, build_id,
 	                (unsigned long long)XXH3_64bits_withSeed(ours, size, VERSION)) < 0)
 		return NULL;

@@ -19,14 +19,14 @@ static u64 blob_checksum(const struct cfi_blob *blob)
 	return XXH3_64bits(from, (size_t)((const u8 *)blob + blob->size - from));
 }
 
-/* dir/<identity>-<size>.cfi. NULL: nothing identifies it, or no memory. */
+/* dir/<identity>-<size>.cfi. NULL: there is no directory, nothing identifies it, or no memory. */
 static char *cache_path(const char *dir, const struct image *img)
 {
 	char text[BUILD_ID_MAX * 2 + 1], *path;
 	u8 id[BUILD_ID_MAX];
 	u32 n = image_identity(img, id);
 
-	if (!n)
+	if (!n || !*dir)
 		return NULL;
 	for (u32 i = 0; i < n; i++)
 		snprintf(text + i * 2, 3, "%02x", id[i]);
