@@ -76,8 +76,8 @@ static bool see_copy(void *ctx, const cs_insn *in)
 		        (struct place){
 		                .reg = capstone_register(to->mem.base), .slot = true, .disp = (s16)to->mem.disp});
 	s->holds &= ~written(s->handle, in);
-	if (copies && to->type == X86_OP_REG) {
-		reg = capstone_register(to->reg);
+	reg = to->type == X86_OP_REG ? capstone_register(to->reg) : CAPSTONE_NO_REG;
+	if (copies && reg < ARCH_NREGS) {
 		s->holds |= 1u << reg;
 		if (SAVED >> reg & 1)
 			add_place(s, in, (struct place){.reg = reg});
