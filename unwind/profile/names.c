@@ -8,18 +8,14 @@
 #include "cleanup.h"
 #include "collect.h"
 #include "profile_places.h"
-#include "symbols/c_names.h"
 #include "inline_sites.h"
 #include "symbols/jit_symbols.h"
 #include "native_kind.h"
+#include "native_names.h"
 #include "symbols/perf_map.h"
-#include "symbols/rtti.h"
 #include "runtime_alloc.h"
 #include "symbols/symbols.h"
 #include "symbols/translated.h"
-
-#define CALL_OF_FUNC 6
-#define SHOWN_MAX    (4 * NAME_MAX_BYTES)
 
 struct names {
 	struct profile *profile;
@@ -30,8 +26,8 @@ struct names {
 	struct table cache;         /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
 	struct table files;         /* whose names were read by the reader, or never will be */
-	struct table c_names;       /* a struct c_names by the file */
-	struct table jits;          /* a struct jit by the process's number */
+	struct native_names native;
+	struct table jits; /* a struct jit by the process's number */
 };
 
 /* What a process tells of code that it compiled itself. */
@@ -62,6 +58,7 @@ struct error *names_create(
 	names->profile = profile;
 	names->modules = modules;
 	names->options = *options;
+	names->native.mangled = options->mangled;
 	if (options->inlines) {
 		struct inline_sites_options sites = {.lines = options->lines,
 		        .mangled = options->mangled,
@@ -110,12 +107,7 @@ void names_destroy(struct names *names)
 		if (names->jits.entries[i].key)
 			jit_destroy((struct jit *)(uintptr_t)names->jits.entries[i].value);
 	table_free(&names->jits);
-	for (size_t i = 0; i < names->c_names.capacity; i++)
-		if (names->c_names.entries[i].key) {
-			c_names_free((struct c_names *)(uintptr_t)names->c_names.entries[i].value);
-			free((void *)(uintptr_t)names->c_names.entries[i].value);
-		}
-	table_free(&names->c_names);
+	native_names_free(&names->native);
 	inline_sites_destroy(names->sites);
 	free(names);
 }
@@ -132,29 +124,10 @@ static u64 file_key(const struct loaded *loaded)
 	return identity_key((u64)(uintptr_t)loaded, 0, 0, 0) | 1;
 }
 
-/* Takes over names. */
-static struct error *put_c_names(
-        struct names *names, const struct loaded *loaded, const struct c_names *found, struct c_names **ret)
-{
-	struct c_names *copy = malloc(sizeof(*copy));
-	struct error *err =
-	        copy ? table_put(&names->c_names, file_key(loaded), (u64)(uintptr_t)copy) : &error_no_memory;
-
-	*ret = copy;
-	if (!err) {
-		*copy = *found;
-		return NULL;
-	}
-	c_names_free((struct c_names *)found);
-	free(copy);
-	return err;
-}
-
 static bool module_ready(struct names *names, u32 number)
 {
 	const struct module *m = module_at(names->modules, number);
 	struct file_names file;
-	struct c_names *kept;
 	char root[64];
 	u64 key;
 
@@ -167,8 +140,8 @@ static bool module_ready(struct names *names, u32 number)
 	if (!name_reader_has(names->options.reader, m->loaded->image, root, &file))
 		return false;
 	error_free(table_put(&names->files, key, 1));
-	if (file.read && !table_get(&names->c_names, key))
-		error_free(put_c_names(names, m->loaded, &file.by_language, &kept));
+	if (file.read)
+		native_names_keep(&names->native, m->loaded, &file.by_language);
 	else
 		c_names_free(&file.by_language);
 	return true;
@@ -202,13 +175,6 @@ static struct error *name_kernel(struct names *names, const struct frame *f, str
 	if (!fn.name)
 		fn.name = "[kernel]";
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* Does a language's frame stand for this native one? */
@@ -277,157 +243,13 @@ static struct error *name_anonymous(
 		fn.kind = KIND_SCRIPT_JIT;
 	ret->unresolved = !vm && !fn.name;
 	if (!fn.name)
-		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? base_name(m->name) : "[anonymous]";
+		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? basename(m->name) : "[anonymous]";
 	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
 	if (names->options.addresses) {
 		fn.address = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
 		key = identity_key(fn.kind | fn.flags << 8, 0, fn.address, p->number);
 	}
 	return profile_function(names->profile, key, &fn, false, &ret->function);
-}
-
-/* A function of a module as people know it. */
-struct native_name {
-	char text[SHOWN_MAX];
-	char mangled[SHOWN_MAX];
-	u64 start; /* file address; 0: nothing is known of it */
-	u64 addr;  /* that was looked up */
-};
-
-/*
- * What a std::function of libc++ calls: __func<what, signature> holds it, and its virtual function 6 is operator()
- * (__functional/function.h; the first template argument ends at a comma outside of brackets). False: the class is
- * another.
- */
-static bool name_called(const char *class, u32 index, struct native_name *ret)
-{
-	static const char holder[] = "__function::__func<";
-	const char *what = strstr(class, holder), *end;
-	u32 depth = 0;
-
-	if (strncmp(class, "std::", 5) || !what || what - class > 12)
-		return false;
-	what += sizeof(holder) - 1;
-	for (end = what; *end && (depth || *end != ','); end++)
-		depth += strchr("<({[", *end) ? 1 : strchr(">)}]", *end) && depth ? -1u : 0;
-	if (!*end)
-		return false;
-	if (index == CALL_OF_FUNC)
-		snprintf(ret->text, sizeof(ret->text), "%.*s::operator()", (int)(end - what), what);
-	else
-		snprintf(ret->text, sizeof(ret->text), "%.*s::[std::function %u]", (int)(end - what), what, index);
-	return true;
-}
-
-/* A virtual function by the class that defines it, in a file whose symbols were stripped. text is left alone if it is
- * none. */
-static struct error *name_by_class(const struct names *names, struct image *img, u64 start, struct native_name *ret)
-{
-	static const char prefix[] = "typeinfo name for ";
-	cleanup(free) char *demangled = NULL;
-	struct rtti_function fn;
-	struct error *err = rtti_load(img);
-
-	if (err || !rtti_find(img->rtti, start, &fn))
-		return err;
-	snprintf(ret->mangled, sizeof(ret->mangled), "_ZTS%s", fn.type);
-	demangled = names->options.mangled ? NULL : symbol_demangle(ret->mangled);
-	if (demangled && strncmp(demangled, prefix, sizeof(prefix) - 1)) {
-		free(demangled);
-		demangled = NULL;
-	}
-	if (demangled && name_called(demangled + sizeof(prefix) - 1, fn.index, ret))
-		return NULL;
-	if (demangled)
-		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", demangled + sizeof(prefix) - 1, fn.index);
-	else
-		snprintf(ret->text, sizeof(ret->text), "%s::[virtual %u]", fn.type, fn.index);
-	return NULL;
-}
-
-static struct error *find_c_names(struct names *names, struct loaded *loaded, struct c_names **ret)
-{
-	u64 *known = table_get(&names->c_names, file_key(loaded));
-	struct c_names found = {0};
-	struct error *err;
-
-	if (known) {
-		*ret = (struct c_names *)(uintptr_t)*known;
-		return NULL;
-	}
-	err = c_names_read(loaded->image, &found);
-	return err ? err : put_c_names(names, loaded, &found, ret);
-}
-
-/* A function that a language knows by a name. text is left alone if none does. */
-static struct error *name_by_language(struct names *names, struct loaded *loaded, u64 start, struct native_name *ret)
-{
-	struct c_names *c;
-	const char *name;
-	struct error *err = find_c_names(names, loaded, &c);
-
-	if (err || !(name = c_names_find(c, start)))
-		return err;
-	snprintf(ret->text, sizeof(ret->text), "%s", name);
-	snprintf(ret->mangled, sizeof(ret->mangled), "%s", name);
-	return NULL;
-}
-
-/* A symbol without a size reaches to the next one, over functions without symbols: their FDEs tell where they begin. */
-static bool find_symbol(struct image *img, u64 addr, struct symbol *ret)
-{
-	const struct cfi_fde *fde;
-
-	if (!symbols_find(img, addr, ret))
-		return false;
-	fde = ret->unsized ? cfi_fde_at(img->cfi, addr) : NULL;
-	return !fde || fde->start <= ret->start;
-}
-
-/*
- * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by
- * module. addr is a file address inside the function.
- */
-static struct error *find_native(struct names *names, const struct module *m, u64 addr, struct native_name *ret)
-{
-	const char *file = base_name(m->loaded->path);
-	struct image *img = m->loaded->image;
-	const struct cfi_fde *fde;
-	cleanup(free) char *demangled = NULL;
-	struct symbol sym;
-	struct error *err;
-	char root[64];
-
-	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
-	err = img->symbols ? NULL : symbols_load(img, root);
-	if (err)
-		return err;
-	fde = cfi_fde_at(img->cfi, addr + ARCH_CALL_BACK);
-	if (fde && fde->start == addr + ARCH_CALL_BACK && !cfi_fde_at(img->cfi, addr))
-		addr += ARCH_CALL_BACK; /* a return to a function's first byte: see lay_return_to_start() in cfi.c */
-	ret->start = 0;
-	ret->addr = addr;
-	ret->mangled[0] = '\0';
-	if (find_symbol(img, addr, &sym)) {
-		demangled = names->options.mangled ? NULL : symbol_demangle(sym.name);
-		snprintf(ret->text, sizeof(ret->text), "%s", demangled ? demangled : sym.name);
-		snprintf(ret->mangled, sizeof(ret->mangled), "%s", sym.name);
-		ret->start = sym.start;
-		if (!names->options.mangled)
-			translated_resolve(img, sym.name, ret->text, sizeof(ret->text));
-	} else if ((fde = cfi_fde_at(img->cfi, addr))) {
-		ret->start = fde->start;
-		if (img->entry && fde->start == img->entry) {
-			snprintf(ret->text, sizeof(ret->text), "_start");
-			return NULL;
-		}
-		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
-		err = name_by_class(names, img, fde->start, ret);
-		return err || ret->mangled[0] ? err : name_by_language(names, m->loaded, fde->start, ret);
-	} else {
-		snprintf(ret->text, sizeof(ret->text), "[%s]", file);
-	}
-	return NULL;
 }
 
 /* Where fn's code is from, for formats that tell. */
@@ -469,12 +291,12 @@ static struct error *name_native(struct names *names, const struct process *p, c
 
 	if (!m)
 		return name_anonymous(names, p, f, ret);
-	err = find_native(names, m, place - m->bias, &name);
+	err = native_names_find(&names->native, m, place - m->bias, &name);
 	if (err)
 		return err;
 	ret->unresolved = !name.start;
 	ret->layer = names->options.mangled ? TRANSLATED_NONE : translated_layer(name.mangled);
-	fn.module = base_name(m->loaded->path);
+	fn.module = basename(m->loaded->path);
 	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
 	fn.address = names->options.addresses ? place - m->bias : name.start;
 	err = set_image(names, m->loaded, &fn);
@@ -510,7 +332,7 @@ static struct error *name_by_code(struct names *names, const struct process *p, 
 	const struct mapping *map = process_mapping(p, name->native_address);
 	const struct module *m = map ? module_at(names->modules, map->module) : NULL;
 	struct native_name native;
-	struct error *err = m ? find_native(names, m, name->native_address - m->bias, &native) : NULL;
+	struct error *err = m ? native_names_find(&names->native, m, name->native_address - m->bias, &native) : NULL;
 
 	if (m && !err)
 		snprintf(name->name, sizeof(name->name), "%.*s", NAME_MAX_BYTES - 1, native.text);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A collector, as the files that make it up see it: collect.c takes records, collect_place.c finds a stack's place in
+ * the tree.
+ */
+#ifndef YRT_COLLECT_INTERNAL_H
+#define YRT_COLLECT_INTERNAL_H
+
+#include "collect.h"
+#include "pattern.h"
+#include "table.h"
+#include "timeline.h"
+#include "wakers.h"
+
+#define PARTIALS     8 /* stacks whose chunks are on their way at once: CPUs interleave */
+#define FRAMES_MAX   (33 * CHUNK_FRAMES)
+#define EXPANDED_MAX (2 * FRAMES_MAX)
+
+struct partial {
+	u64 hash;
+	u32 nframes;
+	struct frame *frames;
+};
+
+/* What a hash stands for, in one word of a table. */
+#define NODE_FILTERED COLLECTOR_FILTERED
+#define NODE_IDLE     (NODE_FILTERED - 1)
+static inline u64 pack(u32 node, u32 frames, u32 unresolved, bool approx, bool below_approx)
+{
+	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x3fff) << 48 | (u64)below_approx << 62 |
+	       (u64)approx << 63;
+}
+
+struct collector {
+	struct collect_options options;
+	struct process *(*find)(void *ctx, u32 number);
+	void *ctx;
+	struct profile *profile;
+	struct names *names;
+	struct table nodes[2];  /* by epoch */
+	struct table processes; /* of process_function() */
+	struct table threads;   /* of thread_function() */
+	struct partial partial[PARTIALS];
+	u32 next_partial;
+	struct pattern include, exclude;
+	struct frame *expanded; /* EXPANDED_MAX */
+	struct deferred *deferred;
+	struct gone *gone;
+	struct wakers wakers;
+	struct table held; /* joined stacks that are still held (deferred.h), by the hash of both */
+	struct timeline timeline;
+	struct collect_stats stats;
+};
+
+/* The node of a stack, packed; inside (NULL: none) is one more frame at its leaf. */
+struct error *collect_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+        const struct frame *inside, u64 *packed);
+
+/*
+ * Adds a waker's stack inside *node, from its leaf to its root, as far as it led to the wake-up: not what an interrupt
+ * hit. *node becomes the last one.
+ */
+struct error *collect_waker(struct collector *c, const struct waker *waker, u32 *node);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect_internal.h"
+
+#include <string.h>
+
+#include "expand.h"
+#include "idle.h"
+#include "process_names.h"
+#include "symbols/translated.h"
+#include "thread_names.h"
+
+#define STARTERS_MAX                                                                                                   \
+	4 /* frames from a thread's root that may lead to its beginning: clone3(), start_thread(), ThreadJavaMain() */
+#define LEADS_MAX 12 /* kernel frames from a leaf that may lead to a program */
+
+static const char *const stop_words[] = {
+#define X(id, word, text) [id] = word,
+        STOP_REASONS(X)
+#undef X
+};
+
+const char *stop_word(u32 stop)
+{
+	return stop < STOP_MAX ? stop_words[stop] : "?";
+}
+
+/* The outermost node of a truncated stack tells that it is one, and why. */
+static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
+{
+	char text[64];
+	struct profile_function fn = {.name = text, .module = "", .file = "", .kind = KIND_UNKNOWN};
+	struct error *err;
+	u32 function;
+
+	snprintf(text, sizeof(text), "[truncated: %s]", stop_word(stop));
+	err = profile_function(c->profile, 0, &fn, false, &function);
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static struct error *child_process(
+        struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
+{
+	u32 function;
+	struct error *err = process_function(&c->processes, c->profile, p, record, &function);
+
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static struct error *child_thread(
+        struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
+{
+	u32 function;
+	struct error *err = thread_function(&c->threads, c->profile, p, record, &function);
+
+	return err ? err : profile_child(c->profile, node, function, ret);
+}
+
+static bool wanted(const struct collector *c, const struct frame *f)
+{
+	if (frame_kind(f) == FRAME_KERNEL)
+		return !c->options.no_kernel;
+	return frame_kind(f) != FRAME_SCRIPT || !c->options.native_only;
+}
+
+/* Is frames[i] native code of this name? */
+static bool repeats(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
+{
+	struct named named;
+	struct error *err;
+
+	if (frame_kind(&frames[i]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i, n, &named);
+	error_free(err);
+	return !err && !strcmp(c->profile->functions[named.function].name, name);
+}
+
+/* In the view of a language: is frames[i] the wrapper of the function of this name, which runs inside it? */
+static bool wraps(struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n,
+        const struct named *outer)
+{
+	const struct profile_function *fns;
+	struct named inner;
+	struct error *err;
+	size_t len;
+
+	if (!c->options.names.view || outer->layer < TRANSLATED_BODY || !i ||
+	        frame_kind(&frames[i - 1]) != FRAME_NATIVE)
+		return false;
+	err = names_frame(c->names, p, frames, i - 1, n, &inner);
+	error_free(err);
+	if (err || !inner.layer || inner.layer >= outer->layer)
+		return false;
+	fns = c->profile->functions; /* a clone's name has more behind a space */
+	len = strcspn(fns[inner.function].name, " ");
+	return len == strcspn(fns[outer->function].name, " ") &&
+	       !strncmp(fns[inner.function].name, fns[outer->function].name, len);
+}
+
+/* Patterns cannot wait for the end of sampling: only they make inlined functions known before. */
+static struct error *match_inlined(struct collector *c, u32 function, bool *included, bool *excluded)
+{
+	const char *const *inlined;
+	struct error *err;
+	u32 n = 0;
+
+	if ((!c->include.set || *included) && !c->exclude.set)
+		return NULL;
+	err = names_inlined(c->names, function, &inlined, &n);
+	for (u32 i = 0; i < n && !err; i++) {
+		*included = *included || pattern_matches(&c->include, inlined[i]);
+		*excluded = *excluded || pattern_matches(&c->exclude, inlined[i]);
+	}
+	return err;
+}
+
+/* How many frames a view may show of a stack: not those that start its thread, if this language's code began it. */
+static struct error *without_start(struct collector *c, const struct process *p, const struct frame *frames, u32 *n)
+{
+	for (u32 i = *n;
+	        c->options.names.view && i > 0 && *n - i < STARTERS_MAX && frame_kind(&frames[i - 1]) == FRAME_NATIVE;
+	        i--) {
+		struct named named;
+		struct error *err = names_frame(c->names, p, frames, i - 1, *n, &named);
+
+		if (err)
+			return err;
+		if (named.is_thread_entry) {
+			*n = i - 1;
+			break;
+		}
+	}
+	return NULL;
+}
+
+/* How many frames there are inside the leaf that only lead from what happened to the program that saw it
+ * (names_options.leads_to_program). */
+static struct error *without_lead(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 *ret)
+{
+	u32 reasons = n && frame_kind(&frames[0]) == FRAME_REASON, i = reasons;
+
+	*ret = 0;
+	for (; c->options.names.leads_to_program && i < n && i < LEADS_MAX && frame_kind(&frames[i]) == FRAME_KERNEL;
+	        i++) {
+		struct named named;
+		struct error *err = names_frame(c->names, p, frames, i, n, &named);
+
+		if (err)
+			return err;
+		if (named.leads)
+			*ret = i + 1 - reasons;
+	}
+	return NULL;
+}
+
+/* Names the frames of a stack, root first, and walks down the tree. inside: how many of them lie inside the leaf, and
+ * are no code. */
+static struct error *add_path(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 inside, u32 node, u64 *ret)
+{
+	u32 unresolved = 0, shown = 0, leaf_flags = 0, all_flags = 0;
+	bool included = !c->include.set, excluded = false;
+
+	for (u32 i = n; i-- > 0;) {
+		struct named named;
+		struct error *err;
+		const struct profile_function *fn;
+
+		if (!wanted(c, &frames[i]))
+			continue;
+		err = names_frame(c->names, p, frames, i, n, &named);
+		if (err)
+			return err;
+		c->stats.gone += named.unresolved && frame_kind(&frames[i]) == FRAME_SCRIPT;
+		if (named.hidden)
+			continue;
+		fn = &c->profile->functions[named.function];
+		if ((named.by_code && i && repeats(c, p, frames, i - 1, n, fn->name)) ||
+		        wraps(c, p, frames, i, n, &named))
+			continue;
+		included = included || pattern_matches(&c->include, fn->name) || pattern_matches(&c->include, fn->file);
+		excluded = excluded || pattern_matches(&c->exclude, fn->name) || pattern_matches(&c->exclude, fn->file);
+		err = match_inlined(c, named.function, &included, &excluded);
+		if (err)
+			return err;
+		unresolved += named.unresolved;
+		shown++;
+		all_flags |= frame_flags(&frames[i]);
+		if (i >= inside)
+			leaf_flags = frame_flags(&frames[i]);
+		err = profile_child(c->profile, node, named.function, &node);
+		if (err)
+			return err;
+	}
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX,
+	        all_flags & FRAME_APPROX);
+	return NULL;
+}
+
+struct error *collect_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
+        const struct frame *inside, u64 *packed)
+{
+	struct process *p = c->find(c->ctx, record->instance);
+	u32 node = 0, before = inside ? 1 : 0, lead = 0;
+	struct frame reason;
+	struct error *err = NULL;
+	bool idle = false;
+
+	if (inside)
+		c->expanded[0] = *inside;
+	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
+	                     c->expanded + before, EXPANDED_MAX - before);
+	if (c->options.processes)
+		err = child_process(c, p, node, record, &node);
+	if (!err && c->options.threads && !(n && frame_flags(&c->expanded[n - 1]) & FRAME_THREAD))
+		err = child_thread(c, p, node, record, &node);
+	if (!err && !stop_has_root(record->stop))
+		err = child_marker(c, node, record->stop, &node);
+	if (!err)
+		err = without_start(c, p, c->expanded, &n);
+	if (!err)
+		err = without_lead(c, p, c->expanded, n, &lead);
+	if (!err && lead) {
+		reason = c->expanded[0];
+		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
+	}
+	if (!err)
+		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
+	if (!err && c->options.idle)
+		err = idle_find(
+		        c->names, c->profile, p, c->expanded + lead, n - lead, record->comm, c->options.idle, &idle);
+	if (idle && (u32)*packed != NODE_FILTERED)
+		*packed = NODE_IDLE;
+	return err;
+}
+
+struct error *collect_waker(struct collector *c, const struct waker *waker, u32 *node)
+{
+	struct process *p = c->find(c->ctx, waker->instance);
+	u32 n = expand_stack(p, waker->frames, waker->n, c->options.names.expand, c->expanded, EXPANDED_MAX), lead;
+	bool interrupt = false;
+	struct error *err = without_lead(c, p, c->expanded, n, &lead);
+	u32 function;
+
+	for (u32 i = lead; !err && !interrupt && i < n && frame_kind(&c->expanded[i]) == FRAME_KERNEL; i++) {
+		struct named named;
+
+		err = names_frame(c->names, p, c->expanded, i, n, &named);
+		interrupt = !err && waker_is_interrupt(c->profile->functions[named.function].name);
+		n = interrupt ? i + 1 : n;
+	}
+	if (!err)
+		err = waker_function(c->profile, interrupt ? NULL : waker->comm, &function);
+	if (!err)
+		err = profile_child(c->profile, *node, function, node);
+	for (u32 i = lead; !err && i < n; i++) {
+		struct named named = {.hidden = true};
+
+		if (wanted(c, &c->expanded[i]))
+			err = names_frame(c->names, p, c->expanded, i, n, &named);
+		if (!err && !named.hidden)
+			err = profile_child(c->profile, *node, named.function, node);
+	}
+	return err;
+}
