@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sampling costs, and what it has seen. */
+#include "sampler_internal.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+
+#define BUDGET_EVERY_S 1.0
+
+u64 sampler_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+u64 sampler_peak_rss_kb(void)
+{
+	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
+	char line[128];
+	u64 kb = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmHWM: %lu", &kb) == 1)
+			break;
+	return kb;
+}
+
+static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe)
+{
+	u64 others, measured = object_run_time(s->object, &others);
+
+	if (measured)
+		return measured + others;
+	return probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0;
+}
+
+static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
+{
+	u64 own = s->cpu_at_end ? s->cpu_at_end : sampler_cpu_ns();
+	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe);
+
+	if (s->cpu_end_ns) /* what was on its way was named after the last sample */
+		until_ns = s->cpu_end_ns;
+	return until_ns > s->armed_ns ? 100 * used / (double)(until_ns - s->armed_ns) : 0;
+}
+
+struct error *sampler_keep_budget(struct sampler *s, u64 now)
+{
+	struct walkers_stats walkers;
+	struct probe_stats probe;
+	struct error *err;
+	double percent;
+	u64 used;
+
+	if (!s->options.cpu_percent || !s->ops->halve || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
+		return NULL;
+	err = object_stats(s->object, &probe);
+	if (err)
+		return err;
+	walkers_stats(s->walkers, &walkers);
+	used = sampler_cpu_ns() - walkers.cpu_ns + bpf_ns(s, &probe);
+	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
+	s->budget_ns = now;
+	s->budget_used_ns = used;
+	if (now - s->armed_ns > 2 * BUDGET_EVERY_S * 1e9 && percent > s->options.cpu_percent && s->halvings < 10) {
+		object_halve(s->object);
+		s->ops->halve(s->event);
+		s->halvings++;
+		s->options.warn(s->options.ctx,
+		        error_new(ERROR_INTERNAL,
+		                "yrt took more than %g %% of a CPU: it samples half as often from here on",
+		                s->options.cpu_percent));
+	}
+	return NULL;
+}
+
+static u64 count_complete(const struct probe_stats *probe)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < STOP_MAX; i++)
+		sum += stop_is_complete(i) ? probe->stop[i] : 0;
+	return sum;
+}
+
+void sampler_stats(struct sampler *s, struct sampler_stats *ret)
+{
+	struct sampler_stats st = {.collect = *collector_stats(s->collector),
+	        .halvings = s->halvings,
+	        .first_sample_ms = -1,
+	        .max_rss_kb = sampler_peak_rss_kb()};
+	u64 until = s->ended_ns ? s->ended_ns : now_ns(), bpf;
+
+	error_free(object_stats(s->object, &st.probe));
+	for (u32 i = 0; i < STOP_MAX; i++) {
+		st.probe.stop[i] -= st.collect.deferred[i];
+		st.probe.stop[STOP_ROOT] += st.collect.deferred[i];
+	}
+	st.samples = st.collect.counted;
+	st.complete = count_complete(&st.probe);
+	bpf = bpf_ns(s, &st.probe);
+	object_run_time(s->object, &st.bpf_other_ns);
+	st.bpf_ns_per_sample = st.probe.samples ? (double)(bpf - st.bpf_other_ns) / (double)st.probe.samples : 0;
+	st.cpu_percent = cpu_percent(s, &st.probe, until);
+	st.sampling_rss_kb = s->sampling_rss_kb ? s->sampling_rss_kb : st.max_rss_kb;
+	st.map_kb = object_map_bytes(s->object) / 1024;
+	if (st.probe.first_ns > s->armed_ns)
+		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
+	st.processes = s->targets.seen;
+	st.unread = s->targets.unread;
+	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
+	st.duration_s = (double)(until - s->armed_ns) / 1e9;
+	if (s->command)
+		command_has_ended(s->command);
+	st.command_status = s->command ? command_status(s->command) : COMMAND_RUNS;
+	st.event = s->ops;
+	if (s->walkers)
+		walkers_stats(s->walkers, &st.walkers);
+	if (s->event)
+		s->ops->stats(s->event, &st);
+	*ret = st;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sampler, from its parts to its first targets. */
+#include "sampler_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "skeleton.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/process/prefetch.h"
+
+static struct process *find_process(void *ctx, u32 number)
+{
+	struct sampler *s = ctx;
+
+	return targets_find(&s->targets, number);
+}
+
+static struct error *stack_of_event(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct sampler *s = ctx;
+
+	return s->ops->stack(s->event, record, frames, n);
+}
+
+static struct error *create_parts(struct sampler *s)
+{
+	const struct sampler_options *o = &s->options;
+	struct object_options object = {.depth = o->depth,
+	        .no_kernel = o->no_kernel,
+	        .no_user = o->no_user,
+	        .by_thread = o->collect.threads,
+	        .times = o->collect.times,
+	        .everyone = o->everyone,
+	        .measure = o->measure,
+	        .event = o->event,
+	        .of_event = o->of_event,
+	        .cache_dir = o->cache_dir};
+	struct error *err = object_create(&object, &s->object);
+
+	if (!err)
+		err = arena_create(object_slabs(s->object), &s->arena);
+	if (!err)
+		err = modules_create(s->arena, o->cache_dir, &s->modules);
+	if (err)
+		return err;
+	s->modules->features = o->features | (o->collect.lock_only ? FEATURE_LOCK : 0) |
+	                       (o->collect.names.expand & EXPAND_LOOP ? FEATURE_AWAITERS : 0);
+	s->modules->complain = o->warn;
+	s->modules->complain_ctx = o->ctx;
+	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;
+	s->options.collect.stack_ctx = s;
+	s->options.collect.names.reason = s->ops->reason;
+	s->options.collect.names.reason_kind = s->ops->kind;
+	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
+	s->options.collect.names.leads_to_program = s->ops->leads_to_program;
+	err = s->ops->stack ? NULL : name_reader_create(&s->reader);
+	if (err)
+		return err;
+	s->options.collect.names.reader = s->reader;
+	return collector_create(s->modules, &o->collect, find_process, s, &s->collector);
+}
+
+static struct error *create_poll(struct sampler *s)
+{
+	struct epoll_event read = {.events = EPOLLIN | EPOLLET, .data.u64 = TAG_NAMES};
+	struct error *err = mmap_watch_create(&s->watch);
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0 || (s->reader && epoll_ctl(s->epoll, EPOLL_CTL_ADD, name_reader_fd(s->reader), &read))) {
+		error_free(err);
+		return error_errno(errno, "cannot wait for samples");
+	}
+	if (err == &error_no_memory)
+		return err;
+	if (err)
+		s->options.warn(s->options.ctx, err);
+	return s->watch ? mmap_watch_poll(s->watch, s->epoll, TAG_MMAP) : NULL;
+}
+
+static void put_of_event(void *ctx, const void *data, size_t size)
+{
+	sampler_record(ctx, data, size);
+}
+
+static void take_all_for_event(void *ctx)
+{
+	sampler_take_all(ctx);
+}
+
+static struct error *create_event(struct sampler *s)
+{
+	s->host = (struct event_host){.options = &s->options,
+	        .object = s->object,
+	        .targets = &s->targets,
+	        .collector = s->collector,
+	        .put = put_of_event,
+	        .take_all = take_all_for_event,
+	        .ctx = s};
+	return s->ops->create(&s->host, &s->event);
+}
+
+struct error *sampler_create(const struct sampler_options *options, struct sampler **ret)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	struct error *err;
+
+	if (!s)
+		return &error_no_memory;
+	s->options = *options;
+	s->epoll = -1;
+	s->created_ns = now_ns();
+	s->ops = options->event;
+	err = create_parts(s);
+	if (!err)
+		err = create_poll(s);
+	if (err) {
+		sampler_destroy(s);
+		return err;
+	}
+	s->targets = (struct targets){.object = s->object,
+	        .modules = s->modules,
+	        .watch = s->watch,
+	        .follow = options->follow,
+	        .everyone = options->everyone,
+	        .selection = options->selection,
+	        .warn = options->warn,
+	        .ctx = options->ctx};
+	*ret = s;
+	return NULL;
+}
+
+/* Of whatever runs or is only to come nobody knows yet what it will be, and it may be over before a load is. */
+static u32 choose_walkers(const struct sampler *s)
+{
+	if (s->options.everyone || (s->options.selection && !s->targets.nprocesses) ||
+	        (s->command && s->options.follow))
+		return WALKERS_ALL;
+	return s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0);
+}
+
+static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) ? error_errno(errno, "cannot wait for samples") : NULL;
+}
+
+struct error *sampler_load(struct sampler *s)
+{
+	u32 walkers = choose_walkers(s);
+	struct error *err = s->walkers ? NULL : object_load(s->object, walkers);
+
+	if (err || s->walkers)
+		return err;
+	err = walkers_create(s->object, walkers, &s->walkers);
+	if (!err)
+		err = watch_fd(s, walkers_fd(s->walkers), TAG_WALKERS);
+	if (!err)
+		err = watch_fd(s, object_ring_fd(s->object), TAG_RING);
+	if (!err)
+		err = create_event(s);
+	if (!err)
+		err = targets_mapped(&s->targets, 0); /* a JIT has gone on meanwhile */
+	return err ? err : targets_announce(&s->targets);
+}
+
+void sampler_destroy(struct sampler *s)
+{
+	if (!s)
+		return;
+	command_destroy(s->command);
+	s->ops->destroy(s->event);
+	walkers_destroy(s->walkers);
+	mmap_watch_destroy(s->watch);
+	collector_destroy(s->collector);
+	name_reader_destroy(s->reader);
+	backlog_free(&s->backlog);
+	targets_free(&s->targets);
+	modules_destroy(s->modules);
+	arena_destroy(s->arena);
+	object_destroy(s->object);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	error_free(s->failed);
+	free(s);
+}
+
+struct error *sampler_attach(struct sampler *s, pid_t pid)
+{
+	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object)), *refused;
+
+	if (!err && !s->ops->attach)
+		return NULL;
+	refused = sampler_load(s); /* who may not load programs is told that first */
+	if (err && refused)
+		error_free(TAKE(err));
+	if (err || refused)
+		return err ? err : refused;
+	return s->ops->attach(s->event, pid, !s->options.follow);
+}
+
+struct error *sampler_start_command(struct sampler *s, char *const *argv)
+{
+	pid_t pid;
+	struct error *err = command_create(argv, &s->command);
+
+	if (err)
+		return err;
+	pid = command_pid(s->command);
+	if (s->reader && !s->options.no_kernel)
+		name_reader_expect_kernel(s->reader);
+	err = prefetch_prepare(s->modules, argv);
+	return err ? err : targets_add(&s->targets, pid, object_new_instance(s->object));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sampler, as the files that make it up see it: sampler_create.c, sampler.c (the run), sampler_account.c. */
+#ifndef YRT_SAMPLER_INTERNAL_H
+#define YRT_SAMPLER_INTERNAL_H
+
+#include "sampler.h"
+
+#include "backlog.h"
+#include "command.h"
+#include "mmap_watch.h"
+#include "object.h"
+#include "targets.h"
+#include "walker_loads.h"
+
+struct sampler {
+	struct sampler_options options;
+	struct object *object;
+	struct arena *arena;
+	struct modules *modules;
+	struct collector *collector;
+	const struct event_ops *ops;
+	void *event; /* what ops made */
+	struct event_host host;
+	struct mmap_watch *watch;   /* NULL: not permitted */
+	struct name_reader *reader; /* NULL: of an event that counts stacks itself */
+	struct backlog backlog;     /* stacks that wait for their names, and exits behind them */
+	struct targets targets;
+	struct walkers *walkers; /* NULL: nothing is loaded yet */
+	struct command *command;
+	int epoll;
+	u64 sought_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns, snapshot_ns;
+	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
+	u64 cpu_end_ns;                /* when that was */
+	u64 stacks_at_drain;
+	bool behind; /* stacks wait, not for symbols */
+	u64 gone;    /* collect_stats.gone when last looked at */
+	u64 eager_until_ns, loading_until_ns;
+	bool hurried;
+	int priority; /* before that */
+	u32 modules_known;
+	u64 sampling_rss_kb;
+	u32 halvings;
+	char target[128];
+	struct error *failed; /* of a callback; ends the run */
+};
+
+/* What the sampler's epoll waits for. */
+enum { TAG_RING, TAG_MMAP, TAG_NAMES, TAG_WALKERS };
+
+/* Loads the programs, once targets are known: with the walkers that these need. */
+struct error *sampler_load(struct sampler *s);
+/* Takes a record of BPF, or of an event. ctx: the sampler. */
+void sampler_record(void *ctx, const void *data, size_t size);
+/* All records that wait. */
+void sampler_take_all(struct sampler *s);
+
+/* CPU time of yrt itself. */
+u64 sampler_cpu_ns(void);
+u64 sampler_peak_rss_kb(void);
+/* Halves the rate if yrt takes too much: by the last second, as a dear beginning must not halve it again and again. */
+struct error *sampler_keep_budget(struct sampler *s, u64 now);
+
+#endif
