@@ -10,6 +10,7 @@
 #include "samples.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "unwind/search.h"
 
 #define GAP 2.5 /* periods without a sample: the thread did not run */
 
@@ -104,8 +105,30 @@ static void open_to(struct chrome *w, u32 node, u32 depth, u64 now)
 	w->n = depth;
 }
 
+/* The same thread before or after exec(), or by another name: viewers know it by its numbers. NULL: there is none. */
+static const struct samples_thread *find_twin(const struct chrome *w, const struct samples_thread *t)
+{
+	for (u32 i = 0; i < w->s.nthreads; i++) {
+		const struct samples_thread *o = &w->s.threads[i];
+
+		if (o != t && o->n && o->pid == t->pid && o->tid == t->tid)
+			return o;
+	}
+	return NULL;
+}
+
+/* Where a box ends that no sample of its thread follows: at most where the twin goes on. */
+static u64 end_before(const struct chrome *w, const struct samples_thread *twin, u64 last, u64 end)
+{
+	const struct sample_of *list = twin ? &w->s.list[twin->first] : NULL;
+	u32 next = twin ? SEARCH(twin->n, k, list[k].ns <= last) : 0;
+
+	return twin && next < twin->n && list[next].ns < end ? list[next].ns : end;
+}
+
 static void put_thread(struct chrome *w, const struct samples_thread *t)
 {
+	const struct samples_thread *twin = find_twin(w, t);
 	u64 end = 0;
 
 	if (!t->n)
@@ -119,7 +142,7 @@ static void put_thread(struct chrome *w, const struct samples_thread *t)
 			close_to(w, t, 0, end);
 		close_to(w, t, common(w, s->node, depth), s->ns);
 		open_to(w, s->node, depth, s->ns);
-		end = s->ns + text_scaled(s->count, w->s.step_ns);
+		end = end_before(w, twin, s->ns, s->ns + text_scaled(s->count, w->s.step_ns));
 	}
 	close_to(w, t, 0, end);
 }
