@@ -195,7 +195,7 @@ struct error *sampler_attach(struct sampler *s, pid_t pid)
 
 	if (!err && !s->ops->attach)
 		return NULL;
-	refused = sampler_load(s); /* who may not load programs is told that first */
+	refused = sampler_load(s); /* a missing permission is reported before a wrong pid */
 	if (err && refused)
 		error_free(TAKE(err));
 	if (err || refused)

@@ -18,7 +18,7 @@
 /* A JIT is known by any mapped file, an interpreter by the program: others load it as a library for a small part. */
 static const struct other {
 	const char *language, *files[4];
-	const char *option, *word; /* how to get a perf map, and what of it to look for; NULL: there is none */
+	const char *option, *word; /* what enables a perf map, and the part to search for; NULL: it has none */
 } others[] = {
         /* https://nodejs.org/api/cli.html#--perf-basic-prof */
         {"JavaScript", {"node", "nodejs", "libnode.so"}, "node --perf-basic-prof --interpreted-frames-native-stack",

@@ -105,7 +105,7 @@ static void open_to(struct chrome *w, u32 node, u32 depth, u64 now)
 	w->n = depth;
 }
 
-/* The same thread before or after exec(), or by another name: viewers know it by its numbers. NULL: there is none. */
+/* The entry of the same pid and tid before or after exec() or a change of name; NULL if there is none. */
 static const struct samples_thread *find_twin(const struct chrome *w, const struct samples_thread *t)
 {
 	for (u32 i = 0; i < w->s.nthreads; i++) {

@@ -23,7 +23,7 @@ struct pb_reader {
 	bool broken; /* what was read so far is not well-formed; stays set */
 };
 
-/* The next field. False: there is none left, or the message is broken. */
+/* Reads the next field. False at the end of the message, or if it is malformed (r->broken). */
 bool pb_next(struct pb_reader *r, struct pb_span *from, struct pb_field *ret);
 /* The next number of packed ones. */
 u64 pb_take(struct pb_reader *r, struct pb_span *from);

@@ -2,7 +2,7 @@
 /*
  * Wall-clock time of threads: the clock's samples of what they run (clock.h), and each wait (wait.h), in nanoseconds.
  * Off the CPU the sums are exact. On the CPU a sample stands for a sampling period: their sum is near what the
- * scheduler counted, and both are told. With --timeline a thread has a sample for each period of wall-clock time: waits
+ * scheduler counted; both are printed. With --timeline a thread has a sample for each period of wall-clock time: waits
  * are divided into such.
  */
 #ifndef YRT_WALL_H
