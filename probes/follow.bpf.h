@@ -56,16 +56,16 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 	if (!process)
 		return 0;
-	if (ticks == TICKS_AT_EXEC) {
-		exec_faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
-		taken_ns = bpf_ktime_get_ns();
-		ticks = TICKS_TAKEN;
-	}
 	entry.flags = process->flags;
 	entry.deferred = DEFERRED_MOST;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
+	if (ticks == TICKS_AT_EXEC) {
+		exec_faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
+		taken_ns = bpf_ktime_get_ns();
+		ticks = TICKS_TAKEN;
+	}
 	return 0;
 }
 

@@ -243,12 +243,21 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 	ring_buffer__consume(o->ring);
 }
 
+/* Does the process run another program by now? BPF has put its entry in place then, and its record is on the way. */
+static bool is_superseded(struct object *o, u32 tgid, const struct process_entry *entry)
+{
+	struct process_entry current;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.processes), &tgid, &current) &&
+	       current.instance > entry->instance;
+}
+
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new)
 {
 	struct error *err = slabs_publish(&o->slabs);
 	u32 key = (u32)tgid;
 
-	if (err)
+	if (err || (!is_new && is_superseded(o, key, entry)))
 		return err;
 	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, is_new ? BPF_ANY : BPF_EXIST) == 0) {
 		o->outside_ns += is_new ? cpu_of_process(tgid) : 0;

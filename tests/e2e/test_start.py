@@ -23,6 +23,14 @@ def test_python():
     assert result.share("<module> (<string>:1)") > 0.8, yrt.show(result.stacks)
 
 
+def test_one_program():
+    """From the command's exec() on there is one program, also while the files that it maps are reported before its exec()."""
+    for _ in range(8):
+        result = yrt.run("flame", "-s", "-F", 9999, "--", sys.executable, "-c", "pass", timeout=120).expect()
+        strangers = [(frames, n) for frames, n in result.stacks if frames[0].startswith("yrt")]
+        assert not strangers, yrt.show(strangers)
+
+
 def test_programs_of_a_shell():
     """The first one is prepared, as the shell's arguments name it; the others are known to BPF while stacks of those before still wait for names."""
     script = 'for i in 1 2 3 4; do "$@"; done'
