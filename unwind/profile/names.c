@@ -9,6 +9,7 @@
 #include "collect.h"
 #include "profile_places.h"
 #include "inline_sites.h"
+#include "kernel_names.h"
 #include "symbols/jit_symbols.h"
 #include "native_kind.h"
 #include "native_names.h"
@@ -21,8 +22,7 @@ struct names {
 	struct profile *profile;
 	const struct modules *modules;
 	struct names_options options;
-	struct kallsyms *kernel;
-	bool kernel_tried;
+	struct kernel_names kernel;
 	struct table cache;         /* of frames: packed struct named */
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
 	struct table files;         /* whose names were read by the reader, or never will be */
@@ -100,7 +100,7 @@ void names_destroy(struct names *names)
 {
 	if (!names)
 		return;
-	kallsyms_destroy(names->kernel);
+	kernel_names_free(&names->kernel);
 	table_free(&names->cache);
 	table_free(&names->files);
 	for (size_t i = 0; i < names->jits.capacity; i++)
@@ -110,13 +110,6 @@ void names_destroy(struct names *names)
 	native_names_free(&names->native);
 	inline_sites_destroy(names->sites);
 	free(names);
-}
-
-static bool kernel_ready(struct names *names)
-{
-	if (!names->kernel_tried)
-		names->kernel_tried = name_reader_has_kernel(names->options.reader, &names->kernel);
-	return names->kernel_tried;
 }
 
 static u64 file_key(const struct loaded *loaded)
@@ -154,7 +147,7 @@ bool names_ready(struct names *names, const struct frame *frames, u32 n)
 
 	for (u32 i = 0; names->options.reader && i < n; i++)
 		if (frame_kind(&frames[i]) == FRAME_KERNEL)
-			ready &= kernel_ready(names);
+			ready &= kernel_names_ready(&names->kernel, names->options.reader);
 		else if (frame_kind(&frames[i]) == FRAME_NATIVE)
 			ready &= module_ready(names, (u32)frames[i].detail);
 	return ready;
@@ -165,11 +158,7 @@ static struct error *name_kernel(struct names *names, const struct frame *f, str
 	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
 	struct profile_function fn = {.module = "kernel", .file = "", .kind = KIND_KERNEL};
 
-	if (!names->kernel_tried) {
-		names->kernel_tried = true;
-		error_free(kallsyms_load("/proc/kallsyms", &names->kernel));
-	}
-	fn.name = names->kernel ? kallsyms_find(names->kernel, addr) : NULL;
+	fn.name = kernel_names_find(&names->kernel, addr);
 	ret->unresolved = !fn.name;
 	ret->leads = fn.name && names->options.leads_to_program && names->options.leads_to_program(fn.name);
 	if (!fn.name)
