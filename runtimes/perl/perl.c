@@ -5,6 +5,7 @@
 
 #include "now.h"
 #include "perl_check.h"
+#include "perl_coro.h"
 #include "perl_glue.h"
 #include "perl_image.h"
 #include "perl_inspect.h"
@@ -123,6 +124,22 @@ static struct error *believe(struct perl_instance *instance, const struct runtim
 	return err;
 }
 
+/* Coro is loaded by the program itself, and may be at any time. */
+static struct error *add_coro(struct perl_instance *instance, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct perl_vm *vm = arena_at(p->arena, instance->config, sizeof(*vm));
+	struct runtime_region r = {.part = PERL_CORO, .vm = instance->config};
+	struct perl_coro coro;
+
+	if (!perl_coro_find(p, &coro))
+		return NULL;
+	vm->coro_base = coro.base;
+	r.start = coro.start;
+	r.end = coro.end;
+	return add(ctx, &r);
+}
+
 static struct error *regions(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
@@ -141,7 +158,7 @@ static struct error *regions(void *data, const struct runtime_process *p,
 
 		err = add(ctx, &r);
 	}
-	return err;
+	return err ? err : add_coro(instance, p, add, ctx);
 }
 
 static bool name_frame(

@@ -19,6 +19,7 @@ enum perl_part {
 	PERL_REGEXEC, /* the same, for blocks of code in a pattern */
 	PERL_ENTER,   /* where call_sv() calls pp_entersub() itself: the context may be there, the loop is not yet */
 	PERL_PUSHING, /* of pp_entersub(): the newest context counts already, but has not all of its members */
+	PERL_CORO,    /* Coro's library, where the native stacks of coroutines begin */
 	PERL_XS = 32, /* where pp_entersub() calls a function in C: its CV is in register part - PERL_XS */
 };
 
@@ -55,6 +56,7 @@ struct perl_vm {
 	u64 op, curcop, curstackinfo;
 	u64 identity;   /* of this configuration, for the cursor */
 	u64 attachment; /* a number that no other process's configuration ever had */
+	u64 coro_base;  /* the outermost frame of a coroutine seems to return here; 0: none */
 	s32 slot; /* where a thread's interpreter is in the block that the word at `via` of its thread pointer leads to
 	           */
 	u16 via;

@@ -329,6 +329,18 @@ static inline int pl_pushing(struct walk *w)
 	return STOP_NONE;
 }
 
+/*
+ * Coro's library. No code of it returns to the first instruction of abort(): a call in front of that belongs to a
+ * function of the C library. So this is the word that a coroutine's stack begins with.
+ */
+static inline int pl_coro(struct walk *w)
+{
+	const struct perl_vm *vm = walk_arena(w, w->region.vm);
+	int stop = native_step(w, 0);
+
+	return !stop && vm && vm->coro_base && w->reg[REG_PC] == vm->coro_base ? STOP_ROOT_RUNTIME : stop;
+}
+
 WALK_STEP int perl_step(struct walk *w)
 {
 	u32 part;
@@ -342,6 +354,8 @@ WALK_STEP int perl_step(struct walk *w)
 		stop = perl_xs(w);
 		return stop == STOP_DEPTH ? stop : pl_leave(w, stop);
 	}
+	if (part == PERL_CORO)
+		return pl_coro(w);
 	if (part == PERL_PUSHING)
 		return pl_leave(w, w->leaf ? pl_pushing(w) : STOP_NONE);
 	if (part == PERL_SORT)

@@ -6,12 +6,10 @@ import re
 import subprocess
 
 import yrt
+from perl import PERL, expected, perl_frames
 
-PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 EMBED = os.path.join(yrt.BUILD, "fixtures", "perl_embed")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "kinds.pl")
-PLACE = re.compile(r" \((kinds\.pl|\(eval\)|yrt-perl-[\w.-]+):\d+\)(?::(\d+))?$")
-BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not told, or not behind its name
 # What caller() does not tell of.
 SILENT = ("sort {...}", "(?{...})")
 LEVELS = 200
@@ -19,29 +17,11 @@ LEVELS = 200
 PATTERNS = float(subprocess.run([PERL, "-e", "print $]"], text=True, capture_output=True, check=True).stdout) >= 5.018
 
 
-def perl_frames(frames):
-    """[(name, line)] of the Perl frames, root first. Line 0: not told."""
-    found = []
-    for f in frames:
-        m = PLACE.search(f)
-        block = BLOCK.search(f)
-        if m:
-            found.append((f[:m.start()], int(m.group(2) or 0)))
-        elif block:
-            found.append((block.group(1), int(block.group(2) or 0)))
-    return found
-
-
 def same(found, truth):
     """The same names, and the same lines where they are told. Only what a string or a file tells of itself may be gone by the time it is read."""
     if [name for name, _ in found] != [name for name, _ in truth]:
         return False
     return all(a == b or (not a and name.startswith(("eval", "require", "main::BEGIN"))) for (name, a), (_, b) in zip(found, truth))
-
-
-def expected(chain):
-    """What yrt says of [[name, line]], innermost first: root first."""
-    return [(name, line) for name, line in chain[::-1]]
 
 
 def libperl():
