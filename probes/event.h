@@ -82,6 +82,8 @@ struct event_ops {
 	/* The words of a reason (struct stack_head.reason), as "page fault: stack", in REASON_LEN bytes. NULL: it has
 	 * none. */
 	void (*reason)(u32 reason, char *text);
+	/* What a FRAME_OBJECT of this key is called, in REASON_LEN bytes. NULL: it has none. */
+	void (*object)(u64 key, char *text);
 	/* What it is to people: its colour. NULL: kernel. */
 	enum profile_kind (*kind)(u32 reason);
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */

@@ -49,12 +49,82 @@ struct sched_info {
 	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
 struct inode {
 	unsigned short i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct qstr {
+	unsigned long long hash_len; /* of the name and the directory */
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct {
+		void **pprev; /* NULL: it is in no directory any more */
+	} d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
+	void *private_data;
+};
+
+struct in6_addr___kernel {
+	unsigned char in6_u[16];
+};
+
+struct sock_common {
+	unsigned int skc_daddr;
+	unsigned short skc_dport; /* in the network's order */
+	unsigned short skc_num;
+	unsigned short skc_family;
+	struct in6_addr___kernel skc_v6_daddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned int sk_max_ack_backlog;
+	unsigned short sk_type;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct unix_address {
+	int len;
+	struct {
+		unsigned short sun_family;
+	} name[0]; /* struct sockaddr_un */
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 struct fdtable {

@@ -6,5 +6,7 @@ EVENT(alloc)
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)
+EVENT(io)
+EVENT(net) /* of io/, too */
 EVENT(hit)
 EVENT(latency) /* of hit/, too */

@@ -17,6 +17,7 @@
 
 #include "stack.bpf.h"
 #include "event.bpf.h"
+#include "files.bpf.h"
 #include "events.h"
 #include "follow.bpf.h"
 

@@ -54,6 +54,7 @@ static struct error *create_parts(struct sampler *s)
 	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;
 	s->options.collect.stack_ctx = s;
 	s->options.collect.names.reason = s->ops->reason;
+	s->options.collect.names.object = s->ops->object;
 	s->options.collect.names.reason_kind = s->ops->kind;
 	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
 	s->options.collect.names.leads_to_program = s->ops->leads_to_program;

@@ -8,6 +8,7 @@
 #include "manual.h"
 #include "probes/sampler.h"
 #include "probes/hit/hit.h"
+#include "probes/io/io.h"
 #include "probes/wait/wait.h"
 #include "probes/select.h"
 #include "send.h"
@@ -26,8 +27,9 @@ struct command_line {
 extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
-extern const struct manual latency_manual, probe_manual, flame_manual, event_manual, off_manual, wall_manual,
-        java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual, render_manual, diff_manual;
+extern const struct manual io_manual, net_manual, latency_manual, probe_manual, flame_manual, event_manual, off_manual,
+        wall_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual, render_manual,
+        diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
@@ -84,6 +86,7 @@ struct flame_options {
 	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
 	struct wait_options wait;
 	struct hit_options hit;
+	struct io_options io;
 	const char *over; /* of latency */
 	struct sampler_options sampler;
 };
@@ -119,6 +122,12 @@ enum flame_key { /* long options without a letter */
 	FLAME_WAIT,
 	FLAME_TIMELINE,
 	FLAME_WAKERS,
+	FLAME_BYTES,
+	FLAME_LATENCY,
+	FLAME_CALLS,
+	FLAME_FILES,
+	FLAME_PEERS,
+	FLAME_NO_PEERS,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */
@@ -183,7 +192,7 @@ struct loss_words {
 	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
 	json_t *(*json)(const struct sampler_stats *st);
 };
-extern const struct loss_words alloc_words, wait_words, wall_words, latency_words;
+extern const struct loss_words alloc_words, wait_words, wall_words, latency_words, io_words, net_words;
 /* The histogram of latency. */
 void latency_draw(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */

@@ -125,7 +125,7 @@ static void fill_meta(struct sampler *s, const struct flame_options *o, const st
 	meta->processes = o->processes;
 	meta->target = sampler_target(s);
 	meta->unit = o->sampler.event->unit;
-	meta->more = o->sampler.event->more;
+	meta->more = o->io.calls ? "calls" : o->sampler.event->more;
 	meta->frequency = o->sampler.event->rated ? o->sampler.frequency : 0;
 	meta->duration_ns = (u64)(st->duration_s * 1e9);
 	meta->start_unix_ns = now.tv_sec * 1000000000ULL + now.tv_nsec - meta->duration_ns;
@@ -366,6 +366,8 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->sampler.ctx = o;
 	if (o->sampler.event == &wait_event)
 		o->sampler.of_event = &o->wait;
+	if (o->sampler.event == &io_event || o->sampler.event == &net_event)
+		o->sampler.of_event = &o->io;
 	if (o->sampler.event == &hit_event || o->sampler.event == &latency_event)
 		o->sampler.of_event = &o->hit;
 	o->sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;

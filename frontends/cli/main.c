@@ -37,6 +37,8 @@ static const struct manual *manual_of(const struct event_ops *e)
 	       : e == &wall_event    ? &wall_manual
 	       : e == &hit_event     ? &probe_manual
 	       : e == &latency_event ? &latency_manual
+	       : e == &io_event      ? &io_manual
+	       : e == &net_event     ? &net_manual
 	                             : &event_manual;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "flame_rows.h"
 #include "frontends/format/format.h"
 #include "processes.h"
 #include "probes/select_find.h"
@@ -17,71 +18,13 @@
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
 
-#define TARGET_ROWS                                                                                                    \
-	SELECT_OPTIONS, {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},       \
-	        {'d', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)",                  \
-	                COMPLETE_NOTHING},
-#define RATE_ROWS                                                                                                      \
-	{'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},                                    \
-	        {FLAME_TIMELINE, "timeline", NULL, "keep when each sample was taken (8 bytes each)",                   \
-	                COMPLETE_NOTHING},                                                                             \
-	        {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
-#define OUTPUT_ROWS                                                                                                    \
-	{'o', "output", "FILE", "@.html by default (of record: record.yrt); - is stdout; %p pid, %t time",             \
-	        COMPLETE_FILE},                                                                                        \
-	        {'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT},                          \
-	        {'t', "threads", NULL, "a stack of its own for each thread, or goroutine", COMPLETE_NOTHING},          \
-	        {FLAME_PROCESSES, "processes", "HOW", "several processes apart: auto (default), each, program, none",  \
-	                COMPLETE_NOTHING},                                                                             \
-	        {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},                                      \
-	        {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},                                      \
-	        {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},                  \
-	        {'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING},                    \
-	        {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},                \
-	        {FLAME_ASYNC, "async", NULL, "one frame for the inside of asyncio's event loop (python-flame does)",   \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_NO_ASYNC, "no-async", NULL, "all frames of asyncio's event loop (other commands do)",           \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING},          \
-	        {FLAME_SOURCE, "source", NULL, "source lines in the page, of files that can be read here",             \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_ADDRESSES, "addresses", NULL,                                                                   \
-	                "split native functions by the address being executed, and keep it (pprof)",                   \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_NO_INLINE, "no-inline", NULL,                                                                   \
-	                "only the functions that native code is in, without those that were inlined",                  \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file",              \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_TRACES, "traces", NULL,                                                                         \
-	                "a frame for each piece of a JIT's machine code: its number and where it starts",              \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_NO_JIT_INLINE, "no-jit-inline", NULL,                                                           \
-	                "only the function that was entered, not those inlined into a JIT's code", COMPLETE_NOTHING},  \
-	        {FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments",      \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack",  \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_CREATORS, "creators", NULL, "below a goroutine's stack the function that created it",           \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_LABELS, "labels", NULL, "below a goroutine's stack its labels, as pprof.Do() sets them",        \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_ANNOTATE, "annotate", NULL,                                                                     \
-	                "a function apart for each way it was compiled; folded stacks with _[k] behind kernel "        \
-	                "frames,\n"                                                                                    \
-	                "_[0] interpreted, _[1] C1, _[j] JIT, _[i] inlined",                                           \
-	                COMPLETE_NOTHING},                                                                             \
-	        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},         \
-	        {FLAME_CPU, "max-cpu", "PERCENT",                                                                      \
-	                "of one CPU that yrt may take before it halves its rate (10; 0: no limit)", COMPLETE_NOTHING}, \
-	        {FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE},   \
-	        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},    \
-	        SEND_OPTIONS, {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},
-
 /* Of record, which takes any event. */
 static const struct manual_option record_options[] = {
         TARGET_ROWS{FLAME_EVENT, "event", "NAME",
-                "clock (time on the CPU, the default), fault (page faults), wait (time off the CPU) or wall (both)",
+                "clock (time on the CPU, the default), fault (page faults), wait (time off the CPU), wall (both), io "
+                "(file "
+                "I/O)\n"
+                "or net (sockets)",
                 COMPLETE_NOTHING},
         RATE_ROWS OUTPUT_ROWS{0},
 };
@@ -116,7 +59,7 @@ static const struct manual_option wall_options[] = {
         TARGET_ROWS RATE_ROWS IDLE_ROWS OUTPUT_ROWS{0},
 };
 
-static const char *const flame_usage[] = {
+const char *const flame_usage[] = {
         "-p PID[,PID...] [options]", "--select RULE | -a [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_example flame_examples[] = {
@@ -388,6 +331,15 @@ static const struct setting settings[] = {
         ON(FLAME_NO_ASYNC, no_async),
         OFF(FLAME_NO_ASYNC, async),
         ON(FLAME_WAKERS, wait.wakers),
+        ON(FLAME_BYTES, second),
+        OFF(FLAME_BYTES, io.calls),
+        OFF(FLAME_LATENCY, second),
+        OFF(FLAME_LATENCY, io.calls),
+        ON(FLAME_CALLS, second),
+        ON(FLAME_CALLS, io.calls),
+        ON(FLAME_FILES, io.objects),
+        ON(FLAME_PEERS, io.objects),
+        OFF(FLAME_NO_PEERS, io.objects),
         ON(FLAME_NO_IDLE, sampler.no_idle),
         OFF(FLAME_NO_IDLE, idle),
         ON(FLAME_IDLE, idle),
@@ -481,7 +433,7 @@ struct error *flame_set_event(struct flame_options *o)
 
 	if (!event || (o->event && !event->command))
 		return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", o->event),
-		        "clock, fault, wait and wall are events");
+		        "clock, fault, wait, wall, io and net are events");
 	if (o->sampler.collect.times && !event->timed)
 		return error_hint(
 		        error_new(ERROR_USAGE, "--timeline goes with time on the CPU and wall-clock time only"),
@@ -596,6 +548,7 @@ struct error *flame_parse(const struct command_line *self, int argc, char **argv
 	if (self->event)
 		o.sampler.event = self->event;
 	o.sampler.collect.names.inlines = true;
+	o.second = o.io.objects = o.sampler.event == &net_event;
 	optind = 1;
 	snprintf(name, sizeof(name), "%s.%s", argv[0], strcmp(argv[0], "record") ? "html" : "yrt");
 	o.output = name;

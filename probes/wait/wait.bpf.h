@@ -66,21 +66,19 @@ static inline u64 wait_switches(struct task_struct *task)
 
 static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
 {
-	struct file **files = BPF_CORE_READ(task, files, fdt, fd);
-	struct file *file = NULL;
+	struct file *file = file_of(task, fd);
 
-	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds) || bpf_probe_read_kernel(&file, sizeof(file), files + fd) ||
-	        !file)
+	if (!file)
 		return WAIT_NO_FILE;
-	switch (BPF_CORE_READ(file, f_inode, i_mode) >> 12 & 15) {
-	case 1:
+	switch (file_mode(file)) {
+	case MODE_PIPE:
 		return WAIT_PIPE;
-	case 2:
+	case MODE_DEVICE:
 		return WAIT_DEVICE;
-	case 4:
-	case 8:
+	case MODE_DIRECTORY:
+	case MODE_FILE:
 		return WAIT_FILE;
-	case 12:
+	case MODE_SOCKET:
 		return WAIT_SOCKET;
 	default:
 		return WAIT_NO_FILE;

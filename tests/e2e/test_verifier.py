@@ -29,7 +29,7 @@ def test_budgets():
     found = counted()
     walking = {name: of for name, of in found.items() if name.endswith("_walk")}
     assert {"on_clock_walk", "on_alloc_walk", "on_watch_walk", "on_fault_walk", "on_switch_walk", "on_hit_walk",
-            "on_tracepoint_walk", "on_return_walk"} <= set(walking), found
+            "on_tracepoint_walk", "on_return_walk", "io_exit_walk"} <= set(walking), found
     for program, of in walking.items():
         runtimes = set(of) - {"native", "all"}
         assert runtimes, found

@@ -448,12 +448,15 @@ static struct error *name_reason(struct names *names, const struct frame *f, str
 {
 	char text[REASON_LEN] = "", shown[REASON_LEN + 2];
 	struct profile_function fn = {.module = "", .file = "", .name = shown, .kind = KIND_KERNEL};
+	bool object = frame_kind(f) == FRAME_OBJECT;
 
-	if (names->options.reason)
+	if (object && names->options.object)
+		names->options.object(f->detail, text);
+	else if (!object && names->options.reason)
 		names->options.reason((u32)f->detail, text);
-	if (names->options.reason_kind)
+	if (!object && names->options.reason_kind)
 		fn.kind = names->options.reason_kind((u32)f->detail);
-	snprintf(shown, sizeof(shown), "[%s]", *text ? text : "?");
+	snprintf(shown, sizeof(shown), object && *text ? "%s" : "[%s]", *text ? text : object ? "others" : "?");
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
@@ -480,7 +483,7 @@ static struct error *name_frame(
 {
 	if (frame_kind(&frames[i]) == FRAME_GAP)
 		return name_gap(names, &frames[i], i + 1 == n, ret);
-	if (frame_kind(&frames[i]) == FRAME_REASON)
+	if (frame_kind(&frames[i]) == FRAME_REASON || frame_kind(&frames[i]) == FRAME_OBJECT)
 		return name_reason(names, &frames[i], ret);
 	if (frame_kind(&frames[i]) == FRAME_KERNEL)
 		return name_kernel(names, &frames[i], ret);

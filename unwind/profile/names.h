@@ -14,7 +14,7 @@
 
 struct names;
 
-#define REASON_LEN 64
+#define REASON_LEN 256
 
 struct names_options {
 	u32 expand;      /* enum expand_flag of runtime.h */
@@ -26,6 +26,7 @@ struct names_options {
 	bool objects; /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.is_runtime_internal) */
 	void (*reason)(u32 reason,
 	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
+	void (*object)(u64 key, char *text);          /* those of a FRAME_OBJECT, as long; NULL: there is none */
 	enum profile_kind (*reason_kind)(u32 reason); /* and what it is; NULL: kernel */
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */

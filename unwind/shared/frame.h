@@ -18,6 +18,8 @@ enum frame_kind {
 	              enum stop_reason */
 	FRAME_REASON, /* no code: why an event happened, inside its leaf; detail: what the event says (probes/event.h)
 	               */
+	FRAME_OBJECT, /* no code: what it happened to (a file, a peer), inside the reason; detail: a key of the event's
+	                 own */
 };
 
 enum frame_flag {

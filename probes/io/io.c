@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io_names.h"
+#include "io_record.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/profile/names.h"
+
+struct io {
+	const struct event_host *host;
+	struct bpf_link *on_enter, *on_exit;
+	struct io_names names;
+	struct io_summary summary;
+};
+
+static const struct io_names *shown; /* of the run, for words of objects */
+
+static void prepare(struct object *o, u32 of)
+{
+	const struct io_options *options = object_of_event(o);
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "io_enter");
+	object_want(o, "io_exit");
+	skel->rodata->io_of = of;
+	skel->rodata->io_count_calls = options && options->calls;
+	skel->rodata->io_with_objects = options && options->objects;
+	if (options && options->objects)
+		bpf_map__set_max_entries(skel->maps.io_known, IO_OBJECTS);
+}
+
+static void prepare_files(struct object *o)
+{
+	prepare(o, IO_OF_FILES);
+}
+
+static void prepare_net(struct object *o)
+{
+	prepare(o, IO_OF_NET);
+}
+
+static void destroy(void *event)
+{
+	struct io *io = event;
+
+	if (!io)
+		return;
+	bpf_link__destroy(io->on_enter);
+	bpf_link__destroy(io->on_exit);
+	shown = NULL;
+	io_names_free(&io->names);
+	free(io);
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	struct sample *skel = object_skeleton(host->object);
+	struct io *io = calloc(1, sizeof(*io));
+	struct error *err;
+
+	if (!io)
+		return &error_no_memory;
+	io->host = host;
+	shown = &io->names;
+	io->on_exit = bpf_program__attach(skel->progs.io_exit);
+	io->on_enter = io->on_exit ? bpf_program__attach(skel->progs.io_enter) : NULL;
+	if (io->on_enter) {
+		*ret = io;
+		return NULL;
+	}
+	err = error_errno(errno, "cannot attach to the tracepoints of system calls");
+	destroy(io);
+	return err;
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct io *io = event;
+
+	object_take_ticks(io->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	return NULL;
+}
+
+static struct error *stop(void *event)
+{
+	struct io *io = event;
+
+	object_take_ticks(io->host->object, TICKS_IGNORED);
+	return NULL;
+}
+
+static struct error *record(void *event, const void *data, size_t size)
+{
+	struct io *io = event;
+
+	return io_names_add(&io->names, data, size);
+}
+
+static void sum_counters(struct io *io, struct io_summary *s)
+{
+	u32 n = (u32)object_ncpus(io->host->object), zero = 0;
+	cleanup(free) struct io_stats *each = calloc(n, sizeof(*each));
+
+	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(io->host->object)->maps.io_counters), &zero, each))
+		return;
+	for (u32 i = 0; i < n; i++) {
+		s->calls += each[i].calls;
+		s->ns += each[i].ns;
+		s->in_bytes += each[i].in_bytes;
+		s->out_bytes += each[i].out_bytes;
+		s->skipped += each[i].skipped;
+		s->async += each[i].async;
+		s->begun += each[i].begun;
+	}
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	struct io *io = event;
+	const struct io_options *o = io->host->options->of_event;
+
+	io->summary = (struct io_summary){.net = st->event == &net_event,
+	        .calls_counted = o && o->calls,
+	        .objects = io->names.n,
+	        .full = io->names.n >= IO_OBJECTS};
+	sum_counters(io, &io->summary);
+	st->of_event = &io->summary;
+}
+
+static void reason(u32 reason, char *text)
+{
+	static const char *const words[] = {
+#define X(name, word, way) [name] = word,
+	        IO_VERBS(X)
+#undef X
+	};
+	static const char *const files[] = {
+	        [IO_BLOCK_DEVICE] = " of a block device", [IO_DEVICE] = " of a device", [IO_PIPE] = " of a pipe"};
+	u32 verb = reason & 0xff, kind = reason >> 8;
+
+	snprintf(text, REASON_LEN, "%s%s", verb < IO_VERB_MAX ? words[verb] : "",
+	        kind < sizeof(files) / sizeof(*files) && files[kind] ? files[kind] : "");
+}
+
+static void object(u64 key, char *text)
+{
+	if (shown)
+		io_names_text(shown, key, text);
+}
+
+const struct event_ops io_event = {
+        .name = "io",
+        .command = "io-flame",
+        .summary = "time in file I/O, and its bytes, by stack and by file",
+        .view = "time in file I/O of %s, and its bytes, by stack and by file",
+        .unit = "nanoseconds",
+        .more = "bytes",
+        .slots = 2,
+        .prepare = prepare_files,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .stop = stop,
+        .stats = stats,
+        .record = record,
+        .reason = reason,
+        .object = object,
+};
+
+const struct event_ops net_event = {
+        .name = "net",
+        .command = "net-flame",
+        .summary = "bytes sent and received, connects, and their time, by stack and by peer",
+        .view = "bytes that %s sends and receives, connects, and their time, by stack and by peer",
+        .unit = "nanoseconds",
+        .more = "bytes",
+        .slots = 2,
+        .prepare = prepare_net,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .stop = stop,
+        .stats = stats,
+        .record = record,
+        .reason = reason,
+        .object = object,
+};

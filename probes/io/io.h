@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * System calls of I/O by stack: how long each took, and the bytes that it moved.
+ *
+ * Programs at the entry and exit of all system calls (tp_btf/sys_enter, sys_exit) time those of I/O; at exit the file
+ * is found from its descriptor, and the user registers are those saved at entry. Every call is counted (struct
+ * io_summary). Where taking all stacks takes more than 2 % of a CPU for longer than a moment they are chosen: a call
+ * that is larger than what a stack stands for by itself, smaller ones with a chance that is proportional to their size,
+ * each for several (time, bytes and calls all times that number). Size is time, bytes and number, each in parts of a
+ * mean call.
+ *
+ * Not seen: I/O that is begun in one call and done later (io_uring, io_submit: their calls are counted), page faults of
+ * mapped files, calls that are not over when the run ends.
+ */
+#ifndef YRT_IO_H
+#define YRT_IO_H
+
+#include <stdbool.h>
+#include <types.h>
+
+struct io_options {   /* sampler_options.of_event */
+	bool objects; /* the file, or the peer, as the innermost frame */
+	bool calls;   /* the second value is the number of calls, not bytes */
+};
+
+struct io_summary { /* sampler_stats.of_event */
+	bool net;
+	bool calls_counted; /* io_options.calls */
+	u64 calls;
+	u64 ns;
+	u64 in_bytes, out_bytes;
+	u64 skipped; /* calls that others stand for */
+	u64 async;   /* of io_uring_enter() and io_submit() */
+	u64 begun;   /* connects that were not waited for */
+	u64 objects; /* files or peers with a name */
+	bool full;   /* others had no room */
+};
+
+#endif

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""io-flame and net-flame: calls, bytes and time of known calls on known files and peers, each in the function that makes them."""
+
+import re
+import tempfile
+
+import yrt
+
+CALLS = 100
+ESCAPED = re.compile(r"/h.*x.*1m.*i")
+
+
+def whole(*args, calls=CALLS):
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("files", calls, directory) as fixture:
+        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
+        fixture.release()
+        truth = fixture.finish()
+        return at.result().expect(), truth, directory
+
+
+def sums(result, function):
+    """By the frames inside the function's library call: what was counted."""
+    ret = {}
+    for frames, n in result.stacks:
+        if function in frames:
+            last = next(i for i, f in enumerate(frames) if f.startswith("[") and not f.startswith("[trunc"))
+            key = tuple(frames[last:])
+            ret[key] = ret.get(key, 0) + n
+    return ret
+
+
+def check(result, wanted):
+    assert not result.stats["io"]["calls_without_stack"], result.stderr
+    for function, inner in wanted.items():
+        have = sums(result, function)
+        for key, n in inner.items():
+            assert have.get(key, 0) == n, f"{function} {key}: {have} and not {n}\n{yrt.show(result.stacks)}"
+        assert not set(have) - set(inner), f"{function}: {have}, and only {inner} was to be there"
+
+
+def test_files():
+    """Bytes and calls by function, call and file, whatever the file's name is and however short it was open."""
+    result, _, at = whole("io-flame", "--files", "--bytes")
+    check(result, {
+        "write_file": {("[write]", at + "/a"): CALLS * 4096},
+        "read_file": {("[read]", at + "/a"): CALLS * 1000},
+        "read_vector": {("[read]", at + "/a"): CALLS * 500},
+        "send_file": {("[sendfile]", at + "/a"): CALLS * 2000},
+        "read_short_lived": {("[read]", at + "/b"): CALLS * 700}})
+    hostile = [f for frames, _ in result.stacks if "write_hostile" in frames for f in frames if f.startswith(at)]
+    assert hostile and all(ESCAPED.search(f) and "\033" not in f for f in hostile), hostile
+    told = result.stats["io"]
+    assert told["in_bytes"] == CALLS * 2200 + 20, told  # of a pipe, too
+    result, _, at = whole("io-flame", "--files", "--calls")
+    check(result, {
+        "read_file": {("[read]", at + "/a"): CALLS},
+        "read_short_lived": {("[open]", at + "/b"): CALLS, ("[read]", at + "/b"): CALLS},
+        "stat_missing": {("[stat]", "/no/such/file"): CALLS}})
+    yield f"{told['calls']} calls"
+
+
+def test_peers():
+    """Bytes by function, call and peer: connections made and accepted, Unix sockets; what is peeked at does not count twice."""
+    result, truth, at = whole("net-flame")
+    out, taken = f"127.0.0.1:{truth['port']}", f":{truth['port']} from 127.0.0.1"
+    check(result, {
+        "send_peer": {("[send]", out): CALLS * 1500, ("[receive]", taken): CALLS * 1500},
+        "send_file": {("[send]", out): CALLS * 2000, ("[receive]", taken): CALLS * 2000},
+        "send_unix": {("[send]", f"unix:{at}/socket"): CALLS * 100, ("[receive]", f"unix:{at}/socket"): CALLS * 100}})
+    result, truth, _ = whole("net-flame", "--calls")
+    check(result, {"connect_peer": {
+        ("[connect]", f"127.0.0.1:{truth['port']}"): CALLS, ("[accept]", f":{truth['port']} from 127.0.0.1"): CALLS}})
+
+
+def test_time():
+    """Time in calls that wait, against the program's own clock; and in others no more than the functions took."""
+    for command, function, call in (("net-flame", "receive_slow", "[receive]"), ("io-flame", "read_slow", "[read of a pipe]")):
+        result, truth, _ = whole(command, "--latency", "--no-peers" if command == "net-flame" else "-q")
+        have, took = sums(result, function)[call,], truth["ns"][function]
+        assert 0.97 * took - 1e6 <= have <= took, f"{have} ns of {took}"
+        yield f"{function}: {have / 1e6:.3f} of {took / 1e6:.3f} ms"
+
+
+def test_many_calls():
+    """A call after the other: stacks are chosen, the sums in the last line are exact, those of stacks within 5 %."""
+    result, _, _ = whole("io-flame", "--bytes", calls=100000)
+    told = result.stats["io"]
+    assert told["in_bytes"] == 100000 * 2200 + 20 and told["calls_without_stack"] > 0, told
+    for function, n in (("read_file", 1e8), ("write_file", 4096e5), ("read_vector", 5e7)):
+        have = sum(sums(result, function).values())
+        assert abs(have - n) <= 0.05 * n, f"{function}: {have} of {n}"
+        yield f"{function}: {have / n:.4f}"
+
+
+def test_languages():
+    """The function of Python that reads, and none of its interpreter's frames."""
+    code = "def load():\n return open('/etc/services', 'rb').read()\nwhile True: load()"
+    result = yrt.run("python-io-flame", "--files", "--bytes", "-d", 2, "--", "/usr/bin/python3", "-c", code).expect()
+    assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/etc/services") > 0.95, yrt.show(result.stacks)
+    assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
+
+
+yrt.main(globals())
