@@ -6,7 +6,7 @@ set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TE
 # Twelve programs of each language that need nothing but what fixtures/setup.sh installs, a second each: too long for every run.
 add_test(NAME oracle.small COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --seconds 1 --attempts 2 CONFIGURATIONS Oracle)
 set_tests_properties(oracle.small PROPERTIES LABELS oracle-small ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 1800)
-foreach(language native lua python java)
+foreach(language native lua puc python java)
 	add_test(NAME oracle.${language} COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --shares --twice ${language} CONFIGURATIONS Oracle)
 	set_tests_properties(oracle.${language} PROPERTIES LABELS oracle ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 3600)
 endforeach()

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua_expand.h"
 #include "lua_image.h"
 #include "lua_names.h"
 #include "report.h"
@@ -97,7 +98,8 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 {
 	struct lua_instance *instance = data;
 
-	(void)p;
+	u32 put;
+
 	(void)flags;
 	*eaten = 0;
 	if (is_state(instance, &frames[i])) {
@@ -105,7 +107,11 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 		*eaten = 1;
 		return 0;
 	}
-	return lua_gc_put(&instance->image->gc, instance->bias, frames, i, n, ret, max, eaten);
+	put = lua_expand_native(instance->image, instance->bias, p, frames, i, n, ret, max, eaten);
+	for (u32 k = i; k < i + *eaten; k++)
+		if (is_state(instance, &frames[k]))
+			lua_names_see(instance->names, frame_addr(&frames[k]));
+	return put;
 }
 
 /* How C enters Lua and Lua enters C: the frames of Lua next to them say the same. */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lua_gc.h"
 
-#include <string.h>
-
 #include "arch.h"
 #include "cfi/cfi.h"
-#include "lua.h"
 #include "lua_sweep.h"
 
 #define DEPTH 2 /* luaC_step() and luaC_fullgc() share singlestep(), which may be behind a function more */
@@ -88,23 +85,12 @@ static bool collects(const struct lua_gc *gc, u64 bias, const struct frame *f)
 	return false;
 }
 
-u32 lua_gc_put(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 max,
-        u32 *eaten)
+u32 lua_gc_behind(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 end)
 {
 	u32 behind = i;
 
-	*eaten = 0;
-	if (frame_kind(&frames[i]) != FRAME_NATIVE ||
-	        (i && frame_kind(&frames[i - 1]) == FRAME_NATIVE)) /* its run was looked at already */
-		return 0;
-	for (u32 k = i; k < n && frame_kind(&frames[k]) == FRAME_NATIVE; k++)
+	for (u32 k = i; k < end; k++)
 		if (collects(gc, bias, &frames[k]))
 			behind = k + 1;
-	if (behind == i || behind - i >= max)
-		return 0;
-	memcpy(ret, &frames[i], (behind - i) * sizeof(*ret));
-	ret[behind - i] = (struct frame){
-	        .where = frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, 0), .detail = LUA_COLLECTS | LUA_NO_POS};
-	*eaten = behind - i;
-	return behind - i + 1;
+	return behind;
 }

@@ -21,11 +21,9 @@ struct lua_gc {
 struct error *lua_gc_find(struct image *img, struct lua_gc *ret);
 
 /*
- * struct runtime_ops.expand for native frames: right outside the outermost function of the collector, and inside of
- * what led to it, a frame
- * "(gc)". Finalizers are inside of it.
+ * In a run of native frames, frames[i] to frames[end - 1], leaf first: the index behind the outermost function of the
+ * collector, where "(gc)" belongs: inside of what led to it, around finalizers. i: it does not run.
  */
-u32 lua_gc_put(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 max,
-        u32 *eaten);
+u32 lua_gc_behind(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 end);
 
 #endif

@@ -16,7 +16,7 @@ static const struct {
 	u32 lua_mask, lua_bits, fresh_mask, fresh_bits, tail_mask;
 	bool pc_in_register;
 } statuses[] = {
-        {50100, 0, 0, 0, 0, 0, true},
+        {50100, 0, 0, 0, 0, ~0u, true}, /* CallInfo.tailcalls: how many */
         {50200, 1, 1, 4, 0, 64, false},
         {50300, 2, 2, 8, 0, 32, false},
         {50302, 2, 2, 8, 8, 32, false},
@@ -110,6 +110,10 @@ static struct error *fill_vm(struct image *img, struct lua_image *image)
 	vm->ci_status = (u8)l->ci_status.at;
 	vm->ci_status_size = (u8)l->ci_status.size;
 	vm->ci_size = (u8)l->ci_size.at;
+	if (vm->version == 501) { /* lstate.h: tailcalls is an int, the last member */
+		vm->ci_status = (u8)(vm->ci_size - sizeof(u32));
+		vm->ci_status_size = sizeof(u32);
+	}
 	vm->cl_p = (u8)l->cl_p.at;
 	vm->cl_f = (u8)l->cl_f.at;
 	vm->cl_is_c = l->cl_is_c.size ? (u8)l->cl_is_c.at : 0;

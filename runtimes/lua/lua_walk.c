@@ -15,6 +15,7 @@
 #define LUA_CLOSURE   40
 #define LUA_SLOT      16   /* of the Lua stack: a TValue */
 #define LUA_TYPE_BITS 0x3f /* of TValue.tt: without the mark of collectable objects (BIT_ISCOLLECTABLE, 5.2 on) */
+#define LUA_LOOK      1024 /* twice the CallInfos that lua_settle() looks at */
 #define LUA_LIGHT_C   22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
 #define LUA_FUNCTION  6
 #define LUA_VM_KEY    (1ULL << 63)
@@ -24,11 +25,20 @@
 
 /*
  * Of the build's cursor. LUA_UNENTERED: a function that calls luaV_execute() has not done so yet, so the CallInfo on
- * top may have no native frame. LUA_AT_TOP, LUA_BELOW: in luaV_execute(), of whose lua_State nothing was pushed yet, or
- * something was. LUA_LEFT: luaV_execute() was the last frame.
+ * top may have no native frame. LUA_ENTERED: in luaV_execute(), not settled yet. LUA_AT_TOP,
+ * LUA_BELOW: in it, of whose lua_State nothing was pushed yet, or something was. LUA_LEFT: luaV_execute() was the last
+ * frame.
  */
-enum { LUA_IDLE, LUA_UNENTERED, LUA_LEFT, LUA_AT_TOP, LUA_BELOW };
-enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT };
+enum { LUA_IDLE, LUA_UNENTERED, LUA_LEFT, LUA_ENTERED, LUA_AT_TOP, LUA_BELOW };
+#define LUA_LAST 1 /* instead of a CallInfo: there are no more */
+/* Of lua_settle(). */
+enum { LUA_SETTLED, LUA_MORE, LUA_RETURNED };
+enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NOT_BEGUN };
+
+/* Of lua_look(). */
+enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
+/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet. */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2 };
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {
@@ -102,7 +112,8 @@ WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 	own_c->at = thread;
 	own_c->more[0] = i;
 	own_c->more[2] = own_c->more[1] == LUA_UNENTERED && c->at == lua_word(w, vm->l_ci) ? LUA_NOT_ITS : 0;
-	own_c->more[1] = c->at == lua_word(w, vm->l_ci) ? LUA_AT_TOP : LUA_BELOW;
+	own_c->more[1] = c->at == lua_word(w, vm->l_ci) ? LUA_ENTERED : LUA_BELOW;
+	own_c->more[3] = own_c->more[4] = 0;
 	return true;
 }
 
@@ -113,15 +124,16 @@ static inline u32 lua_status(const struct walk *w, const struct lua_vm *vm)
 	return vm->ci_status_size == 1 ? (u8)word : vm->ci_status_size == 2 ? (u16)word : (u32)word;
 }
 
+static const u8 lua_saved[] = {DWREG_RBX, DWREG_RBP, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15};
+
 /* What luaV_execute() keeps in a register of the callee is as good as read: the highest that points into the bytecode.
  */
 static inline u64 lua_register_pc(const struct walk *w, u64 code, u64 end)
 {
-	static const u8 saved[] = {DWREG_RBX, DWREG_RBP, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15};
 	u64 best = 0;
 
-	for (u32 i = 0; i < sizeof(saved); i++) {
-		u64 value = walk_has(w, saved[i]) ? w->reg[saved[i]] : 0;
+	for (u32 i = 0; i < sizeof(lua_saved); i++) {
+		u64 value = walk_has(w, lua_saved[i]) ? w->reg[lua_saved[i]] : 0;
 
 		if (value > code && value <= end && !(value & 3) && value > best)
 			best = value;
@@ -129,37 +141,14 @@ static inline u64 lua_register_pc(const struct walk *w, u64 code, u64 end)
 	return best;
 }
 
-static inline int lua_push_c(struct walk *w, u64 code)
+/* From 5.2 on luaV_execute() has its CallInfo in a variable. */
+WALK_GLOBAL int lua_is_in_register(struct walk *w, u64 ci)
 {
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, code), LUA_C_FUNCTION | LUA_NO_POS) ? STOP_NONE
-	                                                                                                  : STOP_DEPTH;
-}
-
-/* Pushes a function in Lua. pc: behind its current instruction; running: it is the one that luaV_execute() runs now. */
-WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 tail, u32 running)
-{
-	const struct lua_vm *vm;
-	u64 code, detail, newer;
-	u32 size, pos = LUA_NO_POS;
-
 	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm)
-		return STOP_ARENA;
-	if (!walk_read(w, w->scratch, LUA_OBJECT, proto))
-		return STOP_VM_ABSENT;
-	code = lua_word(w, vm->p_code);
-	size = lua_int(w, vm->p_sizecode);
-	if (!code || code & 3 || !size)
-		return STOP_VM_BROKEN;
-	newer = running && vm->pc_in_register ? lua_register_pc(w, code, code + (u64)size * 4) : 0;
-	pc = newer ? newer : pc;
-	if (pc > code && (pc - code) / 4 <= size)
-		pos = (u32)((pc - code) / 4 - 1);
-	detail = (u64)lua_cookie(code, size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined))
-	         << LUA_COOKIE_BITS;
-	detail |= (tail ? LUA_TAIL_CALLED : 0) | (pos < LUA_NO_POS ? pos : LUA_NO_POS);
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, proto), detail) ? STOP_NONE : STOP_DEPTH;
+	for (u32 i = 0; i < sizeof(lua_saved); i++)
+		if (walk_has(w, lua_saved[i]) && w->reg[lua_saved[i]] == ci)
+			return true;
+	return false;
 }
 
 /* 5.1 does not mark where luaV_execute() was entered: not where the caller, in Lua, is at a call. */
@@ -176,6 +165,130 @@ WALK_GLOBAL int lua_at_call(struct walk *w, u64 pc)
 	return instruction == vm->op_call || instruction == vm->op_tailcall;
 }
 
+/* 5.1: what stands at func, and whether the registers point into its bytecode. */
+WALK_GLOBAL int lua_looks_run(struct walk *w, u64 func)
+{
+	const struct lua_vm *vm;
+	u64 code;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_read(w, w->scratch, LUA_SLOT, func) || (u32)w->scratch[1] != LUA_FUNCTION ||
+	        !walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]) || lua_byte(w, vm->cl_is_c))
+		return LUA_IN_C;
+	if (!walk_read(w, w->scratch, LUA_OBJECT, lua_word(w, vm->cl_p)))
+		return LUA_IN_LUA;
+	code = lua_word(w, vm->p_code);
+	return lua_register_pc(w, code, code + (u64)lua_int(w, vm->p_sizecode) * 4) ? LUA_RUNS : LUA_IN_LUA;
+}
+
+/* What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. */
+static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
+{
+	if (!vm->ci_previous)
+		return lua_looks_run(w, lua_word(w, vm->ci_func));
+	if (lua_is_in_register(w, ci))
+		return LUA_RUNS;
+	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits ? LUA_IN_LUA : LUA_IN_C;
+}
+
+/*
+ * Has the function that luaV_execute() was entered with just returned, so that the CallInfo at ci, on top, is its
+ * caller's? From 5.2 on its registers still hold that of the function, which stands behind; in 5.1 they fit none of the
+ * list.
+ */
+WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
+{
+	const struct lua_vm *vm;
+	u64 next, pc;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return false;
+	pc = lua_word(w, vm->ci_savedpc);
+	if (!vm->ci_previous)
+		return !vm->l_in_slot &&
+		       (lua_looks_run(w, lua_word(w, vm->ci_func)) == LUA_IN_C || !lua_at_call(w, pc));
+	next = lua_word(w, vm->ci_previous + 8u);
+	return next && lua_is_in_register(w, next) && walk_read(w, w->scratch, LUA_CALLINFO, next) &&
+	       (lua_status(w, vm) & vm->fresh_mask) == vm->fresh_bits;
+}
+
+/*
+ * luaV_execute() has called what runs now. Is the CallInfo on top that of its function, or of one in C that it called?
+ * Others may be in front: luaD_precall() sets one up that still says what an earlier call was, an error has left some
+ * already. They are passed over. Looks at one; LUA_MORE: at the next one, too. LUA_RETURNED: all functions of this
+ * luaV_execute() have.
+ */
+WALK_GLOBAL int lua_settle(struct walk *w, u32 own)
+{
+	struct walk_cursor *c, *thread;
+	const struct lua_vm *vm;
+	u64 ci;
+	int look;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return LUA_SETTLED;
+	c = lua_cursor(w, own);
+	thread = lua_cursor(w, (u32)c->more[0]);
+	ci = c->more[3] ? c->more[3] : thread->at;
+	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return lua_has_returned(w, thread->at) ? LUA_RETURNED : LUA_SETTLED;
+	c->more[3] = vm->ci_previous ? lua_word(w, vm->ci_previous) : ci - vm->ci_size;
+	look = lua_look(w, vm, ci);
+	c = lua_cursor(w, own);
+	if (look != LUA_RUNS) {
+		c->more[4] = (c->more[4] + 2) | (look == LUA_IN_LUA);
+		c->more[3] = c->more[3] ? c->more[3] : LUA_LAST;
+		return LUA_MORE;
+	}
+	c->more[2] = 0;
+	if (c->more[4] & 1) { /* of the others some are in Lua, so not all were called from here */
+		c->more[1] = LUA_BELOW;
+		lua_cursor(w, (u32)c->more[0])->at = ci;
+	}
+	return LUA_SETTLED;
+}
+
+static inline int lua_push_c(struct walk *w, u64 code)
+{
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, code), LUA_C_FUNCTION | LUA_NO_POS) ? STOP_NONE
+	                                                                                                  : STOP_DEPTH;
+}
+
+/* Pushes a function in Lua. pc: behind its current instruction. LUA_NOT_BEGUN: it has run none, nothing is pushed. */
+WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 tail, u32 how)
+{
+	const struct lua_vm *vm;
+	u64 code, detail, newer;
+	u32 size, pos = LUA_NO_POS;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return STOP_ARENA;
+	if (!walk_read(w, w->scratch, LUA_OBJECT, proto))
+		return STOP_VM_ABSENT;
+	code = lua_word(w, vm->p_code);
+	size = lua_int(w, vm->p_sizecode);
+	if (!code || code & 3 || !size)
+		return STOP_VM_BROKEN;
+	newer = how & LUA_RUNNING && vm->pc_in_register ? lua_register_pc(w, code, code + (u64)size * 4) : 0;
+	if (how & LUA_MAY_BEGIN && !newer)
+		return LUA_NOT_BEGUN;
+	pc = newer ? newer : pc;
+	if (pc > code && (pc - code) / 4 <= size)
+		pos = (u32)((pc - code) / 4 - 1);
+	detail = (u64)lua_cookie(code, size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined))
+	         << LUA_COOKIE_BITS;
+	detail |= (tail ? LUA_TAIL_CALLED : 0) | (pos < LUA_NO_POS ? pos : LUA_NO_POS);
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, proto), detail) ? STOP_NONE : STOP_DEPTH;
+}
+
 /* What lua_push_next() knows of a CallInfo. */
 struct lua_call {
 	u64 pc;
@@ -188,17 +301,21 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 {
 	struct walk_cursor *c = lua_cursor(w, own);
 	u64 code = lua_word(w, call->in_c ? vm->cl_f : vm->cl_p);
-	bool own_too; /* this luaV_execute() runs it */
+	u32 how;
 	int stop;
 
 	if (call->in_c)
 		return lua_push_c(w, code);
 	if (call->top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
 		return STOP_VM_ABSENT;
-	own_too = c->more[2] != LUA_NOT_ITS;
-	c->more[2] = own_too ? c->more[2] + 1 : 0;
-	stop = lua_push_lua(w, code, call->pc, call->status & vm->tail_mask, call->top);
-	if (stop || vm->cl_is_c || !own_too)
+	how = (call->top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
+	c->more[2] = c->more[2] == LUA_NOT_ITS ? 0 : c->more[2];
+	stop = lua_push_lua(w, code, call->pc, call->status & vm->tail_mask, how);
+	if (stop == LUA_NOT_BEGUN)
+		return LUA_PUSHED;
+	c = lua_cursor(w, own);
+	c->more[2]++;
+	if (stop || vm->cl_is_c)
 		return stop;
 	return (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
@@ -316,9 +433,18 @@ WALK_STEP int lua_step(struct walk *w)
 		lua_cursor(w, own)->more[1] = lua_cursor(w, own)->more[1] == LUA_LEFT ? LUA_IDLE : LUA_UNENTERED;
 		return native_step(w, FRAME_VM);
 	}
-	if (lua_cursor(w, own)->more[1] < LUA_AT_TOP && !lua_enter(w, own, lua_running(w, vm))) {
+	if (lua_cursor(w, own)->more[1] < LUA_ENTERED && !lua_enter(w, own, lua_running(w, vm))) {
 		lua_cursor(w, own)->more[1] = LUA_LEFT;
 		return native_step(w, FRAME_VM);
+	}
+	if (lua_cursor(w, own)->more[1] == LUA_ENTERED) {
+		stop = w->leaf ? LUA_SETTLED : lua_settle(w, own);
+		if (stop == LUA_RETURNED)
+			return lua_leave(w, own, LUA_DONE);
+		if (stop == LUA_MORE)
+			return STOP_NONE;
+		if (lua_cursor(w, own)->more[1] == LUA_ENTERED)
+			lua_cursor(w, own)->more[1] = LUA_AT_TOP;
 	}
 	stop = lua_push_next(w, own);
 	if (stop == LUA_PUSHED || stop == STOP_DEPTH)

@@ -2,6 +2,7 @@
 """Goes through all stacks of a profile and has each edge checked by who knows that kind of code."""
 
 import collections
+import itertools
 import os
 import re
 import struct
@@ -12,6 +13,7 @@ import pprof
 from java_edges import Java
 from lua_edges import Lua
 from perl_edges import Perl
+from puc_edges import Puc
 from python_edges import HOST, Python
 
 GOOD = ("ok", "signal")
@@ -47,7 +49,7 @@ class Checker:
     def __init__(self, process):
         self.process = process
         self.calls = native.Calls(process)
-        self.languages = {c.language: c for c in (Python(process), Lua(process), Java(process), Perl(process))}
+        self.languages = {c.language: c for c in (Python(process), Lua(process), Java(process), Perl(process), Puc(process))}
         self.cache = {}
         exe = os.readlink(f"/proc/{process.pid}/exe").removesuffix(" (deleted)")
         self.entries = {}
@@ -165,6 +167,10 @@ class Checker:
     def enter_native(self, frames, script, outer, inside, stack, findings):
         """The machine code that a frame of a language has called."""
         frame = frames[script]
+        if frame.script == "lua":
+            natives = tuple(itertools.takewhile(lambda f: f.native, frames[script + 1:]))
+            verdict = self.once(("enter", frame, natives), lambda: self.languages["lua"].enter(frame, natives))
+            findings.add("lua", ("enter", frame, natives), *verdict, stack)
         if frame.script != "luajit":
             return
         lua = self.languages["luajit"]

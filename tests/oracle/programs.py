@@ -46,6 +46,11 @@ def lua(name, package, **more):
     return Program(f"lua_{name}", "lua", ("luajit", f"{{here}}/lua_{name}.lua"), package, **more)
 
 
+def puc(name, version, package="", **more):
+    """By PUC-Lua's own interpreter."""
+    return Program(f"puc_{name}_{version}", "puc", (f"lua{version}", f"{{here}}/lua_{name}.lua"), package or f"lua{version}", small=not package, **more)
+
+
 def python(name, **more):
     return Program(f"python_{name}", "python", ("{python}", f"{{here}}/python_{name}.py"), **more)
 
@@ -111,6 +116,11 @@ PROGRAMS = [
     Program("lua_sysbench", "lua", ("sysbench", "{here}/sysbench.lua", "--time=300", "--threads=1", "run"), "sysbench"),
     Program("lua_nvim", "lua", ("nvim", "--headless", "-u", "NONE", "-c", "luafile {here}/nvim.lua"), "neovim"),
     Program("lua_lupa", "lua", ("{python}", "{here}/python_lupa.py")),
+
+    *(puc(name, version) for name in ("template", "rays", "coroutines", "objects", "calls") for version in ("5.1", "5.2", "5.3", "5.4")),
+    *(puc(name, version, package) for name, package in (("penlight", "lua-penlight"), ("lpeg", "lua-lpeg"), ("cjson", "lua-cjson"))
+      for version in ("5.1", "5.2", "5.3", "5.4")),
+    puc("markdown", "5.1", "lua-markdown"), puc("luacheck", "5.1", "lua-check"),
 
     python("numpy", env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Haswell"}),
     Program("python_numpy_zen", "python", ("{python}", "{here}/python_numpy.py"), env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Zen"}),

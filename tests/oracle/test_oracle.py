@@ -88,6 +88,13 @@ def test_lua():
         return clean(pid, 1000)
 
 
+def test_puc():
+    """C functions that call each other without Lua between them stand each around its own code; errors, metamethods, coroutines."""
+    for version in ("5.1", "5.3", "5.4"):
+        with running(f"lua{version}", program("lua_calls.lua")) as pid:
+            yield from clean(pid, 1000)
+
+
 def test_perl():
     """A parser and writer in Perl, which says by its own ops what each line can call."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:

@@ -410,8 +410,18 @@ static struct error *name_script(
 	return name_gone(names, ops, ret);
 }
 
+/* What a frame of a language may be named by: its caller, behind frames of its VM. */
+static u32 caller_of(const struct frame *frames, u32 i, u32 n)
+{
+	for (i++; i < n && frame_kind(&frames[i]) == FRAME_NATIVE && frame_flags(&frames[i]) & FRAME_VM;)
+		i++;
+	return i;
+}
+
 static u64 cache_key(const struct process *p, const struct frame *frames, u32 i, u32 n)
 {
+	u32 caller = caller_of(frames, i, n);
+
 	struct {
 		struct frame frame, caller;
 		u64 process;
@@ -419,8 +429,8 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 
 	if (frame_kind(&frames[i]) == FRAME_SCRIPT) {
 		key.process = p->number;
-		if (i + 1 < n)
-			key.caller = frames[i + 1];
+		if (caller < n)
+			key.caller = frames[caller];
 	} else if (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail) {
 		key.process = p->number; /* no module: named by the process's own mappings */
 	} else if (frame_kind(&frames[i]) == FRAME_GAP) {

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Metamethods, patterns, protected calls, varargs, coroutines, chunks that are compiled, weak tables.
+loadstring = loadstring or load
 local Class = {} Class.__index = Class
 function Class.new(x) return setmetatable({x = x}, Class) end
 function Class.__add(a, b) return Class.new(a.x + b.x) end

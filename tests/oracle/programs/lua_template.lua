@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What template libraries do: find tags by patterns, make source of them, compile and run that.
+loadstring = loadstring or load
 local function compile(text)
 	local out, at = {"local out, item, list = {}, ...\n"}, 1
 	while true do
