@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "binary/root.h"
+#include "cleanup.h"
 
 #define PATH_ROOM 4096
 
@@ -27,9 +31,9 @@ static bool read_link(struct image *img, struct alternate *ret)
 	return true;
 }
 
-static struct error *try_path(struct dwarf_file *f, const struct alternate *a, const char *path)
+static struct error *try_path(struct dwarf_file *f, const struct alternate *a, int root, const char *path)
 {
-	int fd = f->alternate ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = f->alternate ? -1 : root_open_file(root, path, 0);
 	struct image *img;
 	struct error *err;
 
@@ -48,19 +52,19 @@ static struct error *try_path(struct dwarf_file *f, const struct alternate *a, c
 	return err;
 }
 
-/* Relative to the directory of the debug file, which is a path of the host or of the root. Empty: too long. */
-static void by_name(const struct dwarf_file *f, const struct alternate *a, const char *root, char *path)
+/* Relative to the directory of the debug file. Empty: too long. */
+static void by_name(const struct dwarf_file *f, const struct alternate *a, char *path)
 {
 	const char *own = f->img->path, *slash = strrchr(own, '/');
 	int dir = a->name[0] != '/' && slash ? slash - own + 1 : 0;
 
-	if (snprintf(path, PATH_ROOM, "%s%.*s%s", dir || a->name[0] == '/' ? root : "", dir, own, a->name) >= PATH_ROOM)
+	if (snprintf(path, PATH_ROOM, "%.*s%s", dir, own, a->name) >= PATH_ROOM)
 		path[0] = 0;
 }
 
-static void by_id(const struct alternate *a, const char *root, char *path)
+static void by_id(const struct alternate *a, char *path)
 {
-	int n = snprintf(path, PATH_ROOM, "%s/usr/lib/debug/.build-id/%02x/", root, a->id[0]);
+	int n = snprintf(path, PATH_ROOM, "/usr/lib/debug/.build-id/%02x/", a->id[0]);
 
 	for (u32 i = 1; i < a->id_len && n < PATH_ROOM - 8; i++)
 		n += snprintf(path + n, PATH_ROOM - n, "%02x", a->id[i]);
@@ -68,22 +72,30 @@ static void by_id(const struct alternate *a, const char *root, char *path)
 		strcpy(path + n, ".debug");
 }
 
+/* Does the debug file itself lie within root? Then its word is an untrusted one, and counts only there. */
+static bool lies_within(const struct dwarf_file *f, int root)
+{
+	cleanup(close) int fd = root_open_file(root, f->img->path, 0);
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_dev == f->img->dev && st.st_ino == f->img->ino;
+}
+
 struct error *dwarf_open_alternate(struct dwarf_file *f, const char *root)
 {
-	const char *roots[] = {root, ""};
+	cleanup(close) int within = root_open(root);
+	int roots[] = {within, -1}, own;
 	struct error *err = NULL;
 	struct alternate a;
 	char path[PATH_ROOM];
 
 	if (!read_link(f->img, &a))
 		return NULL;
-	for (u32 i = *root ? 0 : 1; i < 2 && !err; i++) {
-		by_name(f, &a, roots[i], path);
-		err = try_path(f, &a, path);
-		if (err)
-			break;
-		by_id(&a, roots[i], path);
-		err = try_path(f, &a, path);
-	}
+	own = within >= 0 && lies_within(f, within) ? within : -1;
+	by_name(f, &a, path);
+	err = try_path(f, &a, own, path);
+	by_id(&a, path);
+	for (u32 i = within < 0; i < 2 && !err; i++)
+		err = try_path(f, &a, roots[i], path);
 	return err;
 }

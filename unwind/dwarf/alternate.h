@@ -7,9 +7,9 @@
 #include "error.h"
 
 /*
- * Opens f's alternate: by its name, relative to f's own directory, then by its build-id below /usr/lib/debug; both
- * within root first. Its build-id must be the one that f tells. f->alternate stays NULL if there is none: names that
- * are there are not told then.
+ * Opens f's alternate: by its name, relative to f's own directory, in the root that f lies in (that of the target, or
+ * the host's); then by its build-id below /usr/lib/debug, in root, then on the host. Its build-id must be the one that
+ * f gives. f->alternate stays NULL if there is none: names that are in it are missing then.
  */
 struct error *dwarf_open_alternate(struct dwarf_file *f, const char *root);
 

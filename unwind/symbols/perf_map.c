@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perf_map.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "binary/root.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "now.h"
@@ -73,7 +71,7 @@ struct error *perf_map_create(pid_t pid, struct perf_map **ret)
 	if (!m)
 		return &error_no_memory;
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	m->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	m->root = root_open(path);
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	m->uid = stat(path, &st) ? 0 : st.st_uid;
 	snprintf(m->path, sizeof(m->path), "tmp/perf-%d.map", inner_pid(pid));
@@ -95,13 +93,9 @@ void perf_map_destroy(struct perf_map *m)
 /* Not through a symbolic link, wherever it leads; kernels before 5.6 cannot promise that for /tmp itself. */
 static int open_map(const struct perf_map *m)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
-	        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	int fd = m->root < 0 ? -1 : (int)syscall(SYS_openat2, m->root, m->path, &how, sizeof(how));
+	int fd = m->root < 0 ? -1 : root_open_file(m->root, m->path, O_NOFOLLOW);
 	struct stat st;
 
-	if (fd < 0 && m->root >= 0 && errno == ENOSYS)
-		fd = openat(m->root, m->path, how.flags);
 	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid && st.st_uid != m->uid))) {
 		close(fd);
 		fd = -1;

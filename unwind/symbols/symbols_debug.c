@@ -2,15 +2,14 @@
 /* Where names are that are not in the file itself. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <zlib.h>
 
 #include "cleanup.h"
 #include "binary/elf_table.h"
+#include "binary/root.h"
 #include "symbols.h"
 
 #define DEBUG_DIR          "/usr/lib/debug"
@@ -33,26 +32,6 @@ struct search {
 	struct image *found;
 	char *misfit; /* the first file that lay there but belongs to another build */
 };
-
-/*
- * A container's symbolic links lead within it: its files are untrusted, and absolute links mean its own root. Kernels
- * before 5.6 cannot promise that; what is opened is checked to be the debug file anyway.
- */
-static int open_in(int root, const char *path)
-{
-	struct open_how how = {
-	        .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-	        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd;
-
-	if (root < 0)
-		return open(path, how.flags);
-	fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS)
-		fd = openat(root, path + 1, how.flags);
-	return fd;
-}
 
 static bool crc_holds(struct image *img, u32 expected)
 {
@@ -95,7 +74,7 @@ static bool try_path(struct search *search, struct error **err, const char *form
 	va_start(args, format);
 	len = vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
-	fd = len < PATH_ROOM ? open_in(search->root, path) : -1;
+	fd = len < PATH_ROOM ? root_open_file(search->root, path, 0) : -1;
 	if (fd < 0)
 		return false;
 	*err = image_open(fd, path, &debug);
@@ -194,7 +173,7 @@ static bool try_roots(
 
 static struct error *search_all(struct search *search, const char *root)
 {
-	cleanup(close) int fd = *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	cleanup(close) int fd = root_open(root);
 	struct error *err = NULL;
 	struct debug_link link;
 
