@@ -235,8 +235,11 @@ static inline int leave_frame(struct walk *w, u64 pc)
 	rule = find_rule(w, pc);
 	if (!rule)
 		return STOP_ARENA;
+	if (rule->kind == CFI_NEWBORN && w->leaf && !w->reg[REG_RESULT])
+		return STOP_ROOT;
 	switch (rule->kind) {
 	case CFI_REG:
+	case CFI_NEWBORN:
 	case CFI_DEREF:
 	case CFI_PLT:
 	case CFI_INDEXED:

@@ -54,6 +54,8 @@ def test_threads():
     wrong = [(frames, n) for frames, n in born if not frames[1].startswith("ret_from_fork")]
     assert not wrong, yrt.show(wrong)
     assert cut(result, "no_process") <= 0.03, result.stats["truncated"]
+    first = [(frames, n) for frames, n in result.stacks if frames[-1].startswith("clone") and any(f.startswith("[truncated") for f in frames)]
+    assert not first, yrt.show(first)  # back in user mode
     yield f"{sum(n for _, n in born)} of {result.samples} samples in threads that begin"  # none where the machine is busy
 
 

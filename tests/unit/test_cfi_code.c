@@ -90,7 +90,7 @@ static void test_against_fdes(void **state)
 static void test_musl(void **state)
 {
 	static const char path[] = "/lib/ld-musl-x86_64.so.1";
-	u64 addr, size, returns = 0, signals = 0;
+	u64 addr, size, returns = 0, signals = 0, newborn = 0;
 	struct cfi_rule rule;
 	struct image *img;
 	struct cfi *cfi;
@@ -113,6 +113,7 @@ static void test_musl(void **state)
 		bool known = cfi_find(cfi, in->address, &rule);
 
 		signals += known && rule.kind == CFI_SIGNAL;
+		newborn += known && rule.kind == CFI_NEWBORN;
 		if (in->id != X86_INS_RET)
 			continue;
 		returns++;
@@ -121,10 +122,30 @@ static void test_musl(void **state)
 	}
 	assert_int_equal(left, 0);
 	assert_true(returns > 1000);
-	assert_true(signals >= 2); /* mov and syscall, and a nop before */
+	assert_true(signals >= 2);    /* mov and syscall, and a nop before */
+	assert_int_equal(newborn, 2); /* clone(): test and jne */
 	cs_free(in, 1);
 	cs_close(&handle);
 	free(code);
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
+/* glibc's clone() and clone3(): from behind the system call to where the child has an FDE of its own. */
+static void test_glibc_clone(void **state)
+{
+	static const char path[] = LIBS "libc.so.6";
+	u64 addr, size, newborn = 0;
+	struct cfi_rule rule;
+	struct image *img;
+	struct cfi *cfi;
+
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	assert_null(cfi_load(img, NULL, &cfi));
+	assert_true(image_section_range(img, ".text", &addr, &size));
+	for (u64 at = addr; at < addr + size; at++)
+		newborn += cfi_find(cfi, at, &rule) && rule.kind == CFI_NEWBORN;
+	assert_in_range(newborn, 8, 16);
 	cfi_destroy(cfi);
 	image_put(img);
 }
@@ -165,6 +186,7 @@ int main(int argc, char **argv)
 	        FILE_TEST(LIBS "libc.so.6"),
 	        FILE_TEST(LIBS "libz.so.1"),
 	        cmocka_unit_test(test_musl),
+	        cmocka_unit_test(test_glibc_clone),
 	        cmocka_unit_test(test_hostile),
 	};
 

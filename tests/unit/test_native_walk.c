@@ -114,6 +114,21 @@ static void test_signal_flag(void **state)
 	fake_destroy(f);
 }
 
+/* Behind the system call of clone(): the parent has a caller, the child none, whatever lies on its stack. */
+static void test_newborn(void **state)
+{
+	struct fake *parent = fake_create(), *child = fake_create();
+	struct cfi_rule rule = fake_rule(CFI_NEWBORN, REG_SP, 8);
+	u64 leaf = fake_function(child, &rule);
+
+	check_caller(parent, &rule, (u64[ARCH_NREGS]){[REG_RESULT] = 1234}, SP + 8);
+	fake_put(child, SP, RA(add_root(child)));
+	assert_int_equal(fake_walk(child, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_PC] = leaf + 4}), STOP_ROOT);
+	assert_int_equal(child->walk.nframes, 1);
+	fake_destroy(parent);
+	fake_destroy(child);
+}
+
 static void test_unsupported(void **state)
 {
 	static const u8 kinds[] = {CFI_UNSUPPORTED, CFI_KINDS, 255};
@@ -541,6 +556,7 @@ int main(void)
 	        cmocka_unit_test(test_plt),
 	        cmocka_unit_test(test_signal),
 	        cmocka_unit_test(test_signal_flag),
+	        cmocka_unit_test(test_newborn),
 	        cmocka_unit_test(test_unsupported),
 	        cmocka_unit_test(test_ra_reg),
 	        cmocka_unit_test(test_ra_reg_leaf),

@@ -10,6 +10,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
+#include "cfi_code_state.h"
 #include "cfi_internal.h"
 #include "cleanup.h"
 #include "search.h"
@@ -25,6 +26,7 @@ struct cfi_own {
 };
 
 struct compiler {
+	struct image *img;
 	struct cfi_parsed parsed;
 	struct cfi_rows rows; /* of one function */
 	struct cfi_code code;
@@ -211,13 +213,26 @@ static struct error *add_stubs(struct image *img, struct cfi_parsed *p)
 }
 
 /*
- * Says that nothing is known from what was laid out to start. A few bytes are padding, or glibc's clone() and clone3(),
- * which end their FDE just before the system call because the rest is not true of the child: for the caller it is.
+ * glibc's clone() and clone3() end their FDE just before the system call, because the rest is not true of the child:
+ * for the caller it is. The next FDE is that of the child, a root.
  */
+static bool is_clone(struct compiler *c, u64 start)
+{
+	u8 code[16];
+
+	return c->img && c->rows.n && c->rows.entry[0].rule.kind == CFI_ROOT && start - c->covered <= GAP_IGNORED &&
+	       image_read(c->img, code, sizeof(code), c->covered - 8) &&
+	       code_newborn_size(code + 8, 8, sizeof(code) - 8);
+}
+
+/* Says that nothing is known from what was laid out to start. A few bytes are padding. */
 static struct error *lay_gap(struct compiler *c, u64 start)
 {
 	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	struct cfi_rule newborn = cfi_plain_rule(CFI_NEWBORN);
 
+	if (c->covered && start > c->covered && is_clone(c, start))
+		return cfi_layout_row(c->layout, c->covered + 2, &newborn);
 	if (!c->covered || start <= c->covered + GAP_IGNORED)
 		return NULL;
 	if (start - c->covered > GAP_MAX)
@@ -242,17 +257,9 @@ static struct error *lay_return_to_start(struct compiler *c, const struct cfi_fu
 /* The one rule of a function that is not from the file. */
 static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
 {
-	struct cfi_rule rule = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
-
 	if (fn->cie == CFI_CIE_ROOT)
-		return rule;
-	rule.kind = CFI_REG;
-	rule.cfa_reg = REG_SP;
-	rule.cfa_off = 8;
-	for (u32 i = 0; i < ARCH_NSAVED; i++)
-		rule.slot[i] = CFI_SAME;
-	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
-	return rule;
+		return (struct cfi_rule){.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	return cfi_plain_rule(CFI_REG);
 }
 
 static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
@@ -500,7 +507,7 @@ static void free_compiler(struct compiler *c)
 
 static struct error *compile(struct image *img, const struct cfi_options *options, struct cfi **ret)
 {
-	struct compiler c = {0};
+	struct compiler c = {.img = img};
 	struct error *err = compile_into(img, options, &c, ret);
 
 	free_compiler(&c);

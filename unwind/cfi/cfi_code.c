@@ -33,7 +33,7 @@ struct seen {
 
 /* TOLD: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not known.
  */
-enum mark { TOLD = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16 };
+enum mark { TOLD = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16, NEWBORN = 32 };
 
 /* Of functions, by symbols; sorted. */
 struct start {
@@ -408,27 +408,21 @@ static void add_run(struct flow *f, u64 start, u64 end, u32 row)
 		        (struct cfi_function){.start = start, .end = end, .code_size = row, .cie = CFI_CIE_CODE};
 }
 
-/* mov $15, %rax (or %eax); syscall: rt_sigreturn(), to which a signal handler returns; a nop before it is its own, too.
- */
-static u32 sigreturn_size(const struct flow *f, u64 addr)
-{
-	static const u8 wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05},
-	                narrow[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
-	const u8 *code = f->bytes + (addr - f->start);
-
-	if (f->end - addr >= sizeof(wide) && !memcmp(code, wide, sizeof(wide)))
-		return sizeof(wide);
-	return f->end - addr >= sizeof(narrow) && !memcmp(code, narrow, sizeof(narrow)) ? sizeof(narrow) : 0;
-}
-
-static void mark_signals(struct flow *f)
+/* A nop before a signal handler's return is its own, too. */
+static void mark_system_calls(struct flow *f)
 {
 	for (u64 addr = f->start; addr < f->end; addr++) {
-		u32 i = (u32)(addr - f->start), size = follows(f, addr) ? sigreturn_size(f, addr) : 0;
+		u32 i = (u32)(addr - f->start), size;
 
+		if (!follows(f, addr))
+			continue;
+		size = code_sigreturn_size(f->bytes + i, f->end - addr);
 		memset(f->marks + i, SIGNAL, size);
 		if (size && i && f->bytes[i - 1] == 0x90)
 			f->marks[i - 1] = SIGNAL;
+		size = code_newborn_size(f->bytes + i, i, f->end - addr);
+		for (u32 k = 2; k < size; k++)
+			f->marks[i + k] |= NEWBORN;
 	}
 }
 
@@ -456,6 +450,8 @@ static bool rule_at(const struct flow *f, u64 addr, struct cfi_rule *rule)
 		        .flags = CFI_SIGNAL_FRAME};
 	else if (state && state != TAIL)
 		*rule = code_state_rule(&f->states[state - 1], f->gap);
+	if (f->marks[addr - f->start] & NEWBORN && rule->kind == CFI_REG)
+		rule->kind = CFI_NEWBORN;
 	return f->marks[addr - f->start] & SIGNAL || state; /* within an instruction that of its first byte holds */
 }
 
@@ -483,7 +479,7 @@ static void follow(struct flow *f, const struct cfi_parsed *p, const struct star
 	struct code_state state;
 
 	mark_told(f, p);
-	mark_signals(f);
+	mark_system_calls(f);
 	state = code_state_entry();
 	number(f, &state, 0);
 	state = code_state_root();

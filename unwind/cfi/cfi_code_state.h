@@ -44,6 +44,16 @@ struct cfi_rule code_state_rule(const struct code_state *s, bool doubtful);
  */
 u32 code_vector_size(const u8 *code, size_t size);
 
+/* mov $15, %rax (or %eax); syscall: rt_sigreturn(), to which a signal handler returns. Its size; 0: it is another. */
+u32 code_sigreturn_size(const u8 *code, size_t size);
+/*
+ * syscall; test %rax, %rax (or %eax); jcc, behind mov $56, %al (or %eax), or mov $435, %eax: clone() or clone3(), which
+ * come back in the child, too, with 0 and a stack without a caller. Its size; 0: it is another. before: how many bytes
+ * lie before code. (glibc 2.19 to 2.42, sysdeps/unix/sysv/linux/x86_64/clone.S and clone3.S; musl 1.1 to 1.2,
+ * src/thread/x86_64/clone.s.)
+ */
+u32 code_newborn_size(const u8 *code, size_t before, size_t size);
+
 u8 code_register(const cs_x86_op *op); /* DWARF number; CAPSTONE_NO_REG */
 u32 code_saved_register(u8 reg);       /* its slot; ARCH_NSAVED: it is none that a callee preserves */
 

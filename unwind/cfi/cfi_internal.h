@@ -156,6 +156,8 @@ struct cfi_saved cfi_saved_expression(const u8 *code, size_t size);
 
 /* The row for a state. */
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret);
+/* At a function's first instruction: nothing but the return address is on the stack. */
+struct cfi_rule cfi_plain_rule(enum cfi_kind kind);
 
 /* The head and the size of a table of these numbers; UINT32_MAX if no piece could hold it. */
 u32 cfi_table_size(u32 npages, u32 nrows, u32 nrules, struct cfi_table *ret);

@@ -116,3 +116,16 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
 	ARCH_SAVED_REGS(SLOT)
 #undef SLOT
 }
+
+struct cfi_rule cfi_plain_rule(enum cfi_kind kind)
+{
+	struct cfi_rule rule;
+
+	rule_clear(&rule, (u8)kind);
+	rule.cfa_reg = REG_SP;
+	rule.cfa_off = 8;
+	for (u32 i = 0; i < ARCH_NSAVED; i++)
+		rule.slot[i] = CFI_SAME;
+	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
+	return rule;
+}

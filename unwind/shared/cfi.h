@@ -47,6 +47,7 @@ enum cfi_kind {
 	CFI_ROOT,        /* return address undefined: the outermost frame */
 	CFI_UNSUPPORTED, /* told by an expression that no kind here covers */
 	CFI_INDEXED,     /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
+	CFI_NEWBORN,     /* after the system call that makes a thread: the child's outermost frame, else CFI_REG */
 	CFI_KINDS,
 };
 

@@ -27,9 +27,10 @@ enum {
 	ARCH_NREGS,
 };
 
-#define REG_PC DWREG_RIP
-#define REG_SP DWREG_RSP
-#define REG_FP DWREG_RBP
+#define REG_PC     DWREG_RIP
+#define REG_SP     DWREG_RSP
+#define REG_FP     DWREG_RBP
+#define REG_RESULT DWREG_RAX /* of a function or system call */
 
 /* The registers that a callee preserves, in the order of the slots of a cfi_rule; the return address is the last slot.
  */
