@@ -2,6 +2,7 @@
 #include "other_language.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,10 +11,13 @@
 #include <unistd.h>
 
 #include "say.h"
+#include "unwind/binary/image.h"
 #include "unwind/binary/maps.h"
 #include "unwind/cleanup.h"
 
 #define ARGUMENTS_MAX (256 << 10)
+#define CONSTANTS_MAX (64u << 20)
+#define TOLD_PART     64 /* GHC makes no unwind information: what there is of it is of the runtime system, in C */
 
 /* A JIT is known by any mapped file, an interpreter by the program: others load it as a library for a small part. */
 static const struct other {
@@ -77,6 +81,39 @@ static const struct other *find_other(const char *program, const struct maps *ma
 	return NULL;
 }
 
+/* Does its .rodata have what the runtime system says of itself (rts/RtsMessages.c, GHC 6 to 9)? */
+static bool has_ghc_message(struct image *img)
+{
+	static const char message[] = "(GHC version %s for ";
+	cleanup(free) char *bytes = NULL;
+	u64 addr, size;
+
+	if (!image_section_range(img, ".rodata", &addr, &size) || size > CONSTANTS_MAX || !(bytes = malloc(size)))
+		return false;
+	return image_read(img, bytes, size, addr) && memmem(bytes, size, message, sizeof(message) - 1);
+}
+
+static bool is_ghc(pid_t pid)
+{
+	u64 addr, code, told;
+	struct image *img = NULL;
+	char path[64];
+	bool is;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	error_free(image_open(fd, path, &img));
+	if (!img)
+		return false;
+	is = image_section_range(img, ".text", &addr, &code) && image_section_range(img, ".eh_frame", &addr, &told) &&
+	     told < code / TOLD_PART && has_ghc_message(img);
+	image_put(img);
+	return is;
+}
+
 void other_language_hint(pid_t pid)
 {
 	char path[64], program[PATH_MAX];
@@ -91,7 +128,9 @@ void other_language_hint(pid_t pid)
 	o = find_other(program, &maps);
 	maps_free(&maps);
 	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid);
-	if (o && !o->option)
+	if (!o && is_ghc(pid))
+		say_note("process %d runs Haskell: stacks end in code of GHC, which has no unwind information", pid);
+	else if (o && !o->option)
 		say_note("process %d runs %s, which yrt does not read: stacks show the functions of its interpreter",
 		        pid, o->language);
 	else if (o && access(path, F_OK) && !has_word(pid, "cmdline", o->word) && !has_word(pid, "environ", o->word))
