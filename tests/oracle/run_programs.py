@@ -5,7 +5,9 @@
 import argparse
 import collections
 import contextlib
+import datetime
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -112,6 +114,8 @@ def arguments():
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--shares", action="store_true", help="as of the oracle")
     parser.add_argument("--small", action="store_true", help="only programs that need nothing but what the tests install")
+    parser.add_argument("--pick", type=int, metavar="N", help="of each language N programs by chance")
+    parser.add_argument("--seed", default=os.environ.get("YRT_SEED") or str(datetime.date.today()), help="of that chance (default: YRT_SEED, or the day)")
     parser.add_argument("--attempts", type=int, default=1, help="look again at a program that has a fault: is it there each time?")
     parser.add_argument("--twice", action="store_true", help="run each twice, and compare the names")
     return parser.parse_args()
@@ -153,11 +157,22 @@ def look(program, args, found):
     return not findings.faults and not any(line.startswith("FAULT") for line in lines) and findings.stacks >= 20
 
 
+def picked(programs, number, seed):
+    """So many of each language; each has its turn, whatever the catalogue gains."""
+    chance, by_language = random.Random(seed), collections.defaultdict(list)
+    for program in programs:
+        by_language[program.language].append(program)
+    return [p for each in by_language.values() for p in chance.sample(each, min(number, len(each)))]
+
+
 def main():
     args = arguments()
     wanted = [p for p in PROGRAMS if (not args.names or p.name in args.names or p.language in args.names) and (p.small or not args.small)]
     if not wanted:
         sys.exit("run_programs: no program of these names")
+    if args.pick:
+        wanted = picked(wanted, args.pick, args.seed)
+        print(f"seed {args.seed}: " + " ".join(p.name for p in wanted), flush=True)
     prepare(any("{python}" in p.words for p in wanted))
     found = []
     failed = [p.name for p in wanted if not any(look(p, args, found) for _ in range(args.attempts))]
