@@ -91,10 +91,14 @@ struct frame_name {
 	u32 definition;            /* line where the function is defined; 0: none */
 	u32 line;                  /* being executed; 0: unknown */
 	u64 identity;              /* the same for all frames of one function, whatever the line */
-	const char *suffix;        /* static: more to the kind: "jit", "baseline", "stub", "class", else native; NULL:
-	                              interpreted */
-	bool entry;                /* only leads into a function of the language: its view hides it */
-	bool qualified;            /* the name tells where it belongs: file and definition are not shown behind it */
+	/*
+	 * Static, more to the kind: "jit", "baseline", "stub", "class", "runtime" (work of the runtime's own), "label"
+	 * (no code: the name is "labels: key=value, key=value", with a backslash before , and \, and in keys before =),
+	 * else native; NULL: interpreted.
+	 */
+	const char *suffix;
+	bool entry;     /* only leads into a function of the language: its view hides it */
+	bool qualified; /* the name tells where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has
 	                                   none */
 	u64 native_address;   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */

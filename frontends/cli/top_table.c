@@ -21,6 +21,7 @@ static enum colour kind_colour(enum profile_kind kind)
 	        [KIND_SCRIPT_JIT] = COLOUR_CYAN,
 	        [KIND_SCRIPT_BASELINE] = COLOUR_CYAN,
 	        [KIND_STUB] = COLOUR_BLUE,
+	        [KIND_WORK] = COLOUR_MAGENTA,
 	        [KIND_CLASS] = COLOUR_MAGENTA,
 	        [KIND_VM] = COLOUR_FAINT,
 	        [KIND_SCRIPT_NATIVE] = COLOUR_GREEN,

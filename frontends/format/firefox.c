@@ -306,6 +306,7 @@ static void put_categories(FILE *out)
 	        [KIND_SCRIPT_BASELINE] = "yellow",
 	        [KIND_SCRIPT_JIT] = "green",
 	        [KIND_SCRIPT_NATIVE] = "magenta",
+	        [KIND_WORK] = "purple",
 	        [KIND_RUNNING] = "red",
 	        [KIND_RUNNABLE] = "yellow",
 	        [KIND_WAITING] = "lightblue"};

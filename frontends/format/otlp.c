@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "format.h"
+#include "sample_labels.h"
 #include "order.h"
 #include "protobuf.h"
 #include "text.h"
@@ -145,6 +146,7 @@ static const char *frame_type(const struct profile_function *f)
 	case KIND_SCRIPT_JIT:
 	case KIND_SCRIPT_NATIVE:
 	case KIND_STUB:
+	case KIND_WORK:
 	case KIND_VM:
 		for (const struct runtime_ops *const *r = runtimes; *r; r++)
 			if (!strcmp(f->module, (*r)->name))
@@ -209,20 +211,13 @@ static u64 put_location(struct otlp *w, u32 depth, u32 n)
 	return put_row(w, LOCATIONS, &row);
 }
 
-static bool has_code(const struct profile_function *f)
-{
-	const char *kind = text_kind(f->kind);
-
-	return strcmp(kind, "root") && strcmp(kind, "thread") && strcmp(kind, "process");
-}
-
 static void set_level(struct otlp *w, u32 depth, u32 function)
 {
 	struct level *level = &w->path[depth];
 	const struct profile_function *f = &w->p->functions[function];
 
 	*level = (struct level){.function = function, .functions = 1};
-	if (!has_code(f))
+	if (f->kind == KIND_ROOT || sample_label_is(f->kind))
 		return;
 	level->key = 1;
 	if (f->flags & FRAME_INLINED && depth && w->path[depth - 1].key)
@@ -238,18 +233,18 @@ static u64 location_at(struct otlp *w, u32 depth)
 	return level->location;
 }
 
-/* "name (tid 42)", "name (pid 42)": two attributes. */
-static void put_who(struct otlp *w, struct pb *to, const struct profile_function *f)
-{
-	bool thread = !strcmp(text_kind(f->kind), "thread");
-	const char *name = text_name(f), *number = strstr(name, thread ? " (tid " : " (pid ");
-	char text[TEXT_CLEAN];
+static const struct label_keys keys = {"process.command", "process.pid", NULL, "thread.name", "thread.id"};
 
-	snprintf(text, sizeof(text), "%.*s", number ? (int)(number - name) : (int)strlen(name), name);
-	pb_packed(to, put_attribute(w, thread ? "thread.name" : "process.command", text, 0));
-	if (number)
-		pb_packed(to,
-		        put_attribute(w, thread ? "thread.id" : "process.pid", NULL, strtoul(number + 6, NULL, 10)));
+struct attributes {
+	struct otlp *w;
+	struct pb *to;
+};
+
+static void add_attribute(void *ctx, const char *key, const char *text, u64 number)
+{
+	struct attributes *a = ctx;
+
+	pb_packed(a->to, put_attribute(a->w, key, text, number));
 }
 
 static u64 put_stack(struct otlp *w, u32 depth)
@@ -268,10 +263,11 @@ static u64 put_stack(struct otlp *w, u32 depth)
 static void put_sample(struct otlp *w, struct pb *profile, u32 depth, u64 value)
 {
 	cleanup(pb) struct pb attributes = {0};
+	struct attributes labels = {w, &attributes};
 	u64 stack = put_stack(w, depth);
 
-	for (u32 d = 1; d <= depth && !w->path[d].key; d++)
-		put_who(w, &attributes, &w->p->functions[w->path[d].function]);
+	for (u32 d = 1; d <= depth; d++)
+		sample_labels_add(&w->p->functions[w->path[d].function], &keys, add_attribute, &labels);
 	w->message.size = w->numbers.size = 0;
 	pb_number(&w->message, SAMPLE_STACK, stack);
 	if (attributes.size)

@@ -5,7 +5,8 @@
  * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
  * being executed, which of a caller is the last byte of its call. With --annotate a function's system name tells what
  * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
- * of processes and threads become labels: process, pid, container; thread, thread_id. A difference has samples of both
+ * of processes and threads become labels: process, pid, container; thread, thread_id; so does what the program has
+ * labelled its work with. A difference has samples of both
  * sides, those of the one from before negative and with the label pprof::base, as `pprof -diff_base` makes them: its
  * shares are of the base.
  */
@@ -16,6 +17,7 @@
 
 #include "format.h"
 #include "gzip.h"
+#include "sample_labels.h"
 #include "order.h"
 #include "pprof_fields.h"
 #include "protobuf.h"
@@ -28,8 +30,13 @@
 struct level { /* of the path from the root to a node */
 	u32 function;
 	u32 functions; /* that its location holds: 1, and those that were put into it above this node */
-	u64 key;       /* which functions those are; 0: it has no location, it is the root, a process or a thread */
+	u64 key;       /* which functions those are; 0: it has no location, it is the root or a label */
 	u64 location;  /* 0: not known yet */
+};
+
+#define LABELLED 3 /* a process, a thread, and the program's own labels */
+struct labelled {  /* functions of nodes that are labels, from the innermost out; 0: no more */
+	u32 functions[LABELLED];
 };
 
 struct facts {   /* of the functions of an image */
@@ -48,8 +55,8 @@ struct pprof {
 	double period_ns;                /* 0: what was counted is not CPU samples */
 	bool bytes_first, objects_first; /* what was allocated: both are written, this one is what was counted */
 	struct level *path;
-	u32 process, thread; /* the functions of the process and thread that labels are for; 0: none */
-	struct pb labels;    /* of those */
+	struct labelled labelled;
+	struct pb labels; /* of those */
 	struct pb top, message, inner, numbers;
 	bool failed; /* out of memory */
 };
@@ -296,7 +303,7 @@ static void set_level(struct pprof *w, u32 depth, u32 function)
 	const struct profile_function *f = &w->p->functions[function];
 
 	*level = (struct level){.function = function, .functions = 1};
-	if (f->kind == KIND_ROOT || f->kind == KIND_PROCESS || f->kind == KIND_THREAD)
+	if (f->kind == KIND_ROOT || sample_label_is(f->kind))
 		return;
 	level->key = function + 1ull;
 	if (f->flags & FRAME_INLINED && outer->key) {
@@ -339,53 +346,30 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-/* "name (pid 42)" in two labels. */
-static void add_process(struct pprof *w, u32 function)
-{
-	const struct profile_function *f = &w->p->functions[function];
-	char text[TEXT_CLEAN], pid[32];
-	size_t n, end;
+static const struct label_keys keys = {"process", "pid", "container", "thread", "thread_id"};
 
-	n = (size_t)snprintf(text, sizeof(text), "%s", text_name(f));
-	end = (size_t)snprintf(pid, sizeof(pid), " (pid %u)", f->line);
-	if (f->line && n > end && n < sizeof(text) && !strcmp(text + n - end, pid))
-		text[n - end] = '\0';
-	add_label(w, &w->labels, "process", text, 0);
-	if (f->line)
-		add_label(w, &w->labels, "pid", NULL, f->line);
-	if (*f->file)
-		add_label(w, &w->labels, "container", f->file, 0);
+static void add_to_labels(void *ctx, const char *key, const char *text, u64 number)
+{
+	struct pprof *w = ctx;
+
+	add_label(w, &w->labels, key, text, number);
 }
 
-/* "name (tid 42)" in two labels. */
-static void add_thread(struct pprof *w, u32 function)
+/* of: the functions of the nodes that are labels; 0: none */
+static void set_labels(struct pprof *w, const struct labelled *of)
 {
-	const char *name = text_name(&w->p->functions[function]), *tid = strstr(name, " (tid ");
-	char text[TEXT_CLEAN];
-
-	snprintf(text, sizeof(text), "%.*s", tid ? (int)(tid - name) : (int)strlen(name), name);
-	add_label(w, &w->labels, "thread", text, 0);
-	if (tid)
-		add_label(w, &w->labels, "thread_id", NULL, strtoul(tid + 6, NULL, 10));
-}
-
-static void set_labels(struct pprof *w, u32 process, u32 thread)
-{
-	if (w->process == process && w->thread == thread)
+	if (!memcmp(&w->labelled, of, sizeof(*of)))
 		return;
-	w->process = process;
-	w->thread = thread;
+	w->labelled = *of;
 	w->labels.size = 0;
-	if (process)
-		add_process(w, process);
-	if (thread)
-		add_thread(w, thread);
+	for (u32 i = 0; i < LABELLED && of->functions[i]; i++)
+		sample_labels_add(&w->p->functions[of->functions[i]], &keys, add_to_labels, w);
 }
 
 static bool is_script(enum profile_kind kind)
 {
 	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT ||
-	       kind == KIND_SCRIPT_NATIVE || kind == KIND_STUB || kind == KIND_CLASS;
+	       kind == KIND_SCRIPT_NATIVE || kind == KIND_STUB || kind == KIND_WORK || kind == KIND_CLASS;
 }
 
 /* What runs: the language of the innermost frame of a script, and what the innermost frame is. */
@@ -421,7 +405,8 @@ static void put_values(struct pprof *w, u64 self, u64 more, bool before)
 
 static void put_sample(struct pprof *w, u32 depth, u64 self, u64 more, bool before)
 {
-	u32 process = 0, thread = 0;
+	struct labelled of = {0};
+	u32 n = 0;
 
 	w->numbers.size = 0;
 	for (u32 d = depth; d;) {
@@ -429,15 +414,13 @@ static void put_sample(struct pprof *w, u32 depth, u64 self, u64 more, bool befo
 
 		if (level->key)
 			pb_packed(&w->numbers, location_at(w, d));
-		else if (w->p->functions[level->function].kind == KIND_THREAD)
-			thread = level->function;
-		else if (w->p->functions[level->function].kind == KIND_PROCESS)
-			process = level->function;
+		else if (n < LABELLED)
+			of.functions[n++] = level->function;
 		d -= level->functions;
 	}
 	pb_bytes(&w->message, SAMPLE_LOCATION, w->numbers.bytes, w->numbers.size);
 	put_values(w, self, more, before);
-	set_labels(w, process, thread);
+	set_labels(w, &of);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
 	add_kind(w, depth);

@@ -126,7 +126,7 @@ static bool name_work(const char *work, struct frame_name *ret)
 	snprintf(ret->name, sizeof(ret->name), "%s", work);
 	ret->identity = XXH3_64bits(work, strlen(work));
 	ret->qualified = true;
-	ret->suffix = "stub";
+	ret->suffix = "runtime";
 	return true;
 }
 

@@ -12,9 +12,12 @@
 
 #define LABELS_ARE_A_LIST 24 /* since Go 1.24 */
 
+#define LABEL_KEY   64
+#define LABEL_VALUE 128
+
 struct label {
 	u64 words[GO_LABEL_WORDS];
-	char key[64], value[128];
+	char key[LABEL_KEY], value[LABEL_VALUE];
 };
 
 static u32 tells_of(u32 features)
@@ -108,8 +111,23 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
 }
 
+/* As frontends take it apart (unwind/runtime.h, suffix). ret has twice the room. */
+static const char *escape(const char *text, const char *special, char *ret)
+{
+	char *at = ret;
+
+	for (; *text; text++) {
+		if (strchr(special, *text))
+			*at++ = '\\';
+		*at++ = *text;
+	}
+	*at = '\0';
+	return ret;
+}
+
 static void name_labels(const struct runtime_process *p, const struct frame *f, char *ret, size_t room)
 {
+	char key[2 * LABEL_KEY], value[2 * LABEL_VALUE];
 	struct label labels[GO_LABELS_MAX];
 	u32 want = (u32)(f->detail >> 32), n = 0;
 	u64 mix;
@@ -122,7 +140,8 @@ static void name_labels(const struct runtime_process *p, const struct frame *f, 
 	at = snprintf(ret, room, n ? "labels: " : "labels: [gone]");
 	qsort(labels, n, sizeof(*labels), by_key);
 	for (u32 i = 0; i < n && (size_t)at < room; i++)
-		at += snprintf(ret + at, room - (size_t)at, "%s%s=%s", i ? ", " : "", labels[i].key, labels[i].value);
+		at += snprintf(ret + at, room - (size_t)at, "%s%s=%s", i ? ", " : "",
+		        escape(labels[i].key, "\\,=", key), escape(labels[i].value, "\\,", value));
 }
 
 static bool name_creator(struct go_table *t, u64 bias, const struct frame *f, char *ret, size_t room)
@@ -156,6 +175,6 @@ bool go_root_name(
 	}
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->qualified = true;
-	ret->suffix = "class";
+	ret->suffix = (u32)f->detail == GO_LABELS ? "label" : "class";
 	return true;
 }

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go: --labels, --creators and goroutines by -t against what the program knows of them; what the runtime does of its own."""
 
+import os
 import re
+import subprocess
+import tempfile
 
 import go
 import yrt
@@ -36,6 +39,20 @@ def check_labels(result, creator):
 
 def test_labels():
     yield check_labels(sample(flags=("--labels", "--creators"))[0], True)
+
+
+def test_pprof():
+    """In pprof's format labels are labels of samples, as runtime/pprof has them, and no frames."""
+    with tempfile.TemporaryDirectory() as folder, yrt.Fixture(go.build("labels", STRIPPED, name="labels-stripped"), seconds=None, wait=False) as f:
+        path = os.path.join(folder, "labels.pb.gz")
+        yrt.Run("go-flame", "--labels", "-p", f.pid, "-d", 2, "-F", RATE, "-o", path, output=False).result().expect()
+        tags = subprocess.run([go.GO, "tool", "pprof", "-tags", path], capture_output=True, text=True, check=True).stdout
+        top = subprocess.run([go.GO, "tool", "pprof", "-top", "-cum", path], capture_output=True, text=True, check=True).stdout
+    found = {(key, value) for key, rest in re.findall(r"^ *(\w+): Total.*\n((?: +.*\n)+)", tags, re.M) for value in re.findall(r"%\): (.*)", rest)}
+    want = {("kind", "both"), ("tier", "1"), ("kind", "one"), ("turn", "turn 1000"), ("turn", "turn 1001")}
+    assert want <= found, f"missing {want - found}: {tags}"
+    assert "labels:" not in top, top
+    yield f"{sorted(want)}"
 
 
 def test_garbage():

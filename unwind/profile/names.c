@@ -307,7 +307,7 @@ static enum profile_kind script_kind(const struct frame_name *name)
 		const char *suffix;
 		enum profile_kind kind;
 	} kinds[] = {{"jit", KIND_SCRIPT_JIT}, {"baseline", KIND_SCRIPT_BASELINE}, {"stub", KIND_STUB},
-	        {"class", KIND_CLASS}};
+	        {"class", KIND_CLASS}, {"runtime", KIND_WORK}, {"label", KIND_LABEL}};
 
 	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(name->suffix, kinds[i].suffix))

@@ -28,7 +28,9 @@
 	X(KIND_SCRIPT_JIT, "jit")           /* script code compiled by a JIT */                                        \
 	X(KIND_SCRIPT_NATIVE, "cfunc")      /* a function of the language that is implemented in C */                  \
 	X(KIND_STUB, "stub")                /* machine code of a runtime that does the work of a function */           \
+	X(KIND_WORK, "runtime")             /* what a runtime does of its own, as one frame */                         \
 	X(KIND_CLASS, "class")              /* no code: the type of what was allocated */                              \
+	X(KIND_LABEL, "label")              /* no code: what the program has labelled its work with */                 \
 	X(KIND_PROCESS, "process")          /* process_names.h */                                                      \
 	X(KIND_THREAD, "thread")                                                                                       \
 	X(KIND_RUNNING, "running")   /* no code: what its thread did, inside the leaf */                               \

@@ -7,7 +7,8 @@ const GUESS = 1, APPROX = 2, INLINED = 4;
 /* Lightness and chroma are the theme's; here chroma factor and hue. */
 const HUES = {
 	root: [0.1, 80], kernel: [1, 58], native: [0.8, 245], "c++": [0.9, 285], rust: [1.1, 30], vm: [0.35, 310],
-	script: [1.15, 148], baseline: [0.95, 168], jit: [1.05, 190], cfunc: [1.1, 98], stub: [0.9, 225], class: [0.7, 350],
+	script: [1.15, 148], baseline: [0.95, 168], jit: [1.05, 190], cfunc: [1.1, 98], stub: [0.9, 225],
+	runtime: [0.6, 325], class: [0.7, 350], label: [0.2, 200],
 	process: [0.3, 250], thread: [0.2, 250], running: [1.5, 25], runnable: [1.4, 95],
 	waiting: [0.12, 265], unknown: [0.25, 20],
 };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What nodes tell that are no code: which process and thread samples are of, and what the program has labelled its work
+ * with. Formats with labels (pprof, OTLP) have these beside the stack.
+ */
+#ifndef YRT_SAMPLE_LABELS_H
+#define YRT_SAMPLE_LABELS_H
+
+#include "unwind/profile/profile.h"
+
+/* What a format calls them; NULL: it has no such label. */
+struct label_keys {
+	const char *process, *pid, *container, *thread, *thread_id;
+};
+
+/* text: NULL for one that is a number. */
+typedef void label_add(void *ctx, const char *key, const char *text, u64 number);
+
+/* Is a node of this kind a label? */
+bool sample_label_is(enum profile_kind kind);
+/* Calls add() for each label that the node of this function is. */
+void sample_labels_add(const struct profile_function *f, const struct label_keys *keys, label_add *add, void *ctx);
+
+#endif
