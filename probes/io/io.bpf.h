@@ -17,6 +17,8 @@
 #define IO_MESSAGES_MAX 64
 
 #define IO_MSG_PEEK    2
+#define IO_EMPTY_PATH  0x1000 /* AT_EMPTY_PATH: fstat() of C libraries */
+#define IO_STATX       332
 #define IO_EINPROGRESS 115
 
 const volatile u32 io_of = 0;               /* enum io_of: which calls are counted */
@@ -122,6 +124,13 @@ static inline bool io_find(
 		return true;
 	case IO_PATH_FIRST:
 		t->path = regs->di;
+		return true;
+	case IO_PATH_OR_FD:
+		if ((regs->orig_ax == IO_STATX ? regs->dx : regs->r10) & IO_EMPTY_PATH) {
+			io_take_file(t, task, regs->di);
+			return io_wants(t->kind);
+		}
+		t->path = regs->si;
 		return true;
 	default:
 		t->path = regs->si;

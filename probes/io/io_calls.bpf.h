@@ -13,6 +13,7 @@ enum io_argument {          /* where the file is */
 	IO_FD_RESULT_FIRST, /* or the first */
 	IO_PATH_FIRST,
 	IO_PATH_SECOND, /* relative to the first */
+	IO_PATH_OR_FD,  /* or the first alone, as a flag says */
 	IO_ACCEPTS,     /* what it returns, or the first */
 	IO_LATER,       /* io_uring_enter, io_submit: what it begins is not seen */
 };
@@ -63,8 +64,8 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [4] = IO_META(IO_STAT, IO_PATH_FIRST), /* stat, fstat, lstat, newfstatat, statx, statfs */
         [5] = IO_META(IO_STAT, IO_FD),
         [6] = IO_META(IO_STAT, IO_PATH_FIRST),
-        [262] = IO_META(IO_STAT, IO_PATH_SECOND),
-        [332] = IO_META(IO_STAT, IO_PATH_SECOND),
+        [262] = IO_META(IO_STAT, IO_PATH_OR_FD),
+        [332] = IO_META(IO_STAT, IO_PATH_OR_FD),
         [137] = IO_META(IO_STAT, IO_PATH_FIRST),
         [21] = IO_META(IO_ACCESS, IO_PATH_FIRST), /* access, faccessat, faccessat2 */
         [269] = IO_META(IO_ACCESS, IO_PATH_SECOND),

@@ -4,6 +4,7 @@
 import re
 import tempfile
 
+import java
 import yrt
 
 CALLS = 100
@@ -98,6 +99,23 @@ def test_languages():
     result = yrt.run("python-io-flame", "--files", "--bytes", "-d", 2, "--", "/usr/bin/python3", "-c", code).expect()
     assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/etc/services") > 0.95, yrt.show(result.stacks)
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
+
+
+def test_java():
+    """The methods of a JVM: bytes of a stream, a channel and a connection, exactly."""
+    for command, call, wanted in (
+            ("java-io-flame", "--files", {"writeFile": CALLS * 900, "readFile": CALLS * 700, "readChannel": CALLS * 500}),
+            ("java-net-flame", "--peers", {"talk": CALLS * 600})):
+        with tempfile.TemporaryDirectory() as directory, java.Java("files", directory, CALLS) as jvm:
+            at = yrt.Run(command, call, "--bytes", "-p", jvm.pid, "-d", 60).sampling()
+            jvm.release()
+            jvm.answer()
+            at.interrupt()
+            result = at.result().expect()
+        leaf = directory + "/file" if call == "--files" else "127.0.0.1"
+        for method, n in wanted.items():
+            have = sum(count for frames, count in result.stacks if any(f.startswith(f"files.{method}") for f in frames) and leaf in frames[-1])
+            assert have == n, f"{method}: {have} and not {n}\n{yrt.show(result.stacks)}"
 
 
 yrt.main(globals())
