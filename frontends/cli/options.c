@@ -448,6 +448,7 @@ struct error *flame_set_event(struct flame_options *o)
 		return error_hint(error_new(ERROR_USAGE, "no probe was given"),
 		        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
 	o->sampler.event = event;
+	o->io.objects |= o->event && (event == &io_event || event == &net_event); /* a recording keeps all */
 	if (o->max_us && o->max_us < o->min_us)
 		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);
 	o->wait.min_ns = (u64)(o->min_us * 1e3);

@@ -15,7 +15,7 @@ static const struct manual_example io_examples[] = {
         {"yrt @ -p 4242 -d 10 -o io.html", "where a process spends time in file I/O"},
         {"yrt @ -p 4242 --files --bytes -o io.html", "what it reads and writes, by file"},
         {"yrt @ -p 4242 --calls -X 'of a pipe' -f txt -o -", "how often, without pipes"},
-        {"yrt @ -p 4242 --files -o io.pb.gz", "time and bytes, for pprof"},
+        {"yrt @ -p 4242 --files -o io.pb.gz", "for pprof"},
         {NULL, NULL},
 };
 
