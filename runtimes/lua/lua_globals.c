@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "lua_proto.h"
+#include "lua_script.h"
 #include "now.h"
 
 #define STATES        16    /* the last ones that were met */
@@ -25,6 +26,7 @@
 #define SHARE         20 /* of the time, at most one of so many parts goes into reading */
 #define INTERVAL_MIN  100000000ull
 #define INNER_DEPTH   8
+#define SCRIPT_TRIES  100  /* to meet a field of the registry */
 #define REGISTRY      NULL /* instead of a module's name */
 
 struct named {
@@ -43,11 +45,13 @@ struct lua_globals {
 	u16 lsizenode, node; /* members of a Table */
 	u32 left;            /* fields that may still be read */
 	u32 unnamed;         /* functions that no table has */
+	struct lua_script script;
 	struct named *bucket[BUCKETS];
 };
 
 /* A pair of a table whose key is a string. */
 struct field {
+	u64 at; /* of the pair */
 	u64 key, value;
 	u8 type;
 };
@@ -171,7 +175,7 @@ static bool take_field(u32 version, const u8 *node, struct field *ret)
 	memcpy(&ret->value, node, sizeof(ret->value));
 	memcpy(&ret->key, node + 16, sizeof(ret->key));
 	ret->type = node[8] & TYPE_BITS;
-	return (key & 0xf) == 4 && ret->type;
+	return (key & 0xf) == 4;
 }
 
 static u32 node_size(const struct lua_globals *g)
@@ -199,8 +203,10 @@ static struct field *read_fields(struct lua_globals *g, struct memory *mem, u64 
 	nodes = malloc((size_t)count * size);
 	ret = malloc(count * sizeof(*ret));
 	if (nodes && ret && memory_read(mem, nodes, (size_t)count * size, node))
-		for (u32 i = 0; i < count; i++)
+		for (u32 i = 0; i < count; i++) {
+			ret[*n].at = node + (u64)i * size;
 			*n += take_field(version, nodes + (size_t)i * size, &ret[*n]);
+		}
 	return ret;
 }
 
@@ -306,10 +312,14 @@ static void read_state(struct lua_globals *g, struct memory *mem, u64 state)
 		        lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)) &&
 		        !strcmp(name, "_LOADED"))
 			add_modules(g, mem, fields[i].value);
-	for (u32 i = 0; i < n; i++)
-		if (is_function(&fields[i]) &&
-		        lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)))
+	for (u32 i = 0; i < n; i++) {
+		if (!lua_string_read(g->image->vm.version, mem, fields[i].key, name, sizeof(name)))
+			continue;
+		if (is_function(&fields[i]))
 			add_function(g, mem, &fields[i], REGISTRY, name);
+		else if (!strcmp(name, "__RUN_CTX__"))
+			lua_script_see(&g->script, state, fields[i].at, fields[i].key);
+	}
 }
 
 static void read_all(struct lua_globals *g, struct memory *mem)
@@ -346,6 +356,18 @@ static const char *name_of(const struct named *n)
 const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function)
 {
 	return name_of(look_up(g, mem, function));
+}
+
+bool lua_globals_script(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie, char *ret, size_t size)
+{
+	/* the field is not there between two scripts */
+	for (u32 i = 0; i < SCRIPT_TRIES && g->script.n < g->nstates && lua_script_may_look(&g->script); i++) {
+		u64 start = now_ns();
+
+		read_all(g, mem);
+		g->script.spent_ns += now_ns() - start;
+	}
+	return lua_script_find(&g->script, g->image, mem, proto, cookie, ret, size);
 }
 
 const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto)

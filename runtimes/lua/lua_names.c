@@ -165,6 +165,14 @@ static void mark_tail_call(struct frame_name *ret)
 	snprintf(ret->name + len, sizeof(ret->name) - len, "%s, tail called", len ? "" : "function");
 }
 
+static bool is_outermost(const struct frame *frames, u32 i, u32 n)
+{
+	for (i++; i < n; i++)
+		if (is_lua(&frames[i]))
+			return false;
+	return true;
+}
+
 static bool name_lua(
         struct lua_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
 {
@@ -179,6 +187,9 @@ static bool name_lua(
 	if (!p->linedefined)
 		ret->name[0] = '\0';
 	name_by_table(names, mem, p->addr, ret);
+	if (!ret->name[0] && !(frames[i].detail & LUA_TAIL_CALLED) && is_outermost(frames, i, n) &&
+	        (!strcmp(p->source, "@user_function") || !strcmp(p->source, "@user_script")))
+		lua_globals_script(names->globals, mem, p->addr, p->cookie, ret->name, sizeof(ret->name));
 	chunk = strpbrk(p->source, "/.") ? NULL : lua_globals_chunk(names->globals, mem, p->addr); /* not of a file */
 	if (chunk)
 		snprintf(ret->file, sizeof(ret->file), "%s", chunk);

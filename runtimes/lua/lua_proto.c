@@ -6,11 +6,13 @@
 
 #include "cleanup.h"
 
-#define PROTO_BYTES 160
-#define STRING_DATA 24      /* of a TString: behind its header, in 5.1 to 5.5 (lstring.h: getstr, getshrstr) */
-#define STRING_LONG 11      /* 5.5: shrlen, below 0 for a long string, whose text is elsewhere */
-#define ABSOLUTE    (-0x80) /* ldebug.h: ABSLINEINFO, in lineinfo of 5.4 on: the line is in abslineinfo */
-#define TSTRING     4       /* LUA_TSTRING, and its variants above */
+#define PROTO_BYTES          160
+#define STRING_DATA          24      /* of a TString: behind its header, in 5.1 to 5.5 (lstring.h: getstr, getshrstr) */
+#define STRING_LONG          11      /* 5.5: shrlen, below 0 for a long string, whose text is elsewhere */
+#define ABSOLUTE             (-0x80) /* ldebug.h: ABSLINEINFO, in lineinfo of 5.4 on: the line is in abslineinfo */
+#define PROTOTYPE_BEFORE_504 9       /* LUA_TPROTO (lobject.h) */
+#define PROTOTYPE            10
+#define TSTRING              4 /* LUA_TSTRING, and its variants above */
 
 struct abs_line { /* AbsLineInfo */
 	s32 pc, line;
@@ -86,6 +88,15 @@ static bool read_differences(struct lua_proto *p, struct memory *mem, u64 at, u6
 	return true;
 }
 
+/* Lines of a function lie within it: else its memory has been given to others since. */
+static bool are_lines(const struct lua_proto *p)
+{
+	for (u32 i = 0; p->lines && p->linedefined && i < p->sizecode; i++)
+		if ((u32)p->lines[i] < p->linedefined || (u32)p->lines[i] > p->lastlinedefined)
+			return false;
+	return true;
+}
+
 static void find_lines(struct lua_proto *p, const struct lua_layout *l, struct memory *mem, const u8 *bytes)
 {
 	u64 at = take_pointer(bytes, l->p_lineinfo);
@@ -103,6 +114,15 @@ static void find_lines(struct lua_proto *p, const struct lua_layout *l, struct m
 		free(p->lines);
 		p->lines = NULL;
 	}
+}
+
+/* Its type, in the header that free() overwrites. */
+static bool is_prototype(const struct lua_image *image, struct memory *mem, u64 addr)
+{
+	u8 type;
+
+	return memory_read(mem, &type, sizeof(type), addr + image->layout->l_tt.at) &&
+	       type == (image->vm.version >= 504 ? PROTOTYPE : PROTOTYPE_BEFORE_504);
 }
 
 struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *mem, u64 addr)
@@ -139,6 +159,10 @@ struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *m
 	if (!lua_string_read(p->version, mem, take_pointer(bytes, l->p_source), p->source, sizeof(p->source)))
 		strcpy(p->source, "=?");
 	find_lines(p, l, mem, bytes);
+	if (!are_lines(p) || !is_prototype(image, mem, addr)) {
+		lua_proto_free(p);
+		return NULL;
+	}
 	return p;
 }
 

@@ -33,6 +33,12 @@ table.sort(list, less)
 local x = spin(5000)
 return x
 """
+FUNCTIONS = """#!lua name=lib
+local function spin(n) local x = 0 for i = 1, n do x = x + i % 7 end return x end
+local function first() local x = spin(50000) return x end
+redis.register_function("first_function", first)
+redis.register_function("second_function", function() local x = spin(100000) return x end)
+"""
 LUA = re.compile(r" \((?:haproxy\.lua|user_script|f_[0-9a-f]{40})(?::(\d+))?\)$")
 
 
@@ -55,6 +61,14 @@ def ask_redis(port, stop):
         sha = command(s, "SCRIPT", "LOAD", REDIS).split(b"\r\n")[1].decode()
         while not stop.is_set():
             command(s, "EVALSHA", sha, "0")
+
+
+def ask_functions(port, stop):
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        command(s, "FUNCTION", "LOAD", FUNCTIONS)
+        while not stop.is_set():
+            command(s, "FCALL", "first_function", "0")
+            command(s, "FCALL", "second_function", "0")
 
 
 def ask_haproxy(port, stop):
@@ -125,6 +139,25 @@ def test_redis():
         with serving(words, port, ask_redis) as pid:
             sha = hashlib.sha1(REDIS.encode()).hexdigest()
             yield check(pid, [(0,), (0, 2), (0, 3, 2)], {"sort": 0, f"f_{sha} (user_script)": None, f"spin (f_{sha}:2)": 0})
+
+
+def test_redis_functions():
+    """By the names that they were registered by: those of the callbacks, which are met while they run."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as directory:
+        words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
+        with serving(words, port, ask_functions) as pid:
+            result = yrt.run("lua-flame", "-p", str(pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
+    seen = collections.Counter()
+    for frames, count in result.stacks:
+        for frame in frames:
+            if frame.endswith((" (user_function:3)", " (user_function:5)")):
+                seen[frame] += count
+    first, second = seen["first_function (user_function:3)"], seen["second_function (user_function:5)"]
+    assert set(seen) <= {f"{name} (user_function:{line})" for name, line in
+                         (("first_function", 3), ("second_function", 5), ("function", 3), ("function", 5))}, seen
+    assert first and second and first + second > 0.5 * sum(seen.values()), seen
+    yield f"{first} and {second} of {sum(seen.values())} samples have the name"
 
 
 def lines_of(text):
