@@ -20,6 +20,7 @@ struct sweep {
 		u64 start, end;
 	} part[2]; /* the function, and its cold part */
 	u32 nparts;
+	bool grows; /* the last call or jump was a call of what makes the stack larger */
 	struct hit_exits *exits;
 };
 
@@ -66,7 +67,7 @@ static struct error *take_jump(struct sweep *s, const cs_insn *insn)
 
 	if (insn->detail->x86.op_count != 1 || op->type != X86_OP_IMM)
 		return refuse(s, insn->address, "a jump through a register or a table");
-	if ((u64)op->imm == s->start)
+	if ((u64)op->imm == s->start && !s->grows)
 		return refuse(s, insn->address, "a jump to its own start");
 	if (is_inside(s, (u64)op->imm) || is_cold(s, (u64)op->imm))
 		return NULL;
@@ -80,6 +81,19 @@ static bool in_group(const cs_insn *insn, u8 group)
 		if (insn->detail->groups[i] == group)
 			return true;
 	return false;
+}
+
+/*
+ * Functions that look for room on a stack that can grow begin again behind that: runtime.morestack_noctxt(), and
+ * __morestack() of libgcc.
+ */
+static bool is_growing(const struct sweep *s, const cs_insn *insn)
+{
+	const cs_x86_op *op = &insn->detail->x86.operands[0];
+	struct symbol sym;
+
+	return insn->id == X86_INS_CALL && op->type == X86_OP_IMM && symbols_find(s->img, (u64)op->imm, &sym) &&
+	       (!strncmp(sym.name, "runtime.morestack", 17) || !strcmp(sym.name, "__morestack"));
 }
 
 static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 start, u64 end)
@@ -99,6 +113,8 @@ static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 star
 			err = take(s, insn->address);
 		else if (in_group(insn, CS_GRP_JUMP))
 			err = take_jump(s, insn);
+		if (in_group(insn, CS_GRP_JUMP) || in_group(insn, CS_GRP_CALL))
+			s->grows = is_growing(s, insn); /* arguments are loaded again in between */
 	}
 	return err;
 }

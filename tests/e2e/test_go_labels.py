@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -10,6 +11,9 @@ import go
 import yrt
 
 RATE = 997
+# The machine's own reader, whatever release is tested.
+PPROF = [shutil.which("go") or go.GO, "tool", "pprof"]
+ENV = {key: value for key, value in os.environ.items() if key != "GOROOT"}
 STRIPPED = "-ldflags=-s -w"
 LABELS = {"main.burnBoth": "labels: kind=both, tier=1", "main.burnOne": "labels: kind=one", "main.burnNone": None,
           "main.burnEven": "labels: turn=turn 1000", "main.burnOdd": "labels: turn=turn 1001"}
@@ -46,8 +50,7 @@ def test_pprof():
     with tempfile.TemporaryDirectory() as folder, yrt.Fixture(go.build("labels", STRIPPED, name="labels-stripped"), seconds=None, wait=False) as f:
         path = os.path.join(folder, "labels.pb.gz")
         yrt.Run("go-flame", "--labels", "-p", f.pid, "-d", 2, "-F", RATE, "-o", path, output=False).result().expect()
-        tags = subprocess.run([go.GO, "tool", "pprof", "-tags", path], capture_output=True, text=True, check=True).stdout
-        top = subprocess.run([go.GO, "tool", "pprof", "-top", "-cum", path], capture_output=True, text=True, check=True).stdout
+        tags, top = (subprocess.run([*PPROF, *what, path], capture_output=True, text=True, check=True, env=ENV).stdout for what in (["-tags"], ["-top", "-cum"]))
     found = {(key, value) for key, rest in re.findall(r"^ *(\w+): Total.*\n((?: +.*\n)+)", tags, re.M) for value in re.findall(r"%\): (.*)", rest)}
     want = {("kind", "both"), ("tier", "1"), ("kind", "one"), ("turn", "turn 1000"), ("turn", "turn 1001")}
     assert want <= found, f"missing {want - found}: {tags}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """latency: every call of a function by its time, however it returns; stacks of slow ones; what can not be paired is refused or counted."""
 
+import go
 import yrt
 
 
@@ -46,6 +47,17 @@ def test_refusals():
         assert "through a register or a table" in result.stderr, result.stderr
         for flags in (("-e", "sched:sched_switch"), ("-e", "calls:work", "--over", "soon"), (), ("-e", "calls:nothing")):
             yrt.run("latency", *flags, "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
+
+
+def test_growing_stacks():
+    """A function that looks for room on its stack first, and begins again behind that, is paired, too."""
+    with yrt.Fixture(go.build("labels"), seconds=None, wait=False) as fixture:
+        result = yrt.run("latency", "-e", "main.changing.func1", "-p", fixture.pid, "-d", 2).expect()
+    stats = result.stats["latency"]
+    # A goroutine that moves to another thread in the middle of a call is not paired.
+    assert stats["returned"] > 100 and stats["returned"] >= 0.95 * stats["entered"], stats
+    assert all("main.changing" in frames for frames, _ in result.stacks), yrt.show(result.stacks, 9)
+    yield f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired"
 
 
 yrt.main(globals())
