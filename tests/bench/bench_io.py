@@ -14,7 +14,7 @@ from pairs import Beside, yrt
 
 BLOCKS = 3
 # block size, blocks, the least that is left of the rate: a call of 0.3 us is too short to be traced for free
-SIZES = ((1, 2000000, 0.2), (4096, 2000000, 0.2), (65536, 600000, 0.5), (1048576, 30000, 0.9))
+SIZES = ((1, 2000000, 0.2), (4096, 2000000, 0.2), (65536, 600000, 0.5), (1048576, 30000, 0.8))
 
 
 def cpu(source, size, count):
