@@ -6,8 +6,8 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${VERSIONS}/pytho
 file(STRINGS ${VERSIONS}/pythons.txt PYTHON_LINES REGEX "^[a-z]")
 set(PYTHON_UNIT_TESTS test_python_frames test_python_live)
 file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
-# Numbers of threads, without which they have no names, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
-set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile)
+# Numbers of threads, without which they have no names, names of tasks, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
+set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile test_python_tasks)
 set(PYTHON_3.7_TESTS test_python_gil)
 # asyncio tells who awaits a task from 3.14 on.
 set(PYTHON_3.14_TESTS test_python_awaiters)

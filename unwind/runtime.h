@@ -33,6 +33,7 @@ struct report;
 struct c_names;
 struct runtime_alloc_ops;
 struct runtime_snapshot_ops;
+struct runtime_tasks_ops;
 struct cfi_teller;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
@@ -266,6 +267,9 @@ struct runtime_ops {
 
 	/* What it tells at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
 	const struct runtime_snapshot_ops *const *snapshots;
+
+	/* What waits in it without a thread (runtime_tasks.h). NULL: nothing does, or it cannot be listed. */
+	const struct runtime_tasks_ops *tasks;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

@@ -14,7 +14,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL };
+enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
@@ -29,6 +29,9 @@ static const struct manual_option options[] = {
         {DUMP_REPEAT, "repeat", "N", "take N dumps and show the last one, with who was stuck in all of them",
                 COMPLETE_NOTHING},
         {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
+        {DUMP_LOGICAL, "logical", NULL,
+                "also what waits without a thread, with its own stack: tasks of asyncio (Python 3.8 on)",
+                COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
         {FLAME_NO_INLINE, "no-inline", NULL,
@@ -52,6 +55,7 @@ static const struct manual_example examples[] = {
         {"yrt dump -p $(pgrep -o nginx) -s", "a master and its workers"},
         {"yrt dump -p 4242 --repeat 3", "who is stuck: three dumps, a second apart"},
         {"yrt dump -p 4242 --json | jq '.threads[] | select(.state == \"sleeping\") | .syscall.text'", "for programs"},
+        {"yrt dump -p 4242 --logical", "what each task of an event loop waits for, and who waits for it"},
         {"yrt dump -p 4242 -o dump.html", "a picture: where most threads wait"},
         {NULL, NULL},
 };
@@ -71,13 +75,14 @@ const struct manual dump_manual = {
 
 struct request {
 	struct flame_options o;
-	bool json;
+	bool json, logical;
 	u32 repeat;
 	double interval_s;
 };
 
 static const struct setting settings[] = {
         {DUMP_JSON, SETTING_OF(struct request, json), .on = true},
+        {DUMP_LOGICAL, SETTING_OF(struct request, logical), .on = true},
         {DUMP_REPEAT, SETTING_OF(struct request, repeat), .name = "--repeat", .min = 1, .max = 1000},
         {DUMP_INTERVAL, SETTING_OF(struct request, interval_s), .name = "--interval", .min = 0.001, .max = 86400},
         {0},
@@ -214,6 +219,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		err = view_make(list, dump_profile(d), h, &v);
 	if (!err) {
 		v.target = dump_target(d);
+		v.logical = r->logical;
 		err = write_dump(r, d, &v, command, out->file);
 	}
 	if (!err)
@@ -227,6 +233,7 @@ static int run(const struct request *r, const char *command)
 	struct dump_options options = {.collect = r->o.sampler.collect,
 	        .depth = r->o.sampler.depth,
 	        .no_user = r->o.sampler.no_user,
+	        .logical = r->logical,
 	        .no_kernel = r->o.sampler.collect.no_kernel,
 	        .cache_dir = r->o.sampler.cache_dir,
 	        .warn = warn,

@@ -46,11 +46,11 @@ static json_t *json_frame(const struct profile_function *f)
 	return object;
 }
 
-static json_t *json_stack(const struct dump_view *v, const struct view_thread *t)
+static json_t *json_stack(const struct dump_view *v, u32 top)
 {
 	json_t *list = json_array();
 	u32 n;
-	cleanup(free) u32 *frames = view_frames(v, t, &n);
+	cleanup(free) u32 *frames = view_frames(v, top, &n);
 
 	for (u32 i = 0; frames && i < n; i++)
 		json_array_append_new(list, json_frame(&v->profile->functions[v->profile->nodes[frames[i]].function]));
@@ -111,6 +111,34 @@ static json_t *json_thread(const struct dump_view *v, const struct view_thread *
 	return object;
 }
 
+static json_t *json_task(const struct dump_view *v, const struct view_task *t, u32 stack)
+{
+	json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "pid", (int)t->t->process->pid, "task", (int)t->number,
+	        "stack", (int)stack, "awaiters", (int)t->awaiters);
+
+	set_text(object, "kind", t->t->ops->kind);
+	set_text(object, "name", t->t->name);
+	set_text(object, "state", t->t->state);
+	if (t->awaits)
+		json_object_set_new(object, "awaits", json_integer(v->tasks[t->awaits - 1].number));
+	if (t->awaiter)
+		json_object_set_new(object, "awaited_by", json_integer(v->tasks[t->awaiter - 1].number));
+	return object;
+}
+
+/* Their stacks follow those of the threads. */
+static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
+{
+	json_t *tasks = json_array();
+
+	for (u32 i = 0; i < v->ntasks; i++) {
+		if (!i || v->tasks[i].stack != v->tasks[i - 1].stack)
+			json_array_append_new(stacks, json_stack(v, v->tasks[i].top));
+		json_array_append_new(tasks, json_task(v, &v->tasks[i], (u32)json_array_size(stacks) - 1));
+	}
+	json_object_set_new(root, "tasks", tasks);
+}
+
 struct error *dump_write_json(const struct dump_view *v, FILE *out)
 {
 	json_t *root = json_object(), *threads = json_array(), *stacks = json_array();
@@ -121,11 +149,13 @@ struct error *dump_write_json(const struct dump_view *v, FILE *out)
 	json_object_set_new(root, "dumps", json_integer(v->dumps));
 	for (u32 i = 0, end; i < v->nthreads; i = end, n++) {
 		end = view_group_end(v, i);
-		json_array_append_new(stacks, json_stack(v, &v->threads[i]));
+		json_array_append_new(stacks, json_stack(v, v->threads[i].top));
 		for (u32 k = i; k < end; k++)
 			json_array_append_new(threads, json_thread(v, &v->threads[k], n));
 	}
 	json_object_set_new(root, "threads", threads);
+	if (v->logical)
+		set_tasks(root, v, stacks);
 	json_object_set_new(root, "stacks", stacks);
 	failed = json_dumpf(root, out, JSON_INDENT(1)) || fputc('\n', out) == EOF;
 	json_decref(root);

@@ -132,10 +132,10 @@ static void put_frame(const struct profile_function *f, FILE *out)
 	fputc('\n', out);
 }
 
-static struct error *put_stack(const struct dump_view *v, const struct view_thread *t, FILE *out)
+static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 {
 	u32 n;
-	cleanup(free) u32 *frames = view_frames(v, t, &n);
+	cleanup(free) u32 *frames = view_frames(v, top, &n);
 
 	if (!frames)
 		return &error_no_memory;
@@ -202,7 +202,9 @@ struct error *dump_write_text(const struct dump_view *v, FILE *out)
 			put_thread(v, &v->threads[k], out);
 		if (end - i > THREADS_SHOWN)
 			put_others(v, i + THREADS_SHOWN, end, out);
-		err = put_stack(v, &v->threads[i], out);
+		err = put_stack(v, v->threads[i].top, out);
 	}
+	if (!err)
+		err = dump_tasks_text(v, put_stack, out);
 	return err ? err : text_finish(out, "dump");
 }

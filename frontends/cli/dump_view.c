@@ -87,7 +87,7 @@ static u32 below(const struct profile *p, u32 node)
 	return p->nodes[node].child;
 }
 
-static u64 path_hash(const struct profile *p, u32 node)
+u64 view_path_hash(const struct profile *p, u32 node)
 {
 	u64 hash = 1;
 
@@ -123,7 +123,7 @@ static struct error *find_stacks(const struct profile *p, struct dump_view *v)
 		else
 			t->name = strdup(t->t->at.comm);
 		t->top = node ? below(p, (u32)*node) : 0;
-		t->stack = path_hash(p, t->top);
+		t->stack = view_path_hash(p, t->top);
 		err = t->name ? NULL : &error_no_memory;
 	}
 	table_free(&index);
@@ -274,6 +274,8 @@ struct error *view_make(
 		err = find_syscalls(&v);
 	if (!err)
 		err = find_holders(&v);
+	if (!err)
+		err = view_tasks(list, &v);
 	if (err) {
 		view_free(&v);
 		return err;
@@ -290,18 +292,19 @@ void view_free(struct dump_view *v)
 		free(v->threads[i].syscall);
 	}
 	free(v->threads);
+	free(v->tasks);
 	*v = (struct dump_view){0};
 }
 
-u32 *view_frames(const struct dump_view *v, const struct view_thread *t, u32 *n)
+u32 *view_frames(const struct dump_view *v, u32 top, u32 *n)
 {
 	u32 *frames, i = 0;
 
-	for (u32 node = t->top; node; node = below(v->profile, node))
+	for (u32 node = top; node; node = below(v->profile, node))
 		i++;
 	*n = i;
 	frames = calloc(i + 1, sizeof(*frames));
-	for (u32 node = t->top; frames && node; node = below(v->profile, node))
+	for (u32 node = top; frames && node; node = below(v->profile, node))
 		frames[--i] = node;
 	return frames;
 }

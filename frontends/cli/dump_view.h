@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "probes/threads/dump.h"
+#include "probes/threads/logical.h"
 #include "unwind/profile/profile.h"
 
 struct view_thread {
@@ -21,12 +22,25 @@ struct view_thread {
 	        still; /* of the dumps before this one, so many in a row had the same stack; and it had not run since */
 };
 
+/* What waits without a thread. */
+struct view_task {
+	const struct dump_task *t;
+	u32 top, number; /* as of a thread; its number in the profile, from 1 on */
+	u64 stack;
+	u32 awaits;   /* 1 + index of the task that it waits for; 0: none is known */
+	u32 awaiter;  /* 1 + index of one that waits for it */
+	u32 awaiters; /* how many do */
+};
+
 struct dump_view {
 	const char *target; /* hostile */
 	const struct profile *profile;
 	struct view_thread *threads; /* those with equal stacks side by side, the most frequent stack first */
 	u32 nthreads;
 	u32 nstacks;
+	struct view_task *tasks; /* as the threads are */
+	u32 ntasks, ntask_stacks;
+	bool logical;  /* tasks were asked for */
 	u32 dumps;     /* that were taken (--repeat) */
 	double took_s; /* to take the last one, without naming */
 };
@@ -44,8 +58,10 @@ void view_free(struct dump_view *v);
 
 /* Index behind the last thread with the same stack as thread i. */
 u32 view_group_end(const struct dump_view *v, u32 i);
-/* The nodes of a thread's stack, leaf first: malloc'd; *n of them. NULL: out of memory. */
-u32 *view_frames(const struct dump_view *v, const struct view_thread *t, u32 *n);
+/* The nodes of the stack whose outermost one is top, leaf first: malloc'd; *n of them. NULL: out of memory. */
+u32 *view_frames(const struct dump_view *v, u32 top, u32 *n);
+/* The same for all that have the same path below a node. */
+u64 view_path_hash(const struct profile *p, u32 node);
 /* The name of a function without the place that a profile's names have behind it; that is told apart. */
 #define VIEW_NAME 4096
 void view_name(const struct profile_function *f, char ret[VIEW_NAME]);
@@ -53,6 +69,11 @@ void view_name(const struct profile_function *f, char ret[VIEW_NAME]);
 const char *view_file(const struct profile_function *f);
 /* "sleeping", "running"; static. */
 const char *view_state(const struct dump_thread *t);
+
+/* Fills v->tasks; in dump_tasks.c, as the next ones. */
+struct error *view_tasks(const struct dump_list *list, struct dump_view *v);
+struct error *dump_tasks_text(const struct dump_view *v,
+        struct error *(*put_stack)(const struct dump_view *v, u32 top, FILE *out), FILE *out);
 
 struct error *dump_write_text(const struct dump_view *v, FILE *out);
 struct error *dump_write_json(const struct dump_view *v, FILE *out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "burst.h"
+#include "logical.h"
 #include "threads.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -104,6 +105,7 @@ void dump_list_free(struct dump_list *list)
 	for (u32 i = 0; i < list->n; i++)
 		free(list->items[i].frames);
 	free(list->items);
+	logical_free(list);
 	*list = (struct dump_list){0};
 }
 
@@ -277,6 +279,8 @@ struct error *dump_take(struct dump *d, struct dump_list *ret)
 		err = look(d, ret);
 	for (u32 i = 0; !err && i < ret->n; i++)
 		err = chase(d, &ret->items[i]);
+	for (u32 i = 0; !err && d->options.logical && i < d->nprocesses; i++)
+		err = logical_take(d->processes[i], warn, d, ret);
 	if (!err && !ret->n)
 		err = error_hint(error_new(ERROR_NO_PROCESS, "%s has exited", dump_target(d)),
 		        "give the pid of a running process");
@@ -365,6 +369,8 @@ struct error *dump_name(struct dump *d, struct dump_list *list)
 		if (!err && (t->how == DUMP_TORN || t->how == DUMP_WALKED))
 			err = place(d, t);
 	}
+	if (!err)
+		err = logical_name(d->collector, list);
 	if (!err)
 		err = collector_finish(d->collector, d->options.stop);
 	if (!err && burst)

@@ -16,6 +16,7 @@ struct dump_options {
 	struct collect_options collect;
 	u32 depth; /* frames of a stack at most */
 	bool no_user, no_kernel;
+	bool logical; /* also what waits without a thread (runtime_tasks.h) */
 	const char *cache_dir;
 	void (*warn)(void *ctx, struct error *err); /* something that does not end it; owns err */
 	void *ctx;
@@ -46,6 +47,8 @@ struct dump_thread {
 struct dump_list {
 	struct dump_thread *items; /* by tid */
 	u32 n;
+	struct dump_task *tasks; /* logical.h */
+	u32 ntasks;
 };
 
 struct error *dump_create(const struct dump_options *options, struct dump **ret);

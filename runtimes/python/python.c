@@ -17,6 +17,7 @@
 #include "python_inspect.h"
 #include "python_methods.h"
 #include "python_names.h"
+#include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
 #include "runtime.h"
@@ -294,6 +295,18 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	                                        (u64)own_tid(p->pid, tid), tid == p->pid, ret, size);
 }
 
+static struct error *list_tasks(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	struct python_instance *instance = data;
+
+	return is_believed(instance)
+	               ? python_tasks(instance->image, instance->bias, instance->names, PYTHON_TASK_READS, p, add, ctx)
+	               : NULL;
+}
+
+static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct python_instance *instance = data;
@@ -345,5 +358,6 @@ const struct runtime_ops python_runtime = {
         .translated = &cython_translated,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .tasks = &tasks,
         .idle = python_idle,
 };

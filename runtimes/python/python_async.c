@@ -12,8 +12,12 @@ enum {
 	TASK_IS_TASK,
 	TASK_AWAITED_BY_IS_SET,
 	TASK_CORO,
-	STATE_SIZE = 9,
+	TASK_NODE,
+	INTERP_SIZE,
+	INTERP_HEAD,
+	STATE_SIZE,
 	STATE_TASK = 11,
+	STATE_HEAD,
 	WORDS = 13,
 };
 
@@ -87,4 +91,20 @@ void python_async_find(
 	        .awaited_below = next ? 16 : 8,
 	};
 	__atomic_store_n(&vm->awaits.ts_task, (u16)words[STATE_TASK], __ATOMIC_RELEASE);
+}
+
+bool python_async_list(const struct python_image *image, const struct runtime_process *p, struct python_task_list *ret)
+{
+	u64 words[WORDS];
+
+	if (image->version < FIRST_VERSION || !find_section(p, words) || !makes_sense(words) ||
+	        words[TASK_NODE] >= words[TASK_SIZE] || words[INTERP_HEAD] >= words[INTERP_SIZE] ||
+	        words[INTERP_SIZE] > UINT32_MAX || words[STATE_HEAD] >= words[STATE_SIZE])
+		return false;
+	*ret = (struct python_task_list){.interp_head = (u32)words[INTERP_HEAD],
+	        .ts_head = (u32)words[STATE_HEAD],
+	        .task_node = (u32)words[TASK_NODE],
+	        .task_awaited_by = (u32)words[TASK_AWAITED_BY],
+	        .task_awaited_by_is_set = (u32)words[TASK_AWAITED_BY_IS_SET]};
+	return true;
 }

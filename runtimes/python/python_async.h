@@ -13,4 +13,13 @@
 void python_async_find(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_vm *vm);
 
+/* The lists of tasks, from 3.14 on; offsets in bytes. */
+struct python_task_list {
+	u32 interp_head, ts_head; /* of PyInterpreterState and _PyThreadStateImpl: next and previous */
+	u32 task_node, task_awaited_by, task_awaited_by_is_set; /* of a task */
+};
+
+/* False: no file with that section is mapped, or it makes no sense. */
+bool python_async_list(const struct python_image *image, const struct runtime_process *p, struct python_task_list *ret);
+
 #endif

@@ -154,6 +154,17 @@ static const struct known *find(struct python_names *names, struct memory *mem, 
 	return k;
 }
 
+bool python_code_frame(struct python_names *names, struct memory *mem, u64 code, u64 pos, struct frame *ret)
+{
+	struct code_words words;
+
+	if (!read_code(mem, names->layout, code, &words) || words.type != names->code_type)
+		return false;
+	ret->where = frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code);
+	ret->detail = python_detail(python_cookie(&words.id), pos < PYTHON_NO_POS ? (u32)pos : PYTHON_NO_POS);
+	return true;
+}
+
 /* 0: unknown. */
 static u32 line_at(const struct python_layout *l, const struct known *k, u32 pos)
 {

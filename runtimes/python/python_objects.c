@@ -17,7 +17,7 @@ enum { KEYS_GENERAL, KEYS_UNICODE, KEYS_SPLIT }; /* dk_kind, 3.11 */
 #define SHARED_KEYS_MAX 64
 #define NAME_BYTES      64
 
-static bool read_bytes(const struct python_reader *r, void *dst, size_t size, u64 addr)
+bool python_read(const struct python_reader *r, void *dst, size_t size, u64 addr)
 {
 	if (!*r->left)
 		return false;
@@ -27,18 +27,17 @@ static bool read_bytes(const struct python_reader *r, void *dst, size_t size, u6
 
 static bool read_word(const struct python_reader *r, u64 *ret, u64 addr)
 {
-	return read_bytes(r, ret, sizeof(*ret), addr);
+	return python_read(r, ret, sizeof(*ret), addr);
 }
 
-static u64 word_at(const struct python_reader *r, u64 addr)
+u64 python_word(const struct python_reader *r, u64 addr)
 {
 	u64 word;
 
 	return read_word(r, &word, addr) ? word : 0;
 }
 
-/* sizeof(PyObject) */
-static u32 head(const struct python_reader *r)
+u32 python_head(const struct python_reader *r)
 {
 	return r->l->ob_type.at + 8u;
 }
@@ -59,7 +58,7 @@ static bool read_keys_old(const struct python_reader *r, u64 addr, struct keys *
 {
 	u64 words[5];
 
-	if (!read_bytes(r, words, sizeof(words), addr) || !words[1] || words[1] > 2 * PYTHON_DICT_MAX ||
+	if (!python_read(r, words, sizeof(words), addr) || !words[1] || words[1] > 2 * PYTHON_DICT_MAX ||
 	        (words[1] & (words[1] - 1)) || words[4] > words[1])
 		return false;
 	*ret = (struct keys){
@@ -75,7 +74,7 @@ static bool read_keys(const struct python_reader *r, u64 addr, struct keys *ret)
 
 	if (r->version < V3_11)
 		return read_keys_old(r, addr, ret);
-	if (!read_bytes(r, words, sizeof(words), addr))
+	if (!python_read(r, words, sizeof(words), addr))
 		return false;
 	log_size = (u8)words[1];
 	log_bytes = (u8)(words[1] >> 8);
@@ -107,7 +106,7 @@ bool python_dict_open(const struct python_reader *r, u64 dict, struct python_dic
 	struct keys keys;
 	u64 words[4];
 
-	if (!dict || !read_bytes(r, words, sizeof(words), dict + head(r)) || !read_keys(r, words[2], &keys))
+	if (!dict || !python_read(r, words, sizeof(words), dict + python_head(r)) || !read_keys(r, words[2], &keys))
 		return false;
 	use_keys(&keys, words[3] ? values_of(r, words[3]) : 0, ret);
 	return true;
@@ -122,7 +121,7 @@ static bool read_chunk(const struct python_reader *r, struct python_dict *d, u32
 	n = n < PYTHON_DICT_CHUNK ? n : PYTHON_DICT_CHUNK;
 	d->chunk_at = at;
 	d->chunk_n = 0;
-	if (!read_bytes(r, d->chunk, (size_t)n * d->words * 8, d->entries + (u64)at * d->words * 8))
+	if (!python_read(r, d->chunk, (size_t)n * d->words * 8, d->entries + (u64)at * d->words * 8))
 		return false;
 	d->chunk_n = n;
 	return true;
@@ -148,7 +147,7 @@ static bool is_str(const struct python_reader *r, u64 object, const char *name, 
 	u64 length;
 
 	if (n > NAME_BYTES || r->l->str_ascii.at > 128 || r->l->str_length.at + 8u > r->l->str_ascii.at ||
-	        !read_bytes(r, bytes, r->l->str_ascii.at + n, object))
+	        !python_read(r, bytes, r->l->str_ascii.at + n, object))
 		return false;
 	memcpy(&length, bytes + r->l->str_length.at, sizeof(length));
 	return length == n && !memcmp(bytes + r->l->str_ascii.at, name, n);
@@ -180,7 +179,7 @@ static bool cached_keys(const struct python_reader *r, u64 type, struct keys *re
 {
 	u64 words[TYPE_KEYS_WORDS];
 
-	if (!read_bytes(r, words, sizeof(words), type + TYPE_KEYS_SEARCH + head(r) - 16))
+	if (!python_read(r, words, sizeof(words), type + TYPE_KEYS_SEARCH + python_head(r) - 16))
 		return false;
 	for (u32 i = 0; i < TYPE_KEYS_WORDS; i++)
 		if (words[i] && !(words[i] & 7) && read_keys(r, words[i], ret) && ret->kind == KEYS_SPLIT &&
@@ -192,18 +191,18 @@ static bool cached_keys(const struct python_reader *r, u64 type, struct keys *re
 /* The dict of an instance up to 3.10: where the type says. */
 static u64 dict_by_offset(const struct python_reader *r, u64 object, u64 type)
 {
-	u64 offset = word_at(r, type + TYPE_DICTOFFSET + head(r) - 16);
+	u64 offset = python_word(r, type + TYPE_DICTOFFSET + python_head(r) - 16);
 
-	return offset >= head(r) && offset < 4096 ? word_at(r, object + offset) : 0;
+	return offset >= python_head(r) && offset < 4096 ? python_word(r, object + offset) : 0;
 }
 
 /* Values behind an object: capacity, size, "embedded", "valid", then from the next word on the values. */
 static u64 values_behind(const struct python_reader *r, u64 object, u64 type)
 {
-	u64 size = word_at(r, type + TYPE_BASICSIZE + head(r) - 16), at = object + size;
+	u64 size = python_word(r, type + TYPE_BASICSIZE + python_head(r) - 16), at = object + size;
 	u8 about[4];
 
-	if (size > 1u << 16 || !read_bytes(r, about, sizeof(about), at))
+	if (size > 1u << 16 || !python_read(r, about, sizeof(about), at))
 		return 0;
 	return about[0] <= SHARED_KEYS_MAX && about[1] <= about[0] && about[2] == 1 && about[3] == 1 ? values_of(r, at)
 	                                                                                             : 0;
@@ -215,11 +214,11 @@ static u64 values_behind(const struct python_reader *r, u64 object, u64 type)
  */
 static u64 dict_before(const struct python_reader *r, u64 object, u64 type, u64 *values)
 {
-	bool free_threaded = head(r) > 16;
+	bool free_threaded = python_head(r) > 16;
 	u64 words[4], dict;
 
 	*values = 0;
-	if (!read_bytes(r, words, sizeof(words), object - sizeof(words)))
+	if (!python_read(r, words, sizeof(words), object - sizeof(words)))
 		return 0;
 	dict = words[free_threaded ? 3 : 1];
 	if (r->version >= V3_13 && !dict)
@@ -233,7 +232,7 @@ static u64 dict_before(const struct python_reader *r, u64 object, u64 type, u64 
 
 static bool open_instance(const struct python_reader *r, u64 object, struct python_dict *ret)
 {
-	u64 type = word_at(r, object + r->l->ob_type.at), values = 0, dict;
+	u64 type = python_word(r, object + r->l->ob_type.at), values = 0, dict;
 	struct keys keys;
 
 	if (!type)
@@ -261,8 +260,8 @@ bool python_int(const struct python_reader *r, u64 object, u64 *ret)
 	u64 tag, ndigits;
 	u32 digits[2];
 
-	if (!object || !read_word(r, &tag, object + head(r)) ||
-	        !read_bytes(r, digits, sizeof(digits), object + head(r) + 8))
+	if (!object || !read_word(r, &tag, object + python_head(r)) ||
+	        !python_read(r, digits, sizeof(digits), object + python_head(r) + 8))
 		return false;
 	ndigits = r->version >= V3_12 ? tag >> 3 : tag;
 	if (ndigits > 2 || (r->version >= V3_12 && (tag & 3) == 2))
@@ -275,7 +274,27 @@ u64 python_module(const struct python_reader *r, u64 interp, const char *name)
 {
 	const struct python_layout *l = r->l;
 	struct layout_member modules = l->interp_modules.size ? l->interp_modules : l->interp_modules_old;
-	u64 module = modules.size ? python_dict_find(r, word_at(r, interp + modules.at), name) : 0;
+	u64 module = modules.size ? python_dict_find(r, python_word(r, interp + modules.at), name) : 0;
 
-	return module ? word_at(r, module + head(r)) : 0;
+	return module ? python_word(r, module + python_head(r)) : 0;
+}
+
+u32 python_interpreters(const struct python_reader *r, u64 runtime, u64 ret[PYTHON_INTERPRETERS_MAX])
+{
+	u64 interp;
+	u32 n = 0;
+
+	if (!memory_read(r->mem, &interp, sizeof(interp), runtime + r->l->runtime_interpreters.at))
+		return 0;
+	for (; interp && n < PYTHON_INTERPRETERS_MAX; n++) {
+		ret[n] = interp;
+		if (!memory_read(r->mem, &interp, sizeof(interp), interp + r->l->interp_next.at))
+			interp = 0;
+	}
+	for (u32 i = 0; i < n / 2; i++) {
+		interp = ret[i];
+		ret[i] = ret[n - 1 - i];
+		ret[n - 1 - i] = interp;
+	}
+	return n;
 }

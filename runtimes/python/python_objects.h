@@ -25,6 +25,11 @@ struct python_reader {
 #define PYTHON_DICT_MAX   65536 /* entries looked at */
 #define PYTHON_DICT_CHUNK 32    /* read at once */
 
+/* Reads what r->left still allows. */
+bool python_read(const struct python_reader *r, void *dst, size_t size, u64 addr);
+u64 python_word(const struct python_reader *r, u64 addr); /* 0: unreadable, too */
+u32 python_head(const struct python_reader *r);           /* sizeof(PyObject) */
+
 /* Entries in the order of their insertion; those that were deleted are among them. */
 struct python_dict {
 	u64 entries;
@@ -54,5 +59,9 @@ bool python_int(const struct python_reader *r, u64 object, u64 *ret);
 
 /* The module of this name of an interpreter (PyInterpreterState): its dict; 0: it was not imported. */
 u64 python_module(const struct python_reader *r, u64 interp, const char *name);
+
+/* The interpreters (PyInterpreterState), the main one first: the process lists the newest first. */
+#define PYTHON_INTERPRETERS_MAX 64
+u32 python_interpreters(const struct python_reader *r, u64 runtime, u64 ret[PYTHON_INTERPRETERS_MAX]);
 
 #endif

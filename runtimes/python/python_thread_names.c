@@ -131,32 +131,11 @@ static u64 main_thread(const struct python_reader *r, u64 runtime, u64 module)
 	return thread ? thread : python_dict_find(r, module, "_main_thread");
 }
 
-/* The interpreters, the main one first: the list has the newest first. */
-static u32 interpreters(const struct python_reader *r, u64 runtime, u64 ret[PYTHON_INTERPRETERS_MAX])
-{
-	u64 interp;
-	u32 n = 0;
-
-	if (!memory_read(r->mem, &interp, sizeof(interp), runtime + r->l->runtime_interpreters.at))
-		return 0;
-	for (; interp && n < PYTHON_INTERPRETERS_MAX; n++) {
-		ret[n] = interp;
-		if (!memory_read(r->mem, &interp, sizeof(interp), interp + r->l->interp_next.at))
-			interp = 0;
-	}
-	for (u32 i = 0; i < n / 2; i++) {
-		interp = ret[i];
-		ret[i] = ret[n - 1 - i];
-		ret[n - 1 - i] = interp;
-	}
-	return n;
-}
-
 /* In other interpreters than the main one MainThread is whatever thread imported threading first: that is no name. */
 static u64 look(struct python_thread_names *names, const struct python_reader *r, u64 runtime, u64 native, bool main)
 {
 	u64 interp[PYTHON_INTERPRETERS_MAX], thread = 0, first = 0;
-	u32 n = interpreters(r, runtime, interp);
+	u32 n = python_interpreters(r, runtime, interp);
 
 	for (u32 i = 0; i < n && !thread; i++) {
 		struct python_threading *module = module_of(names, r, interp[i]);

@@ -10,8 +10,6 @@
 #include "python_objects.h"
 #include "table.h"
 
-#define PYTHON_INTERPRETERS_MAX 64
-
 /* What was found in one process, so that each new thread costs a look at the newest entries only. All 0 at first. */
 struct python_thread_names {
 	struct table objects; /* Thread objects by native id */

@@ -38,7 +38,7 @@ LAYERS = [
     ("walking", ["arch", "shared", "walk.h", "find_region.h", "native_walk.c", "driver.h"]),
     ("tools", ["arena", "cleanup", "error", "grow", "now", "report", "search", "table"]),
     ("binary", ["binary", "target"]),
-    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h"]),
+    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h", "runtime_tasks.h"]),
     ("dwarf", ["dwarf"]),
     ("cfi", ["cfi"]),
     ("symbols", ["symbols"]),

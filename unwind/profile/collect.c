@@ -105,6 +105,18 @@ struct error *collector_place(struct collector *c, const struct stack_record *re
 	return NULL;
 }
 
+struct error *collector_place_task(struct collector *c, const struct stack_record *record, const char *name, u32 number,
+        const struct frame *frames, u32 n, u32 *ret)
+{
+	struct error *err;
+
+	c->task = name;
+	c->task_number = number;
+	err = collector_place(c, record, frames, n, NULL, ret);
+	c->task = NULL;
+	return err;
+}
+
 static bool holds_lock(const struct frame *frames, u32 n)
 {
 	for (u32 i = 0; i < n; i++)

@@ -67,6 +67,9 @@ struct error *collector_stack(struct collector *c, const struct stack_record *re
 #define COLLECTOR_FILTERED 0xffffffffu /* nowhere: include or exclude */
 struct error *collector_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
         const struct frame *inside, u32 *ret);
+/* The same of what waits without a thread: under task_function() in place of a thread. */
+struct error *collector_place_task(struct collector *c, const struct stack_record *record, const char *name, u32 number,
+        const struct frame *frames, u32 n, u32 *ret);
 /*
  * What is counted under both is a stack and, inside its leaf, that of its waker from leaf to root (STACK_OF_WAKER): who
  * ended the wait, and how it came to that. Where that is not known it is the stack alone.

@@ -44,6 +44,8 @@ struct collector {
 	u32 next_partial;
 	struct pattern include, exclude;
 	struct frame *expanded; /* EXPANDED_MAX */
+	const char *task;       /* in collector_place_task(): its name; else NULL */
+	u32 task_number;
 	struct deferred *deferred;
 	struct gone *gone;
 	struct wakers wakers;

@@ -50,7 +50,8 @@ static struct error *child_thread(
         struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
 {
 	u32 function;
-	struct error *err = thread_function(&c->threads, c->profile, p, record, &function);
+	struct error *err = c->task ? task_function(c->profile, c->task, c->task_number, &function)
+	                            : thread_function(&c->threads, c->profile, p, record, &function);
 
 	return err ? err : profile_child(c->profile, node, function, ret);
 }

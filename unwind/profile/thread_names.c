@@ -78,16 +78,37 @@ struct error *thread_function(struct table *known, struct profile *profile, cons
 	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, told, ret);
 }
 
-bool thread_of_function(const struct profile_function *fn, u32 *tid, size_t *len)
+static bool number_of(const struct profile_function *fn, const char *word, u32 *number, size_t *len)
 {
 	const char *at = NULL;
 	char *end;
 
-	for (const char *next = fn->name; fn->kind == KIND_THREAD && (next = strstr(next, " (tid ")); next++)
+	for (const char *next = fn->name; fn->kind == KIND_THREAD && (next = strstr(next, word)); next++)
 		at = next;
 	if (!at)
 		return false;
 	*len = (size_t)(at - fn->name);
-	*tid = (u32)strtoul(at + 6, &end, 10);
+	*number = (u32)strtoul(at + strlen(word), &end, 10);
 	return !strcmp(end, ")");
+}
+
+bool thread_of_function(const struct profile_function *fn, u32 *tid, size_t *len)
+{
+	return number_of(fn, " (tid ", tid, len);
+}
+
+struct error *task_function(struct profile *profile, const char *name, u32 number, u32 *ret)
+{
+	char text[NAME_MAX_BYTES];
+	struct profile_function fn = {.name = text, .module = "", .file = "", .kind = KIND_THREAD};
+
+	snprintf(text, sizeof(text), "%.*s (task %u)", NAME_MAX_BYTES - 32, name, number);
+	return profile_function(profile, 0, &fn, false, ret);
+}
+
+bool task_of_function(const struct profile_function *fn, u32 *number)
+{
+	size_t len;
+
+	return number_of(fn, " (task ", number, &len);
 }

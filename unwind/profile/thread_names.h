@@ -20,5 +20,8 @@ struct error *thread_function(struct table *known, struct profile *profile, cons
         const struct stack_record *record, u32 *ret);
 /* Is this function such a thread? Its number, and how long the name in front of it is. */
 bool thread_of_function(const struct profile_function *fn, u32 *tid, size_t *len);
+/* The same of what runs without a thread of its own: "name (task 3)". */
+struct error *task_function(struct profile *profile, const char *name, u32 number, u32 *ret);
+bool task_of_function(const struct profile_function *fn, u32 *number);
 
 #endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a runtime has waiting without a thread, at one moment, for `yrt dump --logical`: runtime_ops.tasks. It is read
+ * from outside, while the process runs.
+ */
+#ifndef YRT_RUNTIME_TASKS_H
+#define YRT_RUNTIME_TASKS_H
+
+#include <types.h>
+
+#include "error.h"
+#include "shared/frame.h"
+
+struct runtime_process;
+
+#define RUNTIME_TASK_TEXT     256
+#define RUNTIME_TASK_AWAITERS 16
+
+/* One of them, valid during the call of add() only. Text may be hostile. */
+struct runtime_task {
+	u64 id;                                /* tells it from others of the same runtime instance */
+	char name[RUNTIME_TASK_TEXT];          /* "" if it has none */
+	char state[RUNTIME_TASK_TEXT];         /* "waits for a future" */
+	u64 awaits;                            /* id of the task that it waits for; 0: none, or not known */
+	u64 awaited_by[RUNTIME_TASK_AWAITERS]; /* ids of tasks that are known to wait for it */
+	u32 nawaited_by;
+	const struct frame *frames; /* leaf first. Only what was there at one moment: of a task that runs, or moved
+	                               whenever it was read, there are none */
+	u32 nframes;
+	u32 stop; /* enum stop_reason */
+};
+
+struct runtime_tasks_ops {
+	const char *kind, *kinds; /* "asyncio task", "asyncio tasks" */
+	/*
+	 * Calls add for each task of the instance (runtime.h: attach) that has not ended. What moves meanwhile may be
+	 * missing or be there, but what is told of one task is of one moment. An error of add() ends it.
+	 */
+	struct error *(*list)(void *instance, const struct runtime_process *p,
+	        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);
+};
+
+#endif
