@@ -194,22 +194,17 @@ static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
 
 /*
  * Has the function that luaV_execute() was entered with just returned, so that the CallInfo at ci, on top, is its
- * caller's? From 5.2 on its registers still hold that of the function, which stands behind; in 5.1 they fit none of the
- * list.
+ * caller's? From 5.2 on its registers still hold that of the function, which stands behind; 5.1 does not tell.
  */
 WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
 {
 	const struct lua_vm *vm;
-	u64 next, pc;
+	u64 next;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+	if (!vm || !vm->ci_previous || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
 		return false;
-	pc = lua_word(w, vm->ci_savedpc);
-	if (!vm->ci_previous)
-		return !vm->l_in_slot &&
-		       (lua_looks_run(w, lua_word(w, vm->ci_func)) == LUA_IN_C || !lua_at_call(w, pc));
 	next = lua_word(w, vm->ci_previous + 8u);
 	return next && lua_is_in_register(w, next) && walk_read(w, w->scratch, LUA_CALLINFO, next) &&
 	       (lua_status(w, vm) & vm->fresh_mask) == vm->fresh_bits;
