@@ -249,7 +249,8 @@ WALK_GLOBAL int event_reason(struct slot *slot)
 {
 	if (!slot || !slot->head.reason)
 		return 0;
-	return walk_push(&slot->walk, frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), slot->head.reason);
+	return walk_push(
+	        &slot->walk, frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, slot->head.object), slot->head.reason);
 }
 
 /*

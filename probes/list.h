@@ -6,6 +6,7 @@ EVENT(alloc)
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)
+EVENT(lock)
 EVENT(io)
 EVENT(net) /* of io/, too */
 EVENT(hit)

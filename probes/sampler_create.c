@@ -57,6 +57,7 @@ static struct error *create_parts(struct sampler *s)
 	s->options.collect.names.object = s->ops->object;
 	s->options.collect.names.reason_kind = s->ops->kind;
 	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
+	s->options.collect.locks = s->ops == &lock_event;
 	s->options.collect.names.leads_to_program = s->ops->leads_to_program;
 	err = s->ops->stack ? NULL : name_reader_create(&s->reader);
 	if (err)

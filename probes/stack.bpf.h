@@ -44,6 +44,7 @@ struct stack_head { /* what happened (event.bpf.h), and what a walk's stack_reco
 	u64 value, more;         /* what this one counts; 0: that is not known yet */
 	u32 reason;              /* of the event's own (event_ops.reason); 0: no frame */
 	u32 epoch;
+	u64 object;   /* what the reason is about: an address of the process; 0: nothing is known */
 	u32 role;     /* enum stack_role */
 	u64 begin_ns; /* 0: it is not timed */
 };

@@ -132,6 +132,31 @@ struct idle_rule {
 	const char *thread; /* a thread without frames of the language, whose name in the kernel begins so */
 };
 
+/* What a thread that sleeps in futex(2) waits for. */
+enum lock_kind {
+	LOCK_FUTEX, /* no rule knows */
+	LOCK_MUTEX,
+	LOCK_RWLOCK,
+	LOCK_MONITOR, /* an object's own lock */
+	LOCK_OBJECT,  /* a lock that is an object of the language */
+	LOCK_VM,      /* the one of a whole VM */
+	LOCK_OTHERS,  /* those from here on are not held by anybody: no contention */
+	LOCK_CONDITION = LOCK_OTHERS,
+	LOCK_SEMAPHORE,
+	LOCK_JOIN, /* the end of a thread */
+	LOCK_PARK, /* work: parked, or a queue is empty */
+	LOCK_KINDS,
+};
+
+/* Who stands on a stack tells for what it waits: the first rule that matches, those of runtimes before native ones. */
+struct lock_rule {
+	struct idle_rule at; /* but for .thread */
+	enum lock_kind kind;
+	const char *word; /* shown: "read lock"; NULL: the kind's */
+	u8 back;          /* the futex lies so many bytes inside the lock, rounded down to 8 */
+	bool each;        /* the futex is the thread's own, not the lock: its address says nothing */
+};
+
 struct runtime_ops {
 	const char *name; /* "luajit": in output, options, folder */
 	const char *view; /* command prefix: "lua" for lua-flame (process/view.h); runtimes of one language share it */
@@ -255,6 +280,8 @@ struct runtime_ops {
 
 	/* Waits by design: its pools' and event loops'; up to an empty one (profile/idle.h). NULL: it has none. */
 	const struct idle_rule *idle;
+	/* Its locks, up to one without .at.frame (profile/locks.h). NULL: only native ones are known. */
+	const struct lock_rule *locks;
 
 	/*
 	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each

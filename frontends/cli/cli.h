@@ -28,8 +28,8 @@ extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 
 extern const struct manual io_manual, net_manual, latency_manual, probe_manual, flame_manual, event_manual, off_manual,
-        wall_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual, render_manual,
-        diff_manual;
+        lock_manual, wall_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,
+        render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
@@ -128,6 +128,8 @@ enum flame_key { /* long options without a letter */
 	FLAME_FILES,
 	FLAME_PEERS,
 	FLAME_NO_PEERS,
+	FLAME_HOLDERS,
+	FLAME_ALL_WAITS,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */
@@ -192,7 +194,7 @@ struct loss_words {
 	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
 	json_t *(*json)(const struct sampler_stats *st);
 };
-extern const struct loss_words alloc_words, wait_words, wall_words, latency_words, io_words, net_words;
+extern const struct loss_words alloc_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
 /* The histogram of latency. */
 void latency_draw(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */

@@ -251,7 +251,10 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 	for (int i = 0; !st->probe.weights && o->sampler.event == events[0] && i < o->npids; i++)
 		idle_explain(out, o->pids[i], st->duration_s, o->sampler.follow);
 	if (st->collect.idle && !st->collect.counted)
-		fputs("all that was seen is waits by design: --idle shows them\n", out);
+		fputs(o->sampler.event == &lock_event
+		                ? "no thread waited for a lock: --all-waits shows what else was waited for\n"
+		                : "all that was seen is waits by design: --idle shows them\n",
+		        out);
 	fclose(out);
 	return text;
 }
@@ -364,7 +367,8 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->sampler.collect.threads |= o->sampler.collect.times && o->sampler.event->waits; /* a strip a thread */
 	o->sampler.warn = warn;
 	o->sampler.ctx = o;
-	if (o->sampler.event == &wait_event)
+	o->sampler.no_kernel |= o->sampler.event == &lock_event; /* they are those of futex(2) */
+	if (o->sampler.event == &wait_event || o->sampler.event == &lock_event)
 		o->sampler.of_event = &o->wait;
 	if (o->sampler.event == &io_event || o->sampler.event == &net_event)
 		o->sampler.of_event = &o->io;

@@ -57,7 +57,7 @@ static void print_truncated(FILE *out, const struct sampler_stats *st)
 static const struct loss_words *words_of(const struct sampler_stats *st)
 {
 	static const struct loss_words *const all[] = {
-	        &alloc_words, &wait_words, &wall_words, &latency_words, &io_words, &net_words};
+	        &alloc_words, &wait_words, &lock_words, &wall_words, &latency_words, &io_words, &net_words};
 	static const struct loss_words none;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -100,7 +100,7 @@ char *loss_line(const struct sampler_stats *st)
 		print_amount(out, st, st->collect.filtered);
 		fputs(" left out as asked", out);
 	}
-	if (st->collect.idle) {
+	if (st->collect.idle && st->event != &lock_event) {
 		fputs(", ", out);
 		print_amount(out, st, st->collect.idle);
 		fputs(" hidden as idle (--idle shows it)", out);

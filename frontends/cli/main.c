@@ -34,6 +34,7 @@ static const struct manual *manual_of(const struct event_ops *e)
 {
 	return e == events[0]        ? &flame_manual
 	       : e == &wait_event    ? &off_manual
+	       : e == &lock_event    ? &lock_manual
 	       : e == &wall_event    ? &wall_manual
 	       : e == &hit_event     ? &probe_manual
 	       : e == &latency_event ? &latency_manual

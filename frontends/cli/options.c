@@ -340,6 +340,8 @@ static const struct setting settings[] = {
         ON(FLAME_FILES, io.objects),
         ON(FLAME_PEERS, io.objects),
         OFF(FLAME_NO_PEERS, io.objects),
+        ON(FLAME_HOLDERS, wait.wakers),
+        ON(FLAME_ALL_WAITS, sampler.collect.all_waits),
         ON(FLAME_NO_IDLE, sampler.no_idle),
         OFF(FLAME_NO_IDLE, idle),
         ON(FLAME_IDLE, idle),

@@ -4,6 +4,7 @@
 #define YRT_WAIT_BPF_H
 
 #include "wait/wait_record.h"
+#include "wait/wait_why.bpf.h"
 
 #define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
 #define WAIT_WINDOW_NS  10000000ull /* at most */
@@ -13,14 +14,11 @@
 #define WAIT_CHANCE_MIN 256u       /* of WAIT_ONE */
 #define WAIT_DUE_NS     5000000ull /* visited only then: it may be over before */
 
-#define STATE_STOPPED 4
-#define STATE_TRACED  8
-#define STATE_FROZEN  0x8000
-
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
 u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
 u32 wait_settling = 0; /* the iterator counts what was not counted until now */
+u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
 u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
 
 struct wait_state {               /* of a thread */
@@ -62,65 +60,6 @@ static inline u64 wait_begin(struct task_struct *task)
 static inline u64 wait_switches(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
-}
-
-static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
-{
-	struct file *file = file_of(task, fd);
-
-	if (!file)
-		return WAIT_NO_FILE;
-	switch (file_mode(file)) {
-	case MODE_PIPE:
-		return WAIT_PIPE;
-	case MODE_DEVICE:
-		return WAIT_DEVICE;
-	case MODE_DIRECTORY:
-	case MODE_FILE:
-		return WAIT_FILE;
-	case MODE_SOCKET:
-		return WAIT_SOCKET;
-	default:
-		return WAIT_NO_FILE;
-	}
-}
-
-/* Is the first argument of a system call a file that it may wait for? */
-static inline bool wait_takes_file(s64 syscall)
-{
-	switch (syscall) {
-	case 0: /* read, write */
-	case 1:
-	case 17 ... 20:   /* pread64, pwrite64, readv, writev */
-	case 42 ... 47:   /* connect, accept, sendto, recvfrom, sendmsg, recvmsg */
-	case 288:         /* accept4 */
-	case 295 ... 296: /* preadv, pwritev */
-	case 299:         /* recvmmsg */
-	case 307:         /* sendmmsg */
-	case 327 ... 328: /* preadv2, pwritev2 */
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* state: 0: it could go on. */
-WALK_GLOBAL u32 wait_why(u64 state)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	s64 call = BPF_CORE_READ(r, orig_ax);
-
-	if (state & STATE_FROZEN)
-		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
-	if (state & STATE_TRACED)
-		return wait_reason(WAIT_TRACED, WAIT_NO_FILE, -1);
-	if (state & STATE_STOPPED)
-		return wait_reason(WAIT_STOPPED, WAIT_NO_FILE, -1);
-	if (!state)
-		return wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1);
-	return wait_reason(WAIT_BLOCKED,
-	        wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE, (s32)call);
 }
 
 /*
@@ -247,7 +186,7 @@ static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct w
 
 /* The thread that runs here leaves the CPU. */
 static __attribute__((always_inline)) inline void wait_walk(
-        void *ctx, struct task_struct *task, struct wait_state *w, u32 instance, u64 state)
+        void *ctx, struct task_struct *task, struct wait_state *w, u32 instance, u64 state, u64 object)
 {
 	struct probe_stats *st = my_stats();
 	u32 number, tgid = tgid_of(task);
@@ -259,6 +198,7 @@ static __attribute__((always_inline)) inline void wait_walk(
 	if (!slot)
 		return;
 	slot->head.reason = wait_why(state);
+	slot->head.object = object;
 	event_reason(slot);
 	event_kernel(ctx, slot, 0);
 	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
@@ -271,6 +211,7 @@ static __attribute__((always_inline)) inline void wait_walk(
 static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
 	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	u64 object;
 	u32 tgid;
 
 	if (w)
@@ -279,7 +220,7 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return NULL;
 	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (w)
+	if (w && (!wait_futexes || wait_for_futex(task, &object)))
 		w->since_ns = wait_begin(task);
 	return w;
 }
@@ -303,8 +244,8 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 {
 	struct wait_state *w = NULL;
 	struct wait_stats *ws;
+	u64 now, state, object = 0;
 	int instance = 0;
-	u64 now, state;
 
 	if (ticks != TICKS_TAKEN)
 		return 0;
@@ -322,6 +263,8 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 	if (!w || w->exited)
 		return 0;
 	state = preempt ? 0 : prev->__state;
+	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
+		return 0;
 	w->hash = 0;
 	w->settled = 0;
 	w->runnable = !state;
@@ -331,7 +274,7 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 		return 0;
 	instance = find_target();
 	if (instance)
-		wait_walk(ctx, prev, w, instance, state);
+		wait_walk(ctx, prev, w, instance, state, object);
 	wait_budget(ws, w, now);
 	return 0;
 }
@@ -501,14 +444,16 @@ int visit_threads(struct bpf_iter__task *ctx)
 	struct process_entry *process;
 	struct wait_thread *t;
 	u32 zero = 0, tgid;
+	u64 object = 0;
 
 	if (!task)
 		return 0;
 	tgid = tgid_of(task);
 	process = bpf_map_lookup_elem(&processes, &tgid);
 	t = bpf_map_lookup_elem(&wait_visited, &zero);
-	if (!process || !t || task->exit_state)
+	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
 		return 0;
+	t->object = object;
 	t->tgid = tgid;
 	t->tid = pid_of(task, task->pid);
 	t->instance = process->instance;

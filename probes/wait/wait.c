@@ -97,6 +97,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	if (!w)
 		return &error_no_memory;
 	w->host = host;
+	skel->bss->wait_futexes = host->options->event == &lock_event;
 	skel->bss->wait_min_ns = o ? o->min_ns : 0;
 	skel->data->wait_max_ns = o && o->max_ns ? o->max_ns : ~0ull;
 	w->frames = malloc(FRAMES_MAX * sizeof(*w->frames));
@@ -139,7 +140,8 @@ static u32 walk(struct wait *w, const struct process *p, const struct wait_threa
 	u32 n = 0, user = 0;
 
 	memcpy(regs.reg, t->reg, sizeof(regs.reg));
-	w->frames[n++] = (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), .detail = t->reason};
+	w->frames[n++] =
+	        (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason};
 	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
 		w->frames[n++].where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i]);
 	for (u32 i = 1; i < n; i++)

@@ -70,6 +70,7 @@ struct wait_thread {
 	u64 real_ns; /* WAIT_KNOWN: of that in fact */
 	u64 hash;
 	u64 switches;
+	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;
 	u64 reg[ARCH_NREGS];

@@ -257,6 +257,15 @@ struct go_table *go_instance_table(void *data, u64 *bias)
 	return instance->image->table;
 }
 
+/* runtime/lock_futex.go of 1.5 to 1.26: of threads; goroutines that wait for a sync.Mutex park without one. */
+static const struct lock_rule lock_rules[] = {
+        {.at = {.frame = "runtime.lock2", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
+        {.at = {.frame = "runtime.lock", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
+        {.at = {.frame = "runtime.notesleep", .within = 4}, .kind = LOCK_PARK},
+        {.at = {.frame = "runtime.notetsleep_internal", .within = 4}, .kind = LOCK_PARK},
+        {.at = {0}},
+};
+
 /* Goroutines wait without a thread; threads wait in the scheduler. runtime/proc.go of Go 1.26. */
 static const struct idle_rule idle_rules[] = {
         {.frame = "runtime.findRunnable", .within = 10},
@@ -289,4 +298,5 @@ const struct runtime_ops go_runtime = {
         .inspect = inspect,
         .snapshots = go_snapshots,
         .idle = idle_rules,
+        .locks = lock_rules,
 };

@@ -6,6 +6,7 @@
 #include "hotspot_check.h"
 #include "hotspot_frozen.h"
 #include "hotspot_idle.h"
+#include "hotspot_locks.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
@@ -382,4 +383,5 @@ const struct runtime_ops hotspot_runtime = {
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
         .idle = hotspot_idle,
+        .locks = hotspot_locks,
 };

@@ -13,6 +13,7 @@
 #include "python_gil.h"
 #include "python_glue.h"
 #include "python_idle.h"
+#include "python_locks.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_methods.h"
@@ -360,4 +361,5 @@ const struct runtime_ops python_runtime = {
         .inspect = inspect,
         .tasks = &tasks,
         .idle = python_idle,
+        .locks = python_locks,
 };

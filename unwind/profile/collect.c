@@ -83,7 +83,7 @@ static void count_frames(struct collector *c, u64 packed, u64 count)
 {
 	c->stats.counted += count;
 	c->stats.frames += count * (packed >> 32 & 0xffff);
-	c->stats.unresolved += count * (packed >> 48 & 0x3fff);
+	c->stats.unresolved += count * (packed >> 48 & PACKED_UNRESOLVED);
 	c->stats.below_approx += count * (packed >> 62 & 1);
 	c->stats.approx += count * (packed >> 63);
 }
@@ -266,6 +266,8 @@ static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 		c->stats.filtered += value;
 		return;
 	}
+	c->stats.lock[packed_lock(packed)].value += value;
+	c->stats.lock[packed_lock(packed)].more += more;
 	if ((u32)packed == NODE_IDLE) {
 		c->stats.idle += value;
 		return;

@@ -26,6 +26,8 @@ struct collect_options {
 	const char *exclude; /* no stack with such a frame */
 	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
 	enum idle_chance (*idle)(u32 reason);
+	bool locks;     /* waits are in futex(2): what for is told by each stack (locks.h) */
+	bool all_waits; /* and those that are for no lock are shown */
 	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
 	void *stack_ctx;
@@ -34,9 +36,12 @@ struct collect_options {
 struct collector;
 
 struct collect_stats {
-	u64 counted;            /* in the profile; this and all that follows in the unit of the event */
-	u64 filtered;           /* left out by include, exclude and lock_only */
-	u64 idle;               /* left out as waits by design */
+	u64 counted;  /* in the profile; this and all that follows in the unit of the event */
+	u64 filtered; /* left out by include, exclude and lock_only */
+	u64 idle;     /* left out as waits by design */
+	struct {
+		u64 value, more;
+	} lock[LOCK_KINDS];     /* of both, by what for */
 	u64 unmatched;          /* counted by BPF, but the stack never arrived */
 	u64 frames;             /* of counted samples, weighted */
 	u64 unresolved;         /* of them without any name */

@@ -23,13 +23,27 @@ struct partial {
 };
 
 /* What a hash stands for, in one word of a table. */
-#define NODE_FILTERED COLLECTOR_FILTERED
-#define NODE_IDLE     (NODE_FILTERED - 1)
+#define NODE_FILTERED     COLLECTOR_FILTERED
+#define NODE_IDLE         (NODE_FILTERED - 1)
+#define PACKED_UNRESOLVED 0x3ffu
 static inline u64 pack(u32 node, u32 frames, u32 unresolved, bool approx, bool below_approx)
 {
-	return node | (u64)(frames & 0xffff) << 32 | (u64)(unresolved & 0x3fff) << 48 | (u64)below_approx << 62 |
+	unresolved = unresolved < PACKED_UNRESOLVED ? unresolved : PACKED_UNRESOLVED;
+	return node | (u64)(frames & 0xffff) << 32 | (u64)unresolved << 48 | (u64)below_approx << 62 |
 	       (u64)approx << 63;
 }
+
+/* What its threads wait for (collect_options.locks), in the four bits between. */
+static inline u64 pack_lock(enum lock_kind kind)
+{
+	return (u64)kind << 58;
+}
+
+static inline enum lock_kind packed_lock(u64 packed)
+{
+	return (enum lock_kind)(packed >> 58 & 15);
+}
+_Static_assert(LOCK_KINDS <= 16, "four bits");
 
 struct collector {
 	struct collect_options options;
@@ -46,6 +60,7 @@ struct collector {
 	struct frame *expanded; /* EXPANDED_MAX */
 	const char *task;       /* in collector_place_task(): its name; else NULL */
 	u32 task_number;
+	u32 reason; /* the function that stands for the reason of the stack at hand; NODE_FILTERED: the reason itself */
 	struct deferred *deferred;
 	struct gone *gone;
 	struct wakers wakers;

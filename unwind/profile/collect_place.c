@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "expand.h"
+#include "locks.h"
 #include "idle.h"
 #include "process_names.h"
 #include "symbols/translated.h"
@@ -156,6 +157,31 @@ static struct error *without_lead(
 	return NULL;
 }
 
+static struct error *name_shown(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret)
+{
+	if (frame_kind(&frames[i]) != FRAME_REASON || c->reason == NODE_FILTERED)
+		return names_frame(c->names, p, frames, i, n, ret);
+	*ret = (struct named){.function = c->reason};
+	return NULL;
+}
+
+/* What the stack's thread waits for, as the frame that stands for it. */
+static struct error *find_lock(
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, enum lock_kind *ret)
+{
+	char shown[LOCK_TEXT + 2];
+	struct profile_function fn = {.name = shown, .module = "", .file = "", .kind = KIND_WAITING};
+	struct lock_found lock;
+	struct error *err = locks_find(c->names, c->profile, p, frames, n, &lock);
+
+	if (err)
+		return err;
+	*ret = lock.kind;
+	snprintf(shown, sizeof(shown), "[%s]", lock.text);
+	return profile_function(c->profile, 0, &fn, false, &c->reason);
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. inside: how many of them lie inside the leaf, and
  * are no code. */
 static struct error *add_path(
@@ -171,7 +197,7 @@ static struct error *add_path(
 
 		if (!wanted(c, &frames[i]))
 			continue;
-		err = names_frame(c->names, p, frames, i, n, &named);
+		err = name_shown(c, p, frames, i, n, &named);
 		if (err)
 			return err;
 		c->stats.gone += named.unresolved && frame_kind(&frames[i]) == FRAME_SCRIPT;
@@ -205,6 +231,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 {
 	struct process *p = c->find(c->ctx, record->instance);
 	u32 node = 0, before = inside ? 1 : 0, lead = 0;
+	enum lock_kind lock = LOCK_FUTEX;
 	struct frame reason;
 	struct error *err = NULL;
 	bool idle = false;
@@ -227,13 +254,18 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 		reason = c->expanded[0];
 		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
 	}
+	c->reason = NODE_FILTERED;
+	if (!err && c->options.locks)
+		err = find_lock(c, p, c->expanded + lead, n - lead, &lock);
 	if (!err)
 		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
 	if (!err && c->options.idle)
 		err = idle_find(
 		        c->names, c->profile, p, c->expanded + lead, n - lead, record->comm, c->options.idle, &idle);
+	idle |= c->options.locks && !c->options.all_waits && lock >= LOCK_OTHERS;
 	if (idle && (u32)*packed != NODE_FILTERED)
 		*packed = NODE_IDLE;
+	*packed |= pack_lock(lock);
 	return err;
 }
 
@@ -253,7 +285,7 @@ struct error *collect_waker(struct collector *c, const struct waker *waker, u32 
 		n = interrupt ? i + 1 : n;
 	}
 	if (!err)
-		err = waker_function(c->profile, interrupt ? NULL : waker->comm, &function);
+		err = waker_function(c->profile, interrupt ? NULL : waker->comm, c->options.locks, &function);
 	if (!err)
 		err = profile_child(c->profile, *node, function, node);
 	for (u32 i = lead; !err && i < n; i++) {

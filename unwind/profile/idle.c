@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "rules.h"
+
 /* Event loops and pools in native code, of whatever program. */
 static const struct idle_rule native_rules[] = {
         {.frame = "ngx_process_events_and_timers", .within = 4}, /* its epoll module may have no symbols */
@@ -25,104 +27,14 @@ static const struct idle_rule native_rules[] = {
         {0},
 };
 
-struct stack {
-	struct names *names;
-	const struct profile *profile;
-	const struct process *p;
-	const struct frame *frames;
-	u32 n;
-	const char *comm;
-	bool scripts; /* it has frames of a language */
-};
-
-/* Where a function's name begins behind its class: Python has that from 3.11 on. */
-static const char *behind_dot(const char *name)
-{
-	const char *dot = NULL;
-
-	for (; *name && !strchr(" (<", *name); name++)
-		if (*name == '.')
-			dot = name + 1;
-	return dot;
-}
-
-static bool is_named(const char *shown, const char *name)
-{
-	size_t len = strlen(name);
-
-	if (!shown || strncmp(shown, name, len))
-		return false;
-	return !shown[len] || shown[len] == ' ' || shown[len] == '(' ||
-	       (shown[len] == ':' && shown[len + 1] >= '0' && shown[len + 1] <= '9');
-}
-
-static bool is_function(const struct profile_function *fn, const char *name)
-{
-	return is_named(fn->name, name) || is_named(behind_dot(fn->name), name);
-}
-
-static bool is_file(const struct profile_function *fn, const char *tail)
-{
-	size_t len = strlen(fn->file), want = tail ? strlen(tail) : 0;
-
-	return !tail || (len >= want && !strcmp(fn->file + len - want, tail));
-}
-
-static struct error *function_at(const struct stack *s, u32 i, const struct profile_function **ret)
-{
-	struct named named;
-	struct error *err = names_frame(s->names, s->p, s->frames, i, s->n, &named);
-
-	*ret = err ? NULL : &s->profile->functions[named.function];
-	return err;
-}
-
-static bool is_code(const struct frame *f)
-{
-	return frame_kind(f) == FRAME_NATIVE || frame_kind(f) == FRAME_SCRIPT;
-}
-
-/* Is the next frame of the same kind this function? */
-static struct error *is_called_by(const struct stack *s, u32 i, const char *name, bool *ret)
-{
-	const struct profile_function *fn;
-	enum frame_kind kind = frame_kind(&s->frames[i]);
-	struct error *err;
-
-	do
-		i++;
-	while (i < s->n && frame_kind(&s->frames[i]) != kind);
-	*ret = false;
-	if (i == s->n)
-		return NULL;
-	err = function_at(s, i, &fn);
-	*ret = !err && is_function(fn, name);
-	return err;
-}
-
-static struct error *matches(const struct stack *s, u32 i, u32 depth, const struct idle_rule *rule, bool *ret)
-{
-	const struct profile_function *fn;
-	struct error *err;
-
-	*ret = false;
-	if (!rule->frame || depth >= rule->within)
-		return NULL;
-	err = function_at(s, i, &fn);
-	if (err || !is_function(fn, rule->frame) || !is_file(fn, rule->file))
-		return err;
-	*ret = true;
-	return rule->caller ? is_called_by(s, i, rule->caller, ret) : NULL;
-}
-
-static bool is_thread(const struct stack *s, const struct idle_rule *rule)
+static bool is_thread(const struct rule_stack *s, const struct idle_rule *rule)
 {
 	return rule->thread && !s->scripts && !strncmp(s->comm, rule->thread, strlen(rule->thread));
 }
 
 /* scripts: runtime the rules are of; native code alone is looked at if there is none. */
 static struct error *match_rules(
-        const struct stack *s, const struct idle_rule *rules, const struct runtime_ops *ops, bool *ret)
+        const struct rule_stack *s, const struct idle_rule *rules, const struct runtime_ops *ops, bool *ret)
 {
 	struct error *err = NULL;
 	u32 depth[2] = {0};
@@ -132,12 +44,12 @@ static struct error *match_rules(
 	for (u32 i = 0; !err && !*ret && i < s->n; i++) {
 		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT;
 
-		if (!is_code(&s->frames[i]))
+		if (!rule_is_code(&s->frames[i]))
 			continue;
 		if (script && (!ops || frame_runtime(&s->frames[i]) != ops->id))
 			break;
 		for (const struct idle_rule *r = rules; !err && !*ret && (r->frame || r->thread); r++)
-			err = matches(s, i, depth[script], r, ret);
+			err = rule_matches(s, i, depth[script], r, ret);
 		depth[script]++;
 	}
 	return err;
@@ -146,7 +58,7 @@ static struct error *match_rules(
 struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, const char *comm, enum idle_chance (*chance)(u32 reason), bool *ret)
 {
-	struct stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm};
+	struct rule_stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm};
 	struct error *err = NULL;
 	enum idle_chance c = n && frame_kind(&frames[0]) == FRAME_REASON ? chance((u32)frames[0].detail) : IDLE_NEVER;
 

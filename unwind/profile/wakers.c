@@ -59,11 +59,11 @@ bool waker_is_interrupt(const char *symbol)
 	return false;
 }
 
-struct error *waker_function(struct profile *p, const char *comm, u32 *ret)
+struct error *waker_function(struct profile *p, const char *comm, bool lock, u32 *ret)
 {
 	char text[COMM_LEN + 16];
 	struct profile_function fn = {.name = text, .module = "", .file = "", .kind = KIND_WAITING};
 
-	snprintf(text, sizeof(text), "[woken by %s]", comm ? comm : "an interrupt");
+	snprintf(text, sizeof(text), "[%s by %s]", lock && comm ? "released" : "woken", comm ? comm : "an interrupt");
 	return profile_function(p, 0, &fn, false, ret);
 }

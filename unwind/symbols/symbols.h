@@ -56,6 +56,11 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name);
  */
 bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
 /*
+ * The variable that addr (file address) lies in, the smallest of several, and how far inside: its name as in the file,
+ * cut at size, and terminated. A look at the whole table: not for samples.
+ */
+bool symbols_object(struct image *img, u64 addr, char *name, size_t size, u64 *offset);
+/*
  * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part`
  * in it, until it returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most
  * 512 bytes of a string.

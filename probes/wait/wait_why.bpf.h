@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What a thread that leaves the CPU waits for, by its state and its system call. */
+#ifndef YRT_WAIT_WHY_BPF_H
+#define YRT_WAIT_WHY_BPF_H
+
+#include "wait/wait_record.h"
+
+#define SYSCALL_FUTEX       202 /* FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 */
+#define SYSCALL_FUTEX_WAITV 449
+#define SYSCALL_FUTEX_WAIT  455
+
+#define STATE_STOPPED 4
+#define STATE_TRACED  8
+#define STATE_FROZEN  0x8000
+/* It does not wait for what its system call says. */
+#define STATE_OF_OTHERS (STATE_STOPPED | STATE_TRACED | STATE_FROZEN)
+
+static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
+{
+	struct file *file = file_of(task, fd);
+
+	if (!file)
+		return WAIT_NO_FILE;
+	switch (file_mode(file)) {
+	case MODE_PIPE:
+		return WAIT_PIPE;
+	case MODE_DEVICE:
+		return WAIT_DEVICE;
+	case MODE_DIRECTORY:
+	case MODE_FILE:
+		return WAIT_FILE;
+	case MODE_SOCKET:
+		return WAIT_SOCKET;
+	default:
+		return WAIT_NO_FILE;
+	}
+}
+
+/* Is the first argument of a system call a file that it may wait for? */
+static inline bool wait_takes_file(s64 syscall)
+{
+	switch (syscall) {
+	case 0: /* read, write */
+	case 1:
+	case 17 ... 20:   /* pread64, pwrite64, readv, writev */
+	case 42 ... 47:   /* connect, accept, sendto, recvfrom, sendmsg, recvmsg */
+	case 288:         /* accept4 */
+	case 295 ... 296: /* preadv, pwritev */
+	case 299:         /* recvmmsg */
+	case 307:         /* sendmmsg */
+	case 327 ... 328: /* preadv2, pwritev2 */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Does the thread wait, or did it until now, in a system call for one futex or several? *ret: which; 0: several. */
+static __attribute__((noinline)) bool wait_for_futex(struct task_struct *task, u64 *ret)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	s64 call = BPF_CORE_READ(r, orig_ax);
+	u64 command = BPF_CORE_READ(r, si) & 127;
+
+	*ret = call == SYSCALL_FUTEX_WAITV ? 0 : BPF_CORE_READ(r, di);
+	if (call == SYSCALL_FUTEX)
+		return command == 0 || command == 6 || command == 9 || command == 11 || command == 13;
+	return call == SYSCALL_FUTEX_WAITV || call == SYSCALL_FUTEX_WAIT;
+}
+
+/* state: 0: it could go on. */
+WALK_GLOBAL u32 wait_why(u64 state)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	s64 call = BPF_CORE_READ(r, orig_ax);
+
+	if (state & STATE_FROZEN)
+		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
+	if (state & STATE_TRACED)
+		return wait_reason(WAIT_TRACED, WAIT_NO_FILE, -1);
+	if (state & STATE_STOPPED)
+		return wait_reason(WAIT_STOPPED, WAIT_NO_FILE, -1);
+	if (!state)
+		return wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1);
+	return wait_reason(WAIT_BLOCKED,
+	        wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE, (s32)call);
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Monitors, java.util.concurrent's locks, and what else Java parks for. */
+#ifndef HOTSPOT_LOCKS_H
+#define HOTSPOT_LOCKS_H
+
+#include "runtime.h"
+
+extern const struct lock_rule hotspot_locks[];
+
+#endif

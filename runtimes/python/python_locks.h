@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GIL, locks of threading, and what else CPython waits for in futex(2). */
+#ifndef PYTHON_LOCKS_H
+#define PYTHON_LOCKS_H
+
+#include "runtime.h"
+
+extern const struct lock_rule python_locks[];
+
+#endif

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lock-flame: how long threads wait for which lock, by the program's own clocks around each lock; what only looks like a lock is apart."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+import java
+import yrt
+
+EXACT = 0.02
+# By the account of fixtures/native/locks.cc: a function on the stack, the lock at its leaf.
+NATIVE = {"stats_lock": ("count", r"\[mutex stats_lock\]"), "table_locks": ("count", r"\[mutex table_locks\+0x50\]"),
+          "member": ("session::update", r"\[mutex heap 0x[0-9a-f]+\]"), "reads": ("read_config", r"\[read lock config_lock\]"),
+          "writes": ("write_config", r"\[write lock config_lock\]")}
+JAVA = {"deposit": ("locks.deposit", "[monitor]"), "reserve": ("locks.reserve", "[ReentrantLock]"),
+        "insert": ("locks.insert", "[ReentrantReadWriteLock write lock]")}
+PYTHON = """
+import json, os, sys, threading, time
+lock, rlock, over, ready = threading.Lock(), threading.RLock(), False, threading.Event()
+own = {"first": 0.0, "second": 0.0, "spin": 0.0}
+def contend(which, name):
+    while not over:
+        if not which.acquire(False):
+            begin = time.monotonic()
+            which.acquire()
+            own[name] += time.monotonic() - begin
+        time.sleep(0.004)
+        which.release()
+        time.sleep(0.0005)
+def first(): contend(lock, "first")
+def second(): contend(rlock, "second")
+def spin():
+    begin, cpu, x = time.monotonic(), time.thread_time(), 0
+    while not over:
+        x += 1
+    own["spin"] += time.monotonic() - begin - (time.thread_time() - cpu)
+def idle(): ready.wait()
+print(json.dumps({"pid": os.getpid()}), flush=True)
+sys.stdin.readline()
+work = {"locks": [first, first, second, second, idle], "gil": [spin, spin, spin]}[sys.argv[1]]
+threads = [threading.Thread(target=f) for f in work]
+for t in threads: t.start()
+time.sleep(2)
+over = True
+ready.set()
+for t in threads: t.join()
+print(json.dumps(own))
+"""
+
+
+def seconds_of(result, function, leaf):
+    """Of stacks with this function, whatever its arguments or lines, and this leaf."""
+    return sum(ns for frames, ns in result.stacks if re.fullmatch(leaf, frames[-1]) and any(re.split("[ (]", f)[0] == function for f in frames)) * 1e-9
+
+
+def check(result, truth, functions):
+    for name, (function, leaf) in functions.items():
+        total, expected = seconds_of(result, function, leaf), truth[name]
+        assert expected > 0.5 and abs(total - expected) <= EXACT * expected + 0.03, f"{name}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        yield f"{name}: {total:.3f} of {expected:.3f} s"
+
+
+def native(*args):
+    with yrt.Fixture("locks", seconds=3) as fixture:
+        at = yrt.Run("lock-flame", "-p", fixture.pid, "-d", 60, *args).sampling()
+        fixture.release()
+        truth = fixture.finish()["waits"]
+        return at.result().expect(), truth
+
+
+def test_native():
+    """Mutexes and rwlocks by their variables, within 2 %; semaphores and joins are summed apart, and nothing else is shown."""
+    result, truth = native()
+    yield from check(result, truth, NATIVE)
+    strange = [frames for frames, ns in result.stacks if not re.match(r"\[(mutex|read lock|write lock) ", frames[-1])]
+    assert not strange, strange
+    kinds = result.stats["lock"]["kinds"]
+    shown = sum(ns for _, ns in result.stacks) * 1e-9
+    assert abs(shown - sum(k["s"] for k in kinds.values() if k["contention"])) < 0.01, (shown, kinds)
+    assert kinds["semaphores"]["s"] > 2.5 and not kinds["semaphores"]["contention"] and kinds["mutexes"]["waits"] > 500, kinds
+
+
+def test_all_waits():
+    """--all-waits shows what nobody holds."""
+    result, _ = native("--all-waits")
+    assert seconds_of(result, "wait_for_work", r"\[semaphore\]") > 2.5, yrt.show(result.stacks)
+    assert any(frames[-1] == "[join]" for frames, _ in result.stacks), yrt.show(result.stacks)
+
+
+def test_holders():
+    """--holders: inside the wait who released the lock, from unlocking up to the function that held it."""
+    result, truth = native("--holders")
+    held = 0
+    for frames, ns in result.stacks:
+        if "[mutex stats_lock]" in frames and "[released by locks]" in frames:
+            holder = frames[frames.index("[released by locks]"):]
+            assert any("unlock" in f for f in holder) and any(f.startswith("count(") for f in holder), holder
+            held += ns * 1e-9
+    assert held > 0.9 * truth["stats_lock"], f"{held} of {truth}\n{yrt.show(result.stacks)}"
+    yield f"{held:.3f} of {truth['stats_lock']:.3f} s"
+
+
+def python(mode, *command):
+    program = subprocess.Popen([sys.executable, "-c", PYTHON, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        pid = json.loads(program.stdout.readline())["pid"]
+        at = yrt.Run(*command, "-p", pid, "-d", 60).sampling()
+        out, _ = program.communicate("\n", timeout=60)
+        return at.result().expect(), json.loads(out)
+    finally:
+        yrt.stop(program)
+
+
+def test_python_locks():
+    """threading's locks within 2 % (what came by way of the GIL besides), the Event apart."""
+    result, truth = python("locks", "python-lock-flame")
+    for name in ("first", "second"):
+        total = seconds_of(result, name, r"\[(R?Lock.*|GIL)\]")
+        assert truth[name] > 0.5 and abs(total - truth[name]) <= EXACT * truth[name] + 0.05, f"{name}: {total} of {truth}\n{yrt.show(result.stacks)}"
+        yield f"{name}: {total:.3f} of {truth[name]:.3f} s"
+    assert not seconds_of(result, "idle", r"\[(?!GIL\]).*"), yrt.show(result.stacks)
+    assert result.stats["lock"]["kinds"]["conditions"]["s"] > 1.5, result.stats["lock"]
+
+
+def test_gil():
+    """Threads that compute wait for the GIL and nothing else; by their own clocks not longer than they were off the CPU (the rest is the run queue)."""
+    result, truth = python("gil", "lock-flame")
+    total = seconds_of(result, "spin", r"\[GIL\]")
+    others = seconds_of(result, "spin", r"\[(?!GIL\]).*")
+    assert 0.1 < total <= (1 + EXACT) * truth["spin"] + 0.05 and others < 0.05 * total, f"{total}, {others} of {truth}\n{yrt.show(result.stacks)}"
+    yield f"{total:.3f} of {truth['spin']:.3f} s off the CPU"
+
+
+def test_java():
+    """Monitors and java.util.concurrent's locks within 2 %, parked and waiting threads of the JVM apart."""
+    with java.Java("locks", 4) as jvm:
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60).sampling()
+        jvm.release()
+        truth = jvm.answer()
+        result = at.result().expect()
+    assert truth["class"] == "locks$Account", truth
+    yield from check(result, truth["waits"], {name: (function, re.escape(leaf)) for name, (function, leaf) in JAVA.items()})
+    assert result.stats["lock"]["kinds"]["conditions"]["s"] > 10, result.stats["lock"]
+
+
+yrt.main(globals())

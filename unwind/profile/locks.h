@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread in futex(2) waits for: a lock that another thread holds, or what only looks like one (a condition, a
+ * semaphore, the end of a thread, work). Functions on its stack tell (struct lock_rule), native ones and those of
+ * languages; the lock is named by the variable, file or memory that its address lies in.
+ */
+#ifndef YRT_LOCKS_H
+#define YRT_LOCKS_H
+
+#include "names.h"
+
+#define LOCK_TEXT 512
+
+struct lock_found {
+	enum lock_kind kind;
+	char text[LOCK_TEXT]; /* "mutex stats_lock", "read lock heap 0x5581c0de", "GIL" */
+};
+
+/* Of a stack, leaf first, whose first frame is the reason and has the futex's address (0: of several). p may be NULL.
+ * profile: where names puts functions. */
+struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
+        const struct frame *frames, u32 n, struct lock_found *ret);
+/* "mutexes": for sums. */
+const char *lock_kind_words(enum lock_kind kind);
+
+#endif
