@@ -162,6 +162,7 @@ enum luajit_standing { LUAJIT_STANDS_UNSURE, LUAJIT_STANDS, LUAJIT_STANDS_AT_PC,
 struct walk;
 int luajit_accepts(struct walk *w, u64 base, u64 pc);
 int luajit_returns(struct walk *w, u64 base, u64 pc);
+int luajit_is_operand(struct walk *w, u64 base, u64 pc, u64 lbase);
 int luajit_stands(struct walk *w, u64 base);
 int luajit_own(struct walk *w, u64 cf);
 int luajit_frames(struct walk *w, u64 cf);

@@ -41,6 +41,23 @@ LUAJIT_SHARED int luajit_accepts(struct walk *w, u64 base, u64 pc)
 	return link == pc ? LUAJIT_STANDS : LUAJIT_STANDS_UNSURE;
 }
 
+/*
+ * Is it no base but an operand's address? Slow paths (vm_meta.*: comparisons, indexing) have that in rdx, and behind it
+ * may be what an earlier call of a builtin left. While a builtin runs pc is its link; here pc is in the function of
+ * L->base, which these paths have stored before.
+ */
+LUAJIT_SHARED int luajit_is_operand(struct walk *w, u64 base, u64 pc, u64 lbase)
+{
+	const struct luajit_vm *vm;
+	u64 slot, link;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || lbase >= base || !lj_read_frame(w, vm, base - 8, &slot, &link))
+		return 0;
+	return !(link & 3) && link != pc && luajit_accepts(w, lbase, pc) == LUAJIT_STANDS_AT_PC;
+}
+
 /* Is pc where a function whose base was this one will return to? The call before it tells how far down its caller is.
  */
 LUAJIT_SHARED int luajit_returns(struct walk *w, u64 base, u64 pc)

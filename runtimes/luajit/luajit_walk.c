@@ -59,7 +59,8 @@ LJ_ALWAYS_INLINE u64 lj_find_base(
 	u64 rdx = lj_reg(w, vm, DWREG_RDX), rbp = lj_reg(w, vm, DWREG_RBP);
 	bool live = walk_has(w, DWREG_RDX) && lj_in_stack(t, rdx);
 
-	if (live && (*standing = luajit_accepts(w, rdx, pc)))
+	if (live && (*standing = luajit_accepts(w, rdx, pc)) &&
+	        (*standing != LUAJIT_STANDS || !luajit_is_operand(w, rdx, pc, t->base)))
 		return rdx;
 	*standing = LUAJIT_STANDS_NO_MORE;
 	if (live && luajit_returns(w, rdx, pc))
