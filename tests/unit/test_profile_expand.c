@@ -34,8 +34,8 @@ static struct error *chain(
 {
 	static u32 list[2];
 
-	*ret = list;
 	*n = strncmp(fn->name, "site", 4) ? 0 : 2;
+	*ret = *n || !strcmp(fn->name, "gone") ? list : NULL;
 	if (*n) {
 		list[0] = function(to, 0, "outer");
 		list[1] = function(to, 0, "inner");
@@ -94,6 +94,22 @@ static void test_chains(void **state)
 	p = expanded(old);
 	assert_string_equal(text(p), "all;main 5\nall;main;outer;inner 5\nall;main;outer;inner;leaf 4\n");
 	assert_int_equal(p->nodes[0].total, 14);
+	profile_destroy(p);
+	profile_destroy(old);
+}
+
+/* A function that becomes none: its caller has what it had, and its callees. */
+static void test_gone(void **state)
+{
+	struct profile *old, *p;
+	u32 gone;
+
+	assert_null(profile_create(&old));
+	gone = child(old, child(old, 0, function(old, 0, "main")), function(old, 31, "gone"));
+	profile_add(old, gone, 2);
+	profile_add(old, child(old, gone, function(old, 0, "leaf")), 4);
+	p = expanded(old);
+	assert_string_equal(text(p), "all;main 2\nall;main;leaf 4\n");
 	profile_destroy(p);
 	profile_destroy(old);
 }
@@ -160,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_chains),
+	        cmocka_unit_test(test_gone),
 	        cmocka_unit_test(test_functions_that_stay),
 	        cmocka_unit_test(test_images),
 	        cmocka_unit_test(test_full),

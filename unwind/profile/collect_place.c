@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cleanup.h"
 #include "expand.h"
 #include "locks.h"
 #include "idle.h"
@@ -182,6 +183,19 @@ static struct error *find_lock(
 	return profile_function(c->profile, 0, &fn, false, &c->reason);
 }
 
+/* A VM's loop has the functions that are inlined in it called by the frames that it runs: they come behind those. */
+static struct error *add_inlined_part(struct collector *c, const struct process *p, const struct frame *loop, u32 *node,
+        bool *included, bool *excluded)
+{
+	struct named named;
+	struct error *err = names_inlined_part(c->names, p, loop, &named);
+
+	if (err || named.hidden)
+		return err;
+	err = match_inlined(c, named.function, included, excluded);
+	return err ? err : profile_child(c->profile, *node, named.function, node);
+}
+
 /* Names the frames of a stack, root first, and walks down the tree. inside: how many of them lie inside the leaf, and
  * are no code. */
 static struct error *add_path(
@@ -189,12 +203,20 @@ static struct error *add_path(
 {
 	u32 unresolved = 0, shown = 0, leaf_flags = 0, all_flags = 0;
 	bool included = !c->include.set, excluded = false;
+	const struct frame *loop = NULL;
+	struct error *err;
 
 	for (u32 i = n; i-- > 0;) {
 		struct named named;
-		struct error *err;
 		const struct profile_function *fn;
 
+		if (loop && frame_kind(&frames[i]) != FRAME_SCRIPT) {
+			err = add_inlined_part(c, p, TAKE(loop), &node, &included, &excluded);
+			if (err)
+				return err;
+		}
+		if (names_runs_script(frames, i))
+			loop = &frames[i];
 		if (!wanted(c, &frames[i]))
 			continue;
 		err = name_shown(c, p, frames, i, n, &named);
@@ -221,6 +243,9 @@ static struct error *add_path(
 		if (err)
 			return err;
 	}
+	err = loop ? add_inlined_part(c, p, loop, &node, &included, &excluded) : NULL;
+	if (err)
+		return err;
 	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX,
 	        all_flags & FRAME_APPROX);
 	return NULL;

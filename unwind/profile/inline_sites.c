@@ -27,6 +27,7 @@ struct site {
 	u32 function;
 	u32 image; /* in images */
 	u64 addr;
+	enum site_part part;
 	bool known;
 	u32 first, n; /* in frames, innermost first */
 };
@@ -129,7 +130,8 @@ static u64 function_key(u32 function)
 	return XXH3_64bits(&function, sizeof(function)) | 1;
 }
 
-struct error *inline_sites_add(struct inline_sites *s, u32 function, const struct module *m, u64 addr)
+struct error *inline_sites_add(
+        struct inline_sites *s, u32 function, const struct module *m, u64 addr, enum site_part part)
 {
 	const struct debug_image *image = find_image(s, m->loaded);
 
@@ -137,7 +139,8 @@ struct error *inline_sites_add(struct inline_sites *s, u32 function, const struc
 		return NULL;
 	if (!reserve(&s->sites, s->nsites, 1, &s->sites_room, sizeof(*s->sites)))
 		return &error_no_memory;
-	s->sites[s->nsites] = (struct site){.function = function, .image = image - s->images, .addr = addr};
+	s->sites[s->nsites] =
+	        (struct site){.function = function, .image = image - s->images, .addr = addr, .part = part};
 	return table_put(&s->by_function, function_key(function), s->nsites++);
 }
 
@@ -183,7 +186,7 @@ struct error *inline_sites_names(struct inline_sites *s, u32 function, const cha
 
 	*ret = s->list;
 	*n = 0;
-	for (u32 i = site && !err && site->n ? site->n - 1 : 0; i-- > 0 && !err; (*n)++)
+	for (u32 i = site && site->part != SITE_OUTERMOST && !err && site->n ? site->n - 1 : 0; i-- > 0 && !err; (*n)++)
 		err = show(s, &s->frames[site->first + i], &s->list[*n]);
 	return err;
 }
@@ -324,15 +327,18 @@ static struct error *chain(
 	struct error *err = NULL;
 	u32 left = site ? site->n : 0;
 
-	*ret = s->chain;
+	*ret = site ? s->chain : NULL;
 	*n = 0;
-	if (!left && site)
+	if (!left && site && site->part != SITE_INLINED)
 		return add_function(s, to, fn, &nothing, site, &s->chain[(*n)++]);
 	for (; left && !err; left--) {
 		const struct inline_frame *f = &s->frames[site->first + left - 1];
+		bool outermost = left == site->n;
 
-		if (left == site->n || (!is_hidden(s, site, f) && !is_wrapped(s, f, f + 1)))
-			err = add_function(s, to, fn, f, left == site->n ? site : NULL, &s->chain[(*n)++]);
+		if (site->part == (outermost ? SITE_INLINED : SITE_OUTERMOST))
+			continue;
+		if (outermost || (!is_hidden(s, site, f) && !is_wrapped(s, f, f + 1)))
+			err = add_function(s, to, fn, f, outermost ? site : NULL, &s->chain[(*n)++]);
 	}
 	return err;
 }

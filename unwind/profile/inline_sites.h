@@ -19,6 +19,9 @@
 
 struct inline_sites;
 
+/* Of the functions at a place: a VM's loop has what is inlined in it called by the frames that it runs. */
+enum site_part { SITE_WHOLE, SITE_OUTERMOST, SITE_INLINED };
+
 struct inline_sites_options {
 	bool lines;                    /* functions are split by the line being executed */
 	bool mangled;                  /* names as they are in the file */
@@ -33,8 +36,9 @@ void inline_sites_destroy(struct inline_sites *s);
 /* Does the image of m have debug information, or may a debuginfod? It is looked for here, and opened, at the first
  * call. */
 struct error *inline_sites_has(struct inline_sites *s, const struct module *m, bool *ret);
-/* function (of a profile) stands for addr (a file address) in m, of which inline_sites_has(). */
-struct error *inline_sites_add(struct inline_sites *s, u32 function, const struct module *m, u64 addr);
+/* function (of a profile) stands for this part of addr (a file address) in m, of which inline_sites_has(). */
+struct error *inline_sites_add(
+        struct inline_sites *s, u32 function, const struct module *m, u64 addr, enum site_part part);
 /* The names of what is inlined at function, outermost first; none if it stands for no place. Valid until the next call.
  */
 struct error *inline_sites_names(struct inline_sites *s, u32 function, const char *const **ret, u32 *n);

@@ -10,10 +10,9 @@
 #include "profile_places.h"
 #include "inline_sites.h"
 #include "kernel_names.h"
-#include "symbols/jit_symbols.h"
+#include "jit_names.h"
 #include "native_kind.h"
 #include "native_names.h"
-#include "symbols/perf_map.h"
 #include "runtime_alloc.h"
 #include "symbols/symbols.h"
 #include "symbols/translated.h"
@@ -27,13 +26,7 @@ struct names {
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
 	struct table files;         /* whose names were read by the reader, or never will be */
 	struct native_names native;
-	struct table jits; /* a struct jit by the process's number */
-};
-
-/* What a process tells of code that it compiled itself. */
-struct jit {
-	struct perf_map *map;
-	struct jit_symbols *symbols;
+	struct table jits; /* jit_names.h */
 };
 
 /* Facts that make a function, hashed to its key in the profile. */
@@ -77,25 +70,6 @@ struct error *names_create(
 	return NULL;
 }
 
-static void jit_destroy(struct jit *jit)
-{
-	perf_map_destroy(jit->map);
-	jit_symbols_destroy(jit->symbols);
-	free(jit);
-}
-
-static struct error *jit_create(pid_t pid, struct jit **ret)
-{
-	struct jit *jit = calloc(1, sizeof(*jit));
-	struct error *err =
-	        jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
-
-	if (err && jit)
-		jit_destroy(jit);
-	*ret = jit;
-	return err;
-}
-
 void names_destroy(struct names *names)
 {
 	if (!names)
@@ -103,10 +77,7 @@ void names_destroy(struct names *names)
 	kernel_names_free(&names->kernel);
 	table_free(&names->cache);
 	table_free(&names->files);
-	for (size_t i = 0; i < names->jits.capacity; i++)
-		if (names->jits.entries[i].key)
-			jit_destroy((struct jit *)(uintptr_t)names->jits.entries[i].value);
-	table_free(&names->jits);
+	jit_names_free(&names->jits);
 	native_names_free(&names->native);
 	inline_sites_destroy(names->sites);
 	free(names);
@@ -188,30 +159,6 @@ static bool is_hidden(
 	return false;
 }
 
-/* What the process's JIT told of code, in a perf-PID.map or to debuggers; *ret is NULL if nothing. */
-static struct error *name_jit(struct names *names, const struct process *p, const struct frame *f, const char **ret)
-{
-	u64 key = identity_key(p->number, 0, 0, 0) | 1, *known = table_get(&names->jits, key);
-	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-	struct jit *jit = known ? (struct jit *)(uintptr_t)*known : NULL;
-	struct error *err = NULL;
-
-	*ret = NULL;
-	if (!jit && p->dead)
-		return NULL; /* its pid may be another's by now */
-	if (!jit) {
-		err = jit_create(p->pid, &jit);
-		if (!err && (err = table_put(&names->jits, key, (u64)(uintptr_t)jit)))
-			jit_destroy(jit);
-	}
-	if (err)
-		return err;
-	*ret = perf_map_find(jit->map, addr);
-	if (!*ret)
-		*ret = jit_symbols_find(jit->symbols, p->memory, p->mappings, p->maps.nlines, addr);
-	return NULL;
-}
-
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
 static struct error *name_anonymous(
         struct names *names, const struct process *p, const struct frame *f, struct named *ret)
@@ -222,9 +169,8 @@ static struct error *name_anonymous(
 	        .file = "",
 	        .kind = vm ? KIND_VM : KIND_UNKNOWN,
 	        .flags = frame_flags(f) & FRAME_GUESS};
-	u64 key = 0;
-
-	struct error *err = vm ? NULL : name_jit(names, p, f, &fn.name);
+	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0), key = 0;
+	struct error *err = vm ? NULL : jit_names_find(&names->jits, p, addr, &fn.name);
 
 	if (err)
 		return err;
@@ -235,7 +181,7 @@ static struct error *name_anonymous(
 		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? basename(m->name) : "[anonymous]";
 	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
 	if (names->options.addresses) {
-		fn.address = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+		fn.address = addr;
 		key = identity_key(fn.kind | fn.flags << 8, 0, fn.address, p->number);
 	}
 	return profile_function(names->profile, key, &fn, false, &ret->function);
@@ -252,9 +198,9 @@ static struct error *set_image(struct names *names, const struct loaded *loaded,
 	return profile_image(names->profile, loaded->path, build_id, &fn->image);
 }
 
-/* Where debug information tells of inlined functions, a place in code is a function of its own for now. */
-static struct error *name_site(
-        struct names *names, const struct module *m, const struct profile_function *fn, u64 addr, struct named *ret)
+/* Where debug information has inlined functions, a place in code is a function of its own for now. */
+static struct error *name_site(struct names *names, const struct module *m, const struct profile_function *fn, u64 addr,
+        enum site_part part, struct named *ret)
 {
 	bool site;
 	struct error *err = inline_sites_has(names->sites, m, &site);
@@ -262,15 +208,25 @@ static struct error *name_site(
 
 	if (!err)
 		err = profile_function(names->profile,
-		        identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded, key, site), fn, false,
-		        &ret->function);
+		        identity_key(fn->kind | fn->flags << 8, (u64)(uintptr_t)m->loaded, key, site ? 1 + part : 0),
+		        fn, false, &ret->function);
+	ret->hidden = part == SITE_INLINED && !site;
 	if (err || !site || ret->function <= PROFILE_FULL)
 		return err;
-	return inline_sites_add(names->sites, ret->function, m, addr);
+	return inline_sites_add(names->sites, ret->function, m, addr, part);
 }
 
-static struct error *name_native(struct names *names, const struct process *p, const struct frame *f, struct named *ret)
+static enum site_part site_part(const struct frame *frames, u32 i)
 {
+	if (frame_flags(&frames[i]) & FRAME_INLINED)
+		return SITE_INLINED;
+	return names_runs_script(frames, i) ? SITE_OUTERMOST : SITE_WHOLE;
+}
+
+static struct error *name_native(
+        struct names *names, const struct process *p, const struct frame *frames, u32 i, struct named *ret)
+{
+	const struct frame *f = &frames[i];
 	const struct module *m = module_at(names->modules, (u32)f->detail);
 	u32 flags = frame_flags(f);
 	u64 place = frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
@@ -295,7 +251,7 @@ static struct error *name_native(struct names *names, const struct process *p, c
 	ret->hidden = ret->is_thread_entry || is_hidden(names, p, m->loaded, name.mangled, flags) ||
 	              (names->options.view && translated_is_glue(name.mangled));
 	if (names->sites && !ret->hidden)
-		return name_site(names, m, &fn, name.addr, ret);
+		return name_site(names, m, &fn, name.addr, site_part(frames, i), ret);
 	return profile_function(names->profile,
 	        identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, fn.address, 0), &fn, false,
 	        &ret->function);
@@ -433,6 +389,8 @@ static u64 cache_key(const struct process *p, const struct frame *frames, u32 i,
 			key.caller = frames[caller];
 	} else if (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail) {
 		key.process = p->number; /* no module: named by the process's own mappings */
+	} else if (frame_kind(&frames[i]) == FRAME_NATIVE) {
+		key.process = names_runs_script(frames, i);
 	} else if (frame_kind(&frames[i]) == FRAME_GAP) {
 		key.process = i + 1 == n;
 	}
@@ -500,7 +458,7 @@ static struct error *name_frame(
 	if (!p)
 		return name_gone(names, NULL, ret);
 	if (frame_kind(&frames[i]) == FRAME_NATIVE)
-		return name_native(names, p, &frames[i], ret);
+		return name_native(names, p, frames, i, ret);
 	return name_script(names, p, frames, i, n, ret);
 }
 
@@ -529,6 +487,16 @@ struct error *names_frame(
 	return table_put(&names->cache, key,
 	        (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 | (u64)ret->by_code << 34 |
 	                (u64)ret->layer << 35 | (u64)ret->is_thread_entry << 37 | (u64)ret->leads << 38);
+}
+
+struct error *names_inlined_part(
+        struct names *names, const struct process *p, const struct frame *loop, struct named *ret)
+{
+	struct frame f = *loop;
+
+	f.where |= (u64)FRAME_INLINED << FRAME_ADDR_BITS;
+	*ret = (struct named){.hidden = true};
+	return names->sites && p && f.detail ? names_frame(names, p, &f, 0, 1, ret) : NULL;
 }
 
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n)

@@ -52,6 +52,16 @@ void names_destroy(struct names *names);
  * only. */
 struct error *names_frame(
         struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret);
+/* Is frames[i] a VM's loop that runs the script's frame inside it? It is named without what is inlined there. */
+static inline bool names_runs_script(const struct frame *frames, u32 i)
+{
+	return frame_kind(&frames[i]) == FRAME_NATIVE && frame_flags(&frames[i]) & FRAME_VM && i &&
+	       frame_kind(&frames[i - 1]) == FRAME_SCRIPT;
+}
+
+/* What is inlined at the place of such a loop: the innermost of the script's frames has called it. Hidden: nothing. */
+struct error *names_inlined_part(
+        struct names *names, const struct process *p, const struct frame *loop, struct named *ret);
 /* Has runtimes read what they will need to name frames of scripts that are new: it is kept where they keep such things.
  */
 void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n);

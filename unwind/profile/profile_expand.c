@@ -48,7 +48,7 @@ static struct error *expand_node(struct expansion *x, u32 i)
 
 	if (!err)
 		err = x->chain(x->ctx, x->to, &fn, node->function, &functions, &n);
-	if (!err && !n) {
+	if (!err && !functions) {
 		err = copy_function(x, &fn, node->function, &own);
 		functions = &own;
 		n = 1;
