@@ -147,6 +147,7 @@ static void find(struct image *img, struct python_gc *ret)
 	for (u32 i = 0; ret->n && i < SECTIONS; i++)
 		if (read_code(img, sections[i], &code))
 			add_jumpers(img, &code, ret);
+	image_rest(img);
 }
 
 static bool collects(const struct python_gc *gc, u64 bias, const struct frame *f)

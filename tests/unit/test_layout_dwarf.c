@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,65 @@ static int teardown(void **state)
 	return system(command);
 }
 
+static struct layout *load_whole(struct image *img)
+{
+	struct layout *l = NULL;
+
+	assert_null(layout_whole_from_debug(&schema, img, "", &l));
+	assert_non_null(l);
+	return l;
+}
+
+/* The one file of the cache that ends with .layout. */
+static void cached_path(char *path, size_t size)
+{
+	glob_t found;
+
+	assert_int_equal(glob(strcat(strcpy(path, dir), "/cache/*.layout"), 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	snprintf(path, size, "%s", found.gl_pathv[0]);
+	globfree(&found);
+}
+
+/* What was found is read from the cache the next time, as it was and from where; a damaged file is made anew. */
+static void test_cache(void **state)
+{
+	struct image *img;
+	struct layout *first, *again = NULL, *other = NULL;
+	char cache[256], path[512], origin[2][256];
+
+	(void)state;
+	snprintf(cache, sizeof(cache), "%s/cache", dir);
+	write_source("a.c", source);
+	compile("cached", "a.c", "-g -Wl,--build-id");
+	img = open_output("cached");
+	img->cache_dir = cache;
+	assert_null(layout_cache_load(&schema, img, &again));
+	assert_null(again);
+	first = load_whole(img);
+	assert_null(layout_cache_load(&schema, img, &again));
+	assert_non_null(again);
+	assert_true(layout_equal(first, again));
+	for (u32 i = 0; i < schema.n; i++) {
+		layout_origin(first, i, origin[0], sizeof(origin[0]));
+		layout_origin(again, i, origin[1], sizeof(origin[1]));
+		assert_string_equal(origin[0], origin[1]);
+	}
+	assert_null(layout_cache_load(&bad_schema, img, &other));
+	assert_null(other);
+	layout_destroy(again);
+	cached_path(path, sizeof(path));
+	assert_int_equal(truncate(path, 60), 0);
+	again = NULL;
+	assert_null(layout_cache_load(&schema, img, &again));
+	assert_null(again);
+	again = load_whole(img);
+	assert_true(layout_equal(first, again));
+	layout_destroy(again);
+	layout_destroy(first);
+	image_put(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +384,7 @@ int main(void)
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_disagreement),
 	        cmocka_unit_test(test_damaged),
+	        cmocka_unit_test(test_cache),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -371,6 +371,17 @@ Elf_Data *image_section(struct image *img, const char *name, u64 *ret_addr)
 	return data;
 }
 
+/* libelf keeps each section until its handle is closed. */
+void image_rest(struct image *img)
+{
+	Elf *fresh = img->fd >= 0 ? elf_begin(img->fd, ELF_C_READ, NULL) : NULL;
+
+	if (!fresh)
+		return;
+	elf_end(img->elf);
+	img->elf = fresh;
+}
+
 bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64 *ret_size)
 {
 	GElf_Shdr sh;

@@ -43,6 +43,7 @@ struct image {
 	u64 eh_frame_hdr_size;
 	bool sections_only; /* no program: without segments, of type ET_REL or any other */
 	u32 refs;
+	const char *cache_dir;   /* where what is derived from it may be kept; NULL: nowhere. Not owned */
 	struct symbols *symbols; /* symbols.h */
 	struct rtti *rtti;       /* rtti.h */
 	struct cfi *cfi;         /* cfi.h */
@@ -69,6 +70,8 @@ void image_put(struct image *img);
 Elf_Data *image_section(struct image *img, const char *name, u64 *ret_addr);
 /* Where a section of a segment lies, without reading it. False: absent, or not loaded with the file's content. */
 bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64 *ret_size);
+/* Gives back what image_section() has read: its results are gone. */
+void image_rest(struct image *img);
 /* size bytes of a segment's file content at address vaddr; false if not within a segment's file part. */
 bool image_read(struct image *img, void *dst, size_t size, u64 vaddr);
 

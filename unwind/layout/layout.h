@@ -114,7 +114,7 @@ void layout_report(const struct layout *l, struct report *out);
 struct error *layout_from_dwarf(struct image *img, enum layout_source source, struct layout *l);
 /* The same from img, or else from its separate debug file (symbols.h; root as there). */
 struct error *layout_from_debug(struct image *img, const char *root, struct layout *l);
-/* A layout that img, or it and its debug file, tell all of; *ret is left alone if they do not. */
+/* A layout that img, or it and its debug file, tell all of, or the cache; *ret is left alone if they do not. */
 struct error *layout_whole_from_debug(
         const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret);
 
@@ -149,6 +149,20 @@ void layout_file_destroy(struct layout_file *file); /* NULL is fine */
 bool layout_file_has_build_id(const struct layout_file *file, const struct image *img);
 /* Prints the fields of a complete layout as such a file has them, after "runtime". */
 void layout_print(const struct layout *l, FILE *out);
+/* The same without optional fields of which nothing is known. */
+void layout_print_known(const struct layout *l, FILE *out);
+
+/* --- the cache: layout_cache.c --- */
+
+/*
+ * What layout_whole_from_debug() found is kept beside the unwind tables (cfi_cache_dir.h), in img->cache_dir: reading
+ * debug information takes 16 MB of a Python. Named by the image and what the schema asks for. A file that does
+ * not parse is as good as none.
+ */
+/* *ret is left alone if there is none. Only fails for memory. */
+struct error *layout_cache_load(const struct layout_schema *schema, const struct image *img, struct layout **ret);
+/* Of a layout that one source told all of; others are not kept. */
+void layout_cache_store(const struct image *img, const struct layout *l);
 
 /* --- the library: layout_library.c --- */
 

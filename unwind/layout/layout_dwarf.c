@@ -382,14 +382,18 @@ struct error *layout_from_dwarf(struct image *img, enum layout_source source, st
 	        .layout = l, .wanted = wanted, .source = source, .visits = img->size * VISITS_A_BYTE, .seen = seen};
 	struct error *err;
 	Dwarf *dwarf, *alternate;
+	Elf *elf; /* of its own: libelf keeps what it has unpacked */
 
 	if (!seen || !wanted)
 		return &error_no_memory;
 	for (u32 i = 0; i < l->schema->n; i++)
 		wanted[i] = split_name(l->schema->fields[i].name);
-	dwarf = dwarf_begin_elf(img->elf, DWARF_C_READ, NULL);
-	if (!dwarf)
+	elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+	if (!dwarf) {
+		elf_end(elf);
 		return NULL;
+	}
 	err = read_units(&r, dwarf);
 	alternate = err ? NULL
 	                : dwarf_getalt(
@@ -397,6 +401,7 @@ struct error *layout_from_dwarf(struct image *img, enum layout_source source, st
 	if (alternate)
 		err = read_units(&r, alternate);
 	dwarf_end(dwarf);
+	elf_end(elf);
 	if (!err && !l->details[source] && source != LAYOUT_DWARF)
 		err = layout_detail(l, source, "%s", img->path);
 	return err;
@@ -424,14 +429,20 @@ struct error *layout_from_debug(struct image *img, const char *root, struct layo
 struct error *layout_whole_from_debug(
         const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret)
 {
-	struct layout *l;
-	struct error *err = layout_create(schema, &l), *incomplete;
+	struct layout *l = NULL;
+	struct error *err = layout_cache_load(schema, img, &l), *incomplete;
 
+	if (err || l) {
+		*ret = l;
+		return err;
+	}
+	err = layout_create(schema, &l);
 	if (err)
 		return err;
 	err = layout_from_debug(img, root, l);
 	incomplete = err ? NULL : layout_complete(l, img->path);
 	if (!err && !incomplete) {
+		layout_cache_store(img, l);
 		*ret = l;
 		return NULL;
 	}

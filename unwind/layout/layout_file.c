@@ -306,20 +306,31 @@ static void print_list(const struct layout_list *list, FILE *out)
 		fprintf(out, " %s", *list->names[i] ? list->names[i] : "-");
 }
 
+static void print_field(const struct layout *l, u32 i, FILE *out)
+{
+	const struct layout_member *m = layout_member(l, i);
+
+	fputs(l->schema->fields[i].name, out);
+	if (l->schema->fields[i].list)
+		print_list(layout_list(l, i), out);
+	else if (!m->size)
+		fputs(" -", out);
+	else if (!strncmp(l->schema->fields[i].name, "sizeof ", 7))
+		fprintf(out, " %u", m->at);
+	else
+		fprintf(out, " %u %u", m->at, m->size);
+	fputc('\n', out);
+}
+
 void layout_print(const struct layout *l, FILE *out)
 {
-	for (u32 i = 0; i < l->schema->n; i++) {
-		const struct layout_member *m = layout_member(l, i);
+	for (u32 i = 0; i < l->schema->n; i++)
+		print_field(l, i, out);
+}
 
-		fputs(l->schema->fields[i].name, out);
-		if (l->schema->fields[i].list)
-			print_list(layout_list(l, i), out);
-		else if (!m->size)
-			fputs(" -", out);
-		else if (!strncmp(l->schema->fields[i].name, "sizeof ", 7))
-			fprintf(out, " %u", m->at);
-		else
-			fprintf(out, " %u %u", m->at, m->size);
-		fputc('\n', out);
-	}
+void layout_print_known(const struct layout *l, FILE *out)
+{
+	for (u32 i = 0; i < l->schema->n; i++)
+		if (l->fills[i].source != LAYOUT_UNKNOWN)
+			print_field(l, i, out);
 }

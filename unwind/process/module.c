@@ -129,6 +129,7 @@ static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
 		complain(m, (*r)->image_probe(l->image, &l->runtime[(*r)->id]));
 	cfi_rest(l->image->cfi);
+	image_rest(l->image);
 	return NULL;
 }
 
@@ -149,6 +150,8 @@ static struct error *add_loaded(
 	l->dev = line->dev;
 	l->ino = line->ino;
 	l->image = img;
+	if (img)
+		img->cache_dir = m->cfi_options.cache_dir;
 	if (img)
 		err = prepare(m, l, pid);
 	if (err) {

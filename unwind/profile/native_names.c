@@ -107,6 +107,7 @@ static struct error *find_c_names(struct native_names *names, struct loaded *loa
 		return NULL;
 	}
 	err = c_names_read(loaded->image, &found);
+	image_rest(loaded->image);
 	return err ? err : put_c_names(names, loaded, &found, ret);
 }
 
