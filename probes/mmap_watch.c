@@ -29,17 +29,21 @@ struct mapped {
 	struct map_line line;
 };
 
+struct pids { /* 0: any */
+	pid_t pid[TOLD_MAX];
+	u32 n;
+};
+
 struct mmap_watch {
 	struct buffer *buffers;
 	u32 nbuffers;
 	size_t page;
 	struct mapped mapped[MAPPED_MAX];
-	u32 nmapped;          /* so far: the last ones are kept */
-	pid_t told[TOLD_MAX]; /* processes to be told of */
-	u32 ntold;
-	bool jit_due;  /* anonymous code is to be told of in this round */
-	bool jit_left; /* some was not, in a round before */
-	u64 jit_ns;    /* when it was last */
+	u32 nmapped;      /* so far: the last ones are kept */
+	struct pids told; /* to be told of */
+	bool jit_due;     /* anonymous code is to be told of in this round */
+	struct pids jit;  /* those with anonymous code that was not, in a round before */
+	u64 jit_ns;       /* when it was last */
 };
 
 /*
@@ -144,16 +148,15 @@ static u64 word_at(const char *data, size_t size, u64 at)
 #define RECORD_PATH  72
 #define RECORD_MAX   (RECORD_PATH + 4096 + 16)
 
-static void tell(struct mmap_watch *w, pid_t pid)
+static void add_pid(struct pids *pids, pid_t pid)
 {
-	for (u32 i = 0; i < w->ntold; i++)
-		if (w->told[i] == pid || !w->told[i])
+	for (u32 i = 0; i < pids->n; i++)
+		if (pids->pid[i] == pid || !pids->pid[i])
 			return;
-	if (w->ntold == TOLD_MAX) {
-		w->ntold = 0;
-		pid = 0;
-	}
-	w->told[w->ntold++] = pid;
+	if (!pid || pids->n == TOLD_MAX)
+		*pids = (struct pids){.n = 1};
+	else
+		pids->pid[pids->n++] = pid;
 }
 
 static void keep(struct mmap_watch *w, const struct mapped *mapped)
@@ -178,10 +181,10 @@ static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 	                .prot = (u32)record[RECORD_PROT / 8]}};
 
 	if (!m.line.ino && !w->jit_due) {
-		w->jit_left = true;
+		add_pid(&w->jit, m.pid);
 		return;
 	}
-	tell(w, m.pid);
+	add_pid(&w->told, m.pid);
 	if (m.line.ino && m.line.end > m.line.start &&
 	        (m.line.path = strndup((const char *)record + RECORD_PATH, size - RECORD_PATH - 8)))
 		keep(w, &m);
@@ -190,7 +193,7 @@ static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 static void absorb(struct mmap_watch *w, const u64 *record, const struct perf_event_header *header)
 {
 	if (header->type == PERF_RECORD_LOST)
-		tell(w, 0);
+		add_pid(&w->told, 0);
 	else if (header->type == PERF_RECORD_MMAP2 && header->size > RECORD_PATH + sizeof(u64))
 		absorb_mapped(w, record, header->size);
 	else if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC)
@@ -229,15 +232,16 @@ static void absorb_all(struct mmap_watch *w)
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx)
 {
 	w->jit_due = now_ns - w->jit_ns > JIT_MS * 1000000ull;
-	if (w->jit_due)
+	for (u32 i = 0; w->jit_due && i < w->jit.n; i++)
+		add_pid(&w->told, w->jit.pid[i]);
+	if (w->jit_due) {
 		w->jit_ns = now_ns;
-	if (w->jit_due && w->jit_left)
-		tell(w, 0);
-	w->jit_left = w->jit_left && !w->jit_due;
+		w->jit.n = 0;
+	}
 	absorb_all(w);
-	for (u32 i = 0; i < w->ntold; i++)
-		changed(ctx, w->told[i]);
-	w->ntold = 0;
+	for (u32 i = 0; i < w->told.n; i++)
+		changed(ctx, w->told.pid[i]);
+	w->told.n = 0;
 }
 
 /* Puts a line where it belongs; what lay there before is no more. */

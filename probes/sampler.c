@@ -18,6 +18,7 @@
 #define RESCAN_MS           10  /* look for new code at most so often */
 #define STARTING_MS         100 /* look at runtimes that are only starting */
 #define STARTING_LOADING_MS 5   /* so often in a process that is loading files */
+#define SWEEP_S             10  /* processes that are gone cost memory */
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS     2   /* it is looked at so often then */
 /* A priority: what a program does before its files are known is seen less well, what it drops at once is not named. */
@@ -214,6 +215,16 @@ static void add_walkers(struct sampler *s)
 		s->options.warn(s->options.ctx, err);
 }
 
+/* Of the whole machine thousands of processes come and go. */
+static void sweep(struct sampler *s, u64 now)
+{
+	if (!s->options.everyone || s->ops->stack || backlog_bytes(&s->backlog) ||
+	        now - s->swept_ns < SWEEP_S * 1000000000ull)
+		return;
+	s->swept_ns = now;
+	targets_sweep_old(&s->targets);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -239,6 +250,7 @@ static struct error *poll_once(struct sampler *s)
 	add_walkers(s);
 	take_some(s);
 	keep_up(s, now);
+	sweep(s, now);
 	if (!s->failed)
 		s->failed = collector_settle(s->collector, now, false);
 	if (s->failed)

@@ -298,16 +298,40 @@ struct error *targets_starting(struct targets *t)
 	return err;
 }
 
-void targets_sweep(struct targets *t)
+static void sweep(struct targets *t, bool (*goes)(struct process *p))
 {
 	u32 kept = 0;
 
 	for (u32 i = 0; i < t->nprocesses; i++)
-		if (t->processes[i]->dead && i) {
+		if (i && t->processes[i]->dead && goes(t->processes[i])) {
 			t->runtimes |= runtimes_of(t->processes[i]);
 			process_destroy(t->processes[i]);
 		} else {
 			t->processes[kept++] = t->processes[i];
 		}
 	t->nprocesses = kept;
+}
+
+static bool always(struct process *p)
+{
+	(void)p;
+	return true;
+}
+
+void targets_sweep(struct targets *t)
+{
+	sweep(t, always);
+}
+
+static bool was_buried(struct process *p)
+{
+	bool before = p->buried;
+
+	p->buried = true;
+	return before;
+}
+
+void targets_sweep_old(struct targets *t)
+{
+	sweep(t, was_buried);
 }

@@ -47,5 +47,7 @@ struct error *targets_mapped(struct targets *t, pid_t pid);
 struct error *targets_starting(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */
 void targets_sweep(struct targets *t);
+/* The same of those that were gone at the last such call: records that name them have long been taken. */
+void targets_sweep_old(struct targets *t);
 
 #endif

@@ -4,34 +4,61 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "cleanup.h"
 
 #define MAP_LINES_MAX 1000000
+#define TEXT_MAX      (1u << 28)
 
+/* Digits up to the character `end`, which *at is set behind. */
+static bool parse_number(const char **at, u32 base, char end, u64 *ret)
+{
+	const char *from = *at, *c = from;
+	u64 value = 0;
+
+	for (;; c++) {
+		u32 digit = *c >= '0' && *c <= '9'   ? (u32)(*c - '0')
+		            : *c >= 'a' && *c <= 'f' ? (u32)(*c - 'a') + 10
+		                                     : 16;
+
+		if (digit >= base)
+			break;
+		value = value * base + digit;
+	}
+	if (c == from || *c != end)
+		return false;
+	*at = c + 1;
+	*ret = value;
+	return true;
+}
+
+/* "start-end perms offset major:minor inode   path": for each process, of many lines; sscanf() took a third of it. */
 static bool parse_line(char *text, struct map_line *ret)
 {
-	unsigned int major, minor;
-	char perms[5];
-	int path = 0;
+	const char *at = text;
+	u64 major, minor;
 	size_t len;
 
-	if (sscanf(text, "%lx-%lx %4s %lx %x:%x %lu %n", &ret->start, &ret->end, perms, &ret->offset, &major, &minor,
-	            &ret->ino, &path) < 7 ||
+	if (!parse_number(&at, 16, '-', &ret->start) || !parse_number(&at, 16, ' ', &ret->end) || strnlen(at, 5) < 5 ||
 	        ret->end <= ret->start)
 		return false;
-	ret->prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
-	            (perms[2] == 'x' ? PROT_EXEC : 0);
-	ret->dev = makedev(major, minor);
-	text += path;
-	len = strcspn(text, "\n");
-	text[len] = '\0';
+	ret->prot = (at[0] == 'r' ? PROT_READ : 0) | (at[1] == 'w' ? PROT_WRITE : 0) | (at[2] == 'x' ? PROT_EXEC : 0);
+	at += 5;
+	if (!parse_number(&at, 16, ' ', &ret->offset) || !parse_number(&at, 16, ':', &major) ||
+	        !parse_number(&at, 16, ' ', &minor) || !parse_number(&at, 10, ' ', &ret->ino))
+		return false;
+	ret->dev = makedev((u32)major, (u32)minor);
+	text += at - text;
+	text += strspn(text, " ");
+	len = strlen(text);
 	if (len > 10 && !strcmp(text + len - 10, " (deleted)"))
 		text[len - 10] = '\0';
 	ret->path = strdup(text);
@@ -69,29 +96,85 @@ u64 maps_hash(const struct maps *maps)
 	return hash;
 }
 
+static struct error *unreadable(pid_t pid)
+{
+	return error_errno(errno == ENOENT ? ESRCH : errno, "cannot read the memory map of process %d", pid);
+}
+
+/* The whole file, with a 0 behind it. */
+static struct error *read_text(pid_t pid, char **ret)
+{
+	cleanup(free) char *text = NULL;
+	cleanup(close) int fd = -1;
+	size_t size = 0, room = 0;
+	char path[64];
+	ssize_t n = 1;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return unreadable(pid);
+	for (; n > 0 && size < TEXT_MAX; size += (size_t)n) {
+		if (room - size < 4096 + 1) {
+			char *grown = realloc(text, room ? room * 2 : 16384);
+
+			if (!grown)
+				return &error_no_memory;
+			text = grown;
+			room = room ? room * 2 : 16384;
+		}
+		n = read(fd, text + size, room - size - 1);
+		if (n < 0)
+			return unreadable(pid);
+	}
+	text[size] = '\0';
+	*ret = TAKE(text);
+	return NULL;
+}
+
+/* Of the lines of code: those with an x in "start-end rwxp …". */
+static u64 hash_text(const char *text)
+{
+	u64 hash = 1;
+
+	while (*text) {
+		const char *end = strchrnul(text, '\n'), *perms = memchr(text, ' ', (size_t)(end - text));
+
+		if (perms && end - perms > 4 && perms[3] == 'x')
+			hash = XXH3_64bits_withSeed(text, (size_t)(end - text), hash);
+		text = *end ? end + 1 : end;
+	}
+	return hash;
+}
+
+bool maps_code_is(pid_t pid, u64 text_hash)
+{
+	cleanup(free) char *text = NULL;
+	struct error *err = read_text(pid, &text);
+
+	error_free(err);
+	return !err && hash_text(text) == text_hash;
+}
+
 struct error *maps_read(pid_t pid, struct maps *ret)
 {
 	struct maps maps = {0};
 	cleanup(free) char *text = NULL;
-	cleanup(fclose) FILE *file = NULL;
-	struct error *err = NULL;
-	size_t size = 0;
+	struct error *err = read_text(pid, &text);
 	u32 capacity = 0;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return error_errno(errno == ENOENT ? ESRCH : errno, "cannot read the memory map of process %d", pid);
-	while (!err && maps.nlines < MAP_LINES_MAX && getline(&text, &size, file) > 0) {
+	if (err)
+		return err;
+	maps.text_hash = hash_text(text);
+	for (char *at = text, *end; !err && *at && maps.nlines < MAP_LINES_MAX; at = end) {
 		struct map_line line = {0};
 
-		if (!parse_line(text, &line))
-			continue;
-		err = add_line(&maps, &capacity, &line);
+		end = strchrnul(at, '\n');
+		if (*end)
+			*end++ = '\0';
+		if (parse_line(at, &line))
+			err = add_line(&maps, &capacity, &line);
 	}
-	if (!err && ferror(file))
-		err = error_errno(errno, "cannot read the memory map of process %d", pid);
 	if (err) {
 		maps_free(&maps);
 		return err;

@@ -3,6 +3,7 @@
 #ifndef YRT_MAPS_H
 #define YRT_MAPS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <types.h>
 
@@ -19,9 +20,12 @@ struct map_line {
 struct maps {
 	struct map_line *lines; /* ascending */
 	u32 nlines;
+	u64 text_hash; /* of the lines of code as the kernel wrote them */
 };
 
 struct error *maps_read(pid_t pid, struct maps *ret);
+/* Are the lines of code what they were when maps_read() gave this text_hash? Costs a third of it. False: maybe not. */
+bool maps_code_is(pid_t pid, u64 text_hash);
 void maps_free(struct maps *maps);
 /* Of all that matters for code: maps with equal code have equal hashes. */
 u64 maps_hash(const struct maps *maps);

@@ -350,10 +350,13 @@ bool process_starting(const struct process *p)
 struct error *process_rescan(struct process *p, bool *changed)
 {
 	struct maps maps;
-	struct error *err = maps_read(p->pid, &maps);
+	struct error *err;
 	u64 hash;
 
 	*changed = false;
+	if (p->maps.nlines && !process_starting(p) && maps_code_is(p->pid, p->text_hash))
+		return NULL;
+	err = maps_read(p->pid, &maps);
 	if (err && p->maps.nlines && err->kind == ERROR_NO_PROCESS) {
 		error_free(err);
 		p->dead = true;
@@ -363,6 +366,7 @@ struct error *process_rescan(struct process *p, bool *changed)
 		return err;
 	keep_jit_code(p, &maps);
 	hash = maps_hash(&maps);
+	p->text_hash = maps.text_hash;
 	if ((hash == p->maps_hash && !process_starting(p)) || (p->maps.nlines && !maps.nlines)) {
 		maps_free(&maps);
 		return NULL;

@@ -26,6 +26,7 @@ struct process {
 	struct memory *memory;
 	struct maps maps;
 	u64 maps_hash;
+	u64 text_hash;            /* maps.text_hash of the last look */
 	struct mapping *mappings; /* for runtimes: the same lines, with images */
 	struct instance *instances;
 	u32 ninstances;
@@ -42,6 +43,7 @@ struct process {
 	u32 deferred_left;    /* so many walks may still send a copy of their stack */
 	u32 deferred_modules; /* mappings of files when that was last set */
 	bool dead;            /* exited: kept for naming what is still on its way */
+	bool buried;          /* was dead already when targets_sweep_old() came by last */
 };
 
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
