@@ -347,7 +347,7 @@ static struct luajit_vms search(struct library *lib)
 	bool changed;
 
 	assert_int_equal(lib->process->ninstances, 1);
-	lib->process->maps_hash = 0;
+	lib->process->maps_hash = lib->process->text_hash = 0;
 	assert_null(process_rescan(lib->process, &changed));
 	view = process_view(lib->process);
 	assert_null(luajit_vms_find(
