@@ -23,7 +23,7 @@ struct capability_check {
 /* Fills checks and returns their number. */
 u32 capabilities_find(struct capability_check *checks);
 
-/* Does the kernel tell where its functions are? */
+/* Does the kernel show where its functions are? */
 bool capabilities_kernel_names(void);
 
 #endif

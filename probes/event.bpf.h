@@ -295,7 +295,7 @@ static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
 		st->stop[stop] += value;
 }
 
-/* Tells when a stack was seen: at now, or for so long until then. A rest is rounded at random. */
+/* Sends when a stack was seen: at now, or for so long until then. A rest is rounded at random. */
 static inline void send_time(u64 hash, u64 value, u64 now, u64 span)
 {
 	u64 each = time_value | !time_value, rest = value % each;

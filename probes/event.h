@@ -52,7 +52,7 @@ struct event_ops {
 	const char *more;    /* unit of the second value; NULL: it has none */
 	u32 slots;           /* walks of it that one CPU may be in at once: a uprobe's program may be preempted */
 	bool rated;          /* sampler_options.frequency is its rate, which is halved past the budget */
-	bool timed;          /* it can tell when each sample was taken (--timeline) */
+	bool timed;          /* it can record when each sample was taken (--timeline) */
 	bool waits;          /* it sees threads that wait: its views hide waits by design */
 	/* Before the object is loaded: object_want() for each program, and sizes of its own maps. */
 	void (*prepare)(struct object *o);

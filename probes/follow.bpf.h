@@ -99,7 +99,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Run once by user space, which can not tell by itself how deep its pid namespace is. */
+/* Run once by user space, which can not know by itself how deep its pid namespace is. */
 SEC("raw_tp")
 int find_level(void *ctx)
 {

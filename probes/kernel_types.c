@@ -33,7 +33,7 @@ static void cleanup_btf(struct btf **btf)
 	btf__free(*btf);
 }
 
-/* The kernel's build-id in hex; "": it tells none. */
+/* The kernel's build-id in hex; "": unknown. */
 static void read_build_id(char *hex)
 {
 	cleanup(close) int fd = open(NOTES, O_RDONLY | O_CLOEXEC);

@@ -15,7 +15,7 @@
 #define BUFFER_PAGES 8   /* power of two, behind the head page */
 #define MAPPED_MAX   512 /* kept of what was mapped */
 #define TOLD_MAX     64
-#define JIT_MS       100 /* a JIT may map its code thousands of times a second: tell of it at most so often */
+#define JIT_MS       100 /* a JIT may map its code thousands of times a second: report it at most so often */
 
 struct buffer {
 	int fd;
@@ -40,8 +40,8 @@ struct mmap_watch {
 	size_t page;
 	struct mapped mapped[MAPPED_MAX];
 	u32 nmapped;      /* so far: the last ones are kept */
-	struct pids told; /* to be told of */
-	bool jit_due;     /* anonymous code is to be told of in this round */
+	struct pids told; /* to be reported */
+	bool jit_due;     /* anonymous code is to be reported in this round */
 	struct pids jit;  /* those with anonymous code that was not, in a round before */
 	u64 jit_ns;       /* when it was last */
 };

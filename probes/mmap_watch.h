@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells which processes mapped code, and what: PERF_RECORD_MMAP2 (and, of execve(), PERF_RECORD_COMM) of a dummy event
- * on each CPU (the kernel refuses to map the buffer of an inherited event of a task). munmap tells nothing, and is not
- * needed: what is mapped in its place tells.
+ * Reports which processes mapped code, and what: PERF_RECORD_MMAP2 (and, of execve(), PERF_RECORD_COMM) of a dummy
+ * event on each CPU (the kernel refuses to map the buffer of an inherited event of a task). munmap gives no record, and
+ * none is needed: what is mapped in its place gives one.
  */
 #ifndef YRT_MMAP_WATCH_H
 #define YRT_MMAP_WATCH_H
@@ -21,8 +21,8 @@ void mmap_watch_destroy(struct mmap_watch *w);
 /* Adds the buffers to an epoll set; events carry data.u64 = tag. */
 struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
 /*
- * Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all. Of
- * anonymous code it tells now and then only. To be called every some ms: records alone wake only when they are many.
+ * Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all.
+ * Anonymous code is reported now and then only. To be called every some ms: records alone wake only when they are many.
  */
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx);
 /*

@@ -16,7 +16,7 @@ struct object_options {
 	u32 depth;
 	bool no_kernel, no_user, by_thread;
 	bool times;    /* RECORD_TIME for each sample */
-	bool everyone; /* whoever runs becomes a target: RECORD_FORK tells of it; CPU time is that of the machine */
+	bool everyone; /* whoever runs becomes a target: RECORD_FORK reports it; CPU time is that of the machine */
 	bool measure;  /* have the kernel measure the run time of BPF programs */
 	const struct event_ops *event; /* whose programs are loaded */
 	const void *of_event;          /* its own options */
@@ -68,7 +68,7 @@ u64 object_cpu_ns(const struct object *o);
 /* Half of the events are taken from now on: each counts twice as much. */
 void object_halve(struct object *o);
 
-/* Tells of each new stack at once, not now and then: costs an interrupt each. */
+/* Reports each new stack at once, not now and then: costs an interrupt each. */
 void object_eager(struct object *o, bool eager);
 
 /*

@@ -157,7 +157,7 @@ u64 object_run_time(const struct object *o, u64 *others)
 	return sum;
 }
 
-/* What the kernel accounts for a map, as /proc tells it. */
+/* What the kernel accounts for a map, as /proc shows it. */
 static u64 memlock(int fd)
 {
 	cleanup(fclose) FILE *file = NULL;

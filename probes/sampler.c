@@ -33,7 +33,7 @@ static void keep_failure(struct sampler *s, struct error *err)
 		s->failed = err;
 }
 
-/* A process that begins, or has new code, is told to BPF at once; what else there is waits until there is time for it.
+/* A process that begins, or has new code, is sent to BPF at once; what else there is waits until there is time for it.
  */
 void sampler_record(void *ctx, const void *data, size_t size)
 {
@@ -195,7 +195,7 @@ static struct error *offer(void *ctx, pid_t pid)
 	return targets_offer(&((struct sampler *)ctx)->targets, pid);
 }
 
-/* Programs that start are told by their mappings; what joins a cgroup or takes another name later is found by looking.
+/* Programs that start are seen by their mappings; what joins a cgroup or takes another name later is found by looking.
  */
 static struct error *seek(struct sampler *s, u64 now)
 {

@@ -59,7 +59,7 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	double target_cpu_s;
 	struct walkers_stats walkers;
 	u32 halvings;       /* of the rate, to keep the budget */
-	int command_status; /* how the started program ended, as waitpid() tells; -1: it runs, or none was started */
+	int command_status; /* how the started program ended, as waitpid() reports; -1: it runs, or none was started */
 	const struct event_ops *event;
 	const void *of_event;  /* what only the event knows, valid until it is asked again; NULL: nothing */
 	u32 processes, unread; /* targets so far; of them those whose user code could not be looked at */

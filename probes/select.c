@@ -29,7 +29,7 @@ static struct error *bad_rule(const char *text, const char *why)
 	        "all match");
 }
 
-/* "containerd://ID" is how Kubernetes tells it, "nginx" how systemctl takes it. */
+/* "containerd://ID" is how Kubernetes gives it, "nginx" how systemctl takes it. */
 static char *plain_value(enum select_key key, const char *value)
 {
 	const char *scheme = key == SELECT_CONTAINER ? strstr(value, "://") : NULL;

@@ -55,7 +55,7 @@ struct process_facts {
 	char cgroup[SELECT_CGROUP]; /* lines "N:controllers:path" */
 };
 
-/* Adds a rule "key=value,key=value". A usage error tells the keys. */
+/* Adds a rule "key=value,key=value". A usage error lists the keys. */
 struct error *selection_add(struct selection *s, const char *text);
 void selection_free(struct selection *s);
 

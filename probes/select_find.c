@@ -128,7 +128,7 @@ static bool is_near(const char *wanted, const char *there)
 	       distance(wanted, there, wrong) <= wrong;
 }
 
-/* What a process has of the kind that is looked for, and whether it is worth telling. */
+/* What a process has of the kind that is looked for, and whether it is worth listing. */
 static bool near_value(const struct near *near, const struct process_facts *f, char ret[SELECT_ID])
 {
 	switch (near->key) {

@@ -20,7 +20,7 @@ const volatile bool with_loop = true;
 const volatile bool with_kernel = true;
 const volatile bool with_user = true;
 const volatile bool by_thread = false;
-const volatile bool with_times = false; /* tell when each sample was taken */
+const volatile bool with_times = false; /* record when each sample was taken */
 const volatile bool everyone = false;   /* who runs becomes a target (-a) */
 const volatile __u32 own_tgid = 0;      /* not yrt itself */
 
@@ -292,7 +292,7 @@ static inline __attribute__((always_inline)) u32 walk_user(struct walk *w)
 	return walk_end(w, s.stop);
 }
 
-/* Behind what native frames are missing, as long as a runtime tells where to go on. */
+/* Behind what native frames are missing, as long as a runtime says where to go on. */
 static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 stop)
 {
 #pragma unroll
@@ -391,7 +391,7 @@ WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 
 /*
  * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that,
- * so it is done again: frames from in between are told by the second walk.
+ * so it is done again: frames from in between come from the second walk.
  */
 WALK_GLOBAL int deferred_guess(struct slot *slot)
 {

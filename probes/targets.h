@@ -22,7 +22,7 @@ struct targets {
 	struct process **processes;
 	u32 nprocesses;
 	u32 alive;
-	bool announced; /* BPF knows of those that were added until now, and is told of each from here on */
+	bool announced; /* BPF knows of those that were added until now, and is given each from here on */
 	u32 recognised; /* runtimes that any of them has, or may have once it has started: bit n is id n */
 	u32 runtimes;   /* of processes that were forgotten: bit n is id n */
 	u32 seen;       /* processes so far */
@@ -30,16 +30,16 @@ struct targets {
 };
 
 void targets_free(struct targets *t);
-/* A process to be sampled: recognises it and tells BPF. */
+/* A process to be sampled: recognises it and passes it to BPF. */
 struct error *targets_add(struct targets *t, pid_t pid, u32 number);
-/* BPF's programs are loaded: tells of those that were added. */
+/* BPF's programs are loaded: passes them those that were added. */
 struct error *targets_announce(struct targets *t);
 /* Adds a process if it is selected and no target yet, and one may look at it; else nothing happens. */
 struct error *targets_offer(struct targets *t, pid_t pid);
 /* The runtimes that were recognised in any of them so far: bit n is id n. */
 u32 targets_runtimes(const struct targets *t);
 struct process *targets_find(const struct targets *t, u32 number);
-/* What BPF told: RECORD_FORK, RECORD_EXEC, RECORD_EXIT, RECORD_UNKNOWN. */
+/* What BPF reported: RECORD_FORK, RECORD_EXEC, RECORD_EXIT, RECORD_UNKNOWN. */
 struct error *targets_record(struct targets *t, const struct process_record *record);
 /* A process mapped code (0: any may have): looks at its maps again. Others than targets are ignored. */
 struct error *targets_mapped(struct targets *t, pid_t pid);

@@ -5,7 +5,7 @@
  * There are two kinds of uprobes. Those of perf events are known to all kernels; a hit costs more, and a thread that
  * hits one while it is taken away sleeps until the kernel has waited for a grace period, 10 ms (handler_chain() in
  * kernel/events/uprobes.c of Linux 6.18, where a perf event's filter says "remove"). Those of "multi" links (Linux 6.6)
- * do neither. Before 6.10, and stable releases with its fix, a multi link tells only of the main thread of the process
+ * do neither. Before 6.10, and stable releases with its fix, a multi link reports only the main thread of the process
  * that it is for, so it is not used there.
  */
 #ifndef YRT_UPROBE_H

@@ -31,7 +31,7 @@ struct error *walkers_create(struct object *object, u32 loaded, struct walkers *
 void walkers_destroy(struct walkers *w);
 /* Readable when a load is done. */
 int walkers_fd(const struct walkers *w);
-/* These runtimes were seen: starts a load if a walker is missing and none is on its way. An error tells of one that
+/* These runtimes were seen: starts a load if a walker is missing and none is on its way. An error reports one that
  * failed since: the walkers then stay as they are. */
 struct error *walkers_want(struct walkers *w, u32 runtimes);
 void walkers_stats(const struct walkers *w, struct walkers_stats *ret);

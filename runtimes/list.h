@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * All runtimes, a line each: RUNTIME(enum runtime_id, folder), and RESUMES(…) of those that can tell where to go on
+ * All runtimes, a line each: RUNTIME(enum runtime_id, folder), and RESUMES(…) of those that can find where to go on
  * (runtime.h). No include guard: each user gives RUNTIME a meaning, and RESUMES if he cares.
  */
 #ifndef RESUMES

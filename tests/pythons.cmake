@@ -9,7 +9,7 @@ file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
 # Numbers of threads, without which they have no names, names of tasks, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
 set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile test_python_tasks)
 set(PYTHON_3.7_TESTS test_python_gil)
-# asyncio tells who awaits a task from 3.14 on.
+# asyncio reports who awaits a task from 3.14 on.
 set(PYTHON_3.14_TESTS test_python_awaiters)
 
 # A program that loads libpython; a preset's own flags are not used.

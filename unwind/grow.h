@@ -9,7 +9,7 @@
 
 /*
  * Makes room for one more in an array that has n elements of size bytes; array points to the pointer to it, NULL at
- * first. How large it is n alone tells, as it doubles: an array that grows here is not reallocated elsewhere, and holds
+ * first. Its size follows from n alone, as it doubles: an array that grows here is not reallocated elsewhere, and holds
  * nothing behind n. On failure it stays as it is.
  */
 static inline struct error *grow(void *array, u32 n, size_t size)

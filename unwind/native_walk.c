@@ -114,7 +114,7 @@ WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
 }
 
 /*
- * Code of a JIT that tells nothing of its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer
+ * Code of a JIT that does not describe its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer
  * that could be a return address is taken for it. What its frame saved is lost.
  */
 static inline int step_scan(struct walk *w)
@@ -129,7 +129,7 @@ static inline int step_scan(struct walk *w)
 
 /*
  * Without CFI: the System V ABI lets rbp chain frames. It marks the outermost one by 0, too, but so does code that
- * keeps its data there: only rows tell of a root.
+ * keeps its data there: only rows identify a root.
  */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {

@@ -12,7 +12,7 @@
  *
  * and one line in runtimes/list.h. Numbers: enum runtime_id in shared/frame.h.
  *
- * Three lifetimes. *Image*: is this ELF file such a runtime, and what does the file tell of its layout; once a file.
+ * Three lifetimes. *Image*: is this ELF file such a runtime, and what does the file say of its layout; once a file.
  * *Process*: one runtime in one process: the rest of its layout, its roots, its code regions. *Frame*: naming one.
  * A runtime includes no other runtime and nothing of probes/ or frontends/. An operation may be NULL where it says so.
  */
@@ -87,7 +87,7 @@ struct runtime_region {
 /* How a frame is shown. Strings belong to the caller's buffers; hostile bytes may be in them. */
 #define NAME_MAX_BYTES 512
 struct frame_name {
-	char name[NAME_MAX_BYTES]; /* function; "" if the runtime can not tell (yet) */
+	char name[NAME_MAX_BYTES]; /* function; "" if the runtime does not know it (yet) */
 	char file[NAME_MAX_BYTES]; /* "" if none */
 	u32 definition;            /* line where the function is defined; 0: none */
 	u32 line;                  /* being executed; 0: unknown */
@@ -99,7 +99,7 @@ struct frame_name {
 	 */
 	const char *suffix;
 	bool entry;     /* only leads into a function of the language: its view hides it */
-	bool qualified; /* the name tells where it belongs: file and definition are not shown behind it */
+	bool qualified; /* the name says where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has
 	                                   none */
 	u64 native_address;   /* of a function in C: its code, whose symbol is its name if name is ""; 0: none */
@@ -122,10 +122,10 @@ enum expand_flag {
 
 /*
  * A wait by design: what a function of this language, or of the runtime's own code, waits for is work. Of names what
- * lies before arguments, file and line counts; a class before a dot need not be told.
+ * lies before arguments, file and line counts; a class before a dot need not be given.
  */
 struct idle_rule {
-	const char *frame;  /* a function; NULL: the thread tells */
+	const char *frame;  /* a function; NULL: the thread decides */
 	u8 within;          /* among so many innermost frames of the language, or native ones */
 	const char *file;   /* the end of its file's path; NULL: any */
 	const char *caller; /* the next frame of its kind; NULL: any */
@@ -148,7 +148,7 @@ enum lock_kind {
 	LOCK_KINDS,
 };
 
-/* Who stands on a stack tells for what it waits: the first rule that matches, those of runtimes before native ones. */
+/* What a stack waits for, by the functions on it: the first rule that matches, those of runtimes before native ones. */
 struct lock_rule {
 	struct idle_rule at; /* but for .thread */
 	enum lock_kind kind;
@@ -200,7 +200,7 @@ struct runtime_ops {
 	 */
 	struct error *(*image_probe)(struct image *img, void **ret);
 	const struct cfi_teller
-	        *teller; /* of functions whose unwind rows the language's own tables tell (cfi.h). NULL: CFI does */
+	        *teller; /* of functions whose unwind rows the language's own tables give (cfi.h). NULL: CFI does */
 	void (*image_destroy)(void *image);
 
 	/*
@@ -292,7 +292,7 @@ struct runtime_ops {
 	/* How it allocates, for <view>-alloc (runtime_alloc.h). NULL: there is no such view. */
 	const struct runtime_alloc_ops *alloc;
 
-	/* What it tells at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
+	/* What it shows at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
 	const struct runtime_snapshot_ops *const *snapshots;
 
 	/* What waits in it without a thread (runtime_tasks.h). NULL: nothing does, or it cannot be listed. */

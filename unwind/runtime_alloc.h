@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime tells of its allocation, for <view>-alloc: runtime_ops.alloc.
+ * What a runtime reports of its allocation, for <view>-alloc: runtime_ops.alloc.
  *
  * Threads of such a runtime take a buffer from the heap (a TLAB) and then allocate by moving its top, in code that no
  * probe sees. A probe at the place where a thread has got a new buffer (a *refill*) lets probes/alloc/alloc.h choose
@@ -59,7 +59,7 @@ struct runtime_alloc {
 	 */
 	bool early;
 	/*
-	 * The places were found by what their code looks like: what they tell is to be checked each time. An object
+	 * The places were found by what their code looks like: what they give is to be checked each time. An object
 	 * that a buffer was made for lies at its start, is not larger than it, and the buffer is where the thread's
 	 * structure says.
 	 */
@@ -126,11 +126,11 @@ struct runtime_alloc_ops {
 	/* The class of an object as a frame of this runtime, and its size in bytes. */
 	enum alloc_told (*object)(void *reader, const struct alloc_object *object, struct frame *ret, u64 *size);
 
-	/* The frame of a class that a site told (ALLOC_CLASS). */
+	/* The frame of a class that a site gave (ALLOC_CLASS). */
 	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);
 
 	/*
-	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): tells bytes and
+	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): reports bytes and
 	 * objects by class and alloc_size_class(); class NULL: not known. False: it is not there any more. May be NULL.
 	 */
 	bool (*survey)(void *reader, const struct alloc_object *buffer,

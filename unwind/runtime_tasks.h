@@ -18,7 +18,7 @@ struct runtime_process;
 
 /* One of them, valid during the call of add() only. Text may be hostile. */
 struct runtime_task {
-	u64 id;                                /* tells it from others of the same runtime instance */
+	u64 id;                                /* distinguishes it from others of the same runtime instance */
 	char name[RUNTIME_TASK_TEXT];          /* "" if it has none */
 	char state[RUNTIME_TASK_TEXT];         /* "waits for a future" */
 	u64 awaits;                            /* id of the task that it waits for; 0: none, or not known */
@@ -34,7 +34,7 @@ struct runtime_tasks_ops {
 	const char *kind, *kinds; /* "asyncio task", "asyncio tasks" */
 	/*
 	 * Calls add for each task of the instance (runtime.h: attach) that has not ended. What moves meanwhile may be
-	 * missing or be there, but what is told of one task is of one moment. An error of add() ends it.
+	 * missing or be there, but what is reported of one task is of one moment. An error of add() ends it.
 	 */
 	struct error *(*list)(void *instance, const struct runtime_process *p,
 	        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);

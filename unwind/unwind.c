@@ -47,7 +47,7 @@ enum stop_reason unwind_stack(
 	return (enum stop_reason)stop;
 }
 
-/* Is the code at the program counter such as a copied stack tells all of? */
+/* Is a copied stack all that the code at the program counter needs? */
 static int deferred_step(struct walk *w)
 {
 	u64 pc = walk_pc(w);

@@ -25,7 +25,7 @@ enum stop_reason unwind_stack(
 /*
  * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk
  * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then
- * tells that it is a true one.
+ * says that it is a true one.
  */
 struct deferred_record;
 enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,

@@ -103,9 +103,9 @@ struct walk {
 	u32 vm_state; /* a word that a runtime may keep between its steps; 0 at first */
 	u32 flags;    /* frame flags of the next native frame: FRAME_GUESS after a guessed step */
 	u32 vm_mark;  /* the same, to be set once and kept for the whole walk */
-	u32 lost;     /* why a runtime could not tell all of its frames, though the walk went on; 0: it could */
+	u32 lost;     /* why a runtime could not give all of its frames, though the walk went on; 0: it could */
 	u32 laundry;  /* of walk_launder() */
-	u32 resumes;  /* how often a runtime has told where to go on */
+	u32 resumes;  /* how often a runtime has said where to go on */
 	struct walk_proof proof;
 	struct region_resume resume[PROCESS_RESUMES];
 	struct walk_target target;
@@ -302,7 +302,7 @@ WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
 /*
  * Puts the CFA of the native frame at reg[REG_PC], which lies in w->region, into scratch[0] and moves nothing: what
- * lies below it belongs to that frame. STOP_NO_CFI: not told by a register and an offset.
+ * lies below it belongs to that frame. STOP_NO_CFI: not given by a register and an offset.
  */
 WALK_STEP int native_cfa(struct walk *w);
 

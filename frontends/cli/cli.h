@@ -163,7 +163,7 @@ struct error *flame_check_targets(struct flame_options *o);
 struct error *flame_select(struct flame_options *o);
 void flame_free(struct flame_options *o);
 
-/* Samples as o says, or tells --help; frees o. Returns the exit code. */
+/* Samples as o says, or prints --help; frees o. Returns the exit code. */
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
 /* The same, and o stays: it may be done again. */
 int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv);

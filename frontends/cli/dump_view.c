@@ -10,7 +10,7 @@
 #include "unwind/profile/thread_names.h"
 #include "unwind/table.h"
 
-/* What the dumps before tell of a thread, by its number. */
+/* What is known of a thread from the dumps before, by its number. */
 struct seen {
 	u64 switches, stack;
 	u32 same, still, dump;

@@ -62,7 +62,7 @@ u32 view_group_end(const struct dump_view *v, u32 i);
 u32 *view_frames(const struct dump_view *v, u32 top, u32 *n);
 /* The same for all that have the same path below a node. */
 u64 view_path_hash(const struct profile *p, u32 node);
-/* The name of a function without the place that a profile's names have behind it; that is told apart. */
+/* The name of a function without the place that a profile's names have behind it, which is shown separately. */
 #define VIEW_NAME 4096
 void view_name(const struct profile_function *f, char ret[VIEW_NAME]);
 /* The last part of its file's path: "" if unknown. */

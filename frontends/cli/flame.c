@@ -44,7 +44,7 @@ static void warn(void *ctx, struct error *err)
 
 	bool again = err->kind == ERROR_PERMISSION && o->denied++;
 
-	if (o->quiet || again) /* of many files that may not be read the first is told, and at the end how many */
+	if (o->quiet || again) /* of many files that may not be read the first is reported, and at the end how many */
 		error_free(err);
 	else
 		say_note_error(err);
@@ -219,7 +219,7 @@ static int too_much_lost(const struct sampler_stats *st)
 	return ERROR_LOST;
 }
 
-/* How the program that was started ended, where that is no success: yrt's own exit code tells of yrt alone. */
+/* How the program that was started ended, where that is no success: yrt's own exit code is about yrt alone. */
 static void tell_status(int status, const char *program)
 {
 	if (status < 0)

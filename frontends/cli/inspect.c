@@ -256,7 +256,7 @@ static void print_note(const struct error *err)
 		printf("        %s\n", hint);
 }
 
-/* before: of the same program, told already; NULL: there is none. */
+/* before: of the same program, printed already; NULL: there is none. */
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
 	cleanup(free) char *program = say_clean(in->program);
@@ -343,7 +343,7 @@ static json_t *json_inspection(const struct inspection *in, const struct error *
 
 /* --- the command --- */
 
-/* The inspections that were told: a pool's workers are alike, and each is told by what differs from the first. */
+/* The inspections that were printed: a pool's workers are alike, and only what differs from the first is printed. */
 struct told {
 	struct inspection *all;
 	u32 n;

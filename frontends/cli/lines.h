@@ -13,7 +13,7 @@
 struct error *lines_read(
         int fd, struct error *(*line)(void *ctx, const char *text), struct error *(*pause)(void *ctx), void *ctx);
 
-/* The number that text starts with, as llvm-symbolizer takes it: 0x, 0 and 0b tell the base, "CODE" may be in front. */
+/* The number that text starts with, as llvm-symbolizer takes it: 0x, 0 and 0b give the base, "CODE" may be in front. */
 bool address_parse(const char *text, u64 *ret);
 
 #endif

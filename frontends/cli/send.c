@@ -15,7 +15,7 @@
 #include "unwind/cleanup.h"
 #include "frontends/format/format.h"
 
-#define ANSWER       512 /* bytes of what a store says that are told */
+#define ANSWER       512 /* bytes of a store's answer that are shown */
 #define WAIT_FIRST_S 0.5
 #define WAIT_MOST_S  60
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores of profiles: where they take them, and in which shape. The kind is told by a prefix
+ * Stores of profiles: where they take them, and in which shape. The kind is given by a prefix
  * ("pyroscope+http://host:4040"), or by the path or the port of a plain URL.
  *
  *	pyroscope	POST /ingest?name=SERVICE{LABELS}&from=&until=&format=pprof		pprof; tenant in
@@ -29,7 +29,7 @@ struct store_request {
 	const char *headers[4]; /* static, up to NULL */
 };
 
-/* An error tells the prefixes. */
+/* An error lists the prefixes. */
 struct error *store_parse(const char *url, struct store *ret);
 /* The request that hands a finished profile over; its labels are meta.labels. */
 struct error *store_request(const struct store *s, struct profile *p, struct store_request *ret);

@@ -133,7 +133,7 @@ static void note_no_lines(struct symbolizer *s)
 		        s->options.file);
 }
 
-/* Ctrl-C ends the program while a server is asked, as at any time. *told: why there are no lines was told. */
+/* Ctrl-C ends the program while a server is asked, as at any time. *told: why there are no lines was reported. */
 static struct error *ask_servers(struct symbolizer *s, bool *told)
 {
 	struct image *debug = NULL;
@@ -180,7 +180,7 @@ static u64 least_size(Elf *elf)
 	return least;
 }
 
-/* False: the file ends early, which was told. */
+/* False: the file ends early, which was reported. */
 static bool is_whole(const struct symbolizer *s)
 {
 	u64 least = s->img->elf ? least_size(s->img->elf) : 0;
@@ -242,8 +242,8 @@ static struct error *add_frame(struct symbolizer *s, struct answer *a, const str
 }
 
 /*
- * The function that is not inlined goes by the file's own symbol, as with llvm-symbolizer: that tells a clone (".cold")
- * from what it is a clone of. Of several symbols the one that the debug information tells.
+ * The function that is not inlined goes by the file's own symbol, as with llvm-symbolizer: that distinguishes a clone
+ * (".cold") from what it is a clone of. Of several symbols the one that the debug information names.
  */
 static void name_outermost(struct symbolizer *s, u64 addr, struct inline_frame *frame)
 {

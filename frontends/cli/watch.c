@@ -197,7 +197,7 @@ static struct error *send_one(void *ctx, const char *path)
 	return err;
 }
 
-/* Sends what is there, and makes room. What goes wrong is told, and is tried again the next time. */
+/* Sends what is there, and makes room. What goes wrong is reported, and is tried again the next time. */
 static void put_away(struct watch *w, const struct send_options *send)
 {
 	struct sending s = {.send = send};

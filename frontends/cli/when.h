@@ -27,7 +27,7 @@ struct when {
 	double value;          /* at the last look */
 };
 
-/* An error tells the grammar. */
+/* An error shows the grammar. */
 struct error *when_parse(const char *text, struct when *ret);
 /* Looks at the targets (everyone: at the machine) now. True: the condition has held for as long as it says. */
 bool when_holds(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns);

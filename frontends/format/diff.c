@@ -22,7 +22,7 @@ static size_t number_at_end(const char *name, const char *prefix)
 	return at < length - 1 && at >= n && !memcmp(name + at - n, prefix, n) ? at : length;
 }
 
-/* Functions without a name of their own are told apart by their lines alone. */
+/* Functions without a name of their own are distinguished by their lines alone. */
 static bool is_anonymous(const char *name)
 {
 	return !strncmp(name, "function (", 10) || *name == '?';

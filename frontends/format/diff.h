@@ -4,7 +4,7 @@
  * them, what the first one (before) had; base_scale makes their totals equal. What vanished has nodes of total 0.
  *
  * Functions are the same if their names are, whatever their module and file: a build moves those, and folded stacks do
- * not tell them. The line in "name (file.lua:42)" and the id in "name (tid 42)" do not count either.
+ * not have them. The line in "name (file.lua:42)" and the id in "name (tid 42)" do not count either.
  */
 #ifndef YRT_FORMAT_DIFF_H
 #define YRT_FORMAT_DIFF_H

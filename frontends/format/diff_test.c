@@ -11,7 +11,7 @@
 #include "unwind/cleanup.h"
 
 #define LEAST_SAMPLES 20 /* of both sides together, to be tested */
-#define SOME_SAMPLES  40 /* to tell something about noise */
+#define SOME_SAMPLES  40 /* to say something about noise */
 #define SOME_TESTS    8  /* as many must, or noise is not known */
 #define CHI2_MEDIAN   0.454936
 #define MEDIAN_TELLS                                                                                                   \
@@ -152,7 +152,7 @@ static double spread_of(const struct tests *t, u32 which, double unused)
 	return spread(t, which);
 }
 
-/* The median of something of all tests that have enough samples to tell; *n: how many have. */
+/* The median of something of all tests that have enough samples for it; *n: how many have. */
 static double median_of(const struct tests *t, double (*of)(const struct tests *t, u32 which, double arg), double arg,
         double *scratch, u32 *n)
 {
@@ -200,7 +200,7 @@ static double p_of(const struct tests *t, u32 which)
 	return change > 0 ? fmax(chance_of_t(change / error_of(t, which), t->df), 1e-300) : 1;
 }
 
-/* Chooses by what does not tell which side is greater. A leaf's total is its self. */
+/* Chooses by what does not reveal which side is greater. A leaf's total is its self. */
 static void choose_tests(struct tests *t, u32 *functions)
 {
 	for (u32 f = PROFILE_FULL + 1; f < t->p->nfunctions; f++) {

@@ -7,8 +7,8 @@
  * factor of the variance, at least 1) comes from the recordings: if a side has several, from how they differ among
  * themselves, of each function and of all (a function's own estimate counts as NRUNS - 2, that of all as DIFF_PRIOR
  * degrees of freedom; t test). If each side has one, from how most functions differ between the sides apart from a
- * common factor: that assumes that most did not change, and can not tell what differs from run to run of one function
- * alone (t test, with the fewer degrees of freedom the fewer functions told). p is adjusted by Holm's method.
+ * common factor: that assumes that most did not change, and can not show what differs from run to run of one function
+ * alone (t test, with the fewer degrees of freedom the fewer functions counted). p is adjusted by Holm's method.
  */
 #ifndef YRT_FORMAT_DIFF_TEST_H
 #define YRT_FORMAT_DIFF_TEST_H

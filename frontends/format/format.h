@@ -14,7 +14,7 @@ struct format {
 	const char *name;         /* for -f */
 	const char *extension;    /* for -o x.EXT, with the dot */
 	const char *description;  /* for --help */
-	bool threads;             /* wants a node a thread at the root, and tells them apart in its own way */
+	bool threads;             /* wants a node a thread at the root, and distinguishes them in its own way */
 	enum processes processes; /* the level of processes, if nobody asks for another */
 	bool compares;            /* can show a difference (profile.base) */
 	bool keeps;               /* keeps what is merged to be drawn: the tiers of a function */

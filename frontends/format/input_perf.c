@@ -185,8 +185,8 @@ static struct error *add_frame(struct perf *r, char *line)
 	return filter_function(r->filter, 0, &f, &r->frames[r->n++]);
 }
 
-/* A sample without a call chain has its only frame in its own line, behind the event's colon, which no name can be told
- * from. */
+/* A sample without a call chain has its only frame in its own line, behind the event's colon, where no name can be
+ * recognised. */
 static struct error *read_line(struct perf *r, char *line)
 {
 	struct error *err;

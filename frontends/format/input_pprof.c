@@ -287,7 +287,7 @@ static struct error *add_value(struct reader *r, u64 value, void *ctx)
 	return NULL;
 }
 
-/* Who ran it, as yrt's own profiles tell. */
+/* Who ran it, as yrt's own profiles record it. */
 struct owner {
 	char process[NAME_MOST + 1], thread[NAME_MOST + 1], container[NAME_MOST + 1];
 	u64 pid, tid;

@@ -3,7 +3,7 @@
  * pprof: the message perftools.profiles.Profile, packed by gzip. Field numbers as in google/pprof, proto/profile.proto.
  *
  * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
- * being executed, which of a caller is the last byte of its call. With --annotate a function's system name tells what
+ * being executed, which of a caller is the last byte of its call. With --annotate a function's system name says what
  * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
  * of processes and threads become labels: process, pid, container; thread, thread_id; so does what the program has
  * labelled its work with. A difference has samples of both
@@ -211,7 +211,7 @@ static u64 put_mapping(struct pprof *w, const struct profile_function *f)
 	return id;
 }
 
-/* The file of the program that used most: of the processes, where they are told apart. 0: unknown. */
+/* The file of the program that used most: of the processes, where they are distinguished. 0: unknown. */
 static u32 main_program(const struct pprof *w)
 {
 	const struct profile *p = w->p;

@@ -19,7 +19,7 @@
  * to it. Numbers are LEB128, strings have their length in front. A section of an unknown type is skipped, so what old
  * readers can do without may be added; any other change raises the version.
  *
- * A file that ends early is cut: what is whole is a profile, and meta tells how much is missing.
+ * A file that ends early is cut: what is whole is a profile, and meta says how much is missing.
  */
 #ifndef YRT_FORMAT_RECORDING_H
 #define YRT_FORMAT_RECORDING_H
@@ -49,12 +49,12 @@ struct section_header { /* little-endian */
 	u32 type, encoding;
 	u64 stored, raw;
 	u64 content; /* XXH3 of the stored bytes */
-	u64 header;  /* XXH3 of the header before it: a size that is wrong is told from a file that ends early */
+	u64 header;  /* XXH3 of the header before it: distinguishes a wrong size from a file that ends early */
 };
 _Static_assert(sizeof(struct section_header) == 40, "as told above");
 
 struct recording {            /* what was read besides the profile */
-	u64 present, missing; /* samples: read, whatever the filters did; told of by meta and not there */
+	u64 present, missing; /* samples: read, whatever the filters did; counted by meta and not there */
 	bool cut;             /* the file ends early */
 };
 

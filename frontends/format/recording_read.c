@@ -34,7 +34,7 @@ struct reader {
 	u8 *more; /* a copy of the section of this name, for the nodes that follow */
 	const u8 *more_at, *more_end;
 	u32 *nodes, nknown; /* theirs to ours; of those that count nothing here TIMELESS */
-	u64 count, wanted;  /* of samples: read, and what meta tells */
+	u64 count, wanted;  /* of samples: read, and as many as meta says */
 };
 
 static void cleanup_reader(struct reader *r)
@@ -70,7 +70,7 @@ static u64 take_number(struct reader *r)
 	return 0;
 }
 
-/* What else was counted of the next node; 0: nobody tells. */
+/* What else was counted of the next node; 0: not recorded. */
 static u64 take_more(struct reader *r)
 {
 	const u8 *at = r->at, *end = r->end;
@@ -401,7 +401,7 @@ static struct error *read_content(struct reader *r, const struct section_header 
 	return err || !r->broken ? err : corrupt(r, "a section holds what cannot be");
 }
 
-/* A node for the samples that the file tells of and does not have, and a word in the loss line. */
+/* A node for the samples that the file announces and does not have, and a word in the loss line. */
 static struct error *tell_missing(struct reader *r, struct recording *ret)
 {
 	static const struct profile_function fn = {.name = "[recording cut short]", .kind = KIND_UNKNOWN};

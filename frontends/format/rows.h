@@ -11,7 +11,7 @@
 
 struct row {
 	const struct profile_function *function;
-	const struct profile_function *thread; /* NULL: not told apart */
+	const struct profile_function *thread; /* NULL: not distinguished */
 	u64 self, total;
 };
 

@@ -16,7 +16,7 @@ struct sample_of {
 };
 
 struct samples_thread {
-	const struct profile_function *process, *thread; /* NULL: not told apart */
+	const struct profile_function *process, *thread; /* NULL: not distinguished */
 	u32 pid, tid;                                    /* 0: not known, or several */
 	u32 first, n;                                    /* of samples.list, in order of time */
 };

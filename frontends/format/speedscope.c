@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own format, as its file-format-schema.json tells it: frames that samples refer to, root first, and the
+ * speedscope's own format, as its file-format-schema.json defines it: frames that samples refer to, root first, and the
  * weight of each sample. Threads become profiles of their own, the busiest first; of several processes "process:
  * thread".
  */

@@ -163,7 +163,7 @@ static inline int send_sample(struct slot *slot, struct probe_stats *st, bool wa
 	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
 }
 
-/* Walks the stack of what slot->alloc tells, and sends both. */
+/* Walks the stack of what slot->alloc describes, and sends both. */
 static __attribute__((always_inline)) inline void end_sample(
         struct task_struct *task, struct slot *slot, struct process_entry *process, bool wake)
 {
@@ -174,7 +174,7 @@ static __attribute__((always_inline)) inline void end_sample(
 		return;
 	}
 	event_user(slot, NULL, task, process, false);
-	slot->head.hash = slot->alloc.id; /* the stack is counted by what its record tells */
+	slot->head.hash = slot->alloc.id; /* the stack is counted by what its record says */
 	slot->head.weight = 1;
 	event_end(slot, st, send_sample(slot, st, wake));
 }
@@ -236,7 +236,7 @@ static __attribute__((noinline)) int new_buffer(const struct alloc_probe *probe,
 }
 
 /*
- * Is what a site tells as it must be? Its object is the first of the buffer that the thread has, or in none; if it was
+ * Are a site's values as they must be? Its object is the first of the buffer that the thread has, or in none; if it was
  * found by the looks of its code, it may be anything else.
  */
 static __attribute__((noinline)) int makes_sense(const struct alloc_probe *probe)
@@ -341,7 +341,7 @@ static __attribute__((noinline)) int end_survey(const struct alloc_probe *probe,
 	return 0;
 }
 
-/* Nothing tells what lies in a buffer but itself, so some are looked into, each byte with the same chance. */
+/* Only a buffer itself shows what lies in it, so some are looked into, each byte with the same chance. */
 static __attribute__((noinline)) int take_survey(const struct alloc_probe *probe)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -373,7 +373,7 @@ static __attribute__((noinline)) u64 bytes_at(const struct alloc_probe *probe)
 	return buffer.end - buffer.start;
 }
 
-/* What a site tells of its object. */
+/* What a site reports about its object. */
 static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, struct alloc_record *a)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -425,7 +425,7 @@ int on_alloc_walk(struct pt_regs *ctx)
 		return 0;
 	if (probe->kind == ALLOC_COLLECTION_SITE) {
 		tell_collection(ctx, tgid_of(task));
-		return 0; /* always: of a multi link it tells the kernel what to do (Linux 6.12) */
+		return 0; /* always: the kernel acts on the return value of a multi link (Linux 6.12) */
 	}
 	if (!alloc_open)
 		return 0;

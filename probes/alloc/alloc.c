@@ -18,7 +18,7 @@
 #include "watchpoints.h"
 
 #define MEASURE_NS       20000000L   /* the rate of allocation is looked at so long before the first sample */
-#define LOOK_NS          15000000ULL /* sites were placed for so long: enough to tell the rate */
+#define LOOK_NS          15000000ULL /* sites were placed for so long: enough to know the rate */
 #define STEER_NS         100000000ULL
 #define SWEEP_NS         1000000000ULL
 #define PROGRAM_NS       1000 /* a hit's program without a sample */
@@ -295,8 +295,8 @@ static void set_interval(struct alloc *a, double interval, double frequency)
 }
 
 /*
- * How often buffers are looked into. By watchpoints samples tell most, and those few are read while the program runs;
- * without, one for some stacks.
+ * How often buffers are looked into. With watchpoints most is known from samples, and the few buffers are read while
+ * the program runs; without, one for some stacks.
  */
 static void set_survey(struct alloc *a, double bytes_a_s, double buffer)
 {

@@ -6,22 +6,22 @@
  * draws the distance to the next sample, exponential with the mean `interval` (the draw has no memory, so it may begin
  * anew in each buffer): every byte has the same chance. If the distance ends in this buffer, a watchpoint is set there
  * for this thread (watchpoints.h), before the thread goes on; the thread traps when it allocates over that address, and
- * the program walks its stack. A write that is no allocation is told from one by the buffer's top. Objects that are
- * told one by one (the one a buffer was made for, those outside all buffers) are samples with the probability 1 -
- * exp(-size/interval) that they hold such a point.
+ * the program walks its stack. A write that is no allocation is recognised by the buffer's top. Objects that are
+ * reported one by one (the one a buffer was made for, those outside all buffers) are samples with the probability
+ * 1 - exp(-size/interval) that they hold such a point.
  *
  * The rate also keeps within a share of the targets' CPU time (alloc_budget.h); where the uprobes alone would take half
  * of that, they are placed in shifts (alloc_sites.h).
  *
- * Some of the buffers that threads gave up are looked into: they tell bytes by class and size, of thousands of objects
+ * Some of the buffers that threads gave up are looked into: they give bytes by class and size, of thousands of objects
  * each. Samples are weighed so that their classes agree with that as far as both are certain (alloc_reweight.h).
  *
  * Without debug registers there are only the stacks of refills, and what buffers hold is spread over those of objects
  * of that class and size (alloc_survey.h). Where that can not be, the stack of a refill stands for its whole buffer,
  * and programs that allocate in a cycle may resonate with the size of their buffers.
  *
- * A sample by watchpoint stands for `interval` bytes, one of a told object for size/probability, each for as many
- * objects as that makes. `interval` grows with the rate of allocation so that the number of samples a second is
+ * A sample by watchpoint stands for `interval` bytes, one of a reported object for size/probability, each for as
+ * many objects as that makes. `interval` grows with the rate of allocation so that the number of samples a second is
  * bounded. What each thread allocated is known exactly from the runtime: its samples are scaled to it (threads with few
  * samples together). So totals are exact, and shares have the error of random sampling, sqrt(p (1 - p) / n) for n
  * samples. Where the rate of allocation changes, so do weights, and n is fewer than there were: the square of what they
@@ -72,7 +72,7 @@ struct alloc_summary {
 
 struct error *alloc_create(const struct alloc_options *options, struct alloc **ret);
 void alloc_destroy(struct alloc *a);
-/* Places probes in those targets that have a runtime that tells where. required: an error if pid has none. */
+/* Places probes in those targets whose runtime says where. required: an error if pid has none. */
 struct error *alloc_attach(struct alloc *a, pid_t pid, bool required);
 /* From here on samples are taken. */
 struct error *alloc_start(struct alloc *a);

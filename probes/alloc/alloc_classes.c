@@ -150,7 +150,7 @@ static void take_survey(struct alloc_classes *c, const struct reader *reader, co
 		c->done[i].whole = whole;
 }
 
-/* A new record: most are told at once. Under the lock, as what follows. */
+/* A new record: most are finished at once. Under the lock, like what follows. */
 static void take(struct alloc_classes *c, const struct alloc_record *record)
 {
 	struct open o = {.result = {.record = *record, .size = record->size}, .gc = record->gc, .since_ns = now_ns()};

@@ -4,7 +4,7 @@
  * object; a program may collect a hundred times a second. So records come by a ring of their own, and are read by a
  * thread that does nothing else, now and then; and when a collection begins, all threads stand, and all they have begun
  * to allocate is whole: by the watchpoint thread (watchpoints.h) of the CPU where that is, before the collection goes
- * on. Where nothing tells of collections, each sample wakes the thread, which runs at real-time priority (an interrupt:
+ * on. Where collections are not reported, each sample wakes the thread, which runs at real-time priority (an interrupt:
  * 15 us on some virtual machines).
  */
 #ifndef YRT_ALLOC_CLASSES_H
@@ -37,7 +37,7 @@ struct error *alloc_classes_add(
 void alloc_classes_hurry(void *classes);
 /* Moves what was found out since into *ret (malloc'd, or NULL), in no order. Returns how many. */
 u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret);
-/* No record comes any more: ends the thread. What it could not tell yet is told as not known. */
+/* No record comes any more: ends the thread. What it could not find out yet is reported as unknown. */
 void alloc_classes_stop(struct alloc_classes *c);
 
 #endif

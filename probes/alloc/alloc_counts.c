@@ -38,7 +38,7 @@ struct alloc_counts {
 	struct table by_cell; /* hash of (thread, node, kind): index in cells */
 	struct alloc_totals totals;
 	u64 samples, unclassed;
-	u64 unknown;                /* classes that a site told */
+	u64 unknown;                /* classes that a site gave */
 	double estimated, variance; /* of what samples stand for */
 	double trust;
 	bool watching;
@@ -167,7 +167,7 @@ static struct error *tell_survey(
 	return err ? err : survey_stack(c->survey, kind, p->record.how == ALLOC_BY_SLOW, thread, node, bytes, objects);
 }
 
-/* The probability that what a site told as one became a sample. */
+/* The probability that what a site reported as one became a sample. */
 static double chance_of(const struct alloc_record *r)
 {
 	return -expm1(-(double)r->stands / (double)r->interval);
@@ -182,7 +182,7 @@ static void note_sample(struct alloc_counts *c, const struct alloc_class *p, dou
 	c->unknown += !p->known && p->record.klass;
 }
 
-/* An object in a buffer is of a kind that a survey tells of; one outside is told of in any case. */
+/* An object in a buffer is of a kind that a survey covers; one outside is reported in any case. */
 static struct error *sort_into_strata(struct alloc_counts *c, const struct alloc_class *p, u64 size, struct cell *ret)
 {
 	bool outside = p->record.how == ALLOC_BY_SLOW;

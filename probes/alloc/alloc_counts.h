@@ -32,7 +32,7 @@ struct error *alloc_counts_stack(
         void *counts, const struct alloc_class *class, const struct stack_record *record, struct frame *frames, u32 n);
 /* Objects of a kind in a buffer that was given up: struct alloc_join_options.counted. */
 struct error *alloc_counts_survey(void *counts, const struct alloc_class *class);
-/* How many classes a site told that are none. */
+/* How many of the classes that a site gave are none. */
 u64 alloc_counts_unknown(const struct alloc_counts *c);
 /* When no sample comes any more: moves all into the collector's profile. */
 struct error *alloc_counts_finish(struct alloc_counts *c);

@@ -29,7 +29,7 @@ void alloc_join_destroy(struct alloc_join *j);
 /* A stack, whose hash is the id of its struct alloc_record. One that is too deep is left out. */
 struct error *alloc_join_stack(
         struct alloc_join *j, const struct stack_record *record, const struct frame *frames, u32 n);
-/* Tells those that have both. last: no class comes any more. */
+/* Hands over those that have both. last: no class comes any more. */
 struct error *alloc_join_poll(struct alloc_join *j, bool last);
 
 #endif

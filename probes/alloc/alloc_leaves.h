@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The innermost frames of a stack that was taken where an object was made: what the runtime knows of that place beyond
- * what it tells of any leaf. It is asked once for each place.
+ * what it reports for any leaf. It is asked once for each place.
  */
 #ifndef YRT_ALLOC_LEAVES_H
 #define YRT_ALLOC_LEAVES_H

@@ -10,8 +10,8 @@
 #include "unwind/table.h"
 
 #define EXPECTED_LEAST 8.0 /* samples of a stratum: one in 3,000 has none */
-#define BUFFERS_LEAST  6.0 /* as if all were of one size: fewer do not tell their own error */
-#define FILLED_LEAST   3.0 /* buffers that tell how full they all were */
+#define BUFFERS_LEAST  6.0 /* as if all were of one size: from fewer their error can not be estimated */
+#define FILLED_LEAST   3.0 /* buffers that show how full they all were */
 #define SIGMAS         6.0
 #define FAR            2.0 /* what was handed out, from what samples stand for: they are not of the same */
 
@@ -19,7 +19,7 @@ struct kind {
 	double sampled; /* bytes that its samples stand for */
 	u32 samples, size_class;
 	double handed;  /* outside buffers: in truth; negative: it is in buffers */
-	double counted; /* bytes that the survey tells */
+	double counted; /* bytes that the survey gives */
 	double squares,
 	        products; /* what each buffer has of it, as counted: by itself, and by all that the buffer has */
 	double factor;
@@ -222,7 +222,7 @@ static void scale_inside(struct reweighting *s, double filled)
 			s->kinds[i].factor *= filled / stands;
 }
 
-/* Objects outside are told of one by one. Of few samples each may stand for what it does: their sum has no bias then.
+/* Objects outside are reported one by one. Of few samples each may stand for what it does: their sum has no bias then.
  */
 static void weigh_outside(struct reweighting *s)
 {

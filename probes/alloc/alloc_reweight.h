@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A better estimate of shares from the same samples. A survey of some buffers that threads gave up, chosen at random by
- * their bytes, tells bytes by class and size, but no stacks; a sample tells both, but is one of a few hundred. So
+ * their bytes, gives bytes by class and size, but no stacks; a sample gives both, but is one of a few hundred. So
  * samples in buffers are sorted by class and size (*kinds*), and those of a kind are given so much more or less weight
  * that together they make what the survey says.
  *
  * Kinds of which so few samples are expected that there might be none go together: what is in no sample can be given no
- * weight. Objects outside of buffers are all told of by their size, and so are the sizes of all buffers: those are
+ * weight. All objects outside of buffers are reported by their size, and so are the sizes of all buffers: those are
  * exact.
  *
- * Survey and samples each have an error, which both tell of themselves; the weights lie between, where the error is
+ * Survey and samples each give their own error; the weights lie between, where the error is
  * least. If they differ by more than these errors, the survey was of other buffers (those that a collection ended are
  * in none) and is left aside: so it never does more wrong than it mends.
  */

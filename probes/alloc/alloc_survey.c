@@ -9,7 +9,7 @@
 #include "unwind/table.h"
 
 #define NOTHING     UINT32_MAX
-#define KINDS_LEAST 64 /* counts of a kind in a buffer: fewer tell less than the stacks do */
+#define KINDS_LEAST 64 /* counts of a kind in a buffer: fewer say less than the stacks do */
 
 enum part_how { BY_REFILL, OUTSIDE, COUNTED };
 

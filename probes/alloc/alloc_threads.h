@@ -20,7 +20,7 @@ struct alloc_totals {
 	u64 threads;   /* that allocated */
 };
 
-/* The runtime of a process that tells of its allocation; NULL: none. */
+/* The runtime of a process that reports its allocation; NULL: none. */
 const struct instance *alloc_runtime(const struct process *p);
 
 /* targets outlive it. apart: threads are shown by themselves, so nothing stands for one that has no sample. */

@@ -245,7 +245,7 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 			w->refused++;
 			return;
 		}
-		/* at its priority it is hardly ever late: a look now and then tells */
+		/* at its priority it is hardly ever late: a look now and then is enough */
 		if ((w->realtime && w->set % LOOK_EACH) || in_time(r, now.addr, &top)) {
 			w->set++;
 			return;

@@ -10,7 +10,7 @@ __u64 period_ns = 1000000; /* CPU time that a sample stands for */
 __u64 clock_value = 1;     /* what it counts */
 __u32 clock_reason = 0;    /* of all samples */
 
-/* For how long has this task had this CPU? ~0: the kernel does not tell. */
+/* For how long has this task had this CPU? ~0: the kernel does not say. */
 static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct *task)
 {
 	struct bpf_perf_event_data_kern *kern = (void *)ctx;

@@ -364,7 +364,7 @@ static struct error *start(void *event, bool at_exec)
 	return err;
 }
 
-/* A process that came later, or a file: what can not be in it is told, and the run goes on. */
+/* A process that came later, or a file: what can not be in it is reported, and the run goes on. */
 static struct error *poll(void *event, u64 now)
 {
 	struct hit *h = event;

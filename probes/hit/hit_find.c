@@ -18,7 +18,7 @@ struct search {
 	struct hit_near *near;
 };
 
-/* Is it the function's name in the language? Arguments need not be told. */
+/* Is it the function's name in the language? Arguments need not be given. */
 static bool is_demangled(const char *symbol, const char *wanted)
 {
 	const char *part = strrchr(wanted, ':');

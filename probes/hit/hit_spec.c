@@ -16,7 +16,7 @@ static u32 min(u32 a, u32 b)
 	return a < b ? a : b;
 }
 
-/* Letters to be changed, added or left out; FAR and more is not told exactly. */
+/* Letters to be changed, added or left out; FAR and more is not exact. */
 static u32 letters(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b);

@@ -177,7 +177,7 @@ WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
 	return io_text_key(IO_OBJECT_PEER, o->text, sizeof(*peer));
 }
 
-/* Tells user space of it unless that was done. 0: there is no room for more. */
+/* Sends it to user space unless that was done. 0: there is no room for more. */
 WALK_GLOBAL u64 io_tell(struct io_object *o, u64 file)
 {
 	u32 one = 1, size;

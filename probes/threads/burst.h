@@ -25,7 +25,7 @@ struct burst_thread {
 	bool seen; /* set by burst_take() */
 };
 
-/* Samples their processes for a moment. What keeps some of these from being sampled is told by warn. */
+/* Samples their processes for a moment. What keeps some of these from being sampled is reported through warn. */
 struct error *burst_take(const struct burst_options *options, struct burst_thread *threads, u32 n, struct burst **ret);
 /* Adds the stack that each thread was seen in most often to a profile that is finished, below a node of its thread. */
 struct error *burst_graft(const struct burst *b, const struct burst_thread *threads, u32 n, struct profile *to);

@@ -135,7 +135,7 @@ static void find_lock(struct dump_thread *t)
 		t->lock = 0;
 }
 
-/* Walks a thread as the kernel told of it, in place of what was walked before. */
+/* Walks a thread as the kernel reported it, in place of what was walked before. */
 static struct error *walk(struct dump *d, struct dump_thread *t, const struct thread_record *r)
 {
 	struct unwind_registers regs = {.thread_pointer = r->thread_pointer};
@@ -187,7 +187,7 @@ static struct error *look_again(struct dump *d, struct dump_thread *t, bool *cha
 	               : NULL;
 }
 
-/* What the kernel tells now of a thread that is open: settled, or walked again. */
+/* What the kernel reports now of a thread that is open: settled, or walked again. */
 static struct error *check(struct dump *d, struct dump_thread *t, const struct thread_record *now)
 {
 	bool changed;
@@ -324,7 +324,7 @@ static struct error *find_running(const struct dump_list *list, struct burst_thr
 	return NULL;
 }
 
-/* Those on a CPU, and those that were never seen standing still: what samples tell of them is better. */
+/* Those on a CPU, and those that were never seen standing still: what samples show of them is better. */
 static struct error *sample_running(struct dump *d, struct burst_thread *running, u32 n, struct burst **ret)
 {
 	struct burst_options options = {.collect = d->options.collect,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every thread's stack once, while all go on. Threads off the CPU are walked where they are, in user space, by the
- * walkers of every runtime; whether one ran meanwhile the kernel's count of its context switches tells, and then it is
- * walked again. Those on a CPU are sampled by the clock.
+ * walkers of every runtime; one that ran meanwhile, by the kernel's count of its context switches, is walked again.
+ * Those on a CPU are sampled by the clock.
  */
 #ifndef YRT_DUMP_H
 #define YRT_DUMP_H

@@ -289,7 +289,7 @@ static __attribute__((noinline)) struct wait_state *wait_to_wake(struct task_str
 	return w;
 }
 
-/* The kernel frames, in any case: they tell an interrupt. */
+/* The kernel frames, in any case: they show an interrupt. */
 static __attribute__((noinline)) int waker_begin(void *ctx, struct slot *slot)
 {
 	u64 name[2] = {0};
@@ -317,7 +317,7 @@ static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_st
 
 /*
  * The stack of who ends a wait whose own stack is or will be taken: of a target's thread all of it, else its kernel
- * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames tell.
+ * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames show an interrupt.
  */
 WALKING("tp_btf/sched_waking", on_waking)
 int BPF_PROG(on_waking_walk, struct task_struct *woken)

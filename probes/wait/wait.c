@@ -117,7 +117,7 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
-/* Has the thread not run since? Its count of switches tells. */
+/* Has the thread not run since, by its count of switches? */
 static bool is_still(const struct wait_thread *t)
 {
 	cleanup(fclose) FILE *file = NULL;

@@ -7,7 +7,7 @@
  * than 2 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
  * are on average, and stand for others; longer ones are always taken for themselves: user space looks for threads that
  * wait without a stack (an iterator over tasks) and walks them from outside, through the same walkers, by the registers
- * that the kernel saved; if a thread ran meanwhile (its count of switches tells) that is dropped. The same is done for
+ * that the kernel saved; if a thread ran meanwhile (by its count of switches) that is dropped. The same is done for
  * threads that were asleep before the run began. What is still asleep at the end is counted until then.
  *
  * Who ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose stacks are taken.
@@ -30,7 +30,7 @@ struct wait_summary {       /* sampler_stats.of_event */
 	double wall_s;      /* that threads of targets were there, summed */
 	double on_s;        /* of it on a CPU, as the scheduler counted */
 	double sampled_s;   /* of that by the samples of wall-flame; 0: it took none */
-	double off_s;       /* of it off all CPUs, as switches tell */
+	double off_s;       /* of it off all CPUs, summed at switches */
 	double run_queue_s; /* of that of threads that could run */
 	double left_out_s;  /* of waits shorter or longer than asked for */
 	u64 waits;

@@ -8,7 +8,7 @@
 #include "unwind/profile/names.h"
 #include "wait_record.h"
 
-/* System calls by what they wait for; others are told by their number. */
+/* System calls by what they wait for; others are given by their number. */
 static const struct {
 	int number;
 	const char *words;

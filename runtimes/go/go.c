@@ -20,7 +20,7 @@ struct go_image {
 	struct go_table *table;
 	u32 nkeepers;
 	struct go_keeping keeper[KEEPERS_MAX];
-	const char *missing; /* as go_code_switches() tells */
+	const char *missing; /* as go_code_switches() returns it */
 	struct go_switches switches;
 };
 
@@ -29,7 +29,7 @@ struct go_instance {
 	u64 bias;
 	u32 config;           /* arena offset; 0: none */
 	bool tells;           /* of goroutines, besides their functions */
-	struct error *untold; /* why it does not, though that was wished for; told once */
+	struct error *untold; /* why it does not, though that was requested; reported once */
 };
 
 int go_step(struct walk *w);

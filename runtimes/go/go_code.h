@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the assembly of Go's runtime tells: where it changes stacks, where the offsets of g and m that it uses are,
+ * What the assembly of Go's runtime shows: where it changes stacks, where the offsets of g and m that it uses are,
  * which registers it saves. It is the same code that runs, so these are true of stripped programs and of versions to
  * come as long as their shape is known; any other shape is refused.
  */

@@ -102,7 +102,7 @@ static bool find_standing(const struct go_view *v, const u8 *g, struct go_standi
 
 /*
  * Up to 1.16 a goroutine that moved on and came to stand at the same place is the same by its g: its stack is read
- * twice, and told if both are equal.
+ * twice, and reported if both are equal.
  */
 static void read_stacks_again(struct batch *b)
 {
@@ -179,7 +179,7 @@ static bool still(const struct batch *b, u32 i)
 	return memory_read(b->v->p->memory, now, b->size, b->addr[i]) && same(b->v, b->before + b->at[i], now);
 }
 
-/* One of a batch. *again: it moved, or was not there. False: there is nothing to be told of it. */
+/* One of a batch. *again: it moved, or was not there. False: there is nothing to report of it. */
 static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool *dead, bool *again)
 {
 	const u8 *before = b->before + b->at[i], *after = b->after + b->at[i];

@@ -15,14 +15,14 @@
 
 enum go_seen {
 	GO_STANDS,
-	GO_ON_CPU, /* it runs: its stack is not told by memory */
+	GO_ON_CPU, /* it runs: its stack can not be known from memory */
 	GO_TORN,
 	GO_UNWALKED, /* its stack did not lead to where goroutines begin */
 };
 
 struct go_goroutine {
 	u64 id, parent;
-	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: not told */
+	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: unknown */
 	u64 creator; /* pc of the go statement, as a return address */
 	u64 start;
 	u64 labels; /* address */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A moment of all goroutines: who is left out, and in which order they are told. */
+/* A moment of all goroutines: who is left out, and in which order they are shown. */
 #include <stdlib.h>
 #include <string.h>
 

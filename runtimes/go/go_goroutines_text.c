@@ -43,7 +43,7 @@ static int more_first(const void *a, const void *b)
 	return (x->n < y->n) - (x->n > y->n);
 }
 
-/* Takes the most frequent; what is not told goes to others. */
+/* Takes the most frequent; what is not listed goes to others. */
 static u32 sort_counts(struct counts *c)
 {
 	u32 shown = c->n < SHOWN ? c->n : SHOWN;

@@ -2,7 +2,7 @@
 /*
  * The heap profile that the runtime keeps itself: runtime.mbuckets, of one object in MemProfileRate bytes on average,
  * by the stack that it was allocated from. What is in use is as of the last garbage collection but one, as
- * runtime/pprof tells it; what was allocated is up to date.
+ * runtime/pprof reports it; what was allocated is up to date.
  */
 #ifndef YRT_GO_HEAP_H
 #define YRT_GO_HEAP_H

@@ -9,7 +9,7 @@
 #include "go_heap.h"
 #include "go_text.h"
 
-/* Of one bucket what is to be told. */
+/* What is to be shown of one bucket. */
 struct amount {
 	const struct go_bucket *bucket;
 	u64 used, made; /* objects */

@@ -7,7 +7,7 @@
 
 #define GO_RELEASE_MAX 64
 
-/* "go1.26.8", as .go.buildinfo tells it (1.13 on). False: it does not. */
+/* "go1.26.8", as .go.buildinfo gives it (1.13 on). False: it does not. */
 bool go_release(struct go_table *t, char *ret);
 
 #endif

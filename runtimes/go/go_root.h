@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a goroutine has besides its functions, told behind the outermost of them where it is wished for: who created
- * it, its labels, its number.
+ * What a goroutine has besides its functions, shown behind the outermost of them if requested: who created it, its
+ * labels, its number.
  */
 #ifndef YRT_GO_ROOT_H
 #define YRT_GO_ROOT_H
@@ -10,9 +10,9 @@
 #include "go_table.h"
 #include "runtime.h"
 
-/* Where the walker finds what is wished for. An error says why it is not told; ret is as it was then. */
+/* Where the walker finds what was requested. An error says why it is not available; ret is unchanged then. */
 struct error *go_root_configure(const struct runtime_process *p, struct go_table *t, struct go_config *ret);
-/* Names a frame that tells of it. False: it is another. */
+/* Names a frame that holds such information. False: it is another. */
 bool go_root_name(
         struct go_table *t, u64 bias, const struct runtime_process *p, const struct frame *f, struct frame_name *ret);
 

@@ -154,7 +154,7 @@ static void keep(struct cfi_rule *rule, const struct go_kept *kept, bool saved)
 		rule->slot[i] = saved ? kept->slot[i] : CFI_SAME;
 }
 
-/* Rows by the sizes that pcsp tells; what it does not tell of has none. */
+/* Rows by the sizes that pcsp gives; what it does not cover has none. */
 static bool sized_rows(
         struct told *told, const struct go_function *fn, u16 flags, const struct go_kept *kept, const struct adding *to)
 {
@@ -184,7 +184,7 @@ static bool sized_rows(
 	return p.pc >= fn->end || to->add(to->ctx, p.pc, &none);
 }
 
-/* Where the stack pointer is kept the frame is as large as it was then, whatever pcsp tells. */
+/* Where the stack pointer is kept the frame is as large as it was then, whatever pcsp says. */
 static bool keeper_rows(struct told *told, const struct go_function *fn, const struct adding *to)
 {
 	struct cfi_rule rule = plain_rule(CFI_REG);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwind rows of Go's functions, by pclntab's table of frame sizes (pcsp). What assembly does that the table does not
- * tell comes from its name and its code: where stacks begin, which callers' pc is exact, the kernel's signal frame, a
+ * give comes from its name and its code: where stacks begin, which callers' pc is exact, the kernel's signal frame, a
  * stack pointer kept in a register, registers of C that are saved for it.
  *
  * Sources: runtime/asm_amd64.s, sys_linux_amd64.s, race_amd64.s, preempt_amd64.s, cgo/asm_amd64.s, cgo/abi_amd64.h of

@@ -23,10 +23,10 @@ enum go_magic { /* in the order of time */
 	GO_MAGICS,
 };
 
-/* How inlined calls are told: the numbers of the tables, and what an entry looks like. */
+/* How inlined calls are recorded: the numbers of the tables, and what an entry looks like. */
 struct go_inlining {
 	u8 pcdata, funcdata; /* indexes */
-	u8 size;             /* of an entry; 0: nothing is told */
+	u8 size;             /* of an entry; 0: unknown */
 	u8 name, parent_pc;  /* offsets in it */
 };
 
@@ -53,7 +53,7 @@ struct go_function {
 	u32 name;
 	u32 pcsp, pcfile, pcln; /* offsets of tables in pctab; 0: none */
 	u32 unit;
-	u32 start_line; /* 0: not told */
+	u32 start_line; /* 0: unknown */
 	u32 npcdata, nfuncdata;
 	u8 id;
 	u8 flags;
@@ -113,7 +113,7 @@ bool go_inlined_call(struct go_table *t, const struct go_function *fn, s32 index
 u8 go_wrapper_id(struct go_table *t);
 
 /*
- * Function i and its name, if it may be one of the runtime's assembly: those that need more than the table tells.
+ * Function i and its name, if it may be one of the runtime's assembly: those that need more than the table gives.
  * False: it can not.
  */
 #define GO_SPECIAL_MAX 40

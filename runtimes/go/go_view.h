@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime's own data in a process: where its variables lie, told by the code that uses them and checked by what
+ * The runtime's own data in a process: where its variables lie, found from the code that uses them and checked by what
  * lies there, and a layout of its structures that the goroutines of this process agree with. For reports; the walker
  * needs none of it.
  */

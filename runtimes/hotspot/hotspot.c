@@ -98,7 +98,7 @@ static struct error *refuse_zero(const struct hotspot_instance *instance, struct
 	        "its Java frames are left out; run the program with the JDK's server VM to see them");
 }
 
-/* Reads what the JVM tells of itself; it may not do so yet. */
+/* Reads the JVM's description of itself, which may not be there yet. */
 static struct error *start(struct hotspot_instance *instance, const struct runtime_process *p)
 {
 	struct error *err = vmstructs_read(instance->image->symbols, p->memory, instance->bias, &instance->v);

@@ -33,7 +33,7 @@ u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, con
         struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS]);
 
 /*
- * NULL if none fails, or the JVM is gone by now; else an error that tells the first that does. *conclusive: all hold;
+ * NULL if none fails, or the JVM is gone by now; else an error that names the first that does. *conclusive: all hold;
  * if not, and there is no error, it is to be tried again.
  */
 struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,

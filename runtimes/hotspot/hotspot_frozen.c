@@ -120,7 +120,7 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
 }
 
-/* Coloured references lead to where objects were: what tells where they are now has to be known. */
+/* Coloured references lead to where objects were: the tables of where they are now have to be known. */
 static bool read_coloured(struct hotspot_instance *instance, struct memory *m, struct hotspot_frozen *f)
 {
 	static const char type[] = "Ljdk/internal/vm/Continuation;";

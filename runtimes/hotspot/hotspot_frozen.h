@@ -12,7 +12,7 @@
 
 /*
  * Is there anything to know, and is StubRoutines::_cont_returnBarrier in the tables (from 27 on) or in .symtab? Else
- * its code tells (hotspot_frozen_code.h). Nothing before 21.
+ * it is found by its code (hotspot_frozen_code.h). Nothing before 21.
  */
 void hotspot_frozen_find(struct hotspot_instance *instance, struct memory *m);
 /* Looks for what is not known yet: the stub is made after the code heaps, classes are loaded and enterSpecial is made

@@ -41,7 +41,7 @@ struct hotspot_instance {
 	u64 return_barrier; /* address of StubRoutines::_cont_returnBarrier; 0: not known */
 	u64 frozen_looked_ns, frozen_first_ns;
 	bool freezes;               /* it may have virtual threads (21 on) */
-	struct hotspot_vm freezing; /* what tells of their frames; frozen.stack is 0 until all is known */
+	struct hotspot_vm freezing; /* what describes their frames; frozen.stack is 0 until all is known */
 };
 
 /* hotspot_alloc.c */

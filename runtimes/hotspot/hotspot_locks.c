@@ -27,7 +27,7 @@
 
 /*
  * objectMonitor.cpp of JDK 8 to 26, java.base of the same. A thread waits on an event of its own (ParkEvent, Parker),
- * so the futex does not tell the lock.
+ * so the futex does not identify the lock.
  */
 const struct lock_rule hotspot_locks[] = {
         MONITOR("ObjectMonitor::ReenterI"),

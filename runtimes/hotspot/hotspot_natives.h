@@ -10,7 +10,7 @@
 
 /*
  * struct runtime_ops.expand for native frames. Puts the frame "(gc)" right outside the first function of a collector;
- * told by its name, so not in a libjvm without symbols. There, FRAME_VM is set for the functions that have called
+ * recognised by its name, so not in a libjvm without symbols. There, FRAME_VM is set for the functions that have called
  * call_stub instead.
  */
 u32 hotspot_natives(const struct hotspot_instance *instance, const struct runtime_process *p,

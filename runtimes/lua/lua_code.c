@@ -12,7 +12,7 @@
 #define NEAR_BYTES  (512u << 10) /* all of Lua lies so near to lua_newstate() */
 #define EXECUTE_MIN 3000         /* bytes of the smallest luaV_execute() by far */
 
-/* What tells luaV_execute() from other functions: it masks an opcode and jumps by a table. */
+/* What distinguishes luaV_execute() from other functions: it masks an opcode and jumps by a table. */
 struct traits {
 	u32 masks, jumps;
 };

@@ -2,7 +2,7 @@
 /*
  * Where in a stack the collector begins. All functions of the API that make objects end in luaC_step() (lapi.c:
  * luaC_checkGC, 5.1 to 5.5), and lua_gc() calls what else collects: luaC_fullgc(), luaC_changemode(), luaC_forcestep(),
- * known by what they share with luaC_step(). So the names of the API, which a stripped file keeps, tell them.
+ * known by what they share with luaC_step(). So the names of the API, which a stripped file keeps, identify them.
  */
 #ifndef YRT_LUA_GC_H
 #define YRT_LUA_GC_H

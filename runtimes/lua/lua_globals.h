@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions by where tables have them, as debug.traceback() tells them (lauxlib.c:
+ * Names of functions by where tables have them, as debug.traceback() gives them (lauxlib.c:
  * pushglobalfuncname): "mod.name" of the table that package.loaded has as "mod", "name" of a global function. Then
  * those that the registry has by a name: Redis keeps a script as "f_" and its SHA there.
  */
@@ -20,7 +20,7 @@ void lua_globals_destroy(struct lua_globals *g); /* NULL is fine */
 void lua_globals_see(struct lua_globals *g, u64 state);
 
 /*
- * Of a function in Lua, by its Proto, or in C, by its code: NULL if no table tells a name, or different closures of it
+ * Of a function in Lua, by its Proto, or in C, by its code: NULL if no table gives a name, or different closures of it
  * have different ones. Reads the tables if it does not know the function, but spends at most a twentieth of the time on
  * that. The text is valid until the next call.
  */

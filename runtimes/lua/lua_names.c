@@ -223,7 +223,7 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 		return true;
 	}
 	name_by_caller(names, p->memory, frames, i, n, ret->name, sizeof(ret->name));
-	if (names->image->vm.version >= 503) /* before, a name of luaL_Reg tells as much */
+	if (names->image->vm.version >= 503) /* before, a name of luaL_Reg says as much */
 		name_by_table(names, p->memory, frame_addr(&frames[i]), ret);
 	ret->native_address = frame_addr(&frames[i]);
 	ret->identity = ret->native_address;

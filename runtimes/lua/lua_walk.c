@@ -194,7 +194,7 @@ static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
 
 /*
  * Has the function that luaV_execute() was entered with just returned, so that the CallInfo at ci, on top, is its
- * caller's? From 5.2 on its registers still hold that of the function, which stands behind; 5.1 does not tell.
+ * caller's? From 5.2 on its registers still hold that of the function, which stands behind; in 5.1 that is unknown.
  */
 WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
 {

@@ -324,7 +324,7 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 	return luajit_expand(instance->traces, p->memory, frames + i, n - i, flags, ret, max, eaten);
 }
 
-/* How C enters the VM and the VM enters C: the Lua frames next to them tell the same. */
+/* How C enters the VM and the VM enters C: the Lua frames next to them show the same. */
 static bool is_runtime_internal(void *data, const char *symbol)
 {
 	static const char *const glue[] = {

@@ -38,7 +38,7 @@ struct function {
 struct library {
 	struct function functions[LUAJIT_BUILTINS_MAX];
 	u32 n;
-	u32 nasm, nasm_max; /* functions in assembly; of those without an entry nothing tells */
+	u32 nasm, nasm_max; /* functions in assembly; of those without an entry nothing is known */
 };
 
 struct reader {
@@ -93,7 +93,7 @@ static bool skip_constants(struct reader *r, u64 ngc, u64 nnumbers)
 	while (nnumbers--) {
 		u64 low;
 
-		/* the low bit tells that the other half follows, and makes it 33 bits */
+		/* the low bit says that the other half follows, and makes it 33 bits */
 		if (!read_uleb(r, &low) || ((low & 1) && !read_uleb(r, &value)))
 			return false;
 	}

@@ -14,7 +14,7 @@
  *	0xff				the end
  *
  * ffids go on from one library to the next; the first, of `assert`, is 2. The arrays bear no names of libraries: these
- * are told by functions that only they have, and functions without a name by where they stand.
+ * are known by functions that only they have, and functions without a name by where they stand.
  */
 #ifndef YRT_LUAJIT_BUILTINS_H
 #define YRT_LUAJIT_BUILTINS_H

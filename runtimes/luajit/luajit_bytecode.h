@@ -11,7 +11,7 @@
 #define LUAJIT_OP_JFUNCV  94
 #define LUAJIT_OP_PATCHED 69 /* ITERC: from there on instructions are specialised, or replaced by J* and I* forms */
 
-/* What operand A of an instruction is, as far as names of functions are told by it. */
+/* What operand A of an instruction is, as far as names of functions depend on it. */
 enum luajit_operand { OPERAND_OTHER, OPERAND_DST, OPERAND_BASE };
 
 struct luajit_op {

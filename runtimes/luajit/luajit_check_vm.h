@@ -39,7 +39,7 @@ static inline u64 get(const struct vm *vm, u64 address, struct layout_member m)
 	return read_at(vm, address, m, &value) ? value : 0;
 }
 
-/* The mappings that were read before do not tell: a VM that runs maps memory. */
+/* The mappings that were read before do not show it: a VM that runs maps memory. */
 static inline bool is_readable(const struct vm *vm, u64 addr)
 {
 	u8 byte;

@@ -158,7 +158,7 @@ static u64 next_pc(const struct chain *c)
 /*
  * Is this the function that a trace is about to call, and not one that runs? Snapshots hold it where it has not begun:
  * the one that is ahead, and the last of a trace, which ends where it leaves the call to the interpreter or to another
- * trace. Functions in C never run on a trace. A builtin does, but nothing tells where it ends, unless the next snapshot
+ * trace. Functions in C never run on a trace. A builtin does, but nothing shows where it ends, unless the next snapshot
  * is right behind its call.
  */
 static bool is_called_next(const struct chain *c, const struct luajit_constant *fn, u64 link)

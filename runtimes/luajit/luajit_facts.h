@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the code of a build tells of its layout: instructions of the VM (vm_x64.dasc, vm_x86.dasc for references of 32
+ * What the code of a build shows of its layout: instructions of the VM (vm_x64.dasc, vm_x86.dasc for references of 32
  * bits) and of small exported functions that must use a member. In the VM rbp is L or a function, rbx the bytecode, rdx
  * the base, r14 the dispatch table, which lies at a constant distance from global_State; so it is in all of 2.1.
  */
@@ -38,7 +38,7 @@ enum luajit_verdict luajit_facts_ask(const struct luajit_facts *facts, const str
  */
 struct error *luajit_facts_check(const struct luajit_facts *facts, const struct layout *l, const char *what);
 
-/* Puts the parts of GG_State where the code has them: what is in front of them differs by build. False: not told. */
+/* Puts the parts of GG_State where the code has them: what is in front of them differs by build. False: unknown. */
 bool luajit_facts_place(const struct luajit_facts *facts, struct layout *l);
 
 #endif

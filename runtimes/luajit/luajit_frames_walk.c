@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The Lua stack: from frame to frame by their links, and which cframe owns them. What stands where is told by
- * lj_frame.h of LuaJIT. luajit_walk.c finds where to start.
+ * The Lua stack: from frame to frame by their links, and which cframe owns them. What stands where is described
+ * in lj_frame.h of LuaJIT. luajit_walk.c finds where to start.
  */
 #include "walk.h"
 #include "luajit_frames.h"
@@ -58,7 +58,7 @@ LUAJIT_SHARED int luajit_is_operand(struct walk *w, u64 base, u64 pc, u64 lbase)
 	return !(link & 3) && link != pc && luajit_accepts(w, lbase, pc) == LUAJIT_STANDS_AT_PC;
 }
 
-/* Is pc where a function whose base was this one will return to? The call before it tells how far down its caller is.
+/* Is pc where a function whose base was this one will return to? The call before it says how far down its caller is.
  */
 LUAJIT_SHARED int luajit_returns(struct walk *w, u64 base, u64 pc)
 {
@@ -160,7 +160,7 @@ LJ_ALWAYS_INLINE int lj_push_frame(
 }
 
 /*
- * The cursor's frame belongs to cframe cf, or to one below if cf has no Lua frames (a negative nres tells how high the
+ * The cursor's frame belongs to cframe cf, or to one below if cf has no Lua frames (a negative nres gives how high the
  * stack was when it was made). A frame that is LUAJIT_PENDING gets the pc that the cframe has saved.
  */
 LUAJIT_SHARED int luajit_own(struct walk *w, u64 cf)

@@ -32,7 +32,7 @@ struct luajit_blob {
 struct luajit_image {
 	char version[LUAJIT_VERSION_MAX]; /* "LuaJIT 2.1.0-beta3", as it calls itself */
 	const struct luajit_layout *layout;
-	struct layout *origins; /* owns it, and tells where each member is from */
+	struct layout *origins; /* owns it, and records where each member is from */
 	struct luajit_vm vm;    /* of the layout, for the walker */
 	struct luajit_builtins builtins;
 	struct luajit_blob blob;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `yrt inspect` tells of LuaJIT in a process. */
+/* What `yrt inspect` shows of LuaJIT in a process. */
 #ifndef YRT_LUAJIT_INSPECT_H
 #define YRT_LUAJIT_INSPECT_H
 

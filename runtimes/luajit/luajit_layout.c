@@ -21,7 +21,7 @@ struct choice {
 
 /*
  * How well a layout fits whose members the code has: GG_State too; jit_State has its size, only global_State another.
- * If that differs as well, structures that no code tells of may have changed with it, as snapshots did in 2021: no fit.
+ * If that differs as well, structures that no code reveals may have changed with it, as snapshots did in 2021: no fit.
  */
 enum { RANK_EXACT, RANK_SAME_JIT, RANK_NONE };
 
@@ -55,7 +55,7 @@ static struct error *rank(const struct layout_file *file, const struct luajit_fa
 }
 
 /*
- * GG_State's parts are put where the code has them, so they tell no layouts apart. Nor do IR's names: it grew behind
+ * GG_State's parts are put where the code has them, so they distinguish no layouts. Nor do IR's names: it grew behind
  * the constants, which are all that is used of it.
  */
 static bool differ(const struct layout *a, const struct layout *b)

@@ -82,7 +82,7 @@
 	L(bytecode, "enum BCOp BC_")                                                                                   \
 	L(ir, "enum IROp IR_")
 
-/* The layout of a build. Whether references have 64 bits (GC64) is told by the size of lua_State.glref. */
+/* The layout of a build. Whether references have 64 bits (GC64) follows from the size of lua_State.glref. */
 struct luajit_layout {
 #define M(slot, name) struct layout_member slot;
 	LUAJIT_MEMBERS(M, M)
@@ -95,12 +95,12 @@ struct luajit_layout {
 extern const struct layout_schema luajit_layout_schema;
 
 /*
- * The layout of a file that holds LuaJIT, of the first that tells it: its debug information; its separate debug file;
+ * The layout of a file that holds LuaJIT, from the first that has it: its debug information; its separate debug file;
  * the library by build-id; the library by code (luajit_facts.h): of the layouts whose members are where the code has
  * them the one with the same GG_State, or else one with a global_State of another size in it, put where the code has
  * it. version: for messages. start, end: the VM's code. *ret is the caller's, its values are a struct luajit_layout. An
- * error tells what is missing, which members the code contradicts, or which layouts of the library cannot be told
- * apart.
+ * error says what is missing, which members the code contradicts, or which layouts of the library cannot be
+ * distinguished.
  */
 struct error *luajit_layout_find(struct image *img, const char *version, u64 start, u64 end, struct layout **ret);
 

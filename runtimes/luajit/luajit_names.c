@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of frames. A Lua function is called what its source calls it where it is defined; if that tells nothing, and if
- * it is one in C, as debug.traceback has it: what its caller's bytecode calls it.
+ * Names of frames. A Lua function is called what its source calls it where it is defined; if that gives none, and if it
+ * is one in C, as debug.traceback has it: what its caller's bytecode calls it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,7 +190,7 @@ static u64 hash_text(u64 hash, const char *text)
 	return hash;
 }
 
-/* What the source calls it; "" if that does not tell. Code that was loaded from a string has its source for a chunk
+/* What the source calls it; "" if it gives no name. Code that was loaded from a string has its source for a chunk
  * name. */
 static void find_definition(struct luajit_names *names, const struct runtime_process *p, struct luajit_proto *pt)
 {

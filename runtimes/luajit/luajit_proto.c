@@ -265,7 +265,7 @@ static bool constant_name(const struct luajit_proto *pt, struct memory *mem, u32
 
 enum origin { ORIGIN_NONE, ORIGIN_NAMED, ORIGIN_MOVED };
 
-/* What an instruction that puts something into a slot tells of its name. */
+/* What is known of a value's name from the instruction that puts it into a slot. */
 static enum origin value_name(const struct luajit_proto *pt, struct memory *mem, u32 instruction, char *ret)
 {
 	bool named = false;

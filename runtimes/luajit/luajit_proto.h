@@ -17,7 +17,7 @@ struct luajit_proto {
 	u32 sizebc;
 	char chunk[LUAJIT_NAME_MAX]; /* GCproto.chunkname, cut */
 	u64 text;                    /* hash of the whole chunk name, set with definition */
-	char *definition;            /* what the source calls it, "" if that does not tell; NULL: was not asked yet */
+	char *definition;            /* what the source calls it, "" if it gives no name; NULL: not looked up yet */
 	u8 bytes[];
 };
 
@@ -38,7 +38,7 @@ u32 luajit_proto_instruction(const struct luajit_proto *pt, u32 pos);
 u32 luajit_proto_parameters(const struct luajit_proto *pt, bool *vararg);
 /* The line at pos; 0 if the debug information was stripped. */
 u32 luajit_proto_line(const struct luajit_proto *pt, u32 pos);
-/* What the function that is called (or the metamethod that is run) at pos is called there. False: nothing tells. */
+/* What the function that is called (or the metamethod that is run) at pos is called there. False: unknown. */
 bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 pos, char *ret);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * What a Lua function is called where it is defined, from its source file: "template.render" of "function
  * template.render(view)". The name by which a caller calls it may be another's: after a tail call the caller's
- * instruction tells of the function that was replaced.
+ * instruction names the function that was replaced.
  *
  * The file may have changed since it was loaded: a name is believed only if the line has exactly one function with as
  * many parameters as the prototype, and the function's last line has an "end".

@@ -3,7 +3,7 @@
  * A trace, copied from the target whole: machine code, snapshots, and the constants of its intermediate representation
  * (IR), which name the functions that were inlined into it.
  *
- * Facts are those of lj_jit.h, lj_ir.h, lj_snap.c and lj_asm.c, from beta3 of 2017 to 2025. A snapshot tells the stack
+ * Facts are those of lj_jit.h, lj_ir.h, lj_snap.c and lj_asm.c, from beta3 of 2017 to 2025. A snapshot gives the stack
  * as the interpreter would have it: entries (slot << 24 | flags | IR reference) of slots that were changed, then the
  * bytecode position and the links of frames. It holds from its place in the machine code (mcofs) on to that of the
  * next.
@@ -69,7 +69,7 @@ void luajit_trace_free(struct luajit_trace *t);
 bool luajit_trace_agrees(const struct luajit_trace *t, u64 pc, u32 cookie);
 /*
  * The snapshot that is nearest to pc, before or behind it. *before: the program has not come to it yet. Between two
- * snapshots nothing tells where in the bytecode a trace is; a call is more likely followed by a snapshot (which LuaJIT
+ * snapshots nothing shows where in the bytecode a trace is; a call is more likely followed by a snapshot (which LuaJIT
  * makes where something has changed that it can not take back) than preceded by one.
  */
 const struct luajit_snapshot *luajit_trace_snapshot(const struct luajit_trace *t, u64 pc, bool call, bool *before);

@@ -154,7 +154,7 @@ static struct error *search_bytes(struct search *s, u64 start, u64 size)
 	return err;
 }
 
-/* A page may go away between being told of and being read: the others are then read one by one. */
+/* A page may go away between being listed and being read: the others are then read one by one. */
 static struct error *search_piece(struct search *s, u64 start, u64 end, u64 page)
 {
 	struct error *err = NULL;

@@ -2,7 +2,7 @@
 /*
  * Walks LuaJIT: from one native frame of the VM (its interpreter, or a trace) come the Lua frames of one cframe, then
  * the native frame itself. This file finds the running function and the cframe, luajit_frames_walk.c goes down from
- * there; README.md tells how the two stacks are paired.
+ * there; README.md describes how the two stacks are paired.
  */
 #include "walk.h"
 #include "luajit_frames.h"
@@ -227,7 +227,7 @@ static inline u64 lj_search_cframe(struct walk *w)
 	return 0;
 }
 
-/* Where the global state of a running trace is, 0 if it can not be told. */
+/* Where the global state of a running trace is, 0 if unknown. */
 static inline u64 lj_find_global(struct walk *w, const struct luajit_vm *vm)
 {
 	u64 cf, word, g;
@@ -260,7 +260,7 @@ static inline bool lj_push_mcode(struct walk *w, const struct luajit_vm *vm, u64
 
 /*
  * Starts on the frames of a running trace: the global state leads to the lua_State and its cframe. The stack pointer
- * tells nothing on a trace, so it is set to that cframe. False: this is not LuaJIT's code.
+ * means nothing on a trace, so it is set to that cframe. False: this is not LuaJIT's code.
  */
 WALK_GLOBAL int luajit_trace_top(struct walk *w)
 {

@@ -80,7 +80,7 @@ struct perl_vm {
 
 /*
  * A frame. where: the address of the CV; of a closure without a name, that of its first op; of an eval, the statement
- * that it is in; of a file, the SV with its name; else 0. detail: the statement (COP) that runs, which tells the line:
+ * that it is in; of a file, the SV with its name; else 0. detail: the statement (COP) that runs, which gives the line:
  * its address / 8, and more.
  */
 enum perl_kind {
@@ -145,9 +145,9 @@ static inline u32 perl_kind_of_cv(u32 flags)
 }
 
 /*
- * Tells a CV from a later one at its address. words: of its body, struct perl_vm's cv_words. set_subname() gives a
- * closure a new GV each time it is called, and some call it before each call of the closure (Moose's modifiers): the
- * GV tells nothing then.
+ * Distinguishes a CV from a later one at its address. words: of its body, struct perl_vm's cv_words. set_subname()
+ * gives a closure a new GV each time it is called, and some call it before each call of the closure (Moose's
+ * modifiers): the GV says nothing then.
  */
 #define PERL_CV_WORDS 7
 static inline u32 perl_cookie(u64 body, const u64 *words, u32 kind)

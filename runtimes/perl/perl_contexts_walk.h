@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Perl's contexts as the walker reads them: this thread's interpreter, its stacks of contexts (PERL_SI), a window over
- * the one that is being walked, and what a context's CV tells.
+ * the one that is being walked, and what a context's CV says.
  */
 #ifndef YRT_PERL_CONTEXTS_WALK_H
 #define YRT_PERL_CONTEXTS_WALK_H
@@ -97,7 +97,7 @@ WALK_GLOBAL int perl_stack_next(struct walk *w)
 	return perl_stack_open(w, si);
 }
 
-/* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and all else is told by
+/* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and all else is given by
  * addresses. */
 WALK_GLOBAL int perl_interpreter(struct walk *w)
 {
@@ -201,9 +201,9 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
 }
 
 /*
- * Who a frame of a CV is: address:48 | cookie:12 | kind:4. A sub that calls itself is told by the frame before.
+ * Who a frame of a CV is: address:48 | cookie:12 | kind:4. A sub that calls itself is known from the frame before.
  *
- * The body of a CV has what tells it; where the body is, the CV says, or the last walk that saw this CV at this
+ * The body of a CV has what identifies it; where the body is, the CV says, or the last walk that saw this CV at this
  * statement left it. That is true if the body has the same code still: a CV that is another one by now does not run a
  * statement of this code. It must be one that the sub itself ran, so not the innermost frame's: the first statement of
  * a sub that was just entered is its caller's.

@@ -127,7 +127,7 @@ static struct error *find_symbols(struct image *img, struct perl_image *image)
 /*
  * The end of struct interpreter has buffers of the C library's reentrant functions (reentr.h), of another size with
  * musl and with another glibc. All that is read lies before it; PL_runops is the last of it that is needed, and calls
- * of it tell where it is.
+ * of it show where it is.
  */
 static struct error *check_size(const struct image *img, const struct perl_image *image)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file that holds Perl tells: its build, its layout, its code. All addresses are the file's own. */
+/* What is known of a file that holds Perl: its build, its layout, its code. All addresses are the file's own. */
 #ifndef YRT_PERL_IMAGE_H
 #define YRT_PERL_IMAGE_H
 
@@ -26,7 +26,7 @@ struct perl_code {
 struct perl_image {
 	struct perl_build build;
 	const struct perl_layout *layout;
-	struct layout *origins; /* owns it, and tells where each member is from */
+	struct layout *origins; /* owns it, and records where each member is from */
 	struct perl_code code;
 	struct perl_vm vm;            /* without addresses in a process */
 	u64 key;                      /* PL_thr_key; 0 without MULTIPLICITY */

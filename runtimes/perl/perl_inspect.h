@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `yrt inspect` tells of Perl in a process. */
+/* What `yrt inspect` shows of Perl in a process. */
 #ifndef YRT_PERL_INSPECT_H
 #define YRT_PERL_INSPECT_H
 

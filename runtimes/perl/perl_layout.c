@@ -10,7 +10,7 @@ static const struct layout_field fields[] = {PERL_MEMBERS(LAYOUT_MEMBER, LAYOUT_
 
 const struct layout_schema perl_layout_schema = {.runtime = "perl", LAYOUT_FIELDS(fields)};
 
-/* 5.24 told loops over an array from those over a list, and gave blocks that C code calls a type of stack. */
+/* 5.24 separated loops over an array from those over a list, and gave blocks that C code calls a type of stack. */
 #define REWORKED 24
 
 struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version)

@@ -66,7 +66,7 @@ struct perl_layout {
 
 extern const struct layout_schema perl_layout_schema;
 
-/* What a file tells of its build. */
+/* What a file says of its build. */
 struct perl_build {
 	u32 revision, version, subversion; /* 5, 36, 0 */
 	u32 interpreter_size;              /* PL_interp_size; without MULTIPLICITY that of another structure */
@@ -74,7 +74,7 @@ struct perl_build {
 };
 
 /*
- * The layout of a file that holds Perl of this build, of the first that tells it: its debug information; its separate
+ * The layout of a file that holds Perl of this build, from the first that has it: its debug information; its separate
  * debug file; the library by build-id; the library by version and options ("5.36 MULTIPLICITY USE_ITHREADS": within a
  * minor version builds of the same options are binary compatible). *ret is the caller's, its values are a struct
  * perl_layout.

@@ -30,7 +30,7 @@ bool perl_stash_name(const struct perl_reader *r, u64 stash, char *ret, size_t s
 bool perl_cop_package(const struct perl_reader *r, u64 cop, char *ret, size_t size);
 /* The text of an SV that has one. */
 bool perl_sv_text(const struct perl_reader *r, u64 sv, char *ret, size_t size);
-/* Is there a COP: nextstate, dbstate, or one that was optimised away, which still tells where a block of a pattern is?
+/* Is there a COP: nextstate, dbstate, or one that was optimised away, which still says where a block of a pattern is?
  */
 bool perl_is_cop(const struct perl_reader *r, u64 op);
 /* The first COP of code that begins at op; 0: none near. */

@@ -239,7 +239,7 @@ static bool put(char *ret, size_t size, size_t *at, const char *before, struct p
 	return *at < size;
 }
 
-/* A compiler's clone: ".cold", or " [clone .cold]" behind what C++'s demangler tells of arguments. */
+/* A compiler's clone: ".cold", or " [clone .cold]" behind what C++'s demangler gives for the arguments. */
 static bool put_clone(char *ret, size_t size, size_t *at, const char *rest)
 {
 	const char *clone = strstr(rest, " [clone ");

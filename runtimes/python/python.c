@@ -41,11 +41,11 @@ struct python_instance {
 	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
 	bool refused;         /* they failed for DOUBT_MS */
 	u64 attached_ns;
-	bool threadless; /* it has no thread state yet that tells where threads find theirs */
+	bool threadless; /* it has no thread state yet that shows where threads find theirs */
 	bool makes_code; /* it was started so that it will */
 };
 
-/* The TSS key's address; 0 if its place is not known (3.13 does not tell it of itself). */
+/* The TSS key's address; 0 if its place is not known (3.13 does not say where it is). */
 static u64 key_address(const struct python_instance *instance)
 {
 	const struct python_layout *l = instance->image->layout;
@@ -72,7 +72,7 @@ static bool is_key(const struct runtime_process *p, u64 address)
 	return memory_read(p->memory, key, sizeof(key), address) && key[0] <= 1 && key[1] < PYTHON_TSS_VALUES;
 }
 
-/* By the key itself, where that is known, and until thread states are there that tell whether it is true. */
+/* By the key itself, where that is known, and until thread states are there that show whether it is right. */
 static void follow_key(const struct python_instance *instance, u16 block, struct python_vm *vm)
 {
 	u64 key = vm->key ? vm->key : instance->image->key + instance->bias;

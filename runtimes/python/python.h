@@ -91,7 +91,7 @@ struct python_vm {
 	u8 linkage;    /* enum python_linkage */
 	u8 calls_late; /* what the loop calls may have unlinked its frames: its bytecodes are functions, or it is a
 	                  debug build */
-	u8 by_key; /* not slot, but as many words as the key's number tells: Python makes a new key in a forked child */
+	u8 by_key; /* not slot, but as many words as the key's number says: Python makes a new key in a forked child */
 	u8 reserved[3];
 	u16 ts_thread_id; /* PyThreadState.thread_id, 8 bytes */
 	u16 ts_next;
@@ -154,7 +154,7 @@ _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_PYTHON: addr is the code object, detail the position (number of the 2-byte code unit being
- * executed, PYTHON_NO_POS if not in the code) in the lower half, a cookie in the upper half that tells whether another
+ * executed, PYTHON_NO_POS if not in the code) in the lower half, a cookie in the upper half that shows whether another
  * code object has taken the place of a freed one.
  */
 #define PYTHON_NO_POS       0xffffffu

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What asyncio tells debuggers of its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section .AsyncioDebug
+ * What asyncio shows debuggers of its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section .AsyncioDebug
  * of _asyncio's extension module, or of what that is linked into (Modules/_asynciomodule.c of 3.14 and 3.15).
  */
 #ifndef YRT_PYTHON_ASYNC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does a layout hold on a live process? What must be true of every CPython, by its structure: links that must close,
- * types of objects that members point to, sizes that types tell of their instances. A wrong offset breaks a check that
+ * types of objects that members point to, sizes that types give for their instances. A wrong offset breaks a check that
  * its member is in; but for co_firstlineno, which is a number like others, and links that read as none.
  */
 #ifndef YRT_PYTHON_CHECK_H

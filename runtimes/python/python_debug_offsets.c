@@ -12,7 +12,7 @@
 #define WORD_VERSION 1 /* PY_VERSION_HEX */
 #define WORD_FREE    2 /* a free-threaded build */
 
-/* struct _Py_DebugOffsets in 8-byte words: which one tells which member, by version; 0: none does. */
+/* struct _Py_DebugOffsets in 8-byte words: which one gives which member, by version; 0: none does. */
 enum { IN_313, IN_314, IN_315, VERSIONS };
 static const u32 versions[VERSIONS] = {0x030d, 0x030e, 0x030f};
 static const u32 nwords[VERSIONS] = {73, 95, 111};
@@ -92,7 +92,7 @@ static struct error *fill_tlbc(const u64 *words, u32 version, struct layout *l)
 	return err ? err : set(l, offsetof(struct python_layout, co_tlbc), words[word_tlbc[version].code], 8);
 }
 
-/* What no word tells, but follows from one. */
+/* What no word gives, but follows from one. */
 static struct error *fill_derived(const u64 *words, u32 version, struct layout *l)
 {
 	u64 ob_size = words[word_ob_size[version]], ascii = words[word_ascii[version]], compact = ascii + 16;

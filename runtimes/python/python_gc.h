@@ -2,8 +2,8 @@
 /*
  * Where in a stack the collector of cycles begins: collect() or gc_collect_main() (Modules/gcmodule.c, from 3.13 on
  * Python/gc.c and gc_free_threading.c) is the function that prints "gc: collecting generation" if debugging asks for
- * it, in 3.6 to 3.15, which tells it in stripped files, too. What may lie around it, as gc_collect_generations(), has a
- * name or is inlined.
+ * it, in 3.6 to 3.15, which identifies it in stripped files, too. What may lie around it, as gc_collect_generations(),
+ * has a name or is inlined.
  */
 #ifndef YRT_PYTHON_GC_H
 #define YRT_PYTHON_GC_H
@@ -15,7 +15,7 @@
 
 /* The collector's functions in the file that has them. Starts as zero. */
 struct python_gc {
-	bool looked, named; /* for those that the code tells; for those that have names */
+	bool looked, named; /* for those known by their code; for those that have names */
 	u64 start[PYTHON_GC_FUNCTIONS], end[PYTHON_GC_FUNCTIONS]; /* file addresses */
 	u32 n;
 };

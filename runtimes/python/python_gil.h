@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GIL, for --gil: whose thread holds it is told by the thread state that took it last, while it is locked (struct
+ * The GIL, for --gil: whose thread holds it is known by the thread state that took it last, while it is locked (struct
  * _gil_runtime_state of Include/internal/pycore_gil.h, the same from 3.7 to 3.14). One for all interpreters up to 3.11,
  * from 3.12 on an interpreter may have its own.
  */
@@ -10,9 +10,9 @@
 #include "python_image.h"
 #include "runtime.h"
 
-/* NULL if the layout of image tells where it is; free-threaded builds have none. */
+/* NULL if the layout of image says where it is; free-threaded builds have none. */
 struct error *python_gil_known(const struct python_image *image, pid_t pid);
-/* Has the walker tell who holds it. runtime: address of _PyRuntime. */
+/* Has the walker report who holds it. runtime: address of _PyRuntime. */
 void python_gil_ask(const struct python_layout *l, u64 runtime, struct python_vm *vm);
 
 #endif

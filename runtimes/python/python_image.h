@@ -30,7 +30,7 @@ struct python_inlined {
 	u8 place;
 };
 
-/* Code whose return address is depth words above the stack pointer, of which the file tells otherwise. */
+/* Code whose return address is depth words above the stack pointer, though the file says otherwise. */
 struct python_bare {
 	u64 start, end;
 	u8 depth;
@@ -65,7 +65,7 @@ struct python_jit {
 struct python_image {
 	u32 version; /* PY_VERSION_HEX: 3.11.2 is 0x030b02f0 */
 	const struct python_layout *layout;
-	struct layout *origins; /* owns it, and tells where each member is from */
+	struct layout *origins; /* owns it, and records where each member is from */
 	struct python_eval eval;
 	struct python_jit jit;
 	struct python_vm vm;   /* without addresses in a process */
@@ -93,7 +93,7 @@ struct python_jit python_jit_find(struct image *img, u64 eval);
 bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
 /*
  * Was it started so that it will make code? A build that compiles by default, or a program that asks for trampolines
- * later, tells by the first code alone. Reads its environment and command: once is enough.
+ * later, is known by the first code alone. Reads its environment and command: once is enough.
  */
 bool python_jit_expected(const struct python_image *image, pid_t pid);
 /*
@@ -122,7 +122,7 @@ struct error *python_entry_find(struct image *img, const struct python_vm *vm, u
 
 /*
  * Fills the place where a walk that was lost goes on (vm->resume_…): in the middle of the loop, whose rule is that of
- * most of it. Not where bytecodes are functions, nor up to 3.10, where nothing tells where the native frame is.
+ * most of it. Not where bytecodes are functions, nor up to 3.10, where nothing says where the native frame is.
  */
 void python_resume_find(struct image *img, const struct python_eval *eval, struct python_vm *vm);
 
@@ -137,7 +137,7 @@ bool python_entry_inlined(
 /*
  * Builds with --with-tail-call-interp: there the function is so short that compilers put copies of it into those that
  * call it (clang, -flto). Fills ret->inlined. The copies call the first bytecode by the same table of functions as it
- * does. Bytecodes' functions jump to the next one by it; fills ret->bare with what is told wrong of these.
+ * does. Bytecodes' functions jump to the next one by it; fills ret->bare with what the file says wrongly of these.
  */
 struct error *python_inlined_find(
         struct image *img, const struct python_vm *vm, u16 gen_frame, struct python_eval *ret);

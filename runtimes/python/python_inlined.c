@@ -183,7 +183,7 @@ static u32 mark_frame(const cs_insn *in, const void *ctx)
 	return moves_stack(in) ? MOVES_STACK : 0;
 }
 
-/* Does the file tell that the return address is not depth words above the stack pointer at addr? */
+/* Does the file say that the return address is not depth words above the stack pointer at addr? */
 static bool is_wrong(const struct search *s, u64 addr, u32 depth)
 {
 	struct cfi_rule rule;
@@ -204,7 +204,7 @@ static void add_bare(const struct search *s, const struct python_insn *in, u8 de
 		ret->bare[ret->nbare++] = (struct python_bare){in->addr, in->addr + in->size, depth};
 }
 
-/* Does the file tell that there is no frame at addr? */
+/* Does the file say that there is no frame at addr? */
 static bool tells_of_none(const struct search *s, u64 addr)
 {
 	return !is_wrong(s, addr, 0);
@@ -226,7 +226,7 @@ static void mark_behind(struct python_flow *f, u32 flags, u32 mark)
 
 /*
  * A bytecode's function jumps on without a frame, by copies of its end and of others' code, which may make a frame of
- * their own: what clang's file tells of that is wrong.
+ * their own: what clang's file says of that is wrong.
  */
 static struct error *find_bare(const struct search *s, const struct cfi_fde *fde, struct python_eval *ret)
 {

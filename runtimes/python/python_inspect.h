@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `yrt inspect` tells of a Python. */
+/* What `yrt inspect` reports about a Python. */
 #ifndef YRT_PYTHON_INSPECT_H
 #define YRT_PYTHON_INSPECT_H
 

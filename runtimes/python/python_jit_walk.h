@@ -21,7 +21,7 @@ static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 
 	return STOP_NONE;
 }
 
-/* Stubs lie at the start of pages; where they are not as expected those are found that the maps told of. */
+/* Stubs lie at the start of pages; where they are not as expected, those that the maps show are found. */
 static inline bool py_may_be_stub(const struct python_vm *vm, u64 addr)
 {
 	return (addr & (WALK_PAGE - 1)) == PYTHON_JIT_STUB_BACK || (addr >= vm->jit_start && addr < vm->jit_end);
@@ -82,7 +82,7 @@ WALK_GLOBAL int python_jit_stub(struct walk *w)
 	return STOP_NONE;
 }
 
-/* Compiled code has no unwind information; the stack tells where it was called, and the loop's frame there leads to its
+/* Compiled code has no unwind information; the stack shows where it was called, and the loop's frame there leads to its
  * frames. */
 WALK_GLOBAL int python_jit(struct walk *w)
 {

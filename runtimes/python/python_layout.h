@@ -77,17 +77,17 @@ extern const struct layout_schema python_layout_schema;
 
 /*
  * The layout of a file that holds CPython of this version (PY_VERSION_HEX without its last byte), of the first that
- * tells it: what 3.13 to 3.15 tell of themselves at _PyRuntime; the library by build-id; debug information; the
+ * gives it: what 3.13 to 3.15 say about themselves at _PyRuntime; the library by build-id; debug information; the
  * separate debug file; the library by version ("3.11": members do not move within a minor version). *ret is the
- * caller's, its values are a struct python_layout. An error tells what is missing.
+ * caller's, its values are a struct python_layout. An error says what is missing.
  */
 struct error *python_layout_find(struct image *img, u32 version, struct layout **ret);
 
-/* The member that names a code object; and the one that tells it apart, besides co_consts and co_names. */
+/* The member that names a code object; and the one that distinguishes it, besides co_consts and co_names. */
 struct layout_member python_layout_name(const struct python_layout *l);
 struct layout_member python_layout_code(const struct python_layout *l);
 
-/* Is the first of a thread's Python frames found by its thread state? Else its native frames tell. */
+/* Is the first of a thread's Python frames found by its thread state? Else by its native frames. */
 static inline bool python_needs_thread(const struct python_vm *vm)
 {
 	return vm->linkage == PYTHON_NO_CFRAME || vm->linkage == PYTHON_FRAME_OBJECT;

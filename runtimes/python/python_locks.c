@@ -19,8 +19,8 @@
 /*
  * CPython 2.7 to 3.14 (Python/ceval_gil.c or .h, Modules/_threadmodule.c, Python/thread_pthread.h, Python/lock.c). The
  * GIL's futexes are those of its mutex and condition; PyMutex parks each thread on a semaphore of its own (3.13).
- * Without symbols of static functions the exported ones that take the GIL tell. A Condition and an Event of threading
- * wait by taking a lock that only their own thread knows.
+ * Without symbols of static functions the exported ones that take the GIL identify it. A Condition and an Event of
+ * threading wait by taking a lock that only their own thread knows.
  */
 const struct lock_rule python_locks[] = {
         GIL("take_gil"),

@@ -41,7 +41,7 @@ struct python_dict {
 };
 
 struct python_entry {
-	u64 hash;       /* of the key; 0 in a table that has only str for keys, which does not tell */
+	u64 hash;       /* of the key; 0 in a table that has only str for keys, which does not store it */
 	u64 key, value; /* objects; 0: none */
 };
 

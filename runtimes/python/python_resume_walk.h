@@ -70,7 +70,7 @@ WALK_GLOBAL int python_innermost(struct walk *w)
 }
 
 /*
- * Where nothing tells where the loop's native frames are the thread state still has its Python frames: goes on in a
+ * Where nothing says where the loop's native frames are, the thread state still has its Python frames: goes on in a
  * region of its own, which has no code, with what no native frame was found for.
  */
 WALK_GLOBAL int python_begin_chain(struct walk *w)
@@ -102,7 +102,7 @@ static inline int py_push_gap(struct walk *w)
 	return walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_RESUMED) ? STOP_NONE : STOP_DEPTH;
 }
 
-/* One frame further by the thread state alone. Entry frames tell that there are native ones; up to 3.10 nothing tells,
+/* One frame further by the thread state alone. Entry frames show that there are native ones; up to 3.10 nothing does,
  * but at the end there are. */
 WALK_GLOBAL int python_chain_one(struct walk *w)
 {
@@ -136,8 +136,8 @@ WALK_GLOBAL int python_chain(struct walk *w)
 	return stop;
 }
 
-/* To the native frame of the loop that the thread state tells of: where its frame is tells its CFA, and where all is
- * linked one rule holds. */
+/* To the native frame of the loop that the thread state leads to: the place of its frame gives its CFA, and where all
+ * is linked one rule holds. */
 WALK_STEP int python_resume(struct walk *w)
 {
 	const struct python_vm *vm;

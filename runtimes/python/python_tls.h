@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where CPython 3.15 and later keep a thread's state: in the thread-local variable _Py_tss_gilstate (Python/pystate.c;
- * up to 3.14 under a TSS key). No symbol that a stripped file has tells its place; PyGILState_GetThisThreadState(),
+ * up to 3.14 under a TSS key). No symbol that a stripped file has gives its place; PyGILState_GetThisThreadState(),
  * which is exported, only reads it, and its code shows the model of ELF TLS that the build uses ("ELF Handling For
  * Thread-Local Storage", Drepper). The same in every C library.
  */
@@ -13,10 +13,10 @@
 enum python_tls_model {
 	PYTHON_TLS_NONE,       /* not understood, or no such variable */
 	PYTHON_TLS_LOCAL,      /* at offset from the thread pointer */
-	PYTHON_TLS_GOT,        /* the word at got tells that offset */
-	PYTHON_TLS_MODULE,     /* in the block of the module whose number is at got, behind what the next word tells and
+	PYTHON_TLS_GOT,        /* the word at got gives that offset */
+	PYTHON_TLS_MODULE,     /* in the block of the module whose number is at got, behind what the next word gives and
 	                          offset */
-	PYTHON_TLS_DESCRIPTOR, /* the word behind got tells that offset, less offset, or where module and offset are */
+	PYTHON_TLS_DESCRIPTOR, /* the word behind got gives that offset, less offset, or where module and offset are */
 };
 
 struct python_tls {
@@ -29,7 +29,7 @@ struct python_tls python_tls_find(struct image *img);
 
 /*
  * Where the key is: up to 3.14 PyGILState_GetThisThreadState() names the member _PyRuntime.autoTSSkey first, by its
- * address or as a distance from _PyRuntime. File addresses; 0: not told so.
+ * address or as a distance from _PyRuntime. File addresses; 0: not found.
  */
 u64 python_tls_key(struct image *img, u64 runtime);
 

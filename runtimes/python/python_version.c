@@ -30,7 +30,7 @@ static u64 address(const cs_insn *in)
 	return in->id == X86_INS_MOV && from->type == X86_OP_IMM ? (u64)from->imm : 0;
 }
 
-/* Up to 3.10 only Py_GetVersion() tells, which puts its text together from constants; PY_VERSION is one of them. */
+/* Up to 3.10 only Py_GetVersion() gives it; it puts its text together from constants, of which PY_VERSION is one. */
 static u32 by_code(struct image *img)
 {
 	struct symbol function;

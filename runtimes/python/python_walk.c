@@ -162,7 +162,7 @@ WALK_GLOBAL int python_exposed(struct walk *w)
  * While greenlet switches, its frames' links leave entry frames out, from 3.12 on (Greenlet::expose_frames() of
  * greenlet 3). Is what the last frame leads to the one that the entry frame of this native frame follows? Where the
  * thread state leads to the frames, not the native frame itself, they may be another greenlet's for a moment, and an
- * end of both says nothing: then the link that was taken tells.
+ * end of both says nothing: then the link that was taken decides.
  */
 static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
 {
@@ -296,7 +296,7 @@ WALK_GLOBAL int python_lock(struct walk *w)
 
 #include "python_jit_walk.h"
 
-/* 3.11, 3.12: has this thread no Python frame at all? No native frame of the loop has told. */
+/* 3.11, 3.12: has this thread no Python frame at all? No native frame of the loop has shown it. */
 static inline bool py_is_frameless(struct walk *w, const struct python_vm *vm)
 {
 	u64 at = py_slot(w, vm), frame;
@@ -333,7 +333,7 @@ WALK_GLOBAL int python_greenlet(struct walk *w)
 	return ended && stop != STOP_DEPTH ? STOP_ROOT_RUNTIME : stop;
 }
 
-/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not tell of: then the
+/* Out of a bytecode's function that has no frame yet, or no more, or one that the file does not describe: then the
  * caller's frame pointer is on the stack. */
 WALK_GLOBAL int python_bare(struct walk *w)
 {

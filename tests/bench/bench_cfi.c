@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CFI of a large library (an argument, else libjvm.so) to rows: cold, and from the cache, beside the limits and beside
- * libdw in the same run: iterating the same CFI, and telling the rule at the start of each function.
+ * libdw in the same run: iterating the same CFI, and looking up the rule at the start of each function.
  */
 #include <elfutils/libdw.h>
 #include <fcntl.h>

@@ -40,7 +40,7 @@ def typical(measure, times):
 
 
 def block(measure, beside):
-    """What a block tells for each key of what measure() gives: beside / alone - 1."""
+    """The result of a block for each key of what measure() gives: beside / alone - 1."""
     runs = [measure()]
     with beside:
         runs += [measure(), measure()]

@@ -39,7 +39,7 @@ GLUE = {"runtime.goexit", "runtime.systemstack_switch", "runtime.cgocallback", "
 
 
 def shown(chain):
-    """A chain as runtime.CallersFrames() tells it, without what the view hides."""
+    """A chain as runtime.CallersFrames() gives it, without what the view hides."""
     return [f for f in chain if f not in GLUE and not f.startswith("_cgoexp_") and not re.fullmatch(r"runtime\.call\d+", f)]
 
 
@@ -53,7 +53,7 @@ def is_go(frame):
 
 
 def check_chains(result, chains):
-    """Each sample of a chain's leaf has exactly the callers that the runtime tells; returns how many were seen of each."""
+    """Each sample of a chain's leaf has exactly the callers that the runtime reports; returns how many were seen of each."""
     for leaf, chain in sorted(chains.items()):
         want, seen = shown(chain), 0
         for frames, n in result.stacks:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perl frames of yrt's output beside what fixtures/perl tell of themselves. Not a test itself."""
+"""Perl frames of yrt's output beside what fixtures/perl report of themselves. Not a test itself."""
 
 import os
 import re
 
 PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 PLACE = re.compile(r" \((kinds\.pl|coro\.pl|Coro\.pm|\(eval\)|yrt-perl-[\w.-]+):\d+\)(?::(\d+))?$")
-BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not told, or not behind its name
+BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not given, or not behind its name
 
 
 def perl_frames(frames):
-    """[(name, line)] of the Perl frames, root first. Line 0: not told."""
+    """[(name, line)] of the Perl frames, root first. Line 0: unknown."""
     found = []
     for f in frames:
         m = PLACE.search(f)

@@ -7,7 +7,7 @@ import threading
 
 
 class Store(http.server.ThreadingHTTPServer):
-    """Answers as told: one (status, headers) of answers a request, the last one for all that follow. None: it says nothing."""
+    """Each request gets the next (status, headers) of answers, the last one is for all that follow. None: no response."""
 
     daemon_threads = True
 

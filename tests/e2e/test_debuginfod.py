@@ -145,7 +145,7 @@ def test_profile():
 
 
 def test_nobody_listens():
-    """One line, however many files there were to ask for, and all that can be told here."""
+    """One line, however many files there were to ask for, and all that is known without an answer."""
     with Place() as place:
         url = f"http://127.0.0.1:{free_port()}"
         out, err = place.symbolize(place.env(url))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dump: the stack of every thread once, compared with what the fixture promises, or the runtime itself tells of its threads."""
+"""dump: the stack of every thread once, compared with what the fixture promises, or with what the runtime itself reports of its threads."""
 
 import collections
 import json

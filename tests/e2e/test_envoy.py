@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its workers, the truth that scripts tell of themselves."""
+"""A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its workers, the truth that scripts report of themselves."""
 
 import os
 import re

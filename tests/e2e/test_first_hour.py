@@ -76,7 +76,7 @@ def test_whole_or_nothing():
 
 
 def test_program_status():
-    """How the program that yrt started ended is told, and is not yrt's own exit code; it is killed by a closed pipe as elsewhere."""
+    """How the program that yrt started ended is reported, and is not yrt's own exit code; it is killed by a closed pipe as elsewhere."""
     failed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7").expect()
     assert "sh ended with exit code 7" in failed.stderr and failed.stats["program_exit_code"] == 7, failed.stderr
     killed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -9 $$").expect()
@@ -119,7 +119,7 @@ def test_terminated():
 
 
 def test_early_end():
-    """The cost of a run that was ended at once is told by the time that it took."""
+    """The cost of a run that was ended at once is relative to the time that it took."""
     with subprocess.Popen(BUSY) as busy:
         at = yrt.Run("flame", "-p", busy.pid, "-d", "60", "-o", os.devnull, "-f", "txt", output=False).sampling()
         at.interrupt()
@@ -144,7 +144,7 @@ def test_strange_inputs():
 
 
 def test_cut_file():
-    """A file that ends early is told to, beside the ?? that come of it."""
+    """A file that ends early is reported as such, besides the ?? that come of it."""
     with tempfile.TemporaryDirectory() as directory:
         cut = os.path.join(directory, "cut")
         with open(yrt.YRT, "rb") as whole, open(cut, "wb") as part:

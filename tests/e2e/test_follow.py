@@ -95,7 +95,7 @@ def test_deep_process_tree():
 
 
 def test_pid_namespace():
-    """In a pid namespace of its own yrt knows other pids than the kernel's events tell."""
+    """In a pid namespace of its own yrt knows other pids than the kernel's events report."""
     script = '"$1" 5 >/dev/null & sleep 0.3; exec "$2" flame -p $! -d 2 -F 999 -U -o -'
     for levels in (1, 2):
         command = ["unshare", "--pid", "--fork", "--mount-proc"] * levels

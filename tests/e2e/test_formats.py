@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Each output format of a real profile, read by somebody else: protoc and go tool pprof, speedscope's schema, xmllint, Chromium. A
-recording is drawn in all formats, and all must tell what the folded stacks tell.
+recording is drawn in all formats, and all must show what the folded stacks show.
 """
 
 import collections
@@ -75,7 +75,7 @@ def test_pprof():
 
 
 def test_pprof_mappings():
-    """Files with their build-ids, as readelf tells them, and functions at their addresses."""
+    """Files with their build-ids, as readelf shows them, and functions at their addresses."""
     with recording() as directory:
         profile = oracles.Pprof(render(directory, "pb.gz"))
     program = yrt.fixture_path("threads")

@@ -95,7 +95,7 @@ def test_race():
 
 
 def test_inspect():
-    """What inspect tells is what the program was built by, and where the offsets are from."""
+    """inspect shows what the program was built by, and where the offsets are from."""
     with yrt.Fixture(go.build("chains", "-ldflags=-s -w", name="chains-stripped"), seconds=None, wait=False) as f:
         done = yrt.Run("inspect", "-p", f.pid, output=False, stats=False).result().expect()
     told = subprocess.run([go.GO, "version"], capture_output=True, text=True, check=True, env=go.ENV).stdout

@@ -25,7 +25,7 @@ def groups(text):
 
 
 def each(text):
-    """{number: lines} of debug=2, without the values of arguments, which yrt does not tell."""
+    """{number: lines} of debug=2, without the values of arguments, which yrt does not show."""
     ret = {}
     for part in text.strip().split("\n\n"):
         lines = [re.sub(r"\(.*?\)$", "(...)", line) if line.startswith(("main.", "net.", "sync.", "time.", "internal")) else line
@@ -75,7 +75,7 @@ def test_watch():
 
 
 def test_storm():
-    """Goroutines that run all the time: whatever is told of one is a chain that there is."""
+    """Goroutines that run all the time: whatever is reported of one is a chain that exists."""
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "storm", seconds=None, wait=False) as f:
         seen, without = 0, {}
         for _ in range(20):

@@ -59,7 +59,7 @@ def test_pprof():
 
 
 def test_garbage():
-    """Labels whose memory is used again by others are not told as those."""
+    """What others wrote to the reused memory of labels is not reported as labels."""
     yield check_labels(sample("garbage", flags=("--labels",), path=go.build("labels"))[0], False)
 
 

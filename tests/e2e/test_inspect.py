@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`yrt inspect` on processes of all kinds: what is told, and what is refused with which code."""
+"""`yrt inspect` on processes of all kinds: what is shown, and what is refused with which code."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_permission():
 
 
 def test_several():
-    """Of several processes those that can be looked into are; the code tells that one could not."""
+    """Of several processes those that can be inspected are; the exit code says that one could not."""
     with Sleeper() as a, Sleeper() as b, Sleeper() as c:
         pass
     with Sleeper() as a, Sleeper() as b:
@@ -90,7 +90,7 @@ def areas(vm_rows):
 
 
 def test_nginx():
-    """A VM in the master and in each worker; machine code of traces is told apart from that of regular expressions."""
+    """A VM in the master and in each worker; machine code of traces is distinguished from that of regular expressions."""
     with yrt.Nginx(workers=2, load=20) as nginx:
         wanted = [nginx.master.pid, *nginx.workers()]
         result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
@@ -98,7 +98,7 @@ def test_nginx():
         assert [p["pid"] for p in processes] == wanted
         text = inspect("-p", nginx.master.pid, "-s").expect().stdout
         first, *others = re.split(r"^(?=process )", text, flags=re.M)[1:]
-        for other in others:  # what they have in common with the master is not told again
+        for other in others:  # what they have in common with the master is not shown again
             assert re.search(rf"\d+ rows: as of process {nginx.master.pid}$", other, re.M), other
             assert len(other.splitlines()) < len(first.splitlines()) / 2, text
         for process in processes:

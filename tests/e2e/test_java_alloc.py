@@ -32,7 +32,7 @@ def alloc(pid, *flags, **kw):
 
 
 def sites_of(pid):
-    """Addresses in the process of the functions that tell of allocation."""
+    """Addresses in the process of the functions that report allocations."""
     with open(f"/proc/{pid}/maps") as f:
         lines = [line.split() for line in f if line.rstrip().endswith("/libjvm.so")]
     start, path = int(lines[0][0].split("-")[0], 16), f"/proc/{pid}/root{lines[0][5]}"
@@ -130,7 +130,7 @@ def test_objects():
         with window:
             result = alloc(sites.pid, "--objects", "-F", 500).expect()
         total = sum(n for _, n in result.stacks)
-        # objects of one size: their share of all is what the fixture counts, as far as 300 samples of a site tell
+        # objects of one size: their share of all is what the fixture counts, as far as 300 samples of a site can show
         small = {"plain_object", "boxed", "node", "bytes_48"}
         measured = {name: sum(n for frames, n in result.stacks if java_alloc.site_of(frames, small) == name) for name in small}
         truth = {name: window.bytes[name] / sites.sizes[name] for name in small}
@@ -153,7 +153,7 @@ def test_filter():
 
 
 def check_survey(shares, truth, samples):
-    """Bytes by class and size are from few whole buffers; sites that make the same are told apart by the few stacks of refills."""
+    """Bytes by class and size are from few whole buffers; sites that make the same are distinguished by the few stacks of refills."""
     for name, share in truth.items():
         limit = max(4.0, 100 * 4 * math.sqrt(share * (1 - share) / (samples / 4)))
         assert abs(shares[name] - share) * 100 < limit, f"{name}: {shares[name]:.1%}, in truth {share:.1%}, {samples} samples"

@@ -26,7 +26,7 @@ CLASSES = {"plain_object": "java.lang.Object", "boxed": "java.lang.Long", "node"
 
 
 def collections(log):
-    """How many collections the JVM tells of in its log."""
+    """How many collections the JVM reports in its log."""
     return len(re.findall(r"\[GC|\[Full GC|Pause", yrt.read(log)))
 
 

@@ -49,7 +49,7 @@ def test_shares():
 
 
 def spoil(stripped):
-    """The function that tells of new TLABs tests another event than its own, which nobody but JFR (not in use) would notice."""
+    """The function that reports new TLABs tests another event than its own, which nobody but JFR (not in use) would notice."""
     table = subprocess.run(["nm", stripped.library], capture_output=True, text=True, check=True).stdout
     start = next(int(line.split()[0], 16) for line in table.splitlines() if "AllocTracer" in line and "send_allocation_in_new_tlab" in line)
     with open(stripped.path, "r+b") as f:

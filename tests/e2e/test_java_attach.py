@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 JVMs as they are met: several at once, started by a script, in a container, only starting, stopped, ending meanwhile, of another user, of
-a layout that does not hold, and Java that is no HotSpot. And what `yrt inspect` tells of them.
+a layout that does not hold, and Java that is no HotSpot. And what `yrt inspect` shows of them.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import java
 import yrt
 
 BUSY = "split.path_heavy"
-APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]  # what is inlined may be told only approximately
+APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]  # what is inlined may be known only approximately
 
 
 def busy(*options):
@@ -64,7 +64,7 @@ def test_several():
 
 
 def test_one_box():
-    """What is told only approximately is the same box as the same method, certain, below the same caller: no stack is there twice."""
+    """An approximate frame shares a box with the same method, known for certain, below the same caller: no stack is there twice."""
     with java.Java("split", "inlined", 60) as jvm:
         result = sample(jvm.pid, release=[jvm])
     paths = [";".join(frames) for frames, _ in result.stacks]
@@ -233,7 +233,7 @@ def test_not_permitted():
 
 
 class Memory:
-    """A JVM's memory, to spoil what it tells of itself."""
+    """A JVM's memory, to spoil what it says of itself."""
 
     def __init__(self, pid):
         self.file = open(f"/proc/{pid}/mem", "r+b", buffering=0)
@@ -256,7 +256,7 @@ class Memory:
         return self.read(at, 128).split(b"\0")[0].decode() if at else ""
 
     def entry(self, type_name, field, what="Offset"):
-        """Where the offset of a field is told (what "Address": the address of a static one)."""
+        """Where the offset of a field is recorded (what "Address": the address of a static one)."""
         column = {c: self.variable(f"gHotSpotVMStructEntry{c}Offset") for c in ("TypeName", "FieldName", what)}
         at, stride = self.variable("gHotSpotVMStructs"), self.variable("gHotSpotVMStructEntryArrayStride")
         while self.word(at + column["TypeName"]):
@@ -271,7 +271,7 @@ class Memory:
 
 
 def test_layout_does_not_hold():
-    """A JVM that tells wrong offsets: the check that fails is named, and native frames are left."""
+    """A JVM that gives wrong offsets: the check that fails is named, and native frames are left."""
     for type_name, field, wrong, check in (("Method", "_constMethod", 24, "methods"), ("CodeHeap", "_segmap", 0, "segment map"),
                                            ("StubQueue", "_stub_buffer", 0, "interpreter|blobs")):
         with busy() as jvm:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Java's time split between methods, against what the program measured by its thread's CPU clock. Of what is inlined the innermost frames
-are told only approximately: what is not marked so must not claim more than the truth.
+Java's time split between methods, against what the program measured by its thread's CPU clock. The innermost frames of inlined code
+are known only approximately: what is not marked so must not claim more than the truth.
 """
 
 import java

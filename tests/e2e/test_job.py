@@ -69,7 +69,7 @@ def test_kernel_names():
 
 
 def test_without():
-    """What is missing is told by its name, and by the line of the manifest that gives it."""
+    """What is missing is reported by its name, and by the line of the manifest that gives it."""
     names = capabilities("job.yaml")
     with yrt.Fixture("deep30") as fixture:
         for missing in "BPF", "PERFMON", "SYS_PTRACE":

@@ -18,7 +18,7 @@ def slower(stats, ns):
 
 
 def test_calls():
-    """Returns and tail calls are paired; longjmp() leaves calls that are told; only slow ones have stacks."""
+    """Returns and tail calls are paired; calls left by longjmp() are reported; only slow ones have stacks."""
     result = latency("calls:work", "--over", "19ms")
     stats = result.stats["latency"]
     assert stats["entered"] == 50 and stats["returned"] == 45 == sum(b["calls"] for b in stats["histogram"]), stats

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Where the walk is lost among native frames, the language goes on: a function that keeps its caller's stack pointer in a vector register, where no
-row can tell of it, called by Python directly and from a callback that C calls.
+row can describe it, called by Python directly and from a callback that C calls.
 """
 
 import os
@@ -87,8 +87,8 @@ def test_python_goes_on():
         lost = [(frames, n) for frames, n in result.stacks if frames[-1] == "lost"]
         assert sum(n for _, n in lost) > 0.8 * result.samples > 100, f"{view}: {yrt.show(result.stacks)}"
         gap = "[native frames missing here: no_cfi]"
-        # Where nothing tells where the loop's native frames are (up to 3.10, or bytecodes are functions) Python's own are there, with that mark for what lies
-        # outside, and from 3.13 on for what lies between.
+        # Where the place of the loop's native frames is unknown (up to 3.10, or bytecodes are functions) Python's own are there, with that mark for what
+        # lies outside, and from 3.13 on for what lies between.
         rest = "[native frames missing here: resumed]"
         natives = any("through" in frames for frames, _ in lost)
         assert natives or version() < (3, 11) or version() >= (3, 14), yrt.show(lost)

@@ -133,7 +133,7 @@ def test_several():
 
 
 def test_layout():
-    """Each offset tells where it is from; the module is named."""
+    """Each offset says where it is from; the module is named."""
     with Inspected() as host:
         sections = inspect(host.pid)
         module, code = section(sections, "module"), section(sections, "code")

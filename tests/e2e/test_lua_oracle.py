@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 fixtures/lua/oracle.lua, whose functions know their legal callers: of frames that are not marked approximate none is wrong in 100,000
-samples, and the stacks are whole. The error rate of those that are marked is told.
+samples, and the stacks are whole. The error rate of those that are marked is reported.
 """
 
 import collections

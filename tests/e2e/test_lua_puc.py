@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 PUC-Lua: fixtures/lua/kinds.lua prints which functions are on its stack for each way to call one, as debug.getinfo() has them; every
-stack that yrt takes of it must be one of those, or a part of one that begins at its root. fixtures/lua/full_collections.lua tells which share of its time the collector
-takes, which must be that of the frame (gc). fixtures/lua/tables.lua prints a debug.traceback(), whose names must be those of yrt.
+stack that yrt takes of it must be one of those, or a part of one that begins at its root. fixtures/lua/full_collections.lua prints the share of its time that the
+collector takes, which must be that of the frame (gc). fixtures/lua/tables.lua prints a debug.traceback(), whose names must be those of yrt.
 """
 
 import collections
@@ -115,7 +115,7 @@ def traceback_names(lines):
         entry = re.search(r"tables\.lua:\d+: in (?:(main chunk)|\w+ '(.*)'|function <)", line)
         if entry:
             name = entry[1] or entry[2] or "function"
-            # a table tells a function that pcall() calls; a function of which two closures have two names is called as at the call
+            # a function that pcall() calls is named from a table; a function of which two closures have two names is called as at the call
             yield {"function": "everywhere", "first.run": "run"}.get(name, name)
             if entry[1]:
                 return

@@ -95,7 +95,7 @@ def test_several_vms():
 
 
 def test_stacks():
-    """Stacks that grow all the time. While LuaJIT moves one (resizestack), nothing tells where its top is: those Lua frames are lost, and said to be."""
+    """Stacks that grow all the time. While LuaJIT moves one (resizestack), nothing says where its top is: those Lua frames are lost, and reported as lost."""
     result, truth = lua.sample("stacks.lua", seconds=5)
     yield lua.check_complete(result, 1000, limit=0.1)
     check_shares(result, round=0.9, grow=0.5)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A large library of which .eh_frame tells a fifth, as libx265 and libdav1d: the rest is assembly by hand, with rows that yrt makes from the code. Its callers
+A large library of which .eh_frame covers a fifth, as in libx265 and libdav1d: the rest is assembly by hand, with rows that yrt makes from the code. Its callers
 are found whatever the size of the file.
 """
 

@@ -209,7 +209,7 @@ def test_target_is_not_disturbed():
 
 
 def test_lines():
-    """--lines: frames of app.lua tell the line being executed, which lies inside the function."""
+    """--lines: frames of app.lua give the line being executed, which lies inside the function."""
     with yrt.Nginx(jit="off") as nginx:
         result = yrt.run("lua-flame", "--lines", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     seen = {int(m.group(1)) for frames, _ in result.stacks for f in frames

@@ -108,7 +108,7 @@ def test_tip(b):
 
 
 def test_tiers(b, directory):
-    """A method that was seen interpreted and compiled is one frame, and its tip tells how much of it was what."""
+    """A method that was seen interpreted and compiled is one frame, and its tip shows how much of it was what."""
     b.open(make_page(directory, "main;Q.run|script|hotspot;a 1\nmain;Q.run|jit|hotspot;a 6\nmain;Q.run|baseline|hotspot 3\n", "tiers.html"))
     equal(b.run("return [...tree.fn].map(nameOf)"), ["all", "main", "Q.run", "a"], "frames")
     r = rect(b, "Q.run")
@@ -120,7 +120,7 @@ def test_tiers(b, directory):
 
 
 def test_approximate(b, directory):
-    """A method beside itself, told only approximately, is one frame, also where folding a kind brings them together."""
+    """A method and the same method marked approximate are one frame, also where folding a kind brings them together."""
     f, approx = "Q.f|jit|hotspot", "Q.f|jit|hotspot|||4"
     b.open(make_page(directory, f"main;{f};a 2\nmain;{approx} 7\nmain;s|stub;{f} 5\n", "approximate.html"))
     equal(b.run("return [...tree.fn].map((f) => marksOf(f) + nameOf(f))"), ["all", "main", "~ Q.f", "a", "s", "Q.f"], "frames")
@@ -737,7 +737,7 @@ def pixels(b, png):
 
 
 def test_plain_screenshot(b, directory):
-    """What a browser told to take a picture of the file gives: the head above, the root below, the graph between."""
+    """A picture that a browser takes of the file shows the whole page: the head above, the root below, the graph between."""
     url, png = make_page(directory, TALL + " 1\n", "tall.html"), os.path.join(directory, "plain.png")
     b.open(url)
     fill = b.run("const p = document.createElement('canvas').getContext('2d'); p.fillStyle = fillOf(0);"

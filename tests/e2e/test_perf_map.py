@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a JIT tells in perf-PID.map: of a real V8, also where pid and /tmp are those of a container."""
+"""Names that a JIT writes to perf-PID.map: of a real V8, also where pid and /tmp are those of a container."""
 
 import glob
 import os

@@ -10,15 +10,15 @@ from perl import PERL, expected, perl_frames
 
 EMBED = os.path.join(yrt.BUILD, "fixtures", "perl_embed")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "kinds.pl")
-# What caller() does not tell of.
+# What caller() does not report.
 SILENT = ("sort {...}", "(?{...})")
 LEVELS = 200
-# Before 5.18 a block in a pattern was no sub of its own: caller() tells its line, yrt the sub around it.
+# Before 5.18 a block in a pattern was no sub of its own: caller() gives its line, yrt the sub around it.
 PATTERNS = float(subprocess.run([PERL, "-e", "print $]"], text=True, capture_output=True, check=True).stdout) >= 5.018
 
 
 def same(found, truth):
-    """The same names, and the same lines where they are told. Only what a string or a file tells of itself may be gone by the time it is read."""
+    """The same names, and the same lines where they are known. Only what a string or a file says of itself may be gone by the time it is read."""
     if [name for name, _ in found] != [name for name, _ in truth]:
         return False
     return all(a == b or (not a and name.startswith(("eval", "require", "main::BEGIN"))) for (name, a), (_, b) in zip(found, truth))

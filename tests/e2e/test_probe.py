@@ -63,7 +63,7 @@ def test_function():
 
 
 def test_several():
-    """A tracepoint and a function in one run, told apart by the leaf."""
+    """A tracepoint and a function in one run, distinguished by the leaf."""
     result = probe("sched:sched_process_fork", "libc:pthread_create", command=MIX, flags=["-U"])
     found = {}
     for frames, n in result.stacks:
@@ -74,7 +74,7 @@ def test_several():
 
 
 def test_usdt():
-    """A USDT probe with a semaphore, by its provider: Python's collections, which it only tells of while somebody looks."""
+    """A USDT probe with a semaphore, by its provider: Python's collections, which it reports only while somebody looks."""
     result = probe("python:gc__start", command="import gc, time\ndef collect():\n    for i in range(7): gc.collect()\ncollect()\ntime.sleep(0.5)")
     assert of(result, "collect") == 7, yrt.show(result.stacks)
 
@@ -95,7 +95,7 @@ def test_running():
 
 
 def test_refusals():
-    """What is not there, or is there twice, is told with what comes near."""
+    """What is not there, or is there twice, is reported, with what comes near."""
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
         try:
             time.sleep(0.3)

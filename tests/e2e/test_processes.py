@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several processes in one picture: a level for them that tells them apart, in every format, by program where there are many."""
+"""Several processes in one picture: a level for them that distinguishes them, in every format, by program where there are many."""
 
 import collections
 import os

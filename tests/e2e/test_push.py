@@ -201,7 +201,7 @@ def test_stdin_is_kept():
 
 
 def test_push_of_a_run():
-    """flame --push: sent with where it is from, and gone; kept, and told, if the store is down."""
+    """flame --push: sent with where it is from, and gone; kept, and reported, if the store is down."""
     for answer, code in (200, 0), (401, yrt.OUTPUT):
         with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
             at = yrt.Run("flame", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", output=False, cwd=dir).sampling()

@@ -37,7 +37,7 @@ def chains(result):
 
 
 def behind_loop(names):
-    """What is behind the frame of the loop, without the coroutine that awaits the tasks, which 3.14 and later tell."""
+    """What is behind the frame of the loop, without the coroutine that awaits the tasks, which 3.14 and later report."""
     rest = names[names.index(LOOP) + 1:] if LOOP in names else ()
     return rest[1:] if rest[:1] == ("tasks",) else rest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--gil shows the threads that hold the GIL, and tells how much it left out."""
+"""--gil shows the threads that hold the GIL, and reports how much it left out."""
 
 import os
 import re

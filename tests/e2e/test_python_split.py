@@ -57,7 +57,7 @@ def test_without_the_gil():
     result, truth = sample("threads")
     yield check_complete(result)
     hashed = [(frames, n) for frames, n in result.stacks if any(HASHING.search(f) for f in frames)]
-    if not hashed:  # a stripped OpenSSL in the interpreter: the share alone tells
+    if not hashed:  # a stripped OpenSSL in the interpreter: only the share is a real check then
         hashed = [(frames, n) for frames, n in result.stacks if any(f.startswith("hashing (split.py:") for f in frames)]
     whole = sum(n for _, n in hashed)
     named = sum(n for frames, n in hashed if any(f.startswith("hashing (split.py:") for f in frames))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dump --logical: what waits without a thread, against what the runtime itself tells of it."""
+"""dump --logical: what waits without a thread, against what the runtime itself reports of it."""
 
 import json
 import os

@@ -150,8 +150,8 @@ def sleepers(n):
 
 def seen_as_used(result, frame, cpu_s, rate):
     """
-    Of a machine that others use too: what a process used was seen of it, but for what is told: stacks of processes that were not known
-    yet (where many large programs start at once, that takes a while), and what was lost.
+    On a machine that others use too: the CPU time that a process used was seen, but for what is reported: stacks of processes that were
+    not known yet (where many large programs start at once, that takes a while), and what was lost.
     """
     unknown = (result.stats["truncated"].get("no_process", 0) + result.lost()) / rate
     seen = sum(n for frames, n in result.stacks if yrt.has(frames, frame)) / rate

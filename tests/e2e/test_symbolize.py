@@ -298,7 +298,7 @@ def test_compressed_in_any_way():
 
 
 def test_dwz():
-    """What dwz moved to another file is found there; without that file the rest is still told."""
+    """What dwz moved to another file is found there; without that file the rest is still resolved."""
     with tempfile.TemporaryDirectory() as d:
         programs = [native(d, "a", "g++"), native(d, "b", "g++", "-O1"), native(d, "c", "g++", "-O0")]
         addrs = [choose(p) for p in programs]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
---timeline keeps when each sample was taken, and what shows time tells it: text of perf script, trace events, the Firefox Profiler.
-Without it those formats tell the same stacks.
+--timeline keeps when each sample was taken, and formats that show time contain it: text of perf script, trace events, the Firefox Profiler.
+Without it those formats show the same stacks.
 """
 
 import collections

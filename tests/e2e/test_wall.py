@@ -86,7 +86,7 @@ def test_threads():
 
 
 def test_timeline():
-    """Samples of time stand for as much as is counted, thread by thread; a strip tells the states."""
+    """Samples of time stand for as much as is counted, thread by thread; a strip shows the states."""
     with tempfile.TemporaryDirectory() as directory, Browser(1280, 800) as b:
         path, stats, truth = recorded(directory, "--timeline")
         found = by_thread(yrt.parse_folded(render(path, "folded", "-t", "-U")))

@@ -364,7 +364,7 @@ class Envoy:
             return r.read().decode()
 
     def admin(self, path):
-        """Tells Envoy something: POST to its administration."""
+        """Sends Envoy a command: POST to its administration interface."""
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(os.path.join(self.dir, "admin"))
             s.sendall(f"POST {path} HTTP/1.1\r\nHost: admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())

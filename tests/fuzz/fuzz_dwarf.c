@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inlined functions and lines of a hostile file: either the input is the whole file, or a sound ELF header is put in
- * front of sections that are cut out of it, so that their parsers are reached at once. Whatever is told must be within
- * bounds, and told again in the same way.
+ * front of sections that are cut out of it, so that their parsers are reached at once. Whatever is found must be within
+ * bounds, and the same when asked again.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct framed {
 	u8 bytes[];
 };
 
-/* Bytes 2 each tell how much of the rest a section gets; one bit, whether it is said to be compressed. */
+/* Two bytes each say how much of the rest a section gets; one bit, whether it is said to be compressed. */
 static void cut_sections(struct framed *file, const u8 *data, size_t size)
 {
 	size_t head = 2 * (SECTIONS - 2), at = head, len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A code cache of garbage under a right layout: the input overwrites code heap, segment map, blobs, nmethods and
- * methods, in (place, length, bytes). What is told of it must lie in it; tables that are told must be in order.
+ * methods, in (place, length, bytes). What is found must lie in it; tables that are found must be in order.
  */
 #include "runtimes/hotspot/hotspot_check.h"
 #include "tests/unit/hotspot_tables_fake.h"

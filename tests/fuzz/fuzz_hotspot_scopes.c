@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of an nmethod, scopes and line numbers of any content: the input is a byte of choices, then PcDescs, scopes
- * and metadata. What is told must be bounded; a chain ends with the method that was compiled.
+ * and metadata. What is found must be bounded; a chain ends with the method that was compiled.
  */
 #include "runtimes/hotspot/names/hotspot_lines.h"
 #include "runtimes/hotspot/names/hotspot_scopes.h"

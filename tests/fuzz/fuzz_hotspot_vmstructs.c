@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVM that tells garbage of itself: the input overwrites what describes the tables, the tables, and their names, in
+ * A JVM that reports garbage of itself: the input overwrites what describes the tables, the tables, and their names, in
  * (place, length, bytes). Reading it, making a layout and a view of the code of it, and trying that, must not crash.
  */
 #include "runtimes/hotspot/hotspot_check.h"

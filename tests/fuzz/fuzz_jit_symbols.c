@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that tells debuggers of code that it compiled by any bytes: its list of files, a file. */
+/* A process that describes its compiled code to debuggers by any bytes: its list of files, a file. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define FILE_AT 4096u
 
-/* The fuzzer is the program that has it: by address 8 its list begins, which tells of the bytes at FILE_AT. */
+/* The fuzzer is the program that has it: its list begins at address 8 and names the bytes at FILE_AT. */
 u64 __jit_debug_descriptor[3] = {1, 0, 8};
 
 struct bytes {

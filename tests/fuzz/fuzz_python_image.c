@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile file that claims to be Python: the code of its eval loop, of what else is looked at, and what it tells of
+ * A hostile file that claims to be Python: the code of its eval loop, of what else is looked at, and what it says of
  * its layout are any bytes in a sound ELF file with Python's symbols. The first bytes choose the version and how the
  * input is cut.
  */
@@ -72,7 +72,7 @@ static void add_rows(void)
 	elf_section(&file, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, eh.at, eh.n);
 }
 
-/* What it tells of itself: a cookie, a version, offsets of which most are small. */
+/* What it says of itself: a cookie, a version, offsets of which most are small. */
 static u64 add_data(u32 version, bool tame, const uint8_t *from, size_t size)
 {
 	static u64 words[DATA_BYTES / 8];

@@ -9,7 +9,7 @@ python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The pac
 machine's own apt sources; nothing is installed. A suite may be named as suite=package to take another kernel of it.
 
 A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
-its serial console; that text is judged here: yrt must load, lose nothing (but what the clock itself did not tell: an
+its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
 emulated machine is too slow for it), and give whole and true stacks. All is done again with YRT_NO_LOOP, as on a kernel
 without bpf_loop. A kernel older than MINIMUM must be
 refused by doctor and by flame, with the exit code for that and a word about the version. DIR keeps console and kernels.

@@ -98,7 +98,7 @@ class Checker:
                 outer = i
             else:
                 self.script_at(frames, i, script, outer, stack, findings)
-                outer = None if frame.script == "hotspot" else outer  # which is a frame of machine code itself, whose address is not told
+                outer = None if frame.script == "hotspot" else outer  # which is a frame of machine code itself, whose address is not given
                 script = i
 
     def script_at(self, frames, i, script, outer, stack, findings):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Go's functions by the table that its linker puts into every program, stripped or not (pclntab): runtime/symtab.go and runtime/runtime2.go of Go 1.12 to
-1.26. And what its assembly does that no call instruction tells.
+1.26. And what its assembly does that no call instruction shows.
 """
 
 import bisect
@@ -52,7 +52,7 @@ class Table:
         self.at = [e[1] for e in entries]
 
     def text(self, process, file, address):
-        """What entries are relative to: told by runtime.firstmoduledata, which begins by the table's address."""
+        """What entries are relative to: given by runtime.firstmoduledata, which begins with the table's address."""
         want = struct.pack("<Q", address + file.base)
         for start, end, access, _, path in process.maps:
             if path.removesuffix(" (deleted)") != file.path:

@@ -218,7 +218,7 @@ class File:
         return (start, end, self.name(name)) if address < end else None
 
     def function(self, address):
-        """The function around an address; None: neither symbols nor .eh_frame tell of one."""
+        """The function around an address; None: neither symbols nor .eh_frame have one."""
         symbol = self.more.find(address) if self.more else None
         described = None if symbol else self.description(address)
         symbol = symbol or self.symbol(address)

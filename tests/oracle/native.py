@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges between frames of machine code. The instruction before a return address has to be a call; if it tells where it leads, the callee has to be there,
+Edges between frames of machine code. The instruction before a return address has to be a call; if it names its target, the callee has to be there,
 or where jumps lead from there: through the PLT, thunks, the other half of a split function, tail calls.
 """
 
@@ -42,7 +42,7 @@ def place_of(process, frame):
 
 
 def is_restorer(place):
-    """Is it where a signal's handler returns to? Its address may be told as the byte before, or, while the kernel returns, be that behind it."""
+    """Is it where a signal's handler returns to? Its address may be given as the byte before, or, while the kernel returns, as that behind it."""
     return RESTORER in place.bytes(9, 18)
 
 
@@ -62,7 +62,7 @@ class Calls:
         return self.process.place(word) if word else None
 
     def reach(self, file, target):
-        """(functions that a call of target may end up in, are there jumps that do not tell where they lead, or jumps by tables)"""
+        """(functions that a call of target may end up in, are there jumps whose target is unknown, or jumps by tables)"""
         key = (id(file), target)
         if key in self.known:
             return self.known[key]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges from a Perl sub: its line has to be one of its statements', with an op that can call what is below it. The program tells of its ops itself
+Edges from a Perl sub: its line has to be one of its statements', with an op that can call what is below it. The program reports its ops itself
 (programs/perl_calls.pm, which PERL5OPT loads); without that all edges are unknown.
 """
 
@@ -60,7 +60,7 @@ class Perl:
         """What the line of a frame can call; None: unknown; False: the sub has no such statement."""
         found = NAME.fullmatch(frame.plain)
         if not found or not frame.line or found["name"] == 'eval "..."':
-            return None  # which tells the place of the eval
+            return None  # which gives the place of the eval
         statements = self.subs.get((found["name"], int(found["first"])))
         if found["name"] in BLOCKS or found["name"] in ("(?{...})", "main program") or statements is None:
             return self.places.get((os.path.basename(frame.file), frame.line))

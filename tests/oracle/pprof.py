@@ -124,7 +124,7 @@ class Profile:
         mapping = self.mappings.get(first(location, 2))
         address = first(location, 3)
         path = self.text(mapping, 5) if mapping else ""
-        if mapping and first(mapping, 2):  # where it was loaded is told, so addresses are of the process
+        if mapping and first(mapping, 2):  # where it was loaded is given, so addresses are of the process
             address = address - first(mapping, 2) + first(mapping, 4)
         lines = [message(line) for line in reversed(location.get(4, []))] or [{}]
         frames = [self.frame(line, address, path) for line in lines]

@@ -135,7 +135,7 @@ def total(all_findings):
 
 
 def table(found):
-    """Lines that tell of each language what was checked."""
+    """Lines that say for each language what was checked."""
     by_language = collections.defaultdict(list)
     for program, findings in found:
         by_language[program.language].append(findings)

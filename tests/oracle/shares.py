@@ -46,7 +46,7 @@ def bucket(process, file, address):
 
 
 def flat(profile, process):
-    """The same of a profile: the innermost frame of machine code is what runs. A JIT's code, which some tell by its methods, is in no file."""
+    """The same of a profile: the innermost frame of machine code is what runs. A JIT's code, which some show as methods, is in no file."""
     found = collections.Counter()
     for stack in profile.stacks:
         frame = next((f for f in reversed(stack.frames) if f.native or f.mapping == "[kernel]" or f.script == "hotspot"), None)

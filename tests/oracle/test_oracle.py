@@ -122,7 +122,7 @@ def test_go():
 
 
 def test_names_and_shares():
-    """Equal counts do not differ, others do; a name that one run lacks is told."""
+    """Equal counts do not differ, others do; a name that one run lacks is reported."""
     equal = {"a": 500, "b": 480, "c": 20}
     assert shares.differences(Counter(equal), Counter(a=495, b=484, c=21)) == (3, [])
     number, wrong = shares.differences(Counter(equal), Counter(a=380, b=600, c=20))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVM made of fake memory that tells of itself: the four tables of vmStructs with every member that the layout knows,
+ * A JVM of fake memory that describes itself: the four tables of vmStructs with every member that the layout knows,
  * at offsets of their own, and by them a code heap with an interpreter, a stub, two nmethods, their methods, and a
  * thread. Two shapes: as up to JDK 22, and as from 25 on.
  */
@@ -245,7 +245,7 @@ static inline void fake_tables(struct hotspot_fake *f)
 	fake_field(f, "ThreadsList", "_threads", "JavaThread *const *const", 16);
 }
 
-/* --- what the tables tell of, by the layout that was read from them --- */
+/* --- what the tables describe, by the layout that was read from them --- */
 
 static inline void fake_set(struct hotspot_fake *f, u64 object, struct layout_member m, u64 value)
 {

@@ -15,7 +15,7 @@
 
 #define LINE 1024
 
-struct level { /* as Lua tells it */
+struct level { /* as Lua reports it */
 	char what[8], name[128], source[64];
 	char own[128]; /* of builtins, "name|other name" */
 	int definition, line;

@@ -246,7 +246,7 @@ static inline void python_fake_generator(struct python_fake *p, u64 at)
 	python_fake_put(p, at + p->vm.f_entry + (p->vm.linkage == PYTHON_ENTRY_FLAG), &(u8){1}, 1);
 }
 
-/* What asyncio of 3.14 tells of itself. */
+/* What asyncio of 3.14 says of itself. */
 static inline void python_fake_awaits(struct python_fake *p, u32 config)
 {
 	p->vm.awaits = (struct python_awaits){.coro_type = PYTHON_CORO_TYPE,

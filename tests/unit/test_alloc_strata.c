@@ -129,7 +129,7 @@ static void test_other_buffers(void **state)
 	assert_true(weighed < 1.05 * raw);
 }
 
-/* Too few to tell their own error. */
+/* Too few to estimate their own error. */
 static void test_few(void **state)
 {
 	u32 kinds[KINDS];

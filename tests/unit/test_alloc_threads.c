@@ -115,7 +115,7 @@ static void test_apart(void **state)
 	alloc_threads_destroy(t);
 }
 
-/* One that the runtime does not tell of keeps what its samples stand for. */
+/* One that the runtime does not report keeps what its samples stand for. */
 static void test_unknown(void **state)
 {
 	struct alloc_threads *t = begin(false);

@@ -69,7 +69,7 @@ static struct cfi *load(const char *build_id, const char *cache)
 	return cfi;
 }
 
-/* Loads, and tells whether it came from the cache. */
+/* Loads, and returns whether it came from the cache. */
 static bool cached(const char *build_id)
 {
 	struct cfi *cfi = load(build_id, dir);
@@ -168,7 +168,7 @@ static bool file_cached(const char *name)
 	return ret;
 }
 
-/* A file without any id is known by what tells that it was not changed. */
+/* A file without any id is recognised by what shows that it was not changed. */
 static void test_no_id(void **state)
 {
 	char name[] = "/tmp/yrt-test-cfi-file.XXXXXX";

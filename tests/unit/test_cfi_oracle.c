@@ -38,13 +38,13 @@ enum outcome {
 	OUT_VALUE,
 	OUT_SAME,
 	OUT_UNDEFINED,
-	OUT_UNKNOWN, /* no way to tell: libdw fails, or we say so */
+	OUT_UNKNOWN, /* no way to know: libdw fails, or we say so */
 };
 
 struct result {
 	enum outcome outcome;
 	u64 value;
-	bool unsaved; /* told by libdw as a value or as another register, not as a place in memory */
+	bool unsaved; /* given by libdw as a value or as another register, not as a place in memory */
 };
 
 struct frame_result {
@@ -233,7 +233,7 @@ static void eval_libdw(Dwarf_Frame *frame, u64 pc, struct frame_result *ret)
 struct tally {
 	const char *path;
 	u64 fdes, rows, compared;
-	u64 lost;        /* explained: rows tell no values (val_offset) and no registers kept in another */
+	u64 lost;        /* explained: rows hold no values (val_offset) and no registers kept in another */
 	u64 unsupported; /* explained: the caller's stack pointer is not the CFA (longjmp) */
 	u64 rbx;         /* explained: libdw's table of the ABI has rax (0) for rbx (3); elfutils 0.188 x86_64_cfi.c */
 	u64 expressions; /* rows with a CFA or a register by expression */

@@ -123,7 +123,7 @@ static void put_hdr(u64 hdr, u64 eh_frame, u8 encoding)
 	elf_segment(&file, PT_GNU_EH_FRAME, PF_R, hdr, b.n);
 }
 
-/* As sstrip leaves it: only the program header tells of .eh_frame, and only its terminator ends it. */
+/* As sstrip leaves it: only the program header names .eh_frame, and only its terminator ends it. */
 static void test_no_sections(void **state)
 {
 	static const u8 encodings[] = {

@@ -181,7 +181,7 @@ static u32 own_frames(void)
 	return frame_addr(&seen.frame[1]) == (u64)sample.caller[1] ? 0 : 1;
 }
 
-/* The first n frames behind the leaf are those that backtrace() told. */
+/* The first n frames behind the leaf are those that backtrace() returned. */
 static void expect_callers(u32 n)
 {
 	assert_true(n + 1 <= seen.n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that tell of allocation, found by their code: in the JVMs of this machine (and those of YRT_LIBJVM)
+ * The functions that report allocation, found by their code: in the JVMs of this machine (and those of YRT_LIBJVM)
  * against their symbols, and in small files that have almost such functions.
  */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a JVM tells of itself, its layout, its code, and the checks of both, on a JVM of fake memory. */
+/* What a JVM says of itself, its layout, its code, and the checks of both, on a JVM of fake memory. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -307,7 +307,7 @@ static void assert_fails(struct jvm *j, const char *name)
 	stop(j);
 }
 
-/* Few nmethods that are none of what their methods run tell nothing yet. */
+/* Few nmethods that are none of what their methods run prove nothing yet. */
 static void test_checks_open(void **state)
 {
 	static struct jvm j;
@@ -356,7 +356,7 @@ static void test_checks_fail(void **state)
 	assert_fails(&j, "threads");
 }
 
-/* Any read may fail: the JVM exits. What is told then is an error or nothing, and never a crash. */
+/* Any read may fail: the JVM exits. The result then is an error or nothing, and never a crash. */
 static void test_reads_fail(void **state)
 {
 	static struct jvm j;

@@ -21,7 +21,7 @@ static void test_skeleton(void **state)
 	fake_destroy(f);
 }
 
-/* A virtual thread whose callers are in the heap still, and nobody tells where. */
+/* A virtual thread whose callers are in the heap still, and nothing says where. */
 static void test_frozen(void **state)
 {
 	struct fake *f = fake_create();
@@ -112,8 +112,8 @@ static void set_good(struct fake *f, u32 state)
 	put64(f, FAKE_HANDLE, fake_coloured(FAKE_CARRIER, state));
 }
 
-/* The state of generations now, of a reference of state 0, and which of them has moved its object since; both if it is
- * told by the table. */
+/* The state of generations now, of a reference of state 0, and which of them has moved its object since; both if that
+ * is known from the table. */
 static void test_parked_forwarded(void **state)
 {
 	static const struct {
@@ -355,7 +355,7 @@ static void test_landing(void **state)
 	}
 }
 
-/* Before that the stack pointer is where the stub likes, and rbx tells. */
+/* Before that the stack pointer is where the stub likes, and rbx holds the right one. */
 static void test_landing_ahead(void **state)
 {
 	struct fake *f = fake_create();

@@ -259,7 +259,7 @@ enum {
 	FORWARDING_ENTRIES = 32
 };
 
-/* What ZGC tells of moved objects: nothing has moved, and references are to have this state now. */
+/* What ZGC records of moved objects: nothing has moved, and references are to have this state now. */
 static struct hotspot_z moved_view(struct fake *f, u32 state)
 {
 	struct hotspot_z z = {.granules = (FAKE_BASE + FAKE_BYTES) >> PAGE_SHIFT,

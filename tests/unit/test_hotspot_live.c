@@ -335,7 +335,7 @@ static void step_through(const char *options)
 	}
 	print_message("%s %s: %u stops, %u truncated, %u illegal, %u guessed\n", java(), options, t->stops,
 	        t->truncated, t->illegal, t->guessed);
-	/* guessed: C2 has moved the stack pointer for a moment, libjvm's own assembly tells nothing of its frames */
+	/* guessed: C2 has moved the stack pointer for a moment, libjvm's own assembly does not describe its frames */
 	if (t->truncated * TRUNCATED_MAX > t->stops || t->illegal || t->guessed * GUESSED_MAX > t->stops)
 		fail_msg("%u of %u stacks are not what they should be", t->truncated + t->illegal + t->guessed,
 		        t->stops);

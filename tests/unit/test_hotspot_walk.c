@@ -139,7 +139,7 @@ static void put_stale(struct fake *f)
 	fake_call(f, fake_code(2) + 72, fake_code(2));
 }
 
-/* What the code gives back behind the call tells how much room it has made. */
+/* What the code gives back behind the call shows how much room it has made. */
 static void test_room(void **state)
 {
 	static const struct {
@@ -174,7 +174,7 @@ static void test_room(void **state)
 		}
 }
 
-/* Where the code does not tell, a call that leads to this nmethod is looked for above what it has called. */
+/* Where the code does not show it, a call that leads to this nmethod is looked for above what it has called. */
 static void test_stale(void **state)
 {
 	static const u8 code[] = {0x90, 0x90};

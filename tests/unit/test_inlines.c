@@ -365,7 +365,7 @@ static void test_ranges_that_lie(void **state)
 	check(0x1020, "outer /src/inc/b.h:31:3");
 }
 
-/* What is inlined elsewhere is passed over DIE by DIE where no sibling is told. */
+/* What is inlined elsewhere is passed over DIE by DIE where no sibling is given. */
 static void test_second_unit(void **state)
 {
 	start();
@@ -443,7 +443,7 @@ static void test_cycles(void **state)
 	check(0x1030, "? /src/a.c:12:2|outer /src/a.c:3:1");
 }
 
-/* Deeper than what is told: no more than INLINES_MAX, the innermost are left out. */
+/* Deeper than what is returned: no more than INLINES_MAX, the innermost are left out. */
 static void test_too_deep(void **state)
 {
 	const struct inline_frame *f;
@@ -468,7 +468,7 @@ static void test_too_deep(void **state)
 	image_put(img);
 }
 
-/* Each byte of each section set to each of some values: anything may be told, in bounded time, and nothing crashes. */
+/* Each byte of each section set to each of some values: anything may be found, in bounded time, and nothing crashes. */
 static void test_damage(void **state)
 {
 	static const u8 values[] = {0, 1, 0x7f, 0x80, 0xff};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io_names.h: names of files and peers as BPF tells them, and what no program of ours would send. */
+/* io_names.h: names of files and peers as BPF sends them, and what no program of ours would send. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of compiled code: this process tells of an object file as LLVM does, as if its code was loaded somewhere. */
+/* Names of compiled code: this process announces an object file as LLVM does, as if its code was loaded somewhere. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -114,7 +114,7 @@ static void test_names(void **state)
 	b = address_of("_ZN4main6kernelB2v1B9c8tJTIeFIEx", &size_b);
 	__jit_debug_descriptor.first = NULL;
 	assert_null(jit_symbols_find(s, memory, &mapping, 1, plain));
-	__jit_debug_descriptor.first = entries; /* told meanwhile */
+	__jit_debug_descriptor.first = entries; /* announced meanwhile */
 	assert_string_equal(jit_symbols_find(s, memory, &mapping, 1, plain), "plain");
 	assert_string_equal(jit_symbols_find(s, memory, &mapping, 1, plain + size - 1), "plain");
 	assert_null(jit_symbols_find(s, memory, &mapping, 1, plain - 1));
@@ -126,7 +126,7 @@ static void test_names(void **state)
 	jit_symbols_destroy(s);
 }
 
-/* What it tells of is damaged in any byte of the head, the headers, the symbols; a list without an end. */
+/* What it announces is damaged in any byte of the head, the headers, the symbols; a list without an end. */
 static void test_hostile(void **state)
 {
 	static u8 whole[BYTES_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What DWARF of a freshly compiled file tells is what the compiler says: all its forms, and what must be refused. */
+/* The DWARF of a freshly compiled file says what the compiler says: all its forms, and what must be refused. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -194,7 +194,7 @@ static void test_none(void **state)
 	layout_destroy(l);
 }
 
-/* What can not be told is named with its reason; what can be is there. */
+/* What can not be given is named with its reason; what can be is there. */
 static void test_refused(void **state)
 {
 	struct layout *l;

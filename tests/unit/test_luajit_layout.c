@@ -11,7 +11,7 @@
 
 #define SYSTEM_LIBRARY "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
 #define BUILTINS_MIN   190 /* of beta3, without buffers */
-#define CODE_TOLD_MIN  20  /* members that the code of every build tells */
+#define CODE_TOLD_MIN  20  /* members that the code of every build shows */
 
 struct build {
 	struct image *img;
@@ -102,7 +102,7 @@ static void test_by_build_id(void **state)
 	layout_destroy(l);
 }
 
-/* The same layout is found without the build-id. Where the whole GG_State lies in memory only distances in it tell. */
+/* The same layout is found without the build-id. In GG_State, wherever it lies in memory, only distances are known. */
 static void test_by_code(void **state)
 {
 	struct build *b = *state;
@@ -125,14 +125,14 @@ static void test_by_code(void **state)
 	layout_destroy(l);
 }
 
-/* The VM treats base as maxstack, status as ffid, numparams as framesize: these are told apart on the process only. */
+/* The VM treats base as maxstack, status as ffid, numparams as framesize: distinguished on the process only. */
 static bool has_double(const char *name)
 {
 	return !strcmp(name, "lua_State.maxstack") || !strcmp(name, "GCfuncC.ffid") ||
 	       !strcmp(name, "GCproto.framesize");
 }
 
-/* What the code tells it tells exactly: the member's place, and no other near it. */
+/* What the code shows it shows exactly: the member's place, and no other near it. */
 static void test_facts(void **state)
 {
 	struct build *b = *state;

@@ -89,7 +89,7 @@ static void test_cached(void **state)
 	assert_int_equal(n->fake->reads, reads);
 }
 
-/* Another prototype took the place: the instruction at the position tells. */
+/* Another prototype took the place: the instruction at the position shows it. */
 static void test_replaced(void **state)
 {
 	struct naming *n = *state;

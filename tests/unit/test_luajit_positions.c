@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a trace is, at any of its instructions: the functions of inlined_loads.lua read arrays of their own, so the
- * address that an instruction reads tells which of them it belongs to, whatever snapshots say. Counted are inlined
+ * address that an instruction reads shows which of them it belongs to, whatever snapshots say. Counted are inlined
  * frames: right, wrong, missing.
  */
 #include "luajit_target.h"

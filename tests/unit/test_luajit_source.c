@@ -70,7 +70,7 @@ static void test_lines(void **state)
 	assert_string_equal(parse("", (struct luajit_definition){.line = 1, .last = 1}), "");
 }
 
-/* Of several in a line the one with as many parameters; none if that does not tell. */
+/* Of several in a line the one with as many parameters; none if that does not decide. */
 static void test_several(void **state)
 {
 	static const char text[] =

@@ -319,7 +319,7 @@ static void test_foreign(void **state)
 	destroy(e);
 }
 
-/* A build that does not keep places: guards tell them, by the stubs of their exits. */
+/* A build that does not keep places: guards give them, by the stubs of their exits. */
 static void test_places(void **state)
 {
 	struct expansion *e = create(true);

@@ -4,7 +4,7 @@
 
 /*
  * rbp chains from a function without a table over one whose rows say nothing, to rbp 0: that is no proof of a root, as
- * any data may be 0. If rows tell of a root there it is one.
+ * any data may be 0. If rows mark a root there it is one.
  */
 static void test_frame_pointer(void **state)
 {

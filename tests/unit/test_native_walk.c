@@ -61,7 +61,7 @@ static void test_indexed(void **state)
 	fake_destroy(f);
 }
 
-/* The second push of a lazy stub lies before the byte that cfa_add tells. */
+/* The second push of a lazy stub lies before the byte that cfa_add gives. */
 static void test_plt(void **state)
 {
 	for (u32 at = 0; at < 32; at++) {
@@ -98,7 +98,7 @@ static void test_signal(void **state)
 	fake_destroy(f);
 }
 
-/* A signal frame told by ordinary rules: the pc above it is exact, even as the first byte of its function. */
+/* A signal frame described by ordinary rules: the pc above it is exact, even as the first byte of its function. */
 static void test_signal_flag(void **state)
 {
 	struct cfi_rule rule = by_sp(16);

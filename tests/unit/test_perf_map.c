@@ -74,7 +74,7 @@ static void test_appended(void **state)
 	perf_map_destroy(m);
 }
 
-/* Code is moved and its place used again: what was told last holds. */
+/* Code is moved and its place used again: what was written last holds. */
 static void test_told_again(void **state)
 {
 	struct perf_map *m = make("1000 100 old\n1040 10 inner\n1000 20 new\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Naming of Perl frames over fake memory: what a CV, its code and its statements tell, also when it is gone. */
+/* Naming of Perl frames over fake memory: what a CV, its code and its statements say, also when it is gone. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

@@ -301,7 +301,7 @@ static void test_leaving(void **state)
 	perl_fake_destroy(s.p);
 }
 
-/* Where a caller's body is, an earlier walk told; what a sub is, its body tells each time. */
+/* The place of a caller's body is known from an earlier walk; what a sub is, its body says each time. */
 static void test_cache(void **state)
 {
 	static struct walk_cache caches[WALK_CACHES];
@@ -317,7 +317,7 @@ static void test_cache(void **state)
 	expect(&s, STOP_ROOT, "baMLLr");
 	root = perl_fake_word(s.p, body + s.p->layout.cv_root.at);
 	fake_put(s.p->f, body + s.p->layout.cv_root.at, 0x7777);
-	expect(&s, STOP_VM_ABSENT, "bLMLr"); /* another sub's now: only the CV tells whose */
+	expect(&s, STOP_VM_ABSENT, "bLMLr"); /* another sub's now: only the CV says whose */
 	fake_put(s.p->f, body + s.p->layout.cv_root.at, root);
 	for (u32 i = 0; i < WALK_CACHES; i++)
 		caches[i].value ^= caches[i].value ? 1 : 0; /* torn */

@@ -172,7 +172,7 @@ static void test_approximate(void **state)
 	}
 }
 
-/* Both forms tell how much of the whole is approximate. */
+/* Both forms say how much of the whole is approximate. */
 static void test_approximate_shares(void **state)
 {
 	struct profile *p = *state;

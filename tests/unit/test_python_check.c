@@ -95,7 +95,7 @@ static void test_other_versions(void **state)
 	end(&f);
 }
 
-/* One member 8 bytes off; beside some is one of the same type, or nothing that a check can tell from it. */
+/* One member 8 bytes off; beside some is one of the same type, or nothing that a check can distinguish from it. */
 static void test_wrong_offsets(void **state)
 {
 	struct fixture f = start();

@@ -254,7 +254,7 @@ static void test_glue(void **state)
 		assert_false(python_is_glue(shown[i]));
 }
 
-/* Whose thread holds the GIL is told by flags of native frames, only if that was asked for. */
+/* Whose thread holds the GIL is given by flags of native frames, only if that was asked for. */
 static void test_lock(void **state)
 {
 	struct stack *s = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of a live Python at known points: names, files, lines and order are those that Python itself tells. */
+/* Stacks of a live Python at known points: names, files, lines and order are those that Python itself reports. */
 #include "python_target.h"
 
 #define STOPS_MIN  55

@@ -37,7 +37,7 @@ static void test_compiled_stub(void **state)
 	python_fake_call(s.p, s.p->jit, 32);
 	expect(&s, STOP_ROOT, "dcenbaer");
 	config(&s)->jit_start = config(&s)->jit_end =
-	        0; /* made after the maps were read: where in its page it lies tells */
+	        0; /* made after the maps were read: recognised by where in its page it lies */
 	expect(&s, STOP_ROOT, "dcenbaer");
 	python_fake_put(s.p, back, &(u64){0}, 8);
 	assert_int_not_equal(python_fake_walk(s.p), STOP_ROOT);
@@ -63,7 +63,7 @@ static void test_compiled_late(void **state)
 	python_fake_destroy(s.p);
 }
 
-/* The loop is called by a trampoline, of which no unwind information tells; what is in rbp below it is another form's
+/* The loop is called by a trampoline, which has no unwind information; what is in rbp below it is another form's
  * return address. */
 static void test_trampoline(void **state)
 {
@@ -162,7 +162,7 @@ static void test_trampoline_late(void **state)
 		}
 }
 
-/* A bytecode's function with a frame that the file does not tell of: the caller's frame pointer and the return address
+/* A bytecode's function with a frame that the file does not describe: the caller's frame pointer and the return address
  * are on the stack. */
 static void test_bare(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of a live Python walked at any instruction: who may call whom is fixed, and told by the script. */
+/* Stacks of a live Python walked at any instruction: who may call whom is fixed, and given by the script. */
 #include "python_target.h"
 
 #define BURSTS    10

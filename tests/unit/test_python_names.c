@@ -37,7 +37,7 @@ static void test_frame(void **state)
 	python_fake_destroy(p);
 }
 
-/* Another object in its place: each of the constant words tells. */
+/* Another object in its place: each of the constant words shows it. */
 static void test_replaced(void **state)
 {
 	static const u16 words[] = {16, 24, 32, 72, 112, 128};

@@ -91,7 +91,7 @@ static void test_greenlet(void **state)
 	}
 }
 
-/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows tells where the next native
+/* While greenlet 3 switches, no entry frame is linked from 3.12 on: what each follows says where the next native
  * frame's begin. */
 static void test_greenlet_switch(void **state)
 {

@@ -71,7 +71,7 @@ static void test_no_thread_state(void **state)
 	}
 }
 
-/* The walk of a function that no row tells of, called by the innermost one. */
+/* The walk of a function that no row covers, called by the innermost one. */
 static void expect_lost(struct stack *s, int wanted, const char *frames)
 {
 	u64 lost = fake_function(s->p->f, NULL), reg[ARCH_NREGS] = {[REG_PC] = lost + 1, [REG_SP] = s->p->sp - 1024};

@@ -37,7 +37,7 @@ static void test_rows(void **state)
 	assert_int_equal(r.nsections, 0);
 }
 
-/* Of this process: what was written to is told, what was not is left out. */
+/* Of this process: what was written to is reported, what was not is left out. */
 static void test_resident(void **state)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE), start, end;
@@ -64,7 +64,7 @@ static void test_resident(void **state)
 	munmap(bytes, 10000 * page);
 }
 
-/* Where the kernel does not tell, all pages count. */
+/* Where the kernel does not say, all pages count. */
 static void test_not_told(void **state)
 {
 	struct resident r;

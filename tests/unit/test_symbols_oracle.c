@@ -228,7 +228,7 @@ static bool is_explained(const struct oracle *o, u64 addr, const struct symbol *
 	return false;
 }
 
-/* addr2line sees .symtab only: by DWARF it would tell the inlined functions, and .dynsym it does not look at. */
+/* addr2line sees .symtab only: by DWARF it would name the inlined functions, and .dynsym it does not look at. */
 static void compare_addr2line(struct image *img, const struct oracle *o, const char *path, const u64 *addrs)
 {
 	u32 same = 0, explained = 0, silent = 0, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread-specific data of this process itself, by what its C library's file tells. */
+/* Thread-specific data of this process itself, by what its C library's file says. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>

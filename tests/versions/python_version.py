@@ -153,7 +153,7 @@ def go_module(name, cache, module, checksum):
 
 
 def copy_listed(source, target):
-    """Files of a module that embeds them: files.json tells of each, modes are Go's; what is binary is gzipped by itself."""
+    """Files of a module that embeds them: files.json describes each, modes are Go's; what is binary is gzipped by itself."""
     with open(os.path.join(source, "files.json")) as f:
         entries = json.load(f)["files"]
     for entry in entries:

@@ -60,8 +60,8 @@ struct error *image_open(int fd, const char *path, struct image **ret);
 struct error *image_open_sections(int fd, const char *path, struct image **ret);
 /* From a copy of an ELF file's bytes, which is taken over, also on failure. */
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret);
-/* What tells its content from another's, up to BUILD_ID_MAX bytes: its build-id, else Go's, else the file itself as it
- * was last changed. How many bytes. */
+/* What distinguishes its content from another's, up to BUILD_ID_MAX bytes: its build-id, else Go's, else the file
+ * itself as it was last changed. How many bytes. */
 u32 image_identity(const struct image *img, u8 *ret);
 struct image *image_get(struct image *img);
 void image_put(struct image *img);

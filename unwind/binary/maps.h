@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mappings of a live process as /proc/PID/maps tells them. */
+/* The mappings of a live process as /proc/PID/maps lists them. */
 #ifndef YRT_MAPS_H
 #define YRT_MAPS_H
 
@@ -12,7 +12,7 @@
 struct map_line {
 	u64 start, end, offset;
 	u32 prot;   /* PROT_READ … */
-	dev_t dev;  /* as the kernel's mapping tells it, which need not be what stat says (overlay, btrfs) */
+	dev_t dev;  /* as the kernel's mapping gives it, which need not be what stat says (overlay, btrfs) */
 	u64 ino;    /* 0: no file */
 	char *path; /* path, [name], or ""; " (deleted)" removed */
 };

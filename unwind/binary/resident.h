@@ -10,7 +10,7 @@
 #include <types.h>
 
 struct resident {
-	int fd; /* -1: the kernel does not tell, all pages count */
+	int fd; /* -1: the kernel does not say, all pages count */
 	u64 page;
 	u64 first, n; /* pages that entries[] is of */
 	u64 entries[4096];

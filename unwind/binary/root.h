@@ -10,7 +10,7 @@
 int root_open(const char *root);
 /*
  * Opens an absolute path for reading, without waiting for a FIFO; flags: more of open()'s. root: -1: the host's.
- * Negative: errno tells why.
+ * Negative: errno says why.
  */
 int root_open_file(int root, const char *path, int flags);
 

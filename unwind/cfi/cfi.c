@@ -136,7 +136,7 @@ static bool is_debug(const struct cfi_parsed *p, const struct cfi_function *fn)
 	return !is_synthetic(fn) && p->cies[fn->cie].source->debug;
 }
 
-/* Drops the functions of .debug_frame that .eh_frame tells of, even in part. */
+/* Drops the functions of .debug_frame that .eh_frame covers, even in part. */
 static void drop_known(struct cfi_parsed *p)
 {
 	struct cfi_function *fn = p->functions;
@@ -158,7 +158,7 @@ static void drop_known(struct cfi_parsed *p)
 	p->nfunctions = kept;
 }
 
-/* Adds a function that the file tells nothing of, as far as no FDE covers its beginning. */
+/* Adds a function that the file does not describe, as far as no FDE covers its beginning. */
 static struct error *add_function(struct cfi_parsed *p, struct cfi_function fn)
 {
 	size_t at;
@@ -198,7 +198,7 @@ static struct error *add_entry(const struct image *img, struct cfi_parsed *p)
 	return add_function(p, root);
 }
 
-/* The linker tells of the stubs of dynamic programs only; those of IFUNCs in static ones jump and push nothing. */
+/* The linker describes the stubs of dynamic programs only; those of IFUNCs in static ones jump and push nothing. */
 static struct error *add_stubs(struct image *img, struct cfi_parsed *p)
 {
 	static const char *const names[] = {".plt", ".plt.sec", ".plt.got", ".iplt"};
@@ -347,7 +347,7 @@ static struct error *find_gaps(struct image *img, struct compiler *c)
 	return err ? err : cfi_code_find_gaps(img, &c->parsed, &c->code);
 }
 
-/* Adds what the code tells, if the file tells of too little of it. */
+/* Adds what the code itself shows, if the file describes too little of it. */
 static struct error *add_code(struct image *img, struct compiler *c)
 {
 	struct cfi_parsed *p = &c->parsed;
@@ -444,7 +444,7 @@ static struct error *add_told(const struct image *img, struct compiler *c, u32 n
 	return told ? merge_told(p, told, kept) : &error_no_memory;
 }
 
-/* What a language tells of the file. */
+/* Functions whose rows the file has in a language's own form. */
 static struct error *ask_tellers(struct image *img, const struct cfi_options *options, struct compiler *c)
 {
 	struct error *err = NULL;

@@ -26,7 +26,7 @@ struct cfi_piece {
 	const void *bytes; /* struct cfi_table and what follows it */
 };
 
-/* A function's extent as .eh_frame tells it, for naming code without symbols; sorted by start. */
+/* A function's extent as .eh_frame gives it, for naming code without symbols; sorted by start. */
 struct cfi_fde {
 	u64 start, end;
 };
@@ -42,7 +42,7 @@ struct cfi {
 };
 
 /*
- * Functions whose rows a file tells in a language's own form instead of CFI. They take the place of the CFI of the same
+ * Functions whose rows a file has in a language's own form instead of CFI. They take the place of the CFI of the same
  * code, and are compiled, cached and shared as it is.
  */
 struct cfi_teller {
@@ -59,7 +59,7 @@ struct cfi_teller {
 struct cfi_options {
 	const char *cache_dir; /* NULL: no cache */
 	const struct cfi_teller
-	        *tellers[CFI_TELLERS_MAX + 1]; /* up to the first NULL; the first that has functions tells */
+	        *tellers[CFI_TELLERS_MAX + 1]; /* up to the first NULL; the first that has functions is used */
 	struct image *debug; /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
 };
 
@@ -79,7 +79,7 @@ void cfi_destroy(struct cfi *cfi);
 void cfi_rest(struct cfi *cfi);
 /* The FDE that has this address. NULL: none, or cfi is NULL. */
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr);
-/* Does the file tell of less than half of its code? The rest is what the code itself tells, or nothing. */
+/* Does the file describe less than half of its code? The rest is what the code itself shows, or nothing. */
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
 
 /*

@@ -16,7 +16,7 @@
 #define GAPS_MAX (32u << 20) /* bytes of code between FDEs that are followed in one file */
 #define GAP_MIN  32          /* fewer are padding */
 #define TOLD_PART                                                                                                      \
-	16 /* at least this part of a large file's code is told: libx265 a fifth, Go and Haskell a hundredth */
+	16 /* at least this part of a large file's code is covered: libx265 a fifth, Go and Haskell a hundredth */
 #define STARTS_MAX (1u << 22)
 #define STEPS      4           /* instructions that are followed, for each byte of code */
 #define TAIL       0xffffffffu /* in at[]: not the first byte of its instruction */
@@ -63,7 +63,7 @@ struct flow {
 	struct job *jobs;
 	u32 nstates, states_room, njobs, jobs_room, nfunctions;
 	u64 steps;
-	bool gap; /* between FDEs: of a file that tells of most of its code */
+	bool gap; /* between FDEs: of a file that describes most of its code */
 	csh handle;
 	cs_insn *in;
 	bool no_memory;

@@ -333,7 +333,7 @@ void code_state_is_no_root(struct code_state *s)
 	s->root = 0;
 }
 
-/* The register that tells the CFA: the first that does; those that a callee preserves come before others. */
+/* The register that gives the CFA: the first that does; those that a callee preserves come before others. */
 static u8 cfa_register(const struct code_state *s)
 {
 	static const u8 order[] = {REG_SP, REG_FP, DWREG_RBX, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, DWREG_RAX,

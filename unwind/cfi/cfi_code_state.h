@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds before an instruction, as far as it can be told from the instructions before it: where the CFA is, and
+ * What holds before an instruction, as far as it is known from the instructions before it: where the CFA is, and
  * where the caller's registers are. Part of cfi_code.c's work (cfi_internal.h).
  */
 #ifndef YRT_CFI_CODE_STATE_H
@@ -18,7 +18,7 @@ struct code_state {
 	s32 below[ARCH_NREGS]; /* CFA - register; CODE_LOST: not known */
 	/*
 	 * A stack pointer that was rounded down: the CFA is no longer a constant above it. A is what it was right after
-	 * that; slots near it are told by their distance below A.
+	 * that; slots near it are identified by their distance below A.
 	 */
 	s32 aligned;                   /* A - rsp; CODE_LOST: it was not */
 	s32 kept;                      /* A - a slot that holds an address of the stack; CODE_LOST: none */

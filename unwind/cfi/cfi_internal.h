@@ -20,7 +20,7 @@ enum cfi_how {
 	HOW_OFFSET,   /* at CFA + offset */
 	HOW_BASE,     /* at reg[reg] + offset */
 	HOW_REGISTER, /* in reg */
-	HOW_LOST,     /* told in a form that rows do not have */
+	HOW_LOST,     /* given in a form that rows do not have */
 };
 
 struct cfi_saved {
@@ -30,7 +30,7 @@ struct cfi_saved {
 };
 
 struct cfi_cfa {
-	u8 kind; /* CFI_NONE: not told yet */
+	u8 kind; /* CFI_NONE: not given yet */
 	u8 reg;
 	u8 index;
 	s32 offset;
@@ -68,8 +68,8 @@ struct cfi_cie {
 /* In place of a CIE's number, for functions that the file has no FDE of */
 #define CFI_CIE_ROOT UINT32_MAX       /* the entry point, which has no caller */
 #define CFI_CIE_STUB (UINT32_MAX - 1) /* stubs that leave the stack alone */
-#define CFI_CIE_CODE (UINT32_MAX - 2) /* what the code itself tells */
-#define CFI_CIE_TOLD (UINT32_MAX - 3) /* what a struct cfi_teller tells */
+#define CFI_CIE_CODE (UINT32_MAX - 2) /* what the code itself shows */
+#define CFI_CIE_TOLD (UINT32_MAX - 3) /* what a struct cfi_teller gives */
 
 struct cfi_function {
 	u64 start, end;
@@ -117,7 +117,7 @@ enum cfi_run {
 enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_function *fn, struct cfi_rows *rows);
 
 /*
- * What the code itself tells, where the file has no FDEs: musl's libraries are built without, and so are programs with
+ * What the code itself shows, where the file has no FDEs: musl's libraries are built without, and so are programs with
  * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called) along
  * all jumps; what each does to the stack pointer and where it saves registers gives the rows. Where the stack pointer
  * is not known any more there are none. A jump through a table: cases that nothing else leads to have the stack of the
@@ -135,12 +135,12 @@ struct cfi_code {
 	u32 nrows, nruns, rows_room, runs_room;
 };
 
-/* told: how many bytes of code FDEs tell of. Is it less than half? */
+/* told: how many bytes of code FDEs cover. Is it less than half? */
 bool cfi_tells_little(const struct image *img, u64 told);
 /*
- * Is the code to be followed? All of it where little is told and the file has at most 1 MiB (cfi_code_whole()). In a
- * larger file, or where much is told, what lies between FDEs in .text: that is assembly by hand, as kernels of linear
- * algebra, bignums, codecs and ciphers. Large files that tell of next to nothing are not followed.
+ * Is the code to be followed? All of it where little is covered and the file has at most 1 MiB (cfi_code_whole()). In a
+ * larger file, or where much is covered, what lies between FDEs in .text: that is assembly by hand, as kernels of
+ * linear algebra, bignums, codecs and ciphers. Large files with next to nothing covered are not followed.
  */
 bool cfi_code_wanted(const struct image *img, u64 told);
 bool cfi_code_whole(const struct image *img, u64 told);

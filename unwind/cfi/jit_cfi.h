@@ -3,7 +3,7 @@
  * Unwind information of code that a process compiled itself: LLVM's JIT compilers (Numba's, PostgreSQL's) put an
  * .eh_frame section for each piece of code into memory that is only readable afterwards (RuntimeDyld,
  * SectionMemoryManager.cpp of LLVM 7 to 20), for exceptions. It is found by its bytes: nothing that a stripped program
- * keeps tells where it is.
+ * keeps says where it is.
  */
 #ifndef YRT_JIT_CFI_H
 #define YRT_JIT_CFI_H
@@ -15,7 +15,7 @@
 #include "runtime.h"
 
 /*
- * Rows of all code in anonymous executable mappings that such sections tell of, in process addresses. *hash is one of
+ * Rows of all code in anonymous executable mappings that such sections describe, in process addresses. *hash is one of
  * what they are made from: if that has not changed, and in any case if there are none, *ret is NULL. Reads at most 64
  * MiB; the content is untrusted.
  */

@@ -11,7 +11,7 @@
 #include "file.h"
 #include "form.h"
 
-/* Besides enum form_op: n bytes, or a LEB128 if n is 0, tell the offset of the next sibling in the unit. */
+/* Besides enum form_op: n bytes, or a LEB128 if n is 0, give the offset of the next sibling in the unit. */
 #define STEP_SIBLING 0xff
 
 struct abbrev_step {

@@ -79,7 +79,7 @@ bool die_walk_skip(struct die_walk *w, const struct die_head *head)
 	return true;
 }
 
-/* A form that is told beside the value is told once: one more of its kind would be a lie. */
+/* A form that is given beside the value is given once: one more of its kind would be corrupt. */
 static struct dwarf_value read_form(
         struct dwarf_cursor *c, const struct dwarf_unit *unit, const u8 *bytes, u64 form, s64 constant)
 {
@@ -198,7 +198,7 @@ bool die_follow(struct dwarf_file **f, struct dwarf_unit **unit, const struct dw
 	return *unit && *offset >= (*unit)->dies;
 }
 
-/* GCC puts no code below types and declarations, and tells where they end. */
+/* GCC puts no code below types and declarations, and records where they end. */
 static bool is_gnu(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *producer)
 {
 	u64 len;

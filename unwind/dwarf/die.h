@@ -30,7 +30,7 @@ struct die_walk {
 struct die_head {
 	const struct abbrev *abbrev; /* NULL: the end of a list of children */
 	u64 offset;
-	u64 sibling; /* 0: not told */
+	u64 sibling; /* 0: unknown */
 	u32 depth;
 };
 
@@ -38,7 +38,7 @@ struct die_head {
 bool die_walk_start(struct die_walk *w, struct dwarf_file *f, const struct dwarf_unit *unit, u64 offset);
 /* False: the end of the unit, or something there that cannot be read. */
 bool die_walk_next(struct die_walk *w, struct die_head *ret);
-/* Instead of going into the children of head, if it tells where its next sibling is. */
+/* Instead of going into the children of head, if it says where its next sibling is. */
 bool die_walk_skip(struct die_walk *w, const struct die_head *head);
 /* What is said of the DIE at offset of the walk's unit. */
 bool die_read(const struct die_walk *w, u64 offset, struct dwarf_die *ret);

@@ -33,7 +33,7 @@ enum dwarf_section_id {
 
 #define DWARF_FORM_LINE 0xffffu /* a string at an offset of .debug_line, where DW_FORM_string means .debug_info */
 
-/* A value of an attribute. form is DW_FORM_*, 0: the attribute is absent. Inline strings are told by their offset. */
+/* A value of an attribute. form is DW_FORM_*, 0: the attribute is absent. Inline strings are given by their offset. */
 struct dwarf_value {
 	u32 form;
 	u64 value;
@@ -108,7 +108,7 @@ const u8 *dwarf_unit_bytes(struct dwarf_file *f, const struct dwarf_unit *unit);
 
 /* aranges.c. The unit whose code addr is; NULL: none. */
 struct dwarf_unit *dwarf_unit_by_address(struct dwarf_file *f, u64 addr);
-/* Its offset as far as the file's own table tells, without a look at any unit; UINT64_MAX: not there. */
+/* Its offset by the file's own table alone, without a look at any unit; UINT64_MAX: not there. */
 u64 dwarf_unit_guess(struct dwarf_file *f, u64 addr);
 
 /* ranges.c. Calls back for each range, until it says false. False: there is no list or it is corrupt. */

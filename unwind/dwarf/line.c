@@ -158,7 +158,7 @@ static struct dwarf_value in_table(const struct dwarf_value *v)
 	return (struct dwarf_value){v->form == DW_FORM_string ? DWARF_FORM_LINE : v->form, v->value};
 }
 
-/* The directory a file is in: none is told by 0 below version 5, where the first one has number 1. */
+/* The directory a file is in. Below version 5, 0 means none and the first one has number 1. */
 static const struct line_entry *directory(const struct line_table *t, u64 dir)
 {
 	if (t->version < 5)

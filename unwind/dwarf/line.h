@@ -42,9 +42,9 @@ struct line_table {
 /* The unit's table; NULL: it has none, or none that can be read. Valid until tables of other units are asked for. */
 struct line_table *line_table_of(struct dwarf_file *f, struct dwarf_unit *unit);
 void line_table_destroy(struct line_table *t);
-/* The row that tells of addr; NULL: none. */
+/* The row that covers addr; NULL: none. */
 const struct line_row *line_find(const struct line_table *t, u64 addr);
-/* "directory/file" from the root as far as that is told; malloc'd, NULL: no such file, or no memory. */
+/* "directory/file" from the root as far as that is known; malloc'd, NULL: no such file, or no memory. */
 char *line_path(struct dwarf_file *f, const struct dwarf_unit *unit, const struct line_table *t, u64 file);
 
 #endif

@@ -69,7 +69,7 @@ static bool read_pairs(struct range_list *l, struct dwarf_cursor c)
 	return false;
 }
 
-/* One entry of version 5. False: the end, or nothing more is wanted; *bad tells which. */
+/* One entry of version 5. False: the end, or nothing more is wanted; *bad says which. */
 static bool read_entry(struct range_list *l, struct dwarf_cursor *c, bool *bad)
 {
 	u64 low = 0, high = 0;
@@ -120,7 +120,7 @@ static bool read_entries(struct range_list *l, struct dwarf_cursor c)
 	return false;
 }
 
-/* The offset of a list: told directly, or by an index into a table of offsets behind the base. */
+/* The offset of a list: given directly, or by an index into a table of offsets behind the base. */
 static bool list_offset(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret)
 {
 	u64 offset = 0;

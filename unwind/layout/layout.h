@@ -109,12 +109,12 @@ void layout_report(const struct layout *l, struct report *out);
 /*
  * Fills what is unknown so far from the debug information in img, which says source. Optional fields are filled with
  * size 0 where their struct is there and they are not. Without debug information nothing is filled. Definitions of one
- * name that disagree fill nothing, and bit-fields neither: the fill tells the problem.
+ * name that disagree fill nothing, and bit-fields neither: layout_fill.problem says why.
  */
 struct error *layout_from_dwarf(struct image *img, enum layout_source source, struct layout *l);
 /* The same from img, or else from its separate debug file (symbols.h; root as there). */
 struct error *layout_from_debug(struct image *img, const char *root, struct layout *l);
-/* A layout that img, or it and its debug file, tell all of, or the cache; *ret is left alone if they do not. */
+/* A layout that img, or it and its debug file, give all of, or the cache; *ret is left alone if they do not. */
 struct error *layout_whole_from_debug(
         const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret);
 
@@ -161,7 +161,7 @@ void layout_print_known(const struct layout *l, FILE *out);
  */
 /* *ret is left alone if there is none. Only fails for memory. */
 struct error *layout_cache_load(const struct layout_schema *schema, const struct image *img, struct layout **ret);
-/* Of a layout that one source told all of; others are not kept. */
+/* Of a layout that one source gave all of; others are not kept. */
 void layout_cache_store(const struct image *img, const struct layout *l);
 
 /* --- the library: layout_library.c --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout as `yrt inspect` tells it. */
+/* A layout as `yrt inspect` shows it. */
 #include <stdio.h>
 #include <string.h>
 

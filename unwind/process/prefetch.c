@@ -24,7 +24,7 @@
 #define LIST_MAX     (64u << 10)
 #define LIST_MS      500
 
-/* The line of our own maps of a file's mapping: its numbers and path as the kernel tells them of any process. */
+/* The line of our own maps of a file's mapping: its numbers and path as the kernel shows them for any process. */
 static struct error *own_line(const void *at, struct maps *maps, const struct map_line **ret)
 {
 	struct error *err = maps_read(getpid(), maps);

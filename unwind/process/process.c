@@ -68,7 +68,7 @@ static bool read_status(pid_t pid, const char *key, char *value, size_t size)
 	return false;
 }
 
-/* Tells why a process without mappings can not be a target. */
+/* Says why a process without mappings can not be a target. */
 static struct error *explain_empty(pid_t pid)
 {
 	char value[64];

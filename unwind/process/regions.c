@@ -234,7 +234,7 @@ static void free_tables(struct process *p, struct cfi *cfi, u32 *tables)
 	free(tables);
 }
 
-/* What the process tells of code that it compiled itself. The rows before are freed a generation later, as the regions
+/* Unwind rows of code that the process compiled itself. The rows before are freed a generation later, as the regions
  * are. */
 static struct error *find_jit(struct process *p)
 {

@@ -15,7 +15,7 @@ struct view {
 	const char *name;     /* "lua" */
 	const char *language; /* "Lua" */
 	u32 runtimes;         /* bit n: the runtime with id n */
-	bool alloc;           /* one of them tells its allocations: there is a <name>-alloc */
+	bool alloc;           /* one of them reports its allocations: there is a <name>-alloc */
 };
 
 /* All, up to name NULL; in the order of runtimes/list.h. */

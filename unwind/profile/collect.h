@@ -26,7 +26,7 @@ struct collect_options {
 	const char *exclude; /* no stack with such a frame */
 	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
 	enum idle_chance (*idle)(u32 reason);
-	bool locks;     /* waits are in futex(2): what for is told by each stack (locks.h) */
+	bool locks;     /* waits are in futex(2): each stack shows what for (locks.h) */
 	bool all_waits; /* and those that are for no lock are shown */
 	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
@@ -45,7 +45,7 @@ struct collect_stats {
 	u64 unmatched;          /* counted by BPF, but the stack never arrived */
 	u64 frames;             /* of counted samples, weighted */
 	u64 unresolved;         /* of them without any name */
-	u64 approx;             /* counted samples whose leaf a runtime tells only approximately */
+	u64 approx;             /* counted samples whose leaf a runtime gives only approximately */
 	u64 below_approx;       /* counted samples with such a frame anywhere: what lies in or below one */
 	u64 stacks;             /* distinct stacks that arrived */
 	u64 deferred[STOP_MAX]; /* samples that were walked to the end later, by why they first were not */
@@ -98,7 +98,7 @@ struct error *collector_deferred(struct collector *c, const struct deferred_reco
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*
- * When no stack comes any more: tells inlined functions and lines of native code, if that was wanted. *stop (may be
+ * When no stack comes any more: adds inlined functions and lines of native code, if that was wanted. *stop (may be
  * NULL) ends only what debuginfod is asked for.
  */
 struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop);

@@ -26,7 +26,7 @@ const char *stop_word(u32 stop)
 	return stop < STOP_MAX ? stop_words[stop] : "?";
 }
 
-/* The outermost node of a truncated stack tells that it is one, and why. */
+/* The outermost node of a truncated stack says that it is one, and why. */
 static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *ret)
 {
 	char text[64];

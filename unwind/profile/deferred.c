@@ -187,7 +187,7 @@ static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 
 	struct error *err;
 
 	if (!stop_is_complete(stop) &&
-	        s->record.stop == STOP_RESUMED) /* a runtime told more than the copy of the stack does */
+	        s->record.stop == STOP_RESUMED) /* a runtime gave more than the copy of the stack does */
 		return l->sink.stack(l->sink.ctx, &s->record, s->frames, s->nframes, s->from.stop);
 	all = malloc((before + n + 1) * sizeof(*all));
 	if (!all)

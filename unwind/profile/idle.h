@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waits by design: an event loop without events, a pool's thread without work. They say nothing of what a program is
- * slow at, and hide what does. What is one is told by the frames around the wait: rules of each runtime
+ * slow at, and hide what does. Such waits are recognised by the frames around them: rules of each runtime
  * (runtime_ops.idle), and here of event loops in native code.
  */
 #ifndef YRT_IDLE_RULES_H

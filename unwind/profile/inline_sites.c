@@ -241,7 +241,7 @@ static u64 function_identity(
 	return XXH3_64bits(&id, sizeof(id)) | 1ULL << 63;
 }
 
-/* The name that only debuginfod's file tells. */
+/* The name that only debuginfod's file has. */
 static struct error *rename_function(struct inline_sites *s, const struct site *site, struct profile_function *fn)
 {
 	struct symbol sym;

@@ -28,7 +28,7 @@ struct inline_sites_options {
 	bool addresses;                /* names_options.addresses */
 	bool objects;                  /* names_options.objects */
 	const struct view *view;       /* what it hides is left out where it is inlined too; NULL: nothing */
-	const struct modules *modules; /* who is told (complain) that debuginfod does not answer */
+	const struct modules *modules; /* where it is reported (complain) that debuginfod does not answer */
 };
 
 struct error *inline_sites_create(const struct inline_sites_options *options, struct inline_sites **ret);

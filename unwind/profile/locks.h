@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread in futex(2) waits for: a lock that another thread holds, or what only looks like one (a condition, a
- * semaphore, the end of a thread, work). Functions on its stack tell (struct lock_rule), native ones and those of
+ * semaphore, the end of a thread, work). Functions on its stack show it (struct lock_rule), native ones and those of
  * languages; the lock is named by the variable, file or memory that its address lies in.
  */
 #ifndef YRT_LOCKS_H

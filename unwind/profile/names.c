@@ -187,7 +187,7 @@ static struct error *name_anonymous(
 	return profile_function(names->profile, key, &fn, false, &ret->function);
 }
 
-/* Where fn's code is from, for formats that tell. */
+/* Where fn's code is from, for formats that record it. */
 static struct error *set_image(struct names *names, const struct loaded *loaded, struct profile_function *fn)
 {
 	const struct image *img = loaded->image;
@@ -483,7 +483,7 @@ struct error *names_frame(
 	if (err || !p ||
 	        (ret->unresolved && (frame_kind(&frames[i]) == FRAME_SCRIPT ||
 	                                    (frame_kind(&frames[i]) == FRAME_NATIVE && !frames[i].detail))))
-		return err; /* a JIT may tell of it later, or another function stands where this one is gone */
+		return err; /* a JIT may report it later, or another function stands where this one is gone */
 	return table_put(&names->cache, key,
 	        (u64)ret->function | (u64)ret->hidden << 32 | (u64)ret->unresolved << 33 | (u64)ret->by_code << 34 |
 	                (u64)ret->layer << 35 | (u64)ret->is_thread_entry << 37 | (u64)ret->leads << 38);

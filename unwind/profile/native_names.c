@@ -126,7 +126,7 @@ static struct error *name_by_language(
 	return NULL;
 }
 
-/* A symbol without a size reaches to the next one, over functions without symbols: their FDEs tell where they begin. */
+/* A symbol without a size reaches to the next one, over functions without symbols: their FDEs say where they begin. */
 static bool find_symbol(struct image *img, u64 addr, struct symbol *ret)
 {
 	const struct cfi_fde *fde;

@@ -103,7 +103,7 @@ struct facts {
 	char name[PROCESS_NAME_MAX], container[CONTAINER_MAX], program[PATH_MAX];
 };
 
-/* What can be told at this moment; the kernel's name where there is no better. */
+/* What is known at this moment; the kernel's name where there is no better. */
 static struct error *look(struct profile *profile, const struct process *p, const struct stack_record *record,
         struct facts *f, struct profile_function *fn)
 {

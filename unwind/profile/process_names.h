@@ -24,7 +24,7 @@ struct error *process_function(struct table *known, struct profile *profile, con
 
 /* The arguments that lie in size bytes of /proc/PID/cmdline as one line. */
 void process_command_line(const char *bytes, size_t size, char ret[PROCESS_NAME_MAX]);
-/* The container that a line of /proc/PID/cgroup tells of: the first 12 digits of its id as docker, podman and
+/* The container that a line of /proc/PID/cgroup names: the first 12 digits of its id as docker, podman and
  * containerd give it, or LXC's name. False: none. */
 #define CONTAINER_MAX 64
 bool process_container(const char *line, char ret[CONTAINER_MAX]);

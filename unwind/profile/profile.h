@@ -113,7 +113,7 @@ struct profile_meta {
 	const char *stats;        /* what was seen and lost, as JSON (--stats) */
 	enum processes processes; /* as asked for; PROCESSES_AUTO: as the format likes it */
 	bool source;              /* show source lines, where that is possible */
-	bool annotate;            /* frames of each kind are apart, folded stacks tell which */
+	bool annotate;            /* frames of each kind are apart, folded stacks say which */
 	const char *before;       /* of a difference: what it is compared with */
 	const char *loss_before;  /* and its loss line */
 	const char *chance;       /* what a test of it found, in a line; NULL: it was not tested */

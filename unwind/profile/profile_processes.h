@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The level of processes, as people want to see it: not there if only one process was seen, a box a program where a
- * program runs many times, and short names that tell processes of one program apart: "python3 worker.py --id 7 (pid
+ * program runs many times, and short names that distinguish processes of one program: "python3 worker.py --id 7 (pid
  * 42)", "cc1 (37 processes)".
  */
 #ifndef YRT_PROFILE_PROCESSES_H

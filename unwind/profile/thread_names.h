@@ -13,7 +13,7 @@
 
 /*
  * The function that stands for the thread of a stack. known: what is known of threads so far, empty at first, freed
- * with table_free(). p: its process; NULL: unknown, the kernel's name is taken. A name that a runtime tells later
+ * with table_free(). p: its process; NULL: unknown, the kernel's name is taken. A name that a runtime gives later
  * replaces the kernel's in the profile.
  */
 struct error *thread_function(struct table *known, struct profile *profile, const struct process *p,

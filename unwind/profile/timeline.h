@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When samples were taken: BPF tells the hash of a stack and the time, in any order with the stack itself. A sample
+ * When samples were taken: BPF reports the hash of a stack and the time, in any order with the stack itself. A sample
  * takes 8 bytes, a stack 16 and its place in a table, until all is added to the profile.
  */
 #ifndef YRT_TIMELINE_H

@@ -20,7 +20,7 @@ struct alloc_probe {
 	u16 buffer_size;
 	u16 early;           /* the thread's structure does not describe the new buffer yet */
 	u32 start, top, end; /* of the buffer, in the thread's structure */
-	u32 prompt;          /* nobody tells of collections: classes are to be read at once */
+	u32 prompt;          /* nothing reports collections: classes are to be read at once */
 	u32 checked;         /* runtime_alloc.checked: what makes no sense is no event of this site */
 	u32 reserved;
 	u64 collections; /* where the target counts its collections (u32); 0: not known */
@@ -81,8 +81,8 @@ struct alloc_record {
 	u64 start; /* of the buffer */
 	u64 addr;
 	u64 end;    /* ALLOC_BY_WATCH: top of the buffer, where the object ends */
-	u64 klass;  /* 0: the site does not tell */
-	u64 size;   /* of the object; 0: not told */
+	u64 klass;  /* 0: the site does not give it */
+	u64 size;   /* of the object; 0: unknown */
 	u64 stands; /* bytes that were sampled as one: the object's, or (without watchpoints) the whole buffer's */
 	u64 interval;
 	u32 duty; /* the part of time that sites were placed, of ALLOC_ALWAYS */

@@ -45,7 +45,7 @@ enum cfi_kind {
 	CFI_PLT,         /* CFA = rsp + cfa_off + ((rip & 15) >= cfa_add ? 8 : 0): lazy PLT stubs */
 	CFI_SIGNAL,      /* signal frame: all registers lie at rsp + cfa_off in the order of struct sigcontext */
 	CFI_ROOT,        /* return address undefined: the outermost frame */
-	CFI_UNSUPPORTED, /* told by an expression that no kind here covers */
+	CFI_UNSUPPORTED, /* given by an expression that no kind here covers */
 	CFI_INDEXED,     /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
 	CFI_NEWBORN,     /* after the system call that makes a thread: the child's outermost frame, else CFI_REG */
 	CFI_KINDS,

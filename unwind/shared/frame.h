@@ -25,12 +25,12 @@ enum frame_kind {
 enum frame_flag {
 	FRAME_RETADDR = 1, /* addr is a return address: look up addr - ARCH_CALL_BACK */
 	FRAME_GUESS = 2,   /* found by frame pointers without CFI, or otherwise not certain */
-	FRAME_APPROX = 4,  /* the runtime tells this position only approximately */
+	FRAME_APPROX = 4,  /* the runtime gives this position only approximately */
 	FRAME_VM = 8,      /* native code of a VM's own loop or of its JIT: a language's view hides it */
 	FRAME_INLINED = 16,
 	FRAME_THREAD = 64, /* no code: which thread of a runtime's own (a goroutine) the stack is of; its outermost
-	                      frame, only told if FEATURE_TASKS was given */
-	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only told if FEATURE_LOCK was given */
+	                      frame, only recorded if FEATURE_TASKS was given */
+	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only recorded if FEATURE_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */

@@ -30,7 +30,7 @@ enum record_type {
 struct stack_record {
 	u32 type;
 	u32 nframes;      /* in this chunk */
-	u64 hash;         /* of the frames, the process instance, and what else tells stacks apart */
+	u64 hash;         /* of the frames, the process instance, and what else distinguishes stacks */
 	u32 instance;     /* struct process_entry.instance */
 	u32 tgid, tid;    /* in the pid namespace of yrt, as far as known */
 	u16 stop;         /* enum stop_reason */

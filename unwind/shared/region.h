@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 
 #define REGIONS_MAX 5000 /* of one process: an array must fit into one slab */
 
-/* A VM instance that can tell where its innermost native frame is, for threads whose walk was lost on the way there. */
+/* A VM instance that can say where its innermost native frame is, for threads whose walk was lost on the way there. */
 struct region_resume {
 	u32 runtime; /* enum runtime_id; 0: none */
 	u32 vm;      /* arena offset of its configuration */

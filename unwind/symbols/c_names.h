@@ -25,7 +25,7 @@ struct error *c_names_add(struct c_names *c, u64 function, const char *name);
 /* Once all are added. */
 void c_names_sort(struct c_names *c);
 const char *c_names_find(const struct c_names *c, u64 function); /* NULL: none */
-/* What all languages tell of a file, sorted. */
+/* The names that all languages give in a file, sorted. */
 struct error *c_names_read(struct image *img, struct c_names *ret);
 void c_names_free(struct c_names *c);
 

@@ -46,7 +46,7 @@ static bool load(struct client_functions *call)
 	return call->begin && call->end && call->find_debuginfo && call->set_progressfn;
 }
 
-static _Thread_local struct debuginfod *asking; /* whose transfer is under way: callbacks are not told */
+static _Thread_local struct debuginfod *asking; /* whose transfer is under way: callbacks are not passed it */
 
 static const char *setting(const char *name)
 {
@@ -122,7 +122,7 @@ static int transfer(struct debuginfod *d, const struct image *img, char **path)
 	return fd < 0 && d->given_up ? -d->given_up : fd;
 }
 
-/* A file that is missing or larger than DEBUGINFOD_MAXSIZE tells nothing of the next one. */
+/* A file that is missing or larger than DEBUGINFOD_MAXSIZE says nothing about the next one. */
 static bool is_answer(int fd)
 {
 	return fd >= 0 || fd == -ENOENT || fd == -EFBIG;

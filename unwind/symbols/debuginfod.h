@@ -22,7 +22,7 @@ void debuginfod_destroy(struct debuginfod *d);
 /*
  * The debug file of img; *ret is NULL if there is none. Nobody is asked any more once a server did not answer: for
  * DEBUGINFOD_TIMEOUT seconds (10 if that is not set) nothing came, or *stop (may be NULL) was set, or the library is
- * not there. An error tells that once, or that a file is of another build; all but error_no_memory are notes. A file
+ * not there. An error reports that once, or that a file is of another build; all but error_no_memory are notes. A file
  * whose transfer was ended counts as missing in libdebuginfod's cache (0.188: for 600 s, cache_miss_s there).
  */
 struct error *debuginfod_find(

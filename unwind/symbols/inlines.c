@@ -18,7 +18,7 @@
 #define MANY         1000u /* addresses that make it worth a thread to read ahead */
 #define FOLLOWED_MAX 16u   /* references from a function to what it is an instance of */
 
-struct function { /* what is told of one */
+struct function { /* what is known of one */
 	const char *name;
 	u32 definition;
 };
@@ -130,7 +130,7 @@ static struct error *intern(struct inlines *in, struct dwarf_file *f, const stru
 	return keep(in, key, copy, ret);
 }
 
-/* What may still tell the name of a function: entries to be read, the last one first. */
+/* What may still give the name of a function: entries to be read, the last one first. */
 struct name_search {
 	struct {
 		struct dwarf_file *f;
@@ -204,7 +204,7 @@ static struct error *keep_function(struct inlines *in, u64 key, const struct fun
 	return table_put(&in->entries, key, in->nfunctions++);
 }
 
-/* Instances of one function share what is told of it: found once. */
+/* Instances of one function share what is known of it: found once. */
 static struct error *tell_function(
         struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, struct inline_frame *ret)
 {

@@ -17,10 +17,10 @@
 #define INLINES_MAX 256u
 
 struct inline_frame {
-	const char *name; /* linkage (mangled) name, else the plain one; NULL: not told. Owned by struct inlines */
-	const char *file; /* with its directory as far as that is told; NULL: not told. Owned by struct inlines */
-	u32 line, column; /* 0: not told */
-	u32 definition;   /* the line where the function is declared; 0: not told */
+	const char *name; /* linkage (mangled) name, else the plain one; NULL: unknown. Owned by struct inlines */
+	const char *file; /* with its directory as far as that is known; NULL: unknown. Owned by struct inlines */
+	u32 line, column; /* 0: unknown */
+	u32 definition;   /* the line where the function is declared; 0: unknown */
 };
 
 struct inlines;
@@ -32,8 +32,8 @@ struct error *inlines_open_debug(struct image *debug, const char *root, struct i
 void inlines_close(struct inlines *in);
 /*
  * The frames at addr (file address), innermost first; the last one is no inlined one. At most INLINES_MAX, valid until
- * the next call. *n is 0 if nothing is told of addr; one frame without a name if only its line is. Fails only for
- * memory: what is corrupt is not told.
+ * the next call. *n is 0 if nothing is known of addr; one frame without a name if only its line is. Fails only for
+ * memory: what is corrupt is left out.
  */
 struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n);
 /*

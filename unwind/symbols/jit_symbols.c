@@ -152,10 +152,10 @@ static const struct function *search(const struct jit_symbols *s, u64 addr)
 	return at && addr < s->functions[at - 1].end ? &s->functions[at - 1] : NULL;
 }
 
-/* Looks whether more was told. */
+/* Looks whether more was registered. */
 static void look(struct jit_symbols *s, struct memory *mem, const struct mapping *mappings, u32 n)
 {
-	u64 words[3]; /* version and action, the entry that is being told of, the first one */
+	u64 words[3]; /* version and action, the relevant entry, the first one */
 
 	if (!s->descriptor && s->nmappings != n)
 		s->descriptor = find_descriptor(mappings, n);

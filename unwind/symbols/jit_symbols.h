@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code that a process compiled itself, as it tells debuggers (GDB manual, "JIT Compilation Interface"): the
- * variable
+ * Names of code that a process compiled itself, as it reports them to debuggers (GDB manual, "JIT Compilation
+ * Interface"): the variable
  * __jit_debug_descriptor leads to a list of ELF files in memory. LLVM's JIT compilers keep one for each piece of code
  * (Numba, PostgreSQL; GDBRegistrationListener.cpp of LLVM 7 to 20): relocatable, with the addresses where its sections
  * were loaded.
@@ -20,7 +20,7 @@ struct jit_symbols;
 struct jit_symbols *jit_symbols_create(void);
 void jit_symbols_destroy(struct jit_symbols *s);
 /*
- * The function that covers addr, without the marks "[abi:…]" in which Numba keeps a hash; NULL: none is told. Valid
+ * The function that covers addr, without the marks "[abi:…]" in which Numba keeps a hash; NULL: none is given. Valid
  * until the next call. The list is read again if addr is not known and the list has changed. Its content is untrusted:
  * at most 256 MiB are read.
  */

@@ -21,9 +21,9 @@ struct error *name_reader_create(struct name_reader **ret);
 void name_reader_destroy(struct name_reader *r); /* NULL is fine */
 /* The thread, for setpriority(). */
 pid_t name_reader_tid(const struct name_reader *r);
-/* Tells (EPOLLIN | EPOLLET) when something was read. */
+/* Signals (EPOLLIN | EPOLLET) when something was read. */
 int name_reader_fd(const struct name_reader *r);
-struct file_names { /* what a stripped file tells besides */
+struct file_names { /* what a stripped file gives besides */
 	bool read;  /* false: it was not looked for */
 	struct c_names by_language;
 };

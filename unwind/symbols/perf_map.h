@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code that a JIT made, as it tells them itself in /tmp/perf-PID.map (V8 with --perf-basic-prof, .NET with
+ * Names of code that a JIT made, as it writes them itself to /tmp/perf-PID.map (V8 with --perf-basic-prof, .NET with
  * DOTNET_PerfMapEnabled, PHP with opcache.jit_debug): lines of "START SIZE NAME", in hexadecimal, appended while it
  * runs. The form is that of Linux's tools/perf/Documentation/jit-interface.txt.
  *
@@ -21,7 +21,7 @@ struct perf_map;
 struct error *perf_map_create(pid_t pid, struct perf_map **ret);
 void perf_map_destroy(struct perf_map *m);
 /*
- * The name of what was told last of addr; NULL: nothing. Valid until the next call. What was appended since the last
+ * The name that was written last for addr; NULL: none. Valid until the next call. What was appended since the last
  * call is read if addr is not known yet, a few times a second at most.
  */
 const char *perf_map_find(struct perf_map *m, u64 addr);

@@ -104,7 +104,7 @@ void symbols_destroy(struct symbols *s)
 	free(s);
 }
 
-/* Names stay, for whoever was told them. */
+/* Names stay, for whoever was given them. */
 void symbols_use_debug(struct image *img, struct image *debug)
 {
 	struct symbols *s = img->symbols;
@@ -195,7 +195,7 @@ static bool read_name(struct symbols *s, const struct symbol_entry *e, char *dst
 	return true;
 }
 
-/* Underscores in front tell an internal alias, but not in a mangled name. */
+/* Underscores in front mark an internal alias, but not in a mangled name. */
 static size_t underscores(const char *name)
 {
 	return strncmp(name, "_Z", 2) && strncmp(name, "_R", 2) ? strspn(name, "_") : 0;

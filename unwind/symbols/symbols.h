@@ -44,8 +44,8 @@ bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
 /* Has the file itself a .symtab? Then its names are the linker's last word, with those of clones (".cold"). */
 bool symbols_own(const struct image *img);
 /*
- * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE tells
- * ("crtstuff.c"); NULL: not told. Owned by the table. For what has no debug information.
+ * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE says
+ * ("crtstuff.c"); NULL: unknown. Owned by the table. For what has no debug information.
  */
 const char *symbols_file(struct image *img, u64 addr);
 /* Is name the name of a function that starts where the one of symbols_find() does? */

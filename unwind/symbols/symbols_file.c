@@ -76,7 +76,7 @@ static const struct symbol_file *find(const struct symbol_files *f, u64 addr)
 {
 	u32 at = SEARCH(f->n, k, f->list[k].start <= addr);
 
-	/* one without a size is told of by what starts there and by all behind it: only its own start is certain */
+	/* one without a size would match what starts there and all behind it: only its own start is certain */
 	return at && (addr < f->list[at - 1].end || addr == f->list[at - 1].start) ? &f->list[at - 1] : NULL;
 }
 

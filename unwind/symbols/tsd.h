@@ -16,7 +16,7 @@ struct tsd_way {
 };
 
 /*
- * How the values of a C library's threads are found, of a key. glibc tells of it to libthread_db, by the symbols
+ * How a key's values are found in a C library's threads. glibc describes it to libthread_db, by the symbols
  * _thread_db_pthread_specific, _thread_db_pthread_key_data_level2_data and _thread_db_pthread_key_data_data
  * (nptl_db/db_info.c, structs.def; since 2.3); of musl the code of pthread_getspecific() shows it. False: img is no C
  * library, or one of another kind.

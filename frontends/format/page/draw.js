@@ -78,7 +78,7 @@ function glyphWidth(ch) {
 	return w;
 }
 
-/* As much of s as fits, with an ellipsis if that is not all; nothing if too little fits to tell anything. */
+/* As much of s as fits, with an ellipsis if that is not all; nothing if too little fits to mean anything. */
 function cut(s, room) {
 	const dots = glyphWidth("\u2026");
 	let w = 0, fits = 0, at = 0;

@@ -78,7 +78,7 @@ function paintCanvas(c, height, draw) {
 	draw(g, w);
 }
 
-/* What threads did, of wall-clock time: innermost frames tell. Each state with its kind; none: on the CPU, all of it. */
+/* What threads did, of wall-clock time, by innermost frames. Each state with its kind; none: on the CPU, all of it. */
 const STATES = ["running", "runnable", "waiting"].map((k) => data.kinds.indexOf(k));
 const stateOf = (node) => STATES.indexOf(kindOf(everything.fn[node]));
 let stateful = null;

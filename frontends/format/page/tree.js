@@ -83,7 +83,7 @@ function sums(values, parent) {
 /*
  * A tree lies in preorder: the nodes below i are i + 1 .. end[i] - 1. Functions are numbered in the order of siblings.
  * now: samples that end in each node; base: those of the profile compared with, scaled, or null. self and total are what is
- * drawn. origin tells which node of the whole tree stands for a node, view the reverse.
+ * drawn. origin says which node of the whole tree stands for a node, view the reverse.
  */
 function makeTree(fn, now, base, parent) {
 	const n = fn.length, t = {

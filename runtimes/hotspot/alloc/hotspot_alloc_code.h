@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a libjvm without symbols tells of its allocation, by its code. Both functions of AllocTracer (hotspot_alloc.h)
+ * Where a libjvm without symbols reports its allocation, by its code. Both functions of AllocTracer (hotspot_alloc.h)
  * of 8u262 and later, and of 11 and later, begin like this, whatever the compiler makes of it:
  *
  *	call JfrAllocationTracer::JfrAllocationTracer()		their first call, the same for both
@@ -10,7 +10,7 @@
  * and their events are neighbours (jfr/metadata/metadata.xml: ObjectAllocationInNewTLAB, ObjectAllocationOutsideTLAB).
  * The one for new TLABs has five parameters, in registers by the ABI, the other one four. One function calls both (from
  * 11 on MemAllocator::Allocation::notify_allocation_jfr_sampler(), if it is not MemAllocator::allocate() itself). Only
- * if exactly one pair of functions is like that it is taken, and what it tells is checked each time
+ * if exactly one pair of functions is like that it is taken, and what it reports is checked each time
  * (runtime_alloc.checked). Before 8u262, in 9 and in 10 they do not have this shape.
  *
  * Functions begin where .eh_frame says so: a probe there is at an instruction, whatever the function is.

@@ -99,7 +99,7 @@ static bool find_call(struct search *s, u64 addr, u64 *ret)
 	return false;
 }
 
-/* Does a call that a PcDesc tells of, other than the one that returns to slow, lie in this code? */
+/* Does a call that has a PcDesc, other than the one that returns to slow, lie in this code? */
 static bool has_call(const struct search *s, const u8 *code, size_t size, u64 addr, u64 slow)
 {
 	const struct hotspot_tables *t = s->tables;
@@ -125,7 +125,7 @@ static bool find_slow(struct search *s, u64 pc, u32 top, u32 end, u64 *ret)
 	       !has_call(s, bytes + store, size - store, start + store, *ret);
 }
 
-/* Does a PcDesc tell of this place? */
+/* Has this place a PcDesc? */
 static bool is_told(const struct hotspot_tables *t, u64 offset)
 {
 	const struct hotspot_pc *before, *after;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which allocation a place in compiled code belongs to, exactly. An object is initialised between two places that
- * PcDescs tell of, so the method that was inlined there is not known from them. But both compilers allocate by the same
- * steps (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(),
+ * PcDescs describe, so the method that was inlined there is not known from them. But both compilers allocate by the
+ * same steps (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(),
  * MacroAssembler::tlab_allocate()):
  *
  *	cmp  new_top, [r15 + end of the TLAB]
@@ -11,7 +11,7 @@
  *	...  header, fields
  *
  * and the call of the slow path has a PcDesc, whose scopes are those of the allocation. Between these steps and the
- * place lies no other call that a PcDesc tells of: a collection may come there, which must not see what is not
+ * place lies no other call that has a PcDesc: a collection may come there, which must not see what is not
  * initialised. What traps behind one wrote to an object that was there before.
  */
 #ifndef YRT_HOTSPOT_ALLOC_LEAF_H

@@ -9,7 +9,7 @@
 /* Parameters in registers, by the System V ABI of x86-64, in the numbers of DWARF. */
 enum { RDX = 1, RCX = 2, RSI = 4, RDI = 5, R8 = 8, NONE = ALLOC_NO_REG };
 
-/* A function: how its mangled name begins, and by what its parameters are told from those of its overloads. */
+/* A function: how its mangled name begins, and by what its parameters are distinguished from those of its overloads. */
 struct tracer {
 	const char *name, *parameters;
 	enum alloc_site_kind kind;
@@ -140,7 +140,7 @@ static bool from_file(struct image *img, struct image *names, const char *origin
 	return found;
 }
 
-/* By code, of those tracers that tell of whole objects with all their parameters. */
+/* By code, of those tracers that report whole objects with all their parameters. */
 static bool from_code(struct image *img, struct runtime_alloc *ret)
 {
 	static const struct tracer refill = {.kind = ALLOC_REFILL, .reg = {R8, RDI, RSI, RCX, RDX}};

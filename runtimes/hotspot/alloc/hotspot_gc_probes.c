@@ -24,7 +24,7 @@ static bool is_gc_begin(const u8 *desc, size_t size)
 	return size >= sizeof(struct probe) + sizeof(name) && !memcmp(desc + sizeof(struct probe), name, sizeof(name));
 }
 
-/* An address as the linker left it; who moves the file's sections afterwards (prelink) leaves the base to tell by how
+/* An address as the linker left it; if the file's sections have been moved since (prelink), the base shows by how
  * much. */
 static bool probe_place(struct image *img, const u8 *desc, u64 *ret)
 {

@@ -150,7 +150,7 @@ void hotspot_code_destroy(struct hotspot_code *c)
 	free(c);
 }
 
-/* vmStructs do not tell CodeHeap::_name (9 to 27): the member that points to such a text. */
+/* vmStructs do not give CodeHeap::_name (9 to 27): the member that points to such a text. */
 static void find_heap_name(const u8 *bytes, u32 size, struct memory *m, struct hotspot_heap *ret)
 {
 	for (u32 at = 0; at + 8 <= size; at += 8) {

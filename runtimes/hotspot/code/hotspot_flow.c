@@ -172,7 +172,7 @@ static void push(struct flow_state *s, u8 reg, u64 addr)
 	store(s, *sp, reg);
 }
 
-/* Only where something else still tells the caller's rsp may rsp itself be lost: mostly it was aligned already. */
+/* Only where something else still gives the caller's rsp may rsp itself be lost: mostly it was aligned already. */
 static void align(struct flow_state *s, u64 addr)
 {
 	for (u32 i = 0; i < FLOW_REGS; i++)
@@ -346,7 +346,7 @@ void flow_follow_rest(struct flow *f, const struct flow_state *s)
 
 /* --- rows --- */
 
-/* A register that tells the CFA; the stack pointer is the best. */
+/* A register that gives the CFA; the stack pointer is the best. */
 static u8 find_cfa_reg(const struct flow_state *s)
 {
 	static const u8 order[] = {DWREG_RSP, DWREG_RBP, DWREG_R13, DWREG_R12, DWREG_RBX, DWREG_R14, DWREG_R15,
@@ -358,7 +358,7 @@ static u8 find_cfa_reg(const struct flow_state *s)
 	return CFI_NO_REG;
 }
 
-/* A place, from the CFA or from rsp. False: it can not be told. */
+/* A place, from the CFA or from rsp. False: it can not be expressed. */
 static bool slot_for(const struct flow_state *s, struct flow_value at, s16 *ret)
 {
 	struct flow_value sp = s->reg[DWREG_RSP];

@@ -41,9 +41,9 @@ struct flow_state {
 
 /* At the entry of a function: everything is the caller's, the return address at rsp. */
 struct flow_state flow_entry(void);
-/* The same where the callee is told the caller's stack pointer in r13 (entries of the interpreter). */
+/* The same where the caller's stack pointer is passed to the callee in r13 (entries of the interpreter). */
 struct flow_state flow_entry_r13(void);
-/* In the frame of an interpreted method (frame_x86.hpp): rbp tells all. */
+/* In the frame of an interpreted method (frame_x86.hpp): rbp determines all. */
 struct flow_state flow_framed(void);
 /* Pushes what stands for the return address first: it is in a register (DWARF number), or FLOW_REGS: nowhere yet. */
 struct flow_state flow_entry_unpushed(u32 reg);

@@ -72,7 +72,7 @@ bool hotspot_enter_special_call(struct memory *m, const struct hotspot_blob *nm,
 /* Both call twice, and keep in rbx what the call returned: what there is to thaw, then where it is on the stack. */
 static const u8 keeps[] = {0x48, 0x8b, 0xd8}; /* mov rbx, rax */
 
-/* How many bytes before its last the stub has thawed; HOTSPOT_LANDING: not told. */
+/* How many bytes before its last the stub has thawed; HOTSPOT_LANDING: unknown. */
 static u32 landing(const u8 *code, u32 size)
 {
 	u32 n = 0, at = 0;

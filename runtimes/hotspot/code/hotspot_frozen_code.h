@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code that freezes and thaws a virtual thread's frames (21 on), where no symbol tells of it
+ * The code that freezes and thaws a virtual thread's frames (21 on), where no symbol names it
  * (stubGenerator_x86_64.cpp: generate_cont_thaw(); sharedRuntime_x86_64.cpp: gen_continuation_enter()). Two stubs lie
  * side by side, the same but for their beginning:
  *

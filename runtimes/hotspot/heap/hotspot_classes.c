@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes: what their objects need (layout helper, klass.hpp), what tells them apart, and the offsets of Java fields.
+/* Classes: what their objects need (layout helper, klass.hpp), what distinguishes them, and the offsets of Java fields.
  */
 #include <stdlib.h>
 #include <string.h>

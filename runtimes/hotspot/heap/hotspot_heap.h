@@ -33,7 +33,7 @@ bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 st
  */
 u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 end,
         bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
-/* What tells that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
+/* What shows that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
 
 struct hotspot_thread {
@@ -49,14 +49,14 @@ u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspo
 /*
  * runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. Now and then all names are kept, so that one
  * is known too that ended in its first samples; not in a pid namespace of its own, where the number of what is gone can
- * not be told.
+ * not be determined.
  */
 bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
 /* Where it counts them (u32), 0 if unknown. */
 u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);
 /* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
-/* Its collector stops all threads before it moves objects, and hotspot_collecting() tells when. */
+/* Its collector stops all threads before it moves objects, and hotspot_collecting() says when. */
 bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m);
 /* All threads stand for a collection: from just before it is counted until it is over. */
 bool hotspot_collecting(struct hotspot_heap_view *h, struct memory *m);

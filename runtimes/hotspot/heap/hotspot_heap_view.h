@@ -63,7 +63,7 @@ struct hotspot_heap_view {
 	bool concurrent;      /* its collector moves objects while threads go on */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;
-	struct hotspot_z z; /* coloured references: what tells where objects are now; granules 0: not known (yet) */
+	struct hotspot_z z; /* coloured references: how to find where objects are now; granules 0: not known (yet) */
 	u32 z_tries;
 	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */
 	/* found when first needed: offsets in objects; 0: not yet */

@@ -21,7 +21,7 @@ static u64 moved_to(const struct hotspot_heap_view *h, struct memory *m, u64 obj
 	return mark & ~7ull;
 }
 
-/* Where the tables are that tell of moved objects is not known in every JDK: it is as if there were none. */
+/* The place of the tables of moved objects is not known in every JDK: then it is as if there were none. */
 static u64 load_whole(const struct hotspot_heap_view *h, struct memory *m, u64 addr)
 {
 	u64 oop;

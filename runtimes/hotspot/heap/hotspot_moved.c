@@ -37,7 +37,7 @@ static bool small(
 }
 
 /*
- * ZForwarding::_ref_count is told up to 25; it is an Atomic<int32_t> after that, which vmStructs leave out. It lies
+ * vmStructs give ZForwarding::_ref_count up to 25; after that it is an Atomic<int32_t>, which they leave out. It lies
  * behind the pages, ages and the lock then too (zForwarding.hpp), which the size of the whole says. 0: not known.
  */
 static u16 ref_count(const struct vmstructs *v, u64 size)
@@ -155,7 +155,7 @@ bool hotspot_z_find(const struct vmstructs *v, struct memory *m, u64 collected_h
 	return true;
 }
 
-/* Where the object is now that was at addr, in a page that this ZForwarding tells of. 0: not known. */
+/* Where the object is now that was at addr, in a page that this ZForwarding describes. 0: not known. */
 static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 forwarding)
 {
 	u64 start, shift, length, entry = 0, index;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a JVM. Most of it the process tells of itself (hotspot_vmstructs.h); what it does not is told
- * by debug information, by symbol, or by structure and version, and says so as its origin.
+ * What yrt has to know of a JVM. Most of it the process itself gives (hotspot_vmstructs.h); the rest is known by debug
+ * information, by symbol, or by structure and version, and says so as its origin.
  *
  * A name is "Type.field", "sizeof Type", or "constant Type::name" of the vmStructs (the value in `at`). A field that
  * moved has several names, "A._f|B._f": the first one that the process knows. size is that of its type, as far as the
- * process tells (8 for pointers, 1 if it does not).
+ * process gives it (8 for pointers, 1 if it does not).
  */
 #ifndef YRT_HOTSPOT_LAYOUT_H
 #define YRT_HOTSPOT_LAYOUT_H
@@ -103,7 +103,7 @@ struct hotspot_layout {
 
 extern const struct layout_schema hotspot_layout_schema;
 
-/* The layout of a process, by what it tells of itself. Its values are a struct hotspot_layout. Says what is missing. */
+/* The layout of a process, by what it says of itself. Its values are a struct hotspot_layout. Says what is missing. */
 struct error *hotspot_layout_find(const struct vmstructs *v, struct layout **ret);
 
 #endif

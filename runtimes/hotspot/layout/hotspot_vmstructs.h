@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a JVM tells of itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, exported by
+ * What a JVM says about itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, exported by
  * every libjvm (vmStructs.hpp, JDK 8 to 27). They are read from the process: in the file, strides and most offsets are
  * still 0.
  */

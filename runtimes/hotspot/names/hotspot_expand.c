@@ -53,7 +53,7 @@ static void compare(struct chain *c, const struct hotspot_scope *other, u32 n)
 	c->exact = c->exact && same == c->n && same == n;
 }
 
-/* At a place that no PcDesc tells exactly: that of the next one, as the JVM does, checked against the one before. */
+/* At a place that no PcDesc gives exactly: that of the next one, as the JVM does, checked against the one before. */
 static void make_near(const struct hotspot_tables *t, const struct hotspot_pc *before, const struct hotspot_pc *after,
         struct chain *c)
 {
@@ -189,7 +189,7 @@ static const struct site *site_of(struct hotspot_names *n, const struct frame *f
 	return site && hotspot_cache_put(&n->sites, key, site, bytes) ? site : NULL;
 }
 
-/* By pages that were kept if they tell what the JVM itself told before, else by the JVM: pages are of different times.
+/* From the kept pages if they give what the JVM itself gave before, else from the JVM: pages are of different times.
  */
 static bool read_cookie(struct hotspot_names *n, struct memory *m, const struct frame *f, u32 *ret)
 {

@@ -47,7 +47,7 @@ bool hotspot_is_thread_entry(const char *symbol)
 }
 
 /*
- * By name: the flag of hidden methods lies elsewhere in each version, and no table tells where. Classes that are made
+ * By name: the flag of hidden methods lies elsewhere in each version, and no table says where. Classes that are made
  * as they are needed are LambdaForm$MH and the like, those compiled ahead (9 and later) Invokers$Holder and the like.
  */
 bool hotspot_is_handle(const char *method)

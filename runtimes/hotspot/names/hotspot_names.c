@@ -133,7 +133,7 @@ static bool name_nmethod(struct hotspot_names *n, struct memory *m, const struct
 	return name_method(n, m, &root, ret);
 }
 
-/* Where Java code returns to what has called it; 8 tells this place, but not where the stub begins. */
+/* Where Java code returns to what has called it; 8 gives this place, but not where the stub begins. */
 static bool returns_to_call_stub(const struct hotspot_names *n, struct memory *m, const struct frame *f)
 {
 	u64 at, pc;

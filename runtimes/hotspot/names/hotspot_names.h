@@ -13,7 +13,7 @@ struct error *hotspot_names_create(const struct vmstructs *v, const struct hotsp
         const struct hotspot_code *code, struct hotspot_names **ret);
 void hotspot_names_destroy(struct hotspot_names *n); /* NULL is fine */
 
-/* Where the JVM keeps StubCodeDesc::_list, which vmStructs do not tell; without it fewer stubs have a name of their
+/* Where the JVM keeps StubCodeDesc::_list, which vmStructs do not give; without it fewer stubs have a name of their
  * own. */
 void hotspot_names_stub_list(struct hotspot_names *n, u64 address);
 

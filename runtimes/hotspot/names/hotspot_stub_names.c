@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of code that is no method: codelets of the interpreter by their description, stubs by their StubCodeDesc
- * (runtime/stubCodeGenerator.hpp), where no symbol tells where their list is by the addresses in StubRoutines, others
+ * (runtime/stubCodeGenerator.hpp), or by the addresses in StubRoutines where no symbol says where their list is, others
  * by their blob. Read once, and again when there are more of them.
  */
 #include <stdio.h>
@@ -122,7 +122,7 @@ static void read_descs(const struct hotspot_names *n, struct memory *m, struct h
 	}
 }
 
-/* Where they end is not told: where the next one begins. */
+/* Where they end is not recorded: each is taken to end where the next one begins. */
 static void read_fields(const struct hotspot_names *n, struct memory *m, struct hotspot_stub_names *s)
 {
 	u64 address, entry;

@@ -15,8 +15,8 @@ bool hotspot_text_is_sound(const u8 *symbol, size_t n, bool cut);
 /* A name as it is; of NUL and what is no character U+FFFD. */
 void hotspot_text_name(const u8 *symbol, size_t n, char *ret, size_t size);
 /*
- * The name of a class: "java.lang.String", "byte[]", "com.foo.Bar[][]". Of hidden classes without what tells one from
- * the next: "Foo$$Lambda" for Foo$$Lambda$14 (8), Foo$$Lambda$14/0x… (9 to 14), Foo$$Lambda$14+0x0000000800c03000 (15
+ * The name of a class: "java.lang.String", "byte[]", "com.foo.Bar[][]". Of hidden classes without what numbers them:
+ * "Foo$$Lambda" for Foo$$Lambda$14 (8), Foo$$Lambda$14/0x… (9 to 14), Foo$$Lambda$14+0x0000000800c03000 (15
  * on); "java.lang.invoke.LambdaForm$MH".
  */
 void hotspot_text_class(const u8 *symbol, size_t n, char *ret, size_t size);

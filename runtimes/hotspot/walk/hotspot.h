@@ -13,7 +13,7 @@
 
 /* Parts of the code. */
 enum hotspot_part {
-	HOTSPOT_HEAP,        /* a code heap: its segment map tells which blob the program counter is in */
+	HOTSPOT_HEAP,        /* a code heap: its segment map says which blob the program counter is in */
 	HOTSPOT_INTERPRETER, /* the template interpreter's codelets */
 	HOTSPOT_STUBS,       /* blobs that yrt has rows for (hotspot_stubs.h): steps by them */
 	HOTSPOT_ENTRY,       /* the interpreter before it has made the frame of a method; has rows */
@@ -106,7 +106,7 @@ struct hotspot_field {
 enum hotspot_reference { HOTSPOT_OOP_PLAIN, HOTSPOT_OOP_NARROW, HOTSPOT_OOP_COLOURED };
 
 /*
- * Where generational ZGC tells which objects it has moved (hotspot_objects.h): for each generation a table of the
+ * Where generational ZGC records which objects it has moved (hotspot_objects.h): for each generation a table of the
  * ZForwarding of each granule of the heap. Offsets in bytes, of a ZForwarding.
  */
 struct hotspot_z {

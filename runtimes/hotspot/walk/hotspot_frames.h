@@ -105,7 +105,7 @@ WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa)
 	return cfa == end ? hs_chunk_ends(w, vm) : hotspot_frozen_caller(w, cfa, cfa - 16);
 }
 
-/* A frozen interpreted frame. Locals, senders and rbp are told as words from the frame's rbp. */
+/* A frozen interpreted frame. Locals, senders and rbp are given as words from the frame's rbp. */
 WALK_GLOBAL int hotspot_frozen_interpreted(struct walk *w)
 {
 	const struct hotspot_vm *vm;
@@ -385,8 +385,8 @@ WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
 }
 
 /*
- * The Continuation of an entry; 0: not known. The entry's own reference is none of the heap's: with ZGC nothing tells
- * whether it is that of before or after the object was moved (zStackWatermark.hpp). There it is the carrier's
+ * The Continuation of an entry; 0: not known. The entry's own reference is not in the heap: with ZGC nothing says
+ * whether it is from before or after the object was moved (zStackWatermark.hpp). There it is the carrier's
  * Thread.cont, or of those that called it as many as entries (Continuation.java: run()).
  */
 WALK_GLOBAL u64 hotspot_continuation(struct walk *w, u64 entry)

@@ -36,7 +36,7 @@ static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u
 	return true;
 }
 
-/* Where the object is now that was at addr, in a page that this ZForwarding tells of. 0: not known. */
+/* Where the object is now that was at addr, in a page that this ZForwarding describes. 0: not known. */
 WALK_GLOBAL u64 hotspot_z_forwarded(struct walk *w, u64 addr, u64 forwarding)
 {
 	const struct hotspot_vm *vm;

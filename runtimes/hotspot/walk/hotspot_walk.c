@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Out of Java's code: compiled methods by the frame size in their header, interpreted ones by rbp, stubs by rows
- * (hotspot_stubs.h). README.md tells the shapes of frames.
+ * (hotspot_stubs.h). README.md describes the shapes of frames.
  */
 #include "walk.h"
 #include "hotspot.h"
@@ -270,7 +270,7 @@ WALK_GLOBAL int hotspot_method_at(struct walk *w, u64 method, u64 bcp, u64 r13)
 	return walk_push(w, where, hotspot_method(0, bci, hotspot_method_cookie(constants))) ? STOP_NONE : STOP_DEPTH;
 }
 
-/* A frame whose method can not be told is being made from a deoptimised one: its links stand already. */
+/* A frame whose method can not be determined is being made from a deoptimised one: its links stand already. */
 static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 {
 	int stop = hotspot_method_at(w, method, bcp, r13);
@@ -353,8 +353,8 @@ static inline int hs_stub(struct walk *w)
 }
 
 /*
- * A trap at a poll led here, into a safepoint's handler. What will be its return address the signal handler has left in
- * the JavaThread; the rows tell all else of the caller.
+ * A trap at a poll led here, into a safepoint's handler. The signal handler has left what will be its return address in
+ * the JavaThread; the rows give everything else about the caller.
  */
 static inline int hs_polled(struct walk *w)
 {

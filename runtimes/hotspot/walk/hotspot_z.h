@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* References of generational ZGC and its tables of moved objects, as the walker (hotspot_objects.h tells the rules) and
+/* References of generational ZGC and its tables of moved objects, as the walker (rules: hotspot_objects.h) and
  * user space read them. */
 #ifndef YRT_HOTSPOT_Z_H
 #define YRT_HOTSPOT_Z_H

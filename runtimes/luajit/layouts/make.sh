@@ -35,7 +35,7 @@ build() {
 	cp "$work/$1/source/src/libluajit.so" "$work/$1/libluajit.so"
 }
 
-# emit NAME HOW [BINARY..]: the layout of what was built, told how, with the build-ids of binaries of the same source
+# emit NAME HOW [BINARY..]: the layout of what was built, with HOW and the build-ids of binaries of the same source
 emit() {
 	name=$1 how=$2
 	shift 2
