@@ -243,23 +243,27 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 	ring_buffer__consume(o->ring);
 }
 
-/* Does the process run another program by now? BPF has put its entry in place then, and its record is on the way. */
-static bool is_superseded(struct object *o, u32 tgid, const struct process_entry *entry)
+/* The process may run another program by now, whose record is on the way: what was read of it is that one's. */
+static u32 newest_instance(struct object *o, u32 tgid, u32 instance)
 {
 	struct process_entry current;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.processes), &tgid, &current) &&
-	       current.instance > entry->instance;
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.processes), &tgid, &current))
+		return instance;
+	return current.instance > instance ? current.instance : instance;
 }
 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new)
 {
 	struct error *err = slabs_publish(&o->slabs);
+	struct process_entry set = *entry;
 	u32 key = (u32)tgid;
 
-	if (err || (!is_new && is_superseded(o, key, entry)))
+	if (err)
 		return err;
-	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, entry, is_new ? BPF_ANY : BPF_EXIST) == 0) {
+	if (!is_new)
+		set.instance = newest_instance(o, key, set.instance);
+	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, &set, is_new ? BPF_ANY : BPF_EXIST) == 0) {
 		o->outside_ns += is_new ? cpu_of_process(tgid) : 0;
 		return NULL;
 	}

@@ -51,8 +51,8 @@ int object_ring_fd(const struct object *o);
 /* Hands out the records that wait, at most so many; 0: all, and those that come meanwhile. */
 void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
 
-/* is_new: BPF does not know of it yet; else nothing happens if it has exited meanwhile, and its pid may be another's,
- * or if it runs another program by now. */
+/* is_new: BPF does not know of it yet; else nothing happens if it has exited meanwhile, and its pid may be another's.
+ * If it runs another program by now, the entry is that one's. */
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new);
 /* It is no target any more. */
 void object_forget_process(struct object *o, pid_t tgid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's symbols as they are needed: read with the first kernel frame, and again when the first BPF program is
- * met, as programs that were loaded after the first reading are not in it.
+ * The kernel's symbols as they are needed: read once, with the first kernel frame. BPF programs that are loaded later
+ * are not in them. Reading takes 30 ms, in which nobody follows processes: not again while sampling.
  */
 #ifndef YRT_KERNEL_NAMES_H
 #define YRT_KERNEL_NAMES_H
@@ -11,7 +11,7 @@
 /* Zeroed at first. */
 struct kernel_names {
 	struct kallsyms *symbols; /* NULL: not read yet, or not permitted */
-	bool tried, again;
+	bool tried;
 };
 
 void kernel_names_free(struct kernel_names *k);
