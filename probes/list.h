@@ -6,7 +6,7 @@ EVENT(alloc)
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)
-EVENT(lock)
+EVENT(lock) /* of wait/, too */
 EVENT(io)
 EVENT(net) /* of io/, too */
 EVENT(hit)

@@ -256,7 +256,7 @@ static void print_note(const struct error *err)
 		printf("        %s\n", hint);
 }
 
-/* before: of the same program, printed already; NULL: there is none. */
+/* before: the inspection of the same program that was printed; NULL if none was. */
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
 	cleanup(free) char *program = say_clean(in->program);

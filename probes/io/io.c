@@ -158,23 +158,18 @@ static void object(u64 key, char *text)
 		io_names_text(shown, key, text);
 }
 
+/* What both events do. */
+#define OPERATIONS                                                                                                     \
+	.unit = "nanoseconds", .more = "bytes", .slots = 2, .create = create, .destroy = destroy, .start = start,      \
+	.stop = stop, .stats = stats, .record = record, .reason = reason, .object = object
+
 const struct event_ops io_event = {
         .name = "io",
         .command = "io-flame",
         .summary = "time in file I/O, and its bytes, by stack and by file",
         .view = "time in file I/O of %s, and its bytes, by stack and by file",
-        .unit = "nanoseconds",
-        .more = "bytes",
-        .slots = 2,
         .prepare = prepare_files,
-        .create = create,
-        .destroy = destroy,
-        .start = start,
-        .stop = stop,
-        .stats = stats,
-        .record = record,
-        .reason = reason,
-        .object = object,
+        OPERATIONS,
 };
 
 const struct event_ops net_event = {
@@ -182,16 +177,6 @@ const struct event_ops net_event = {
         .command = "net-flame",
         .summary = "bytes sent and received, connects, and their time, by stack and by peer",
         .view = "bytes that %s sends and receives, connects, and their time, by stack and by peer",
-        .unit = "nanoseconds",
-        .more = "bytes",
-        .slots = 2,
         .prepare = prepare_net,
-        .create = create,
-        .destroy = destroy,
-        .start = start,
-        .stop = stop,
-        .stats = stats,
-        .record = record,
-        .reason = reason,
-        .object = object,
+        OPERATIONS,
 };

@@ -420,26 +420,25 @@ static void stats(void *event, struct sampler_stats *st)
 	st->of_event = &w->summary;
 }
 
+/* What both events do. */
+#define OPERATIONS                                                                                                     \
+	.unit = "nanoseconds", .more = "waits", .waits = true, .slots = 2, .prepare = prepare, .create = create,       \
+	.destroy = destroy, .start = start, .poll = poll, .drain = drain, .stop = stop, .stats = stats,                \
+	.record = record, .reason = wait_reason_text, .kind = wait_kind, .leads_to_program = wait_leads_to_program
+
 const struct event_ops wait_event = {
         .name = "wait",
         .command = "off-flame",
         .summary = "time off the CPU of everything in a process, by the stack that waits",
         .view = "time off the CPU of %s, by the stack that waits",
-        .unit = "nanoseconds",
-        .more = "waits",
-        .waits = true,
-        .slots = 2,
-        .prepare = prepare,
-        .create = create,
-        .destroy = destroy,
-        .start = start,
-        .poll = poll,
-        .drain = drain,
-        .stop = stop,
-        .stats = stats,
-        .record = record,
-        .reason = wait_reason_text,
-        .kind = wait_kind,
         .idle = wait_idle,
-        .leads_to_program = wait_leads_to_program,
+        OPERATIONS,
+};
+
+const struct event_ops lock_event = {
+        .name = "lock",
+        .command = "lock-flame",
+        .summary = "time that threads of a process wait for locks, by the stack that waits",
+        .view = "time that %s waits for locks, by the stack that waits",
+        OPERATIONS,
 };

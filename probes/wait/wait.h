@@ -14,6 +14,10 @@
  *
  * Time off the CPU is summed at each switch, whether a stack was taken or not: with the scheduler's CPU time it must
  * give the time that threads were there (struct wait_summary).
+ *
+ * lock_event takes of these waits those that are in futex(2), whose first argument names the lock. Which of them are
+ * for a lock is known from the stack (unwind/profile/locks.h). Such a wait lasts from when the thread leaves the CPU
+ * until it is back; what a thread spins before that, and a lock that is free, cost nothing here and are not seen.
  */
 #ifndef YRT_WAIT_H
 #define YRT_WAIT_H

@@ -307,7 +307,7 @@ static void assert_fails(struct jvm *j, const char *name)
 	stop(j);
 }
 
-/* Few nmethods that are none of what their methods run prove nothing yet. */
+/* A few nmethods that their methods do not run prove nothing yet. */
 static void test_checks_open(void **state)
 {
 	static struct jvm j;

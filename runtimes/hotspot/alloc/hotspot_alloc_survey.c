@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define KINDS      1024 /* a power of two; so many are distinguished, but for the last quarter of the table */
+#define KINDS      1024 /* size of the hash table, a power of two; three quarters of it are used */
 #define BUFFER_MAX (64u << 20)
 
 struct kind {
