@@ -40,34 +40,76 @@ static void check_kernel(struct capability_check *c)
 	                                                                                     : CAPABILITY_OK;
 }
 
-/* <linux/capability.h> */
-enum capability {
-	CAPABILITY_DAC_READ_SEARCH = 2,
-	CAPABILITY_SYS_PTRACE = 19,
-	CAPABILITY_SYS_ADMIN = 21,
-	CAPABILITY_PERFMON = 38,
-	CAPABILITY_BPF = 39,
-	CAPABILITY_CHECKPOINT_RESTORE = 40,
-};
+/* The value of a line of /proc/self/status, base 16; 0: it is not there. */
+static u64 own_status(const char *name)
+{
+	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
+	size_t n = strlen(name);
+	char line[128] = "";
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, n) && line[n] == ':')
+			return strtoul(line + n + 1, NULL, 16);
+	return 0;
+}
 
 static u64 capabilities(void)
 {
-	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
-	char line[128] = "";
-	unsigned long caps = 0;
+	u64 caps = own_status("CapEff");
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "CapEff: %lx", &caps) == 1)
-			break;
+	if (caps & CAPABILITY_BIT(SYS_ADMIN))
+		caps |= CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON) | CAPABILITY_BIT(CHECKPOINT_RESTORE);
 	return caps;
 }
 
-/* instead: another capability that permits the same; 0: none does. */
-static void check_capability(struct capability_check *c, const char *what, u32 wanted, u32 instead,
-        enum capability_state without, const char *cost)
+static bool in_user_namespace(void)
 {
+	char line[128];
+	u32 inside, outside, count;
+
+	return read_line("/proc/self/uid_map", line, sizeof(line)) &&
+	       sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && count != UINT32_MAX;
+}
+
+const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY])
+{
+	static const struct {
+		u32 number;
+		const char *name;
+	} names[] = {{CAPABILITY_BPF, "BPF"}, {CAPABILITY_PERFMON, "PERFMON"}};
+	char missing[64] = "", line[64] = "";
 	u64 caps = capabilities();
-	bool has = caps >> wanted & 1 || (instead && caps >> instead & 1);
+
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *comma = *line ? ", " : "";
+
+		if (!(wanted & ~caps & 1UL << names[i].number))
+			continue;
+		snprintf(
+		        missing + strlen(missing), sizeof(missing) - strlen(missing), "%sCAP_%s", comma, names[i].name);
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s", comma, names[i].name);
+	}
+	if (*missing)
+		snprintf(text, CAPABILITY_REMEDY,
+		        "missing: %s; run as root, or give it (in Kubernetes \"add: [%s]\"); `yrt doctor` lists all",
+		        missing, line);
+	else
+		snprintf(text, CAPABILITY_REMEDY, "%s",
+		        in_user_namespace()
+		                ? "capabilities of a user namespace do not count: run outside of it (in Kubernetes "
+		                  "\"hostUsers: true\")"
+		        : own_status("Seccomp")
+		                ? "a seccomp profile refuses it (in Kubernetes \"seccompProfile: {type: Unconfined}\", "
+		                  "in Docker --security-opt seccomp=unconfined)"
+		                : "the capabilities are there: a security module refuses it; `yrt doctor` lists what "
+		                  "works");
+	return text;
+}
+
+static void check_capability(
+        struct capability_check *c, const char *what, u32 wanted, enum capability_state without, const char *cost)
+{
+	bool has = capabilities() >> wanted & 1;
 
 	*c = (struct capability_check){
 	        .what = what, .state = has ? CAPABILITY_OK : without, .remedy = has ? NULL : cost};
@@ -76,32 +118,32 @@ static void check_capability(struct capability_check *c, const char *what, u32 w
 
 static void check_cap_bpf(struct capability_check *c)
 {
-	check_capability(c, "CAP_BPF", CAPABILITY_BPF, CAPABILITY_SYS_ADMIN, CAPABILITY_MISSING,
+	check_capability(c, "CAP_BPF", CAPABILITY_BPF, CAPABILITY_MISSING,
 	        "without it nothing is sampled: run as root, or give it");
 }
 
 static void check_cap_perfmon(struct capability_check *c)
 {
-	check_capability(c, "CAP_PERFMON", CAPABILITY_PERFMON, CAPABILITY_SYS_ADMIN, CAPABILITY_MISSING,
+	check_capability(c, "CAP_PERFMON", CAPABILITY_PERFMON, CAPABILITY_MISSING,
 	        "without it nothing is sampled: run as root, or give it");
 }
 
 static void check_cap_ptrace(struct capability_check *c)
 {
-	check_capability(c, "CAP_SYS_PTRACE", CAPABILITY_SYS_PTRACE, 0, CAPABILITY_LESS,
+	check_capability(c, "CAP_SYS_PTRACE", CAPABILITY_SYS_PTRACE, CAPABILITY_LESS,
 	        "only processes of this user can be looked into");
 }
 
 static void check_cap_read(struct capability_check *c)
 {
-	check_capability(c, "CAP_DAC_READ_SEARCH", CAPABILITY_DAC_READ_SEARCH, 0, CAPABILITY_LESS,
+	check_capability(c, "CAP_DAC_READ_SEARCH", CAPABILITY_DAC_READ_SEARCH, CAPABILITY_LESS,
 	        "stacks end at programs and libraries that this user may not read");
 }
 
 static void check_cap_restore(struct capability_check *c)
 {
-	check_capability(c, "CAP_CHECKPOINT_RESTORE", CAPABILITY_CHECKPOINT_RESTORE, CAPABILITY_SYS_ADMIN,
-	        CAPABILITY_LESS, "stacks end at files that were replaced or deleted since they were mapped");
+	check_capability(c, "CAP_CHECKPOINT_RESTORE", CAPABILITY_CHECKPOINT_RESTORE, CAPABILITY_LESS,
+	        "stacks end at files that were replaced or deleted since they were mapped");
 }
 
 static void check_btf(struct capability_check *c)
@@ -131,9 +173,11 @@ static void check_bpf(struct capability_check *c)
 
 	if (!err)
 		err = object_load(object, WALKERS_ALL);
-	*c = (struct capability_check){.what = "BPF programs",
-	        .remedy = err ? "see the capabilities, BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words"
-	                      : NULL};
+	*c = (struct capability_check){.what = "BPF programs"};
+	if (err)
+		c->remedy = err->kind == ERROR_PERMISSION
+		                    ? capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), c->text)
+		                    : "see BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words";
 	c->state = err ? CAPABILITY_MISSING : CAPABILITY_OK;
 	snprintf(c->found, sizeof(c->found), "%s", err ? err->message : "load and verify");
 	error_free(err);
@@ -160,14 +204,16 @@ static int open_event(u32 type, u64 config, pid_t pid, int cpu)
 
 static void check_clock(struct capability_check *c)
 {
-	int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0);
+	int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0), error = errno;
 
-	*c = (struct capability_check){.what = "clock",
-	        .state = fd < 0 ? CAPABILITY_MISSING : CAPABILITY_OK,
-	        .remedy = fd < 0 ? "lower kernel.perf_event_paranoid, or allow perf_event_open" : NULL};
-	snprintf(c->found, sizeof(c->found), "%s", fd < 0 ? strerror(errno) : "a timer of each CPU");
-	if (fd >= 0)
+	*c = (struct capability_check){.what = "clock", .state = fd < 0 ? CAPABILITY_MISSING : CAPABILITY_OK};
+	if (fd >= 0) {
+		snprintf(c->found, sizeof(c->found), "a timer of each CPU");
 		close(fd);
+		return;
+	}
+	snprintf(c->found, sizeof(c->found), "the kernel refuses perf_event_open(): %s", strerror(error));
+	c->remedy = capabilities_remedy(CAPABILITY_BIT(PERFMON), c->text);
 }
 
 static void check_watch(struct capability_check *c)

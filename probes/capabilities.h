@@ -5,6 +5,8 @@
 
 #include <types.h>
 
+#define CAPABILITY_REMEDY 256
+
 enum capability_state {
 	CAPABILITY_OK,
 	CAPABILITY_LESS,
@@ -15,13 +17,31 @@ struct capability_check {
 	const char *what;
 	enum capability_state state;
 	char found[160];
-	const char *remedy; /* NULL if there is nothing to do */
+	const char *remedy;           /* NULL if there is nothing to do */
+	char text[CAPABILITY_REMEDY]; /* of remedy, where it is made up */
 };
 
 #define CAPABILITIES_MAX 24
 
 /* Fills checks and returns their number. */
 u32 capabilities_find(struct capability_check *checks);
+
+enum capability { /* <linux/capability.h> */
+	CAPABILITY_DAC_READ_SEARCH = 2,
+	CAPABILITY_SYS_PTRACE = 19,
+	CAPABILITY_SYS_ADMIN = 21,
+	CAPABILITY_PERFMON = 38,
+	CAPABILITY_BPF = 39,
+	CAPABILITY_CHECKPOINT_RESTORE = 40,
+};
+#define CAPABILITY_BIT(name) (1UL << CAPABILITY_##name)
+
+/*
+ * Why the kernel refuses a call that takes these capabilities (bits), with the line of a Kubernetes manifest that
+ * allows it: those that are missing, by name; else a user namespace, in which they do not count; else a seccomp
+ * profile. Returns text.
+ */
+const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY]);
 
 /* Does the kernel show where its functions are? */
 bool capabilities_kernel_names(void);

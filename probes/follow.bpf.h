@@ -99,14 +99,18 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Run once by user space, which can not know by itself how deep its pid namespace is. */
+/* Run once by user space, which can not know by itself which its pid namespace is, and how deep. */
 SEC("raw_tp")
 int find_level(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *upid;
 
 	(void)ctx;
-	pid_level = BPF_CORE_READ(task, thread_pid, level);
+	pid_level = BPF_CORE_READ(pid, level);
+	upid = pid_at(pid, pid_level);
+	pid_namespace = (u64)BPF_CORE_READ(upid, ns);
 	return 0;
 }
 

@@ -10,8 +10,11 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct pid_namespace;
+
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {

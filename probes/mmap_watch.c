@@ -190,10 +190,13 @@ static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 		keep(w, &m);
 }
 
+/* Of a process outside of our pid namespace the kernel gives 0, or -1 once it is gone (perf_event_pid_type()). */
 static void absorb(struct mmap_watch *w, const u64 *record, const struct perf_event_header *header)
 {
 	if (header->type == PERF_RECORD_LOST)
 		add_pid(&w->told, 0);
+	else if ((pid_t)record[RECORD_PID / 8] <= 0)
+		return;
 	else if (header->type == PERF_RECORD_MMAP2 && header->size > RECORD_PATH + sizeof(u64))
 		absorb_mapped(w, record, header->size);
 	else if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC)

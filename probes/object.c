@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "capabilities.h"
 #include "cpu_time.h"
 #include "object_internal.h"
 #include "skeleton.h"
@@ -71,11 +72,11 @@ static void set_knobs(struct object *o)
 
 struct error *object_explain_load(int code)
 {
+	char text[CAPABILITY_REMEDY];
+
 	if (code == EPERM) /* the verifier says EACCES */
-		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"),
-		        "run as root, or with capabilities: `yrt doctor` tells which are missing, CAP_BPF and "
-		        "CAP_PERFMON at least; in "
-		        "Kubernetes \"add: [BPF, PERFMON, SYS_PTRACE]\" and \"seccompProfile: {type: Unconfined}\"");
+		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"), "%s",
+		        capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), text));
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
 		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");

@@ -330,16 +330,34 @@ static bool matches(enum select_key key, const char *value, const struct process
 	}
 }
 
-bool selection_matches(const struct selection *s, const struct process_facts *facts)
+static bool may_match(enum select_key key, const char *value, const struct process_facts *f)
+{
+	const char *slash = strrchr(value, '/');
+
+	return key == SELECT_EXE ? !fnmatch(slash ? slash + 1 : value, f->comm, 0) : matches(key, value, f);
+}
+
+static bool any_rule(const struct selection *s, const struct process_facts *facts,
+        bool (*term)(enum select_key key, const char *value, const struct process_facts *f))
 {
 	for (u32 i = 0; i < s->nrules; i++) {
 		const struct select_rule *r = &s->rules[i];
 		u32 n = 0;
 
-		while (n < r->nterms && matches(r->term[n].key, r->term[n].value, facts))
+		while (n < r->nterms && term(r->term[n].key, r->term[n].value, facts))
 			n++;
 		if (n == r->nterms)
 			return true;
 	}
 	return false;
+}
+
+bool selection_matches(const struct selection *s, const struct process_facts *facts)
+{
+	return any_rule(s, facts, matches);
+}
+
+bool selection_hides(const struct selection *s, const struct process_facts *facts)
+{
+	return !*facts->exe && any_rule(s, facts, may_match);
 }

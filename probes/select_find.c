@@ -13,6 +13,7 @@
 
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/process/process.h"
 
 #define TOLD 8   /* processes that a message lists */
 #define ARGS 100 /* bytes of their command lines */
@@ -185,10 +186,33 @@ static struct error *hint_near(struct error *err, struct near *near)
 	return err;
 }
 
+static struct error *refuse_hidden(void *ctx, pid_t pid)
+{
+	struct search *s = ctx;
+	struct process_facts f;
+
+	if (!facts_read(s->proc, pid, &f) || !selection_hides(s->selection, &f))
+		return NULL;
+	return error_hint(error_new(ERROR_PERMISSION,
+	                          "cannot see whether process %d (%s) matches %s: readlink() of its exe is refused",
+	                          pid, f.comm, s->selection->text),
+	        PROCESS_PTRACE_HINT);
+}
+
+struct error *selection_hidden(const struct selection *s, const char *proc)
+{
+	struct search search = {.proc = proc, .selection = s};
+
+	return each_process(proc, refuse_hidden, &search);
+}
+
 struct error *selection_missed(const struct selection *s, const char *proc)
 {
 	struct near near = {.proc = proc, .key = s->rules[0].term[0].key, .value = s->rules[0].term[0].value};
+	struct error *err = selection_hidden(s, proc);
 
+	if (err)
+		return err;
 	return hint_near(error_new(ERROR_NO_PROCESS, "no process matches %s", s->text), &near);
 }
 

@@ -24,7 +24,8 @@ const volatile bool with_times = false; /* record when each sample was taken */
 const volatile bool everyone = false;   /* who runs becomes a target (-a) */
 const volatile __u32 own_tgid = 0;      /* not yrt itself */
 
-__u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level */
+__u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level ... */
+__u64 pid_namespace = 0;     /* ... and this namespace: others of the level have the same pids */
 __u32 eager = 0;             /* wake user space for each new stack: what it names does not live long */
 __u32 ticks = TICKS_IGNORED; /* what becomes of events */
 __u64 taken_ns = 0;          /* since when */
@@ -110,21 +111,26 @@ struct { /* by signal_struct */
 	__type(value, struct process_ending);
 } endings SEC(".maps");
 
+/* What a pid is called at a level of its namespaces. The kernel's element is larger than our flavour of it: a variable
+ * index must not be left to the compiler. */
+static inline struct upid *pid_at(struct pid *pid, u32 level)
+{
+	return (void *)__builtin_preserve_access_index(&pid->numbers[0]) + level * bpf_core_type_size(struct upid);
+}
+
+/* In yrt's own pid namespace; 0: it is not there. */
 static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
 {
+	struct upid *upid;
 	struct pid *pid;
-	u32 nr = 0;
 
 	if (!pid_level)
 		return kernel_pid;
 	pid = BPF_CORE_READ(task, thread_pid);
 	if (BPF_CORE_READ(pid, level) < pid_level)
 		return 0;
-	/* the kernel's element is larger than our flavour of it: a variable index must not be left to the compiler */
-	bpf_probe_read_kernel(&nr, sizeof(nr),
-	        (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
-	                pid_level * bpf_core_type_size(struct upid));
-	return nr;
+	upid = pid_at(pid, pid_level);
+	return (u64)BPF_CORE_READ(upid, ns) == pid_namespace ? (u32)BPF_CORE_READ(upid, nr) : 0;
 }
 
 static inline u32 tgid_of(struct task_struct *task)

@@ -35,7 +35,7 @@ add_test(NAME e2e.attempts COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_D
 set_tests_properties(e2e.attempts_begin e2e.attempts PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}")
 set_tests_properties(e2e.attempts_begin PROPERTIES FIXTURES_SETUP attempts)
 set_tests_properties(e2e.attempts PROPERTIES FIXTURES_CLEANUP attempts)
-set_tests_properties(e2e.test_envoy PROPERTIES SKIP_RETURN_CODE 77) # its Envoy is on PyPI
+set_tests_properties(e2e.test_envoy e2e.test_pod PROPERTIES SKIP_RETURN_CODE 77) # their Envoy is on PyPI
 
 file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.c)
 foreach(source ${BENCHES})

@@ -10,7 +10,7 @@ set_tests_properties(oracle.some PROPERTIES LABELS oracle-some ENVIRONMENT "${TE
 # All of them, twelve or more of each language, a second each: too long for every run.
 add_test(NAME oracle.small COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --seconds 1 --attempts 2 CONFIGURATIONS Oracle)
 set_tests_properties(oracle.small PROPERTIES LABELS oracle-small ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 1800)
-foreach(language native lua puc python java)
+foreach(language native lua puc python java perl)
 	add_test(NAME oracle.${language} COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --shares --twice ${language} CONFIGURATIONS Oracle)
 	set_tests_properties(oracle.${language} PROPERTIES LABELS oracle ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 3600)
 endforeach()

@@ -15,8 +15,6 @@
 #undef RESUMES
 #undef RUNTIME
 
-#define WALK_RESUMES 3 /* of one walk */
-
 /* Copies the region of pc to w->region. */
 WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 {

@@ -157,6 +157,25 @@ struct lock_rule {
 	bool each;        /* the futex is the thread's own, not the lock: its address says nothing */
 };
 
+/* A thread that sleeps in futex(2). */
+struct runtime_thread {
+	pid_t tid;   /* in the target's own pid namespace */
+	u64 pointer; /* its thread pointer: pthread_self() of glibc and musl */
+	u64 sp;      /* its user stack pointer */
+	u64 futex;   /* the address that it waits at */
+};
+
+/* What it waits for, as its runtime knows it. Text may be hostile. */
+#define RUNTIME_WAIT_TEXT 128
+struct runtime_wait {
+	enum lock_kind kind;
+	u64 at;                              /* the lock: what waits for the same has the same */
+	char type[RUNTIME_WAIT_TEXT];        /* its class; "" if it has none */
+	pid_t holder;                        /* the thread that holds it, numbered as .tid; 0: none is known */
+	u64 holder_pointer;                  /* the same by its thread pointer; 0: none is known */
+	char holder_name[RUNTIME_WAIT_TEXT]; /* what holds it but is no thread, or is on one: "virtual thread 33"; "" */
+};
+
 struct runtime_ops {
 	const char *name; /* "luajit": in output, options, folder */
 	const char *view; /* command prefix: "lua" for lua-flame (process/view.h); runtimes of one language share it */
@@ -282,6 +301,12 @@ struct runtime_ops {
 	const struct idle_rule *idle;
 	/* Its locks, up to one without .at.frame (profile/locks.h). NULL: only native ones are known. */
 	const struct lock_rule *locks;
+	/*
+	 * What a thread waits for, by the runtime's own data, for `yrt dump`. The caller discards it if the thread did
+	 * not sleep all the time. False: nothing that the runtime knows of. May be NULL.
+	 */
+	bool (*waits_for)(void *instance, const struct runtime_process *p, const struct runtime_thread *t,
+	        struct runtime_wait *ret);
 
 	/*
 	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each

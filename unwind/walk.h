@@ -87,6 +87,8 @@ struct walk_proof {
 	u32 guessed; /* 0: no such guess since */
 };
 
+#define WALK_RESUMES 3 /* of one walk */
+
 #include <walk_target.h>
 
 struct walk {

@@ -31,6 +31,9 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 	        "  sudo setcap "
 	        "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog+ep $(which "
 	        "yrt)\n"
+	        "In Kubernetes, as frontends/job/job.yaml has it:\n"
+	        "  capabilities: {add: [BPF, PERFMON, SYS_PTRACE, SYSLOG, CHECKPOINT_RESTORE, DAC_READ_SEARCH]}\n"
+	        "  seccompProfile: {type: Unconfined}\n"
 	        "What works without any: render, diff, symbolize, layout, runtimes, help, and inspect of your own "
 	        "processes.";
 	struct capability_check checks[CAPABILITIES_MAX];

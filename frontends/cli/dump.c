@@ -30,7 +30,7 @@ static const struct manual_option options[] = {
                 COMPLETE_NOTHING},
         {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
         {DUMP_LOGICAL, "logical", NULL,
-                "also what waits without a thread, with its own stack: tasks of asyncio (Python 3.8 on)",
+                "also what waits without a thread, with its own stack: goroutines, tasks of asyncio (Python 3.8 on)",
                 COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
@@ -66,9 +66,11 @@ const struct manual dump_manual = {
                 "equal stacks\n"
                 "together. Nothing is stopped: a thread that is off the CPU is read where it is, and read again if the "
                 "kernel says\n"
-                "that it ran meanwhile; those on a CPU are sampled for a tenth of a second. A glibc mutex that a "
-                "thread waits for\n"
-                "is shown with its holder; a deadlock among them is in the first line.",
+                "that it ran meanwhile; those on a CPU are sampled for a tenth of a second. What a thread waits for "
+                "is shown\n"
+                "with its holder: mutexes of glibc, monitors of Java and locks of java.util.concurrent, with their "
+                "class,\n"
+                "RLock and the GIL of Python. A deadlock among them is in the first line.",
         .options = options,
         .examples = examples,
 };

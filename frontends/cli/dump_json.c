@@ -76,13 +76,22 @@ static void set_syscall(json_t *object, const struct view_thread *t)
 	json_object_set_new(object, "syscall", call);
 }
 
-static void set_lock(json_t *object, const struct dump_view *v, const struct view_thread *t)
+static void set_wait(json_t *object, const struct dump_view *v, const struct view_thread *t)
 {
-	if (!t->lock)
+	const struct runtime_wait *w = &t->t->wait;
+	json_t *wait;
+
+	if (!t->waits)
 		return;
-	json_object_set_new(object, "waits_for",
-	        json_pack("{s:s, s:I, s:i, s:b}", "kind", "mutex", "address", (json_int_t)t->lock, "owner",
-	                (int)v->threads[t->owner].t->at.tid, "deadlock", (int)t->deadlocked));
+	wait = json_pack("{s:s, s:I, s:b}", "kind", view_wait_kind(t), "address", (json_int_t)w->at, "deadlock",
+	        (int)t->deadlocked);
+	if (*w->type)
+		set_text(wait, "type", w->type);
+	if (t->owned)
+		json_object_set_new(wait, "owner", json_integer(v->threads[t->owner].t->at.tid));
+	if (*w->holder_name)
+		set_text(wait, "owner_name", w->holder_name);
+	json_object_set_new(object, "waits_for", wait);
 }
 
 static json_t *json_thread(const struct dump_view *v, const struct view_thread *t, u32 stack)
@@ -107,7 +116,7 @@ static json_t *json_thread(const struct dump_view *v, const struct view_thread *
 		json_object_set_new(object, "not_run", json_integer(t->still + 1));
 	}
 	set_syscall(object, t);
-	set_lock(object, v, t);
+	set_wait(object, v, t);
 	return object;
 }
 

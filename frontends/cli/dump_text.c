@@ -53,12 +53,24 @@ static void put_reference(const struct view_thread *t, FILE *out)
 	put_clean(out, t->name, NAME_COLUMNS);
 }
 
-static void put_lock(const struct dump_view *v, const struct view_thread *t, FILE *out)
+static void put_wait(const struct dump_view *v, const struct view_thread *t, FILE *out)
 {
-	if (!t->lock)
+	const char *name = t->t->wait.holder_name;
+	char what[VIEW_WAIT];
+
+	if (!t->waits)
 		return;
-	fprintf(out, "\n    waits for mutex 0x%lx held by ", t->lock);
-	put_reference(&v->threads[t->owner], out);
+	view_wait(t, what);
+	fputs("\n    waits for ", out);
+	put_clean(out, what, VIEW_WAIT);
+	if (!t->owned && !*name)
+		return;
+	fputs(" held by ", out);
+	put_clean(out, name, NAME_COLUMNS);
+	if (t->owned) {
+		fputs(*name ? " on " : "", out);
+		put_reference(&v->threads[t->owner], out);
+	}
 }
 
 static void put_thread(const struct dump_view *v, const struct view_thread *t, FILE *out)
@@ -89,7 +101,7 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 		fputs(", its most frequent stack in some samples", out);
 	if (d->how == DUMP_UNSEEN)
 		fputs(", but not when samples were taken", out);
-	put_lock(v, t, out);
+	put_wait(v, t, out);
 	fputc('\n', out);
 }
 
@@ -148,12 +160,16 @@ static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 
 static void put_cycle(const struct dump_view *v, u32 first, FILE *out)
 {
+	char what[VIEW_WAIT];
 	u32 at = first;
 
 	fprintf(out, "%sDEADLOCK:%s ", colour(out, COLOUR_RED), colour(out, COLOUR_NONE));
 	put_reference(&v->threads[first], out);
 	do {
-		fprintf(out, "%s waits for mutex 0x%lx held by ", at == first ? "" : ", which", v->threads[at].lock);
+		view_wait(&v->threads[at], what);
+		fputs(at == first ? " waits for " : ", which waits for ", out);
+		put_clean(out, what, VIEW_WAIT);
+		fputs(" held by ", out);
 		at = v->threads[at].owner;
 		put_reference(&v->threads[at], out);
 	} while (at != first);

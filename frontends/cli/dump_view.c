@@ -154,46 +154,6 @@ static struct error *find_syscalls(struct dump_view *v)
 	return NULL;
 }
 
-static u64 own_key(u32 tgid, u32 own_tid)
-{
-	return (u64)tgid << 32 | own_tid;
-}
-
-/* Who holds what others wait for; of threads that were seen standing still only. */
-static struct error *find_holders(struct dump_view *v)
-{
-	struct table index = {0};
-	struct error *err = NULL;
-
-	for (u32 i = 0; !err && i < v->nthreads; i++)
-		err = table_put(&index, own_key(v->threads[i].t->at.tgid, v->threads[i].t->at.own_tid), i);
-	for (u32 i = 0; !err && i < v->nthreads; i++) {
-		const struct dump_thread *t = v->threads[i].t;
-		const u64 *holder =
-		        t->lock && t->how == DUMP_WALKED ? table_get(&index, own_key(t->at.tgid, t->holder)) : NULL;
-
-		v->threads[i].lock = holder ? t->lock : 0;
-		v->threads[i].owner = holder ? (u32)*holder : i;
-	}
-	table_free(&index);
-	return err;
-}
-
-/* Follows who waits for whom; a thread that comes to itself again is in a deadlock. */
-static void find_deadlocks(struct dump_view *v)
-{
-	for (u32 i = 0; i < v->nthreads; i++) {
-		u32 at = i, steps = 0;
-
-		while (v->threads[at].lock && steps++ < v->nthreads) {
-			at = v->threads[at].owner;
-			if (at == i)
-				break;
-		}
-		v->threads[i].deadlocked = v->threads[i].lock && at == i;
-	}
-}
-
 struct sorting {
 	u64 stack;
 	u32 count, first;
@@ -273,14 +233,13 @@ struct error *view_make(
 	if (!err)
 		err = find_syscalls(&v);
 	if (!err)
-		err = find_holders(&v);
+		err = view_waits(&v);
 	if (!err)
 		err = view_tasks(list, &v);
 	if (err) {
 		view_free(&v);
 		return err;
 	}
-	find_deadlocks(&v);
 	*ret = v;
 	return NULL;
 }

@@ -15,8 +15,9 @@ struct view_thread {
 	char *syscall; /* as syscall_text() has it; NULL: it is in none */
 	u32 top;       /* outermost node of its stack in the profile; 0: it has none */
 	u64 stack;     /* the same for equal stacks */
-	u64 lock;      /* a mutex that it waits for; 0: none */
-	u32 owner;     /* index of the thread that holds it; its own: not known */
+	bool waits;    /* what it waits for is in t->wait */
+	bool owned;    /* and held by a thread of this dump: */
+	u32 owner;     /* its index */
 	bool deadlocked;
 	u32 same,
 	        still; /* of the dumps before this one, so many in a row had the same stack; and it had not run since */
@@ -67,8 +68,15 @@ u64 view_path_hash(const struct profile *p, u32 node);
 void view_name(const struct profile_function *f, char ret[VIEW_NAME]);
 /* The last part of its file's path: "" if unknown. */
 const char *view_file(const struct profile_function *f);
+/* What a thread that waits waits for: "monitor 0x7f… (a java.lang.Object)"; hostile. */
+#define VIEW_WAIT 256
+void view_wait(const struct view_thread *t, char ret[VIEW_WAIT]);
+const char *view_wait_kind(const struct view_thread *t); /* "monitor"; static */
 /* "sleeping", "running"; static. */
 const char *view_state(const struct dump_thread *t);
+
+/* Who waits for whom, and deadlocks; in dump_waits.c, as view_wait(). */
+struct error *view_waits(struct dump_view *v);
 
 /* Fills v->tasks; in dump_tasks.c, as the next ones. */
 struct error *view_tasks(const struct dump_list *list, struct dump_view *v);

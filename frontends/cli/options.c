@@ -220,8 +220,9 @@ static const struct manual_example latency_examples[] = {
 
 const struct manual latency_manual = {
         .usage = latency_usage,
-        .text = "The histogram comes on stderr, and with --stats as JSON; stacks count the time of slow calls. Each "
-                "call costs the target\n"
+        .text = "The histogram comes on stderr, in the page, and with --stats as JSON; stacks count the time of slow "
+                "calls. "
+                "Each call costs the target\n"
                 "two hits, 1 to 3 us each. Where a function returns is found in its code: one that jumps through a "
                 "table or a register\n"
                 "is refused. Ctrl-C ends it early and keeps the result.",
@@ -467,8 +468,8 @@ struct error *flame_select(struct flame_options *o)
 	if (!o->selection.nrules)
 		return NULL;
 	err = selection_find(&o->selection, "/proc", &pids, &n);
-	if (!err && !n && !o->awaits)
-		return selection_missed(&o->selection, "/proc");
+	if (!err && !n)
+		return o->awaits ? selection_hidden(&o->selection, "/proc") : selection_missed(&o->selection, "/proc");
 	for (u32 i = 0; !err && i < n; i++)
 		err = flame_add_pid(o, pids[i]) ? NULL : &error_no_memory;
 	return err;

@@ -65,7 +65,7 @@ static struct error *trim_one(void *ctx, const char *path)
 	struct trim *t = ctx;
 	struct stat st;
 
-	if (stat(path, &st))
+	if (stat(path, &st) || (!st.st_size && !unlink(path))) /* of a full volume */
 		return NULL;
 	if (t->measuring) {
 		t->bytes += (u64)st.st_size;
@@ -88,4 +88,21 @@ struct error *ring_trim(const char *dir, u64 limit, u32 *deleted)
 		err = ring_each(dir, trim_one, &t);
 	*deleted = t.deleted;
 	return err;
+}
+
+static struct error *measure_one(void *ctx, const char *path)
+{
+	u64 *bytes = ctx;
+	struct stat st;
+
+	*bytes += stat(path, &st) ? 0 : (u64)st.st_size;
+	return NULL;
+}
+
+struct error *ring_drop_oldest(const char *dir, u32 *deleted)
+{
+	u64 bytes = 0;
+	struct error *err = ring_each(dir, measure_one, &bytes);
+
+	return err ? err : ring_trim(dir, bytes ? bytes - 1 : 0, deleted);
 }

@@ -13,6 +13,8 @@
 /* Deletes the oldest until what is left is no more than limit bytes; *deleted: so many. The newest stays in any case.
  */
 struct error *ring_trim(const char *dir, u64 limit, u32 *deleted);
+/* The oldest one goes, unless it is the only one. */
+struct error *ring_drop_oldest(const char *dir, u32 *deleted);
 /* Calls found with the path of each, oldest first, until it returns an error, which is returned. */
 struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const char *path), void *ctx);
 

@@ -215,6 +215,19 @@ static void put_away(struct watch *w, const struct send_options *send)
 		say_note("%u recordings that were never sent were deleted: they were more than --ring", deleted);
 }
 
+/* The volume is full, or was. False: the folder can not be written to, which will not change by itself. */
+static bool make_room(const struct watch *w)
+{
+	u32 deleted = 0;
+
+	if (access(w->dir, W_OK | X_OK))
+		return false;
+	error_free(ring_drop_oldest(w->dir, &deleted));
+	if (deleted)
+		say_note("the oldest recording was deleted, to make room in %s", w->dir);
+	return true;
+}
+
 static int record_once(struct watch *w, const struct command_line *self, int argc, char **argv, struct error **err)
 {
 	int code = 0;
@@ -244,6 +257,7 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 		return report_error(&error_no_memory);
 	w->o.output = output;
 	w->o.send.url = NULL;
+	put_away(w, &send); /* what an earlier run has left */
 	while (!interrupted && (!w->count || done < w->count)) {
 		sleep_until(next);
 		err = wait_for_condition(w);
@@ -251,12 +265,14 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 			break;
 		next = now_ns() + (u64)(w->every_s * 1e9);
 		code = record_once(w, self, argc, argv, &err);
-		if (err || code == ERROR_PERMISSION || code == ERROR_UNSUPPORTED || code == ERROR_OUTPUT)
+		if (err || code == ERROR_PERMISSION || code == ERROR_UNSUPPORTED)
 			break;
 		if (code >= 0) {
 			done++;
 			put_away(w, &send);
 		}
+		if (code == ERROR_OUTPUT && !make_room(w))
+			break;
 	}
 	w->o.send = send;
 	return err ? report_error(err) : code > 0 ? code : 0;

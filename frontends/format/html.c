@@ -16,6 +16,7 @@
  *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
+ *	histogram  of calls (latency): [[from, to, calls], ...] (histogram.h)
  *	source     lines of functions' files (source.h)
  */
 #include <inttypes.h>
@@ -24,6 +25,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "histogram.h"
 #include "order.h"
 #include "source.h"
 #include "text.h"
@@ -309,6 +311,8 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	if (err)
 		return err;
 	put_nodes(p, order, out);
+	if (!p->base)
+		histogram_put(p->meta.stats, out);
 	err = put_times(p, order, out);
 	if (!err && p->meta.source) {
 		fputs(",\n\"source\":", out);

@@ -4,12 +4,13 @@
 #
 #	build.sh [YRT [IMAGE]]
 #
-# YRT: the program (build/release/yrt). IMAGE: where to, as buildah has it (oci-archive:yrt.tar). Needs buildah; no network, no base image.
+# YRT: the program (build/release/yrt). IMAGE: where to, as buildah has it (oci-archive:yrt.tar); root:DIR puts the image's files into DIR and
+# needs no buildah. No network, no base image.
 set -eu
 
 yrt=${1:-build/release/yrt}
 image=${2:-oci-archive:yrt.tar}
-command -v buildah >/dev/null || {
+[ "${image#root:}" != "$image" ] || command -v buildah >/dev/null || {
 	echo "build.sh: buildah is missing: apt-get install buildah" >&2
 	exit 1
 }
@@ -40,8 +41,13 @@ curl=$(/sbin/ldconfig -p | sed -n 's|.*libcurl\.so\.4 .*=> ||p' | head -n 1)
 done
 [ ! -f /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 
+echo "build.sh: $(du -sm "$root" | cut -f1) MB unpacked" >&2
+if [ "${image#root:}" != "$image" ]; then
+	mkdir -p "${image#root:}"
+	cp -a "$root/." "${image#root:}"
+	exit
+fi
 container=$(buildah from scratch)
 buildah copy -q "$container" "$root" / >/dev/null
-buildah config --entrypoint '["/usr/bin/yrt"]' --cmd '["--help"]' --workingdir /out --env HOME=/out "$container"
+buildah config --entrypoint '["/usr/bin/yrt"]' --cmd '["--help"]' --workingdir /out --env YRT_CACHE_DIR=/out/cache "$container"
 buildah commit -q "$container" "$image" >/dev/null
-echo "build.sh: $image, $(du -sm "$root" | cut -f1) MB unpacked" >&2

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/capabilities.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "sample.skel.h"
@@ -60,10 +61,11 @@ static void close_timers(struct timers *t)
 
 static struct error *explain_open(int cpu)
 {
+	char text[CAPABILITY_REMEDY];
+
 	if (errno == EACCES || errno == EPERM)
 		return error_hint(error_errno(errno, "the kernel refuses perf_event_open(): to sample CPU %d", cpu),
-		        "run as root, or with CAP_PERFMON (in Kubernetes \"add: [PERFMON]\" and \"seccompProfile: "
-		        "{type: Unconfined}\")");
+		        "%s", capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
 	return error_errno(errno, "cannot sample CPU %d", cpu);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "probes/capabilities.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -47,9 +48,12 @@ static void destroy(void *event)
 
 static struct error *explain(int cpu)
 {
+	char text[CAPABILITY_REMEDY];
+
 	if (errno == EACCES || errno == EPERM)
-		return error_hint(error_errno(errno, "not permitted to watch page faults of CPU %d", cpu),
-		        "run as root, or with CAP_PERFMON; `yrt doctor` tells more");
+		return error_hint(
+		        error_errno(errno, "the kernel refuses perf_event_open(): to watch page faults of CPU %d", cpu),
+		        "%s", capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
 	return error_errno(errno, "cannot watch page faults of CPU %d", cpu);
 }
 

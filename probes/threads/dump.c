@@ -125,14 +125,36 @@ static u32 put_kernel(struct dump *d, const struct thread_record *r)
 	return r->nkernel;
 }
 
+static bool runtimes_know(struct dump_thread *t, u64 futex)
+{
+	struct runtime_process p = process_view(t->process);
+	struct runtime_thread thread = {
+	        .tid = (pid_t)t->at.own_tid, .pointer = t->at.thread_pointer, .sp = t->at.reg[REG_SP], .futex = futex};
+
+	for (u32 i = 0; i < t->process->ninstances; i++) {
+		const struct runtime_ops *ops = t->process->instances[i].ops;
+		void *data = t->process->instances[i].data;
+
+		t->wait = (struct runtime_wait){0};
+		if (ops->waits_for && data && ops->waits_for(data, &p, &thread, &t->wait))
+			return true;
+	}
+	return false;
+}
+
 /* Here, and not when it is shown: only what is read before it is known that a thread stood still belongs together. */
-static void find_lock(struct dump_thread *t)
+static void find_wait(struct dump_thread *t)
 {
 	struct syscall call = {.number = t->at.syscall, .tid = (pid_t)t->at.tid, .memory = t->process->memory};
+	u64 addr;
+	u32 value, holder;
 
 	memcpy(call.arguments, t->at.arguments, sizeof(call.arguments));
-	if (!mutex_owner(&call, &t->lock, &t->holder))
-		t->lock = 0;
+	t->waits = mutex_owner(&call, &addr, &holder);
+	if (t->waits)
+		t->wait = (struct runtime_wait){.kind = LOCK_MUTEX, .at = addr, .holder = (pid_t)holder};
+	else
+		t->waits = syscall_waits_for_futex(&call, &addr, &value) && runtimes_know(t, addr);
 }
 
 /* Walks a thread as the kernel reported it, in place of what was walked before. */
@@ -146,7 +168,7 @@ static struct error *walk(struct dump *d, struct dump_thread *t, const struct th
 	t->process = process_of(d, r->tgid);
 	t->open = true;
 	t->stop = STOP_NO_USER;
-	t->lock = 0;
+	t->waits = false;
 	t->attempts++;
 	kernel = put_kernel(d, r);
 	if (r->flags & THREAD_EXITING || !t->process) {
@@ -156,7 +178,7 @@ static struct error *walk(struct dump *d, struct dump_thread *t, const struct th
 		t->how = DUMP_UNSEEN;
 	} else {
 		t->how = DUMP_TORN;
-		find_lock(t);
+		find_wait(t);
 		if (d->options.no_user)
 			t->stop = STOP_ROOT;
 		else

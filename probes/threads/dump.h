@@ -9,6 +9,7 @@
 
 #include "thread.h"
 #include "unwind/profile/collect.h"
+#include "unwind/runtime.h"
 
 struct dump;
 
@@ -36,9 +37,9 @@ struct dump_thread {
 	struct process *process;
 	struct frame *frames; /* as walked, not named; NULL if sampled */
 	u32 nframes;
-	u32 stop;     /* enum stop_reason */
-	u64 lock;     /* a mutex that it waits for (mutex.h); 0: none is known */
-	u32 holder;   /* the thread that holds it, as own_tid */
+	u32 stop;   /* enum stop_reason */
+	bool waits; /* what it waits for is known: */
+	struct runtime_wait wait;
 	u32 attempts; /* walks that it took */
 	enum dump_how how;
 	bool open; /* to be walked, or walked but not yet known to have stood still */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/capabilities.h"
 #include "thread_iterator.skel.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
@@ -29,10 +30,11 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 
 static struct error *explain_load(int code)
 {
+	char text[CAPABILITY_REMEDY];
+
 	if (code == EPERM || code == EACCES)
-		return error_hint(error_errno(code, "the kernel refuses to load BPF programs"),
-		        "run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; `yrt doctor` tells what is "
-		        "missing");
+		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"), "%s",
+		        capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), text));
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not list threads by BPF: %s", strerror(code)),
 	        "yrt needs Linux 5.15 or later, with BTF; `yrt doctor` tells what this machine permits");
 }

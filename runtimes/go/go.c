@@ -12,6 +12,7 @@
 #include "go_root.h"
 #include "go_rows.h"
 #include "go_snapshots.h"
+#include "go_tasks.h"
 #include "runtime.h"
 
 #define KEEPERS_MAX 24
@@ -297,6 +298,7 @@ const struct runtime_ops go_runtime = {
         .expand = expand,
         .inspect = inspect,
         .snapshots = go_snapshots,
+        .tasks = &go_tasks,
         .idle = idle_rules,
         .locks = lock_rules,
 };

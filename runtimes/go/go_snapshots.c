@@ -32,7 +32,7 @@ static struct error *take(void *instance, const struct runtime_process *p, u32 f
 	return why(p, t, bias, err);
 }
 
-static struct error *take_goroutines(void *instance, const struct runtime_process *p, u32 flags, void **ret)
+struct error *go_take_goroutines(void *instance, const struct runtime_process *p, u32 flags, void **ret)
 {
 	return take(instance, p, flags, go_goroutines_take, ret);
 }
@@ -61,7 +61,7 @@ static const struct runtime_snapshot_ops goroutines = {
                 "collection has seen it wait.",
         .unit = "goroutines",
         .flags = goroutine_flags,
-        .take = take_goroutines,
+        .take = go_take_goroutines,
         .free = go_goroutines_drop,
         .print = go_goroutines_print,
         .draw = go_goroutines_draw,

@@ -8,6 +8,9 @@
 
 extern const struct runtime_snapshot_ops *const go_snapshots[];
 
+/* A struct go_goroutine_snapshot; flags: enum go_goroutine_flag (go_goroutines.h). *ret is NULL if there are none. */
+struct error *go_take_goroutines(void *instance, const struct runtime_process *p, u32 flags, void **ret);
+
 /* Of an instance (go.c): its table and load bias. */
 struct go_table *go_instance_table(void *instance, u64 *bias);
 

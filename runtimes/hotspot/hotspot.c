@@ -230,6 +230,7 @@ static void tell(struct hotspot_instance *instance, const struct runtime_process
 
 	hotspot_vm_heaps(vm, heaps, n);
 	hotspot_frozen_tell(instance, vm);
+	hotspot_anchor_find(instance->heap, &vm->anchor);
 	if (hotspot_interpreter(instance->code, p->memory, &start, &end) && end - start <= UINT32_MAX) {
 		vm->interpreter_low = start;
 		vm->interpreter_size = (u32)(end - start);
@@ -302,6 +303,13 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	return err;
 }
 
+static u32 resume(void *data)
+{
+	const struct hotspot_instance *instance = data;
+
+	return instance->nclaims ? instance->claims[0].config : 0;
+}
+
 /* Code heaps come one by one, and are there before the list of them is. */
 static bool starting(void *data)
 {
@@ -341,6 +349,14 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	return instance->heap && hotspot_thread_name(instance->heap, p->memory, p->pid, tid, ret, size);
 }
 
+static bool waits_for(
+        void *data, const struct runtime_process *p, const struct runtime_thread *t, struct runtime_wait *ret)
+{
+	struct hotspot_instance *instance = data;
+
+	return instance->heap && hotspot_waits_for(&instance->waits, instance->heap, p->memory, t, ret);
+}
+
 static bool is_runtime_internal(void *data, const char *symbol)
 {
 	return hotspot_is_internal(symbol);
@@ -373,6 +389,7 @@ const struct runtime_ops hotspot_runtime = {
         .attach = attach,
         .detach = detach,
         .regions = regions,
+        .resume = resume,
         .starting = starting,
         .name_frame = name_frame,
         .expands_native = true,
@@ -384,4 +401,5 @@ const struct runtime_ops hotspot_runtime = {
         .alloc = &hotspot_alloc_ops,
         .idle = hotspot_idle,
         .locks = hotspot_locks,
+        .waits_for = waits_for,
 };

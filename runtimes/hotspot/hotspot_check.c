@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_check.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
 
 #include <string.h>
 
@@ -18,7 +19,8 @@ struct subject {
 	const struct vmstructs *v;
 	const struct hotspot_layout *l;
 	const struct hotspot_code *code;
-	struct memory *m;
+	struct memory *live, *m; /* m: by the page, read anew for each check */
+	struct hotspot_blocks *blocks;
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	u32 nheaps;
 	u64 nmethods[NMETHODS_MAX];
@@ -314,8 +316,11 @@ static bool run_all(struct subject *s, struct hotspot_check ret[HOTSPOT_CHECKS])
 	s->bad_blob = s->bad_segment = false;
 	s->nheaps = hotspot_heaps(s->code, s->m, s->heaps);
 	for (u32 i = 0; i < HOTSPOT_CHECKS; i++) {
-		int n = checks[i].run(s);
+		int n;
 
+		if (s->blocks)
+			s->m = hotspot_blocks_renew(s->blocks, s->live);
+		n = checks[i].run(s);
 		ret[i] = (struct hotspot_check){.name = checks[i].name, .what = checks[i].what};
 		ret[i].result = n < 0 ? HOTSPOT_CHECK_FAILS : n ? HOTSPOT_CHECK_HOLDS : HOTSPOT_CHECK_SILENT;
 		ret[i].looked_at = n > 0 ? n : 0;
@@ -327,10 +332,11 @@ static bool run_all(struct subject *s, struct hotspot_check ret[HOTSPOT_CHECKS])
 u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
         struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS])
 {
-	struct subject s = {.v = v, .l = l, .code = code, .m = m};
+	struct subject s = {.v = v, .l = l, .code = code, .live = m, .m = m, .blocks = hotspot_blocks_create()};
 
 	for (u32 i = 0; i < ATTEMPTS && !run_all(&s, ret); i++)
 		;
+	hotspot_blocks_destroy(s.blocks);
 	return HOTSPOT_CHECKS;
 }
 

@@ -7,6 +7,7 @@
 #include "runtimes/hotspot/heap/hotspot_heap.h"
 #include "runtimes/hotspot/names/hotspot_names.h"
 #include "runtimes/hotspot/code/hotspot_stubs.h"
+#include "runtimes/hotspot/waits/hotspot_waits.h"
 #include "binary/image.h"
 
 /* A libjvm. */
@@ -35,6 +36,7 @@ struct hotspot_instance {
 	struct hotspot_names *names;
 	struct hotspot_heap_view *heap;
 	struct hotspot_stubs *stubs;
+	struct hotspot_waits waits;
 	struct hotspot_claim claims[HOTSPOT_HEAPS_MAX];
 	u32 nclaims;
 	/* hotspot_frozen.h */

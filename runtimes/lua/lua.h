@@ -31,6 +31,9 @@ struct lua_vm {
 	u16 version; /* 501 … 505 */
 	u16 l_from; /* bytes of luaV_execute() after which its first argument, the lua_State, is in l_reg or its slot */
 	s16 l_slot; /* of the stack, from what l_reg holds, if l_in_slot */
+	u16 returns; /* 5.1: bytes of luaV_execute() up to within its call of luaD_poscall(); 0: not known */
+	u8 pc_reg;   /* 5.1: DWARF number of what has the position; 0: not known */
+	u8 pc_kept;  /* calls preserve it */
 	u8 l_in_slot;
 	u8 l_reg;          /* DWARF number */
 	u8 pc_in_register; /* CallInfo's savedpc of the running function is older than what luaV_execute() has in a
@@ -38,12 +41,13 @@ struct lua_vm {
 	u8 l_tt, l_ci, l_stack, l_stack_last;
 	u8 l_g;                  /* a pointer; 0: not known */
 	u8 l_base_ci, l_savedpc; /* 5.1 only: pointers */
+	u8 l_first_ci;           /* 5.2 on: the CallInfo of C that the list ends with */
 	u8 ci_func, ci_previous, ci_savedpc, ci_status, ci_status_size, ci_size;
 	u8 cl_p, cl_f, cl_is_c; /* cl_is_c: 5.1 only */
 	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
 	u8 op_mask, op_call, op_tailcall; /* 5.1 only */
 };
-_Static_assert(sizeof(struct lua_vm) == 52, "read as it is by the walker");
+_Static_assert(sizeof(struct lua_vm) == 60, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_LUA. detail, from the low end:

@@ -5,6 +5,7 @@
 
 #include "lua_image.h"
 #include "lua_sweep.h"
+#include "binary/image_scan.h"
 #include "binary/image_words.h"
 #include "symbols/c_names.h"
 #include "symbols/symbols.h"
@@ -29,14 +30,10 @@ static bool is_lua(struct image *img)
 {
 	static const char *const texts[][2] = {{".dynstr", "lua_pushcclosure"}, {".dynstr", "lua_settop"},
 	        {".rodata", "Lua: Lua 5."}, {".rodata", "LuaVersion: Lua 5."}};
-	u64 addr;
 
-	for (u32 i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		Elf_Data *data = image_section(img, texts[i][0], &addr);
-
-		if (data && data->d_buf && memmem(data->d_buf, data->d_size, texts[i][1], strlen(texts[i][1])))
+	for (u32 i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (image_scan_find(img, texts[i][0], texts[i][1], strlen(texts[i][1])))
 			return true;
-	}
 	return false;
 }
 

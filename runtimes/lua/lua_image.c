@@ -103,6 +103,7 @@ static struct error *fill_vm(struct image *img, struct lua_image *image)
 	vm->l_stack_last = (u8)l->l_stack_last.at;
 	vm->l_g = knows_tables(l) ? (u8)l->l_g.at : 0;
 	vm->l_base_ci = vm->version == 501 ? (u8)l->l_base_ci.at : 0;
+	vm->l_first_ci = vm->version != 501 && l->l_base_ci.at <= UINT8_MAX ? (u8)l->l_base_ci.at : 0;
 	vm->l_savedpc = l->l_savedpc.size ? (u8)l->l_savedpc.at : 0;
 	vm->ci_func = (u8)l->ci_func.at;
 	vm->ci_previous = l->ci_previous.size ? (u8)l->ci_previous.at : 0;
@@ -180,6 +181,8 @@ struct error *lua_image_read(struct image *img, struct lua_image **ret)
 	}
 	if (!err)
 		err = fill_vm(img, image);
+	if (!err && image->vm.version == 501)
+		err = lua_position_find(img, image);
 	if (err) {
 		lua_image_destroy(image);
 		return err;

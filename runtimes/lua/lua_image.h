@@ -43,6 +43,13 @@ struct lua_sweep;
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 
 /*
+ * 5.1: where luaV_execute() has its position in the bytecode, and where it calls luaD_poscall(). The former is what it
+ * stores into lua_State.savedpc; the latter is the call before it counts nexeccalls, its second argument, down. What is
+ * not found stays 0. lua_position.c.
+ */
+struct error *lua_position_find(struct image *img, struct lua_image *ret);
+
+/*
  * struct runtime_ops.c_names: of functions of the tables of luaL_Reg in a file that has to do with Lua: "string.format"
  * if luaopen_string(), which takes the table's address, is exported, else "format". lua_c_names.c.
  */

@@ -6,8 +6,6 @@
 
 #define PROLOGUE 160
 #define PLACES   8
-#define SAVED                                                                                                          \
-	(1u << DWREG_RBX | 1u << DWREG_RBP | 1u << DWREG_R12 | 1u << DWREG_R13 | 1u << DWREG_R14 | 1u << DWREG_R15)
 
 /* A register that calls keep, or a slot of the stack. */
 struct place {
@@ -79,7 +77,7 @@ static bool see_copy(void *ctx, const cs_insn *in)
 	reg = to->type == X86_OP_REG ? capstone_register(to->reg) : CAPSTONE_NO_REG;
 	if (copies && reg < ARCH_NREGS) {
 		s->holds |= 1u << reg;
-		if (SAVED >> reg & 1)
+		if (ARCH_SAVED_MASK >> reg & 1)
 			add_place(s, in, (struct place){.reg = reg});
 	}
 	return true;

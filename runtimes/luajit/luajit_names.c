@@ -157,14 +157,32 @@ static void name_by_caller(
 		memcpy(ret, name, sizeof(name));
 }
 
-/* Of a chunk that was given as text, its first line that is not blank: cut as lj_debug_shortname does it, to which
+/* Behind the lines that are in the scripts of all: blank ones, and those of a licence. */
+static const char *skip_licence(const char *text)
+{
+	static const char *const words[] = {"SPDX-", "Copyright", "License"};
+	const char *line = text + strspn(text, " \t\r\n"), *first = line;
+
+	for (size_t n = strcspn(line, "\n"); line[n]; n = strcspn(line, "\n")) {
+		bool skip = strspn(line, "- \t\r") == n;
+
+		for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+			skip |= memmem(line, n, words[i], strlen(words[i])) != NULL;
+		if (!skip)
+			return line;
+		line += n + 1;
+		line += strspn(line, " \t\r\n");
+	}
+	return *line ? line : first;
+}
+
+/* Of a chunk that was given as text, its first line that says something: cut as lj_debug_shortname does it, to which
  * LUA_IDSIZE is 60. */
 static void name_text(const char *text, char *ret)
 {
 	size_t len = 0;
 
-	text += strspn(text, " \t\r\n");
-
+	text = skip_licence(text);
 	while (len < TEXT_WHOLE && (u8)text[len] >= ' ')
 		len++;
 	if (!text[len])

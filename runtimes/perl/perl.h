@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Perl 5, what the walker and user space share: the configuration of a process in the arena, and the meaning of a
- * frame. Names of Perl's own things are those of its sources (cop.h, cv.h, intrpvar.h of 5.16 to 5.42).
+ * frame. Names of Perl's own things are those of its sources (cop.h, cv.h, intrpvar.h of 5.16 to 5.44).
  */
 #ifndef YRT_PERL_H
 #define YRT_PERL_H
@@ -18,6 +18,8 @@ enum perl_part {
 	PERL_SORT,    /* pp_sort(): keeps a context for all comparisons */
 	PERL_REGEXEC, /* the same, for blocks of code in a pattern */
 	PERL_ENTER,   /* where call_sv() calls pp_entersub() itself: the context may be there, the loop is not yet */
+	PERL_SCOPE,   /* where call_sv() makes and ends an eval of its own: the context may be there, no loop is */
+	PERL_UNWIND,  /* die_unwind(): takes contexts away, whose loop is still there */
 	PERL_PUSHING, /* of pp_entersub(): the newest context counts already, but has not all of its members */
 	PERL_CORO,    /* Coro's library, where the native stacks of coroutines begin */
 	PERL_XS = 32, /* where pp_entersub() calls a function in C: its CV is in register part - PERL_XS */
@@ -71,7 +73,7 @@ struct perl_vm {
 	u64 entries[PERL_ENTRIES_MAX]; /* return addresses of loops that call_sv() and the like call; 0: no more */
 };
 
-/* cv.h of 5.16 to 5.42 */
+/* cv.h of 5.16 to 5.44 */
 #define PERL_CV_ISXSUB  0x0008
 #define PERL_CV_CLONED  0x0040 /* a closure: one of many CVs with the same code, which come and go */
 #define PERL_CV_ANON    0x0080

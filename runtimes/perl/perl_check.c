@@ -9,7 +9,7 @@
 #define CX_KINDS     14
 #define SI_TYPES     16
 #define SV_TYPE_MASK 0xff
-#define SVt_PVCV     13 /* sv.h of 5.16 to 5.42 */
+#define SVt_PVCV     13 /* sv.h of 5.16 to 5.44 */
 #define SVt_PVFM     14
 
 struct checker {

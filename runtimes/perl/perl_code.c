@@ -195,6 +195,9 @@ static void find_functions(struct scan *s)
 	        {"Perl_runops_debug", PERL_RUNOPS},
 	        {"perl_run", PERL_RUN},
 	        {"Perl_regexec_flags", PERL_REGEXEC},
+	        {"Perl_die_unwind", PERL_UNWIND},
+	        {"Perl_create_eval_scope", PERL_SCOPE},
+	        {"Perl_delete_eval_scope", PERL_SCOPE},
 	};
 
 	for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)

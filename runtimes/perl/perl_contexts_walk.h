@@ -23,7 +23,9 @@
 #define PL_ALL    (1ull << 46) /* all that is left belongs to this native frame */
 #define PL_STACK  (1ull << 47) /* all that is left on this stack belongs to this native frame */
 #define PL_CALLER (1ull << 48) /* the statement (more[1]) is a caller's: the sub whose frame is next ran it */
-#define PL_GROUP  (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
+#define PL_UNWOUND                                                                                                     \
+	(1ull << 49) /* an exception is leaving subs: of what the next loop ran, call_sv()'s eval may be left */
+#define PL_GROUP (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
 
 static inline struct walk_cursor *pl_cursor(struct walk *w, const struct perl_vm *vm)
 {

@@ -22,7 +22,7 @@ struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version)
 	        .curcop = l->i_curcop.at,
 	        .curstackinfo = l->i_curstackinfo.at,
 	        .multiple = l->i_curstackinfo.size == 8,
-	        /* cop.h of 5.16 to 5.42 */
+	        /* cop.h of 5.16 to 5.44 */
 	        .kind_block = 2,
 	        .kind_sub = 8 + more,
 	        .kind_format = 9 + more,

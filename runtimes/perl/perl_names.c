@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS   4096 /* power of two */
-#define KNOWN_MAX 65536
+#include "known.h"
 
-/* What was read: of a CV, what it is called and where it begins; of a statement that a frame was in, where that is. */
-struct known {
-	struct known *next;
-	u64 object, owner; /* owner: of a statement, the frame's CV with its cookie */
+/* What was read: of a CV, what it is called and where it begins; of a statement that a frame was in, where that is: its
+ * owner is the frame's CV with its cookie. */
+struct text {
+	struct known known;
 	u32 line;
 	char *name, *file;
 };
@@ -19,9 +18,17 @@ struct known {
 struct perl_names {
 	const struct perl_image *image;
 	u64 bias;
-	u32 n;
-	struct known *buckets[BUCKETS];
+	struct known_objects known;
 };
+
+static void text_free(struct known *k)
+{
+	struct text *t = (struct text *)k;
+
+	free(t->name);
+	free(t->file);
+	free(t);
+}
 
 struct perl_names *perl_names_create(const struct perl_image *image, u64 bias)
 {
@@ -30,73 +37,44 @@ struct perl_names *perl_names_create(const struct perl_image *image, u64 bias)
 	if (names) {
 		names->image = image;
 		names->bias = bias;
+		names->known.destroy = text_free;
 	}
 	return names;
-}
-
-static void known_free(struct known *k)
-{
-	free(k->name);
-	free(k->file);
-	free(k);
-}
-
-static void forget(struct perl_names *names)
-{
-	for (u32 i = 0; i < BUCKETS; i++)
-		while (names->buckets[i]) {
-			struct known *k = names->buckets[i];
-
-			names->buckets[i] = k->next;
-			known_free(k);
-		}
-	names->n = 0;
 }
 
 void perl_names_destroy(struct perl_names *names)
 {
 	if (!names)
 		return;
-	forget(names);
+	known_forget(&names->known);
 	free(names);
 }
 
-static struct known **bucket(struct perl_names *names, u64 object, u64 owner)
+static struct text *find(struct perl_names *names, u64 object, u64 owner)
 {
-	return &names->buckets[(object ^ owner << 1) * 0x9e3779b97f4a7c15ull >> 52 & (BUCKETS - 1)];
+	return (struct text *)known_find(&names->known, object, owner);
 }
 
-static struct known *find(struct perl_names *names, u64 object, u64 owner)
+static struct text *keep(struct perl_names *names, u64 object, u64 owner, const char *name, const char *file, u32 line)
 {
-	for (struct known *k = *bucket(names, object, owner); k; k = k->next)
-		if (k->object == object && k->owner == owner)
-			return k;
-	return NULL;
-}
+	struct text *t = calloc(1, sizeof(*t));
 
-static struct known *keep(struct perl_names *names, u64 object, u64 owner, const char *name, const char *file, u32 line)
-{
-	struct known *k = calloc(1, sizeof(*k)), **head;
-
-	if (!k)
+	if (!t)
 		return NULL;
-	*k = (struct known){.object = object, .owner = owner, .line = line, .name = strdup(name), .file = strdup(file)};
-	if (!k->name || !k->file) {
-		known_free(k);
+	*t = (struct text){
+	        .known = {.object = object, .owner = owner}, .line = line, .name = strdup(name), .file = strdup(file)};
+	if (!t->name || !t->file) {
+		text_free(&t->known);
 		return NULL;
 	}
-	if (names->n++ >= KNOWN_MAX)
-		forget(names);
-	head = bucket(names, object, owner);
-	k->next = *head;
-	*head = k;
-	return k;
+	known_keep(&names->known, &t->known);
+	return t;
 }
 
 /* The statement; NULL: it is not there any more. */
-static const struct known *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u64 owner)
+static const struct text *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u64 owner)
 {
-	struct known *k = cop ? find(names, cop, owner) : NULL;
+	struct text *k = cop ? find(names, cop, owner) : NULL;
 	char file[NAME_MAX_BYTES];
 	u32 line;
 
@@ -105,10 +83,9 @@ static const struct known *place(struct perl_names *names, const struct perl_rea
 	return perl_cop_place(r, cop, &line, file, sizeof(file)) ? keep(names, cop, owner, "", file, line) : NULL;
 }
 
-static const struct known *function(
-        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail)
+static const struct text *function(struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail)
 {
-	struct known *k = find(names, at, owner);
+	struct text *k = find(names, at, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
 	u64 words[3];
 	struct perl_cv cv;
@@ -131,9 +108,9 @@ static const struct known *function(
 }
 
 /* A closure: all that is left of it for sure is its code. */
-static const struct known *closure(struct perl_names *names, const struct perl_reader *r, u64 start, u64 owner)
+static const struct text *closure(struct perl_names *names, const struct perl_reader *r, u64 start, u64 owner)
 {
-	struct known *k = find(names, start, owner);
+	struct text *k = find(names, start, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES];
 	u64 cop;
 	u32 line;
@@ -161,7 +138,7 @@ static const char *const stacks[16] = {
         [PERL_STACK_REQUIRE] = "compile",
 };
 
-static void say_place(const struct known *k, struct frame_name *ret)
+static void say_place(const struct text *k, struct frame_name *ret)
 {
 	if (!k)
 		return;
@@ -197,7 +174,7 @@ static bool name_sub(
 {
 	u64 cv = frame_addr(f), owner = cv ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
 	u32 kind = perl_kind(f->detail);
-	const struct known *k =
+	const struct text *k =
 	        kind == PERL_KIND_CLOSURE ? closure(names, r, cv, owner) : function(names, r, cv, owner, f->detail);
 
 	if (!k && kind == PERL_KIND_RENAMED)
@@ -253,7 +230,7 @@ static bool name_block(
 static bool name_file(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
-	struct known *k = find(names, frame_addr(f), 1);
+	struct text *k = find(names, frame_addr(f), 1);
 	char file[NAME_MAX_BYTES];
 
 	if (!k && perl_sv_text(r, frame_addr(f), file, sizeof(file)))

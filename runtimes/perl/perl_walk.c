@@ -155,19 +155,45 @@ static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm)
 	return w->leaf && !perl_interpreter(w) && walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) && !op;
 }
 
-/* Is the innermost context one that was just entered from C, from the statement that runs? */
-static inline bool pl_is_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+/* The kind of the innermost context if it was just entered from C, from the statement that runs; else 0. */
+static inline u32 pl_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
 	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
 	u64 i = (u64)found;
 	u32 kind;
 
+	if (found < 0 || pl_word(w, i, vm->cx_oldcop) != c->more[1])
+		return 0;
+	kind = (u32)pl_word(w, i, 0) & PERL_CX_KIND;
+	if (kind == vm->kind_sub)
+		return pl_word(w, i, vm->cx_retop) ? 0 : kind;
+	return kind == vm->kind_eval && !pl_word(w, i, vm->cx_eval_retop) ? kind : 0;
+}
+
+/* Is the innermost context an eval that call_sv() pushed? */
+static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+{
+	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	u64 i = (u64)found;
+	u32 type;
+
 	if (found < 0)
 		return false;
-	kind = (u32)pl_word(w, i, 0) & PERL_CX_KIND;
-	return pl_word(w, i, vm->cx_oldcop) == c->more[1] &&
-	       ((kind == vm->kind_sub && !pl_word(w, i, vm->cx_retop)) ||
-	               (kind == vm->kind_eval && !pl_word(w, i, vm->cx_eval_retop)));
+	type = (u32)pl_word(w, i, 0);
+	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_BLOCK && !pl_word(w, i, vm->cx_eval_retop);
+}
+
+/* Where call_sv() is at work, and no loop: a context is its own, or only an eval that it has pushed before. */
+static inline int pl_enter(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u32 part)
+{
+	u32 kind = c->more[2] & PL_RAN ? 0 : pl_entered(w, vm, c);
+
+	if (!kind || (part == PERL_SCOPE && kind != vm->kind_eval))
+		return PL_GROUP_DONE;
+	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_XS)) | PL_RAN;
+	if (kind == vm->kind_eval)
+		c->more[2] |= PL_PEEK;
+	return STOP_NONE;
 }
 
 /*
@@ -237,6 +263,7 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 {
 	const struct perl_vm *vm;
 	struct walk_cursor *c;
+	bool ended, unwound;
 	u32 part;
 	int stop;
 
@@ -252,17 +279,19 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 		c->more[2] = (c->more[2] & ~(PL_GROUP | PL_XS)) | PL_PEEK;
 		return STOP_NONE;
 	}
-	if (part == PERL_ENTER && (c->more[2] & PL_RAN || !pl_is_entered(w, vm, c)))
-		return PL_GROUP_DONE;
-	if (part == PERL_RUNOPS && pl_has_ended(w, vm))
+	if (part == PERL_ENTER || part == PERL_SCOPE)
+		return pl_enter(w, vm, c, part);
+	ended = part == PERL_RUNOPS && pl_has_ended(w, vm);
+	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP)
 		stop = PL_GROUP_DONE;
-	if (c->more[2] & PL_SKIP)
-		stop = PL_GROUP_DONE;
-	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_XS)) | PL_RAN;
+	unwound = ended || c->more[2] & PL_UNWOUND;
+	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_XS)) | PL_RAN;
 	if (part == PERL_RUNOPS && !stop) {
 		stop = pl_skip_empty(w, c);
 		if (!stop && pl_is_kept(vm, pl_type(c)) && perl_is_keepers(w))
 			c->more[2] |= PL_STACK;
+		else if (!stop && unwound && pl_is_protection(w, vm, c))
+			c->more[2] |= PL_PEEK;
 	}
 	if (part == PERL_RUN && c->at != PL_END) {
 		c->more[2] |= PL_ALL;
@@ -302,14 +331,15 @@ static inline int pl_leave(struct walk *w, int stop)
 	return native_step(w, FRAME_VM);
 }
 
-static inline int pl_catch(struct walk *w)
+/* For the next loop. flag: PL_SKIP or PL_UNWOUND */
+static inline int pl_mark(struct walk *w, u64 flag)
 {
 	const struct perl_vm *vm = walk_arena(w, w->region.vm);
 	struct walk_cursor *c = vm ? pl_cursor(w, vm) : NULL;
 
 	if (!c)
 		return STOP_ARENA;
-	c->more[2] |= PL_SKIP;
+	c->more[2] |= flag;
 	return STOP_NONE;
 }
 
@@ -363,7 +393,9 @@ WALK_STEP int perl_step(struct walk *w)
 	if (part == PERL_REGEXEC)
 		return pl_leave(w, perl_keeper(w, 0));
 	if (part == PERL_CATCH)
-		return pl_leave(w, pl_catch(w));
+		return pl_leave(w, pl_mark(w, PL_SKIP));
+	if (part == PERL_UNWIND)
+		return pl_leave(w, pl_mark(w, PL_UNWOUND));
 	stop = w->vm_state ? STOP_NONE : perl_begin(w);
 	if (!stop)
 		stop = perl_group(w);

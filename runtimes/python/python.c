@@ -21,6 +21,7 @@
 #include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
+#include "python_waits.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
 #include "symbols/tsd.h"
@@ -38,6 +39,7 @@ struct python_instance {
 	struct python_thread_names threads;
 	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
 	struct python_gc gc;
+	u64 rlock_type;       /* python_waits.h */
 	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
 	bool refused;         /* they failed for DOUBT_MS */
 	u64 attached_ns;
@@ -296,6 +298,15 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	                                        (u64)own_tid(p->pid, tid), tid == p->pid, ret, size);
 }
 
+static bool waits_for(
+        void *data, const struct runtime_process *p, const struct runtime_thread *t, struct runtime_wait *ret)
+{
+	struct python_instance *instance = data;
+
+	return is_believed(instance) &&
+	       python_waits_for(instance->image, instance->bias, &instance->rlock_type, p, t, ret);
+}
+
 static struct error *list_tasks(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
 {
@@ -362,4 +373,5 @@ const struct runtime_ops python_runtime = {
         .tasks = &tasks,
         .idle = python_idle,
         .locks = python_locks,
+        .waits_for = waits_for,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arch.h"
+#include "binary/image_scan.h"
 #include "cfi/cfi.h"
 #include "python.h"
 #include "symbols/symbols.h"
@@ -65,16 +66,11 @@ static void add_at(struct image *img, struct python_gc *gc, u64 addr)
 
 static u64 find_words(struct image *img)
 {
-	const char *at = NULL;
 	u64 addr = 0;
 
-	for (u32 i = 0; !at && i < sizeof(constants) / sizeof(*constants); i++) {
-		Elf_Data *data = image_section(img, constants[i], &addr);
-
-		at = data && data->d_buf ? memmem(data->d_buf, data->d_size, WORDS, strlen(WORDS)) : NULL;
-		addr += at ? (u64)(at - (const char *)data->d_buf) : 0;
-	}
-	return at ? addr : 0;
+	for (u32 i = 0; !addr && i < sizeof(constants) / sizeof(*constants); i++)
+		addr = image_scan_find(img, constants[i], WORDS, strlen(WORDS));
+	return addr;
 }
 
 static u32 word_at(const u8 *p)

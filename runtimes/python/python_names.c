@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS   1024 /* power of two */
-#define KNOWN_MAX 65536
+#include "known.h"
+
 #define TABLE_MAX (1u << 20)
 
-/* A code object that was read. */
-struct known {
-	struct known *next;
-	u64 code;
-	u32 cookie;
+/* A code object that was read; its owner is the cookie. */
+struct code {
+	struct known known;
 	u32 firstlineno;
 	u32 size; /* of table */
 	u8 *table;
@@ -23,9 +21,17 @@ struct known {
 struct python_names {
 	const struct python_layout *layout;
 	u64 code_type;
-	u32 n;
-	struct known *buckets[BUCKETS];
+	struct known_objects known;
 };
+
+static void code_free(struct known *k)
+{
+	struct code *code = (struct code *)k;
+
+	free(code->table);
+	free(code->file);
+	free(code);
+}
 
 struct python_names *python_names_create(const struct python_layout *l, u64 code_type)
 {
@@ -34,44 +40,21 @@ struct python_names *python_names_create(const struct python_layout *l, u64 code
 	if (names) {
 		names->layout = l;
 		names->code_type = code_type;
+		names->known.destroy = code_free;
 	}
 	return names;
-}
-
-static void known_free(struct known *k)
-{
-	free(k->table);
-	free(k->file);
-	free(k);
-}
-
-static void forget(struct python_names *names)
-{
-	for (u32 i = 0; i < BUCKETS; i++)
-		while (names->buckets[i]) {
-			struct known *k = names->buckets[i];
-
-			names->buckets[i] = k->next;
-			known_free(k);
-		}
-	names->n = 0;
 }
 
 void python_names_destroy(struct python_names *names)
 {
 	if (!names)
 		return;
-	forget(names);
+	known_forget(&names->known);
 	free(names);
 }
 
-static struct known **bucket(struct python_names *names, u64 code)
-{
-	return &names->buckets[code * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)];
-}
-
 /* The bytes of a bytes object; without them there are no lines, but a name. */
-static void read_table(struct memory *mem, const struct python_layout *l, u64 addr, struct known *k)
+static void read_table(struct memory *mem, const struct python_layout *l, u64 addr, struct code *k)
 {
 	u64 size;
 
@@ -114,12 +97,12 @@ static bool read_code(struct memory *mem, const struct python_layout *l, u64 cod
 	return true;
 }
 
-static struct known *read_known(const struct python_names *names, struct memory *mem, u64 code, u32 cookie)
+static struct code *read_code_object(const struct python_names *names, struct memory *mem, u64 code, u32 cookie)
 {
 	const struct python_layout *l = names->layout;
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
 	struct code_words words;
-	struct known *k;
+	struct code *k;
 
 	if (!read_code(mem, l, code, &words) || words.type != names->code_type || python_cookie(&words.id) != cookie ||
 	        !python_str(mem, l, words.id.name, name, sizeof(name)))
@@ -130,27 +113,22 @@ static struct known *read_known(const struct python_names *names, struct memory 
 		return NULL;
 	strcpy(k->name, name);
 	k->file = strdup(file);
-	k->code = code;
-	k->cookie = cookie;
+	k->known.object = code;
+	k->known.owner = cookie;
 	k->firstlineno = words.firstlineno;
 	read_table(mem, l, words.lines, k);
 	return k;
 }
 
-static const struct known *find(struct python_names *names, struct memory *mem, u64 code, u32 cookie)
+static const struct code *find(struct python_names *names, struct memory *mem, u64 code, u32 cookie)
 {
-	struct known **head = bucket(names, code), *k;
+	struct code *k = (struct code *)known_find(&names->known, code, cookie);
 
-	for (k = *head; k; k = k->next)
-		if (k->code == code && k->cookie == cookie)
-			return k;
-	k = read_known(names, mem, code, cookie);
-	if (!k)
-		return NULL;
-	if (names->n++ >= KNOWN_MAX)
-		forget(names);
-	k->next = *head;
-	*head = k;
+	if (k)
+		return k;
+	k = read_code_object(names, mem, code, cookie);
+	if (k)
+		known_keep(&names->known, &k->known);
 	return k;
 }
 
@@ -166,7 +144,7 @@ bool python_code_frame(struct python_names *names, struct memory *mem, u64 code,
 }
 
 /* 0: unknown. */
-static u32 line_at(const struct python_layout *l, const struct known *k, u32 pos)
+static u32 line_at(const struct python_layout *l, const struct code *k, u32 pos)
 {
 	if (l->co_lnotab.size)
 		return python_line_39(k->table, k->size, k->firstlineno, pos);
@@ -180,7 +158,7 @@ bool python_name_frame(
 {
 	u64 code = frame_addr(frame);
 	u32 cookie = (u32)(frame->detail >> PYTHON_COOKIE_BITS), pos = python_pos(frame);
-	const struct known *k = find(names, mem, code, cookie);
+	const struct code *k = find(names, mem, code, cookie);
 
 	if (!k)
 		return false;

@@ -36,7 +36,7 @@ def includes(path):
 # The rooms of unwind/, each above those before it. A room is a folder, or files of unwind/ itself.
 LAYERS = [
     ("walking", ["arch", "shared", "walk.h", "find_region.h", "native_walk.c", "driver.h"]),
-    ("tools", ["arena", "cleanup", "error", "grow", "now", "report", "search", "table"]),
+    ("tools", ["arena", "cleanup", "error", "grow", "known", "now", "report", "search", "table"]),
     ("binary", ["binary", "target"]),
     ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h", "runtime_tasks.h"]),
     ("dwarf", ["dwarf"]),
@@ -50,7 +50,7 @@ LAYERS = [
 # The same for a runtime that has rooms; "*" is what lies in its folder itself.
 ROOMS = {
     "hotspot": [("walk", ["walk"]), ("layout", ["layout"]), ("memory", ["memory"]), ("code", ["code"]), ("heap", ["heap"]),
-                ("names", ["names"]), ("instance", ["hotspot_instance.h"]), ("alloc", ["alloc"]), ("operations", ["*"])],
+                ("names", ["names"]), ("waits", ["waits"]), ("instance", ["hotspot_instance.h"]), ("alloc", ["alloc"]), ("operations", ["*"])],
 }
 
 

@@ -186,6 +186,34 @@ def test_python():
         yield f"{frames} frames of {len(told) - 1} threads as Python tells them"
 
 
+def test_python_locks():
+    """threading.RLock with its owner, a deadlock of two of them, and the GIL with its holder."""
+    free_threaded = "free-threading" in subprocess.run([*PYTHON.split(" "), "-VV"], capture_output=True, text=True, check=True).stdout
+    with yrt.Fixture(*PYTHON.split(" "), os.path.join(yrt.SOURCE, "fixtures", "python", "holders.py"), "gil", seconds=None, wait=False) as f:
+        waiting(f.pid, 5)
+        threads = dump(f.pid)
+        told = {t["name"]: t for t in threads.values()}
+        owners = {"waits": (f.pid, False), "left": (told["right"]["tid"], True), "right": (told["left"]["tid"], True)}
+        for name, (owner, dead) in owners.items():
+            wait = told[name]["waits_for"]
+            assert {k: wait[k] for k in ("kind", "type", "owner", "deadlock")} == {
+                "kind": "lock", "type": "threading.RLock", "owner": owner, "deadlock": dead}, f"{name}: {wait}"
+        assert len({told[name]["waits_for"]["address"] for name in owners}) == 3, owners
+        assert "waits_for" not in told["event"] and "waits_for" not in threads[f.pid]
+        text = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stdout.splitlines()
+        assert re.match(r"DEADLOCK: thread \d+ (left|right) waits for lock 0x[0-9a-f]+ \(a threading.RLock\) held by thread", text[0]), text[0]
+        if free_threaded:
+            return
+        f.release()
+        f.release()
+        end = time.monotonic() + 20
+        while "waits_for" not in dump(f.pid)[f.pid] and time.monotonic() < end:
+            pass
+        threads = dump(f.pid)
+        wait = threads[f.pid]["waits_for"]
+        assert wait["kind"] == "VM lock" and wait["type"] == "GIL" and threads[wait["owner"]]["name"] == "spins", wait
+
+
 def test_moving():
     """Threads that take the GIL from each other: whatever stack they are caught in, it is one that they have."""
     seen = collections.Counter()
@@ -224,6 +252,70 @@ def test_java():
             assert threads[name]["walk"] in ("root", "root_runtime"), threads[name]
             frames += len(own)
         yield f"{frames} frames of {len(JAVA_ONLY)} threads as the JVM tells them"
+
+
+def locking_options(version):
+    """Options of a JVM that lead to other kinds of locks, references or monitors."""
+    yield from (["-Xint"], ["-XX:+UseSerialGC"])
+    if 21 <= version <= 25:
+        yield from (["-XX:+UnlockExperimentalVMOptions", f"-XX:LockingMode={mode}"] for mode in (1, 2))
+    if version >= 17:
+        yield java.mode_options("z")
+    if version >= 24:
+        yield from (java.MODES["compact"], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+UseObjectMonitorTable"])
+
+
+def check_locks(jvm):
+    """What each thread of fixtures/java/holders.java waits for, who holds it, and deadlocks, as ThreadMXBean has it. Returns [JSON of the wait]."""
+    threads = dump(jvm.pid)
+    text = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
+    jvm.release()
+    names_of, told = {t["name"]: t for t in threads.values()}, jvm.answer()
+    for name, (kind, state, owner, dead) in told.items():
+        wait = names_of[name].get("waits_for")
+        assert wait and wait["type"].partition(" for ")[0] == kind.replace("[I", "int[]"), f"{name} waits for a {kind}: {wait}"
+        assert wait["deadlock"] == dead, f"{name}: {wait}"
+        if state == "BLOCKED" or kind.endswith("Sync"):
+            assert wait["kind"] == ("monitor" if state == "BLOCKED" else "lock"), f"{name} is {state}: {wait}"
+            assert "owner" in wait and threads[wait["owner"]]["name"] == owner, f"{name} waits for {owner}: {wait}"
+        else:
+            assert wait["kind"] in ("notification", "permit") and "owner" not in wait, f"{name} is {state}: {wait}"
+    assert names_of["class"]["waits_for"]["type"] == "java.lang.Class for holders"
+    lines = text.splitlines()
+    assert [line.startswith("DEADLOCK: ") for line in lines[:4]] == [True] * 3 + [False], lines[:4]
+    for line, word in zip(lines, ("monitor", "object", "mixed")):
+        assert all(re.search(rf"thread \d+ {word}-{i}", line) for i in (1, 2)), line
+    assert re.search(r"waits for monitor 0x[0-9a-f]+ \(a java.util.HashMap\) held by thread \d+ main\n", text), text
+    return {name: names_of[name]["waits_for"] for name in told}
+
+
+def check_jstack(jvm, waits):
+    """The addresses that jstack prints, if the JDK has it."""
+    program = os.path.join(os.path.dirname(java.words()[-1]), "jstack")
+    if not os.path.exists(program):
+        return 0
+    printed = subprocess.run([program, str(jvm.pid)], capture_output=True, text=True, check=True).stdout.partition("Found one Java-level")[0]
+    told = {}
+    for stanza in printed.split("\n\n"):
+        found = re.search(r'^"([^"]+)" .*?- (?:waiting|parking) [^<]*<0x0*([0-9a-f]+)>', stanza, re.S | re.M)
+        if found:
+            told[found[1]] = found[2]
+    own = {name: f"{wait['address']:x}" for name, wait in waits.items()}
+    assert {name: told.get(name) for name in own} == own, printed
+    return len(own)
+
+
+def test_java_locks():
+    """Monitors and locks of java.util.concurrent, owners and deadlocks among them, in each way that the JVM locks."""
+    checked = same = 0
+    for options in ([], *locking_options(java.version())):
+        with java.Java("holders", options=options) as jvm:
+            waiting(jvm.pid, 16)
+            time.sleep(0.3)
+            waits = check_locks(jvm)
+            checked += len(waits)
+            same += 0 if options else check_jstack(jvm, waits)
+    yield f"{checked} waits as ThreadMXBean has them, {same} addresses as jstack prints them"
 
 
 def test_go():

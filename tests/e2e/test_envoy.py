@@ -3,8 +3,9 @@
 
 import os
 import re
+import shutil
 import subprocess
-import sys
+import tempfile
 import time
 
 import yrt
@@ -12,17 +13,6 @@ import yrt
 RATE = 1999
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "envoy", "filter.lua")
 LUA = re.compile(r'^(.*) \((?:\[string ".*"\]|.*):\d+\)$')
-PLACE = os.environ.get("YRT_ENVOY") or os.path.join(yrt.BUILD, "envoy")
-
-
-def program(version="1.40.0"):
-    """Where Envoy is, fetched once."""
-    get = os.path.join(yrt.SOURCE, "fixtures", "envoy", "get.sh")
-    done = subprocess.run(["sh", get, PLACE, version], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        print(f"skipped: Envoy {version} can not be had (see above)", flush=True)
-        sys.exit(77)
-    return done.stdout.strip()
 
 
 def functions(frames):
@@ -60,10 +50,13 @@ def check_calls(result, least):
 
 
 def flame(jit, least):
-    with yrt.Envoy(program(), jit=jit) as envoy:
+    with yrt.Envoy(yrt.envoy_program(), jit=jit) as envoy:
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
     yield check_whole(result)
     check_calls(result, least)
+    names = {m[0] for frames, _ in result.stacks for f in frames if (m := re.search(r'\[string ".*"\]', f))}
+    assert any("What a filter does" in n for n in names) and any("Reads the body" in n for n in names), names
+    assert not any("SPDX" in n for n in names), names
     lua = result.share(LUA)
     assert lua > 0.3, f"only {lua:.3f} of the samples have a function in Lua\n{yrt.show(result.stacks)}"
     assert result.share(re.compile("^Envoy::Extensions::HttpFilters::Lua::")) > 0.3, yrt.show(result.stacks)
@@ -80,7 +73,7 @@ def test_interpreter():
 
 def test_traceback():
     """A coroutine in a protected call in Envoy's own coroutine, beside what debug.traceback says inside of it."""
-    with yrt.Envoy(program(), jit="off", path="/respond/deep", connections=2) as envoy:
+    with yrt.Envoy(yrt.envoy_program(), jit="off", path="/respond/deep", connections=2) as envoy:
         truth = envoy.get("/respond/deep")
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 4, "-F", RATE, "--lines").expect()
     yield check_whole(result)
@@ -104,7 +97,7 @@ def test_traceback():
 
 def test_reload_and_drain():
     """Scripts are replaced while they run, then Envoy drains and ends: what was gathered is kept."""
-    with yrt.Envoy(program(), load=20, options=("--drain-time-s", "1", "--drain-strategy", "immediate")) as envoy:
+    with yrt.Envoy(yrt.envoy_program(), load=20, options=("--drain-time-s", "1", "--drain-strategy", "immediate")) as envoy:
         at = yrt.Run("lua-flame", "-p", envoy.pid, "-d", 30, "-F", RATE).sampling()
         listener = os.path.join(envoy.dir, "lds.yaml")
         for turn in range(3):
@@ -127,10 +120,45 @@ def test_reload_and_drain():
 
 def test_failing_script():
     """A script that ends in an error on every request."""
-    with yrt.Envoy(program(), path="/fail", connections=2) as envoy:
+    with yrt.Envoy(yrt.envoy_program(), path="/fail", connections=2) as envoy:
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 3, "-F", RATE).expect()
     yield check_whole(result, limit=0.005)
     assert result.share(re.compile("^fail_at ")) > 0.05, yrt.show(result.stacks)
+
+
+def test_hot_restart():
+    """A second process takes over the listeners, the first one drains and ends: a selection follows."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = shutil.copy(yrt.envoy_program(), os.path.join(directory, "hot-envoy"))
+        with yrt.Envoy(program, connections=2) as envoy:
+            at = yrt.Run("lua-flame", "--select", f"exe={program}", "-d", 60, "-F", RATE).sampling()
+            second = subprocess.Popen([program, "-c", f"{envoy.dir}/envoy.yaml", "--concurrency", "2", "--base-id", yrt.read(f"{envoy.dir}/base-id").strip(),
+                                       "--restart-epoch", "1", "--drain-time-s", "2", "--parent-shutdown-time-s", "4", "-l", "warning",
+                                       "--log-path", f"{envoy.dir}/second.log"], stdin=subprocess.DEVNULL)
+            try:
+                envoy.process.wait(30)
+                used = yrt.cpu_seconds(second.pid)
+                end = time.monotonic() + 30
+                while yrt.cpu_seconds(second.pid) < used + 1 and time.monotonic() < end:
+                    time.sleep(0.1)
+                at.interrupt()
+                result = at.result(timeout=30).expect()
+            finally:
+                yrt.stop(second)
+    yield result.summary()
+    assert result.incomplete() < 0.002, yrt.show(result.stacks)
+    for pid in envoy.pid, second.pid:
+        stacks = [(frames, n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
+        lua = sum(n for frames, n in stacks if yrt.has(frames, LUA))
+        assert lua > 0.2 * sum(n for _, n in stacks) > 10, f"{pid}: {lua}\n{yrt.show(stacks)}"
+
+
+def test_earlier_versions():
+    for version in "1.36.2", "1.38.3":
+        with yrt.Envoy(yrt.envoy_program(version)) as envoy:
+            result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
+        yield f"{version}: {check_whole(result)}"
+        check_calls(result, 6)
 
 
 yrt.main(globals())

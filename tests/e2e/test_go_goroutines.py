@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """go-goroutines: all goroutines, read from outside, against runtime/pprof's own profile of them."""
 
+import json
 import re
 
 import go
@@ -55,6 +56,26 @@ def compare(path):
 
 def test_symbols():
     yield from compare(go.build("moments"))
+
+
+def test_dump():
+    """dump --logical: each goroutine that stands, with its state, functions and lines, as debug=2 of runtime/pprof has them."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), seconds=None, wait=False) as f:
+        want, ignored, frames = {}, re.compile(r"runtime\.|created by |panic\(|.*\.gowrap\d+$"), 0
+        for part in f.start["each"].strip().split("\n\n"):
+            lines = part.splitlines()
+            number, state = re.match(r"goroutine (\d+) \[(.*)\]:", lines[0]).groups()
+            want[number] = state, [[name[:name.rindex("(")], int(re.search(r":(\d+)", place)[1])]
+                                   for name, place in zip(lines[1::2], lines[2::2]) if not ignored.match(name)]
+        printed = json.loads(yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout)
+        tasks = {t["name"]: t for t in printed["tasks"] if t["kind"] == "goroutine"}
+        assert tasks.keys() == want.keys(), tasks.keys() ^ want.keys()
+        del want["1"]  # it asked for the profile
+        for number, (state, told_of) in want.items():
+            own = [[x["name"], x["line"]] for x in printed["stacks"][tasks[number]["stack"]] if not ignored.match(x["name"])]
+            assert tasks[number]["state"] == state and own == told_of, f"{tasks[number]}:\n{own}\n{told_of}"
+            frames += len(own)
+        yield f"{len(want)} goroutines, {frames} frames, as runtime/pprof has them"
 
 
 def test_stripped():

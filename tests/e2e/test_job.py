@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """frontends/job: its manifests, and yrt with what they give it: their capabilities, pid namespaces, a pod's cgroups, a root that is read-only."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
+import image
 import pods
 import stores
 import yrt
@@ -15,16 +19,7 @@ import yrt
 sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
 import oracles  # noqa: E402
 
-JOB = os.path.join(yrt.SOURCE, "frontends", "job")
-
-
-def capabilities(manifest):
-    """What a manifest adds, as setpriv has it: a list in brackets, or a line each."""
-    with open(os.path.join(JOB, manifest)) as file:
-        text = file.read().split("add:")[1]
-    if text.lstrip().startswith("["):
-        return re.findall(r"[A-Z_]+", text.split("]")[0])
-    return re.findall(r"^ +- ([A-Z_]+)\b", text.split("volumeMounts")[0], re.M)
+JOB = image.JOB
 
 
 def limited(names):
@@ -35,8 +30,8 @@ def limited(names):
 
 def test_manifests_agree():
     """All list the same capabilities, each explained in the Job's."""
-    names = capabilities("job.yaml")
-    assert len(names) == 6 and all(capabilities(m) == names for m in ("sidecar.yaml", "ephemeral.yaml")), names
+    names = image.capabilities("job.yaml")
+    assert len(names) == 6 and all(image.capabilities(m) == names for m in ("sidecar.yaml", "ephemeral.yaml")), names
     with open(os.path.join(JOB, "job.yaml")) as file:
         text = file.read()
     assert all(re.search(rf"- {name} # \S", text) for name in names)
@@ -44,7 +39,7 @@ def test_manifests_agree():
 
 def test_node():
     """The Job: a pod of the node by its UID, with the listed capabilities and no more, and each of the needed ones is needed."""
-    names = capabilities("job.yaml")
+    names = image.capabilities("job.yaml")
     with pods.Pod() as pod, yrt.Fixture("deep30", seconds=3) as fixture, tempfile.TemporaryDirectory() as dir, stores.Store() as store:
         pod.add(fixture.pid)
         at = yrt.Run("record", "--select", f"pod={pod.uid},exe=deep30", "-d", 4, "--push", f"otlp+http://127.0.0.1:{store.port}",
@@ -64,22 +59,106 @@ def test_kernel_names():
     """With the listed capabilities the kernel's functions have names."""
     with yrt.Fixture("syscalls") as fixture:
         fixture.release()
-        stacks = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, prefix=limited(capabilities("job.yaml"))).expect().stacks
+        stacks = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, prefix=limited(image.capabilities("job.yaml"))).expect().stacks
         assert any("entry_SYSCALL" in f for frames, _ in stacks for f in frames), stacks[:5]
 
 
 def test_without():
-    """What is missing is reported by its name, and by the line of the manifest that gives it."""
-    names = capabilities("job.yaml")
+    """What is missing is reported, by the line of the manifest that gives it, and nothing else is."""
+    names = image.capabilities("job.yaml")
     with yrt.Fixture("deep30") as fixture:
         for missing in "BPF", "PERFMON", "SYS_PTRACE":
-            result = yrt.run("flame", "-p", fixture.pid, "-d", 1, prefix=limited(set(names) - {missing}))
-            assert result.code == yrt.PERMISSION and missing in result.stderr, (missing, result.code, result.stderr)
+            for command in ["flame", "-d", 1], ["fault-flame", "-d", 1], ["dump"]:
+                result = yrt.run(*command, "-p", fixture.pid, output=False, stats=False, prefix=limited(set(names) - {missing}))
+                assert result.code == yrt.PERMISSION and f"add: [{missing}]" in result.stderr, (missing, command, result.code, result.stderr)
+                assert "Unconfined" not in result.stderr, result.stderr
+
+
+def test_refused():
+    """In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for."""
+    with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as dir:
+        root, out = image.build(dir), os.path.join(dir, "out")
+        os.mkdir(out)
+        for call, view in ("bpf", "flame"), ("bpf", "dump"), ("perf_event_open", "flame"), ("perf_event_open", "fault-flame"):
+            result = image.run(root, view, "-p", fixture.pid, out=out, refused=[call]).expect(yrt.PERMISSION)
+            assert f"refuses {call}()" in result.stderr and "seccompProfile: {type: Unconfined}" in result.stderr, (call, view, result.stderr)
+            assert "CAP_" not in result.stderr, result.stderr
+            doctor = image.run(root, "doctor", out=out, refused=[call]).expect(yrt.PERMISSION)
+            assert f"refuses {call}()" in doctor.stdout and "-> a seccomp profile" in doctor.stdout, doctor.stdout
+        without = [name for name in image.capabilities("job.yaml") if name != "SYS_PTRACE"]
+        for command in ["flame", "--wait"], ["watch"], ["flame"]:
+            result = image.run(root, *command, "--select", "exe=deep30", out=out, capabilities=without).expect(yrt.PERMISSION)
+            assert str(fixture.pid) in result.stderr and "add: [SYS_PTRACE]" in result.stderr, (command, result.stderr)
+        image.run(root, "doctor", out=out).expect()
+
+
+@contextlib.contextmanager
+def containers(*names):
+    """(root of yrt's image, out, a fixture of each name in a container of its own)"""
+    with tempfile.TemporaryDirectory() as dir, contextlib.ExitStack() as stack:
+        out = os.path.join(dir, "out")
+        os.mkdir(out)
+        yield image.build(dir), out, *(stack.enter_context(image.Fixture(name, dir)) for name in names)
+
+
+def folded(result):
+    stacks = yrt.parse_folded(result.expect().stdout)
+    return stacks, sum(n for _, n in stacks)
+
+
+def share(stacks, total, name):
+    return sum(n for frames, n in stacks if name in frames) / max(total, 1)
+
+
+def test_same_pid():
+    """Two containers with a pid 1 each: from inside of the first it is that, from the node each has its own."""
+    with containers("deep30", "recursion") as (root, out, one, other):
+        one.release()
+        other.release()
+        words = "-d", 2, "-F", 499, "-q", "-o", "-", "-f", "folded"
+        stacks, total = folded(image.run(root, "flame", "-p", 1, *words, out=out, manifest="sidecar.yaml", join=one.pid))
+        assert total > 20 and share(stacks, total, "f30") > 0.9 and not share(stacks, total, other.chain[0]), stacks[:5]
+        stacks, total = folded(image.run(root, "flame", "-p", one.pid, "-p", other.pid, *words, out=out))
+        assert share(stacks, total, "f30") > 0.2 and share(stacks, total, other.chain[0]) > 0.2, stacks[:5]
+
+
+def test_vanished():
+    """The container's files are deleted while its process runs: they are read as it has mapped them."""
+    with containers("deep30") as (root, out, fixture):
+        shutil.rmtree(os.path.join(fixture.root, "usr"))
+        fixture.release()
+        stacks, total = folded(image.run(root, "flame", "-p", fixture.pid, "-d", 2, "-F", 499, "-q", "-o", "-", "-f", "folded", out=out))
+        assert total > 20 and share(stacks, total, "f30") > 0.9 and share(stacks, total, "_start") > 0.9, (total, yrt.show(stacks))
+
+
+def test_not_there_yet():
+    """A pod that does not exist is an error; with --wait it is waited for, also the process in it."""
+    with containers("deep30") as (root, out, fixture), pods.Pod() as pod:
+        fixture.release()
+        words = "flame", "--select", f"pod={pod.uid},exe=deep30", "-F", 499, "-q", "-o", "-", "-f", "folded"
+        result = image.run(root, *words, out=out).expect(yrt.NO_PROCESS)
+        assert pod.uid in result.stderr and "hostPID" in result.stderr or "comes close" in result.stderr, result.stderr
+        at = image.Run(root, *words, "--wait", "-d", 6, out=out)
+        time.sleep(2)
+        pod.add(fixture.pid)
+        stacks, total = folded(at.result())
+        assert total > 20 and share(stacks, total, "f30") > 0.9, stacks[:5]
+
+
+def test_no_place():
+    """No volume and a root that is read-only: the page comes by stdout; a recording has no place, which is said before it samples."""
+    with containers("deep30") as (root, _, fixture):
+        fixture.release()
+        result = image.run(root, "flame", "-p", fixture.pid, "-d", 1, "-F", 499, "-q", "-o", "-", "-f", "folded", out=None)
+        assert folded(result)[1] > 10, result.stderr
+        for words in ["flame", "-o", "x.html"], ["record", "--push", "otlp+http://127.0.0.1:1"]:
+            result = image.run(root, *words, "-p", fixture.pid, "-d", 60, out=None).expect(yrt.OUTPUT)
+            assert "Read-only file system" in result.stderr, result.stderr
 
 
 def test_sidecar():
     """A pid namespace of the pod's own, a root that is read-only: pids are those of the namespace."""
-    names = capabilities("sidecar.yaml")
+    names = image.capabilities("sidecar.yaml")
     with tempfile.TemporaryDirectory() as dir:
         script = ("mount -o remount,ro,bind / 2>/dev/null || mount --bind / / && mount -o remount,ro,bind /; "
                   f"{yrt.fixture_path('deep30')} 6 >/dev/null & "
@@ -93,7 +172,22 @@ def test_sidecar():
 
 
 def test_image():
-    """The image has yrt, its libraries and no shell; it is small."""
+    """Its files: yrt, its libraries and no shell, 30 MB at most; yrt runs there, and knows what it needs to push."""
+    with tempfile.TemporaryDirectory() as dir:
+        root = image.build(dir)
+        size = int(subprocess.run(["du", "-sk", root], check=True, capture_output=True, text=True).stdout.split()[0])
+        assert size * 1024 < 30_000_000, f"{size} kB"
+        assert os.listdir(f"{root}/usr/bin") == ["yrt"] and not os.path.exists(f"{root}/bin"), os.listdir(root)
+        out = subprocess.run(["chroot", root, "/usr/bin/yrt", "--version"], capture_output=True, text=True, check=True).stdout
+        assert out.startswith("yrt "), out
+        pushed = subprocess.run(["chroot", root, "/usr/bin/yrt", "push", "-", "--push", "otlp+http://127.0.0.1:1", "--push-tries", "1"], input="a;b 1\n",
+                                capture_output=True, text=True)
+        assert pushed.returncode == yrt.OUTPUT and "is the store there?" in pushed.stderr, pushed.stderr
+        yield f"{size} kB"
+
+
+def test_image_of_buildah():
+    """The same as an image of the OCI, where buildah and skopeo are."""
     if not all(yrt.shutil.which(tool) for tool in ("buildah", "skopeo")):
         print("     the image was not built: buildah and skopeo are not here")
         return
@@ -101,17 +195,8 @@ def test_image():
         archive = os.path.join(dir, "yrt.tar")
         subprocess.run(["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci-archive:{archive}"], check=True, capture_output=True)
         config = json.loads(subprocess.run(["skopeo", "inspect", "--config", f"oci-archive:{archive}"], check=True, capture_output=True).stdout)
-        assert config["config"]["Entrypoint"] == ["/usr/bin/yrt"], config
-        subprocess.run(["skopeo", "copy", "-q", f"oci-archive:{archive}", f"dir:{dir}/image"], check=True, capture_output=True)
-        layer = max((os.path.join(dir, "image", n) for n in os.listdir(f"{dir}/image")), key=os.path.getsize)
-        root = os.path.join(dir, "root")
-        os.mkdir(root)
-        subprocess.run(["tar", "xf", layer, "-C", root], check=True)
-        size = int(subprocess.run(["du", "-sk", root], check=True, capture_output=True, text=True).stdout.split()[0])
-        assert size < 40000 and os.path.getsize(layer) < 30 << 20, (size, os.path.getsize(layer))
-        assert os.listdir(f"{root}/usr/bin") == ["yrt"] and not os.path.exists(f"{root}/bin"), os.listdir(root)
-        out = subprocess.run(["chroot", root, "/usr/bin/yrt", "--version"], capture_output=True, text=True, check=True).stdout
-        assert out.startswith("yrt "), out
+        assert config["config"]["Entrypoint"] == ["/usr/bin/yrt"] and config["config"]["WorkingDir"] == "/out", config
+        assert "YRT_CACHE_DIR=/out/cache" in config["config"]["Env"] and os.path.getsize(archive) < 30_000_000, config
 
 
 yrt.main(globals())

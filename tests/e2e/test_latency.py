@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """latency: every call of a function by its time, however it returns; stacks of slow ones; what can not be paired is refused or counted."""
 
+import json
+import os
+import re
+import tempfile
+
 import go
 import yrt
 
@@ -28,6 +33,19 @@ def test_calls():
     assert all(yrt.plain(yrt.leaf(frames)) == "work" and "main" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
     assert "#" in result.stderr and "left without a return" in result.stderr, result.stderr
     yield f"{stats['returned']} of {stats['entered']} returned, {stats['left']} left, {stats['slow']} slow"
+
+
+def test_page():
+    """The page has the histogram, also of a recording."""
+    with tempfile.TemporaryDirectory() as at, yrt.Fixture("calls") as fixture:
+        path = os.path.join(at, "calls.yrt")
+        run = yrt.Run("latency", "-e", "calls:work", "-p", fixture.pid, "-d", 60, "-o", path, output=False).sampling()
+        fixture.release()
+        fixture.finish()
+        stats = run.result().expect().stats["latency"]
+        page = yrt.run("render", path, "-f", "html", "-o", "-", output=False, stats=False).expect().stdout
+        printed = json.loads(re.search(r'"histogram":(\[\[.*?\]\])', page)[1])
+        assert printed == [[b["from_ns"], b["to_ns"], b["calls"]] for b in stats["histogram"]], (printed, stats)
 
 
 def test_recursion():

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 
+import java
 import lua
 import yrt
 
@@ -59,6 +60,35 @@ local function main()
     end
 end
 main()
+"""
+
+
+JAVA_LIBRARY = """
+#include <jni.h>
+extern void lost(long rounds);
+JNIEXPORT void JNICALL Java_Lost_spin(JNIEnv *env, jclass lost_class, jlong rounds) { lost(rounds); }
+JNIEXPORT void JNICALL Java_Lost_through(JNIEnv *env, jclass lost_class, jlong rounds)
+{
+	(*env)->CallStaticVoidMethod(env, lost_class, (*env)->GetStaticMethodID(env, lost_class, "inner", "(J)V"), rounds);
+}
+"""
+JAVA = """
+public class Lost {
+    static native void spin(long rounds);
+    static native void through(long rounds);
+    static void direct() { spin(3000000); }
+    static void inner(long rounds) { spin(rounds); }
+    static void indirect() { through(3000000); }
+    public static void main(String[] args) {
+        System.load(args[0]);
+        for (int i = 0; ; i++) {
+            direct();
+            indirect();
+            if (i == 10)
+                System.out.println("ready");
+        }
+    }
+}
 """
 
 
@@ -134,6 +164,44 @@ def test_lua_goes_on():
 
 def test_lua_interpreter_goes_on():
     yield from check_lua("off")
+
+
+def check_java(*options):
+    """By the anchor that a thread leaves where it leaves Java."""
+    java_words = java.words()
+    home = os.path.dirname(os.path.dirname(os.path.realpath(java_words[0])))
+    with tempfile.TemporaryDirectory() as dir:
+        for name, text in (("Lost.java", JAVA), ("lost.c", LIBRARY + JAVA_LIBRARY)):
+            with open(os.path.join(dir, name), "w") as f:
+                f.write(text)
+        library, include = os.path.join(dir, "liblost.so"), os.path.join(home, "include")
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fno-optimize-sibling-calls", "-I", include, "-I", os.path.join(include, "linux"), "-o", library,
+                        os.path.join(dir, "lost.c")], check=True)
+        subprocess.run([os.path.join(home, "bin", "javac"), "-d", dir, os.path.join(dir, "Lost.java")], check=True)
+        with subprocess.Popen([*java_words, *options, "-cp", dir, "Lost", library], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout.readline() == "ready\n"
+                result = yrt.run("flame", "-p", process.pid, "-d", 4, "-F", 499).expect()
+            finally:
+                yrt.stop(process)
+    lost = [(frames, n) for frames, n in result.stacks if "lost" in frames]
+    total = sum(n for _, n in lost)
+    assert total > 50, yrt.show(result.stacks)
+    gap = "[native frames missing here: no_cfi]"
+    direct = [n for frames, n in lost if has_order(frames, "Lost.main", "Lost.direct", "Lost.spin", gap, "lost") and "Lost.inner" not in frames]
+    nested = [n for frames, n in lost if has_order(frames, "Lost.main", "Lost.indirect", "Lost.through", "Java_Lost_through", "Lost.inner", "Lost.spin", gap, "lost")]
+    assert sum(direct) + sum(nested) >= 0.99 * total, yrt.show(lost)
+    assert sum(direct) > 0.2 * total and sum(nested) > 0.2 * total, yrt.show(lost)
+    assert result.stats["truncated"].get("resumed", 0) >= total, result.stats  # it is not complete
+    yield f"{total} samples in a function without rows, Java's frames in all of them"
+
+
+def test_java_goes_on():
+    yield from check_java()
+
+
+def test_java_interpreter_goes_on():
+    yield from check_java("-Xint")
 
 
 yrt.main(globals())

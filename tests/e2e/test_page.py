@@ -2,6 +2,7 @@
 """The flame graph page in headless Chromium: what it computes, what clicks and keys do, and that hostile names stay text."""
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -667,6 +668,23 @@ def test_difference(b, directory):
     assert_quiet(b)
 
 
+def test_calls(b, directory):
+    """The histogram of latency: a column for each bucket that has calls, along a logarithmic scale; none without it."""
+    buckets = [(1024, 1280, 3), (1280, 1536, 12), (16384, 20480, 6), (1048576, 1310720, 1)]
+    odd = [dict(from_ns=7, to_ns=7, calls=1), dict(from_ns=-1, to_ns=8, calls=1), dict(from_ns=2 << 20, to_ns=3 << 20, calls="x")]
+    stats = json.dumps({"latency": {"histogram": [dict(from_ns=f, to_ns=t, calls=n) for f, t, n in buckets] + odd}})
+    b.open(make_page(directory, STACKS, "calls.html", title="latency", unit="nanoseconds", stats=stats))
+    columns = b.run("return [...document.querySelectorAll('#calls i')].map(i => [i.getBoundingClientRect().height, i.title])")
+    equal([title for _, title in columns], ["1.02 \u00b5s to 1.28 \u00b5s: 3 calls, 13.6%", "1.28 \u00b5s to 1.54 \u00b5s: 12 calls, 54.5%",
+                                            "16.4 \u00b5s to 20.5 \u00b5s: 6 calls, 27.3%", "1.05 ms to 1.31 ms: 1 calls, 4.55%"], "columns")
+    tallest = columns[1][0]
+    assert all(abs(height - tallest * n / 12) < 2 for (height, _), (_, _, n) in zip(columns, buckets)), columns
+    equal(b.run("return [...document.querySelectorAll('#calls span')].map(s => s.textContent)"), ["10.0 \u00b5s", "100 \u00b5s"], "scale")
+    assert b.run("return $('calls').getBoundingClientRect().bottom <= canvas.getBoundingClientRect().top && canvas.getBoundingClientRect().height > 100")
+    b.open(make_page(directory, STACKS))
+    assert b.run("return $('calls').hidden && $('calls').getBoundingClientRect().height === 0")
+
+
 def test_size(directory):
     size = os.path.getsize(make_page(directory, "", "empty.html")[7:])
     assert size <= 88 << 10, "the page without data has %d bytes" % size
@@ -874,7 +892,7 @@ def main():
         assert_quiet(b)
         test_size(directory)
         for test in (test_export, test_threads, test_tiers, test_approximate, test_trunk, test_menu, test_lens, test_rows_by, test_head,
-                     test_difference, test_scroll, test_plain_screenshot, test_print, test_hostile,
+                     test_difference, test_calls, test_scroll, test_plain_screenshot, test_print, test_hostile,
                      test_odd_profiles, test_big):
             test(b, directory)
             print("ok", test.__name__)

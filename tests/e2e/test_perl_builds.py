@@ -64,7 +64,7 @@ def test_versions():
     """A version without a layout and one that is not supported are refused by name."""
     if "YRT_PERL" in os.environ:
         return
-    for version, words in ((44, "holds Perl 5.44."), (98, "holds Perl 5.98.")):
+    for version, words in ((46, "holds Perl 5.46."), (98, "holds Perl 5.98.")):
         samples, result = sample(PL_version=("<B", version))
         assert not samples, f"{samples} samples have frames of an unknown layout"
         assert words in result.stderr, result.stderr

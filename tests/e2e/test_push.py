@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 import stores
@@ -106,6 +107,39 @@ def check_otlp(read, wanted):
     builds = {os.path.basename(file): build for file, build in read.build_ids().items()}
     assert builds["inlines"] and len(builds["inlines"]) == 40, builds
     assert {"thread.name", "thread.id"} <= set(read.attributes(read.profiles[0]["samples"][0]))
+
+
+COLLECTOR = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{take}"}}}}}}}}
+exporters: {{otlp_http: {{profiles_endpoint: "http://127.0.0.1:{give}/v1development/profiles", compression: none}}}}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{profiles: {{receivers: [otlp], exporters: [otlp_http]}}}}
+"""
+
+
+def test_collector():
+    """A real OpenTelemetry Collector, which sends on what it was sent: stacks, values, labels. YRT_OTELCOL: fixtures/collector/get.sh builds it."""
+    program = os.environ.get("YRT_OTELCOL")
+    if not program:
+        print("     no Collector: YRT_OTELCOL names one")
+        return
+    with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
+        path, port = recorded(dir), yrt.free_port()
+        with open(os.path.join(dir, "config.yaml"), "w") as file:
+            file.write(COLLECTOR.format(take=port, give=store.port))
+        collector = subprocess.Popen([program, "--config", f"file:{file.name}", "--feature-gates", "service.profilesSupport"],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            labels = [word for key, value in LABELS.items() for word in ("--label", f"{key}={value}")]
+            done = push(path, "--push", f"otlp+http://127.0.0.1:{port}", "--push-tries", 8, *labels)
+            assert done.returncode == 0, done.stderr
+            end = time.monotonic() + 30
+            while not store.requests and time.monotonic() < end:
+                time.sleep(0.05)
+        finally:
+            yrt.stop(collector)
+        check_otlp(oracles.Otlp(store.requests[0][2]), oracles.merge(oracles.Pprof(rendered(path, "pb.gz")).stacks()))
 
 
 def test_allocations_as_otlp():

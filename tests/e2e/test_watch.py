@@ -98,6 +98,33 @@ def test_ring():
         assert len(kept(dir)) == 2 and os.path.exists(other), kept(dir)  # the newest, and the other
 
 
+def test_full():
+    """A volume that is full: the oldest goes, and it goes on. What an earlier run has left is sent at once."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", dir], check=True)
+        try:
+            old = [os.path.join(dir, f"watch-20200101-00000{n}.yrt") for n in range(2)]
+            for path, size in zip(old, (24, 40)):
+                with open(path, "wb") as file:
+                    file.write(os.urandom(size << 10))
+            at = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 0.5, "-n", 3)
+            result = at.result().expect()
+            files = kept(dir)
+            assert old[0] not in files and old[1] in files and len(files) > 1, (files, result.stderr)
+            assert result.stderr.count("No space left") == 1 and "the oldest recording was deleted" in result.stderr, result.stderr
+        finally:
+            subprocess.run(["umount", dir], check=True)
+    with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
+        yrt.made(dir, "watch-20200101-000000.yrt", "main;work 3\n")
+        at = watch(dir, "--select", "comm=nobody-is-this", "--push", f"otlp+http://127.0.0.1:{store.port}")
+        end = time.monotonic() + 30
+        while kept(dir) and time.monotonic() < end:
+            time.sleep(0.05)
+        at.interrupt()
+        at.result()
+        assert len(store.requests) == 1 and not kept(dir), kept(dir)
+
+
 def test_condition():
     """Nothing is recorded before the CPU is used for as long as was said."""
     with tempfile.TemporaryDirectory() as dir, Python(RISES) as target:

@@ -326,6 +326,16 @@ class Nginx:
         self.close()
 
 
+def envoy_program(version="1.40.0"):
+    """Where Envoy is, fetched once. Without it the test is skipped."""
+    get = os.path.join(SOURCE, "fixtures", "envoy", "get.sh")
+    done = subprocess.run(["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(BUILD, "envoy"), version], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"skipped: Envoy {version} can not be had (see above)", flush=True)
+        sys.exit(77)
+    return done.stdout.strip()
+
+
 class Envoy:
     """An Envoy of fixtures/envoy, under the load of wrk for a bounded time: of load.lua, or of one path."""
 

@@ -7,6 +7,8 @@
 
 #include "tests/unit/hotspot_heap_fake.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc_survey.h"
+#include "runtimes/hotspot/waits/hotspot_waits.h"
+#include "runtime.h"
 
 #define SHAPES 7
 
@@ -75,6 +77,31 @@ static void ask(struct fake *f, struct hotspot_heap_view *h)
 	}
 }
 
+/* Offsets by which everything that it follows lies in the fake memory. */
+static void ask_waits(struct fake *f, struct hotspot_heap_view *h)
+{
+	struct hotspot_waits w = {.heap = h,
+	        .pending = 8,
+	        .waiting = 16,
+	        .stack_base = 24,
+	        .stack_size = 32,
+	        .owner_id = f->reads & 1 ? 40 : 0,
+	        .lock_stack = 48,
+	        .lock_stack_base = 8,
+	        .owner = 8,
+	        .monitors = true,
+	        .blocker = 16};
+
+	for (pid_t tid = 4700; tid < 4720; tid++) {
+		struct runtime_thread t = {.tid = tid};
+		struct runtime_wait wait = {0};
+
+		if (hotspot_waits_for(&w, h, &f->memory, &t, &wait) &&
+		        (strnlen(wait.type, RUNTIME_WAIT_TEXT) == RUNTIME_WAIT_TEXT || !wait.at))
+			abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct fake *clean[SHAPES];
@@ -93,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f.fail_at = data[1] | (data[2] & 3) << 8;
 	overwrite(&f, data + 3, size - 3);
 	ask(&f, h);
+	ask_waits(&f, h);
 	hotspot_heap_view_destroy(h);
 	return 0;
 }

@@ -11,6 +11,7 @@ import subprocess
 
 MAGICS = {0xfffffffb: 2, 0xfffffffa: 16, 0xfffffff0: 18, 0xfffffff1: 20}
 SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
+HEAD = re.compile(rb"[\xfb\xfa\xf0\xf1]\xff\xff\xff\x00\x00\x01\x08")  # of a table on this machine
 MODULE_TEXT = 22  # word of runtime.moduledata since 1.16
 INJECTED = re.compile(r"runtime\.(asyncPreempt|sigpanic|sigpanic0|debugCall\w*|panicmem|gogo)$|gogo$")  # by a signal's handler, or it jumps back there
 ROOTS = re.compile(r"runtime\.(goexit|mstart|mstart0|mstart1|rt0_go|mcall|clone|morestack|sigreturn\S*|rawVforkSyscall)$|_rt0_\S+$")
@@ -75,13 +76,26 @@ class Table:
         return self.starts[i], self.starts[i + 1], self.data[name:self.data.index(b"\0", name)].decode("utf-8", "replace")
 
 
+def places(file):
+    """(address, bytes) of what may be a table: a C linker puts a PIE's into a section with others."""
+    found = section(file, *SECTIONS)
+    if found:
+        yield found
+    elif found := section(file, ".data.rel.ro"):
+        address, data = found
+        for match in HEAD.finditer(data):
+            if match.start() % 32 == 0:
+                yield address + match.start(), data[match.start():]
+
+
 def table_of(process, file):
     """The table of a file that has one and whose addresses need no dynamic linker; None."""
-    try:
-        found = section(file, *SECTIONS)
-        return Table(process, file, *found) if found and file.base is not None else None
-    except (ValueError, KeyError, struct.error, IndexError):
-        return None
+    for found in places(file) if file.base is not None else ():
+        try:
+            return Table(process, file, *found)
+        except (ValueError, KeyError, struct.error, IndexError):
+            continue
+    return None
 
 
 def is_go(place):

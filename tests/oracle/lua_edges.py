@@ -10,6 +10,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = re.compile(r"(?P<name>.*?) \((?P<file>[^()]*?)(?::(?P<first>\d+))?\)", re.S)
+REPLACED = {"tostring", "pairs", "ipairs"}  # builtins that call a metamethod in their own place, which may end in a tail call (FFH_TAILCALL)
 OWN = re.compile(r"lib(lua|luajit)[^/]*\.so|/luajit[^/]*$")
 
 
@@ -92,7 +93,7 @@ class Lua:
         names = {name for kind, name in calls if kind != "meta"}
         if last in names:
             return "ok", ""
-        if inner.file or not names or "?" in names or names & self.defined or not re.fullmatch(r"[A-Za-z_]\w*", last) or last.startswith("__"):
+        if inner.file or not names or "?" in names or names & (self.defined | REPLACED) or not re.fullmatch(r"[A-Za-z_]\w*", last) or last.startswith("__"):
             return "dynamic", ""  # another name of it, an operator's, or a tail call of what was called here
         return "fault", f"line {outer.line} of {outer.plain} calls {' and '.join(sorted(names))}, not {inner.plain}"
 
@@ -108,7 +109,7 @@ class Lua:
 
     def collector(self, inside):
         """What may (gc) have called first?"""
-        if OWN.search(inside.mapping) and not re.match(r"luaL?_", inside.name):
+        if inside.name.startswith("lj_gc_") or OWN.search(inside.mapping) and not re.match(r"luaL?_", inside.name):
             return "ok", ""
         stripped = inside.mapping.startswith("/usr/sbin") or re.search(r"\+0x[0-9a-f]+$", inside.name)
         return ("unknown" if stripped else "fault"), f"(gc) is above {inside.name}, which led to it"

@@ -66,6 +66,13 @@ class Perl:
             return self.places.get((os.path.basename(frame.file), frame.line))
         return statements.get(frame.line, False)
 
+    def of_c(self, frame):
+        """Is it an eval of call_sv()'s, because its statement has none?"""
+        found = NAME.fullmatch(frame.plain)
+        if not found or found["name"] != "eval {...}":
+            return False
+        return "*block" not in self.places.get((os.path.basename(frame.file), int(found["first"])), {"*block"})
+
     def frame(self, frame):
         return "ok", ""  # the innermost one may not have run a statement yet: edge() looks at lines
 
@@ -80,7 +87,7 @@ class Perl:
         word = "*file" if name.startswith("require") else BLOCKS.get(name)
         if word in words or name in words or f"*method {name.rsplit('::', 1)[-1]}" in words:
             return "ok", ""
-        if why or between and (word or name == "(?{...})") or SILENT.search(name):
+        if self.of_c(outer) or why or between and (word or name == "(?{...})") or SILENT.search(name):
             return "dynamic", ""
         if not word and any(w == "*any" or w.startswith("*method") or w == "*sort" for w in words):
             return "dynamic", ""

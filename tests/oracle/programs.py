@@ -75,6 +75,7 @@ RUBY = "def f(n) n < 2 ? n : f(n-1) + f(n-2) end; loop { h = Hash.new(0); 2000.t
 PHP = "function f($n) { return $n < 2 ? $n : f($n-1) + f($n-2); } while (true) { $a = []; for ($i = 0; $i < 500; $i++) $a[] = md5(f(9) . $i); sort($a); preg_match_all('/a+b/', implode(',', $a)); }"
 ZSH = "while ((1)); do a=(); for i in {1..500}; do a+=($((i*7919%1013))); done; s=${(j:,:)${(on)a}}; done"
 BASH = 'while :; do a=; for ((i=0;i<300;i++)); do a+="$((i*7919%1013)) "; [[ $a =~ 7(8|9) ]]; done; done'
+ASH = "while :; do i=0; while [ $i -lt 300 ]; do i=$((i+1)); case $i in *7) a=${i#1};; esac; done; done"
 PERL = "sub f { my $n = shift; $n < 2 ? $n : f($n-1) + f($n-2) } while (1) { my %h; $h{f(8) . $_ % 97}++ for 1..500; my $s = join ',', sort keys %h; $s =~ s/(\\d+)7/x$1/g }"
 GROOVY = "while (true) { def m = [:]; (1..500).each { i -> m[\"k${i % 17}\"] = (m[\"k${i % 17}\"] ?: 0) + i }; m.sort { -it.value }.collect { k, v -> k * 2 } }"
 JRUBY = ("loop { h = Hash.new(0); 500.times { |i| h[(i * 7919 % 97).to_s] += i }; h.sort_by { |k, v| -v }.map { |k, v| k.upcase } }")
@@ -89,6 +90,7 @@ PROGRAMS = [
     native("bash", "bash", "bash", "-c", BASH, small=True),
     native("clang", "clang", "/usr/lib/llvm-14/bin/clang", "-cc1", "-triple", "x86_64-linux-gnu", "-O2", "-emit-obj", "-o", "/dev/null", "{source}", warm=0.5,
            small=True),
+    native("busybox", "busybox", "busybox", "sh", "-c", ASH, small=True),
     native("sha512sum", "coreutils", "sh", "-c", "exec sha512sum /dev/zero", small=True),
     native("ffmpeg_x264", "ffmpeg", "ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-threads", "1", "-c:v", "libx264",
            "-t", "6000", "-f", "null", "-"),
@@ -131,6 +133,7 @@ PROGRAMS = [
     perl("json"), perl("pod"), perl("moose", "libmoose-perl"), perl("dbi", "libdbd-sqlite3-perl"), perl("xml", "libxml-libxml-perl"),
     perl("template", "libtemplate-perl"), perl("futures", "libio-async-perl"), perl("tidy", "perltidy"), perl("critic", "libperl-critic-perl", warm=5),
     perl("exiftool", "libimage-exiftool-perl"), perl("datetime", "libdatetime-perl"), perl("csv", "libtext-csv-perl"), perl("mojo", "libmojolicious-perl"),
+    perl("poe", "libpoe-perl"), perl("threads"),
 
     *(java(name, "openjdk-17-jdk-headless", [], "Work", name, small=True) for name in ("compile", "streams", "zip", "numbers", "sum", "text")),
     java("locks", "openjdk-17-jdk-headless", [], "Work", "locks", options=("-Dthreads=3",), small=True),

@@ -128,7 +128,8 @@ static void set_member(struct profile_meta *m, char *arg)
 	const struct {
 		const char *name, **text;
 	} texts[] = {{"title", &m->title}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
-	        {"loss", &m->loss}, {"before", &m->before}, {"loss_before", &m->loss_before}, {"more", &m->more}};
+	        {"loss", &m->loss}, {"before", &m->before}, {"loss_before", &m->loss_before}, {"more", &m->more},
+	        {"stats", &m->stats}};
 
 	if (!arg)
 		die("an argument that is not member=value");

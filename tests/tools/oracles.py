@@ -113,6 +113,11 @@ class Pprof:
             assert location["line"], location
 
 
+def blank(message):
+    """Whether it has no field but empty messages, as others than yrt write them."""
+    return all(isinstance(item, dict) and blank(item) for items in message.values() for item in items)
+
+
 class Otlp:
     """What protoc reads of OTLP profiles."""
 
@@ -123,7 +128,7 @@ class Otlp:
         self.strings = self.tables["strings"]
         self.profiles = self.resources["scopes"][0]["profiles"]
         for name in "mappings", "locations", "functions", "links", "attributes", "stacks":
-            assert self.tables[name] and not any(self.tables[name][0].values()), f"element 0 of {name} is not empty"
+            assert self.tables[name] and blank(self.tables[name][0]), f"element 0 of {name} is not empty"
         assert self.strings[0] == "" and len(set(self.strings)) == len(self.strings)
 
     @staticmethod

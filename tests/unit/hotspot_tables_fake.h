@@ -36,7 +36,7 @@ struct fake_type {
 struct hotspot_fake {
 	struct memory memory;
 	u8 bytes[FAKE_BYTES];
-	u32 reads, fail; /* the number of the read that fails; 0: none */
+	u32 reads, fail; /* the number of the first read that fails, as all behind it; 0: none */
 	enum fake_shape shape;
 	struct vmstructs_symbols symbols;
 	u32 put[VMSTRUCTS_TABLES]; /* where the next entry goes */
@@ -52,7 +52,7 @@ static inline bool hotspot_fake_read(struct memory *mem, void *dst, size_t size,
 	struct hotspot_fake *f = (struct hotspot_fake *)mem;
 	u64 at = addr - FAKE_BASE;
 
-	if (++f->reads == f->fail || at > FAKE_BYTES || size > FAKE_BYTES - at)
+	if ((++f->reads >= f->fail && f->fail) || at > FAKE_BYTES || size > FAKE_BYTES - at)
 		return false;
 	memcpy(dst, f->bytes + at, size);
 	return true;

@@ -367,7 +367,7 @@ static void test_reads_fail(void **state)
 	j.f.reads = 0;
 	must(hotspot_check_process(j.v, j.l, j.code, &j.f.memory, &conclusive));
 	reads = j.f.reads;
-	assert_in_range(reads, 50, 5000);
+	assert_in_range(reads, 10, 5000); /* by the page */
 	for (u32 i = 1; i <= reads; i++) {
 		j.f.reads = 0;
 		j.f.fail = i;

@@ -73,6 +73,46 @@ static void expect(const struct jvm *j, u64 offset, s32 cfa, s32 ra)
 	assert_int_equal(rule->slot[ARCH_SLOT_RA], cfi_slot(ra, 0));
 }
 
+/*
+ * As the blobs for deoptimisation end (sharedRuntime_x86_64.cpp: generate_deopt_blob()): the compiled frame is taken
+ * off, interpreted ones and then the blob's own are built in its place.
+ */
+static const char rebuilding[] = "\x48\x03\xe1"         /* 0: add rsp, rcx */
+                                 "\x48\x8b\x6f\x30"     /* 3: mov rbp, [rdi + 48] */
+                                 "\x48\x83\xc4\x08"     /* 7: add rsp, 8 */
+                                 "\x48\x2b\xe3"         /* 11: sub rsp, rbx */
+                                 "\x48\xff\x31"         /* 14: push [rcx] */
+                                 "\x55"                 /* 17: push rbp */
+                                 "\x48\x8b\xec"         /* 18: mov rbp, rsp */
+                                 "\x48\x2b\xe3"         /* 21: sub rsp, rbx */
+                                 "\xff\xca"             /* 24: dec edx */
+                                 "\x75\xef"             /* 26: jne 11 */
+                                 "\x48\xff\x31"         /* 28: push [rcx] */
+                                 "\x55"                 /* 31: push rbp */
+                                 "\x48\x8b\xec"         /* 32: mov rbp, rsp */
+                                 "\x48\x83\xec\x40"     /* 35: sub rsp, 64 */
+                                 "\x48\x83\xe4\xf0"     /* 39: and rsp, -16 */
+                                 "\xe8\x00\x01\x00\x00" /* 43: call */
+                                 "\xc9"                 /* 48: leave */
+                                 "\xc3";                /* 49: ret */
+
+static void test_rebuilt(void **state)
+{
+	static const u8 places[] = {26, 43, 47, 48};
+	static struct jvm j;
+
+	start(&j, FAKE_25, "DeoptimizationBlob", 0, (const u8 *)rebuilding, sizeof(rebuilding) - 1);
+	for (u32 i = 0; i < sizeof(places); i++) {
+		const struct cfi_rule *rule = rule_at(&j, places[i]);
+
+		assert_int_equal(rule->kind, CFI_REG);
+		assert_int_equal(rule->cfa_reg, DWREG_RBP);
+		assert_int_equal(rule->cfa_off, 16);
+		assert_int_equal(rule->slot[ARCH_SLOT_RA], cfi_slot(-8, 0));
+	}
+	stop(&j);
+}
+
 /* What is not written yet when it is looked at is entered as what is. */
 static void test_flat(void **state)
 {
@@ -90,6 +130,7 @@ static void test_flat(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_rebuilt),
 	        cmocka_unit_test(test_flat),
 	};
 

@@ -198,6 +198,56 @@ static void test_edges(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* call_sv() has pushed an eval, and not yet a context of the sub that it calls. */
+static void test_only_protected(void **state)
+{
+	struct stack s = make();
+	u64 cop;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->xs);
+	perl_fake_call(s.p, s.p->enter);
+	perl_fake_call(s.p, s.p->c);
+	cop = perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11) + s.p->layout.cx_oldcop.at;
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_word(s.p, cop));
+	expect(&s, STOP_ROOT, "neLxLaMLLr");
+	perl_fake_destroy(s.p);
+}
+
+/* An exception has taken away the context of the sub that call_sv() called. */
+static void test_unwound(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->xs);
+	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11);
+	perl_fake_call(s.p, s.p->runops);
+	perl_fake_call(s.p, s.p->unwind);
+	perl_fake_call(s.p, s.p->c);
+	expect(&s, STOP_ROOT, "nLeLxLaMLLr");
+	perl_fake_context(s.p, SUB, s.b, 0, 11);
+	expect(&s, STOP_ROOT, "nLbeLxLaMLLr");
+	perl_fake_destroy(s.p);
+}
+
+/* The sub that call_sv() called has returned; its loop has not, nor is its eval gone. */
+static void test_ended_protected(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->xs);
+	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11);
+	perl_fake_call(s.p, s.p->runops);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, 0);
+	expect(&s, STOP_ROOT, "eLxLaMLLr");
+	perl_fake_destroy(s.p);
+}
+
 /* In the middle of pushing a context, this is not looked at. */
 static void test_pushing(void **state)
 {
@@ -359,6 +409,9 @@ int main(void)
 	        cmocka_unit_test(test_xs_protected),
 	        cmocka_unit_test(test_pattern),
 	        cmocka_unit_test(test_edges),
+	        cmocka_unit_test(test_only_protected),
+	        cmocka_unit_test(test_unwound),
+	        cmocka_unit_test(test_ended_protected),
 	        cmocka_unit_test(test_pushing),
 	        cmocka_unit_test(test_evals),
 	        cmocka_unit_test(test_deep),

@@ -58,6 +58,8 @@ static int make_proc(void **state)
 	put_process(12, "nginx\n", "/usr/sbin/nginx", "0::/system.slice/nginx.service\n");
 	put_process(13, "nginx\n", "/usr/sbin/nginx", "0::/system.slice/nginx.service\n");
 	put_process(14, "kworker/0:1\n", "", "0::/\n");
+	put_process(17, "hidden\n", "", "0::/hidden.slice/hidden.service\n");
+	put(17, "exe", "not a link");
 	put_process(15, "sh\n", "/bin/dash", "0::/../docker-" ID_B ".scope\n");
 	put_process(16, "x\n", "/bin/x", "garbage\n1:\n::\n0::\n:::/::\n0::/podxyz/pod/.scope/-pod.slice\n");
 	return 0;
@@ -180,6 +182,31 @@ static void missed(const char *rule, const char *hint)
 	selection_free(&s);
 }
 
+/* A process of which only comm and cgroup may be looked at: neither found nor to be waited for. */
+static void test_hidden(void **state)
+{
+	static const char *const rules[] = {"exe=hidden", "exe=/usr/bin/hidd*,unit=hidden"};
+	struct selection s = {0};
+
+	for (int i = 0; i < 2; i++) {
+		struct error *err;
+
+		assert_null(selection_add(&s, rules[i]));
+		err = selection_hidden(&s, root);
+		assert_int_equal(err->kind, ERROR_PERMISSION);
+		assert_non_null(strstr(err->hint, "add: [SYS_PTRACE]"));
+		error_free(err);
+		err = selection_missed(&s, root);
+		assert_int_equal(err->kind, ERROR_PERMISSION);
+		error_free(err);
+		selection_free(&s);
+		s = (struct selection){0};
+	}
+	assert_null(selection_add(&s, "exe=hidden,unit=nginx"));
+	assert_null(selection_hidden(&s, root));
+	selection_free(&s);
+}
+
 static void test_near(void **state)
 {
 	pid_t pid;
@@ -211,6 +238,7 @@ int main(void)
 	        cmocka_unit_test(test_facts),
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_near),
+	        cmocka_unit_test(test_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, make_proc, remove_proc);

@@ -34,6 +34,8 @@ def of_suite(name, suite, *packages):
 
 # Of 5.16 to 5.20 and a C library of today: a member of crypt()'s buffer that is no more.
 OLD = "s/PL_reentrant_buffer->_crypt_struct_buffer->current_saltbits = 0;/;/"
+# Before 5.30 Configure takes gcc 10 and later for gcc 1, and leaves out -fno-strict-aliasing: miniperl crashes.
+FLAGS = "-fwrapv -fno-strict-aliasing -freg-struct-return"
 LESS = "DB_File GDBM_File NDBM_File ODBM_File IPC/SysV Unicode/Normalize Unicode/Collate"
 
 
@@ -42,7 +44,7 @@ def build(folder, unpack, options):
     program = os.path.join(folder, "built", "bin", "perl")
     script = f"""set -e
         mkdir -p source && {unpack} && cd source && sed -i '{OLD}' pp.c
-        ./Configure -des -Doptimize=-O2 -Dlibs='-lm -lcrypt -ldl -lpthread -lc' -Dprefix={folder}/built -Dman1dir=none -Dman3dir=none \
+        ./Configure -des -Doptimize=-O2 -Accflags='{FLAGS}' -Dlibs='-lm -lcrypt -ldl -lpthread -lc' -Dprefix={folder}/built -Dman1dir=none -Dman3dir=none \
             -Dnoextensions='{LESS}' {shlex.join(options)}
         make -s -j2 && make -s install.perl && strip {program}"""
     log = os.path.join(folder, "build.log")

@@ -2,6 +2,7 @@
 #include "image_scan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "elf_table.h"
 
@@ -39,6 +40,21 @@ void image_scan_end(struct image_scan *s)
 {
 	free(s->buf);
 	*s = (struct image_scan){0};
+}
+
+u64 image_scan_find(struct image *img, const char *section, const void *bytes, size_t size)
+{
+	struct image_scan s;
+	const u8 *at = NULL;
+	u64 addr;
+
+	if (!image_scan_start(&s, img, section, size - 1))
+		return 0;
+	while (!at && image_scan_next(&s))
+		at = memmem(s.bytes, s.size, bytes, size);
+	addr = at ? s.addr + (u64)(at - s.bytes) : 0;
+	image_scan_end(&s);
+	return addr;
 }
 
 struct error *image_copy_section(struct image *img, const char *section, u8 **ret, size_t *ret_size, u64 *ret_addr)

@@ -28,6 +28,8 @@ bool image_scan_start(struct image_scan *s, struct image *img, const char *secti
 /* False: the end, or the file can not be read on. */
 bool image_scan_next(struct image_scan *s);
 void image_scan_end(struct image_scan *s);
+/* The address of the first place in a section where these bytes are. 0: none. */
+u64 image_scan_find(struct image *img, const char *section, const void *bytes, size_t size);
 
 /*
  * A copy of a section's bytes, for free(); with room for a word behind them. *ret is NULL if there is none, it is

@@ -118,11 +118,13 @@ enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_functi
 
 /*
  * What the code itself shows, where the file has no FDEs: musl's libraries are built without, and so are programs with
- * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called) along
- * all jumps; what each does to the stack pointer and where it saves registers gives the rows. Where the stack pointer
- * is not known any more there are none. A jump through a table: cases that nothing else leads to have the stack of the
- * jump. `xor %ebp, %ebp` before rbp was saved marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1);
- * clone() of musl does it for threads. A signal handler's return (mov $15, %rax; syscall) is known by its bytes.
+ * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called, what
+ * instructions point to) along all jumps; what each does to the stack pointer and where it saves registers gives the
+ * rows. What is behind a call is followed if the callee can return: most code behind calls of exit() and of functions
+ * that end in it is another function's. Where the stack pointer is not known any more there are none. A jump through a
+ * table: cases that nothing else leads to have the stack of the jump. `xor %ebp, %ebp` before rbp was saved marks the
+ * outermost frame (System V ABI, AMD64 supplement, 3.4.1); clone() of musl does it for threads. A signal handler's
+ * return (mov $15, %rax; syscall) is known by its bytes.
  *
  * Where a file has FDEs for most of its code, or is large, the same is done between them, with three differences: no
  * root, as assembly keeps data in rbp; cases of a switch are also those behind the number that was compared with; and
@@ -138,9 +140,10 @@ struct cfi_code {
 /* told: how many bytes of code FDEs cover. Is it less than half? */
 bool cfi_tells_little(const struct image *img, u64 told);
 /*
- * Is the code to be followed? All of it where little is covered and the file has at most 1 MiB (cfi_code_whole()). In a
+ * Is the code to be followed? All of it (cfi_code_whole()) where little is covered and the file has at most 1 MiB, or
+ * next to nothing (a program of Free Pascal) and at most 4 MiB, if what is found keeps to the calling convention. In a
  * larger file, or where much is covered, what lies between FDEs in .text: that is assembly by hand, as kernels of
- * linear algebra, bignums, codecs and ciphers. Large files with next to nothing covered are not followed.
+ * linear algebra, bignums, codecs and ciphers. Programs of Go have other tables.
  */
 bool cfi_code_wanted(const struct image *img, u64 told);
 bool cfi_code_whole(const struct image *img, u64 told);

@@ -109,9 +109,7 @@ static struct error *check_elf_class(pid_t pid)
 	file = fopen(path, "re");
 	if (!file)
 		return errno == EACCES || errno == EPERM
-		               ? error_hint(error_errno(errno, "cannot look into process %d", pid),
-		                         "run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: "
-		                         "[SYS_PTRACE]\"); `yrt doctor` tells more")
+		               ? error_hint(error_errno(errno, "cannot look into process %d", pid), PROCESS_PTRACE_HINT)
 		               : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;

@@ -46,6 +46,10 @@ struct process {
 	bool buried;          /* was dead already when targets_sweep_old() came by last */
 };
 
+/* Where the kernel does not let yrt look into a process of another user. */
+#define PROCESS_PTRACE_HINT                                                                                            \
+	"run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: [SYS_PTRACE]\"); `yrt doctor` tells more"
+
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
  * thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "grow.h"
-#include "binary/image_scan.h"
+#include "binary/image_pages.h"
 #include "binary/image_words.h"
 #include "search.h"
 
@@ -25,10 +25,8 @@ struct found {
 };
 
 struct rtti {
-	struct image_words data; /* where virtual tables and type_infos are; only while they are searched */
-	u8 *names;               /* .rodata; the same */
-	u64 names_addr;
-	size_t names_size;
+	struct image_words data;  /* where virtual tables and type_infos are; only while they are searched */
+	struct image_pages names; /* .rodata; the same */
 	u64 text, text_end;
 	struct found *found;
 	u32 nfound;
@@ -52,15 +50,15 @@ static u64 get(const struct rtti *r, u64 addr)
 
 /* --- types --- */
 
-/* The text at an address of .rodata if it is a type's name: as a mangled name goes on behind "_Z". */
-static const char *type_name(const struct rtti *r, u64 addr)
+/* The text at an address of .rodata if it is a type's name, as a mangled name goes on behind "_Z"; until the next
+ * call. */
+static const char *type_name(struct rtti *r, u64 addr)
 {
-	u64 at = addr - r->names_addr, room = r->names_size - at;
-	const char *text;
+	size_t room;
+	const char *text = (const char *)image_pages_at(&r->names, addr, &room);
 
-	if (at >= r->names_size)
+	if (!text)
 		return NULL;
-	text = (const char *)r->names + at;
 	if (*text == '*') { /* it is not to be compared by name */
 		text++;
 		room--;
@@ -77,13 +75,13 @@ static const char *type_name(const struct rtti *r, u64 addr)
 }
 
 /* A type_info: the table of its own class, then its name. The first is 0 where another file has that class. */
-static const char *type_at(const struct rtti *r, u64 addr)
+static const char *type_at(struct rtti *r, u64 addr)
 {
 	return image_word(&r->data, addr) ? type_name(r, get(r, addr + 8)) : NULL;
 }
 
 /* One base: its type_info follows. Several: flags and number, then type_info and offset of each. */
-static u64 base_of(const struct rtti *r, u64 type)
+static u64 base_of(struct rtti *r, u64 type)
 {
 	u64 next = get(r, type + 16);
 
@@ -92,7 +90,7 @@ static u64 base_of(const struct rtti *r, u64 type)
 	return type_at(r, get(r, type + 24)) ? get(r, type + 24) : 0;
 }
 
-static u16 depth_of(const struct rtti *r, u64 type)
+static u16 depth_of(struct rtti *r, u64 type)
 {
 	u16 depth = 0;
 
@@ -187,6 +185,21 @@ static int by_function(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
+/* Of each function, as only that is asked for. */
+static void keep_first(struct rtti *r)
+{
+	struct found *shrunk;
+	u32 n = 1;
+
+	qsort(r->found, r->nfound, sizeof(*r->found), by_function);
+	for (u32 i = 1; i < r->nfound; i++)
+		if (r->found[i].function != r->found[n - 1].function)
+			r->found[n++] = r->found[i];
+	r->nfound = n;
+	shrunk = realloc(r->found, n * sizeof(*shrunk));
+	r->found = shrunk ? shrunk : r->found;
+}
+
 static struct error *read_all(struct rtti *r, struct image *img)
 {
 	struct error *err;
@@ -195,8 +208,8 @@ static struct error *read_all(struct rtti *r, struct image *img)
 	if (!image_section_range(img, ".text", &r->text, &size))
 		return NULL;
 	r->text_end = r->text + size;
-	err = image_copy_section(img, ".rodata", &r->names, &r->names_size, &r->names_addr);
-	if (err || !r->names)
+	err = image_pages_create(&r->names, img, ".rodata");
+	if (err || !r->names.bytes)
 		return err;
 	err = image_words_add(&r->data, img, ".data.rel.ro");
 	if (!err && img->type == ET_EXEC)
@@ -207,7 +220,7 @@ static struct error *read_all(struct rtti *r, struct image *img)
 	for (u32 i = 0; i < r->data.n && !err; i++)
 		err = find_tables(r, &r->data.section[i]);
 	if (r->nfound)
-		qsort(r->found, r->nfound, sizeof(*r->found), by_function);
+		keep_first(r);
 	return err;
 }
 
@@ -220,8 +233,7 @@ struct error *rtti_create(struct image *img, struct rtti **ret)
 		return &error_no_memory;
 	err = img->machine == EM_X86_64 ? read_all(r, img) : NULL;
 	image_words_free(&r->data);
-	free(r->names);
-	r->names = NULL;
+	image_pages_free(&r->names);
 	if (err) {
 		rtti_destroy(r);
 		return err;

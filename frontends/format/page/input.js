@@ -200,6 +200,7 @@ function listen() {
 
 function main() {
 	showBanner();
+	showCalls();
 	palette = colours(false);
 	readHash();
 	theme();

@@ -182,9 +182,22 @@ static void align(struct flow_state *s, u64 addr)
 		}
 }
 
-/* push rbp; mov rbp, rsp: where all was lost there is a frame again. */
-static void start_frame(struct flow_state *s)
+/*
+ * Deoptimisation builds frames: push what they return to, push rbp, mov rbp, rsp, with the stack pointer lost before
+ * that (a register was subtracted). What is known of the frame before is not of this one.
+ */
+static bool builds_frame(const struct flow_ins *in, const struct flow_state *s)
 {
+	struct flow_value sp = s->reg[DWREG_RSP];
+
+	return sp.kind == FLOW_BASE && sp.offset == -16 && (u16)(in->addr - sp.base) - 1 < 8;
+}
+
+/* push rbp; mov rbp, rsp: where all was lost there is a frame again. */
+static void start_frame(const struct flow_ins *in, struct flow_state *s)
+{
+	if (builds_frame(in, s))
+		*s = (struct flow_state){.known = true, .start = s->start};
 	for (u32 i = 0; i < FLOW_REGS; i++)
 		if (s->reg[i].kind == FLOW_CFA || s->reg[i].kind == FLOW_RA) {
 			s->reg[DWREG_RBP] = s->reg[DWREG_RSP];
@@ -221,8 +234,8 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 	case FLOW_MOVE:
 		if (in->dst == DWREG_RSP)
 			move_sp(s, s->reg[in->src]);
-		else if (in->dst == DWREG_RBP && in->src == DWREG_RSP && !s->ra.kind)
-			start_frame(s);
+		else if (in->dst == DWREG_RBP && in->src == DWREG_RSP && (!s->ra.kind || builds_frame(in, s)))
+			start_frame(in, s);
 		else
 			set(s, in->dst, s->reg[in->src]);
 		break;

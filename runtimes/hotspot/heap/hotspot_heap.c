@@ -85,6 +85,7 @@ void hotspot_heap_view_destroy(struct hotspot_heap_view *h)
 		return;
 	free(h->classes);
 	hotspot_kept_names_free(&h->kept);
+	free(h->places);
 	free(h);
 }
 

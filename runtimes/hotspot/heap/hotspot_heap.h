@@ -44,6 +44,9 @@ struct hotspot_thread {
 	char name[128]; /* java.lang.Thread.name, UTF-8 */
 };
 
+struct hotspot_anchor;
+/* Where threads note their last frame of Java. ret->list is 0 if this JVM does not say. */
+void hotspot_anchor_find(const struct hotspot_heap_view *h, struct hotspot_anchor *ret);
 /* All Java threads now, at most max; returns how many. Without names: name is "". */
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
 /*

@@ -46,6 +46,12 @@ struct hotspot_kept_names {
 	u64 next_ns; /* not before then another look */
 };
 
+/* Where the JavaThread of a thread is. */
+struct hotspot_thread_place {
+	u64 at;
+	pid_t tid;
+};
+
 struct hotspot_heap_view {
 	const struct vmstructs *v;
 	const struct hotspot_layout *l;
@@ -72,6 +78,9 @@ struct hotspot_heap_view {
 	struct hotspot_class *classes; /* hash table, by klass */
 	u32 nclasses, capacity;
 	struct hotspot_kept_names kept;
+	struct hotspot_thread_place *places; /* at the last look, by tid */
+	u32 nplaces;
+	u64 places_next_ns; /* not before then another look */
 };
 
 /* Reads what the JVM decides at start. False: it has not got there yet, or makes no sense. */
@@ -97,7 +106,9 @@ u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64
 /* The class of an object by its first 16 bytes; 0: none. */
 u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
-/* hotspot_threads.c: the thread of this number in the target's own pid namespace. */
+/* hotspot_threads.c: the JavaThread of this number in the target's own pid namespace; 0: none that is known. */
+u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid);
+/* The thread of this number in the target's own pid namespace. */
 bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret);
 /* hotspot_thread_names.c */
 void hotspot_kept_names_free(struct hotspot_kept_names *k);

@@ -5,9 +5,12 @@
 
 #include "cleanup.h"
 #include "hotspot_heap_view.h"
+#include "now.h"
 
 #define THREADS_MAX 65536
 #define SPAN_MAX    8192
+#define LOOK_NS     20000000ull
+#define LOOK_SHARE  10 /* looks take at most one part in so many of the time */
 #define TLAB_MAX    (1ull << 40)
 
 /* A JavaThread as it is at one moment: all that is wanted lies within a few kilobytes, and one read takes it whole. */
@@ -139,6 +142,59 @@ u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspo
 	return g.n;
 }
 
+static int by_tid(const void *a, const void *b)
+{
+	const struct hotspot_thread_place *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static void look(struct hotspot_heap_view *h, struct memory *m)
+{
+	cleanup(free) struct hotspot_thread *list = calloc(THREADS_MAX, sizeof(*list));
+	u64 begin = now_ns();
+	u32 n = list ? hotspot_threads(h, m, list, THREADS_MAX, false) : 0;
+	struct hotspot_thread_place *places = calloc(n + 1, sizeof(*places));
+
+	for (u32 i = 0; places && i < n; i++)
+		places[i] = (struct hotspot_thread_place){list[i].at, list[i].tid};
+	if (places) {
+		qsort(places, n, sizeof(*places), by_tid);
+		free(h->places);
+		h->places = places;
+		h->nplaces = n;
+	}
+	h->places_next_ns = now_ns() + LOOK_NS + (now_ns() - begin) * LOOK_SHARE;
+}
+
+/* Is what was found before still that thread? */
+static bool is_thread(const struct hotspot_heap_view *h, struct memory *m, u64 thread, pid_t tid)
+{
+	u64 osthread;
+	s32 now;
+
+	return memory_read(m, &osthread, 8, thread + h->l->osthread.at) && osthread &&
+	       memory_read(m, &now, 4, osthread + h->l->os_thread_id.at) && now == tid;
+}
+
+static u64 find_place(const struct hotspot_heap_view *h, struct memory *m, pid_t tid)
+{
+	const struct hotspot_thread_place want = {.tid = tid}, *found;
+
+	found = h->nplaces ? bsearch(&want, h->places, h->nplaces, sizeof(want), by_tid) : NULL;
+	return found && is_thread(h, m, found->at, tid) ? found->at : 0;
+}
+
+u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid)
+{
+	u64 found = hotspot_heap_ready(h, m) ? find_place(h, m, tid) : 0;
+
+	if (found || !h->ready || now_ns() < h->places_next_ns)
+		return found;
+	look(h, m);
+	return find_place(h, m, tid);
+}
+
 struct search {
 	pid_t tid;
 	struct hotspot_thread found;
@@ -154,17 +210,47 @@ static bool is_wanted(void *ctx, const struct hotspot_thread *t)
 	return false;
 }
 
+/* One that was there at the last look, or is new. */
 bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret)
 {
-	struct search s = {.tid = tid};
+	u64 at = hotspot_thread_at(h, m, tid);
+	struct search search = {.tid = tid};
+	struct span s;
 
-	if (!hotspot_heap_ready(h, m))
+	if (!h->ready)
 		return false;
-	for (int attempt = 0; attempt < 3 && !each_thread(h, m, is_wanted, &s); attempt++)
+	if (at && read_span(h, m, at, &s) && fill_thread(h, m, at, &s, ret) && ret->tid == tid) {
+		name_thread(h, m, ret);
+		return true;
+	}
+	for (int attempt = 0; attempt < 3 && !each_thread(h, m, is_wanted, &search); attempt++)
 		;
-	if (!s.found.at)
+	if (!search.found.at)
 		return false;
-	name_thread(h, m, &s.found);
-	*ret = s.found;
+	name_thread(h, m, &search.found);
+	*ret = search.found;
 	return true;
+}
+
+void hotspot_anchor_find(const struct hotspot_heap_view *h, struct hotspot_anchor *ret)
+{
+	u64 anchor = h->l->thread_anchor.at, sp, pc, fp, pthread_id;
+
+	*ret = (struct hotspot_anchor){0};
+	if (!vmstructs_field(h->v, "JavaFrameAnchor", "_last_Java_sp", &sp, NULL) ||
+	        !vmstructs_field(h->v, "JavaFrameAnchor", "_last_Java_pc", &pc, NULL) ||
+	        !vmstructs_field(h->v, "JavaFrameAnchor", "_last_Java_fp", &fp, NULL) ||
+	        !vmstructs_field(h->v, "OSThread", "_pthread_id", &pthread_id, NULL))
+		return;
+	*ret = (struct hotspot_anchor){
+	        .list = h->thread_list,
+	        .length = (u16)h->at.list_length,
+	        .threads = (u16)h->at.list_threads,
+	        .next = (u16)h->at.thread_next,
+	        .osthread = (u16)h->l->osthread.at,
+	        .pthread_id = (u16)pthread_id,
+	        .sp = (u16)(anchor + sp),
+	        .pc = (u16)(anchor + pc),
+	        .fp = (u16)(anchor + fp),
+	};
 }

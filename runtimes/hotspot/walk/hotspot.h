@@ -139,6 +139,16 @@ struct hotspot_frozen {
 	struct hotspot_z z;                                     /* coloured references only */
 };
 
+/* Where a thread that left Java has noted its last frame (hotspot_resume_walk.h). Offsets in bytes. */
+struct hotspot_anchor {
+	u64 list;            /* address of what points to the ThreadsList or, in 8 and 9, the first JavaThread; 0: not
+	                        known */
+	u16 length, threads; /* of ThreadsList; threads 0: it is JavaThreads, linked */
+	u16 next, osthread;  /* of JavaThread */
+	u16 pthread_id;      /* of OSThread */
+	u16 sp, pc, fp;      /* of JavaThread */
+};
+
 #define HOTSPOT_HEAPS 8 /* of code, at most */
 
 /* A heap of code. size: as far as it is reserved. */
@@ -183,6 +193,7 @@ struct hotspot_vm {
 	u32 bcp;                              /* of an interpreted frame: bytes below rbp */
 	u32 method_const, const_size, const_code_size;
 	u32 saved_pc; /* JavaThread::_saved_exception_pc: where a poll has trapped; 0: not known */
+	struct hotspot_anchor anchor;
 	struct hotspot_frozen frozen;
 };
 

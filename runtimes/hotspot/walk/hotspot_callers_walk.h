@@ -291,11 +291,11 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 	        w, cfa - 8, w->scratch[SCRATCH_CALLEE], w->scratch[SCRATCH_CALLEE + 1], w->scratch[SCRATCH_CALLEE + 2]);
 }
 
-/* The frame is looked for some words above where it should be, as a guess. */
+/* The call is looked for some words above where it should be, as a guess. Without one no caller is made up. */
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
 	const struct hotspot_vm *vm;
-	u64 from, cfa = 0, pc = 0;
+	u64 from, cfa = 0;
 	int best = CALL_NONE, call, stop;
 
 	WALK_CHECK(w);
@@ -314,11 +314,13 @@ WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 		best = call;
 		cfa = from + (u64)i * 8;
 	}
-	if (!cfa && !walk_stack(w, from - 8, &pc))
-		return STOP_STACK_ABSENT;
-	stop = hs_return(w, cfa ? cfa : from, (cfa ? cfa : from) - 16);
+	if (!cfa) {
+		w->reg[REG_PC] = 0; /* the frame is pushed: who goes on later does not do so at it */
+		return STOP_BAD_RETADDR;
+	}
+	stop = hs_return(w, cfa, cfa - 16);
 	w->flags = FRAME_GUESS;
-	return stop || cfa || hs_may_call(vm, pc) ? stop : STOP_BAD_RETADDR; /* the frame is pushed: go on behind it */
+	return stop;
 }
 
 /* To the caller's frame at cfa if a call of this nmethod is there; LEAF_STANDS: it is not. */

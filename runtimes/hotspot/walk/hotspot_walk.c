@@ -186,13 +186,8 @@ static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm,
 		stop = hs_arrive(w, cfa, pc, cfa - 16);
 	else
 		stop = hotspot_leave_moved(w, blob - vm->block_size, (u32)frame);
-	if (stop == LEAF_STANDS && w->leaf && walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc)) {
-		stop = hs_arrive(w, cfa, pc,
-		        cfa - 16); /* nothing has moved the stack pointer; calls by method handles prove nothing */
-		w->flags = FRAME_GUESS;
-	} else if (stop == LEAF_STANDS) {
+	if (stop == LEAF_STANDS)
 		stop = hotspot_leave_guessed(w);
-	}
 	if (frame == YIELD_FRAME && !w->ncursors)
 		hotspot_note_yield(w);
 	return stop;
@@ -373,11 +368,15 @@ static inline int hs_polled(struct walk *w)
 	return stop;
 }
 
+#include "hotspot_resume_walk.h"
+
 WALK_STEP int hotspot_step(struct walk *w)
 {
 	u32 exact;
 
 	WALK_CHECK(w);
+	if (hs_guess_skips(w))
+		return STOP_NO_CFI;
 	exact = !w->leaf && w->vm_state == hs_called(w->reg[REG_SP]);
 	if (w->vm_state & HS_CALLED)
 		w->vm_state = 0;

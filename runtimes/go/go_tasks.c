@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Goroutines as what waits without a thread (runtime_tasks.h). */
+#include "go_tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cleanup.h"
+#include "go_goroutines.h"
+#include "go_snapshots.h"
+
+#define TASKS_MAX 262144
+
+struct listing {
+	const struct runtime_process *p;
+	const struct go_goroutine_snapshot *s;
+	struct frame frames[GO_DEPTH_MAX];
+};
+
+static u32 module_of(const struct runtime_process *p, u64 pc)
+{
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, pc - 1);
+
+	return m ? m->module : 0;
+}
+
+static void put_frames(struct listing *l, const struct go_chain *c, struct runtime_task *ret)
+{
+	for (u32 i = 0; i < c->n; i++) {
+		u64 pc = l->s->stacks.pcs[c->first + i];
+
+		l->frames[i] = (struct frame){.where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc),
+		        .detail = module_of(l->p, pc)};
+	}
+	ret->frames = l->frames;
+	ret->nframes = c->n;
+	ret->stop = c->cut ? STOP_DEPTH : STOP_ROOT;
+}
+
+static struct runtime_task describe(struct listing *l, const struct go_goroutine *g)
+{
+	struct runtime_task ret = {.id = g->id, .stop = STOP_ROOT};
+	u64 minutes = go_goroutine_minutes(l->s, g);
+	int n;
+
+	snprintf(ret.name, sizeof(ret.name), "%lu", g->id);
+	n = snprintf(ret.state, sizeof(ret.state), "%s", go_goroutine_state(l->s, g));
+	if (minutes)
+		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", %lu minutes", minutes);
+	if (g->locked)
+		snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", locked to thread");
+	if (g->seen == GO_STANDS)
+		put_frames(l, &l->s->stacks.chains[g->chain], &ret);
+	return ret;
+}
+
+static struct error *list_all(const struct runtime_process *p, const struct go_goroutine_snapshot *s,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	cleanup(free) struct listing *l = calloc(1, sizeof(*l));
+	struct error *err = l ? NULL : &error_no_memory;
+	u32 i;
+
+	if (err)
+		return err;
+	l->p = p;
+	l->s = s;
+	for (i = 0; !err && i < s->goroutines.n && i < TASKS_MAX; i++) {
+		struct runtime_task t = describe(l, &s->goroutines.all[i]);
+
+		err = add(ctx, &t);
+	}
+	if (err || i == s->goroutines.n)
+		return err;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d has %u goroutines: %u are shown", p->pid,
+	                          s->goroutines.n, TASKS_MAX),
+	        "yrt go-goroutines shows them all, by stack");
+}
+
+static struct error *list(void *instance, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	void *snapshot;
+	struct error *err = go_take_goroutines(instance, p, 0, &snapshot);
+
+	if (!err && snapshot)
+		err = list_all(p, snapshot, add, ctx);
+	go_goroutines_drop(snapshot);
+	return err;
+}
+
+const struct runtime_tasks_ops go_tasks = {.kind = "goroutine", .kinds = "goroutines", .list = list};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Part of hotspot_walk.c: where a walk goes on that was lost in native code that Java has called. Whoever leaves Java
+ * notes in his JavaThread where its last frame is (JavaFrameAnchor; runtime/javaFrameAnchor.hpp, 8 to 28). The
+ * JavaThread is the one of the VM's list whose OSThread has this thread's pthread_t (glibc and musl: the thread
+ * pointer); a memo saves the search.
+ */
+#ifndef YRT_HOTSPOT_RESUME_WALK_H
+#define YRT_HOTSPOT_RESUME_WALK_H
+
+#include "walk.h"
+#include "hotspot.h"
+#include "hotspot_find_walk.h"
+
+#define THREADS_A_SEEK 16
+#define SEEKS_MAX      256
+#define SEEK_ON        (-1)          /* the thread was not among these */
+#define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer: not on the same stack */
+#define MEMO_THREAD    0x2545f4914f6cdd1dull
+
+/* Places in scratch: the next thread of the list (where it is read from, in an array), and how many are left. Then the
+ * JavaThread. */
+#define SCRATCH_THREAD 0
+#define SCRATCH_LEFT   1
+
+static inline bool hs_is_this_thread(struct walk *w, const struct hotspot_vm *vm, u64 thread)
+{
+	u64 osthread, id;
+
+	return thread && walk_read(w, &osthread, 8, thread + vm->anchor.osthread) && osthread &&
+	       walk_read(w, &id, 8, osthread + vm->anchor.pthread_id) && id == w->thread_pointer;
+}
+
+WALK_GLOBAL int hotspot_seek_thread(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 at, thread;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	for (u32 i = 0; i < THREADS_A_SEEK; i++) {
+		at = thread = w->scratch[SCRATCH_THREAD];
+		if (!w->scratch[SCRATCH_LEFT] || !at)
+			return STOP_VM_UNKNOWN;
+		if (vm->anchor.threads && !walk_read(w, &thread, 8, at))
+			return STOP_VM_ABSENT;
+		if (hs_is_this_thread(w, vm, thread)) {
+			w->scratch[SCRATCH_THREAD] = thread;
+			return STOP_NONE;
+		}
+		if (!vm->anchor.threads && !walk_read(w, &at, 8, thread + vm->anchor.next))
+			return STOP_VM_ABSENT;
+		w->scratch[SCRATCH_THREAD] = vm->anchor.threads ? at + 8 : at;
+		w->scratch[SCRATCH_LEFT]--;
+	}
+	return SEEK_ON;
+}
+
+/* The beginning of the list, to scratch. */
+static inline bool hs_first_thread(struct walk *w, const struct hotspot_vm *vm)
+{
+	u64 list;
+	u32 length = THREADS_A_SEEK * SEEKS_MAX;
+
+	if (!walk_read(w, &list, 8, vm->anchor.list) || !list)
+		return false;
+	if (vm->anchor.threads && (!walk_read(w, &length, 4, list + vm->anchor.length) ||
+	                                  !walk_read(w, &list, 8, list + vm->anchor.threads)))
+		return false;
+	w->scratch[SCRATCH_THREAD] = list;
+	w->scratch[SCRATCH_LEFT] = length;
+	return true;
+}
+
+/* This thread's JavaThread, to scratch. */
+WALK_GLOBAL int hotspot_own_thread(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	struct walk_cache *memo;
+	int stop = SEEK_ON;
+	u64 key;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm || !vm->anchor.list || !w->thread_pointer)
+		return STOP_VM_UNKNOWN;
+	key = walk_mix(walk_mix(MEMO_THREAD, w->thread_pointer), w->region.vm);
+	memo = walk_cache(w, (u32)(key >> 32));
+	if (memo && memo->key == key) {
+		w->scratch[SCRATCH_THREAD] = memo->value;
+		if (hs_is_this_thread(w, vm, w->scratch[SCRATCH_THREAD]))
+			return STOP_NONE;
+	}
+	if (!hs_first_thread(w, vm))
+		return STOP_VM_UNKNOWN;
+	for (u32 i = 0; i < SEEKS_MAX && stop == SEEK_ON; i++)
+		stop = hotspot_seek_thread(w);
+	memo = walk_cache(w, (u32)(key >> 32));
+	if (!stop && memo) {
+		memo->key = key;
+		memo->value = w->scratch[SCRATCH_THREAD];
+	}
+	return stop;
+}
+
+/* The stack pointer of the anchor if it lies above this one; 0: it does not, or is not known. In Java it is 0. */
+WALK_GLOBAL u64 hotspot_anchor_above(struct walk *w, u64 sp)
+{
+	const struct hotspot_vm *vm;
+	u64 at;
+
+	WALK_CHECK(w);
+	if (hotspot_own_thread(w))
+		return 0;
+	vm = hs_vm(w);
+	if (!vm || !walk_read(w, &at, 8, w->scratch[SCRATCH_THREAD] + vm->anchor.sp))
+		return 0;
+	return !(at & 7) && at > sp && at - sp < ANCHOR_FAR ? at : 0;
+}
+
+/* Has a guess led past the last frame of Java? Up to there it is not believed. */
+static inline bool hs_guess_skips(struct walk *w)
+{
+	u64 sp;
+
+	if (!w->proof.guessed || w->resumes >= WALK_RESUMES)
+		return false;
+	sp = hotspot_anchor_above(w, w->proof.sp);
+	return sp && sp < w->reg[REG_SP];
+}
+
+/* Without a program counter the frame's lies below its stack pointer (JavaFrameAnchor::make_walkable()). */
+WALK_STEP int hotspot_resume(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 thread, sp, pc, fp;
+
+	WALK_CHECK(w);
+	sp = hotspot_anchor_above(w, w->reg[REG_SP]);
+	vm = hs_vm(w);
+	thread = w->scratch[SCRATCH_THREAD];
+	if (!sp || !vm || !walk_read(w, &pc, 8, thread + vm->anchor.pc) ||
+	        !walk_read(w, &fp, 8, thread + vm->anchor.fp))
+		return STOP_VM_UNKNOWN;
+	if ((!pc && !walk_stack(w, sp - 8, &pc)) || !hs_may_call(vm, pc))
+		return STOP_VM_UNKNOWN;
+	w->reg[REG_PC] = pc;
+	w->reg[REG_SP] = sp;
+	w->reg[REG_FP] = fp;
+	w->valid = 1u << REG_SP | 1u << REG_PC | (fp ? 1u << REG_FP : 0);
+	return STOP_NONE;
+}
+
+#endif

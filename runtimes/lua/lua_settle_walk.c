@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+#include "lua_walk.h"
+
+/* From 5.2 on luaV_execute() has its CallInfo in a variable. */
+WALK_GLOBAL int lua_is_in_register(struct walk *w, u64 ci)
+{
+	WALK_CHECK(w);
+	for (u32 i = 0; i < sizeof(lua_saved); i++)
+		if (walk_has(w, lua_saved[i]) && w->reg[lua_saved[i]] == ci)
+			return true;
+	return false;
+}
+
+LUA_SHARED int lua_at_call(struct walk *w, u64 pc)
+{
+	const struct lua_vm *vm;
+	u32 instruction;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_read(w, &instruction, sizeof(instruction), pc - 4))
+		return false;
+	instruction &= vm->op_mask;
+	return instruction == vm->op_call || instruction == vm->op_tailcall;
+}
+
+/* 5.1: what stands at func, and whether the registers point into its bytecode. Leaves the Proto of one in Lua in
+ * scratch. */
+WALK_GLOBAL int lua_looks_run(struct walk *w, u64 func)
+{
+	const struct lua_vm *vm;
+	u64 code;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_read(w, w->scratch, LUA_SLOT, func) || (u32)w->scratch[1] != LUA_FUNCTION ||
+	        !walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]) || lua_byte(w, vm->cl_is_c))
+		return LUA_IN_C;
+	if (!walk_read(w, w->scratch, LUA_OBJECT, lua_word(w, vm->cl_p)))
+		return LUA_IN_LUA;
+	code = lua_word(w, vm->p_code);
+	return lua_register_pc(w, vm, code, code + (u64)lua_int(w, vm->p_sizecode) * 4) ? LUA_RUNS : LUA_IN_LUA;
+}
+
+/* What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. */
+static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
+{
+	if (!vm->ci_previous)
+		return lua_looks_run(w, lua_word(w, vm->ci_func));
+	if (lua_is_in_register(w, ci))
+		return LUA_RUNS;
+	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits ? LUA_IN_LUA : LUA_IN_C;
+}
+
+/*
+ * From 5.2 on: has the function that luaV_execute() was entered with just returned, so that the CallInfo at ci, on top,
+ * is its caller's? The registers still hold that of the function, which stands behind.
+ */
+WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
+{
+	const struct lua_vm *vm;
+	u64 next;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !vm->ci_previous || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return false;
+	next = lua_word(w, vm->ci_previous + 8u);
+	return next && lua_is_in_register(w, next) && walk_read(w, w->scratch, LUA_CALLINFO, next) &&
+	       (lua_status(w, vm) & vm->fresh_mask) == vm->fresh_bits;
+}
+
+/*
+ * 5.1, at the call of luaD_poscall(), which takes the CallInfo of the function that returns away and then has the
+ * position of its caller in lua_State: was that one run by another luaV_execute()?
+ */
+static inline int lua_settle_return(struct walk *w, struct walk_cursor *c, u64 func, u64 saved, u64 newer)
+{
+	c->more[2] = 0;
+	if (saved != newer)
+		return LUA_SETTLED;
+	if (lua_looks_run(w, func) == LUA_IN_C || !lua_at_call(w, saved))
+		return LUA_RETURNED;
+	c->more[1] = LUA_BELOW;
+	return LUA_SETTLED;
+}
+
+LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
+{
+	struct walk_cursor *c, *thread;
+	const struct lua_vm *vm;
+	u64 newer, saved, func;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return LUA_SETTLED;
+	c = lua_cursor(w, own);
+	thread = lua_cursor(w, (u32)c->more[0]);
+	if (!walk_read(w, &newer, sizeof(newer), c->at + vm->l_savedpc) ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, thread->at))
+		return LUA_SETTLED;
+	saved = lua_word(w, vm->ci_savedpc);
+	func = lua_word(w, vm->ci_func);
+	if (vm->returns && walk_pc(w) - w->region.start == vm->returns && w->region.part == LUA_EXECUTE)
+		return lua_settle_return(w, c, func, saved, newer);
+	if (c->more[2] == LUA_NOT_ITS && lua_looks_run(w, func) != LUA_IN_C &&
+	        newer - lua_word(w, vm->p_code) - 1 >= (u64)lua_int(w, vm->p_sizecode) * 4) {
+		c = lua_cursor(w, own);
+		c->more[1] = LUA_BELOW;
+		c->more[2] = 0;
+		lua_cursor(w, (u32)c->more[0])->at -= vm->ci_size;
+		return LUA_SETTLED;
+	}
+	if (vm->pc_kept)
+		return LUA_MORE;
+	lua_cursor(w, own)->more[2] = 0;
+	return LUA_SETTLED;
+}
+
+LUA_SHARED int lua_settle(struct walk *w, u32 own)
+{
+	struct walk_cursor *c, *thread;
+	const struct lua_vm *vm;
+	u64 ci;
+	int look;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return LUA_SETTLED;
+	c = lua_cursor(w, own);
+	thread = lua_cursor(w, (u32)c->more[0]);
+	ci = c->more[3] ? c->more[3] : thread->at;
+	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return lua_has_returned(w, thread->at) ? LUA_RETURNED : LUA_SETTLED;
+	c->more[3] = vm->ci_previous ? lua_word(w, vm->ci_previous) : ci - vm->ci_size;
+	look = lua_look(w, vm, ci);
+	c = lua_cursor(w, own);
+	if (look != LUA_RUNS) {
+		c->more[4] = (c->more[4] + 2) | (look == LUA_IN_LUA);
+		c->more[3] = c->more[3] ? c->more[3] : LUA_LAST;
+		return LUA_MORE;
+	}
+	c->more[2] = 0;
+	if (c->more[4] & 1) { /* of the others some are in Lua, so not all were called from here */
+		c->more[1] = LUA_BELOW;
+		lua_cursor(w, (u32)c->more[0])->at = ci;
+	}
+	return LUA_SETTLED;
+}
+
+LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u64 callee)
+{
+	const struct lua_vm *vm;
+	u64 saved;
+	u32 call;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !walk_read(w, &saved, sizeof(saved), ci - vm->ci_size + vm->ci_savedpc))
+		return false;
+	if (saved == callee || (walk_has(w, vm->pc_reg) && saved == lua_register(w, vm->pc_reg)))
+		return true;
+	return walk_read(w, &call, sizeof(call), saved - 4) && (call & vm->op_mask) == vm->op_tailcall;
+}

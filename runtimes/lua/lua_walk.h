@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the two files of the walker share. Which of a lua_State's functions does a native frame of luaV_execute() run?
+ * While luaD_precall(), luaD_poscall() or an error's end are at work, the CallInfo on top may be half set up, of an
+ * earlier call, or of functions that are gone.
+ */
+#ifndef YRT_LUA_WALK_H
+#define YRT_LUA_WALK_H
+
+#include "walk.h"
+#include "lua.h"
+
+#define LUA_SHARED WALK_STEP __attribute__((noinline))
+
+#define LUA_TTHREAD   8
+#define LUA_CALLINFO  72
+#define LUA_CLOSURE   40
+#define LUA_SLOT      16   /* of the Lua stack: a TValue */
+#define LUA_TYPE_BITS 0x3f /* of TValue.tt: without the mark of collectable objects (BIT_ISCOLLECTABLE, 5.2 on) */
+#define LUA_LOOK      1024 /* twice the CallInfos that lua_settle() looks at */
+#define LUA_LIGHT_C   22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
+#define LUA_FUNCTION  6
+#define LUA_OFFSETS   (1u << 26) /* less is no pointer, but may be an offset in the stack */
+#define LUA_VM_KEY    (1ULL << 63)
+/* more[2] of the build's cursor: how many functions in Lua this luaV_execute() is known to run; the first one is not
+ * its. */
+#define LUA_NOT_ITS (1ULL << 32)
+
+/*
+ * Of the build's cursor. LUA_UNENTERED: a function that calls luaV_execute() has not done so yet, so the CallInfo on
+ * top may have no native frame. LUA_ENTERED: in luaV_execute(), not settled yet. LUA_AT_TOP,
+ * LUA_BELOW: in it, of whose lua_State nothing was pushed yet, or something was. LUA_LEFT: luaV_execute() was the last
+ * frame.
+ */
+enum { LUA_IDLE, LUA_UNENTERED, LUA_LEFT, LUA_ENTERED, LUA_AT_TOP, LUA_BELOW };
+#define LUA_LAST 1 /* instead of a CallInfo: there are no more */
+/* Of lua_settle(). */
+enum { LUA_SETTLED, LUA_MORE, LUA_RETURNED };
+enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NOT_BEGUN };
+
+/* Of lua_look(). */
+enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
+/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet. */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4 };
+
+static inline u64 lua_word(const struct walk *w, u32 at)
+{
+	return w->scratch[at >> 3 & (WALK_SCRATCH_WORDS - 1)];
+}
+
+static inline u32 lua_int(const struct walk *w, u32 at)
+{
+	return (u32)(lua_word(w, at) >> (at & 4) * 8);
+}
+
+static inline u32 lua_byte(const struct walk *w, u32 at)
+{
+	return lua_word(w, at) >> (at & 7) * 8 & 0xff;
+}
+
+static inline u64 lua_register(const struct walk *w, u32 reg)
+{
+	WALK_BARRIER(reg);
+	return reg < ARCH_NREGS ? w->reg[reg] : 0;
+}
+
+static inline struct walk_cursor *lua_cursor(struct walk *w, u32 i)
+{
+	WALK_BARRIER(i);
+	return &w->cursor[i & (WALK_CURSORS - 1)];
+}
+
+static inline u32 lua_status(const struct walk *w, const struct lua_vm *vm)
+{
+	u64 word = lua_word(w, vm->ci_status) >> (vm->ci_status & 7) * 8;
+
+	return vm->ci_status_size == 1 ? (u8)word : vm->ci_status_size == 2 ? (u16)word : (u32)word;
+}
+
+static const u8 lua_saved[] = {DWREG_RBX, DWREG_RBP, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15};
+
+/* The position that luaV_execute() has in a register: in that which it is known to be in, else in the highest of those
+ * that calls preserve that points into the bytecode. */
+static inline u64 lua_register_pc(const struct walk *w, const struct lua_vm *vm, u64 code, u64 end)
+{
+	u64 best = 0;
+
+	if (vm->pc_reg && (vm->pc_kept || w->leaf)) {
+		best = walk_has(w, vm->pc_reg) ? lua_register(w, vm->pc_reg) : 0;
+		best = best > code && best <= end && !(best & 3) ? best : 0;
+		if (best || vm->pc_kept)
+			return best;
+	}
+
+	for (u32 i = 0; i < sizeof(lua_saved); i++) {
+		u64 value = walk_has(w, lua_saved[i]) ? w->reg[lua_saved[i]] : 0;
+
+		if (value > code && value <= end && !(value & 3) && value > best)
+			best = value;
+	}
+	return best;
+}
+
+/*
+ * luaV_execute() has called what runs now. Is the CallInfo on top that of its function, or of one in C that it called?
+ * Others may be in front: luaD_precall() sets one up that still says what an earlier call was, an error has left some
+ * already. They are passed over. Looks at one; LUA_MORE: at the next one, too. LUA_RETURNED: all functions of this
+ * luaV_execute() have.
+ */
+int lua_settle(struct walk *w, u32 own);
+
+/*
+ * The same of 5.1, which has no CallInfo in a register: by the call that luaV_execute() is at, and by the position in
+ * lua_State. luaD_precall() sets that to the beginning of a function that it has made a CallInfo for; it is not within
+ * one that has not begun. LUA_MORE: this does not show it, but lua_settle() does.
+ */
+int lua_settle_old(struct walk *w, u32 own);
+
+/* 5.1 does not mark where luaV_execute() was entered: not where the caller, in Lua, is at a call. */
+int lua_at_call(struct walk *w, u64 pc);
+
+/*
+ * 5.1: luaV_execute(), the leaf, is in the middle of a call for which the CallInfo at ci has been made: its position is
+ * still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is left,
+ * or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there.
+ */
+int lua_is_being_called(struct walk *w, u64 ci, u64 callee);
+
+#endif

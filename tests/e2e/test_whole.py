@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+`yrt flame -a` beside 200 processes (crowd.py). The machine is a pid namespace of its own, and what runs in another one beside it is none of
+its processes, whatever its pid is.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import crowd
+import yrt
+
+RATE = 399
+SECONDS = 10
+MEMORY_KB = 80 << 10
+BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(); select(undef, undef, undef, 0.05) }"
+
+
+def of_process(result, pid):
+    return [(frames, n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
+
+
+def check_busy(result, name, frame, pid, used):
+    """A process at work: seen as much as it ran, its stacks are whole, and most have its function."""
+    stacks = of_process(result, pid)
+    seen = sum(n for _, n in stacks)
+    cut = sum(n for frames, n in stacks if any("[truncated" in f for f in frames))
+    named = sum(n for frames, n in stacks if yrt.has(frames, frame))
+    print(f"{name}: {seen} samples of {used * RATE:.0f}, {cut} cut, {named} with its function")
+    assert 0.7 * used * RATE - 20 < seen < 1.3 * used * RATE + 20, f"{name}: {seen} samples of {used * RATE:.0f}"
+    assert cut <= 2 + 0.02 * seen, f"{name}: {cut} of {seen} are cut\n{yrt.show(stacks)}"
+    assert named >= 0.7 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"
+
+
+def test_crowd():
+    """Those at work are seen with their language's frames, of each only the first stacks may be cut; nothing is lost; yrt stays small."""
+    with tempfile.TemporaryDirectory() as cache, crowd.Crowd() as machine:
+        env = {"YRT_CACHE_DIR": cache}
+        yrt.run("flame", "-a", "-d", 1, "-F", 99, env=env).expect()  # unwind tables of large files are on disk from here on
+        at = yrt.Run("flame", "-a", "-d", SECONDS, "-F", RATE, "--max-cpu", 0, env=env).sampling()
+        begin, before = time.monotonic(), machine.cpu_seconds()
+        result = at.result().expect()
+        passed, after = time.monotonic() - begin, machine.cpu_seconds()
+    st = result.stats
+    print(result.summary(), st["max_rss_kb"], "kB", st["cpu_percent"], "%", st["processes"], "processes", st["truncated"])
+    assert result.lost() <= 0.02 * result.samples, st
+    assert sum(st["truncated"].values()) <= 2 * st["processes"] + 0.02 * result.samples, st
+    assert st["unread_processes"] == 0, result.stderr
+    assert st["max_rss_kb"] <= MEMORY_KB, st
+    assert not any("beside" in f for frames, _ in result.stacks for f in frames), yrt.show(of_process(result, 1))
+    for name, (frame, process) in machine.busy.items():
+        check_busy(result, name, frame, process.pid, (after[name] - before[name]) / passed * SECONDS)
+
+
+def enter_namespace():
+    """Runs this file once more as the first process of a namespace, with a neighbour in another, and ends with its exit code."""
+    words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    beside = subprocess.Popen([*words, "perl", "-e", BESIDE])
+    try:
+        code = subprocess.run([*words, sys.executable, *sys.argv]).returncode
+    finally:
+        yrt.stop(beside)
+    sys.exit(code)
+
+
+if os.getpid() != 1:
+    enter_namespace()
+yrt.main(globals())

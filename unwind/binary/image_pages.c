@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image_pages.h"
+
+#include <stdlib.h>
+
+#define BLOCK  (16u << 10)
+#define STRIDE (BLOCK + IMAGE_PAGES_AHEAD)
+#define BLOCKS 128u
+
+struct error *image_pages_create(struct image_pages *p, struct image *img, const char *section)
+{
+	*p = (struct image_pages){.img = img};
+	if (!elf_place_find(img, section, &p->place))
+		return NULL;
+	p->bytes = malloc(BLOCKS * STRIDE);
+	p->held = calloc(BLOCKS, sizeof(*p->held));
+	if (p->bytes && p->held)
+		return NULL;
+	image_pages_free(p);
+	return &error_no_memory;
+}
+
+void image_pages_free(struct image_pages *p)
+{
+	free(p->bytes);
+	free(p->held);
+	*p = (struct image_pages){0};
+}
+
+const u8 *image_pages_at(struct image_pages *p, u64 addr, size_t *room)
+{
+	u64 at = addr - p->place.addr, block = at / BLOCK, start = block * BLOCK, left, slot = block % BLOCKS;
+	u8 *bytes;
+	size_t size;
+
+	if (!p->bytes || at >= p->place.size)
+		return NULL;
+	bytes = p->bytes + slot * STRIDE;
+	left = p->place.size - start;
+	size = left < STRIDE ? left : STRIDE;
+	if (p->held[slot] != block + 1) {
+		p->held[slot] = 0;
+		if (!elf_read(p->img, bytes, size, p->place.offset + start))
+			return NULL;
+		p->held[slot] = block + 1;
+	}
+	*room = size - (at - start) < IMAGE_PAGES_AHEAD ? size - (at - start) : IMAGE_PAGES_AHEAD;
+	return bytes + (at - start);
+}

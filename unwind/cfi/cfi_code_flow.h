@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions of a stretch of code, followed along all ways that lead through them, with the state of the stack at
+ * each. Part of cfi_code.c's work (cfi_internal.h).
+ */
+#ifndef YRT_CFI_CODE_FLOW_H
+#define YRT_CFI_CODE_FLOW_H
+
+#include <capstone/capstone.h>
+#include <types.h>
+
+#include "binary/image.h"
+#include "cfi_code_starts.h"
+#include "cfi_code_state.h"
+
+#define CODE_TAIL  0xffffffffu /* in at[]: not the first byte of its instruction */
+#define CODE_ENTRY 1           /* number of the state at a function's first instruction */
+#define CODE_ROOT  2           /* at the file's entry point */
+
+/*
+ * DESCRIBED: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not
+ * known; POINTED: an instruction makes a pointer to it.
+ */
+enum code_mark { DESCRIBED = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16, NEWBORN = 32, POINTED = 64 };
+
+/*
+ * A function returns if a return can be reached in it: what is behind a call is followed once its callee is known to
+ * return. Number 0 has the code that belongs to no function that is known to begin somewhere.
+ */
+struct code_function {
+	u64 start;
+	u32 age;     /* where two come to the same instruction the later one is believed */
+	u32 waiting; /* the first of its waiters, from 1; 0: none */
+	bool returns;
+};
+
+/* addr 0: of a function that returns if the one it waits for does, as it jumps there. */
+struct code_job {
+	u64 addr;
+	u32 state;
+	u32 function;
+};
+
+struct code_waiter {
+	struct code_job job;
+	u32 next;
+};
+
+struct code_flow {
+	struct image *img;
+	u64 start, end; /* of an executable segment */
+	u8 *bytes, *marks;
+	u32 *at;    /* number of the state at an instruction, from 1; 0: not reached */
+	u32 *owner; /* the function that reached it, or begins there */
+	const struct code_starts *starts;
+	struct code_state *states;
+	struct code_job *jobs;
+	struct code_function *functions;
+	struct code_waiter *waiters;
+	u32 nstates, states_room, njobs, jobs_room, nfunctions, functions_room, nwaiters, waiters_room;
+	u64 steps;
+	u32 nreturns, nstrays; /* ways out of functions: with the caller's stack and registers; all others */
+	bool gap;              /* between FDEs: of a file that describes most of its code */
+	csh handle;
+	cs_insn *in;
+	bool no_memory;
+};
+
+/* Room for one more behind n; false: no_memory is set. */
+bool code_flow_reserve(struct code_flow *f, void *array, u32 n, u32 *room, size_t size);
+/* The number of a state; like: that of one that it is often equal to, or 0. */
+u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like);
+/* Is the code at addr in the stretch, and not described already? */
+bool code_flow_follows(const struct code_flow *f, u64 addr);
+/* The number of the function that begins at addr, queued if it is new, whatever ran into it before; 0: not followed. */
+u32 code_flow_function(struct code_flow *f, u64 addr, u32 state, u32 age);
+/* The same of one that is called, or has a symbol: it is believed more than all before. */
+u32 code_flow_called(struct code_flow *f, u64 addr);
+/* Queues code that a function comes to. */
+void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function);
+/* Follows all that is queued. */
+void code_flow_run(struct code_flow *f);
+/* Into f->in; false: it is no instruction. */
+bool code_flow_decode(struct code_flow *f, u64 addr);
+/* No compiler makes it (addb %al, (%rax)): what was never written. */
+bool code_is_zero(const cs_insn *in);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cfi_code_starts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "binary/elf_table.h"
+#include "cleanup.h"
+#include "grow.h"
+#include "search.h"
+
+#define STARTS_MAX (1u << 22)
+
+/* Functions of C and C++ libraries that are called at others' ends. */
+static bool never_returns(struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
+{
+	static const char *const names[] = {"abort", "exit", "xexit", "_exit", "_Exit", "quick_exit", "longjmp",
+	        "_longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "err", "errx", "verr", "verrx",
+	        "__assert_fail", "__assert", "__assert_perror_fail", "__stack_chk_fail", "__chk_fail", "__fortify_fail",
+	        "__libc_start_main", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast",
+	        "__cxa_throw_bad_array_new_length", "_ZSt9terminatev", "_ZSt17__throw_bad_allocv",
+	        "_ZSt20__throw_length_errorPKc", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_out_of_rangePKc",
+	        "_ZSt24__throw_out_of_range_fmtPKcz"};
+	char name[40] = "";
+
+	if (sym->st_name >= table->strings.size ||
+	        !elf_read(img, name, MIN(sizeof(name) - 1, table->strings.size - sym->st_name),
+	                table->strings.offset + sym->st_name))
+		return false;
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static struct error *add_symbol(
+        struct code_starts *starts, struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
+{
+	struct error *err;
+
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF)
+		return NULL;
+	err = grow(&starts->list, starts->n, sizeof(*starts->list));
+	if (!err)
+		starts->list[starts->n++] = (struct code_start){sym->st_value, never_returns(img, table, sym)};
+	return err;
+}
+
+static struct error *add_symbols(struct code_starts *starts, struct image *img, u32 type)
+{
+	cleanup(free) struct elf_records *records = malloc(sizeof(*records));
+	struct error *err = records ? NULL : &error_no_memory;
+	struct elf_table table;
+	const Elf64_Sym *sym;
+
+	if (err || !elf_table_find(img, type, &table))
+		return err;
+	elf_records_start(records, img, &table.symbols);
+	while (!err && starts->n < STARTS_MAX && (sym = elf_records_next(records)))
+		err = add_symbol(starts, img, &table, sym);
+	return err;
+}
+
+static struct error *add_end(
+        struct code_starts *starts, struct image *img, const struct elf_table *table, const Elf64_Rela *rela)
+{
+	u32 type = ELF64_R_TYPE(rela->r_info), number = ELF64_R_SYM(rela->r_info);
+	struct error *err;
+	Elf64_Sym sym;
+
+	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || number >= table->symbols.size / sizeof(sym) ||
+	        !elf_read(img, &sym, sizeof(sym), table->symbols.offset + number * sizeof(sym)) ||
+	        !never_returns(img, table, &sym))
+		return NULL;
+	err = grow(&starts->ends, starts->nends, sizeof(*starts->ends));
+	if (!err)
+		starts->ends[starts->nends++] = rela->r_offset;
+	return err;
+}
+
+static struct error *add_ends(struct code_starts *starts, struct image *img, const char *section)
+{
+	cleanup(free) struct elf_records *records = malloc(sizeof(*records));
+	struct error *err = records ? NULL : &error_no_memory;
+	struct elf_table table;
+	struct elf_place place;
+	const Elf64_Rela *rela;
+
+	if (err || !elf_table_find(img, SHT_DYNSYM, &table) || !elf_place_find(img, section, &place))
+		return err;
+	elf_records_start(records, img, &place);
+	while (!err && starts->nends < STARTS_MAX && (rela = elf_records_next(records)))
+		err = add_end(starts, img, &table, rela);
+	return err;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+	const struct code_start *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+struct error *code_starts_find(struct code_starts *ret, struct image *img)
+{
+	struct error *err = add_symbols(ret, img, SHT_SYMTAB);
+
+	if (!err)
+		err = add_symbols(ret, img, SHT_DYNSYM);
+	if (!err)
+		err = add_ends(ret, img, ".rela.plt");
+	if (!err)
+		err = add_ends(ret, img, ".rela.dyn");
+	if (ret->n)
+		qsort(ret->list, ret->n, sizeof(*ret->list), compare_starts);
+	if (ret->nends)
+		qsort(ret->ends, ret->nends, sizeof(*ret->ends), compare_ends);
+	return err;
+}
+
+void code_starts_free(struct code_starts *starts)
+{
+	free(starts->list);
+	free(starts->ends);
+	*starts = (struct code_starts){0};
+}
+
+u32 code_starts_from(const struct code_starts *starts, u64 addr)
+{
+	u32 at = SEARCH(starts->n, k, starts->list[k].addr < addr);
+
+	return at;
+}
+
+bool code_starts_ends(const struct code_starts *starts, u64 addr)
+{
+	u32 at = SEARCH(starts->nends, k, starts->ends[k] < addr);
+
+	return at < starts->nends && starts->ends[at] == addr;
+}

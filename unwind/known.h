@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a runtime has read of a target's objects to name frames, by two words that identify each: its address, and what
+ * distinguishes it from a later object there. Bounded: when it is full, all of it is forgotten.
+ */
+#ifndef YRT_KNOWN_H
+#define YRT_KNOWN_H
+
+#include <types.h>
+
+#define KNOWN_BUCKETS 4096 /* power of two */
+#define KNOWN_MAX     65536
+
+/* The first member of what is kept. */
+struct known {
+	struct known *next;
+	u64 object, owner;
+};
+
+/* Zeroed, but for destroy. */
+struct known_objects {
+	void (*destroy)(struct known *);
+	u32 n;
+	struct known *buckets[KNOWN_BUCKETS];
+};
+
+/* Valid until the next known_keep(); NULL: not known. */
+struct known *known_find(const struct known_objects *all, u64 object, u64 owner);
+
+/* Takes ownership of k, whose object and owner are set. */
+void known_keep(struct known_objects *all, struct known *k);
+
+void known_forget(struct known_objects *all);
+
+#endif
