@@ -55,7 +55,7 @@ foreach(source ${FUZZERS})
 	if(name IN_LIST WHOLE_FILE_FUZZERS)
 		set(seeds -seed_inputs=${SEED_LIST})
 	endif()
-	add_test(NAME fuzz.${name} COMMAND ${binary} -seed=${YRT_FUZZ_SEED} -max_total_time=${YRT_FUZZ_SECONDS} -max_len=65536 -rss_limit_mb=4096
+	add_test(NAME fuzz.${name} COMMAND ${binary} -seed=${YRT_FUZZ_SEED} -max_total_time=${YRT_FUZZ_SECONDS} -max_len=65536 -rss_limit_mb=4096 -timeout=20
 		-artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
 	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${FUZZ_TIMEOUT})
 endforeach()

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <xxhash.h>
 
 #include "cfi/cfi.h"
 #include "grow.h"
@@ -41,12 +42,6 @@ void go_stacks_free(struct go_stacks *s)
 	table_free(&s->known);
 	free(s->chains);
 	free(s->pcs);
-}
-
-static u64 mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
 }
 
 static u64 packed(enum step step, s32 size)
@@ -127,12 +122,10 @@ static struct error *add_pcs(struct go_stacks *s, const u64 *pcs, u32 n)
 
 struct error *go_stacks_chain(struct go_stacks *s, const u64 *pcs, u32 n, bool cut, u32 *ret)
 {
-	u64 hash = n, *known;
+	u64 hash = XXH3_64bits(pcs, n * sizeof(*pcs)), *known;
 	struct error *err;
 
-	for (u32 i = 0; i < n; i++)
-		hash = mix(hash, pcs[i]);
-	for (hash |= !hash; (known = table_get(&s->known, hash)); hash = mix(hash, 1) | 1)
+	for (; (known = table_get(&s->known, hash)); hash++)
 		if (same_chain(s, &s->chains[*known - 1], pcs, n)) {
 			*ret = (u32)*known - 1;
 			return NULL;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <xxhash.h>
 
 #include "cfi/cfi.h"
 #include "go_fake.h"
@@ -155,6 +156,28 @@ static void test_hostile(void **state)
 	go_stacks_free(&s);
 }
 
+/* Chains whose hashes are equal stay apart, and the search for a free place ends. */
+static void test_equal_hashes(void **state)
+{
+	const u64 pcs[] = {1, 2};
+	struct go_stacks s;
+	u32 chain;
+
+	go_stacks_init(&s, &process);
+	for (u32 round = 0; round < 2; round++)
+		for (u32 n = 0; n <= 2; n++) {
+			assert_null(go_stacks_chain(&s, pcs, n, false, &chain));
+			assert_int_equal(chain, n);
+		}
+	assert_null(table_put(&s.known, XXH3_64bits(pcs + 1, sizeof(*pcs)), 1 + 2));
+	for (u32 round = 0; round < 2; round++) {
+		assert_null(go_stacks_chain(&s, pcs + 1, 1, false, &chain));
+		assert_int_equal(chain, 3);
+	}
+	assert_int_equal(s.nchains, 4);
+	go_stacks_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +185,7 @@ int main(void)
 	        cmocka_unit_test(test_ends_early),
 	        cmocka_unit_test(test_too_deep),
 	        cmocka_unit_test(test_hostile),
+	        cmocka_unit_test(test_equal_hashes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
