@@ -8,12 +8,13 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import struct
 import sys
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000
 RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
-CAPBSET_DROP, SET_NO_NEW_PRIVS, SET_SECCOMP = 24, 38, 22
+SET_PDEATHSIG, CAPBSET_DROP, SET_NO_NEW_PRIVS, SET_SECCOMP = 1, 24, 38, 22
 CALLS = {"openat": 257, "perf_event_open": 298, "bpf": 321, "process_vm_readv": 310, "kcmp": 312, "ptrace": 101, "pidfd_open": 434,
          "setns": 308, "sched_setscheduler": 144, "mlock": 149, "prlimit64": 302, "setpriority": 141}  # of x86-64
 CAPABILITIES = {"DAC_READ_SEARCH": 2, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYSLOG": 34, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
@@ -81,17 +82,22 @@ def limit(capabilities):
     check(libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
+def end_with_parent():
+    check(libc.prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "parent's end")
+
+
 def main(config, command):
+    end_with_parent()
     if config["join"]:
         with open(f"/proc/{config['join']}/ns/pid") as namespace:
             check(libc.setns(namespace.fileno(), NEWPID), "setns")
     check(libc.unshare(NEWNS | NEWCGROUP | NEWUTS | NEWIPC | (NEWPID if config["pid_namespace"] else 0)), "unshare")
     child = os.fork() if config["join"] or config["pid_namespace"] else 0
     if child:
-        import signal
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, _: os.kill(child, n))
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+    end_with_parent()
     fill_root(config["root"], config["out"], config["inside"])
     os.chroot(config["root"])
     os.chdir(config["inside"] if config["out"] else "/")

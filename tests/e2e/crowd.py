@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine of 200 processes as it may be found: most of them idle, ten at work a tenth of their time. Not a test itself."""
+"""A machine of 200 processes as it may be found: most of them idle, eleven at work a tenth of their time. Not a test itself."""
 
 import contextlib
 import re
@@ -13,7 +13,7 @@ import yrt
 # Each prints a line first; what is not busy waits, or wakes up once a second.
 IDLE = {
     "bash": (["bash", "-c", "echo; while :; do read -t 1; done"], 40),
-    "dash": (["dash", "-c", "echo; sleep 1000; :"], 30),  # and its child
+    "dash": (["dash", "-c", "echo; (read line); :"], 30),  # and its child, which ends with its stdin
     "python": ([sys.executable, "-c", "import json, threading, time\nprint(flush=True)\nwhile True: time.sleep(1)"], 30),
     "perl": (["perl", "-e", '$| = 1; print "\\n"; sleep 1 while 1'], 25),
     "lua": (["lua5.4", "-e", "print() io.stdout:flush() io.read()"], 10),
@@ -65,7 +65,7 @@ class Crowd:
             raise
 
     def spawn(self, command):
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.stack.callback(yrt.stop, process)
         return process
 

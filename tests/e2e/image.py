@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The container images that tests run: yrt's, as frontends/job/build.sh fills it, and one of Envoy alone. Not a test itself."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -32,6 +34,11 @@ def arguments(manifest):
 def environment():
     """What the image sets."""
     return dict(re.findall(r"--env (\w+)=(\S+)", yrt.read(os.path.join(JOB, "build.sh"))))
+
+
+def manifest_environment(manifest):
+    """What a manifest gives yrt's container."""
+    return dict(re.findall(r"name: (\w+)(?: #.*)?,?\s+value: ([^\s}]+)", yrt.read(os.path.join(JOB, manifest))))
 
 
 def readme_command():
@@ -68,6 +75,11 @@ class Fixture(yrt.Fixture):
         super().__init__(*words, f"/usr/bin/{name}", seconds, seconds=None)
         self.pid = child_of(self.process.pid)
 
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        super().__exit__()
+
 
 def child_of(pid):
     return int(yrt.read(f"/proc/{pid}/task/{pid}/children"))
@@ -92,8 +104,8 @@ class Envoy(yrt.Envoy):
         return child_of(self.process.pid)
 
 
-class Run:
-    """yrt in a container of its image, /out of which is the directory out."""
+class Run(yrt.Run):
+    """yrt in a container of its image, /out of which is the directory out. sampling() only without join."""
 
     def __init__(self, root, *args, out, manifest="job.yaml", prefix=(), **kw):
         kw = {"capabilities": capabilities(manifest), "env": environment(), **kw}

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -145,6 +146,7 @@ def test_hot_restart():
                 result = at.result(timeout=30).expect()
             finally:
                 yrt.stop(second)
+                yrt.stop(at.process, signal.SIGKILL)
     yield result.summary()
     assert result.incomplete() < 0.002, yrt.show(result.stacks)
     for pid in envoy.pid, second.pid:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import image
 import pods
@@ -29,12 +28,13 @@ def limited(names):
 
 
 def test_manifests_agree():
-    """All list the same capabilities, each explained in the Job's."""
+    """All list the same capabilities, each explained in the Job's, and give what the image sets."""
     names = image.capabilities("job.yaml")
     assert len(names) == 6 and all(image.capabilities(m) == names for m in ("sidecar.yaml", "ephemeral.yaml")), names
     with open(os.path.join(JOB, "job.yaml")) as file:
         text = file.read()
     assert all(re.search(rf"- {name} # \S", text) for name in names)
+    assert all(image.environment() == image.manifest_environment(m) for m in ("job.yaml", "sidecar.yaml")), image.environment()
 
 
 def test_node():
@@ -139,7 +139,7 @@ def test_not_there_yet():
         result = image.run(root, *words, out=out).expect(yrt.NO_PROCESS)
         assert pod.uid in result.stderr and "hostPID" in result.stderr or "comes close" in result.stderr, result.stderr
         at = image.Run(root, *words, "--wait", "-d", 6, out=out)
-        time.sleep(2)
+        assert at.sampling().process.poll() is None, at.result().stderr
         pod.add(fixture.pid)
         stacks, total = folded(at.result())
         assert total > 20 and share(stacks, total, "f30") > 0.9, stacks[:5]
@@ -189,8 +189,7 @@ def test_image():
 def test_image_of_buildah():
     """The same as an image of the OCI, where buildah and skopeo are."""
     if not all(yrt.shutil.which(tool) for tool in ("buildah", "skopeo")):
-        print("     the image was not built: buildah and skopeo are not here")
-        return
+        raise yrt.Skipped("buildah and skopeo are not here")
     with tempfile.TemporaryDirectory() as dir:
         archive = os.path.join(dir, "yrt.tar")
         subprocess.run(["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci-archive:{archive}"], check=True, capture_output=True)

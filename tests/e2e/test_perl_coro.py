@@ -13,8 +13,7 @@ SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "coro.pl")
 def test_coroutines():
     """Stacks end where a coroutine begins, and all frames up to there are right, names and executing lines."""
     if subprocess.run([PERL, "-MCoro", "-MAnyEvent", "-e1"], capture_output=True).returncode:
-        yield "skipped: this perl has no Coro"
-        return
+        raise yrt.Skipped("this perl has no Coro")
     with yrt.Fixture(PERL, SCRIPT, 6, seconds=None) as f:
         result, truth = yrt.sample_whole(f, "--max-cpu", 0, "--lines", view="perl-flame", rate=1999)
     assert result.incomplete() <= 0.003, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"

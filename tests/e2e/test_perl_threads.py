@@ -25,8 +25,7 @@ def expected(chain):
 
 def test_interpreters():
     if subprocess.run([PERL, "-Mthreads", "-MTime::HiRes", "-e1"], capture_output=True).returncode:
-        yield "skipped: this perl has no threads"
-        return
+        raise yrt.Skipped("this perl has no threads")
     with yrt.Fixture(PERL, SCRIPT, 1, seconds=None) as f:
         result, truth = yrt.sample_whole(f, "--max-cpu", 0, "--lines", view="perl-flame", rate=999)
     assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"

@@ -326,13 +326,16 @@ class Nginx:
         self.close()
 
 
+class Skipped(Exception):
+    """What a test needs is not here; main() says so."""
+
+
 def envoy_program(version="1.40.0"):
-    """Where Envoy is, fetched once. Without it the test is skipped."""
+    """Where Envoy is, fetched once."""
     get = os.path.join(SOURCE, "fixtures", "envoy", "get.sh")
     done = subprocess.run(["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(BUILD, "envoy"), version], stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        print(f"skipped: Envoy {version} can not be had (see above)", flush=True)
-        sys.exit(77)
+        raise Skipped(f"Envoy {version} can not be had (see above)")
     return done.stdout.strip()
 
 
@@ -387,6 +390,8 @@ class Envoy:
         if self.wrk:
             stop(self.wrk)
         stop(self.process)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/dev/shm/envoy_shared_memory_{read(os.path.join(self.dir, 'base-id'))}0")  # Envoy 1.40 leaves it
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self):
@@ -429,13 +434,14 @@ def nobody():
 
 # What is measured is real time on a machine that others share: one bad moment is not a bug, two in a row are.
 ATTEMPTS = 2
+SKIPPED = 77  # the exit code if no test could run; CMake's SKIP_RETURN_CODE
 
 
 def main(scope):
     """Runs the test_* functions of a module (those named on the command line, else all) and says what failed."""
     tests = {name: f for name, f in scope.items() if name.startswith("test_") and callable(f)}
     wanted = sys.argv[1:] or list(tests)
-    failed = []
+    failed, skipped = [], []
     for name in wanted:
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -445,9 +451,14 @@ def main(scope):
                 if attempt > 1:
                     flaky.note(f"{os.path.basename(sys.argv[0])} {name}")
                 break
+            except Skipped as why:
+                print(f"skip {name}: {why}", flush=True)
+                skipped.append(name)
+                break
             except Exception:
                 print(f"FAIL {name}, attempt {attempt} of {ATTEMPTS}\n{traceback.format_exc()}", flush=True)
         else:
             failed.append(name)
-    print(f"{len(wanted) - len(failed)} of {len(wanted)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
-    sys.exit(bool(failed))
+    print(f"{len(wanted) - len(failed) - len(skipped)} of {len(wanted)} passed" + (f"; failed: {', '.join(failed)}" if failed else "")
+          + (f"; skipped: {', '.join(skipped)}" if skipped else ""))
+    sys.exit(SKIPPED if len(skipped) == len(wanted) else bool(failed))

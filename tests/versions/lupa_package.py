@@ -39,8 +39,7 @@ def install():
         return
     done = subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--target", ROOT, f"lupa=={VERSION}"])
     if done.returncode:
-        print(f"skipped: pip could not install lupa {VERSION} (see above)", flush=True)
-        sys.exit(77)
+        raise yrt.Skipped(f"pip could not install lupa {VERSION} (see above)")
 
 
 def test_lupa():
