@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_check.h"
-#include "runtimes/hotspot/memory/hotspot_blocks.h"
 
 #include <string.h>
+
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
 
 #define ATTEMPTS     5
 #define BLOBS_MAX    64   /* of a heap: looked at closely */
@@ -28,6 +29,13 @@ struct subject {
 	u32 scanned; /* blobs of this heap */
 	bool bad_blob, bad_segment;
 };
+
+/* The JVM goes on: what was read before is not compared with what is read now. */
+static void read_anew(struct subject *s)
+{
+	if (s->blocks)
+		s->m = hotspot_blocks_renew(s->blocks, s->live);
+}
 
 /* How many were looked at; NOT_SO if one of them is wrong. */
 #define NOT_SO (-1)
@@ -314,12 +322,12 @@ static bool run_all(struct subject *s, struct hotspot_check ret[HOTSPOT_CHECKS])
 
 	s->nnmethods = s->nblobs = 0;
 	s->bad_blob = s->bad_segment = false;
+	read_anew(s);
 	s->nheaps = hotspot_heaps(s->code, s->m, s->heaps);
 	for (u32 i = 0; i < HOTSPOT_CHECKS; i++) {
 		int n;
 
-		if (s->blocks)
-			s->m = hotspot_blocks_renew(s->blocks, s->live);
+		read_anew(s);
 		n = checks[i].run(s);
 		ret[i] = (struct hotspot_check){.name = checks[i].name, .what = checks[i].what};
 		ret[i].result = n < 0 ? HOTSPOT_CHECK_FAILS : n ? HOTSPOT_CHECK_HOLDS : HOTSPOT_CHECK_SILENT;

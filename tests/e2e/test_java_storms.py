@@ -115,18 +115,29 @@ def hostile():
     return java.Java("storm", "hostile", *names, options=["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:-Inline"], timeout=100)
 
 
+def after_cpu(run, pid, seconds=1, timeout=60):
+    """Ends a run of yrt once the process has used so much CPU time: on a busy machine too there are samples then."""
+    used, end = yrt.cpu_seconds(pid), time.monotonic() + timeout
+    while yrt.cpu_seconds(pid) < used + seconds and time.monotonic() < end:
+        time.sleep(0.05)
+    run.interrupt()
+
+
 def test_hostile_names():
     """Each format stays what it is, whatever classes and methods are called."""
     with hostile() as jvm, tempfile.TemporaryDirectory() as folder:
-        time.sleep(1)
         record = os.path.join(folder, "x.yrt")
-        yrt.run("record", "-p", jvm.pid, "-d", 2, "-F", 999, "-o", record, output=False).expect()
+        recording = yrt.Run("record", "-p", jvm.pid, "-d", 90, "-F", 999, "-o", record, output=False).sampling()
+        after_cpu(recording, jvm.pid)
+        recording.result().expect()
         texts = {}
         for extension in ("html", "svg", "folded", "json", "txt", "pb.gz"):
             path = os.path.join(folder, f"x.{extension}")
             yrt.run("render", record, "-o", path, output=False, stats=False).expect()
             texts[extension] = yrt.read(path) if extension != "pb.gz" else ""
-        view = java.Sampling(jvm.pid, "--signatures", "--lines", seconds=2, view="java-flame").result()
+        viewing = java.Sampling(jvm.pid, "--signatures", "--lines", seconds=90, view="java-flame")
+        after_cpu(viewing.run, jvm.pid)
+        view = viewing.result()
     stacks = yrt.parse_folded(texts["folded"])
     assert sum(n for _, n in stacks) > 100 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(stacks)
     assert "<script>alert" not in texts["html"] and "<script>alert" not in texts["svg"]

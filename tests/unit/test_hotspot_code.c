@@ -356,6 +356,56 @@ static void test_checks_fail(void **state)
 	assert_fails(&j, "threads");
 }
 
+/* A JVM with a code heap that reaches too far until it was read so often. */
+struct healing {
+	struct memory memory;
+	struct jvm *jvm;
+	u64 high;
+	u32 reads, heals;
+};
+
+static void reach(struct jvm *j, u64 high)
+{
+	fake_set(&j->f, j->f.heap + j->l->heap_memory.at, j->l->space_high, high);
+	fake_set(&j->f, j->f.heap + j->l->heap_memory.at, j->l->space_high_boundary, high);
+}
+
+static bool read_healing(struct memory *m, void *dst, size_t size, uint64_t addr)
+{
+	struct healing *h = (struct healing *)m;
+
+	if (++h->reads > h->heals)
+		reach(h->jvm, h->high);
+	return memory_read(&h->jvm->f.memory, dst, size, addr);
+}
+
+/* The number of reads of all attempts. */
+static u32 check_healing(struct jvm *j, u32 heals, enum hotspot_check_result expected)
+{
+	u64 high_at = j->f.heap + j->l->heap_memory.at + j->l->space_high.at;
+	struct healing h = {{.read = read_healing}, j, fake_peek(&j->f, high_at, 8), 0, heals};
+	struct hotspot_check checks[HOTSPOT_CHECKS];
+
+	reach(j, FAKE_BASE + FAKE_CODE + (2 << 20));
+	hotspot_check(j->v, j->l, j->code, &h.memory, checks);
+	assert_int_equal(checks[0].result, expected);
+	reach(j, h.high);
+	return h.reads;
+}
+
+/* What is checked again is read again: one attempt more is enough. */
+static void test_checks_again(void **state)
+{
+	static struct jvm j;
+	u32 good, five;
+
+	start(&j, FAKE_25);
+	good = check_healing(&j, 0, HOTSPOT_CHECK_HOLDS);
+	five = check_healing(&j, UINT32_MAX, HOTSPOT_CHECK_FAILS);
+	assert_int_equal(check_healing(&j, five / 5, HOTSPOT_CHECK_HOLDS), five / 5 + good);
+	stop(&j);
+}
+
 /* Any read may fail: the JVM exits. The result then is an error or nothing, and never a crash. */
 static void test_reads_fail(void **state)
 {
@@ -400,6 +450,7 @@ int main(void)
 	        cmocka_unit_test(test_checks_hold),
 	        cmocka_unit_test(test_checks_open),
 	        cmocka_unit_test(test_checks_fail),
+	        cmocka_unit_test(test_checks_again),
 	        cmocka_unit_test(test_reads_fail),
 	};
 

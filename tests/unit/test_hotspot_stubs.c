@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "hotspot_tables_fake.h"
+#include "runtimes/hotspot/code/hotspot_flow.h"
 #include "runtimes/hotspot/code/hotspot_stubs.h"
 
 #define HEAD  128
@@ -127,9 +128,26 @@ static void test_flat(void **state)
 	}
 }
 
+/* A frame begins right behind a push; an instruction 64 KiB further on has the same number. */
+static void test_begins_right_behind_a_push(void **state)
+{
+	const struct flow_ins move = {.op = FLOW_MOVE, .dst = DWREG_RBP, .src = DWREG_RSP, .addr = 0x20010};
+	struct flow_value sp = {.kind = FLOW_BASE, .offset = -16};
+
+	for (u32 back = 0; back < 10; back++) {
+		struct flow_state s = flow_entry();
+
+		sp.base = (u16)(move.addr - back);
+		s.reg[DWREG_RSP] = sp;
+		flow_apply(&move, &s);
+		assert_int_equal(s.reg[DWREG_RBP].kind, back > 0 && back < 9 ? FLOW_CFA : FLOW_BASE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_begins_right_behind_a_push),
 	        cmocka_unit_test(test_rebuilt),
 	        cmocka_unit_test(test_flat),
 	};

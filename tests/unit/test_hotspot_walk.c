@@ -468,9 +468,71 @@ static void test_broken(void **state)
 	broken(parked(), chunks, 5);
 }
 
+/* Of JavaThread and OSThread; the first JavaThread, and another. */
+enum { NEXT = 8, OSTHREAD = 16, ANCHOR_SP = 24, ANCHOR_PC = 32, ANCHOR_FP = 40, PTHREAD = 8 };
+
+#define THREAD_LIST  (FAKE_JAVA + 1024)
+#define THREAD_FIRST (FAKE_JAVA + 1088)
+#define THREAD_OTHER (FAKE_JAVA + 1216)
+#define THIS_PTHREAD 0x7fff12340700ull
+
+static void attach(struct fake *f, u64 thread)
+{
+	u64 osthread = thread + 64;
+
+	put64(f, THREAD_LIST, thread);
+	put64(f, thread + OSTHREAD, osthread);
+	put64(f, osthread + PTHREAD, THIS_PTHREAD);
+}
+
+/* Where a walk goes on that was lost at once; 0: nowhere. */
+static u64 resumed(struct fake *f)
+{
+	int stop = fake_walk(f);
+
+	f->walk.thread_pointer = THIS_PTHREAD;
+	f->walk.resume[0] = (struct region_resume){RUNTIME_HOTSPOT, f->vm};
+	return walk_resume(&f->walk, (u32)stop) ? 0 : f->walk.reg[REG_PC];
+}
+
+/* What a walk has found or missed before does not bind a later one. */
+static void test_resumes(void **state)
+{
+	struct fake *f = mixed();
+	struct hotspot_vm *vm = arena_at(f->arena, f->vm, sizeof(*vm));
+	u64 sp = f->sp, pc = f->pc, fp = f->fp;
+
+	vm->anchor = (struct hotspot_anchor){.list = THREAD_LIST,
+	        .next = NEXT,
+	        .osthread = OSTHREAD,
+	        .pthread_id = PTHREAD,
+	        .sp = ANCHOR_SP,
+	        .pc = ANCHOR_PC,
+	        .fp = ANCHOR_FP};
+	f->sp -= 256;
+	f->pc = 0x12345678; /* nobody's */
+	assert_int_equal(resumed(f), 0);
+	attach(f, THREAD_FIRST);
+	assert_int_equal(resumed(f), 0);
+	for (u64 thread = THREAD_FIRST; thread <= THREAD_OTHER; thread += THREAD_OTHER - THREAD_FIRST) {
+		attach(f, thread);
+		put64(f, thread + ANCHOR_SP, sp);
+		put64(f, thread + ANCHOR_PC, pc);
+		put64(f, thread + ANCHOR_FP, fp);
+		assert_int_equal(resumed(f), pc);
+		assert_int_equal(f->walk.reg[REG_SP], sp);
+		put64(f, thread + ANCHOR_SP, 0);
+		assert_int_equal(resumed(f), 0);
+		put64(f, thread + OSTHREAD, 0);
+		assert_int_equal(resumed(f), 0);
+	}
+	fake_destroy(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_resumes),
 	        cmocka_unit_test(test_mixed),
 	        cmocka_unit_test(test_entry),
 	        cmocka_unit_test(test_leaves),

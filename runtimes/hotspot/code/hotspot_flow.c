@@ -190,7 +190,7 @@ static bool builds_frame(const struct flow_ins *in, const struct flow_state *s)
 {
 	struct flow_value sp = s->reg[DWREG_RSP];
 
-	return sp.kind == FLOW_BASE && sp.offset == -16 && (u16)(in->addr - sp.base) - 1 < 8;
+	return sp.kind == FLOW_BASE && sp.offset == -16 && (u16)(in->addr - sp.base - 1) < 8;
 }
 
 /* push rbp; mov rbp, rsp: where all was lost there is a frame again. */

@@ -79,6 +79,7 @@ struct hotspot_heap_view {
 	u32 nclasses, capacity;
 	struct hotspot_kept_names kept;
 	struct hotspot_thread_place *places; /* at the last look, by tid */
+	u64 places_list;                     /* what thread_list held then */
 	u32 nplaces;
 	u64 places_next_ns; /* not before then another look */
 };
@@ -108,6 +109,10 @@ u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
 /* hotspot_threads.c: the JavaThread of this number in the target's own pid namespace; 0: none that is known. */
 u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid);
+/* The number of a JavaThread there; 0: it has none (any more). */
+pid_t hotspot_tid_of(const struct hotspot_heap_view *h, struct memory *m, u64 thread);
+/* Lists all threads again, in places. False: not now, as that was a moment ago; never if they must be of now. */
+bool hotspot_places_renew(struct hotspot_heap_view *h, struct memory *m, bool must);
 /* The thread of this number in the target's own pid namespace. */
 bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret);
 /* hotspot_thread_names.c */

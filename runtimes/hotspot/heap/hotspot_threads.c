@@ -152,10 +152,14 @@ static int by_tid(const void *a, const void *b)
 static void look(struct hotspot_heap_view *h, struct memory *m)
 {
 	cleanup(free) struct hotspot_thread *list = calloc(THREADS_MAX, sizeof(*list));
+	struct hotspot_thread_place *places;
 	u64 begin = now_ns();
-	u32 n = list ? hotspot_threads(h, m, list, THREADS_MAX, false) : 0;
-	struct hotspot_thread_place *places = calloc(n + 1, sizeof(*places));
+	u32 n;
 
+	if (!memory_read(m, &h->places_list, 8, h->thread_list))
+		h->places_list = 0;
+	n = list ? hotspot_threads(h, m, list, THREADS_MAX, false) : 0;
+	places = calloc(n + 1, sizeof(*places));
 	for (u32 i = 0; places && i < n; i++)
 		places[i] = (struct hotspot_thread_place){list[i].at, list[i].tid};
 	if (places) {
@@ -167,14 +171,23 @@ static void look(struct hotspot_heap_view *h, struct memory *m)
 	h->places_next_ns = now_ns() + LOOK_NS + (now_ns() - begin) * LOOK_SHARE;
 }
 
-/* Is what was found before still that thread? */
-static bool is_thread(const struct hotspot_heap_view *h, struct memory *m, u64 thread, pid_t tid)
+bool hotspot_places_renew(struct hotspot_heap_view *h, struct memory *m, bool must)
+{
+	if (!must && now_ns() < h->places_next_ns)
+		return false;
+	look(h, m);
+	return true;
+}
+
+pid_t hotspot_tid_of(const struct hotspot_heap_view *h, struct memory *m, u64 thread)
 {
 	u64 osthread;
-	s32 now;
+	s32 ret;
 
 	return memory_read(m, &osthread, 8, thread + h->l->osthread.at) && osthread &&
-	       memory_read(m, &now, 4, osthread + h->l->os_thread_id.at) && now == tid;
+	                       memory_read(m, &ret, 4, osthread + h->l->os_thread_id.at) && ret > 0
+	               ? ret
+	               : 0;
 }
 
 static u64 find_place(const struct hotspot_heap_view *h, struct memory *m, pid_t tid)
@@ -182,53 +195,39 @@ static u64 find_place(const struct hotspot_heap_view *h, struct memory *m, pid_t
 	const struct hotspot_thread_place want = {.tid = tid}, *found;
 
 	found = h->nplaces ? bsearch(&want, h->places, h->nplaces, sizeof(want), by_tid) : NULL;
-	return found && is_thread(h, m, found->at, tid) ? found->at : 0;
+	return found && hotspot_tid_of(h, m, found->at) == tid ? found->at : 0;
 }
 
 u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid)
 {
 	u64 found = hotspot_heap_ready(h, m) ? find_place(h, m, tid) : 0;
 
-	if (found || !h->ready || now_ns() < h->places_next_ns)
+	if (found || !h->ready || !hotspot_places_renew(h, m, false))
 		return found;
-	look(h, m);
 	return find_place(h, m, tid);
 }
 
-struct search {
-	pid_t tid;
-	struct hotspot_thread found;
-};
-
-static bool is_wanted(void *ctx, const struct hotspot_thread *t)
+/* A thread that is new is the first of the chain, or in another array. */
+static bool has_changed(const struct hotspot_heap_view *h, struct memory *m)
 {
-	struct search *s = ctx;
+	u64 list;
 
-	if (t->tid != s->tid)
-		return true;
-	s->found = *t;
-	return false;
+	return h->ready && memory_read(m, &list, 8, h->thread_list) && list != h->places_list;
 }
 
 /* One that was there at the last look, or is new. */
 bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret)
 {
 	u64 at = hotspot_thread_at(h, m, tid);
-	struct search search = {.tid = tid};
 	struct span s;
 
-	if (!h->ready)
-		return false;
-	if (at && read_span(h, m, at, &s) && fill_thread(h, m, at, &s, ret) && ret->tid == tid) {
-		name_thread(h, m, ret);
-		return true;
+	if (!at && has_changed(h, m)) {
+		look(h, m);
+		at = find_place(h, m, tid);
 	}
-	for (int attempt = 0; attempt < 3 && !each_thread(h, m, is_wanted, &search); attempt++)
-		;
-	if (!search.found.at)
+	if (!at || !read_span(h, m, at, &s) || !fill_thread(h, m, at, &s, ret) || ret->tid != tid)
 		return false;
-	name_thread(h, m, &search.found);
-	*ret = search.found;
+	name_thread(h, m, ret);
 	return true;
 }
 

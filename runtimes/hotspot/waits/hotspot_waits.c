@@ -14,7 +14,7 @@
 #define SYMBOL_MAX     512
 #define STACK_MAX      (1ull << 34)
 
-/* Where an owner is looked for. */
+/* An ObjectMonitor, read once. */
 struct monitor {
 	u64 at, object, owner, locker;
 };
@@ -157,30 +157,42 @@ static bool is_owner(struct hotspot_waits *w, struct memory *m, u64 thread, cons
 	return thread == mon->owner || has_on_stack(w, m, thread, mon->owner);
 }
 
-static pid_t tid_of(struct hotspot_waits *w, u64 thread)
+/* By address, which needs no reads; then by what each thread has. */
+static pid_t search_owner(struct hotspot_waits *w, struct memory *m, const struct monitor *mon)
 {
-	for (u32 i = 0; i < w->heap->nplaces; i++)
-		if (w->heap->places[i].at == thread)
-			return w->heap->places[i].tid;
+	const struct hotspot_thread_place *places = w->heap->places;
+	u32 n = w->heap->nplaces, i = 0;
+
+	while (i < n && places[i].at != mon->owner)
+		i++;
+	for (i = i < n ? i : 0; i < n; i++)
+		if (is_owner(w, m, places[i].at, mon)) {
+			w->last = places[i].at;
+			return places[i].tid;
+		}
 	return 0;
+}
+
+/* Numbers are never used again, so what was a virtual thread's once always is. */
+static bool is_virtual(const struct hotspot_waits *w, const struct monitor *mon)
+{
+	return mon->owner == w->last_virtual;
 }
 
 static void find_owner(struct hotspot_waits *w, struct memory *m, const struct monitor *mon, struct runtime_wait *ret)
 {
+	bool numbered = w->owner_id && mon->owner != ANONYMOUS;
+
 	if (!mon->owner)
 		return;
-	if (w->last && is_owner(w, m, w->last, mon)) {
-		ret->holder = tid_of(w, w->last);
+	ret->holder = w->last && is_owner(w, m, w->last, mon) ? hotspot_tid_of(w->heap, m, w->last) : 0;
+	ret->holder = ret->holder ? ret->holder : search_owner(w, m, mon);
+	if (!ret->holder && !is_virtual(w, mon) && hotspot_places_renew(w->heap, m, numbered))
+		ret->holder = search_owner(w, m, mon);
+	if (ret->holder || !numbered)
 		return;
-	}
-	for (u32 i = 0; i < w->heap->nplaces; i++)
-		if (is_owner(w, m, w->heap->places[i].at, mon)) {
-			w->last = w->heap->places[i].at;
-			ret->holder = w->heap->places[i].tid;
-			return;
-		}
-	if (w->owner_id && mon->owner != ANONYMOUS)
-		snprintf(ret->holder_name, sizeof(ret->holder_name), "virtual thread %lu", mon->owner);
+	w->last_virtual = mon->owner;
+	snprintf(ret->holder_name, sizeof(ret->holder_name), "virtual thread %lu", mon->owner);
 }
 
 static bool waits_for_monitor(
@@ -216,7 +228,7 @@ static bool is_blocked(struct hotspot_waits *w, struct memory *m, u64 thread)
 
 	if (!object)
 		return false;
-	if (find_field(w, m, object, "java/lang/Thread", "threadStatus", "I", &w->status))
+	if (!w->holder && find_field(w, m, object, "java/lang/Thread", "threadStatus", "I", &w->status))
 		return memory_read(m, &status, 4, object + w->status) && status & BLOCKED;
 	if (!find_field(w, m, object, "java/lang/Thread", "holder", "Ljava/lang/Thread$FieldHolder;", &w->holder))
 		return false;
@@ -271,7 +283,7 @@ static void find_synchronizer_owner(struct hotspot_waits *w, struct memory *m, u
 		thread = describe_virtual(w, m, owner, ret);
 	else
 		thread = java_thread(w, m, owner);
-	ret->holder = thread ? tid_of(w, thread) : 0;
+	ret->holder = thread ? hotspot_tid_of(w->heap, m, thread) : 0;
 }
 
 static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u64 thread, struct runtime_wait *ret)

@@ -31,8 +31,11 @@ struct hotspot_waits {
 	bool monitors;                       /* both of them are known */
 	u64 lock_stack_top, lock_stack_base; /* LockStack */
 	u64 mirror_at;                       /* address of java_lang_Class::_klass_offset */
-	u32 blocker, eetop, number, carrier, synchronizer_owner, status, holder, holder_status;
-	u64 last; /* JavaThread that held what was asked for last: many wait for the same */
+	u32 blocker, eetop, number, carrier, synchronizer_owner;
+	u32 status, holder, holder_status; /* threadStatus: one that has a holder lacks the first */
+	/* Many wait for the same: */
+	u64 last;         /* JavaThread that held what was asked for last */
+	u64 last_virtual; /* the same, number of a thread that is virtual */
 };
 
 bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Part of hotspot_walk.c: where a walk goes on that was lost in native code that Java has called. Whoever leaves Java
- * notes in his JavaThread where its last frame is (JavaFrameAnchor; runtime/javaFrameAnchor.hpp, 8 to 28). The
+ * Part of hotspot_walk.c: where a walk continues that was lost in native code that Java has called. A thread that
+ * leaves Java stores its last Java frame in its JavaThread (JavaFrameAnchor; runtime/javaFrameAnchor.hpp, 8 to 28). The
  * JavaThread is the one of the VM's list whose OSThread has this thread's pthread_t (glibc and musl: the thread
- * pointer); a memo saves the search.
+ * pointer). A memo of the last search is checked before it is used; threads without a JavaThread have none, as they may
+ * attach later.
  */
 #ifndef YRT_HOTSPOT_RESUME_WALK_H
 #define YRT_HOTSPOT_RESUME_WALK_H
@@ -14,8 +15,8 @@
 
 #define THREADS_A_SEEK 16
 #define SEEKS_MAX      256
-#define SEEK_ON        (-1)          /* the thread was not among these */
-#define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer: not on the same stack */
+#define SEEK_ON        (-1)          /* not among the threads seen so far */
+#define ANCHOR_FAR     (64ull << 20) /* an anchor so many bytes above the stack pointer is of another stack */
 #define MEMO_THREAD    0x2545f4914f6cdd1dull
 
 /* Places in scratch: the next thread of the list (where it is read from, in an array), and how many are left. Then the
