@@ -14,6 +14,9 @@
 #include "unwind/grow.h"
 
 #define CONTAINER_DIGITS 64
+#define COMM_LONGEST     15 /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
+#define PF_KTHREAD       0x00200000
+#define WILD             "*?[\\" /* what fnmatch() takes for more than itself */
 
 static const char *const key_names[SELECT_KEYS] = {"exe", "comm", "cgroup", "pod", "container", "unit"};
 
@@ -43,10 +46,27 @@ static char *plain_value(enum select_key key, const char *value)
 	return ret;
 }
 
+/* Letters of a pattern that stand one behind the other, where there are most of them. */
+static size_t longest_literal(const char *pattern)
+{
+	size_t longest = 0;
+
+	while (*pattern) {
+		size_t n = strcspn(pattern, WILD);
+
+		longest = n > longest ? n : longest;
+		pattern += n + !!pattern[n];
+	}
+	return longest;
+}
+
 static struct error *check_value(const char *text, enum select_key key, const char *value)
 {
 	if (!*value)
 		return bad_rule(text, "there is nothing behind '='");
+	if (key == SELECT_COMM && strpbrk(value, WILD) && longest_literal(value) > COMM_LONGEST)
+		return error_hint(error_new(ERROR_USAGE, "--select %s: no comm has more than 15 bytes", text),
+		        "leave out the rest, or select by exe=");
 	if (key != SELECT_CONTAINER)
 		return NULL;
 	if (strlen(value) < SELECT_ID_LEAST || value[strspn(value, "0123456789abcdef")])
@@ -145,6 +165,19 @@ static bool read_text(const char *proc, pid_t pid, const char *name, char *ret, 
 	return fd >= 0;
 }
 
+/* Of such nobody may read exe without the right to trace them, whereas stat is for all. */
+static bool is_zombie_or_kernel_thread(const char *proc, pid_t pid)
+{
+	char stat[512], state;
+	const char *end;
+	unsigned flags;
+
+	if (!read_text(proc, pid, "stat", stat, sizeof(stat)) || !(end = strrchr(stat, ')')))
+		return false;
+	return sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
+	       (state == 'Z' || state == 'X' || flags & PF_KTHREAD);
+}
+
 static bool read_exe(const char *proc, struct process_facts *ret)
 {
 	cleanup(free) char *path = NULL;
@@ -152,7 +185,7 @@ static bool read_exe(const char *proc, struct process_facts *ret)
 	        asprintf(&path, "%s/%d/exe", proc, ret->pid) < 0 ? -1 : readlink(path, ret->exe, sizeof(ret->exe) - 1);
 	char *gone;
 
-	if (n < 0 && errno == ENOENT)
+	if (n < 0 && (errno == ENOENT || is_zombie_or_kernel_thread(proc, ret->pid)))
 		return false;
 	ret->exe[n < 0 ? 0 : n] = '\0';
 	gone = strstr(ret->exe, " (deleted)");
@@ -308,6 +341,13 @@ static bool under(const char *cgroup, const char *wanted)
 	return false;
 }
 
+/* The kernel keeps the first bytes of a long name. */
+static bool is_comm(const char *wanted, const char *comm)
+{
+	return !fnmatch(wanted, comm, 0) ||
+	       (!strpbrk(wanted, WILD) && strlen(comm) == COMM_LONGEST && !strncmp(wanted, comm, COMM_LONGEST));
+}
+
 static bool matches(enum select_key key, const char *value, const struct process_facts *f)
 {
 	char id[SELECT_ID];
@@ -316,7 +356,7 @@ static bool matches(enum select_key key, const char *value, const struct process
 	case SELECT_EXE:
 		return *f->exe && !fnmatch(value, strchr(value, '/') ? f->exe : facts_name(f), 0);
 	case SELECT_COMM:
-		return !fnmatch(value, f->comm, 0);
+		return is_comm(value, f->comm);
 	case SELECT_CGROUP_PATH:
 		return under(f->cgroup, value);
 	case SELECT_POD:
@@ -334,7 +374,7 @@ static bool may_match(enum select_key key, const char *value, const struct proce
 {
 	const char *slash = strrchr(value, '/');
 
-	return key == SELECT_EXE ? !fnmatch(slash ? slash + 1 : value, f->comm, 0) : matches(key, value, f);
+	return key == SELECT_EXE ? is_comm(slash ? slash + 1 : value, f->comm) : matches(key, value, f);
 }
 
 static bool any_rule(const struct selection *s, const struct process_facts *facts,

@@ -132,10 +132,9 @@ static void fill_meta(struct sampler *s, const struct flame_options *o, const st
 }
 
 static struct error *write_profile(struct sampler *s, const struct flame_options *o, const struct command_line *self,
-        const struct sampler_stats *st, const char *command, const char *loss, const struct output *out)
+        const struct sampler_stats *st, const char *command, const struct output *out)
 {
 	struct profile *p = sampler_profile(s);
-	cleanup(free) char *stats = NULL;
 	struct error *err;
 
 	fill_meta(s, o, self, st, &p->meta);
@@ -145,8 +144,6 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	p->meta.command = command;
 	p->meta.annotate = o->annotate;
 	p->meta.source = o->source;
-	p->meta.loss = loss;
-	p->meta.stats = stats = stats_text(st);
 	p->meta.labels = o->labels;
 	err = format_write(format_find(o->format, o->output), p, out->file);
 	if (!err && fflush(out->file))
@@ -266,24 +263,42 @@ static void note_lines(char *text)
 			say_note("%s", line);
 }
 
+/* A recording that has no room in its file, but in the store. */
+static bool push_unwritten(struct sampler *s, const struct flame_options *o)
+{
+	struct error *err = send_profile(&o->send, sampler_profile(s), &stop_sampling);
+
+	if (err)
+		report_error(err);
+	else
+		say_note("the whole recording was sent from memory");
+	return !err;
+}
+
+/* *sent: the store has it by now. */
 static int finish(struct sampler *s, const struct flame_options *o, const struct command_line *self,
-        const char *command, struct output *out)
+        const char *command, struct output *out, bool *sent)
 {
 	struct sampler_stats st;
-	cleanup(free) char *loss = NULL, *why = NULL;
+	struct profile_meta *meta = &sampler_profile(s)->meta;
+	cleanup(free) char *loss = NULL, *why = NULL, *stats = NULL;
 	cleanup(free) char *name = strdup(out->name);
 	struct error *err;
 	int code;
 
 	sampler_stats(s, &st);
-	loss = loss_line(&st);
-	sampler_profile(s)->meta.why = why = explain(s, o, &st);
-	err = write_profile(s, o, self, &st, command, loss, out);
+	meta->loss = loss = loss_line(&st);
+	meta->stats = stats = stats_text(&st);
+	meta->why = why = explain(s, o, &st);
+	err = write_profile(s, o, self, &st, command, out);
 	if (!err)
 		err = output_close(out, true);
-	else if (format_find(o->format, o->output)->keeps) /* what there is of a recording can be read */
-		error_free(output_close(out, true));
 	code = err ? report_error(err) : too_much_lost(&st);
+	*sent = err && o->send.url && push_unwritten(s, o);
+	if (err && (!*sent || o->named) && format_find(o->format, o->output)->keeps)
+		error_free(output_close(out, true)); /* what there is of a recording can be read */
+	if (*sent && !o->named)
+		code = too_much_lost(&st);
 	if (o->stats_file && (err = stats_write(&st, o->stats_file)))
 		code = report_error(err);
 	if (!o->quiet && o->command)
@@ -322,7 +337,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	struct output out;
 	int code = 0, failed = 0;
 	struct sampler_stats st;
-	bool began;
+	bool began, sent = false;
 	struct error *err = output_open(
 	        strcmp(o->output, "-") ? expand_name(o->output, o->npids ? o->pids[0] : 0) : strdup("-"), &out);
 
@@ -343,12 +358,12 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 		began = !err || st.probe.weights;
 		code = err ? report_error(err) : failed;
 		name = began && o->send.url ? strdup(out.name) : NULL;
-		failed = began ? finish(s, o, self, command, &out) : 0; /* else what was there before stays */
+		failed = began ? finish(s, o, self, command, &out, &sent) : 0; /* else what was there before stays */
 		code = code ? code : failed;
 	}
 	sampler_destroy(s);
 	error_free(output_close(&out, false));
-	if (name && (!code || code == ERROR_LOST)) {
+	if (name && !sent && (!code || code == ERROR_LOST)) {
 		failed = push(o, name);
 		code = code ? code : failed;
 	}

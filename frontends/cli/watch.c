@@ -24,7 +24,8 @@ static const struct manual_option options[] = {
         {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
         {'d', "duration", "SECS", "how long each recording is (10)", COMPLETE_NOTHING},
         {WATCH_EVERY, "every", "SECS", "from one's start to the next one's, at least (60)", COMPLETE_NOTHING},
-        {WATCH_WHEN, "when", "CONDITION", "only when it holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g'",
+        {WATCH_WHEN, "when", "CONDITION",
+                "only when it holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g', 'exit(COMMAND) > 0'",
                 COMPLETE_NOTHING},
         {'n', "count", "N", "end after so many recordings (0: never)", COMPLETE_NOTHING},
         {WATCH_DIR, "dir", "DIR", "where recordings are kept, as watch-TIME.yrt (.)", COMPLETE_FILE},
@@ -44,6 +45,8 @@ static const char *const usage[] = {"-p PID | --select RULE | -a [options]", NUL
 static const struct manual_example examples[] = {
         {"yrt watch --select exe=envoy --push pyroscope+http://pyroscope:4040", "ten seconds of every minute"},
         {"yrt watch -p 4242 --when 'cpu > 80% for 5s' -n 3 --dir /var/tmp", "three recordings of what is wrong"},
+        {"yrt watch --select exe=envoy --when 'exit(curl -fs -m 2 localhost:9901/ready) > 0 for 5s'",
+                "when a check fails for five seconds"},
         {"yrt watch -a --every 600 --ring 200m --dir /var/lib/yrt", "a machine's last days"},
         {NULL, NULL},
 };
@@ -54,7 +57,10 @@ const struct manual watch_manual = {
                 "--push each is sent and\n"
                 "then deleted; what a store does not take stays, within --ring, and is sent with the next one. "
                 "Processes are chosen anew\n"
-                "each time. cpu and rss are those of all targets together (of the machine with -a), 100 % is one CPU.",
+                "each time. cpu and rss are those of all targets together (of the machine with -a), 100 % is one CPU.\n"
+                "exit() is what a command of the shell exits with, which runs every second, without output; one that "
+                "takes longer than 10 s\n"
+                "is killed and counts as 137.",
         .options = options,
         .examples = examples,
 };
@@ -68,7 +74,8 @@ struct watch {
 	u64 ring;
 	int *given; /* by -p */
 	int ngiven;
-	bool missed; /* nothing matched the last time, and it was said */
+	bool missed;   /* nothing matched the last time, and it was said */
+	bool obscured; /* a process that may match may not be looked at, and it was said */
 };
 
 static const struct setting settings[] = {
@@ -131,6 +138,18 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 	return err ? err : send_check(&w->o.send);
 }
 
+/* Another one that may be looked at can come: said once, err is freed. Any other error is returned. */
+static struct error *note_hidden(struct watch *w, struct error *err)
+{
+	if (!err || err->kind != ERROR_PERMISSION)
+		return err;
+	if (!w->obscured)
+		say_note("%s: %s", err->message, err->hint);
+	w->obscured = true;
+	error_free(err);
+	return NULL;
+}
+
 /* Who they are now. False: nobody. */
 static bool find_targets(struct watch *w, struct error **err)
 {
@@ -142,7 +161,7 @@ static bool find_targets(struct watch *w, struct error **err)
 		*err = error_new(ERROR_NO_PROCESS, "all processes of -p have exited");
 	w->o.awaits = true;
 	if (!*err)
-		*err = flame_select(&w->o);
+		*err = note_hidden(w, flame_select(&w->o));
 	return !*err && (w->o.npids || w->o.sampler.everyone);
 }
 
@@ -166,9 +185,13 @@ static struct error *wait_for_condition(struct watch *w)
 
 	when_restart(&w->when);
 	for (u32 look = 0; w->condition && !err && !interrupted; look++) {
+		bool holds = false;
+
 		if (look % SEEK_LOOKS == 0)
 			find_targets(w, &err);
-		if (!err && when_holds(&w->when, w->o.pids, w->o.npids, w->o.sampler.everyone, now_ns()))
+		if (!err)
+			err = when_look(&w->when, w->o.pids, w->o.npids, w->o.sampler.everyone, &interrupted, &holds);
+		if (holds)
 			break;
 		sleep_until(now_ns() + (u64)(LOOK_S * 1e9));
 	}
@@ -295,6 +318,7 @@ int watch_main(const struct command_line *self, int argc, char **argv)
 		code = run(&w, self, argc, argv);
 	}
 	free(w.given);
+	when_free(&w.when);
 	flame_free(&w.o);
 	return err ? report_error(err) : code;
 }

@@ -9,13 +9,15 @@
 
 #include "probes/cpu_time.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "when_exit.h"
 
-static const char *const metrics[WHEN_METRICS] = {"cpu", "load", "rss"};
+static const char *const metrics[WHEN_METRICS] = {"cpu", "load", "rss", "exit"};
 
 static struct error *bad_condition(const char *text)
 {
 	return error_hint(error_new(ERROR_USAGE, "--when takes a condition, not \"%s\"", text),
-	        "'cpu > 80%% for 5s', 'load > 4', 'rss > 2g for 30s'; < is there, too");
+	        "'cpu > 80%% for 5s', 'load > 4', 'rss > 2g for 30s', 'exit(COMMAND) > 0'; < is there, too");
 }
 
 static const char *skip_blanks(const char *text)
@@ -36,35 +38,64 @@ static double scale_of(enum when_metric metric, const char **at)
 	return scale != 0 ? scale : 1;
 }
 
+/* "(COMMAND)", which may have parentheses itself: up to the last one. False: it is not there. */
+static bool take_command(const char **at, char **ret)
+{
+	const char *end = strrchr(*at, ')');
+
+	if (**at != '(' || !end || !*skip_blanks(*at + 1) || skip_blanks(*at + 1) == end)
+		return false;
+	*ret = strndup(*at + 1, (size_t)(end - *at - 1));
+	*at = skip_blanks(end + 1);
+	return *ret;
+}
+
+/* What follows the metric. */
+static bool parse_limit(const char *at, struct when *ret)
+{
+	char *end;
+
+	if (*at != '<' && *at != '>')
+		return false;
+	ret->below = *at++ == '<';
+	ret->limit = strtod(at, &end);
+	if (end == at || !(ret->limit >= 0))
+		return false;
+	at = end;
+	ret->limit *= scale_of(ret->metric, &at);
+	at = skip_blanks(at);
+	if (!strncmp(at, "for ", 4)) {
+		ret->for_s = strtod(at + 4, &end);
+		if (end == at + 4 || !(ret->for_s >= 0))
+			return false;
+		at = skip_blanks(end + (*end == 's'));
+	}
+	return !*at;
+}
+
 struct error *when_parse(const char *text, struct when *ret)
 {
 	const char *at = skip_blanks(text);
 	u32 metric = 0;
-	char *end;
 
 	*ret = (struct when){0};
 	while (metric < WHEN_METRICS && strncmp(at, metrics[metric], strlen(metrics[metric])))
 		metric++;
 	if (metric == WHEN_METRICS)
 		return bad_condition(text);
-	at = skip_blanks(at + strlen(metrics[metric]));
-	if (*at != '<' && *at != '>')
-		return bad_condition(text);
 	ret->metric = metric;
-	ret->below = *at++ == '<';
-	ret->limit = strtod(at, &end);
-	if (end == at || !(ret->limit >= 0))
+	at = skip_blanks(at + strlen(metrics[metric]));
+	if ((metric == WHEN_EXIT && !take_command(&at, &ret->command)) || !parse_limit(at, ret)) {
+		when_free(ret);
 		return bad_condition(text);
-	at = end;
-	ret->limit *= scale_of(metric, &at);
-	at = skip_blanks(at);
-	if (!strncmp(at, "for ", 4)) {
-		ret->for_s = strtod(at + 4, &end);
-		if (end == at + 4 || !(ret->for_s >= 0))
-			return bad_condition(text);
-		at = skip_blanks(end + (*end == 's'));
 	}
-	return *at ? bad_condition(text) : NULL;
+	return NULL;
+}
+
+void when_free(struct when *w)
+{
+	free(w->command);
+	w->command = NULL;
 }
 
 static double load_now(void)
@@ -96,22 +127,40 @@ static double cpu_percent(struct when *w, const pid_t *pids, int n, bool everyon
 	return looked && cpu > before && now_ns > looked ? 100 * (double)(cpu - before) / (double)(now_ns - looked) : 0;
 }
 
-bool when_holds(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns)
+static struct error *measure(
+        struct when *w, const pid_t *pids, int n, bool everyone, volatile sig_atomic_t *stop, u64 now)
 {
-	bool first = w->metric == WHEN_CPU && !w->looked_ns;
+	struct error *err = NULL;
+	int status = 0;
 
 	w->value = w->metric == WHEN_LOAD ? load_now() : 0;
 	if (w->metric == WHEN_CPU)
-		w->value = cpu_percent(w, pids, n, everyone, now_ns);
+		w->value = cpu_percent(w, pids, n, everyone, now);
 	for (int i = 0; w->metric == WHEN_RSS && i < n; i++)
 		w->value += rss_of(pids[i]);
-	if (first || (w->below ? w->value >= w->limit : w->value <= w->limit)) {
+	if (w->metric == WHEN_EXIT) {
+		err = when_exit_status(w->command, stop, &status);
+		w->value = status;
+	}
+	return err;
+}
+
+struct error *when_look(
+        struct when *w, const pid_t *pids, int n, bool everyone, volatile sig_atomic_t *stop, bool *holds)
+{
+	bool first = w->metric == WHEN_CPU && !w->looked_ns;
+	u64 now = now_ns();
+	struct error *err = measure(w, pids, n, everyone, stop, now);
+
+	*holds = false;
+	if (err || first || (w->below ? w->value >= w->limit : w->value <= w->limit)) {
 		w->since_ns = 0;
-		return false;
+		return err;
 	}
 	if (!w->since_ns)
-		w->since_ns = now_ns;
-	return (double)(now_ns - w->since_ns) / 1e9 >= w->for_s;
+		w->since_ns = now;
+	*holds = (double)(now - w->since_ns) / 1e9 >= w->for_s;
+	return NULL;
 }
 
 void when_restart(struct when *w)

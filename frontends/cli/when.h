@@ -5,21 +5,24 @@
  *	cpu	CPU time of all targets together, of the machine where that is the target; 100 % is one CPU
  *	load	the machine's load average of a minute
  *	rss	memory of all targets together in bytes; k, m, g
+ *	exit(COMMAND)	what a shell command exits with, which runs at each look
  */
 #ifndef YRT_WHEN_H
 #define YRT_WHEN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <types.h>
 
 #include "unwind/error.h"
 
-enum when_metric { WHEN_CPU, WHEN_LOAD, WHEN_RSS, WHEN_METRICS };
+enum when_metric { WHEN_CPU, WHEN_LOAD, WHEN_RSS, WHEN_EXIT, WHEN_METRICS };
 
 struct when {
 	enum when_metric metric;
-	bool below; /* '<' */
+	char *command; /* of WHEN_EXIT */
+	bool below;    /* '<' */
 	double limit;
 	double for_s;
 	u64 since_ns;          /* it has held since then; 0: it does not hold */
@@ -29,8 +32,13 @@ struct when {
 
 /* An error shows the grammar. */
 struct error *when_parse(const char *text, struct when *ret);
-/* Looks at the targets (everyone: at the machine) now. True: the condition has held for as long as it says. */
-bool when_holds(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns);
+void when_free(struct when *w);
+/*
+ * Looks at the targets (everyone: at the machine) now. *holds: the condition has held for as long as it says. An error:
+ * its command cannot run. *stop ends the command.
+ */
+struct error *when_look(
+        struct when *w, const pid_t *pids, int n, bool everyone, volatile sig_atomic_t *stop, bool *holds);
 /* Forgets since when it held. */
 void when_restart(struct when *w);
 

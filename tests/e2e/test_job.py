@@ -75,7 +75,7 @@ def test_without():
 
 
 def test_refused():
-    """In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for."""
+    """In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for, but by watch."""
     with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as dir:
         root, out = image.build(dir), os.path.join(dir, "out")
         os.mkdir(out)
@@ -86,9 +86,14 @@ def test_refused():
             doctor = image.run(root, "doctor", out=out, refused=[call]).expect(yrt.PERMISSION)
             assert f"refuses {call}()" in doctor.stdout and "-> a seccomp profile" in doctor.stdout, doctor.stdout
         without = [name for name in image.capabilities("job.yaml") if name != "SYS_PTRACE"]
-        for command in ["flame", "--wait"], ["watch"], ["flame"]:
+        for command in ["flame", "--wait"], ["flame"]:
             result = image.run(root, *command, "--select", "exe=deep30", out=out, capabilities=without).expect(yrt.PERMISSION)
             assert str(fixture.pid) in result.stderr and "add: [SYS_PTRACE]" in result.stderr, (command, result.stderr)
+        at = image.Run(root, "watch", "--select", "exe=deep30", "-d", 0.5, "--every", 0.5, out=out, capabilities=without)
+        notes = [at.process.stderr.readline() for _ in range(2)]
+        assert str(fixture.pid) in notes[0] and "add: [SYS_PTRACE]" in notes[0] and "waiting for one" in notes[1], notes
+        at.interrupt()
+        assert not at.result().expect().stderr
         image.run(root, "doctor", out=out).expect()
 
 

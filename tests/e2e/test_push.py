@@ -234,7 +234,7 @@ def test_stdin_is_kept():
 
 
 def test_push_of_a_run():
-    """flame --push: sent with where it is from, and gone; kept, and reported, if the store is down."""
+    """flame --push: sent with where it is from, and gone; kept, and reported, if the store is down; without room in a file it is sent all the same."""
     for answer, code in (200, 0), (401, yrt.OUTPUT):
         with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
             at = yrt.Run("flame", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", output=False, cwd=dir).sampling()
@@ -247,6 +247,22 @@ def test_push_of_a_run():
             assert any("f01" in frames for frames, _ in read.stacks())
             kept = os.listdir(dir)
             assert len(kept) == (code != 0) and all(name in result.stderr for name in kept), (kept, result.stderr)
+    for answer, named in (200, False), (401, False), (200, True):
+        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", dir], check=True)
+            try:
+                with open(os.path.join(dir, "filler"), "wb") as file:
+                    file.write(bytes(4096))
+                at = yrt.Run("record", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", *(["-o", "x.yrt"] if named else []),
+                             output=False, stats=False, cwd=dir).sampling()
+                fixture.release()
+                fixture.finish()
+                result = at.result().expect(0 if answer == 200 and not named else yrt.OUTPUT)
+                assert "No space left" in result.stderr and ("sent from memory" in result.stderr) == (answer == 200), result.stderr
+                assert any("f01" in frames for frames, _ in oracles.Otlp(store.requests[0][2]).stacks()) and len(store.requests) == 1
+                assert len(os.listdir(dir)) == 1 + (answer != 200 or named), os.listdir(dir)
+            finally:
+                subprocess.run(["umount", dir], check=True)
     result = yrt.run("flame", "-p", "1", "--push", "otlp+http://127.0.0.1:1", "-o", "x.html", output=False).expect(yrt.USAGE)
     assert "sends a recording" in result.stderr, result.stderr
 

@@ -142,6 +142,26 @@ def test_condition():
         assert at.result().code == 0
 
 
+def test_command():
+    """Of a command the exit status counts; one that hangs is killed, and does not hold up the end; one that is not there is an error."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
+        flag = os.path.join(dir, "flag")
+        with open(flag, "w"):
+            pass
+        at = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1, "--when", f"exit(echo looked >&2; (test -e {flag})) > 0 for 1s")
+        assert [at.process.stderr.readline() for _ in range(3)] == ["looked\n"] * 3 and not kept(dir)
+        os.unlink(flag)
+        result = at.result().expect()
+        assert len(kept(dir)) == 1 and "for 1s: it is 1" in result.stderr, result.stderr
+        at = watch(dir, "-p", target.pid, "--when", "exit(echo $$ >&2; sleep 100) > 0")
+        shell = int(at.process.stderr.readline())
+        at.interrupt()
+        at.result().expect()
+        assert len(kept(dir)) == 1 and not os.path.exists(f"/proc/{shell}")
+        result = watch(dir, "-p", target.pid, "--when", "exit(/nowhere/check) > 0").result().expect(yrt.INPUT)
+        assert "/nowhere/check" in result.stderr, result.stderr
+
+
 def test_sent_later():
     """What a store does not take stays, and is sent with the next."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store((401, {}), (200, {})) as store:
@@ -163,7 +183,8 @@ def test_selected_later():
 
 
 def test_usage():
-    for args in ([], ["-p", 1, "--when", "cpu"], ["-p", 1, "--when", "disk > 3"], ["-p", 1, "--when", "cpu > 3 for"], ["-p", 1, "-d", 61],
+    for args in ([], ["-p", 1, "--when", "cpu"], ["-p", 1, "--when", "disk > 3"], ["-p", 1, "--when", "exit() > 0"],
+                 ["-p", 1, "--when", "exit(true)"], ["-p", 1, "--when", "exit true > 0"], ["-p", 1, "--when", "cpu > 3 for"], ["-p", 1, "-d", 61],
                  ["-p", 1, "--ring", "x"], ["-p", 1, "x"], ["-p", 1, "--push", "nowhere"]):
         result = yrt.run("watch", *args, output=False, stats=False)
         assert result.code == yrt.USAGE and result.stderr, (args, result.code, result.stderr)

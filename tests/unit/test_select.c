@@ -60,6 +60,13 @@ static int make_proc(void **state)
 	put_process(14, "kworker/0:1\n", "", "0::/\n");
 	put_process(17, "hidden\n", "", "0::/hidden.slice/hidden.service\n");
 	put(17, "exe", "not a link");
+	put_process(18, "hidden\n", "", "0::/\n"); /* a zombie and a kernel thread that may not be looked at */
+	put(18, "exe", "not a link");
+	put(18, "stat", "18 (hid) den) Z 1 1 1 0 -1 4194560 0 0\n");
+	put_process(19, "kthread-pattern\n", "", "0::/\n");
+	put(19, "exe", "not a link");
+	put(19, "stat", "19 (kthread-pattern) S 2 0 0 0 -1 2129984 0 0\n");
+	put_process(9, "a-name-of-15-by\n", "/usr/bin/perl", "0::/\n");
 	put_process(15, "sh\n", "/bin/dash", "0::/../docker-" ID_B ".scope\n");
 	put_process(16, "x\n", "/bin/x", "garbage\n1:\n::\n0::\n:::/::\n0::/podxyz/pod/.scope/-pod.slice\n");
 	return 0;
@@ -99,9 +106,13 @@ static void test_rules(void **state)
 	check("exe=envoy", NULL, "10 11 ");
 	check("exe=/usr/local/bin/envoy", NULL, "10 11 ");
 	check("exe=/bin/envoy", NULL, "");
-	check("exe=*", NULL, "10 11 12 13 15 16 ");
+	check("exe=*", NULL, "9 10 11 12 13 15 16 ");
 	check("comm=kworker*", NULL, ""); /* nothing to look into */
 	check("comm=kworker", NULL, "");
+	check("comm=a-name-of-15-bytes-and-more", NULL, "9 ");
+	check("comm=a-name-of-15-b", NULL, "");
+	check("comm=wrk:worker_0-and-more", NULL, "");
+	check("comm=kthread-*", NULL, "");
 	check("exe=envoy,comm=wrk:*", NULL, "11 ");
 	check("exe=envoy", "unit=nginx", "10 11 12 13 ");
 	check("unit=nginx.service", NULL, "12 13 ");
@@ -161,6 +172,7 @@ static void test_usage(void **state)
 	refused("name=envoy", "unknown");
 	refused("exe=", "nothing behind");
 	refused("exe=a,", "no '='");
+	refused("comm=a-name-of-15-byt*", "no comm has more than 15 bytes");
 	refused("container=0123", "12 to 64 digits");
 	refused("container=ABCDEF0123456789", "12 to 64 digits");
 	for (int i = 0; i < SELECT_TERMS; i++)
@@ -202,9 +214,12 @@ static void test_hidden(void **state)
 		selection_free(&s);
 		s = (struct selection){0};
 	}
-	assert_null(selection_add(&s, "exe=hidden,unit=nginx"));
-	assert_null(selection_hidden(&s, root));
-	selection_free(&s);
+	for (int i = 0; i < 2; i++) {
+		assert_null(selection_add(&s, i ? "exe=kthread-pattern" : "exe=hidden,unit=nginx"));
+		assert_null(selection_hidden(&s, root));
+		selection_free(&s);
+		s = (struct selection){0};
+	}
 }
 
 static void test_near(void **state)
