@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,48 @@ static void test_against_fdes(void **state)
 	cfi_code_free(&code);
 	cfi_destroy(cfi);
 	image_put(img);
+}
+
+/*
+ * One segment for code and data, whose bytes are calls into the middle of a function; a function of its own with the
+ * name of one that never returns in libc; and a longjmp() that leaves by a jump, with another function behind its call.
+ */
+static const char shapes[] =
+        "#define TEN(x) x x x x x x x x x x\n"
+        "extern volatile int seen; volatile int seen;\n"
+        "__attribute__((noinline)) int err(int a) { return seen + a; }\n"
+        "__attribute__((noinline)) int big(int a, int b, int c) { char room[72]; int r = 0; __asm__(\"\" : : "
+        "\"r\"(room) : \"memory\");\n"
+        "TEN(TEN(r += err(a) * b + c; if (r == seen) r ^= b;)) return r; }\n"
+        "void longjmp(void *, int) __attribute__((noreturn));\n"
+        "__attribute__((noinline)) void leave(void *p, int v) { char room[40]; __asm__(\"\" : : \"r\"(room) : "
+        "\"memory\"); longjmp(p, v); }\n"
+        "__asm__(\".text; .globl longjmp; .type longjmp, @function; longjmp: mov %esi, %eax; mov (%rdi), %rbx; "
+        "mov 48(%rdi), %rsp; jmp *56(%rdi); .size longjmp, . - longjmp\");\n"
+        "__attribute__((noinline)) int behind(int a) { char room[104]; __asm__(\"\" : : \"r\"(room) : "
+        "\"memory\"); TEN(a += err(a);) return a; }\n"
+        "__asm__(\".section .rodata; junk: .rept 64; push %rbp; call big + 33; call big + 100; ret; .endr; "
+        ".text\");\n"
+        "int main(int c, char **v) { if (c > 9) leave(v, c); return big(c, c, c) + behind(c); }\n";
+
+static void test_shapes(void **state)
+{
+	char dir[] = "/tmp/yrt-code-XXXXXX", path[64], command[256];
+	void *program = path;
+	FILE *file;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/shapes.c", dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(shapes, file);
+	fclose(file);
+	snprintf(command, sizeof(command), "gcc -w -O1 -fno-builtin -Wl,-z,noseparate-code -o %s/shapes %s", dir, path);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/shapes", dir);
+	test_against_fdes(&program);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
 }
 
 /* Where a function of musl returns, the return address is on top of the stack. */
@@ -189,6 +232,7 @@ int main(int argc, char **argv)
 	        FILE_TEST("/usr/bin/true"),
 	        FILE_TEST("/usr/bin/split"),
 	        FILE_TEST("/usr/bin/dpkg-deb"),
+	        cmocka_unit_test(test_shapes),
 	        cmocka_unit_test(test_musl),
 	        cmocka_unit_test(test_glibc_clone),
 	        cmocka_unit_test(test_hostile),

@@ -393,6 +393,17 @@ bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64
 	return true;
 }
 
+void image_data_sections(struct image *img, void (*each)(void *arg, u64 addr, u64 size), void *arg)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while ((scn = elf_nextscn(img->elf, scn)))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type != SHT_NOBITS && sh.sh_type != SHT_NULL &&
+		        (sh.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC)
+			each(arg, sh.sh_addr, sh.sh_size);
+}
+
 bool image_read(struct image *img, void *dst, size_t size, u64 vaddr)
 {
 	for (u32 i = 0; i < img->nsegments; i++) {

@@ -160,10 +160,20 @@ static void emit(struct code_flow *f, struct cfi_code *ret)
 	add_run(f, ret, start, f->end, row);
 }
 
+static void mark_data(void *arg, u64 addr, u64 size)
+{
+	struct code_flow *f = arg;
+	u64 start = MAX(addr, f->start), end = MIN(addr + size, f->end);
+
+	if (addr + size > addr && start < end)
+		memset(f->marks + (start - f->start), DATA, end - start);
+}
+
 static void follow(struct code_flow *f, const struct cfi_parsed *p)
 {
 	struct code_state state;
 
+	image_data_sections(f->img, mark_data, f);
 	mark_described(f, p);
 	mark_system_calls(f);
 	state = code_state_entry();

@@ -8,9 +8,11 @@
 #include "capstone_registers.h"
 #include "cfi_internal.h"
 
-#define CASES_MAX  4096
-#define JOBS_MAX   (1u << 20)
-#define STUB_INSNS 3
+#define CASES_MAX   4096
+#define JOBS_MAX    (1u << 20)
+#define STATES_MAX  (1u << 20)
+#define WAITERS_MAX (1u << 20)
+#define STUB_INSNS  3
 
 /* What was seen on the way to a jump through a table of distances from itself (gcc and clang, -fPIC). */
 struct seen {
@@ -40,7 +42,9 @@ u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like)
 {
 	if (like && !memcmp(&f->states[like - 1], s, sizeof(*s)))
 		return like;
-	if (!code_flow_reserve(f, &f->states, f->nstates, &f->states_room, sizeof(*s)))
+	if (f->nstates == STATES_MAX)
+		f->steps = 0;
+	if (!f->steps || !code_flow_reserve(f, &f->states, f->nstates, &f->states_room, sizeof(*s)))
 		return 1;
 	f->states[f->nstates++] = *s;
 	return f->nstates;
@@ -48,7 +52,7 @@ u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like)
 
 bool code_flow_follows(const struct code_flow *f, u64 addr)
 {
-	return addr >= f->start && addr < f->end && !(f->marks[addr - f->start] & (DESCRIBED | SIGNAL));
+	return addr >= f->start && addr < f->end && !(f->marks[addr - f->start] & (DESCRIBED | SIGNAL | DATA));
 }
 
 static bool same(const struct code_flow *f, u32 a, u32 b)
@@ -110,6 +114,8 @@ static void wait_for(struct code_flow *f, u32 function, struct code_job job)
 {
 	if (f->functions[function].returns) {
 		enqueue(f, job);
+	} else if (f->nwaiters == WAITERS_MAX) {
+		f->steps = 0;
 	} else if (code_flow_reserve(f, &f->waiters, f->nwaiters, &f->waiters_room, sizeof(*f->waiters))) {
 		f->waiters[f->nwaiters++] = (struct code_waiter){job, f->functions[function].waiting};
 		f->functions[function].waiting = f->nwaiters;
@@ -224,7 +230,9 @@ static bool call(struct code_flow *f, u32 behind, u32 function)
 	callee = to == next ? 0 : code_flow_called(f, to);
 	if (!callee)
 		return !leads_to_end(f, to);
-	if (!f->functions[callee].returns && !(f->marks[to - f->start] & NEVER_RETURNS))
+	if (f->marks[to - f->start] & NEVER_RETURNS)
+		return false;
+	if (!f->functions[callee].returns)
 		wait_for(f, callee, (struct code_job){next, behind, function});
 	return f->functions[callee].returns;
 }
@@ -311,8 +319,8 @@ static bool arrives(struct code_flow *f, struct code_job job, u64 addr, u32 stat
 	u32 i = (u32)(addr - f->start), at = f->at[i], owner = f->owner[i];
 	bool begins = f->marks[i] & START;
 
-	if (begins ? owner == job.function && (!at || at == CODE_TAIL) : !at)
-		return at == CODE_TAIL;
+	if (begins ? owner == job.function && !at : !at)
+		return false;
 	if (at == CODE_TAIL) {
 		function_returns(f, job.function);
 		return true;

@@ -19,9 +19,19 @@
 
 /*
  * DESCRIBED: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not
- * known; POINTED: an instruction makes a pointer to it.
+ * known; NEVER_RETURNS: to its caller, although it leaves as others return; POINTED: an instruction makes a pointer to
+ * it; DATA: in a section that is not code (a file may have only one segment).
  */
-enum code_mark { DESCRIBED = 1, SIGNAL = 2, START = 4, SWITCH = 8, NEVER_RETURNS = 16, NEWBORN = 32, POINTED = 64 };
+enum code_mark {
+	DESCRIBED = 1,
+	SIGNAL = 2,
+	START = 4,
+	SWITCH = 8,
+	NEVER_RETURNS = 16,
+	NEWBORN = 32,
+	POINTED = 64,
+	DATA = 128
+};
 
 /*
  * A function returns if a return can be reached in it: what is behind a call is followed once its callee is known to
@@ -70,7 +80,7 @@ struct code_flow {
 bool code_flow_reserve(struct code_flow *f, void *array, u32 n, u32 *room, size_t size);
 /* The number of a state; like: that of one that it is often equal to, or 0. */
 u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like);
-/* Is the code at addr in the stretch, and not described already? */
+/* Is addr in the stretch, and code that is not described already? */
 bool code_flow_follows(const struct code_flow *f, u64 addr);
 /* The number of the function that begins at addr, queued if it is new, whatever ran into it before; 0: not followed. */
 u32 code_flow_function(struct code_flow *f, u64 addr, u32 state, u32 age);

@@ -12,26 +12,29 @@
 
 #define STARTS_MAX (1u << 22)
 
-/* Functions of C and C++ libraries that are called at others' ends. */
-static bool never_returns(struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
+/* They leave for another frame by an instruction that looks like a return or a tail call. */
+static const char *const leaving[] = {
+        "longjmp", "_longjmp", "siglongjmp", "__longjmp", "__longjmp_chk", "____longjmp_chk", "_Unwind_Resume", NULL};
+
+/* Functions of C and C++ libraries that end the program, the thread, or the caller. */
+static const char *const ending[] = {"abort", "exit", "_exit", "_Exit", "quick_exit", "pthread_exit", "err", "errx",
+        "verr", "verrx", "__assert_fail", "__assert", "__assert_perror_fail", "__stack_chk_fail", "__chk_fail",
+        "__fortify_fail", "__libc_start_main", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast",
+        "__cxa_throw_bad_array_new_length", "_ZSt9terminatev", "_ZSt17__throw_bad_allocv",
+        "_ZSt20__throw_length_errorPKc", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_out_of_rangePKc",
+        "_ZSt24__throw_out_of_range_fmtPKcz", NULL};
+
+static bool is_one_of(const char *const *names, struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
 {
-	static const char *const names[] = {"abort", "exit", "xexit", "_exit", "_Exit", "quick_exit", "longjmp",
-	        "_longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "err", "errx", "verr", "verrx",
-	        "__assert_fail", "__assert", "__assert_perror_fail", "__stack_chk_fail", "__chk_fail", "__fortify_fail",
-	        "__libc_start_main", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast",
-	        "__cxa_throw_bad_array_new_length", "_ZSt9terminatev", "_ZSt17__throw_bad_allocv",
-	        "_ZSt20__throw_length_errorPKc", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_out_of_rangePKc",
-	        "_ZSt24__throw_out_of_range_fmtPKcz"};
 	char name[40] = "";
 
 	if (sym->st_name >= table->strings.size ||
 	        !elf_read(img, name, MIN(sizeof(name) - 1, table->strings.size - sym->st_name),
 	                table->strings.offset + sym->st_name))
 		return false;
-	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	while (*names && strcmp(name, *names))
+		names++;
+	return *names;
 }
 
 static struct error *add_symbol(
@@ -43,7 +46,7 @@ static struct error *add_symbol(
 		return NULL;
 	err = grow(&starts->list, starts->n, sizeof(*starts->list));
 	if (!err)
-		starts->list[starts->n++] = (struct code_start){sym->st_value, never_returns(img, table, sym)};
+		starts->list[starts->n++] = (struct code_start){sym->st_value, is_one_of(leaving, img, table, sym)};
 	return err;
 }
 
@@ -71,7 +74,7 @@ static struct error *add_end(
 
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || number >= table->symbols.size / sizeof(sym) ||
 	        !elf_read(img, &sym, sizeof(sym), table->symbols.offset + number * sizeof(sym)) ||
-	        !never_returns(img, table, &sym))
+	        !(is_one_of(leaving, img, table, &sym) || is_one_of(ending, img, table, &sym)))
 		return NULL;
 	err = grow(&starts->ends, starts->nends, sizeof(*starts->ends));
 	if (!err)

@@ -13,7 +13,7 @@
 
 struct code_start {
 	u64 addr;
-	bool never_returns;
+	bool never_returns; /* to its caller, which its instructions do not show */
 };
 
 struct code_starts {

@@ -146,11 +146,13 @@ static bool is_slot(const struct rtti *r, const struct words *w, u64 at)
 	return at < end && is_text(r, w->word[at]);
 }
 
-static struct error *add_table(struct rtti *r, const struct words *w, u64 slot, u64 type)
+/* name: the type's, as type_at() has just given it. */
+static struct error *add_table(struct rtti *r, const struct words *w, u64 slot, u64 type, const char *name)
 {
-	struct found found = {.depth = depth_of(r, type)};
-	struct error *err = add_type(r, type_at(r, type), &found.name);
+	struct found found = {0};
+	struct error *err = add_type(r, name, &found.name);
 
+	found.depth = depth_of(r, type);
 	for (u32 i = 0; !err && i < SLOTS_MAX && !r->full && is_slot(r, w, slot + i); i++) {
 		found.function = w->word[slot + i];
 		found.index = i;
@@ -163,13 +165,17 @@ static struct error *add_table(struct rtti *r, const struct words *w, u64 slot, 
 static struct error *find_tables(struct rtti *r, const struct words *w)
 {
 	struct error *err = NULL;
+	const char *name;
 
 	/* only the primary table of a class: offset to the top 0; others hold the same functions, or thunks to them */
 	for (u64 i = 1; !err && i + 1 < w->n && !r->full; i++) {
 		u64 type = w->word[i];
 
-		if (type && !w->word[i - 1] && (is_text(r, w->word[i + 1]) || !w->word[i + 1]) && type_at(r, type))
-			err = add_table(r, w, i + 1, type);
+		if (!type || w->word[i - 1] || (!is_text(r, w->word[i + 1]) && w->word[i + 1]))
+			continue;
+		name = type_at(r, type);
+		if (name)
+			err = add_table(r, w, i + 1, type, name);
 	}
 	return err;
 }
