@@ -3,8 +3,7 @@
 set(ORACLE ${CMAKE_CURRENT_SOURCE_DIR}/oracle)
 add_test(NAME e2e.oracle COMMAND Python3::Interpreter ${ORACLE}/test_oracle.py)
 set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 600)
-# Of the programs that need nothing but what fixtures/setup.sh installs some of each language, others each day: for every
-# run of the tests once known faults (a stale L->base in LuaJIT's interpreter, returns in Lua 5.1) are mended.
+# Some of each language, others each day, of the programs that need nothing but what fixtures/setup.sh installs.
 add_test(NAME oracle.some COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --pick 8 --seconds 1 --attempts 2 CONFIGURATIONS Oracle)
 set_tests_properties(oracle.some PROPERTIES LABELS oracle-some ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 1200)
 # All of them, twelve or more of each language, a second each: too long for every run.
