@@ -2,12 +2,16 @@
 /* Where the VM's code lies: the function that dispatches most. */
 #include "luajit_image.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "binary/image_scan.h"
+#include "cleanup.h"
+#include "cfi/cfi_memo.h"
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)
+#define SEARCH         "luajit vm 1"
 #define OVERLAP        3 /* one byte less than an instruction that is looked for */
 
 /* Counts instructions that dispatch, a function at a time, until one has enough: that is the VM. */
@@ -18,13 +22,13 @@ struct search {
 	u32 all;
 };
 
-static bool search_piece(struct search *s, const struct image_scan *scan)
+static bool search_bytes(struct search *s, const u8 *bytes, size_t size, u64 addr)
 {
 	static const u8 dispatch[] = {0x41, 0xff, 0x24, 0xee}; /* jmp [r14 + rbp * 8] */
-	const u8 *end = scan->bytes + scan->size, *p = scan->bytes;
+	const u8 *end = bytes + size, *p = bytes;
 
 	for (; (p = memmem(p, end - p, dispatch, sizeof(dispatch))); p += sizeof(dispatch)) {
-		const struct cfi_fde *fde = cfi_fde_at(s->cfi, scan->addr + (p - scan->bytes));
+		const struct cfi_fde *fde = cfi_fde_at(s->cfi, addr + (p - bytes));
 
 		s->all++;
 		s->count = fde == s->fde ? s->count + 1 : 1;
@@ -55,18 +59,43 @@ static struct error *no_fde(const struct image *img)
 	        "it was built with LUAJIT_NO_UNWIND, or stripped of .eh_frame; its Lua frames are left out");
 }
 
-struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
+/* Where an earlier run has found it, if it is there. */
+static bool find_again(struct search *search, struct image *img)
 {
-	struct search search = {.cfi = img->cfi};
+	struct memo memo;
+	const struct cfi_fde *fde =
+	        memo_load(img, SEARCH, &memo) && memo.n == 1 ? cfi_fde_at(img->cfi, memo.values[0]) : NULL;
+	size_t size = fde && fde->end - fde->start <= BLOB_MAX ? fde->end - fde->start : 0;
+	cleanup(free) u8 *bytes = size ? malloc(size) : NULL;
+
+	return bytes && image_read(img, bytes, size, fde->start) && search_bytes(search, bytes, size, fde->start);
+}
+
+static bool find(struct search *search, struct image *img)
+{
 	struct image_scan scan;
 	bool found = false;
 
-	*start = *end = 0;
 	if (!image_scan_start(&scan, img, ".text", OVERLAP))
-		return NULL;
+		return false;
 	while (!found && image_scan_next(&scan))
-		found = search_piece(&search, &scan);
+		found = search_bytes(search, scan.bytes, scan.size, scan.addr);
 	image_scan_end(&scan);
+	if (found)
+		memo_store(img, SEARCH, &(struct memo){.values = {search->fde->start}, .n = 1});
+	return found;
+}
+
+struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
+{
+	struct search search = {.cfi = img->cfi};
+	bool found = find_again(&search, img);
+
+	*start = *end = 0;
+	if (!found) {
+		search = (struct search){.cfi = img->cfi};
+		found = find(&search, img);
+	}
 	if (!found)
 		return search.all >= DISPATCHES_MIN ? no_fde(img) : NULL;
 	*start = search.fde->start;

@@ -4,16 +4,31 @@
 #include <string.h>
 
 #include "binary/image_scan.h"
+#include "cfi/cfi_memo.h"
 
 #define CALL_OR_JUMP 0xe8 /* e8, e9: a displacement of 32 bits follows */
 #define CALL_BYTES   5
 #define BLOCK        1024 /* bytes that are looked at together */
 
+#define SEARCH "luajit callers 1"
+
 struct search {
 	u64 start, end;
-	void (*each)(void *ctx, u64 target);
-	void *ctx;
+	struct memo found; /* each once */
+	bool full;
 };
+
+static void found(struct search *search, u64 target)
+{
+	struct memo *m = &search->found;
+	u32 i = 0;
+
+	while (i < m->n && m->values[i] != target)
+		i++;
+	search->full |= i == MEMO_VALUES;
+	if (i == m->n && !search->full)
+		m->values[m->n++] = target;
+}
 
 /*
  * Does any of the BLOCK displacements that begin at these bytes, one at each, lead to less than size behind what is
@@ -33,7 +48,7 @@ static bool may_lead(const u8 *bytes, u32 from, u32 size)
 	return hits;
 }
 
-static void search_block(const struct search *search, const struct image_scan *s, size_t i, size_t end)
+static void search_block(struct search *search, const struct image_scan *s, size_t i, size_t end)
 {
 	for (; i < end && i + CALL_BYTES <= s->size; i++) {
 		u64 at = s->addr + i, target;
@@ -44,11 +59,11 @@ static void search_block(const struct search *search, const struct image_scan *s
 		memcpy(&displacement, s->bytes + i + 1, sizeof(displacement));
 		target = at + CALL_BYTES + (s64)displacement;
 		if (target >= search->start && target < search->end && (at < search->start || at >= search->end))
-			search->each(search->ctx, target);
+			found(search, target);
 	}
 }
 
-static void search_piece(const struct search *search, const struct image_scan *s)
+static void search_piece(struct search *search, const struct image_scan *s)
 {
 	u32 size = (u32)(search->end - search->start);
 
@@ -60,14 +75,29 @@ static void search_piece(const struct search *search, const struct image_scan *s
 	}
 }
 
+static bool is_inside(const struct memo *m, u64 start, u64 end)
+{
+	for (u32 i = 0; i < m->n; i++)
+		if (m->values[i] < start || m->values[i] >= end)
+			return false;
+	return true;
+}
+
 void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ctx, u64 target), void *ctx)
 {
-	struct search search = {start, end, each, ctx};
+	struct search search = {.start = start, .end = end};
 	struct image_scan s;
 
-	if (!image_scan_start(&s, img, ".text", CALL_BYTES - 1))
-		return;
-	while (image_scan_next(&s))
-		search_piece(&search, &s);
-	image_scan_end(&s);
+	if (!memo_load(img, SEARCH, &search.found) || !is_inside(&search.found, start, end)) {
+		search.found.n = 0;
+		if (!image_scan_start(&s, img, ".text", CALL_BYTES - 1))
+			return;
+		while (image_scan_next(&s))
+			search_piece(&search, &s);
+		image_scan_end(&s);
+		if (!search.full)
+			memo_store(img, SEARCH, &search.found);
+	}
+	for (u32 i = 0; i < search.found.n; i++)
+		each(ctx, search.found.values[i]);
 }

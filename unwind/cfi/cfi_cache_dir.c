@@ -48,7 +48,7 @@ u64 cache_limit(void)
 	return mb << 20;
 }
 
-/* <build-id>-<hex>.cfi, .btf or .layout, also one that is just being written, with six letters behind. */
+/* <build-id>-<hex>.cfi, .btf, .layout or .memo, also one that is just being written, with six letters behind. */
 static bool is_ours(const char *name)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -56,7 +56,9 @@ static bool is_ours(const char *name)
 
 	const char *end = name + id + 1 + size;
 
-	return id && size && (!strncmp(end, ".cfi", 4) || !strncmp(end, ".btf", 4) || !strncmp(end, ".layout", 7));
+	return id && size &&
+	       (!strncmp(end, ".cfi", 4) || !strncmp(end, ".btf", 4) || !strncmp(end, ".layout", 7) ||
+	               !strncmp(end, ".memo", 5));
 }
 
 static void cleanup_dir(DIR **dir)

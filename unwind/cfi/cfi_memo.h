@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a search through all of a large file has found, as a few numbers, kept for the next run beside the unwind tables
+ * (cfi_cache_dir.h): in <identity>-<hash>.memo, by image_identity(), the file's size and the name of the search. Nothing
+ * is kept of files below MEMO_FILE bytes, which are searched in a moment.
+ */
+#ifndef YRT_CFI_MEMO_H
+#define YRT_CFI_MEMO_H
+
+#include <stdbool.h>
+#include <types.h>
+
+#include "binary/image.h"
+
+#define MEMO_FILE   (8u << 20)
+#define MEMO_VALUES 512u /* at most */
+
+struct memo {
+	u64 values[MEMO_VALUES];
+	u32 n;
+};
+
+/*
+ * search: its name, and a version that is raised when it finds something else. False: there is none, or it is broken.
+ * Whoever can, checks the values against the file.
+ */
+bool memo_load(const struct image *img, const char *search, struct memo *ret);
+void memo_store(const struct image *img, const char *search, const struct memo *memo);
+
+#endif
