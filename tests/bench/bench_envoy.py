@@ -1,40 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling at 99 Hz takes from Envoy: CPU time of a request with its Lua filters, on one connection, beside yrt and without.
-Blocks of short rounds, as pairs.py has them.
+What sampling at 99 Hz takes from Envoy under a bounded load, one request after the other on one connection: CPU time of so many requests, with
+yrt's events on and off in turn. They are turned by the benchmark, on copies of yrt's descriptors, so two halves of a pair lie 0.1 s apart and what
+else the machine does hits both.
 
-	bench_envoy.py [BLOCKS]
+	bench_envoy.py [PAIRS]
 """
 
+import ctypes
+import fcntl
+import http.client
 import os
 import re
-import subprocess
+import statistics
 import sys
 
 import pairs
 import yrt
 
-BLOCKS, ROUNDS, SECONDS, LIMIT = 20, 3, 1, 0.01
+PAIRS, REQUESTS, RATE, LIMIT = 1500, 100, 99, 0.01
+PATHS = "/", "/call", "/inline", "/"  # of fixtures/envoy/load.lua
+PIDFD_GETFD = 438  # of x86-64
+ENABLE, DISABLE = 0x2400, 0x2401  # PERF_EVENT_IOC_ of linux/perf_event.h
 
 
-def cpu_of_requests(envoy):
-    """Seconds of Envoy's CPU time that a request needs, in one round."""
+def events_of(pid):
+    """Copies of a process's descriptors of perf events."""
+    libc, pidfd = ctypes.CDLL(None), os.pidfd_open(pid)
+    found = [int(fd) for fd in os.listdir(f"/proc/{pid}/fd") if "perf_event" in os.readlink(f"/proc/{pid}/fd/{fd}")]
+    return [libc.syscall(PIDFD_GETFD, pidfd, fd, 0) for fd in found]
+
+
+def turn(events, how):
+    for event in events:
+        fcntl.ioctl(event, how, 0)
+
+
+def ask(connection, headers):
+    for i in range(REQUESTS):
+        connection.request("GET", PATHS[i % len(PATHS)], headers=headers)
+        connection.getresponse().read()
+
+
+def cpu_of_requests(envoy, connection, headers):
     before = yrt.cpu_seconds(envoy.pid)
-    out = subprocess.run(["wrk", "-t1", "-c1", f"-d{SECONDS}", "-s", os.path.join(yrt.SOURCE, "fixtures", "envoy", "load.lua"),
-                          f"http://127.0.0.1:{envoy.port}/"], capture_output=True, text=True, check=True).stdout
-    return {"cpu": (yrt.cpu_seconds(envoy.pid) - before) / int(re.search(r"(\d+) requests in", out)[1])}
+    ask(connection, headers)
+    return yrt.cpu_seconds(envoy.pid) - before
+
+
+def measure(envoy, events, npairs):
+    """(with / without - 1 of each pair, seconds of CPU time with it). Which half comes first alternates."""
+    token = re.search(r'token = "(.*)"', yrt.read(os.path.join(yrt.SOURCE, "fixtures", "envoy", "load.lua")))[1]
+    connection, headers, found, used = http.client.HTTPConnection("127.0.0.1", envoy.port), {"Authorization": f"Bearer {token}"}, [], 0
+    for i in range(npairs):
+        cpu = {}
+        for how in (ENABLE, DISABLE) if i % 2 else (DISABLE, ENABLE):
+            turn(events, how)
+            cpu[how] = cpu_of_requests(envoy, connection, headers)
+        found.append(cpu[ENABLE] / cpu[DISABLE] - 1)
+        used += cpu[ENABLE]
+    return found, used
 
 
 def main():
-    found = []
-    with yrt.Envoy(yrt.envoy_program(), load=0) as envoy:
-        beside = pairs.Beside(yrt.YRT, "flame", "-p", envoy.pid, "-d", 600, "-q", "-f", "folded", "-o", "/dev/null")
-        pairs.typical(lambda: cpu_of_requests(envoy), 2 * ROUNDS)  # Envoy's traces are compiled
-        for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS):
-            found.append(pairs.block(lambda: pairs.typical(lambda: cpu_of_requests(envoy), ROUNDS), beside)["cpu"])
-            print(f"     {found[-1]:+.2%}", flush=True)
-    word, text = pairs.judge(found, LIMIT)
-    print(f"{word} CPU time of a request of Envoy at 99 Hz: {text}")
+    with yrt.Envoy(yrt.envoy_program(), load=2, connections=1) as envoy:
+        envoy.wrk.wait()  # its traces are compiled
+        at = yrt.Run("flame", "-p", envoy.pid, "-d", 3600, "-F", RATE).sampling()
+        events = events_of(at.process.pid)
+        assert events, "yrt has no perf events"
+        turn(events, DISABLE)
+        taken, used = measure(envoy, events, int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS)
+        at.interrupt()
+        result = at.result().expect()
+    rate = result.stats["samples"] / used
+    word, text = pairs.judge(taken, LIMIT)
+    print(f"     {rate:.1f} samples a second of CPU time, {statistics.median(taken) * RATE / rate:+.2%} at {RATE}; BPF {result.stats['bpf_ns_per_sample']:.0f} ns a sample")
+    print(f"{word} CPU time of a request of Envoy with {RATE} Hz: {text}")
     sys.exit(word == "over")
 
 

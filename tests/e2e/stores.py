@@ -7,7 +7,10 @@ import threading
 
 
 class Store(http.server.ThreadingHTTPServer):
-    """Each request gets the next (status, headers) of answers, the last one is for all that follow. None: no response."""
+    """
+    Each request gets the next (status, headers) of answers, or (status, headers, seconds until then); the last one is for all that follow. None: no
+    response.
+    """
 
     daemon_threads = True
 
@@ -48,6 +51,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if answer is None:
             self.server.hold.wait(30)
             return
+        if len(answer) > 2:
+            self.server.hold.wait(answer[2])
         self.send_response(answer[0])
         for name, value in answer[1].items():
             self.send_header(name, value)

@@ -72,6 +72,36 @@ def test_job():
     assert total > 100 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 0.1 * total, yrt.show(stacks.items())
 
 
+def busy_for(pid, seconds):
+    """Returns once a process has used so much more CPU time."""
+    end, until = time.monotonic() + 60, yrt.cpu_seconds(pid) + seconds
+    while yrt.cpu_seconds(pid) < until:
+        assert time.monotonic() < end, f"{pid} is idle"
+        time.sleep(0.05)
+
+
+def test_restart():
+    """Envoy ends and is started again in its pod while the Job samples: the result has both."""
+    with envoy_pod(load=120) as (root, out, envoy, pod), tempfile.TemporaryDirectory() as directory:
+        at = image.Run(root, "lua-flame", "--select", f"pod={pod.uid},exe=envoy", "-d", 120, "-F", 499, "-q", "-o", "-", "-f", "folded",
+                       "--stats", "/out/stats.json", out=out).sampling()
+        pids = [envoy.pid]
+        busy_for(envoy.pid, 1)
+        yrt.stop(envoy.process)
+        with image.Envoy(yrt.envoy_program(), directory, connections=2, load=60) as second:
+            pids.append(second.pid)
+            pod.add(second.pid)
+            busy_for(second.pid, 3)
+            at.interrupt()
+            result = at.result().expect()
+    everything = yrt.parse_folded(result.stdout)
+    for pid in pids:
+        stacks = [(frames, n) for frames, n in everything if frames[0].endswith(f"(pid {pid})")]
+        total, scripts = sum(n for _, n in stacks), sum(n for frames, n in stacks if any(map(SCRIPT.match, frames)))
+        assert total > 100 and scripts > 0.1 * total, (pid, total, scripts, yrt.show(stacks))
+    assert result.incomplete() < 0.01, result.stats
+
+
 def test_sidecar():
     """The sidecar's own arguments, in the pod's pid namespace: what the store has taken is gone from the volume."""
     with envoy_pod() as (root, out, envoy, _), stores.Store() as store:

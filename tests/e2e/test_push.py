@@ -193,13 +193,29 @@ def test_refusals():
 
 
 def test_hang():
+    """A store that is slow is waited for, one that hangs is not, and SIGTERM ends it at once."""
+    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 2), (200, {}, 0)) as store:
+        done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-tries", 1)
+        assert done.returncode == 0, done.stderr
+        done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
+        assert done.returncode == 0, done.stderr
+    with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
+        path = made(dir)
+        at = subprocess.Popen([yrt.YRT, "push", path, "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", "60", "--remove"],
+                              stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 30
+        while not store.requests and time.monotonic() < end:
+            time.sleep(0.02)
+        at.terminate()
+        _, said = at.communicate(timeout=20)
+        assert at.returncode == yrt.OUTPUT and "interrupted" in said and os.path.exists(path), said
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
         assert done.returncode == yrt.OUTPUT and "0.5 s each" in done.stderr and len(store.requests) == 2, done.stderr
 
 
 def test_certificate():
-    """One that nobody signed is refused; --ca believes it."""
+    """One that nobody signed is refused, and one of another host; --ca believes it. A host that is not there."""
     with tempfile.TemporaryDirectory() as dir:
         path, key, cert = made(dir), os.path.join(dir, "key.pem"), os.path.join(dir, "cert.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj",
@@ -210,8 +226,12 @@ def test_certificate():
             url = f"otlp+https://127.0.0.1:{store.port}"
             done = push(path, "--push", url)
             assert done.returncode == yrt.OUTPUT and "--ca FILE" in done.stderr and not store.requests, done.stderr
+            done = push(path, "--push", url.replace("127.0.0.1", "localhost"), "--ca", cert, "--push-tries", 1)  # another one's
+            assert done.returncode == yrt.OUTPUT and "certificate" in done.stderr and not store.requests, done.stderr
             done = push(path, "--push", url, "--ca", cert)
             assert done.returncode == 0 and len(store.requests) == 1, done.stderr
+        done = push(path, "--push", "otlp+http://nobody.invalid:4318", "--push-tries", 1)
+        assert done.returncode == yrt.OUTPUT and "nobody.invalid" in done.stderr and os.path.exists(path), done.stderr
 
 
 def test_usage():

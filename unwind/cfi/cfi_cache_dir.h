@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of the cache: what is in it, and its limit. <build-id>-<hex>.cfi are unwind tables, .btf types of a
- * kernel (probes/kernel_types.h), .layout what debug information says of a runtime (layout/layout.h), .memo what a search
- * has found (cfi_memo.h). A file's time of change is when it was used last, to the hour. What was used least recently
- * goes first. Files of other names are left alone.
+ * kernel (probes/kernel_types.h), .layout what debug information says of a runtime (layout/layout.h), .memo what a
+ * search has found (cfi_memo.h). A file's time of change is when it was used last, to the hour. What was used least
+ * recently goes first. Files of other names are left alone.
  */
 #ifndef YRT_CFI_CACHE_DIR_H
 #define YRT_CFI_CACHE_DIR_H
