@@ -101,6 +101,25 @@ def test_pod_and_container():
             assert result.share("f01") > 0.3 and result.share(second.chain[0]) > 0.1, (at.args, yrt.show(result.stacks))
 
 
+def test_unit():
+    """A service of systemd, by its cgroup: nginx, its master and workers; another name lists what comes close."""
+    name = f"yrt-test-{os.getpid()}"
+    slice = os.path.join(pods.root(), f"{name}.slice")
+    service = os.path.join(slice, f"{name}.service")
+    os.makedirs(service)
+    try:
+        with yrt.Nginx(load=30) as nginx:
+            for pid in nginx.master.pid, *nginx.workers():
+                pods.join(service, pid)
+            result = yrt.run("lua-flame", "--select", f"unit={name}", "-d", 3, "-F", 199).expect()
+            assert result.share("ngx_http_lua_run_thread") > 0.2 and result.share("ngx_master_process_cycle") > 0.95, yrt.show(result.stacks)
+            result = yrt.run("flame", "--select", f"unit={name}x").expect(yrt.NO_PROCESS)
+            assert f"{name}.service (pid " in result.stderr, result.stderr
+    finally:
+        os.rmdir(service)
+        os.rmdir(slice)
+
+
 def test_wait():
     """A program that does not run yet is an error, or waited for."""
     with renamed("awaited", "deep30") as dir:
