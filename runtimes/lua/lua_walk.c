@@ -84,6 +84,8 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	size = lua_int(w, vm->p_sizecode);
 	if (!code || code & 3 || !size)
 		return STOP_VM_BROKEN;
+	if (how & LUA_DOUBTED && (lua_byte(w, vm->l_tt) != LUA_TPROTO || pc - code > (u64)size * 4))
+		return STOP_VM_BROKEN;
 	newer = how & LUA_RUNNING && vm->pc_in_register ? lua_register_pc(w, vm, code, code + (u64)size * 4) : 0;
 	if (how & LUA_MAY_BEGIN && !newer)
 		return LUA_NOT_BEGUN;
@@ -115,6 +117,8 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	u32 how;
 	int stop;
 
+	if (call->status & LUA_FREED && lua_byte(w, vm->l_tt) != LUA_FUNCTION)
+		return STOP_VM_BROKEN;
 	if (call->in_c)
 		return lua_push_c(w, code);
 	if (call->top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
@@ -122,6 +126,7 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	how = (call->top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
 	c->more[2] = c->more[2] == LUA_NOT_ITS ? 0 : c->more[2];
 	how |= call->status & vm->tail_mask ? LUA_TAIL : 0;
+	how |= call->status & LUA_FREED ? LUA_DOUBTED : 0;
 	stop = lua_push_lua(w, code, call->pc, how, lua_cursor(w, (u32)c->more[0])->at);
 	if (stop == LUA_NOT_BEGUN)
 		return LUA_PUSHED;
@@ -163,6 +168,8 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 			return STOP_VM_ABSENT;
 		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
+	if (call.in_c && status & LUA_FREED)
+		return STOP_VM_BROKEN;
 	if (call.in_c && c->more[2] == LUA_NOT_ITS)
 		c->more[2] = 0;
 	if (call.in_c && (c->more[2] || (call.top && w->leaf && w->region.part != LUA_RESUME)))
@@ -171,17 +178,22 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 }
 
 /*
- * Where a function is that has not been corrected yet while luaD_reallocstack() moves the stack: the CallInfo that is
- * corrected last, in lua_State, still says where the stack was. From 5.4.5 on offsets stand there meanwhile. 5.1
- * corrects that one first; there the freed stack is read, which still has all but the first words of what it held.
+ * Where the function is whose CallInfo leads out of the stack, as luaD_reallocstack() moves that: 0: nowhere. From 5.2
+ * on the CallInfo that is corrected last, in lua_State, still says where the stack was; from 5.4.5 on offsets stand
+ * there meanwhile. 5.1 corrects that one first; there the freed stack is read, which still has all but the first words
+ * of what it held.
  */
 static inline u64 lua_moved(struct walk *w, const struct lua_vm *vm, const struct walk_cursor *c, u64 func)
 {
 	u64 old = 0;
 
-	if (func >= LUA_OFFSETS && !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func))
+	if (vm->version == 501)
 		return func;
-	return func - old + c->more[0];
+	if (func >= LUA_OFFSETS &&
+	        (!vm->l_first_ci || !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func)))
+		return 0;
+	func += c->more[0] - old;
+	return func - c->more[0] < c->more[1] - c->more[0] ? func : 0;
 }
 
 /*
@@ -211,9 +223,11 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 	previous = vm->ci_previous ? lua_word(w, vm->ci_previous) : c->at - vm->ci_size;
 	if (!previous)
 		return LUA_BOTTOM;
-	if (func - c->more[0] >= c->more[1] - c->more[0] && vm->l_first_ci)
+	if (func - c->more[0] >= c->more[1] - c->more[0]) {
 		func = lua_moved(w, vm, c, func);
-	if (func & 7)
+		status |= vm->version == 501 ? LUA_FREED : 0;
+	}
+	if (!func || func & 7)
 		return STOP_VM_BROKEN;
 	if (vm->cl_is_c && lua_cursor(w, own)->more[2] && lua_cursor(w, own)->more[2] != LUA_NOT_ITS &&
 	        !lua_at_call(w, pc))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the two files of the walker share. Which of a lua_State's functions does a native frame of luaV_execute() run?
- * While luaD_precall(), luaD_poscall() or an error's end are at work, the CallInfo on top may be half set up, of an
- * earlier call, or of functions that are gone.
+ * What lua_walk.c and lua_settle_walk.c share. The former walks the functions of a lua_State; the latter finds the
+ * first one that a native frame of luaV_execute() runs. That need not be the CallInfo on top: while luaD_precall() or
+ * luaD_poscall() is at work, or an error unwinds, this one may be half set up, or belong to a call that has ended.
  */
 #ifndef YRT_LUA_WALK_H
 #define YRT_LUA_WALK_H
@@ -13,6 +13,7 @@
 #define LUA_SHARED WALK_STEP __attribute__((noinline))
 
 #define LUA_TTHREAD   8
+#define LUA_TPROTO    9 /* of 5.1 */
 #define LUA_CALLINFO  72
 #define LUA_CLOSURE   40
 #define LUA_SLOT      16   /* of the Lua stack: a TValue */
@@ -40,8 +41,12 @@ enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NO
 
 /* Of lua_look(). */
 enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
-/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet. */
-enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4 };
+/*
+ * Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet; it was tail called; its Proto is
+ * known from a freed stack and has to prove itself.
+ */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_DOUBTED = 8 };
+#define LUA_FREED (1u << 31) /* besides CallInfo.callstatus, which 5.1 has none of: the slot lies in a freed stack */
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {

@@ -157,19 +157,33 @@ static void name_by_caller(
 		memcpy(ret, name, sizeof(name));
 }
 
-/* Behind the lines that are in the scripts of all: blank ones, and those of a licence. */
-static const char *skip_licence(const char *text)
+/* Is it a line as many scripts have it: an empty one of a comment, or one of a licence? */
+static bool says_nothing(const char *line, size_t n)
 {
 	static const char *const words[] = {"SPDX-", "Copyright", "License"};
+
+	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (memmem(line, n, words[i], strlen(words[i])))
+			return true;
+	return strspn(line, "-[] \t\r") == n;
+}
+
+/* Behind the comments at the beginning that say nothing; the beginning if there is nothing else. */
+static const char *skip_licence(const char *text)
+{
 	const char *line = text + strspn(text, " \t\r\n"), *first = line;
+	bool in_long = false;
 
 	for (size_t n = strcspn(line, "\n"); line[n]; n = strcspn(line, "\n")) {
-		bool skip = strspn(line, "- \t\r") == n;
+		const char *end;
 
-		for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
-			skip |= memmem(line, n, words[i], strlen(words[i])) != NULL;
-		if (!skip)
+		in_long |= !strncmp(line, "--[[", 4);
+		end = in_long ? memmem(line, n, "]]", 2) : NULL;
+		if ((!in_long && strncmp(line, "--", 2)) || !says_nothing(line, n))
 			return line;
+		if (end && (size_t)(end - line) + 2 + strspn(end + 2, " \t\r") < n)
+			return line;
+		in_long &= !end;
 		line += n + 1;
 		line += strspn(line, " \t\r\n");
 	}

@@ -153,6 +153,13 @@ static void test_source(void **state)
 	        {"0123456789012345678901234567890123456789012345678901234567890",
 	                "[string \"012345678901234567890123456789012345678901234...\"]"},
 	        {"", "[string \"\"]"},
+	        {"-- Copyright 2020\n--\n-- SPDX-License-Identifier: X\n\n-- Counts\nreturn",
+	                "[string \"-- Counts...\"]"},
+	        {"--[[\n Copyright 2020\n]]\nreturn 1", "[string \"return 1\"]"},
+	        {"--[[ Copyright 2020 ]] return 1\nx()", "[string \"--[[ Copyright 2020 ]] return 1...\"]"},
+	        {"License = 1\nreturn License", "[string \"License = 1...\"]"},
+	        {"-- Copyright 2020\nlocal s = \"Copyright\"\nf(s)", "[string \"local s = \"Copyright\"...\"]"},
+	        {"-- Copyright 2020\n", "[string \"-- Copyright 2020...\"]"},
 	};
 
 	for (u32 i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
