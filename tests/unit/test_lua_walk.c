@@ -200,20 +200,24 @@ static void move(struct target *t, u64 distance)
 		fake_put(t->f, t->ci[i] + t->vm->ci_func, t->slot[i] + distance);
 }
 
-/* From 5.2 on the slot is found in the new stack, or nowhere. */
+/* From 5.2 on: uncorrected ones, and ones in a stack that lua_State does not have yet. */
 static void test_moved(void **state)
 {
-	struct target t = make(1);
-
 	(void)state;
-	move(&t, 0x100000);
-	expect(&t, STOP_ROOT, "ngfLn");
+	for (u32 how = 0; how < 3; how++) {
+		struct target t = make(1);
 
-	t = make(1);
-	t.slot[1] = allocate(&t, 16); /* a function, but not on the stack */
-	function(&t, 1);
-	fake_put(t.f, t.ci[1] + t.vm->ci_func, t.slot[1]);
-	expect(&t, STOP_VM_BROKEN, "ngLn");
+		if (!how) {
+			move(&t, 0x100000);
+			expect(&t, STOP_ROOT, "ngfLn");
+			continue;
+		}
+		t.slot[1] = allocate(&t, 16);
+		function(&t, 1);
+		fake_put(t.f, t.ci[1] + t.vm->ci_func, t.slot[1]);
+		fake_put(t.f, t.ci[1] + t.vm->ci_savedpc, t.code[how] + 8);
+		expect(&t, how == 1 ? STOP_ROOT : STOP_VM_BROKEN, how == 1 ? "ngfLn" : "ngLn");
+	}
 }
 
 /* 5.1 reads the freed stack, and believes it as long as what stands there is a function in Lua at one of its calls. */
