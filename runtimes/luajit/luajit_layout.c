@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "binary/image.h"
+#include "luajit_exits.h"
 #include "luajit_facts.h"
 
 #define LAYOUT luajit_layout
@@ -67,14 +68,26 @@ static bool differ(const struct layout *a, const struct layout *b)
 	return false;
 }
 
-static struct error *choose(const struct layout_library *library, const struct luajit_facts *facts, struct choice *ret)
+static bool has_exits(const struct layout *l, const struct luajit_exits *exits)
+{
+	const struct luajit_layout *v = l->values;
+
+	return luajit_exits_have(exits, v->trace_nsnap.at);
+}
+
+/* exits: of those only that have GCtrace.nsnap there; NULL: of all */
+static struct error *choose(const struct layout_library *library, const struct luajit_facts *facts,
+        const struct luajit_exits *exits, struct choice *ret)
 {
 	*ret = (struct choice){.rank = RANK_NONE};
 	for (u32 i = 0; i < library->n; i++) {
 		const struct layout_file *file = library->files[i];
+		struct error *err;
 		u32 r;
-		struct error *err = rank(file, facts, &r);
 
+		if (exits && !has_exits(file->layout, exits))
+			continue;
+		err = rank(file, facts, &r);
 		if (err)
 			return err;
 		if (r < ret->rank)
@@ -106,9 +119,15 @@ static struct error *unknown(const struct image *img, const char *version, const
 struct error *luajit_layout_by_code(const struct layout_library *library, const struct image *img, const char *version,
         const struct luajit_facts *facts, struct layout **ret)
 {
-	struct choice choice;
-	struct error *err = choose(library, facts, &choice);
+	struct luajit_exits exits;
+	struct choice choice, closer;
+	struct error *err = choose(library, facts, NULL, &choice);
 
+	if (!err && choice.rival && luajit_exits_read(facts->img, &exits)) {
+		err = choose(library, facts, &exits, &closer);
+		if (closer.rank == choice.rank)
+			choice = closer;
+	}
 	if (err)
 		return err;
 	if (!choice.file || choice.rival)
