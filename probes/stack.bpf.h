@@ -416,7 +416,7 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	ret = deferred_pointers(w);
 	deferred->fp = ret ? 0 : w->reg[REG_FP];
 	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i++)
-		ret = step_scan_word(w, sp + i * 8);
+		ret = step_scan_word(w, sp + i * 8, false);
 	if (ret)
 		return ret;
 	w->flags = 0;

@@ -8,7 +8,8 @@
 #define REGIONS_SEARCH_STEPS 13 /* 2^13 > REGIONS_MAX */
 
 /* slab: of w->regions, which lie in one. NULL: pc is in none. */
-static inline const struct region *find_region(const struct walk *w, const u8 *slab, u64 pc)
+static inline __attribute__((always_inline)) const struct region *find_region(
+        const struct walk *w, const u8 *slab, u64 pc)
 {
 	const struct region *region;
 	u32 lo = 0, hi = w->nregions, i;

@@ -8,7 +8,7 @@
 #define GUESS_FRAME_MAX   (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 /* A rule, or NULL if the table does not make sense. */
-static inline const struct cfi_rule *find_rule(struct walk *w, u64 pc)
+static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(struct walk *w, u64 pc)
 {
 	const u8 *slab = walk_slab(w, w->region.table);
 	const struct cfi_table *table;
@@ -97,15 +97,72 @@ WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
 	return false;
 }
 
-/* Takes the word at `at` of the stack for the return address if it could be one. STOP_NO_CFI: it could not. */
-WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
+/* What return_slot() gives of a frame whose return address is at no known distance above the stack pointer. */
+#define SLOT_NOT_DESCRIBED 1 /* nothing but its code, if at all, or it is a VM's own code */
+#define SLOT_BY_REGISTERS  2 /* by another register */
+
+/* How far above the stack pointer a frame at addr has its return address. The driver looks for its region anew. */
+WALK_GLOBAL int return_slot(struct walk *w, u64 addr)
+{
+	const struct region *region;
+	const struct cfi_rule *rule;
+	const u8 *slab;
+	s32 slot;
+
+	WALK_CHECK(w);
+	slab = walk_slab(w, w->regions);
+	region = slab ? find_region(w, slab, addr) : NULL;
+	if (!region || !region->table || region->runtime)
+		return SLOT_NOT_DESCRIBED;
+	w->region = *region;
+	rule = find_rule(w, addr);
+	w->region.start = w->region.end = 0;
+	if (!rule || rule->kind == CFI_NONE || rule->flags & CFI_FROM_CODE)
+		return SLOT_NOT_DESCRIBED;
+	slot = rule->slot[ARCH_SLOT_RA];
+	if (rule->kind != CFI_REG || rule->cfa_reg != REG_SP || rule->ra_reg != CFI_NO_REG || slot & 1)
+		return SLOT_BY_REGISTERS;
+	slot = rule->cfa_off + (slot >> 1) * 8;
+	return slot % 8 ? SLOT_BY_REGISTERS : slot;
+}
+
+/*
+ * Can what returns to pc have called code that nothing describes? Not by a direct call of code with a rule, unless that
+ * went on by a jump.
+ */
+static inline __attribute__((always_inline)) bool calls_unknown(struct walk *w, u64 pc)
+{
+	s32 code[2];
+
+	return !walk_read(w, code, sizeof(code), pc - sizeof(code)) || (u32)code[0] >> 24 != 0xe8 ||
+	       return_slot(w, pc + (u64)(s64)code[1]) == SLOT_NOT_DESCRIBED;
+}
+
+/*
+ * Can a frame that goes on at pc with this stack pointer be one that waits? By its own rule, its return address is
+ * behind a call, too. True where the rule takes more than the stack pointer.
+ */
+static inline __attribute__((always_inline)) bool has_caller(struct walk *w, u64 pc, u64 sp)
+{
+	s32 slot = return_slot(w, pc - ARCH_CALL_BACK);
+
+	if (slot == SLOT_NOT_DESCRIBED || slot == SLOT_BY_REGISTERS)
+		return true;
+	return walk_stack(w, sp + (u64)(s64)slot, &pc) && behind_call(w, pc);
+}
+
+/*
+ * Takes the word at `at` of the stack for the return address if it could be one. STOP_NO_CFI: it could not.
+ * jumped: what was called there may have gone on to here by a jump.
+ */
+WALK_GLOBAL int step_scan_word(struct walk *w, u64 at, u32 jumped)
 {
 	u64 pc;
 
 	WALK_CHECK(w);
 	if (!walk_stack(w, at, &pc))
 		return STOP_STACK_ABSENT;
-	if (!behind_call(w, pc))
+	if (!behind_call(w, pc) || (!jumped && !calls_unknown(w, pc)) || !has_caller(w, pc, at + 8))
 		return STOP_NO_CFI;
 	walk_guesses(w);
 	w->valid = 0;
@@ -113,33 +170,42 @@ WALK_GLOBAL int step_scan_word(struct walk *w, u64 at)
 	return enter_caller(w, at + 8, pc, false);
 }
 
-/*
- * Code of a JIT that does not describe its frames (PCRE's, an FFI's callbacks): the first word above the stack pointer
- * that could be a return address is taken for it. What its frame saved is lost.
- */
-static inline int step_scan(struct walk *w)
+/* Does rbp lead to a frame, whose return address this is? */
+static inline __attribute__((always_inline)) bool is_framed(struct walk *w, u64 *next, u64 *pc)
 {
-	u64 sp = w->reg[REG_SP];
-	int stop = STOP_NO_CFI;
+	u64 fp = w->reg[REG_FP];
 
-	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI; i++)
-		stop = step_scan_word(w, sp + i * 8);
-	return stop;
+	return walk_has(w, REG_FP) && fp >= w->reg[REG_SP] && fp - w->reg[REG_SP] <= GUESS_FRAME_MAX &&
+	       walk_stack(w, fp, next) && walk_stack(w, fp + 8, pc) && behind_call(w, *pc);
 }
 
 /*
  * Without CFI: the System V ABI lets rbp chain frames. It marks the outermost one by 0, too, but so does code that
  * keeps its data there: only rows identify a root.
+ *
+ * Code of a JIT that keeps no frame pointer (PCRE's, an FFI's callbacks) leaves rbp to a function further out: then it
+ * was not this code that was called there. The first word above the stack pointer that could be a return address is
+ * taken for it, and not one that an earlier call has left in the frame. What the frame saved is lost.
  */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
-	u64 fp, pc, next;
+	u64 fp, pc = 0, next = 0, sp, end = ~0ULL;
+	u32 words = 2 * SCAN_WORDS;
+	int stop = STOP_NO_CFI;
+	bool framed;
 
 	WALK_CHECK(w);
 	fp = w->reg[REG_FP];
-	if (!walk_has(w, REG_FP) || fp < w->reg[REG_SP] || fp - w->reg[REG_SP] > GUESS_FRAME_MAX ||
-	        !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc) || !behind_call(w, pc))
-		return step_scan(w);
+	sp = w->reg[REG_SP];
+	framed = is_framed(w, &next, &pc);
+	if (framed) {
+		end = fp;
+		words = calls_unknown(w, pc) ? 0 : SCAN_WORDS;
+	}
+	for (u32 i = 0; i < 2 * SCAN_WORDS && i < words && sp + i % SCAN_WORDS * 8 < end && stop == STOP_NO_CFI; i++)
+		stop = step_scan_word(w, sp + i % SCAN_WORDS * 8, i / SCAN_WORDS);
+	if (stop != STOP_NO_CFI || !framed)
+		return stop;
 	walk_guesses(w);
 	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;

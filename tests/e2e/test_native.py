@@ -87,6 +87,19 @@ def test_noframe():
     assert result.share("bare_loop") > 0.15, yrt.show(result.stacks)
 
 
+def test_stale_words():
+    """Below code that nothing describes: whoever called it, and not what an earlier call has left on the stack."""
+    with yrt.Fixture("stale") as fixture:
+        result = yrt.sample(fixture, "-U", seconds=3)
+    inside = [(frames, n) for frames, n in result.stacks if frames[-1] == "[anonymous]"]
+    wrong = [(frames, n) for frames, n in inside
+             if [yrt.plain(f) for f in frames[-4:-1]] not in (["main", "work", "enter"], ["main", "work", "enter_framed"])]
+    assert sum(n for _, n in inside) > 1000, yrt.show(result.stacks)
+    assert 0.4 < sum(n for frames, n in inside if "enter_framed" in frames) / sum(n for _, n in inside) < 0.6
+    assert sum(n for _, n in wrong) <= LIMIT * result.samples, yrt.show(wrong)
+    assert result.incomplete() <= LIMIT, result.stats["truncated"]
+
+
 def test_realign():
     result = check("realign")
     assert result.share("aligned_leaf") > 0.5

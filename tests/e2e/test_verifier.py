@@ -7,7 +7,7 @@ import tempfile
 
 import yrt
 
-WALKER, NATIVE, PROGRAM = 60_000, 40_000, 300_000
+WALKER, NATIVE, PROGRAM = 60_000, 50_000, 300_000
 
 
 def verifier(*args):

@@ -21,7 +21,8 @@
 #define FAKE_CODE      0x400000ull
 #define FAKE_FUNCTIONS 16u
 #define FAKE_FRAMES    512u
-#define FAKE_RETURN    0x10u /* return addresses lie here in their functions, behind a call */
+#define FAKE_RETURN    0x10u       /* return addresses lie here in their functions, behind a call */
+#define FAKE_FAR       0x40000000u /* from a function on: no code that is known */
 
 struct fake {
 	struct memory memory;
@@ -94,6 +95,16 @@ static inline u32 fake_table(struct fake *f, u64 start, const struct cfi_rule *r
 	return table;
 }
 
+/* The call of a function, which returns at FAKE_RETURN, is a direct one of this address. */
+static inline void fake_call(struct fake *f, u64 function, u64 to)
+{
+	u8 *at = f->code + (function - FAKE_CODE) + FAKE_RETURN;
+	s32 distance = (s32)(to - (function + FAKE_RETURN));
+
+	at[-5] = 0xe8;
+	memcpy(at - 4, &distance, sizeof(distance));
+}
+
 /* A function of one page, under one rule (NULL: no table) and module number; returns the start of its code. */
 static inline u64 fake_function(struct fake *f, const struct cfi_rule *rule)
 {
@@ -105,7 +116,7 @@ static inline u64 fake_function(struct fake *f, const struct cfi_rule *rule)
 	        .origin = start,
 	        .module = i + 1,
 	        .table = rule ? fake_table(f, start, rule) : 0};
-	f->code[i * FAKE_PAGE + FAKE_RETURN - 5] = 0xe8;
+	fake_call(f, start, start + FAKE_FAR);
 	return start;
 }
 

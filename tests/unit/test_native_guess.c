@@ -55,6 +55,56 @@ static void test_scan(void **state)
 	fake_destroy(f);
 }
 
+/*
+ * Return addresses that earlier calls left in a frame that has no rule: behind a direct call of code with a rule, or
+ * without a caller of their own. If there is nothing else the call may have gone on by a jump.
+ */
+static void test_stale(void **state)
+{
+	struct fake *f = fake_create();
+	struct cfi_rule rule = by_sp(16);
+	u64 leaf = fake_function(f, NULL), stale = fake_function(f, &rule), caller = fake_function(f, &rule),
+	    root = add_root(f), reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = 0x77, [REG_PC] = leaf};
+
+	fake_call(f, stale, caller);
+	fake_put(f, SP + 8, RA(stale));
+	fake_put(f, SP + 24, RA(stale));
+	fake_put(f, SP + 40, RA(root)); /* the caller of both */
+	fake_put(f, SP + 64, RA(caller));
+	fake_put(f, SP + 80, 1);
+	fake_put(f, SP + 96, RA(caller)); /* the first that has a caller, and may have called */
+	fake_put(f, SP + 112, RA(root));
+	fake_call(f, root, stale);
+	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 3);
+	check_frame(f, 1, RA(caller), FRAME_RETADDR | FRAME_GUESS);
+	check_frame(f, 2, RA(root), FRAME_RETADDR);
+	assert_int_equal(f->walk.reg[REG_SP], SP + 120);
+	fake_put(f, SP + 96, 0);
+	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
+	check_frame(f, 1, RA(stale), FRAME_RETADDR | FRAME_GUESS);
+	fake_destroy(f);
+}
+
+/* A frame pointer of a function further out: what it has called had a rule, so who called the leaf lies before it. */
+static void test_foreign_pointer(void **state)
+{
+	struct fake *f = fake_create();
+	struct cfi_rule rule = fake_rule(CFI_REG, REG_FP, 16);
+	u64 leaf = fake_function(f, NULL), caller = fake_function(f, &rule), root = add_root(f),
+	    reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = SP + 0x80, [REG_PC] = leaf};
+
+	fake_call(f, root, caller);
+	fake_put(f, SP + 0x80, 0);
+	fake_put(f, SP + 0x88, RA(root));
+	assert_int_equal(fake_walk(f, reg), STOP_ROOT); /* there is nothing else */
+	assert_int_equal(f->walk.nframes, 2);
+	fake_put(f, SP + 0x40, RA(caller));
+	(void)fake_walk(f, reg);
+	check_frame(f, 1, RA(caller), FRAME_RETADDR | FRAME_GUESS);
+	fake_destroy(f);
+}
+
 /* Each form of an indirect call is a call; a jump is none. */
 static void test_behind_call(void **state)
 {
@@ -108,6 +158,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_frame_pointer),
 	        cmocka_unit_test(test_scan),
+	        cmocka_unit_test(test_stale),
+	        cmocka_unit_test(test_foreign_pointer),
 	        cmocka_unit_test(test_behind_call),
 	        cmocka_unit_test(test_guess_ends),
 	};
