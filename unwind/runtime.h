@@ -281,6 +281,13 @@ struct runtime_ops {
 	 * the language. May be NULL.
 	 */
 	struct error *(*c_names)(struct image *img, struct c_names *ret);
+	/*
+	 * Calls add() for each function that the language's own tables have in a file, by the name that stacks show,
+	 * with its addresses in the file: for a function that is asked for by name, whether the file has symbols or not.
+	 * Nothing for a file without such tables. May be NULL.
+	 */
+	struct error *(*functions)(
+	        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx);
 
 	/* Its functions that a compiler made in C (symbols/translated.h). NULL: nothing is. */
 	const struct translated_ops *translated;

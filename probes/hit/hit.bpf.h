@@ -76,8 +76,8 @@ int on_tracepoint_walk(void *ctx)
 }
 
 struct latency_key {
-	u64 tid;
-	u64 sp; /* at the function's first instruction, and at the one that leaves it */
+	u64 tgid; /* not the thread: a goroutine may return on another one, and no two have the same stack */
+	u64 sp;   /* at the function's first instruction, and at the one that leaves it */
 };
 
 struct { /* when calls began; the oldest make room. Its size is set where calls are measured */
@@ -99,7 +99,7 @@ static inline struct latency_stats *latency_here(struct task_struct *task, struc
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	u32 zero = 0;
 
-	key->tid = BPF_CORE_READ(task, pid);
+	key->tgid = tgid_of(task);
 	key->sp = BPF_CORE_READ(r, sp);
 	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
 }

@@ -80,6 +80,12 @@ static struct error *find_function(const struct hit_spec *s, struct image *img, 
 	if (err)
 		return err;
 	symbols_each(img, take, &found);
+	if (!found.n) {
+		err = symbols_use_languages(img);
+		if (err)
+			return err;
+		symbols_each(img, take, &found);
+	}
 	if (found.n && found.indirect)
 		return error_hint(error_new(ERROR_UNSUPPORTED,
 		                          "-e %s: the code of this name only chooses the function (IFUNC)", s->text),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h), paired
- * by thread and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does. A call that
+ * by process and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does. A call that
  * an exception or longjmp() ends has no return, and is counted as that.
  */
 #ifndef YRT_LATENCY_H

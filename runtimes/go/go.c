@@ -296,6 +296,7 @@ const struct runtime_ops go_runtime = {
         .name_frame = name_frame,
         .expands_native = true,
         .expand = expand,
+        .functions = go_functions,
         .inspect = inspect,
         .snapshots = go_snapshots,
         .tasks = &go_tasks,

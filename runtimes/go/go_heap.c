@@ -43,6 +43,7 @@ static struct error *add_bucket(const struct go_view *v, struct go_heap *h, stru
 		return error_new(ERROR_NO_PROCESS, "process %d ended", v->p->pid);
 	add_cycle(v, record, sum);
 	b.made = sum[0];
+	b.freed = sum[1];
 	memcpy(&b.allocs, record + v->at->r_active.at, 8);
 	memcpy(&b.frees, record + v->at->r_active.at + 8, 8);
 	err = go_stacks_chain(&h->stacks, pcs, (u32)depth, false, &b.chain);
@@ -68,6 +69,19 @@ static struct error *read_buckets(const struct go_view *v, struct go_heap *h)
 	return err;
 }
 
+/* Without a garbage collection nothing is published: all that was recorded counts then (runtime/mprof.go,
+ * memProfileInternal). */
+static void publish(struct go_heap *h)
+{
+	for (u32 i = 0; i < h->n; i++)
+		if (h->buckets[i].allocs || h->buckets[i].frees)
+			return;
+	for (u32 i = 0; i < h->n; i++) {
+		h->buckets[i].allocs = h->buckets[i].made;
+		h->buckets[i].frees = h->buckets[i].freed;
+	}
+}
+
 static struct error *is_off(void)
 {
 	return error_hint(
@@ -91,6 +105,7 @@ struct error *go_heap_take(const struct go_view *v, u32 flags, void **ret)
 	h->stacks.logical = true;
 	h->rate = v->rate;
 	err = v->buckets ? read_buckets(v, h) : NULL;
+	publish(h);
 	if (!err)
 		err = go_places_read(&h->places, &h->stacks);
 	if (err)

@@ -2,7 +2,7 @@
 /*
  * The heap profile that the runtime keeps itself: runtime.mbuckets, of one object in MemProfileRate bytes on average,
  * by the stack that it was allocated from. What is in use is as of the last garbage collection but one, as
- * runtime/pprof reports it; what was allocated is up to date.
+ * runtime/pprof reports it, or, if there was none, as of now; what was allocated is up to date.
  */
 #ifndef YRT_GO_HEAP_H
 #define YRT_GO_HEAP_H
@@ -18,7 +18,7 @@ struct go_bucket {
 	u64 addr;          /* the runtime never frees one */
 	u64 size;          /* of each object */
 	u64 allocs, frees; /* objects, as of that collection */
-	u64 made;          /* objects allocated so far */
+	u64 made, freed;   /* so far */
 	u32 chain;
 };
 

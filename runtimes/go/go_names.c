@@ -139,6 +139,37 @@ static void demangle(char *name, size_t size)
 	free(text);
 }
 
+/* What people know of a name of the table. */
+static void show_name(const struct go_function *fn, char *name, size_t size)
+{
+	if (go_function_is_c(fn))
+		demangle(name, size);
+	else
+		shorten_type_arguments(name);
+}
+
+struct error *go_functions(
+        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx)
+{
+	struct go_table *t;
+	struct error *err = go_table_open(img, &t);
+	char name[NAME_MAX_BYTES];
+	struct go_function fn;
+
+	if (err && err != &error_no_memory) {
+		error_free(err); /* the probe says so */
+		return NULL;
+	}
+	for (u32 i = 0; !err && t && i < t->nfunctions; i++) {
+		if (!go_function_at(t, i, &fn) || !go_function_name(t, &fn, name, sizeof(name)))
+			continue;
+		show_name(&fn, name, sizeof(name));
+		err = add(ctx, fn.start, fn.end, name);
+	}
+	go_table_close(t);
+	return err;
+}
+
 bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame_name *ret)
 {
 	const char *work = go_fold_name(f);
@@ -164,9 +195,6 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	ret->entry = leads_on(ret->name, ret->file);
 	ret->code = pc + bias;
 	ret->code_start = fn.start + bias;
-	if (go_function_is_c(&fn))
-		demangle(ret->name, sizeof(ret->name));
-	else
-		shorten_type_arguments(ret->name);
+	show_name(&fn, ret->name, sizeof(ret->name));
 	return ret->name[0];
 }

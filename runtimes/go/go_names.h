@@ -19,6 +19,9 @@ u32 go_expand_frame(struct go_table *t, u64 bias, const struct frame *f, struct 
  */
 u64 go_frame_place(struct go_table *t, const struct go_function *fn, u64 pc, u32 inlined);
 bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct frame_name *ret);
+/* As runtime_ops.functions. */
+struct error *go_functions(
+        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx);
 bool go_is_wrapper(const char *name, const char *file);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "go_code.h"
 #include "go_table.h"
+#include "symbols/symbols.h"
 
 #define FRAME_SIZE_MAX (INT32_MAX - 8)
 #define UCONTEXT_REGS  40 /* of struct ucontext, <asm/ucontext.h>: its struct sigcontext */
@@ -47,7 +48,8 @@ const char *const go_keepers[] = {"runtime.nanotime", "runtime.nanotime1", "runt
         "racecall", "racecalladdr", "runtime.libfuzzerCall4", "msancall", "asancall", NULL};
 
 struct told {
-	struct go_table *table;
+	struct go_table *table; /* NULL: libgo */
+	struct symbol kickoff;  /* libgo's */
 	struct go_code *code;
 	u8 *special; /* enum special of each function */
 };
@@ -83,6 +85,27 @@ static void close_told(void *functions)
 	free(told);
 }
 
+/*
+ * gccgo's code is ordinary native code, but libgo begins a goroutine's stack with a return address of 0
+ * (libgo/runtime/go-context.S, __go_makecontext, of GCC 12), which the CFI of its first function does not say.
+ */
+static struct error *open_libgo(struct image *img, void **ret, u32 *n)
+{
+	struct symbol kickoff;
+	struct told *told;
+
+	if (!image_section(img, ".go_export", NULL) || !symbols_lookup(img, "runtime.kickoff", &kickoff) ||
+	        kickoff.end <= kickoff.start)
+		return NULL;
+	told = calloc(1, sizeof(*told));
+	if (!told)
+		return &error_no_memory;
+	told->kickoff = kickoff;
+	*n = 1;
+	*ret = told;
+	return NULL;
+}
+
 static struct error *open_told(struct image *img, void **ret, u32 *n)
 {
 	struct go_table *table;
@@ -95,7 +118,7 @@ static struct error *open_told(struct image *img, void **ret, u32 *n)
 		return NULL;
 	}
 	if (err || !table)
-		return err;
+		return err ? err : open_libgo(img, ret, n);
 	told = calloc(1, sizeof(*told));
 	if (!told) {
 		go_table_close(table);
@@ -120,6 +143,10 @@ static bool extent(void *functions, u32 i, u64 *start, u64 *end)
 	struct told *told = functions;
 	struct go_function fn;
 
+	*start = told->kickoff.start;
+	*end = told->kickoff.end;
+	if (!told->table)
+		return true;
 	if (!go_function_at(told->table, i, &fn) || go_function_is_c(&fn))
 		return false;
 	*start = fn.start;
@@ -220,11 +247,13 @@ static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const 
 	struct go_function fn;
 	struct go_kept kept;
 
+	rule = plain_rule(CFI_ROOT);
+	if (!told->table)
+		return add(ctx, told->kickoff.start, &rule);
 	if (!go_function_at(told->table, i, &fn))
 		return false;
 	switch (told->special[i]) {
 	case ROOT:
-		rule = plain_rule(CFI_ROOT);
 		return add(ctx, fn.start, &rule);
 	case SIGNAL:
 		rule = plain_rule(CFI_SIGNAL);

@@ -94,6 +94,15 @@ def test_race():
     yield f"{result.summary()}; {detector:.3f} in the detector"
 
 
+def test_libgo():
+    """A goroutine of gccgo begins where libgo's first function does, over a return address of 0."""
+    with yrt.Fixture("libgo") as fixture:
+        result = yrt.sample(fixture, "-U", rate=RATE)
+    wrong = yrt.wrong_chains(result, ["leaf", "mid", "runtime.kickoff"])
+    assert not result.incomplete() and not wrong, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
+    yield result.summary()
+
+
 def test_inspect():
     """inspect shows what the program was built by, and where the offsets are from."""
     with yrt.Fixture(go.build("chains", "-ldflags=-s -w", name="chains-stripped"), seconds=None, wait=False) as f:

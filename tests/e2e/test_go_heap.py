@@ -56,6 +56,14 @@ def test_alloc():
         yield f"{whole} and {half} bytes"
 
 
+def test_fresh():
+    """Before the first garbage collection, or where it is off, all that was recorded counts, as runtime/pprof has it."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "fresh", seconds=None, wait=False) as f:
+        folded = told("go-heap", f.pid, "-f", "folded")
+    large = sum(int(n) for n in re.findall(r"main\.holdLarge;main\.hold (\d+)$", folded, re.M))
+    assert large == 2 << 20, folded
+
+
 def test_off():
     """A program that never asks for the profile keeps none since 1.17, and that is said."""
     with yrt.Fixture(go.build("chains"), seconds=None, wait=False) as f:

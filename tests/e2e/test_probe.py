@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+import go
 import yrt
 
 PYTHON = "/usr/bin/python3"
@@ -92,6 +93,16 @@ def test_running():
     # Of hits chosen one in w, each counting w, the sum has a variance below w times the number.
     assert abs(result.samples - expected) < 6 * (expected * 2 ** halved) ** 0.5, f"{result.samples} of {expected}, halved {halved} times"
     yield f"{result.samples} of {expected}, rate halved {halved} times"
+
+
+def test_tables():
+    """A function that only the language's own table has, by the name that stacks show; what comes near is from there, too."""
+    with yrt.Fixture(go.build("labels", "-ldflags=-s -w", name="labels-stripped"), seconds=None, wait=False) as fixture:
+        result = yrt.run("probe", "-e", "main.burnBoth", "-p", fixture.pid, "-d", 1).expect()
+        near = yrt.run("probe", "-e", "main.burnBoht", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
+    assert result.samples > 10 and all(frames[-1] == "main.burnBoth" for frames, _ in result.stacks), yrt.show(result.stacks)
+    assert "main.burnBoth" in near.stderr, near.stderr
+    yield f"{result.samples} hits"
 
 
 def test_refusals():

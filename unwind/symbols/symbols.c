@@ -98,6 +98,7 @@ void symbols_destroy(struct symbols *s)
 	for (i = 0; i < s->nnames; i++)
 		free(s->names[i]);
 	free(s->names);
+	free(s->by_language);
 	symbol_files_destroy(s->files);
 	free(s->entries);
 	free(s->reach);
@@ -105,6 +106,16 @@ void symbols_destroy(struct symbols *s)
 }
 
 /* Names stay, for whoever was given them. */
+void symbols_forget(struct symbols *s)
+{
+	s->made = false;
+	free(s->entries);
+	free(s->reach);
+	s->entries = NULL;
+	s->reach = NULL;
+	s->count = s->room = s->ncode = 0;
+}
+
 void symbols_use_debug(struct image *img, struct image *debug)
 {
 	struct symbols *s = img->symbols;
@@ -115,12 +126,7 @@ void symbols_use_debug(struct image *img, struct image *debug)
 	image_put(s->sources[SOURCE_DEBUG].img);
 	s->sources[SOURCE_DEBUG] = (struct symbol_source){image_get(debug), table};
 	s->whole = true;
-	s->made = false;
-	free(s->entries);
-	free(s->reach);
-	s->entries = NULL;
-	s->reach = NULL;
-	s->count = s->room = s->ncode = 0;
+	symbols_forget(s);
 }
 
 /* Number of entries that start at or before at. */

@@ -79,6 +79,12 @@ struct symbol_function {
 void symbols_each(struct image *img, bool (*each)(void *ctx, const struct symbol_function *f), void *ctx);
 
 /*
+ * From now on all of these know the functions that a language's own tables have, too (runtime.h, functions): for who
+ * looks for one by name. Nothing without symbols_load().
+ */
+struct error *symbols_use_languages(struct image *img);
+
+/*
  * The separate debug file, found by build-id in <root>/usr/lib/debug and the host's, then among what debuginfod's
  * client has got before (DEBUGINFOD_CACHE_PATH, else below HOME and XDG_CACHE_HOME; nobody is asked), then by
  * .gnu_debuglink beside the file, in .debug, in /usr/lib/debug. Its build-id must be the image's; where one of them has

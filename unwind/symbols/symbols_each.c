@@ -56,6 +56,13 @@ void symbols_each(struct image *img, bool (*each)(void *ctx, const struct symbol
 		return;
 	if (elf_table_find(img, SHT_DYNSYM, &table) && each_of(img, &table, each, ctx))
 		return;
-	if (debug && debug->img)
-		each_of(debug->img, &debug->table, each, ctx);
+	if (debug && debug->img && each_of(debug->img, &debug->table, each, ctx))
+		return;
+	for (u32 i = 0; img->symbols && i < img->symbols->nby_language; i++) {
+		const struct symbol_by_language *own = &img->symbols->by_language[i];
+		const struct symbol_function f = {.addr = own->addr, .name = img->symbols->names[own->name]};
+
+		if (each(ctx, &f))
+			return;
+	}
 }

@@ -232,6 +232,9 @@ struct error *symbols_make(struct symbols *s, struct image *img)
 		err = add_source(s, kind);
 	if (!err)
 		err = symbols_add_plt(s);
+	for (u32 i = 0; i < s->nby_language && !err; i++)
+		err = symbols_add(
+		        s, s->by_language[i].addr, s->by_language[i].size, s->by_language[i].name, 0, SOURCE_NAMED);
 	if (err) {
 		s->count = 0;
 		return err;

@@ -43,6 +43,11 @@ struct symbol_code { /* an executable section, or segment where there are no sec
 	u64 start, end;
 };
 
+struct symbol_by_language {
+	u64 addr, size;
+	u32 name; /* index into names */
+};
+
 struct symbols {
 	struct symbol_source sources[SOURCE_MAX];
 	bool made;
@@ -55,6 +60,9 @@ struct symbols {
 	u64 *reach; /* of each block of SYMBOLS_BLOCK entries: how far (address - base) they go */
 	char **names;
 	u32 nnames;
+	struct symbol_by_language *by_language;
+	u32 nby_language;
+	bool languages;             /* were asked */
 	struct symbol_files *files; /* symbols_file.c, made on demand */
 };
 
@@ -83,6 +91,8 @@ void symbol_files_destroy(struct symbol_files *files);
 struct error *symbols_add(struct symbols *s, u64 addr, u64 size, u32 name, u32 rank, u32 source);
 /* Adds the stubs of .plt, .plt.sec and .plt.got. */
 struct error *symbols_add_plt(struct symbols *s);
+/* Forgets the table, not the names in it. */
+void symbols_forget(struct symbols *s);
 /* Makes the table, of whatever sources there are. */
 struct error *symbols_make(struct symbols *s, struct image *img);
 
