@@ -11,7 +11,13 @@
 #define COPY           512 /* bytes of a stack that are read at first: most need less */
 #define GAP            256 /* between g's that are read as one piece */
 #define RUN            (64 << 10)
+#define LABELS_SLOTS   256
 #define GOROUTINES_MAX (1u << 28)
+
+struct labels_slot {
+	u64 addr;
+	u32 set;
+};
 
 struct batch {
 	const struct go_view *v;
@@ -27,7 +33,8 @@ struct batch {
 	u8 *copies;         /* BATCH * COPY */
 	u8 *again;          /* the same, read once more where nothing counts moves */
 	struct memory_piece pieces[BATCH];
-	u32 whose[BATCH]; /* of a g the piece, or of a piece the g */
+	struct labels_slot labels[LABELS_SLOTS]; /* that were read, of this batch: another one may find others there */
+	u32 whose[BATCH];                        /* of a g the piece, or of a piece the g */
 };
 
 /* Of the first n pieces those that can be read; a piece has no size then. */
@@ -165,7 +172,6 @@ static void fill(const struct go_view *v, const u8 *g, struct go_goroutine *ret)
 	        .since = go_member(g, l->g_waitsince),
 	        .creator = go_member(g, l->g_gopc),
 	        .start = go_member(g, l->g_startpc),
-	        .labels = go_member(g, l->g_labels),
 	        .status = (u8)status_of(v, g),
 	        .reason = (u8)go_member(g, l->g_waitreason),
 	        .locked = go_member(g, l->g_locked)};
@@ -210,6 +216,29 @@ static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool
 	return err;
 }
 
+/* Believed if it still has them when they were read. */
+static struct error *find_labels(struct batch *b, u32 i, struct go_label_sets *sets, u32 *ret)
+{
+	const struct layout_member at = b->v->at->g_labels;
+	u64 addr = go_member(b->after + b->at[i], at);
+	struct labels_slot *slot = &b->labels[(addr >> 4) % LABELS_SLOTS];
+	u32 minor = (u32)go_release_minor(b->v->release), n, size = 0;
+	struct error *err = NULL;
+	char packed[GO_LABELS_PACKED];
+
+	if (!addr || !b->there[i])
+		return NULL;
+	if (slot->addr != addr) {
+		n = go_labels_read(
+		        b->v->p, addr, minor && minor < GO_LABELS_BY_LIST, GO_LABELS_READ, packed, &size, NULL);
+		n = go_word(b->v, b->addr[i] + at.at) == addr ? n : 0;
+		err = go_label_sets_add(sets, n, packed, n ? size : 0, &slot->set);
+		slot->addr = err ? 0 : addr;
+	}
+	*ret = slot->set;
+	return err;
+}
+
 /* Reads those of addr; those to be read again are added to `left`. */
 static struct error *read_batch(struct batch *b, bool last, struct go_goroutines *out, u64 *left, u32 *nleft)
 {
@@ -221,11 +250,14 @@ static struct error *read_batch(struct batch *b, bool last, struct go_goroutines
 	if (!b->v->at->g_moves.size)
 		read_stacks_again(b);
 	read_structures(b, b->after);
+	memset(b->labels, 0, sizeof(b->labels));
 	for (u32 i = 0; !err && i < b->n; i++) {
 		struct go_goroutine *g = &out->all[out->n];
 		bool again, dead;
 
 		err = take(b, i, g, &dead, &again);
+		if (!err && !dead && (last || !again))
+			err = find_labels(b, i, &out->labels, &g->labels);
 		if (again && !last)
 			left[(*nleft)++] = b->addr[i];
 		else
@@ -311,5 +343,6 @@ struct error *go_goroutines_read(const struct go_view *v, struct go_stacks *stac
 void go_goroutines_free(struct go_goroutines *g)
 {
 	free(g->all);
+	go_label_sets_free(&g->labels);
 	*g = (struct go_goroutines){0};
 }

@@ -8,6 +8,7 @@
 #ifndef YRT_GO_GOROUTINES_H
 #define YRT_GO_GOROUTINES_H
 
+#include "go_labels.h"
 #include "go_places.h"
 #include "go_stacks.h"
 #include "go_view.h"
@@ -25,8 +26,8 @@ struct go_goroutine {
 	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: unknown */
 	u64 creator; /* pc of the go statement, as a return address */
 	u64 start;
-	u64 labels; /* address */
 	u32 chain;  /* if it stands */
+	u32 labels; /* as go_labels.h counts them */
 	u8 status, reason;
 	u8 seen;     /* enum go_seen */
 	bool locked; /* to its thread */
@@ -35,6 +36,7 @@ struct go_goroutine {
 struct go_goroutines {
 	struct go_goroutine *all; /* the dead are left out */
 	u32 n;
+	struct go_label_sets labels;
 	u64 now; /* when they were read, in ns */
 };
 
@@ -45,13 +47,13 @@ struct go_goroutine_snapshot {
 	struct go_places places;
 	char reason[GO_REASONS][GO_REASON_MAX];
 	u32 nreasons;
-	u32 *order;  /* goroutines by chain; those without a chain are left out */
+	u32 *order;  /* goroutines by chain, then labels; those without a chain are left out */
 	u32 nchains; /* of this moment; stacks may get those of an earlier one besides */
 	u32 *first;  /* of each chain in order; first[nchains] is the end */
 };
 
 /* Bits of runtime_snapshot_ops.flags. */
-enum go_goroutine_flag { GO_EACH = 1, GO_SYSTEM = 2, GO_CREATORS = 4, GO_LINES = 8 };
+enum go_goroutine_flag { GO_EACH = 1, GO_SYSTEM = 2, GO_CREATORS = 4, GO_LINES = 8, GO_LABELLED = 16 };
 
 /* What it does, as Go prints it: "chan receive". */
 const char *go_goroutine_state(const struct go_goroutine_snapshot *s, const struct go_goroutine *g);

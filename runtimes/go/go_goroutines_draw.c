@@ -28,13 +28,31 @@ static struct error *put_creator(
 	return at ? put_word(p, node, "created by %s", go_place_name(&s->places, at + n - 1)) : NULL;
 }
 
+static struct error *put_labels(
+        const struct go_goroutine_snapshot *s, const struct go_goroutine *g, struct profile *p, u32 *node)
+{
+	const struct go_label_set *set = g->labels ? &s->goroutines.labels.sets[g->labels - 1] : NULL;
+	char name[NAME_MAX_BYTES];
+	struct profile_function fn = {.name = name, .module = "go", .kind = KIND_LABEL};
+	struct error *err;
+	u32 function;
+
+	if (!set)
+		return NULL;
+	go_labels_name(set->n, set->packed, name, sizeof(name));
+	err = profile_function(p, 0, &fn, false, &function);
+	return err ? err : profile_child(p, *node, function, node);
+}
+
 static struct error *draw_one(
         const struct go_goroutine_snapshot *s, const struct go_goroutine *g, u32 flags, u64 count, struct profile *p)
 {
 	struct error *err = NULL;
 	u32 node = 0;
 
-	if (flags & GO_CREATORS)
+	if (flags & GO_LABELLED)
+		err = put_labels(s, g, p, &node);
+	if (!err && flags & GO_CREATORS)
 		err = put_creator(s, g, p, &node);
 	if (!err && g->seen == GO_STANDS)
 		err = go_draw_chain(&s->places, &s->stacks, &s->stacks.chains[g->chain], flags & GO_LINES, p, &node);
@@ -47,7 +65,8 @@ static struct error *draw_one(
 
 static bool alike(const struct go_goroutine *a, const struct go_goroutine *b)
 {
-	return a->status == b->status && a->reason == b->reason && a->creator == b->creator && a->seen == b->seen;
+	return a->status == b->status && a->reason == b->reason && a->creator == b->creator && a->seen == b->seen &&
+	       a->labels == b->labels;
 }
 
 /* Runs of goroutines that are drawn alike; of a chain that grew at most as many as it grew by. */

@@ -37,14 +37,34 @@ static void leave_out_system(struct go_goroutine_snapshot *s)
 	s->goroutines.n = n;
 }
 
+/* Their numbers, those with the same labels together; the caller frees it. NULL: no memory. */
+static u32 *sort_by_labels(const struct go_goroutines *g)
+{
+	cleanup(free) u32 *next = calloc((size_t)g->labels.n + 2, sizeof(*next));
+	u32 *ret = calloc((size_t)g->n + 1, sizeof(*ret));
+
+	if (!next || !ret) {
+		free(ret);
+		return NULL;
+	}
+	for (u32 i = 0; i < g->n; i++)
+		next[g->all[i].labels + 1]++;
+	for (u32 i = 0; i < g->labels.n; i++)
+		next[i + 1] += next[i];
+	for (u32 i = 0; i < g->n; i++)
+		ret[next[g->all[i].labels]++] = i;
+	return ret;
+}
+
 static struct error *sort_by_chain(struct go_goroutine_snapshot *s)
 {
 	cleanup(free) u32 *next = calloc((size_t)s->stacks.nchains + 1, sizeof(*next));
+	cleanup(free) u32 *by_labels = sort_by_labels(&s->goroutines);
 
 	s->nchains = s->stacks.nchains;
 	s->order = calloc((size_t)s->goroutines.n + 1, sizeof(*s->order));
 	s->first = calloc((size_t)s->nchains + 1, sizeof(*s->first));
-	if (!s->order || !s->first || !next)
+	if (!s->order || !s->first || !next || !by_labels)
 		return &error_no_memory;
 	for (u32 i = 0; i < s->goroutines.n; i++)
 		if (s->goroutines.all[i].seen == GO_STANDS)
@@ -54,8 +74,8 @@ static struct error *sort_by_chain(struct go_goroutine_snapshot *s)
 		next[i] = s->first[i];
 	}
 	for (u32 i = 0; i < s->goroutines.n; i++)
-		if (s->goroutines.all[i].seen == GO_STANDS)
-			s->order[next[s->goroutines.all[i].chain]++] = i;
+		if (s->goroutines.all[by_labels[i]].seen == GO_STANDS)
+			s->order[next[s->goroutines.all[by_labels[i]].chain]++] = by_labels[i];
 	return NULL;
 }
 
@@ -68,6 +88,41 @@ static struct error *read_places(struct go_goroutine_snapshot *s)
 		if (!err)
 			err = go_places_add(&s->places, s->goroutines.all[i].creator);
 	}
+	return err;
+}
+
+/* A frame that only the compiler made, which no text shows: two go statements of one function have one each. */
+static bool is_wrapper(const struct go_goroutine_snapshot *s, u64 pc)
+{
+	u32 n;
+	const struct go_place *at = go_places_at(&s->places, pc, &n);
+
+	for (u32 i = 0; at && i < n; i++)
+		if (!at[i].wrapper)
+			return false;
+	return at;
+}
+
+/* Stacks that differ in wrappers alone are one, as for runtime/pprof. */
+static struct error *merge_chains(struct go_goroutine_snapshot *s)
+{
+	u32 nchains = s->stacks.nchains, pcs_n;
+	cleanup(free) u32 *merged = calloc((size_t)nchains + 1, sizeof(*merged));
+	cleanup(free) u64 *pcs = calloc(GO_DEPTH_MAX, sizeof(*pcs));
+	struct error *err = merged && pcs ? NULL : &error_no_memory;
+
+	for (u32 i = 0; !err && i < nchains; i++) {
+		const struct go_chain c = s->stacks.chains[i];
+
+		pcs_n = 0;
+		for (u32 k = 0; k < c.n && pcs_n < GO_DEPTH_MAX; k++)
+			if (!is_wrapper(s, s->stacks.pcs[c.first + k]))
+				pcs[pcs_n++] = s->stacks.pcs[c.first + k];
+		err = go_stacks_chain(&s->stacks, pcs, pcs_n, c.cut, &merged[i]);
+	}
+	for (u32 i = 0; !err && i < s->goroutines.n; i++)
+		if (s->goroutines.all[i].seen == GO_STANDS)
+			s->goroutines.all[i].chain = merged[s->goroutines.all[i].chain];
 	return err;
 }
 
@@ -86,6 +141,8 @@ struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret)
 		err = read_places(s);
 	if (!err && !(flags & GO_SYSTEM))
 		leave_out_system(s);
+	if (!err)
+		err = merge_chains(s);
 	if (!err)
 		err = sort_by_chain(s);
 	if (err)

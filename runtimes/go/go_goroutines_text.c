@@ -83,13 +83,37 @@ static void print_creators(const struct go_places *p, struct counts *creators, F
 		fprintf(out, "# created by: others %u\n", creators->others);
 }
 
-static void print_group(const struct go_goroutine_snapshot *s, u32 chain, FILE *out)
+struct group {
+	u32 chain;
+	u32 first; /* in go_goroutine_snapshot.order */
+	s64 n;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->first > y->first) - (x->first < y->first);
+}
+
+/* As runtime/pprof has them: a line of their own. */
+static void print_labels(const struct go_goroutine_snapshot *s, u32 labels, FILE *out)
+{
+	if (!labels)
+		return;
+	fputs("# labels: ", out);
+	go_labels_print(&s->goroutines.labels.sets[labels - 1], out);
+	fputc('\n', out);
+}
+
+static void print_group(const struct go_goroutine_snapshot *s, const struct group *group, FILE *out)
 {
 	struct counts states = {0}, creators = {0};
-	const struct go_chain *c = &s->stacks.chains[chain];
+	const struct go_chain *c = &s->stacks.chains[group->chain];
+	u32 labels = s->goroutines.all[s->order[group->first]].labels;
 	u64 longest = 0;
 
-	for (u32 i = s->first[chain]; i < s->first[chain + 1]; i++) {
+	for (u32 i = group->first; i < group->first + group->n; i++) {
 		const struct go_goroutine *g = &s->goroutines.all[s->order[i]];
 		u64 minutes = go_goroutine_minutes(s, g);
 
@@ -98,27 +122,16 @@ static void print_group(const struct go_goroutine_snapshot *s, u32 chain, FILE *
 			count(&creators, g->creator);
 		longest = minutes > longest ? minutes : longest;
 	}
-	fprintf(out, "%u @", s->first[chain + 1] - s->first[chain]);
+	fprintf(out, "%ld @", group->n);
 	go_print_pcs(&s->places, &s->stacks, c, out);
 	fputc('\n', out);
+	print_labels(s, labels, out);
 	print_states(&states, longest, out);
 	print_creators(&s->places, &creators, out);
 	if (c->cut)
 		fprintf(out, "# deeper than %u frames: the outermost are missing\n", GO_DEPTH_MAX);
 	go_print_lines(&s->places, &s->stacks, c, out);
 	fputc('\n', out);
-}
-
-struct group {
-	u32 chain;
-	s64 n;
-};
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct group *x = a, *y = b;
-
-	return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->chain > y->chain) - (x->chain < y->chain);
 }
 
 /* Those that have no stack. */
@@ -137,21 +150,30 @@ static void print_others(const struct go_goroutine_snapshot *s, FILE *out)
 		fprintf(out, "# not walked: %u, whose stacks did not lead to where goroutines begin\n", n[GO_UNWALKED]);
 }
 
+static u32 labels_at(const struct go_goroutine_snapshot *s, u32 i)
+{
+	return s->goroutines.all[s->order[i]].labels;
+}
+
+/* Those with the same stack and the same labels together. */
 static struct error *print_groups(const struct go_goroutine_snapshot *s, FILE *out)
 {
-	cleanup(free) struct group *groups = calloc((size_t)s->nchains + 1, sizeof(*groups));
+	cleanup(free) struct group *groups = calloc((size_t)s->first[s->nchains] + 1, sizeof(*groups));
 	u32 n = 0;
 
 	if (!groups)
 		return &error_no_memory;
 	for (u32 i = 0; i < s->nchains; i++)
-		if (s->first[i + 1] > s->first[i])
-			groups[n++] = (struct group){i, s->first[i + 1] - s->first[i]};
+		for (u32 k = s->first[i]; k < s->first[i + 1]; k++) {
+			if (k == s->first[i] || labels_at(s, k) != labels_at(s, k - 1))
+				groups[n++] = (struct group){.chain = i, .first = k};
+			groups[n - 1].n++;
+		}
 	qsort(groups, n, sizeof(*groups), larger_first);
 	fprintf(out, "goroutine profile: total %u\n", s->goroutines.n);
 	print_others(s, out);
 	for (u32 i = 0; i < n; i++)
-		print_group(s, groups[i].chain, out);
+		print_group(s, &groups[i], out);
 	return NULL;
 }
 
@@ -177,7 +199,12 @@ static void print_one(const struct go_goroutine_snapshot *s, const struct go_gor
 		fputs(" (leaked)", out);
 	if (minutes)
 		fprintf(out, ", %lu minutes", minutes);
-	fprintf(out, "%s]:\n", g->locked ? ", locked to thread" : "");
+	fprintf(out, "%s]", g->locked ? ", locked to thread" : "");
+	if (g->labels) {
+		fputc(' ', out);
+		go_labels_print_trace(&s->goroutines.labels.sets[g->labels - 1], out);
+	}
+	fputs(":\n", out);
 	if (g->seen == GO_STANDS)
 		go_print_trace(&s->places, &s->stacks, &s->stacks.chains[g->chain], out);
 	else
@@ -220,7 +247,7 @@ static struct error *print_growth(
 		u32 has = i < s->nchains ? s->first[i + 1] - s->first[i] : 0;
 
 		if (has != had[i])
-			groups[n++] = (struct group){i, (s64)has - had[i]};
+			groups[n++] = (struct group){.chain = i, .first = i, .n = (s64)has - had[i]};
 	}
 	qsort(groups, n, sizeof(*groups), larger_first);
 	fprintf(out, "# goroutines: %u, %+ld in %.1f s; stacks that there are more of come first\n", s->goroutines.n,

@@ -44,6 +44,7 @@ static const struct snapshot_flag goroutine_flags[] = {
                 GO_EACH},
         {"creators", "what a goroutine was created by in front of its stack (in pictures; text tells it anyway)",
                 GO_CREATORS},
+        {"labels", "labels of runtime/pprof in front of stacks (in pictures; text has them anyway)", GO_LABELLED},
         {"lines", "split functions by the line being executed (in pictures; text tells it anyway)", GO_LINES},
         {"system", "the runtime's own goroutines, too", GO_SYSTEM},
         {0},

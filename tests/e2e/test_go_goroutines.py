@@ -15,13 +15,13 @@ def told(pid, *options):
 
 
 def groups(text):
-    """{pcs: (number, lines)} of debug=1; the goroutine that asked for the profile is left out."""
+    """{(pcs, labels): (number, lines)} of debug=1; the goroutine that asked for the profile is left out."""
     ret = {}
     for part in text.split("\n\n"):
         m = re.search(r"^(\d+) @( 0x\S+)+$", part, re.M)
         lines = tuple(re.sub(r"\s+", " ", line) for line in part.splitlines() if re.match(r"#\s+0x", line))
         if m and not any(" main.main+" in line for line in lines):
-            ret[m[0].split(" @ ")[1]] = (int(m[1]), lines)
+            ret[m[0].split(" @ ")[1], "".join(re.findall("^# labels: .*", part, re.M))] = (int(m[1]), lines)
     return ret
 
 
@@ -32,6 +32,8 @@ def each(text):
         lines = [re.sub(r"\(.*?\)$", "(...)", line) if line.startswith(("main.", "net.", "sync.", "time.", "internal")) else line
                  for line in part.splitlines()]
         lines = [re.sub(r"^panic\(.*", "panic(...)", line) for line in lines]
+        if go.minor() < 27:
+            lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])  # labels are there from 1.27 on
         number = int(re.match(r"goroutine (\d+) \[", lines[0])[1])
         if number != 1:  # it asked for the profile
             ret[number] = lines
@@ -42,6 +44,7 @@ def compare(path):
     with yrt.Fixture(path, seconds=None, wait=False) as f:
         want, have = groups(f.start["groups"]), groups(told(f.pid))
         assert want == have, f"only runtime/pprof: {want.items() - have.items()}\nonly yrt: {have.items() - want.items()}"
+        have_labels = have
         yield f"{sum(n for n, _ in want.values())} goroutines in {len(want)} groups, equal to those of runtime/pprof"
         want, have = each(f.start["each"]), each(told(f.pid, "--each"))
         assert want.keys() == have.keys(), want.keys() ^ have.keys()
@@ -50,6 +53,10 @@ def compare(path):
         yield f"{len(want)} goroutines, each equal to that of runtime/pprof"
         system = groups(told(f.pid, "--system"))
         assert any("runtime.bgsweep" in line for _, lines in system.values() for line in lines), system
+        assert sum(labels == '# labels: {"kind":"a \\"b\\", c=d", "tier":"1"}' for _, labels in have_labels) == 1, have_labels
+        folded = told(f.pid, "-f", "folded", "--labels")
+        assert re.search(r"^labels: kind=a \"b\"\\, c=d, tier=1;(main\.nested;){2}.*;\[chan receive\] 2$", folded, re.M), folded
+        assert '{kind: "a \\"b\\", c=d", tier: 1}:' in told(f.pid, "--each")
         folded = told(f.pid, "-f", "folded", "--creators")
         assert re.search(r"^created by main\.park;(main\.nested;){3}main\.inlined;main\.\(\*receiver\)\.receive;.*;\[chan receive\] 4$", folded, re.M), folded
 
@@ -64,7 +71,7 @@ def test_dump():
         want, ignored, frames = {}, re.compile(r"runtime\.|created by |panic\(|.*\.gowrap\d+$"), 0
         for part in f.start["each"].strip().split("\n\n"):
             lines = part.splitlines()
-            number, state = re.match(r"goroutine (\d+) \[(.*)\]:", lines[0]).groups()
+            number, state = re.match(r"goroutine (\d+) \[(.*?)\](?: \{.*\})?:", lines[0]).groups()
             want[number] = state, [[name[:name.rindex("(")], int(re.search(r":(\d+)", place)[1])]
                                    for name, place in zip(lines[1::2], lines[2::2]) if not ignored.match(name)]
         printed = json.loads(yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout)
