@@ -32,8 +32,7 @@ def each(text):
         lines = [re.sub(r"\(.*?\)$", "(...)", line) if line.startswith(("main.", "net.", "sync.", "time.", "internal")) else line
                  for line in part.splitlines()]
         lines = [re.sub(r"^panic\(.*", "panic(...)", line) for line in lines]
-        if go.minor() < 27:
-            lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])  # labels are there from 1.27 on
+        lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])  # the runtime prints labels from 1.27 on, if the module is of 1.27, too
         number = int(re.match(r"goroutine (\d+) \[", lines[0])[1])
         if number != 1:  # it asked for the profile
             ret[number] = lines
