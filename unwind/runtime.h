@@ -283,7 +283,7 @@ struct runtime_ops {
 	struct error *(*c_names)(struct image *img, struct c_names *ret);
 	/*
 	 * Calls add() for each function that the language's own tables have in a file, by the name that stacks show,
-	 * with its addresses in the file: for a function that is asked for by name, whether the file has symbols or not.
+	 * with its addresses in the file: for a function that is sought by name, whether the file has symbols or not.
 	 * Nothing for a file without such tables. May be NULL.
 	 */
 	struct error *(*functions)(

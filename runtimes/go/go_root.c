@@ -45,8 +45,8 @@ struct error *go_root_configure(const struct runtime_process *p, struct go_table
 	return NULL;
 }
 
-/* The walker says that there are some, so it is known which of the two forms they have: of one that does not fit the mix
- * will not be the same. */
+/* The walker says that there are some, so it is known which of the two they are: of one that does not fit the mix will
+ * not be the same. */
 static void name_labels(const struct runtime_process *p, const struct frame *f, char *ret, size_t room)
 {
 	u32 want = (u32)(f->detail >> 32), n = 0, size;
