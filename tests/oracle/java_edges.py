@@ -85,6 +85,8 @@ class Java:
         return ":".join(dict.fromkeys(found)) or "."
 
     def javap(self):
+        if os.environ.get("JAVAP"):  # of a JVM in a root of its own, whose programs do not run here
+            return os.environ["JAVAP"]
         java = os.readlink(f"/proc/{self.process.pid}/exe")
         own = os.path.join(os.path.dirname(java), "javap")
         return own if os.path.exists(own) else "javap"

@@ -65,6 +65,11 @@ def java(name, package, jars, *words, options=(), **more):
     return Program(f"java_{name}", "java", ("{java}", "-Xmx300m", *options, "-cp", path, *words), package, warm=4, **more)
 
 
+def driver(name, package, jars, program, *words, **more):
+    """A library that jars/ has a program for, which the JVM compiles itself."""
+    return java(name, package, jars, f"{{here}}/jars/{program}.java", *words, **more)
+
+
 FACTOR = "for(i=1,10^7,factor(random(2^120)))\n"
 QUEENS = "(defn q [n k c] (if (= k n) 1 (reduce + (for [i (range n) :when (every? (fn [[d j]] (and (not= i j) (not= (Math/abs (- i j)) (inc d)))) " \
     "(map-indexed vector c))] (q n (inc k) (cons i c)))))) (while true (q 7 0 ()))"
@@ -155,4 +160,15 @@ PROGRAMS = [
     java("h2", "libh2-java", ["h2.jar"], "org.h2.tools.Shell", "-url", "jdbc:h2:mem:", "-sql",
          "create table t(a int primary key, b varchar) as select x, 'text ' || x from system_range(1, 20000); "
          "select count(*), max(t.b), sum(u.a) from t, t u where t.a > u.a and u.b like '%7%'"),
+    driver("lucene", "liblucene4.10-java", ["lucene-core-4.10.4.jar", "lucene-analyzers-common-4.10.4.jar", "lucene-queryparser-4.10.4.jar",
+                                            "lucene-queries-4.10.4.jar", "lucene-sandbox-4.10.4.jar"], "Index"),
+    driver("bouncycastle", "libbcprov-java", ["bcprov.jar"], "Crypto"),
+    driver("plantuml", "plantuml", ["../plantuml/plantuml.jar"], "Diagrams", options=("-Djava.awt.headless=true",)),
+    driver("commons_math", "libcommons-math3-java", ["commons-math3.jar"], "Numerics"),
+    driver("hsqldb", "libhsqldb-java", ["hsqldb.jar"], "Tables", "jdbc:hsqldb:mem:x"),
+    driver("derby", "libderby-java", ["derby.jar"], "Tables", "jdbc:derby:memory:x;create=true"),
+    java("abcl", "abcl", ["abcl.jar"], "org.armedbear.lisp.Main", "--noinit", "--batch", "--load", "{here}/queens.cl"),
+    java("saxon", "libsaxonhe-java", ["Saxon-HE.jar"], "net.sf.saxon.Query", "-q:{here}/words.xq"),
+    java("ecj", "libeclipse-jdt-core-java", ["eclipse-jdt-core.jar", "commons-math3.jar"], "org.eclipse.jdt.internal.compiler.batch.Main", "-17", "-nowarn", "-proc:none",
+         "-repeat", "1000000", "-d", "none", "{here}/Work.java", "{here}/jars/Numerics.java", "{here}/jars/Tables.java"),
 ]

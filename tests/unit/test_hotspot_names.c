@@ -260,7 +260,27 @@ static void test_allocation(void **state)
 	assert_true(place(&j, true, 12, &f));
 	assert_false(place(&j, true, 30, &f));
 	assert_int_equal(hotspot_pc_offset(&f), 30);
-	assert_int_equal(frame_flags(&f), 0);
+	assert_int_equal(frame_flags(&f), FRAME_APPROX);
+	stop(&j);
+}
+
+/* Its method is marked, even if all places around are in it. Its callers are not, and what is exact is not. */
+static void test_unknown_allocation_is_approximate(void **state)
+{
+	static struct jvm j;
+	static struct frame ret[RUNTIME_EXPAND_MAX];
+	struct frame f;
+
+	start(&j, FAKE_17);
+	assert_false(place(&j, true, 30, &f));
+	assert_int_equal(expand(&j, frame_flags(&f), FAKE_ROOT_PC + 3, 0, ret), 1);
+	check_frame(&j, &ret[0], 0, 12, FRAME_APPROX);
+	assert_int_equal(expand(&j, frame_flags(&f), FAKE_INLINED_PC - 3, 0, ret), 2);
+	check_frame(&j, &ret[0], 1, 3, FRAME_INLINED | FRAME_APPROX);
+	check_frame(&j, &ret[1], 0, 7, 0);
+	f = frame_of(FRAME_RETADDR, j.f.nmethod[0], hotspot_nmethod(100, FAKE_INLINED_PC));
+	assert_false(hotspot_alloc_leaf(j.l, j.code, &j.f.memory, TLAB_TOP, TLAB_END, &f));
+	assert_int_equal(frame_flags(&f), FRAME_RETADDR);
 	stop(&j);
 }
 
@@ -528,6 +548,7 @@ int main(void)
 	        cmocka_unit_test(test_scala_method),
 	        cmocka_unit_test(test_leaf_is_approximate),
 	        cmocka_unit_test(test_allocation),
+	        cmocka_unit_test(test_unknown_allocation_is_approximate),
 	        cmocka_unit_test(test_leaf_between_equals),
 	        cmocka_unit_test(test_unloaded),
 	        cmocka_unit_test(test_expand_gone),

@@ -163,9 +163,12 @@ bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_cod
 		return false;
 	pc = nm.code + hotspot_pc_offset(f);
 	t = hotspot_tables_read(l, c, m, nmethod, compile_id, false);
-	if (!t || pc <= nm.code || pc > nm.code_end || (frame_flags(f) & FRAME_RETADDR && is_told(t, pc - nm.code)) ||
-	        !disassemble(m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code))
+	if (!t || pc <= nm.code || pc > nm.code_end || (frame_flags(f) & FRAME_RETADDR && is_told(t, pc - nm.code)))
 		return false;
+	if (!disassemble(m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code)) {
+		f->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, frame_flags(f) | FRAME_APPROX, nmethod);
+		return false;
+	}
 	f->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, FRAME_RETADDR, nmethod);
 	f->detail = hotspot_nmethod(compile_id, call - nm.code);
 	return true;

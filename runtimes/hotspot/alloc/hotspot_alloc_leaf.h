@@ -22,7 +22,8 @@
 
 /*
  * f is compiled code (HOTSPOT_NMETHOD) that initialised an object; it becomes the return address in the slow path of
- * that allocation. False, and f is left as it is: not understood. top, end: of the TLAB, in the thread.
+ * that allocation. False, and f stays where it is: its place is exact already, or not understood, which marks it
+ * FRAME_APPROX. top, end: of the TLAB, in the thread.
  */
 bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top,
         u32 end, struct frame *f);

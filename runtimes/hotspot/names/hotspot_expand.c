@@ -111,6 +111,10 @@ static struct site *make_site(struct hotspot_names *n, struct memory *m, const s
 	struct site *site;
 
 	make_chain(t, hotspot_pc_offset(f), frame_flags(f) & FRAME_RETADDR, &c);
+	if (frame_flags(f) & FRAME_APPROX && c.certain == c.n) {
+		c.certain--;
+		c.exact = true; /* of its caller: that is where it was inlined */
+	}
 	*bytes = sizeof(*site) + c.n * sizeof(struct frame);
 	site = calloc(1, *bytes);
 	if (!site)

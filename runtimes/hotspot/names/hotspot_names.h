@@ -30,7 +30,8 @@ void hotspot_names_stack(struct hotspot_names *n, u64 stack);
 /*
  * As runtime_ops.expand: a HOTSPOT_NMETHOD frame becomes its methods, innermost first, by the PcDescs and scopes of the
  * nmethod (hotspot_scopes.h). Callers (return addresses) are exact. At the leaf the root method and the prefix that the
- * neighbouring PcDescs share are certain; what is drawn beyond that is FRAME_APPROX.
+ * neighbouring PcDescs share are certain; what is drawn beyond that is FRAME_APPROX, as is the innermost method of a
+ * frame that is.
  */
 u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame *frames, u32 i, u32 count, u32 flags,
         struct frame *ret, u32 max, u32 *eaten);
