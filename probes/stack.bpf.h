@@ -421,6 +421,8 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 		return ret;
 	w->flags = 0;
 	w->nframes = deferred->before;
+	if (w->proof.nframes > w->nframes)
+		w->proof.nframes = w->nframes;
 	w->ncursors = slot->vm.ncursors;
 	w->vm_state = slot->vm.state;
 	w->vm_mark = slot->vm.mark;

@@ -66,27 +66,28 @@ static bool is_guessed(const struct walk *w, const struct deferred_record *from)
 }
 
 enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
-        struct frame *frames, u32 max, u32 *n, bool *proved)
+        struct frame *frames, u32 max, u32 *n, enum guess_found *found)
 {
 	struct walk *w = new_walk(p, mem, frames, max);
 	int stop = STOP_NONE;
 
 	*n = 0;
-	*proved = false;
+	*found = GUESS_MISSED;
 	if (!w)
 		return STOP_ARENA;
 	memcpy(w->reg, from->reg, sizeof(w->reg));
 	w->valid = from->valid;
 	w->leaf = from->leaf;
 	w->thread_pointer = from->thread_pointer;
-	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && !*proved; i++) {
+	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && *found == GUESS_MISSED; i++) {
 		stop = deferred_step(w);
 		if (stop == STOP_NONE && w->reg[REG_SP] - from->addr > size)
 			stop = STOP_STACK_ABSENT;
-		*proved = stop == STOP_NONE && is_guessed(w, from);
+		if (stop == STOP_NONE && is_guessed(w, from))
+			*found = w->flags & FRAME_GUESS ? GUESS_REPEATED : GUESS_PROVED;
 	}
 	*n = w->nframes;
-	stop = (int)walk_end(w, (u32)stop);
+	stop = (int)(*found == GUESS_MISSED ? walk_end(w, (u32)stop) : w->lost);
 	free(w);
 	return (enum stop_reason)stop;
 }

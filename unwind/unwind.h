@@ -24,11 +24,16 @@ enum stop_reason unwind_stack(
 
 /*
  * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk
- * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed, and *proved then
- * says that it is a true one.
+ * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed if it comes there: the
+ * result is STOP_NONE then, or why a runtime's frames are missing on the way.
  */
+enum guess_found {
+	GUESS_MISSED,
+	GUESS_REPEATED, /* by a guess of this walk */
+	GUESS_PROVED,
+};
 struct deferred_record;
 enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
-        struct frame *frames, u32 max, u32 *n, bool *proved);
+        struct frame *frames, u32 max, u32 *n, enum guess_found *found);
 
 #endif

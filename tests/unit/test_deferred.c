@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -30,7 +31,9 @@ static struct {
 	struct arena *arena;
 	struct modules *modules;
 	struct process *known, *gone;
-	struct process *found; /* of the number */
+	struct process *found;                /* of the number */
+	void (*jit)(void (*)(void), u64 *sp); /* without unwind information: calls what it is given */
+	bool by_jit;                          /* the sample is taken below it, and it is what was guessed behind */
 } here;
 
 /* One sample, and what is true of it. */
@@ -81,6 +84,8 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) cal
 	}
 	if (depth)
 		call(depth - 1);
+	else if (here.by_jit)
+		here.jit(take_sample, &sample.middle_sp);
 	else
 		take_sample();
 	__asm__ volatile("" ::: "memory");
@@ -112,8 +117,27 @@ static struct error *keep(void *ctx, const struct stack_record *record, const st
 	return NULL;
 }
 
+/* Calls by code that leaves no frame pointer: a return address is guessed there. */
+static void make_jit(void)
+{
+	static const u8 code[] = {
+	        0x48, 0x89, 0x26, /* mov %rsp, (%rsi) */
+	        0x55,             /* push %rbp */
+	        0x31, 0xed,       /* xor %ebp, %ebp */
+	        0xff, 0xd7,       /* call *%rdi */
+	        0x5d,             /* pop %rbp */
+	        0xc3,             /* ret */
+	};
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	memcpy(page, code, sizeof(code));
+	memcpy(&here.jit, &page, sizeof(page));
+}
+
 static int setup(void **state)
 {
+	make_jit();
 	assert_null(arena_create(NULL, &here.arena));
 	assert_null(modules_create(here.arena, NULL, &here.modules));
 	assert_null(process_create(here.modules, getpid(), NUMBER, &here.known));
@@ -157,6 +181,10 @@ static struct deferred *with_sample(u64 pc, u64 sp)
 	memset(&seen, 0, sizeof(seen));
 	call(DEPTH);
 	overwrite();
+	if (here.by_jit) {
+		memcpy(&sample.middle_pc, sample.stack + (sample.middle_sp - sample.deferred.reg[REG_SP]), 8);
+		sample.middle_sp += 8;
+	}
 	sample.deferred.type = RECORD_DEFERRED;
 	sample.deferred.hash = 77;
 	sample.deferred.valid = (1u << ARCH_NREGS) - 1;
@@ -168,7 +196,7 @@ static struct deferred *with_sample(u64 pc, u64 sp)
 	*r = (struct stack_record){
 	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 2, .stop = STOP_ROOT, .last = 1};
 	r->nframes = pc ? 1 : 0;
-	r->frame[0].where = MARK;
+	r->frame[0].where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, MARK);
 	assert_null(deferred_hold(l, r, r->frame, r->nframes, &held));
 	assert_true(held);
 	free(r);
@@ -246,9 +274,48 @@ static void proved(void **state)
 	assert_int_equal(seen.stop, STOP_ROOT);
 	assert_true(seen.n > 2);
 	before = seen.n - 1;
-	assert_int_equal(seen.frame[before].where, MARK);
+	assert_int_equal(frame_addr(&seen.frame[before]), MARK);
+	assert_int_equal(frame_flags(&seen.frame[before]), FRAME_RETADDR);
 	expect_callers(before - 1);
 	assert_int_equal((u64)sample.caller[before + own_frames()], sample.middle_pc);
+	deferred_destroy(l);
+}
+
+/* It comes there by a guess of its own: that proves nothing. */
+static void guessed_again(void **state)
+{
+	struct deferred *l;
+	u32 i = 0;
+
+	here.by_jit = true;
+	l = with_sample(1, 0);
+	here.by_jit = false;
+	here.found = here.known;
+	assert_null(deferred_settle(l, now_ns(), false));
+	assert_int_equal(seen.stop, STOP_ROOT);
+	while (i < seen.n && frame_addr(&seen.frame[i]) != MARK)
+		i++;
+	assert_int_equal(i + 1, seen.n);
+	assert_int_equal(frame_flags(&seen.frame[i]), FRAME_RETADDR | FRAME_GUESS);
+	deferred_destroy(l);
+}
+
+/* Frames before the unknown code were guessed and thrown away: it is no deferred stack any more. */
+static void taken_back(void **state)
+{
+	struct deferred *l = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
+	struct deferred_record *r = calloc(1, sizeof(*r));
+	struct stack_record *stack = calloc(1, sizeof(*stack));
+	bool held;
+
+	*r = (struct deferred_record){.hash = 5, .size = 8, .addr = 4096, .before = 2};
+	assert_null(deferred_piece(l, r, sizeof(*r)));
+	stack->hash = 5;
+	assert_null(deferred_hold(l, stack, stack->frame, 1, &held));
+	assert_false(held);
+	assert_false(deferred_add(l, 5, 1, 0));
+	free(stack);
+	free(r);
 	deferred_destroy(l);
 }
 
@@ -260,7 +327,7 @@ static void wrong_guess(void **state)
 	assert_null(deferred_settle(l, now_ns(), false));
 	assert_int_equal(seen.stop, STOP_ROOT);
 	for (u32 i = 0; i < seen.n; i++)
-		assert_int_not_equal(seen.frame[i].where, MARK);
+		assert_int_not_equal(frame_addr(&seen.frame[i]), MARK);
 	expect_callers((u32)sample.callers - 1 - own_frames());
 	deferred_destroy(l);
 }
@@ -323,6 +390,8 @@ int main(void)
 	        cmocka_unit_test(waits),
 	        cmocka_unit_test(waits_until_known),
 	        cmocka_unit_test(proved),
+	        cmocka_unit_test(guessed_again),
+	        cmocka_unit_test(taken_back),
 	        cmocka_unit_test(wrong_guess),
 	        cmocka_unit_test(short_copy),
 	        cmocka_unit_test(broken),

@@ -59,6 +59,15 @@ static void drop(struct deferred *l, struct deferred_stack **at)
 	free(s);
 }
 
+static void drop_one(struct deferred *l, const struct deferred_stack *s)
+{
+	struct deferred_stack **at = &l->first;
+
+	while (*at != s)
+		at = &(*at)->next;
+	drop(l, at);
+}
+
 void deferred_destroy(struct deferred *l)
 {
 	if (!l)
@@ -120,8 +129,10 @@ struct error *deferred_hold(
 	struct deferred_stack *s = find(l, record->hash);
 	struct process *p;
 
-	*held = s;
-	if (!s)
+	*held = s && s->from.before <= n;
+	if (s && !*held) /* what led to the unknown code was a guess, and thrown away */
+		drop_one(l, s);
+	if (!*held)
 		return NULL;
 	s->frames = calloc(n + 1, sizeof(*frames));
 	if (!s->frames)
@@ -130,8 +141,6 @@ struct error *deferred_hold(
 	memcpy(&s->record, record, offsetof(struct stack_record, frame));
 	s->nframes = n;
 	s->arrived = true;
-	if (s->from.before > n)
-		s->from.before = n;
 	p = l->sink.find(l->sink.ctx, record->instance);
 	if (p && p->deferred_left)
 		p->deferred_left--;
@@ -163,21 +172,30 @@ static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t 
 	return c->now && memory_read(c->now, dst, size, addr);
 }
 
+/* The first frame behind a guess that nothing proves; a runtime's own prove it. */
+static void mark_guess(struct frame *f)
+{
+	if (frame_kind(f) == FRAME_NATIVE)
+		f->where |= (u64)FRAME_GUESS << FRAME_ADDR_BITS;
+}
+
 /* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
 static enum stop_reason walk_again(struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n)
 {
 	struct copied copied = {.memory.read = read_copied, .now = p->memory, .stack = s};
-	bool proved;
-	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, &proved);
+	enum guess_found found;
+	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, &found);
 	u32 rest = s->nframes - s->from.before;
 
-	if (!proved)
+	if (found == GUESS_MISSED)
 		return stop;
 	if (rest > FRAMES_MAX - *n)
 		return STOP_DEPTH;
 	memcpy(l->frames + *n, s->frames + s->from.before, rest * sizeof(*l->frames));
+	if (rest && found == GUESS_REPEATED)
+		mark_guess(l->frames + *n);
 	*n += rest;
-	return s->record.stop;
+	return stop && stop_is_complete(s->record.stop) ? stop : s->record.stop;
 }
 
 static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 stop, u32 n)
@@ -186,9 +204,12 @@ static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 
 	struct frame *all;
 	struct error *err;
 
-	if (!stop_is_complete(stop) &&
-	        s->record.stop == STOP_RESUMED) /* a runtime gave more than the copy of the stack does */
+	if (!stop_is_complete(stop) && s->record.stop == STOP_RESUMED) {
+		/* a runtime gave more than the copy of the stack does */
+		if (s->from.pc && before < s->nframes)
+			mark_guess(s->frames + before);
 		return l->sink.stack(l->sink.ctx, &s->record, s->frames, s->nframes, s->from.stop);
+	}
 	all = malloc((before + n + 1) * sizeof(*all));
 	if (!all)
 		return &error_no_memory;
