@@ -16,7 +16,7 @@
 #include "symbols/symbols.h"
 
 #define CHECKS_MAX     50
-#define CHECK_EVERY_NS 100000000ull /* at first; then when half as much time again has gone by */
+#define CHECK_EVERY_NS 100000000ull /* at first; then when twice as much time again has gone by */
 
 int hotspot_step(struct walk *w);
 
@@ -127,7 +127,7 @@ static struct error *start(struct hotspot_instance *instance, const struct runti
 
 static bool check_due(const struct hotspot_instance *instance, u64 now)
 {
-	u64 wait = (instance->checked_ns - instance->first_checked_ns) / 2;
+	u64 wait = 2 * (instance->checked_ns - instance->first_checked_ns);
 
 	return instance->checks < CHECKS_MAX &&
 	       now - instance->checked_ns >= (wait > CHECK_EVERY_NS ? wait : CHECK_EVERY_NS);

@@ -19,6 +19,7 @@
 struct reading {
 	struct image *img;
 	struct image_words words;
+	u64 text, text_size; /* .text: no names are there, and most pairs of words of C++ are functions */
 	struct c_names *ret;
 	const char *module; /* whose luaopen_NAME() is looked at */
 	u32 pairs;          /* looked at for modules */
@@ -81,7 +82,8 @@ static u32 table_at(const struct reading *r, u64 addr, u32 *seen)
 	for (*seen = 0; *seen < FUNCTIONS_MAX && pair_at(r, addr + 16ull * *seen, pair); (*seen)++) {
 		if (!pair[0] && !pair[1])
 			return functions ? *seen : 0;
-		if ((pair[1] && !is_code(r->img, pair[1])) || !read_name(r->img, pair[0], name))
+		if ((pair[1] && !is_code(r->img, pair[1])) || pair[0] - r->text < r->text_size ||
+		        !read_name(r->img, pair[0], name))
 			return 0;
 		functions += pair[1] != 0; /* a place that is filled in later has none */
 	}
@@ -170,6 +172,7 @@ struct error *lua_c_names(struct image *img, struct c_names *ret)
 
 	if (img->machine != EM_X86_64 || !is_lua(img))
 		return NULL;
+	image_section_range(img, ".text", &r.text, &r.text_size);
 	for (u32 i = 0; !r.err && i < sizeof(sections) / sizeof(*sections); i++)
 		r.err = image_words_add(&r.words, img, sections[i]);
 	if (!r.err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "perl_image.h"
 #include "binary/image_words.h"
@@ -11,13 +12,11 @@
 
 static bool read_name(struct image *img, u64 at, char *ret)
 {
-	for (u32 i = 0; i < NAME_MAX; i++) {
-		if (!image_read(img, &ret[i], 1, at + i))
-			return false;
-		if (!ret[i])
-			return i;
-	}
-	return false;
+	u32 size = NAME_MAX;
+
+	while (size && !image_read(img, ret, size, at))
+		size /= 2; /* at the end of a segment */
+	return size && *ret && memchr(ret, '\0', size);
 }
 
 static void read_ops(struct image *img, const struct image_words *words, const struct symbol *names,

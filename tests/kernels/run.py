@@ -2,7 +2,7 @@
 """
 Does yrt load and sample on other kernels? Boots the kernels of Debian's suites in qemu and prints a table.
 
-	YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [suite ...]
+	YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [--cases deep30,...] [suite ...]
 
 By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static, luajit, Debian's
 python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-cloud-amd64) come from the mirrors of this
@@ -27,7 +27,9 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-from yrt import LOST, OK, PERMISSION, SOURCE, UNSUPPORTED, YRT, fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
+import verifier  # noqa: E402
+from yrt import BUILD, LOST, OK, PERMISSION, SOURCE, UNSUPPORTED, YRT  # noqa: E402
+from yrt import fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
 
 MINIMUM = (5, 15)
 SUITES = ["bullseye", "bookworm", "bookworm-backports", "trixie", "sid"]
@@ -65,6 +67,7 @@ cd /fixtures
 put() { echo; echo "@@ $1"; cat "$2" 2>/dev/null; echo; echo "@@ end"; rm -f "$2"; }
 uname -r >/tmp/out; put release /tmp/out
 yrt doctor >/tmp/out 2>&1; echo $? >/tmp/code; put doctor.code /tmp/code; put doctor.out /tmp/out
+yrt-verifier >/tmp/out 2>/tmp/code; put verifier.out /tmp/out; put verifier.err /tmp/code
 """
 
 ONE = """
@@ -139,10 +142,11 @@ def libraries(binary):
     return set(re.findall(r"(/\S+) \(0x", done.stdout)) if done.returncode == 0 else set()
 
 
-def script():
+def script(cases):
     lines = [INIT]
     for again in ("", "noloop."):
-        for name, (start, flags, *_) in CASES.items():
+        for name in cases:
+            start, flags, *_ = CASES[name]
             flags, _, rest = flags.partition(" -- ")
             if start:
                 lines.append(f"rm -f /tmp/first; {start} >/tmp/first 2>&1 & pid=$!; {FIRST_LINE}; sleep 3\n")
@@ -170,10 +174,11 @@ def java_runtime(at):
     return {target: source for target, source in found.items() if "/legal/" not in target}
 
 
-def initramfs(at):
+def initramfs(at, cases):
     """Everything that runs in the machine, as one archive."""
     root = os.path.join(at, "initramfs")
-    programs = {"/bin/yrt": YRT, "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit"),
+    programs = {"/bin/yrt": YRT, "/bin/yrt-verifier": os.path.join(BUILD, "yrt-verifier"),
+                "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit"),
                 "/usr/bin/python3": os.path.realpath("/usr/bin/python3")}
     programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "syscalls", "forks")}
     programs |= {module: module for module in python_modules()} | java_runtime(at)
@@ -186,7 +191,7 @@ def initramfs(at):
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         shutil.copy(source, root + target)
     with open(os.path.join(root, "init"), "w") as f:
-        f.write(script())
+        f.write(script(cases))
     os.chmod(os.path.join(root, "init"), 0o755)
     names = "\n".join(os.path.relpath(os.path.join(d, n), root) for d, ds, ns in os.walk(root) for n in ds + ns)
     archive = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=names.encode(), cwd=root, check=True,
@@ -243,12 +248,22 @@ def judge(said, name):
     return f"{samples} samples, {100 * complete / samples:.2f} % complete", wrong
 
 
-def refused(said):
+def over_budgets(suite, release, said):
+    """Prints what the verifier looked at in the largest program that takes stacks. Which are over their budget."""
+    walking = verifier.walking(verifier.counted(said["verifier.out"]))
+    if not walking:
+        return [f"yrt-verifier:\n{said['verifier.err']}"]
+    largest = max(walking.values(), key=lambda of: of["all"])
+    print(f"{suite:20} {release:32} {'verifier':16} {largest}", flush=True)
+    return [f"{name}: {of}" for name, of in walking.items() if verifier.over_budget(of)]
+
+
+def refused(said, cases):
     """A kernel that is too old must be refused in words, not crash or be half right."""
     wrong = []
     if int(said["doctor.code"]) != PERMISSION:
         wrong.append(f"doctor ended with {said['doctor.code']}\n{said['doctor.out'][-1500:]}")
-    for name in CASES:
+    for name in cases:
         ran = Ran(said, name)
         if ran.code != UNSUPPORTED or "{}.{}".format(*MINIMUM) not in ran.words:
             wrong.append(f"{name}: exit code {ran.code}\n{ran.words[-1500:]}")
@@ -264,11 +279,12 @@ def check(suite, args, at, archive):
     assert "release" in said, f"the kernel did not come up: {read(os.path.join(at, suite, 'console.log'))[-1500:]}"
     release = said["release"].strip()
     if tuple(map(int, release.split(".")[:2])) < MINIMUM:
-        wrong = refused(said)
+        wrong = refused(said, args.cases)
         print(f"{suite:20} {release:32} refused: {'no' if wrong else 'yes'}", flush=True)
     else:
         wrong = [] if int(said["doctor.code"]) == OK else [f"doctor:\n{said['doctor.out'][-3000:]}"]
-        for name in [again + name for again in ("", "noloop.") for name in CASES]:
+        wrong += over_budgets(suite, release, said)
+        for name in [again + name for again in ("", "noloop.") for name in args.cases]:
             line, more = judge(said, name)
             wrong += more
             print(f"{suite:20} {release:32} {name:16} {line}", flush=True)
@@ -281,12 +297,13 @@ def main():
     parser = argparse.ArgumentParser(description="yrt on the kernels of Debian's suites")
     parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"))
     parser.add_argument("--keep", help="a directory for kernels and consoles; else a temporary one")
+    parser.add_argument("--cases", default=list(CASES), type=lambda text: text.split(","))
     parser.add_argument("suites", nargs="*", default=SUITES)
     args = parser.parse_args()
     at = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="yrt-kernels-")
     failed = []
     try:
-        archive = initramfs(at)
+        archive = initramfs(at, args.cases)
         for suite in args.suites:
             try:
                 if not check(suite, args, at, archive):

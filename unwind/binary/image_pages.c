@@ -7,17 +7,23 @@
 #define STRIDE (BLOCK + IMAGE_PAGES_AHEAD)
 #define BLOCKS 128u
 
-struct error *image_pages_create(struct image_pages *p, struct image *img, const char *section)
+struct error *image_pages_of_place(struct image_pages *p, struct image *img, const struct elf_place *place)
 {
-	*p = (struct image_pages){.img = img};
-	if (!elf_place_find(img, section, &p->place))
-		return NULL;
+	*p = (struct image_pages){.img = img, .place = *place};
 	p->bytes = malloc(BLOCKS * STRIDE);
 	p->held = calloc(BLOCKS, sizeof(*p->held));
 	if (p->bytes && p->held)
 		return NULL;
 	image_pages_free(p);
 	return &error_no_memory;
+}
+
+struct error *image_pages_create(struct image_pages *p, struct image *img, const char *section)
+{
+	struct elf_place place;
+
+	*p = (struct image_pages){.img = img};
+	return elf_place_find(img, section, &place) ? image_pages_of_place(p, img, &place) : NULL;
 }
 
 void image_pages_free(struct image_pages *p)

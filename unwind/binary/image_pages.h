@@ -23,6 +23,8 @@ struct image_pages {
 
 /* Only fails for memory. Without such a section, or with a compressed one, there is nothing at any address. */
 struct error *image_pages_create(struct image_pages *p, struct image *img, const char *section);
+/* Of a table that has no address: it begins at 0. */
+struct error *image_pages_of_place(struct image_pages *p, struct image *img, const struct elf_place *place);
 void image_pages_free(struct image_pages *p);
 /*
  * The bytes at an address of the file, valid until the next call; *room: how many there are, IMAGE_PAGES_AHEAD or up to

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
 #include "binary/elf_table.h"
+#include "binary/image_pages.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "search.h"
@@ -24,21 +24,19 @@ static const char *const ending[] = {"abort", "exit", "_exit", "_Exit", "quick_e
         "_ZSt20__throw_length_errorPKc", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_out_of_rangePKc",
         "_ZSt24__throw_out_of_range_fmtPKcz", NULL};
 
-static bool is_one_of(const char *const *names, struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
+static bool is_one_of(const char *const *names, struct image_pages *strings, const Elf64_Sym *sym)
 {
-	char name[40] = "";
+	size_t room;
+	const char *name = (const char *)image_pages_at(strings, sym->st_name, &room);
 
-	if (sym->st_name >= table->strings.size ||
-	        !elf_read(img, name, MIN(sizeof(name) - 1, table->strings.size - sym->st_name),
-	                table->strings.offset + sym->st_name))
+	if (!name)
 		return false;
-	while (*names && strcmp(name, *names))
+	while (*names && (strlen(*names) >= room || strcmp(name, *names)))
 		names++;
 	return *names;
 }
 
-static struct error *add_symbol(
-        struct code_starts *starts, struct image *img, const struct elf_table *table, const Elf64_Sym *sym)
+static struct error *add_symbol(struct code_starts *starts, struct image_pages *strings, const Elf64_Sym *sym)
 {
 	struct error *err;
 
@@ -46,27 +44,39 @@ static struct error *add_symbol(
 		return NULL;
 	err = grow(&starts->list, starts->n, sizeof(*starts->list));
 	if (!err)
-		starts->list[starts->n++] = (struct code_start){sym->st_value, is_one_of(leaving, img, table, sym)};
+		starts->list[starts->n++] = (struct code_start){sym->st_value, is_one_of(leaving, strings, sym)};
 	return err;
+}
+
+/* A string table has addresses of its own, from 0 on. */
+static struct error *open_strings(struct image_pages *ret, struct image *img, const struct elf_table *table)
+{
+	struct elf_place place = table->strings;
+
+	place.addr = 0;
+	return image_pages_of_place(ret, img, &place);
 }
 
 static struct error *add_symbols(struct code_starts *starts, struct image *img, u32 type)
 {
 	cleanup(free) struct elf_records *records = malloc(sizeof(*records));
 	struct error *err = records ? NULL : &error_no_memory;
+	struct image_pages strings;
 	struct elf_table table;
 	const Elf64_Sym *sym;
 
 	if (err || !elf_table_find(img, type, &table))
 		return err;
+	err = open_strings(&strings, img, &table);
 	elf_records_start(records, img, &table.symbols);
 	while (!err && starts->n < STARTS_MAX && (sym = elf_records_next(records)))
-		err = add_symbol(starts, img, &table, sym);
+		err = add_symbol(starts, &strings, sym);
+	image_pages_free(&strings);
 	return err;
 }
 
-static struct error *add_end(
-        struct code_starts *starts, struct image *img, const struct elf_table *table, const Elf64_Rela *rela)
+static struct error *add_end(struct code_starts *starts, struct image *img, const struct elf_table *table,
+        struct image_pages *strings, const Elf64_Rela *rela)
 {
 	u32 type = ELF64_R_TYPE(rela->r_info), number = ELF64_R_SYM(rela->r_info);
 	struct error *err;
@@ -74,7 +84,7 @@ static struct error *add_end(
 
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || number >= table->symbols.size / sizeof(sym) ||
 	        !elf_read(img, &sym, sizeof(sym), table->symbols.offset + number * sizeof(sym)) ||
-	        !(is_one_of(leaving, img, table, &sym) || is_one_of(ending, img, table, &sym)))
+	        !(is_one_of(leaving, strings, &sym) || is_one_of(ending, strings, &sym)))
 		return NULL;
 	err = grow(&starts->ends, starts->nends, sizeof(*starts->ends));
 	if (!err)
@@ -86,15 +96,18 @@ static struct error *add_ends(struct code_starts *starts, struct image *img, con
 {
 	cleanup(free) struct elf_records *records = malloc(sizeof(*records));
 	struct error *err = records ? NULL : &error_no_memory;
+	struct image_pages strings;
 	struct elf_table table;
 	struct elf_place place;
 	const Elf64_Rela *rela;
 
 	if (err || !elf_table_find(img, SHT_DYNSYM, &table) || !elf_place_find(img, section, &place))
 		return err;
+	err = open_strings(&strings, img, &table);
 	elf_records_start(records, img, &place);
 	while (!err && starts->nends < STARTS_MAX && (rela = elf_records_next(records)))
-		err = add_end(starts, img, &table, rela);
+		err = add_end(starts, img, &table, &strings, rela);
+	image_pages_free(&strings);
 	return err;
 }
 

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many instructions the kernel's verifier may look at, of what yrt-verifier prints. Not a test itself."""
+
+WALKER, NATIVE, PROGRAM = 60_000, 50_000, 300_000
+
+
+def counted(text):
+    """{program: {runtime: instructions}}"""
+    found = {}
+    for line in text.splitlines():
+        program, runtime, instructions = line.split()
+        found.setdefault(program, {})[runtime] = int(instructions)
+    return found
+
+
+def walking(found):
+    """Those that take stacks."""
+    return {name: of for name, of in found.items() if name.endswith("_walk")}
+
+
+def over_budget(of):
+    """What is too much in a program's {runtime: instructions}: what a walker adds to native code alone, or all of them together."""
+    limits = {r: of["native"] + WALKER for r in of} | {"native": NATIVE, "all": PROGRAM}
+    return {r: n for r, n in of.items() if n > limits[r]}
