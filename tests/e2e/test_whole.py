@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-`yrt flame -a` beside 200 processes (crowd.py). The machine is a pid namespace of its own, and what runs in another one beside it is none of
-its processes, whatever its pid is.
+`yrt flame -a` beside 200 processes (crowd.py). The machine is a pid namespace of its own, and what runs in another one
+beside it is none of its processes, whatever its pid is: the neighbour is the process 1 there, as this test is here.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import yrt
 RATE = 399
 SECONDS = 10
 MEMORY_KB = 80 << 10
+UNKNOWN = "[truncated: no_region]", "[truncated: no_cfi]"
 BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(); select(undef, undef, undef, 0.05) }"
 
 
@@ -28,29 +30,35 @@ def check_busy(result, name, frame, pid, used):
     stacks = of_process(result, pid)
     seen = sum(n for _, n in stacks)
     cut = sum(n for frames, n in stacks if any("[truncated" in f for f in frames))
+    unknown = sum(n for frames, n in stacks if any(f in UNKNOWN for f in frames))
     named = sum(n for frames, n in stacks if yrt.has(frames, frame))
     print(f"{name}: {seen} samples of {used * RATE:.0f}, {cut} cut, {named} with its function")
     assert 0.7 * used * RATE - 20 < seen < 1.3 * used * RATE + 20, f"{name}: {seen} samples of {used * RATE:.0f}"
     assert cut <= 2 + 0.02 * seen, f"{name}: {cut} of {seen} are cut\n{yrt.show(stacks)}"
+    assert not unknown, f"{name}: {unknown} of {seen} end in unknown code\n{yrt.show(stacks)}"
     assert named >= 0.7 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"
 
 
 def test_crowd():
-    """Those at work are seen with their language's frames, of each only the first stacks may be cut; nothing is lost; yrt stays small."""
+    """
+    Those at work are seen with their language's frames, of each only the first stacks may be cut, none in code that is
+    not known; nothing is lost; yrt stays small.
+    """
     with tempfile.TemporaryDirectory() as cache, crowd.Crowd() as machine:
         env = {"YRT_CACHE_DIR": cache}
         yrt.run("flame", "-a", "-d", 1, "-F", 99, env=env).expect()  # unwind tables of large files are on disk from here on
         at = yrt.Run("flame", "-a", "-d", SECONDS, "-F", RATE, "--max-cpu", 0, env=env).sampling()
-        begin, before = time.monotonic(), machine.cpu_seconds()
+        begin, before, own = time.monotonic(), machine.cpu_seconds(), time.process_time()
         result = at.result().expect()
-        passed, after = time.monotonic() - begin, machine.cpu_seconds()
+        passed, after, own = time.monotonic() - begin, machine.cpu_seconds(), time.process_time() - own
     st = result.stats
     print(result.summary(), st["max_rss_kb"], "kB", st["cpu_percent"], "%", st["processes"], "processes", st["truncated"])
     assert result.lost() <= 0.02 * result.samples, st
-    assert sum(st["truncated"].values()) <= 2 * st["processes"] + 0.02 * result.samples, st
+    assert sum(st["truncated"].values()) <= st["processes"] + 0.01 * result.samples, st
     assert st["unread_processes"] == 0, result.stderr
     assert st["max_rss_kb"] <= MEMORY_KB, st
-    assert not any("beside" in f for frames, _ in result.stacks for f in frames), yrt.show(of_process(result, 1))
+    first = of_process(result, 1)
+    assert sum(n for _, n in first) <= 2 * own * RATE + 10, f"this test ran for {own} s\n{yrt.show(first)}"
     for name, (frame, process) in machine.busy.items():
         check_busy(result, name, frame, process.pid, (after[name] - before[name]) / passed * SECONDS)
 
@@ -62,7 +70,7 @@ def enter_namespace():
     try:
         code = subprocess.run([*words, sys.executable, *sys.argv]).returncode
     finally:
-        yrt.stop(beside)
+        yrt.stop(beside, signal.SIGKILL)
     sys.exit(code)
 
 
