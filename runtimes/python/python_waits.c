@@ -76,8 +76,8 @@ static bool is_rlock_type(const struct python_layout *l, struct memory *m, u64 t
 	char name[16];
 	u64 text;
 
-	if (*known)
-		return type == *known;
+	if (type && type == *known)
+		return true;
 	if (!type || type & 7 || !memory_read(m, &text, 8, type + l->ob_size.at + 8) ||
 	        !memory_string(m, name, sizeof(name), text) || strcmp(name, "_thread.RLock"))
 		return false;
@@ -89,7 +89,9 @@ static bool is_waited_for(const struct rlock *r, const struct runtime_thread *t)
 {
 	bool parked = t->futex >= t->sp && t->futex < t->sp + STACK_BYTES;
 
-	return r->lock == t->futex || (parked && (r->lock & PARKED) == PARKED && r->level < LEVELS_MAX);
+	if (r->lock == t->futex)
+		return true;
+	return parked && (r->lock & PARKED) == PARKED && r->owner && r->owner != t->pointer && r->level < LEVELS_MAX;
 }
 
 static bool waits_for_rlock(const struct python_image *image, u64 *type, const struct runtime_process *p,
