@@ -128,6 +128,7 @@ static json_t *json_task(const struct dump_view *v, const struct view_task *t, u
 	set_text(object, "kind", t->t->ops->kind);
 	set_text(object, "name", t->t->name);
 	set_text(object, "state", t->t->state);
+	set_text(object, "walk", stop_word(t->t->stop));
 	if (t->awaits)
 		json_object_set_new(object, "awaits", json_integer(v->tasks[t->awaits - 1].number));
 	if (t->awaiter)

@@ -19,7 +19,7 @@ struct listing {
 
 static u32 module_of(const struct runtime_process *p, u64 pc)
 {
-	const struct mapping *m = mapping_find(p->mappings, p->nmappings, pc - 1);
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, pc - ARCH_CALL_BACK);
 
 	return m ? m->module : 0;
 }
@@ -34,12 +34,17 @@ static void put_frames(struct listing *l, const struct go_chain *c, struct runti
 	}
 	ret->frames = l->frames;
 	ret->nframes = c->n;
-	ret->stop = c->cut ? STOP_DEPTH : STOP_ROOT;
+	if (c->cut)
+		ret->stop = STOP_DEPTH;
 }
 
 static struct runtime_task describe(struct listing *l, const struct go_goroutine *g)
 {
-	struct runtime_task ret = {.id = g->id, .stop = STOP_ROOT};
+	static const u32 stops[] = {[GO_STANDS] = STOP_ROOT_RUNTIME,
+	        [GO_ON_CPU] = STOP_NO_USER,
+	        [GO_TORN] = STOP_VM_BROKEN,
+	        [GO_UNWALKED] = STOP_VM_BROKEN};
+	struct runtime_task ret = {.id = g->id, .stop = stops[g->seen]};
 	u64 minutes = go_goroutine_minutes(l->s, g);
 	int n;
 
@@ -47,6 +52,8 @@ static struct runtime_task describe(struct listing *l, const struct go_goroutine
 	n = snprintf(ret.state, sizeof(ret.state), "%s", go_goroutine_state(l->s, g));
 	if (minutes)
 		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", %lu minutes", minutes);
+	if (g->seen == GO_UNWALKED)
+		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", not walked");
 	if (g->locked)
 		snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", locked to thread");
 	if (g->seen == GO_STANDS)

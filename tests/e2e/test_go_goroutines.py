@@ -84,6 +84,21 @@ def test_dump():
         yield f"{len(want)} goroutines, {frames} frames, as runtime/pprof has them"
 
 
+def test_dump_moving():
+    """dump --logical: a goroutine is complete only if it has a stack that was walked to its beginning."""
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "storm", seconds=None, wait=False) as f:
+        without = {}
+        for _ in range(20):
+            printed = json.loads(yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout)
+            for task in printed["tasks"]:
+                frames = [x for x in printed["stacks"][task["stack"]] if not x["name"].startswith("[truncated")]
+                assert bool(frames) == (task["walk"] in ("root_runtime", "depth")), f"{task}: {frames}"
+                if not frames:
+                    without[task["state"]] = without.get(task["state"], 0) + 1
+        assert without.keys() & {"running", "torn"}, without
+        yield f"without a stack: {without}"
+
+
 def test_stripped():
     yield from compare(go.build("moments", STRIPPED, name="moments-stripped"))
 
