@@ -59,14 +59,14 @@ static void close_timers(struct timers *t)
 	*t = (struct timers){0};
 }
 
-static struct error *explain_open(int cpu)
+static struct error *explain_open(int cpu, int code)
 {
 	char text[CAPABILITY_REMEDY];
 
-	if (errno == EACCES || errno == EPERM)
-		return error_hint(error_errno(errno, "the kernel refuses perf_event_open(): to sample CPU %d", cpu),
+	if (code == EACCES || code == EPERM)
+		return error_hint(error_errno(code, "the kernel refuses perf_event_open(): to sample CPU %d", cpu),
 		        "%s", capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
-	return error_errno(errno, "cannot sample CPU %d", cpu);
+	return error_errno(code, "cannot sample CPU %d", cpu);
 }
 
 static struct error *open_timer(const struct clock *c, int cpu, struct timers *t)
@@ -78,9 +78,10 @@ static struct error *open_timer(const struct clock *c, int cpu, struct timers *t
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENODEV ? NULL : explain_open(cpu); /* ENODEV: offline */
+		return errno == ENODEV ? NULL : explain_open(cpu, errno); /* ENODEV: offline */
 	t->fds[t->n++] = fd;
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(c->object, "on_clock")) ? explain_open(cpu) : NULL;
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(c->object, "on_clock")) ? explain_open(cpu, errno)
+	                                                                                : NULL;
 }
 
 static struct error *open_timers(const struct clock *c, struct timers *t)

@@ -33,6 +33,15 @@ def unclean(path, text):
             yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: prints text of a target as it is: use say.h"
 
 
+# What else is called to make an argument may change errno before it is read.
+CHANGED = re.compile(r'error_hint\(\s*error_errno\(errno\b[^;]*,\s*"%s",\s*\w+\(')
+
+
+def late_errno(path, text):
+    for m in CHANGED.finditer(text):
+        yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: errno is read after another call may have changed it"
+
+
 def files():
     for at, dirs, names in os.walk(SOURCE):
         dirs[:] = [d for d in dirs if d not in ("build", ".git", "__pycache__") and not d.startswith(".cache")]
@@ -92,6 +101,7 @@ for path in sorted(files()):
     if path.endswith((".c", ".h", ".cc")):
         wrong += long_functions(path, text)
         wrong += unclean(path, text)
+        wrong += late_errno(path, text)
         wrong += layout(path, text)
     wrong += lines(path, text)
 print("\n".join(wrong) or f"{seen} files keep to the conventions")
