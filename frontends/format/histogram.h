@@ -2,14 +2,13 @@
 #ifndef YRT_HISTOGRAM_H
 #define YRT_HISTOGRAM_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 /*
  * How many calls took how long, out of what --stats says (profile_meta.stats, which a recording keeps): as
- * [[from, to, calls], ...] in ns, by time. Nothing is written, and false returned, if stats is
- * NULL or has no such list; what makes no sense is left out.
+ * [[from, to, calls], ...] in ns, by time. Nothing is written if stats is NULL or has no such list; what
+ * makes no sense is left out.
  */
-bool histogram_put(const char *stats, FILE *out);
+void histogram_put(const char *stats, FILE *out);
 
 #endif

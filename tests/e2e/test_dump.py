@@ -31,15 +31,32 @@ def names(thread, *kinds):
     return [f["name"] for f in thread["frames"] if not kinds or f["kind"] in kinds]
 
 
-def waiting(pid, n, seconds=20):
-    """Waits until so many threads of a process, its first one among them, are asleep."""
+def waiting(pid, n, seconds=20, state="S"):
+    """Waits until so many threads of a process, its first one among them, are asleep, or in another state."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         states = [yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1] for t in os.listdir(f"/proc/{pid}/task")]
-        if states.count(["S"]) >= n:
+        if states.count([state]) >= n:
             return
         time.sleep(0.05)
-    raise AssertionError(f"{states} of {pid}: not {n} threads sleep")
+    raise AssertionError(f"{states} of {pid}: {n} threads are not in state {state}")
+
+
+def settled(pid, names, seconds=20):
+    """Waits until each of the threads of these names is asleep and has not run between two looks."""
+    end, before, names = time.monotonic() + seconds, None, {name[:15] for name in names}
+    while time.monotonic() < end:
+        seen = {}
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            status = yrt.read(f"/proc/{pid}/task/{tid}/status")
+            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+            if fields.get("Name") in names and fields["State"].startswith("S"):
+                seen[fields["Name"]] = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
+        if seen == before and seen.keys() == names:
+            return
+        before = seen
+        time.sleep(0.1)
+    raise AssertionError(f"of {names} of {pid} only {sorted(seen)} sleep")
 
 
 def chain_of(name):
@@ -97,7 +114,7 @@ def test_stopped():
     with yrt.Fixture("waits", wait=False) as f:
         waiting(f.pid, 9)
         os.kill(f.pid, signal.SIGSTOP)
-        time.sleep(0.2)
+        waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
         threads = dump(f.pid)
         check_native(threads, {n: {**t, "call": ""} for n, t in f.start["threads"].items()})
         assert {(t["state"], t["how"]) for t in threads.values()} == {("stopped", "walked")}, threads
@@ -238,8 +255,7 @@ LAMBDA = re.compile(r"(\$\$Lambda)\S*(?=\.)")
 def test_java():
     """Each frame of each thread, with its line, as Thread.getAllStackTraces() has it."""
     with java.Java("waits") as jvm:
-        waiting(jvm.pid, 12)
-        time.sleep(0.5)
+        settled(jvm.pid, JAVA_ONLY)
         threads = {t["name"]: t for t in dump(jvm.pid).values()}
         jvm.release()
         told = jvm.answer()
@@ -252,6 +268,10 @@ def test_java():
             assert threads[name]["walk"] in ("root", "root_runtime"), threads[name]
             frames += len(own)
         yield f"{frames} frames of {len(JAVA_ONLY)} threads as the JVM tells them"
+
+
+HOLDERS = {"monitor-1", "monitor-2", "object-1", "object-2", "mixed-1", "mixed-2", "notified", "sleeper", "thin", "map", "class", "lock",
+           "write", "read", "idle"}
 
 
 def locking_options(version):
@@ -310,8 +330,7 @@ def test_java_locks():
     checked = same = 0
     for options in ([], *locking_options(java.version())):
         with java.Java("holders", options=options) as jvm:
-            waiting(jvm.pid, 16)
-            time.sleep(0.3)
+            settled(jvm.pid, HOLDERS)
             waits = check_locks(jvm)
             checked += len(waits)
             same += 0 if options else check_jstack(jvm, waits)
