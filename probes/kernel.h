@@ -44,7 +44,16 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 
+struct rq {
+	u64 clock; /* the scheduler's, in ns, as of the latest look at it: at a switch that of this switch */
+};
+
+struct cfs_rq {
+	struct rq *rq; /* if CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq; /* the same */
 	u64 sum_exec_runtime;
 };
 

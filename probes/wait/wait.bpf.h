@@ -7,11 +7,12 @@
 #include "wait/wait_why.bpf.h"
 
 #define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
-#define WAIT_WINDOW_NS  10000000ull /* at most */
+#define WAIT_WINDOW_NS  20000000ull /* at most */
 #define WAIT_EACH_MIN   1000ull
 #define WAIT_EACH_MAX   1000000000ull
 #define WAIT_ONE        (1u << 16) /* a wait that stands for itself */
-#define WAIT_CHANCE_MIN 256u       /* of WAIT_ONE */
+#define WAIT_STANDS_MAX 256u
+#define WAIT_CLOCK_NS   1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 #define WAIT_DUE_NS     5000000ull /* visited only then: it may be over before */
 
 u64 wait_min_ns = 0;
@@ -30,6 +31,7 @@ struct wait_state {               /* of a thread */
 	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
 	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
 	u32 stands;  /* for how much this wait does, in WAIT_ONE */
+	u32 skip;    /* so many of the waits to come are not chosen */
 	u32 settled; /* some of it was counted already */
 	u32 stop;
 	u16 runnable;
@@ -50,6 +52,32 @@ struct {
 	__type(value, struct wait_stats);
 } wait_counters SEC(".maps");
 
+static inline struct wait_stats *wait_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&wait_counters, &zero);
+}
+
+/*
+ * Now, at a switch: by the scheduler's clock of this CPU, which it has just read. To read CLOCK_MONOTONIC costs as
+ * much as all else here, so that is done once in a while.
+ */
+static inline u64 wait_now(struct wait_stats *ws, struct task_struct *prev)
+{
+	u64 clock = 0;
+
+	if (bpf_core_field_exists(prev->se.cfs_rq) && bpf_core_field_exists(prev->se.cfs_rq->rq))
+		clock = prev->se.cfs_rq->rq->clock;
+	if (!clock)
+		return bpf_ktime_get_ns();
+	if (clock - ws->clock_ns >= WAIT_CLOCK_NS) {
+		ws->clock_ns = clock;
+		ws->behind_ns = bpf_ktime_get_ns() - clock;
+	}
+	return clock + ws->behind_ns;
+}
+
 static inline u64 wait_begin(struct task_struct *task)
 {
 	u64 born = BPF_CORE_READ(task, start_time);
@@ -60,6 +88,12 @@ static inline u64 wait_begin(struct task_struct *task)
 static inline u64 wait_switches(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+}
+
+/* User space may have settled it by a clock that is ahead of this CPU's. */
+static inline u64 wait_span(u64 since, u64 now)
+{
+	return now > since ? now - since : 0;
 }
 
 /*
@@ -109,7 +143,7 @@ static __attribute__((noinline)) int wait_over(
 	if (!since || !st)
 		return 0;
 	w->waker = 0;
-	ns = now - since;
+	ns = wait_span(since, now);
 	is_long = ns >= WAIT_LONG_NS || w->settled;
 	ws->off_ns += ns;
 	ws->waits++;
@@ -147,26 +181,23 @@ static __attribute__((noinline)) int wait_over(
 	return 0;
 }
 
-/* Is a stack to be taken, and for how much does it stand? Waits of threads that wait often and shortly are chosen at
- * random. 0: none. */
-static __attribute__((noinline)) u32 wait_chance(const struct wait_state *w, struct wait_stats *ws)
+/*
+ * Is a stack to be taken, and for how much does it stand? Of threads that wait often and shortly only each n-th wait is
+ * chosen, n at random. 0: none.
+ */
+static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wait_stats *ws)
 {
-	u64 each = ws->each_ns, chance;
+	u64 each = ws->each_ns, mean = w->mean_ns, stands = each / (mean | 1);
 
-	if (!w->mean_ns || w->mean_ns >= each)
+	if (!mean || !stands)
 		return WAIT_ONE;
-	chance = w->mean_ns * WAIT_ONE / (each | 1);
-	if (chance < WAIT_CHANCE_MIN)
-		chance = WAIT_CHANCE_MIN;
-	if ((bpf_get_prandom_u32() & (WAIT_ONE - 1)) < chance)
-		return (u32)((u64)WAIT_ONE * WAIT_ONE / (chance | 1));
-	ws->skipped++;
-	if (!wait_sampled)
-		wait_sampled = 1;
-	return 0;
+	if (stands > WAIT_STANDS_MAX)
+		stands = WAIT_STANDS_MAX;
+	w->skip = bpf_get_prandom_u32() % (u32)(2 * stands - 1); /* stands - 1 on average */
+	return (u32)stands * WAIT_ONE;
 }
 
-/* Walks take at most 2 % of a CPU. */
+/* Walks take at most 1 % of a CPU. */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {
 	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
@@ -225,42 +256,68 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 	return w;
 }
 
-static __attribute__((noinline)) int wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
+/* A thread is back whose wait nobody took a stack of, and that was short: most are. */
+static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws, u64 now)
+{
+	u64 ns = wait_span(w->since_ns, now);
+
+	if (w->hash || w->settled || ns >= WAIT_LONG_NS || ns < wait_min_ns || ns > wait_max_ns)
+		return false;
+	w->since_ns = 0;
+	w->waker = 0;
+	w->exact_ns += ns;
+	w->mean_ns = w->mean_ns ? w->mean_ns - w->mean_ns / 8 + ns / 8 : ns | 1;
+	ws->off_ns += ns;
+	ws->waits++;
+	if (w->runnable)
+		ws->run_queue_ns += ns;
+	return true;
+}
+
+static inline void wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
 {
 	struct wait_state *w = wait_state_of(next);
 
-	return w ? wait_over(next, w, ws, now) : 0;
+	if (w && w->since_ns && !wait_over_shortly(w, ws, now))
+		wait_over(next, w, ws, now);
 }
 
-static inline struct wait_stats *wait_stats(void)
+/* Of the thread that runs here, if it is a target's; NULL: it is not, or ends. */
+static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct task_struct *task)
 {
-	u32 zero = 0;
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
 
-	return bpf_map_lookup_elem(&wait_counters, &zero);
+	if (!w && find_target())
+		w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return w && !w->exited ? w : NULL;
 }
 
-WALKING("tp_btf/sched_switch", on_switch)
-int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task_struct *next)
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} on_switch_now SEC(".maps");
+
+/* Most switches end here: only waits whose stacks are taken go on to on_switch_walk() (WALKING()). */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct wait_state *w = NULL;
 	struct wait_stats *ws;
-	u64 now, state, object = 0;
-	int instance = 0;
+	struct wait_state *w;
+	u64 now, object;
+	u32 state;
 
 	if (ticks != TICKS_TAKEN)
 		return 0;
 	ws = wait_stats();
 	if (!ws)
 		return 0;
-	now = bpf_ktime_get_ns();
+	now = wait_now(ws, prev);
 	if (next->pid)
 		wait_came(next, ws, now);
-	if (!prev->pid)
-		return 0;
-	w = bpf_task_storage_get(&wait_states, prev, NULL, 0); /* most switches end here, or take no stack */
-	if (!w && find_target())
-		w = bpf_task_storage_get(&wait_states, prev, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!w || w->exited)
+	w = prev->pid ? wait_state_of_own(prev) : NULL;
+	if (!w)
 		return 0;
 	state = preempt ? 0 : prev->__state;
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
@@ -268,80 +325,34 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 	w->hash = 0;
 	w->settled = 0;
 	w->runnable = !state;
-	w->stands = wait_chance(w, ws);
+	w->stands = 0;
 	w->since_ns = now;
-	if (!w->stands)
+	if (w->skip && w->mean_ns < ws->each_ns) {
+		w->skip--;
+		ws->skipped++;
+		if (!wait_sampled)
+			wait_sampled = 1;
 		return 0;
-	instance = find_target();
-	if (instance)
-		wait_walk(ctx, prev, w, instance, state, object);
-	wait_budget(ws, w, now);
+	}
+	w->stands = wait_chance(w, ws);
+	bpf_tail_call(ctx, &on_switch_now, 0);
 	return 0;
 }
 
-/* A waker's stack is wanted for waits whose own is taken. NULL: it is none, or has one. */
-static __attribute__((noinline)) struct wait_state *wait_to_wake(struct task_struct *woken, u64 now)
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct wait_state *w = wait_state_of(woken);
-
-	if (!w || !w->since_ns || w->waker || w->runnable || (!w->hash && now - w->since_ns < WAIT_LONG_NS))
-		return NULL;
-	return w;
-}
-
-/* The kernel frames, in any case: they show an interrupt. */
-static __attribute__((noinline)) int waker_begin(void *ctx, struct slot *slot)
-{
-	u64 name[2] = {0};
-	long bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
-
-	slot->head.role = STACK_OF_WAKER;
-	bpf_get_current_comm(name, sizeof(name));
-	slot->walk.hash = walk_mix(walk_mix(slot->walk.hash, name[0]), name[1]);
-	if (bytes > 0)
-		push_kernel(slot, bytes);
-	return 0;
-}
-
-static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_state *w, u64 begin)
-{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, prev, NULL, 0);
 	struct wait_stats *ws = wait_stats();
-	u64 walk_ns = w->walk_ns;
+	u64 begin = bpf_ktime_get_ns(), object = 0;
+	int instance = find_target();
 
-	w->waker = slot->head.hash;
-	if (ws)
-		wait_budget(ws, w, begin);
-	w->walk_ns += walk_ns;
-	return 0;
-}
-
-/*
- * The stack of who ends a wait whose own stack is or will be taken: of a target's thread all of it, else its kernel
- * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames show an interrupt.
- */
-WALKING("tp_btf/sched_waking", on_waking)
-int BPF_PROG(on_waking_walk, struct task_struct *woken)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct probe_stats *st = my_stats();
-	u64 now = bpf_ktime_get_ns();
-	struct wait_state *w;
-	struct slot *slot;
-	u32 number, tgid;
-
-	if (ticks != TICKS_TAKEN || !st)
+	if (!w || !ws || !instance)
 		return 0;
-	w = wait_to_wake(woken, now);
-	if (!w)
-		return 0;
-	tgid = tgid_of(task);
-	slot = event_begin(st, find_target(), tgid, 0, &number);
-	if (!slot)
-		return 0;
-	waker_begin(ctx, slot);
-	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
-	event_end(slot, st, event_emit(slot, st));
-	waker_end(slot, w, now);
+	if (wait_futexes)
+		wait_for_futex(prev, &object);
+	wait_walk(ctx, prev, w, instance, preempt ? 0 : prev->__state, object);
+	wait_budget(ws, w, begin);
 	return 0;
 }
 
@@ -476,5 +487,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 		return 0;
 	return bpf_seq_write(ctx->meta->seq, t, sizeof(*t)) ? 1 : 0;
 }
+
+#include "wait/wait_waking.bpf.h"
 
 #endif

@@ -4,7 +4,7 @@
  *
  * A program at each switch of a CPU (tp_btf/sched_switch) walks the stack of a target's thread that leaves, and counts
  * the time for it when the thread is back: every wait is exact. Where threads wait so often that walks would take more
- * than 2 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
+ * than 1 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
  * are on average, and stand for others; longer ones are always taken for themselves: user space looks for threads that
  * wait without a stack (an iterator over tasks) and walks them from outside, through the same walkers, by the registers
  * that the kernel saved; if a thread ran meanwhile (by its count of switches) that is dropped. The same is done for

@@ -82,10 +82,11 @@ struct wait_thread {
 struct wait_stats { /* one for each CPU */
 	u64 off_ns; /* time off the CPU, of waits that are over and of settled ones */
 	u64 waits;
-	u64 run_queue_ns; /* of them of threads that could run */
-	u64 left_out_ns;  /* shorter or longer than asked for */
-	u64 wall_ns;      /* of threads that have ended: since they were watched */
-	u64 skipped;      /* waits that others stand for */
+	u64 run_queue_ns;        /* of them of threads that could run */
+	u64 left_out_ns;         /* shorter or longer than asked for */
+	u64 wall_ns;             /* of threads that have ended: since they were watched */
+	u64 skipped;             /* waits that others stand for */
+	u64 clock_ns, behind_ns; /* the scheduler's clock when it was last compared with CLOCK_MONOTONIC; the rest */
 	u64 window_ns, spent_ns,
 	        each_ns; /* the budget: since when, on walks; time off the CPU that a walk stands for, at least */
 };

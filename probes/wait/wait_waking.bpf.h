@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Who ends a wait (wait.h). */
+#ifndef YRT_WAIT_WAKING_BPF_H
+#define YRT_WAIT_WAKING_BPF_H
+
+/* A waker's stack is wanted for waits whose own is taken. NULL: it is none, or has one. */
+static inline struct wait_state *wait_to_wake(struct task_struct *woken)
+{
+	struct wait_state *w = wait_state_of(woken);
+	struct wait_stats *ws;
+
+	if (!w || !w->since_ns || w->waker || w->runnable)
+		return NULL;
+	if (w->hash)
+		return w;
+	ws = wait_stats();
+	if (!ws || wait_span(w->since_ns, wait_now(ws, bpf_get_current_task_btf())) < WAIT_LONG_NS)
+		return NULL;
+	return w;
+}
+
+/* The kernel frames, in any case: they show an interrupt. */
+static __attribute__((noinline)) int waker_begin(void *ctx, struct slot *slot)
+{
+	u64 name[2] = {0};
+	long bytes = bpf_get_stack(ctx, slot->kernel, KERNEL_FRAMES * 8, 0);
+
+	slot->head.role = STACK_OF_WAKER;
+	bpf_get_current_comm(name, sizeof(name));
+	slot->walk.hash = walk_mix(walk_mix(slot->walk.hash, name[0]), name[1]);
+	if (bytes > 0)
+		push_kernel(slot, bytes);
+	return 0;
+}
+
+static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_state *w, u64 begin)
+{
+	struct wait_stats *ws = wait_stats();
+	u64 walk_ns = w->walk_ns;
+
+	w->waker = slot->head.hash;
+	if (ws)
+		wait_budget(ws, w, begin);
+	w->walk_ns += walk_ns;
+	return 0;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} on_waking_now SEC(".maps");
+
+/* Most wakings end here, as most switches do. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *woken)
+{
+	if (ticks == TICKS_TAKEN && wait_to_wake(woken))
+		bpf_tail_call(ctx, &on_waking_now, 0);
+	return 0;
+}
+
+/*
+ * The stack of who ends a wait whose own stack is or will be taken: of a target's thread all of it, else its kernel
+ * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames show an interrupt.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking_walk, struct task_struct *woken)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, woken, NULL, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u64 begin = bpf_ktime_get_ns();
+	struct slot *slot;
+	u32 number, tgid;
+
+	if (!w || !st)
+		return 0;
+	tgid = tgid_of(task);
+	slot = event_begin(st, find_target(), tgid, 0, &number);
+	if (!slot)
+		return 0;
+	waker_begin(ctx, slot);
+	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
+	event_end(slot, st, event_emit(slot, st));
+	waker_end(slot, w, begin);
+	return 0;
+}
+
+#endif
