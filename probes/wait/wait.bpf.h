@@ -12,6 +12,7 @@
 #define WAIT_EACH_MAX   1000000000ull
 #define WAIT_ONE        (1u << 16) /* a wait that stands for itself */
 #define WAIT_STANDS_MAX 256u
+#define WAIT_FIRST_NS   1000000ull
 #define WAIT_CLOCK_NS   1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 #define WAIT_DUE_NS     5000000ull /* visited only then: it may be over before */
 
@@ -32,6 +33,7 @@ struct wait_state {               /* of a thread */
 	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
 	u32 stands;  /* for how much this wait does, in WAIT_ONE */
 	u32 skip;    /* so many of the waits to come are not chosen */
+	u32 drawn;   /* how many the next one that is chosen stands for; 0: none was yet */
 	u32 settled; /* some of it was counted already */
 	u32 stop;
 	u16 runnable;
@@ -51,6 +53,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct wait_stats);
 } wait_counters SEC(".maps");
+
+struct { /* by process: exact_ns less counted_ns of threads that have ended, which those to come make up for */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, s64);
+} wait_owed SEC(".maps");
 
 static inline struct wait_stats *wait_stats(void)
 {
@@ -88,6 +97,15 @@ static inline u64 wait_begin(struct task_struct *task)
 static inline u64 wait_switches(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+}
+
+/* A thread's first wait, for a CPU to begin on, says little of those to come. */
+static inline void wait_learn(struct wait_state *w, u64 ns)
+{
+	if (w->mean_ns)
+		w->mean_ns = w->mean_ns - w->mean_ns / 8 + ns / 8;
+	else
+		w->mean_ns = ns < WAIT_FIRST_NS ? WAIT_FIRST_NS : ns;
 }
 
 /* User space may have settled it by a clock that is ahead of this CPU's. */
@@ -149,7 +167,7 @@ static __attribute__((noinline)) int wait_over(
 	ws->waits++;
 	if (w->runnable)
 		ws->run_queue_ns += ns;
-	w->mean_ns = w->mean_ns ? w->mean_ns - w->mean_ns / 8 + (ns < WAIT_LONG_NS ? ns : WAIT_LONG_NS) / 8 : ns | 1;
+	wait_learn(w, ns < WAIT_LONG_NS ? ns : WAIT_LONG_NS);
 	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled) {
 		ws->left_out_ns += ns;
 		return 0;
@@ -182,19 +200,23 @@ static __attribute__((noinline)) int wait_over(
 }
 
 /*
- * Is a stack to be taken, and for how much does it stand? Of threads that wait often and shortly only each n-th wait is
- * chosen, n at random. 0: none.
+ * Is a stack to be taken, and for how much does it stand? Of threads that wait often and shortly one of n waits is
+ * chosen: the first by chance, and from then on after a number of others that is drawn each time, n - 1 on average.
+ * 0: none.
  */
 static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wait_stats *ws)
 {
-	u64 each = ws->each_ns, mean = w->mean_ns, stands = each / (mean | 1);
+	u64 stands = ws->each_ns / (w->mean_ns | 1), before = w->drawn;
 
-	if (!mean || !stands)
+	if (!w->mean_ns || !stands)
 		return WAIT_ONE;
 	if (stands > WAIT_STANDS_MAX)
 		stands = WAIT_STANDS_MAX;
-	w->skip = bpf_get_prandom_u32() % (u32)(2 * stands - 1); /* stands - 1 on average */
-	return (u32)stands * WAIT_ONE;
+	if (!before && bpf_get_prandom_u32() % (u32)stands)
+		return 0;
+	w->drawn = stands;
+	w->skip = bpf_get_prandom_u32() % (u32)(2 * stands - 1);
+	return (u32)(before ? before : stands) * WAIT_ONE;
 }
 
 /* Walks take at most 1 % of a CPU. */
@@ -238,6 +260,34 @@ static __attribute__((always_inline)) inline void wait_walk(
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
+static __attribute__((noinline)) struct wait_state *wait_new(struct task_struct *task)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 tgid = tgid_of(task);
+	s64 *all = bpf_map_lookup_elem(&wait_owed, &tgid), owed;
+
+	if (!w || !all)
+		return w;
+	owed = __sync_lock_test_and_set(all, 0);
+	w->exact_ns = owed > 0 ? owed : 0;
+	w->counted_ns = owed < 0 ? -owed : 0;
+	return w;
+}
+
+/* A thread ends: others count what its waits were not counted for. */
+static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
+{
+	s64 owed = (s64)(w->exact_ns - w->counted_ns), *all;
+	u32 tgid = tgid_of(task);
+
+	all = bpf_map_lookup_elem(&wait_owed, &tgid);
+	if (all)
+		__sync_fetch_and_add(all, owed);
+	else
+		bpf_map_update_elem(&wait_owed, &tgid, &owed, BPF_NOEXIST);
+	return 0;
+}
+
 /* Of a target's thread that waits; NULL: it is none. */
 static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
@@ -250,7 +300,7 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 	tgid = tgid_of(task);
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return NULL;
-	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	w = wait_new(task);
 	if (w && (!wait_futexes || wait_for_futex(task, &object)))
 		w->since_ns = wait_begin(task);
 	return w;
@@ -266,7 +316,7 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 	w->since_ns = 0;
 	w->waker = 0;
 	w->exact_ns += ns;
-	w->mean_ns = w->mean_ns ? w->mean_ns - w->mean_ns / 8 + ns / 8 : ns | 1;
+	wait_learn(w, ns);
 	ws->off_ns += ns;
 	ws->waits++;
 	if (w->runnable)
@@ -288,7 +338,7 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
 
 	if (!w && find_target())
-		w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		w = wait_new(task);
 	return w && !w->exited ? w : NULL;
 }
 
@@ -327,15 +377,17 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	w->runnable = !state;
 	w->stands = 0;
 	w->since_ns = now;
-	if (w->skip && w->mean_ns < ws->each_ns) {
+	if (w->skip && w->mean_ns < ws->each_ns)
 		w->skip--;
-		ws->skipped++;
-		if (!wait_sampled)
-			wait_sampled = 1;
+	else
+		w->stands = wait_chance(w, ws);
+	if (w->stands) {
+		bpf_tail_call(ctx, &on_switch_now, 0);
 		return 0;
 	}
-	w->stands = wait_chance(w, ws);
-	bpf_tail_call(ctx, &on_switch_now, 0);
+	ws->skipped++;
+	if (!wait_sampled)
+		wait_sampled = 1;
 	return 0;
 }
 
@@ -369,6 +421,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (!w || w->exited)
 		return 0;
 	w->exited = 1;
+	wait_leave(task, w);
 	ws->wall_ns += bpf_ktime_get_ns() - wait_begin(task);
 	return 0;
 }

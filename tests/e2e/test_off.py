@@ -81,6 +81,17 @@ def test_fast():
     yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s; {check_balance(result.stats)}"
 
 
+def test_births():
+    """Threads that end after a wait or two: those that were not chosen are made up for by others."""
+    with yrt.Fixture("births", seconds=12, wait=True) as fixture:
+        fixture.release()
+        result = yrt.run("off-flame", "-p", fixture.pid, "-d", 8).expect()
+    off = result.stats["off"]
+    shown = sum(ns for _, ns in result.stacks) * 1e-9
+    assert off["waits_without_stack"] > 0 and abs(shown - off["off_s"]) <= 0.06 * off["off_s"], f"{shown}: {off}"
+    yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
+
+
 PYTHON = """
 import threading, time, socket
 a, b = socket.socketpair()
