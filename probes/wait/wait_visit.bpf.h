@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Threads that wait, as an iterator over tasks finds them (wait.h). */
+#ifndef YRT_WAIT_VISIT_BPF_H
+#define YRT_WAIT_VISIT_BPF_H
+
+/* A thread that waits: settles what is known of it, or hands over what it takes to walk its stack. */
+static inline void wait_visit(struct task_struct *task, struct wait_thread *t, u64 now)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	u64 since = !w          ? t->begin_ns
+	            : w->exited ? 0
+	                        : w->since_ns,
+	    hash = w ? w->hash : 0, ns = since && now > since ? now - since : 0;
+
+	if (!ns) {
+		t->flags = WAIT_RUNS;
+		return;
+	}
+	t->ns = ns;
+	if (!w || !hash) {
+		t->flags = ns >= WAIT_DUE_NS || wait_end_ns ? WAIT_DUE : 0;
+		return;
+	}
+	t->flags = 0;
+	if (!wait_settling || (ns < WAIT_LONG_NS && !w->settled && !wait_end_ns))
+		return;
+	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled && wait_end_ns)
+		return;
+	t->stop = w->stop;
+	t->hash = hash;
+	t->real_ns = ns;
+	if (ns < WAIT_LONG_NS && !w->settled)
+		t->ns = ns * w->stands / WAIT_ONE;
+	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)
+		return;
+	w->settled = 1;
+	t->flags = WAIT_KNOWN;
+}
+
+static inline void wait_registers(struct task_struct *task, struct wait_thread *t)
+{
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	s64 call = BPF_CORE_READ(r, orig_ax);
+	u64 state = BPF_CORE_READ(task, __state);
+
+	t->reg[DWREG_RAX] = BPF_CORE_READ(r, ax);
+	t->reg[DWREG_RDX] = BPF_CORE_READ(r, dx);
+	t->reg[DWREG_RCX] = BPF_CORE_READ(r, cx);
+	t->reg[DWREG_RBX] = BPF_CORE_READ(r, bx);
+	t->reg[DWREG_RSI] = BPF_CORE_READ(r, si);
+	t->reg[DWREG_RDI] = BPF_CORE_READ(r, di);
+	t->reg[DWREG_RBP] = BPF_CORE_READ(r, bp);
+	t->reg[DWREG_RSP] = BPF_CORE_READ(r, sp);
+	t->reg[DWREG_R8] = BPF_CORE_READ(r, r8);
+	t->reg[DWREG_R9] = BPF_CORE_READ(r, r9);
+	t->reg[DWREG_R10] = BPF_CORE_READ(r, r10);
+	t->reg[DWREG_R11] = BPF_CORE_READ(r, r11);
+	t->reg[DWREG_R12] = BPF_CORE_READ(r, r12);
+	t->reg[DWREG_R13] = BPF_CORE_READ(r, r13);
+	t->reg[DWREG_R14] = BPF_CORE_READ(r, r14);
+	t->reg[DWREG_R15] = BPF_CORE_READ(r, r15);
+	t->reg[DWREG_RIP] = BPF_CORE_READ(r, ip);
+	t->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+	t->reason = wait_reason(!state                  ? WAIT_RUNNABLE
+	                        : state & STATE_FROZEN  ? WAIT_FROZEN
+	                        : state & STATE_TRACED  ? WAIT_TRACED
+	                        : state & STATE_STOPPED ? WAIT_STOPPED
+	                                                : WAIT_BLOCKED,
+	        state && wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE,
+	        state ? (s32)call : -1);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wait_thread);
+} wait_visited SEC(".maps");
+
+SEC("iter/task")
+int visit_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u64 now = wait_end_ns ? wait_end_ns : bpf_ktime_get_ns();
+	struct process_entry *process;
+	struct wait_thread *t;
+	u32 zero = 0, tgid;
+	u64 object = 0;
+
+	if (!task)
+		return 0;
+	tgid = tgid_of(task);
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	t = bpf_map_lookup_elem(&wait_visited, &zero);
+	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
+		return 0;
+	t->object = object;
+	t->tgid = tgid;
+	t->tid = pid_of(task, task->pid);
+	t->instance = process->instance;
+	t->begin_ns = wait_begin(task);
+	t->switches = wait_switches(task);
+	t->ns = t->real_ns = t->hash = 0;
+	t->stop = 0;
+	if (task->on_cpu && !wait_end_ns)
+		t->flags = WAIT_RUNS;
+	else
+		wait_visit(task, t, now);
+	if (t->flags & WAIT_DUE) {
+		wait_registers(task, t);
+		__builtin_memset(t->kernel, 0, sizeof(t->kernel));
+		if (with_kernel)
+			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
+		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
+	}
+	if (!t->flags)
+		return 0;
+	return bpf_seq_write(ctx->meta->seq, t, sizeof(*t)) ? 1 : 0;
+}
+
+#endif
