@@ -53,9 +53,10 @@
 	OPTIONAL(nm_immutable_data, "nmethod._immutable_data")                  /* 23 */                               \
 	OPTIONAL(nm_immutable_data_size, "nmethod._immutable_data_size")                                               \
 	OPTIONAL(nm_deopt_begin, "CompiledMethod._deopt_handler_begin|nmethod._deopt_handler_begin") /* pointer */     \
-	OPTIONAL(nm_deopt_offset, "nmethod._deopt_handler_offset|nmethod._deopt_handler_entry_offset")                 \
+	OPTIONAL(nm_deopt_offset, "nmethod._deopt_handler_offset|nmethod._deopt_handler_entry_offset|"                 \
+	                          "nmethod._deoptimize_offset") /* the last: 8 */                                      \
 	OPTIONAL(nm_deopt_mh_begin, "CompiledMethod._deopt_mh_handler_begin|nmethod._deopt_mh_handler_begin")          \
-	OPTIONAL(nm_deopt_mh_offset, "nmethod._deopt_mh_handler_offset")                                               \
+	OPTIONAL(nm_deopt_mh_offset, "nmethod._deopt_mh_handler_offset|nmethod._deoptimize_mh_offset")                 \
 	M(pc_desc_size, "sizeof PcDesc")                                                                               \
 	M(pc_desc_pc, "PcDesc._pc_offset")                                                                             \
 	M(pc_desc_scope, "PcDesc._scope_decode_offset")                                                                \
