@@ -24,10 +24,8 @@ LUA_SHARED int lua_at_call(struct walk *w, u64 pc)
 	return instruction == vm->op_call || instruction == vm->op_tailcall;
 }
 
-/*
- * 5.1: what stands at func, and whether the registers point into its bytecode. LUA_IN_C: a function in C, or nothing
- * that can be read. Else its Proto is in scratch.
- */
+/* 5.1: what stands at func, and whether the registers point into its bytecode. Leaves the Proto of one in Lua in
+ * scratch. */
 WALK_GLOBAL int lua_looks_run(struct walk *w, u64 func)
 {
 	const struct lua_vm *vm;
@@ -39,7 +37,7 @@ WALK_GLOBAL int lua_looks_run(struct walk *w, u64 func)
 	        !walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]) || lua_byte(w, vm->cl_is_c))
 		return LUA_IN_C;
 	if (!walk_read(w, w->scratch, LUA_OBJECT, lua_word(w, vm->cl_p)))
-		return LUA_IN_C;
+		return LUA_IN_LUA;
 	code = lua_word(w, vm->p_code);
 	return lua_register_pc(w, vm, code, code + (u64)lua_int(w, vm->p_sizecode) * 4) ? LUA_RUNS : LUA_IN_LUA;
 }

@@ -84,9 +84,6 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	size = lua_int(w, vm->p_sizecode);
 	if (!code || code & 3 || !size)
 		return STOP_VM_BROKEN;
-	if (how & LUA_DOUBTED &&
-	        (pc - code > (u64)size * 4 || (vm->version == 501 && lua_byte(w, vm->l_tt) != LUA_TPROTO)))
-		return STOP_VM_BROKEN;
 	newer = how & LUA_RUNNING && vm->pc_in_register ? lua_register_pc(w, vm, code, code + (u64)size * 4) : 0;
 	if (how & LUA_MAY_BEGIN && !newer)
 		return LUA_NOT_BEGUN;
@@ -103,126 +100,9 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, proto), detail) ? STOP_NONE : STOP_DEPTH;
 }
 
-/*
- * Callers in Lua are known by their closure and position: the frame before was the same one (the build's cursor has its
- * Proto in more[3] and the key in more[4], that of the lua_State the frame's detail in more[4]), or an earlier walk has
- * found the Proto. The latter is true if this one still has the position in its code, and the same cookie.
- */
-#define LUA_CACHE_TAG    19 /* bits of a cached value; the others: the Proto's address / 8 */
-#define LUA_CACHE_PROTOS (1ull << (64 - LUA_CACHE_TAG + 3))
-
-static inline u64 lua_key(const struct walk *w, u64 closure, u64 pc)
-{
-	return walk_mix(walk_mix(w->region.vm, closure), pc);
-}
-
-static inline u64 lua_cache_value(u64 key, u64 proto, u64 detail)
-{
-	return proto >> 3 << LUA_CACHE_TAG | (walk_mix(key, detail) & ((1ull << LUA_CACHE_TAG) - 1));
-}
-
-/* The detail of a frame at pc of the Proto in scratch, or 0. */
-static inline u64 lua_detail(const struct walk *w, const struct lua_vm *vm, u64 pc)
-{
-	u64 code = lua_word(w, vm->p_code), at = pc - code - 4;
-	u32 size = lua_int(w, vm->p_sizecode);
-
-	if (at / 4 >= size || at / 4 >= LUA_NO_POS || code & 3)
-		return 0;
-	return (u64)lua_cookie(code, size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined))
-	               << LUA_COOKIE_BITS |
-	       at / 4;
-}
-
-static inline void lua_remember(struct walk *w, u32 own, u64 key, u64 proto, u64 detail)
-{
-	struct walk_cursor *c = lua_cursor(w, own);
-
-	c->more[3] = proto;
-	c->more[4] = key;
-	lua_cursor(w, (u32)c->more[0])->more[4] = detail;
-}
-
-/* After the frame of proto, which is in scratch, was pushed. */
-WALK_GLOBAL int lua_learn(struct walk *w, u32 own, u64 closure, u64 proto, u64 pc)
-{
-	const struct lua_vm *vm;
-	struct walk_cache *cached;
-	u64 key, detail;
-
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	detail = vm ? lua_detail(w, vm, pc) : 0;
-	if (!detail || proto & 7 || proto >= LUA_CACHE_PROTOS)
-		return STOP_NONE;
-	key = lua_key(w, closure, pc);
-	cached = walk_cache(w, (u32)(key >> 32));
-	if (cached) {
-		cached->key = key;
-		cached->value = lua_cache_value(key, proto, detail);
-	}
-	lua_remember(w, own, key, proto, detail);
-	return STOP_NONE;
-}
-
-/* Pushes a caller in Lua if it is known. LUA_KEPT: it is not. */
-WALK_GLOBAL int lua_push_known(struct walk *w, u32 own, u64 closure, u64 pc, u32 status)
-{
-	const struct lua_vm *vm;
-	struct walk_cursor *c;
-	struct walk_cache *cached;
-	u64 key, proto, detail;
-
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm)
-		return STOP_ARENA;
-	c = lua_cursor(w, own);
-	key = lua_key(w, closure, pc);
-	if (!c->more[3] || c->more[4] != key) {
-		cached = walk_cache(w, (u32)(key >> 32));
-		if (!cached || cached->key != key)
-			return LUA_KEPT;
-		proto = cached->value >> LUA_CACHE_TAG << 3;
-		if (!proto || !walk_read(w, w->scratch, LUA_OBJECT, proto))
-			return LUA_KEPT;
-		detail = lua_detail(w, vm, pc);
-		if (!detail || cached->value != lua_cache_value(key, proto, detail))
-			return LUA_KEPT;
-		lua_remember(w, own, key, proto, detail);
-		c = lua_cursor(w, own);
-	}
-	detail = lua_cursor(w, (u32)c->more[0])->more[4] | (status & vm->tail_mask ? LUA_TAIL_CALLED : 0);
-	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, c->more[3]), detail))
-		return STOP_DEPTH;
-	c->more[2]++;
-	return !vm->cl_is_c && (status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
-}
-
-/* Puts the TValue at func into scratch, and reads those below it on the stack too: the callers are there. */
-WALK_GLOBAL int lua_read_slot(struct walk *w, u64 func, u64 bottom)
-{
-	u64 size = func + LUA_SLOT - bottom, first, second;
-
-	WALK_CHECK(w);
-	if (!window_has(&w->vm, func, &first) || !window_has(&w->vm, func + 8, &second)) {
-		if (func < bottom || size > LUA_STACK_MAX)
-			return walk_read(w, w->scratch, LUA_SLOT, func);
-		size = (size > LUA_WINDOW ? LUA_WINDOW : size) & (2 * LUA_WINDOW - 8);
-		w->vm.len = 0;
-		w->vm.start = func + LUA_SLOT - size;
-		if (!walk_fill(w, w->vm.word, (u32)size, w->vm.start))
-			return walk_read(w, w->scratch, LUA_SLOT, func);
-		w->vm.len = size;
-		first = size / 8 - 2;
-		second = first + 1;
-	}
-	return window_word(&w->vm, first, &w->scratch[0]) && window_word(&w->vm, second, &w->scratch[1]);
-}
-
 /* What lua_push_next() knows of a CallInfo. */
 struct lua_call {
-	u64 pc, closure;
+	u64 pc;
 	u32 status;
 	bool in_c, top;
 };
@@ -235,8 +115,6 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	u32 how;
 	int stop;
 
-	if (call->status & LUA_MOVED && (lua_byte(w, vm->l_tt) & 15) != LUA_FUNCTION)
-		return STOP_VM_BROKEN;
 	if (call->in_c)
 		return lua_push_c(w, code);
 	if (call->top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
@@ -244,13 +122,9 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	how = (call->top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
 	c->more[2] = c->more[2] == LUA_NOT_ITS ? 0 : c->more[2];
 	how |= call->status & vm->tail_mask ? LUA_TAIL : 0;
-	how |= call->status & LUA_MOVED ? LUA_DOUBTED : 0;
 	stop = lua_push_lua(w, code, call->pc, how, lua_cursor(w, (u32)c->more[0])->at);
 	if (stop == LUA_NOT_BEGUN)
 		return LUA_PUSHED;
-	c = lua_cursor(w, own);
-	if (!stop && !(how & ~LUA_TAIL) && (c->more[2] || !vm->cl_is_c))
-		lua_learn(w, own, call->closure, code, call->pc);
 	c = lua_cursor(w, own);
 	c->more[2]++;
 	if (stop || vm->cl_is_c)
@@ -270,58 +144,42 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 	struct walk_cursor *c;
 	bool light;
 	u32 type;
-	int stop;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	c = lua_cursor(w, own);
-	if (!lua_read_slot(w, func, lua_cursor(w, (u32)c->more[0])->more[0]))
+	if (!walk_read(w, w->scratch, LUA_SLOT, func))
 		return STOP_VM_ABSENT;
 	c = lua_cursor(w, own);
-	call.closure = w->scratch[0];
 	call.top = c->more[1] == LUA_AT_TOP;
 	type = (u32)w->scratch[1] & LUA_TYPE_BITS;
 	light = type == LUA_LIGHT_C;
-	if (!call.top && c->more[2] != LUA_NOT_ITS && !(status & LUA_MOVED) && type == LUA_FUNCTION) {
-		stop = lua_push_known(w, own, call.closure, pc, status);
-		if (stop != LUA_KEPT)
-			return stop;
-		c = lua_cursor(w, own);
-	}
-	if (vm->cl_is_c && c->more[2] && c->more[2] != LUA_NOT_ITS && !lua_at_call(w, pc))
-		return LUA_KEPT;
-	c = lua_cursor(w, own);
 	if (!light && (type & 15) != LUA_FUNCTION)
 		return call.top ? LUA_PUSHED : STOP_VM_BROKEN;
 	call.in_c = light;
 	if (!light) {
-		if (!walk_read(w, w->scratch, LUA_CLOSURE, call.closure))
+		if (!walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]))
 			return STOP_VM_ABSENT;
 		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
-	if (call.in_c && vm->version == 501 && status & LUA_MOVED)
-		return STOP_VM_BROKEN;
 	if (call.in_c && c->more[2] == LUA_NOT_ITS)
 		c->more[2] = 0;
 	if (call.in_c && (c->more[2] || (call.top && w->leaf && w->region.part != LUA_RESUME)))
 		return LUA_KEPT;
-	return light ? lua_push_c(w, call.closure) : lua_push_closure(w, vm, own, &call);
+	return light ? lua_push_c(w, w->scratch[0]) : lua_push_closure(w, vm, own, &call);
 }
 
 /*
- * Where the function is whose CallInfo leads out of the stack, as luaD_reallocstack() moves that. 5.2 and 5.3 correct
- * lua_State first, and the CallInfo in it last, which still says where the stack was. 5.4 corrects lua_State last: what
- * leads out of its stack leads into the new one already; from 5.4.5 on offsets stand there meanwhile. 5.1 corrects its
- * first CallInfo first; there the freed stack is read, which still has all but the first words of what it held.
+ * Where a function is that has not been corrected yet while luaD_reallocstack() moves the stack: the CallInfo that is
+ * corrected last, in lua_State, still says where the stack was. From 5.4.5 on offsets stand there meanwhile. 5.1
+ * corrects that one first; there the freed stack is read, which still has all but the first words of what it held.
  */
 static inline u64 lua_moved(struct walk *w, const struct lua_vm *vm, const struct walk_cursor *c, u64 func)
 {
 	u64 old = 0;
 
-	if (!vm->l_first_ci ||
-	        (func >= LUA_OFFSETS && !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func)))
+	if (func >= LUA_OFFSETS && !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func))
 		return func;
 	return func - old + c->more[0];
 }
@@ -353,12 +211,13 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 	previous = vm->ci_previous ? lua_word(w, vm->ci_previous) : c->at - vm->ci_size;
 	if (!previous)
 		return LUA_BOTTOM;
-	if (func - c->more[0] >= c->more[1] - c->more[0]) {
+	if (func - c->more[0] >= c->more[1] - c->more[0] && vm->l_first_ci)
 		func = lua_moved(w, vm, c, func);
-		status |= LUA_MOVED;
-	}
 	if (func & 7)
 		return STOP_VM_BROKEN;
+	if (vm->cl_is_c && lua_cursor(w, own)->more[2] && lua_cursor(w, own)->more[2] != LUA_NOT_ITS &&
+	        !lua_at_call(w, pc))
+		return LUA_DONE;
 	stop = lua_push_function(w, own, func, pc, status);
 	if (stop == LUA_KEPT)
 		return LUA_DONE;
@@ -372,7 +231,6 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 static inline int lua_leave(struct walk *w, u32 own, int stop)
 {
 	lua_cursor(w, own)->more[1] = LUA_LEFT;
-	lua_cursor(w, own)->more[3] = lua_cursor(w, own)->more[4] = 0;
 	if (stop < STOP_MAX && !w->lost)
 		w->lost = stop;
 	return native_step(w, FRAME_VM);
@@ -381,7 +239,7 @@ static inline int lua_leave(struct walk *w, u32 own, int stop)
 WALK_STEP int lua_step(struct walk *w)
 {
 	const struct lua_vm *vm;
-	u32 own, i;
+	u32 own;
 	int stop;
 
 	WALK_CHECK(w);
@@ -420,13 +278,10 @@ WALK_STEP int lua_step(struct walk *w)
 			return lua_leave(w, own, LUA_DONE);
 		if (stop == LUA_MORE)
 			return STOP_NONE;
-		lua_cursor(w, own)->more[3] = lua_cursor(w, own)->more[4] = 0;
 		if (lua_cursor(w, own)->more[1] == LUA_ENTERED)
 			lua_cursor(w, own)->more[1] = LUA_AT_TOP;
 	}
-	stop = LUA_PUSHED;
-	for (i = 0; i < LUA_FUNCTIONS_A_STEP && stop == LUA_PUSHED; i++)
-		stop = lua_push_next(w, own);
+	stop = lua_push_next(w, own);
 	if (stop == LUA_PUSHED || stop == STOP_DEPTH)
 		return stop;
 	return lua_leave(w, own, stop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What lua_walk.c and lua_settle_walk.c share. The former walks the functions of a lua_State; the latter finds the
- * first one that a native frame of luaV_execute() runs. That need not be the CallInfo on top: while luaD_precall() or
- * luaD_poscall() is at work, or an error unwinds, this one may be half set up, or belong to a call that has ended.
+ * What the two files of the walker share. Which of a lua_State's functions does a native frame of luaV_execute() run?
+ * While luaD_precall(), luaD_poscall() or an error's end are at work, the CallInfo on top may be half set up, of an
+ * earlier call, or of functions that are gone.
  */
 #ifndef YRT_LUA_WALK_H
 #define YRT_LUA_WALK_H
@@ -12,20 +12,16 @@
 
 #define LUA_SHARED WALK_STEP __attribute__((noinline))
 
-#define LUA_TTHREAD          8
-#define LUA_TPROTO           9 /* of 5.1 */
-#define LUA_CALLINFO         72
-#define LUA_CLOSURE          40
-#define LUA_SLOT             16   /* of the Lua stack: a TValue */
-#define LUA_TYPE_BITS        0x3f /* of TValue.tt: without BIT_ISCOLLECTABLE (5.2 on) */
-#define LUA_WINDOW           1024 /* bytes of the Lua stack that are read at once */
-#define LUA_STACK_MAX        (1u << 30)
-#define LUA_FUNCTIONS_A_STEP 8
-#define LUA_LOOK             1024 /* twice the CallInfos that lua_settle() looks at */
-#define LUA_LIGHT_C          22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
-#define LUA_FUNCTION         6
-#define LUA_OFFSETS          (1u << 26) /* less is no pointer, but may be an offset in the stack */
-#define LUA_VM_KEY           (1ULL << 63)
+#define LUA_TTHREAD   8
+#define LUA_CALLINFO  72
+#define LUA_CLOSURE   40
+#define LUA_SLOT      16   /* of the Lua stack: a TValue */
+#define LUA_TYPE_BITS 0x3f /* of TValue.tt: without the mark of collectable objects (BIT_ISCOLLECTABLE, 5.2 on) */
+#define LUA_LOOK      1024 /* twice the CallInfos that lua_settle() looks at */
+#define LUA_LIGHT_C   22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
+#define LUA_FUNCTION  6
+#define LUA_OFFSETS   (1u << 26) /* less is no pointer, but may be an offset in the stack */
+#define LUA_VM_KEY    (1ULL << 63)
 /* more[2] of the build's cursor: how many functions in Lua this luaV_execute() is known to run; the first one is not
  * its. */
 #define LUA_NOT_ITS (1ULL << 32)
@@ -44,12 +40,8 @@ enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NO
 
 /* Of lua_look(). */
 enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
-/*
- * Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet; it was tail called; the
- * stack is being moved, so its position has to lie in its code.
- */
-enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_DOUBTED = 8 };
-#define LUA_MOVED (1u << 31) /* beside the bits of CallInfo.callstatus: it leads out of the stack */
+/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet. */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4 };
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {
