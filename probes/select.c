@@ -55,7 +55,10 @@ static size_t longest_literal(const char *pattern)
 		size_t n = strcspn(pattern, WILD);
 
 		longest = n > longest ? n : longest;
-		pattern += n + !!pattern[n];
+		pattern += n;
+		if (*pattern == '[' && strchr(pattern, ']'))
+			pattern = strchr(pattern, ']');
+		pattern += !!*pattern;
 	}
 	return longest;
 }

@@ -139,8 +139,8 @@ static inline __attribute__((always_inline)) bool calls_unknown(struct walk *w, 
 }
 
 /*
- * Can a frame that goes on at pc with this stack pointer be one that waits? By its own rule, its return address is
- * behind a call, too. True where the rule takes more than the stack pointer.
+ * Can a frame that goes on at pc with this stack pointer be a caller? By its own rule, its return address is behind a
+ * call, too. True where the rule takes more than the stack pointer, or the stack cannot be read.
  */
 static inline __attribute__((always_inline)) bool has_caller(struct walk *w, u64 pc, u64 sp)
 {
@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) bool has_caller(struct walk *w, u64
 
 	if (slot == SLOT_NOT_DESCRIBED || slot == SLOT_BY_REGISTERS)
 		return true;
-	return walk_stack(w, sp + (u64)(s64)slot, &pc) && behind_call(w, pc);
+	return !walk_stack(w, sp + (u64)(s64)slot, &pc) || behind_call(w, pc);
 }
 
 /*

@@ -58,7 +58,7 @@ const struct manual watch_manual = {
                 "then deleted; what a store does not take stays, within --ring, and is sent with the next one. "
                 "Processes are chosen anew\n"
                 "each time. cpu and rss are those of all targets together (of the machine with -a), 100 % is one CPU.\n"
-                "exit() is what a command of the shell exits with, which runs every second, without output; one that "
+                "exit() is what a command of the shell exits with, which runs every second, without stdout; one that "
                 "takes longer than 10 s\n"
                 "is killed and counts as 137.",
         .options = options,

@@ -13,6 +13,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
+#define POLL_MS        20
 #define NOT_EXECUTABLE 126 /* of a shell, by POSIX's "Exit Status for Commands" */
 #define NOT_FOUND      127
 
@@ -39,31 +40,37 @@ static int spawn_shell(const char *command, pid_t *ret)
 	return failed;
 }
 
-/* Returns when it has ended, has had its time, or *stop is set. */
+/* It is not reaped: its number is not given anew. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
+}
+
+/* Returns when it has ended, has had its time, or *stop is set. Old seccomp profiles refuse pidfd_open(). */
 static void await_end(pid_t pid, volatile sig_atomic_t *stop)
 {
 	cleanup(close) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd end = {.fd = fd, .events = POLLIN};
 	u64 limit = now_ns() + WHEN_EXIT_S * 1000000000ULL, now;
 
-	while (fd >= 0 && !*stop && (now = now_ns()) < limit)
-		if (poll(&end, 1, (int)((limit - now) / 1000000) + 1) > 0)
-			return;
+	while (!*stop && !has_ended(pid) && (now = now_ns()) < limit)
+		poll(&end, 1, fd < 0 ? POLL_MS : (int)((limit - now) / 1000000) + 1);
 }
 
 struct error *when_exit_status(const char *command, volatile sig_atomic_t *stop, int *ret)
 {
-	siginfo_t info = {0};
+	int status = 0, failed;
 	pid_t pid;
-	int status, failed = spawn_shell(command, &pid);
 
+	signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status */
+	failed = spawn_shell(command, &pid);
 	if (failed)
 		return error_hint(error_new(ERROR_INPUT, "cannot run /bin/sh: %s", strerror(failed)),
 		        "exit(COMMAND) of --when needs a shell");
 	await_end(pid, stop);
-	waitid(P_PID, (id_t)pid, &info,
-	        WEXITED | WNOHANG | WNOWAIT); /* its number is not given anew before it is reaped */
-	if (!info.si_pid)
+	if (!has_ended(pid))
 		kill(-pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		continue;

@@ -7,16 +7,12 @@
 static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 {
 	struct wait_state *w = wait_state_of(woken);
-	struct wait_stats *ws;
 
 	if (!w || !w->since_ns || w->waker || w->runnable)
 		return NULL;
 	if (w->hash)
 		return w;
-	ws = wait_stats();
-	if (!ws || wait_span(w->since_ns, wait_now(ws, bpf_get_current_task_btf())) < WAIT_LONG_NS)
-		return NULL;
-	return w;
+	return wait_span(w->since_ns, bpf_ktime_get_ns()) < WAIT_LONG_NS ? NULL : w;
 }
 
 /* The kernel frames, in any case: they show an interrupt. */

@@ -233,7 +233,7 @@ static struct error *find_labels(struct batch *b, u32 i, struct go_label_sets *s
 		        b->v->p, addr, minor && minor < GO_LABELS_BY_LIST, GO_LABELS_READ, packed, &size, NULL);
 		n = go_word(b->v, b->addr[i] + at.at) == addr ? n : 0;
 		err = go_label_sets_add(sets, n, packed, n ? size : 0, &slot->set);
-		slot->addr = err ? 0 : addr;
+		slot->addr = err || !n ? 0 : addr; /* n 0: others may still have it */
 	}
 	*ret = slot->set;
 	return err;

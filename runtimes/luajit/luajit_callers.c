@@ -87,6 +87,7 @@ void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ct
 {
 	struct search search = {.start = start, .end = end};
 	struct image_scan s;
+	bool failed;
 
 	if (!memo_load(img, SEARCH, &search.found) || !is_inside(&search.found, start, end)) {
 		search.found.n = 0;
@@ -94,8 +95,9 @@ void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ct
 			return;
 		while (image_scan_next(&s))
 			search_piece(&search, &s);
+		failed = s.failed;
 		image_scan_end(&s);
-		if (!search.full)
+		if (!search.full && !failed)
 			memo_store(img, SEARCH, &search.found);
 	}
 	for (u32 i = 0; i < search.found.n; i++)

@@ -88,7 +88,7 @@ def test_births():
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 8).expect()
     off = result.stats["off"]
     shown = sum(ns for _, ns in result.stacks) * 1e-9
-    assert off["waits_without_stack"] > 0 and abs(shown - off["off_s"]) <= 0.06 * off["off_s"], f"{shown}: {off}"
+    assert off["waits_without_stack"] > 0 and abs(shown - off["off_s"]) <= 0.08 * off["off_s"], f"{shown}: {off}"
     yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
 
 

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -194,20 +195,24 @@ def test_refusals():
 
 def test_hang():
     """A store that is slow is waited for, one that hangs is not, and SIGTERM ends it at once."""
-    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 2), (200, {}, 0)) as store:
+    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 2), (200, {}, 2), (200, {}, 0)) as store:
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-tries", 1)
         assert done.returncode == 0, done.stderr
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0 and len(store.requests) == 3, done.stderr
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
         path = made(dir)
         at = subprocess.Popen([yrt.YRT, "push", path, "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", "60", "--remove"],
                               stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + 30
-        while not store.requests and time.monotonic() < end:
-            time.sleep(0.02)
-        at.terminate()
-        _, said = at.communicate(timeout=20)
+        try:
+            end = time.monotonic() + 30
+            while not store.requests and time.monotonic() < end:
+                time.sleep(0.02)
+            assert store.requests
+            at.terminate()
+            _, said = at.communicate(timeout=20)
+        finally:
+            yrt.stop(at, signal.SIGKILL)
         assert at.returncode == yrt.OUTPUT and "interrupted" in said and os.path.exists(path), said
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)

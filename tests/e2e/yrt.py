@@ -390,8 +390,10 @@ class Envoy:
         if self.wrk:
             stop(self.wrk)
         stop(self.process)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"/dev/shm/envoy_shared_memory_{read(os.path.join(self.dir, 'base-id'))}0")  # Envoy 1.40 leaves it
+        base = read(os.path.join(self.dir, "base-id")).strip()
+        if base:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/dev/shm/envoy_shared_memory_{base}0")  # Envoy 1.40 leaves it
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self):

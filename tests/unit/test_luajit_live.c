@@ -2,6 +2,7 @@
 /* Stacks of a live LuaJIT walked at any instruction: who may call whom is fixed. */
 #include "luajit_levels.h"
 
+#define TRIES  20
 #define BURSTS 11
 #define STEPS  2000
 
@@ -111,13 +112,32 @@ static bool is_landing(struct target *t)
 	return false;
 }
 
+static bool has_vm(const struct target *t)
+{
+	for (u32 i = 0; i < t->process->ninstances; i++)
+		if (t->process->instances[i].data)
+			return true;
+	return false;
+}
+
+/* Goes on until the VM is found: a check that fails while a call is made is repeated, but a stopped VM stays there. */
+static void find_vm(struct target *t)
+{
+	target_continue(t, 100000);
+	for (u32 i = 0; i < TRIES && !has_vm(t); i++) {
+		process_destroy(t->process);
+		t->process = NULL;
+		target_continue(t, 1000);
+	}
+}
+
 static void step_through(const char *jit)
 {
 	struct target *t = target_start("calls.lua", jit, NULL);
 	u32 checked = 0, landing = 0;
 	int status;
 
-	target_continue(t, 100000);
+	find_vm(t);
 	for (u32 i = 0; i < BURSTS; i++) {
 		target_continue(t, 1000 + i * 100);
 		for (u32 k = 0; k < STEPS; k++) {

@@ -173,6 +173,7 @@ static void test_usage(void **state)
 	refused("exe=", "nothing behind");
 	refused("exe=a,", "no '='");
 	refused("comm=a-name-of-15-byt*", "no comm has more than 15 bytes");
+	check("comm=[a-zA-Z0-9_.:@+-]*", NULL, "9 10 11 12 13 15 16 17 ");
 	refused("container=0123", "12 to 64 digits");
 	refused("container=ABCDEF0123456789", "12 to 64 digits");
 	for (int i = 0; i < SELECT_TERMS; i++)

@@ -14,10 +14,11 @@
 #include "cleanup.h"
 #include "elf_table.h"
 
-#define SEGMENTS_MAX 4096
-#define NOTES_MAX    (64u << 10) /* bytes of a PT_NOTE that are searched */
-#define UNPACKED_MAX (1ull << 30)
-#define NOTE_GO_ID   4 /* ELF_NOTE_GOBUILDID_TAG of cmd/link */
+#define SEGMENTS_MAX      4096
+#define NOTES_MAX         (64u << 10) /* bytes of a PT_NOTE that are searched */
+#define UNPACKED_MAX      (1ull << 30)
+#define DATA_SECTIONS_MAX 256
+#define NOTE_GO_ID        4 /* ELF_NOTE_GOBUILDID_TAG of cmd/link */
 
 static const char *machine_name(u16 machine)
 {
@@ -395,13 +396,16 @@ bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64
 
 void image_data_sections(struct image *img, void (*each)(void *arg, u64 addr, u64 size), void *arg)
 {
+	u32 left = DATA_SECTIONS_MAX;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr sh;
 
-	while ((scn = elf_nextscn(img->elf, scn)))
+	while (left && (scn = elf_nextscn(img->elf, scn)))
 		if (gelf_getshdr(scn, &sh) && sh.sh_type != SHT_NOBITS && sh.sh_type != SHT_NULL &&
-		        (sh.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC)
+		        (sh.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC) {
 			each(arg, sh.sh_addr, sh.sh_size);
+			left--;
+		}
 }
 
 bool image_read(struct image *img, void *dst, size_t size, u64 vaddr)

@@ -70,7 +70,7 @@ void image_put(struct image *img);
 Elf_Data *image_section(struct image *img, const char *name, u64 *ret_addr);
 /* Where a section of a segment lies, without reading it. False: absent, or not loaded with the file's content. */
 bool image_section_range(struct image *img, const char *name, u64 *ret_addr, u64 *ret_size);
-/* Calls each() with every loaded section that is not code, whatever its segment's permissions are. */
+/* Calls each() with the first 256 loaded sections that are not code, whatever their segments' permissions are. */
 void image_data_sections(struct image *img, void (*each)(void *arg, u64 addr, u64 size), void *arg);
 /* Gives back what image_section() has read: its results are gone. */
 void image_rest(struct image *img);

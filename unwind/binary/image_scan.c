@@ -32,6 +32,7 @@ bool image_scan_next(struct image_scan *s)
 	s->bytes = s->buf;
 	if (s->size && elf_read(s->img, s->buf, s->size, s->offset))
 		return true;
+	s->failed = s->size > 0;
 	s->left = s->own = s->size = 0;
 	return false;
 }

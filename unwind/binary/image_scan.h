@@ -21,11 +21,12 @@ struct image_scan {
 	u8 *buf;
 	size_t overlap;
 	u64 offset, left; /* in the file: what is to come */
+	bool failed;      /* the file can not be read on */
 };
 
 /* False: no such section, or it is compressed, or there is no memory. Else image_scan_end() is due. */
 bool image_scan_start(struct image_scan *s, struct image *img, const char *section, size_t overlap);
-/* False: the end, or the file can not be read on. */
+/* False: the end, or failed. */
 bool image_scan_next(struct image_scan *s);
 void image_scan_end(struct image_scan *s);
 /* The address of the first place in a section where these bytes are. 0: none. */

@@ -173,7 +173,8 @@ static void follow(struct code_flow *f, const struct cfi_parsed *p)
 {
 	struct code_state state;
 
-	image_data_sections(f->img, mark_data, f);
+	if (!f->gap) /* those are within .text */
+		image_data_sections(f->img, mark_data, f);
 	mark_described(f, p);
 	mark_system_calls(f);
 	state = code_state_entry();

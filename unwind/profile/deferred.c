@@ -180,31 +180,31 @@ static void mark_guess(struct frame *f)
 }
 
 /* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
-static enum stop_reason walk_again(struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n)
+static enum stop_reason walk_again(
+        struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n, enum guess_found *found)
 {
 	struct copied copied = {.memory.read = read_copied, .now = p->memory, .stack = s};
-	enum guess_found found;
-	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, &found);
+	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, found);
 	u32 rest = s->nframes - s->from.before;
 
-	if (found == GUESS_MISSED)
+	if (*found == GUESS_MISSED)
 		return stop;
 	if (rest > FRAMES_MAX - *n)
 		return STOP_DEPTH;
 	memcpy(l->frames + *n, s->frames + s->from.before, rest * sizeof(*l->frames));
-	if (rest && found == GUESS_REPEATED)
+	if (rest && *found == GUESS_REPEATED)
 		mark_guess(l->frames + *n);
 	*n += rest;
 	return stop && stop_is_complete(s->record.stop) ? stop : s->record.stop;
 }
 
-static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 stop, u32 n)
+static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 stop, u32 n, enum guess_found found)
 {
 	u32 before = s->from.before;
 	struct frame *all;
 	struct error *err;
 
-	if (!stop_is_complete(stop) && s->record.stop == STOP_RESUMED) {
+	if (found == GUESS_MISSED && !stop_is_complete(stop) && s->record.stop == STOP_RESUMED) {
 		/* a runtime gave more than the copy of the stack does */
 		if (s->from.pc && before < s->nframes)
 			mark_guess(s->frames + before);
@@ -215,7 +215,8 @@ static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 
 		return &error_no_memory;
 	memcpy(all, s->frames, before * sizeof(*all));
 	memcpy(all + before, l->frames, n * sizeof(*all));
-	s->record.stop = stop_is_complete(stop) ? stop : s->from.stop;
+	if (found == GUESS_MISSED || s->record.stop != STOP_RESUMED)
+		s->record.stop = stop_is_complete(stop) ? stop : s->from.stop;
 	err = l->sink.stack(l->sink.ctx, &s->record, all, before + n, s->from.stop);
 	free(all);
 	return err;
@@ -231,6 +232,7 @@ static bool is_ready(const struct deferred *l, const struct deferred_stack *s, u
 static struct error *settle(struct deferred *l, struct deferred_stack *s, bool all, bool *done)
 {
 	u32 stop = s->from.stop, n = 0;
+	enum guess_found found = GUESS_MISSED;
 	bool last = all;
 	struct process *p;
 
@@ -244,14 +246,14 @@ static struct error *settle(struct deferred *l, struct deferred_stack *s, bool a
 		return NULL;
 	if (p) {
 		s->tried = p->generation;
-		stop = walk_again(l, s, p, &n);
+		stop = walk_again(l, s, p, &n, &found);
 	}
 	*done = last || !stop_is_unknown_code(stop);
 	if (*done && !all && !is_ready(l, s, n)) {
 		*done = false;
 		s->tried = 0;
 	}
-	return *done ? hand_out(l, s, stop, n) : NULL;
+	return *done ? hand_out(l, s, stop, n, found) : NULL;
 }
 
 struct error *deferred_settle(struct deferred *l, u64 now_ns, bool all)

@@ -1,3 +1,4 @@
+; SPDX-License-Identifier: Apache-2.0
 (defun safe (row placed &optional (distance 1))
   (or (null placed)
       (and (/= row (car placed)) (/= (abs (- row (car placed))) distance) (safe row (cdr placed) (1+ distance)))))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 camera { location <0, 3, -8> look_at 0 }
 light_source { <10, 20, -10> rgb 1 area_light <2, 0, 0>, <0, 0, 2>, 4, 4 }
 plane { y, -1 pigment { checker rgb 1, rgb 0.2 } finish { reflection 0.3 } }
