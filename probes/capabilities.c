@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,28 @@ const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY])
 		                : "the capabilities are there: a security module refuses it; `yrt doctor` lists what "
 		                  "works");
 	return text;
+}
+
+struct error *capabilities_no_bpf(int code)
+{
+	char text[CAPABILITY_REMEDY];
+
+	return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"), "%s",
+	        capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), text));
+}
+
+struct error *capabilities_no_event(int code, const char *to, ...)
+{
+	char text[CAPABILITY_REMEDY], what[64];
+	va_list args;
+
+	va_start(args, to);
+	vsnprintf(what, sizeof(what), to, args);
+	va_end(args);
+	if (code == EACCES || code == EPERM)
+		return error_hint(error_errno(code, "the kernel refuses perf_event_open(): to %s", what), "%s",
+		        capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
+	return error_errno(code, "cannot %s", what);
 }
 
 static void check_capability(

@@ -5,6 +5,8 @@
 
 #include <types.h>
 
+#include "unwind/error.h"
+
 #define CAPABILITY_REMEDY 256
 
 enum capability_state {
@@ -42,6 +44,10 @@ enum capability { /* <linux/capability.h> */
  * profile. Returns text.
  */
 const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY]);
+/* Why bpf() was refused (EPERM), with that. */
+struct error *capabilities_no_bpf(int code);
+/* Why perf_event_open() failed, or to attach to its event, with that if it was refused. to: "sample CPU 1". */
+__attribute__((format(printf, 2, 3))) struct error *capabilities_no_event(int code, const char *to, ...);
 
 /* Does the kernel show where its functions are? */
 bool capabilities_kernel_names(void);

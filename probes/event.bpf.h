@@ -12,17 +12,21 @@
 #ifndef YRT_EVENT_BPF_H
 #define YRT_EVENT_BPF_H
 
-/*
- * A program that takes stacks, NAME_walk, in this section. What is attached is NAME, which calls it by way of a table
- * of one entry: so one that has more walkers takes its place between two events (probes/walker_loads.h).
- */
-#define WALKING(section, name)                                                                                         \
+/* The table of one entry by which NAME calls NAME_walk. */
+#define WALKING_TABLE(name)                                                                                            \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                                 \
 		__uint(max_entries, 1);                                                                                \
 		__uint(key_size, sizeof(u32));                                                                         \
 		__uint(value_size, sizeof(u32));                                                                       \
-	} name##_now SEC(".maps");                                                                                     \
+	} name##_now SEC(".maps")
+
+/*
+ * A program that takes stacks, NAME_walk, in this section. What is attached is NAME, which calls it by way of a table
+ * of one entry: so one that has more walkers takes its place between two events (probes/walker_loads.h).
+ */
+#define WALKING(section, name)                                                                                         \
+	WALKING_TABLE(name);                                                                                           \
 	SEC(section) int name(void *ctx)                                                                               \
 	{                                                                                                              \
 		bpf_tail_call(ctx, &name##_now, 0);                                                                    \

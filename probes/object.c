@@ -72,11 +72,8 @@ static void set_knobs(struct object *o)
 
 struct error *object_explain_load(int code)
 {
-	char text[CAPABILITY_REMEDY];
-
 	if (code == EPERM) /* the verifier says EACCES */
-		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"), "%s",
-		        capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), text));
+		return capabilities_no_bpf(code);
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
 		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");

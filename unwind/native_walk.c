@@ -7,12 +7,13 @@
 #define SCAN_WORDS        64          /* of the stack that are searched for a return address */
 #define GUESS_FRAME_MAX   (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
-/* A rule, or NULL if the table does not make sense. */
-static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(struct walk *w, u64 pc)
+/* The rule of a region with a table, or NULL if that does not make sense. */
+static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(
+        struct walk *w, const struct region *region, u64 pc)
 {
-	const u8 *slab = walk_slab(w, w->region.table);
+	const u8 *slab = walk_slab(w, region->table);
 	const struct cfi_table *table;
-	u64 at = w->region.table, offset = pc - w->region.origin, page = offset >> CFI_PAGE_BITS, row = 0;
+	u64 at = region->table, offset = pc - region->origin, page = offset >> CFI_PAGE_BITS, row = 0;
 	const u16 *index;
 	u32 lo, hi, i;
 
@@ -35,7 +36,7 @@ static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(st
 			hi = mid;
 	}
 	row = *(const u32 *)(slab + ((at + (u64)lo * 4) & (ARENA_SLAB_SIZE - 4)));
-	at = w->region.table + table->rules + (row >> CFI_PAGE_BITS) * sizeof(struct cfi_rule);
+	at = region->table + table->rules + (row >> CFI_PAGE_BITS) * sizeof(struct cfi_rule);
 	return slab_at(slab, at);
 }
 
@@ -101,7 +102,7 @@ WALK_GLOBAL int behind_call(struct walk *w, u64 addr)
 #define SLOT_NOT_DESCRIBED 1 /* nothing but its code, if at all, or it is a VM's own code */
 #define SLOT_BY_REGISTERS  2 /* by another register */
 
-/* How far above the stack pointer a frame at addr has its return address. The driver looks for its region anew. */
+/* How far above the stack pointer a frame at addr has its return address. */
 WALK_GLOBAL int return_slot(struct walk *w, u64 addr)
 {
 	const struct region *region;
@@ -114,9 +115,7 @@ WALK_GLOBAL int return_slot(struct walk *w, u64 addr)
 	region = slab ? find_region(w, slab, addr) : NULL;
 	if (!region || !region->table || region->runtime)
 		return SLOT_NOT_DESCRIBED;
-	w->region = *region;
-	rule = find_rule(w, addr);
-	w->region.start = w->region.end = 0;
+	rule = find_rule(w, region, addr);
 	if (!rule || rule->kind == CFI_NONE || rule->flags & CFI_FROM_CODE)
 		return SLOT_NOT_DESCRIBED;
 	slot = rule->slot[ARCH_SLOT_RA];
@@ -298,7 +297,7 @@ static inline int leave_frame(struct walk *w, u64 pc)
 
 	if (!w->region.table)
 		return step_frame_pointer(w);
-	rule = find_rule(w, pc);
+	rule = find_rule(w, &w->region, pc);
 	if (!rule)
 		return STOP_ARENA;
 	if (rule->kind == CFI_NEWBORN && w->leaf && !w->reg[REG_RESULT])
@@ -329,7 +328,7 @@ WALK_STEP int native_cfa(struct walk *w)
 
 	WALK_CHECK(w);
 	flags = w->flags;
-	rule = w->region.table ? find_rule(w, walk_pc(w)) : NULL;
+	rule = w->region.table ? find_rule(w, &w->region, walk_pc(w)) : NULL;
 	if (!rule || rule->kind != CFI_REG)
 		return STOP_NO_CFI;
 	stop = find_cfa(w, rule, &w->scratch[0]);

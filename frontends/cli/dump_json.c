@@ -8,6 +8,7 @@
 #include "frontends/format/text.h"
 #include "unwind/cleanup.h"
 #include "unwind/process/syscall.h"
+#include "unwind/profile/locks.h"
 
 static const char *const hows[] = {
         [DUMP_WALKED] = "walked",
@@ -83,8 +84,8 @@ static void set_wait(json_t *object, const struct dump_view *v, const struct vie
 
 	if (!t->waits)
 		return;
-	wait = json_pack("{s:s, s:I, s:b}", "kind", view_wait_kind(t), "address", (json_int_t)w->at, "deadlock",
-	        (int)t->deadlocked);
+	wait = json_pack("{s:s, s:I, s:b}", "kind", lock_kind_awaited(w->kind), "address", (json_int_t)w->at,
+	        "deadlock", (int)t->deadlocked);
 	if (*w->type)
 		set_text(wait, "type", w->type);
 	if (t->owned)

@@ -71,7 +71,6 @@ const char *view_file(const struct profile_function *f);
 /* What a thread that waits waits for: "monitor 0x7f… (a java.lang.Object)"; hostile. */
 #define VIEW_WAIT 256
 void view_wait(const struct view_thread *t, char ret[VIEW_WAIT]);
-const char *view_wait_kind(const struct view_thread *t); /* "monitor"; static */
 /* "sleeping", "running"; static. */
 const char *view_state(const struct dump_thread *t);
 

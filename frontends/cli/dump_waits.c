@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "dump_view.h"
+#include "unwind/profile/locks.h"
 #include "unwind/table.h"
 
 static u64 key(u32 tgid, u64 thread, bool pointer)
@@ -75,22 +76,6 @@ struct error *view_waits(struct dump_view *v)
 	return err;
 }
 
-const char *view_wait_kind(const struct view_thread *t)
-{
-	static const char *const kinds[LOCK_KINDS] = {[LOCK_FUTEX] = "futex",
-	        [LOCK_MUTEX] = "mutex",
-	        [LOCK_RWLOCK] = "rwlock",
-	        [LOCK_MONITOR] = "monitor",
-	        [LOCK_OBJECT] = "lock",
-	        [LOCK_VM] = "VM lock",
-	        [LOCK_CONDITION] = "notification",
-	        [LOCK_SEMAPHORE] = "semaphore",
-	        [LOCK_JOIN] = "end",
-	        [LOCK_PARK] = "permit"};
-
-	return kinds[t->t->wait.kind];
-}
-
 void view_wait(const struct view_thread *t, char ret[VIEW_WAIT])
 {
 	const struct runtime_wait *w = &t->t->wait;
@@ -103,7 +88,7 @@ void view_wait(const struct view_thread *t, char ret[VIEW_WAIT])
 	else if (w->kind == LOCK_PARK)
 		n = snprintf(ret, VIEW_WAIT, "0x%lx", w->at);
 	else
-		n = snprintf(ret, VIEW_WAIT, "%s 0x%lx", view_wait_kind(t), w->at);
+		n = snprintf(ret, VIEW_WAIT, "%s 0x%lx", lock_kind_awaited(w->kind), w->at);
 	if (w->kind != LOCK_VM && *w->type)
 		snprintf(ret + n, VIEW_WAIT - (size_t)n, " (a %s)", w->type);
 }

@@ -36,6 +36,7 @@ void catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL); /* the terminal is gone: what was gathered is kept */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* whoever started yrt may ignore it: commands would have no exit status */
 }
 
 static void warn(void *ctx, struct error *err)

@@ -17,7 +17,7 @@ static const char *const metrics[WHEN_METRICS] = {"cpu", "load", "rss", "exit"};
 static struct error *bad_condition(const char *text)
 {
 	return error_hint(error_new(ERROR_USAGE, "--when takes a condition, not \"%s\"", text),
-	        "'cpu > 80%% for 5s', 'load > 4', 'rss > 2g for 30s', 'exit(COMMAND) > 0'; < is there, too");
+	        "'cpu > 80%% for 5s', 'load > 4', 'rss > 2g for 30s', 'exit(COMMAND) > 0', or with <");
 }
 
 static const char *skip_blanks(const char *text)

@@ -61,11 +61,9 @@ static void await_end(pid_t pid, volatile sig_atomic_t *stop)
 
 struct error *when_exit_status(const char *command, volatile sig_atomic_t *stop, int *ret)
 {
-	int status = 0, failed;
 	pid_t pid;
+	int status = 0, failed = spawn_shell(command, &pid);
 
-	signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status */
-	failed = spawn_shell(command, &pid);
 	if (failed)
 		return error_hint(error_new(ERROR_INPUT, "cannot run /bin/sh: %s", strerror(failed)),
 		        "exit(COMMAND) of --when needs a shell");

@@ -59,16 +59,6 @@ static void close_timers(struct timers *t)
 	*t = (struct timers){0};
 }
 
-static struct error *explain_open(int cpu, int code)
-{
-	char text[CAPABILITY_REMEDY];
-
-	if (code == EACCES || code == EPERM)
-		return error_hint(error_errno(code, "the kernel refuses perf_event_open(): to sample CPU %d", cpu),
-		        "%s", capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
-	return error_errno(code, "cannot sample CPU %d", cpu);
-}
-
 static struct error *open_timer(const struct clock *c, int cpu, struct timers *t)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr),
@@ -78,10 +68,12 @@ static struct error *open_timer(const struct clock *c, int cpu, struct timers *t
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENODEV ? NULL : explain_open(cpu, errno); /* ENODEV: offline */
+		return errno == ENODEV ? NULL
+		                       : capabilities_no_event(errno, "sample CPU %d", cpu); /* ENODEV: offline */
 	t->fds[t->n++] = fd;
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(c->object, "on_clock")) ? explain_open(cpu, errno)
-	                                                                                : NULL;
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(c->object, "on_clock"))
+	               ? capabilities_no_event(errno, "sample CPU %d", cpu)
+	               : NULL;
 }
 
 static struct error *open_timers(const struct clock *c, struct timers *t)

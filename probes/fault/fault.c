@@ -46,17 +46,6 @@ static void destroy(void *event)
 	free(f);
 }
 
-static struct error *explain(int cpu, int code)
-{
-	char text[CAPABILITY_REMEDY];
-
-	if (code == EACCES || code == EPERM)
-		return error_hint(
-		        error_errno(code, "the kernel refuses perf_event_open(): to watch page faults of CPU %d", cpu),
-		        "%s", capabilities_remedy(CAPABILITY_BIT(PERFMON), text));
-	return error_errno(code, "cannot watch page faults of CPU %d", cpu);
-}
-
 static struct error *open_one(struct fault *f, int cpu, u64 config)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr),
@@ -67,10 +56,13 @@ static struct error *open_one(struct fault *f, int cpu, u64 config)
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENODEV ? NULL : explain(cpu, errno); /* ENODEV: offline */
+		return errno == ENODEV
+		               ? NULL
+		               : capabilities_no_event(errno, "watch page faults of CPU %d", cpu); /* ENODEV: offline */
 	f->fds[f->n++] = fd;
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(f->host->object, "on_fault")) ? explain(cpu, errno)
-	                                                                                      : NULL;
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(f->host->object, "on_fault"))
+	               ? capabilities_no_event(errno, "watch page faults of CPU %d", cpu)
+	               : NULL;
 }
 
 static struct error *create(const struct event_host *host, void **ret)

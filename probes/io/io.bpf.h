@@ -232,12 +232,7 @@ static inline bool io_chosen(struct io_thread *t, const struct io_stats *s, u64 
 	return true;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} io_exit_now SEC(".maps");
+WALKING_TABLE(io_exit);
 
 /* Most calls end here: only what is chosen goes on to io_exit_walk() (WALKING()). */
 SEC("tp_btf/sys_exit")

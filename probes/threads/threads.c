@@ -30,11 +30,8 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 
 static struct error *explain_load(int code)
 {
-	char text[CAPABILITY_REMEDY];
-
 	if (code == EPERM || code == EACCES)
-		return error_hint(error_errno(code, "the kernel refuses bpf(): to load BPF programs"), "%s",
-		        capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), text));
+		return capabilities_no_bpf(code);
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not list threads by BPF: %s", strerror(code)),
 	        "yrt needs Linux 5.15 or later, with BTF; `yrt doctor` tells what this machine permits");
 }

@@ -32,8 +32,8 @@ struct wait_state {               /* of a thread */
 	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
 	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
 	u32 stands;  /* for how much this wait does, in WAIT_ONE */
-	u32 skip;    /* so many of the waits to come are not chosen */
-	u32 drawn;   /* how many the next one that is chosen stands for; 0: none was yet */
+	u32 skip;    /* waits to skip before the next is chosen */
+	u32 drawn;   /* for how many waits that one stands; 0: none was chosen yet */
 	u32 settled; /* some of it was counted already */
 	u32 stop;
 	u16 runnable;
@@ -342,12 +342,7 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 	return w && !w->exited ? w : NULL;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} on_switch_now SEC(".maps");
+WALKING_TABLE(on_switch);
 
 /* Most switches end here: only waits whose stacks are taken go on to on_switch_walk() (WALKING()). */
 SEC("tp_btf/sched_switch")

@@ -3,7 +3,7 @@
 #ifndef YRT_WAIT_WAKING_BPF_H
 #define YRT_WAIT_WAKING_BPF_H
 
-/* A waker's stack is wanted for waits whose own is taken. NULL: it is none, or has one. */
+/* The wait that a waking ends, if the waker's stack is to be taken: its own is or will be, and it has no waker yet. */
 static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 {
 	struct wait_state *w = wait_state_of(woken);
@@ -41,12 +41,7 @@ static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_st
 	return 0;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} on_waking_now SEC(".maps");
+WALKING_TABLE(on_waking);
 
 /* Most wakings end here, as most switches do. */
 SEC("tp_btf/sched_waking")

@@ -9,7 +9,7 @@
 #include "runtime.h"
 #include "table.h"
 
-#define GO_LABELS_READ    64 /* of one goroutine; from Go 1.24 on there may be so many */
+#define GO_LABELS_READ    64 /* per goroutine at most; Go 1.24 and later allow more than GO_LABELS_MAX */
 #define GO_LABEL_KEY      64
 #define GO_LABEL_VALUE    128
 #define GO_LABELS_PACKED  (GO_LABELS_READ * (GO_LABEL_KEY + GO_LABEL_VALUE))

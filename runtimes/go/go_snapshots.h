@@ -8,7 +8,7 @@
 
 extern const struct runtime_snapshot_ops *const go_snapshots[];
 
-/* A struct go_goroutine_snapshot; flags: enum go_goroutine_flag (go_goroutines.h). *ret is NULL if there are none. */
+/* *ret: a struct go_goroutine_snapshot; NULL if there are no goroutines. flags: enum go_goroutine_flag. */
 struct error *go_take_goroutines(void *instance, const struct runtime_process *p, u32 flags, void **ret);
 
 /* Of an instance (go.c): its table and load bias. */

@@ -3,10 +3,19 @@
 
 import os
 import re
+import subprocess
+
+import yrt
 
 PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 PLACE = re.compile(r" \((kinds\.pl|coro\.pl|Coro\.pm|\(eval\)|yrt-perl-[\w.-]+):\d+\)(?::(\d+))?$")
 BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not given, or not behind its name
+
+
+def need(what, *modules):
+    """Skips the test if this perl cannot load the modules."""
+    if subprocess.run([PERL, *(f"-M{m}" for m in modules), "-e1"], capture_output=True).returncode:
+        raise yrt.Skipped(f"this perl has no {what}")
 
 
 def perl_frames(frames):

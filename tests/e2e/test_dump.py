@@ -32,7 +32,7 @@ def names(thread, *kinds):
 
 
 def waiting(pid, n, seconds=20, state="S"):
-    """Waits until so many threads of a process, its first one among them, are asleep, or in another state."""
+    """Waits until this number of threads, including the main thread, sleep or are in the given state."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         states = [yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1] for t in os.listdir(f"/proc/{pid}/task")]

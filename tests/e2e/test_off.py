@@ -70,15 +70,19 @@ def test_limits():
     yrt.run("off-flame", "-p", 1, "--min", 10, "--max", 5).expect(yrt.USAGE)
 
 
+def check_shown(result, off_by):
+    """Where a part of the waits stands for all, the sum is right but for this part of it. What to report."""
+    off, shown = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9
+    assert abs(shown - off["off_s"]) <= off_by * off["off_s"], f"{shown}: {off}"
+    return f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
+
+
 def test_fast():
     """Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance allows."""
     with yrt.Fixture("switches", seconds=20, wait=True) as fixture:
         fixture.release()
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 3).expect()
-    off = result.stats["off"]
-    shown = sum(ns for _, ns in result.stacks) * 1e-9
-    assert abs(shown - off["off_s"]) <= 0.1 * off["off_s"], f"{shown}: {off}"
-    yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s; {check_balance(result.stats)}"
+    yield f"{check_shown(result, 0.1)}; {check_balance(result.stats)}"
 
 
 def test_births():
@@ -86,10 +90,8 @@ def test_births():
     with yrt.Fixture("births", seconds=12, wait=True) as fixture:
         fixture.release()
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 8).expect()
-    off = result.stats["off"]
-    shown = sum(ns for _, ns in result.stacks) * 1e-9
-    assert off["waits_without_stack"] > 0 and abs(shown - off["off_s"]) <= 0.08 * off["off_s"], f"{shown}: {off}"
-    yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
+    assert result.stats["off"]["waits_without_stack"] > 0, result.stats
+    yield check_shown(result, 0.08)
 
 
 PYTHON = """

@@ -2,18 +2,16 @@
 """Coroutines of Coro under AnyEvent, each on a native stack of its own or on one that several share, against what caller() says of them."""
 
 import os
-import subprocess
 
 import yrt
-from perl import PERL, expected, perl_frames
+from perl import PERL, expected, need, perl_frames
 
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "coro.pl")
 
 
 def test_coroutines():
     """Stacks end where a coroutine begins, and all frames up to there are right, names and executing lines."""
-    if subprocess.run([PERL, "-MCoro", "-MAnyEvent", "-e1"], capture_output=True).returncode:
-        raise yrt.Skipped("this perl has no Coro")
+    need("Coro", "Coro", "AnyEvent")
     with yrt.Fixture(PERL, SCRIPT, 6, seconds=None) as f:
         result, truth = yrt.sample_whole(f, "--max-cpu", 0, "--lines", view="perl-flame", rate=1999)
     assert result.incomplete() <= 0.003, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"

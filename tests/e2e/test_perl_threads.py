@@ -3,10 +3,9 @@
 
 import os
 import re
-import subprocess
 
 import yrt
-from perl import PERL
+from perl import PERL, need
 
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "threads.pl")
 FRAME = re.compile(r"^(?P<name>[\w:]+|eval \{\.\.\.\}|main program) \((?P<file>.*?):\d+\)(?::(?P<line>\d+))?$")
@@ -24,8 +23,7 @@ def expected(chain):
 
 
 def test_interpreters():
-    if subprocess.run([PERL, "-Mthreads", "-MTime::HiRes", "-e1"], capture_output=True).returncode:
-        raise yrt.Skipped("this perl has no threads")
+    need("threads", "threads", "Time::HiRes")
     with yrt.Fixture(PERL, SCRIPT, 1, seconds=None) as f:
         result, truth = yrt.sample_whole(f, "--max-cpu", 0, "--lines", view="perl-flame", rate=999)
     assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"

@@ -96,7 +96,7 @@ def test_running():
 
 
 def test_tables():
-    """A function that only the language's own table has, by the name that stacks show; what comes near is from there, too."""
+    """A function that only the language's own table has is found by the name that stacks show; suggestions come from it, too."""
     with yrt.Fixture(go.build("labels", "-ldflags=-s -w", name="labels-stripped"), seconds=None, wait=False) as fixture:
         result = yrt.run("probe", "-e", "main.burnBoth", "-p", fixture.pid, "-d", 1).expect()
         near = yrt.run("probe", "-e", "main.burnBoht", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)

@@ -19,22 +19,6 @@ static u64 blob_checksum(const struct cfi_blob *blob)
 	return XXH3_64bits(from, (size_t)((const u8 *)blob + blob->size - from));
 }
 
-/* dir/<identity>-<size>.cfi. NULL: there is no directory, nothing identifies it, or no memory. */
-static char *cache_path(const char *dir, const struct image *img)
-{
-	char text[BUILD_ID_MAX * 2 + 1], *path;
-	u8 id[BUILD_ID_MAX];
-	u32 n = image_identity(img, id);
-
-	if (!n || !*dir)
-		return NULL;
-	for (u32 i = 0; i < n; i++)
-		snprintf(text + i * 2, 3, "%02x", id[i]);
-	if (asprintf(&path, "%s/%s-%llx.cfi", dir, text, (unsigned long long)img->size) < 0)
-		return NULL;
-	return path;
-}
-
 static bool is_ours(const struct cfi_blob *blob, const struct image *img, u64 debug_size)
 {
 	u8 id[BUILD_ID_MAX];
@@ -133,7 +117,7 @@ static struct cfi_blob *map_file(const char *path, size_t *ret_size)
 
 struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_size)
 {
-	cleanup(free) char *path = cache_path(dir, img);
+	cleanup(free) char *path = cache_path(dir, img, img->size, ".cfi");
 	struct cfi_blob *blob;
 	struct cfi *cfi;
 	struct error *err;
@@ -157,7 +141,7 @@ struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_s
 
 void cfi_cache_store(const char *dir, const struct image *img, u64 debug_size, struct cfi *cfi)
 {
-	cleanup(free) char *path = cache_path(dir, img);
+	cleanup(free) char *path = cache_path(dir, img, img->size, ".cfi");
 	struct cfi_blob *blob = cfi_blob_of(cfi);
 
 	if (!path)

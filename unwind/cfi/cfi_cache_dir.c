@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,6 +36,19 @@ static void cleanup_listing(struct listing *l)
 	for (u32 i = 0; i < l->n; i++)
 		free(l->entries[i].name);
 	free(l->entries);
+}
+
+char *cache_path(const char *dir, const struct image *img, u64 which, const char *suffix)
+{
+	char text[BUILD_ID_MAX * 2 + 1], *path;
+	u8 id[BUILD_ID_MAX];
+	u32 n = dir && *dir ? image_identity(img, id) : 0;
+
+	if (!n)
+		return NULL;
+	for (u32 i = 0; i < n; i++)
+		snprintf(text + i * 2, 3, "%02x", id[i]);
+	return asprintf(&path, "%s/%s-%llx%s", dir, text, (unsigned long long)which, suffix) < 0 ? NULL : path;
 }
 
 u64 cache_limit(void)

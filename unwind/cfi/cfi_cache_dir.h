@@ -10,6 +10,7 @@
 
 #include <types.h>
 
+#include "binary/image.h"
 #include "error.h"
 
 #define CACHE_LIMIT_MB 64u
@@ -25,6 +26,11 @@ u64 cache_limit(void);
 struct error *cache_use(const char *dir, struct cache_use *ret);
 /* Removes files, those used least recently first, until at most limit bytes are left. What went. */
 struct error *cache_shrink(const char *dir, u64 limit, struct cache_use *removed);
+/*
+ * dir/<identity>-<hex><suffix>: the file that keeps what was made of an image, one of those that `which` tells apart;
+ * the caller frees it. NULL: there is no directory, nothing identifies the image, or no memory.
+ */
+char *cache_path(const char *dir, const struct image *img, u64 which, const char *suffix);
 /* A file of the cache is being used. */
 void cache_touch(const char *path);
 /* So much was added: now and then the limit is enforced, with some room left for more. */

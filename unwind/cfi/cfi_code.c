@@ -112,14 +112,19 @@ static void mark_system_calls(struct code_flow *f)
 	}
 }
 
+/* The part of [start, end) that is in the stretch. */
+static void mark(struct code_flow *f, u64 start, u64 end, enum code_mark what)
+{
+	start = MAX(start, f->start);
+	end = MIN(end, f->end);
+	if (start < end)
+		memset(f->marks + (start - f->start), what, end - start);
+}
+
 static void mark_described(struct code_flow *f, const struct cfi_parsed *p)
 {
-	for (size_t i = 0; i < p->nfunctions; i++) {
-		u64 start = MAX(p->functions[i].start, f->start), end = MIN(p->functions[i].end, f->end);
-
-		if (start < end)
-			memset(f->marks + (start - f->start), DESCRIBED, end - start);
-	}
+	for (size_t i = 0; i < p->nfunctions; i++)
+		mark(f, p->functions[i].start, p->functions[i].end, DESCRIBED);
 }
 
 /* The rule at an address; false: nothing is known. */
@@ -162,11 +167,7 @@ static void emit(struct code_flow *f, struct cfi_code *ret)
 
 static void mark_data(void *arg, u64 addr, u64 size)
 {
-	struct code_flow *f = arg;
-	u64 start = MAX(addr, f->start), end = MIN(addr + size, f->end);
-
-	if (addr + size > addr && start < end)
-		memset(f->marks + (start - f->start), DATA, end - start);
+	mark(arg, addr, addr + size, DATA); /* an end that overflows is before the start */
 }
 
 static void follow(struct code_flow *f, const struct cfi_parsed *p)

@@ -18,22 +18,12 @@ struct head {
 	u64 sum; /* of the values */
 };
 
-/* NULL: there is no directory, nothing identifies the file, it is small, or no memory. */
+/* NULL: nothing is kept of it. */
 static char *path_of(const struct image *img, const char *search)
 {
-	bool wanted = img->cache_dir && *img->cache_dir && img->size >= MEMO_FILE;
 	u64 hash = XXH3_64bits_withSeed(search, strlen(search), img->size);
-	char id_text[BUILD_ID_MAX * 2 + 1], *path;
-	u8 id[BUILD_ID_MAX];
-	u32 n = wanted ? image_identity(img, id) : 0;
 
-	if (!n)
-		return NULL;
-	for (u32 i = 0; i < n; i++)
-		snprintf(id_text + i * 2, 3, "%02x", id[i]);
-	if (asprintf(&path, "%s/%s-%llx.memo", img->cache_dir, id_text, (unsigned long long)hash) < 0)
-		return NULL;
-	return path;
+	return img->size < MEMO_FILE ? NULL : cache_path(img->cache_dir, img, hash, ".memo");
 }
 
 bool memo_load(const struct image *img, const char *search, struct memo *ret)

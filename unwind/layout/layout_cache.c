@@ -27,20 +27,9 @@ static u64 schema_hash(const struct layout_schema *schema)
 	return hash;
 }
 
-/* dir/<identity>-<schema>.layout. NULL: there is no directory, nothing identifies it, or no memory. */
 static char *path_of(const struct layout_schema *schema, const struct image *img)
 {
-	char id_text[BUILD_ID_MAX * 2 + 1], *path;
-	u8 id[BUILD_ID_MAX];
-	u32 n = img->cache_dir && *img->cache_dir ? image_identity(img, id) : 0;
-
-	if (!n)
-		return NULL;
-	for (u32 i = 0; i < n; i++)
-		snprintf(id_text + i * 2, 3, "%02x", id[i]);
-	if (asprintf(&path, "%s/%s-%llx.layout", img->cache_dir, id_text, (unsigned long long)schema_hash(schema)) < 0)
-		return NULL;
-	return path;
+	return cache_path(img->cache_dir, img, schema_hash(schema), ".layout");
 }
 
 static char *read_text(const char *path, size_t *ret_size)

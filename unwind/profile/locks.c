@@ -96,6 +96,7 @@ static const struct lock_rule native_rules[] = {
 
 static const struct {
 	const char *one, *many;
+	const char *awaited; /* NULL: as one */
 } words[LOCK_KINDS] = {
         [LOCK_FUTEX] = {"futex", "futexes of unknown use"},
         [LOCK_MUTEX] = {"mutex", "mutexes"},
@@ -103,15 +104,20 @@ static const struct {
         [LOCK_MONITOR] = {"monitor", "monitors"},
         [LOCK_OBJECT] = {"lock", "lock objects"},
         [LOCK_VM] = {"VM lock", "the VM's lock"},
-        [LOCK_CONDITION] = {"condition", "conditions"},
+        [LOCK_CONDITION] = {"condition", "conditions", "notification"},
         [LOCK_SEMAPHORE] = {"semaphore", "semaphores"},
-        [LOCK_JOIN] = {"join", "ends of threads"},
-        [LOCK_PARK] = {"parked", "work"},
+        [LOCK_JOIN] = {"join", "ends of threads", "end"},
+        [LOCK_PARK] = {"parked", "work", "permit"},
 };
 
 const char *lock_kind_words(enum lock_kind kind)
 {
 	return words[kind].many;
+}
+
+const char *lock_kind_awaited(enum lock_kind kind)
+{
+	return words[kind].awaited ? words[kind].awaited : words[kind].one;
 }
 
 static struct error *match(const struct rule_stack *s, const struct lock_rule *rule, bool *ret)

@@ -22,5 +22,7 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
         const struct frame *frames, u32 n, struct lock_found *ret);
 /* "mutexes": for sums. */
 const char *lock_kind_words(enum lock_kind kind);
+/* "mutex", "notification": what a thread waits for. */
+const char *lock_kind_awaited(enum lock_kind kind);
 
 #endif

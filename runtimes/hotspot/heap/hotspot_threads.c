@@ -10,7 +10,7 @@
 #define THREADS_MAX 65536
 #define SPAN_MAX    8192
 #define LOOK_NS     20000000ull
-#define LOOK_SHARE  10 /* looks take at most one part in so many of the time */
+#define LOOK_SHARE  10 /* the next look waits this many times as long as the last one took */
 #define TLAB_MAX    (1ull << 40)
 
 /* A JavaThread as it is at one moment: all that is wanted lies within a few kilobytes, and one read takes it whole. */

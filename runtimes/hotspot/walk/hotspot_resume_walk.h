@@ -16,7 +16,7 @@
 #define THREADS_A_SEEK 16
 #define SEEKS_MAX      256
 #define SEEK_ON        (-1)          /* not among the threads seen so far */
-#define ANCHOR_FAR     (64ull << 20) /* an anchor so many bytes above the stack pointer is of another stack */
+#define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer; an anchor beyond is of another stack */
 #define MEMO_THREAD    0x2545f4914f6cdd1dull
 
 /* Places in scratch: the next thread of the list (where it is read from, in an array), and how many are left. Then the
