@@ -30,6 +30,7 @@
 
 struct walk;
 struct report;
+struct process_entry;
 struct c_names;
 struct runtime_alloc_ops;
 struct runtime_snapshot_ops;
@@ -67,6 +68,7 @@ struct runtime_process {
 	struct arena *arena;
 	const struct mapping *mappings; /* sorted; valid during the call only */
 	u32 nmappings;
+	const struct process_entry *entry; /* its regions, for unwind_task(); valid as long */
 	u64 stack; /* in expand(): the number of the stack, whose frames were all on it before the first call for it;
 	              else 0 */
 };

@@ -7,20 +7,30 @@
 #include "driver.h"
 #include "shared/record.h"
 
-static struct walk *new_walk(const struct process *p, struct memory *mem, struct frame *frames, u32 max)
+static struct walk *new_plain_walk(
+        const struct process_entry *entry, struct arena *arena, struct memory *mem, struct frame *frames, u32 max)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
+	w->max_frames = max;
+	w->regions = entry->regions;
+	w->nregions = entry->nregions;
+	w->target = (struct walk_target){.memory = mem, .arena = arena, .frames = frames};
+	return w;
+}
+
+static struct walk *new_walk(const struct process *p, struct memory *mem, struct frame *frames, u32 max)
+{
+	struct walk *w = new_plain_walk(&p->entry, p->modules->arena, mem, frames, max);
+
+	if (!w)
+		return NULL;
 	if (!p->modules->caches)
 		p->modules->caches = calloc(WALK_CACHES, sizeof(*p->modules->caches));
-	w->max_frames = max;
-	w->regions = p->entry.regions;
-	w->nregions = p->entry.nregions;
 	memcpy(w->resume, p->entry.resume, sizeof(w->resume));
-	w->target = (struct walk_target){
-	        .memory = mem, .arena = p->modules->arena, .frames = frames, .caches = p->modules->caches};
+	w->target.caches = p->modules->caches;
 	return w;
 }
 
@@ -43,6 +53,24 @@ enum stop_reason unwind_stack(
 		stop = walk_resume(w, walk_end(w, (u32)stop));
 	} while (stop == STOP_NONE);
 	*n = w->nframes;
+	free(w);
+	return (enum stop_reason)stop;
+}
+
+enum stop_reason unwind_task(const struct runtime_process *p, struct memory *mem,
+        void (*start)(const void *ctx, struct walk *w), const void *ctx, struct frame *frames, u32 max, u32 *n)
+{
+	struct walk *w = new_plain_walk(p->entry, p->arena, mem, frames, max);
+	int stop = STOP_NONE;
+
+	*n = 0;
+	if (!w)
+		return STOP_ARENA;
+	start(ctx, w);
+	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
+		stop = walk_step(w);
+	*n = w->nframes;
+	stop = (int)walk_end(w, (u32)stop);
 	free(w);
 	return (enum stop_reason)stop;
 }

@@ -23,6 +23,13 @@ enum stop_reason unwind_stack(
         const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max, u32 *n);
 
 /*
+ * Walks what stands in memory without a thread, with mem for the target's memory: start() sets registers and cursors as
+ * if a walk had come there. No registers hold but those that it marks in w->valid.
+ */
+enum stop_reason unwind_task(const struct runtime_process *p, struct memory *mem,
+        void (*start)(const void *ctx, struct walk *w), const void *ctx, struct frame *frames, u32 max, u32 *n);
+
+/*
  * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk
  * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed if it comes there: the
  * result is STOP_NONE then, or why a runtime's frames are missing on the way.

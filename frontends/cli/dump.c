@@ -30,7 +30,8 @@ static const struct manual_option options[] = {
                 COMPLETE_NOTHING},
         {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
         {DUMP_LOGICAL, "logical", NULL,
-                "also what waits without a thread, with its own stack: goroutines, tasks of asyncio (Python 3.8 on)",
+                "also what waits without a thread, with its own stack: goroutines, virtual threads (JDK 21 on), "
+                "tasks of asyncio (Python 3.8 on)",
                 COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},

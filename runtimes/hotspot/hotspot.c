@@ -11,6 +11,7 @@
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
 #include "hotspot_others.h"
+#include "hotspot_tasks.h"
 #include "now.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
@@ -402,4 +403,5 @@ const struct runtime_ops hotspot_runtime = {
         .idle = hotspot_idle,
         .locks = hotspot_locks,
         .waits_for = waits_for,
+        .tasks = &hotspot_tasks,
 };

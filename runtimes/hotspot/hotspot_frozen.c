@@ -55,8 +55,7 @@ static u64 read_barrier(const struct hotspot_instance *instance, struct memory *
 	return memory_read(m, &barrier, sizeof(barrier), instance->return_barrier) ? barrier : 0;
 }
 
-/* A class that the VM itself knows. */
-static u64 vm_class(struct hotspot_instance *instance, struct memory *m, const char *name)
+u64 hotspot_vm_class(struct hotspot_instance *instance, struct memory *m, const char *name)
 {
 	u64 at, klasses[VM_CLASSES_MAX], symbol;
 	char text[64];
@@ -102,7 +101,7 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 {
 	static const char type[] = "Ljdk/internal/vm/StackChunk;";
 	struct hotspot_heap_view *h = instance->heap;
-	u64 chunk = vm_class(instance, m, "jdk/internal/vm/StackChunk");
+	u64 chunk = hotspot_vm_class(instance, m, "jdk/internal/vm/StackChunk");
 	const struct hotspot_class *c = hotspot_class_of(h, m, chunk);
 
 	if (!c || c->kind != SIZE_STACK_CHUNK || c->size > UINT16_MAX)
@@ -117,7 +116,7 @@ static bool read_classes(struct hotspot_instance *instance, struct memory *m, st
 	return chunk_field(h, m, chunk, "size", "I", &f->size) && chunk_field(h, m, chunk, "sp", "I", &f->sp) &&
 	       chunk_field(h, m, chunk, "parent", type, &f->parent) &&
 	       (!f->bottom_is_args || chunk_field(h, m, chunk, "argsize", "I", &f->bottom)) &&
-	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
+	       field(h, m, hotspot_vm_class(instance, m, "jdk/internal/vm/Continuation"), "tail", type, &f->tail);
 }
 
 /* Coloured references lead to where objects were: the tables of where they are now have to be known. */
@@ -129,8 +128,9 @@ static bool read_coloured(struct hotspot_instance *instance, struct memory *m, s
 	f->thread_handle = instance->layout->thread_obj.at;
 	f->z = h->z;
 	return h->at.thread_handle &&
-	       field(h, m, vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
-	       field(h, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), "parent", type, &f->cont_parent) &&
+	       field(h, m, hotspot_vm_class(instance, m, "java/lang/Thread"), "cont", type, &f->thread_cont) &&
+	       field(h, m, hotspot_vm_class(instance, m, "jdk/internal/vm/Continuation"), "parent", type,
+	               &f->cont_parent) &&
 	       f->z.granules;
 }
 
@@ -187,7 +187,8 @@ static bool read_entry(struct hotspot_instance *instance, struct memory *m, stru
 	        !memory_read(m, &thaw, sizeof(thaw), at))
 		return false;
 	if (!thaw || !f->entry_pc_at) {
-		if (!find_enter_special(instance, m, vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
+		if (!find_enter_special(
+		            instance, m, hotspot_vm_class(instance, m, "jdk/internal/vm/Continuation"), &special))
 			return false;
 		if (hotspot_enter_special_call(m, &special, vm->return_barrier, &thaw_called, &return_pc)) {
 			thaw = thaw_called;

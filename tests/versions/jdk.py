@@ -49,7 +49,7 @@ class Jdk:
         return subprocess.run([*self.prefix, f"{self.home}/bin/{program}", *args], capture_output=True, text=True)
 
     def compile(self):
-        """[class] of the fixtures that need at least so new a JDK; sets where they are in the environment."""
+        """Fixtures that need at least so new a JDK: [class] of those with kinds of frames; sets where they are in the environment."""
         classes = os.path.join(BUILD, "fixtures", f"java-{self.version}")
         sources = [s for s in glob.glob(os.path.join(SOURCE, "fixtures", "java", "jdk*", "*.java"))
                    if int(os.path.basename(os.path.dirname(s))[3:]) <= self.version]
@@ -62,7 +62,7 @@ class Jdk:
         done = self.run("javac", "-g", "-cp", os.path.join(BUILD, "fixtures", "java"), "-d", classes, *copies)
         assert done.returncode == 0, done.stderr
         os.environ["YRT_JAVA_CLASSES"] = classes
-        return [os.path.basename(s).removesuffix(".java") for s in sources]
+        return [name for s in sources if (name := os.path.basename(s).removesuffix(".java")).startswith("frames_")]
 
     def has(self, mode):
         options = java.MODES[mode]

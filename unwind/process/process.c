@@ -23,6 +23,7 @@ struct runtime_process process_view(const struct process *p)
 	        .arena = p->modules->arena,
 	        .mappings = p->mappings,
 	        .nmappings = p->maps.nlines,
+	        .entry = &p->entry,
 	};
 }
 

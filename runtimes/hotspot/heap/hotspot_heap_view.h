@@ -107,6 +107,20 @@ u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64
 /* The class of an object by its first 16 bytes; 0: none. */
 u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
+/* hotspot_loaded.c: the class of this name that the loader of another has loaded; 0: none (yet). */
+u64 hotspot_loaded_with(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name);
+/* The class of an object; 0: it is none. */
+u64 hotspot_object_class(struct hotspot_heap_view *h, struct memory *m, u64 object);
+/* The java.lang.Class of a class, where its static fields are. */
+u64 hotspot_class_mirror(struct hotspot_heap_view *h, struct memory *m, u64 klass);
+/* As hotspot_java_field(), of a class or one above it. */
+bool hotspot_inherited_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset);
+/* What a field of an object, or of a class, refers to; 0: null, or there is no such field. */
+u64 hotspot_object_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 object, const char *name, const char *signature);
+u64 hotspot_static_field(
+        struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature);
 /* hotspot_threads.c: the JavaThread of this number in the target's own pid namespace; 0: none that is known. */
 u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid);
 /* The number of a JavaThread there; 0: it has none (any more). */

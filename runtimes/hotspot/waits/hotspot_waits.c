@@ -51,17 +51,6 @@ static void find_offsets(const struct vmstructs *v, struct hotspot_waits *w)
 		w->mirror_at = 0;
 }
 
-static u64 class_of(struct hotspot_waits *w, struct memory *m, u64 object)
-{
-	u8 header[16];
-	u64 klass;
-
-	if (!object || object & 7 || !memory_read(m, header, sizeof(header), object))
-		return 0;
-	klass = hotspot_header_class(w->heap, header);
-	return hotspot_class_of(w->heap, m, klass) ? klass : 0;
-}
-
 static void class_text(struct hotspot_waits *w, struct memory *m, u64 klass, char *ret, size_t size)
 {
 	char text[SYMBOL_MAX];
@@ -76,7 +65,7 @@ static void class_text(struct hotspot_waits *w, struct memory *m, u64 klass, cha
 /* Of a java.lang.Class the class that it stands for too: what static synchronized methods lock. */
 static void object_text(struct hotspot_waits *w, struct memory *m, u64 object, char ret[RUNTIME_WAIT_TEXT])
 {
-	u64 klass = class_of(w, m, object), of;
+	u64 klass = hotspot_object_class(w->heap, m, object), of;
 	size_t n;
 	s32 at;
 
@@ -98,7 +87,7 @@ static bool find_field(struct hotspot_waits *w, struct memory *m, u64 object, co
 
 	if (*ret)
 		return true;
-	klass = hotspot_super_named(w->heap, m, class_of(w, m, object), class);
+	klass = hotspot_super_named(w->heap, m, hotspot_object_class(w->heap, m, object), class);
 	return klass && hotspot_java_field(w->heap, m, klass, name, signature, ret);
 }
 
@@ -108,9 +97,9 @@ static u64 monitor_object(struct hotspot_waits *w, struct memory *m, u64 monitor
 	u64 at = monitor + w->object,
 	    object = w->heap->at.thread_handle ? hotspot_load_handle(w->heap, m, at, true) : 0;
 
-	if (!class_of(w, m, object))
+	if (!hotspot_object_class(w->heap, m, object))
 		object = hotspot_load_handle(w->heap, m, at, false);
-	return class_of(w, m, object) ? object : 0;
+	return hotspot_object_class(w->heap, m, object) ? object : 0;
 }
 
 /* References of threads have no colour. */
@@ -279,29 +268,41 @@ static void find_synchronizer_owner(struct hotspot_waits *w, struct memory *m, u
 
 	if (!owner)
 		return;
-	if (hotspot_super_named(w->heap, m, class_of(w, m, owner), "java/lang/BaseVirtualThread"))
+	if (hotspot_super_named(w->heap, m, hotspot_object_class(w->heap, m, owner), "java/lang/BaseVirtualThread"))
 		thread = describe_virtual(w, m, owner, ret);
 	else
 		thread = java_thread(w, m, owner);
 	ret->holder = thread ? hotspot_tid_of(w->heap, m, thread) : 0;
 }
 
-static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u64 thread, struct runtime_wait *ret)
+/* object: its java.lang.Thread. */
+static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u64 object, struct runtime_wait *ret)
 {
 	static const char ownable[] = "java/util/concurrent/locks/AbstractOwnableSynchronizer";
-	u64 object = thread_object(w, m, thread), blocker;
+	u64 blocker;
 
 	if (!object || !find_field(w, m, object, "java/lang/Thread", "parkBlocker", "Ljava/lang/Object;", &w->blocker))
 		return false;
 	blocker = hotspot_load_oop(w->heap, m, object + w->blocker);
-	if (!class_of(w, m, blocker))
+	if (!hotspot_object_class(w->heap, m, blocker))
 		return false;
 	ret->at = blocker;
 	object_text(w, m, blocker, ret->type);
-	ret->kind = hotspot_super_named(w->heap, m, class_of(w, m, blocker), ownable) ? LOCK_OBJECT : LOCK_PARK;
+	ret->kind = hotspot_super_named(w->heap, m, hotspot_object_class(w->heap, m, blocker), ownable) ? LOCK_OBJECT
+	                                                                                                : LOCK_PARK;
 	if (ret->kind == LOCK_OBJECT && find_field(w, m, blocker, ownable, "exclusiveOwnerThread", "Ljava/lang/Thread;",
 	                                        &w->synchronizer_owner))
 		find_synchronizer_owner(w, m, blocker, ret);
+	return true;
+}
+
+static bool ready(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m)
+{
+	if (!hotspot_heap_ready(h, m))
+		return false;
+	if (!w->heap)
+		find_offsets(h->v, w);
+	w->heap = h;
 	return true;
 }
 
@@ -310,12 +311,23 @@ bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, str
 {
 	u64 thread;
 
-	if (!hotspot_heap_ready(h, m))
+	if (!ready(w, h, m))
 		return false;
-	if (!w->heap)
-		find_offsets(h->v, w);
-	w->heap = h;
 	thread = hotspot_thread_at(h, m, t->tid);
-	return thread && (waits_for_monitor(w, m, thread, w->pending, LOCK_MONITOR, ret) ||
-	                         waits_in_wait(w, m, thread, ret) || waits_for_synchronizer(w, m, thread, ret));
+	return thread &&
+	       (waits_for_monitor(w, m, thread, w->pending, LOCK_MONITOR, ret) || waits_in_wait(w, m, thread, ret) ||
+	               waits_for_synchronizer(w, m, thread_object(w, m, thread), ret));
+}
+
+bool hotspot_parked_for(
+        struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object, struct runtime_wait *ret)
+{
+	return ready(w, h, m) && waits_for_synchronizer(w, m, object, ret);
+}
+
+pid_t hotspot_thread_of_object(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object)
+{
+	u64 thread = object && ready(w, h, m) ? java_thread(w, m, object) : 0;
+
+	return thread ? hotspot_tid_of(h, m, thread) : 0;
 }

@@ -40,5 +40,10 @@ struct hotspot_waits {
 
 bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m,
         const struct runtime_thread *t, struct runtime_wait *ret);
+/* The same of a virtual thread that is parked, by its java.lang.Thread. */
+bool hotspot_parked_for(
+        struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object, struct runtime_wait *ret);
+/* The number of the thread that a java.lang.Thread has; 0: none. */
+pid_t hotspot_thread_of_object(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object);
 
 #endif

@@ -8,7 +8,8 @@
  *
  * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key the JavaThread, at where the frames
  * of this chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk),
- * which lies in the frame of enterSpecial. There the walk goes on when all chunks are through.
+ * which lies in the frame of enterSpecial. There the walk goes on when all chunks are through. more[1] is 0 where no
+ * thread has the continuation (hotspot_virtual.c): the walk is at its root then.
  */
 #include "hotspot_objects.h"
 
@@ -453,8 +454,9 @@ WALK_GLOBAL int hotspot_barrier(struct walk *w)
 	} else if (!hs_load_oop(w, &vm->frozen, hs_chunk(w)->more[0] + vm->frozen.parent, &chunk)) {
 		return STOP_VM_FROZEN;
 	}
-	return hs_decode(&vm->frozen, chunk) ? hotspot_enter_chunk(w, chunk, freezing)
-	                                     : hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]);
+	if (hs_decode(&vm->frozen, chunk))
+		return hotspot_enter_chunk(w, chunk, freezing);
+	return hs_chunk(w)->more[1] ? hs_enter_special(w, &vm->frozen, hs_chunk(w)->more[1]) : STOP_ROOT_RUNTIME;
 }
 
 /* So many bytes before the last ret of a stub that thaws: what was thawed is at rbx, then at the stack pointer: sub

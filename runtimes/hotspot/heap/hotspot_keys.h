@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of a java.util.concurrent.ConcurrentHashMap, which the JDK keeps its threads in. */
+#ifndef YRT_HOTSPOT_KEYS_H
+#define YRT_HOTSPOT_KEYS_H
+
+#include "hotspot_heap_view.h"
+
+/* What is known of the classes: zero at first. */
+struct hotspot_keys {
+	u64 node;                             /* ConcurrentHashMap.Node itself */
+	u32 table, key, next, first, resized; /* offsets; 0: not yet */
+	u32 left;                             /* so many nodes may still be looked at */
+};
+
+/*
+ * Calls each for the keys of a map, until it returns false. set: the map, or what keySet() or newKeySet() gave. What
+ * comes and goes meanwhile may be missing. False: each has said so.
+ */
+bool hotspot_each_key(struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 set,
+        bool (*each)(void *ctx, u64 key), void *ctx);
+
+#endif

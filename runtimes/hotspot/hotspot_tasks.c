@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual threads as what waits without a thread (runtime_tasks.h). */
+#include "hotspot_tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "hotspot_frozen.h"
+#include "hotspot_virtual.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
+#include "table.h"
+
+#define DEPTH_MAX     1024
+#define TASKS_MAX     262144
+#define TRIES         4
+#define ROUNDS        64
+#define SUSPENDED     (1u << 8)
+#define COLLECTION_MS 2000 /* is waited for so long */
+
+/* VirtualThread's states have other numbers in each JDK: they are its static fields. */
+enum activity { ENDED, UNSTARTED, RUNS, PINNED, READY, PARKED };
+static const struct {
+	const char *name, *text;
+	enum activity activity;
+} states[] = {
+        {"NEW", "not started", UNSTARTED},
+        {"STARTED", "has not run yet", UNSTARTED},
+        {"RUNNABLE", "ready to run", READY},
+        {"UNPARKED", "ready to run", READY},
+        {"YIELDED", "ready to run", READY},
+        {"UNBLOCKED", "ready to run", READY},
+        {"PARKED", "parked", PARKED},
+        {"TIMED_PARKED", "parked for a time", PARKED},
+        {"BLOCKED", "waits for a monitor", PARKED},
+        {"WAIT", "waits in Object.wait()", PARKED},
+        {"TIMED_WAIT", "waits in Object.wait() for a time", PARKED},
+        {"PINNED", "parked, pinned to its thread", PINNED},
+        {"TIMED_PINNED", "parked for a time, pinned to its thread", PINNED},
+        {"TERMINATED", "", ENDED},
+};
+#define STATES (sizeof(states) / sizeof(states[0]))
+
+struct listing {
+	struct hotspot_instance *instance;
+	const struct runtime_process *p;
+	struct error *(*add)(void *ctx, const struct runtime_task *t);
+	void *ctx;
+	struct error *err;
+	struct table seen; /* numbers of those that were added */
+	u32 collections;
+	bool fields;         /* what follows is known */
+	u32 numbers[STATES]; /* of states; ~0: this JDK has none such */
+	u32 state, cont, carrier, number;
+	struct frame frames[DEPTH_MAX];
+};
+
+static bool find_fields(struct listing *l, struct memory *m, u64 klass)
+{
+	struct hotspot_heap_view *h = l->instance->heap;
+	u64 mirror = hotspot_class_mirror(h, m, klass);
+	u32 at;
+
+	if (l->fields)
+		return true;
+	for (u32 i = 0; i < STATES; i++)
+		if (!mirror || !hotspot_java_field(h, m, klass, states[i].name, "I", &at) ||
+		        !memory_read(m, &l->numbers[i], 4, mirror + at))
+			l->numbers[i] = ~0u;
+	l->fields = hotspot_java_field(h, m, klass, "state", "I", &l->state) &&
+	            hotspot_java_field(h, m, klass, "cont", "Ljdk/internal/vm/Continuation;", &l->cont) &&
+	            hotspot_java_field(h, m, klass, "carrierThread", "Ljava/lang/Thread;", &l->carrier) &&
+	            hotspot_inherited_field(h, m, klass, "tid", "J", &l->number);
+	return l->fields;
+}
+
+static bool read_parked(const struct listing *l, u64 thread, struct hotspot_parked *ret)
+{
+	const struct hotspot_heap_view *h = l->instance->heap;
+
+	*ret = (struct hotspot_parked){
+	        .cont = hotspot_load_oop(h, l->p->memory, thread + l->cont), .state_at = thread + l->state};
+	if (!ret->cont || !memory_read(l->p->memory, &ret->state, 4, ret->state_at))
+		return false;
+	ret->chunk = hotspot_load_oop(h, l->p->memory, ret->cont + l->instance->freezing.frozen.tail);
+	return true;
+}
+
+static bool same(const struct hotspot_parked *a, const struct hotspot_parked *b)
+{
+	return a->cont == b->cont && a->chunk == b->chunk && a->state == b->state;
+}
+
+/* What is between two states runs. */
+static enum activity activity_of(const struct listing *l, u32 state, const char **text)
+{
+	*text = "running";
+	for (u32 i = 0; i < STATES; i++)
+		if (l->numbers[i] == (state & ~SUSPENDED)) {
+			*text = states[i].text;
+			return states[i].activity;
+		}
+	return RUNS;
+}
+
+static void tell_thread(struct listing *l, struct memory *m, u64 thread, struct runtime_task *t)
+{
+	struct hotspot_heap_view *h = l->instance->heap;
+	size_t n = strlen(t->state);
+	pid_t tid = hotspot_thread_of_object(
+	        &l->instance->waits, h, m, hotspot_load_oop(h, l->p->memory, thread + l->carrier));
+
+	if (tid)
+		snprintf(t->state + n, sizeof(t->state) - n, ", on thread %d", tid);
+}
+
+static void tell_blocker(struct listing *l, struct memory *m, u64 thread, struct runtime_task *t)
+{
+	struct runtime_wait wait = {0};
+	size_t n = strlen(t->state);
+
+	if (!hotspot_parked_for(&l->instance->waits, l->instance->heap, m, thread, &wait) || !*wait.type)
+		return;
+	n += (size_t)snprintf(t->state + n, sizeof(t->state) - n, ": waits for %s", wait.type);
+	if (*wait.holder_name && n < sizeof(t->state))
+		snprintf(t->state + n, sizeof(t->state) - n, ", held by %s", wait.holder_name);
+	else if (wait.holder && n < sizeof(t->state))
+		snprintf(t->state + n, sizeof(t->state) - n, ", held by thread %d", wait.holder);
+}
+
+/* What it says of itself is of one moment if it is the same after its stack was read. */
+static bool read_stack(struct listing *l, struct memory *m, u64 thread, struct hotspot_parked *parked,
+        enum activity *activity, struct runtime_task *t)
+{
+	struct hotspot_parked after;
+	const char *text;
+
+	for (u32 i = 0; i < TRIES && read_parked(l, thread, parked); i++) {
+		*activity = activity_of(l, parked->state, &text);
+		snprintf(t->state, sizeof(t->state), "%s", text);
+		t->nframes = 0;
+		t->stop = *activity == RUNS || *activity == PINNED ? STOP_NO_USER : STOP_ROOT_RUNTIME;
+		if (*activity < READY || !parked->chunk)
+			return true;
+		if (hotspot_parked_stack(l->instance, l->p, m, parked, l->frames, DEPTH_MAX, &t->nframes, &t->stop) &&
+		        read_parked(l, thread, &after) && same(parked, &after))
+			return true;
+	}
+	t->nframes = 0;
+	return false;
+}
+
+static void put_name(struct listing *l, struct memory *m, u64 thread, struct runtime_task *t)
+{
+	char name[RUNTIME_TASK_TEXT - 32];
+
+	if (hotspot_java_thread_name(l->instance->heap, m, thread, name, sizeof(name)) && *name)
+		snprintf(t->name, sizeof(t->name), "#%lu %s", t->id, name);
+	else
+		snprintf(t->name, sizeof(t->name), "#%lu", t->id);
+}
+
+/* A collector has moved objects since the search began, or does. */
+static bool moved(const struct listing *l)
+{
+	return hotspot_collections(l->instance->heap, l->p->memory) != l->collections ||
+	       hotspot_collecting(l->instance->heap, l->p->memory);
+}
+
+/* While all threads stand for a collection, objects are in two places. */
+static void await_collection(const struct listing *l)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	for (u32 i = 0; i < COLLECTION_MS && hotspot_collecting(l->instance->heap, l->p->memory); i++)
+		nanosleep(&pause, NULL);
+}
+
+static bool add_thread(void *ctx, struct memory *m, u64 thread)
+{
+	struct listing *l = ctx;
+	struct hotspot_parked parked;
+	struct runtime_task t = {.frames = l->frames, .stop = STOP_VM_BROKEN};
+	enum activity activity = RUNS;
+	bool stands;
+	u64 key;
+
+	if (!find_fields(l, m, hotspot_object_class(l->instance->heap, m, thread)) ||
+	        !memory_read(m, &t.id, 8, thread + l->number))
+		return true;
+	key = XXH3_64bits(&t.id, sizeof(t.id)) | 1;
+	if (table_get(&l->seen, key))
+		return true;
+	stands = read_stack(l, m, thread, &parked, &activity, &t);
+	if (moved(l))
+		return false;
+	if (stands && activity == ENDED)
+		return true;
+	if (!stands)
+		snprintf(t.state, sizeof(t.state), "moved whenever it was read");
+	else if (activity == RUNS || activity == PINNED)
+		tell_thread(l, m, thread, &t);
+	else if (activity == PARKED)
+		tell_blocker(l, m, thread, &t);
+	put_name(l, m, thread, &t);
+	l->err = table_put(&l->seen, key, 1);
+	l->err = l->err ? l->err : l->add(l->ctx, &t);
+	return !l->err && l->seen.used < TASKS_MAX;
+}
+
+/* Where objects have moved the search begins again. */
+static struct error *search(struct listing *l, struct hotspot_blocks *blocks)
+{
+	bool all = false;
+
+	for (u32 i = 0; !l->err && !all && i < ROUNDS && l->seen.used < TASKS_MAX; i++) {
+		struct memory *m;
+
+		await_collection(l);
+		m = hotspot_blocks_renew(blocks, l->p->memory);
+		l->collections = hotspot_collections(l->instance->heap, l->p->memory);
+		all = hotspot_each_virtual(l->instance, m, add_thread, l) && !moved(l);
+	}
+	if (l->err || all)
+		return l->err;
+	return error_new(ERROR_UNSUPPORTED, "process %d: %zu virtual threads are shown, it may have more", l->p->pid,
+	        l->seen.used);
+}
+
+static struct error *list(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	struct hotspot_instance *instance = data;
+	struct hotspot_blocks *blocks = NULL;
+	struct listing *l = NULL;
+	struct error *err = NULL;
+
+	if (!instance->freezing.frozen.stack || !hotspot_heap_ready(instance->heap, p->memory))
+		return NULL; /* there has been none yet */
+	l = calloc(1, sizeof(*l));
+	blocks = hotspot_blocks_create();
+	if (l && blocks) {
+		*l = (struct listing){.instance = instance, .p = p, .add = add, .ctx = ctx};
+		err = search(l, blocks);
+		table_free(&l->seen);
+	} else {
+		err = &error_no_memory;
+	}
+	hotspot_blocks_destroy(blocks);
+	free(l);
+	return err;
+}
+
+const struct runtime_tasks_ops hotspot_tasks = {.kind = "virtual thread", .kinds = "virtual threads", .list = list};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual threads (21 on) without a thread: which there are, and the stack of one. They are found where
+ * Thread.dump_to_file finds them: in jdk.internal.vm.ThreadContainers, whose root has those that were started by
+ * themselves (unless -Djdk.trackAllThreads=false), and whose others are executors and scopes.
+ */
+#ifndef YRT_HOTSPOT_VIRTUAL_H
+#define YRT_HOTSPOT_VIRTUAL_H
+
+#include "hotspot_instance.h"
+#include "runtime.h"
+
+/*
+ * Calls each for all of them, each a java.lang.VirtualThread, until it returns false. One may come twice. False: each
+ * has said so. m: memory that may be some milliseconds old.
+ */
+bool hotspot_each_virtual(struct hotspot_instance *instance, struct memory *m,
+        bool (*each)(void *ctx, struct memory *m, u64 thread), void *ctx);
+
+/* What says where a virtual thread's frames are: if it is the same before and after they were read, they are of one
+ * moment. */
+struct hotspot_parked {
+	u64 cont, chunk; /* Continuation and its innermost StackChunk, 0: none (yet) */
+	u64 state_at;
+	u32 state;
+};
+
+/*
+ * The frames of a virtual thread that no thread has, leaf first, at most max. *n: how many. m: as above. False: its
+ * innermost chunk was changed meanwhile.
+ */
+bool hotspot_parked_stack(struct hotspot_instance *instance, const struct runtime_process *p, struct memory *m,
+        const struct hotspot_parked *parked, struct frame *frames, u32 max, u32 *n, u32 *stop);
+
+#endif
