@@ -31,7 +31,7 @@ static const struct manual_option options[] = {
         {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
         {DUMP_LOGICAL, "logical", NULL,
                 "also what waits without a thread, with its own stack: goroutines, virtual threads (JDK 21 on), "
-                "tasks of asyncio (Python 3.8 on)",
+                "tasks of asyncio (Python 3.8 on), coroutines of LuaJIT",
                 COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},

@@ -7,6 +7,7 @@
 #include "luajit_check.h"
 #include "luajit_image.h"
 #include "luajit_inspect.h"
+#include "luajit_tasks.h"
 #include "luajit_trace.h"
 #include "luajit_vms.h"
 #include "binary/image_scan.h"
@@ -337,6 +338,16 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return !strncmp(symbol, "lj_vm_", 6) || !strncmp(symbol, "lj_BC_", 6) || !strncmp(symbol, "lj_ff_", 6);
 }
 
+static struct error *list_tasks(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	const struct luajit_instance *instance = data;
+
+	return luajit_tasks(instance->image, instance->bias, instance->config, p, add, ctx);
+}
+
+static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
+
 const struct runtime_ops luajit_runtime = {
         .name = "luajit",
         .view = "lua",
@@ -358,4 +369,5 @@ const struct runtime_ops luajit_runtime = {
         .expand = expand,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .tasks = &tasks,
 };

@@ -208,6 +208,10 @@ LJ_ALWAYS_INLINE int lj_follow_c(struct walk *w, const struct luajit_vm *vm, str
 {
 	u64 prev;
 
+	if (!c->more[0]) { /* a coroutine that has yielded: luajit_tasks.c */
+		c->at = LUAJIT_AT_BOTTOM;
+		return STOP_NONE;
+	}
 	if (!walk_read(w, &prev, sizeof(prev), c->more[0] + vm->cf_prev))
 		return STOP_STACK_ABSENT;
 	c->more[1] = LUAJIT_PENDING;

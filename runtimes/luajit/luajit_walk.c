@@ -439,5 +439,5 @@ WALK_STEP int luajit_step(struct walk *w)
 	if (stop != LUAJIT_FRAMES_DONE)
 		return stop;
 	w->vm_state = 0;
-	return native_step(w, FRAME_VM);
+	return w->reg[REG_SP] ? native_step(w, FRAME_VM) : STOP_ROOT_RUNTIME; /* 0: luajit_tasks.c */
 }

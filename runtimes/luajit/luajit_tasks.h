@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef YRT_LUAJIT_TASKS_H
+#define YRT_LUAJIT_TASKS_H
+
+#include "luajit_image.h"
+#include "runtime_tasks.h"
+
+/*
+ * runtime_tasks_ops.list: coroutines that wait to be resumed, of all VMs. config: struct luajit_vm in the arena. They
+ * are what the collector knows: global_State.gc.root leads to all objects but strings, and those that it has found dead
+ * are left out.
+ */
+struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 config, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);
+
+#endif
