@@ -86,6 +86,17 @@ struct runtime_region {
 	u32 nentries;
 };
 
+/*
+ * Where the stack that a thread runs on is described, of a runtime that moves stacks while calls are under way: what a
+ * word points to, `pointer` bytes from the thread pointer. There at `bounds` are the stack's lowest address and its
+ * end. What a word at `thread` of it points to has at `own` the address of what describes the stack that the thread
+ * began with, which stays where it is.
+ */
+struct runtime_stacks {
+	s64 pointer;
+	u32 bounds, thread, own;
+};
+
 /* How a frame is shown. Strings belong to the caller's buffers; hostile bytes may be in them. */
 #define NAME_MAX_BYTES 512
 struct frame_name {
@@ -290,6 +301,9 @@ struct runtime_ops {
 	 */
 	struct error *(*functions)(
 	        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx);
+
+	/* Where its stacks are described, if they move. False: that is not known. NULL: they stay. */
+	bool (*moving_stacks)(void *instance, const struct runtime_process *p, struct runtime_stacks *ret);
 
 	/* Its functions that a compiler made in C (symbols/translated.h). NULL: nothing is. */
 	const struct translated_ops *translated;

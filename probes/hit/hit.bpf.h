@@ -76,16 +76,29 @@ int on_tracepoint_walk(void *ctx)
 }
 
 struct latency_key {
-	u64 tgid; /* not the thread: a goroutine may return on another one, and no two have the same stack */
-	u64 sp;   /* at the function's first instruction, and at the one that leaves it */
+	u64 tgid;  /* not the thread: a goroutine may return on another one, and no two have the same stack */
+	u64 stack; /* where it is described, of one that moves; else 0 */
+	u64 at;    /* the stack pointer where it is entered and left: how far below the stack's end, or itself */
 };
 
-struct { /* when calls began; the oldest make room. Its size is set where calls are measured */
+struct latency_call {
+	u64 began;
+	u64 again; /* it is about to begin once more, on a larger stack */
+};
+
+struct { /* calls that are under way; the oldest make room. Its size is set where calls are measured */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct latency_key);
-	__type(value, u64);
+	__type(value, struct latency_call);
 } latency_calls SEC(".maps");
+
+struct { /* of processes whose stacks move; sized in the same way */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latency_stacks);
+} latency_moving SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -94,13 +107,35 @@ struct {
 	__type(value, struct latency_stats);
 } latency_counters SEC(".maps");
 
+static inline bool latency_read(u64 *to, u32 size, u64 from)
+{
+	return !bpf_probe_read_user(to, size, (void *)from);
+}
+
+/* The stack that the thread runs on, if it moves: what describes it, and its end. */
+static inline u64 latency_stack(struct task_struct *task, u32 tgid, u64 sp, u64 *end)
+{
+	const struct latency_stacks *moving = bpf_map_lookup_elem(&latency_moving, &tgid);
+	u64 stack, bounds[2], thread, own;
+
+	if (!moving || !latency_read(&stack, 8, BPF_CORE_READ(task, thread.fsbase) + (u64)moving->pointer) || !stack ||
+	        !latency_read(bounds, 16, stack + moving->bounds) || sp < bounds[0] || sp >= bounds[1] ||
+	        !latency_read(&thread, 8, stack + moving->thread) || !latency_read(&own, 8, thread + moving->own) ||
+	        own == stack)
+		return 0;
+	*end = bounds[1];
+	return stack;
+}
+
 static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	u64 sp = BPF_CORE_READ(r, sp), end = 0;
 	u32 zero = 0;
 
 	key->tgid = tgid_of(task);
-	key->sp = BPF_CORE_READ(r, sp);
+	key->stack = latency_stack(task, (u32)key->tgid, sp, &end);
+	key->at = key->stack ? end - sp : sp;
 	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
 }
 
@@ -109,15 +144,31 @@ int on_enter(struct pt_regs *ctx)
 {
 	struct latency_key key;
 	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
-	u64 now = bpf_ktime_get_ns();
+	struct latency_call call = {.began = bpf_ktime_get_ns()}, *before;
 
 	if (!all)
 		return 0;
-	all->entered++;
-	if (!bpf_map_update_elem(&latency_calls, &key, &now, BPF_NOEXIST))
+	before = bpf_map_lookup_elem(&latency_calls, &key);
+	if (before && before->again) {
+		before->again = 0;
 		return 0;
-	all->left++;
-	bpf_map_update_elem(&latency_calls, &key, &now, BPF_ANY);
+	}
+	all->entered++;
+	if (before)
+		all->left++;
+	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uprobe")
+int on_again(struct pt_regs *ctx)
+{
+	struct latency_key key;
+	struct latency_call *call =
+	        latency_here(bpf_get_current_task_btf(), &key) ? bpf_map_lookup_elem(&latency_calls, &key) : NULL;
+
+	if (call)
+		call->again = 1;
 	return 0;
 }
 
@@ -147,15 +198,16 @@ WALK_GLOBAL u64 latency_of_call(void)
 {
 	struct latency_key key;
 	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
-	u64 *began = all ? bpf_map_lookup_elem(&latency_calls, &key) : NULL, ns;
+	struct latency_call *call = all ? bpf_map_lookup_elem(&latency_calls, &key) : NULL;
+	u64 ns;
 
 	if (!all)
 		return 0;
-	if (!began) {
+	if (!call) {
 		all->unpaired++;
 		return 0;
 	}
-	ns = bpf_ktime_get_ns() - *began;
+	ns = bpf_ktime_get_ns() - call->began;
 	bpf_map_delete_elem(&latency_calls, &key);
 	return latency_count(ns) ? ns : 0;
 }

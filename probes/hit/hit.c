@@ -11,6 +11,7 @@
 
 #include "hit_exits.h"
 #include "hit_find.h"
+#include "hit_latency.h"
 #include "latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -22,7 +23,6 @@
 #include "unwind/profile/names.h"
 
 #define FILES_TEXT 256
-#define CALLS_MAX  65536 /* that are under way */
 
 struct placed { /* stays where the process executes another program */
 	pid_t pid;
@@ -78,25 +78,12 @@ static bool has_kind(const struct hit_options *o, bool tracepoint)
 	return false;
 }
 
-static void prepare_latency(struct object *o, const struct hit_options *options)
-{
-	struct sample *skel = object_skeleton(o);
-
-	object_want(o, "on_enter");
-	object_want(o, "on_return");
-	uprobe_prepare(skel->progs.on_enter);
-	uprobe_prepare(skel->progs.on_return);
-	uprobe_prepare(skel->progs.on_return_walk);
-	bpf_map__set_max_entries(skel->maps.latency_calls, CALLS_MAX);
-	skel->bss->latency_over_ns = options->over_ns;
-}
-
 static void prepare(struct object *o)
 {
 	const struct hit_options *options = object_of_event(o);
 
 	if (options->returns) {
-		prepare_latency(o, options);
+		hit_latency_prepare(o, options->over_ns);
 		return;
 	}
 	if (has_kind(options, true))
@@ -165,11 +152,14 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 	const struct sample *skel = object_skeleton(h->host->object);
 	const char *what = h->options->spec[spec].text;
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct hit_place again = {0};
 	struct error *err;
 
 	if (found->usdt)
 		return error_new(ERROR_USAGE, "-e %s: a USDT probe takes no time; give a function", what);
 	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
+	if (!err && exits->again && hit_offset(img, exits->again, true, &again.offset))
+		err = place(h, skel->progs.on_again, p, spec, img, path, &again);
 	for (u32 i = 0; !err && i < exits->n; i++) {
 		struct hit_place at = {0};
 
@@ -222,6 +212,8 @@ static struct error *look_at_process(struct hit *h, const struct process *p)
 {
 	struct error *err = NULL;
 
+	if (h->options->returns)
+		hit_latency_tell(h->host->object, p);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
 		char path[96];
@@ -442,22 +434,9 @@ const struct event_ops hit_event = {
 static void latency_stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
-	u32 n = (u32)object_ncpus(h->host->object), zero = 0;
-	cleanup(free) struct latency_stats *each = calloc(n, sizeof(*each));
-	struct latency_stats *sum = &h->latency;
 
-	*sum = (struct latency_stats){0};
-	st->of_event = sum;
-	if (!each ||
-	        bpf_map_lookup_elem(bpf_map__fd(object_skeleton(h->host->object)->maps.latency_counters), &zero, each))
-		return;
-	for (u32 i = 0; i < n; i++) {
-		u64 max = sum->max_ns > each[i].max_ns ? sum->max_ns : each[i].max_ns;
-
-		for (size_t k = 0; k < sizeof(*sum) / sizeof(u64); k++)
-			((u64 *)sum)[k] += ((const u64 *)&each[i])[k];
-		sum->max_ns = max;
-	}
+	hit_latency_sum(h->host->object, &h->latency);
+	st->of_event = &h->latency;
 }
 
 const struct event_ops latency_event = {

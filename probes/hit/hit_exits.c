@@ -69,6 +69,8 @@ static struct error *take_jump(struct sweep *s, const cs_insn *insn)
 		return refuse(s, insn->address, "a jump through a register or a table");
 	if ((u64)op->imm == s->start && !s->grows)
 		return refuse(s, insn->address, "a jump to its own start");
+	if ((u64)op->imm == s->start)
+		s->exits->again = insn->address;
 	if (is_inside(s, (u64)op->imm) || is_cold(s, (u64)op->imm))
 		return NULL;
 	return insn->id == X86_INS_JMP ? take(s, insn->address)
@@ -128,6 +130,7 @@ struct error *hit_exits_find(const char *what, struct image *img, u64 start, str
 	csh cs;
 
 	ret->n = 0;
+	ret->again = 0;
 	if (!symbols_find(img, start, &sym) || sym.start != start || sym.unsized)
 		return refuse(&s, start, "no symbol that tells where it ends");
 	snprintf(s.name, sizeof(s.name), "%s", sym.name);

@@ -3,7 +3,8 @@
  * Where a function is left, by its instructions: each ret, and each jump out of it (a tail call, before which the stack
  * pointer is what it was at the entry). Code is swept from the function's start to its end, and the part that the
  * compiler put elsewhere ("f.cold"). What is not known for certain is refused: a jump through a register or a table, a
- * conditional jump out, a jump to the function's own first instruction.
+ * conditional jump out, a jump to the function's own first instruction, unless it is behind a call that made the stack
+ * larger.
  */
 #ifndef YRT_HIT_EXITS_H
 #define YRT_HIT_EXITS_H
@@ -16,6 +17,7 @@
 struct hit_exits {
 	u64 addr[HIT_EXITS_MAX]; /* in the file */
 	u32 n;
+	u64 again; /* the jump by which a call begins once more, on a larger stack; 0: none */
 };
 
 /* what: for errors. symbols_load() of the image was called. */

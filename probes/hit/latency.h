@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h), paired
- * by process and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does. A call that
- * an exception or longjmp() ends has no return, and is counted as that.
+ * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h),
+ * paired by process and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does.
+ * Where stacks move meanwhile calls are paired by the stack and the distance from its end. A call that an exception or
+ * longjmp() ends has no return, and is counted as that.
  */
 #ifndef YRT_LATENCY_H
 #define YRT_LATENCY_H
@@ -18,6 +19,12 @@ struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU */
 	u64 slow;     /* of those that returned: at least over_ns */
 	u64 sum_ns, max_ns;
 	u64 bucket[LATENCY_BUCKETS];
+};
+
+/* Stacks of a process that move (struct runtime_stacks of unwind/runtime.h). */
+struct latency_stacks {
+	s64 pointer;
+	u32 bounds, thread, own, reserved;
 };
 
 static inline u32 latency_bucket(u64 ns)

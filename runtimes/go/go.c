@@ -258,6 +258,19 @@ struct go_table *go_instance_table(void *data, u64 *bias)
 	return instance->image->table;
 }
 
+/* runtime/stack.go: a goroutine's stack is copied to where there is more room; that of g0 stays. */
+static bool moving_stacks(void *data, const struct runtime_process *p, struct runtime_stacks *ret)
+{
+	const struct go_instance *instance = data;
+	const struct go_config *config =
+	        instance->config ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
+
+	if (config)
+		*ret = (struct runtime_stacks){
+		        .pointer = config->tls, .bounds = 0, .thread = config->g_m, .own = config->m_g0};
+	return config;
+}
+
 /* runtime/lock_futex.go of 1.5 to 1.26: of threads; goroutines that wait for a sync.Mutex park without one. */
 static const struct lock_rule lock_rules[] = {
         {.at = {.frame = "runtime.lock2", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
@@ -297,6 +310,7 @@ const struct runtime_ops go_runtime = {
         .expands_native = true,
         .expand = expand,
         .functions = go_functions,
+        .moving_stacks = moving_stacks,
         .inspect = inspect,
         .snapshots = go_snapshots,
         .tasks = &go_tasks,

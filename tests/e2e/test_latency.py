@@ -78,6 +78,17 @@ def test_growing_stacks():
         yield f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired"
 
 
+def test_moving_stacks():
+    """A goroutine whose stack is copied elsewhere during the call is paired, and the call that made it grow counts once."""
+    for what, depth in (("main.grown", 1), ("main.descend", 2001)):
+        with yrt.Fixture(go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False) as fixture:
+            result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3).expect()
+        stats, under_way = result.stats["latency"], 3 * depth  # when it begins, and when it ends
+        assert stats["returned"] > 5 * depth and not stats["left"], stats
+        assert stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= under_way, stats
+        yield f"{what}: {stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
+
+
 def test_other_thread():
     """A goroutine that returns on another thread than the one that it called on is paired."""
     with yrt.Fixture(go.build("moments", "-ldflags=-s -w", name="moments-stripped"), "storm", seconds=None, wait=False) as fixture:

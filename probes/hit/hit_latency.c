@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_latency.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdlib.h>
+
+#include "probes/uprobe.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+
+#define CALLS_MAX  65536 /* that are under way */
+#define MOVING_MAX 4096  /* processes whose stacks move */
+
+void hit_latency_prepare(struct object *o, u64 over_ns)
+{
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "on_enter");
+	object_want(o, "on_again");
+	object_want(o, "on_return");
+	uprobe_prepare(skel->progs.on_enter);
+	uprobe_prepare(skel->progs.on_again);
+	uprobe_prepare(skel->progs.on_return);
+	uprobe_prepare(skel->progs.on_return_walk);
+	bpf_map__set_max_entries(skel->maps.latency_calls, CALLS_MAX);
+	bpf_map__set_max_entries(skel->maps.latency_moving, MOVING_MAX);
+	skel->bss->latency_over_ns = over_ns;
+}
+
+void hit_latency_tell(struct object *o, const struct process *p)
+{
+	int map = bpf_map__fd(object_skeleton(o)->maps.latency_moving);
+	struct runtime_process view = process_view(p);
+	struct runtime_stacks stacks;
+	u32 tgid = (u32)p->pid;
+
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+
+		if (!instance->data || !instance->ops->moving_stacks ||
+		        !instance->ops->moving_stacks(instance->data, &view, &stacks))
+			continue;
+		bpf_map_update_elem(map, &tgid,
+		        &(struct latency_stacks){.pointer = stacks.pointer,
+		                .bounds = stacks.bounds,
+		                .thread = stacks.thread,
+		                .own = stacks.own},
+		        BPF_ANY);
+		return;
+	}
+	bpf_map_delete_elem(map, &tgid); /* of the program that it was before exec() */
+}
+
+void hit_latency_sum(struct object *o, struct latency_stats *ret)
+{
+	u32 n = (u32)object_ncpus(o), zero = 0;
+	cleanup(free) struct latency_stats *each = calloc(n, sizeof(*each));
+
+	*ret = (struct latency_stats){0};
+	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.latency_counters), &zero, each))
+		return;
+	for (u32 i = 0; i < n; i++) {
+		u64 max = ret->max_ns > each[i].max_ns ? ret->max_ns : each[i].max_ns;
+
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
+			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
+		ret->max_ns = max;
+	}
+}
