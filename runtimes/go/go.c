@@ -13,6 +13,7 @@
 #include "go_rows.h"
 #include "go_snapshots.h"
 #include "go_tasks.h"
+#include "go_tinygo.h"
 #include "runtime.h"
 
 #define KEEPERS_MAX 24
@@ -82,6 +83,10 @@ static struct error *image_probe(struct image *img, void **ret)
 	struct error *err = go_table_open(img, &table);
 
 	*ret = NULL;
+	if (!err && !table && go_is_tinygo(img))
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s was made by TinyGo", img->path),
+		        "its functions are shown as native code, without goroutines: yrt knows the runtime of Go "
+		        "itself");
 	if (err || !table)
 		return err;
 	image = calloc(1, sizeof(*image));

@@ -100,6 +100,18 @@ def test_libgo():
         result = yrt.sample(fixture, "-U", rate=RATE)
     wrong = yrt.wrong_chains(result, ["leaf", "mid", "runtime.kickoff"])
     assert not result.incomplete() and not wrong, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
+    assert "TinyGo" not in result.stderr, result.stderr
+    yield result.summary()
+
+
+def test_tinygo():
+    """TinyGo's programs are refused by name, and shown as what they are: native code."""
+    with yrt.Fixture("tinygo") as fixture:
+        refused = yrt.run("go-goroutines", "-p", fixture.pid, output=False, stats=False).expect(yrt.UNSUPPORTED)
+        result = yrt.sample(fixture, "-U", view="go-flame", rate=RATE)
+    assert all("was made by TinyGo" in told for told in (refused.stderr, result.stderr)), (refused.stderr, result.stderr)
+    wrong = yrt.wrong_chains(result, fixture.chain)
+    assert not result.incomplete() and not wrong, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
     yield result.summary()
 
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of TinyGo, which is another compiler with a runtime of its own. */
+#ifndef YRT_GO_TINYGO_H
+#define YRT_GO_TINYGO_H
+
+#include "binary/image.h"
+
+/*
+ * By its symbols: assembly of its runtime (tinygo_startTask, tinygo_scanCurrentStack …) beside functions of a package
+ * "runtime". A stripped one has nothing that tells it from a program in C.
+ */
+bool go_is_tinygo(struct image *img);
+
+#endif
