@@ -4,9 +4,12 @@ set(GOS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GOS}/gos.txt)
 file(STRINGS ${GOS}/gos.txt GO_VERSIONS REGEX "^[0-9]")
 foreach(version ${GO_VERSIONS})
-	set(GO_TESTS go)
-	if(version VERSION_GREATER_EQUAL 1.15) # older ones print inlined functions of the runtime: runtimes/go/README.md
-		list(APPEND GO_TESTS go_goroutines go_heap go_labels)
+	set(GO_TESTS go go_storms)
+	if(version VERSION_GREATER_EQUAL 1.12)
+		list(APPEND GO_TESTS go_goroutines go_heap)
+	endif()
+	if(version VERSION_GREATER_EQUAL 1.13) # programs do not record their release before: runtimes/go/README.md
+		list(APPEND GO_TESTS go_labels)
 	endif()
 	foreach(test ${GO_TESTS})
 		add_test(NAME gos.${version}.${test} COMMAND Python3::Interpreter ${GOS}/go_version.py ${version}

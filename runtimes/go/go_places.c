@@ -52,7 +52,9 @@ static struct error *add_place(struct go_places *p, struct go_place place, const
 	return err;
 }
 
-static struct error *add_functions(struct go_places *p, struct go_table *t, u64 bias, const struct frame *frames, u32 n)
+/* back: how far the first place is before its pc. */
+static struct error *add_functions(
+        struct go_places *p, struct go_table *t, u64 bias, const struct frame *frames, u32 n, u32 back)
 {
 	cleanup(free) struct frame_name *name = calloc(1, sizeof(*name));
 	struct error *err = name ? NULL : &error_no_memory;
@@ -64,7 +66,8 @@ static struct error *add_functions(struct go_places *p, struct go_table *t, u64 
 
 		if (found)
 			addr = go_frame_place(t, &fn, addr - bias, (u32)frames[i].detail) + bias;
-		struct go_place place = {.pc = addr + ARCH_CALL_BACK, .entry = found ? fn.start + bias : addr};
+		struct go_place place = {
+		        .pc = addr + (i ? ARCH_CALL_BACK : back), .entry = found ? fn.start + bias : addr};
 
 		memset(name, 0, sizeof(*name));
 		if (!go_name_frame(t, bias, &frames[i], name))
@@ -104,13 +107,20 @@ static struct error *table_at(struct go_places *p, const struct mapping *m, stru
 	return err;
 }
 
+/* A function's first instruction is behind no call: up to 1.12 mstart() stands so below systemstack(). */
+static bool is_entry(struct go_table *t, u64 addr)
+{
+	struct go_function fn;
+
+	return go_function_find(t, addr, &fn) && fn.start == addr;
+}
+
 struct error *go_places_add(struct go_places *p, u64 pc)
 {
-	struct frame at = {.where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc)},
-	             frames[GO_INLINED_MAX + 1];
+	struct frame at = {0}, frames[GO_INLINED_MAX + 1];
 	const struct mapping *m = mapping_find(p->p->mappings, p->p->nmappings, pc - ARCH_CALL_BACK);
 	struct go_place elsewhere = {.pc = pc, .entry = pc};
-	u32 first = p->n, n = 0;
+	u32 first = p->n, n = 0, back = ARCH_CALL_BACK;
 	struct go_table *t;
 	char text[32];
 	struct error *err;
@@ -121,9 +131,12 @@ struct error *go_places_add(struct go_places *p, u64 pc)
 	if (err)
 		return err;
 	if (t)
+		back = is_entry(t, pc - m->bias) ? 0 : ARCH_CALL_BACK;
+	at.where = frame_where(FRAME_NATIVE, RUNTIME_NATIVE, back ? FRAME_RETADDR : 0, pc);
+	if (t)
 		n = go_expand_frame(t, m->bias, &at, frames, GO_INLINED_MAX + 1);
 	snprintf(text, sizeof(text), "0x%lx", pc);
-	err = n ? add_functions(p, t, m->bias, frames, n) : add_place(p, elsewhere, text, "");
+	err = n ? add_functions(p, t, m->bias, frames, n, back) : add_place(p, elsewhere, text, "");
 	return err ? err : table_put(&p->known, key_of(pc), (u64)first << 8 | (p->n - first));
 }
 

@@ -40,13 +40,13 @@ static bool print_line(const struct go_places *p, const struct go_place *at, u64
 {
 	struct lines *l = ctx;
 	const char *name = go_place_name(p, at);
+	u64 addr = at->pc - (at->pc != at->entry);
 
 	if (!strcmp(name, "runtime.goexit") || (!l->show && go_is_runtime(name)))
 		return true;
 	l->show = true;
 	l->n++;
-	fprintf(l->out, "#\t0x%lx\t%s+0x%lx\t%s:%u\n", at->pc - 1, name, at->pc - 1 - at->entry, go_place_file(p, at),
-	        at->line);
+	fprintf(l->out, "#\t0x%lx\t%s+0x%lx\t%s:%u\n", addr, name, addr - at->entry, go_place_file(p, at), at->line);
 	return true;
 }
 
