@@ -61,6 +61,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		vm.op = bias + image->op;
 		vm.curcop = bias + image->curcop;
 		vm.curstackinfo = bias + image->curstackinfo;
+		vm.compiling = bias + image->compiling;
 	}
 	for (u32 i = 0; i < image->code.nentries; i++)
 		vm.entries[i] = bias + image->code.entries[i];

@@ -17,10 +17,11 @@ enum perl_part {
 	PERL_CATCH,   /* docatch(): the loop that called it goes on in the one that it calls */
 	PERL_SORT,    /* pp_sort(): keeps a context for all comparisons */
 	PERL_REGEXEC, /* the same, for blocks of code in a pattern */
-	PERL_ENTER,   /* where call_sv() calls pp_entersub() itself: the context may be there, the loop is not yet */
+	PERL_ENTER,   /* call_sv() and the like around their loops: the context may be there, the loop is not */
 	PERL_SCOPE,   /* where call_sv() makes and ends an eval of its own: the context may be there, no loop is */
 	PERL_UNWIND,  /* die_unwind(): takes contexts away, whose loop is still there */
 	PERL_PUSHING, /* of pp_entersub(): the newest context counts already, but has not all of its members */
+	PERL_COMPILE, /* the parser: what it compiles has its context */
 	PERL_CORO,    /* Coro's library, where the native stacks of coroutines begin */
 	PERL_XS = 32, /* where pp_entersub() calls a function in C: its CV is in register part - PERL_XS */
 };
@@ -59,6 +60,8 @@ struct perl_vm {
 	u64 identity;   /* of this configuration, for the cursor */
 	u64 attachment; /* a number that no other process's configuration ever had */
 	u64 coro_base;  /* the outermost frame of a coroutine seems to return here; 0: none */
+	u64 compiling;  /* PL_compiling, or with MULTIPLICITY what it is a part of: the interpreter */
+	u32 compiling_size;
 	s32 slot; /* where a thread's interpreter is in the block that the word at `via` of its thread pointer leads to
 	           */
 	u16 via;

@@ -22,6 +22,7 @@ struct scan {
 	u64 complete;     /* its members are stored, up to this address */
 	u64 catch;        /* docatch(); 0: not seen */
 	bool loops;       /* a call of a loop was seen */
+	bool enters;      /* any other call by a pointer */
 };
 
 typedef void look(const cs_insn *in, struct scan *s);
@@ -153,13 +154,11 @@ static void look_for_loop(const cs_insn *in, struct scan *s)
 		s->code->entries[s->code->nentries++] = in->address + in->size;
 }
 
-/* call_sv() and the like call pp_entersub() by a pointer as they call the loop, which is at PL_runops. */
+/* call_sv() and the like call pp_entersub() or pp_entereval() by a pointer, as they call the loop, which is at
+ * PL_runops. */
 static void look_for_enter(const cs_insn *in, struct scan *s)
 {
-	if (!is_indirect(in) || is_loop(s, in, &in->detail->x86.operands[0]))
-		return;
-	add(s->code, in->address, in->address + in->size, PERL_ENTER);
-	s->code->nenter++;
+	s->enters |= is_indirect(in) && !is_loop(s, in, &in->detail->x86.operands[0]);
 }
 
 static void look_whether_loops(const cs_insn *in, struct scan *s)
@@ -196,6 +195,7 @@ static void find_functions(struct scan *s)
 	        {"perl_run", PERL_RUN},
 	        {"Perl_regexec_flags", PERL_REGEXEC},
 	        {"Perl_die_unwind", PERL_UNWIND},
+	        {"Perl_yyparse", PERL_COMPILE},
 	        {"Perl_create_eval_scope", PERL_SCOPE},
 	        {"Perl_delete_eval_scope", PERL_SCOPE},
 	};
@@ -236,10 +236,15 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	find_ops(&s, ops.functions);
 	for (u32 i = 0; i < sizeof(enters) / sizeof(*enters); i++)
 		if (function(&s, enters[i])) {
+			s.enters = false;
 			scan(&s, look_for_enter);
 			scan(&s, look_for_loop);
+			if (s.enters)
+				add(s.code, s.start, s.end, PERL_ENTER);
 		}
 	if (function_at(&s, s.catch))
+		scan(&s, look_for_loop);
+	if (function(&s, "perl_run"))
 		scan(&s, look_for_loop);
 	image->null = ops.functions[OP_NULL];
 	image->nextstate = ops.functions[OP_NEXTSTATE];

@@ -111,6 +111,7 @@ static struct error *find_symbols(struct image *img, struct perl_image *image)
 	        {"PL_op", &image->op, !image->vm.multiple},
 	        {"PL_curcop", &image->curcop, !image->vm.multiple},
 	        {"PL_curstackinfo", &image->curstackinfo, !image->vm.multiple},
+	        {"PL_compiling", &image->compiling, !image->vm.multiple},
 	};
 	struct symbol s;
 

@@ -17,7 +17,7 @@ struct perl_site {
 struct perl_code {
 	struct perl_site sites[PERL_SITES_MAX];
 	u32 n;
-	u32 nxs, nenter;               /* of them: calls of functions in C, of pp_entersub() from C */
+	u32 nxs;                       /* of them: calls of functions in C */
 	u64 entries[PERL_ENTRIES_MAX]; /* struct perl_vm's */
 	u32 nentries;
 	bool catches, pushes; /* docatch(), and where contexts are pushed, were found */
@@ -32,6 +32,7 @@ struct perl_image {
 	u64 key;                      /* PL_thr_key; 0 without MULTIPLICITY */
 	u64 interpreter;              /* PL_curinterp */
 	u64 op, curcop, curstackinfo; /* without MULTIPLICITY */
+	u64 compiling;                /* PL_compiling, the same */
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
 	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
 	u64 start, end;               /* Perl_runops_standard, for people */

@@ -28,7 +28,8 @@ static void report_code(const struct perl_image *image, u64 bias, struct report 
 	        [PERL_CATCH] = "docatch",
 	        [PERL_SORT] = "pp_sort",
 	        [PERL_REGEXEC] = "regexec",
-	        [PERL_ENTER] = "sub called from C",
+	        [PERL_ENTER] = "calls from C",
+	        [PERL_COMPILE] = "parser",
 	        [PERL_SCOPE] = "eval made by C",
 	        [PERL_UNWIND] = "die_unwind",
 	        [PERL_PUSHING] = "context incomplete"};

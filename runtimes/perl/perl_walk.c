@@ -155,19 +155,42 @@ static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm)
 	return w->leaf && !perl_interpreter(w) && walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) && !op;
 }
 
-/* The kind of the innermost context if it was just entered from C, from the statement that runs; else 0. */
-static inline u32 pl_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+/* Is code being compiled? The statement that runs is PL_compiling then, but while the parser optimizes ops. */
+static inline bool pl_is_compiling(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
-	u64 i = (u64)found;
-	u32 kind;
+	return c->more[2] & PL_COMPILES ||
+	       (!perl_interpreter(w) && c->more[1] - (w->scratch[0] + vm->compiling) < vm->compiling_size);
+}
 
-	if (found < 0 || pl_word(w, i, vm->cx_oldcop) != c->more[1])
+/*
+ * The type of the innermost context if it was entered from C, and no loop has run it yet: it is from the statement that
+ * runs, or the eval of a string that is being compiled, which may have run BEGIN blocks. Else 0.
+ */
+WALK_GLOBAL int perl_entered(struct walk *w)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	u32 type, kind;
+	bool ran;
+	int found;
+	u64 i;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	found = c && c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	if (!c || found < 0)
 		return 0;
-	kind = (u32)pl_word(w, i, 0) & PERL_CX_KIND;
-	if (kind == vm->kind_sub)
-		return pl_word(w, i, vm->cx_retop) ? 0 : kind;
-	return kind == vm->kind_eval && !pl_word(w, i, vm->cx_eval_retop) ? kind : 0;
+	i = (u64)found;
+	type = (u32)pl_word(w, i, 0) & 0xff;
+	kind = type & PERL_CX_KIND;
+	ran = c->more[2] & PL_RAN;
+	if ((kind != vm->kind_sub && kind != vm->kind_eval) ||
+	        pl_word(w, i, kind == vm->kind_sub ? vm->cx_retop : vm->cx_eval_retop))
+		return 0;
+	if (!ran && pl_word(w, i, vm->cx_oldcop) == c->more[1])
+		return (int)type;
+	return kind == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? (int)type : 0;
 }
 
 /* Is the innermost context an eval that call_sv() pushed? */
@@ -186,12 +209,13 @@ static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, co
 /* Where call_sv() is at work, and no loop: a context is its own, or only an eval that it has pushed before. */
 static inline int pl_enter(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u32 part)
 {
-	u32 kind = c->more[2] & PL_RAN ? 0 : pl_entered(w, vm, c);
+	u32 type = (u32)perl_entered(w);
+	bool eval = (type & PERL_CX_KIND) == vm->kind_eval;
 
-	if (!kind || (part == PERL_SCOPE && kind != vm->kind_eval))
+	if (!type || (part == PERL_SCOPE && !eval))
 		return PL_GROUP_DONE;
-	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_XS)) | PL_RAN;
-	if (kind == vm->kind_eval)
+	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_XS | PL_COMPILES)) | PL_RAN;
+	if (eval && type & PERL_CX_BLOCK)
 		c->more[2] |= PL_PEEK;
 	return STOP_NONE;
 }
@@ -285,17 +309,17 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP)
 		stop = PL_GROUP_DONE;
 	unwound = ended || c->more[2] & PL_UNWOUND;
-	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_XS)) | PL_RAN;
+	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_XS | PL_COMPILES)) | PL_RAN;
 	if (part == PERL_RUNOPS && !stop) {
 		stop = pl_skip_empty(w, c);
 		if (!stop && pl_is_kept(vm, pl_type(c)) && perl_is_keepers(w))
 			c->more[2] |= PL_STACK;
-		else if (!stop && unwound && pl_is_protection(w, vm, c))
-			c->more[2] |= PL_PEEK;
+		else if (!stop && pl_is_protection(w, vm, c) && (unwound || perl_is_keepers(w)))
+			c->more[2] |= PL_PEEK; /* the parser folds constants in such a loop, with an eval of its own */
 	}
 	if (part == PERL_RUN && c->at != PL_END) {
 		c->more[2] |= PL_ALL;
-		if (!w->lost && pl_left(c))
+		if (!w->lost && !w->leaf && pl_left(c)) /* a leaf: an exception has ended the loop */
 			w->lost = STOP_VM_BROKEN;
 	}
 	return stop;
@@ -341,6 +365,23 @@ static inline int pl_mark(struct walk *w, u64 flag)
 		return STOP_ARENA;
 	c->more[2] |= flag;
 	return STOP_NONE;
+}
+
+/* The parser. Each BEGIN block has a stack of contexts, which is empty before and after. */
+WALK_GLOBAL int perl_compile(struct walk *w)
+{
+	const struct perl_vm *vm;
+	struct walk_cursor *c;
+	int stop;
+
+	WALK_CHECK(w);
+	stop = perl_open(w);
+	vm = walk_arena(w, w->region.vm);
+	c = vm ? pl_cursor(w, vm) : NULL;
+	if (!c || stop)
+		return stop ? stop : STOP_ARENA;
+	c->more[2] |= PL_COMPILES;
+	return pl_skip_empty(w, c);
 }
 
 /* The newest context counts, but is not whole: the caller of what it is for is what runs. */
@@ -396,6 +437,8 @@ WALK_STEP int perl_step(struct walk *w)
 		return pl_leave(w, pl_mark(w, PL_SKIP));
 	if (part == PERL_UNWIND)
 		return pl_leave(w, pl_mark(w, PL_UNWOUND));
+	if (part == PERL_COMPILE)
+		return pl_leave(w, perl_compile(w));
 	stop = w->vm_state ? STOP_NONE : perl_begin(w);
 	if (!stop)
 		stop = perl_group(w);

@@ -13,6 +13,8 @@ SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "kinds.pl")
 # What caller() does not report.
 SILENT = ("sort {...}", "(?{...})")
 LEVELS = 200
+FOLDS = """$| = 1; print qq({"pid": $$, "chain": []}\\n); <STDIN> if $ENV{FIXTURE_WAIT}; 
+sub fold { eval 'length("abc" x 200000)' } fold() while (times)[0] < 1; print "{}\\n";"""
 # Before 5.18 a block in a pattern was no sub of its own: caller() gives its line, yrt the sub around it.
 PATTERNS = float(subprocess.run([PERL, "-e", "print $]"], text=True, capture_output=True, check=True).stdout) >= 5.018
 
@@ -125,6 +127,20 @@ def test_true_order():
             seen += n
         assert seen, f"no samples of {kind}"
     yield f"{len(BETWEEN)} ways from C into Perl"
+
+
+def test_folded():
+    """Constants that the parser folds: it runs ops in a loop of its own, inside of the string that is compiled."""
+    with yrt.Fixture(PERL, "-e", FOLDS, seconds=None) as f:
+        result, _ = yrt.sample_whole(f, "--max-cpu", 0, view="flame", rate=999)
+    seen = [([f.split(" (")[0] for f in frames], n) for frames, n in result.stacks if any("pp_repeat" in f for f in frames)]
+    assert sum(n for _, n in seen) > 50, f"{result.summary()}; {result.stacks[:3]}"
+    for names, n in seen:
+        loop = len(names) - 1 - names[::-1].index("Perl_runops_standard")
+        order = [names.index("main program"), names.index("main::fold"), names.index('eval "..."'), loop, names.index("Perl_pp_repeat")]
+        assert order == sorted(order), f"{n} samples: {names}"
+    assert result.incomplete() <= 0.001, result.stats["truncated"]
+    yield f"{sum(n for _, n in seen)} samples; {result.summary()}"
 
 
 yrt.main(globals())

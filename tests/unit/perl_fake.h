@@ -28,7 +28,7 @@ struct perl_fake {
 	struct perl_vm vm;
 	struct perl_layout layout;
 	struct perl_image image;
-	u64 root, c, other, runops, run, catch, unwind, sort, regexec, enter, xs, pushing; /* functions */
+	u64 root, c, other, runops, run, catch, unwind, sort, regexec, enter, compile, xs, pushing; /* functions */
 	u64 interpreter, stack, heap, sp, pc, cv;
 	struct walk_cache *caches; /* WALK_CACHES of them, or NULL */
 };
@@ -155,6 +155,7 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->regexec = perl_fake_function(p, &c, PERL_REGEXEC, config);
 	p->unwind = perl_fake_function(p, &c, PERL_UNWIND, config);
 	p->enter = perl_fake_function(p, &c, PERL_ENTER, config);
+	p->compile = perl_fake_function(p, &c, PERL_COMPILE, config);
 	p->xs = perl_fake_function(p, &c, PERL_XS + PERL_FAKE_CV_REGISTER, config);
 	p->pushing = perl_fake_function(p, &c, PERL_PUSHING, config);
 	p->heap = PERL_FAKE_FIRST;

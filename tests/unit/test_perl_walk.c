@@ -310,6 +310,60 @@ static void test_left_over(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* eval_sv() compiles a string: the statement that runs may be any, and BEGIN blocks have loops of their own. */
+static void test_compiling(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->enter);
+	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, 0, 11);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, s.p->interpreter + 256);
+	perl_fake_call(s.p, s.p->c);
+	expect(&s, STOP_ROOT, "ntLaMLLr");
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_cop(s.p, 98));
+	perl_fake_call(s.p, s.p->compile);
+	perl_fake_call(s.p, s.p->c);
+	expect(&s, STOP_ROOT, "nLntLaMLLr");
+	perl_fake_stack(s.p, PERL_STACK_REQUIRE);
+	expect(&s, STOP_ROOT, "nLntLaMLLr");
+	perl_fake_context(s.p, SUB, s.b, 0, 11);
+	perl_fake_call(s.p, s.p->enter);
+	perl_fake_call(s.p, s.p->runops);
+	expect(&s, STOP_ROOT, "bLLnLntLaMLLr");
+	perl_fake_destroy(s.p);
+}
+
+/* The parser runs ops whose operands are constants, in an eval and a loop of its own. */
+static void test_folding(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, RETURNS, 11);
+	perl_fake_call(s.p, s.p->compile);
+	perl_fake_call(s.p, s.p->other);
+	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 12);
+	perl_fake_call(s.p, s.p->runops);
+	expect(&s, STOP_ROOT, "eLnLtaMLLr");
+	perl_fake_destroy(s.p);
+}
+
+/* An exception has left the loop, and perl_run() has not called it again. */
+static void test_between_loops(void **state)
+{
+	struct stack s = make();
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	s.p->sp += PERL_FAKE_C_BYTES;
+	s.p->pc = s.p->run + FAKE_RETURN;
+	expect(&s, STOP_ROOT, "aMLr");
+	perl_fake_destroy(s.p);
+}
+
 static void test_unreadable(void **state)
 {
 	struct stack s = make();
@@ -416,6 +470,9 @@ int main(void)
 	        cmocka_unit_test(test_evals),
 	        cmocka_unit_test(test_deep),
 	        cmocka_unit_test(test_left_over),
+	        cmocka_unit_test(test_compiling),
+	        cmocka_unit_test(test_folding),
+	        cmocka_unit_test(test_between_loops),
 	        cmocka_unit_test(test_unreadable),
 	        cmocka_unit_test(test_circle),
 	        cmocka_unit_test(test_leaving),
