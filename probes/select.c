@@ -213,109 +213,19 @@ const char *facts_name(const struct process_facts *facts)
 	return slash && slash[1] ? slash + 1 : facts->comm;
 }
 
-/* --- cgroups --- */
-
-/* The next path of the lines at *at, and its length. */
-static const char *next_path(const char **at, size_t *length)
-{
-	while (**at) {
-		const char *line = *at, *end = line + strcspn(line, "\n"), *path = memchr(line, ':', end - line);
-
-		*at = end + (*end == '\n');
-		path = path ? memchr(path + 1, ':', end - path - 1) : NULL;
-		if (!path)
-			continue;
-		*length = end - path - 1;
-		return path + 1;
-	}
-	return NULL;
-}
-
-/* Calls found with each part of each path, innermost first, until it says true. */
-static bool any_part(const char *cgroup, bool (*found)(const char *part, void *ctx), void *ctx)
-{
-	const char *path;
-	char part[NAME_MAX + 1];
-	size_t length;
-
-	while ((path = next_path(&cgroup, &length)))
-		for (size_t end = length; end > 0;) {
-			size_t begin = end;
-
-			while (begin > 0 && path[begin - 1] != '/')
-				begin--;
-			if (end > begin && end - begin < sizeof(part)) {
-				memcpy(part, path + begin, end - begin);
-				part[end - begin] = '\0';
-				if (found(part, ctx))
-					return true;
-			}
-			end = begin ? begin - 1 : 0;
-		}
-	return false;
-}
-
-/* "pod<UID>" as cgroupfs has it, "kubepods-burstable-pod<UID>.slice" as systemd. Kubernetes' own folders: kubepods. */
-static bool pod_of_part(const char *part, void *ctx)
-{
-	const char *uid = !strncmp(part, "pod", 3) ? part + 3 : NULL;
-	const char *slice = strstr(part, ".slice");
-	char *ret = ctx;
-	size_t n;
-
-	if (slice && !slice[6] && strstr(part, "kubepods") && (uid = strstr(part, "-pod")))
-		uid += 4;
-	if (!uid)
-		return false;
-	n = strspn(uid, "0123456789abcdef-_");
-	if (n < 8 || n >= SELECT_ID || (uid[n] && uid + n != slice))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		ret[i] = uid[i] == '_' ? '-' : uid[i];
-	ret[n] = '\0';
-	return true;
-}
-
 bool facts_pod(const struct process_facts *facts, char ret[SELECT_ID])
 {
-	return any_part(facts->cgroup, pod_of_part, ret);
-}
-
-/* "<ID>", "docker-<ID>.scope", "cri-containerd-<ID>.scope", "libpod-<ID>". */
-static bool container_of_part(const char *part, void *ctx)
-{
-	size_t length = strlen(part), from;
-
-	if (length > 6 && !strcmp(part + length - 6, ".scope"))
-		length -= 6;
-	if (length < CONTAINER_DIGITS)
-		return false;
-	from = length - CONTAINER_DIGITS;
-	if ((from && part[from - 1] != '-') || strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
-		return false;
-	memcpy(ctx, part + from, CONTAINER_DIGITS);
-	((char *)ctx)[CONTAINER_DIGITS] = '\0';
-	return true;
+	return cgroup_pod(facts->cgroup, ret);
 }
 
 bool facts_container(const struct process_facts *facts, char ret[SELECT_ID])
 {
-	return any_part(facts->cgroup, container_of_part, ret);
-}
-
-static bool unit_of_part(const char *part, void *ctx)
-{
-	size_t length = strlen(part);
-
-	if (length <= 8 || length >= SELECT_ID || strcmp(part + length - 8, ".service"))
-		return false;
-	memcpy(ctx, part, length + 1);
-	return true;
+	return cgroup_container(facts->cgroup, ret);
 }
 
 bool facts_unit(const struct process_facts *facts, char ret[SELECT_ID])
 {
-	return any_part(facts->cgroup, unit_of_part, ret);
+	return cgroup_unit(facts->cgroup, ret);
 }
 
 static bool same_part(const char *part, void *ctx)
@@ -332,7 +242,7 @@ static bool under(const char *cgroup, const char *wanted)
 
 	while (n > 1 && wanted[n - 1] == '/')
 		n--;
-	while ((path = next_path(&cgroup, &length))) {
+	while ((path = cgroup_next_path(&cgroup, &length))) {
 		cleanup(free) char *copy = strndup(path, length);
 
 		if (copy && (!strncmp(copy, wanted, n) && (!copy[n] || copy[n] == '/' || wanted[n - 1] == '/')))
@@ -367,7 +277,7 @@ static bool matches(enum select_key key, const char *value, const struct process
 	case SELECT_CONTAINER:
 		return facts_container(f, id) && !strncmp(id, value, strlen(value));
 	case SELECT_UNIT:
-		return any_part(f->cgroup, same_part, (void *)value);
+		return cgroup_any_part(f->cgroup, same_part, (void *)value);
 	default:
 		return false;
 	}

@@ -12,9 +12,7 @@
  *	unit=NAME	a unit of systemd: "nginx.service"
  *
  * exe, comm and cgroup take the patterns of fnmatch(3). What a process is comes from /proc/PID as whoever reads it sees
- * it: in a cgroup namespace of one's own, paths of other containers begin with "/../". Names of cgroups: kubelet's
- * cgroupfs and systemd drivers (pkg/kubelet/cm/cgroup_manager_linux.go), runc's systemd scopes
- * (libcontainer/cgroups/systemd: PREFIX-NAME.scope).
+ * it: in a cgroup namespace of one's own, paths of other containers begin with "/../".
  */
 #ifndef YRT_SELECT_H
 #define YRT_SELECT_H
@@ -25,10 +23,10 @@
 #include <types.h>
 
 #include "unwind/error.h"
+#include "unwind/process/cgroup.h"
 
-#define SELECT_TERMS    16   /* of a rule, at most */
-#define SELECT_CGROUP   8192 /* bytes that are read of /proc/PID/cgroup */
-#define SELECT_ID       128
+#define SELECT_TERMS    16 /* of a rule, at most */
+#define SELECT_ID       CGROUP_ID
 #define SELECT_ID_LEAST 12 /* digits of a container's id */
 
 enum select_key { SELECT_EXE, SELECT_COMM, SELECT_CGROUP_PATH, SELECT_POD, SELECT_CONTAINER, SELECT_UNIT, SELECT_KEYS };
@@ -53,7 +51,7 @@ struct process_facts {
 	pid_t pid;
 	char exe[PATH_MAX]; /* "": it may not be looked at */
 	char comm[64];
-	char cgroup[SELECT_CGROUP]; /* lines "N:controllers:path" */
+	char cgroup[CGROUP_TEXT]; /* lines "N:controllers:path" */
 };
 
 /* Adds a rule "key=value,key=value". A usage error lists the keys. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text.h"
+#include "unwind/profile/containers.h"
 
 enum verdict { FILTER_JUDGED = 1, FILTER_INCLUDED = 2, FILTER_EXCLUDED = 4, FILTER_DROPPED = 8 };
 
@@ -27,7 +28,7 @@ static bool is_dropped(const struct filter_options *o, enum profile_kind kind)
 {
 	if (kind == KIND_THREAD || kind == KIND_PROCESS)
 		return kind == KIND_THREAD && !o->threads;
-	if (kind == KIND_RUNNING || kind == KIND_RUNNABLE || kind == KIND_WAITING)
+	if (kind == KIND_CONTAINER || kind == KIND_RUNNING || kind == KIND_RUNNABLE || kind == KIND_WAITING)
 		return false;
 	return kind == KIND_KERNEL ? o->no_kernel : o->no_user;
 }
@@ -40,8 +41,8 @@ static bool matches(const struct pattern *p, const struct profile_function *f)
 static u8 judge(const struct filter *s, const struct profile_function *f)
 {
 	bool dropped = is_dropped(&s->options, f->kind);
-	bool heard =
-	        f->kind == KIND_THREAD || (!dropped && f->kind != KIND_PROCESS); /* "python app.py" would match "app" */
+	/* "python app.py" would match "app" */
+	bool heard = f->kind == KIND_THREAD || (!dropped && f->kind != KIND_PROCESS && f->kind != KIND_CONTAINER);
 
 	return FILTER_JUDGED | (heard && matches(&s->include, f) ? FILTER_INCLUDED : 0) |
 	       (heard && matches(&s->exclude, f) ? FILTER_EXCLUDED : 0) | (dropped ? FILTER_DROPPED : 0);
@@ -146,6 +147,19 @@ struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count)
 	err = make_path(s, depth);
 	if (!err)
 		profile_add(s->profile, s->path[depth].node, count);
+	return err;
+}
+
+struct error *filter_container(struct filter *s, const char *text, u32 *depth)
+{
+	u32 levels[CONTAINER_LEVELS], n;
+	struct error *err = container_functions(s->profile, text, levels, &n);
+
+	for (u32 i = 0; !err && i < n; i++) {
+		err = set_verdict(s, levels[i]);
+		if (!err)
+			err = filter_node(s, ++*depth, levels[i], 0);
+	}
 	return err;
 }
 

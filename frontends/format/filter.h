@@ -39,6 +39,8 @@ struct error *filter_function(struct filter *s, u64 key, const struct profile_fu
 void filter_more(struct filter *s, u32 depth, u64 count);
 /* The profile's node of the node that came last and counts, at this depth; UINT32_MAX: it was left out. */
 u32 filter_place(const struct filter *s, u32 depth);
+/* The nodes above a process of this text (containers.h), each one depth more. */
+struct error *filter_container(struct filter *s, const char *text, u32 *depth);
 /* A node of a function at a depth (from 1), at most one more than that of the last; and so many counts in it. */
 struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count);
 

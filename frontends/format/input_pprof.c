@@ -10,6 +10,7 @@
 #include "pprof_fields.h"
 #include "protobuf_read.h"
 #include "recording.h"
+#include "sample_labels.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/table.h"
@@ -289,7 +290,8 @@ static struct error *add_value(struct reader *r, u64 value, void *ctx)
 
 /* Who ran it, as yrt's own profiles record it. */
 struct owner {
-	char process[NAME_MOST + 1], thread[NAME_MOST + 1], container[NAME_MOST + 1];
+	char process[NAME_MOST + 1], thread[NAME_MOST + 1];
+	struct container container;
 	u64 pid, tid;
 };
 
@@ -297,32 +299,62 @@ static void read_label(struct reader *r, struct pb_span label, struct owner *o)
 {
 	u64 key = member(r, label, LABEL_KEY), text = member(r, label, LABEL_STRING),
 	    number = member(r, label, LABEL_NUMBER);
+	char name[NAME_MOST + 1];
 
 	if (is_text(r, key, "process"))
 		text_of(r, text, o->process);
 	else if (is_text(r, key, "thread"))
 		text_of(r, text, o->thread);
-	else if (is_text(r, key, "container"))
-		text_of(r, text, o->container);
 	else if (is_text(r, key, "pid"))
 		o->pid = number;
 	else if (is_text(r, key, "thread_id"))
 		o->tid = number;
+	for (u32 i = 0; i < CONTAINER_TERMS; i++)
+		if (is_text(r, key, pprof_containers[i])) {
+			text_of(r, text, name);
+			snprintf(o->container.term[i], CGROUP_ID, "%.*s", CGROUP_ID - 1, name);
+		}
 }
 
-static struct error *put_owner(
-        struct reader *r, enum profile_kind kind, const char *text, u64 number, const char *container, u32 *depth)
+/* The program that a command line names. */
+static void program_of(const char *command, char ret[NAME_MOST + 1])
 {
-	char name[NAME_MOST + 64];
-	struct profile_function f = {.name = name, .module = "", .file = container, .kind = kind};
+	size_t n = strcspn(command, " "), from = n;
+
+	while (from && command[from - 1] != '/')
+		from--;
+	n -= n > from && command[n - 1] == ':'; /* "nginx: worker process" */
+	snprintf(ret, NAME_MOST + 1, "%.*s", (int)(n - from), command + from);
+}
+
+static struct error *put_process(struct reader *r, const struct owner *o, u32 *depth)
+{
+	char container[CONTAINER_TEXT], program[NAME_MOST + 1];
+	struct profile_function f = {.name = o->process, .module = program, .file = container, .kind = KIND_PROCESS};
 	struct error *err;
 	u32 function;
 
-	if (!*text)
+	if (!*o->process)
 		return NULL;
-	snprintf(name, sizeof(name), number ? "%s (%s %" PRIu64 ")" : "%s", text, kind == KIND_PROCESS ? "pid" : "tid",
-	        number);
-	f.line = kind == KIND_PROCESS && number < UINT32_MAX ? (u32)number : 0;
+	container_text(&o->container, container);
+	program_of(o->process, program);
+	f.line = o->pid < UINT32_MAX ? (u32)o->pid : 0;
+	err = filter_container(r->filter, container, depth);
+	if (!err)
+		err = filter_function(r->filter, 0, &f, &function);
+	return err ? err : filter_node(r->filter, ++*depth, function, 0);
+}
+
+static struct error *put_thread(struct reader *r, const struct owner *o, u32 *depth)
+{
+	char name[NAME_MOST + 64];
+	struct profile_function f = {.name = name, .module = "", .file = "", .kind = KIND_THREAD};
+	struct error *err;
+	u32 function;
+
+	if (!*o->thread)
+		return NULL;
+	snprintf(name, sizeof(name), o->tid ? "%s (tid %" PRIu64 ")" : "%s", o->thread, o->tid);
 	err = filter_function(r->filter, 0, &f, &function);
 	return err ? err : filter_node(r->filter, ++*depth, function, 0);
 }
@@ -330,10 +362,10 @@ static struct error *put_owner(
 static struct error *put_stack(struct reader *r, const struct owner *o, u64 count)
 {
 	u32 depth = 0;
-	struct error *err = put_owner(r, KIND_PROCESS, o->process, o->pid, o->container, &depth);
+	struct error *err = put_process(r, o, &depth);
 
 	if (!err)
-		err = put_owner(r, KIND_THREAD, o->thread, o->tid, "", &depth);
+		err = put_thread(r, o, &depth);
 	for (u32 i = r->nstack; !err && i-- > 0;)
 		err = filter_node(r->filter, ++depth, r->stack[i], i ? 0 : count);
 	if (!err && !r->nstack && !depth)

@@ -233,7 +233,9 @@ static u64 location_at(struct otlp *w, u32 depth)
 	return level->location;
 }
 
-static const struct label_keys keys = {"process.command", "process.pid", NULL, "thread.name", "thread.id"};
+static const char *const containers[CONTAINER_TERMS] = {"k8s.pod.uid", "k8s.namespace.name", "k8s.pod.name",
+        "container.id", "k8s.container.name", "systemd.unit", NULL};
+static const struct label_keys keys = {"process.command", "process.pid", containers, "thread.name", "thread.id"};
 
 struct attributes {
 	struct otlp *w;

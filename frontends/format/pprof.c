@@ -5,10 +5,9 @@
  * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
  * being executed, which of a caller is the last byte of its call. With --annotate a function's system name says what
  * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
- * of processes and threads become labels: process, pid, container; thread, thread_id; so does what the program has
- * labelled its work with. A difference has samples of both
- * sides, those of the one from before negative and with the label pprof::base, as `pprof -diff_base` makes them: its
- * shares are of the base.
+ * of processes and threads become labels: process, pid, pod, container, unit; thread, thread_id; so does what the
+ * program has labelled its work with. A difference has samples of both sides, those of the one from before negative and
+ * with the label pprof::base, as `pprof -diff_base` makes them: its shares are of the base.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ struct level { /* of the path from the root to a node */
 	u64 location;  /* 0: not known yet */
 };
 
-#define LABELLED 3 /* a process, a thread, and the program's own labels */
+#define LABELLED 5 /* a pod, its container, a process, a thread, and the program's own labels */
 struct labelled {  /* functions of nodes that are labels, from the innermost out; 0: no more */
 	u32 functions[LABELLED];
 };
@@ -218,12 +217,12 @@ static u32 main_program(const struct pprof *w)
 	u64 most = 0;
 	u32 best = 0;
 
-	for (u32 c = p->nodes[0].child; c; c = p->nodes[c].sibling) {
-		const struct profile_function *f = &p->functions[p->nodes[c].function];
+	for (u32 i = 1; i < p->nnodes; i++) {
+		const struct profile_function *f = &p->functions[p->nodes[i].function];
 
-		if (f->kind == KIND_PROCESS && f->image && p->nodes[c].total > most) {
-			most = p->nodes[c].total;
-			best = p->nodes[c].function;
+		if (f->kind == KIND_PROCESS && f->image && p->nodes[i].total > most) {
+			most = p->nodes[i].total;
+			best = p->nodes[i].function;
 		}
 	}
 	return best;
@@ -346,7 +345,7 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-static const struct label_keys keys = {"process", "pid", "container", "thread", "thread_id"};
+static const struct label_keys keys = {"process", "pid", pprof_containers, "thread", "thread_id"};
 
 static void add_to_labels(void *ctx, const char *key, const char *text, u64 number)
 {

@@ -158,7 +158,7 @@ static struct error *add_process(struct maker *m, u32 node)
 	return row || !m->total[node] ? NULL : &error_no_memory;
 }
 
-/* What is below the root, or below a process; threads come last, because each has rows of its own. */
+/* What is below the root, a container or a process; threads come last, because each has rows of its own. */
 static struct error *walk_level(struct maker *m, u32 parent, bool processes, bool threads)
 {
 	struct error *err = NULL;
@@ -168,7 +168,7 @@ static struct error *walk_level(struct maker *m, u32 parent, bool processes, boo
 
 		if (kind == KIND_PROCESS && processes)
 			err = threads ? NULL : add_process(m, c);
-		else if (kind == KIND_PROCESS)
+		else if (kind == KIND_PROCESS || kind == KIND_CONTAINER)
 			err = walk_level(m, c, processes, threads);
 		else if (!processes && (kind == KIND_THREAD) == threads)
 			err = threads ? walk_thread(m, c) : walk(m, c, NULL);

@@ -7,15 +7,19 @@
 
 #include "text.h"
 
+const char *const pprof_containers[CONTAINER_TERMS] = {
+        "pod_uid", "namespace", "pod", "container", "container_name", "unit", "cgroup"};
+
 bool sample_label_is(enum profile_kind kind)
 {
-	return kind == KIND_PROCESS || kind == KIND_THREAD || kind == KIND_LABEL;
+	return kind == KIND_CONTAINER || kind == KIND_PROCESS || kind == KIND_THREAD || kind == KIND_LABEL;
 }
 
 /* "name (pid 42)" is two labels. */
 static void add_process(const struct profile_function *f, const struct label_keys *keys, label_add *add, void *ctx)
 {
 	char text[TEXT_CLEAN], pid[32];
+	struct container container;
 	size_t n, end;
 
 	n = (size_t)snprintf(text, sizeof(text), "%s", text_name(f));
@@ -25,8 +29,10 @@ static void add_process(const struct profile_function *f, const struct label_key
 	add(ctx, keys->process, text, 0);
 	if (f->line)
 		add(ctx, keys->pid, NULL, f->line);
-	if (*f->file && keys->container)
-		add(ctx, keys->container, f->file, 0);
+	container_parse(f->file, &container);
+	for (u32 i = 0; i < CONTAINER_TERMS; i++)
+		if (keys->container[i] && *container.term[i])
+			add(ctx, keys->container[i], container.term[i], 0);
 }
 
 /* "name (tid 42)" is two labels. */

@@ -6,12 +6,16 @@
 #ifndef YRT_SAMPLE_LABELS_H
 #define YRT_SAMPLE_LABELS_H
 
+#include "unwind/profile/containers.h"
 #include "unwind/profile/profile.h"
 
 /* What a format calls them; NULL: it has no such label. */
 struct label_keys {
-	const char *process, *pid, *container, *thread, *thread_id;
+	const char *process, *pid, *const *container, *thread, *thread_id;
 };
+
+/* What pprof files call what containers.h knows; as labels of processes. */
+extern const char *const pprof_containers[CONTAINER_TERMS];
 
 /* text: NULL for one that is a number. */
 typedef void label_add(void *ctx, const char *key, const char *text, u64 number);

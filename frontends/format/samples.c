@@ -14,7 +14,7 @@ bool samples_is_code(const struct profile *p, u32 node)
 {
 	enum profile_kind kind = p->functions[p->nodes[node].function].kind;
 
-	return node && kind != KIND_PROCESS && kind != KIND_THREAD;
+	return node && kind != KIND_CONTAINER && kind != KIND_PROCESS && kind != KIND_THREAD;
 }
 
 /* "worker (tid 42)": 42. */
@@ -53,7 +53,7 @@ static struct error *find_threads(const struct profile *p, const struct order *o
 		struct samples_thread t;
 
 		of[node] = parent;
-		if (samples_is_code(p, node))
+		if (samples_is_code(p, node) || f->kind == KIND_CONTAINER)
 			continue;
 		t = s->threads[parent];
 		if (f->kind == KIND_PROCESS)

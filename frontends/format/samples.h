@@ -36,7 +36,7 @@ void samples_free(struct samples *s);
 /* The name of a thread without "(tid 42)", of a process without "(pid 42)"; "yrt" where there is none. */
 #define SAMPLES_NAME 256
 const char *samples_name(const struct samples_thread *t, bool process, char ret[SAMPLES_NAME]);
-/* Is a node code, not the root, a process or a thread? */
+/* Is a node code, not the root, a container, a process or a thread? */
 bool samples_is_code(const struct profile *p, u32 node);
 
 static inline void cleanup_samples(struct samples *s)

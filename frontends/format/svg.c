@@ -97,6 +97,7 @@ static const double hues[KIND_MAX][2] = {
         [KIND_WORK] = {0.6, 325},
         [KIND_CLASS] = {0.7, 350},
         [KIND_LABEL] = {0.2, 200},
+        [KIND_CONTAINER] = {0.5, 210},
         [KIND_PROCESS] = {0.3, 250},
         [KIND_THREAD] = {0.2, 250},
         [KIND_RUNNING] = {1.5, 25},

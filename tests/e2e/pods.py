@@ -28,28 +28,30 @@ def own_cgroup():
 
 
 class Pod:
-    """A pod with one container, as kubelet's systemd driver names them. Processes are moved out before it goes."""
+    """A pod with a container, as kubelet's systemd driver names them, and with others. Processes are moved out before it goes."""
 
-    def __init__(self):
+    def __init__(self, others=0):
         self.uid = str(uuid.uuid4())
-        self.container = uuid.uuid4().hex * 2
+        self.containers = [uuid.uuid4().hex * 2 for _ in range(1 + others)]
+        self.container = self.containers[0]
         self.top = os.path.join(root(), f"yrt-test-{os.getpid()}-{self.uid[:8]}")
         slice = f"kubepods-burstable-pod{self.uid.replace('-', '_')}.slice"
         self.folders = [self.top, os.path.join(self.top, slice),
-                        os.path.join(self.top, slice, f"cri-containerd-{self.container}.scope")]
+                        *(os.path.join(self.top, slice, f"cri-containerd-{c}.scope") for c in self.containers)]
         for folder in self.folders:
             os.mkdir(folder)
 
-    def add(self, pid):
-        join(self.folders[-1], pid)
+    def add(self, pid, container=0):
+        join(self.folders[2 + container], pid)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        with open(os.path.join(self.folders[-1], "cgroup.procs")) as procs:
-            for pid in procs.read().split():
-                with contextlib.suppress(ProcessLookupError):
-                    join(own_cgroup(), pid)
+        for folder in self.folders[2:]:
+            with open(os.path.join(folder, "cgroup.procs")) as procs:
+                for pid in procs.read().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        join(own_cgroup(), pid)
         for folder in reversed(self.folders):
             os.rmdir(folder)

@@ -9,39 +9,9 @@
 
 #include <cmocka.h>
 
+#include "unwind/profile/containers.h"
 #include "unwind/profile/process_names.h"
 #include "unwind/profile/profile_processes.h"
-
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-static void expect_container(const char *line, const char *wanted)
-{
-	char name[CONTAINER_MAX] = "";
-
-	assert_int_equal(process_container(line, name), wanted != NULL);
-	if (wanted)
-		assert_string_equal(name, wanted);
-}
-
-static void test_container(void **state)
-{
-	char longest[8192];
-
-	expect_container("0::/system.slice/docker-" ID ".scope\n", "0123456789ab");
-	expect_container("4:memory:/docker/" ID "\n", "0123456789ab");
-	expect_container("0::/kubepods.slice/pod1234/cri-containerd-" ID ".scope/inner\n", "0123456789ab");
-	expect_container("0::/lxc.payload.web-1/init.scope\n", "web-1");
-	expect_container("0::/user.slice/session-3.scope\n", NULL);
-	expect_container("0::/" ID "0\n", NULL); /* too long to be one */
-	expect_container("0::/lxc.payload.\n", NULL);
-	expect_container("", NULL);
-	memset(longest, 'x', sizeof(longest));
-	memcpy(longest, "/lxc.payload.", 13);
-	longest[sizeof(longest) - 1] = '\0';
-	longest[13 + CONTAINER_MAX] = '\0';
-	longest[12 + CONTAINER_MAX] = '/';
-	expect_container(longest, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
-}
 
 static void test_command_line(void **state)
 {
@@ -106,12 +76,74 @@ static void test_levels(void **state)
 	profile_destroy(p);
 }
 
+/* A process of that place below its containers. */
+static void add_in(struct profile *p, const char *program, u32 pid, const char *place)
+{
+	struct profile_function f = {
+	        .name = program, .module = program, .file = place, .line = pid, .kind = KIND_PROCESS};
+	u32 levels[CONTAINER_LEVELS], n, node = 0, function;
+
+	assert_null(container_functions(p, place, levels, &n));
+	for (u32 i = 0; i < n; i++)
+		assert_null(profile_child(p, node, levels[i], &node));
+	assert_null(profile_function(p, 0, &f, false, &function));
+	assert_null(profile_child(p, node, function, &node));
+	profile_add(p, node, 1);
+}
+
+static void expect_nodes(struct profile *p, enum processes how, u32 n, const char *const names[])
+{
+	profile_finish(p);
+	assert_null(profile_show_processes(p, how));
+	assert_int_equal(p->nnodes, n + 1);
+	for (u32 i = 0; i < n; i++)
+		assert_string_equal(p->functions[p->nodes[i + 1].function].name, names[i]);
+	profile_destroy(p);
+}
+
+static void test_containers(void **state)
+{
+	static const char pod[] = "pod=12345678,namespace=shop,podname=web,container=0123456789ab,name=envoy",
+	                  beside[] = "pod=12345678,namespace=shop,podname=web,container=ba9876543210,name=app";
+	struct profile *p;
+
+	assert_null(profile_create(&p)); /* one alone is not shown */
+	add_in(p, "a", 1, pod);
+	add_in(p, "b", 2, pod);
+	expect_nodes(p, PROCESSES_AUTO, 2, (const char *const[]){"a (pid 1)", "b (pid 2)"});
+
+	assert_null(profile_create(&p)); /* nor the pod, where there are two of its containers */
+	add_in(p, "a", 1, pod);
+	add_in(p, "b", 2, beside);
+	expect_nodes(p, PROCESSES_AUTO, 4,
+	        (const char *const[]){"container envoy", "a (pid 1)", "container app", "b (pid 2)"});
+
+	assert_null(profile_create(&p)); /* a pod with one container is one node; programs are counted in each */
+	for (u32 i = 0; i < PROCESSES_MANY + 1; i++)
+		add_in(p, "a", i + 1, pod);
+	add_in(p, "a", 40, "cgroup=/");
+	expect_nodes(p, PROCESSES_AUTO, 4,
+	        (const char *const[]){"pod shop/web (envoy)", "a (9 processes)", "host", "a (pid 40)"});
+
+	assert_null(profile_create(&p)); /* not known where: at the root */
+	add_in(p, "a", 1, pod);
+	add_in(p, "b", 2, "");
+	add_in(p, "c", 3, "unit=c.service");
+	expect_nodes(p, PROCESSES_AUTO, 5,
+	        (const char *const[]){"pod shop/web (envoy)", "a (pid 1)", "b (pid 2)", "c.service", "c (pid 3)"});
+
+	assert_null(profile_create(&p));
+	add_in(p, "a", 1, pod);
+	add_in(p, "b", 2, "cgroup=/");
+	expect_nodes(p, PROCESSES_NONE, 0, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_container),
 	        cmocka_unit_test(test_command_line),
 	        cmocka_unit_test(test_levels),
+	        cmocka_unit_test(test_containers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "frontends/format/sample_labels.h"
 
-static const struct label_keys keys = {"process", "pid", NULL, "thread", "thread_id"};
+static const struct label_keys keys = {"process", "pid", pprof_containers, "thread", "thread_id"};
 
 static void add(void *ctx, const char *key, const char *text, u64 number)
 {
@@ -25,7 +25,8 @@ static void add(void *ctx, const char *key, const char *text, u64 number)
 
 static void expect(enum profile_kind kind, const char *name, u32 line, const char *labels)
 {
-	struct profile_function f = {.kind = kind, .name = name, .line = line, .module = "", .file = "box"};
+	struct profile_function f = {
+	        .kind = kind, .name = name, .line = line, .module = "", .file = "pod=12345678,container=box"};
 	char text[512] = "";
 
 	sample_labels_add(&f, &keys, add, text);
@@ -35,10 +36,12 @@ static void expect(enum profile_kind kind, const char *name, u32 line, const cha
 static void test_kinds(void **state)
 {
 	(void)state;
-	expect(KIND_PROCESS, "nginx: worker (pid 42)", 42, "<process|nginx: worker><pid|42>");
+	expect(KIND_PROCESS, "nginx: worker (pid 42)", 42,
+	        "<process|nginx: worker><pid|42><pod_uid|12345678><container|box>");
 	expect(KIND_THREAD, "pool (tid 7)", 0, "<thread|pool><thread_id|7>");
 	expect(KIND_THREAD, "goroutine 7", 0, "<thread|goroutine 7>");
 	expect(KIND_SCRIPT, "labels: a=b", 0, "");
+	expect(KIND_CONTAINER, "pod x", 0, ""); /* its processes say it */
 	assert_true(sample_label_is(KIND_LABEL) && sample_label_is(KIND_THREAD) && !sample_label_is(KIND_NATIVE));
 }
 

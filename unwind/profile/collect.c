@@ -75,6 +75,7 @@ void collector_destroy(struct collector *c)
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
 	table_free(&c->processes);
+	table_free(&c->containers);
 	table_free(&c->threads);
 	free(c);
 }

@@ -16,7 +16,7 @@
 
 struct collect_options {
 	struct names_options names;
-	bool processes;      /* a node a process at the root */
+	bool processes;      /* a node a process at the root, below those of its container (containers.h) */
 	bool times;          /* when each sample was taken (profile.times) */
 	bool threads;        /* a node a thread at the root, or below its process */
 	bool native_only;    /* leave out frames of scripts (c-flame) */

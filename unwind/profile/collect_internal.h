@@ -51,9 +51,10 @@ struct collector {
 	void *ctx;
 	struct profile *profile;
 	struct names *names;
-	struct table nodes[2];  /* by epoch */
-	struct table processes; /* of process_function() */
-	struct table threads;   /* of thread_function() */
+	struct table nodes[2];   /* by epoch */
+	struct table processes;  /* of process_function() */
+	struct table containers; /* by the text of a process: functions of container_functions(), two in a word */
+	struct table threads;    /* of thread_function() */
 	struct partial partial[PARTIALS];
 	u32 next_partial;
 	struct pattern include, exclude;

@@ -2,8 +2,10 @@
 #include "collect_internal.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "cleanup.h"
+#include "containers.h"
 #include "expand.h"
 #include "locks.h"
 #include "idle.h"
@@ -39,12 +41,31 @@ static struct error *child_marker(struct collector *c, u32 node, u32 stop, u32 *
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 
+static struct error *child_container(struct collector *c, u32 node, const char *text, u32 *ret)
+{
+	u64 key = XXH3_64bits(text, strlen(text)) | 1, *known = table_get(&c->containers, key);
+	u32 levels[CONTAINER_LEVELS] = {known ? (u32)*known : 0, known ? (u32)(*known >> 32) : 0}, n = 0;
+	struct error *err = NULL;
+
+	if (!known) {
+		err = container_functions(c->profile, text, levels, &n);
+		if (!err)
+			err = table_put(&c->containers, key, levels[0] | (u64)levels[1] << 32);
+	}
+	*ret = node;
+	for (u32 i = 0; !err && i < CONTAINER_LEVELS && levels[i]; i++)
+		err = profile_child(c->profile, *ret, levels[i], ret);
+	return err;
+}
+
 static struct error *child_process(
         struct collector *c, const struct process *p, u32 node, const struct stack_record *record, u32 *ret)
 {
 	u32 function;
 	struct error *err = process_function(&c->processes, c->profile, p, record, &function);
 
+	if (!err)
+		err = child_container(c, node, c->profile->functions[function].file, &node);
 	return err ? err : profile_child(c->profile, node, function, ret);
 }
 

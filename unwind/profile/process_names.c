@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process_names.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "cleanup.h"
-
-#define ID_DIGITS    64 /* of a container's id */
-#define ID_SHOWN     12
-#define CGROUP_LINES 64
+#include "containers.h"
 
 void process_command_line(const char *bytes, size_t size, char ret[PROCESS_NAME_MAX])
 {
@@ -24,26 +20,6 @@ void process_command_line(const char *bytes, size_t size, char ret[PROCESS_NAME_
 	ret[n] = '\0';
 }
 
-bool process_container(const char *line, char ret[CONTAINER_MAX])
-{
-	const char *lxc = strstr(line, "/lxc.payload."), *at = line;
-	size_t digits = 0;
-
-	if (lxc) {
-		lxc += strlen("/lxc.payload.");
-		snprintf(ret, CONTAINER_MAX, "%.*s", (int)strcspn(lxc, "/\n"), lxc);
-		return *ret;
-	}
-	for (; *at; at++) {
-		digits = isxdigit((unsigned char)*at) ? digits + 1 : 0;
-		if (digits == ID_DIGITS && !isxdigit((unsigned char)at[1])) {
-			snprintf(ret, CONTAINER_MAX, "%.*s", ID_SHOWN, at + 1 - ID_DIGITS);
-			return true;
-		}
-	}
-	return false;
-}
-
 static void read_command_line(pid_t pid, char ret[PROCESS_NAME_MAX])
 {
 	char path[64], bytes[PROCESS_NAME_MAX];
@@ -52,19 +28,6 @@ static void read_command_line(pid_t pid, char ret[PROCESS_NAME_MAX])
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
 	file = fopen(path, "re");
 	process_command_line(bytes, file ? fread(bytes, 1, sizeof(bytes), file) : 0, ret);
-}
-
-static void read_container(pid_t pid, char ret[CONTAINER_MAX])
-{
-	char path[64], line[2 * PATH_MAX];
-	cleanup(fclose) FILE *file = NULL;
-
-	*ret = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	file = fopen(path, "re");
-	for (u32 i = 0; file && i < CGROUP_LINES && fgets(line, sizeof(line), file); i++)
-		if (process_container(line, ret))
-			return;
 }
 
 /* The path of the file that a process runs, as it names it. */
@@ -100,7 +63,7 @@ static struct error *set_image(struct profile *profile, const struct process *p,
 }
 
 struct facts {
-	char name[PROCESS_NAME_MAX], container[CONTAINER_MAX], program[PATH_MAX];
+	char name[PROCESS_NAME_MAX], container[CONTAINER_TEXT], program[PATH_MAX];
 };
 
 /* What is known at this moment; the kernel's name where there is no better. */
@@ -109,11 +72,13 @@ static struct error *look(struct profile *profile, const struct process *p, cons
 {
 	const char *slash;
 	bool there = p && !p->dead;
+	struct container container;
 
 	*f->name = *f->container = '\0';
 	if (there) {
 		read_command_line(p->pid, f->name);
-		read_container(p->pid, f->container);
+		container_look(p->pid, &container);
+		container_text(&container, f->container);
 	}
 	if (!there || !read_program(p->pid, f->program, sizeof(f->program)))
 		snprintf(f->program, sizeof(f->program), "%.*s", p ? (int)sizeof(p->comm) : COMM_LEN,
@@ -129,17 +94,17 @@ static struct error *look(struct profile *profile, const struct process *p, cons
 	return there && slash ? set_image(profile, p, f->program, &fn->image) : NULL;
 }
 
-/* Of all processes of a program that came too late to have one each. */
+/* Of all processes of a program in a container that came too late to have one each. */
 static struct error *rest_function(struct profile *profile, struct profile_function *fn, u32 *ret)
 {
 	char text[PROCESS_NAME_MAX];
+	u64 key;
 
 	snprintf(text, sizeof(text), "%.*s (more processes)", PROCESS_NAME_MAX - 32, fn->module);
 	fn->name = text;
 	fn->line = 0;
-	fn->file = "";
-	return profile_function(
-	        profile, XXH3_64bits_withSeed(fn->module, strlen(fn->module), KIND_PROCESS) | 1, fn, false, ret);
+	key = XXH3_64bits_withSeed(fn->file, strlen(fn->file), KIND_PROCESS);
+	return profile_function(profile, XXH3_64bits_withSeed(fn->module, strlen(fn->module), key) | 1, fn, false, ret);
 }
 
 /* In a table's word: how many stacks came, and from bit 32 on the function, once it can not change any more. */

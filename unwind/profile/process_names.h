@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a process is called where each has a node of its own: its command line, as it is now (programs change theirs).
- * Its function is KIND_PROCESS; module is the program's name, line the pid, file the container ("" if it is in none),
+ * Its function is KIND_PROCESS; module is the program's name, line the pid, file where it runs (containers.h),
  * image the program's file. A profile is drawn with shorter names: profile_processes.h.
  */
 #ifndef YRT_PROCESS_NAMES_H
@@ -24,9 +24,4 @@ struct error *process_function(struct table *known, struct profile *profile, con
 
 /* The arguments that lie in size bytes of /proc/PID/cmdline as one line. */
 void process_command_line(const char *bytes, size_t size, char ret[PROCESS_NAME_MAX]);
-/* The container that a line of /proc/PID/cgroup names: the first 12 digits of its id as docker, podman and
- * containerd give it, or LXC's name. False: none. */
-#define CONTAINER_MAX 64
-bool process_container(const char *line, char ret[CONTAINER_MAX]);
-
 #endif

@@ -31,6 +31,7 @@
 	X(KIND_WORK, "runtime")             /* what a runtime does of its own, as one frame */                         \
 	X(KIND_CLASS, "class")              /* no code: the type of what was allocated */                              \
 	X(KIND_LABEL, "label")              /* no code: what the program has labelled its work with */                 \
+	X(KIND_CONTAINER, "container")      /* of processes: containers.h */                                           \
 	X(KIND_PROCESS, "process")          /* process_names.h */                                                      \
 	X(KIND_THREAD, "thread")                                                                                       \
 	X(KIND_RUNNING, "running")   /* no code: what its thread did, inside the leaf */                               \

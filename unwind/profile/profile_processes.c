@@ -15,6 +15,7 @@ struct levels {
 	u32 n;
 	u32 *as;
 	bool *used;
+	bool containers; /* processes of one program in two containers are apart */
 };
 
 static void cleanup_levels(struct levels *w)
@@ -25,13 +26,21 @@ static void cleanup_levels(struct levels *w)
 }
 
 /* Strings of a profile are there once: equal ones have equal addresses. */
-static int compare_programs(const void *a, const void *b, void *functions)
+static int compare_groups(const struct levels *w, u32 i, u32 j)
+{
+	const struct profile_function *f = &w->p->functions[i], *g = &w->p->functions[j];
+
+	if (f->module != g->module)
+		return f->module < g->module ? -1 : 1;
+	return w->containers && f->file != g->file ? (f->file < g->file ? -1 : 1) : 0;
+}
+
+static int compare_programs(const void *a, const void *b, void *levels)
 {
 	u32 i = *(const u32 *)a, j = *(const u32 *)b;
-	const char *f = ((struct profile_function *)functions)[i].module,
-	           *g = ((struct profile_function *)functions)[j].module;
+	int c = compare_groups(levels, i, j);
 
-	return f != g ? (f < g ? -1 : 1) : (i > j) - (i < j);
+	return c ? c : (i > j) - (i < j);
 }
 
 static void find(struct levels *w)
@@ -48,7 +57,7 @@ static void find(struct levels *w)
 		else if (p->functions[i].kind == KIND_PROCESS)
 			w->as[i] = 0;
 	}
-	qsort_r(w->list, w->n, sizeof(*w->list), compare_programs, p->functions);
+	qsort_r(w->list, w->n, sizeof(*w->list), compare_programs, w);
 }
 
 /* Without the folder of the program, which the first word names. */
@@ -129,7 +138,8 @@ static struct error *show_program(struct levels *w, const u32 *list, u32 n)
 	for (u32 i = 0; i < n; i++)
 		w->as[list[i]] = list[0];
 	f->line = 0;
-	f->file = "";
+	if (!w->containers)
+		f->file = "";
 	if (w->how == PROCESSES_PROGRAM)
 		snprintf(text, sizeof(text), "%s", f->module);
 	else
@@ -143,9 +153,7 @@ static struct error *show(struct levels *w)
 	u32 n;
 
 	for (u32 i = 0; !err && i < w->n; i += n) {
-		const struct profile_function *f = w->p->functions;
-
-		for (n = 1; i + n < w->n && f[w->list[i]].module == f[w->list[i + n]].module; n++)
+		for (n = 1; i + n < w->n && !compare_groups(w, w->list[i], w->list[i + n]); n++)
 			;
 		if (w->how == PROCESSES_PROGRAM || (w->how == PROCESSES_AUTO && n > PROCESSES_MANY))
 			err = show_program(w, w->list + i, n);
@@ -160,34 +168,97 @@ static bool is_hidden(const struct levels *w)
 	return w->how == PROCESSES_NONE || (w->n < 2 && (w->how == PROCESSES_AUTO || w->how == PROCESSES_SEVERAL));
 }
 
-static struct error *prepare(struct profile *p, enum processes how, struct levels *w)
+static struct error *prepare(struct profile *p, enum processes how, bool containers, struct levels *w)
 {
 	*w = (struct levels){p, how, calloc(p->nfunctions, sizeof(*w->list)), 0, calloc(p->nfunctions, sizeof(*w->as)),
-	        calloc(p->nfunctions, sizeof(*w->used))};
+	        calloc(p->nfunctions, sizeof(*w->used)), containers};
 	if (!w->list || !w->as || !w->used)
 		return &error_no_memory;
 	find(w);
 	return NULL;
 }
 
-struct error *profile_show_processes(struct profile *p, enum processes how)
+/* Containers that nodes of this one are above, of those with samples. last: one of them. */
+static u32 containers_below(const struct levels *w, u32 function, u32 *last)
+{
+	const struct profile *p = w->p;
+	u32 n = 0;
+
+	for (u32 i = 1; i < p->nnodes; i++) {
+		u32 f = p->nodes[i].function, above = p->nodes[p->nodes[i].parent].function;
+
+		if (w->used[f] && p->functions[f].kind == KIND_CONTAINER && above == function && w->as[f] == f) {
+			*last = f;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* A pod with one container is one node. */
+static struct error *join_only(struct levels *w, u32 function)
+{
+	struct profile_function *f = &w->p->functions[function];
+	char text[2 * NAME_LONGEST];
+	const char *name;
+	u32 only = 0;
+
+	if (!w->used[function] || containers_below(w, function, &only) != 1)
+		return NULL;
+	name = w->p->functions[only].name;
+	name += !strncmp(name, "container ", 10) ? 10 : 0;
+	snprintf(text, sizeof(text), "%s (%s)", f->name, name);
+	w->as[only] = 0;
+	return profile_string(w->p, text, &f->name);
+}
+
+/* Where all processes are in one pod, container or unit it is not shown. */
+static struct error *show_containers(struct levels *w)
+{
+	struct profile *p = w->p;
+	struct error *err = NULL;
+	u32 n, last = 0;
+
+	for (u32 i = 0; i < p->nfunctions; i++)
+		if (p->functions[i].kind == KIND_CONTAINER && (!w->used[i] || !w->containers || is_hidden(w)))
+			w->as[i] = 0;
+	n = containers_below(w, 0, &last);
+	if (n == 1) {
+		w->as[last] = 0;
+		n = containers_below(w, last, &last);
+		w->as[last] = n == 1 ? 0 : w->as[last];
+		return NULL;
+	}
+	for (u32 i = 0; n && !err && i < p->nfunctions; i++)
+		if (p->functions[i].kind == KIND_CONTAINER && w->as[i] == i)
+			err = join_only(w, i);
+	return err;
+}
+
+static struct error *show_levels(struct profile *p, enum processes how, bool containers)
 {
 	cleanup(levels) struct levels w = {0};
-	struct error *err = how == PROCESSES_RAW ? NULL : prepare(p, how, &w);
+	struct error *err = how == PROCESSES_RAW ? NULL : prepare(p, how, containers, &w);
 
 	if (err || !w.n)
 		return err;
+	err = show_containers(&w);
 	for (u32 i = 0; is_hidden(&w) && i < w.n; i++)
 		w.as[w.list[i]] = 0;
-	if (!is_hidden(&w))
+	if (!err && !is_hidden(&w))
 		err = show(&w);
 	return err ? err : profile_merge(p, w.as, w.as);
+}
+
+struct error *profile_show_processes(struct profile *p, enum processes how)
+{
+	return show_levels(p, how, true);
 }
 
 static struct error *count_programs(struct profile *p, u32 *ret)
 {
 	cleanup(levels) struct levels w = {0};
-	struct error *err = prepare(p, PROCESSES_PROGRAM, &w);
+	struct error *err = prepare(p, PROCESSES_PROGRAM, false, &w);
 
 	*ret = 0;
 	for (u32 i = 0; !err && i < w.n; i++)
@@ -208,6 +279,6 @@ struct error *profile_match_processes(struct profile *const *profiles, u32 n)
 		several |= programs > 1;
 	}
 	for (u32 i = 0; !err && i < n; i++)
-		err = profile_show_processes(profiles[i], all && several ? PROCESSES_PROGRAM : PROCESSES_NONE);
+		err = show_levels(profiles[i], all && several ? PROCESSES_PROGRAM : PROCESSES_NONE, false);
 	return err;
 }

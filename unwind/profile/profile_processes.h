@@ -2,7 +2,8 @@
 /*
  * The level of processes, as people want to see it: not there if only one process was seen, a box a program where a
  * program runs many times, and short names that distinguish processes of one program: "python3 worker.py --id 7 (pid
- * 42)", "cc1 (37 processes)".
+ * 42)", "cc1 (37 processes)". Above it, where processes are in more than one, that of pods, containers and units, in
+ * which programs are counted apart.
  */
 #ifndef YRT_PROFILE_PROCESSES_H
 #define YRT_PROFILE_PROCESSES_H
@@ -14,7 +15,8 @@
 
 /* p is finished, and is. */
 struct error *profile_show_processes(struct profile *p, enum processes how);
-/* Of n profiles that are to be compared, in which pids say nothing: by program if one has several, else not at all. */
+/* Of n profiles that are to be compared, in which pids and containers say nothing: by program if one has several, else
+ * not at all. */
 struct error *profile_match_processes(struct profile *const *profiles, u32 n);
 
 #endif

@@ -9,7 +9,7 @@ const HUES = {
 	root: [0.1, 80], kernel: [1, 58], native: [0.8, 245], "c++": [0.9, 285], rust: [1.1, 30], vm: [0.35, 310],
 	script: [1.15, 148], baseline: [0.95, 168], jit: [1.05, 190], cfunc: [1.1, 98], stub: [0.9, 225],
 	runtime: [0.6, 325], class: [0.7, 350], label: [0.2, 200],
-	process: [0.3, 250], thread: [0.2, 250], running: [1.5, 25], runnable: [1.4, 95],
+	container: [0.5, 210], process: [0.3, 250], thread: [0.2, 250], running: [1.5, 25], runnable: [1.4, 95],
 	waiting: [0.12, 265], unknown: [0.25, 20],
 };
 const $ = (id) => document.getElementById(id);
@@ -40,15 +40,15 @@ function groupName(f) {
 
 /* For each function what stands for it when such threads and processes are drawn as one. */
 function groupFunctions(kind, word, of) {
-	const groups = new Map(), n = of.length;
+	const groups = {}, n = of.length;
 	let most = 1;
 	for (let f = 0; f < n; f++)
 		if (kindOf(f) === kind)
-			groups.set(groupName(f), (groups.get(groupName(f)) || []).concat(f));
-	for (const [name, members] of groups) {
+			(groups[groupName(f) + field(f, 2)] ||= []).push(f); /* in one container */
+	for (const members of Object.values(groups)) {
 		if (members.length < 2)
 			continue;
-		const text = data.strings.push(`${name} (${members.length} ${word})`) - 1;
+		const text = data.strings.push(`${groupName(members[0])} (${members.length} ${word})`) - 1;
 		const f = data.functions.push(text, field(members[0], 1), field(members[0], 2), 0, 0, kind) / FIELDS - 1;
 		members.forEach((m) => (of[m] = f));
 		of.push(f);
