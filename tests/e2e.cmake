@@ -50,7 +50,8 @@ file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.py)
 foreach(source ${BENCHES})
 	get_filename_component(name ${source} NAME_WE)
 	add_test(NAME bench.${name} COMMAND Python3::Interpreter ${source} CONFIGURATIONS Bench)
-	set_tests_properties(bench.${name} PROPERTIES LABELS bench ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON)
+	set_tests_properties(bench.${name} PROPERTIES LABELS bench ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 3600
+		SKIP_RETURN_CODE 77)
 endforeach()
 
 # Other kernels in qemu, some minutes each: ctest -C Kernels -L kernels

@@ -74,6 +74,10 @@ def test_without():
                 assert "Unconfined" not in result.stderr, result.stderr
 
 
+def wake_ups(pid):
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", yrt.read(f"/proc/{pid}/status"), re.M)[1])
+
+
 def test_refused():
     """In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for, but by watch."""
     with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as dir:
@@ -92,6 +96,8 @@ def test_refused():
         at = image.Run(root, "watch", "--select", "exe=deep30", "-d", 0.5, "--every", 0.5, out=out, capabilities=without)
         notes = [at.process.stderr.readline() for _ in range(2)]
         assert str(fixture.pid) in notes[0] and "add: [SYS_PTRACE]" in notes[0] and "waiting for one" in notes[1], notes
+        looks = wake_ups(at.process.pid)
+        yrt.until(lambda: wake_ups(at.process.pid) > looks + 10, "yrt looks again")  # and says nothing any more
         at.interrupt()
         assert not at.result().expect().stderr
         image.run(root, "doctor", out=out).expect()

@@ -8,6 +8,7 @@ import contextlib
 import glob
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -85,15 +86,18 @@ def test_restart():
     with envoy_pod(load=120) as (root, out, envoy, pod), tempfile.TemporaryDirectory() as directory:
         at = image.Run(root, "lua-flame", "--select", f"pod={pod.uid},exe=envoy", "-d", 120, "-F", 499, "-q", "-o", "-", "-f", "folded",
                        "--stats", "/out/stats.json", out=out).sampling()
-        pids = [envoy.pid]
-        busy_for(envoy.pid, 1)
-        yrt.stop(envoy.process)
-        with image.Envoy(yrt.envoy_program(), directory, connections=2, load=60) as second:
-            pids.append(second.pid)
-            pod.add(second.pid)
-            busy_for(second.pid, 3)
-            at.interrupt()
-            result = at.result().expect()
+        try:
+            pids = [envoy.pid]
+            busy_for(envoy.pid, 1)
+            yrt.stop(envoy.process)
+            with image.Envoy(yrt.envoy_program(), directory, connections=2, load=60) as second:
+                pids.append(second.pid)
+                pod.add(second.pid)
+                busy_for(second.pid, 3)
+                at.interrupt()
+                result = at.result().expect()
+        finally:
+            yrt.stop(at.process, signal.SIGKILL)
     everything = yrt.parse_folded(result.stdout)
     for pid in pids:
         stacks = [(frames, n) for frames, n in everything if frames[0].endswith(f"(pid {pid})")]

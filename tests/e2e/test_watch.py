@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """watch: recordings on time and on a condition, kept in a ring or sent; nothing of it in the kernel in between."""
 
+import contextlib
 import glob
 import os
 import signal
@@ -142,6 +143,10 @@ def test_condition():
         assert at.result().code == 0
 
 
+def is_running(pid):
+    return yrt.read(f"/proc/{pid}/stat").rpartition(")")[2][:2] not in ("", " Z")
+
+
 def test_command():
     """Of a command the exit status counts; one that hangs is killed, and does not hold up the end; one that is not there is an error."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
@@ -153,11 +158,18 @@ def test_command():
         os.unlink(flag)
         result = at.result().expect()
         assert len(kept(dir)) == 1 and "for 1s: it is 1" in result.stderr, result.stderr
-        at = watch(dir, "-p", target.pid, "--when", "exit(echo $$ >&2; sleep 100) > 0")
-        shell = int(at.process.stderr.readline())
-        at.interrupt()
-        at.result().expect()
-        assert len(kept(dir)) == 1 and not os.path.exists(f"/proc/{shell}")
+        at = watch(dir, "-p", target.pid, "--when", "exit(sleep 100 & echo $$ $! >&2; sleep 8; echo late >&2; sleep 100) > 0")
+        started = [int(word) for word in at.process.stderr.readline().split()]
+        try:
+            at.interrupt()
+            result = at.result().expect()
+            assert "late" not in result.stderr, "the command was not killed at once"
+            assert len(kept(dir)) == 1 and len(started) == 2
+            yrt.until(lambda: not any(map(is_running, started)), "the command and its child are gone")
+        finally:
+            for pid in started:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         result = watch(dir, "-p", target.pid, "--when", "exit(/nowhere/check) > 0").result().expect(yrt.INPUT)
         assert "/nowhere/check" in result.stderr, result.stderr
 

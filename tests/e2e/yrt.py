@@ -189,6 +189,14 @@ class Run:
         return Result(self.process.returncode, out, err, folded, json.loads(stats) if stats else None)
 
 
+def until(condition, what, seconds=60):
+    """Waits for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not so within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
 def read(path):
     try:
         with open(path, errors="replace") as f:
@@ -451,11 +459,12 @@ def main(scope):
                     print(f"     {line}", flush=True)
                 print(f"ok   {name}" + (f" (at attempt {attempt})" if attempt > 1 else ""), flush=True)
                 if attempt > 1:
-                    flaky.note(f"{os.path.basename(sys.argv[0])} {name}")
+                    flaky.note("flaky", f"{os.path.basename(sys.argv[0])} {name}")
                 break
             except Skipped as why:
                 print(f"skip {name}: {why}", flush=True)
                 skipped.append(name)
+                flaky.note("skipped", f"{os.path.basename(sys.argv[0])} {name}: {why}")
                 break
             except Exception:
                 print(f"FAIL {name}, attempt {attempt} of {ATTEMPTS}\n{traceback.format_exc()}", flush=True)
