@@ -209,4 +209,64 @@ def test_image_of_buildah():
         assert "YRT_CACHE_DIR=/out/cache" in config["config"]["Env"] and os.path.getsize(archive) < 30_000_000, config
 
 
+SECCOMP = "/usr/share/containers/seccomp.json"  # the default of Podman and CRI-O
+
+
+def default_seccomp(capabilities):
+    """The part of it that goes with these capabilities, as the OCI's runtime specification has it."""
+    with open(SECCOMP) as file:
+        profile = json.load(file)
+    calls = []
+    for rule in profile["syscalls"]:
+        wanted, unwanted = rule.get("includes") or {}, rule.get("excludes") or {}
+        if set(wanted.get("caps") or ()) <= capabilities and not set(unwanted.get("caps") or ()) & capabilities \
+                and "amd64" in (wanted.get("arches") or ["amd64"]) and "amd64" not in (unwanted.get("arches") or ()):
+            calls.append({key: rule[key] for key in ("names", "action", "args", "errnoRet") if rule.get(key)})
+    return {"defaultAction": profile["defaultAction"], "defaultErrnoRet": profile.get("defaultErrnoRet", 38),
+            "architectures": ["SCMP_ARCH_X86_64"], "syscalls": calls}
+
+
+def configure(bundle, out, words, seccomp):
+    """As kubelet asks for it by job.yaml: the node's pid namespace, a root that is read-only, /out, these capabilities."""
+    capabilities = {f"CAP_{name}" for name in image.capabilities("job.yaml")}
+    with open(f"{bundle}/config.json") as file:
+        config = json.load(file)
+    process, linux = config["process"], config["linux"]
+    process.update(args=["/usr/bin/yrt", *words], terminal=False, noNewPrivileges=True,
+                   capabilities={kind: sorted(capabilities) for kind in ("bounding", "effective", "permitted")})
+    config["root"]["readonly"] = True
+    config["mounts"] = [m for m in config["mounts"] if m["destination"] != "/out" and m["type"] != "cgroup"]
+    config["mounts"].append({"destination": "/out", "type": "bind", "source": out, "options": ["rbind", "rw"]})
+    linux["namespaces"] = [n for n in linux["namespaces"] if n["type"] in ("mount", "ipc", "uts")]
+    linux.pop("uidMappings", None), linux.pop("gidMappings", None), linux.pop("seccomp", None)
+    if seccomp:
+        linux["seccomp"] = default_seccomp(capabilities)
+    with open(f"{bundle}/config.json", "w") as file:
+        json.dump(config, file)
+
+
+def test_runc():
+    """The Job as a container runtime runs it: image by buildah, unpacked by umoci, run by runc; the runtimes' own seccomp profile refuses it."""
+    if not all(yrt.shutil.which(tool) for tool in ("buildah", "umoci", "runc")):
+        raise yrt.Skipped("buildah, umoci and runc are not here")
+    with tempfile.TemporaryDirectory() as dir, pods.Pod() as pod, yrt.Fixture("deep30", seconds=6) as fixture, stores.Store() as store:
+        bundle, out = os.path.join(dir, "bundle"), os.path.join(dir, "out")
+        os.mkdir(out)
+        subprocess.run(["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci:{dir}/image:yrt"], check=True, capture_output=True)
+        subprocess.run(["umoci", "unpack", "--image", f"{dir}/image:yrt", bundle], check=True, capture_output=True)
+        pod.add(fixture.pid)
+        fixture.release()
+        words = [w.replace("POD-UID", pod.uid).replace("exe=envoy", "exe=deep30").replace("pyroscope:4040", f"127.0.0.1:{store.port}")
+                 for w in image.arguments("job.yaml")]
+        name = f"yrt-test-{os.getpid()}"
+        configure(bundle, out, [*words, "-d", "2"], seccomp=False)
+        done = subprocess.run(["runc", "run", "-b", bundle, name], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and len(store.requests) == 1, (done.returncode, done.stdout, done.stderr, len(store.requests))
+        assert not [name for name in os.listdir(out) if name.endswith(".yrt")], os.listdir(out)
+        if os.path.exists(SECCOMP):
+            configure(bundle, out, words, seccomp=True)
+            done = subprocess.run(["runc", "run", "-b", bundle, name], capture_output=True, text=True, timeout=60)
+            assert done.returncode == yrt.PERMISSION and "seccompProfile: {type: Unconfined}" in done.stderr, (done.returncode, done.stderr)
+
+
 yrt.main(globals())
