@@ -22,7 +22,7 @@ BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(
 
 
 def of_process(result, pid):
-    return [(frames, n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
+    return [(frames, n) for frames, n in result.stacks if any(f.endswith(f"(pid {pid})") for f in frames[:3])]  # below its cgroup, if there are several
 
 
 def check_busy(result, name, frame, pid, used):

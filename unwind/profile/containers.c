@@ -13,6 +13,7 @@
 
 #define ID_SHOWN   12
 #define MOUNTS_MAX (64u << 10)
+#define PF_EXITING 4           /* include/linux/sched.h */
 #define INIT_INODE 0xeffffffbu /* of the first cgroup namespace: PROC_CGROUP_INIT_INO of include/linux/proc_ns.h */
 
 static const char *const keys[CONTAINER_TERMS] = {"pod", "namespace", "podname", "container", "name", "unit", "cgroup"};
@@ -151,15 +152,16 @@ static bool is_own(const struct container *c)
 	return !strcmp(c->term[CONTAINER_CGROUP], "/") && !stat("/proc/self/ns/cgroup", &st) && st.st_ino != INIT_INODE;
 }
 
-/* The kernel shows those as members of the first cgroup, whatever theirs was. */
-static bool has_ended(pid_t pid)
+/* The kernel shows those that end as members of the first cgroup, whatever theirs was. */
+static bool is_ending(pid_t pid)
 {
 	char stat[512];
 	const char *name_end;
+	unsigned flags;
 
 	read_proc(pid, "stat", stat, sizeof(stat));
 	name_end = strrchr(stat, ')');
-	return !name_end || !strncmp(name_end, ") Z", 3) || !strncmp(name_end, ") X", 3);
+	return !name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || flags & PF_EXITING;
 }
 
 void container_look(pid_t pid, struct container *ret)
@@ -169,7 +171,7 @@ void container_look(pid_t pid, struct container *ret)
 
 	read_proc(pid, "cgroup", cgroup, sizeof(cgroup));
 	container_of_cgroup(cgroup, ret);
-	if (!strcmp(ret->term[CONTAINER_CGROUP], "/") && has_ended(pid)) {
+	if (!strcmp(ret->term[CONTAINER_CGROUP], "/") && is_ending(pid)) {
 		*ret = (struct container){0};
 		return;
 	}

@@ -32,11 +32,7 @@ function place(f) {
 }
 
 /* What threads and processes share that are drawn as one: of threads the name but for its numbers, of processes the program. */
-function groupName(f) {
-	if (kindOf(f) === PROCESS)
-		return data.strings[field(f, 1)];
-	return kindOf(f) === THREAD && nameOf(f).replace(/ \(tid \d+\)$/, "").replace(/\d+/g, "#");
-}
+const groupName = (f) => kindOf(f) === PROCESS ? data.strings[field(f, 1)] : nameOf(f).replace(/ \(tid \d+\)$/, "").replace(/\d+/g, "#");
 
 /* For each function what stands for it when such threads and processes are drawn as one. */
 function groupFunctions(kind, word, of) {
