@@ -23,6 +23,8 @@ enum lua_part {
 
 #define LUA_OBJECT 112 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
 
+#define LUA_ENDS 4
+
 /* Offsets in bytes. member sizes are those of 64-bit builds: pointers of 8, int of 4. */
 struct lua_vm {
 	u32 lua_mask, lua_bits;     /* CallInfo.callstatus of a Lua function */
@@ -32,8 +34,12 @@ struct lua_vm {
 	u16 l_from; /* bytes of luaV_execute() after which its first argument, the lua_State, is in l_reg or its slot */
 	s16 l_slot; /* of the stack, from what l_reg holds, if l_in_slot */
 	u16 returns; /* 5.1: bytes of luaV_execute() up to within its call of luaD_poscall(); 0: not known */
-	u8 pc_reg;   /* 5.1: DWARF number of what has the position; 0: not known */
-	u8 pc_kept;  /* calls preserve it */
+	u16 begun;   /* bytes of luaV_execute() that only run when it is entered: up to its first jump or label */
+	struct {
+		u16 from, to; /* of its code that restores its caller's registers and returns */
+	} end[LUA_ENDS];
+	u8 pc_reg;  /* 5.1: DWARF number of what has the position; 0: not known */
+	u8 pc_kept; /* calls preserve it */
 	u8 l_in_slot;
 	u8 l_reg;          /* DWARF number */
 	u8 pc_in_register; /* CallInfo's savedpc of the running function is older than what luaV_execute() has in a
@@ -47,7 +53,7 @@ struct lua_vm {
 	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
 	u8 op_mask, op_call, op_tailcall; /* 5.1 only */
 };
-_Static_assert(sizeof(struct lua_vm) == 60, "read as it is by the walker");
+_Static_assert(sizeof(struct lua_vm) == 76, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_LUA. detail, from the low end:

@@ -209,6 +209,7 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 		               : NULL;
 	if (!lua_state_find(s, fde->start, fde->end, &ret->vm))
 		return no_execute(s->img, ret->release, "its luaV_execute() keeps its lua_State in no known place");
+	lua_ends_find(s, fde->start, fde->end, &ret->vm);
 	add_range(ret, fde->start, fde->end, LUA_EXECUTE);
 	for (u32 i = 0; i < ret->nranges; i++)
 		lua_sweep(s, ret->ranges[i].start, ret->ranges[i].end, see_part, &parts);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lua_expand.h"
 
+#include <sys/mman.h>
+
 #include "arch.h"
 #include "cfi/cfi.h"
 #include "lua.h"
@@ -10,9 +12,11 @@
 /* A run of native frames, and the functions in C behind it. Leaf first, as all. */
 struct run {
 	const struct frame *frames;
-	u32 start, end;      /* native */
-	u32 functions, nc;   /* in C: from where, how many */
+	u32 start, end;    /* native */
+	u32 functions, nc; /* in C: from where, how many */
+	u32 idle;          /* of these, the innermost that do not run: the VM is about to call them, or they returned */
 	u32 at[C_FUNCTIONS]; /* the index in frames that each goes in front of */
+	bool leaf;           /* no function of Lua is inside of it */
 };
 
 static bool is_lua(const struct frame *f, u64 what)
@@ -64,7 +68,7 @@ static void find_places(const struct runtime_process *p, struct run *r)
 {
 	u32 outer = r->end, waiting = 0; /* functions without code of their own so far */
 
-	for (u32 c = r->nc; c-- > 0;) {
+	for (u32 c = r->nc; c-- > r->idle;) {
 		u32 x = outer;
 
 		while (x > r->start && !begins_at(p, &r->frames[x - 1], frame_addr(&r->frames[r->functions + c])))
@@ -78,13 +82,24 @@ static void find_places(const struct runtime_process *p, struct run *r)
 			r->at[c + waiting] = outer = inside_vm(r, x, outer);
 		outer = x - 1;
 	}
-	for (; waiting; waiting--)
-		r->at[waiting - 1] = outer = inside_vm(r, r->start, outer);
+	if (r->leaf && frame_flags(&r->frames[r->start]) & FRAME_VM)
+		r->idle += waiting;
+	else
+		for (; waiting; waiting--)
+			r->at[r->idle + waiting - 1] = outer = inside_vm(r, r->start, outer);
+}
+
+/* What a slot of the Lua stack holds for a moment need not be a function. */
+static bool is_code(const struct runtime_process *p, u64 addr)
+{
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, addr);
+
+	return m && m->prot & PROT_EXEC;
 }
 
 static u32 put_all(const struct run *r, u32 gc, struct frame *ret)
 {
-	u32 put = 0, c = 0;
+	u32 put = 0, c = r->idle;
 
 	for (u32 i = r->start;; i++) {
 		if (i == gc && gc > r->start)
@@ -101,7 +116,8 @@ static u32 put_all(const struct run *r, u32 gc, struct frame *ret)
 u32 lua_expand_native(const struct lua_image *image, u64 bias, const struct runtime_process *p,
         const struct frame *frames, u32 i, u32 n, struct frame *ret, u32 max, u32 *eaten)
 {
-	struct run r = {.frames = frames, .start = i, .end = i};
+	struct run r = {
+	        .frames = frames, .start = i, .end = i, .leaf = !i || frame_kind(&frames[i - 1]) != FRAME_SCRIPT};
 	u32 gc;
 
 	*eaten = 0;
@@ -115,6 +131,8 @@ u32 lua_expand_native(const struct lua_image *image, u64 bias, const struct runt
 		r.nc++;
 	if (!is_own(image, bias, frames, r.functions, n))
 		r.nc = 0;
+	while (r.idle < r.nc && !is_code(p, frame_addr(&frames[r.functions + r.idle])))
+		r.idle++;
 	gc = lua_gc_behind(&image->gc, bias, frames, r.start, r.end);
 	if ((!r.nc && gc == r.start) || r.end - r.start + r.nc >= max)
 		return 0;

@@ -42,6 +42,9 @@ struct error *lua_code_find(struct image *img, struct lua_image *ret);
 struct lua_sweep;
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 
+/* Where luaV_execute() has its caller's registers: its begun and end. lua_ends.c. */
+void lua_ends_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
+
 /*
  * 5.1: where luaV_execute() has its position in the bytecode, and where it calls luaD_poscall(). The former is what it
  * stores into lua_State.savedpc; the latter is the call before it counts nexeccalls, its second argument, down. What is

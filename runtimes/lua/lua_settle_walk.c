@@ -42,6 +42,12 @@ WALK_GLOBAL int lua_looks_run(struct walk *w, u64 func)
 	return lua_register_pc(w, vm, code, code + (u64)lua_int(w, vm->p_sizecode) * 4) ? LUA_RUNS : LUA_IN_LUA;
 }
 
+/* Does a position follow an instruction of the Proto in scratch? */
+static inline bool lua_is_in_code(const struct walk *w, const struct lua_vm *vm, u64 pc)
+{
+	return pc - lua_word(w, vm->p_code) - 1 < (u64)lua_int(w, vm->p_sizecode) * 4;
+}
+
 /* What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. */
 static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
 {
@@ -71,17 +77,20 @@ WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
 }
 
 /*
- * 5.1, at the call of luaD_poscall(), which takes the CallInfo of the function that returns away and then has the
- * position of its caller in lua_State: was that one run by another luaV_execute()?
+ * 5.1, at the call of luaD_poscall(), which takes the CallInfo of the function that returns away, and some instructions
+ * later has the position of its caller in lua_State: was that one, at func, run by another luaV_execute()?
  */
-static inline int lua_settle_return(struct walk *w, struct walk_cursor *c, u64 func, u64 saved, u64 newer)
+static inline int lua_settle_return(struct walk *w, u32 own, u64 func, u64 saved, u64 newer)
 {
-	c->more[2] = 0;
-	if (saved != newer)
+	const struct lua_vm *vm = walk_arena(w, w->region.vm);
+	bool in_c = lua_looks_run(w, func) == LUA_IN_C;
+
+	lua_cursor(w, own)->more[2] = 0;
+	if (!vm || (saved != newer && !in_c && lua_is_in_code(w, vm, newer)))
 		return LUA_SETTLED;
-	if (lua_looks_run(w, func) == LUA_IN_C || !lua_at_call(w, saved))
+	if (in_c || !lua_at_call(w, saved))
 		return LUA_RETURNED;
-	c->more[1] = LUA_BELOW;
+	lua_cursor(w, own)->more[1] = LUA_BELOW;
 	return LUA_SETTLED;
 }
 
@@ -103,9 +112,8 @@ LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
 	saved = lua_word(w, vm->ci_savedpc);
 	func = lua_word(w, vm->ci_func);
 	if (vm->returns && walk_pc(w) - w->region.start == vm->returns && w->region.part == LUA_EXECUTE)
-		return lua_settle_return(w, c, func, saved, newer);
-	if (c->more[2] == LUA_NOT_ITS && lua_looks_run(w, func) != LUA_IN_C &&
-	        newer - lua_word(w, vm->p_code) - 1 >= (u64)lua_int(w, vm->p_sizecode) * 4) {
+		return lua_settle_return(w, own, func, saved, newer);
+	if (c->more[2] == LUA_NOT_ITS && lua_looks_run(w, func) != LUA_IN_C && !lua_is_in_code(w, vm, newer)) {
 		c = lua_cursor(w, own);
 		c->more[1] = LUA_BELOW;
 		c->more[2] = 0;
@@ -133,8 +141,10 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	thread = lua_cursor(w, (u32)c->more[0]);
 	ci = c->more[3] ? c->more[3] : thread->at;
 	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+	        !walk_read(w, w->scratch, LUA_CALLINFO, ci)) {
+		c->more[3] = 0;
 		return lua_has_returned(w, thread->at) ? LUA_RETURNED : LUA_SETTLED;
+	}
 	c->more[3] = vm->ci_previous ? lua_word(w, vm->ci_previous) : ci - vm->ci_size;
 	look = lua_look(w, vm, ci);
 	c = lua_cursor(w, own);
@@ -144,6 +154,7 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 		return LUA_MORE;
 	}
 	c->more[2] = 0;
+	c->more[3] = ci;
 	if (c->more[4] & 1) { /* of the others some are in Lua, so not all were called from here */
 		c->more[1] = LUA_BELOW;
 		lua_cursor(w, (u32)c->more[0])->at = ci;
@@ -151,17 +162,82 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	return LUA_SETTLED;
 }
 
-LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u64 callee)
+/*
+ * 5.1, where the function on top has not begun: is luaV_execute(), the leaf, in the middle of its call? Its position
+ * is still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is
+ * left, or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there. Callers in C and ones
+ * that run a metamethod have entered luaV_execute() anew.
+ */
+static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u64 caller, u64 callee)
+{
+	u64 saved, func;
+	u32 call;
+
+	if (!walk_read(w, w->scratch, LUA_CALLINFO, caller))
+		return false;
+	saved = lua_word(w, vm->ci_savedpc);
+	func = lua_word(w, vm->ci_func);
+	if (saved == callee)
+		return true;
+	if (!lua_at_call(w, saved) || lua_looks_run(w, func) == LUA_IN_C)
+		return false;
+	return saved == lua_register(w, vm->pc_reg) ||
+	       (walk_read(w, &call, sizeof(call), saved - 4) && (call & vm->op_mask) == vm->op_tailcall);
+}
+
+/*
+ * 5.1: the position in lua_State says whether the function on top has begun. OP_TAILCALL moves arguments over
+ * functions: then it is in the code of none. Where it is that of a caller that runs a metamethod, this function has returned.
+ */
+WALK_GLOBAL int lua_settle_leaf_old(struct walk *w, u32 own, u64 ci)
 {
 	const struct lua_vm *vm;
-	u64 saved;
-	u32 call;
+	u64 newer, saved, code;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !walk_read(w, &saved, sizeof(saved), ci - vm->ci_size + vm->ci_savedpc))
-		return false;
-	if (saved == callee || (walk_has(w, vm->pc_reg) && saved == lua_register(w, vm->pc_reg)))
-		return true;
-	return walk_read(w, &call, sizeof(call), saved - 4) && (call & vm->op_mask) == vm->op_tailcall;
+	if (!vm || !walk_has(w, vm->pc_reg) ||
+	        !walk_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return LUA_SETTLED;
+	saved = lua_word(w, vm->ci_savedpc);
+	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
+		return LUA_SETTLED;
+	code = lua_word(w, vm->p_code);
+	if (vm->pc_kept && saved == newer && !lua_at_call(w, saved))
+		return LUA_RETURNED;
+	if (newer == code ? lua_is_called_now(w, vm, ci - vm->ci_size, code) : !lua_is_in_code(w, vm, newer))
+		lua_cursor(w, own)->more[3] = ci - vm->ci_size;
+	return LUA_SETTLED;
+}
+
+LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
+{
+	const struct lua_vm *vm;
+	u64 ci, caller;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || lua_is_entering(w, vm))
+		return LUA_SETTLED;
+	ci = lua_cursor(w, (u32)lua_cursor(w, own)->more[0])->at;
+	if (!vm->ci_previous)
+		return vm->pc_reg ? lua_settle_leaf_old(w, own, ci) : LUA_SETTLED;
+	if (lua_is_in_register(w, ci) || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return LUA_SETTLED;
+	caller = lua_word(w, vm->ci_previous);
+	if (caller && lua_is_in_register(w, caller)) {
+		lua_cursor(w, own)->more[3] = caller;
+		return LUA_SETTLED;
+	}
+	return lua_has_returned(w, ci) ? LUA_RETURNED : LUA_SETTLED;
+}
+
+LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u32 fresh)
+{
+	const struct lua_vm *vm;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	return vm && (!fresh || (vm->version == 502 && !lua_is_in_register(w, ci)));
 }

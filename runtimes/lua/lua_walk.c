@@ -67,12 +67,14 @@ static inline int lua_push_c(struct walk *w, u64 code)
 	                                                                                                  : STOP_DEPTH;
 }
 
-/* Pushes a function in Lua. pc: behind its current instruction. LUA_NOT_BEGUN: it has run none, nothing is pushed. */
+/* Pushes a function in Lua. pc: behind its current instruction. LUA_NOT_BEGUN: it has run none, and nothing is pushed.
+ * LUA_DONE: luaV_execute() is being entered with it. */
 WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 {
 	const struct lua_vm *vm;
 	u64 code, detail, newer;
 	u32 size, pos = LUA_NO_POS;
+	bool entering;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
@@ -84,10 +86,14 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	size = lua_int(w, vm->p_sizecode);
 	if (!code || code & 3 || !size)
 		return STOP_VM_BROKEN;
-	newer = how & LUA_RUNNING && vm->pc_in_register ? lua_register_pc(w, vm, code, code + (u64)size * 4) : 0;
-	if (how & LUA_MAY_BEGIN && !newer)
+	entering = w->leaf && lua_is_entering(w, vm);
+	newer = how & LUA_RUNNING && vm->pc_in_register && !entering
+	                ? lua_register_pc(w, vm, code, code + (u64)size * 4)
+	                : 0;
+	if (how & LUA_MAY_BEGIN && !newer && !entering)
 		return LUA_NOT_BEGUN;
-	if (how & LUA_RUNNING && vm->pc_reg && w->leaf && pc == code && lua_is_being_called(w, ci, code))
+	if (how & LUA_RUNNING && w->leaf && !entering && pc == code && !vm->pc_in_register &&
+	        lua_is_being_called(w, ci, how & LUA_FRESH))
 		return LUA_NOT_BEGUN;
 	pc = newer ? newer : pc;
 	if (pc > code && (pc - code) / 4 <= size)
@@ -97,7 +103,9 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	detail = (u64)lua_cookie(code, size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined))
 	         << LUA_COOKIE_BITS;
 	detail |= (how & LUA_TAIL ? LUA_TAIL_CALLED : 0) | (pos < LUA_NO_POS ? pos : LUA_NO_POS);
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, proto), detail) ? STOP_NONE : STOP_DEPTH;
+	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, proto), detail))
+		return STOP_DEPTH;
+	return entering && pc == code ? LUA_DONE : LUA_PUSHED;
 }
 
 /* What lua_push_next() knows of a CallInfo. */
@@ -117,11 +125,14 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 
 	if (call->in_c)
 		return lua_push_c(w, code);
+	if (c->more[3]) /* in front of the one that runs: it has not begun */
+		return LUA_PUSHED;
 	if (call->top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
 		return STOP_VM_ABSENT;
 	how = (call->top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
 	c->more[2] = c->more[2] == LUA_NOT_ITS ? 0 : c->more[2];
 	how |= call->status & vm->tail_mask ? LUA_TAIL : 0;
+	how |= (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_FRESH : 0;
 	stop = lua_push_lua(w, code, call->pc, how, lua_cursor(w, (u32)c->more[0])->at);
 	if (stop == LUA_NOT_BEGUN)
 		return LUA_PUSHED;
@@ -130,6 +141,14 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	if (stop || vm->cl_is_c)
 		return stop;
 	return (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
+}
+
+/* On top what the function returns may have taken its place (5.4 on): its CallInfo is still there. */
+static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call)
+{
+	if (!call->top)
+		return STOP_VM_BROKEN;
+	return !vm->cl_is_c && (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
 
 /*
@@ -155,14 +174,18 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 	call.top = c->more[1] == LUA_AT_TOP;
 	type = (u32)w->scratch[1] & LUA_TYPE_BITS;
 	light = type == LUA_LIGHT_C;
-	if (!light && (type & 15) != LUA_FUNCTION)
-		return call.top ? LUA_PUSHED : STOP_VM_BROKEN;
 	call.in_c = light;
 	if (!light) {
+		if ((type & 15) != LUA_FUNCTION)
+			return lua_no_function(vm, &call);
 		if (!walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]))
-			return STOP_VM_ABSENT;
+			return call.top ? lua_no_function(vm, &call) : STOP_VM_ABSENT;
+		if ((lua_byte(w, vm->l_tt) & 15) != LUA_FUNCTION)
+			return lua_no_function(vm, &call);
 		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
+	if (call.in_c && c->more[3] && w->leaf)
+		return LUA_PUSHED;
 	if (call.in_c && c->more[2] == LUA_NOT_ITS)
 		c->more[2] = 0;
 	if (call.in_c && (c->more[2] || (call.top && w->leaf && w->region.part != LUA_RESUME)))
@@ -203,6 +226,8 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 	c = lua_cursor(w, (u32)lua_cursor(w, own)->more[0]);
 	if (!c->at || c->at == c->more[2])
 		return LUA_BOTTOM;
+	if (lua_cursor(w, own)->more[3] == c->at)
+		lua_cursor(w, own)->more[3] = 0;
 	if (!walk_read(w, w->scratch, LUA_CALLINFO, c->at))
 		return STOP_VM_ABSENT;
 	func = lua_word(w, vm->ci_func);
@@ -231,6 +256,7 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 static inline int lua_leave(struct walk *w, u32 own, int stop)
 {
 	lua_cursor(w, own)->more[1] = LUA_LEFT;
+	lua_cursor(w, own)->more[3] = 0;
 	if (stop < STOP_MAX && !w->lost)
 		w->lost = stop;
 	return native_step(w, FRAME_VM);
@@ -248,7 +274,7 @@ WALK_STEP int lua_step(struct walk *w)
 	if (!vm || own >= WALK_CURSORS)
 		return native_step(w, FRAME_VM);
 	if (w->region.part == LUA_RESUME) {
-		lua_cursor(w, own)->more[2] = 0;
+		lua_cursor(w, own)->more[2] = lua_cursor(w, own)->more[3] = 0;
 		stop = lua_cursor(w, own)->at ? lua_push_next(w, own) : LUA_BOTTOM;
 		if (stop == LUA_PUSHED || stop == LUA_DONE)
 			return STOP_NONE;
@@ -264,12 +290,13 @@ WALK_STEP int lua_step(struct walk *w)
 		lua_cursor(w, own)->more[1] = lua_cursor(w, own)->more[1] == LUA_LEFT ? LUA_IDLE : LUA_UNENTERED;
 		return native_step(w, FRAME_VM);
 	}
-	if (lua_cursor(w, own)->more[1] < LUA_ENTERED && !lua_enter(w, own, lua_running(w, vm))) {
+	if (lua_cursor(w, own)->more[1] < LUA_ENTERED &&
+	        (lua_is_leaving(w, vm) || !lua_enter(w, own, lua_running(w, vm)))) {
 		lua_cursor(w, own)->more[1] = LUA_LEFT;
 		return native_step(w, FRAME_VM);
 	}
 	if (lua_cursor(w, own)->more[1] == LUA_ENTERED) {
-		stop = w->leaf ? LUA_SETTLED : LUA_MORE;
+		stop = w->leaf ? lua_settle_leaf(w, own) : LUA_MORE;
 		if (stop == LUA_MORE && !vm->ci_previous && !lua_cursor(w, own)->more[3])
 			stop = lua_settle_old(w, own);
 		if (stop == LUA_MORE)

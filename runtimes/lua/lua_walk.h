@@ -22,8 +22,10 @@
 #define LUA_FUNCTION  6
 #define LUA_OFFSETS   (1u << 26) /* less is no pointer, but may be an offset in the stack */
 #define LUA_VM_KEY    (1ULL << 63)
-/* more[2] of the build's cursor: how many functions in Lua this luaV_execute() is known to run; the first one is not
- * its. */
+/*
+ * Of the build's cursor, once settled. more[3]: the CallInfo that luaV_execute() runs, until it is pushed, if others
+ * are in front of it. more[2]: how many functions in Lua this luaV_execute() is known to run; the first one is not its.
+ */
 #define LUA_NOT_ITS (1ULL << 32)
 
 /*
@@ -40,8 +42,8 @@ enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NO
 
 /* Of lua_look(). */
 enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
-/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet. */
-enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4 };
+/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet; it was entered with it. */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_FRESH = 8 };
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {
@@ -68,6 +70,23 @@ static inline struct walk_cursor *lua_cursor(struct walk *w, u32 i)
 {
 	WALK_BARRIER(i);
 	return &w->cursor[i & (WALK_CURSORS - 1)];
+}
+
+/* luaV_execute(), the leaf, has not come to its first jump: registers are still those of its caller. */
+static inline bool lua_is_entering(const struct walk *w, const struct lua_vm *vm)
+{
+	return w->region.part == LUA_EXECUTE && walk_pc(w) - w->region.start < vm->begun;
+}
+
+/* It restores what its caller had in registers. */
+static inline bool lua_is_leaving(const struct walk *w, const struct lua_vm *vm)
+{
+	u64 offset = walk_pc(w) - w->region.start;
+
+	for (u32 i = 0; i < LUA_ENDS && w->leaf && w->region.part == LUA_EXECUTE; i++)
+		if (offset >= vm->end[i].from && offset < vm->end[i].to)
+			return true;
+	return false;
 }
 
 static inline u32 lua_status(const struct walk *w, const struct lua_vm *vm)
@@ -110,6 +129,13 @@ static inline u64 lua_register_pc(const struct walk *w, const struct lua_vm *vm,
 int lua_settle(struct walk *w, u32 own);
 
 /*
+ * The same where luaV_execute() is the leaf. LUA_RETURNED: the function that it was entered with has returned, and the
+ * one on top is its caller's, run by another luaV_execute(). From 5.2 on a function on top may not have begun yet (it
+ * is tail called).
+ */
+int lua_settle_leaf(struct walk *w, u32 own);
+
+/*
  * The same of 5.1, which has no CallInfo in a register: by the call that luaV_execute() is at, and by the position in
  * lua_State. luaD_precall() sets that to the beginning of a function that it has made a CallInfo for; it is not within
  * one that has not begun. LUA_MORE: this does not show it, but lua_settle() does.
@@ -120,10 +146,9 @@ int lua_settle_old(struct walk *w, u32 own);
 int lua_at_call(struct walk *w, u64 pc);
 
 /*
- * 5.1: luaV_execute(), the leaf, is in the middle of a call for which the CallInfo at ci has been made: its position is
- * still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is left,
- * or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there.
+ * 5.2, 5.3, where luaV_execute(), the leaf, runs the function at ci, whose bytecode has not begun: is it in the middle
+ * of calling it? fresh: it was entered with it; 5.2 marks others only some instructions later.
  */
-int lua_is_being_called(struct walk *w, u64 ci, u64 callee);
+int lua_is_being_called(struct walk *w, u64 ci, u32 fresh);
 
 #endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of live PUC-Lua programs walked at any instruction. A function in C stands around its own machine code only.
+ * Whatever calls another function does so for some instructions at least: an edge that is only ever seen for fewer is
+ * one that a half made call or return has shown.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "unwind.h"
+#include "cfi/cfi.h"
+#include "process/process.h"
+#include "profile/expand.h"
+#include "runtimes/lua/lua.h"
+
+#define FRAMES    4096
+#define EDGES     4096
+#define FUNCTIONS 256
+#define BURSTS    4
+#define STEPS     15000
+#define SHORTEST  7    /* instructions that a call takes */
+#define CUT_MAX   0.01 /* in longjmp() */
+
+struct target {
+	pid_t pid;
+	struct arena *arena;
+	struct modules *modules;
+	struct process *process;
+	struct frame walked[FRAMES], frames[FRAMES];
+	u32 nframes;
+};
+
+struct edge {
+	u64 outer, inner; /* outer: with its position */
+	u32 run, longest, last;
+	bool at_border; /* of a burst: it may have been there for longer */
+	u64 leaf;
+};
+
+static struct edge edges[EDGES];
+static u64 c_functions[FUNCTIONS];
+static u32 nedges, nfunctions;
+
+static void must(struct error *err)
+{
+	if (err)
+		fail_msg("%s", err->message);
+}
+
+static void complain(void *ctx, struct error *err)
+{
+	(void)ctx;
+	print_error("%s\n", err->message);
+	error_free(err);
+}
+
+static struct target *start(const char *lua)
+{
+	const char *source = getenv("YRT_SOURCE");
+	struct target *t = calloc(1, sizeof(*t));
+	char path[4096];
+	int status;
+
+	assert_non_null(t);
+	snprintf(path, sizeof(path), "%s/fixtures/lua/plain_calls.lua", source ? source : YRT_SOURCE_DIR);
+	t->pid = fork();
+	if (!t->pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execlp(lua, lua, path, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	if (!WIFSTOPPED(status))
+		fail_msg("%s did not start: status 0x%x", lua, status);
+	ptrace(PTRACE_SETOPTIONS, t->pid, 0, PTRACE_O_EXITKILL);
+	must(arena_create(NULL, &t->arena));
+	must(modules_create(t->arena, NULL, &t->modules));
+	t->modules->complain = complain;
+	return t;
+}
+
+static void end(struct target *t)
+{
+	kill(t->pid, SIGKILL);
+	waitpid(t->pid, NULL, 0);
+	process_destroy(t->process);
+	modules_destroy(t->modules);
+	arena_destroy(t->arena);
+	free(t);
+}
+
+static void run_for(struct target *t, useconds_t usec)
+{
+	bool changed;
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_CONT, t->pid, 0, 0), 0);
+	usleep(usec);
+	kill(t->pid, SIGSTOP);
+	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	assert_true(WIFSTOPPED(status));
+	if (t->process)
+		must(process_rescan(t->process, &changed));
+	else
+		must(process_create(t->modules, t->pid, 1, &t->process));
+}
+
+static int walk(struct target *t)
+{
+	struct user_regs_struct r;
+	struct unwind_registers regs;
+	int stop;
+	u32 n;
+
+	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
+	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
+	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	        .thread_pointer = r.fs_base};
+	stop = unwind_stack(t->process, &regs, t->walked, FRAMES, &n);
+	t->nframes = expand_stack(t->process, t->walked, n, 0, t->frames, FRAMES);
+	return stop;
+}
+
+static bool is_function(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && !(f->detail & (LUA_COLLECTS | LUA_STATE));
+}
+
+static bool is_c_function(u64 addr)
+{
+	for (u32 i = 0; i < nfunctions; i++)
+		if (c_functions[i] == addr)
+			return true;
+	return false;
+}
+
+/* The function in C that the native frame's code belongs to; 0: it is none that Lua has called so far. */
+static u64 c_function_of(struct target *t, const struct frame *f)
+{
+	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	const struct mapping *m = process_mapping(t->process, pc);
+	const struct cfi_fde *fde = m && m->image ? cfi_fde_at(m->image->cfi, pc - m->bias) : NULL;
+
+	return fde && is_c_function(fde->start + m->bias) ? fde->start + m->bias : 0;
+}
+
+static void check_around(struct target *t, u32 i)
+{
+	const struct frame *f = &t->frames[i], *inside = f - 1;
+	u64 own = f->detail & LUA_C_FUNCTION ? frame_addr(f) : 0, code;
+
+	if (own && !is_c_function(own) && nfunctions < FUNCTIONS)
+		c_functions[nfunctions++] = own;
+	if (!i || frame_kind(inside) != FRAME_NATIVE || frame_flags(inside) & FRAME_VM)
+		return;
+	code = c_function_of(t, inside);
+	if (code && code != own)
+		fail_msg("at 0x%lx frame %u of %u, 0x%lx with detail 0x%lx, stands around 0x%lx",
+		        frame_addr(&t->frames[0]), i, t->nframes, frame_addr(f), f->detail, code);
+}
+
+static void see_edge(struct target *t, u32 step, u64 outer, u64 inner)
+{
+	struct edge *e = edges;
+
+	while (e < edges + nedges && (e->outer != outer || e->inner != inner))
+		e++;
+	if (e == edges + EDGES)
+		return;
+	if (e == edges + nedges) {
+		nedges++;
+		*e = (struct edge){.outer = outer, .inner = inner, .leaf = frame_addr(&t->frames[0])};
+	}
+	if (e->last == step)
+		return;
+	e->run = e->last + 1 == step && step % STEPS ? e->run + 1 : 1;
+	e->last = step;
+	e->longest = e->run > e->longest ? e->run : e->longest;
+	e->at_border |= step % STEPS < SHORTEST || step % STEPS >= STEPS - SHORTEST;
+}
+
+static void check_stack(struct target *t, u32 step)
+{
+	u64 inner = 0;
+
+	for (u32 i = 0; i < t->nframes; i++) {
+		const struct frame *f = &t->frames[i];
+
+		if (!is_function(f))
+			continue;
+		check_around(t, i);
+		if (inner)
+			see_edge(t, step, frame_addr(f) << 12 | (f->detail & 0xfff), inner);
+		inner = frame_addr(f) | (f->detail & LUA_TAIL_CALLED ? 1 : 0);
+	}
+}
+
+/* allowed: instructions for which an edge may be false. */
+static void step_through(const char *lua, u32 allowed)
+{
+	struct target *t = start(lua);
+	u32 step = STEPS, cut = 0;
+	int status;
+
+	nedges = nfunctions = 0;
+	run_for(t, 200000);
+	for (u32 i = 0; i < BURSTS; i++) {
+		run_for(t, 500);
+		for (u32 k = 0; k < STEPS; k++, step++) {
+			cut += walk(t) != STOP_ROOT;
+			check_stack(t, step);
+			ptrace(PTRACE_SINGLESTEP, t->pid, 0, 0);
+			waitpid(t->pid, &status, 0);
+			assert_true(WIFSTOPPED(status));
+		}
+	}
+	for (const struct edge *e = edges; e < edges + nedges; e++)
+		if (e->longest > allowed && e->longest < SHORTEST && !e->at_border)
+			fail_msg("at 0x%lx 0x%lx calls 0x%lx for %u instructions", e->leaf, e->outer >> 12, e->inner,
+			        e->longest);
+	print_message(
+	        "%s: %u edges, %u functions in C, %u of %u stacks cut\n", lua, nedges, nfunctions, cut, BURSTS * STEPS);
+	assert_true(nedges > 12 && nfunctions > 4);
+	assert_true(cut <= BURSTS * STEPS * CUT_MAX);
+	end(t);
+}
+
+static void test_steps_51(void **state)
+{
+	(void)state;
+	step_through("lua5.1", 0);
+}
+
+static void test_steps_52(void **state)
+{
+	(void)state;
+	step_through("lua5.2", 1); /* OP_CALL marks the CallInfo of a function that it goes on with by CIST_REENTRY */
+}
+
+static void test_steps_53(void **state)
+{
+	(void)state;
+	step_through("lua5.3", 0);
+}
+
+static void test_steps_54(void **state)
+{
+	(void)state;
+	step_through("lua5.4", 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_steps_51),
+	        cmocka_unit_test(test_steps_52),
+	        cmocka_unit_test(test_steps_53),
+	        cmocka_unit_test(test_steps_54),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
