@@ -192,7 +192,8 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	ret->identity = (u64)(u32)(f->detail >> 32) << 32 | name;
 	ret->qualified = true;
 	ret->suffix = "jit"; /* compiled, if not just in time */
-	ret->entry = leads_on(ret->name, ret->file);
+	/* 1.17 to 1.20: what go and defer call with arguments is named as a function is, a wrapper by number alone */
+	ret->entry = leads_on(ret->name, ret->file) || (!inlined && fn.id && fn.id == go_wrapper_id(t));
 	ret->code = pc + bias;
 	ret->code_start = fn.start + bias;
 	show_name(&fn, ret->name, sizeof(ret->name));

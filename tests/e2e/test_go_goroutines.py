@@ -41,7 +41,7 @@ def each(text):
                  for line in part.splitlines()]
         lines = [re.sub(r"^panic\(.*", "panic(...)", line) for line in lines]
         lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])  # the runtime prints labels from 1.27 on, if the module is of 1.27, too
-        if go.minor() < 13 and lines[1].startswith("runtime."):
+        if go.minor() < 14 and lines[1].startswith("runtime."):
             del lines[1:3]  # old ones print what is inlined into the function at the top, though it is the runtime's
         number = int(re.match(r"goroutine (\d+) \[", lines[0])[1])
         if number != 1:  # it asked for the profile

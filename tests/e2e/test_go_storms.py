@@ -66,8 +66,9 @@ def test_deeper():
 
 def test_ends_midway():
     with yrt.Fixture(program(), "grow", 0, seconds=None, wait=False) as f:
-        result = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 60, "-F", RATE).result().expect()
-        yield check(result, f.chain)
+        run = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 60, "-F", RATE).sampling()
+        f.release()
+        yield check(run.result().expect(), f.chain)
 
 
 def test_stopped():
