@@ -288,6 +288,14 @@ static void files_text(const struct targets *t, char *ret)
 	}
 }
 
+/* Nothing is of this name because it is meant as a pattern. */
+static struct error *no_patterns(const struct hit_spec *s)
+{
+	return error_hint(error_new(ERROR_USAGE, "-e %s: names are taken as they are, and none is \"%s\"", s->text,
+	                          *s->name ? s->name : s->file),
+	        "patterns (*) are not known: give the full name, and -e several times for several");
+}
+
 static struct error *no_file(const struct hit *h, const struct hit_spec *s)
 {
 	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
@@ -307,6 +315,8 @@ static struct error *missing(const struct hit *h, u32 spec)
 	char near[HIT_NEAR_TEXT];
 	struct error *err;
 
+	if (strchr(s->text, '*'))
+		return no_patterns(s);
 	if (!h->matched[spec])
 		return no_file(h, s);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);

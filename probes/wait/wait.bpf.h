@@ -281,10 +281,10 @@ static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct
 	u32 tgid = tgid_of(task);
 
 	all = bpf_map_lookup_elem(&wait_owed, &tgid);
+	if (!all && bpf_map_update_elem(&wait_owed, &tgid, &owed, BPF_NOEXIST))
+		all = bpf_map_lookup_elem(&wait_owed, &tgid); /* another thread has just made it */
 	if (all)
 		__sync_fetch_and_add(all, owed);
-	else
-		bpf_map_update_elem(&wait_owed, &tgid, &owed, BPF_NOEXIST);
 	return 0;
 }
 

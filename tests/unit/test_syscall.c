@@ -61,6 +61,50 @@ static void test_text(void **state)
 	memory_destroy(memory);
 }
 
+struct sleeper {
+	struct timespec ts;
+	volatile pid_t tid;
+};
+
+static void *sleep_in(void *ctx)
+{
+	struct sleeper *s = ctx;
+
+	s->tid = gettid();
+	syscall(SYS_nanosleep, &s->ts, NULL);
+	return NULL;
+}
+
+/* The timespec of a call that the thread has left is another's memory by now. */
+static void test_left(void **state)
+{
+	static struct sleeper s = {.ts = {1000, 0}};
+	struct syscall call = {
+	        .number = SYS_nanosleep, .arguments = {(u64)(uintptr_t)&s.ts}, .memory = memory_live(getpid())};
+	char path[64], line[256] = "", text[64];
+	pthread_t thread;
+	FILE *f;
+
+	assert_int_equal(pthread_create(&thread, NULL, sleep_in, &s), 0);
+	while (strncmp(line, "35 ", 3)) { /* SYS_nanosleep */
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", s.tid);
+		f = fopen(path, "re");
+		if (f && !fgets(line, sizeof(line), f))
+			line[0] = '\0';
+		if (f)
+			fclose(f);
+	}
+	call.tid = s.tid;
+	sscanf(line, "35 %lx %lx %lx %lx %lx %lx", &call.arguments[0], &call.arguments[1], &call.arguments[2],
+	        &call.arguments[3], &call.arguments[4], &call.arguments[5]);
+	expect(call, "nanosleep(1000.000 s)");
+	call.arguments[5] ^= 1; /* one that it was in before */
+	snprintf(text, sizeof(text), "nanosleep(0x%lx)", call.arguments[0]);
+	expect(call, text);
+	pthread_detach(thread); /* it sleeps to the end */
+	memory_destroy(call.memory);
+}
+
 static void test_descriptors(void **state)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -124,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_text),
+	        cmocka_unit_test(test_left),
 	        cmocka_unit_test(test_descriptors),
 	        cmocka_unit_test(test_mutex),
 	};

@@ -128,8 +128,8 @@ static void put_time(FILE *out, const struct syscall *call, u64 addr)
 
 	if (!addr) {
 		fputs("no timeout", out);
-	} else if (!call->memory || !memory_read(call->memory, &ts, sizeof(ts), addr) || ts.tv_nsec < 0 ||
-	           ts.tv_nsec >= 1000000000) {
+	} else if (!call->memory || !memory_read(call->memory, &ts, sizeof(ts), addr) || ts.tv_sec < 0 ||
+	           ts.tv_nsec < 0 || ts.tv_nsec >= 1000000000) {
 		fprintf(out, "0x%lx", addr);
 	} else if (is_moment(call) && !clock_gettime((clockid_t)call->arguments[0], &now)) {
 		left = (double)ts.tv_sec - (double)now.tv_sec + (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
@@ -196,7 +196,27 @@ static void put_argument(FILE *out, const struct syscall *call, char kind, u64 v
 	}
 }
 
-char *syscall_text(const struct syscall *call)
+/* Does the thread stand in this very call still? If the kernel does not say so it may. */
+static bool is_in(const struct syscall *call)
+{
+	char path[64], line[256] = "";
+	u64 found[6];
+	int number;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", call->tid);
+	f = fopen(path, "re");
+	if (!f)
+		return true;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	fclose(f);
+	return sscanf(line, "%d %lx %lx %lx %lx %lx %lx", &number, &found[0], &found[1], &found[2], &found[3],
+	               &found[4], &found[5]) == 7 &&
+	       number == call->number && !memcmp(found, call->arguments, sizeof(found));
+}
+
+static char *text_of(const struct syscall *call)
 {
 	const char *name = syscall_name(call->number), *arguments = arguments_of(call->number);
 	char *text = NULL;
@@ -216,6 +236,19 @@ char *syscall_text(const struct syscall *call)
 	fputc(')', out);
 	fclose(out);
 	return text;
+}
+
+/* What arguments lead to is of this call only if the thread has not left it before that was read. */
+char *syscall_text(const struct syscall *call)
+{
+	struct syscall plain = *call;
+	char *text = text_of(call);
+
+	if (!text || !call->memory || !call->tid || !strpbrk(arguments_of(call->number), "ts") || is_in(call))
+		return text;
+	free(text);
+	plain.memory = NULL;
+	return text_of(&plain);
 }
 
 bool syscall_waits_for_futex(const struct syscall *call, u64 *addr, u32 *value)
