@@ -126,6 +126,55 @@ LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
 	return LUA_SETTLED;
 }
 
+/*
+ * 5.1, where the function on top has not begun: is luaV_execute() in the middle of its call? Its position
+ * is still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is
+ * left, or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there. Callers in C and ones
+ * that run a metamethod have entered luaV_execute() anew.
+ */
+static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u64 caller, u64 callee)
+{
+	u64 saved, func;
+	u32 call;
+
+	if (!walk_read(w, w->scratch, LUA_CALLINFO, caller))
+		return false;
+	saved = lua_word(w, vm->ci_savedpc);
+	func = lua_word(w, vm->ci_func);
+	if (saved == callee)
+		return true;
+	if (!lua_at_call(w, saved) || lua_looks_run(w, func) == LUA_IN_C)
+		return false;
+	return (w->leaf && saved == lua_register(w, vm->pc_reg)) ||
+	       (walk_read(w, &call, sizeof(call), saved - 4) && (call & vm->op_mask) == vm->op_tailcall);
+}
+
+/*
+ * 5.1: the position in lua_State says whether the function on top has begun. While OP_TAILCALL moves arguments over
+ * functions it is in the code of none. Where it is that of a caller that runs a metamethod, this function has returned.
+ */
+WALK_GLOBAL int lua_settle_top(struct walk *w, u32 own, u64 ci)
+{
+	const struct lua_vm *vm;
+	u64 newer, saved, code;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || !vm->pc_reg || (w->leaf && !walk_has(w, vm->pc_reg)) ||
+	        !walk_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+		return LUA_SETTLED;
+	saved = lua_word(w, vm->ci_savedpc);
+	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
+		return LUA_SETTLED;
+	code = lua_word(w, vm->p_code);
+	if (w->leaf && vm->pc_kept && saved == newer && !lua_at_call(w, saved))
+		return LUA_RETURNED;
+	if (newer == code ? lua_is_called_now(w, vm, ci - vm->ci_size, code) : !lua_is_in_code(w, vm, newer))
+		lua_cursor(w, own)->more[3] = ci - vm->ci_size;
+	return LUA_SETTLED;
+}
+
 LUA_SHARED int lua_settle(struct walk *w, u32 own)
 {
 	struct walk_cursor *c, *thread;
@@ -143,6 +192,8 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
 	        !walk_read(w, w->scratch, LUA_CALLINFO, ci)) {
 		c->more[3] = 0;
+		if (!vm->ci_previous)
+			return lua_settle_top(w, own, thread->at);
 		return lua_has_returned(w, thread->at) ? LUA_RETURNED : LUA_SETTLED;
 	}
 	c->more[3] = vm->ci_previous ? lua_word(w, vm->ci_previous) : ci - vm->ci_size;
@@ -162,55 +213,6 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	return LUA_SETTLED;
 }
 
-/*
- * 5.1, where the function on top has not begun: is luaV_execute(), the leaf, in the middle of its call? Its position
- * is still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is
- * left, or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there. Callers in C and ones
- * that run a metamethod have entered luaV_execute() anew.
- */
-static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u64 caller, u64 callee)
-{
-	u64 saved, func;
-	u32 call;
-
-	if (!walk_read(w, w->scratch, LUA_CALLINFO, caller))
-		return false;
-	saved = lua_word(w, vm->ci_savedpc);
-	func = lua_word(w, vm->ci_func);
-	if (saved == callee)
-		return true;
-	if (!lua_at_call(w, saved) || lua_looks_run(w, func) == LUA_IN_C)
-		return false;
-	return saved == lua_register(w, vm->pc_reg) ||
-	       (walk_read(w, &call, sizeof(call), saved - 4) && (call & vm->op_mask) == vm->op_tailcall);
-}
-
-/*
- * 5.1: the position in lua_State says whether the function on top has begun. OP_TAILCALL moves arguments over
- * functions: then it is in the code of none. Where it is that of a caller that runs a metamethod, this function has returned.
- */
-WALK_GLOBAL int lua_settle_leaf_old(struct walk *w, u32 own, u64 ci)
-{
-	const struct lua_vm *vm;
-	u64 newer, saved, code;
-
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm || !walk_has(w, vm->pc_reg) ||
-	        !walk_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
-		return LUA_SETTLED;
-	saved = lua_word(w, vm->ci_savedpc);
-	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
-		return LUA_SETTLED;
-	code = lua_word(w, vm->p_code);
-	if (vm->pc_kept && saved == newer && !lua_at_call(w, saved))
-		return LUA_RETURNED;
-	if (newer == code ? lua_is_called_now(w, vm, ci - vm->ci_size, code) : !lua_is_in_code(w, vm, newer))
-		lua_cursor(w, own)->more[3] = ci - vm->ci_size;
-	return LUA_SETTLED;
-}
-
 LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
 {
 	const struct lua_vm *vm;
@@ -222,7 +224,7 @@ LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
 		return LUA_SETTLED;
 	ci = lua_cursor(w, (u32)lua_cursor(w, own)->more[0])->at;
 	if (!vm->ci_previous)
-		return vm->pc_reg ? lua_settle_leaf_old(w, own, ci) : LUA_SETTLED;
+		return lua_settle_top(w, own, ci);
 	if (lua_is_in_register(w, ci) || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
 		return LUA_SETTLED;
 	caller = lua_word(w, vm->ci_previous);

@@ -92,7 +92,7 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	                : 0;
 	if (how & LUA_MAY_BEGIN && !newer && !entering)
 		return LUA_NOT_BEGUN;
-	if (how & LUA_RUNNING && w->leaf && !entering && pc == code && !vm->pc_in_register &&
+	if (how & LUA_RUNNING && !entering && pc == code && !vm->pc_in_register &&
 	        lua_is_being_called(w, ci, how & LUA_FRESH))
 		return LUA_NOT_BEGUN;
 	pc = newer ? newer : pc;

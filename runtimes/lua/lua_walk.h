@@ -146,7 +146,7 @@ int lua_settle_old(struct walk *w, u32 own);
 int lua_at_call(struct walk *w, u64 pc);
 
 /*
- * 5.2, 5.3, where luaV_execute(), the leaf, runs the function at ci, whose bytecode has not begun: is it in the middle
+ * 5.2, 5.3, where luaV_execute() runs the function at ci, whose bytecode has not begun: is it in the middle
  * of calling it? fresh: it was entered with it; 5.2 marks others only some instructions later.
  */
 int lua_is_being_called(struct walk *w, u64 ci, u32 fresh);
