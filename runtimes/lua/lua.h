@@ -51,7 +51,7 @@ struct lua_vm {
 	u8 ci_func, ci_previous, ci_savedpc, ci_status, ci_status_size, ci_size;
 	u8 cl_p, cl_f, cl_is_c; /* cl_is_c: 5.1 only */
 	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
-	u8 op_mask, op_call, op_tailcall; /* 5.1 only */
+	u8 op_mask, op_call, op_tailcall; /* 5.1, 5.2 */
 };
 _Static_assert(sizeof(struct lua_vm) == 76, "read as it is by the walker");
 

@@ -122,9 +122,9 @@ static struct error *fill_vm(struct image *img, struct lua_image *image)
 	vm->p_sizecode = (u8)l->p_sizecode.at;
 	vm->p_linedefined = (u8)l->p_linedefined.at;
 	vm->p_lastlinedefined = (u8)l->p_lastlinedefined.at;
-	vm->op_mask = 0x3f; /* lopcodes.h of 5.1: OP_CALL, OP_TAILCALL */
-	vm->op_call = 28;
-	vm->op_tailcall = 29;
+	vm->op_mask = 0x3f; /* lopcodes.h of 5.1, 5.2: OP_CALL, OP_TAILCALL */
+	vm->op_call = vm->version == 501 ? 28 : 29;
+	vm->op_tailcall = vm->op_call + 1;
 	return NULL;
 }
 

@@ -201,14 +201,18 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	c = lua_cursor(w, own);
 	if (look != LUA_RUNS) {
 		c->more[4] = (c->more[4] + 2) | (look == LUA_IN_LUA);
+		if (look == LUA_IN_LUA)
+			lua_cursor(w, (u32)c->more[0])->more[3] = c->more[3];
 		c->more[3] = c->more[3] ? c->more[3] : LUA_LAST;
 		return LUA_MORE;
 	}
 	c->more[2] = 0;
 	c->more[3] = ci;
-	if (c->more[4] & 1) { /* of the others some are in Lua, so not all were called from here */
+	if (c->more[4] &
+	        1) { /* of the others some are in Lua: they and what is in front of them was not called from here */
 		c->more[1] = LUA_BELOW;
-		lua_cursor(w, (u32)c->more[0])->at = ci;
+		thread = lua_cursor(w, (u32)c->more[0]);
+		thread->at = thread->more[3];
 	}
 	return LUA_SETTLED;
 }
@@ -235,11 +239,18 @@ LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
 	return lua_has_returned(w, ci) ? LUA_RETURNED : LUA_SETTLED;
 }
 
-LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u32 fresh)
+LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u64 callee, u32 fresh)
 {
 	const struct lua_vm *vm;
+	u64 saved;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	return vm && (!fresh || (vm->version == 502 && !lua_is_in_register(w, ci)));
+	if (!vm || !fresh)
+		return true;
+	if (vm->version != 502 || !walk_read(w, w->scratch, LUA_CALLINFO, ci) ||
+	        !walk_read(w, w->scratch, LUA_CALLINFO, lua_word(w, vm->ci_previous)))
+		return false;
+	saved = lua_word(w, vm->ci_savedpc);
+	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits && (saved == callee || lua_at_call(w, saved));
 }

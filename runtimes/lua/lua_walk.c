@@ -92,9 +92,12 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	                : 0;
 	if (how & LUA_MAY_BEGIN && !newer && !entering)
 		return LUA_NOT_BEGUN;
-	if (how & LUA_RUNNING && !entering && pc == code && !vm->pc_in_register &&
-	        lua_is_being_called(w, ci, how & LUA_FRESH))
-		return LUA_NOT_BEGUN;
+	if (how & LUA_RUNNING && !entering && pc == code && !vm->pc_in_register) {
+		if (lua_is_being_called(w, ci, code, how & LUA_FRESH))
+			return LUA_NOT_BEGUN;
+		if (!walk_read(w, w->scratch, LUA_OBJECT, proto))
+			return STOP_VM_ABSENT;
+	}
 	pc = newer ? newer : pc;
 	if (pc > code && (pc - code) / 4 <= size)
 		pos = (u32)((pc - code) / 4 - 1);
@@ -143,12 +146,17 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 	return (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
 
-/* On top what the function returns may have taken its place (5.4 on): its CallInfo is still there. */
-static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call)
+/*
+ * No function stands in the slot. In front of the one that runs the CallInfo is of an earlier call. On top, OP_TAILCALL
+ * has moved an argument there, or, from 5.4 on, what the function returns has taken its place.
+ */
+static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call, bool in_front)
 {
+	if (in_front)
+		return LUA_PUSHED;
 	if (!call->top)
 		return STOP_VM_BROKEN;
-	return !vm->cl_is_c && (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
+	return vm->version >= 504 && (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
 
 /*
@@ -177,11 +185,11 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 	call.in_c = light;
 	if (!light) {
 		if ((type & 15) != LUA_FUNCTION)
-			return lua_no_function(vm, &call);
+			return lua_no_function(vm, &call, c->more[3]);
 		if (!walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]))
-			return call.top ? lua_no_function(vm, &call) : STOP_VM_ABSENT;
+			return call.top ? lua_no_function(vm, &call, c->more[3]) : STOP_VM_ABSENT;
 		if ((lua_byte(w, vm->l_tt) & 15) != LUA_FUNCTION)
-			return lua_no_function(vm, &call);
+			return lua_no_function(vm, &call, c->more[3]);
 		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
 	if (call.in_c && c->more[3] && w->leaf)

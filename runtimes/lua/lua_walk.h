@@ -142,13 +142,14 @@ int lua_settle_leaf(struct walk *w, u32 own);
  */
 int lua_settle_old(struct walk *w, u32 own);
 
-/* 5.1 does not mark where luaV_execute() was entered: not where the caller, in Lua, is at a call. */
+/* 5.1, 5.2: luaV_execute() was not entered anew where the caller, in Lua, is at a call. */
 int lua_at_call(struct walk *w, u64 pc);
 
 /*
- * 5.2, 5.3, where luaV_execute() runs the function at ci, whose bytecode has not begun: is it in the middle
- * of calling it? fresh: it was entered with it; 5.2 marks others only some instructions later.
+ * 5.2, 5.3, where luaV_execute() runs the function at ci, whose bytecode, at callee, has not begun: is it in the middle
+ * of calling it? fresh: of its status, it was entered with it; 5.2 marks others only some instructions later, so the
+ * caller's position says it. Overwrites scratch.
  */
-int lua_is_being_called(struct walk *w, u64 ci, u32 fresh);
+int lua_is_being_called(struct walk *w, u64 ci, u64 callee, u32 fresh);
 
 #endif
