@@ -15,7 +15,10 @@ done
 
 failed=0
 ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=$?
-ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || failed=$?
-cat build/release/attempts.txt 2>/dev/null || true # tests that hide inside modules that passed
+# Tests that were skipped, or passed at their second attempt, inside modules that passed stand above ctest's summary.
+rm -f build/release/attempts.txt build/release/failed
+{ ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || touch build/release/failed; } |
+	awk '/^[0-9]+% tests passed/ { while ((getline line < "build/release/attempts.txt") > 0) print line } { print; fflush() }'
+[ ! -e build/release/failed ] || failed=1
 [ $failed = 0 ] || echo "tests/run.sh: failed (the sanitized tree's summary is further up)" >&2
 exit $failed

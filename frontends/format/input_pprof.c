@@ -312,7 +312,7 @@ static void read_label(struct reader *r, struct pb_span label, struct owner *o)
 	for (u32 i = 0; i < CONTAINER_TERMS; i++)
 		if (is_text(r, key, pprof_containers[i])) {
 			text_of(r, text, name);
-			snprintf(o->container.term[i], CGROUP_ID, "%.*s", CGROUP_ID - 1, name);
+			container_set(&o->container, i, name, strlen(name));
 		}
 }
 

@@ -94,7 +94,7 @@ struct { /* calls that are under way; the oldest make room. Its size is set wher
 } latency_calls SEC(".maps");
 
 struct { /* of processes whose stacks move; sized in the same way */
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct latency_stacks);

@@ -288,7 +288,7 @@ static void files_text(const struct targets *t, char *ret)
 	}
 }
 
-/* Nothing is of this name because it is meant as a pattern. */
+/* What was given is a pattern: no name is like that. */
 static struct error *no_patterns(const struct hit_spec *s)
 {
 	return error_hint(error_new(ERROR_USAGE, "-e %s: names are taken as they are, and none is \"%s\"", s->text,

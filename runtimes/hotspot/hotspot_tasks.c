@@ -61,11 +61,12 @@ struct listing {
 static bool find_fields(struct listing *l, struct memory *m, u64 klass)
 {
 	struct hotspot_heap_view *h = l->instance->heap;
-	u64 mirror = hotspot_class_mirror(h, m, klass);
+	u64 mirror;
 	u32 at;
 
 	if (l->fields)
 		return true;
+	mirror = hotspot_class_mirror(h, m, klass);
 	for (u32 i = 0; i < STATES; i++)
 		if (!mirror || !hotspot_java_field(h, m, klass, states[i].name, "I", &at) ||
 		        !memory_read(m, &l->numbers[i], 4, mirror + at))
@@ -117,12 +118,16 @@ static void tell_thread(struct listing *l, struct memory *m, u64 thread, struct 
 		snprintf(t->state + n, sizeof(t->state) - n, ", on thread %d", tid);
 }
 
-static void tell_blocker(struct listing *l, struct memory *m, u64 thread, struct runtime_task *t)
+/* What it waits for, if that is of the same moment as its stack. */
+static void tell_blocker(
+        struct listing *l, struct memory *m, u64 thread, const struct hotspot_parked *parked, struct runtime_task *t)
 {
 	struct runtime_wait wait = {0};
+	struct hotspot_parked after;
 	size_t n = strlen(t->state);
 
-	if (!hotspot_parked_for(&l->instance->waits, l->instance->heap, m, thread, &wait) || !*wait.type)
+	if (!hotspot_parked_for(&l->instance->waits, l->instance->heap, m, thread, &wait) || !*wait.type ||
+	        !read_parked(l, thread, &after) || !same(parked, &after))
 		return;
 	n += (size_t)snprintf(t->state + n, sizeof(t->state) - n, ": waits for %s", wait.type);
 	if (*wait.holder_name && n < sizeof(t->state))
@@ -170,13 +175,14 @@ static bool moved(const struct listing *l)
 	       hotspot_collecting(l->instance->heap, l->p->memory);
 }
 
-/* While all threads stand for a collection, objects are in two places. */
-static void await_collection(const struct listing *l)
+/* While all threads stand for a collection, objects are in two places. False: it does not end, as in a stopped JVM. */
+static bool await_collection(const struct listing *l)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 
 	for (u32 i = 0; i < COLLECTION_MS && hotspot_collecting(l->instance->heap, l->p->memory); i++)
 		nanosleep(&pause, NULL);
+	return !hotspot_collecting(l->instance->heap, l->p->memory);
 }
 
 static bool add_thread(void *ctx, struct memory *m, u64 thread)
@@ -204,7 +210,7 @@ static bool add_thread(void *ctx, struct memory *m, u64 thread)
 	else if (activity == RUNS || activity == PINNED)
 		tell_thread(l, m, thread, &t);
 	else if (activity == PARKED)
-		tell_blocker(l, m, thread, &t);
+		tell_blocker(l, l->p->memory, thread, &parked, &t);
 	put_name(l, m, thread, &t);
 	l->err = table_put(&l->seen, key, 1);
 	l->err = l->err ? l->err : l->add(l->ctx, &t);
@@ -219,7 +225,9 @@ static struct error *search(struct listing *l, struct hotspot_blocks *blocks)
 	for (u32 i = 0; !l->err && !all && i < ROUNDS && l->seen.used < TASKS_MAX; i++) {
 		struct memory *m;
 
-		await_collection(l);
+		if (!await_collection(l))
+			break;
+		l->fields = false; /* they were read from what may have moved */
 		m = hotspot_blocks_renew(blocks, l->p->memory);
 		l->collections = hotspot_collections(l->instance->heap, l->p->memory);
 		all = hotspot_each_virtual(l->instance, m, add_thread, l) && !moved(l);

@@ -12,7 +12,7 @@
 
 /*
  * Calls each for all of them, each a java.lang.VirtualThread, until it returns false. One may come twice. False: each
- * has said so. m: memory that may be some milliseconds old.
+ * has said so. m: memory that may be as old as the search.
  */
 bool hotspot_each_virtual(struct hotspot_instance *instance, struct memory *m,
         bool (*each)(void *ctx, struct memory *m, u64 thread), void *ctx);

@@ -18,7 +18,7 @@
 
 struct copied {
 	struct memory memory;      /* what this is to others */
-	struct memory *now, *code; /* the heap as it is now; code may be some milliseconds old */
+	struct memory *now, *code; /* the heap as it is now; code may be as old as the search */
 	u64 code_low, code_high;
 	u64 at, size;
 	u8 *bytes;

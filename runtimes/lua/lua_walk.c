@@ -86,7 +86,7 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	size = lua_int(w, vm->p_sizecode);
 	if (!code || code & 3 || !size)
 		return STOP_VM_BROKEN;
-	entering = w->leaf && lua_is_entering(w, vm);
+	entering = lua_is_entering(w, vm);
 	newer = how & LUA_RUNNING && vm->pc_in_register && !entering
 	                ? lua_register_pc(w, vm, code, code + (u64)size * 4)
 	                : 0;

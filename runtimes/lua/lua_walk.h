@@ -75,7 +75,7 @@ static inline struct walk_cursor *lua_cursor(struct walk *w, u32 i)
 /* luaV_execute(), the leaf, has not come to its first jump: registers are still those of its caller. */
 static inline bool lua_is_entering(const struct walk *w, const struct lua_vm *vm)
 {
-	return w->region.part == LUA_EXECUTE && walk_pc(w) - w->region.start < vm->begun;
+	return w->leaf && w->region.part == LUA_EXECUTE && walk_pc(w) - w->region.start < vm->begun;
 }
 
 /* It restores what its caller had in registers. */

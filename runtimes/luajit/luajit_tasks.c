@@ -92,7 +92,7 @@ static struct error *add_found(struct listing *l, u64 thread)
 }
 
 /*
- * One pass over all objects. True: it came to the main thread, which is the first that was made, and last but for
+ * One pass over all objects. *all: it came to the main thread, which is the first that was made, and last but for
  * userdata: then all was seen. A chain that is torn ends at what is no object.
  */
 static struct error *pass(struct listing *l, u64 root, u64 main_thread, bool *all)
@@ -154,8 +154,8 @@ static struct error *find(struct listing *l, bool *all)
 	for (u32 i = 0; !err && !*all && i < TRIES; i++) {
 		memset(l->pages->number, 0, sizeof(l->pages->number));
 		err = pass(l, root, main_thread, all);
+		sort(l);
 	}
-	sort(l);
 	return err;
 }
 
@@ -216,7 +216,7 @@ static struct error *add_coroutine(struct listing *l, u64 bias, u64 thread,
         struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
 {
 	struct runtime_task t = {.id = thread, .frames = l->frames[0], .stop = STOP_VM_BROKEN};
-	struct parked parked;
+	struct parked parked, after;
 	bool stands = false;
 
 	snprintf(t.name, sizeof(t.name), "0x%lx", thread);
@@ -224,7 +224,9 @@ static struct error *add_coroutine(struct listing *l, u64 bias, u64 thread,
 		if (!read_parked(l, thread, &parked) || parked.cframe ||
 		        (parked.status != LJ_YIELD && (parked.status || parked.top == parked.base)))
 			return NULL; /* it runs, has resumed another, or has ended */
-		stands = parked.status != LJ_YIELD || read_stack(l, bias, thread, &parked, &t.nframes, &t.stop);
+		stands = parked.status == LJ_YIELD
+		                 ? read_stack(l, bias, thread, &parked, &t.nframes, &t.stop)
+		                 : read_parked(l, thread, &after) && !memcmp(&parked, &after, sizeof(after));
 	}
 	if (stands && parked.status != LJ_YIELD)
 		t.stop = STOP_ROOT_RUNTIME;
@@ -236,18 +238,17 @@ static struct error *add_coroutine(struct listing *l, u64 bias, u64 thread,
 	return add(ctx, &t);
 }
 
-static struct error *list(
-        struct listing *l, u64 bias, struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+/* *all stays true if all of this VM's were found. */
+static struct error *list(struct listing *l, u64 bias, bool *all,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
 {
-	bool all;
-	struct error *err = find(l, &all);
+	bool found;
+	struct error *err = find(l, &found);
 
 	for (u32 i = 0; !err && i < l->nfound; i++)
 		err = add_coroutine(l, bias, l->found[i], add, ctx);
-	if (err || all)
-		return err;
-	return error_new(ERROR_UNSUPPORTED,
-	        "process %d: objects came and went while coroutines were looked for: some may be missing", l->p->pid);
+	*all = *all && found;
+	return err;
 }
 
 struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 config, const struct runtime_process *p,
@@ -257,6 +258,7 @@ struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 confi
 	struct pages *pages = calloc(1, sizeof(*pages));
 	u8(*bytes)[PAGE] = calloc(PAGES, PAGE);
 	struct luajit_vms vms = {0};
+	bool all = true;
 	struct error *err =
 	        l && pages && bytes ? luajit_vms_find(image, bias, p, LUAJIT_VMS_MEMORY, &vms) : &error_no_memory;
 
@@ -266,8 +268,12 @@ struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 confi
 	}
 	for (u32 i = 0; !err && i < vms.n; i++) {
 		l->g = vms.g[i];
-		err = list(l, bias, add, ctx);
+		err = list(l, bias, &all, add, ctx);
 	}
+	if (!err && !all)
+		err = error_new(ERROR_UNSUPPORTED,
+		        "process %d: objects came and went while coroutines were looked for: some may be missing",
+		        p->pid);
 	free(vms.g);
 	free(l ? l->found : NULL);
 	free(l);

@@ -58,6 +58,12 @@ class Machine:
         return self.burn(name, ["unshare", "-m", "sh", "-c", MOUNT, "sh", *files])
 
     def __enter__(self):
+        with self.stack:
+            self.fill()
+            self.stack = self.stack.pop_all()
+        return self
+
+    def fill(self):
         enter = self.stack.enter_context
         self.web, self.net, self.bare = enter(pods.Pod(others=1)), enter(pods.Pod()), enter(pods.Pod())
         kube, host = "# Kubernetes-managed hosts file.\n127.0.0.1 localhost\n", "# Kubernetes-managed hosts file (host network).\n"
@@ -69,9 +75,7 @@ class Machine:
         os.mkdir(self.unit)
         self.stack.callback(os.rmdir, self.unit)
         pods.join(self.unit, self.burn("unit"))
-        self.stack.callback(lambda: yrt.stop(self.processes["unit"]))
         self.burn("host")
-        return self
 
     def __exit__(self, *_):
         self.stack.close()

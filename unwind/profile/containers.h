@@ -42,6 +42,9 @@ void container_of_mounts(const char *mounts, struct container *ret);
 void container_look(pid_t pid, struct container *ret);
 
 /* "pod=UID,podname=web-1,container=0123456789ab"; "" if nothing is known. */
+/* value: n bytes from anywhere, of which what stands between the terms of a text gives way to '_'. */
+void container_set(struct container *c, enum container_term term, const char *value, size_t n);
+
 void container_text(const struct container *c, char ret[CONTAINER_TEXT]);
 /* The other way round; text of old recordings is the container's id alone. */
 void container_parse(const char *text, struct container *ret);

@@ -40,15 +40,15 @@ function groupFunctions(kind, word, of) {
 	let most = 1;
 	for (let f = 0; f < n; f++)
 		if (kindOf(f) === kind)
-			(groups[groupName(f) + field(f, 2)] ||= []).push(f); /* in one container */
-	for (const members of Object.values(groups)) {
-		if (members.length < 2)
+			(groups[[groupName(f), field(f, 2)]] ||= []).push(f); /* in one container */
+	for (const same of Object.values(groups)) {
+		if (same.length < 2)
 			continue;
-		const text = data.strings.push(`${groupName(members[0])} (${members.length} ${word})`) - 1;
-		const f = data.functions.push(text, field(members[0], 1), field(members[0], 2), 0, 0, kind) / FIELDS - 1;
-		members.forEach((m) => (of[m] = f));
+		const text = data.strings.push(`${groupName(same[0])} (${same.length} ${word})`) - 1;
+		const f = data.functions.push(text, field(same[0], 1), field(same[0], 2), 0, 0, kind) / FIELDS - 1;
+		same.forEach((m) => (of[m] = f));
 		of.push(f);
-		most = Math.max(most, members.length);
+		most = Math.max(most, same.length);
 	}
 	return most;
 }

@@ -68,6 +68,8 @@ static bool each_node(struct hotspot_keys *k, struct hotspot_heap_view *h, struc
 	for (bool first = true; node && k->left; k->left--, first = false) {
 		u64 klass = hotspot_object_class(h, m, node);
 
+		if (!klass)
+			return true;
 		if (first && klass != k->node && hotspot_super_named(h, m, klass, MAP "$Node") != klass) {
 			node = other_node(k, h, m, node, klass, resized);
 			if (!node)
