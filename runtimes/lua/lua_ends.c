@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cfi/capstone_registers.h"
 #include "lua_image.h"
 #include "lua_sweep.h"
 

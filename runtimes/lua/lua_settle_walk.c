@@ -127,10 +127,10 @@ LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
 }
 
 /*
- * 5.1, where the function on top has not begun: is luaV_execute() in the middle of its call? Its position
- * is still the one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is
- * left, or OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there. Callers in C and ones
- * that run a metamethod have entered luaV_execute() anew.
+ * 5.1, where the function on top has not begun: is luaV_execute() in the middle of its call? Its position is still the
+ * one that luaD_precall() has stored for the caller, or that is a tail call, after which no caller is left, or
+ * OP_TAILCALL has put the beginning of the callee, whose bytecode is at callee, there. Callers in C and ones that run a
+ * metamethod have entered luaV_execute() anew.
  */
 static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u64 caller, u64 callee)
 {
@@ -208,8 +208,7 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	}
 	c->more[2] = 0;
 	c->more[3] = ci;
-	if (c->more[4] &
-	        1) { /* of the others some are in Lua: they and what is in front of them was not called from here */
+	if (c->more[4] & 1) { /* those in Lua, and what is in front of them, were not called from here */
 		c->more[1] = LUA_BELOW;
 		thread = lua_cursor(w, (u32)c->more[0]);
 		thread->at = thread->more[3];

@@ -26,7 +26,7 @@ LISTED = re.compile(r"(?:.*/)?([^/]+)\((?:[^:)]*?)(?::(-?\d+))?\)$")
 
 @contextlib.contextmanager
 def jdk():
-    """A JVM of at least 21 and the class for it; False if there is none."""
+    """Sets up a JVM of 21 or later and its class; yields False if the machine has no such JVM."""
     if java.version() >= SINCE:
         yield "YRT_JAVA_CLASSES" in os.environ
         return

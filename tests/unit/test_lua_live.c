@@ -146,7 +146,7 @@ static bool is_c_function(u64 addr)
 	return false;
 }
 
-/* The function in C that the native frame's code belongs to; 0: it is none that Lua has called so far. */
+/* The start of the C function that a native frame is in; 0 if Lua has not called that function so far. */
 static u64 c_function_of(struct target *t, const struct frame *f)
 {
 	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);

@@ -18,9 +18,9 @@ struct syscall {
 /* NULL: no such call is known. Static. */
 const char *syscall_name(int number);
 /*
- * "read(3 = /var/log/syslog, 0x7f…, 4096)", with what a descriptor is, a futex's operation, and timeouts; timeouts and
- * paths by their addresses if the thread is in another call by now. Paths of the target are in it as they are: hostile.
- * malloc'd; NULL: out of memory.
+ * "read(3 = /var/log/syslog, 0x7f…, 4096)", with what a descriptor is, a futex's operation, and timeouts. Timeouts and
+ * paths are shown by their addresses if the thread is in another call by now. Paths of the target are in it as they
+ * are: hostile. malloc'd; NULL: out of memory.
  */
 char *syscall_text(const struct syscall *call);
 /* Does it wait for a futex? Then its address, and the value that it is not to have changed from. */

@@ -94,7 +94,7 @@ void container_of_mounts(const char *mounts, struct container *ret)
 	}
 }
 
-/* The bytes of a small file, as many as fit. "" if there is none. */
+/* Reads a small file into ret, cut at its size; "" if it cannot be read. */
 static void read_text(int fd, char *ret, size_t size)
 {
 	size_t used = 0;

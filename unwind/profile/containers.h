@@ -24,7 +24,7 @@ enum container_term {
 	CONTAINER_ID, /* the first 12 digits, or LXC's name */
 	CONTAINER_NAME,
 	CONTAINER_UNIT,
-	CONTAINER_CGROUP, /* where there is none of the others; "/": the host's own */
+	CONTAINER_CGROUP, /* only if no other term is known; "/" is the host itself */
 	CONTAINER_TERMS
 };
 

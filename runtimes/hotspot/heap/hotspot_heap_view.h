@@ -109,7 +109,7 @@ u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
 /* hotspot_loaded.c: the class of this name that the loader of another has loaded; 0: none (yet). */
 u64 hotspot_loaded_with(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name);
-/* The class of an object; 0: it is none. */
+/* The class of an object; 0 if there is no object at that address. */
 u64 hotspot_object_class(struct hotspot_heap_view *h, struct memory *m, u64 object);
 /* The java.lang.Class of a class, where its static fields are. */
 u64 hotspot_class_mirror(struct hotspot_heap_view *h, struct memory *m, u64 klass);

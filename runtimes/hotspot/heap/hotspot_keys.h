@@ -9,7 +9,7 @@
 struct hotspot_keys {
 	u64 node;                             /* ConcurrentHashMap.Node itself */
 	u32 table, key, next, first, resized; /* offsets; 0: not yet */
-	u32 left;                             /* so many nodes may still be looked at */
+	u32 left;                             /* budget: nodes still to visit */
 };
 
 /*
