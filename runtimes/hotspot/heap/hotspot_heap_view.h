@@ -116,6 +116,10 @@ u64 hotspot_class_mirror(struct hotspot_heap_view *h, struct memory *m, u64 klas
 /* As hotspot_java_field(), of a class or one above it. */
 bool hotspot_inherited_field(
         struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset);
+/* The offset of a field that the class of an object, or the one above it that is called so, declares; *ret: 0 at first,
+ * then kept. */
+bool hotspot_declared_field(struct hotspot_heap_view *h, struct memory *m, u64 object, const char *class,
+        const char *name, const char *signature, u32 *ret);
 /* What a field of an object, or of a class, refers to; 0: null, or there is no such field. */
 u64 hotspot_object_field(
         struct hotspot_heap_view *h, struct memory *m, u64 object, const char *name, const char *signature);

@@ -17,17 +17,6 @@ struct table_of_nodes {
 	u32 n, slot;
 };
 
-static bool find_field(struct hotspot_heap_view *h, struct memory *m, u64 object, const char *class, const char *name,
-        const char *signature, u32 *ret)
-{
-	u64 klass;
-
-	if (*ret)
-		return true;
-	klass = hotspot_super_named(h, m, hotspot_object_class(h, m, object), class);
-	return klass && hotspot_java_field(h, m, klass, name, signature, ret);
-}
-
 static bool read_table(struct hotspot_heap_view *h, struct memory *m, u64 array, struct table_of_nodes *ret)
 {
 	u8 header[HEADER];
@@ -49,12 +38,12 @@ static u64 other_node(
         struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 node, u64 klass, u64 *resized)
 {
 	if (hotspot_super_named(h, m, klass, MAP "$TreeBin") == klass)
-		return find_field(h, m, node, MAP "$TreeBin", "first",
+		return hotspot_declared_field(h, m, node, MAP "$TreeBin", "first",
 		               "Ljava/util/concurrent/ConcurrentHashMap$TreeNode;", &k->first)
 		               ? hotspot_load_oop(h, m, node + k->first)
 		               : 0;
 	if (hotspot_super_named(h, m, klass, MAP "$ForwardingNode") == klass &&
-	        find_field(h, m, node, MAP "$ForwardingNode", "nextTable", "[" NODE, &k->resized))
+	        hotspot_declared_field(h, m, node, MAP "$ForwardingNode", "nextTable", "[" NODE, &k->resized))
 		*resized = hotspot_load_oop(h, m, node + k->resized);
 	return hotspot_super_named(h, m, klass, MAP "$TreeNode") == klass ? node : 0;
 }
@@ -75,8 +64,8 @@ static bool each_node(struct hotspot_keys *k, struct hotspot_heap_view *h, struc
 			if (!node)
 				return true;
 		}
-		if (!find_field(h, m, node, MAP "$Node", "key", "Ljava/lang/Object;", &k->key) ||
-		        !find_field(h, m, node, MAP "$Node", "next", NODE, &k->next))
+		if (!hotspot_declared_field(h, m, node, MAP "$Node", "key", "Ljava/lang/Object;", &k->key) ||
+		        !hotspot_declared_field(h, m, node, MAP "$Node", "next", NODE, &k->next))
 			return true;
 		k->node = k->node ? k->node : hotspot_super_named(h, m, klass, MAP "$Node");
 		key = hotspot_load_oop(h, m, node + k->key);
@@ -94,7 +83,7 @@ bool hotspot_each_key(struct hotspot_keys *k, struct hotspot_heap_view *h, struc
 	struct table_of_nodes t;
 
 	map = map ? map : set;
-	if (!map || !find_field(h, m, map, MAP, "table", "[" NODE, &k->table))
+	if (!map || !hotspot_declared_field(h, m, map, MAP, "table", "[" NODE, &k->table))
 		return true;
 	array = hotspot_load_oop(h, m, map + k->table);
 	for (u32 i = 0; i < TABLES && read_table(h, m, array, &t); i++, array = resized, resized = 0)

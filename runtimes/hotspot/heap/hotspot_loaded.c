@@ -62,6 +62,17 @@ bool hotspot_inherited_field(
 	return false;
 }
 
+bool hotspot_declared_field(struct hotspot_heap_view *h, struct memory *m, u64 object, const char *class,
+        const char *name, const char *signature, u32 *ret)
+{
+	u64 klass;
+
+	if (*ret)
+		return true;
+	klass = hotspot_super_named(h, m, hotspot_object_class(h, m, object), class);
+	return klass && hotspot_java_field(h, m, klass, name, signature, ret);
+}
+
 u64 hotspot_object_field(
         struct hotspot_heap_view *h, struct memory *m, u64 object, const char *name, const char *signature)
 {

@@ -79,18 +79,6 @@ static void object_text(struct hotspot_waits *w, struct memory *m, u64 object, c
 	class_text(w, m, of, ret + n, RUNTIME_WAIT_TEXT - n);
 }
 
-/* The offset of a field that this class, or the one above it that is called so, declares. */
-static bool find_field(struct hotspot_waits *w, struct memory *m, u64 object, const char *class, const char *name,
-        const char *signature, u32 *ret)
-{
-	u64 klass;
-
-	if (*ret)
-		return true;
-	klass = hotspot_super_named(w->heap, m, hotspot_object_class(w->heap, m, object), class);
-	return klass && hotspot_java_field(w->heap, m, klass, name, signature, ret);
-}
-
 /* The object of a monitor is behind a handle since 16, and was a plain reference before. */
 static u64 monitor_object(struct hotspot_waits *w, struct memory *m, u64 monitor)
 {
@@ -217,13 +205,16 @@ static bool is_blocked(struct hotspot_waits *w, struct memory *m, u64 thread)
 
 	if (!object)
 		return false;
-	if (!w->holder && find_field(w, m, object, "java/lang/Thread", "threadStatus", "I", &w->status))
+	if (!w->holder &&
+	        hotspot_declared_field(w->heap, m, object, "java/lang/Thread", "threadStatus", "I", &w->status))
 		return memory_read(m, &status, 4, object + w->status) && status & BLOCKED;
-	if (!find_field(w, m, object, "java/lang/Thread", "holder", "Ljava/lang/Thread$FieldHolder;", &w->holder))
+	if (!hotspot_declared_field(
+	            w->heap, m, object, "java/lang/Thread", "holder", "Ljava/lang/Thread$FieldHolder;", &w->holder))
 		return false;
 	holder = hotspot_load_oop(w->heap, m, object + w->holder);
 	return holder &&
-	       find_field(w, m, holder, "java/lang/Thread$FieldHolder", "threadStatus", "I", &w->holder_status) &&
+	       hotspot_declared_field(
+	               w->heap, m, holder, "java/lang/Thread$FieldHolder", "threadStatus", "I", &w->holder_status) &&
 	       memory_read(m, &status, 4, holder + w->holder_status) && status & BLOCKED;
 }
 
@@ -242,7 +233,7 @@ static u64 java_thread(struct hotspot_waits *w, struct memory *m, u64 thread)
 {
 	u64 ret;
 
-	return find_field(w, m, thread, "java/lang/Thread", "eetop", "J", &w->eetop) &&
+	return hotspot_declared_field(w->heap, m, thread, "java/lang/Thread", "eetop", "J", &w->eetop) &&
 	                       memory_read(m, &ret, 8, thread + w->eetop)
 	               ? ret
 	               : 0;
@@ -253,10 +244,11 @@ static u64 describe_virtual(struct hotspot_waits *w, struct memory *m, u64 threa
 {
 	u64 number, carrier;
 
-	if (find_field(w, m, thread, "java/lang/Thread", "tid", "J", &w->number) &&
+	if (hotspot_declared_field(w->heap, m, thread, "java/lang/Thread", "tid", "J", &w->number) &&
 	        memory_read(m, &number, 8, thread + w->number))
 		snprintf(ret->holder_name, sizeof(ret->holder_name), "virtual thread %lu", number);
-	if (!find_field(w, m, thread, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;", &w->carrier))
+	if (!hotspot_declared_field(
+	            w->heap, m, thread, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;", &w->carrier))
 		return 0;
 	carrier = hotspot_load_oop(w->heap, m, thread + w->carrier);
 	return carrier ? java_thread(w, m, carrier) : 0;
@@ -281,7 +273,8 @@ static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u6
 	static const char ownable[] = "java/util/concurrent/locks/AbstractOwnableSynchronizer";
 	u64 blocker;
 
-	if (!object || !find_field(w, m, object, "java/lang/Thread", "parkBlocker", "Ljava/lang/Object;", &w->blocker))
+	if (!object || !hotspot_declared_field(w->heap, m, object, "java/lang/Thread", "parkBlocker",
+	                       "Ljava/lang/Object;", &w->blocker))
 		return false;
 	blocker = hotspot_load_oop(w->heap, m, object + w->blocker);
 	if (!hotspot_object_class(w->heap, m, blocker))
@@ -290,8 +283,8 @@ static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u6
 	object_text(w, m, blocker, ret->type);
 	ret->kind = hotspot_super_named(w->heap, m, hotspot_object_class(w->heap, m, blocker), ownable) ? LOCK_OBJECT
 	                                                                                                : LOCK_PARK;
-	if (ret->kind == LOCK_OBJECT && find_field(w, m, blocker, ownable, "exclusiveOwnerThread", "Ljava/lang/Thread;",
-	                                        &w->synchronizer_owner))
+	if (ret->kind == LOCK_OBJECT && hotspot_declared_field(w->heap, m, blocker, ownable, "exclusiveOwnerThread",
+	                                        "Ljava/lang/Thread;", &w->synchronizer_owner))
 		find_synchronizer_owner(w, m, blocker, ret);
 	return true;
 }
