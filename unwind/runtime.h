@@ -58,6 +58,7 @@ enum feature {
 	FEATURE_CREATORS = 4, /* behind the frames of a runtime's own thread who created it */
 	FEATURE_LABELS = 8,   /* the same with what the program has labelled its work with */
 	FEATURE_TASKS = 16,   /* the same with its number: FRAME_THREAD */
+	FEATURE_AWAITED = 32, /* before a runtime's innermost frame what the thread waits for: FRAME_AWAITED */
 };
 
 /* What a runtime sees of a process. */

@@ -12,6 +12,7 @@
 #include "hotspot_natives.h"
 #include "hotspot_others.h"
 #include "hotspot_tasks.h"
+#include "runtimes/hotspot/waits/hotspot_awaited.h"
 #include "now.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
@@ -232,6 +233,8 @@ static void tell(struct hotspot_instance *instance, const struct runtime_process
 	hotspot_vm_heaps(vm, heaps, n);
 	hotspot_frozen_tell(instance, vm);
 	hotspot_anchor_find(instance->heap, &vm->anchor);
+	if (p->features & FEATURE_AWAITED && !vm->awaited.pending)
+		hotspot_awaited_find(&instance->waits, instance->heap, p->memory, &vm->awaited);
 	if (hotspot_interpreter(instance->code, p->memory, &start, &end) && end - start <= UINT32_MAX) {
 		vm->interpreter_low = start;
 		vm->interpreter_size = (u32)(end - start);

@@ -7,6 +7,10 @@
 #define SYNCHRONIZER           LOCKS "AbstractQueuedSynchronizer."
 #define SYNCHRONIZER_CONDITION LOCKS "AbstractQueuedSynchronizer$ConditionObject."
 
+#define SAFEPOINT(name)                                                                                                \
+	{                                                                                                              \
+		.at = {.frame = name, .within = NATIVE}, .kind = LOCK_VM, .word = "safepoint", .each = true            \
+	}
 #define MONITOR(name)                                                                                                  \
 	{                                                                                                              \
 		.at = {.frame = name, .within = NATIVE}, .kind = LOCK_MONITOR, .each = true                            \
@@ -30,6 +34,7 @@
  * so the futex does not identify the lock.
  */
 const struct lock_rule hotspot_locks[] = {
+        SAFEPOINT("SafepointSynchronize::block"), /* also with a monitor that it has just got */
         MONITOR("ObjectMonitor::ReenterI"),
         MONITOR("ObjectMonitor::reenter_internal"),
         MONITOR("ObjectMonitor::EnterI"),

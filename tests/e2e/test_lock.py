@@ -15,7 +15,7 @@ EXACT = 0.02
 NATIVE = {"stats_lock": ("count", r"\[mutex stats_lock\]"), "table_locks": ("count", r"\[mutex table_locks\+0x50\]"),
           "member": ("session::update", r"\[mutex heap 0x[0-9a-f]+\]"), "reads": ("read_config", r"\[read lock config_lock\]"),
           "writes": ("write_config", r"\[write lock config_lock\]")}
-JAVA = {"deposit": ("locks.deposit", "[monitor]"), "reserve": ("locks.reserve", "[ReentrantLock]"),
+JAVA = {"deposit": ("locks.deposit", "[monitor locks$Account]"), "reserve": ("locks.reserve", "[ReentrantLock]"),
         "insert": ("locks.insert", "[ReentrantReadWriteLock write lock]")}
 PYTHON = """
 import json, os, sys, threading, time
@@ -144,6 +144,26 @@ def test_java():
     assert truth["class"] == "locks$Account", truth
     yield from check(result, truth["waits"], {name: (function, re.escape(leaf)) for name, (function, leaf) in JAVA.items()})
     assert result.stats["lock"]["kinds"]["conditions"]["s"] > 10, result.stats["lock"]
+
+
+def test_java_classes():
+    """Monitors have the class that the JVM says a thread waits for in this method: objects of several classes by one method, a class, an array,
+    and what a thread wants again that has waited on it."""
+    words = {"java.lang.Class": "java.lang.Class for lock_classes$Queue", "[J": "long[]"}
+    with java.Java("lock_classes", 3) as jvm:
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60).sampling()
+        jvm.release()
+        truth = jvm.answer()["classes"]
+        result = at.result().expect()
+    waits = {}
+    for frames, ns in result.stacks:
+        for method in truth:
+            if frames[-1].startswith("[monitor") and any(re.split("[ (]", f)[0] == f"lock_classes.{method}" for f in frames):
+                waits.setdefault(method, {}).setdefault(frames[-1], []).append(ns)
+    assert waits.keys() == truth.keys() and len(truth) == 5, (truth, waits)
+    for method, name in truth.items():
+        assert waits[method].keys() == {f"[monitor {words.get(name, name)}]"}, (method, name, waits[method])
+    yield ", ".join(next(iter(leaves)) for leaves in waits.values())
 
 
 yrt.main(globals())

@@ -378,6 +378,8 @@ static void test_class_of_object(void **state)
 	assert_string_equal(ret.name, "java.lang.String[]");
 	assert_string_equal(ret.suffix, "class");
 	assert_false(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_CLASS, (u32)(symbol >> 3) + 1)), &ret));
+	assert_true(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_MIRROR, (u32)(symbol >> 3))), &ret));
+	assert_string_equal(ret.name, "java.lang.Class for java.lang.String[]");
 	stop(&j);
 }
 

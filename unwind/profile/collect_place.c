@@ -83,7 +83,7 @@ static bool wanted(const struct collector *c, const struct frame *f)
 {
 	if (frame_kind(f) == FRAME_KERNEL)
 		return !c->options.no_kernel;
-	return frame_kind(f) != FRAME_SCRIPT || !c->options.native_only;
+	return frame_kind(f) != FRAME_SCRIPT || (!c->options.native_only && !(frame_flags(f) & FRAME_AWAITED));
 }
 
 /* Is frames[i] native code of this name? */

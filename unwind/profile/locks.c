@@ -198,14 +198,35 @@ static void name_address(const struct process *p, u64 addr, char *text)
 		snprintf(text, LOCK_TEXT, "%.400s", shown ? shown : name);
 }
 
-static void describe(const struct process *p, const struct lock_rule *rule, u64 addr, struct lock_found *ret)
+/* What the runtime says that is waited for: "com.example.Account". */
+static struct error *find_awaited(const struct rule_stack *s, char *text)
+{
+	struct error *err = NULL;
+	struct named named;
+
+	for (u32 i = 0; !err && !*text && i < s->n; i++) {
+		if (!(frame_flags(&s->frames[i]) & FRAME_AWAITED))
+			continue;
+		err = names_frame(s->names, s->p, s->frames, i, s->n, &named);
+		if (!err && !named.unresolved)
+			snprintf(text, LOCK_TEXT, "%s", s->profile->functions[named.function].name);
+	}
+	return err;
+}
+
+static struct error *describe(
+        const struct rule_stack *s, const struct lock_rule *rule, u64 addr, struct lock_found *ret)
 {
 	const char *word = rule && rule->word ? rule->word : words[ret->kind].one;
 	char place[LOCK_TEXT] = "";
+	struct error *err = NULL;
 
-	if (addr && p && ret->kind < LOCK_OTHERS && !(rule && rule->each))
-		name_address(p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
+	if (rule && rule->each && !rule->word)
+		err = find_awaited(s, place);
+	else if (addr && s->p && ret->kind < LOCK_OTHERS && !(rule && rule->each))
+		name_address(s->p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
 	snprintf(ret->text, sizeof(ret->text), "%s%s%.480s", word, *place ? " " : "", place);
+	return err;
 }
 
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
@@ -222,6 +243,5 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
 	if (err)
 		return err;
 	ret->kind = rule ? rule->kind : LOCK_FUTEX;
-	describe(p, rule, n ? frame_addr(&frames[0]) : 0, ret);
-	return NULL;
+	return describe(&s, rule, n ? frame_addr(&frames[0]) : 0, ret);
 }

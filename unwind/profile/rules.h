@@ -17,7 +17,7 @@ struct rule_stack {
 
 static inline bool rule_is_code(const struct frame *f)
 {
-	return frame_kind(f) == FRAME_NATIVE || frame_kind(f) == FRAME_SCRIPT;
+	return (frame_kind(f) == FRAME_NATIVE || frame_kind(f) == FRAME_SCRIPT) && !(frame_flags(f) & FRAME_AWAITED);
 }
 
 /* Is frames[i], with depth frames of its kind inside it, what the rule says of functions? */

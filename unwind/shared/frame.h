@@ -28,9 +28,11 @@ enum frame_flag {
 	FRAME_APPROX = 4,  /* the runtime gives this position only approximately */
 	FRAME_VM = 8,      /* native code of a VM's own loop or of its JIT: a language's view hides it */
 	FRAME_INLINED = 16,
-	FRAME_THREAD = 64, /* no code: which thread of a runtime's own (a goroutine) the stack is of; its outermost
+	FRAME_THREAD = 64,   /* no code: which thread of a runtime's own (a goroutine) the stack is of; its outermost
 	                      frame, only recorded if FEATURE_TASKS was given */
-	FRAME_LOCK = 32,   /* code of a VM: its thread held the VM's lock; only recorded if FEATURE_LOCK was given */
+	FRAME_AWAITED = 128, /* no code: what the thread waits for, as its runtime knows it; only recorded if
+	                        FEATURE_AWAITED was given */
+	FRAME_LOCK = 32,     /* code of a VM: its thread held the VM's lock; only recorded if FEATURE_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */

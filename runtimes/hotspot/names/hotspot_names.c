@@ -161,13 +161,16 @@ static bool name_stub(struct hotspot_names *n, struct memory *m, const struct fr
 static bool name_class(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
 	u8 bytes[HOTSPOT_SYMBOL_MAX];
+	bool mirror = hotspot_kind(f) == HOTSPOT_MIRROR;
+	size_t size, before = 0;
 	u64 symbol;
-	size_t size;
 
 	if (!memory_read(m, &symbol, 8, frame_addr(f) + n->l->klass_name.at) ||
 	        (u32)(symbol >> 3) != hotspot_cookie(f) || !hotspot_names_symbol(n, m, symbol, bytes, &size))
 		return false;
-	hotspot_text_class(bytes, size, ret->name, sizeof(ret->name));
+	if (mirror)
+		before = (size_t)snprintf(ret->name, sizeof(ret->name), "java.lang.Class for ");
+	hotspot_text_class(bytes, size, ret->name + before, sizeof(ret->name) - before);
 	ret->qualified = true;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->suffix = "class";
@@ -195,6 +198,7 @@ bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct 
 	case HOTSPOT_STUB:
 		return name_stub(n, m, f, ret);
 	case HOTSPOT_CLASS:
+	case HOTSPOT_MIRROR:
 		return name_class(n, blocks, f, ret);
 	case HOTSPOT_COLLECTOR:
 		return name_collector(ret);

@@ -289,7 +289,7 @@ static bool waits_for_synchronizer(struct hotspot_waits *w, struct memory *m, u6
 	return true;
 }
 
-static bool ready(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m)
+bool hotspot_waits_ready(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m)
 {
 	if (!hotspot_heap_ready(h, m))
 		return false;
@@ -304,7 +304,7 @@ bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, str
 {
 	u64 thread;
 
-	if (!ready(w, h, m))
+	if (!hotspot_waits_ready(w, h, m))
 		return false;
 	thread = hotspot_thread_at(h, m, t->tid);
 	return thread &&
@@ -315,12 +315,12 @@ bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, str
 bool hotspot_parked_for(
         struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object, struct runtime_wait *ret)
 {
-	return ready(w, h, m) && waits_for_synchronizer(w, m, object, ret);
+	return hotspot_waits_ready(w, h, m) && waits_for_synchronizer(w, m, object, ret);
 }
 
 pid_t hotspot_thread_of_object(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 object)
 {
-	u64 thread = object && ready(w, h, m) ? java_thread(w, m, object) : 0;
+	u64 thread = object && hotspot_waits_ready(w, h, m) ? java_thread(w, m, object) : 0;
 
 	return thread ? hotspot_tid_of(h, m, thread) : 0;
 }

@@ -38,6 +38,8 @@ struct hotspot_waits {
 	u64 last_virtual; /* the same, number of a thread that is virtual */
 };
 
+/* Finds the offsets in VM structures. False: the JVM is only starting. */
+bool hotspot_waits_ready(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m);
 bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m,
         const struct runtime_thread *t, struct runtime_wait *ret);
 /* The same of a virtual thread that is parked, by its java.lang.Thread. */

@@ -33,8 +33,9 @@ enum hotspot_part {
  *	HOTSPOT_STUB	code without a method: stub, adapter, runtime blob, codelet of the interpreter. addr: the
  * program counter. detail: kind:4 | cookie of the blob's name:32 above
  *	HOTSPOT_COLLECTOR	not code: what is inside of it collects garbage. addr 0
- *	HOTSPOT_CLASS	not code: the class of the object that was allocated (java-alloc). addr: Klass*. detail: kind:4
- *| cookie of the name's Symbol*:32 above
+ *	HOTSPOT_CLASS	not code: the class of the object that was allocated (java-alloc) or that is waited for
+ *			(FRAME_AWAITED). addr: Klass*. detail: kind:4 | cookie of the name's Symbol*:32 above
+ *	HOTSPOT_MIRROR	the same, and the object is the java.lang.Class of that class
  *
  * Cookies: objects that were freed and replaced meanwhile are noticed when a frame is named.
  */
@@ -44,6 +45,7 @@ enum hotspot_frame {
 	HOTSPOT_STUB,
 	HOTSPOT_CLASS,
 	HOTSPOT_COLLECTOR,
+	HOTSPOT_MIRROR,
 };
 
 #define HOTSPOT_NO_BCI  0xffffu
@@ -149,6 +151,23 @@ struct hotspot_anchor {
 	u16 sp, pc, fp;      /* of JavaThread */
 };
 
+/* Where a reference is: in a field of an object, in one of the VM's own, or in what an OopHandle there points to. */
+enum hotspot_place { HOTSPOT_IN_HEAP, HOTSPOT_IN_VM, HOTSPOT_IN_HANDLE };
+
+/* What a thread waits for (hotspot_awaited_walk.h). Offsets in bytes. */
+struct hotspot_awaited {
+	u64 oop_base, klass_base;
+	u64 class_klass;          /* java.lang.Class; 0: not known */
+	u16 pending, waiting;     /* of JavaThread: the ObjectMonitor; pending 0: not wanted, or nothing is known */
+	u16 object;               /* of ObjectMonitor */
+	u16 thread_obj, blocker;  /* of JavaThread; of java.lang.Thread: parkBlocker, 0: not known */
+	u16 mirrored, klass_name; /* of a java.lang.Class: the Klass; of Klass */
+	u8 monitor_place, thread_place; /* enum hotspot_place of object and thread_obj */
+	u8 oops, oop_shift;             /* enum hotspot_reference */
+	u8 narrow_klass, klass_shift;
+	u8 mark_klass_shift; /* the class is in the mark word from that bit on; 0: behind it */
+};
+
 #define HOTSPOT_HEAPS 8 /* of code, at most */
 
 /* A heap of code. size: as far as it is reserved. */
@@ -195,6 +214,7 @@ struct hotspot_vm {
 	u32 saved_pc; /* JavaThread::_saved_exception_pc: where a poll has trapped; 0: not known */
 	struct hotspot_anchor anchor;
 	struct hotspot_frozen frozen;
+	struct hotspot_awaited awaited;
 };
 
 #endif

@@ -369,6 +369,7 @@ static inline int hs_polled(struct walk *w)
 }
 
 #include "hotspot_resume_walk.h"
+#include "hotspot_awaited_walk.h"
 
 WALK_STEP int hotspot_step(struct walk *w)
 {
@@ -377,6 +378,7 @@ WALK_STEP int hotspot_step(struct walk *w)
 	WALK_CHECK(w);
 	if (hs_guess_skips(w))
 		return STOP_NO_CFI;
+	hs_tell_awaited(w);
 	exact = !w->leaf && w->vm_state == hs_called(w->reg[REG_SP]);
 	if (w->vm_state & HS_CALLED)
 		w->vm_state = 0;
