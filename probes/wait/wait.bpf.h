@@ -18,10 +18,11 @@
 
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
-u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
-u32 wait_settling = 0; /* the iterator counts what was not counted until now */
-u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
-u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
+u64 wait_end_ns = 0;    /* no wait lasts longer; 0: it goes on */
+u32 wait_settling = 0;  /* the iterator counts what was not counted until now */
+u32 wait_unlimited = 0; /* each wait has its stack, whatever that costs */
+u32 wait_futexes = 0;   /* only waits in futex(2): lock-flame */
+u32 wait_sampled = 0;   /* there are waits without a stack: user space has to visit those that last */
 
 struct wait_state {               /* of a thread */
 	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
@@ -114,19 +115,34 @@ static inline u64 wait_span(u64 since, u64 now)
 	return now > since ? now - since : 0;
 }
 
+/* A part of what this process's threads that have ended lack; the rest is left for others. */
+static inline s64 wait_take_owed(u32 tgid)
+{
+	s64 *all = bpf_map_lookup_elem(&wait_owed, &tgid), owed = all ? *all : 0, part = owed >> 3;
+
+	part = part ? part : owed;
+	if (part)
+		__sync_fetch_and_add(all, -part);
+	return part;
+}
+
 /*
  * What a short wait counts: that it was chosen by chance makes the sum of a thread's uncertain, but that is known, so
- * each is made a bit more or less to follow it.
+ * each is made a bit more or less to follow it. The first that is chosen of a thread says nothing of that yet.
  */
-static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns)
+static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u32 tgid)
 {
 	u64 own = ns > w->walk_ns && w->stands != WAIT_ONE ? ns - w->walk_ns : ns, raw = own * w->stands / WAIT_ONE;
-	u64 missing = w->exact_ns > w->counted_ns ? w->exact_ns - w->counted_ns : 0, window, scale = 1024, more;
+	u64 window, scale = 1024, more;
+	s64 missing = wait_take_owed(tgid);
 
+	w->exact_ns += missing;
+	if (w->raw_ns)
+		missing = (s64)(w->exact_ns - w->counted_ns - raw);
 	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
 	window = 16 * w->raw_ns | 1;
-	more = ((missing > raw ? missing - raw : raw - missing) << 10) / window;
-	if (missing > raw)
+	more = ((u64)(missing > 0 ? missing : -missing) << 10) / window;
+	if (missing > 0)
 		scale += more < 3072 ? more : 3072;
 	else
 		scale -= more < 768 ? more : 768;
@@ -176,7 +192,7 @@ static __attribute__((noinline)) int wait_over(
 		w->exact_ns += ns;
 	if (hash) {
 		hash = wait_with_waker(hash, waker);
-		value = is_long ? ns : wait_value(w, ns);
+		value = is_long ? ns : wait_value(w, ns, tgid_of(task));
 		st->weights += value;
 		count_stop(st, w->stop, value);
 		if (with_times)
@@ -219,12 +235,14 @@ static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wa
 	return (u32)(before ? before : stands) * WAIT_ONE;
 }
 
-/* Walks take at most 1 % of a CPU. */
+/* Walks take at most 1 % of a CPU, unless --max-cpu is 0. */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {
 	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
 
 	w->walk_ns = now - begin;
+	if (wait_unlimited)
+		return 0;
 	ws->spent_ns += now - begin;
 	if (ws->spent_ns < WAIT_SPENT_NS)
 		return 0;
@@ -260,18 +278,9 @@ static __attribute__((always_inline)) inline void wait_walk(
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
-static __attribute__((noinline)) struct wait_state *wait_new(struct task_struct *task)
+static inline struct wait_state *wait_new(struct task_struct *task)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	u32 tgid = tgid_of(task);
-	s64 *all = bpf_map_lookup_elem(&wait_owed, &tgid), owed;
-
-	if (!w || !all)
-		return w;
-	owed = __sync_lock_test_and_set(all, 0);
-	w->exact_ns = owed > 0 ? owed : 0;
-	w->counted_ns = owed < 0 ? -owed : 0;
-	return w;
+	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* A thread ends: others count what its waits were not counted for. */

@@ -97,6 +97,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	if (!w)
 		return &error_no_memory;
 	w->host = host;
+	skel->bss->wait_unlimited = !host->options->cpu_percent;
 	skel->bss->wait_futexes = host->options->event == &lock_event;
 	skel->bss->wait_min_ns = o ? o->min_ns : 0;
 	skel->data->wait_max_ns = o && o->max_ns ? o->max_ns : ~0ull;

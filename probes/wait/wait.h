@@ -5,11 +5,12 @@
  * A program at each switch of a CPU (tp_btf/sched_switch) walks the stack of a target's thread that leaves, and counts
  * the time for it when the thread is back: every wait is exact. Where threads wait so often that walks would take more
  * than 1 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
- * are on average, and stand for others; what a thread that ends lacks or has too much is made up for by later ones of
- * its process. Longer ones are always taken for themselves: user space looks for threads that wait without a stack (an
- * iterator over tasks) and walks them from outside, through the same walkers, by the registers that the kernel saved;
- * if a thread ran meanwhile (by its count of switches) that is dropped. The same is done for threads that were asleep
- * before the run began. What is still asleep at the end is counted until then.
+ * are on average, and stand for others; what a thread that ends lacks or has too much is made up for by others of its
+ * process. sampler_options.cpu_percent 0 lifts that limit. Longer waits are always taken for themselves: user space
+ * looks for threads that wait without a stack (an iterator over tasks) and walks them from outside, through the same
+ * walkers, by the registers that the kernel saved; if a thread ran meanwhile (by its count of switches) that is
+ * dropped. The same is done for threads that were asleep before the run began. What is still asleep at the end is
+ * counted until then.
  *
  * Who ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose stacks are taken.
  *
