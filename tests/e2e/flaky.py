@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What hides inside modules that pass: tests that could not run, and those that passed only at their second attempt (yrt.main). Both are
-reported; more than MOST of the latter fail the run.
+What hides inside modules that pass: tests that could not run, and those that passed only at a later attempt (yrt.passes). All are reported;
+more than MOST of the latter fail the run, but for those that the host disturbed.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ MOST = 2
 
 
 def note(word, test):
-    """word: "flaky" or "skipped"."""
+    """word: "flaky", "disturbed" or "skipped"."""
     with open(LIST, "a") as file:
         file.write(f"{word}: {test}\n")
 
@@ -28,7 +28,7 @@ def end():
     with contextlib.suppress(FileNotFoundError), open(LIST) as file:
         tests = file.read().split("\n")[:-1]
     flaky = sum(test.startswith("flaky: ") for test in tests)
-    print("".join(f"{test}\n" for test in tests) + f"{flaky} tests passed only at their second attempt, {MOST} may")
+    print("".join(f"{test}\n" for test in tests) + f"{flaky} tests passed only at a later attempt, {MOST} may")
     sys.exit(flaky > MOST)
 
 

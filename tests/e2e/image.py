@@ -119,7 +119,7 @@ class Run(yrt.Run):
         finally:
             yrt.stop(self.process)
         stats = self.out and yrt.read(os.path.join(self.out, "stats.json"))
-        return yrt.Result(self.process.returncode, out, err, "", json.loads(stats) if stats else None)
+        return yrt.Result(self.process.returncode, out, err, "", json.loads(stats) if stats else None, 0)
 
 
 def run(*args, timeout=90, **kw):

@@ -35,14 +35,17 @@ def check_balance(stats):
 
 
 def test_reasons():
-    """Each function's time is right within 2 %, and as good as all of it has the right reason (the rest is the run queue)."""
+    """
+    Each function's time is right within 2 %, and as good as all of it has the right reason (the rest is the run queue). By the program's clocks
+    it was off the CPU, too, while the host ran others on that.
+    """
     result, truth = whole()
     for function, reason in REASONS.items():
         stacks, expected = of(result, function), truth["off"][function]
         total = sum(s for _, s in stacks)
         reasons = {f"[{reason}]", "[run queue]"} | BESIDES.get(function, set())
         right = sum(s for frames, s in stacks if frames[-1] in reasons)
-        assert abs(total - expected) <= EXACT * expected + 0.05, f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        assert abs(total - expected) <= EXACT * expected + 0.05 + result.stolen_s, f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
         named = sum(s for frames, s in stacks if frames[-1] == f"[{reason}]")
         assert right > 0.97 * total and named > 0.6 * total, f"{function}: {right} and {named} of {total}\n{yrt.show(stacks)}"
         yield f"{function}: {total:.3f} of {expected:.3f} s, {named:.3f} s {reason}"
@@ -71,9 +74,9 @@ def test_limits():
 
 
 def check_shown(result, off_by):
-    """Where a part of the waits stands for all, the sum is right but for this part of it. What to report."""
-    off, shown = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9
-    assert abs(shown - off["off_s"]) <= off_by * off["off_s"], f"{shown}: {off}"
+    """Where a part of the waits stands for all, the sum is right but for this part of it and what was lost. What to report."""
+    off, shown, lost = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9, result.lost() * 1e-9
+    assert abs(shown + lost - off["off_s"]) <= off_by * off["off_s"], f"{shown} and {lost} lost: {off}"
     return f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
 
 
@@ -91,7 +94,7 @@ def test_births():
         fixture.release()
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 8).expect()
     assert result.stats["off"]["waits_without_stack"] > 0, result.stats
-    yield check_shown(result, 0.08)
+    yield check_shown(result, 0.03)
 
 
 PYTHON = """

@@ -42,13 +42,8 @@ def sample(*flags, seconds=0.1, view="perl-flame", rate=999, program=(PERL,)):
 
 def shares(result, truth):
     """The share of each kind is its share of the CPU time."""
-    cpu = sum(truth["cpu"].values())
     burns = {kind: sum(n for frames, n in result.stacks if any(f.startswith(f"Burn::{kind} (") for f in frames)) for kind in truth["cpu"]}
-    whole = sum(burns.values())
-    assert whole > 3000, f"{whole} samples"
-    for kind, n in burns.items():
-        assert abs(n / whole - truth["cpu"][kind] / cpu) < 0.01, f"{kind}: seen {n / whole:.4f}, truth {truth['cpu'][kind] / cpu:.4f}"
-    return f"{whole} samples of {len(burns)} kinds, each within 1 % of {cpu:.2f} s"
+    return yrt.check_shares(burns, truth["cpu"], 0.01, result.lost())
 
 
 def test_kinds():

@@ -15,7 +15,6 @@ import yrt
 
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 PYTHON_POOL = os.path.join(yrt.SOURCE, "fixtures", "python", "pool.py")
-# A busy host takes ticks away from a virtual machine.
 EXACT, SIGMAS, CHI_SIGMAS, LOST_MAX = 0.02, 4, 6, 0.05  # the tail of chi-squared is long
 
 
@@ -73,7 +72,7 @@ def check(fixture, rate, *flags, view="flame"):
     if "workers" in truth:
         cpu = dict(enumerate(truth["workers"]))
         line += ", " + check_shares("workers", count_by(result, worker_of), cpu)
-    assert result.lost() <= LOST_MAX * result.samples, result.stats
+    assert result.lost_beside(rate) <= LOST_MAX * result.samples, result.stats
     return line
 
 
