@@ -20,7 +20,10 @@ enum perl_part {
 	PERL_ENTER,   /* call_sv() and the like around their loops: the context may be there, the loop is not */
 	PERL_SCOPE,   /* where call_sv() makes and ends an eval of its own: the context may be there, no loop is */
 	PERL_UNWIND,  /* die_unwind(): takes contexts away, whose loop is still there */
-	PERL_PUSHING, /* of pp_entersub(): the newest context counts already, but has not all of its members */
+	PERL_PUSHING, /* of pp_entersub() and others: the newest context counts, but has not all of its members */
+	PERL_POPPED,  /* of pp_leavesub() and others: the innermost context counts no more, but is there */
+	PERL_DONE,    /* of docatch(): it returns, and has put PL_op back */
+	PERL_NEXT,    /* of a loop: the next op is in REG_RESULT, and not in PL_op yet */
 	PERL_COMPILE, /* the parser: what it compiles has its context */
 	PERL_CORO,    /* Coro's library, where the native stacks of coroutines begin */
 	PERL_XS = 32, /* where pp_entersub() calls a function in C: its CV is in register part - PERL_XS */

@@ -16,11 +16,15 @@ struct scan {
 	const struct perl_layout *l;
 	struct perl_code *code;
 	u64 start, end;   /* of the function */
-	u64 runops;       /* PL_runops, without MULTIPLICITY */
+	u64 runops, op;   /* PL_runops and PL_op, without MULTIPLICITY */
 	x86_reg argument; /* what %rsi was moved from; X86_REG_INVALID: anything else */
 	u64 counts;       /* the newest context, from behind this address on; 0: not seen */
 	u64 complete;     /* its members are stored, up to this address */
 	u64 catch;        /* docatch(); 0: not seen */
+	u64 popped;       /* the innermost context, from behind this address to the return; 0: not seen */
+	u64 returned;     /* to the loop, from a function of an op, and its result was not stored; 0: not seen */
+	bool typed;       /* the type of the newest context was stored */
+	bool late;        /* it is stored last */
 	bool loops;       /* a call of a loop was seen */
 	bool enters;      /* any other call by a pointer */
 };
@@ -66,9 +70,27 @@ static bool function(struct scan *s, const char *name)
 	return true;
 }
 
-/* Ops whose functions matter. */
-enum op { OP_NULL, OP_NEXTSTATE, OP_DBSTATE, OP_ENTERSUB, OP_ENTERTRY, OP_SORT, OPS };
-static const char *const op_names[OPS] = {"null", "nextstate", "dbstate", "entersub", "entertry", "sort"};
+/* Ops whose functions matter: those from OP_ENTEREVAL on push a context, those from OP_LEAVESUB on take one away. */
+enum op {
+	OP_NULL,
+	OP_NEXTSTATE,
+	OP_DBSTATE,
+	OP_ENTERSUB,
+	OP_ENTERTRY,
+	OP_SORT,
+	OP_ENTEREVAL,
+	OP_ENTER,
+	OP_ENTERLOOP,
+	OP_ENTERITER,
+	OP_SUBST,
+	OP_LEAVESUB,
+	OP_LEAVESUBLV,
+	OP_LEAVEEVAL,
+	OP_LEAVEWRITE,
+	OPS
+};
+static const char *const op_names[OPS] = {"null", "nextstate", "dbstate", "entersub", "entertry", "sort", "entereval",
+        "enter", "enterloop", "enteriter", "subst", "leavesub", "leavesublv", "leaveeval", "leavewrite"};
 
 struct ops {
 	u64 functions[OPS];
@@ -139,6 +161,68 @@ static void look_for_push(const cs_insn *in, struct scan *s)
 		s->complete = in->address + in->size;
 }
 
+static bool counts(const cs_insn *in, const struct scan *s)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	return (in->id == X86_INS_MOV || in->id == X86_INS_ADD || in->id == X86_INS_SUB || in->id == X86_INS_INC ||
+	               in->id == X86_INS_DEC) &&
+	       to->type == X86_OP_MEM && to->size == 4 && to->mem.disp == s->l->si_cxix.at &&
+	       to->mem.index == X86_REG_INVALID && to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+}
+
+static bool fills(const cs_insn *in, u32 size, s64 at)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == size && to->mem.disp == at &&
+	       to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.base != X86_REG_RSP &&
+	       to->mem.base != X86_REG_RIP;
+}
+
+/* The same of any context: its type is stored within some instructions, an eval's other members later. */
+static void look_for_context(const cs_insn *in, struct scan *s)
+{
+	if (!s->typed && counts(in, s)) {
+		s->counts = in->address + in->size;
+	} else if (s->counts && !s->typed && fills(in, 1, 0) && in->address - s->counts < (s->late ? 512 : 64)) {
+		s->typed = true;
+		s->complete = in->address + in->size;
+	} else if (s->typed && !s->late && in->address - s->counts < 256 &&
+	           (fills(in, 8, s->l->cx_oldcop.at) || fills(in, 8, s->l->cx_eval_retop.at) ||
+	                   fills(in, 8, s->l->cx_namesv.at))) {
+		s->complete = in->address + in->size;
+	}
+}
+
+/* Where a context is taken away, up to the return that comes next. */
+static void look_for_pop(const cs_insn *in, struct scan *s)
+{
+	if (counts(in, s))
+		s->popped = in->address + in->size;
+	if (!s->popped || in->id != X86_INS_RET)
+		return;
+	add(s->code, s->popped, in->address + in->size, PERL_POPPED);
+	s->popped = 0;
+}
+
+/* docatch() puts the old PL_op back before it returns. */
+static void look_for_old_op(const cs_insn *in, struct scan *s)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	if (in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == 8 &&
+	        (s->l->i_op.size ? to->mem.base != X86_REG_RIP && to->mem.disp == s->l->i_op.at
+	                         : to->mem.base == X86_REG_RIP && in->address + in->size + (u64)to->mem.disp == s->op))
+		s->popped = in->address + in->size;
+	else if (in->id == X86_INS_CALL || in->id == X86_INS_JMP)
+		s->popped = 0;
+	if (!s->popped || in->id != X86_INS_RET)
+		return;
+	add(s->code, s->popped, in->address + in->size, PERL_DONE);
+	s->popped = 0;
+}
+
 static bool is_loop(const struct scan *s, const cs_insn *in, const cs_x86_op *op)
 {
 	if (op->type != X86_OP_MEM)
@@ -184,6 +268,28 @@ static void look_for_catch(const cs_insn *in, struct scan *s)
 	s->catch = there.start;
 }
 
+/* A loop calls the function of an op by a pointer in the op, and stores the result to PL_op. */
+static void look_for_next(const cs_insn *in, struct scan *s)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+
+	if (s->returned && in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG &&
+	        from->reg == X86_REG_RAX)
+		add(s->code, s->returned, in->address + in->size, PERL_NEXT);
+	s->returned =
+	        is_indirect(in) && to->type == X86_OP_MEM && to->mem.base != X86_REG_RIP ? in->address + in->size : 0;
+}
+
+static void find_context(struct scan *s, bool late)
+{
+	s->counts = s->complete = 0;
+	s->typed = false;
+	s->late = late;
+	scan(s, look_for_context);
+	if (s->complete)
+		add(s->code, s->counts, s->complete, PERL_PUSHING);
+}
+
 static void find_functions(struct scan *s)
 {
 	static const struct {
@@ -203,6 +309,10 @@ static void find_functions(struct scan *s)
 	for (u32 i = 0; i < sizeof(functions) / sizeof(*functions); i++)
 		if (function(s, functions[i].name))
 			add(s->code, s->start, s->end, functions[i].part);
+	if (function(s, "Perl_runops_standard"))
+		scan(s, look_for_next);
+	if (function(s, "Perl_create_eval_scope"))
+		find_context(s, false);
 }
 
 static void find_ops(struct scan *s, const u64 *ops)
@@ -210,6 +320,7 @@ static void find_ops(struct scan *s, const u64 *ops)
 	if (function_at(s, ops[OP_SORT]))
 		add(s->code, s->start, s->end, PERL_SORT);
 	if (function_at(s, ops[OP_ENTERSUB])) {
+		s->counts = s->complete = 0;
 		scan(s, look_for_xs);
 		scan(s, look_for_push);
 	}
@@ -219,19 +330,28 @@ static void find_ops(struct scan *s, const u64 *ops)
 	}
 	if (function_at(s, ops[OP_ENTERTRY]))
 		scan(s, look_for_catch);
+	for (u32 i = OP_ENTEREVAL; i < OP_LEAVESUB; i++)
+		if (function_at(s, ops[i]))
+			find_context(s, i == OP_SUBST);
+	for (u32 i = OP_LEAVESUB; i < OPS; i++)
+		if (function_at(s, ops[i])) {
+			s->popped = 0;
+			scan(s, look_for_pop);
+		}
 }
 
 struct error *perl_code_find(struct image *img, struct perl_image *image)
 {
 	static const char *const enters[] = {"Perl_call_sv", "Perl_eval_sv", "Perl_amagic_call"};
 	struct scan s = {.img = img, .l = image->layout, .code = &image->code};
-	struct symbol runops;
+	struct symbol runops, op;
 	struct ops ops = {.types = {0}};
 	struct error *err = perl_ops(img, take_op, &ops);
 
 	if (err)
 		return err;
 	s.runops = symbols_lookup(img, "PL_runops", &runops) ? runops.start : 0;
+	s.op = symbols_lookup(img, "PL_op", &op) ? op.start : 0;
 	find_functions(&s);
 	find_ops(&s, ops.functions);
 	for (u32 i = 0; i < sizeof(enters) / sizeof(*enters); i++)
@@ -242,8 +362,11 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 			if (s.enters)
 				add(s.code, s.start, s.end, PERL_ENTER);
 		}
-	if (function_at(&s, s.catch))
+	if (function_at(&s, s.catch)) {
 		scan(&s, look_for_loop);
+		s.popped = 0;
+		scan(&s, look_for_old_op);
+	}
 	if (function(&s, "perl_run"))
 		scan(&s, look_for_loop);
 	image->null = ops.functions[OP_NULL];

@@ -27,6 +27,7 @@
 	(1ull << 49) /* an exception is leaving subs: of what the next loop ran, call_sv()'s eval may be left */
 #define PL_COMPILES                                                                                                    \
 	(1ull << 50) /* the parser was passed: the innermost context is the eval, or the file, that it compiles */
+#define PL_ENDED (1ull << 51) /* the next loop has ended, though it is not the leaf or PL_op has its last op still */
 #define PL_GROUP (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
 
 static inline struct walk_cursor *pl_cursor(struct walk *w, const struct perl_vm *vm)

@@ -6,7 +6,7 @@
 #include "perl_layout.h"
 #include "binary/image.h"
 
-#define PERL_SITES_MAX 48
+#define PERL_SITES_MAX 96
 
 /* Code with a meaning. */
 struct perl_site {

@@ -7,11 +7,10 @@
  * innermost outwards, a native frame of a loop takes the contexts up to the next such one. What disturbs this count is
  * known by its code (enum perl_part).
  */
-#include "perl_contexts_walk.h"
+#include "perl_loops_walk.h"
 
 #define PL_CONTEXTS_A_STEP 16
 #define PL_CONTEXTS_A_LOOK 2
-#define PL_STACKS_A_STEP   4
 #define PL_GROUP_DONE      (-1) /* besides stop reasons: all contexts of the native frame were pushed */
 
 static inline int pl_push(struct walk *w, u64 addr, u64 cop, u32 kind)
@@ -44,6 +43,13 @@ static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_c
 	return stop;
 }
 
+/* Did the parser push an eval entered at this statement, to fold constants in? That is nobody's. */
+static inline bool pl_is_folding(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c, u64 oldcop)
+{
+	return pl_type(c) != PERL_STACK_REQUIRE && !perl_interpreter(w) &&
+	       oldcop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
+}
+
 static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)
 {
 	u64 oldcop = pl_word(w, i, vm->cx_oldcop), name = pl_word(w, i, vm->cx_namesv), at = oldcop;
@@ -56,7 +62,7 @@ static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_
 		kind = PERL_KIND_REQUIRE;
 		at = name;
 	}
-	if (pl_push(w, at, c->more[1], kind))
+	if (!(entered && type & PERL_CX_BLOCK && pl_is_folding(w, vm, c, oldcop)) && pl_push(w, at, c->more[1], kind))
 		return STOP_DEPTH;
 	pl_take(c, oldcop);
 	if (entered && !(type & PERL_CX_BLOCK))
@@ -147,65 +153,6 @@ WALK_GLOBAL int perl_group(struct walk *w)
 	return stop;
 }
 
-/* Has this loop ended, and with it its context? It is the leaf, and has no op any more. */
-static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm)
-{
-	u64 op;
-
-	return w->leaf && !perl_interpreter(w) && walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) && !op;
-}
-
-/* Is code being compiled? The statement that runs is PL_compiling then, but while the parser optimizes ops. */
-static inline bool pl_is_compiling(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
-{
-	return c->more[2] & PL_COMPILES ||
-	       (!perl_interpreter(w) && c->more[1] - (w->scratch[0] + vm->compiling) < vm->compiling_size);
-}
-
-/*
- * The type of the innermost context if it was entered from C, and no loop has run it yet: it is from the statement that
- * runs, or the eval of a string that is being compiled, which may have run BEGIN blocks. Else 0.
- */
-WALK_GLOBAL int perl_entered(struct walk *w)
-{
-	const struct perl_vm *vm;
-	struct walk_cursor *c;
-	u32 type, kind;
-	bool ran;
-	int found;
-	u64 i;
-
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	c = vm ? pl_cursor(w, vm) : NULL;
-	found = c && c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
-	if (!c || found < 0)
-		return 0;
-	i = (u64)found;
-	type = (u32)pl_word(w, i, 0) & 0xff;
-	kind = type & PERL_CX_KIND;
-	ran = c->more[2] & PL_RAN;
-	if ((kind != vm->kind_sub && kind != vm->kind_eval) ||
-	        pl_word(w, i, kind == vm->kind_sub ? vm->cx_retop : vm->cx_eval_retop))
-		return 0;
-	if (!ran && pl_word(w, i, vm->cx_oldcop) == c->more[1])
-		return (int)type;
-	return kind == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? (int)type : 0;
-}
-
-/* Is the innermost context an eval that call_sv() pushed? */
-static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
-{
-	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
-	u64 i = (u64)found;
-	u32 type;
-
-	if (found < 0)
-		return false;
-	type = (u32)pl_word(w, i, 0);
-	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_BLOCK && !pl_word(w, i, vm->cx_eval_retop);
-}
-
 /* Where call_sv() is at work, and no loop: a context is its own, or only an eval that it has pushed before. */
 static inline int pl_enter(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u32 part)
 {
@@ -245,43 +192,6 @@ WALK_GLOBAL int perl_keeper(struct walk *w, u32 sort)
 	return stop;
 }
 
-/*
- * The block of a sort, or of a pattern, that C code runs with its own loop ends without an op that returns: a sub that
- * is called last in it has no place to return to either. Such a loop was not called by call_sv() or the like.
- */
-WALK_GLOBAL int perl_is_keepers(struct walk *w)
-{
-	const struct perl_vm *vm;
-	u64 ret;
-	u32 i;
-
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm || native_cfa(w) || !walk_stack(w, w->scratch[0] - 8, &ret))
-		return false;
-	for (i = 0; i < PERL_ENTRIES_MAX; i++)
-		if (vm->entries[i] == ret)
-			return false;
-	return true;
-}
-
-/* Is it a stack of contexts that a block keeps for many runs? */
-static inline bool pl_is_kept(const struct perl_vm *vm, u32 type)
-{
-	return type == PERL_STACK_SORT || type == vm->multicall;
-}
-
-static inline int pl_skip_empty(struct walk *w, struct walk_cursor *c)
-{
-	int stop = STOP_NONE;
-	u32 i;
-
-	for (i = 0; i < PL_STACKS_A_STEP && !stop && c->at != PL_END && !pl_left(c) && pl_type(c) != PERL_STACK_MAIN;
-	        i++)
-		stop = perl_stack_next(w);
-	return stop;
-}
-
 /* Begins with a native frame. PL_GROUP_DONE: no context is its own. */
 WALK_GLOBAL int perl_begin(struct walk *w)
 {
@@ -292,7 +202,7 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	int stop;
 
 	WALK_CHECK(w);
-	part = w->region.part;
+	part = w->region.part == PERL_NEXT ? (u32)PERL_RUNOPS : w->region.part;
 	stop = perl_open(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
@@ -305,11 +215,17 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	}
 	if (part == PERL_ENTER || part == PERL_SCOPE)
 		return pl_enter(w, vm, c, part);
-	ended = part == PERL_RUNOPS && pl_has_ended(w, vm);
-	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP)
+	ended = part == PERL_RUNOPS && pl_has_ended(w, vm, c);
+	if (ended && pl_is_kept(vm, pl_type(c)) && (pl_left(c) == 1 || perl_is_keepers(w))) {
+		c->more[2] &= ~(PL_GROUP | PL_ENDED | PL_XS | PL_COMPILES);
+		return PL_GROUP_DONE;
+	}
+	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP || (part == PERL_RUNOPS && perl_is_early(w)))
 		stop = PL_GROUP_DONE;
 	unwound = ended || c->more[2] & PL_UNWOUND;
-	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_XS | PL_COMPILES)) | PL_RAN;
+	if (!stop && part == PERL_RUNOPS && pl_is_left(w, vm, c))
+		stop = PL_GROUP_DONE;
+	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_ENDED | PL_XS | PL_COMPILES)) | PL_RAN;
 	if (part == PERL_RUNOPS && !stop) {
 		stop = pl_skip_empty(w, c);
 		if (!stop && pl_is_kept(vm, pl_type(c)) && perl_is_keepers(w))
@@ -353,18 +269,6 @@ static inline int pl_leave(struct walk *w, int stop)
 	if (stop > 0 && !w->lost)
 		w->lost = stop;
 	return native_step(w, FRAME_VM);
-}
-
-/* For the next loop. flag: PL_SKIP or PL_UNWOUND */
-static inline int pl_mark(struct walk *w, u64 flag)
-{
-	const struct perl_vm *vm = walk_arena(w, w->region.vm);
-	struct walk_cursor *c = vm ? pl_cursor(w, vm) : NULL;
-
-	if (!c)
-		return STOP_ARENA;
-	c->more[2] |= flag;
-	return STOP_NONE;
 }
 
 /* The parser. Each BEGIN block has a stack of contexts, which is empty before and after. */
@@ -429,12 +333,16 @@ WALK_STEP int perl_step(struct walk *w)
 		return pl_coro(w);
 	if (part == PERL_PUSHING)
 		return pl_leave(w, w->leaf ? pl_pushing(w) : STOP_NONE);
+	if (part == PERL_DONE)
+		return pl_leave(w, w->leaf ? pl_mark(w, PL_ENDED) : STOP_NONE);
+	if (part == PERL_POPPED)
+		return pl_leave(w, w->leaf ? perl_popped(w) : STOP_NONE);
 	if (part == PERL_SORT)
 		return pl_leave(w, perl_keeper(w, 1));
 	if (part == PERL_REGEXEC)
 		return pl_leave(w, perl_keeper(w, 0));
 	if (part == PERL_CATCH)
-		return pl_leave(w, pl_mark(w, PL_SKIP));
+		return pl_leave(w, perl_catch(w));
 	if (part == PERL_UNWIND)
 		return pl_leave(w, pl_mark(w, PL_UNWOUND));
 	if (part == PERL_COMPILE)

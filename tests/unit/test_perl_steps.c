@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Perl's stacks at every instruction. */
+#include "steps.h"
+#include "runtimes/perl/perl.h"
+
+#define STEPS 200000
+
+static u64 identity(const struct frame *f)
+{
+	return steps_mix(f->where, perl_without_cop(f->detail));
+}
+
+static u64 place(const struct frame *f)
+{
+	return perl_cop(f->detail);
+}
+
+/* runtimes/perl/README.md, "Limits" */
+static bool known(struct steps *s, enum steps_fault fault)
+{
+	bool unwinds = steps_in(s, s->now, UINT32_MAX, "Perl_die_unwind") ||
+	               steps_in(s, s->before, UINT32_MAX, "Perl_die_unwind") || s->step - s->cut < 64;
+
+	if (fault == STEPS_CUT)
+		return steps_in(s, s->now, 1, "longjmp");
+	return unwinds || (fault == STEPS_PLACE && steps_in(s, s->now, 1, "Util.so"));
+}
+
+static void test_steps(void **state)
+{
+	static const struct steps_language language = {identity, place, 12, known};
+	const char *source = getenv("YRT_SOURCE"), *perl = getenv("YRT_PERL");
+	char path[4096];
+	char *argv[] = {perl ? (char *)perl : "perl", path, NULL};
+	struct steps *s;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/fixtures/perl/steps.pl", source ? source : YRT_SOURCE_DIR);
+	s = steps_start(&language, argv);
+	steps_run(s, 0);
+	steps_through(s, STEPS);
+	steps_end(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
