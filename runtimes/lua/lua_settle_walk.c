@@ -175,11 +175,25 @@ WALK_GLOBAL int lua_settle_top(struct walk *w, u32 own, u64 ci)
 	return LUA_SETTLED;
 }
 
+/*
+ * luaD_precall() puts a CallInfo on top before it fills it in. Does this one hold something else than a function above
+ * its caller's? What lies out of the stack may be one that is not corrected yet while the stack moves.
+ */
+static inline bool lua_is_unfilled(struct walk *w, u32 i, u64 func, u64 previous)
+{
+	const struct walk_cursor *thread = lua_cursor(w, i);
+	const struct lua_vm *vm = walk_arena(w, w->region.vm);
+	u64 stack = thread->more[0], size = thread->more[1] - stack, caller;
+
+	return vm && func - stack < size && walk_read(w, &caller, sizeof(caller), previous + vm->ci_func) &&
+	       caller - stack < size && func <= caller;
+}
+
 LUA_SHARED int lua_settle(struct walk *w, u32 own)
 {
 	struct walk_cursor *c, *thread;
 	const struct lua_vm *vm;
-	u64 ci;
+	u64 ci, func;
 	int look;
 
 	WALK_CHECK(w);
@@ -197,8 +211,16 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 		return lua_has_returned(w, thread->at) ? LUA_RETURNED : LUA_SETTLED;
 	}
 	c->more[3] = vm->ci_previous ? lua_word(w, vm->ci_previous) : ci - vm->ci_size;
+	func = lua_word(w, vm->ci_func);
 	look = lua_look(w, vm, ci);
 	c = lua_cursor(w, own);
+	if (!c->more[4] && (look == LUA_IN_C || !vm->ci_previous) &&
+	        lua_is_unfilled(w, (u32)c->more[0], func, c->more[3])) {
+		lua_cursor(w, (u32)c->more[0])->at = c->more[3];
+		c->more[4] = 2;
+		c->more[3] = 0;
+		return LUA_MORE;
+	}
 	if (look != LUA_RUNS) {
 		c->more[4] = (c->more[4] + 2) | (look == LUA_IN_LUA);
 		if (look == LUA_IN_LUA)

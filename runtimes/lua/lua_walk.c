@@ -118,8 +118,9 @@ struct lua_call {
 	bool in_c, top;
 };
 
-/* Pushes the closure that scratch holds. */
-static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call)
+/* Pushes the closure that scratch holds. Inlined: no call frame of BPF is left for it. */
+static inline __attribute__((always_inline)) int lua_push_closure(
+        struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call)
 {
 	struct walk_cursor *c = lua_cursor(w, own);
 	u64 code = lua_word(w, call->in_c ? vm->cl_f : vm->cl_p);
@@ -147,8 +148,9 @@ static inline int lua_push_closure(struct walk *w, const struct lua_vm *vm, u32 
 }
 
 /*
- * No function stands in the slot. In front of the one that runs the CallInfo is of an earlier call. On top, OP_TAILCALL
- * has moved an argument there, or, from 5.4 on, what the function returns has taken its place.
+ * No function stands in the slot, or func is none. In front of the one that runs the CallInfo is of an earlier call, or
+ * what malloc() has left there. On top, OP_TAILCALL has moved an argument there, or, from 5.4 on, what the function
+ * returns has taken its place.
  */
 static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call, bool in_front)
 {
@@ -176,10 +178,12 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	if (!walk_read(w, w->scratch, LUA_SLOT, func))
-		return STOP_VM_ABSENT;
 	c = lua_cursor(w, own);
 	call.top = c->more[1] == LUA_AT_TOP;
+	if (func & 7)
+		return lua_no_function(vm, &call, c->more[3]);
+	if (!walk_read(w, w->scratch, LUA_SLOT, func))
+		return call.top && c->more[3] ? LUA_PUSHED : STOP_VM_ABSENT;
 	type = (u32)w->scratch[1] & LUA_TYPE_BITS;
 	light = type == LUA_LIGHT_C;
 	call.in_c = light;
@@ -246,8 +250,6 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
 		return LUA_BOTTOM;
 	if (func - c->more[0] >= c->more[1] - c->more[0] && vm->l_first_ci)
 		func = lua_moved(w, vm, c, func);
-	if (func & 7)
-		return STOP_VM_BROKEN;
 	if (vm->cl_is_c && lua_cursor(w, own)->more[2] && lua_cursor(w, own)->more[2] != LUA_NOT_ITS &&
 	        !lua_at_call(w, pc))
 		return LUA_DONE;
