@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "search.h"
 #include "symbols.h"
 
 #define READ_SIZE     (64u << 10)
@@ -155,14 +156,21 @@ static int compare(const void *left, const void *right)
 	return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-static bool is_sorted(const struct kallsyms *k)
+/* The kernel's own come sorted; those of modules and BPF programs follow in the order of their loading. */
+static void sort(struct kallsyms *k)
 {
-	u32 i;
+	u32 from = 1, i;
+	u64 lowest;
 
-	for (i = 1; i < k->count; i++)
-		if (k->entries[i].addr < k->entries[i - 1].addr)
-			return false;
-	return true;
+	while (from < k->count && k->entries[from - 1].addr <= k->entries[from].addr)
+		from++;
+	if (from >= k->count)
+		return;
+	lowest = k->entries[from].addr;
+	for (i = from; i < k->count; i++)
+		lowest = k->entries[i].addr < lowest ? k->entries[i].addr : lowest;
+	from = SEARCH(from, n, k->entries[n].addr <= lowest);
+	qsort(k->entries + from, k->count - from, sizeof(*k->entries), compare);
 }
 
 /* Global before local, then without underscores in front, then the shorter. */
@@ -216,8 +224,7 @@ struct error *kallsyms_load(const char *path, struct kallsyms **ret)
 		kallsyms_destroy(k);
 		return err;
 	}
-	if (!is_sorted(k)) /* modules and BPF programs come in the order of their loading */
-		qsort(k->entries, k->count, sizeof(*k->entries), compare);
+	sort(k);
 	merge_aliases(k);
 	give_back_room(k);
 	*ret = k;
