@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "skeleton.h"
+#include "walker_guess.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/prefetch.h"
@@ -136,13 +137,19 @@ struct error *sampler_create(const struct sampler_options *options, struct sampl
 	return NULL;
 }
 
-/* Of whatever runs or is only to come nobody knows yet what it will be, and it may be over before a load is. */
-static u32 choose_walkers(const struct sampler *s)
+/* Of what is only to come nobody knows yet what it will be, and it may be over before a load is. */
+static struct error *choose_walkers(const struct sampler *s, u32 *ret)
 {
-	if (s->options.everyone || (s->options.selection && !s->targets.nprocesses) ||
-	        (s->command && s->options.follow))
-		return WALKERS_ALL;
-	return s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0);
+	const struct sampler_options *o = &s->options;
+	struct error *err;
+
+	*ret = WALKERS_ALL;
+	if (!o->everyone && ((o->selection && !s->targets.nprocesses) || (s->command && o->follow)))
+		return NULL;
+	*ret = 0;
+	err = o->everyone ? walkers_guess("/proc", ret) : NULL;
+	*ret |= s->targets.recognised | (s->command ? modules_runtimes(s->modules) : 0);
+	return err;
 }
 
 static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
@@ -154,12 +161,16 @@ static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
 
 struct error *sampler_load(struct sampler *s)
 {
-	u32 walkers = choose_walkers(s);
-	struct error *err = s->walkers ? NULL : object_load(s->object, walkers);
+	struct error *err;
+	u32 walkers;
 
-	if (err || s->walkers)
-		return err;
-	err = walkers_create(s->object, walkers, &s->walkers);
+	if (s->walkers)
+		return NULL;
+	err = choose_walkers(s, &walkers);
+	if (!err)
+		err = object_load(s->object, walkers);
+	if (!err)
+		err = walkers_create(s->object, walkers, &s->walkers);
 	if (!err)
 		err = watch_fd(s, walkers_fd(s->walkers), TAG_WALKERS);
 	if (!err)

@@ -203,6 +203,12 @@ struct runtime_ops {
 	const char *supported;              /* one line for `yrt runtimes` */
 	const struct layout_schema *layout; /* layout.h; NULL: it needs none */
 
+	/*
+	 * Parts of the paths of files that it mostly comes in, up to NULL: which processes may have it is guessed by
+	 * them (probes/walker_guess.h), no more. NULL: no name says so.
+	 */
+	const char *const *files;
+
 	/* The step function, compiled natively. */
 	int (*step)(struct walk *w);
 	/*

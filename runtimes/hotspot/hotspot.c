@@ -386,6 +386,7 @@ const struct runtime_ops hotspot_runtime = {
         .supported = "HotSpot of OpenJDK 8 to 28 (x86-64, stripped or not): interpreter, C1, C2, inlined methods, "
                      "stubs, allocation",
         .layout = &hotspot_layout_schema,
+        .files = (const char *const[]){"/libjvm.so", NULL},
         .step = hotspot_step,
         .late = true,
         .image_probe = image_probe,

@@ -357,6 +357,7 @@ const struct runtime_ops luajit_runtime = {
         .supported = "LuaJIT 2.1, beta3 of 2017 to 2026 (x86-64, GC64 or not, stripped or linked into a host), "
                      "interpreter and traces",
         .layout = &luajit_layout_schema,
+        .files = (const char *const[]){"luajit", NULL},
         .step = luajit_step,
         .resume = resume,
         .image_probe = image_probe,

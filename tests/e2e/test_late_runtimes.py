@@ -84,4 +84,22 @@ def test_exec():
         yield f"{word or 'child '}{result.summary()}; loaded in {result.stats['walker_load_s']:.3f} s, {waited} samples meanwhile"
 
 
+def test_whole():
+    """Of the whole machine, here a pid namespace: a walker is there from the start if a process seems to have its runtime, else once one has."""
+    script = "import time\ndef py_leaf(end):\n  while time.process_time() < end: pass\npy_leaf(time.process_time() + 2)\n"
+    polls = "until grep -qE '^(232|281) ' /proc/$yrt/syscall; do sleep 0.05; done"  # epoll_wait, epoll_pwait
+    orders = {"before": f"python3 -c \"$0\" & py=$!; until grep -q python /proc/$py/comm; do sleep 0.05; done; \"$@\" & yrt=$!; {polls}; wait $py",
+              "after": f"\"$@\" & yrt=$!; {polls}; python3 -c \"$0\""}
+    for order, words in orders.items():
+        prefix = "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", f"{words}; kill -INT $yrt; wait $yrt", script
+        result = yrt.run("flame", "-a", "-d", 60, "-F", RATE, "-U", *ALL, prefix=prefix).expect()
+        loads = result.stats["walker_loads"]
+        assert loads >= 1 if order == "after" else loads == 0, f"Python {order}: {result.stats}"
+        assert not result.stats["lost"] and result.samples == result.stats["samples"], result.stats
+        waited = check_cut(result.stats, PROGRAM)
+        found = result.share(re.compile(r"^py_leaf \("))
+        assert found > 0.8 - waited / result.samples, f"Python {order}: {found}\n{yrt.show(result.stacks)}"
+        yield f"Python {order}: {result.summary()}; {loads} loads of {result.stats['walker_load_s']:.3f} s, {waited} samples meanwhile"
+
+
 yrt.main(globals())
