@@ -3,7 +3,7 @@
 
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 
-#define MONITOR_HANDLE 16 /* the first whose ObjectMonitor has its object behind a handle (8253064) */
+#define MONITOR_HANDLE 16 /* the first whose ObjectMonitor has its object behind a handle (8253064); 8 says 25 */
 
 static u32 version_of(const struct hotspot_heap_view *h, struct memory *m)
 {
@@ -30,16 +30,23 @@ static u64 any_thread(struct hotspot_heap_view *h, struct memory *m)
 	return ret;
 }
 
-/* java.lang.Class is the class of each class's mirror. */
+/* java.lang.Class is the class of each class's mirror, which is behind a handle since 10. */
 static void find_mirrors(const struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, u64 klass,
         struct hotspot_awaited *ret)
 {
+	u64 mirror;
 	u32 at;
 
-	if (!w->mirror_at || !memory_read(m, &at, 4, w->mirror_at) || at > UINT16_MAX)
+	if (!w->mirror_at || !memory_read(m, &at, 4, w->mirror_at) || at > UINT16_MAX ||
+	        !vmstructs_field(h->v, "Klass", "_java_mirror", &mirror, NULL))
 		return;
 	ret->mirrored = (u16)at;
-	ret->class_klass = hotspot_object_class(h, m, hotspot_class_mirror(h, m, klass));
+	for (int handle = 1; handle >= 0 && !ret->class_klass; handle--) {
+		u64 of = hotspot_object_class(h, m, hotspot_load_handle(h, m, klass + mirror, handle));
+
+		if (of && hotspot_super_named(h, m, of, "java/lang/Class") == of)
+			ret->class_klass = of;
+	}
 }
 
 void hotspot_awaited_find(
@@ -62,7 +69,7 @@ void hotspot_awaited_find(
 	        .object = (u16)w->object,
 	        .thread_obj = (u16)h->l->thread_obj.at,
 	        .klass_name = (u16)h->l->klass_name.at,
-	        .monitor_place = version >= MONITOR_HANDLE ? HOTSPOT_IN_HANDLE : HOTSPOT_IN_VM,
+	        .monitor_place = h->at.thread_handle && version >= MONITOR_HANDLE ? HOTSPOT_IN_HANDLE : HOTSPOT_IN_VM,
 	        .thread_place = h->at.thread_handle ? HOTSPOT_IN_HANDLE : HOTSPOT_IN_VM,
 	        .oops = (u8)h->oops,
 	        .oop_shift = (u8)h->oop_shift,
