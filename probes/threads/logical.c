@@ -51,12 +51,17 @@ struct error *logical_take(
 
 	for (u32 i = 0; !err && !p->dead && i < p->ninstances; i++) {
 		t.ops = p->instances[i].ops->tasks;
-		if (!t.ops || !p->instances[i].data)
+		if (!t.ops)
 			continue;
+		if (!p->instances[i].data) { /* refused, and said so */
+			list->untold = true;
+			continue;
+		}
 		err = t.ops->list(p->instances[i].data, &view, add, &t);
 		if (err && err != &error_no_memory) {
 			warn(ctx, err);
 			err = NULL;
+			list->untold = true;
 		}
 	}
 	return err;
@@ -72,6 +77,7 @@ void logical_free(struct dump_list *list)
 	free(list->tasks);
 	list->tasks = NULL;
 	list->ntasks = 0;
+	list->untold = false;
 }
 
 struct error *logical_name(struct collector *c, const struct dump_list *list)

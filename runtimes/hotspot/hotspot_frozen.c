@@ -228,6 +228,24 @@ static void look(struct hotspot_instance *instance, struct memory *m)
 		instance->freezing = known;
 }
 
+const char *hotspot_frozen_missing(struct hotspot_instance *instance, struct memory *m)
+{
+	u64 continuation = hotspot_vm_class(instance, m, "jdk/internal/vm/Continuation"),
+	    method = method_named(instance, m, continuation, "enterSpecial"), nmethod;
+
+	if (!continuation)
+		return "where its classes are";
+	if (!method || !memory_read(m, &nmethod, 8, method + instance->layout->method_code.at))
+		return "where the methods of jdk.internal.vm.Continuation are";
+	if (!nmethod)
+		return NULL;
+	if (!read_barrier(instance, m))
+		return "what frozen frames return to";
+	if (instance->heap->oops == OOP_COLOURED && !instance->heap->z.granules)
+		return "where ZGC has moved objects";
+	return "how frozen frames are kept";
+}
+
 /* Names of hundreds of classes lie side by side: a page is read once for all of them. */
 struct error *hotspot_frozen_look(struct hotspot_instance *instance, struct memory *m)
 {

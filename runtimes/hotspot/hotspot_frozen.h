@@ -22,6 +22,8 @@ struct error *hotspot_frozen_look(struct hotspot_instance *instance, struct memo
 void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot_vm *vm);
 /* It is still to be found, and time to look again: ever more rarely, because most JVMs never have a virtual thread. */
 bool hotspot_frozen_due(const struct hotspot_instance *instance, u64 now);
+/* What is missing where hotspot_frozen_look() found nothing, for people; NULL: no virtual thread has run yet. */
+const char *hotspot_frozen_missing(struct hotspot_instance *instance, struct memory *m);
 /* A class that the VM itself knows (vmClasses), by name; 0: none. */
 u64 hotspot_vm_class(struct hotspot_instance *instance, struct memory *m, const char *name);
 

@@ -238,6 +238,12 @@ static struct error *search(struct listing *l, struct hotspot_blocks *blocks)
 	        l->seen.used);
 }
 
+static struct error *why_not(const struct runtime_process *p, const char *missing)
+{
+	return error_new(
+	        ERROR_UNSUPPORTED, "process %d: its virtual threads are not listed: %s is not known", p->pid, missing);
+}
+
 static struct error *list(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
 {
@@ -245,9 +251,16 @@ static struct error *list(void *data, const struct runtime_process *p,
 	struct hotspot_blocks *blocks = NULL;
 	struct listing *l = NULL;
 	struct error *err = NULL;
+	const char *missing;
 
-	if (!instance->freezing.frozen.stack || !hotspot_heap_ready(instance->heap, p->memory))
-		return NULL; /* there has been none yet */
+	if (instance->refused)
+		return why_not(p, "its layout");
+	if (!instance->freezes || !hotspot_heap_ready(instance->heap, p->memory))
+		return NULL; /* it has none, or is only starting */
+	if (!instance->freezing.frozen.stack) {
+		missing = hotspot_frozen_missing(instance, p->memory);
+		return missing ? why_not(p, missing) : NULL;
+	}
 	l = calloc(1, sizeof(*l));
 	blocks = hotspot_blocks_create();
 	if (l && blocks) {

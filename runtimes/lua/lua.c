@@ -7,6 +7,7 @@
 #include "lua_names.h"
 #include "report.h"
 #include "runtime.h"
+#include "runtime_tasks.h"
 
 int lua_step(struct walk *w);
 
@@ -146,6 +147,14 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	return NULL;
 }
 
+static struct error *list_tasks(void *data, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx)
+{
+	return error_new(ERROR_UNSUPPORTED, "process %d: coroutines of PUC-Lua are not listed", p->pid);
+}
+
+static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
+
 const struct runtime_ops lua_runtime = {
         .name = "lua",
         .view = "lua",
@@ -166,4 +175,5 @@ const struct runtime_ops lua_runtime = {
         .c_names = lua_c_names,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .tasks = &tasks,
 };

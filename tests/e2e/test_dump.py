@@ -371,6 +371,22 @@ def test_luajit():
         assert thread["walk"] == "root", thread
 
 
+def test_logical_unknown():
+    """Where a runtime can not list its tasks the dump says that it does not know, and not that there are none."""
+    lua = subprocess.Popen(["lua5.4", "-e", "local c = coroutine.create(coroutine.yield) coroutine.resume(c) io.read()"], stdin=subprocess.PIPE)
+    try:
+        waiting(lua.pid, 1)
+        text = yrt.run("dump", "-p", lua.pid, "--logical", output=False, stats=False)
+        told = json.loads(yrt.run("dump", "-p", lua.pid, "--logical", "--json", output=False, stats=False).stdout)
+    finally:
+        yrt.stop(lua)
+    assert "which tasks wait without a thread is not known" in text.stdout and "PUC-Lua are not listed" in text.stderr, text
+    assert "were found" not in text.stdout and told["all_tasks"] is False and told["tasks"] == [], told
+    with yrt.Fixture("locks", seconds=30) as fixture:
+        text = yrt.run("dump", "-p", fixture.pid, "--logical", output=False, stats=False).stdout
+    assert "no tasks that wait without a thread were found" in text, text
+
+
 def test_crowd():
     """A thousand threads with one stack are one group."""
     with yrt.Fixture("waits", 1000, wait=False) as f:
