@@ -47,10 +47,10 @@ enum steps_fault {
 struct steps;
 
 struct steps_language {
-	u64 (*identity)(const struct frame *f);                 /* of a script's frame; 0: not to be looked at */
-	u64 (*place)(const struct frame *f);                    /* in it; NULL: not checked */
-	u32 shortest;                                           /* instructions that a call takes */
-	bool (*known)(struct steps *s, enum steps_fault fault); /* a limit that is documented; NULL: there is none */
+	u64 (*identity)(struct steps *s, const struct frame *f); /* of a script's frame; 0: not to be looked at */
+	u64 (*place)(const struct frame *f);                     /* in it; NULL: not checked */
+	u32 shortest;                                            /* instructions that a call takes */
+	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
 };
 
 struct steps_item {
@@ -231,7 +231,7 @@ static int steps_walk(struct steps *s)
 	for (u32 i = stack->nframes; i-- > 0;) {
 		const struct frame *f = &stack->frames[i];
 		bool script = frame_kind(f) == FRAME_SCRIPT;
-		u64 identity = script ? s->language->identity(f) : frame_addr(f);
+		u64 identity = script ? s->language->identity(s, f) : frame_addr(f);
 
 		if (!identity || (!script && frame_flags(f) & FRAME_VM))
 			continue;
@@ -266,14 +266,12 @@ static void steps_symbol(struct steps *s, const struct frame *f, char *name, siz
 	}
 }
 
-/* Does a native frame of this function stand among the innermost n? part: of its symbol */
+/* Does a frame in this function's machine code stand among the innermost n? part: of its symbol */
 static inline bool steps_in(struct steps *s, const struct steps_stack *stack, u32 n, const char *part)
 {
 	char name[96];
 
 	for (u32 i = 0; i < stack->nframes && i < n; i++) {
-		if (frame_kind(&stack->frames[i]) == FRAME_SCRIPT)
-			continue;
 		steps_symbol(s, &stack->frames[i], name, sizeof(name));
 		if (strstr(name, part))
 			return true;
