@@ -412,21 +412,40 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 	return 0;
 }
 
+/* It ends before user space has settled it, but after the run: the stack of the wait that it was in is lost. */
+static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u64 end)
+{
+	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns = since ? wait_span(since, end) : 0;
+	struct probe_stats *st = my_stats();
+
+	ws->off_ns += ns;
+	if (w->runnable)
+		ws->run_queue_ns += ns;
+	if (!st)
+		return;
+	st->weights += ns;
+	st->lost[LOST_TABLE] += ns;
+}
+
 /* From here on its time is not counted. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
+	u64 end = wait_end_ns, now = end ? end : bpf_ktime_get_ns();
 	struct wait_stats *ws = wait_stats();
 	struct wait_state *w;
 
-	if (ticks != TICKS_TAKEN || !ws || !find_target())
+	if ((ticks != TICKS_TAKEN && !end) || !ws || !find_target())
 		return 0;
 	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!w || w->exited)
 		return 0;
 	w->exited = 1;
-	wait_leave(task, w);
-	ws->wall_ns += bpf_ktime_get_ns() - wait_begin(task);
+	if (end)
+		wait_left_late(w, ws, end);
+	else
+		wait_leave(task, w);
+	ws->wall_ns += wait_span(wait_begin(task), now);
 	return 0;
 }
 

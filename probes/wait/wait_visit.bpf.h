@@ -37,6 +37,15 @@ static inline void wait_visit(struct task_struct *task, struct wait_thread *t, u
 	t->flags = WAIT_KNOWN;
 }
 
+/* User space counts for how long it has lived: its end does not. */
+static inline void wait_settled(struct task_struct *task)
+{
+	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (w)
+		w->exited = 1;
+}
+
 static inline void wait_registers(struct task_struct *task, struct wait_thread *t)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
@@ -106,6 +115,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 		t->flags = WAIT_RUNS;
 	else
 		wait_visit(task, t, now);
+	if (wait_end_ns && wait_settling)
+		wait_settled(task);
 	if (t->flags & WAIT_DUE) {
 		wait_registers(task, t);
 		__builtin_memset(t->kernel, 0, sizeof(t->kernel));
