@@ -57,9 +57,9 @@ def test_off():
     stats, off = result.stats, result.stats["off"]
     check_loads(stats, 1)
     assert not stats["lost"], stats
-    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= 0.02 * off["wall_s"] + 0.05, off
+    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= 0.02 * off["wall_s"] + 0.05 + result.stolen_s, off
     assert abs(sum(ns for _, ns in result.stacks) * 1e-9 - off["off_s"]) <= 0.02 * off["off_s"], stats
-    assert abs(off["on_s"] - truth["cpu_s"]) <= 0.02 * truth["cpu_s"] + 0.1, f"{off}, {truth}"
+    assert abs(off["on_s"] - truth["cpu_s"]) <= 0.02 * truth["cpu_s"] + 0.1 + result.stolen_s, f"{off}, {truth}"
     sleeps = sum(ns for frames, ns in result.stacks if any(f.startswith("py_leaf (") for f in frames)) * 1e-9
     assert sleeps >= 1.5 - stats["walker_load_s"] - 0.2, f"{sleeps} s\n{yrt.show(result.stacks)}"
     yield f"{sleeps:.3f} of 1.5 s below Python; loads took {stats['walker_load_s']:.3f} s"
