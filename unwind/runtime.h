@@ -204,8 +204,8 @@ struct runtime_ops {
 	const struct layout_schema *layout; /* layout.h; NULL: it needs none */
 
 	/*
-	 * Parts of the paths of files that it mostly comes in, up to NULL: which processes may have it is guessed by
-	 * them (probes/walker_guess.h), no more. NULL: no name says so.
+	 * Parts of lines of /proc/PID/maps of files that it mostly comes in, up to NULL: which processes may have it
+	 * is guessed by them (probes/walker_guess.h), no more. NULL: no name says so.
 	 */
 	const char *const *files;
 

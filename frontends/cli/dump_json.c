@@ -148,7 +148,7 @@ static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
 		json_array_append_new(tasks, json_task(v, &v->tasks[i], (u32)json_array_size(stacks) - 1));
 	}
 	json_object_set_new(root, "tasks", tasks);
-	json_object_set_new(root, "all_tasks", json_boolean(!v->untold));
+	json_object_set_new(root, "all_tasks", json_boolean(!v->partial));
 }
 
 struct error *dump_write_json(const struct dump_view *v, FILE *out)

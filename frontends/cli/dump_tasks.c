@@ -114,7 +114,7 @@ struct error *view_tasks(const struct dump_list *list, struct dump_view *v)
 	if (!v->tasks)
 		return &error_no_memory;
 	v->ntasks = list->ntasks;
-	v->untold = list->untold;
+	v->partial = list->partial;
 	for (u32 i = 0; i < v->ntasks; i++)
 		v->tasks[i] = (struct view_task){.t = &list->tasks[i], .number = i + 1};
 	find_tops(v->profile, v);
@@ -177,8 +177,8 @@ struct error *dump_tasks_text(
 
 	if (v->ntasks)
 		put_heads(v, out);
-	else if (v->untold)
-		fputs("\nwhich tasks wait without a thread is not known: the messages on stderr say why\n", out);
+	else if (v->partial)
+		fputs("\ntasks that wait without a thread could not be listed: the messages on stderr say why\n", out);
 	else if (v->logical)
 		fputs("\nno tasks that wait without a thread were found\n", out);
 	for (u32 i = 0, end; !err && i < v->ntasks; i = end) {

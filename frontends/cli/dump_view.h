@@ -42,7 +42,7 @@ struct dump_view {
 	struct view_task *tasks; /* as the threads are */
 	u32 ntasks, ntask_stacks;
 	bool logical;  /* tasks were asked for */
-	bool untold;   /* there may be more of them */
+	bool partial;  /* there may be more of them */
 	u32 dumps;     /* that were taken (--repeat) */
 	double took_s; /* to take the last one, without naming */
 };

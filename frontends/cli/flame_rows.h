@@ -63,7 +63,9 @@ extern const char *const flame_usage[];
 	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},         \
 	        {FLAME_CPU, "max-cpu", "PERCENT",                                                                      \
-	                "of one CPU that yrt may take before it halves its rate (10; 0: no limit)", COMPLETE_NOTHING}, \
+	                "of one CPU that yrt may take before it halves its rate (10; 0: no limit, and\n"               \
+	                "each wait has a stack of its own)",                                                           \
+	                COMPLETE_NOTHING},                                                                             \
 	        {FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE},   \
 	        {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},    \
 	        SEND_OPTIONS, {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},

@@ -50,7 +50,7 @@ struct dump_list {
 	u32 n;
 	struct dump_task *tasks; /* logical.h */
 	u32 ntasks;
-	bool untold; /* there may be more tasks: a runtime could not list its own, and warned */
+	bool partial; /* there may be more tasks: a runtime could not list its own, and warned */
 };
 
 struct error *dump_create(const struct dump_options *options, struct dump **ret);

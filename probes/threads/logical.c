@@ -54,14 +54,14 @@ struct error *logical_take(
 		if (!t.ops)
 			continue;
 		if (!p->instances[i].data) { /* refused, and said so */
-			list->untold = true;
+			list->partial = true;
 			continue;
 		}
 		err = t.ops->list(p->instances[i].data, &view, add, &t);
 		if (err && err != &error_no_memory) {
 			warn(ctx, err);
 			err = NULL;
-			list->untold = true;
+			list->partial = true;
 		}
 	}
 	return err;
@@ -77,7 +77,7 @@ void logical_free(struct dump_list *list)
 	free(list->tasks);
 	list->tasks = NULL;
 	list->ntasks = 0;
-	list->untold = false;
+	list->partial = false;
 }
 
 struct error *logical_name(struct collector *c, const struct dump_list *list)

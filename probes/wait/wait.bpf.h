@@ -55,7 +55,7 @@ struct {
 	__type(value, struct wait_stats);
 } wait_counters SEC(".maps");
 
-struct { /* by process: exact_ns less counted_ns of threads that have ended, which those to come make up for */
+struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u32);
@@ -421,7 +421,7 @@ static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u
 	ws->off_ns += ns;
 	if (w->runnable)
 		ws->run_queue_ns += ns;
-	if (!st)
+	if (!st || ns < wait_min_ns || ns > wait_max_ns)
 		return;
 	st->weights += ns;
 	st->lost[LOST_TABLE] += ns;

@@ -93,6 +93,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	u64 now = wait_end_ns ? wait_end_ns : bpf_ktime_get_ns();
 	struct process_entry *process;
 	struct wait_thread *t;
+	struct wait_state *w;
 	u32 zero = 0, tgid;
 	u64 object = 0;
 
@@ -102,6 +103,9 @@ int visit_threads(struct bpf_iter__task *ctx)
 	process = bpf_map_lookup_elem(&processes, &tgid);
 	t = bpf_map_lookup_elem(&wait_visited, &zero);
 	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
+		return 0;
+	w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	if (w && w->exited && wait_end_ns) /* its end has counted its life */
 		return 0;
 	t->object = object;
 	t->tgid = tgid;
@@ -115,8 +119,6 @@ int visit_threads(struct bpf_iter__task *ctx)
 		t->flags = WAIT_RUNS;
 	else
 		wait_visit(task, t, now);
-	if (wait_end_ns && wait_settling)
-		wait_settled(task);
 	if (t->flags & WAIT_DUE) {
 		wait_registers(task, t);
 		__builtin_memset(t->kernel, 0, sizeof(t->kernel));
@@ -124,9 +126,11 @@ int visit_threads(struct bpf_iter__task *ctx)
 			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
 		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	}
-	if (!t->flags)
-		return 0;
-	return bpf_seq_write(ctx->meta->seq, t, sizeof(*t)) ? 1 : 0;
+	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t)))
+		return 1;
+	if (wait_end_ns && wait_settling)
+		wait_settled(task);
+	return 0;
 }
 
 #endif

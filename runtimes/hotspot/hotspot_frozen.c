@@ -279,6 +279,16 @@ void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot
 	vm->frozen = known->frozen;
 }
 
+void hotspot_frozen_objects(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm)
+{
+	struct hotspot_frozen *f = &vm->frozen;
+
+	if (f->stack || !hotspot_heap_ready(instance->heap, m))
+		return;
+	f->oops = instance->heap->oops;
+	f->z = instance->heap->z;
+}
+
 bool hotspot_frozen_due(const struct hotspot_instance *instance, u64 now)
 {
 	u64 wait = (instance->frozen_looked_ns - instance->frozen_first_ns) / 2;

@@ -20,6 +20,8 @@ void hotspot_frozen_find(struct hotspot_instance *instance, struct memory *m);
 struct error *hotspot_frozen_look(struct hotspot_instance *instance, struct memory *m);
 /* Fills in what is known by now. */
 void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot_vm *vm);
+/* What leads to objects that a collector has moved, also before all else is known. */
+void hotspot_frozen_objects(struct hotspot_instance *instance, struct memory *m, struct hotspot_vm *vm);
 /* It is still to be found, and time to look again: ever more rarely, because most JVMs never have a virtual thread. */
 bool hotspot_frozen_due(const struct hotspot_instance *instance, u64 now);
 /* What is missing where hotspot_frozen_look() found nothing, for people; NULL: no virtual thread has run yet. */

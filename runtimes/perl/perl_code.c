@@ -195,12 +195,12 @@ static void look_for_context(const cs_insn *in, struct scan *s)
 	}
 }
 
-/* Where a context is taken away, up to the return that comes next. */
+/* Where a context is taken away, up to the return or jump that comes next. */
 static void look_for_pop(const cs_insn *in, struct scan *s)
 {
 	if (counts(in, s))
 		s->popped = in->address + in->size;
-	if (!s->popped || in->id != X86_INS_RET)
+	if (!s->popped || (in->id != X86_INS_RET && in->id != X86_INS_JMP))
 		return;
 	add(s->code, s->popped, in->address + in->size, PERL_POPPED);
 	s->popped = 0;
@@ -212,7 +212,7 @@ static void look_for_old_op(const cs_insn *in, struct scan *s)
 	const cs_x86_op *to = &in->detail->x86.operands[0];
 
 	if (in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == 8 &&
-	        (s->l->i_op.size ? to->mem.base != X86_REG_RIP && to->mem.disp == s->l->i_op.at
+	        (s->l->i_op.size ? fills(in, 8, s->l->i_op.at)
 	                         : to->mem.base == X86_REG_RIP && in->address + in->size + (u64)to->mem.disp == s->op))
 		s->popped = in->address + in->size;
 	else if (in->id == X86_INS_CALL || in->id == X86_INS_JMP)

@@ -32,7 +32,10 @@ static void report_code(const struct perl_image *image, u64 bias, struct report 
 	        [PERL_COMPILE] = "parser",
 	        [PERL_SCOPE] = "eval made by C",
 	        [PERL_UNWIND] = "die_unwind",
-	        [PERL_PUSHING] = "context incomplete"};
+	        [PERL_PUSHING] = "context incomplete",
+	        [PERL_POPPED] = "context popped",
+	        [PERL_DONE] = "docatch returns",
+	        [PERL_NEXT] = "op returned"};
 	const struct perl_code *code = &image->code;
 
 	report_section(out, "code", NULL);

@@ -43,11 +43,13 @@ static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_c
 	return stop;
 }
 
-/* Did the parser push an eval entered at this statement, to fold constants in? That is nobody's. */
+/*
+ * Did the parser push an eval entered at this statement, to fold constants in? That is nobody's. call_sv()'s, of a
+ * BEGIN block, a handler or a destructor while code is compiled, is the first on a stack of its own.
+ */
 static inline bool pl_is_folding(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c, u64 oldcop)
 {
-	return pl_type(c) != PERL_STACK_REQUIRE && !perl_interpreter(w) &&
-	       oldcop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
+	return pl_left(c) > 1 && !perl_interpreter(w) && oldcop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
 }
 
 static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)

@@ -377,11 +377,11 @@ def test_logical_unknown():
     try:
         waiting(lua.pid, 1)
         text = yrt.run("dump", "-p", lua.pid, "--logical", output=False, stats=False)
-        told = json.loads(yrt.run("dump", "-p", lua.pid, "--logical", "--json", output=False, stats=False).stdout)
+        listed = json.loads(yrt.run("dump", "-p", lua.pid, "--logical", "--json", output=False, stats=False).stdout)
     finally:
         yrt.stop(lua)
-    assert "which tasks wait without a thread is not known" in text.stdout and "PUC-Lua are not listed" in text.stderr, text
-    assert "were found" not in text.stdout and told["all_tasks"] is False and told["tasks"] == [], told
+    assert "tasks that wait without a thread could not be listed" in text.stdout and "PUC-Lua are not listed" in text.stderr, text
+    assert "were found" not in text.stdout and listed["all_tasks"] is False and listed["tasks"] == [], listed
     with yrt.Fixture("locks", seconds=30) as fixture:
         text = yrt.run("dump", "-p", fixture.pid, "--logical", output=False, stats=False).stdout
     assert "no tasks that wait without a thread were found" in text, text

@@ -3,7 +3,7 @@
 
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 
-#define MONITOR_HANDLE 16 /* the first whose ObjectMonitor has its object behind a handle (8253064); 8 says 25 */
+#define MONITOR_HANDLE 16 /* the first whose ObjectMonitor has its object behind a handle (8247281); 8 says 25 */
 
 static u32 version_of(const struct hotspot_heap_view *h, struct memory *m)
 {

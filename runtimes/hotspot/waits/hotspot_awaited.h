@@ -6,7 +6,7 @@
 #include "hotspot_waits.h"
 #include "runtimes/hotspot/walk/hotspot.h"
 
-/* ret->pending stays 0 where this JDK does not tell, or the JVM is only starting. */
+/* ret->pending stays 0 where this is not known of the JDK, or the JVM is only starting. */
 void hotspot_awaited_find(
         struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, struct hotspot_awaited *ret);
 

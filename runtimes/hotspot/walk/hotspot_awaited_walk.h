@@ -12,7 +12,7 @@
 #include "hotspot.h"
 #include "hotspot_find_walk.h"
 
-#define HS_ASKED 0x61776169u /* vm_mark: Java's first frame was seen */
+#define HS_ASKED 0x61776168u /* vm_mark: Java's first frame was seen */
 
 /* The object that a reference leads to; 0: none, or not known. */
 WALK_GLOBAL u64 hotspot_referent(struct walk *w, u64 at, u32 place)
@@ -106,7 +106,7 @@ WALK_GLOBAL int hotspot_push_awaited(struct walk *w)
 }
 
 /* Before the innermost frame of Java, if native code has led there: what waits is no leaf. */
-static inline void hs_tell_awaited(struct walk *w)
+static inline void hs_push_awaited_once(struct walk *w)
 {
 	const struct hotspot_vm *vm;
 

@@ -378,7 +378,7 @@ WALK_STEP int hotspot_step(struct walk *w)
 	WALK_CHECK(w);
 	if (hs_guess_skips(w))
 		return STOP_NO_CFI;
-	hs_tell_awaited(w);
+	hs_push_awaited_once(w);
 	exact = !w->leaf && w->vm_state == hs_called(w->reg[REG_SP]);
 	if (w->vm_state & HS_CALLED)
 		w->vm_state = 0;
