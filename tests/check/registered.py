@@ -9,7 +9,7 @@ import sys
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["YRT_BUILD"]
-HELPERS = {"e2e/yrt.py", "e2e/flaky.py", "e2e/lua.py", "e2e/perl.py", "e2e/go.py", "e2e/java.py", "e2e/java_alloc.py", "e2e/pods.py", "e2e/stores.py", "e2e/container.py",
+HELPERS = {"unit/steps.c", "e2e/yrt.py", "e2e/flaky.py", "e2e/lua.py", "e2e/perl.py", "e2e/go.py", "e2e/java.py", "e2e/java_alloc.py", "e2e/pods.py", "e2e/stores.py", "e2e/container.py",
            "e2e/image.py", "e2e/crowd.py", "e2e/verifier.py",
            "bench/unit.py", "bench/bpf_cost.py", "bench/pairs.py", "bench/async_profiler.py"}
 KINDS = {"unit": r"test_\w+\.c", "fuzz": r"fuzz_\w+\.c", "e2e": r"test_\w+\.py", "check": r"\w+\.py",

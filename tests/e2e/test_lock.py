@@ -60,7 +60,7 @@ def seconds_of(result, function, leaf):
 def check(result, truth, functions):
     for name, (function, leaf) in functions.items():
         total, expected = seconds_of(result, function, leaf), truth[name]
-        assert expected > 0.5 and abs(total - expected) <= EXACT * expected + 0.03 + result.stolen_s, f"{name}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        assert expected > 0.5 and abs(total - expected) <= EXACT * expected + 0.03 + result.slack(expected), f"{name}: {total} of {expected}\n{yrt.show(result.stacks)}"
         yield f"{name}: {total:.3f} of {expected:.3f} s"
 
 
@@ -120,7 +120,7 @@ def test_python_locks():
     result, truth = python("locks", "python-lock-flame")
     for name in ("first", "second"):
         total = seconds_of(result, name, r"\[(R?Lock.*|GIL)\]")
-        assert truth[name] > 0.5 and abs(total - truth[name]) <= EXACT * truth[name] + 0.05 + result.stolen_s, f"{name}: {total} of {truth}\n{yrt.show(result.stacks)}"
+        assert truth[name] > 0.5 and abs(total - truth[name]) <= EXACT * truth[name] + 0.05 + result.slack(truth[name]), f"{name}: {total} of {truth}\n{yrt.show(result.stacks)}"
         yield f"{name}: {total:.3f} of {truth[name]:.3f} s"
     assert not seconds_of(result, "idle", r"\[(?!GIL\]).*"), yrt.show(result.stacks)
     assert result.stats["lock"]["kinds"]["conditions"]["s"] > 1.5, result.stats["lock"]

@@ -30,7 +30,7 @@ def of(result, function):
 
 def check_balance(result):
     off = result.stats["off"]
-    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off["wall_s"] + 0.05 + result.stolen_s, off
+    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off["wall_s"] + 0.05 + result.slack(off["wall_s"]), off
     return f"{off['wall_s']:.3f} s = {off['on_s']:.3f} s on + {off['off_s']:.3f} s off"
 
 
@@ -45,7 +45,7 @@ def test_reasons():
         total = sum(s for _, s in stacks)
         reasons = {f"[{reason}]", "[run queue]"} | BESIDES.get(function, set())
         right = sum(s for frames, s in stacks if frames[-1] in reasons)
-        assert abs(total - expected) <= EXACT * expected + 0.05 + result.stolen_s, f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        assert abs(total - expected) <= EXACT * expected + 0.05 + result.slack(expected), f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
         named = sum(s for frames, s in stacks if frames[-1] == f"[{reason}]")
         assert right > 0.97 * total and named > 0.6 * total, f"{function}: {right} and {named} of {total}\n{yrt.show(stacks)}"
         yield f"{function}: {total:.3f} of {expected:.3f} s, {named:.3f} s {reason}"
@@ -75,7 +75,7 @@ def test_limits():
 
 def check_shown(result, off_by):
     """Where a part of the waits stands for all, the sum is right but for this part of it and what was lost. What to report."""
-    off, shown, lost = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9, result.lost() * 1e-9
+    off, shown, lost = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9, result.missing(result.stats["off"]["off_s"] * 1e9) * 1e-9
     assert abs(shown + lost - off["off_s"]) <= off_by * off["off_s"], f"{shown} and {lost} lost: {off}"
     return f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
 

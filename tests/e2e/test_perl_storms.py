@@ -17,7 +17,8 @@ CALLERS = {
     "main::compare": {"sort {...}"}, "main::deep_compare": {"main::compare", "main::deep_compare"}, "main::compare_work": {"main::deep_compare"},
     "main::on_alarm": {"main::__ANON__"}, "main::on_usr": {"main::__ANON__"},
 }
-PERL_FRAME = re.compile(r"^(main::\w+|main program|sort \{\.\.\.\}|eval \S+|List::Util::first)( |$)")
+GONE = "[gone]"  # a closure that was freed, or of a child that ended before its names were read
+PERL_FRAME = re.compile(r"^(main::\w+|main program|\[gone\]|sort \{\.\.\.\}|eval \S+|List::Util::first)( |$)")
 
 
 def chain(frames):
@@ -36,7 +37,7 @@ def test_storms():
         for outer, inner in zip(found, found[1:]):
             seen.add(inner)
             edges += n
-            assert inner not in CALLERS or outer in CALLERS[inner], f"{n} samples: {outer} calls {inner}: {found[-8:]}"
+            assert inner not in CALLERS or outer in CALLERS[inner] | {GONE}, f"{n} samples: {outer} calls {inner}: {found[-8:]}"
     assert set(CALLERS) - seen <= {"main::child", "main::on_usr"}, f"never seen: {set(CALLERS) - seen}"
     yield f"{samples} samples, {edges} edges, {truth['rounds']} rounds; deeper than --depth: {result.stats['truncated'].get('depth', 0)}; {result.summary()}"
 

@@ -33,7 +33,8 @@ def check_busy(result, name, frame, pid, used):
     unknown = sum(n for frames, n in stacks if any(f in UNKNOWN for f in frames))
     named = sum(n for frames, n in stacks if yrt.has(frames, frame))
     print(f"{name}: {seen} samples of {used * RATE:.0f}, {cut} cut, {named} with its function")
-    assert 0.7 * used * RATE - 20 - result.lost() < seen < 1.3 * used * RATE + 20, f"{name}: {seen} samples of {used * RATE:.0f}"
+    due = used * RATE
+    assert 0.7 * due - 20 - result.missing(due) < seen < 1.3 * due + 20, f"{name}: {seen} samples of {due:.0f}"
     assert cut <= 2 + 0.02 * seen, f"{name}: {cut} of {seen} are cut\n{yrt.show(stacks)}"
     assert not unknown, f"{name}: {unknown} of {seen} end in unknown code\n{yrt.show(stacks)}"
     assert named >= 0.7 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Python's stacks at every instruction. YRT_PYTHON names another interpreter than the system's. */
 #include "steps.h"
+
+#include <stdlib.h>
+
 #include "runtimes/python/python.h"
 
 #define STEPS 100000
@@ -18,18 +21,14 @@ static u64 place(const struct frame *f)
 
 static void test_steps(void **state)
 {
-	static const struct steps_language language = {identity, place, 8, NULL};
-	const char *source = getenv("YRT_SOURCE"), *python = getenv("YRT_PYTHON");
-	char path[4096];
-	char *argv[] = {python && *python ? (char *)python : "/usr/bin/python3", "-B", path, NULL};
-	struct steps *s;
+	static const struct steps_language language = {.identity = identity, .place = place, .shortest = 8};
+	const char *python = getenv("YRT_PYTHON");
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/fixtures/python/steps.py", source ? source : YRT_SOURCE_DIR);
-	s = steps_start(&language, argv);
-	steps_run(s, 0);
-	steps_through(s, STEPS);
-	steps_end(s);
+	steps_test(&language,
+	        (const char *[]){
+	                python && *python ? python : "/usr/bin/python3", "-B", "fixtures/python/steps.py", NULL},
+	        STEPS);
 }
 
 int main(void)

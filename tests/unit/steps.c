@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "steps.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "unwind.h"
+#include "profile/expand.h"
+#include "symbols/symbols.h"
+
+#define GONE      64
+#define PLACES    256
+#define BURSTS    16
+#define WORDS     8
+#define KNOWN_MAX 10 /* one of so many steps may show a known limit: a handler of a signal has thousands */
+
+struct place { /* where faults were seen: a function and the fault */
+	char name[96];
+	enum steps_fault fault;
+	u32 n;
+};
+
+struct steps_run {
+	const struct steps_language *language;
+	pid_t pid;
+	struct arena *arena;
+	struct modules *modules;
+	struct frame walked[STEPS_FRAMES];
+	struct steps_stack stacks[2];
+	struct {
+		u64 identity, outer;
+		u32 step;
+	} gone[GONE];
+	u32 ngone, started, shown, show;
+	u32 faults[STEPS_FAULTS], known;
+	struct place places[PLACES];
+	u32 nplaces;
+	u32 deepest, scripts,
+	        changes; /* frames of scripts at most, stacks with some, stacks that differ from the last */
+};
+
+static void must(struct error *err)
+{
+	if (err)
+		fail_msg("%s", err->message);
+}
+
+static void complain(void *ctx, struct error *err)
+{
+	(void)ctx;
+	print_error("%s\n", err->message);
+	error_free(err);
+}
+
+static u32 number(const char *variable, u32 otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text && *text ? (u32)strtoul(text, NULL, 10) : otherwise;
+}
+
+/* Becomes the program. Only returns if that fails. */
+static void become(const char *const *argv)
+{
+	const char *source = getenv("YRT_SOURCE");
+	char paths[WORDS][4096], *words[WORDS + 1] = {NULL};
+
+	for (u32 i = 0; i < WORDS && argv[i]; i++) {
+		bool fixture = !strncmp(argv[i], "fixtures/", 9);
+
+		snprintf(paths[i], sizeof(paths[i]), "%s%s%s", fixture ? source ? source : YRT_SOURCE_DIR : "",
+		        fixture ? "/" : "", argv[i]);
+		words[i] = paths[i];
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	execvp(words[0], words);
+	_exit(127);
+}
+
+static struct steps *start(const struct steps_language *language, const char *const *argv)
+{
+	struct steps *s = calloc(1, sizeof(*s));
+	struct steps_run *run = calloc(1, sizeof(*run));
+	int status;
+
+	assert_non_null(s);
+	assert_non_null(run);
+	s->run = run;
+	s->now = &run->stacks[0];
+	s->before = &run->stacks[1];
+	run->language = language;
+	run->show = number("YRT_SHOW", 4);
+	run->pid = fork();
+	if (!run->pid)
+		become(argv);
+	assert_int_equal(waitpid(run->pid, &status, 0), run->pid);
+	if (!WIFSTOPPED(status))
+		fail_msg("%s did not start: status 0x%x", argv[0], status);
+	must(arena_create(NULL, &run->arena));
+	must(modules_create(run->arena, NULL, &run->modules));
+	run->modules->complain = complain;
+	return s;
+}
+
+static void end(struct steps *s)
+{
+	kill(s->run->pid, SIGKILL);
+	waitpid(s->run->pid, NULL, 0);
+	process_destroy(s->process);
+	modules_destroy(s->run->modules);
+	arena_destroy(s->run->arena);
+	free(s->run);
+	free(s);
+}
+
+/* The signal that the program has stopped by; 0: it runs. */
+static int wait_for(struct steps *s, int flags)
+{
+	int status;
+	pid_t pid = waitpid(s->run->pid, &status, flags);
+
+	if (!pid)
+		return 0;
+	assert_int_equal(pid, s->run->pid);
+	if (!WIFSTOPPED(status))
+		fail_msg("the program ended with status 0x%x", status);
+	return WSTOPSIG(status);
+}
+
+static void resume(struct steps *s, int request, int sig)
+{
+	assert_int_equal(ptrace((enum __ptrace_request)request, s->run->pid, 0, sig == SIGTRAP ? 0 : sig), 0);
+}
+
+/* What was seen so far says nothing of what comes. */
+static void forget(struct steps *s)
+{
+	s->run->started = s->step;
+	s->before->nitems = s->before->nframes = 0;
+	s->run->ngone = 0;
+}
+
+/*
+ * Goes on for so long, in us; 0: to its own SIGSTOP. Its other signals are passed on. The last moments nobody looks: a
+ * program that sends itself signals would always be met at one of them.
+ */
+static void run_for(struct steps *s, u32 us)
+{
+	bool changed;
+	int sig;
+
+	resume(s, PTRACE_CONT, 0);
+	for (u32 passed = 0; passed < us; passed += 100) {
+		usleep(us % 250);
+		sig = wait_for(s, WNOHANG);
+		if (sig)
+			resume(s, PTRACE_CONT, sig == SIGSTOP ? 0 : sig);
+	}
+	if (us) {
+		usleep(us % 250);
+		kill(s->run->pid, SIGSTOP);
+	}
+	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
+		resume(s, PTRACE_CONT, sig);
+	ptrace(PTRACE_SETOPTIONS, s->run->pid, 0, PTRACE_O_EXITKILL);
+	if (s->process)
+		must(process_rescan(s->process, &changed));
+	else
+		must(process_create(s->run->modules, s->run->pid, 1, &s->process));
+	forget(s);
+}
+
+static void step(struct steps *s)
+{
+	int sig = 0;
+
+	do {
+		resume(s, PTRACE_SINGLESTEP, sig);
+		sig = wait_for(s, 0);
+	} while (sig != SIGTRAP);
+}
+
+u64 steps_mix(u64 a, u64 b)
+{
+	a = (a ^ b) * 0x9e3779b97f4a7c15ull;
+	return a ^ a >> 29;
+}
+
+static void walk(struct steps *s)
+{
+	struct user_regs_struct r;
+	struct unwind_registers regs;
+	struct steps_stack *stack = s->now;
+	u64 outer = 1;
+	u32 n, last = 0, scripts = 0;
+
+	assert_int_equal(ptrace(PTRACE_GETREGS, s->run->pid, 0, &r), 0);
+	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
+	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	        .thread_pointer = r.fs_base};
+	s->stop = unwind_stack(s->process, &regs, s->run->walked, STEPS_FRAMES, &n);
+	stack->nframes = expand_stack(s->process, s->run->walked, n, 0, stack->frames, STEPS_FRAMES);
+	stack->nitems = 0;
+	for (u32 i = stack->nframes; i-- > 0;) {
+		const struct frame *f = &stack->frames[i];
+		bool script = frame_kind(f) == FRAME_SCRIPT;
+		u64 identity = script ? s->run->language->identity(s, f) : frame_addr(f);
+
+		if (!identity || (!script && frame_flags(f) & FRAME_VM))
+			continue;
+		stack->items[stack->nitems++] = (struct steps_item){.identity = identity,
+		        .place = script && s->run->language->place ? s->run->language->place(f) : 0,
+		        .outer = outer,
+		        .born = s->step,
+		        .script = script};
+		outer = steps_mix(outer, identity);
+		last = script ? stack->nitems : last;
+		scripts += script;
+	}
+	stack->nitems = last;
+	s->run->deepest = scripts > s->run->deepest ? scripts : s->run->deepest;
+	s->run->scripts += scripts > 0;
+}
+
+static void symbol(struct steps *s, const struct frame *f, char *name, size_t size)
+{
+	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	const struct mapping *m = process_mapping(s->process, pc);
+	struct symbol symbol;
+
+	if (m && m->image) {
+		error_free(symbols_load(m->image, ""));
+		if (symbols_find(m->image, pc - m->bias, &symbol))
+			snprintf(name, size, "%s", symbol.name);
+		else
+			snprintf(name, size, "%s+0x%lx", m->name, pc - m->bias);
+	} else {
+		snprintf(name, size, "0x%lx", pc);
+	}
+}
+
+bool steps_in(struct steps *s, const struct steps_stack *stack, u32 n, const char *part)
+{
+	char name[96];
+
+	for (u32 i = 0; i < stack->nframes && i < n; i++) {
+		symbol(s, &stack->frames[i], name, sizeof(name));
+		if (strstr(name, part))
+			return true;
+	}
+	return false;
+}
+
+static void put_name(struct steps *s, const struct steps_stack *stack, u32 i, char *name, size_t size)
+{
+	struct runtime_process view = process_view(s->process);
+	const struct frame *f = &stack->frames[i];
+	struct frame_name n = {.name = ""};
+
+	if (frame_kind(f) != FRAME_SCRIPT) {
+		symbol(s, f, name, size);
+		return;
+	}
+	snprintf(name, size, "?");
+	for (u32 k = 0; k < s->process->ninstances; k++) {
+		struct instance *instance = &s->process->instances[k];
+
+		if (instance->data && instance->ops->id == frame_runtime(f) &&
+		        instance->ops->name_frame(instance->data, &view, stack->frames, i, stack->nframes, &n))
+			snprintf(name, size, "%s:%u", n.name, n.line);
+	}
+}
+
+static void show(struct steps *s, const char *title, const struct steps_stack *stack)
+{
+	char name[NAME_MAX_BYTES + 16];
+
+	print_message("  %s:\n", title);
+	for (u32 i = 0; i < stack->nframes; i++) {
+		const struct frame *f = &stack->frames[i];
+
+		put_name(s, stack, i, name, sizeof(name));
+		print_message("    %s%s %s 0x%lx 0x%lx\n", frame_kind(f) == FRAME_SCRIPT ? "* " : "  ",
+		        frame_flags(f) & FRAME_VM ? "(vm)" : "", name, f->where, f->detail);
+	}
+}
+
+void steps_fault(struct steps *s, enum steps_fault fault, const char *what)
+{
+	static const char *const words[] = {"cut", "middle", "place", "short", "back", "wrong"};
+	struct place *p = s->run->places;
+	char name[sizeof(p->name)];
+
+	if (s->run->language->known && s->run->language->known(s, fault)) {
+		s->run->known++;
+		return;
+	}
+	s->run->faults[fault]++;
+	symbol(s, &s->now->frames[0], name, sizeof(name));
+	while (p < s->run->places + s->run->nplaces && (p->fault != fault || strcmp(p->name, name) != 0))
+		p++;
+	if (p == s->run->places + PLACES)
+		return;
+	if (p == s->run->places + s->run->nplaces) {
+		s->run->nplaces++;
+		p->fault = fault;
+		memcpy(p->name, name, sizeof(name));
+		if (s->run->shown < s->run->show) {
+			s->run->shown++;
+			print_message("step %u: %s in %s: %s\n", s->step, words[fault], name, what);
+			show(s, "before", s->before);
+			show(s, "now", s->now);
+		}
+	}
+	p->n++;
+}
+
+/* The innermost frames of `before` from number `from` on have gone. */
+static void pop(struct steps *s, u32 from)
+{
+	for (u32 i = from; i < s->before->nitems; i++) {
+		struct steps_item *item = &s->before->items[i];
+
+		if (!item->script)
+			continue;
+		if (s->step - item->born < s->run->language->shortest && item->born > s->run->started)
+			steps_fault(s, STEPS_SHORT, "went again");
+		s->run->gone[s->run->ngone % GONE].identity = item->identity;
+		s->run->gone[s->run->ngone % GONE].outer = item->outer;
+		s->run->gone[s->run->ngone++ % GONE].step = s->step;
+	}
+}
+
+static void push(struct steps *s, u32 from)
+{
+	for (u32 i = from; i < s->now->nitems; i++) {
+		const struct steps_item *item = &s->now->items[i];
+
+		for (u32 k = 0; k < s->run->ngone && k < GONE; k++)
+			if (item->script && s->run->gone[k].identity == item->identity &&
+			        s->run->gone[k].outer == item->outer &&
+			        s->step - s->run->gone[k].step < s->run->language->shortest) {
+				steps_fault(s, STEPS_BACK, "came back");
+				s->run->gone[k].identity = 0;
+			}
+	}
+}
+
+static bool has(const struct steps_stack *stack, u32 from, u64 identity)
+{
+	while (from < stack->nitems && stack->items[from].identity != identity)
+		from++;
+	return from < stack->nitems;
+}
+
+static void check(struct steps *s)
+{
+	struct steps_stack *now = s->now, *before = s->before;
+	u32 same = 0;
+	bool middle = false;
+
+	walk(s);
+	if (!stop_is_complete((u32)s->stop)) {
+		steps_fault(s, STEPS_CUT, "");
+		s->cut = s->step;
+		s->cuts++;
+		forget(s);
+		return;
+	}
+	if (s->run->language->look)
+		s->run->language->look(s);
+	if (before->nframes) {
+		while (same < now->nitems && same < before->nitems &&
+		        now->items[same].identity == before->items[same].identity) {
+			now->items[same].born = before->items[same].born;
+			same++;
+		}
+		for (u32 i = same; i < before->nitems && !middle; i++)
+			middle = before->items[i].script && has(now, same, before->items[i].identity);
+		if (middle)
+			steps_fault(s, STEPS_MIDDLE, "not at the end");
+		for (u32 i = 0; i + 1 < same; i++)
+			if (now->items[i].place != before->items[i].place &&
+			        s->step - now->items[i + 1].born >= s->run->language->shortest) {
+				steps_fault(s, STEPS_PLACE, "a caller's place");
+				break;
+			}
+		s->run->changes += same < now->nitems || same < before->nitems;
+		pop(s, same);
+		push(s, same);
+	}
+	s->now = before;
+	s->before = now;
+}
+
+static void report(const struct steps *s, u32 seed)
+{
+	const struct steps_run *run = s->run;
+	const u32 *f = run->faults;
+
+	print_message("%u steps from seed %u: %u known limits, %u cut, %u in the middle, %u places, %u short, %u back, "
+	              "%u wrong; %u changes\n",
+	        s->step, seed, run->known, f[STEPS_CUT], f[STEPS_MIDDLE], f[STEPS_PLACE], f[STEPS_SHORT], f[STEPS_BACK],
+	        f[STEPS_WRONG], run->changes);
+	for (const struct place *p = run->places; p < run->places + run->nplaces; p++)
+		print_message("  %u of kind %d in %s\n", p->n, p->fault, p->name);
+}
+
+void steps_test(const struct steps_language *language, const char *const *argv, u32 otherwise)
+{
+	struct steps *s = start(language, argv);
+	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->pid), random = seed;
+
+	run_for(s, language->begin_us);
+	for (u32 i = 0; i < BURSTS; i++) {
+		random = random * 1103515245 + 12345;
+		run_for(s, 1 + (random >> 12) % 10000);
+		for (u32 k = 0; k < steps / BURSTS; k++, s->step++) {
+			check(s);
+			step(s);
+		}
+	}
+	report(s, seed);
+	assert_int_equal(s->run->nplaces, 0);
+	assert_true(s->run->known <= s->step / KNOWN_MAX);
+	assert_true(s->run->scripts > s->step / 2 && s->run->deepest >= 4 && s->run->changes > s->step / 10000);
+	end(s);
+}
