@@ -482,7 +482,7 @@ SKIPPED = 77  # the exit code if no test could run; CMake's SKIP_RETURN_CODE
 
 
 def attempt(test):
-    """None if it passes, else (what it says, the share of the CPUs' time that the host took meanwhile)."""
+    """None if it passes, else (what it says, the share of the CPUs' time that the host took meanwhile, the exception in a line)."""
     begin, stolen = time.monotonic(), cpu_times()[1]
     try:
         for line in test() or ():
@@ -490,22 +490,24 @@ def attempt(test):
         return None
     except Skipped:
         raise
-    except Exception:
-        return traceback.format_exc(), (cpu_times()[1] - stolen) / (time.monotonic() - begin) / os.cpu_count()
+    except Exception as e:
+        taken = (cpu_times()[1] - stolen) / (time.monotonic() - begin) / os.cpu_count()
+        return traceback.format_exc(), taken, f"{type(e).__name__} {' '.join(str(e).split())}"[:300]
 
 
 def passes(name, test):
     """Whether a test does, at one of its attempts. Those that failed are reported."""
-    here, failures, disturbed = os.path.basename(sys.argv[0]), 0, 0
+    here, failures, disturbed, why = os.path.basename(sys.argv[0]), 0, 0, ""
     while failure := attempt(test):
         failures += 1
         disturbed += failure[1] > DISTURBED
+        why = failure[2]
         print(f"FAIL {name}, attempt {failures}, the host took {failure[1]:.1%} of the CPUs\n{failure[0]}", flush=True)
         if failures >= ATTEMPTS + (min(disturbed, MORE_ATTEMPTS) if time.monotonic() - BEGIN < MORE_UNTIL_S else 0):
             return False
     print(f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else ""), flush=True)
     if failures:
-        flaky.note("flaky" if failures > disturbed else "disturbed", f"{here} {name}")
+        flaky.note("flaky" if failures > disturbed else "disturbed", f"{here} {name}: {why}")
     return True
 
 
