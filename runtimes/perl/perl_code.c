@@ -142,13 +142,18 @@ static void look_for_xs(const cs_insn *in, struct scan *s)
 	}
 }
 
+static bool fills(const cs_insn *in, u32 size, s64 at)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0];
+
+	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == size && to->mem.disp == at &&
+	       to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.base != X86_REG_RSP &&
+	       to->mem.base != X86_REG_RIP;
+}
+
 static bool stores(const cs_insn *in, u32 size, s64 at)
 {
-	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
-
-	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == size &&
-	       to->mem.disp == at && to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID &&
-	       to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+	return fills(in, size, at) && in->detail->x86.operands[1].type == X86_OP_REG;
 }
 
 /* Where a context is pushed: si_cxix is stored, and later cv and retop; they are in one piece of code. */
@@ -169,15 +174,6 @@ static bool counts(const cs_insn *in, const struct scan *s)
 	               in->id == X86_INS_DEC) &&
 	       to->type == X86_OP_MEM && to->size == 4 && to->mem.disp == s->l->si_cxix.at &&
 	       to->mem.index == X86_REG_INVALID && to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
-}
-
-static bool fills(const cs_insn *in, u32 size, s64 at)
-{
-	const cs_x86_op *to = &in->detail->x86.operands[0];
-
-	return in->id == X86_INS_MOV && to->type == X86_OP_MEM && to->size == size && to->mem.disp == at &&
-	       to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID && to->mem.base != X86_REG_RSP &&
-	       to->mem.base != X86_REG_RIP;
 }
 
 /* The same of any context: its type is stored within some instructions, an eval's other members later. */

@@ -8,6 +8,24 @@
 #define PL_CALL_BYTES    512 /* of call_sv()'s stack above a loop's */
 #define PL_STACKS_A_STEP 4
 
+/* PL_op */
+static inline bool pl_op(struct walk *w, const struct perl_vm *vm, u64 *op)
+{
+	return !perl_interpreter(w) && walk_read(w, op, sizeof(*op), w->scratch[0] + vm->op);
+}
+
+/* Is this statement PL_compiling? After perl_interpreter(). */
+static inline bool pl_is_compiled_at(const struct walk *w, const struct perl_vm *vm, u64 cop)
+{
+	return cop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
+}
+
+/* The number of the innermost context; -1: there is none. */
+static inline int pl_innermost(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+{
+	return c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+}
+
 /* Has this loop ended, and with it its context? It has no op any more. */
 static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
@@ -17,14 +35,13 @@ static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm, const 
 		return c->more[2] & PL_ENDED;
 	if (w->region.part == PERL_NEXT)
 		return walk_has(w, REG_RESULT) && !w->reg[REG_RESULT];
-	return !perl_interpreter(w) && walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) && !op;
+	return pl_op(w, vm, &op) && !op;
 }
 
 /* Is code being compiled? The statement that runs is PL_compiling then, but while the parser optimizes ops. */
 static inline bool pl_is_compiling(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	return c->more[2] & PL_COMPILES ||
-	       (!perl_interpreter(w) && c->more[1] - (w->scratch[0] + vm->compiling) < vm->compiling_size);
+	return c->more[2] & PL_COMPILES || (!perl_interpreter(w) && pl_is_compiled_at(w, vm, c->more[1]));
 }
 
 /*
@@ -43,7 +60,7 @@ WALK_GLOBAL int perl_entered(struct walk *w)
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
-	found = c && c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	found = c ? pl_innermost(w, vm, c) : -1;
 	if (!c || found < 0)
 		return 0;
 	i = (u64)found;
@@ -68,8 +85,7 @@ WALK_GLOBAL int perl_is_early(struct walk *w)
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
-	if (!c || c->more[2] & PL_RAN || perl_interpreter(w) ||
-	        !walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) || native_cfa(w))
+	if (!c || c->more[2] & PL_RAN || !pl_op(w, vm, &op) || native_cfa(w))
 		return false;
 	return op - w->scratch[0] < PL_CALL_BYTES && !perl_entered(w);
 }
@@ -77,7 +93,7 @@ WALK_GLOBAL int perl_is_early(struct walk *w)
 /* Is the innermost context an eval that call_sv() pushed? */
 static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	int found = pl_innermost(w, vm, c);
 	u64 i = (u64)found;
 	u32 type;
 
@@ -127,7 +143,7 @@ static inline int pl_skip_empty(struct walk *w, struct walk_cursor *c)
 /* Was the innermost context entered from C? */
 static inline bool pl_is_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	int found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	int found = pl_innermost(w, vm, c);
 	u64 i = (u64)found;
 	u32 kind;
 
@@ -198,7 +214,7 @@ WALK_GLOBAL int perl_catch(struct walk *w)
 		return STOP_ARENA;
 	if (c->more[2] & PL_RAN)
 		c->more[2] |= PL_SKIP;
-	else if (!perl_interpreter(w) && walk_read(w, &op, sizeof(op), w->scratch[0] + vm->op) && !op)
+	else if (pl_op(w, vm, &op) && !op)
 		c->more[2] |= PL_ENDED;
 	return STOP_NONE;
 }

@@ -49,7 +49,7 @@ static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_c
  */
 static inline bool pl_is_folding(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c, u64 oldcop)
 {
-	return pl_left(c) > 1 && !perl_interpreter(w) && oldcop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
+	return pl_left(c) > 1 && !perl_interpreter(w) && pl_is_compiled_at(w, vm, oldcop);
 }
 
 static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -43,8 +42,9 @@ struct steps_run {
 	u32 faults[STEPS_FAULTS], known;
 	struct place places[PLACES];
 	u32 nplaces;
-	u32 deepest, scripts,
-	        changes; /* frames of scripts at most, stacks with some, stacks that differ from the last */
+	u32 deepest; /* frames of scripts at most */
+	u32 scripts; /* stacks with some */
+	u32 changes; /* stacks that differ from the last */
 };
 
 static void must(struct error *err)
@@ -67,7 +67,7 @@ static u32 number(const char *variable, u32 otherwise)
 	return text && *text ? (u32)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* Becomes the program. Only returns if that fails. */
+/* Becomes the program. Never returns. */
 static void become(const char *const *argv)
 {
 	const char *source = getenv("YRT_SOURCE");
@@ -80,7 +80,6 @@ static void become(const char *const *argv)
 		        fixture ? "/" : "", argv[i]);
 		words[i] = paths[i];
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	execvp(words[0], words);
 	_exit(127);
@@ -105,6 +104,7 @@ static struct steps *start(const struct steps_language *language, const char *co
 	assert_int_equal(waitpid(run->pid, &status, 0), run->pid);
 	if (!WIFSTOPPED(status))
 		fail_msg("%s did not start: status 0x%x", argv[0], status);
+	ptrace(PTRACE_SETOPTIONS, run->pid, 0, PTRACE_O_EXITKILL);
 	must(arena_create(NULL, &run->arena));
 	must(modules_create(run->arena, NULL, &run->modules));
 	run->modules->complain = complain;
@@ -171,7 +171,6 @@ static void run_for(struct steps *s, u32 us)
 	}
 	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
 		resume(s, PTRACE_CONT, sig);
-	ptrace(PTRACE_SETOPTIONS, s->run->pid, 0, PTRACE_O_EXITKILL);
 	if (s->process)
 		must(process_rescan(s->process, &changed));
 	else
@@ -294,9 +293,9 @@ static void show(struct steps *s, const char *title, const struct steps_stack *s
 	}
 }
 
-void steps_fault(struct steps *s, enum steps_fault fault, const char *what)
+static void found(struct steps *s, enum steps_fault fault, const char *what)
 {
-	static const char *const words[] = {"cut", "middle", "place", "short", "back", "wrong"};
+	static const char *const words[] = {"cut", "middle", "place", "short", "back"};
 	struct place *p = s->run->places;
 	char name[sizeof(p->name)];
 
@@ -333,7 +332,7 @@ static void pop(struct steps *s, u32 from)
 		if (!item->script)
 			continue;
 		if (s->step - item->born < s->run->language->shortest && item->born > s->run->started)
-			steps_fault(s, STEPS_SHORT, "went again");
+			found(s, STEPS_SHORT, "went again");
 		s->run->gone[s->run->ngone % GONE].identity = item->identity;
 		s->run->gone[s->run->ngone % GONE].outer = item->outer;
 		s->run->gone[s->run->ngone++ % GONE].step = s->step;
@@ -349,7 +348,7 @@ static void push(struct steps *s, u32 from)
 			if (item->script && s->run->gone[k].identity == item->identity &&
 			        s->run->gone[k].outer == item->outer &&
 			        s->step - s->run->gone[k].step < s->run->language->shortest) {
-				steps_fault(s, STEPS_BACK, "came back");
+				found(s, STEPS_BACK, "came back");
 				s->run->gone[k].identity = 0;
 			}
 	}
@@ -370,14 +369,12 @@ static void check(struct steps *s)
 
 	walk(s);
 	if (!stop_is_complete((u32)s->stop)) {
-		steps_fault(s, STEPS_CUT, "");
+		found(s, STEPS_CUT, "");
 		s->cut = s->step;
 		s->cuts++;
 		forget(s);
 		return;
 	}
-	if (s->run->language->look)
-		s->run->language->look(s);
 	if (before->nframes) {
 		while (same < now->nitems && same < before->nitems &&
 		        now->items[same].identity == before->items[same].identity) {
@@ -387,11 +384,11 @@ static void check(struct steps *s)
 		for (u32 i = same; i < before->nitems && !middle; i++)
 			middle = before->items[i].script && has(now, same, before->items[i].identity);
 		if (middle)
-			steps_fault(s, STEPS_MIDDLE, "not at the end");
+			found(s, STEPS_MIDDLE, "not at the end");
 		for (u32 i = 0; i + 1 < same; i++)
 			if (now->items[i].place != before->items[i].place &&
 			        s->step - now->items[i + 1].born >= s->run->language->shortest) {
-				steps_fault(s, STEPS_PLACE, "a caller's place");
+				found(s, STEPS_PLACE, "a caller's place");
 				break;
 			}
 		s->run->changes += same < now->nitems || same < before->nitems;
@@ -407,10 +404,10 @@ static void report(const struct steps *s, u32 seed)
 	const struct steps_run *run = s->run;
 	const u32 *f = run->faults;
 
-	print_message("%u steps from seed %u: %u known limits, %u cut, %u in the middle, %u places, %u short, %u back, "
-	              "%u wrong; %u changes\n",
+	print_message("%u steps from seed %u: %u known limits, %u cut, %u in the middle, %u places, %u short, %u back; "
+	              "%u changes\n",
 	        s->step, seed, run->known, f[STEPS_CUT], f[STEPS_MIDDLE], f[STEPS_PLACE], f[STEPS_SHORT], f[STEPS_BACK],
-	        f[STEPS_WRONG], run->changes);
+	        run->changes);
 	for (const struct place *p = run->places; p < run->places + run->nplaces; p++)
 		print_message("  %u of kind %d in %s\n", p->n, p->fault, p->name);
 }
@@ -420,7 +417,7 @@ void steps_test(const struct steps_language *language, const char *const *argv, 
 	struct steps *s = start(language, argv);
 	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->pid), random = seed;
 
-	run_for(s, language->begin_us);
+	run_for(s, 0);
 	for (u32 i = 0; i < BURSTS; i++) {
 		random = random * 1103515245 + 12345;
 		run_for(s, 1 + (random >> 12) % 10000);

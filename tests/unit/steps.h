@@ -26,7 +26,6 @@ enum steps_fault {
 	STEPS_PLACE,  /* the place in a caller changed */
 	STEPS_SHORT,  /* a frame was there for too few instructions */
 	STEPS_BACK,   /* the same frame was away for too few */
-	STEPS_WRONG,  /* struct steps_language.look says so */
 	STEPS_FAULTS,
 };
 
@@ -58,8 +57,6 @@ struct steps_language {
 	u64 (*place)(const struct frame *f);                     /* in it; NULL: not checked */
 	u32 shortest;                                            /* instructions that a call takes */
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
-	void (*look)(struct steps *s);                           /* at each whole stack; NULL: nothing more */
-	u32 begin_us; /* so long it runs before it is looked at; 0: until it stops itself */
 };
 
 /* argv: what begins with "fixtures/" is a path in the sources. steps: if YRT_STEPS does not say how many. */
@@ -67,7 +64,6 @@ void steps_test(const struct steps_language *language, const char *const *argv, 
 
 /* For the language's functions. */
 u64 steps_mix(u64 a, u64 b);
-void steps_fault(struct steps *s, enum steps_fault fault, const char *what);
 /* Does a frame in this function's machine code stand among the innermost n? part: of its symbol. */
 bool steps_in(struct steps *s, const struct steps_stack *stack, u32 n, const char *part);
 
