@@ -424,7 +424,7 @@ static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u
 	if (!st || ns < wait_min_ns || ns > wait_max_ns)
 		return;
 	st->weights += ns;
-	st->lost[LOST_TABLE] += ns;
+	st->lost[LOST_ENDED] += ns;
 }
 
 /* From here on its time is not counted. */
@@ -437,7 +437,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if ((ticks != TICKS_TAKEN && !end) || !ws || !find_target())
 		return 0;
-	w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	w = wait_new(task);
 	if (!w || w->exited)
 		return 0;
 	w->exited = 1;

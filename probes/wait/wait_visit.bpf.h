@@ -4,9 +4,8 @@
 #define YRT_WAIT_VISIT_BPF_H
 
 /* A thread that waits: settles what is known of it, or hands over what it takes to walk its stack. */
-static inline void wait_visit(struct task_struct *task, struct wait_thread *t, u64 now)
+static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 now)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
 	u64 since = !w          ? t->begin_ns
 	            : w->exited ? 0
 	                        : w->since_ns,
@@ -40,7 +39,7 @@ static inline void wait_visit(struct task_struct *task, struct wait_thread *t, u
 /* User space counts for how long it has lived: its end does not. */
 static inline void wait_settled(struct task_struct *task)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct wait_state *w = wait_new(task);
 
 	if (w)
 		w->exited = 1;
@@ -118,7 +117,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	if (task->on_cpu && !wait_end_ns)
 		t->flags = WAIT_RUNS;
 	else
-		wait_visit(task, t, now);
+		wait_visit(w, t, now);
 	if (t->flags & WAIT_DUE) {
 		wait_registers(task, t);
 		__builtin_memset(t->kernel, 0, sizeof(t->kernel));

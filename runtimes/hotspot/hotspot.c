@@ -233,10 +233,11 @@ static void tell(struct hotspot_instance *instance, const struct runtime_process
 	hotspot_vm_heaps(vm, heaps, n);
 	hotspot_frozen_tell(instance, vm);
 	hotspot_anchor_find(instance->heap, &vm->anchor);
-	if (p->features & FEATURE_AWAITED)
+	if (p->features & FEATURE_AWAITED) {
 		hotspot_frozen_objects(instance, p->memory, vm);
-	if (p->features & FEATURE_AWAITED && !vm->awaited.pending)
-		hotspot_awaited_find(&instance->waits, instance->heap, p->memory, &vm->awaited);
+		if (!vm->awaited.pending)
+			hotspot_awaited_find(&instance->waits, instance->heap, p->memory, &vm->awaited);
+	}
 	if (hotspot_interpreter(instance->code, p->memory, &start, &end) && end - start <= UINT32_MAX) {
 		vm->interpreter_low = start;
 		vm->interpreter_size = (u32)(end - start);

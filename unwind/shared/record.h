@@ -101,7 +101,8 @@ struct time_record {
 #define LOST_CAUSES(X)                                                                                                 \
 	X(LOST_RING, "ring_full")                                                                                      \
 	X(LOST_SCRATCH, "scratch_busy")                                                                                \
-	X(LOST_TABLE, "table_full")
+	X(LOST_TABLE, "table_full")                                                                                    \
+	X(LOST_ENDED, "ended") /* the thread, between the end of the run and the walk of its last wait */
 
 enum lost_cause {
 #define X(name, word) name,
