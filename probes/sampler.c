@@ -11,7 +11,9 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define POLL_MS             20
+#define POLL_MS             20 /* look for records so often; of slow clocks POLL_SHARES times a period */
+#define POLL_SHARES         2
+#define POLL_MAX_MS         50
 #define SEEK_MS             1000 /* look for processes that are selected by now */
 #define RECORDS_AT_ONCE     1024
 #define EAGER_S             2
@@ -20,7 +22,8 @@
 #define STARTING_LOADING_MS 5   /* so often in a process that is loading files */
 #define SWEEP_S             10  /* processes that are gone cost memory */
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
-#define LOADING_POLL_MS     2   /* it is looked at so often then */
+#define LOADING_POLL_MS     2   /* it is looked at so often then; with slow clocks so many times a period: */
+#define LOADING_POLL_SHARES 8
 /* A priority: what a program does before its files are known is seen less well, what it drops at once is not named. */
 #define HURRY       -20
 #define BACKLOG_MAX (8u << 20) /* bytes of stacks that may wait for symbols */
@@ -225,19 +228,28 @@ static void sweep(struct sampler *s, u64 now)
 	targets_sweep_old(&s->targets);
 }
 
+/* What comes rarely need not be looked for often: on a whole machine that is sampled slowly, polling costs most. */
+static int poll_ms(const struct sampler *s, bool loading)
+{
+	double rate = s->options.frequency * (loading ? LOADING_POLL_SHARES : POLL_SHARES);
+	int least = loading ? LOADING_POLL_MS : POLL_MS;
+
+	return rate <= 0 || rate * least > 1e3 ? least : rate * POLL_MAX_MS < 1e3 ? POLL_MAX_MS : (int)(1e3 / rate);
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
 	bool loading = is_loading(s, now_ns());
+	int ms = poll_ms(s, loading), n;
 	u64 now;
-	int n;
 
 	set_hurry(s, loading || s->command || s->options.follow || s->options.everyone || now_ns() < s->eager_until_ns);
-	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : loading ? LOADING_POLL_MS : POLL_MS);
+	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : ms);
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
-	if (s->watch && now - s->watch_ns > (loading ? LOADING_POLL_MS : RESCAN_MS) * 1000000ULL) {
+	if (s->watch && now - s->watch_ns > (u64)(ms < RESCAN_MS ? ms : RESCAN_MS) * 1000000) {
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}

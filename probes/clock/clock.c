@@ -147,10 +147,11 @@ static struct error *start(void *event, bool at_exec)
 /* One timer at a time: on a machine of many CPUs each has its period for longer, but there are many. */
 static void vary_period(struct clock *c, u64 now)
 {
-	u64 period = tick_ns(c);
+	u64 period;
 
-	if (!c->timers.n || now - c->varied_ns < SAME_TICKS * period / c->timers.n)
+	if (!c->timers.n || (double)(now - c->varied_ns) * c->frequency < 1e9 * SAME_TICKS / c->timers.n)
 		return;
+	period = tick_ns(c);
 	c->varied_ns = now;
 	ioctl(c->timers.fds[c->next++ % c->timers.n], PERF_EVENT_IOC_PERIOD, &period);
 }
