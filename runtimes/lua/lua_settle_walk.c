@@ -168,7 +168,7 @@ WALK_GLOBAL int lua_settle_top(struct walk *w, u32 own, u64 ci)
 	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
 		return LUA_SETTLED;
 	code = lua_word(w, vm->p_code);
-	if (w->leaf && vm->pc_kept && saved == newer && !lua_at_call(w, saved))
+	if (w->leaf && vm->pc_kept && saved == newer && saved != code && !lua_at_call(w, saved))
 		return LUA_RETURNED;
 	if (newer == code ? lua_is_called_now(w, vm, ci - vm->ci_size, code) : !lua_is_in_code(w, vm, newer))
 		lua_cursor(w, own)->more[3] = ci - vm->ci_size;

@@ -196,6 +196,8 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32
 			return lua_no_function(vm, &call, c->more[3]);
 		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
+	if (vm->version >= 504 && call.top && call.in_c == ((status & vm->lua_mask) == vm->lua_bits))
+		return lua_no_function(vm, &call, c->more[3]);
 	if (call.in_c && c->more[3] && w->leaf)
 		return LUA_PUSHED;
 	if (call.in_c && c->more[2] == LUA_NOT_ITS)

@@ -57,6 +57,7 @@ struct steps_language {
 	u64 (*place)(const struct frame *f);                     /* in it; NULL: not checked */
 	u32 shortest;                                            /* instructions that a call takes */
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
+	u32 rare; /* one of so many steps may show another limit, which known() cannot tell; 0: none */
 };
 
 /* argv: what begins with "fixtures/" is a path in the sources. steps: if YRT_STEPS does not say how many. */
