@@ -497,7 +497,7 @@ def attempt(test):
 
 def passes(name, test):
     """Whether a test does, at one of its attempts. Those that failed are reported."""
-    here, failures, disturbed, why = os.path.basename(sys.argv[0]), 0, 0, ""
+    here, begin, failures, disturbed, why = os.path.basename(sys.argv[0]), time.monotonic(), 0, 0, ""
     while failure := attempt(test):
         failures += 1
         disturbed += failure[1] > DISTURBED
@@ -505,7 +505,7 @@ def passes(name, test):
         print(f"FAIL {name}, attempt {failures}, the host took {failure[1]:.1%} of the CPUs\n{failure[0]}", flush=True)
         if failures >= ATTEMPTS + (min(disturbed, MORE_ATTEMPTS) if time.monotonic() - BEGIN < MORE_UNTIL_S else 0):
             return False
-    print(f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else ""), flush=True)
+    print(f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else "") + f", {time.monotonic() - begin:.1f} s", flush=True)
     if failures:
         flaky.note("flaky" if failures > disturbed else "disturbed", f"{here} {name}: {why}")
     return True
