@@ -54,7 +54,7 @@ class Place:
 
     def sample(self, env, *flags):
         with yrt.Fixture(self.program) as fixture:
-            return yrt.sample(fixture, "-U", *flags, seconds=1, rate=999, env=env)
+            return yrt.sample(fixture, "-U", *flags, seconds=2, rate=999, env=env)
 
     def __enter__(self):
         return self

@@ -30,7 +30,7 @@ def recorded(program, *flags, seconds=2, rate=999, argument=()):
     """x.yrt of a program, and the result of the command."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(program, *argument) as fixture:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "-p", fixture.pid, "-d", seconds + 1, "-F", rate, "-o", path, *flags, output=False).sampling()
+        at = yrt.Run("record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False).sampling()
         fixture.release()
         yield path, at.result().expect()
 

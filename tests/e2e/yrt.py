@@ -232,7 +232,7 @@ def run(*args, timeout=90, **kw):
 
 def sample(fixture, *flags, view="flame", seconds=3, rate=1999, env=None):
     """Samples a waiting fixture for some seconds from the moment of its release."""
-    at = Run(view, "-p", fixture.pid, "-d", seconds + 1, "-F", rate, *flags, env=env).sampling()
+    at = Run(view, "-p", fixture.pid, "-d", seconds, "-F", rate, *flags, env=env).sampling()
     fixture.release()
     return at.result(seconds + 60).expect()
 
