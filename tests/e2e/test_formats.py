@@ -6,6 +6,7 @@ recording is drawn in all formats, and all must show what the folded stacks show
 
 import collections
 import contextlib
+import functools
 import os
 import re
 import sys
@@ -23,14 +24,24 @@ HOSTILE = """\
 """
 
 
-@contextlib.contextmanager
-def recording(*flags, seconds=2, rate=999):
-    """A directory with x.yrt, the recording of three threads."""
+@functools.cache
+def recorded():
+    """The recording of three threads, made once for all tests."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 3) as fixture:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False).sampling()
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 2, "-F", 999, "-o", path, output=False).sampling()
         fixture.release()
         at.result().expect()
+        with open(path, "rb") as file:
+            return file.read()
+
+
+@contextlib.contextmanager
+def recording():
+    """A directory with x.yrt."""
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "x.yrt"), "wb") as file:
+            file.write(recorded())
         yield directory
 
 
