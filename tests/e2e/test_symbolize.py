@@ -230,7 +230,7 @@ def test_languages_with_a_compiler_here():
 def go_build(directory):
     path = os.path.join(directory, "go_program")
     subprocess.run(["go", "build", "-o", path, os.path.join(directory, "m.go")], check=True, capture_output=True,
-                   env=dict(os.environ, GOCACHE=os.path.join(directory, "cache"), GOFLAGS="-mod=mod", GO111MODULE="off"))
+                   env=dict(os.environ, GOFLAGS="-mod=mod", GO111MODULE="off"))
     return path
 
 
