@@ -23,6 +23,12 @@ foreach(source ${FUZZ_SOURCES})
 		DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
 	list(APPEND FUZZ_OBJECTS ${object})
 endforeach()
+# An archive: a fuzzer is linked to the objects that it calls, and libFuzzer looks at no other counters behind each input.
+set(FUZZ_ARCHIVE ${CMAKE_BINARY_DIR}/fuzz/libyrt.a)
+add_custom_command(OUTPUT ${FUZZ_ARCHIVE}
+	COMMAND ${CMAKE_COMMAND} -E rm -f ${FUZZ_ARCHIVE}
+	COMMAND ${CMAKE_AR} rcsT ${FUZZ_ARCHIVE} ${FUZZ_OBJECTS}
+	DEPENDS ${FUZZ_OBJECTS} VERBATIM)
 # Seeds of those that read whole ELF files, which their first byte says: two units each, of two compilers.
 set(WHOLE_FILE_FUZZERS fuzz_cfi fuzz_dwarf fuzz_symbols)
 set(SEEDS)
@@ -47,9 +53,9 @@ foreach(source ${FUZZERS})
 		COMMAND ${CLANG} -fsanitize=fuzzer,address,undefined -g -O1 -std=gnu17 -D_GNU_SOURCE
 			"-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
 			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native -I${CMAKE_BINARY_DIR}/generated
-			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} ${source} ${FUZZ_OBJECTS} -o ${binary}
+			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} ${source} ${FUZZ_ARCHIVE} -o ${binary}
 			-lelf -ldw -lcapstone -lxxhash -lz -llzma -lzstd -lisal -ljansson ${IBERTY_LIBRARY} -lm
-		DEPENDS ${source} ${FUZZ_OBJECTS} VERBATIM)
+		DEPENDS ${source} ${FUZZ_ARCHIVE} VERBATIM)
 	add_custom_target(${name} ALL DEPENDS ${binary})
 	set(seeds)
 	if(name IN_LIST WHOLE_FILE_FUZZERS)
