@@ -121,11 +121,11 @@ class Stripped:
 class Sampling:
     """yrt at work on a JVM from now on; its stacks are tuples of lua.Frame, root first."""
 
-    def __init__(self, pid, *flags, seconds, view="flame", rate=RATE):
+    def __init__(self, pid, *flags, seconds, view="flame", rate=RATE, prefix=()):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
         self.page = os.path.join(self.dir.name, "out.html")
         self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
-                           output=False).sampling(90)  # beside fifty threads that spin it has one in fifty turns
+                           output=False, prefix=prefix).sampling(90)  # beside fifty threads that spin it has one in fifty turns
 
     def result(self, timeout=120):
         result = self.run.result(timeout).expect()
