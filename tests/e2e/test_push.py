@@ -32,10 +32,11 @@ def push(*args, env=None, stdin=None):
 def recorded(dir):
     """A recording of a real program."""
     path = os.path.join(dir, "real.yrt")
-    with yrt.Fixture("inlines", seconds=1) as fixture:
-        at = yrt.Run("record", "-p", fixture.pid, "-d", 3, "-F", 499, "-o", path, output=False).sampling()
+    with yrt.Fixture("inlines") as fixture:
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 60, "-F", 499, "-o", path, output=False).sampling()
         fixture.release()
-        fixture.finish()
+        yrt.until(lambda: yrt.cpu_seconds(fixture.pid) > 0.5, "it works")
+        at.interrupt()
         at.result().expect()
     return path
 
