@@ -92,7 +92,9 @@ struct python_vm {
 	u8 calls_late; /* what the loop calls may have unlinked its frames: its bytecodes are functions, or it is a
 	                  debug build */
 	u8 by_key; /* not slot, but as many words as the key's number says: Python makes a new key in a forked child */
-	u8 reserved[3];
+	u8 f_gen;  /* PyFrameObject, up to 3.10 */
+	u8 gen_outer; /* PyGenObject.gi_exc_state.previous_item; in 3.11 how far below its frame; 0: not looked at */
+	u8 reserved;
 	u16 ts_thread_id; /* PyThreadState.thread_id, 8 bytes */
 	u16 ts_next;
 	u16 interp_next, interp_threads; /* PyInterpreterState */
@@ -149,8 +151,9 @@ _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 /* struct _gil_runtime_state: last_holder and behind it locked, from here on */
 #define PYTHON_GIL_HOLDER 8
 
-#define PYTHON_SHIM_UNITS 4 /* code of at most so many units, at line 0: a shim, as 3.13 puts one below __init__ */
-#define PYTHON_OWNER_NONE 3 /* _PyInterpreterFrame.owner from 3.12: from here on it stands for no Python function */
+#define PYTHON_SHIM_UNITS      4 /* code of at most so many units, at line 0: a shim, as 3.13 puts one below __init__ */
+#define PYTHON_OWNER_GENERATOR 1 /* _PyInterpreterFrame.owner */
+#define PYTHON_OWNER_NONE      3 /* the same from 3.12: from here on it stands for no Python function */
 
 /*
  * FRAME_SCRIPT of RUNTIME_PYTHON: addr is the code object, detail the position (number of the 2-byte code unit being

@@ -39,6 +39,16 @@ struct layout_member python_layout_code(const struct python_layout *l)
 	return one_of(l->co_bytes, l->ob_size);
 }
 
+/* Where a generator keeps what it interrupted handling: in it, in 3.11 how far below its frame. 0: not looked at. */
+static u8 gen_outer(const struct python_layout *l)
+{
+	if (!l->gen_outer.size)
+		return 0;
+	if (l->fo_gen.size)
+		return (u8)l->gen_outer.at;
+	return l->f_is_entry.size && l->gen_frame.size ? (u8)(l->gen_frame.at - l->gen_outer.at) : 0;
+}
+
 struct python_vm python_vm_of(const struct python_layout *l)
 {
 	bool object = l->ts_frame_object.size;
@@ -49,6 +59,8 @@ struct python_vm python_vm_of(const struct python_layout *l)
 	        .f_code = object ? l->fo_code.at : one_of(l->f_code, l->f_executable).at,
 	        .f_previous = object ? l->fo_back.at : l->f_previous.at,
 	        .f_instr = object ? l->fo_lasti.at : one_of(l->f_prev_instr, l->f_instr_ptr).at,
+	        .f_gen = (u8)l->fo_gen.at,
+	        .gen_outer = gen_outer(l),
 	        .f_entry = one_of(l->f_is_entry, l->f_owner).at,
 	        .ob_type = l->ob_type.at,
 	        .co_firstlineno = l->co_firstlineno.at,
@@ -81,11 +93,20 @@ static bool frames_fit(const struct python_layout *l)
 	if (l->ts_frame_object.size)
 		return in_object(l->fo_code, head, PYTHON_OBJECT_BYTES, 8) &&
 		       in_object(l->fo_back, head, PYTHON_OBJECT_BYTES, 8) &&
-		       in_object(l->fo_lasti, head, PYTHON_OBJECT_BYTES, 4);
+		       in_object(l->fo_lasti, head, PYTHON_OBJECT_BYTES, 4) &&
+		       (!l->fo_gen.size || in_object(l->fo_gen, head, PYTHON_OBJECT_BYTES, 8));
 	return in_object(one_of(l->f_code, l->f_executable), 0, PYTHON_FRAME_BYTES, 8) &&
 	       in_object(one_of(l->f_prev_instr, l->f_instr_ptr), 0, PYTHON_FRAME_BYTES, 8) &&
 	       in_object(l->f_previous, 0, PYTHON_FRAME_BYTES, 8) && in_object(l->f_owner, 0, PYTHON_FRAME_BYTES, 1) &&
 	       (!l->co_tlbc.size || in_object(l->f_tlbc, 0, PYTHON_FRAME_BYTES, 4));
+}
+
+static bool generators_fit(const struct python_layout *l)
+{
+	if (!l->gen_outer.size)
+		return true;
+	return in_object(l->gen_outer, 0, PYTHON_CORO_BYTES, 8) &&
+	       (!l->gen_frame.size || in_object(l->gen_frame, l->gen_outer.at, PYTHON_CORO_BYTES, 8));
 }
 
 static bool code_fits(const struct python_layout *l)
@@ -118,6 +139,8 @@ static struct error *check(const struct python_layout *l, const char *origin)
 		wrong = "PyObject (a build with Py_TRACE_REFS?)";
 	else if (!frames_fit(l))
 		wrong = "a frame";
+	else if (!generators_fit(l))
+		wrong = "PyGenObject";
 	else if (!code_fits(l))
 		wrong = "PyCodeObject";
 	else if (!threads_fit(l))

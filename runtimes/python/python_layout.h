@@ -31,6 +31,7 @@
 	OPTIONAL(fo_back, "PyFrameObject.f_back")                                                                      \
 	OPTIONAL(fo_code, "PyFrameObject.f_code") /* up to 3.10, as the next */                                        \
 	OPTIONAL(fo_lasti, "PyFrameObject.f_lasti")                                                                    \
+	OPTIONAL(fo_gen, "PyFrameObject.f_gen")                                                                        \
 	OPTIONAL(fo_size, "sizeof PyFrameObject")                                                                      \
 	OPTIONAL(f_code, "_PyInterpreterFrame.f_code")             /* 3.11, 3.12 */                                    \
 	OPTIONAL(f_executable, "_PyInterpreterFrame.f_executable") /* 3.13 */                                          \
@@ -41,9 +42,10 @@
 	OPTIONAL(f_owner, "_PyInterpreterFrame.owner")                                                                 \
 	OPTIONAL(f_tlbc, "_PyInterpreterFrame.tlbc_index") /* free-threaded 3.14, as the next */                       \
 	OPTIONAL(co_tlbc, "PyCodeObject.co_tlbc")                                                                      \
-	OPTIONAL(f_stackpointer, "_PyInterpreterFrame.stackpointer") /* 3.14, as the next */                           \
-	OPTIONAL(gen_frame, "PyGenObject.gi_iframe")                                                                   \
-	OPTIONAL(gen_state, "PyGenObject.gi_frame_state")                                                              \
+	OPTIONAL(f_stackpointer, "_PyInterpreterFrame.stackpointer")  /* 3.14, as the next */                          \
+	OPTIONAL(gen_outer, "PyGenObject.gi_exc_state.previous_item") /* 3.7 to 3.11 count */                          \
+	OPTIONAL(gen_frame, "PyGenObject.gi_iframe")                  /* 3.11 */                                       \
+	OPTIONAL(gen_state, "PyGenObject.gi_frame_state")             /* 3.14, as the next */                          \
 	OPTIONAL(set_used, "PySetObject.used")                                                                         \
 	OPTIONAL(set_table, "PySetObject.table")                                                                       \
 	OPTIONAL(set_mask, "PySetObject.mask")                                                                         \

@@ -9,12 +9,28 @@
 #define PY_SWITCHING     0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
 #define PY_NEAR          (16u << 10) /* a frame so far below the window is on the same data stack */
 
-/* The one frame object of a native frame. */
+/*
+ * From 3.9 on a generator's throw() puts its frame on the chain while it throws into what the generator delegates to,
+ * but does not run it: no native frame of the loop belongs to it. A generator that runs keeps what it interrupted
+ * handling (gi_exc_state.previous_item, at outer; 0: it is none); one that is only thrown through does not.
+ */
+static inline int py_is_thrown_through(struct walk *w, u64 outer, bool *ret)
+{
+	u64 item = 1;
+
+	if (outer && !walk_read(w, &item, sizeof(item), outer))
+		return STOP_VM_ABSENT;
+	*ret = !item;
+	return STOP_NONE;
+}
+
+/* The one frame object of a native frame; or one before that which has none. */
 WALK_GLOBAL int python_object(struct walk *w)
 {
 	const struct python_vm *vm;
 	struct walk_cursor *c;
-	u64 *words, code, pos;
+	u64 *words, code, pos, gen;
+	bool thrown = false;
 	u32 lasti;
 	int stop;
 
@@ -38,8 +54,13 @@ WALK_GLOBAL int python_object(struct walk *w)
 	pos = vm->lasti_bytes == 2 ? lasti / 2 : lasti;
 	if (lasti >> 31) /* not begun */
 		pos = PYTHON_NO_POS;
-	stop = py_push(w, vm, code, pos);
-	return stop ? stop : PY_FRAMES_DONE;
+	gen = vm->gen_outer ? py_word_at(words, vm->f_gen - vm->ob_type) : 0;
+	stop = py_is_thrown_through(w, gen ? gen + vm->gen_outer : 0, &thrown);
+	if (!stop)
+		stop = py_push(w, vm, code, pos);
+	if (stop || !thrown)
+		return stop ? stop : PY_FRAMES_DONE;
+	return c->at == PYTHON_AT_END ? PY_EXHAUSTED : STOP_NONE;
 }
 
 /* Where a thread's own bytecode of a code object begins, in scratch[0]: in an array, behind its length. 0: not known.
@@ -175,13 +196,28 @@ static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, con
 	return c->at == PYTHON_AT_END && (vm->linkage == PYTHON_ENTRY_FRAME || python_exposed(w));
 }
 
+/* 3.11: is this frame the last one of its native frame? A generator's that is thrown through has the flag of its last
+ * run. */
+static inline int py_is_last_by_flag(struct walk *w, const struct python_vm *vm, u64 at, u64 i, bool *ret)
+{
+	bool generator = py_frame_byte(w, i, vm->f_entry + 1) == PYTHON_OWNER_GENERATOR, thrown = false;
+	int stop;
+
+	if (!py_frame_byte(w, i, vm->f_entry)) {
+		*ret = false;
+		return STOP_NONE;
+	}
+	stop = py_is_thrown_through(w, generator && vm->gen_outer ? at - vm->gen_outer : 0, &thrown);
+	*ret = !thrown;
+	return stop;
+}
+
 /* One frame further. PY_FRAMES_DONE: it was the last one of this native frame. vm, c: those of w. */
 WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
 {
 	u64 code, instr, at, i, tlbc;
-	int found, stop;
+	int found, stop = STOP_NONE;
 	bool last;
-	u8 entry;
 
 	WALK_CHECK(w);
 	WALK_CHECK(vm);
@@ -196,8 +232,12 @@ WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct wa
 		i = (u64)found;
 	}
 	c->more[2] = at;
-	entry = py_frame_byte(w, i, vm->f_entry);
-	last = vm->linkage == PYTHON_ENTRY_FLAG ? entry : entry >= PYTHON_OWNER_NONE;
+	if (vm->linkage == PYTHON_ENTRY_FLAG)
+		stop = py_is_last_by_flag(w, vm, at, i, &last);
+	else
+		last = py_frame_byte(w, i, vm->f_entry) >= PYTHON_OWNER_NONE;
+	if (stop)
+		return stop;
 	code = py_frame_word(w, i, vm->f_code) & ~7ull;
 	instr = py_frame_word(w, i, vm->f_instr);
 	tlbc = vm->co_tlbc ? py_frame_half(w, i, vm->f_tlbc) : 0;

@@ -30,7 +30,8 @@ static void build(struct python_fake *p)
 
 	if (p->vm.linkage == PYTHON_FRAME_OBJECT) {
 		python_fake_object(p, a, 4);
-		python_fake_object(p, b, 2);
+		python_fake_object_generator(p, python_fake_object_only(p, b, 2), 0);
+		python_fake_object_generator(p, python_fake_object(p, b, 2), PYTHON_STATE);
 	} else {
 		python_fake_eval(p, (u64[]){a, b}, 2);
 		python_fake_call(p, p->c, PYTHON_C_BYTES);

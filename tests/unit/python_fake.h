@@ -41,6 +41,8 @@ static inline struct python_layout python_fake_layout_39(void)
 	        .fo_back = {24, 8},
 	        .fo_code = {32, 8},
 	        .fo_lasti = {104, 4},
+	        .fo_gen = {96, 8},
+	        .gen_outer = {88, 8},
 	        .co_firstlineno = {40, 4},
 	        .co_bytes = {48, 8},
 	        .co_consts = {56, 8},
@@ -83,6 +85,8 @@ static inline struct python_layout python_fake_layout(enum python_linkage linkag
 		l.f_code = python_fake_member(32, 8);
 		l.f_prev_instr = python_fake_member(56, 8);
 		l.f_is_entry = python_fake_member(68, 1);
+		l.gen_outer = python_fake_member(56, 8);
+		l.gen_frame = python_fake_member(80, 8);
 	} else {
 		l.f_executable = python_fake_member(0, 8);
 		l.f_previous = python_fake_member(8, 8);
@@ -341,12 +345,11 @@ static inline void python_fake_eval(struct python_fake *p, const u64 *codes, u32
 		fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, p->current);
 }
 
-/* A native frame of the eval loop that runs one frame object (up to 3.10). */
-static inline u64 python_fake_object(struct python_fake *p, u64 code, u32 lasti)
+/* A frame object that no native frame runs (up to 3.10). */
+static inline u64 python_fake_object_only(struct python_fake *p, u64 code, u32 lasti)
 {
 	u64 at = python_fake_alloc(p, 144);
 
-	python_fake_call(p, p->eval, PYTHON_EVAL_BYTES);
 	fake_put(p->f, at + p->vm.ob_type, PYTHON_FRAME_TYPE);
 	fake_put(p->f, at + p->vm.f_code, code);
 	fake_put(p->f, at + p->vm.f_previous, p->current);
@@ -354,6 +357,22 @@ static inline u64 python_fake_object(struct python_fake *p, u64 code, u32 lasti)
 	fake_put(p->f, PYTHON_STATE + p->vm.ts_frame, at);
 	p->current = at;
 	return at;
+}
+
+/* A native frame of the eval loop that runs one. */
+static inline u64 python_fake_object(struct python_fake *p, u64 code, u32 lasti)
+{
+	python_fake_call(p, p->eval, PYTHON_EVAL_BYTES);
+	return python_fake_object_only(p, code, lasti);
+}
+
+/* That frame object is a generator's; outer: what it interrupted handling, 0 while it is not run. */
+static inline void python_fake_object_generator(struct python_fake *p, u64 at, u64 outer)
+{
+	u64 gen = python_fake_alloc(p, PYTHON_CORO_BYTES);
+
+	fake_put(p->f, at + p->vm.f_gen, gen);
+	fake_put(p->f, gen + p->vm.gen_outer, outer);
 }
 
 /* Walks from the native frame that was called last. */

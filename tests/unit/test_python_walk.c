@@ -262,6 +262,83 @@ static void test_objects(void **state)
 	python_fake_destroy(s.p);
 }
 
+/* Generators b, c and d delegate to the next one. C throws into b: d is run, b and c only linked. */
+static struct stack make_thrown(void)
+{
+	struct python_fake *p = python_fake_create(PYTHON_FRAME_OBJECT);
+	struct stack s = {.p = p,
+	        .a = python_fake_code(p, "a", 10),
+	        .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30),
+	        .d = python_fake_code(p, "d", 40)};
+
+	python_fake_object(p, s.a, 4);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	python_fake_object_generator(p, python_fake_object_only(p, s.b, 6), 0);
+	python_fake_object_generator(p, python_fake_object_only(p, s.c, 6), 0);
+	python_fake_object_generator(p, python_fake_object(p, s.d, 6), PYTHON_STATE);
+	return s;
+}
+
+static void test_thrown_through(void **state)
+{
+	struct stack s = make_thrown();
+	u32 reads;
+
+	(void)state;
+	expect(&s, STOP_ROOT, "dencbaer");
+	expect_lost(&s, STOP_RESUMED, "ngdcbag");
+	assert_int_equal(python_fake_walk(s.p), STOP_ROOT);
+	reads = s.p->f->reads;
+	s.p->f->failures = 1;
+	for (u32 i = 0; i < reads; i++) {
+		s.p->f->fail = i;
+		if (stop_is_complete((u32)python_fake_walk(s.p)))
+			assert_string_equal(text(&s), "dencbaer");
+	}
+	python_fake_destroy(s.p);
+}
+
+/* 3.9 links such a frame, but not to its caller's. */
+static void test_thrown_through_unlinked(void **state)
+{
+	struct stack s = make_thrown();
+	u64 c, b;
+
+	(void)state;
+	memcpy(&c, fake_at(s.p->f, s.p->current + s.p->vm.f_previous, 8), 8);
+	memcpy(&b, fake_at(s.p->f, c + s.p->vm.f_previous, 8), 8);
+	fake_put(s.p->f, b + s.p->vm.f_previous, 0);
+	expect(&s, STOP_VM_BROKEN, "dencber");
+	expect_lost(&s, STOP_RESUMED, "ngdcbg");
+	python_fake_destroy(s.p);
+}
+
+/* 3.11: a throws into b, which delegates to c. Both were run by native frames of their own before. */
+static void test_thrown_through_by_flag(void **state)
+{
+	struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
+	struct stack s = {.p = p,
+	        .a = python_fake_code(p, "a", 10),
+	        .b = python_fake_code(p, "b", 20),
+	        .c = python_fake_code(p, "c", 30)};
+	u64 gen, cframe = p->sp - p->vm.cframe_below + p->vm.cf_frame;
+
+	(void)state;
+	python_fake_eval(p, &s.a, 1);
+	gen = python_fake_alloc(p, PYTHON_CORO_BYTES + 32);
+	fake_put(p->f, cframe, python_fake_link(p, gen + p->layout.gen_frame.at, s.b, 2, 1));
+	python_fake_generator(p, p->current);
+	python_fake_call(p, p->c, PYTHON_C_BYTES);
+	python_fake_eval(p, &s.c, 1);
+	python_fake_generator(p, p->current);
+	fake_put(p->f, p->current - p->vm.gen_outer, PYTHON_STATE);
+	expect(&s, STOP_ROOT, "cenbaer");
+	fake_put(p->f, gen + p->layout.gen_outer.at, PYTHON_STATE); /* run by the native frame */
+	expect(&s, STOP_ROOT, "cenber");
+	python_fake_destroy(p);
+}
+
 /* More native frames than frame objects; an object of another type. */
 static void test_objects_broken(void **state)
 {
@@ -407,6 +484,9 @@ int main(void)
 	        cmocka_unit_test(test_wrong_entry),
 	        cmocka_unit_test(test_failing_reads),
 	        cmocka_unit_test(test_objects),
+	        cmocka_unit_test(test_thrown_through),
+	        cmocka_unit_test(test_thrown_through_unlinked),
+	        cmocka_unit_test(test_thrown_through_by_flag),
 	        cmocka_unit_test(test_objects_broken),
 	        cmocka_unit_test(test_way_to_state),
 	        cmocka_unit_test(test_window),
