@@ -4,7 +4,7 @@
 set(VERSIONS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${VERSIONS}/pythons.txt)
 file(STRINGS ${VERSIONS}/pythons.txt PYTHON_LINES REGEX "^[a-z]")
-set(PYTHON_UNIT_TESTS test_python_frames test_python_live)
+set(PYTHON_UNIT_TESTS test_python_frames test_python_live test_python_steps)
 file(GLOB PYTHON_E2E_TESTS CONFIGURE_DEPENDS e2e/test_python*.py)
 # Numbers of threads, without which they have no names, names of tasks, and code.replace() are in Python from 3.8 on; where the GIL is, in 3.7.
 set(PYTHON_3.8_TESTS test_python_threads test_python_thread_names test_python_hostile test_python_tasks)
@@ -35,7 +35,7 @@ foreach(line ${PYTHON_LINES})
 		list(APPEND unit test_python_threads)
 	endif()
 	foreach(name ${unit})
-		if(name STREQUAL test_python_live AND line MATCHES " go ")
+		if(name MATCHES "^test_python_(live|steps)$" AND line MATCHES " go ")
 			continue() # clang's unwind information is wrong at single instructions: runtimes/python/README.md, Limits
 		endif()
 		add_python_test(${python} ${name} $<TARGET_FILE:${name}>)
