@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "steps.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -15,11 +17,14 @@
 #include "profile/expand.h"
 #include "symbols/symbols.h"
 
-#define GONE      64
-#define PLACES    256
-#define BURSTS    16
-#define WORDS     8
-#define KNOWN_MAX 10 /* one of so many steps may show a known limit: a handler of a signal has thousands */
+#define GONE         64
+#define PLACES       256
+#define BURSTS       16
+#define WORDS        8
+#define MET_DULL     8     /* what begins without a change is left so much earlier */
+#define SIGNALS_US   10000 /* so long a time without a signal is waited for */
+#define THREAD_TRIES 6000  /* each 10 ms */
+#define KNOWN_MAX    10    /* one of so many steps may show a known limit: a handler of a signal has thousands */
 
 struct place { /* where faults were seen: a function and the fault */
 	char name[96];
@@ -29,7 +34,7 @@ struct place { /* where faults were seen: a function and the fault */
 
 struct steps_run {
 	const struct steps_language *language;
-	pid_t pid;
+	pid_t pid, tid; /* of the program; of the thread that is followed */
 	struct arena *arena;
 	struct modules *modules;
 	struct frame walked[STEPS_FRAMES];
@@ -45,6 +50,7 @@ struct steps_run {
 	u32 deepest; /* frames of scripts at most */
 	u32 scripts; /* stacks with some */
 	u32 changes; /* stacks that differ from the last */
+	u32 changed; /* the step of the last of them, or of a beginning */
 };
 
 static void must(struct error *err)
@@ -68,7 +74,7 @@ static u32 number(const char *variable, u32 otherwise)
 }
 
 /* Becomes the program. Never returns. */
-static void become(const char *const *argv)
+static void become(const char *const *argv, bool traced)
 {
 	const char *source = getenv("YRT_SOURCE");
 	char paths[WORDS][4096], *words[WORDS + 1] = {NULL};
@@ -80,9 +86,61 @@ static void become(const char *const *argv)
 		        fixture ? "/" : "", argv[i]);
 		words[i] = paths[i];
 	}
-	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (traced)
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
 	execvp(words[0], words);
 	_exit(127);
+}
+
+static bool is_called(pid_t pid, pid_t tid, const char *comm)
+{
+	char path[64], line[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (fgets(line, sizeof(line), f))
+		line[strcspn(line, "\n")] = 0;
+	fclose(f);
+	return !strcmp(line, comm);
+}
+
+/* The thread of that name; 0: there is none. */
+static pid_t find_thread(pid_t pid, const char *comm)
+{
+	char path[64];
+	struct dirent *e;
+	pid_t ret = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !ret && (e = readdir(dir)))
+		if (atoi(e->d_name) && is_called(pid, atoi(e->d_name), comm))
+			ret = atoi(e->d_name);
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* Waits for the thread of that name, and attaches to it alone. */
+static pid_t seize(pid_t pid, const char *comm)
+{
+	pid_t tid = 0;
+
+	for (u32 i = 0; i < THREAD_TRIES && !tid; i++) {
+		usleep(10000);
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		tid = find_thread(pid, comm);
+	}
+	if (!tid)
+		fail_msg("there is no thread %s", comm);
+	assert_int_equal(ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_EXITKILL), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, 0, 0), 0);
+	return tid;
 }
 
 static struct steps *start(const struct steps_language *language, const char *const *argv)
@@ -99,12 +157,15 @@ static struct steps *start(const struct steps_language *language, const char *co
 	run->language = language;
 	run->show = number("YRT_SHOW", 4);
 	run->pid = fork();
+	assert_true(run->pid >= 0);
 	if (!run->pid)
-		become(argv);
-	assert_int_equal(waitpid(run->pid, &status, 0), run->pid);
+		become(argv, !language->thread);
+	run->tid = language->thread ? seize(run->pid, language->thread) : run->pid;
+	assert_int_equal(waitpid(run->tid, &status, __WALL), run->tid);
 	if (!WIFSTOPPED(status))
 		fail_msg("%s did not start: status 0x%x", argv[0], status);
-	ptrace(PTRACE_SETOPTIONS, run->pid, 0, PTRACE_O_EXITKILL);
+	if (!language->thread)
+		ptrace(PTRACE_SETOPTIONS, run->tid, 0, PTRACE_O_EXITKILL);
 	must(arena_create(NULL, &run->arena));
 	must(modules_create(run->arena, NULL, &run->modules));
 	run->modules->complain = complain;
@@ -113,7 +174,11 @@ static struct steps *start(const struct steps_language *language, const char *co
 
 static void end(struct steps *s)
 {
+	int status;
+
 	kill(s->run->pid, SIGKILL);
+	while (waitpid(s->run->tid, &status, __WALL) == s->run->tid && WIFSTOPPED(status)) /* it goes first */
+		;
 	waitpid(s->run->pid, NULL, 0);
 	process_destroy(s->process);
 	modules_destroy(s->run->modules);
@@ -122,29 +187,29 @@ static void end(struct steps *s)
 	free(s);
 }
 
-/* The signal that the program has stopped by; 0: it runs. */
+/* The signal that the program has stopped by, SIGSTOP if it was interrupted; 0: it runs. */
 static int wait_for(struct steps *s, int flags)
 {
 	int status;
-	pid_t pid = waitpid(s->run->pid, &status, flags);
+	pid_t tid = waitpid(s->run->tid, &status, flags | __WALL);
 
-	if (!pid)
+	if (!tid)
 		return 0;
-	assert_int_equal(pid, s->run->pid);
+	assert_int_equal(tid, s->run->tid);
 	if (!WIFSTOPPED(status))
 		fail_msg("the program ended with status 0x%x", status);
-	return WSTOPSIG(status);
+	return status >> 16 == PTRACE_EVENT_STOP ? SIGSTOP : WSTOPSIG(status);
 }
 
 static void resume(struct steps *s, int request, int sig)
 {
-	assert_int_equal(ptrace((enum __ptrace_request)request, s->run->pid, 0, sig == SIGTRAP ? 0 : sig), 0);
+	assert_int_equal(ptrace((enum __ptrace_request)request, s->run->tid, 0, sig == SIGTRAP ? 0 : sig), 0);
 }
 
 /* What was seen so far says nothing of what comes. */
 static void forget(struct steps *s)
 {
-	s->run->started = s->step;
+	s->run->started = s->run->changed = s->step;
 	s->before->nitems = s->before->nframes = 0;
 	s->run->ngone = 0;
 }
@@ -153,9 +218,8 @@ static void forget(struct steps *s)
  * Goes on for so long, in us; 0: to its own SIGSTOP. Its other signals are passed on. The last moments nobody looks: a
  * program that sends itself signals would always be met at one of them.
  */
-static void run_for(struct steps *s, u32 us)
+static void run_traced(struct steps *s, u32 us)
 {
-	bool changed;
 	int sig;
 
 	resume(s, PTRACE_CONT, 0);
@@ -171,6 +235,41 @@ static void run_for(struct steps *s, u32 us)
 	}
 	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
 		resume(s, PTRACE_CONT, sig);
+}
+
+/*
+ * The same for a thread. It is not stopped where a signal has just met it, or one that is sent signals all the time
+ * would always be met there. It stays traced: what a step has pushed of the flags (pushf) has the trap flag, which a
+ * popf sets again.
+ */
+static void run_thread(struct steps *s, u32 us)
+{
+	bool clear = false;
+	u32 passed = 0;
+	int sig;
+
+	resume(s, PTRACE_CONT, 0);
+	while (passed < us || (!clear && passed < us + SIGNALS_US)) {
+		usleep(1 + us % 99);
+		passed += 100;
+		sig = wait_for(s, WNOHANG);
+		clear = !sig;
+		if (sig)
+			resume(s, PTRACE_CONT, sig);
+	}
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, s->run->tid, 0, 0), 0);
+	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
+		resume(s, PTRACE_CONT, sig);
+}
+
+static void run_for(struct steps *s, u32 us)
+{
+	bool changed;
+
+	if (s->run->language->thread)
+		run_thread(s, us);
+	else
+		run_traced(s, us);
 	if (s->process)
 		must(process_rescan(s->process, &changed));
 	else
@@ -202,7 +301,7 @@ static void walk(struct steps *s)
 	u64 outer = 1;
 	u32 n, last = 0, scripts = 0;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, s->run->pid, 0, &r), 0);
+	assert_int_equal(ptrace(PTRACE_GETREGS, s->run->tid, 0, &r), 0);
 	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
 	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
 	        .thread_pointer = r.fs_base};
@@ -217,7 +316,7 @@ static void walk(struct steps *s)
 		if (!identity || (!script && frame_flags(f) & FRAME_VM))
 			continue;
 		stack->items[stack->nitems++] = (struct steps_item){.identity = identity,
-		        .place = script && s->run->language->place ? s->run->language->place(f) : 0,
+		        .place = script && s->run->language->place ? s->run->language->place(s, f) : 0,
 		        .outer = outer,
 		        .born = s->step,
 		        .script = script};
@@ -279,6 +378,16 @@ static void put_name(struct steps *s, const struct steps_stack *stack, u32 i, ch
 	}
 }
 
+bool steps_named(struct steps *s, const struct steps_stack *stack, u32 i, const char *part)
+{
+	char name[NAME_MAX_BYTES + 16];
+
+	if (i >= stack->nframes)
+		return false;
+	put_name(s, stack, i, name, sizeof(name));
+	return strstr(name, part);
+}
+
 static void show(struct steps *s, const char *title, const struct steps_stack *stack)
 {
 	char name[NAME_MAX_BYTES + 16];
@@ -304,7 +413,7 @@ static void found(struct steps *s, enum steps_fault fault, const char *what)
 		return;
 	}
 	s->run->faults[fault]++;
-	symbol(s, &s->now->frames[0], name, sizeof(name));
+	put_name(s, s->now, 0, name, sizeof(name));
 	while (p < s->run->places + s->run->nplaces && (p->fault != fault || strcmp(p->name, name) != 0))
 		p++;
 	if (p == s->run->places + PLACES)
@@ -361,6 +470,12 @@ static bool has(const struct steps_stack *stack, u32 from, u64 identity)
 	return from < stack->nitems;
 }
 
+static const char *const stop_words[] = {
+#define X(name, word, text) word,
+        STOP_REASONS(X)
+#undef X
+};
+
 static void check(struct steps *s)
 {
 	struct steps_stack *now = s->now, *before = s->before;
@@ -369,7 +484,7 @@ static void check(struct steps *s)
 
 	walk(s);
 	if (!stop_is_complete((u32)s->stop)) {
-		found(s, STEPS_CUT, "");
+		found(s, STEPS_CUT, stop_words[s->stop]);
 		s->cut = s->step;
 		s->cuts++;
 		forget(s);
@@ -391,7 +506,10 @@ static void check(struct steps *s)
 				found(s, STEPS_PLACE, "a caller's place");
 				break;
 			}
-		s->run->changes += same < now->nitems || same < before->nitems;
+		if (same < now->nitems || same < before->nitems) {
+			s->run->changes++;
+			s->run->changed = s->step;
+		}
 		pop(s, same);
 		push(s, same);
 	}
@@ -421,16 +539,25 @@ static u32 faults(const struct steps_run *run)
 	return n;
 }
 
+/* Has nothing changed for too long, in the VM's own code? It was perhaps met there. */
+static bool is_dull(const struct steps *s)
+{
+	const struct steps_run *run = s->run;
+	u32 most = run->language->dull / (run->changed == run->started ? MET_DULL : 1);
+
+	return most && s->step - run->changed > most;
+}
+
 void steps_test(const struct steps_language *language, const char *const *argv, u32 otherwise)
 {
 	struct steps *s = start(language, argv);
 	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->pid), random = seed;
 
 	run_for(s, 0);
-	for (u32 i = 0; i < BURSTS; i++) {
+	while (s->step + BURSTS <= steps) {
 		random = random * 1103515245 + 12345;
 		run_for(s, 1 + (random >> 12) % 10000);
-		for (u32 k = 0; k < steps / BURSTS; k++, s->step++) {
+		for (u32 k = 0; k < steps / BURSTS && !is_dull(s); k++, s->step++) {
 			check(s);
 			step(s);
 		}

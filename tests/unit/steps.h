@@ -54,10 +54,13 @@ struct steps {
 
 struct steps_language {
 	u64 (*identity)(struct steps *s, const struct frame *f); /* of a script's frame; 0: not to be looked at */
-	u64 (*place)(const struct frame *f);                     /* in it; NULL: not checked */
+	u64 (*place)(struct steps *s, const struct frame *f);    /* in it; NULL: not checked */
 	u32 shortest;                                            /* instructions that a call takes */
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
 	u32 rare; /* one of so many steps may show another limit, which known() cannot tell; 0: none */
+	u32 dull;           /* after so many instructions without a change it is met elsewhere; 0: never */
+	const char *thread; /* the one that is followed, by its comm, while the others run; NULL: the first, which stops
+	                       itself when all is ready */
 };
 
 /* argv: what begins with "fixtures/" is a path in the sources. steps: if YRT_STEPS does not say how many. */
@@ -67,5 +70,7 @@ void steps_test(const struct steps_language *language, const char *const *argv, 
 u64 steps_mix(u64 a, u64 b);
 /* Does a frame in this function's machine code stand among the innermost n? part: of its symbol. */
 bool steps_in(struct steps *s, const struct steps_stack *stack, u32 n, const char *part);
+/* Is a frame of the stack, the leaf being 0, called so? part: of its name. */
+bool steps_named(struct steps *s, const struct steps_stack *stack, u32 i, const char *part);
 
 #endif

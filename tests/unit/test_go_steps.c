@@ -38,8 +38,9 @@ static u64 identity(struct steps *s, const struct frame *f)
 }
 
 /* An inlined call's, and the innermost function's, is where execution is. */
-static u64 place(const struct frame *f)
+static u64 place(struct steps *s, const struct frame *f)
 {
+	(void)s;
 	return frame_flags(f) & FRAME_RETADDR ? frame_addr(f) : 0;
 }
 

@@ -17,8 +17,9 @@ static u64 identity(struct steps *s, const struct frame *f)
 	return steps_mix(f->where, f->detail & ~(u64)LUA_NO_POS);
 }
 
-static u64 place(const struct frame *f)
+static u64 place(struct steps *s, const struct frame *f)
 {
+	(void)s;
 	return f->detail & LUA_NO_POS;
 }
 

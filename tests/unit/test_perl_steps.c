@@ -15,8 +15,9 @@ static u64 identity(struct steps *s, const struct frame *f)
 	return steps_mix(f->where, perl_without_cop(f->detail));
 }
 
-static u64 place(const struct frame *f)
+static u64 place(struct steps *s, const struct frame *f)
 {
+	(void)s;
 	return perl_cop(f->detail);
 }
 
