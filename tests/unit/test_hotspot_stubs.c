@@ -114,6 +114,44 @@ static void test_rebuilt(void **state)
 	stop(&j);
 }
 
+/* c1_Runtime1_x86.cpp: forward_exception goes on in the frame of the stub that jumped there. */
+static void test_framed(void **state)
+{
+	static const u8 code[] = {0x49, 0x8b, 0x47, 0x08, /* 0: mov rax, [r15 + 8] */
+	        0x48, 0x8b, 0x55, 0x08,                   /* 4: mov rdx, [rbp + 8] */
+	        0xe8, 0x00, 0x01, 0x00, 0x00,             /* 8: call */
+	        0x48, 0x83, 0xc4, 0x70,                   /* 13: add rsp, 112 */
+	        0x5d,                                     /* 17: pop rbp */
+	        0xc3};                                    /* 18: ret */
+	static struct jvm j;
+
+	start(&j, FAKE_17, "forward_exception Runtime1 stub", 16, code, sizeof(code));
+	expect(&j, 0, 128, -8);
+	expect(&j, 13, 128, -8);
+	expect(&j, 17, 16, -8);
+	expect(&j, 18, 8, -8);
+	assert_int_equal(rule_at(&j, 13)->slot[1], cfi_slot(-16, 0));
+	stop(&j);
+}
+
+/* methodHandles_x86.cpp: a linker pops its last argument. The caller's stack pointer is in r13 all the time. */
+static void test_linker(void **state)
+{
+	static const u8 code[] = {0x58, 0x5b, 0x50, 0xff, 0x63, 0x50}; /* pop rax, pop rbx, push rax, jmp [rbx + 80] */
+	static struct jvm j;
+
+	start(&j, FAKE_17, "MethodHandles adapters", 0, code, sizeof(code));
+	for (u32 i = 0; i < 4; i++) {
+		const struct cfi_rule *rule = rule_at(&j, i);
+
+		assert_int_equal(rule->cfa_reg, DWREG_R13);
+		assert_int_equal(rule->cfa_off, 0);
+		assert_int_equal(rule->ra_reg, i == 1 || i == 2 ? DWREG_RAX : CFI_NO_REG);
+	}
+	assert_int_equal(rule_at(&j, 3)->slot[ARCH_SLOT_RA], cfi_slot(0, 1));
+	stop(&j);
+}
+
 /* What is not written yet when it is looked at is entered as what is. */
 static void test_flat(void **state)
 {
@@ -149,6 +187,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_begins_right_behind_a_push),
 	        cmocka_unit_test(test_rebuilt),
+	        cmocka_unit_test(test_framed),
+	        cmocka_unit_test(test_linker),
 	        cmocka_unit_test(test_flat),
 	};
 

@@ -104,6 +104,33 @@ static void test_leaves(void **state)
 	}
 }
 
+/* An exception is left to a stub by a jump, with the frame taken off. */
+static void test_leaves_by_a_jump(void **state)
+{
+	static const u8 code[] = {0x48, 0x83, 0xc4, FAKE_FRAME - 16, /* add rsp, the frame */
+	        0x5d,                                                /* pop rbp */
+	        0xe9, 0x00, 0x10, 0x00, 0x00};                       /* jmp */
+	static const struct {
+		u32 offset, sp; /* as in test_leaves() */
+		bool saved;
+	} at[] = {{0, 0, true}, {4, 48, true}, {5, 56, false}};
+
+	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		struct fake *f = fake_create();
+		u64 fp;
+
+		memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
+		fake_interpreted(f, 0, 5);
+		fp = f->fp;
+		fake_compiled(f, 1, 64 + at[i].offset);
+		f->sp += at[i].sp;
+		f->fp = at[i].saved ? 0x1234 : fp;
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "1aN");
+		fake_destroy(f);
+	}
+}
+
 /* C2 has pushed two words for a moment. */
 static void test_moved(void **state)
 {
@@ -536,6 +563,7 @@ int main(void)
 	        cmocka_unit_test(test_mixed),
 	        cmocka_unit_test(test_entry),
 	        cmocka_unit_test(test_leaves),
+	        cmocka_unit_test(test_leaves_by_a_jump),
 	        cmocka_unit_test(test_leaves_amid),
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_room),

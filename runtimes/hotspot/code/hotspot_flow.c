@@ -85,6 +85,15 @@ struct flow_state flow_entry_unpushed(u32 reg)
 	return s;
 }
 
+struct flow_state flow_entry_framed(u32 words)
+{
+	struct flow_state s = flow_entry();
+
+	s.reg[DWREG_RSP] = value(FLOW_CFA, -8 * (s32)words);
+	s.reg[DWREG_RBP] = s.saved[1] = value(FLOW_CFA, -16);
+	return s;
+}
+
 static void set(struct flow_state *s, u8 reg, struct flow_value v)
 {
 	if (reg < FLOW_REGS)

@@ -47,6 +47,8 @@ struct flow_state flow_entry_r13(void);
 struct flow_state flow_framed(void);
 /* Pushes what stands for the return address first: it is in a register (DWARF number), or FLOW_REGS: nowhere yet. */
 struct flow_state flow_entry_unpushed(u32 reg);
+/* In a frame that other code has made, of so many words: rbp points to where the caller's was saved. */
+struct flow_state flow_entry_framed(u32 words);
 
 enum flow_op {
 	FLOW_OTHER,

@@ -121,14 +121,24 @@ static bool is_flat(const struct hotspot_blob *b)
 	       !strcmp(b->name, "InlineCacheBuffer");
 }
 
+/* Is the return address looked for above rbp, as nothing but a frame that stands already has it? */
+static bool is_framed(const struct flow_ins *in, const struct flow_state *s)
+{
+	return in->op == FLOW_LOAD && in->src == DWREG_RBP && in->value == 8 && s->reg[DWREG_RBP].kind == FLOW_REG &&
+	       s->reg[DWREG_RBP].offset == DWREG_RBP;
+}
+
 /*
  * The state in which such a blob is entered. Some are jumped to, and push what stands for the return address first:
- * there the depth at the first call is a word more than the frame size says.
+ * there the depth at the first call is a word more than the frame size says. C1's forward_exception goes on in the
+ * frame of the stub that has called the VM in vain, which is as large as its own.
  */
 static struct flow_state entry_of(const struct hotspot_blob *b, const struct flow *f)
 {
 	struct flow_state s = flow_entry();
 
+	if (!strcmp(b->name, "MethodHandles adapters")) /* entries of the interpreter, as its own are */
+		return flow_entry_r13();
 	if (!strcmp(b->name, "ExceptionBlob"))
 		return flow_entry_unpushed(DWREG_RDX);
 	for (u32 i = 0; b->frame_size && i < f->n; i++) {
@@ -137,6 +147,8 @@ static struct flow_state entry_of(const struct hotspot_blob *b, const struct flo
 			                       s.reg[DWREG_RSP].offset == -8 * (s32)b->frame_size - 8
 			               ? flow_entry_unpushed(FLOW_REGS)
 			               : flow_entry();
+		if (is_framed(&f->ins[i], &s))
+			return flow_entry_framed(b->frame_size);
 		flow_apply(&f->ins[i], &s);
 	}
 	return flow_entry();

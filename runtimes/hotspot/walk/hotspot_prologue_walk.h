@@ -165,7 +165,24 @@ static inline bool hs_returns(const struct walk *w, u32 i)
 	                                        hs_byte(w, i - 6) == 0x89 && hs_byte(w, i - 5) == 0x97);
 }
 
-#define TAIL_RETURNS (-1)
+/* add rsp, size, just before i */
+static inline bool hs_took_room(const struct walk *w, u32 i, u32 size)
+{
+	if (hs_byte(w, i - 4) == 0x48 && hs_byte(w, i - 3) == 0x83 && hs_byte(w, i - 2) == 0xc4)
+		return hs_byte(w, i - 1) == size;
+	return hs_byte(w, i - 7) == 0x48 && hs_byte(w, i - 6) == 0x81 && hs_byte(w, i - 5) == 0xc4 &&
+	       hs_half(w, i - 4) == size;
+}
+
+/*
+ * Does a jump at i lead out of a method whose frame is gone? Exceptions are left to a stub so: add rsp, frame - 16; pop
+ * rbp; jmp.
+ */
+static inline bool hs_leaves(const struct walk *w, u32 i, u32 frame)
+{
+	return hs_byte(w, i) == 0xe9 && hs_byte(w, i - 1) == 0x5d &&
+	       (frame == 16 || hs_took_room(w, i - 1, frame - 16));
+}
 
 /* Out of line, because what the verifier knows of i would multiply: hs_tail_length(), or TAIL_RETURNS. */
 WALK_GLOBAL int hotspot_tail(struct walk *w, u32 i)
@@ -175,7 +192,7 @@ WALK_GLOBAL int hotspot_tail(struct walk *w, u32 i)
 }
 
 /* Is the code at pc all that is left of an epilogue, or of a poll's stub, once rsp is back? */
-WALK_GLOBAL int hotspot_epilogue(struct walk *w)
+WALK_GLOBAL int hotspot_epilogue(struct walk *w, u32 frame)
 {
 	u32 i = 0;
 	int state = FRAME_NONE_YET, length;
@@ -187,6 +204,8 @@ WALK_GLOBAL int hotspot_epilogue(struct walk *w)
 		state = FRAME_RBP;
 		i = 1;
 	}
+	if (hs_leaves(w, i, frame))
+		return state;
 	for (u32 n = 0; n < TAIL_STEPS; n++) {
 		length = hotspot_tail(w, i);
 		if (length == TAIL_RETURNS)
@@ -213,7 +232,7 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 	state = hotspot_prologue(w, left, frame);
 	if (state)
 		return state;
-	return hotspot_epilogue(w);
+	return hotspot_epilogue(w, frame);
 }
 
 #endif

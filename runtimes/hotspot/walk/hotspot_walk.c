@@ -328,7 +328,8 @@ static inline int hs_entry(struct walk *w)
 	return stop ? stop : native_step(w, NATIVE_NO_FRAME);
 }
 
-/* A return of the interpreter has the caller's rsp in rbx or r11: see hotspot_interpreted(). */
+/* A return of the interpreter has the caller's rsp in rbx or r11, a method handle's linker in r13: see
+ * hotspot_interpreted(). */
 static inline int hs_stub(struct walk *w)
 {
 	const struct hotspot_vm *vm = hs_vm(w);
@@ -344,6 +345,8 @@ static inline int hs_stub(struct walk *w)
 		w->reg[DWREG_RBX] = sp;
 	if (w->leaf && w->reg[DWREG_R11] == sp - 8)
 		w->reg[DWREG_R11] = sp;
+	if (w->leaf && w->reg[DWREG_R13] == sp - 8)
+		w->reg[DWREG_R13] = sp;
 	return native_step(w, NATIVE_NO_FRAME);
 }
 
