@@ -57,7 +57,7 @@ struct steps_language {
 	u64 (*place)(struct steps *s, const struct frame *f);    /* in it; NULL: not checked */
 	u32 shortest;                                            /* instructions that a call takes */
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
-	u32 rare; /* one of so many steps may show another limit, which known() cannot tell; 0: none */
+	u32 rare;           /* one of so many steps may show another limit, which known() cannot tell; 0: none */
 	u32 dull;           /* after so many instructions without a change it is met elsewhere; 0: never */
 	const char *thread; /* the one that is followed, by its comm, while the others run; NULL: the first, which stops
 	                       itself when all is ready */

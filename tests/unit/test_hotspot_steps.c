@@ -61,7 +61,7 @@ static bool is_maths(struct steps *s)
 	return steps_named(s, s->before, 0, "java.lang.Math.") || steps_named(s, s->now, 0, "java.lang.Math.");
 }
 
-/* No fault: a call of code that is to be entered no more, or of another class, is passed on by its first instructions. */
+/* No fault: what was called is to be entered no more, or is of another class, and passes the call on at once. */
 static bool is_passed_on(struct steps *s)
 {
 	return steps_named(s, s->now, 0, "wrong_method_stub") || steps_named(s, s->now, 0, "ic_miss_stub");

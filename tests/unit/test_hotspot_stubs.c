@@ -134,6 +134,28 @@ static void test_framed(void **state)
 	stop(&j);
 }
 
+/* runtime_x86_64.cpp: generate_exception_blob(). The return address is fetched from the JavaThread at the end. */
+static void test_fetched(void **state)
+{
+	static const u8 code[] = {0x52,             /* 0: push rdx */
+	        0x48, 0x83, 0xec, 0x08,             /* 1: sub rsp, 8 */
+	        0x49, 0x89, 0x97, 0xd8, 0x03, 0, 0, /* 5: mov [r15 + 984], rdx */
+	        0xe8, 0x00, 0x01, 0x00, 0x00,       /* 12: call */
+	        0x48, 0x83, 0xc4, 0x08,             /* 17: add rsp, 8 */
+	        0x5a,                               /* 21: pop rdx */
+	        0x49, 0x8b, 0x97, 0xd8, 0x03, 0, 0, /* 22: mov rdx, [r15 + 984] */
+	        0x41, 0xff, 0xe0};                  /* 29: jmp r8 */
+	static struct jvm j;
+
+	start(&j, FAKE_17, "ExceptionBlob", 2, code, sizeof(code));
+	expect(&j, 17, 16, -8);
+	for (u32 at = 22; at <= 29; at += 7) {
+		assert_int_equal(rule_at(&j, at)->cfa_off, 0);
+		assert_int_equal(rule_at(&j, at)->ra_reg, DWREG_RDX);
+	}
+	stop(&j);
+}
+
 /* methodHandles_x86.cpp: a linker pops its last argument. The caller's stack pointer is in r13 all the time. */
 static void test_linker(void **state)
 {
@@ -189,6 +211,7 @@ int main(void)
 	        cmocka_unit_test(test_rebuilt),
 	        cmocka_unit_test(test_framed),
 	        cmocka_unit_test(test_linker),
+	        cmocka_unit_test(test_fetched),
 	        cmocka_unit_test(test_flat),
 	};
 

@@ -129,11 +129,22 @@ static struct flow_value load(const struct flow_state *s, struct flow_value at)
 	return value(FLOW_LOST, 0);
 }
 
+/* The JavaThread, to which r15 points, keeps where an exception was thrown. */
+static void keep(struct flow_state *s, const struct flow_ins *in)
+{
+	if (in->dst == DWREG_R15 && in->src < FLOW_REGS && s->reg[in->src].kind == FLOW_RA)
+		s->kept = in->value;
+	else if (in->dst == DWREG_R15 && in->value == s->kept)
+		s->kept = 0;
+}
+
 /* A frame pointer that is loaded from elsewhere on the stack is one that was kept with all registers. */
 static void load_to(struct flow_state *s, const struct flow_ins *in)
 {
 	struct flow_value v = load(s, add(s->reg[in->src], in->value));
 
+	if (in->src == DWREG_R15 && s->kept && in->value == s->kept)
+		v = value(FLOW_RA, 0);
 	if (in->dst == DWREG_RBP && in->src == DWREG_RSP && !v.kind && is_address(s->reg[in->dst]))
 		return;
 	set(s, in->dst, v);
@@ -255,6 +266,7 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 			set(s, in->dst, add(s->reg[in->src], in->value));
 		break;
 	case FLOW_STORE:
+		keep(s, in);
 		store(s, add(s->reg[in->dst], in->value), in->src);
 		break;
 	case FLOW_LOAD:
@@ -294,6 +306,10 @@ static bool meet_states(struct flow_state *a, const struct flow_state *b)
 {
 	bool changed = meet(&a->ra, b->ra) | meet(&a->cfa, b->cfa);
 
+	if (a->kept && a->kept != b->kept) {
+		a->kept = 0;
+		changed = true;
+	}
 	for (u32 i = 0; i < FLOW_REGS; i++)
 		changed |= meet(&a->reg[i], b->reg[i]);
 	for (u32 i = 0; i < ARCH_NSAVED; i++)

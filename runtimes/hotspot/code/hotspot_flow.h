@@ -35,6 +35,7 @@ struct flow_state {
 	u32 start;                            /* number of the function that it was reached from first */
 	struct flow_value reg[FLOW_REGS];     /* DWARF numbers */
 	struct flow_value ra;                 /* where the return address lies; FLOW_LOST: in a register only */
+	s32 kept;                             /* where the return address was kept, from r15; 0: nowhere */
 	struct flow_value cfa;                /* where the caller's stack pointer lies */
 	struct flow_value saved[ARCH_NSAVED]; /* where the caller's registers lie; FLOW_LOST: nowhere */
 };
