@@ -166,7 +166,9 @@ enum lock_kind {
 struct lock_rule {
 	struct idle_rule at; /* but for .thread */
 	enum lock_kind kind;
+	const char *leaf; /* the innermost function of a language, by the last parts of its name; NULL: any or none */
 	const char *word; /* shown: "read lock"; NULL: the kind's */
+	const char *type; /* shown behind it where the runtime does not say what the thread waits for; NULL: nothing */
 	u8 back;          /* the futex lies so many bytes inside the lock, rounded down to 8 */
 	bool each;        /* the futex is the thread's own, not the lock: its address says nothing */
 };

@@ -1,40 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_locks.h"
 
-#define NATIVE                 10 /* frames: some of libc's lie inside */
-#define SCRIPT                 8  /* frames of java.util.concurrent inside */
+#define NATIVE                 12 /* frames: some of libc's lie inside */
+#define SCRIPT                 12 /* frames of java.util.concurrent inside: of pinned virtual threads some more */
 #define LOCKS                  "java.util.concurrent.locks."
 #define SYNCHRONIZER           LOCKS "AbstractQueuedSynchronizer."
 #define SYNCHRONIZER_CONDITION LOCKS "AbstractQueuedSynchronizer$ConditionObject."
 
-#define SAFEPOINT(name)                                                                                                \
+#define VM(name, what)                                                                                                 \
 	{                                                                                                              \
-		.at = {.frame = name, .within = NATIVE}, .kind = LOCK_VM, .word = "safepoint", .each = true            \
+		.at = {.frame = name, .within = NATIVE}, .kind = LOCK_VM, .word = what, .each = true                   \
+	}
+#define INITIALIZED(name, outer)                                                                                       \
+	{                                                                                                              \
+		.at = {.frame = name, .within = NATIVE, .caller = "InstanceKlass::" outer}, .kind = LOCK_VM,           \
+		.word = "class initialization", .each = true                                                           \
 	}
 #define MONITOR(name)                                                                                                  \
 	{                                                                                                              \
 		.at = {.frame = name, .within = NATIVE}, .kind = LOCK_MONITOR, .each = true                            \
 	}
-#define OBJECT(name, what)                                                                                             \
+/* By Unsafe.park(): what else a thread in one of these functions waits for is the JVM's own. */
+#define PARKED(name, outer, of, what, class)                                                                           \
 	{                                                                                                              \
-		.at = {.frame = LOCKS name, .within = SCRIPT}, .kind = LOCK_OBJECT, .word = what, .each = true         \
+		.at = {.frame = name, .within = SCRIPT, .caller = outer}, .kind = of, .leaf = "Unsafe.park",           \
+		.word = what, .type = class, .each = true                                                              \
 	}
+#define OBJECT(name, what, class) PARKED(LOCKS name, NULL, LOCK_OBJECT, what, class)
+#define EXCLUSIVE(inner, outer)   PARKED(SYNCHRONIZER inner, outer, LOCK_OBJECT, NULL, NULL)
 #define REACQUIRED(inner, outer)                                                                                       \
-	{                                                                                                              \
-		.at = {.frame = SYNCHRONIZER inner, .within = SCRIPT, .caller = SYNCHRONIZER_CONDITION outer},         \
-		.kind = LOCK_OBJECT, .word = "lock of a Condition", .each = true                                       \
-	}
-#define OTHER(name, of)                                                                                                \
+	PARKED(SYNCHRONIZER inner, SYNCHRONIZER_CONDITION outer, LOCK_OBJECT, "lock of a Condition", NULL)
+#define OTHER(name, of) PARKED(name, NULL, of, NULL, NULL)
+#define WAITED(name, of)                                                                                               \
 	{                                                                                                              \
 		.at = {.frame = name, .within = SCRIPT}, .kind = of, .each = true                                      \
 	}
 
 /*
  * objectMonitor.cpp of JDK 8 to 26, java.base of the same. A thread waits on an event of its own (ParkEvent, Parker),
- * so the futex does not identify the lock.
+ * so the futex does not identify the lock. What others make of AbstractQueuedSynchronizer is a lock if it is acquired
+ * exclusively.
  */
 const struct lock_rule hotspot_locks[] = {
-        SAFEPOINT("SafepointSynchronize::block"), /* also with a monitor that it has just got */
+        VM("SafepointSynchronize::block", "safepoint"),              /* also with a monitor that it has just got */
+        INITIALIZED("ObjectSynchronizer::enter", "link_class_impl"), /* the monitor of an array of int */
+        INITIALIZED("ObjectLocker::ObjectLocker", "link_class_impl"),
+        INITIALIZED("LightweightSynchronizer::enter", "link_class_impl"),
+        INITIALIZED("ObjectMonitor::wait", "initialize_impl"),
+        INITIALIZED("ObjectSynchronizer::waitUninterruptibly", "initialize_impl"),
+        INITIALIZED("ObjectLocker::wait_uninterruptibly", "initialize_impl"),
+        INITIALIZED("Monitor::wait", "initialize_impl"),
         MONITOR("ObjectMonitor::ReenterI"),
         MONITOR("ObjectMonitor::reenter_internal"),
         MONITOR("ObjectMonitor::EnterI"),
@@ -50,25 +65,30 @@ const struct lock_rule hotspot_locks[] = {
         REACQUIRED("acquireQueued", "awaitNanos"),
         REACQUIRED("acquireQueued", "awaitUntil"),
         REACQUIRED("acquireQueued", "awaitUninterruptibly"),
-        OBJECT("ReentrantReadWriteLock$ReadLock.lock", "ReentrantReadWriteLock read lock"),
-        OBJECT("ReentrantReadWriteLock$ReadLock.lockInterruptibly", "ReentrantReadWriteLock read lock"),
-        OBJECT("ReentrantReadWriteLock$ReadLock.tryLock", "ReentrantReadWriteLock read lock"),
-        OBJECT("ReentrantReadWriteLock$WriteLock.lock", "ReentrantReadWriteLock write lock"),
-        OBJECT("ReentrantReadWriteLock$WriteLock.lockInterruptibly", "ReentrantReadWriteLock write lock"),
-        OBJECT("ReentrantReadWriteLock$WriteLock.tryLock", "ReentrantReadWriteLock write lock"),
-        OBJECT("ReentrantLock.lock", "ReentrantLock"),
-        OBJECT("ReentrantLock.lockInterruptibly", "ReentrantLock"),
-        OBJECT("ReentrantLock.tryLock", "ReentrantLock"),
-        OBJECT("StampedLock.acquireRead", "StampedLock read lock"),
-        OBJECT("StampedLock.acquireWrite", "StampedLock write lock"),
-        OTHER("java.lang.Thread.join", LOCK_JOIN),
+        OBJECT("ReentrantReadWriteLock$ReadLock.lock", "read lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantReadWriteLock$ReadLock.lockInterruptibly", "read lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantReadWriteLock$ReadLock.tryLock", "read lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantReadWriteLock$WriteLock.lock", "write lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantReadWriteLock$WriteLock.lockInterruptibly", "write lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantReadWriteLock$WriteLock.tryLock", "write lock", "ReentrantReadWriteLock"),
+        OBJECT("ReentrantLock.lock", NULL, "ReentrantLock"),
+        OBJECT("ReentrantLock.lockInterruptibly", NULL, "ReentrantLock"),
+        OBJECT("ReentrantLock.tryLock", NULL, "ReentrantLock"),
+        OBJECT("StampedLock.acquireRead", "read lock", "StampedLock"),
+        OBJECT("StampedLock.acquireWrite", "write lock", "StampedLock"),
+        EXCLUSIVE("acquire", SYNCHRONIZER "acquire"),
+        EXCLUSIVE("acquireQueued", NULL),
+        EXCLUSIVE("acquireInterruptibly", NULL),
+        EXCLUSIVE("tryAcquireNanos", NULL),
+        WAITED("java.lang.Thread.join", LOCK_JOIN),
         OTHER("java.util.concurrent.Semaphore.acquire", LOCK_SEMAPHORE),
         OTHER("java.util.concurrent.Semaphore.acquireUninterruptibly", LOCK_SEMAPHORE),
         OTHER("java.util.concurrent.Semaphore.tryAcquire", LOCK_SEMAPHORE),
-        OTHER("java.lang.Object.wait", LOCK_CONDITION),
+        WAITED("java.lang.Object.wait", LOCK_CONDITION),
         OTHER(SYNCHRONIZER_CONDITION "await", LOCK_CONDITION),
         OTHER(SYNCHRONIZER_CONDITION "awaitNanos", LOCK_CONDITION),
         OTHER(SYNCHRONIZER_CONDITION "awaitUntil", LOCK_CONDITION),
+        OTHER(SYNCHRONIZER_CONDITION "awaitUninterruptibly", LOCK_CONDITION),
         OTHER("java.util.concurrent.CountDownLatch.await", LOCK_CONDITION),
         OTHER("java.util.concurrent.locks.LockSupport.park", LOCK_PARK),
         OTHER("java.util.concurrent.locks.LockSupport.parkNanos", LOCK_PARK),

@@ -15,8 +15,19 @@ EXACT = 0.02
 NATIVE = {"stats_lock": ("count", r"\[mutex stats_lock\]"), "table_locks": ("count", r"\[mutex table_locks\+0x50\]"),
           "member": ("session::update", r"\[mutex heap 0x[0-9a-f]+\]"), "reads": ("read_config", r"\[read lock config_lock\]"),
           "writes": ("write_config", r"\[write lock config_lock\]")}
-JAVA = {"deposit": ("locks.deposit", "[monitor locks$Account]"), "reserve": ("locks.reserve", "[ReentrantLock]"),
-        "insert": ("locks.insert", "[ReentrantReadWriteLock write lock]")}
+JAVA = {"deposit": ("locks.deposit", "[monitor locks$Account]"), "reserve": ("locks.reserve", "[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]"),
+        "insert": ("locks.insert", "[write lock java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync]")}
+# What may be waited for in methods of fixtures/java/park_classes.java.
+JUC = "java.util.concurrent."
+CONDITION = {JUC + "locks.AbstractQueuedSynchronizer$ConditionObject"}
+NONFAIR, FAIR = {JUC + "locks.ReentrantLock$NonfairSync"}, {JUC + "locks.ReentrantLock$FairSync"}
+PARKED = {
+    "takeNonfair": NONFAIR, "takeInTime": NONFAIR, "takeTable": NONFAIR, "takeFair": FAIR, "takeAgain": NONFAIR | CONDITION,
+    "takeWork": NONFAIR | CONDITION, "takeWrite": {JUC + "locks.ReentrantReadWriteLock$NonfairSync"},
+    "takeRead": {JUC + "locks.ReentrantReadWriteLock$FairSync"}, "takeFairWrite": {JUC + "locks.ReentrantReadWriteLock$FairSync"},
+    "takeStamp": {JUC + "locks.StampedLock"}, "takeTurnstile": {"park_classes$Turnstile"},
+    "takePermit": {JUC + "Semaphore$NonfairSync"}, "takeFairPermit": {JUC + "Semaphore$FairSync"}}
+SUPPOSED = {"ReentrantLock", "ReentrantReadWriteLock", "StampedLock"}  # by functions, where the object was not seen
 PYTHON = """
 import json, os, sys, threading, time
 lock, rlock, over, ready = threading.Lock(), threading.RLock(), False, threading.Event()
@@ -165,6 +176,53 @@ def test_java_classes():
     for method, name in truth.items():
         assert waits[method].keys() == {f"[monitor {words.get(name, name)}]"}, (method, name, waits[method])
     yield ", ".join(next(iter(leaves)) for leaves in waits.values())
+
+
+def parked(seconds, *options):
+    """(the JVM's account, {method: {class that is shown, None if none is: seconds}}) of park_classes; locks are what a thread has parked for."""
+    with java.Java("park_classes", seconds, options=options) as jvm:
+        at = yrt.Run("java-lock-flame", "--all-waits", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        jvm.release()
+        truth = jvm.answer()
+        result = at.result().expect()
+    waits = {method: {} for method in (*PARKED, "takeSlow")}
+    for frames, ns in result.stacks:
+        found = re.fullmatch(r"\[(lock of a Condition|lock|read lock|write lock|semaphore|class initialization)( [\w.$]+)?\]", frames[-1])
+        method = next((name[13:] for f in frames if (name := re.split("[ (]", f)[0]).startswith("park_classes.take")), None)
+        if found and "lock" in found[1]:
+            assert any(re.split("[ (]", f)[0].endswith(".Unsafe.park") for f in frames), frames
+        if found and method:
+            shown = found[2] and found[2][1:]
+            shown = None if shown in SUPPOSED else shown or (found[1] if method == "takeSlow" else None)
+            waits[method][shown] = waits[method].get(shown, 0) + ns * 1e-9
+    for method, name in truth["classes"].items():
+        assert set(name.split()) <= PARKED[method], (method, name)
+    assert len(truth["classes"]) > 8, truth
+    return truth, waits
+
+
+def test_java_parked():
+    """What threads have parked for has its class; waits for a class that another thread initializes."""
+    truth, waits = parked(3)
+    slow, own = waits.pop("takeSlow"), truth["waits"]["takeSlow"]
+    assert slow.keys() == {"class initialization"} and 0.7 * own < slow["class initialization"] < 0.9 * own, (slow, own)
+    for method, shown in waits.items():
+        assert set(shown) - {None} <= PARKED[method], (method, shown)
+    total = sum(sum(shown.values()) for shown in waits.values())
+    unseen = sum(shown.get(None, 0) for shown in waits.values())
+    assert sum(len(set(shown) - {None}) > 0 for shown in waits.values()) > 8 and total > 1 and unseen < 0.02 * total, waits
+    yield f"{len(waits)} methods, {total:.3f} s, without a class {unseen:.3f} s"
+
+
+def test_java_moved():
+    """The same while collectors move the objects: none has a wrong class."""
+    for collector in "Serial", "Parallel", "G1":
+        truth, waits = parked(3, f"-XX:+Use{collector}GC", "-Xmx200m", "-Dcollect=20")
+        del waits["takeSlow"]
+        for method, shown in waits.items():
+            assert set(shown) - {None} <= PARKED[method], (collector, method, shown)
+        total = sum(sum(shown.values()) for shown in waits.values())
+        yield f"{collector}: {total:.3f} s, without a class {sum(shown.get(None, 0) for shown in waits.values()):.3f} s"
 
 
 yrt.main(globals())

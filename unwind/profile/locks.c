@@ -122,16 +122,21 @@ const char *lock_kind_awaited(enum lock_kind kind)
 
 static struct error *match(const struct rule_stack *s, const struct lock_rule *rule, bool *ret)
 {
+	const struct idle_rule leaf = {.frame = rule->leaf, .within = 1};
 	struct error *err = NULL;
 	u32 depth[2] = {0};
 
 	*ret = false;
 	for (u32 i = 0; !err && !*ret && i < s->n; i++) {
-		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT;
+		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT, begins = true;
 
 		if (!rule_is_code(&s->frames[i]))
 			continue;
 		if (depth[0] >= rule->at.within && depth[1] >= rule->at.within)
+			break;
+		if (rule->leaf && script && !depth[1])
+			err = rule_matches(s, i, 0, &leaf, &begins);
+		if (err || !begins)
 			break;
 		err = rule_matches(s, i, depth[script]++, &rule->at, ret);
 	}
@@ -221,10 +226,12 @@ static struct error *describe(
 	char place[LOCK_TEXT] = "";
 	struct error *err = NULL;
 
-	if (rule && rule->each && !rule->word)
+	if (rule && rule->each && rule->kind != LOCK_VM)
 		err = find_awaited(s, place);
 	else if (addr && s->p && ret->kind < LOCK_OTHERS && !(rule && rule->each))
 		name_address(s->p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
+	if (rule && rule->type && !*place)
+		snprintf(place, sizeof(place), "%s", rule->type);
 	snprintf(ret->text, sizeof(ret->text), "%s%s%.480s", word, *place ? " " : "", place);
 	return err;
 }

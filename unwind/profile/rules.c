@@ -3,15 +3,13 @@
 
 #include <string.h>
 
-/* Where a function's name begins behind its class: Python has that from 3.11 on. */
+/* The name without its first part: Python has classes in names from 3.11 on, Java packages too. */
 static const char *behind_dot(const char *name)
 {
-	const char *dot = NULL;
-
-	for (; *name && !strchr(" (<", *name); name++)
+	for (; name && *name && !strchr(" (<", *name); name++)
 		if (*name == '.')
-			dot = name + 1;
-	return dot;
+			return name + 1;
+	return NULL;
 }
 
 static bool is_named(const char *shown, const char *name)
@@ -26,7 +24,11 @@ static bool is_named(const char *shown, const char *name)
 
 static bool is_function(const struct profile_function *fn, const char *name)
 {
-	return is_named(fn->name, name) || is_named(behind_dot(fn->name), name);
+	const char *at = fn->name;
+
+	while (at && !is_named(at, name))
+		at = behind_dot(at);
+	return at;
 }
 
 static bool is_file(const struct profile_function *fn, const char *tail)

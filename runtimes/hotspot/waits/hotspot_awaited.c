@@ -49,6 +49,14 @@ static void find_mirrors(const struct hotspot_waits *w, struct hotspot_heap_view
 	}
 }
 
+/* Where the JVM notes that it collects garbage with all threads standing; 0: not known. */
+static u64 collecting_at(const struct hotspot_heap_view *h, struct memory *m)
+{
+	u64 heap;
+
+	return h->at.collecting && memory_read(m, &heap, 8, h->collected_heap) && heap ? heap + h->at.collecting : 0;
+}
+
 void hotspot_awaited_find(
         struct hotspot_waits *w, struct hotspot_heap_view *h, struct memory *m, struct hotspot_awaited *ret)
 {
@@ -64,6 +72,7 @@ void hotspot_awaited_find(
 	*ret = (struct hotspot_awaited){
 	        .oop_base = h->oop_base,
 	        .klass_base = h->klass_base,
+	        .collecting_at = collecting_at(h, m),
 	        .pending = (u16)w->pending,
 	        .waiting = (u16)w->waiting,
 	        .object = (u16)w->object,

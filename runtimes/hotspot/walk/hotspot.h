@@ -158,9 +158,10 @@ enum hotspot_place { HOTSPOT_IN_HEAP, HOTSPOT_IN_VM, HOTSPOT_IN_HANDLE };
 struct hotspot_awaited {
 	u64 oop_base, klass_base;
 	u64 class_klass;          /* java.lang.Class; 0: not known */
+	u64 collecting_at;        /* a byte: all threads stand, and objects are moved; 0: not known */
 	u16 pending, waiting;     /* of JavaThread: the ObjectMonitor; pending 0: not wanted, or nothing is known */
 	u16 object;               /* of ObjectMonitor */
-	u16 thread_obj, blocker;  /* of JavaThread; of java.lang.Thread: parkBlocker, 0: not known */
+	u16 thread_obj, blocker;  /* of JavaThread: whose code it runs; parkBlocker, 0: not known */
 	u16 mirrored, klass_name; /* of a java.lang.Class: the Klass; of Klass */
 	u8 monitor_place, thread_place; /* enum hotspot_place of object and thread_obj */
 	u8 oops, oop_shift;             /* enum hotspot_reference */

@@ -3,7 +3,8 @@
  * Part of hotspot_walk.c: the class of the object that a thread waits for (FEATURE_AWAITED). Code of Java has its
  * JavaThread in r15. There is the ObjectMonitor that it wants or waits on (objectMonitor.cpp, 8 to 25), and the
  * java.lang.Thread whose parkBlocker it has parked for. The thread does not run when it is asked: what is read is of
- * this wait.
+ * this wait. Objects may be moved meanwhile: while a collector does that with all threads standing, references lead to
+ * where objects will be, and another may be there still. Nothing counts that was read then.
  */
 #ifndef YRT_HOTSPOT_AWAITED_WALK_H
 #define YRT_HOTSPOT_AWAITED_WALK_H
@@ -82,6 +83,14 @@ WALK_GLOBAL u64 hotspot_awaited_object(struct walk *w)
 	return object ? hotspot_referent(w, object + vm->awaited.blocker, HOTSPOT_IN_HEAP) : 0;
 }
 
+static inline bool hs_is_collecting(struct walk *w)
+{
+	const struct hotspot_vm *vm = hs_vm(w);
+	u8 active = 1;
+
+	return vm && vm->awaited.collecting_at && (!walk_read(w, &active, 1, vm->awaited.collecting_at) || active);
+}
+
 /* Pushes the class, if there is one. */
 WALK_GLOBAL int hotspot_push_awaited(struct walk *w)
 {
@@ -90,6 +99,8 @@ WALK_GLOBAL int hotspot_push_awaited(struct walk *w)
 	u32 kind = HOTSPOT_CLASS;
 
 	WALK_CHECK(w);
+	if (hs_is_collecting(w))
+		return 0;
 	object = hotspot_awaited_object(w);
 	klass = hotspot_class_at(w, object);
 	vm = hs_vm(w);
@@ -99,7 +110,7 @@ WALK_GLOBAL int hotspot_push_awaited(struct walk *w)
 		klass = of;
 		kind = HOTSPOT_MIRROR;
 	}
-	if (!walk_read(w, &symbol, 8, klass + vm->awaited.klass_name))
+	if (!walk_read(w, &symbol, 8, klass + vm->awaited.klass_name) || hs_is_collecting(w))
 		return 0;
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, FRAME_AWAITED, klass),
 	        hotspot_detail(kind, (u32)(symbol >> 3)));
