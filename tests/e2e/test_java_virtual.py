@@ -33,8 +33,8 @@ def jdk():
     homes = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/jvm/*/bin/javac")]
     with tempfile.TemporaryDirectory(prefix="yrt-virtual-") as classes:
         for home in sorted(homes, reverse=True):
-            source = os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", "virtual_waits.java")
-            done = subprocess.run([f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, source], capture_output=True, text=True)
+            sources = [os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java") for name in ("virtual_waits", "pinned_lock")]
+            done = subprocess.run([f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, *sources], capture_output=True, text=True)
             if done.returncode:
                 continue
             os.environ.update(YRT_JAVA=f"{home}/bin/java", YRT_JAVA_CLASSES=classes)
@@ -179,6 +179,22 @@ def test_storm():
 
 def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
+
+
+def test_pinned_lock():
+    """One that parks on its carrier waits for what it has noted itself, not its carrier: lock-flame and dump."""
+    with needed(), java.Java("pinned_lock") as jvm:
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        jvm.release()
+        jvm.answer()
+        dumped = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
+        own = jvm.answer()["waited"]
+        result = at.result().expect()
+    waits = {frames[-1]: ns * 1e-9 for frames, ns in result.stacks if any(f.split("(")[0] == "pinned_lock.take" for f in frames)}
+    shown = waits.get("[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]", 0)
+    assert abs(shown - own) < 0.02 * own + result.slack(own), f"{own}\n{yrt.show(result.stacks)}"
+    assert "java.util.concurrent.locks.ReentrantLock$NonfairSync" in dumped, dumped
+    yield f"{shown:.3f} of {own:.3f} s"
 
 
 yrt.main(globals())

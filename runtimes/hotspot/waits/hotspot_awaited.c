@@ -64,7 +64,7 @@ void hotspot_awaited_find(
 	u64 thread;
 
 	if (!version || !hotspot_waits_ready(w, h, m) || !w->monitors || w->pending > UINT16_MAX ||
-	        w->waiting > UINT16_MAX || w->object > UINT16_MAX)
+	        w->waiting > UINT16_MAX || w->object > UINT16_MAX || w->current > UINT16_MAX)
 		return;
 	thread = any_thread(h, m);
 	if (!thread)
@@ -76,7 +76,7 @@ void hotspot_awaited_find(
 	        .pending = (u16)w->pending,
 	        .waiting = (u16)w->waiting,
 	        .object = (u16)w->object,
-	        .thread_obj = (u16)h->l->thread_obj.at,
+	        .thread_obj = (u16)w->current,
 	        .klass_name = (u16)h->l->klass_name.at,
 	        .monitor_place = h->at.thread_handle && version >= MONITOR_HANDLE ? HOTSPOT_IN_HANDLE : HOTSPOT_IN_VM,
 	        .thread_place = h->at.thread_handle ? HOTSPOT_IN_HANDLE : HOTSPOT_IN_VM,

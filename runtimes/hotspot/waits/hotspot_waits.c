@@ -34,8 +34,12 @@ static u64 thread_field(const struct vmstructs *v, const char *name)
 	return ret ? ret : field(v, "Thread", name);
 }
 
-static void find_offsets(const struct vmstructs *v, struct hotspot_waits *w)
+static void find_offsets(const struct hotspot_heap_view *h, struct hotspot_waits *w)
 {
+	const struct vmstructs *v = h->v;
+
+	w->current = field(v, "JavaThread", "_vthread");
+	w->current = w->current ? w->current : h->l->thread_obj.at;
 	w->pending = thread_field(v, "_current_pending_monitor");
 	w->waiting = thread_field(v, "_current_waiting_monitor");
 	w->stack_base = thread_field(v, "_stack_base");
@@ -197,6 +201,11 @@ static u64 thread_object(struct hotspot_waits *w, struct memory *m, u64 thread)
 	return hotspot_load_handle(w->heap, m, thread + w->heap->l->thread_obj.at, w->heap->at.thread_handle);
 }
 
+static u64 current_object(struct hotspot_waits *w, struct memory *m, u64 thread)
+{
+	return hotspot_load_handle(w->heap, m, thread + w->current, w->heap->at.thread_handle);
+}
+
 /* Thread.threadStatus, from 19 on in Thread.holder. */
 static bool is_blocked(struct hotspot_waits *w, struct memory *m, u64 thread)
 {
@@ -294,7 +303,7 @@ bool hotspot_waits_ready(struct hotspot_waits *w, struct hotspot_heap_view *h, s
 	if (!hotspot_heap_ready(h, m))
 		return false;
 	if (!w->heap)
-		find_offsets(h->v, w);
+		find_offsets(h, w);
 	w->heap = h;
 	return true;
 }
@@ -309,7 +318,7 @@ bool hotspot_waits_for(struct hotspot_waits *w, struct hotspot_heap_view *h, str
 	thread = hotspot_thread_at(h, m, t->tid);
 	return thread &&
 	       (waits_for_monitor(w, m, thread, w->pending, LOCK_MONITOR, ret) || waits_in_wait(w, m, thread, ret) ||
-	               waits_for_synchronizer(w, m, thread_object(w, m, thread), ret));
+	               waits_for_synchronizer(w, m, current_object(w, m, thread), ret));
 }
 
 bool hotspot_parked_for(

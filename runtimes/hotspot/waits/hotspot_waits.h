@@ -26,9 +26,10 @@ struct runtime_wait;
 struct hotspot_waits {
 	struct hotspot_heap_view *heap;                                     /* NULL: not looked at yet */
 	u64 pending, waiting, stack_base, stack_size, owner_id, lock_stack; /* JavaThread */
-	u64 object, owner;                                                  /* ObjectMonitor */
-	u64 stack_locker;                    /* ObjectMonitor, 24 and 25: the BasicLock of an anonymous owner */
-	bool monitors;                       /* both of them are known */
+	u64 current;       /* JavaThread: the java.lang.Thread whose code it runs, a virtual one or its own */
+	u64 object, owner; /* ObjectMonitor */
+	u64 stack_locker;  /* ObjectMonitor, 24 and 25: the BasicLock of an anonymous owner */
+	bool monitors;     /* both of them are known */
 	u64 lock_stack_top, lock_stack_base; /* LockStack */
 	u64 mirror_at;                       /* address of java_lang_Class::_klass_offset */
 	u32 blocker, eetop, number, carrier, synchronizer_owner;
