@@ -26,7 +26,7 @@ def parse(lines):
         else:
             file, number, words = rest[0], int(rest[1]), set(rest[2:])
             statements.setdefault(number, set()).update(words)
-            places.setdefault((os.path.basename(file), number), set()).update(words)
+            places.setdefault((file, number), set()).update(words)
     return subs, places
 
 
@@ -63,7 +63,7 @@ class Perl:
             return None  # which gives the place of the eval
         statements = self.subs.get((found["name"], int(found["first"])))
         if found["name"] in BLOCKS or found["name"] in ("(?{...})", "main program") or statements is None:
-            return self.places.get((os.path.basename(frame.file), frame.line))
+            return self.places.get((frame.file, frame.line))
         return statements.get(frame.line, False)
 
     def of_c(self, frame):
@@ -71,7 +71,7 @@ class Perl:
         found = NAME.fullmatch(frame.plain)
         if not found or found["name"] != "eval {...}":
             return False
-        return "*block" not in self.places.get((os.path.basename(frame.file), int(found["first"])), {"*block"})
+        return "*block" not in self.places.get((frame.file, int(found["first"])), {"*block"})
 
     def frame(self, frame):
         return "ok", ""  # the innermost one may not have run a statement yet: edge() looks at lines

@@ -22,6 +22,7 @@ import yrt  # noqa: E402
 from edges import Checker  # noqa: E402
 from machine import Process  # noqa: E402
 from oracle import report, sample, show_stack  # noqa: E402
+from perl_edges import Perl, parse  # noqa: E402
 
 
 class Arguments:
@@ -101,6 +102,16 @@ def test_perl():
         env = {"PERL5OPT": f"-I{os.path.join(HERE, 'programs')} -Mperl_calls", "YRT_PERL_CALLS": os.path.join(directory, "calls")}
         with running("perl", program("perl_json.pl"), env=env) as pid:
             return clean(pid, 1000)
+
+
+def test_perl_places():
+    """Two files of the same name, and a statement of a sub that no walk over packages finds: it is looked up in its own file."""
+    perl_code = Perl(None)
+    perl_code.subs, perl_code.places = parse(["S\tHTTP::Response::new\t/lib/HTTP/Response.pm\t110\n", "L\t/lib/HTTP/Response.pm\t121\n"])
+    frame = pprof.Frame("Dancer2::Core::Response::__ANON__ (Response.pm:110)", "/lib/Dancer2/Core/Response.pm", 121, 0, "[perl]")
+    assert perl_code.words(frame) is None, perl_code.words(frame)
+    frame = pprof.Frame("HTTP::Response::__ANON__ (Response.pm:120)", "/lib/HTTP/Response.pm", 121, 0, "[perl]")
+    assert perl_code.words(frame) == set(), perl_code.words(frame)
 
 
 def test_java():
