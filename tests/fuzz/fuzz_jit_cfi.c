@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of any bytes in which a process may keep unwind information of code that it compiled: finding it, looking up
- * what came out. */
+/* Memory of any bytes in which a process may keep unwind information of code that it compiled: finding it, following
+ * the code (the same bytes) that it leaves out, looking up what came out. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 
 #include "unwind/cfi/jit_cfi.h"
 
@@ -23,6 +24,11 @@ static bool read_bytes(struct memory *mem, void *dst, size_t size, uint64_t addr
 {
 	const struct bytes *b = (const struct bytes *)mem;
 
+	if (addr == CODE && size == BYTES) {
+		memset(dst, 0, size);
+		memcpy(dst, b->data, MIN(b->size, size));
+		return true;
+	}
 	if (addr < TABLES || addr - TABLES > b->size || size > b->size - (addr - TABLES))
 		return false;
 	memcpy(dst, b->data + (addr - TABLES), size);

@@ -148,6 +148,41 @@ static void test_elsewhere(void **state)
 	assert_null(find(t, &hash));
 }
 
+/* push %rbp; push %rbx; sub $0x18, %rsp; mov $9, %ebp; call *%rax; add $0x18, %rsp; pop %rbx; pop %rbp; ret */
+static const u8 loop[] = {0x55, 0x53, 0x48, 0x83, 0xec, 0x18, 0xbd, 9, 0, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x18,
+        0x5b, 0x5d, 0xc3, 0x0f, 0x1f, 0x40, 0, 0x0f, 0x1f, 0x40, 0};
+
+/* LLVM describes no function that throws nothing: between others the code itself says what it does to the stack. */
+static void test_not_described(void **state)
+{
+	struct target *t = *state;
+	struct cfi_rule rule;
+	struct cfi *cfi;
+	u64 hash = 0;
+
+	for (u32 at = 64; at < 4 * 64; at += 64)
+		memcpy(t->code + at, loop, sizeof(loop));
+	add_section(t, 0, 32);
+	add_section(t, 128, 32);
+	cfi = find(t, &hash);
+	assert_non_null(cfi);
+	for (u32 at = 64; at <= 192; at += 128) {
+		expect(cfi, (u64)t->code + at, 8);
+		expect(cfi, (u64)t->code + at + 13, 48);
+		assert_true(cfi_find(cfi, (u64)t->code + at + 13, &rule));
+		assert_int_equal(rule.slot[1], cfi_slot(-16, 0)); /* rbp */
+	}
+	expect(cfi, (u64)t->code + 128 + 13, 16); /* as its section says */
+	cfi_destroy(cfi);
+	mprotect(t->code, CODE_PAGES * PAGE, PROT_NONE); /* not readable: what sections say remains */
+	hash = 0;
+	cfi = find(t, &hash);
+	assert_non_null(cfi);
+	assert_false(cfi_find(cfi, (u64)t->code + 192 + 13, &rule));
+	expect(cfi, (u64)t->code + 128 + 13, 16);
+	cfi_destroy(cfi);
+}
+
 static void test_cut(void **state)
 {
 	struct target *t = *state;
@@ -180,6 +215,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_sections, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_elsewhere, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_not_described, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_cut, setup, teardown)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,13 +2,10 @@
 #include "cfi.h"
 
 #include <elf.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #include "cfi_code_state.h"
 #include "cfi_internal.h"
@@ -37,25 +34,6 @@ struct compiler {
 	u32 nfdes;
 	u64 covered; /* end of what is laid out */
 };
-
-const char *cfi_default_cache(void)
-{
-	static char path[PATH_MAX];
-	const char *dir = getenv("YRT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	int n;
-
-	if (dir && *dir)
-		n = snprintf(path, sizeof(path), "%s", dir);
-	else if (xdg && *xdg)
-		n = snprintf(path, sizeof(path), "%s/yrt", xdg);
-	else if (geteuid() == 0)
-		n = snprintf(path, sizeof(path), "/var/cache/yrt");
-	else if (home && *home)
-		n = snprintf(path, sizeof(path), "%s/.cache/yrt", home);
-	else
-		return NULL;
-	return n > 0 && (size_t)n < sizeof(path) ? path : NULL;
-}
 
 static void free_blob(struct cfi_blob *blob, bool mapped)
 {
@@ -347,21 +325,14 @@ static struct error *find_gaps(struct image *img, struct compiler *c)
 	return err ? err : cfi_code_find_gaps(img, &c->parsed, &c->code);
 }
 
-/* Adds what the code itself shows, if the file describes too little of it. */
-static struct error *add_code(struct image *img, struct compiler *c)
+/* Adds what the code itself showed. */
+static struct error *merge_code(struct compiler *c)
 {
 	struct cfi_parsed *p = &c->parsed;
 	struct cfi_function *grown;
-	struct error *err;
-	u64 told = 0;
 
-	for (size_t i = 0; i < p->nfunctions; i++)
-		told += p->functions[i].end - p->functions[i].start;
-	if (!cfi_code_wanted(img, told))
+	if (!c->code.nruns)
 		return NULL;
-	err = cfi_code_whole(img, told) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
-	if (err || !c->code.nruns)
-		return err;
 	grown = reallocarray(p->functions, p->nfunctions + c->code.nruns, sizeof(*grown));
 	if (!grown)
 		return &error_no_memory;
@@ -370,6 +341,21 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	p->nfunctions = p->functions_room = p->nfunctions + c->code.nruns;
 	sort_functions(p->functions, p->nfunctions);
 	return NULL;
+}
+
+/* Follows the code itself, if the file describes too little of it. */
+static struct error *add_code(struct image *img, struct compiler *c)
+{
+	struct cfi_parsed *p = &c->parsed;
+	struct error *err;
+	u64 told = 0;
+
+	for (size_t i = 0; i < p->nfunctions; i++)
+		told += p->functions[i].end - p->functions[i].start;
+	if (!cfi_code_wanted(img, told))
+		return NULL;
+	err = cfi_code_whole(img, told) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
+	return err ? err : merge_code(c);
 }
 
 /* Drops the functions that share code with those of a teller. Both are sorted. */
@@ -515,10 +501,14 @@ static struct error *compile(struct image *img, const struct cfi_options *option
 }
 
 struct error *cfi_from_memory(
-        const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret)
+        const struct cfi_section *sections, u32 n, const struct cfi_memory_code *code, struct cfi **ret)
 {
 	cleanup(free) struct cfi_source *sources = calloc(n + 1, sizeof(*sources));
-	struct image img = {.segments = (struct image_segment *)code, .nsegments = ncode};
+	struct image img = {.fd = -1,
+	        .segments = (struct image_segment *)code->segments,
+	        .nsegments = code->n,
+	        .copy = (void *)code->bytes,
+	        .size = code->size};
 	struct compiler c = {0};
 	struct error *err = sources ? NULL : &error_no_memory;
 
@@ -529,8 +519,12 @@ struct error *cfi_from_memory(
 	}
 	if (!err) {
 		sort_functions(c.parsed.functions, c.parsed.nfunctions);
-		err = lay_functions(&c, ret);
+		err = cfi_code_find_in_memory(&img, &c.parsed, &c.code);
 	}
+	if (!err)
+		err = merge_code(&c);
+	if (!err)
+		err = lay_functions(&c, ret);
 	free_compiler(&c);
 	return err;
 }

@@ -95,12 +95,20 @@ struct cfi_section {
 	u64 addr;
 };
 
+/* Code of a process. Of a segment vaddr is a process address, offset the place in bytes; beyond them: not read. */
+struct cfi_memory_code {
+	const struct image_segment *segments;
+	u32 n;
+	const void *bytes;
+	u64 size;
+};
+
 /*
- * Compiles sections that lie in a process's memory: rows of functions in `code` (vaddr is a process address here).
- * Corrupt entries are skipped and counted. Free with cfi_destroy().
+ * Compiles sections that lie in a process's memory: rows of functions in `code`, and of what lies between them, as far
+ * as the code itself shows them. Corrupt entries are skipped and counted. Free with cfi_destroy().
  */
 struct error *cfi_from_memory(
-        const struct cfi_section *sections, u32 n, const struct image_segment *code, u32 ncode, struct cfi **ret);
+        const struct cfi_section *sections, u32 n, const struct cfi_memory_code *code, struct cfi **ret);
 
 /* The rule at addr of the compiled tables, for tests and tools. False: none. */
 bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret);

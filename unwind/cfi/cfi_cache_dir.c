@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cfi.h"
 #include "cleanup.h"
 #include "grow.h"
 
@@ -30,6 +32,25 @@ struct listing {
 	u32 n;
 	u64 bytes;
 };
+
+const char *cfi_default_cache(void)
+{
+	static char path[PATH_MAX];
+	const char *dir = getenv("YRT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(path, sizeof(path), "%s", dir);
+	else if (xdg && *xdg)
+		n = snprintf(path, sizeof(path), "%s/yrt", xdg);
+	else if (geteuid() == 0)
+		n = snprintf(path, sizeof(path), "/var/cache/yrt");
+	else if (home && *home)
+		n = snprintf(path, sizeof(path), "%s/.cache/yrt", home);
+	else
+		return NULL;
+	return n > 0 && (size_t)n < sizeof(path) ? path : NULL;
+}
 
 static void cleanup_listing(struct listing *l)
 {

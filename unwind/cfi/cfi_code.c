@@ -5,6 +5,7 @@
 
 #include "cfi_code_flow.h"
 #include "cfi_internal.h"
+#include "search.h"
 
 #define CODE_SMALL (1u << 20)
 #define CODE_MAX   (4u << 20)
@@ -298,31 +299,80 @@ struct error *cfi_code_find(struct image *img, const struct cfi_parsed *p, struc
 	return err;
 }
 
-struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
+struct gaps {
+	struct image *img;
+	const struct cfi_parsed *p;
+	const struct code_starts *starts;
+	u64 left; /* bytes that may still be followed */
+};
+
+static struct error *follow_gap(struct gaps *g, u64 start, u64 end, struct cfi_code *ret)
 {
-	struct code_starts starts = {0};
-	u64 at, end, size, left = GAPS_MAX;
-	bool found = false;
+	if (end <= start || end - start <= GAP_MIN || end - start > g->left)
+		return NULL;
+	g->left -= end - start;
+	return stretch(g->img, start, end - start, true, g->p, g->starts, ret);
+}
+
+/* What lies in [at, end) between functions. */
+static struct error *follow_gaps(struct gaps *g, u64 at, u64 end, struct cfi_code *ret)
+{
+	const struct cfi_parsed *p = g->p;
 	struct error *err = NULL;
 
-	if (!image_section_range(img, ".text", &at, &size) || at + size < at)
-		return NULL;
-	end = at + size;
 	for (size_t i = 0; !err && i <= p->nfunctions && at < end; i++) {
-		u64 next = i < p->nfunctions ? MIN(p->functions[i].start, end) : end;
-
-		if (next > at && next - at > GAP_MIN && next - at <= left) {
-			left -= next - at;
-			if (!found)
-				err = code_starts_find(&starts, img);
-			found = true;
-			if (!err)
-				err = stretch(img, at, next - at, true, p, &starts, ret);
-		}
+		err = follow_gap(g, at, i < p->nfunctions ? MIN(p->functions[i].start, end) : end, ret);
 		if (i < p->nfunctions)
 			at = MAX(at, p->functions[i].end);
 	}
+	return err;
+}
+
+static bool any_gap(const struct cfi_parsed *p, u64 at, u64 end)
+{
+	for (size_t i = 0; i < p->nfunctions && at < end; i++) {
+		if (p->functions[i].start > at + GAP_MIN)
+			return true;
+		at = MAX(at, p->functions[i].end);
+	}
+	return at + GAP_MIN < end;
+}
+
+struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
+{
+	struct code_starts starts = {0};
+	struct gaps g = {img, p, &starts, GAPS_MAX};
+	struct error *err;
+	u64 at, size;
+
+	if (!image_section_range(img, ".text", &at, &size) || at + size < at || !any_gap(p, at, at + size))
+		return NULL;
+	err = code_starts_find(&starts, img);
+	if (!err)
+		err = follow_gaps(&g, at, at + size, ret);
 	code_starts_free(&starts);
+	return err;
+}
+
+static bool describes(const struct cfi_parsed *p, const struct image_segment *seg)
+{
+	size_t at = SEARCH(p->nfunctions, k, p->functions[k].start < seg->vaddr);
+
+	return at < p->nfunctions && p->functions[at].start - seg->vaddr < seg->filesz;
+}
+
+struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
+{
+	const struct code_starts starts = {0};
+	struct gaps g = {img, p, &starts, GAPS_MAX};
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < img->nsegments; i++) {
+		const struct image_segment *seg = &img->segments[i];
+
+		if (is_code(seg) && seg->offset < img->size && describes(p, seg))
+			err = follow_gaps(&g, seg->vaddr, seg->vaddr + seg->filesz, ret);
+	}
 	return err;
 }
 

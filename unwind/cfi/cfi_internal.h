@@ -151,6 +151,11 @@ bool cfi_code_whole(const struct image *img, u64 told);
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /* The same of what lies between functions of parsed, which are sorted. */
 struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
+/*
+ * The same of code in memory, in each segment that a function of parsed begins in: LLVM's JIT compilers tell nothing of
+ * functions that throw nothing.
+ */
+struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
 
 /* What an expression of size bytes says; kind CFI_UNSUPPORTED, HOW_LOST if it is none of the known shapes. */

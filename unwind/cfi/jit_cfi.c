@@ -12,6 +12,7 @@
 
 #define MAPPING_MAX  (16ull << 20) /* bytes of one that is searched */
 #define BYTES_MAX    (64ull << 20) /* of all */
+#define CODE_MAX     (4u << 20)    /* bytes of code that are followed where no section describes it */
 #define SECTIONS_MAX 65536u
 #define CIE_MIN      12u /* bytes behind its length */
 #define CIE_MAX      64u
@@ -110,28 +111,57 @@ static struct error *look_at(struct found *f, struct memory *mem, const struct m
 	return NULL;
 }
 
-static struct error *compile(struct found *f, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret)
+static u64 hash_of(const struct found *f, const struct image_segment *code, u32 n)
 {
-	cleanup(free) struct image_segment *code = calloc(n + 1, sizeof(*code));
 	u64 sum = 0;
-	u32 ncode = 0;
 
-	if (!code)
+	for (u32 i = 0; i < f->nsections; i++)
+		sum = XXH3_64bits_withSeed(f->sections[i].data, f->sections[i].size, sum ^ f->sections[i].addr);
+	return XXH3_64bits_withSeed(code, n * sizeof(*code), sum);
+}
+
+/* Reads the code of segments, one behind the other. What cannot be read is nowhere. */
+static void *read_code(struct memory *mem, struct image_segment *code, u32 n, u64 *size)
+{
+	u8 *bytes = malloc(CODE_MAX);
+
+	*size = 0;
+	for (u32 i = 0; bytes && i < n; i++) {
+		u64 part = code[i].filesz;
+
+		code[i].offset = UINT64_MAX;
+		if (part > CODE_MAX - *size || !memory_read(mem, bytes + *size, part, code[i].vaddr))
+			continue;
+		code[i].offset = *size;
+		*size += part;
+	}
+	return bytes;
+}
+
+static struct error *compile(
+        struct found *f, struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret)
+{
+	cleanup(free) struct image_segment *segments = calloc(n + 1, sizeof(*segments));
+	struct cfi_memory_code code = {.segments = segments};
+	cleanup(free) void *bytes = NULL;
+	u64 sum;
+
+	if (!segments)
 		return &error_no_memory;
 	for (u32 i = 0; i < n; i++)
 		if (is_code(&mappings[i])) {
 			u64 size = mappings[i].end - mappings[i].start;
 
-			code[ncode++] = (struct image_segment){
+			segments[code.n++] = (struct image_segment){
 			        .vaddr = mappings[i].start, .memsz = size, .filesz = size, .flags = PF_X};
 		}
-	for (u32 i = 0; i < f->nsections; i++)
-		sum = XXH3_64bits_withSeed(f->sections[i].data, f->sections[i].size, sum ^ f->sections[i].addr);
-	sum = XXH3_64bits_withSeed(code, ncode * sizeof(*code), sum);
+	sum = hash_of(f, segments, code.n);
 	if (sum == *hash)
 		return NULL;
 	*hash = sum;
-	return cfi_from_memory(f->sections, f->nsections, code, ncode, ret);
+	bytes = read_code(mem, segments, code.n, &code.size);
+	code.bytes = bytes;
+	return bytes ? cfi_from_memory(f->sections, f->nsections, &code, ret) : &error_no_memory;
 }
 
 struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret)
@@ -147,7 +177,7 @@ struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u
 		if (may_tell(&mappings[i]))
 			err = look_at(&f, mem, &mappings[i]);
 	if (!err && f.nsections)
-		err = compile(&f, mappings, n, hash, ret);
+		err = compile(&f, mem, mappings, n, hash, ret);
 	for (u32 i = 0; i < f.nowned; i++)
 		free(f.owned[i]);
 	free(f.owned);

@@ -3,7 +3,8 @@
  * Unwind information of code that a process compiled itself: LLVM's JIT compilers (Numba's, PostgreSQL's) put an
  * .eh_frame section for each piece of code into memory that is only readable afterwards (RuntimeDyld,
  * SectionMemoryManager.cpp of LLVM 7 to 20), for exceptions. It is found by its bytes: nothing that a stripped program
- * keeps says where it is.
+ * keeps says where it is. Functions that throw nothing (nounwind) have no entry in it, as most that Numba compiles: of
+ * these the code itself says what it does to the stack (cfi_internal.h).
  */
 #ifndef YRT_JIT_CFI_H
 #define YRT_JIT_CFI_H
@@ -15,9 +16,9 @@
 #include "runtime.h"
 
 /*
- * Rows of all code in anonymous executable mappings that such sections describe, in process addresses. *hash is one of
- * what they are made from: if that has not changed, and in any case if there are none, *ret is NULL. Reads at most 64
- * MiB; the content is untrusted.
+ * Rows of all code in anonymous executable mappings that such sections describe some of, in process addresses. *hash is
+ * one of sections and mappings: if they have not changed, and in any case if there are none, *ret is NULL. Reads at
+ * most 64 MiB of sections and 4 MiB of code; the content is untrusted.
  */
 struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret);
 
