@@ -197,8 +197,24 @@ static void test_return_address(void **state)
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_register, 16, 5)), want); /* vfork */
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_same_value, 16)), of_kind(CFI_UNSUPPORTED));
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_val_offset, 16, 1)), of_kind(CFI_UNSUPPORTED));
-	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_register, 7, 8)), of_kind(CFI_UNSUPPORTED)); /* longjmp */
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_offset | 7, 2)), of_kind(CFI_UNSUPPORTED));
+}
+
+/* longjmp() has the stack pointer to be in r8, and the rest in a buffer at rdi. */
+static void test_jump(void **state)
+{
+	struct cfi_rule want = plain(0);
+
+	want.cfa_reg = DWREG_R8;
+	want.slot_reg = DWREG_RDI;
+	want.slot[2] = cfi_slot(16, 1); /* r12 */
+	want.slot[ARCH_SLOT_RA] = CFI_UNDEFINED;
+	want.ra_reg = DWREG_RDX;
+	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa, 5, 0, DW_CFA_register, 7, 8, DW_CFA_register, 16, 1,
+	                                               DW_CFA_offset_extended_sf, 12, 0x7e)),
+	        want);
+	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_register, 7, 8, DW_CFA_same_value, 16)),
+	        of_kind(CFI_UNSUPPORTED));
 }
 
 static void test_expressions(void **state)
@@ -373,6 +389,7 @@ int main(void)
 	        cmocka_unit_test(test_cfa),
 	        cmocka_unit_test(test_set_loc),
 	        cmocka_unit_test(test_return_address),
+	        cmocka_unit_test(test_jump),
 	        cmocka_unit_test(test_expressions),
 	        cmocka_unit_test(test_unsupported_expressions),
 	        cmocka_unit_test(test_realigned),

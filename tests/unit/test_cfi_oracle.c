@@ -275,7 +275,7 @@ static void compare(struct tally *t, const struct cfi *cfi, Dwarf_Frame *frame, 
 		report(t, "return address", pc, &rule);
 	if (rule.kind == CFI_ROOT)
 		return;
-	if (!same(&ours.cfa, &theirs.cfa))
+	if (same(&theirs.sp, &theirs.cfa) && !same(&ours.cfa, &theirs.cfa)) /* a row's CFA is the stack pointer */
 		report(t, "CFA", pc, &rule);
 	if (!same(&ours.sp, &theirs.sp))
 		report(t, "stack pointer", pc, &rule);

@@ -27,8 +27,6 @@ static bool known(struct steps *s, enum steps_fault fault)
 	bool unwinds = steps_in(s, s->now, UINT32_MAX, "Perl_die_unwind") ||
 	               steps_in(s, s->before, UINT32_MAX, "Perl_die_unwind") || (s->cuts && s->step - s->cut < 64);
 
-	if (fault == STEPS_CUT)
-		return steps_in(s, s->now, 1, "longjmp");
 	return unwinds || (fault == STEPS_PLACE && steps_in(s, s->now, 1, "Util.so"));
 }
 

@@ -90,10 +90,42 @@ static bool stack_is_cfa(const struct cfi_state *state)
 	return how == HOW_UNSPECIFIED || how == HOW_SAME || how == HOW_UNDEFINED;
 }
 
+/* glibc's longjmp(): the stack pointer to be is in one register already, the rest lies in a buffer at another. */
+static bool is_jump(const struct cfi_state *state)
+{
+	return state->saved[REG_SP].how == HOW_REGISTER && state->cfa.kind == CFI_REG;
+}
+
+/* The same with the stack pointer to be as CFA. */
+static struct cfi_state with_stack_as_cfa(const struct cfi_state *jump)
+{
+	struct cfi_state state = *jump;
+	s32 offset;
+
+	for (u32 i = 0; i < ARCH_NREGS; i++) {
+		struct cfi_saved *saved = &state.saved[i];
+
+		if (saved->how != HOW_OFFSET)
+			continue;
+		if (__builtin_add_overflow(saved->offset, jump->cfa.offset, &offset))
+			saved->how = HOW_LOST;
+		else
+			*saved = (struct cfi_saved){.how = HOW_BASE, .reg = jump->cfa.reg, .offset = offset};
+	}
+	state.cfa = (struct cfi_cfa){.kind = CFI_REG, .reg = jump->saved[REG_SP].reg};
+	state.saved[REG_SP].how = HOW_SAME;
+	return state;
+}
+
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret)
 {
 	const struct cfi_saved *ra = &state->saved[cie->return_column];
+	struct cfi_state jump;
 
+	if (is_jump(state)) {
+		jump = with_stack_as_cfa(state);
+		return cfi_rule_of(&jump, cie, ret);
+	}
 	if (ra->how == HOW_UNDEFINED)
 		return rule_clear(ret, CFI_ROOT);
 	if (is_signal(state)) {
