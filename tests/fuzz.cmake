@@ -16,7 +16,7 @@ foreach(source ${FUZZ_SOURCES})
 	set(object ${CMAKE_BINARY_DIR}/fuzz/${object}.o)
 	add_custom_command(OUTPUT ${object}
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/fuzz
-		COMMAND ${CLANG} ${FUZZ_FLAGS} -std=gnu17 -D_GNU_SOURCE "-DYRT_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\""
+		COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${CLANG} ${FUZZ_FLAGS} -std=gnu17 -D_GNU_SOURCE
 			"-DYRT_VERSION=\"${PROJECT_VERSION}\""
 			-I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/unwind -I${CMAKE_SOURCE_DIR}/unwind/target/native -I${CMAKE_BINARY_DIR}/generated
 			-I${CMAKE_SOURCE_DIR}/unwind/arch/${YRT_ARCH} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
