@@ -28,6 +28,14 @@ struct sampler_options;
 struct sampler_stats;
 struct targets;
 
+/* What an event is about: `yrt --help` groups commands by it. */
+enum event_topic {
+	TOPIC_CPU,
+	TOPIC_WAITING,
+	TOPIC_CALLS,
+	TOPIC_MEMORY,
+};
+
 /* What an event gets to know of a run; lives as long as that. */
 struct event_host {
 	const struct sampler_options *options;
@@ -48,12 +56,13 @@ struct event_ops {
 	const char *summary; /* of the command, for help */
 	const char *view;    /* as summary, with %s for a language: each language has such a command, "lua-" before
 	                        command. NULL: none */
-	const char *unit;    /* of the value: "samples", "bytes", "faults", "nanoseconds" */
-	const char *more;    /* unit of the second value; NULL: it has none */
-	u32 slots;           /* walks of it that one CPU may be in at once: a uprobe's program may be preempted */
-	bool rated;          /* sampler_options.frequency is its rate, which is halved past the budget */
-	bool timed;          /* it can record when each sample was taken (--timeline) */
-	bool waits;          /* it sees threads that wait: its views hide waits by design */
+	enum event_topic topic;
+	const char *unit; /* of the value: "samples", "bytes", "faults", "nanoseconds" */
+	const char *more; /* unit of the second value; NULL: it has none */
+	u32 slots;        /* walks of it that one CPU may be in at once: a uprobe's program may be preempted */
+	bool rated;       /* sampler_options.frequency is its rate, which is halved past the budget */
+	bool timed;       /* it can record when each sample was taken (--timeline) */
+	bool waits;       /* it sees threads that wait: its views hide waits by design */
 	/* Before the object is loaded: object_want() for each program, and sizes of its own maps. */
 	void (*prepare)(struct object *o);
 	struct error *(*create)(const struct event_host *host, void **ret);

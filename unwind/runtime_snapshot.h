@@ -26,6 +26,7 @@ struct runtime_snapshot_ops {
 	const char *summary;     /* one line for the list of commands */
 	const char *text;        /* the rest for --help */
 	const char *unit, *more; /* of profiles: profile_meta.unit, .more */
+	bool memory;             /* about memory; else about what waits */
 	bool growth;             /* always two moments: -d SECS. Else one, or with --watch SECS two */
 	const struct snapshot_flag *flags;
 

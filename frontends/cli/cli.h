@@ -15,17 +15,32 @@
 #include "setting.h"
 #include "unwind/error.h"
 
+/* What a command is about: `yrt --help` lists commands by it. Those of events come first (enum event_topic). */
+enum command_group {
+	GROUP_CPU = TOPIC_CPU,
+	GROUP_WAITING = TOPIC_WAITING,
+	GROUP_CALLS = TOPIC_CALLS,
+	GROUP_MEMORY = TOPIC_MEMORY,
+	GROUP_PROFILES,
+	GROUP_PROGRAM,
+	COMMAND_GROUPS,
+};
+
 struct command_line {
 	const char *name; /* of the command, as "lua-flame" */
 	const char *summary;
 	int (*run)(const struct command_line *self, int argc, char **argv); /* exit code; argv[0] is the command */
 	const struct manual *manual;
 	const struct event_ops *event; /* that it takes stacks of; NULL: the first one, or it takes none */
+	enum command_group group;
+	const char
+	        *general; /* the command that does this for everything, as "flame"; NULL: it is no view of a language */
 };
 
 /* All, up to name NULL: those of main.c, and those of each language's view (unwind/process/view.h). */
 extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
+struct error *no_command(const char *name);                /* that says so, and what was probably meant */
 
 extern const struct manual io_manual, net_manual, latency_manual, probe_manual, flame_manual, event_manual, off_manual,
         lock_manual, wall_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,

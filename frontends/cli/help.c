@@ -84,8 +84,7 @@ int help_main(const struct command_line *self, int argc, char **argv)
 	if (!err && r.help)
 		c = self;
 	else if (!err && optind < argc && !(c = find_command(argv[optind])))
-		err = error_hint(
-		        error_new(ERROR_USAGE, "there is no command \"%s\"", argv[optind]), "`yrt help` lists them");
+		err = no_command(argv[optind]);
 	if (!err)
 		err = answer(&r, c);
 	return err ? report_error(err) : 0;

@@ -9,24 +9,32 @@
 #include "unwind/runtime_snapshot.h"
 
 static const struct command_line fixed[] = {
-        {"c-flame", "on-CPU time of native code alone", flame_main, &flame_manual, NULL},
-        {"symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual, NULL},
-        {"record", "on-CPU time kept in a file, to be drawn and compared later", flame_main, &record_manual, NULL},
-        {"render", "draws a recording in any format, on any machine", render_main, &render_manual, NULL},
-        {"diff", "what changed between two recordings", diff_main, &diff_manual, NULL},
-        {"watch", "a short recording now and then, or when something happens; kept or sent", watch_main, &watch_manual,
-                NULL},
-        {"push", "hands a recording to a store: Pyroscope, Parca, OpenTelemetry, Coroot", push_main, &push_manual,
-                NULL},
-        {"top", "on-CPU time as a live table, a row a function", top_main, &top_manual, NULL},
-        {"dump", "the stack of every thread once, also of those that wait", dump_main, &dump_manual, NULL},
-        {"inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual, NULL},
-        {"layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual, NULL},
-        {"cache", "the unwind tables that yrt keeps on disk: how much, where, and away with them", cache_main,
-                &cache_manual, NULL},
-        {"doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual, NULL},
-        {"runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual, NULL},
-        {"help", "this text, that of a command, man pages and completions", help_main, &help_manual, NULL},
+        {"c-flame", "CPU time of native code alone", flame_main, &flame_manual, .group = GROUP_CPU},
+        {"top", "CPU time by function, live", top_main, &top_manual, .group = GROUP_CPU},
+        {"dump", "every thread's stack now, what it waits for, deadlocks", dump_main, &dump_manual,
+                .group = GROUP_WAITING},
+        {"record", "keeps CPU time in a file, to draw and compare later", flame_main, &record_manual,
+                .group = GROUP_PROFILES},
+        {"render", "draws a recording in any format, on any machine", render_main, &render_manual,
+                .group = GROUP_PROFILES},
+        {"diff", "what changed between recordings", diff_main, &diff_manual, .group = GROUP_PROFILES},
+        {"watch", "records a short while of every minute, or when something happens", watch_main, &watch_manual,
+                .group = GROUP_PROFILES},
+        {"push", "sends a recording to Pyroscope, Parca, OpenTelemetry or Coroot", push_main, &push_manual,
+                .group = GROUP_PROFILES},
+        {"inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual,
+                .group = GROUP_PROGRAM},
+        {"symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual,
+                .group = GROUP_PROGRAM},
+        {"layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual,
+                .group = GROUP_PROGRAM},
+        {"doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual,
+                .group = GROUP_PROGRAM},
+        {"runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual, .group = GROUP_PROGRAM},
+        {"cache", "unwind tables kept on disk: where, how large; --clear", cache_main, &cache_manual,
+                .group = GROUP_PROGRAM},
+        {"help", "this text, that of a command, man pages and completions", help_main, &help_manual,
+                .group = GROUP_PROGRAM},
 };
 
 /* Where an event has options of its own. */
@@ -58,7 +66,8 @@ static void add(const struct command_line *c)
 /* Those of an event for everything, and for each language. */
 static bool add_event(const struct event_ops *e, const struct view *v)
 {
-	struct command_line c = {e->command, e->summary, flame_main, manual_of(e), e};
+	struct command_line c = {
+	        e->command, e->summary, flame_main, manual_of(e), e, .group = (enum command_group)e->topic};
 	char *name, *summary;
 
 	if (v && (asprintf(&name, "%s-%s", v->name, e->command) < 0 || asprintf(&summary, e->view, v->language) < 0))
@@ -66,6 +75,7 @@ static bool add_event(const struct event_ops *e, const struct view *v)
 	if (v) {
 		c.name = name;
 		c.summary = summary;
+		c.general = e->command;
 	}
 	add(&c);
 	return true;
@@ -73,11 +83,11 @@ static bool add_event(const struct event_ops *e, const struct view *v)
 
 static bool add_top(const struct view *v)
 {
-	struct command_line c = {.run = top_main, .manual = &top_manual};
+	struct command_line c = {.run = top_main, .manual = &top_manual, .group = GROUP_CPU, .general = "top"};
 	char *name, *summary;
 
 	if (asprintf(&name, "%s-top", v->name) < 0 ||
-	        asprintf(&summary, "on-CPU time of %s as a live table, a row a function", v->language) < 0)
+	        asprintf(&summary, "CPU time of %s by function, live", v->language) < 0)
 		return false;
 	c.name = name;
 	c.summary = summary;
@@ -88,7 +98,12 @@ static bool add_top(const struct view *v)
 /* What allocates is asked of the language's runtime. */
 static bool add_alloc(const struct view *v)
 {
-	struct command_line c = {.run = java_alloc_main, .manual = &java_alloc_manual, .event = &alloc_event};
+	struct command_line c = {
+	        .run = java_alloc_main,
+	        .manual = &java_alloc_manual,
+	        .event = &alloc_event,
+	        .group = GROUP_MEMORY,
+	};
 	char *name, *summary;
 
 	if (asprintf(&name, "%s-alloc", v->name) < 0 ||
@@ -106,6 +121,7 @@ static bool add_snapshot(const struct view *v, const struct runtime_snapshot_ops
 	struct command_line c = {.summary = ops->summary, .run = snapshot_main, .manual = snapshot_manual(ops)};
 	char *name;
 
+	c.group = ops->memory ? GROUP_MEMORY : GROUP_WAITING;
 	if (!c.manual || asprintf(&name, "%s-%s", v->name, ops->name) < 0)
 		return false;
 	c.name = name;
@@ -130,9 +146,12 @@ static bool list_commands(void)
 			return false;
 		for (const struct view *v = views(); v->name; v++)
 			if (((*e)->view && !add_event(*e, v)) ||
-			        (*e == events[0] && (!add_top(v) || (v->alloc && !add_alloc(v)) || !add_snapshots(v))))
+			        (*e == events[0] && (!add_top(v) || (v->alloc && !add_alloc(v)))))
 				return false;
 	}
+	for (const struct view *v = views(); v->name; v++)
+		if (!add_snapshots(v))
+			return false;
 	for (u32 i = 0; i < FIXED; i++)
 		add(&fixed[i]);
 	return true;
@@ -165,6 +184,5 @@ int main(int argc, char **argv)
 	c = find_command(argv[1]);
 	if (c)
 		return c->run(c, argc - 1, argv + 1);
-	return report_error(
-	        error_hint(error_new(ERROR_USAGE, "there is no command \"%s\"", argv[1]), "`yrt --help` lists them"));
+	return report_error(no_command(argv[1]));
 }

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "colour.h"
 #include "frontends/format/format.h"
+#include "unwind/process/view.h"
 
 static const struct manual_option no_options[] = {{0}};
 const struct manual_option manual_help_option = {'h', "help", NULL, "this text", COMPLETE_NOTHING};
@@ -35,12 +36,14 @@ void manual_getopt(const struct manual *m, struct manual_getopt *ret)
 	add_option(ret, &n, &shorts, &manual_help_option);
 }
 
-/* '@' is the name of the command. */
-static void put_text(FILE *out, const struct command_line *c, const char *s)
+/* '@' is the name of the command; further lines begin at this column. */
+static void put_text(FILE *out, const struct command_line *c, const char *s, int column)
 {
 	for (; *s; s++) {
 		if (*s == '@')
 			fputs(c->name, out);
+		else if (*s == '\n')
+			fprintf(out, "\n%*s", column, "");
 		else
 			fputc(*s, out);
 	}
@@ -76,7 +79,7 @@ static void put_option(FILE *out, const struct command_line *c, const struct man
 
 	option_head(o, head, sizeof(head));
 	fprintf(out, "%-*s  ", width, head);
-	put_text(out, c, o->text);
+	put_text(out, c, o->text, width + 2);
 	fputc('\n', out);
 	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++)
 		fprintf(out, "%*s%-10s %-8s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
@@ -93,7 +96,7 @@ static void put_examples(FILE *out, const struct command_line *c)
 		put_heading(out, "examples:");
 	for (const struct manual_example *e = c->manual->examples; e && e->command; e++) {
 		fputs("  ", out);
-		put_text(out, c, e->command);
+		put_text(out, c, e->command, 2);
 		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT),
 		        e->text ? e->text : "", colour(out, COLOUR_NONE));
 	}
@@ -109,7 +112,7 @@ void manual_help(FILE *out, const struct command_line *c)
 	fprintf(out, "\n%s.\n", c->summary);
 	if (m->text) {
 		fputc('\n', out);
-		put_text(out, c, m->text);
+		put_text(out, c, m->text, 0);
 		fputc('\n', out);
 	}
 	put_heading(out, "options:");
@@ -119,17 +122,53 @@ void manual_help(FILE *out, const struct command_line *c)
 	put_examples(out, c);
 }
 
+static const char *const group_titles[COMMAND_GROUPS] = {
+        [GROUP_CPU] = "on the CPU:",
+        [GROUP_WAITING] = "waiting:",
+        [GROUP_CALLS] = "calls and I/O:",
+        [GROUP_MEMORY] = "memory:",
+        [GROUP_PROFILES] = "recordings:",
+        [GROUP_PROGRAM] = "programs and this machine:",
+};
+
+static bool has_views(const struct command_line *general)
+{
+	for (const struct command_line *c = commands; c->name; c++)
+		if (c->general && !strcmp(c->general, general->name))
+			return true;
+	return false;
+}
+
+/* "lua, python, java, go, perl" */
+static void put_languages(FILE *out)
+{
+	for (const struct view *v = views(); v->name; v++)
+		fprintf(out, "%s%s", v == views() ? "" : ", ", v->name);
+}
+
+/* One row for a command and its views of languages: "flame, LANG-flame". */
+static void put_group(FILE *out, enum command_group group)
+{
+	char name[64];
+
+	put_heading(out, group_titles[group]);
+	for (const struct command_line *c = commands; c->name; c++) {
+		if (c->group != group || c->general)
+			continue;
+		snprintf(name, sizeof(name), has_views(c) ? "%1$s, LANG-%1$s" : "%1$s", c->name);
+		fprintf(out, "  %-29s  %s\n", name, c->summary);
+	}
+}
+
 void manual_overview(FILE *out)
 {
-	int width = 0;
-
 	fprintf(out, "yrt shows where a process spends its time, from the kernel to the line of script.\n\n"
-	             "usage: yrt COMMAND [options]     yrt COMMAND --help     yrt --version\n");
-	put_heading(out, "commands:");
-	for (const struct command_line *c = commands; c->name; c++)
-		width = (int)strlen(c->name) > width ? (int)strlen(c->name) : width;
-	for (const struct command_line *c = commands; c->name; c++)
-		fprintf(out, "  %-*s  %s\n", width, c->name, c->summary);
+	             "usage: yrt COMMAND [options]     yrt COMMAND --help     yrt --version\n\n"
+	             "LANG-flame and so on show a language without its VM's own frames; LANG is one of\n");
+	put_languages(out);
+	fputs(".\n", out);
+	for (u32 g = 0; g < COMMAND_GROUPS; g++)
+		put_group(out, g);
 	put_heading(out, "examples:");
 	fprintf(out, "  yrt lua-flame -p 4242 -d 10 -o flame.html\n"
 	             "  yrt flame -p $(pgrep -o nginx) -s -o flame.html\n"

@@ -234,8 +234,9 @@ static void stats(void *event, struct sampler_stats *st)
 const struct event_ops clock_event = {
         .name = "clock",
         .command = "flame",
-        .summary = "on-CPU time of everything in a process, full stacks",
-        .view = "on-CPU time of %s: the VM's own frames give way to its functions",
+        .topic = TOPIC_CPU,
+        .summary = "CPU time by stack, from the kernel to the line of script",
+        .view = "CPU time of %s by stack, without the VM's own frames",
         .unit = "samples",
         .slots = 2, /* it can not interrupt itself; one to spare */
         .rated = true,

@@ -173,8 +173,9 @@ static void reason(u32 reason, char *text)
 const struct event_ops fault_event = {
         .name = "fault",
         .command = "fault-flame",
-        .summary = "page faults of everything in a process, by stack and kind of memory",
-        .view = "page faults of %s: the VM's own frames give way to its functions",
+        .topic = TOPIC_MEMORY,
+        .summary = "page faults by stack and kind of memory",
+        .view = "page faults of %s by stack and kind of memory",
         .unit = "faults",
         .slots = 4, /* what a fault interrupts may be in the middle of another one's walk */
         .prepare = prepare,

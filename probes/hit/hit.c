@@ -426,7 +426,8 @@ static bool leads_to_program(const char *symbol)
 const struct event_ops hit_event = {
         .name = "hit",
         .command = "probe",
-        .summary = "hits of any function, USDT probe or tracepoint, by stack",
+        .topic = TOPIC_CALLS,
+        .summary = "calls of any function, USDT probe or tracepoint, by stack",
         .unit = "hits",
         .slots = 4, /* a tracepoint's thread may be interrupted by another one's */
         .prepare = prepare,
@@ -452,7 +453,8 @@ static void latency_stats(void *event, struct sampler_stats *st)
 const struct event_ops latency_event = {
         .name = "latency",
         .command = "latency",
-        .summary = "how long calls of a function take: a histogram, and the stacks of slow ones",
+        .topic = TOPIC_CALLS,
+        .summary = "how long calls of a function take: a histogram, and stacks of slow ones",
         .unit = "nanoseconds",
         .more = "calls",
         .slots = 4,

@@ -166,8 +166,9 @@ static void object(u64 key, char *text)
 const struct event_ops io_event = {
         .name = "io",
         .command = "io-flame",
-        .summary = "time in file I/O, and its bytes, by stack and by file",
-        .view = "time in file I/O of %s, and its bytes, by stack and by file",
+        .topic = TOPIC_CALLS,
+        .summary = "time and bytes of file I/O, by stack and file",
+        .view = "time and bytes of file I/O of %s, by stack and file",
         .prepare = prepare_files,
         OPERATIONS,
 };
@@ -175,8 +176,9 @@ const struct event_ops io_event = {
 const struct event_ops net_event = {
         .name = "net",
         .command = "net-flame",
-        .summary = "bytes sent and received, connects, and their time, by stack and by peer",
-        .view = "bytes that %s sends and receives, connects, and their time, by stack and by peer",
+        .topic = TOPIC_CALLS,
+        .summary = "bytes sent and received, connects, and their time, by stack and peer",
+        .view = "bytes that %s sends and receives, connects, and their time, by stack and peer",
         .prepare = prepare_net,
         OPERATIONS,
 };

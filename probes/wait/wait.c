@@ -430,8 +430,9 @@ static void stats(void *event, struct sampler_stats *st)
 const struct event_ops wait_event = {
         .name = "wait",
         .command = "off-flame",
-        .summary = "time off the CPU of everything in a process, by the stack that waits",
-        .view = "time off the CPU of %s, by the stack that waits",
+        .topic = TOPIC_WAITING,
+        .summary = "time off the CPU by stack, and what each wait is for",
+        .view = "time off the CPU of %s by stack, and what each wait is for",
         .idle = wait_idle,
         OPERATIONS,
 };
@@ -439,7 +440,8 @@ const struct event_ops wait_event = {
 const struct event_ops lock_event = {
         .name = "lock",
         .command = "lock-flame",
-        .summary = "time that threads of a process wait for locks, by the stack that waits",
-        .view = "time that %s waits for locks, by the stack that waits",
+        .topic = TOPIC_WAITING,
+        .summary = "time waiting for locks, by stack and lock",
+        .view = "time that %s waits for locks, by stack and lock",
         OPERATIONS,
 };

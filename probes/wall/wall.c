@@ -110,8 +110,9 @@ static void stats(void *event, struct sampler_stats *st)
 const struct event_ops wall_event = {
         .name = "wall",
         .command = "wall-flame",
-        .summary = "wall-clock time of everything in a process: what its threads run and what they wait for",
-        .view = "wall-clock time of %s: what its threads run and what they wait for",
+        .topic = TOPIC_WAITING,
+        .summary = "wall-clock time by stack: what threads run and what they wait for",
+        .view = "wall-clock time of %s by stack: what threads run and what they wait for",
         .unit = "nanoseconds",
         .more = "waits",
         .slots = 3, /* a tick may interrupt what wait_event needs */

@@ -52,7 +52,7 @@ static const struct snapshot_flag goroutine_flags[] = {
 
 static const struct runtime_snapshot_ops goroutines = {
         .name = "goroutines",
-        .summary = "every goroutine's stack at this moment, what it waits for and who created it",
+        .summary = "every goroutine's stack now, what it waits for and who created it",
         .text = "Reads all goroutines of a Go program from outside while it goes on: nothing has to be imported, no "
                 "port to be open, and stripped\n"
                 "programs are as good. Those that run at this moment have no stack that could be read: they are "
@@ -84,6 +84,7 @@ static const struct snapshot_flag heap_flags[] = {
 static const struct runtime_snapshot_ops heap = {
         .name = "heap",
         .summary = "what a Go program has in use on its heap, by the stack that allocated it",
+        .memory = true,
         .text = "Reads the heap profile that Go's runtime keeps from the program's start on, of one object in 512 KiB "
                 "(MemProfileRate), from outside\n"
                 "while the program goes on. What is in use is as of the last garbage collection but one, as "
@@ -105,6 +106,7 @@ static const struct runtime_snapshot_ops heap = {
 static const struct runtime_snapshot_ops alloc = {
         .name = "alloc",
         .summary = "what a Go program allocates during the run, by stack",
+        .memory = true,
         .text = "The growth of the heap profile that Go's runtime keeps anyway, of one object in 512 KiB "
                 "(MemProfileRate): nothing is sampled besides,\n"
                 "the program is not slowed. A program that sets MemProfileRate to 0, or that never names "

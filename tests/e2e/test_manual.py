@@ -18,9 +18,8 @@ def output(*command, **kw):
 
 
 def commands():
-    text = output(yrt.YRT, "--help")
-    found = re.findall(r"^  ([a-z][\w-]*) {2,}\S", text.split("commands:")[1].split("examples:")[0], re.M)
-    assert {"flame", "lua-flame", "top", "doctor", "help"} <= set(found), text
+    found = output(yrt.YRT, "help", "--list").split()
+    assert {"flame", "lua-flame", "top", "doctor", "help"} <= set(found), found
     return found
 
 
@@ -32,8 +31,21 @@ def options(command):
     return found
 
 
-def test_list():
-    assert output(yrt.YRT, "help", "--list").split() == commands()
+def test_overview():
+    """Each command has its row, or shares that of the one that does the same for all languages."""
+    text = output(yrt.YRT, "--help")
+    languages = re.search(r"LANG is one of\n(.*)\.\n", text)[1].split(", ")
+    listed = set()
+    for name, views in re.findall(r"^  ([a-z][\w-]*)(, LANG-\S+)? {2,}\S", text.split("examples:")[0], re.M):
+        listed |= {name, *(f"{language}-{name}" for language in languages if views)}
+    assert listed == set(commands()), listed ^ set(commands())
+
+
+def test_misspelled():
+    for wrong, meant in (("lua-flam", "lua-flame"), ("lau-flame", "flame"), ("inspct", "inspect"), ("ruby-flame", "flame")):
+        for words in ([wrong], ["help", wrong]):
+            done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=60)
+            assert done.returncode == yrt.USAGE and f"`yrt {meant}`" in done.stderr, done
 
 
 def test_examples():
