@@ -192,8 +192,8 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->resumes = 0;
 	w->proof.guessed = 0;
 	w->region.start = w->region.end = 0;
-	w->stack.len = w->vm.len = 0;
-	w->stack.start = w->vm.start = 0;
+	w->stack.len = w->vm.len = w->calls.len = 0;
+	w->stack.start = w->vm.start = w->calls.start = 0;
 	w->target.chunk = slot * chunks_per_slot;
 }
 

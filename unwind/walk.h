@@ -115,6 +115,7 @@ struct walk {
 	struct window stack;  /* over the native stack; start is 0 before the first */
 	struct walk_cursor cursor[WALK_CURSORS];
 	struct window vm;                /* over a VM's own stack */
+	struct window calls;             /* over its calls, where these lie elsewhere */
 	u64 scratch[WALK_SCRATCH_WORDS]; /* of one function: BPF has 512 bytes of stack for all functions of a chain */
 };
 

@@ -86,6 +86,9 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	size = lua_int(w, vm->p_sizecode);
 	if (!code || code & 3 || !size)
 		return STOP_VM_BROKEN;
+	if (how & LUA_DOUBTED &&
+	        (pc - code > (u64)size * 4 || (vm->version == 501 && lua_byte(w, vm->l_tt) != LUA_TPROTO)))
+		return STOP_VM_BROKEN;
 	entering = lua_is_entering(w, vm);
 	newer = how & LUA_RUNNING && vm->pc_in_register && !entering
 	                ? lua_register_pc(w, vm, code, code + (u64)size * 4)
@@ -111,35 +114,42 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	return entering && pc == code ? LUA_DONE : LUA_PUSHED;
 }
 
-/* What lua_push_next() knows of a CallInfo. */
-struct lua_call {
-	u64 pc;
-	u32 status;
-	bool in_c, top;
-};
+/* Keeps what is in scratch, that of the function which was pushed. */
+static inline void lua_remember(const struct walk *w, const struct lua_vm *vm, struct lua_call *call, u64 proto)
+{
+	call->code = lua_word(w, vm->p_code);
+	call->size = lua_int(w, vm->p_sizecode);
+	call->cookie =
+	        lua_cookie(call->code, call->size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined));
+	call->proto = proto;
+	call->known = call->closure;
+}
 
 /* Pushes the closure that scratch holds. Inlined: no call frame of BPF is left for it. */
 static inline __attribute__((always_inline)) int lua_push_closure(
-        struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call)
+        struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call, bool in_c, bool top)
 {
 	struct walk_cursor *c = lua_cursor(w, own);
-	u64 code = lua_word(w, call->in_c ? vm->cl_f : vm->cl_p);
+	u64 code = lua_word(w, in_c ? vm->cl_f : vm->cl_p);
 	u32 how;
 	int stop;
 
-	if (call->in_c)
+	if (in_c)
 		return lua_push_c(w, code);
 	if (c->more[3]) /* in front of the one that runs: it has not begun */
 		return LUA_PUSHED;
-	if (call->top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
+	if (top && vm->l_savedpc && !walk_read(w, &call->pc, sizeof(call->pc), c->at + vm->l_savedpc))
 		return STOP_VM_ABSENT;
-	how = (call->top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
+	how = (top ? LUA_RUNNING : 0) | (c->more[2] == LUA_NOT_ITS ? LUA_MAY_BEGIN : 0);
 	c->more[2] = c->more[2] == LUA_NOT_ITS ? 0 : c->more[2];
 	how |= call->status & vm->tail_mask ? LUA_TAIL : 0;
 	how |= (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_FRESH : 0;
+	how |= call->moved ? LUA_DOUBTED : 0;
 	stop = lua_push_lua(w, code, call->pc, how, lua_cursor(w, (u32)c->more[0])->at);
 	if (stop == LUA_NOT_BEGUN)
 		return LUA_PUSHED;
+	if (!stop)
+		lua_remember(w, vm, call, code);
 	c = lua_cursor(w, own);
 	c->more[2]++;
 	if (stop || vm->cl_is_c)
@@ -147,16 +157,105 @@ static inline __attribute__((always_inline)) int lua_push_closure(
 	return (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
 
+/* Pushes a caller whose closure is that of the function before. LUA_KEPT: it has no position in that. */
+static inline __attribute__((always_inline)) int lua_push_again(
+        struct walk *w, const struct lua_vm *vm, u32 own, const struct lua_call *call)
+{
+	u64 at = (call->pc - call->code) / 4, detail;
+
+	if (call->pc <= call->code || at > call->size || at >= LUA_NO_POS)
+		return LUA_KEPT;
+	detail = (u64)call->cookie << LUA_COOKIE_BITS | (at - 1);
+	detail |= call->status & vm->tail_mask ? LUA_TAIL_CALLED : 0;
+	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_LUA, 0, call->proto), detail))
+		return STOP_DEPTH;
+	lua_cursor(w, own)->more[2]++;
+	return !vm->cl_is_c && (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
+}
+
+/* Fills a window that ends with the size bytes at addr, as callers lie below; if that fails, with these alone. */
+static inline bool lua_window(struct walk *w, struct window *win, u64 addr, u32 size)
+{
+	win->start = addr + size - LUA_WINDOW;
+	win->len = LUA_WINDOW;
+	if (walk_fill(w, win->word, LUA_WINDOW, win->start))
+		return true;
+	win->start = addr;
+	win->len = walk_fill(w, win->word, size, addr) ? size : 0;
+	return win->len;
+}
+
+WALK_GLOBAL int lua_load_slot(struct walk *w, u64 func)
+{
+	WALK_CHECK(w);
+	return lua_window(w, &w->vm, func, LUA_SLOT);
+}
+
+/* The CallInfo at ci: in 5.1 they are an array; later ones that are allocated one by one, often side by side. */
+WALK_GLOBAL int lua_load_call(struct walk *w, u64 ci, u32 array)
+{
+	struct window *calls;
+
+	WALK_CHECK(w);
+	calls = &w->calls;
+	if (array || calls->start - ci < LUA_WINDOW)
+		return lua_window(w, calls, ci, LUA_CALLINFO);
+	calls->start = ci;
+	calls->len = walk_fill(w, calls->word, LUA_CALLINFO, ci) ? LUA_CALLINFO : 0;
+	return calls->len;
+}
+
+/* The TValue at call->func. */
+static inline bool lua_slot(struct walk *w, struct lua_call *call, u64 *type)
+{
+	u64 i;
+
+	if (!window_has(&w->vm, call->func + 8, &i) || !i) {
+		if (!lua_load_slot(w, call->func) || !window_has(&w->vm, call->func + 8, &i))
+			return false;
+	}
+	return window_word(&w->vm, i, type) && window_word(&w->vm, i - 1, &call->closure);
+}
+
+/* A word of the CallInfo that begins at word `first` of the window. */
+static inline u64 lua_call_word(const struct walk *w, u64 first, u32 offset)
+{
+	u64 word = 0;
+
+	return window_word(&w->calls, first + offset / 8, &word) ? word : 0;
+}
+
+/* Reads the CallInfo at ci. Returns the one of its caller; LUA_LAST: it is not readable. */
+static inline u64 lua_read_call(struct walk *w, const struct lua_vm *vm, struct lua_call *call, u64 ci)
+{
+	u64 first, last, status;
+
+	if (ci & 7)
+		return LUA_LAST;
+	if (!window_has(&w->calls, ci, &first) || !window_has(&w->calls, ci + LUA_CALLINFO - 8, &last)) {
+		if (!lua_load_call(w, ci, !vm->ci_previous) || !window_has(&w->calls, ci, &first))
+			return LUA_LAST;
+	}
+	call->func = lua_call_word(w, first, vm->ci_func);
+	call->pc = lua_call_word(w, first, vm->ci_savedpc);
+	status = lua_call_word(w, first, vm->ci_status) >> (vm->ci_status & 7) * 8;
+	call->status = vm->ci_status_size == 0   ? 0
+	               : vm->ci_status_size == 1 ? (u8)status
+	               : vm->ci_status_size == 2 ? (u16)status
+	                                         : (u32)status;
+	return vm->ci_previous ? lua_call_word(w, first, vm->ci_previous) : ci - vm->ci_size;
+}
+
 /*
  * No function stands in the slot, or func is none. In front of the one that runs the CallInfo is of an earlier call, or
  * what malloc() has left there. On top, OP_TAILCALL has moved an argument there, or, from 5.4 on, what the function
  * returns has taken its place.
  */
-static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call, bool in_front)
+static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call *call, bool top, bool in_front)
 {
 	if (in_front)
 		return LUA_PUSHED;
-	if (!call->top)
+	if (!top)
 		return STOP_VM_BROKEN;
 	return vm->version >= 504 && (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
@@ -166,57 +265,69 @@ static inline int lua_no_function(const struct lua_vm *vm, const struct lua_call
  * up. C enters luaV_execute() anew to call Lua, so a function in C is none of this native frame's callers; and while it
  * is itself the leaf, C on top means that its own function has returned.
  */
-WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, u64 func, u64 pc, u32 status)
+WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, struct lua_call *call)
 {
-	struct lua_call call = {.pc = pc, .status = status};
+	bool top, light, in_c;
 	const struct lua_vm *vm;
 	struct walk_cursor *c;
-	bool light;
+	u64 word;
 	u32 type;
+	int stop;
 
 	WALK_CHECK(w);
+	WALK_CHECK(call);
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
 	c = lua_cursor(w, own);
-	call.top = c->more[1] == LUA_AT_TOP;
-	if (func & 7)
-		return lua_no_function(vm, &call, c->more[3]);
-	if (!walk_read(w, w->scratch, LUA_SLOT, func))
-		return call.top && c->more[3] ? LUA_PUSHED : STOP_VM_ABSENT;
-	type = (u32)w->scratch[1] & LUA_TYPE_BITS;
+	top = c->more[1] == LUA_AT_TOP;
+	if (call->func & 7)
+		return lua_no_function(vm, call, top, c->more[3]);
+	if (!lua_slot(w, call, &word))
+		return top && c->more[3] ? LUA_PUSHED : STOP_VM_ABSENT;
+	type = (u32)word & LUA_TYPE_BITS;
+	if (type == LUA_FUNCTION && call->closure == call->known && !top && !c->more[3] && c->more[2] != LUA_NOT_ITS) {
+		stop = lua_push_again(w, vm, own, call);
+		if (stop != LUA_KEPT)
+			return stop;
+	}
 	light = type == LUA_LIGHT_C;
-	call.in_c = light;
+	in_c = light;
 	if (!light) {
 		if ((type & 15) != LUA_FUNCTION)
-			return lua_no_function(vm, &call, c->more[3]);
-		if (!walk_read(w, w->scratch, LUA_CLOSURE, w->scratch[0]))
-			return call.top ? lua_no_function(vm, &call, c->more[3]) : STOP_VM_ABSENT;
+			return lua_no_function(vm, call, top, c->more[3]);
+		if (!walk_read(w, w->scratch, LUA_CLOSURE, call->closure))
+			return top ? lua_no_function(vm, call, top, c->more[3]) : STOP_VM_ABSENT;
 		if ((lua_byte(w, vm->l_tt) & 15) != LUA_FUNCTION)
-			return lua_no_function(vm, &call, c->more[3]);
-		call.in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
+			return lua_no_function(vm, call, top, c->more[3]);
+		in_c = vm->cl_is_c ? lua_byte(w, vm->cl_is_c) : type != LUA_FUNCTION;
 	}
-	if (vm->version >= 504 && call.top && call.in_c == ((status & vm->lua_mask) == vm->lua_bits))
-		return lua_no_function(vm, &call, c->more[3]);
-	if (call.in_c && c->more[3] && w->leaf)
+	if (vm->version >= 504 && top && in_c == ((call->status & vm->lua_mask) == vm->lua_bits))
+		return lua_no_function(vm, call, top, c->more[3]);
+	if (in_c && vm->version == 501 && call->moved)
+		return STOP_VM_BROKEN;
+	if (in_c && c->more[3] && w->leaf)
 		return LUA_PUSHED;
-	if (call.in_c && c->more[2] == LUA_NOT_ITS)
+	if (in_c && c->more[2] == LUA_NOT_ITS)
 		c->more[2] = 0;
-	if (call.in_c && (c->more[2] || (call.top && w->leaf && w->region.part != LUA_RESUME)))
+	if (in_c && (c->more[2] || (top && w->leaf && w->region.part != LUA_RESUME)))
 		return LUA_KEPT;
-	return light ? lua_push_c(w, w->scratch[0]) : lua_push_closure(w, vm, own, &call);
+	return light ? lua_push_c(w, call->closure) : lua_push_closure(w, vm, own, call, in_c, top);
 }
 
 /*
- * Where a function is that has not been corrected yet while luaD_reallocstack() moves the stack: the CallInfo that is
- * corrected last, in lua_State, still says where the stack was. From 5.4.5 on offsets stand there meanwhile. 5.1
- * corrects that one first; there the freed stack is read, which still has all but the first words of what it held.
+ * Where the function is whose CallInfo leads out of the stack, as luaD_reallocstack() moves that. The CallInfo in
+ * lua_State, which is corrected last from 5.2 on, still says where the stack was; 5.4 makes the new stack known
+ * after that, so there it says that nothing moves, and what is corrected leads into the new one. From 5.4.5 on offsets
+ * stand there meanwhile. 5.1 corrects the first CallInfo first; there the freed stack is read, which still has all but
+ * the first words of what it held.
  */
 static inline u64 lua_moved(struct walk *w, const struct lua_vm *vm, const struct walk_cursor *c, u64 func)
 {
 	u64 old = 0;
 
-	if (func >= LUA_OFFSETS && !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func))
+	if (!vm->l_first_ci ||
+	        (func >= LUA_OFFSETS && !walk_read(w, &old, sizeof(old), c->key + vm->l_first_ci + vm->ci_func)))
 		return func;
 	return func - old + c->more[0];
 }
@@ -225,42 +336,55 @@ static inline u64 lua_moved(struct walk *w, const struct lua_vm *vm, const struc
  * Pushes the function of the next CallInfo. LUA_DONE: it was the one that this luaV_execute() was entered with, or,
  * with 5.1, the next one belongs to another. LUA_BOTTOM: there are no more.
  */
-WALK_GLOBAL int lua_push_next(struct walk *w, u32 own)
+WALK_GLOBAL int lua_push_next(struct walk *w, u32 own, struct lua_call *call)
 {
 	const struct lua_vm *vm;
-	struct walk_cursor *c;
-	u64 func, pc, previous;
-	u32 status;
+	struct walk_cursor *c, *own_c;
+	u64 previous;
 	int stop;
 
 	WALK_CHECK(w);
+	WALK_CHECK(call);
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	c = lua_cursor(w, (u32)lua_cursor(w, own)->more[0]);
+	own_c = lua_cursor(w, own);
+	c = lua_cursor(w, (u32)own_c->more[0]);
 	if (!c->at || c->at == c->more[2])
 		return LUA_BOTTOM;
-	if (lua_cursor(w, own)->more[3] == c->at)
-		lua_cursor(w, own)->more[3] = 0;
-	if (!walk_read(w, w->scratch, LUA_CALLINFO, c->at))
+	if (own_c->more[3] == c->at)
+		own_c->more[3] = 0;
+	previous = lua_read_call(w, vm, call, c->at);
+	if (previous == LUA_LAST)
 		return STOP_VM_ABSENT;
-	func = lua_word(w, vm->ci_func);
-	pc = lua_word(w, vm->ci_savedpc);
-	status = vm->ci_status_size ? lua_status(w, vm) : 0;
-	previous = vm->ci_previous ? lua_word(w, vm->ci_previous) : c->at - vm->ci_size;
 	if (!previous)
 		return LUA_BOTTOM;
-	if (func - c->more[0] >= c->more[1] - c->more[0] && vm->l_first_ci)
-		func = lua_moved(w, vm, c, func);
-	if (vm->cl_is_c && lua_cursor(w, own)->more[2] && lua_cursor(w, own)->more[2] != LUA_NOT_ITS &&
-	        !lua_at_call(w, pc))
-		return LUA_DONE;
-	stop = lua_push_function(w, own, func, pc, status);
+	call->moved = call->func - c->more[0] >= c->more[1] - c->more[0];
+	if (call->moved)
+		call->func = lua_moved(w, vm, c, call->func);
+	if (vm->cl_is_c && own_c->more[2] && own_c->more[2] != LUA_NOT_ITS && call->pc != call->follows) {
+		if (!lua_at_call(w, call->pc))
+			return LUA_DONE;
+		call->follows = call->pc;
+	}
+	stop = lua_push_function(w, own, call);
 	if (stop == LUA_KEPT)
 		return LUA_DONE;
 	c = lua_cursor(w, (u32)lua_cursor(w, own)->more[0]);
 	c->at = previous;
 	lua_cursor(w, own)->more[1] = LUA_BELOW;
+	return stop;
+}
+
+/* Pushes some functions. Inlined: BPF's chain of calls is as long as it may be. */
+static inline __attribute__((always_inline)) int lua_push_some(struct walk *w, u32 own)
+{
+	struct lua_call call = {};
+	int stop = LUA_PUSHED;
+	u32 i;
+
+	for (i = 0; i < LUA_FUNCTIONS_A_STEP && stop == LUA_PUSHED; i++)
+		stop = lua_push_next(w, own, &call);
 	return stop;
 }
 
@@ -287,7 +411,7 @@ WALK_STEP int lua_step(struct walk *w)
 		return native_step(w, FRAME_VM);
 	if (w->region.part == LUA_RESUME) {
 		lua_cursor(w, own)->more[2] = lua_cursor(w, own)->more[3] = 0;
-		stop = lua_cursor(w, own)->at ? lua_push_next(w, own) : LUA_BOTTOM;
+		stop = lua_cursor(w, own)->at ? lua_push_some(w, own) : LUA_BOTTOM;
 		if (stop == LUA_PUSHED || stop == LUA_DONE)
 			return STOP_NONE;
 		lua_cursor(w, own)->at = 0;
@@ -320,7 +444,7 @@ WALK_STEP int lua_step(struct walk *w)
 		if (lua_cursor(w, own)->more[1] == LUA_ENTERED)
 			lua_cursor(w, own)->more[1] = LUA_AT_TOP;
 	}
-	stop = lua_push_next(w, own);
+	stop = lua_push_some(w, own);
 	if (stop == LUA_PUSHED || stop == STOP_DEPTH)
 		return stop;
 	return lua_leave(w, own, stop);

@@ -12,16 +12,19 @@
 
 #define LUA_SHARED WALK_STEP __attribute__((noinline))
 
-#define LUA_TTHREAD   8
-#define LUA_CALLINFO  72
-#define LUA_CLOSURE   40
-#define LUA_SLOT      16   /* of the Lua stack: a TValue */
-#define LUA_TYPE_BITS 0x3f /* of TValue.tt: without the mark of collectable objects (BIT_ISCOLLECTABLE, 5.2 on) */
-#define LUA_LOOK      1024 /* twice the CallInfos that lua_settle() looks at */
-#define LUA_LIGHT_C   22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
-#define LUA_FUNCTION  6
-#define LUA_OFFSETS   (1u << 26) /* less is no pointer, but may be an offset in the stack */
-#define LUA_VM_KEY    (1ULL << 63)
+#define LUA_TTHREAD          8
+#define LUA_TPROTO           9 /* of 5.1 */
+#define LUA_CALLINFO         72
+#define LUA_CLOSURE          40
+#define LUA_SLOT             16   /* of the Lua stack: a TValue */
+#define LUA_TYPE_BITS        0x3f /* of TValue.tt: without BIT_ISCOLLECTABLE (5.2 on) */
+#define LUA_WINDOW           1024 /* bytes of the Lua stack, or of CallInfos, that are read at once */
+#define LUA_FUNCTIONS_A_STEP 16
+#define LUA_LOOK             1024 /* twice the CallInfos that lua_settle() looks at */
+#define LUA_LIGHT_C          22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
+#define LUA_FUNCTION         6
+#define LUA_OFFSETS          (1u << 26) /* less is no pointer, but may be an offset in the stack */
+#define LUA_VM_KEY           (1ULL << 63)
 /*
  * Of the build's cursor, once settled. more[3]: the CallInfo that luaV_execute() runs, until it is pushed, if others
  * are in front of it. more[2]: how many functions in Lua this luaV_execute() is known to run; the first one is not its.
@@ -42,8 +45,22 @@ enum { LUA_PUSHED = STOP_NONE, LUA_DONE = STOP_MAX, LUA_BOTTOM, LUA_KEPT, LUA_NO
 
 /* Of lua_look(). */
 enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
-/* Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet; it was entered with it. */
-enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_FRESH = 8 };
+/*
+ * Of lua_push_lua(): luaV_execute() runs the function now; it may not have done so yet; it was tail called; it was
+ * entered with it; its stack is being moved, so its position has to lie in its code.
+ */
+enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_FRESH = 8, LUA_DOUBTED = 16 };
+
+/* A CallInfo and the function at func, and what is known from those before it: recursion asks for it again. */
+struct lua_call {
+	u64 func, pc, closure;
+	u64 follows; /* 5.1: a position behind a call */
+	u64 known;   /* the closure of the function in Lua that was pushed last; 0: none was */
+	u64 proto, code;
+	u32 size, cookie; /* of that one */
+	u32 status;
+	u32 moved; /* func leads out of the stack, which is being moved */
+};
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {
