@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 #include "lua_walk.h"
 
-/* From 5.2 on luaV_execute() has its CallInfo in a variable. */
-WALK_GLOBAL int lua_is_in_register(struct walk *w, u64 ci)
+LUA_SHARED int lua_is_in_register(struct walk *w, u64 ci)
 {
 	WALK_CHECK(w);
 	for (u32 i = 0; i < sizeof(lua_saved); i++)

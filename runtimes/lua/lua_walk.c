@@ -333,6 +333,19 @@ static inline u64 lua_moved(struct walk *w, const struct lua_vm *vm, const struc
 }
 
 /*
+ * 5.2 marks a function as called by its luaV_execute() only after a hook of the call has run. Is the function that was
+ * just pushed such a one, and this native frame, by its registers, that of its caller?
+ */
+WALK_GLOBAL int lua_runs_caller(struct walk *w, u32 own, u64 caller)
+{
+	u64 ci;
+
+	WALK_CHECK(w);
+	ci = lua_cursor(w, (u32)lua_cursor(w, own)->more[0])->at;
+	return lua_cursor(w, own)->more[1] == LUA_BELOW && !lua_is_in_register(w, ci) && lua_is_in_register(w, caller);
+}
+
+/*
  * Pushes the function of the next CallInfo. LUA_DONE: it was the one that this luaV_execute() was entered with, or,
  * with 5.1, the next one belongs to another. LUA_BOTTOM: there are no more.
  */
@@ -370,6 +383,8 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own, struct lua_call *call)
 	stop = lua_push_function(w, own, call);
 	if (stop == LUA_KEPT)
 		return LUA_DONE;
+	if (stop == LUA_DONE && vm->version == 502 && lua_runs_caller(w, own, previous))
+		stop = LUA_PUSHED;
 	c = lua_cursor(w, (u32)lua_cursor(w, own)->more[0]);
 	c->at = previous;
 	lua_cursor(w, own)->more[1] = LUA_BELOW;

@@ -159,6 +159,9 @@ int lua_settle_leaf(struct walk *w, u32 own);
  */
 int lua_settle_old(struct walk *w, u32 own);
 
+/* From 5.2 on luaV_execute() has its CallInfo in a variable. */
+int lua_is_in_register(struct walk *w, u64 ci);
+
 /* 5.1, 5.2: luaV_execute() was not entered anew where the caller, in Lua, is at a call. */
 int lua_at_call(struct walk *w, u64 pc);
 
