@@ -201,6 +201,50 @@ static void test_room(void **state)
 		}
 }
 
+/* A leaf that is about to call with words that it pushes: what it gives back later shows how many it has by now. */
+static void test_takes(void **state)
+{
+	static const struct {
+		u32 room;
+		u8 code[16];
+	} cases[] = {
+	        {0, {0x56, 0x50, 0xe8, 0, 0, 0, 0, 0x5e, 0x5e, 0x90}}, /* push rsi; push rax; call; pop rsi; pop rsi */
+	        {8, {0x50, 0xe8, 0, 0, 0, 0, 0x5e, 0x5e, 0x90}},
+	        {8, {0x41, 0x52, 0xe8, 0, 0, 0, 0, 0x41, 0x5a, 0x5e, 0x90}}, {16, {0xe8, 0, 0, 0, 0, 0x5e, 0x5e, 0x90}},
+	        {8, {0x5e, 0x50, 0xe8, 0, 0, 0, 0, 0x58, 0x90}}, /* pop rsi; then push for another call */
+	};
+
+	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fake *f = made_room(cases[i].code, sizeof(cases[i].code), cases[i].room, false);
+
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "1aN");
+		assert_false(frame_flags(&f->frames[1]) & FRAME_GUESS);
+		fake_destroy(f);
+	}
+}
+
+/* Of an interpreted method all is as when it called, but it is another that calls: it has a call of just this. */
+static void test_stale_interpreter(void **state)
+{
+	static const u8 code[] = {0x90, 0x90};
+	struct fake *f = fake_create();
+	u64 fp;
+
+	fake_interpreted(f, 0, 5);
+	fp = f->fp;
+	fake_compiled(f, 2, 72);
+	fake_compiled(f, 1, 64);
+	memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
+	f->sp -= 24;
+	f->called = true;
+	put64(f, f->sp + FAKE_FRAME, FAKE_INTERP + 0x100);
+	put64(f, f->sp + FAKE_FRAME - 8, fp);
+	assert_int_equal(fake_walk(f), STOP_ROOT);
+	expect(f, "12aN");
+	fake_destroy(f);
+}
+
 /* Where the code does not show it, a call that leads to this nmethod is looked for above what it has called. */
 static void test_stale(void **state)
 {
@@ -567,7 +611,9 @@ int main(void)
 	        cmocka_unit_test(test_leaves_amid),
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_room),
+	        cmocka_unit_test(test_takes),
 	        cmocka_unit_test(test_stale),
+	        cmocka_unit_test(test_stale_interpreter),
 	        cmocka_unit_test(test_unproven),
 	        cmocka_unit_test(test_wrapper),
 	        cmocka_unit_test(test_handle),

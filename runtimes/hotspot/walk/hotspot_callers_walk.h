@@ -17,10 +17,11 @@
 #define PUSHED_MAX      4096 /* bytes, by a wrapper of a native method */
 #define ENTRY_FRAME_MAX 8192 /* bytes from a frame of call_stub's to its rbp: arguments among them */
 
-/* CALL_ABSENT: memory could not be read. */
-enum call { CALL_ABSENT = -1, CALL_NONE, CALL_MAYBE, CALL_HERE };
+/* CALL_ABSENT: memory could not be read. CALL_INTERPRETED: from a method that was interpreted at some time. */
+enum call { CALL_ABSENT = -1, CALL_NONE, CALL_MAYBE, CALL_INTERPRETED, CALL_HERE };
 
-#define RESTORE_GIVES_BACK 0x100 /* hotspot_restores(): in bytes << 9 */
+#define RESTORE_TAKES      0x80  /* hotspot_restores(): a word */
+#define RESTORE_GIVES_BACK 0x100 /* in bytes << 9 */
 
 /* Byte i of the code in scratch. */
 static inline u32 hs_code(const struct walk *w, u32 i)
@@ -78,10 +79,22 @@ static inline u32 hs_gives_back(const struct walk *w)
 	return 0;
 }
 
+/* What a leaf is yet to do with the room: push, or call. 0: none of these. */
+static inline u32 hs_takes(const struct walk *w)
+{
+	u32 a = hs_code(w, 0);
+
+	if (a == 0xe8)
+		return 5;
+	if ((a & 0xf8) == 0x50)
+		return RESTORE_TAKES | 1;
+	return a == 0x41 && (hs_code(w, 1) & 0xf8) == 0x50 ? RESTORE_TAKES | 2 : 0;
+}
+
 /*
  * The length of the instruction at pc if it may stand between a call and the end of the room that was made for it:
- * loads of what was saved, moves of the result, what marks a call. As hs_gives_back() says, if it gives room back. 0:
- * it is another. -1: it can not be read.
+ * loads of what was saved, moves of the result, what marks a call. As hs_gives_back() says, if it gives room back, and
+ * for a leaf as hs_takes() says. 0: it is another. -1: it can not be read.
  */
 WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 {
@@ -103,15 +116,16 @@ WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 		return (int)hs_load_length(w, 1);
 	if ((a & 0xf8) == 0x48 && (b == 0x8b || b == 0x89) && hs_code(w, 2) >> 6 == 3)
 		return 3;
-	return (int)hs_vector_length(w);
+	a = w->leaf ? hs_takes(w) : 0;
+	return (int)(a ? a : hs_vector_length(w));
 }
 
 #define ROOM_ABSENT (~0ull)
 
-/* How many bytes of room the code at pc gives back before anything else. */
+/* How many bytes of room the code at pc gives back before anything else, of those that it has taken by now. */
 WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 {
-	u64 pc, room = 0;
+	u64 pc, room = 0, taken = 0;
 
 	WALK_CHECK(w);
 	pc = w->reg[REG_PC];
@@ -120,12 +134,13 @@ WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 
 		if (is < 0)
 			return ROOM_ABSENT;
-		if (!is)
+		if (!is || (is & RESTORE_TAKES && room))
 			break;
+		taken += is & RESTORE_TAKES ? 8 : 0;
 		room += is & RESTORE_GIVES_BACK ? (u32)is >> 9 : 0;
 		pc += (u32)is & 15;
 	}
-	return room & 7 ? 0 : room;
+	return room & 7 || room < taken ? 0 : room - taken;
 }
 
 /*
@@ -244,7 +259,7 @@ WALK_GLOBAL int hotspot_interprets(struct walk *w, u64 at)
 	if (!walk_read(w, &constants, 8, method + vm->method_const) ||
 	        !walk_read(w, &size, 2, constants + vm->const_code_size))
 		return CALL_ABSENT;
-	return bcp - constants - vm->const_size < size ? CALL_HERE : CALL_NONE;
+	return bcp - constants - vm->const_size < size ? CALL_INTERPRETED : CALL_NONE;
 }
 
 /*
@@ -291,7 +306,10 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 	        w, cfa - 8, w->scratch[SCRATCH_CALLEE], w->scratch[SCRATCH_CALLEE + 1], w->scratch[SCRATCH_CALLEE + 2]);
 }
 
-/* The call is looked for some words above where it should be, as a guess. Without one no caller is made up. */
+/*
+ * The call is looked for some words above where it should be, as a guess, rather of this nmethod than from the
+ * interpreter: frames of its that ended long ago look as they did. Without one no caller is made up.
+ */
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
 	const struct hotspot_vm *vm;
