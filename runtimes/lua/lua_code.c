@@ -5,12 +5,14 @@
 
 #include "arch.h"
 #include "cfi/cfi.h"
+#include "cleanup.h"
 #include "lua_image.h"
 #include "lua_sweep.h"
 #include "symbols/symbols.h"
 
 #define NEAR_BYTES  (512u << 10) /* all of Lua lies so near to lua_newstate() */
 #define EXECUTE_MIN 3000         /* bytes of the smallest luaV_execute() by far */
+#define OP_CALL     0xe8         /* call rel32 */
 
 /* What distinguishes luaV_execute() from other functions: it masks an opcode and jumps by a table. */
 struct traits {
@@ -96,6 +98,28 @@ static bool see_call(void *ctx, const cs_insn *in)
 	return !c->calls;
 }
 
+/* Does it hold such bytes at all? To disassemble each function near it takes a hundred times as long. */
+static bool may_call(struct image *img, const struct cfi_fde *f, u64 callee)
+{
+	size_t size = f->end > f->start && f->end - f->start <= NEAR_BYTES ? f->end - f->start : 0;
+	cleanup(free) u8 *code = size ? malloc(size) : NULL;
+	const u8 *at = code;
+
+	if (!code || !image_read(img, code, size, f->start))
+		return false;
+	while ((at = memchr(at, OP_CALL, size - (size_t)(at - code)))) {
+		u64 next = f->start + (u64)(++at - code) + sizeof(s32);
+		s32 distance;
+
+		if (next > f->end)
+			return false;
+		memcpy(&distance, at, sizeof(distance));
+		if (next + (u64)distance == callee)
+			return true;
+	}
+	return false;
+}
+
 static void find_callers(struct lua_sweep *s, u64 callee, struct lua_image *ret)
 {
 	const struct cfi *cfi = s->img->cfi;
@@ -106,7 +130,8 @@ static void find_callers(struct lua_sweep *s, u64 callee, struct lua_image *ret)
 
 		if (f->start + NEAR_BYTES < callee || f->start > callee + NEAR_BYTES)
 			continue;
-		lua_sweep(s, f->start, f->end, see_call, &c);
+		if (may_call(s->img, f, callee))
+			lua_sweep(s, f->start, f->end, see_call, &c);
 		if (c.calls)
 			add_range(ret, f->start, f->end, LUA_CALLS);
 	}

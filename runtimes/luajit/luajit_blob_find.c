@@ -11,7 +11,6 @@
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)
-#define SEARCH         "luajit vm 1"
 #define OVERLAP        3 /* one byte less than an instruction that is looked for */
 
 /* Counts instructions that dispatch, a function at a time, until one has enough: that is the VM. */
@@ -59,44 +58,52 @@ static struct error *no_fde(const struct image *img)
 	        "it was built with LUAJIT_NO_UNWIND, or stripped of .eh_frame; its Lua frames are left out");
 }
 
-/* Where an earlier run has found it, if it is there. */
-static bool find_again(struct search *search, struct image *img)
+/* Is it where an earlier run has found it? */
+static bool is_there(struct search *search, struct image *img, u64 start)
 {
-	struct memo memo;
-	const struct cfi_fde *fde =
-	        memo_load(img, SEARCH, &memo) && memo.n == 1 ? cfi_fde_at(img->cfi, memo.values[0]) : NULL;
+	const struct cfi_fde *fde = cfi_fde_at(img->cfi, start);
 	size_t size = fde && fde->end - fde->start <= BLOB_MAX ? fde->end - fde->start : 0;
 	cleanup(free) u8 *bytes = size ? malloc(size) : NULL;
 
 	return bytes && image_read(img, bytes, size, fde->start) && search_bytes(search, bytes, size, fde->start);
 }
 
+/* Most files hold none, which is kept, too, as a memo without values. */
+static void keep(const struct search *search, struct image *img, bool found)
+{
+	if (found)
+		memo_store(img, LUAJIT_BLOB_SEARCH, &(struct memo){.values = {search->fde->start}, .n = 1});
+	else if (search->all < DISPATCHES_MIN)
+		memo_store(img, LUAJIT_BLOB_SEARCH, &(struct memo){.n = 0});
+}
+
 static bool find(struct search *search, struct image *img)
 {
-	struct image_scan scan;
 	bool found = false;
+	struct image_scan scan;
+	struct memo memo;
 
+	if (memo_load(img, LUAJIT_BLOB_SEARCH, &memo)) {
+		if (!memo.n || is_there(search, img, memo.values[0]))
+			return memo.n;
+		*search = (struct search){.cfi = img->cfi};
+	}
 	if (!image_scan_start(&scan, img, ".text", OVERLAP))
 		return false;
 	while (!found && image_scan_next(&scan))
 		found = search_bytes(search, scan.bytes, scan.size, scan.addr);
+	if (!scan.failed)
+		keep(search, img, found);
 	image_scan_end(&scan);
-	if (found)
-		memo_store(img, SEARCH, &(struct memo){.values = {search->fde->start}, .n = 1});
 	return found;
 }
 
 struct error *luajit_blob_find(struct image *img, u64 *start, u64 *end)
 {
 	struct search search = {.cfi = img->cfi};
-	bool found = find_again(&search, img);
 
 	*start = *end = 0;
-	if (!found) {
-		search = (struct search){.cfi = img->cfi};
-		found = find(&search, img);
-	}
-	if (!found)
+	if (!find(&search, img))
 		return search.all >= DISPATCHES_MIN ? no_fde(img) : NULL;
 	*start = search.fde->start;
 	*end = blob_end(img, search.fde);

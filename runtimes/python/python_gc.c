@@ -7,10 +7,12 @@
 #include "arch.h"
 #include "binary/image_scan.h"
 #include "cfi/cfi.h"
+#include "cfi/cfi_memo.h"
 #include "python.h"
 #include "symbols/symbols.h"
 
-#define WORDS "gc: collecting generation %d..."
+#define WORDS  "gc: collecting generation %d..."
+#define SEARCH "python collector 1" /* values: start and end of each function */
 
 #define OP_LEA    0x8d /* lea disp32(%rip), register: modrm 00 xxx 101 */
 #define OP_MOV    0xb8 /* to 0xbf: mov $imm32, register, of a program that is not position-independent */
@@ -136,7 +138,6 @@ static void find(struct image *img, struct python_gc *ret)
 	u64 words = find_words(img);
 	struct code code;
 
-	ret->looked = true;
 	for (u32 i = 0; words && i < SECTIONS && !(ret->n && i + 1 == SECTIONS); i++)
 		if (read_code(img, sections[i], &code))
 			add_users(img, &code, words, ret);
@@ -144,6 +145,39 @@ static void find(struct image *img, struct python_gc *ret)
 		if (read_code(img, sections[i], &code))
 			add_jumpers(img, &code, ret);
 	image_rest(img);
+}
+
+/* What an earlier run has found. */
+static bool load(struct image *img, struct python_gc *ret)
+{
+	struct memo memo;
+
+	if (!memo_load(img, SEARCH, &memo) || memo.n % 2 || memo.n / 2 > PYTHON_GC_FUNCTIONS)
+		return false;
+	for (u32 i = 0; i < memo.n; i += 2)
+		add(ret, memo.values[i], memo.values[i + 1]);
+	return true;
+}
+
+static void store(struct image *img, const struct python_gc *gc)
+{
+	struct memo memo = {.n = gc->n * 2};
+
+	for (u32 i = 0; i < gc->n; i++) {
+		memo.values[i * 2] = gc->start[i];
+		memo.values[i * 2 + 1] = gc->end[i];
+	}
+	memo_store(img, SEARCH, &memo);
+}
+
+static void look(struct image *img, struct python_gc *ret)
+{
+	ret->looked = true;
+	if (load(img, ret))
+		return;
+	find(img, ret);
+	if (ret->n)
+		store(img, ret);
 }
 
 static bool collects(const struct python_gc *gc, u64 bias, const struct frame *f)
@@ -177,7 +211,7 @@ u32 python_gc_put(struct python_gc *gc, struct image *img, u64 bias, const struc
 	        (i && frame_kind(&frames[i - 1]) == FRAME_NATIVE)) /* its run was looked at already */
 		return 0;
 	if (!gc->looked)
-		find(img, gc);
+		look(img, gc);
 	behind = behind_collector(gc, bias, frames, i, n);
 	if (behind == i)
 		return 0;

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfi/cfi_memo.h"
 #include "runtimes/luajit/luajit_code.h"
 #include "runtimes/luajit/luajit_image.h"
 #include "runtime.h"
@@ -133,6 +135,37 @@ static void test_other_files(void **state)
 	image_put(img);
 }
 
+static u32 remembered(const struct image *img)
+{
+	struct memo memo;
+
+	return memo_load(img, LUAJIT_BLOB_SEARCH, &memo) ? memo.n : ~0u;
+}
+
+/* That a file holds none is kept, and so is where it was; a place that is wrong leads to a new search. */
+static void test_remembered(void **state)
+{
+	const struct memo wrong = {.values = {0x1234}, .n = 1};
+	char dir[] = "/tmp/yrt-luajit-XXXXXX", command[64];
+	struct image *none = open_image("/lib/x86_64-linux-gnu/libc.so.6");
+	u64 start, end;
+
+	assert_non_null(mkdtemp(dir));
+	none->cache_dir = dir;
+	assert_int_equal(remembered(none), ~0u);
+	assert_null(luajit_blob_find(none, &start, &end));
+	assert_int_equal(remembered(none), 0);
+	memo_store(none, LUAJIT_BLOB_SEARCH, &wrong);
+	assert_null(luajit_blob_find(none, &start, &end));
+	assert_int_equal(end, 0);
+	assert_int_equal(remembered(none), 0);
+	assert_null(luajit_blob_find(none, &start, &end));
+	assert_int_equal(end, 0);
+	image_put(none);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 /* The C frame of a build with references of 32 bits is another one. */
 static void test_contradiction(void **state)
 {
@@ -171,6 +204,7 @@ int main(void)
 	        cmocka_unit_test(test_library),
 	        cmocka_unit_test(test_program),
 	        cmocka_unit_test(test_other_files),
+	        cmocka_unit_test(test_remembered),
 	        cmocka_unit_test(test_contradiction),
 	        cmocka_unit_test(test_hides),
 	};

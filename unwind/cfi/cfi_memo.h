@@ -12,7 +12,7 @@
 
 #include "binary/image.h"
 
-#define MEMO_FILE   (8u << 20)
+#define MEMO_FILE   (1u << 20)
 #define MEMO_VALUES 512u /* at most */
 
 struct memo {
