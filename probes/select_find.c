@@ -175,7 +175,10 @@ static struct error *hint_near(struct error *err, struct near *near)
 	bool of_cgroup = near->key >= SELECT_CGROUP_PATH;
 
 	error_free(each_process(near->proc, add_near, near));
-	if (near->text)
+	if (process_is_hidden(1))
+		error_hint(
+		        err, "/proc, as it is mounted here (hidepid), shows only some processes: %s", process_remedy());
+	else if (near->text)
 		error_hint(err, "what comes close: %s%s", near->text, near->n > TOLD ? ", ..." : "");
 	else if (of_cgroup && near->key != SELECT_CGROUP_PATH)
 		error_hint(err, "no process here is in any %s; in a pod, hostPID: true shows those of the node",
@@ -196,7 +199,7 @@ static struct error *refuse_hidden(void *ctx, pid_t pid)
 	return error_hint(error_new(ERROR_PERMISSION,
 	                          "cannot see whether process %d (%s) matches %s: readlink() of its exe is refused",
 	                          pid, f.comm, s->selection->text),
-	        PROCESS_PTRACE_HINT);
+	        "%s", process_remedy());
 }
 
 struct error *selection_hidden(const struct selection *s, const char *proc)

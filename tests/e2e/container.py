@@ -23,14 +23,14 @@ LAST_CAPABILITY = 40
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def container(root, *, capabilities=(), out=None, inside="/out", refused=(), join=None, pid_namespace=False, env=None):
+def container(root, *, capabilities=(), out=None, inside="/out", refused=(), join=None, pid_namespace=False, env=None, proc=None):
     """
     The words before a program of root. out: a directory that is seen as inside, the only place that can be written to; join: a process whose pid
-    namespace is used; pid_namespace: a new one.
+    namespace is used; pid_namespace: a new one; proc: options that /proc is mounted with.
     """
     return [sys.executable, os.path.abspath(__file__), json.dumps(
         {"root": root, "capabilities": list(capabilities), "out": out, "inside": inside, "refused": list(refused), "join": join,
-         "pid_namespace": pid_namespace, "env": env or {}})]
+         "pid_namespace": pid_namespace, "env": env or {}, "proc": proc})]
 
 
 def check(result, what):
@@ -43,13 +43,13 @@ def mount(source, target, kind, flags, data=None):
     check(libc.mount(source.encode(), target.encode(), kind and kind.encode(), flags, data and data.encode()), f"mount {target}")
 
 
-def fill_root(root, out, inside):
+def fill_root(root, out, inside, proc):
     """Its own mounts, as the OCI's runtime specification lists them."""
     mount("none", "/", None, PRIVATE | REC)
     mount(root, root, None, BIND | REC)
     for name in "proc", "sys", "dev":
         os.makedirs(f"{root}/{name}", exist_ok=True)
-    mount("proc", f"{root}/proc", "proc", NOSUID | NODEV)
+    mount("proc", f"{root}/proc", "proc", NOSUID | NODEV, proc)
     mount("sysfs", f"{root}/sys", "sysfs", RDONLY | NOSUID | NODEV)
     with contextlib.suppress(OSError):  # a machine without cgroup v2 has no such directory
         mount("cgroup2", f"{root}/sys/fs/cgroup", "cgroup2", RDONLY | NOSUID | NODEV)
@@ -98,7 +98,7 @@ def main(config, command):
             signal.signal(number, lambda n, _: os.kill(child, n))
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
     end_with_parent()
-    fill_root(config["root"], config["out"], config["inside"])
+    fill_root(config["root"], config["out"], config["inside"], config["proc"])
     os.chroot(config["root"])
     os.chdir(config["inside"] if config["out"] else "/")
     limit(config["capabilities"])

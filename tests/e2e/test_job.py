@@ -103,6 +103,26 @@ def test_refused():
         image.run(root, "doctor", out=out).expect()
 
 
+def test_other_refusals():
+    """With the capability, but refused all the same, as by a security module: here the user namespace is another."""
+    with yrt.Fixture("deep30") as fixture:
+        result = yrt.run("inspect", "-p", fixture.pid, output=False, stats=False, prefix=["unshare", "--user", "--map-root-user"]).expect(yrt.PERMISSION)
+        assert "CAP_SYS_PTRACE is there" in result.stderr and "appArmorProfile" in result.stderr, result.stderr
+
+
+def test_hidden():
+    """A /proc that hides the processes of others: what is not shown is not said to be missing."""
+    with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as dir:
+        root = image.build(dir)
+        without = [name for name in image.capabilities("job.yaml") if name != "SYS_PTRACE"]
+        for words, code in ((["-p", fixture.pid], yrt.PERMISSION), (["--select", "exe=deep30"], yrt.NO_PROCESS),
+                            (["-p", "deep30"], yrt.NO_PROCESS)):
+            result = image.run(root, "flame", *words, "-d", 1, out=dir, capabilities=without, proc="hidepid=4").expect(code)
+            assert "hidepid" in result.stderr and "add: [SYS_PTRACE]" in result.stderr, result.stderr
+        image.run(root, "flame", "-p", fixture.pid, "-d", 1, "-q", "-o", "-", "-f", "folded", out=dir, proc="hidepid=4").expect()
+        assert "there is no process" in image.run(root, "flame", "-p", 1 << 22, out=dir, proc="hidepid=4").expect(yrt.NO_PROCESS).stderr
+
+
 @contextlib.contextmanager
 def containers(*names):
     """(root of yrt's image, out, a fixture of each name in a container of its own)"""

@@ -12,6 +12,7 @@
 
 #include "probes/select.h"
 #include "probes/select_find.h"
+#include "unwind/process/cgroup.h"
 
 #define ID_A       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID_B       "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
@@ -134,6 +135,26 @@ static void test_kubernetes(void **state)
 	check("container=" ID_B ",pod=" UID, NULL, "11 ");
 }
 
+/* What else runtimes write, of any version of cgroups. */
+static void test_layouts(void **state)
+{
+	static const char *const text[] = {"4:memory:/kubepods/pod" UID "/" ID_A "\n1:name=systemd:/\n0::/\n",
+	        "0::/kubepods.slice/kubepods-pod" DRIVER_UID ".slice/crio-" ID_A ".scope/container\n",
+	        "0::/system.slice/containerd.service/kubepods-burstable-pod" DRIVER_UID ".slice:cri-containerd:" ID_A
+	        "\n",
+	        "0::/docker/" ID_B "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+	        "kubelet-kubepods-burstable-pod" DRIVER_UID ".slice/cri-containerd-" ID_A ".scope\n",
+	        "0::/../../kubepods-besteffort-pod" DRIVER_UID ".slice/cri-containerd-" ID_A ".scope\n"};
+	char id[SELECT_ID];
+
+	for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
+		assert_true(cgroup_pod(text[i], id));
+		assert_string_equal(id, UID);
+		assert_true(cgroup_container(text[i], id));
+		assert_string_equal(id, ID_A);
+	}
+}
+
 static void test_facts(void **state)
 {
 	struct process_facts f;
@@ -207,7 +228,7 @@ static void test_hidden(void **state)
 		assert_null(selection_add(&s, rules[i]));
 		err = selection_hidden(&s, root);
 		assert_int_equal(err->kind, ERROR_PERMISSION);
-		assert_non_null(strstr(err->hint, "add: [SYS_PTRACE]"));
+		assert_non_null(strstr(err->hint, "CAP_SYS_PTRACE"));
 		error_free(err);
 		err = selection_missed(&s, root);
 		assert_int_equal(err->kind, ERROR_PERMISSION);
@@ -251,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_rules),
 	        cmocka_unit_test(test_kubernetes),
+	        cmocka_unit_test(test_layouts),
 	        cmocka_unit_test(test_facts),
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_near),

@@ -44,7 +44,10 @@ bool cgroup_any_part(const char *text, bool (*found)(const char *part, void *ctx
 	return false;
 }
 
-/* "pod<UID>" as cgroupfs has it, "kubepods-burstable-pod<UID>.slice" as systemd. Kubernetes' own folders: kubepods. */
+/*
+ * "pod<UID>" as cgroupfs has it, "kubepods-burstable-pod<UID>.slice" as systemd; "…slice:cri-containerd:<ID>" where
+ * kubelet uses one and containerd the other. Kubernetes' own folders: kubepods.
+ */
 static bool pod_of_part(const char *part, void *ctx)
 {
 	const char *uid = !strncmp(part, "pod", 3) ? part + 3 : NULL;
@@ -52,7 +55,7 @@ static bool pod_of_part(const char *part, void *ctx)
 	char *ret = ctx;
 	size_t n;
 
-	if (slice && !slice[6] && strstr(part, "kubepods") && (uid = strstr(part, "-pod")))
+	if (slice && (!slice[6] || slice[6] == ':') && strstr(part, "kubepods") && (uid = strstr(part, "-pod")))
 		uid += 4;
 	if (!uid)
 		return false;
@@ -80,7 +83,7 @@ static bool container_of_part(const char *part, void *ctx)
 	if (length < CONTAINER_DIGITS)
 		return false;
 	from = length - CONTAINER_DIGITS;
-	if ((from && part[from - 1] != '-') || strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
+	if ((from && part[from - 1] != '-' && part[from - 1] != ':') || strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
 		return false;
 	memcpy(ctx, part + from, CONTAINER_DIGITS);
 	((char *)ctx)[CONTAINER_DIGITS] = '\0';

@@ -3,10 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "binary/memory.h"
@@ -69,11 +71,43 @@ static bool read_status(pid_t pid, const char *key, char *value, size_t size)
 	return false;
 }
 
+static bool may_trace(void)
+{
+	u64 caps = 0;
+	char value[64];
+
+	if (read_status(getpid(), "CapEff", value, sizeof(value)))
+		caps = strtoul(value, NULL, 16);
+	return caps & 1u << CAP_SYS_PTRACE;
+}
+
+const char *process_remedy(void)
+{
+	return may_trace() ? "CAP_SYS_PTRACE is there, but only inside of this user namespace, or a security module "
+	                     "refuses (AppArmor: in Kubernetes \"appArmorProfile: {type: Unconfined}\"; SELinux; "
+	                     "kernel.yama.ptrace_scope=3)"
+	                   : "run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: [SYS_PTRACE]\"); "
+	                     "`yrt doctor` tells more";
+}
+
+bool process_is_hidden(pid_t pid)
+{
+	char value[64];
+
+	return !read_status(pid, "State", value, sizeof(value)) && (!kill(pid, 0) || errno == EPERM);
+}
+
 /* Says why a process without mappings can not be a target. */
 static struct error *explain_empty(pid_t pid)
 {
 	char value[64];
 
+	if (process_is_hidden(pid))
+		return error_hint(
+		        error_new(ERROR_PERMISSION,
+		                "cannot look into process %d: /proc, as it is mounted here (hidepid), does not show it",
+		                pid),
+		        "%s", process_remedy());
 	if (!read_status(pid, "State", value, sizeof(value)))
 		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
 		        "look for it with pgrep or ps, as its own user or root");
@@ -110,7 +144,8 @@ static struct error *check_elf_class(pid_t pid)
 	file = fopen(path, "re");
 	if (!file)
 		return errno == EACCES || errno == EPERM
-		               ? error_hint(error_errno(errno, "cannot look into process %d", pid), PROCESS_PTRACE_HINT)
+		               ? error_hint(
+		                         error_errno(errno, "cannot look into process %d", pid), "%s", process_remedy())
 		               : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;

@@ -46,15 +46,16 @@ struct process {
 	bool buried;          /* was dead already when targets_sweep_old() came by last */
 };
 
-/* Where the kernel does not let yrt look into a process of another user. */
-#define PROCESS_PTRACE_HINT                                                                                            \
-	"run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: [SYS_PTRACE]\"); `yrt doctor` tells more"
+/* What to do where the kernel does not let yrt look into a process of another user: what is missing, or who refuses. */
+const char *process_remedy(void);
 
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
  * thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
 /* One that was gone before we could look: its native frames have names all the same, by their modules. */
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+/* It runs, but /proc does not show it: it is mounted with hidepid, which hides what yrt may not look into. */
+bool process_is_hidden(pid_t pid);
 /* A kernel thread: it has no user code. */
 bool process_in_kernel(pid_t pid);
 void process_destroy(struct process *p);
