@@ -246,8 +246,8 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 			if (seen & v->runtimes)
 				fprintf(out, "%s was: `yrt %s-flame` shows it\n", v->language, v->name);
 	}
-	for (int i = 0; !st->probe.weights && o->sampler.event == events[0] && i < o->npids; i++)
-		idle_explain(out, o->pids[i], st->duration_s, o->sampler.follow);
+	if (!st->probe.weights && o->sampler.event == events[0])
+		idle_explain(out, o->pids, o->npids, st->duration_s, o->sampler.follow);
 	if (st->collect.idle && !st->collect.counted)
 		fputs(o->sampler.event == &lock_event
 		                ? "no thread waited for a lock: --all-waits shows what else was waited for\n"

@@ -13,6 +13,7 @@
 
 #define PLACES   32
 #define CHILDREN 256
+#define TOLD     3          /* processes */
 #define LOOK_NS  100000000L /* children are looked at twice */
 
 struct place { /* where threads sleep: a function of the kernel */
@@ -147,7 +148,7 @@ static void put_sleep(FILE *out, const struct threads *t)
 		fprintf(out, ", %u of them in %s", place->threads, place->name);
 }
 
-void idle_explain(FILE *out, pid_t pid, double seconds, int follows)
+static void explain_one(FILE *out, pid_t pid, double seconds, int follows)
 {
 	struct threads t;
 	unsigned busy;
@@ -166,4 +167,12 @@ void idle_explain(FILE *out, pid_t pid, double seconds, int follows)
 		put_sleep(out, &t);
 		fputs("; `yrt off-flame` shows waits\n", out);
 	}
+}
+
+void idle_explain(FILE *out, const pid_t *pids, int n, double seconds, int follows)
+{
+	for (int i = 0; i < n && i < TOLD; i++)
+		explain_one(out, pids[i], seconds, follows);
+	if (n > TOLD)
+		fprintf(out, "%d more processes used no CPU\n", n - TOLD);
 }

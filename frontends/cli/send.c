@@ -277,7 +277,10 @@ static struct error *keep_unsent(struct profile *p, struct error *why)
 	closing = output_close(&out, !err);
 	if (!err && !closing)
 		say_note("it is kept in %s", name);
-	error_free(err ? err : closing);
+	else
+		say_note("it is lost: %s", (err ? err : closing)->message);
+	error_free(err);
+	error_free(closing);
 	return why;
 }
 
@@ -292,6 +295,11 @@ struct error *send_file(const struct send_options *o, const char *path, volatile
 		return err;
 	if (cut.cut)
 		say_note("%s is cut short: what there is of it is sent", path);
+	if (p->nnodes <= 1 && !p->meta.start_unix_ns) { /* not even a recording in which nothing ran */
+		profile_destroy(p);
+		return error_hint(error_new(ERROR_INPUT, "%s is empty: nothing is sent", path),
+		        "did what should have written it fail?");
+	}
 	why = send_profile(o, p, stop);
 	if (why && why->kind == ERROR_OUTPUT && !strcmp(path, "-"))
 		why = keep_unsent(p, why);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch: a short recording now and then, or when something happens; nothing is loaded in between. */
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,6 +184,7 @@ static void sleep_until(u64 until_ns)
 static struct error *wait_for_condition(struct watch *w)
 {
 	struct error *err = NULL;
+	char value[WHEN_VALUE];
 
 	when_restart(&w->when);
 	for (u32 look = 0; w->condition && !err && !interrupted; look++) {
@@ -195,8 +198,9 @@ static struct error *wait_for_condition(struct watch *w)
 			break;
 		sleep_until(now_ns() + (u64)(LOOK_S * 1e9));
 	}
+	when_show(&w->when, value);
 	if (w->condition && !err && !interrupted && !w->o.quiet)
-		say_note("%s: it is %g", w->condition, w->when.value);
+		say_note("%s: it is %s", w->condition, value);
 	return err;
 }
 
@@ -249,6 +253,15 @@ static bool make_room(const struct watch *w)
 	if (deleted)
 		say_note("the oldest recording was deleted, to make room in %s", w->dir);
 	return true;
+}
+
+/* What has no place is said at once, not when the condition holds at last. */
+static struct error *check_folder(const char *dir)
+{
+	if ((mkdir(dir, 0777) && errno != EEXIST && errno != EROFS) || access(dir, W_OK | X_OK))
+		return error_hint(error_new(ERROR_OUTPUT, "cannot write to the folder %s: %s", dir, strerror(errno)),
+		        "--dir takes another one for the recordings");
+	return NULL;
 }
 
 static int record_once(struct watch *w, const struct command_line *self, int argc, char **argv, struct error **err)
@@ -315,8 +328,10 @@ int watch_main(const struct command_line *self, int argc, char **argv)
 		manual_help(stdout, self);
 	} else if (!err) {
 		catch_signals();
-		code = run(&w, self, argc, argv);
+		err = check_folder(w.dir);
 	}
+	if (!err && !w.o.help)
+		code = run(&w, self, argc, argv);
 	free(w.given);
 	when_free(&w.when);
 	flame_free(&w.o);

@@ -116,6 +116,20 @@ static double rss_of(pid_t pid)
 	return file && fscanf(file, "%*u %lu", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* What the machine has in use, so that no more than the rest can be had. */
+static double rss_of_machine(void)
+{
+	cleanup(fclose) FILE *file = fopen("/proc/meminfo", "re");
+	double total = 0, available = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %lf", &total);
+		sscanf(line, "MemAvailable: %lf", &available);
+	}
+	return (total - available) * 1024;
+}
+
 static double cpu_percent(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns)
 {
 	u64 cpu = everyone ? cpu_of_machine() : 0, before = w->cpu_ns, looked = w->looked_ns;
@@ -136,7 +150,9 @@ static struct error *measure(
 	w->value = w->metric == WHEN_LOAD ? load_now() : 0;
 	if (w->metric == WHEN_CPU)
 		w->value = cpu_percent(w, pids, n, everyone, now);
-	for (int i = 0; w->metric == WHEN_RSS && i < n; i++)
+	if (w->metric == WHEN_RSS && everyone)
+		w->value = rss_of_machine();
+	for (int i = 0; w->metric == WHEN_RSS && !everyone && i < n; i++)
 		w->value += rss_of(pids[i]);
 	if (w->metric == WHEN_EXIT) {
 		err = when_exit_status(w->command, stop, &status);
@@ -166,4 +182,18 @@ struct error *when_look(
 void when_restart(struct when *w)
 {
 	w->since_ns = w->looked_ns = 0;
+}
+
+void when_show(const struct when *w, char ret[WHEN_VALUE])
+{
+	double mb = w->value / (1 << 20);
+
+	if (w->metric == WHEN_CPU)
+		snprintf(ret, WHEN_VALUE, "%.1f %%", w->value);
+	else if (w->metric == WHEN_RSS && mb < 10)
+		snprintf(ret, WHEN_VALUE, "%.1fm", mb);
+	else if (w->metric == WHEN_RSS)
+		snprintf(ret, WHEN_VALUE, "%.0fm", mb);
+	else
+		snprintf(ret, WHEN_VALUE, "%.4g", w->value);
 }

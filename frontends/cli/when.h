@@ -4,7 +4,7 @@
  *
  *	cpu	CPU time of all targets together, of the machine where that is the target; 100 % is one CPU
  *	load	the machine's load average of a minute
- *	rss	memory of all targets together in bytes; k, m, g
+ *	rss	memory of all targets together in bytes, of the machine what is not available; k, m, g
  *	exit(COMMAND)	what a shell command exits with, which runs at each look
  */
 #ifndef YRT_WHEN_H
@@ -41,5 +41,8 @@ struct error *when_look(
         struct when *w, const pid_t *pids, int n, bool everyone, volatile sig_atomic_t *stop, bool *holds);
 /* Forgets since when it held. */
 void when_restart(struct when *w);
+/* What the last look found: "81.5 %", "2100m". */
+#define WHEN_VALUE 32
+void when_show(const struct when *w, char ret[WHEN_VALUE]);
 
 #endif

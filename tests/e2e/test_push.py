@@ -257,6 +257,23 @@ def test_stdin_is_kept():
         assert done.returncode == yrt.OUTPUT and kept in done.stderr, done.stderr
         out = subprocess.run([yrt.YRT, "render", os.path.join(dir, kept), "-o", "-"], capture_output=True, text=True, check=True)
         assert out.stdout == "a;b 5\n", out.stdout
+        done = subprocess.run([yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"], cwd="/proc", input="a;b 5\n",
+                              capture_output=True, text=True)
+        assert done.returncode == yrt.OUTPUT and "it is lost: cannot write unsent-" in done.stderr, done.stderr
+
+
+def test_nothing():
+    """What came from a program that failed, or was never written, is no profile; a recording in which nothing ran is one."""
+    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {})) as store:
+        empty = os.path.join(dir, "empty.yrt")
+        open(empty, "w").close()
+        for path in "-", empty:
+            done = push(path, "--remove", "--push", f"otlp+http://127.0.0.1:{store.port}", stdin="")
+            assert done.returncode == yrt.INPUT and "nothing is sent" in done.stderr and os.path.exists(empty), done.stderr
+        assert not store.requests
+        with yrt.Fixture("deep30") as fixture:
+            yrt.run("record", "-p", fixture.pid, "-d", 0.5, "-o", empty, output=False).expect()
+        assert not push(empty, "--push", f"otlp+http://127.0.0.1:{store.port}").returncode and len(store.requests) == 1
 
 
 def test_push_of_a_run():

@@ -66,6 +66,15 @@ def test_program_and_those_that_start_later():
     assert sum(n for _, n in wrong) <= 0.02 * result.samples, yrt.show(wrong)  # ld.so of the second
 
 
+def test_many_that_sleep():
+    """Why the picture is empty is said of a few of them."""
+    with contextlib.ExitStack() as stack, renamed("sleeps", "deep30") as dir:
+        for _ in range(12):
+            stack.enter_context(yrt.Fixture(os.path.join(dir, "sleeps-deep30")))
+        result = yrt.run("flame", "--select", "exe=sleeps-*", "-d", 0.5, "-F", RATE, output=False).expect()
+        assert result.stderr.count("used no CPU in") == 3 and "9 more processes used no CPU" in result.stderr, result.stderr
+
+
 def test_becomes_another_program():
     """What a chosen shell executes is not chosen; with -s it is."""
     with renamed("chosen", "deep30") as dir:

@@ -4,6 +4,7 @@
 import contextlib
 import glob
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -141,6 +142,23 @@ def test_condition():
         assert len(kept(dir)) == 1  # that of the memory
         at.interrupt()
         assert at.result().code == 0
+
+
+def test_memory_of_the_machine():
+    with tempfile.TemporaryDirectory() as dir:
+        result = watch(dir, "-a", "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
+        assert len(kept(dir)) == 1 and re.search(r"rss > 1m: it is \d+m$", result.stderr, re.M), result.stderr
+
+
+def test_folder():
+    """One that is not there is made; where none can be made is said at once, not when the condition holds."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
+        new = os.path.join(dir, "new")
+        watch(new, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1).result().expect()
+        assert len(kept(new)) == 1
+        for nowhere in "/proc/nowhere", os.path.join(dir, "not", "there"):
+            result = watch(nowhere, "-p", target.pid, "--when", "load > 100000").result().expect(yrt.OUTPUT)
+            assert nowhere in result.stderr and "--dir" in result.stderr, result.stderr
 
 
 def is_running(pid):
