@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 /*
- * Writes a line on what each process does at this moment: it is stopped, its threads sleep (and where in the kernel), or
- * its children use CPU and were not followed. Of many the first few. seconds: how long they were sampled.
+ * Writes a line on what each process does at this moment: it is stopped, its threads sleep (and where in the kernel),
+ * or its children use CPU and were not followed. Of many the first few. seconds: how long they were sampled.
  */
 void idle_explain(FILE *out, const pid_t *pids, int n, double seconds, int follows);
 

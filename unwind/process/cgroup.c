@@ -83,7 +83,8 @@ static bool container_of_part(const char *part, void *ctx)
 	if (length < CONTAINER_DIGITS)
 		return false;
 	from = length - CONTAINER_DIGITS;
-	if ((from && part[from - 1] != '-' && part[from - 1] != ':') || strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
+	if ((from && part[from - 1] != '-' && part[from - 1] != ':') ||
+	        strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
 		return false;
 	memcpy(ctx, part + from, CONTAINER_DIGITS);
 	((char *)ctx)[CONTAINER_DIGITS] = '\0';

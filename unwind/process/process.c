@@ -139,13 +139,15 @@ static struct error *check_elf_class(pid_t pid)
 	cleanup(fclose) FILE *file = NULL;
 	unsigned char ident[20];
 	char path[64];
+	int code;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	file = fopen(path, "re");
+	code = errno;
 	if (!file)
-		return errno == EACCES || errno == EPERM
+		return code == EACCES || code == EPERM
 		               ? error_hint(
-		                         error_errno(errno, "cannot look into process %d", pid), "%s", process_remedy())
+		                         error_errno(code, "cannot look into process %d", pid), "%s", process_remedy())
 		               : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;
