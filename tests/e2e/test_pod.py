@@ -122,7 +122,7 @@ def test_first_sample():
             at = time.monotonic_ns()
             result = image.run(root, "lua-flame", "--select", f"pod={pod.uid},exe=envoy", "-d", 1, "-F", 999, "-q", "-o", "-", "-f", "html",
                                "--stats", "/out/stats.json", out=out, prefix=["chrt", "-f", "5"]).expect()
-            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.memo")) == 2, os.listdir(out)
+            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.memo")) >= 2, os.listdir(f"{out}/cache")
             assert lua.parse_page(result.stdout), result.stderr
             found.append((result.stats["first_sample_at_ns"] - at) / 1e6)
     yield f"cold {found[0]:.0f} ms, then {', '.join(f'{ms:.0f}' for ms in found[1:])} ms (with the start of Python, which makes the container)"
