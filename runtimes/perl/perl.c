@@ -10,6 +10,7 @@
 #include "perl_image.h"
 #include "perl_inspect.h"
 #include "perl_names.h"
+#include "perl_postgres.h"
 #include "runtime.h"
 #include "symbols/tsd.h"
 
@@ -25,6 +26,7 @@ struct perl_instance {
 	u64 attached_ns;
 	bool keyless; /* it does not know yet how threads find their interpreters */
 	bool believed, refused;
+	bool named; /* a frame of it was */
 };
 
 static void detach(void *data, const struct runtime_process *p)
@@ -169,6 +171,9 @@ static bool name_frame(
 	struct frame frame = frames[i];
 	bool entered = perl_is_entered(frames, i, n);
 
+	if (!instance->named)
+		perl_names_set_postgres(instance->names, perl_postgres_find(p));
+	instance->named = true;
 	if (entered)
 		frame.detail = perl_without_cop(frame.detail);
 	if (!perl_name_frame(instance->names, p->memory, &frame, ret))

@@ -51,7 +51,6 @@ enum perl_stack {
 };
 
 #define PERL_CX_BYTES_MAX 128 /* of a context */
-#define PERL_SI_BYTES     48  /* of a PERL_SI that are read */
 #define PERL_ENTRIES_MAX  8
 
 /*
@@ -88,8 +87,12 @@ struct perl_vm {
 
 /*
  * A frame. where: the address of the CV; of a closure without a name, that of its first op; of an eval, the statement
- * that it is in; of a file, the SV with its name; else 0. detail: the statement (COP) that runs, which gives the line:
- * its address / 8, and more.
+ * that it is in; of a file, the SV with its name; else 0; in its lowest bits those of the op. detail: the statement
+ * (COP) that runs, which gives the line: its address / 8, and more.
+ *
+ * The op finds the line of a statement that was optimised away (perl_statement.h): of the innermost frame the op that
+ * runs, of a caller the one that it goes on with. Some bits of its address are enough, because it is one of few. 0:
+ * the statement was entered by C code.
  */
 enum perl_kind {
 	PERL_KIND_SUB,
@@ -107,16 +110,40 @@ enum perl_kind {
 	PERL_KINDS,
 };
 
-#define PERL_COP_BITS    44
-#define PERL_KIND_BITS   4
-#define PERL_STACK_BITS  4
-#define PERL_COOKIE_BITS 12
+#define PERL_COP_BITS     44
+#define PERL_KIND_BITS    4
+#define PERL_STACK_BITS   3
+#define PERL_OP_BITS      11 /* the lowest 3 in where */
+#define PERL_OP_LOW       7
+#define PERL_COOKIE_BITS  5
+#define PERL_KIND_SHIFT   PERL_COP_BITS
+#define PERL_STACK_SHIFT  (PERL_KIND_SHIFT + PERL_KIND_BITS)
+#define PERL_OP_SHIFT     (PERL_STACK_SHIFT + PERL_STACK_BITS)
+#define PERL_COOKIE_SHIFT (64 - PERL_COOKIE_BITS)
+#define PERL_OP_RUNS      1024 /* it is the one that runs */
 
-static inline u64 perl_detail(u64 cop, u32 kind, u32 stack, u32 cookie)
+/* Of the op at this address. Those of a statement lie side by side in slabs (op.c) of 16 KB at most. */
+static inline u32 perl_op_bits(u64 op, bool runs)
 {
-	return (cop >> 3 & ((1ull << PERL_COP_BITS) - 1)) | (u64)kind << PERL_COP_BITS |
-	       (u64)(stack & 15) << (PERL_COP_BITS + PERL_KIND_BITS) |
-	       (u64)cookie << (PERL_COP_BITS + PERL_KIND_BITS + PERL_STACK_BITS);
+	u32 bits = (u32)(op >> 3) & (PERL_OP_RUNS - 1);
+
+	return bits ? bits | (runs ? PERL_OP_RUNS : 0) : 0;
+}
+
+/* What a name says of the stack of contexts that a sub began, in 3 bits. */
+static inline u32 perl_stack_bits(u32 stack)
+{
+	if (stack == PERL_STACK_DIEHOOK)
+		return PERL_STACK_DESTROY; /* which no name says, as the next */
+	if (stack == PERL_STACK_REQUIRE)
+		return PERL_STACK_MAIN;
+	return stack == PERL_STACK_DESTROY || stack == PERL_STACK_MAIN || stack > PERL_STACK_REQUIRE ? 0 : stack & 7;
+}
+
+static inline u64 perl_detail(u64 cop, u32 kind, u32 stack, u32 op)
+{
+	return (cop >> 3 & ((1ull << PERL_COP_BITS) - 1)) | (u64)kind << PERL_KIND_SHIFT |
+	       (u64)perl_stack_bits(stack) << PERL_STACK_SHIFT | (u64)(op >> 3) << PERL_OP_SHIFT;
 }
 
 static inline u64 perl_cop(u64 detail)
@@ -124,24 +151,40 @@ static inline u64 perl_cop(u64 detail)
 	return (detail & ((1ull << PERL_COP_BITS) - 1)) << 3;
 }
 
+/* Without what moves on while a frame runs: the statement and the op. */
 static inline u64 perl_without_cop(u64 detail)
 {
-	return detail & ~((1ull << PERL_COP_BITS) - 1);
+	return detail & ~((1ull << PERL_COP_BITS) - 1) & ~(((1ull << (PERL_OP_BITS - 3)) - 1) << PERL_OP_SHIFT);
 }
 
 static inline u32 perl_kind(u64 detail)
 {
-	return (u32)(detail >> PERL_COP_BITS) & 15;
+	return (u32)(detail >> PERL_KIND_SHIFT) & 15;
 }
 
 static inline u32 perl_stack(u64 detail)
 {
-	return (u32)(detail >> (PERL_COP_BITS + PERL_KIND_BITS)) & 15;
+	u32 stack = (u32)(detail >> PERL_STACK_SHIFT) & 7;
+
+	return stack == PERL_STACK_DESTROY ? PERL_STACK_DIEHOOK : stack == PERL_STACK_MAIN ? PERL_STACK_REQUIRE : stack;
 }
 
 static inline u32 perl_cookie_of(u64 detail)
 {
-	return (u32)(detail >> (64 - PERL_COOKIE_BITS));
+	return (u32)(detail >> PERL_COOKIE_SHIFT);
+}
+
+/* The frame's address without the bits of the op. */
+static inline u64 perl_object(const struct frame *f)
+{
+	return frame_addr(f) & ~(u64)PERL_OP_LOW;
+}
+
+static inline u32 perl_op(const struct frame *f)
+{
+	u32 high = (u32)(f->detail >> PERL_OP_SHIFT) & (PERL_OP_RUNS / 4 - 1);
+
+	return high << 3 | ((u32)f->where & PERL_OP_LOW);
 }
 
 /* What kind of frame a sub with these flags has. */
@@ -158,12 +201,16 @@ static inline u32 perl_kind_of_cv(u32 flags)
  * modifiers): the GV says nothing then.
  */
 #define PERL_CV_WORDS 7
-static inline u32 perl_cookie(u64 body, const u64 *words, u32 kind)
+static inline u64 perl_cv_hash(u64 body, const u64 *words, u32 kind)
 {
 	u64 gv = kind == PERL_KIND_RENAMED ? 0 : words[2];
-	u64 hash = (body ^ words[0] << 7 ^ words[1] << 3 ^ gv) * 0x9e3779b97f4a7c15ull;
 
-	return (u32)(hash >> (64 - PERL_COOKIE_BITS));
+	return (body ^ words[0] << 7 ^ words[1] << 3 ^ gv) * 0x9e3779b97f4a7c15ull;
+}
+
+static inline u32 perl_cookie(u64 body, const u64 *words, u32 kind)
+{
+	return (u32)(perl_cv_hash(body, words, kind) >> (64 - PERL_COOKIE_BITS));
 }
 
 #endif

@@ -8,9 +8,6 @@
 #define CONTEXTS_MAX 256 /* of a stack that are looked at */
 #define CX_KINDS     14
 #define SI_TYPES     16
-#define SV_TYPE_MASK 0xff
-#define SVt_PVCV     13 /* sv.h of 5.16 to 5.44 */
-#define SVt_PVFM     14
 
 struct checker {
 	struct perl_reader r;
@@ -64,14 +61,6 @@ static enum perl_check_result check_stacks(const struct checker *c)
 	return PERL_CHECK_HOLDS;
 }
 
-static bool check_cv(const struct checker *c, u64 cv)
-{
-	s32 flags;
-
-	return half(c, &flags, cv + c->l->sv_flags.at) &&
-	       ((flags & SV_TYPE_MASK) == SVt_PVCV || (flags & SV_TYPE_MASK) == SVt_PVFM);
-}
-
 static bool check_context(const struct checker *c, u64 at)
 {
 	const struct perl_vm *vm = &c->r.image->vm;
@@ -81,7 +70,7 @@ static bool check_context(const struct checker *c, u64 at)
 	if (!memory_read(c->r.mem, &type, sizeof(type), at + c->l->cx_type.at) || (type & PERL_CX_KIND) >= CX_KINDS)
 		return false;
 	if ((type & PERL_CX_KIND) == vm->kind_sub)
-		return word(c, &cv, at + c->l->cx_cv.at) && check_cv(c, cv);
+		return word(c, &cv, at + c->l->cx_cv.at) && perl_is_cv(&c->r, cv);
 	return true;
 }
 

@@ -87,10 +87,11 @@ enum op {
 	OP_LEAVESUBLV,
 	OP_LEAVEEVAL,
 	OP_LEAVEWRITE,
+	OP_SCOPE,
 	OPS
 };
 static const char *const op_names[OPS] = {"null", "nextstate", "dbstate", "entersub", "entertry", "sort", "entereval",
-        "enter", "enterloop", "enteriter", "subst", "leavesub", "leavesublv", "leaveeval", "leavewrite"};
+        "enter", "enterloop", "enteriter", "subst", "leavesub", "leavesublv", "leaveeval", "leavewrite", "scope"};
 
 struct ops {
 	u64 functions[OPS];
@@ -329,7 +330,7 @@ static void find_ops(struct scan *s, const u64 *ops)
 	for (u32 i = OP_ENTEREVAL; i < OP_LEAVESUB; i++)
 		if (function_at(s, ops[i]))
 			find_context(s, i == OP_SUBST);
-	for (u32 i = OP_LEAVESUB; i < OPS; i++)
+	for (u32 i = OP_LEAVESUB; i <= OP_LEAVEWRITE; i++)
 		if (function_at(s, ops[i])) {
 			s->popped = 0;
 			scan(s, look_for_pop);
@@ -369,6 +370,7 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	image->nextstate = ops.functions[OP_NEXTSTATE];
 	image->dbstate = ops.functions[OP_DBSTATE];
 	image->type = ops.types[OP_NEXTSTATE];
+	image->scope = ops.types[OP_SCOPE];
 	if (image->code.nxs && image->nextstate && image->dbstate)
 		return NULL;
 	return error_hint(

@@ -28,6 +28,7 @@
 #define PL_COMPILES                                                                                                    \
 	(1ull << 50) /* the parser was passed: the innermost context is the eval, or the file, that it compiles */
 #define PL_ENDED (1ull << 51) /* the next loop has ended, though it is not the leaf or PL_op has its last op still */
+#define PL_OP    52           /* the bit where those of the op that it runs begin (perl_op_bits()) */
 #define PL_GROUP (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
 
 static inline struct walk_cursor *pl_cursor(struct walk *w, const struct perl_vm *vm)
@@ -51,9 +52,14 @@ static inline u32 pl_type(const struct walk_cursor *c)
 	return (u32)(c->more[2] >> 32) & 0xff;
 }
 
-static inline u32 pl_half(const u64 *words, u32 offset)
+static inline u32 pl_op_bits(const struct walk_cursor *c)
 {
-	return (u32)(words[(offset >> 3) & (PERL_SI_BYTES / 8 - 1)] >> (offset & 4) * 8);
+	return (u32)(c->more[2] >> PL_OP) & (2 * PERL_OP_RUNS - 1);
+}
+
+static inline void pl_set_op(struct walk_cursor *c, u64 op, bool runs)
+{
+	c->more[2] = (c->more[2] & ((1ull << PL_OP) - 1)) | (u64)perl_op_bits(op, runs) << PL_OP;
 }
 
 /* Goes on with the contexts of the PERL_SI at `si`; 0: there is none. */
@@ -129,7 +135,7 @@ WALK_GLOBAL int perl_open(struct walk *w)
 {
 	const struct perl_vm *vm;
 	struct walk_cursor *c;
-	u64 si, interpreter;
+	u64 si, op, interpreter;
 	int stop;
 
 	WALK_CHECK(w);
@@ -144,9 +150,18 @@ WALK_GLOBAL int perl_open(struct walk *w)
 	if (stop)
 		return stop;
 	interpreter = w->scratch[0];
-	if (!walk_read(w, &si, sizeof(si), interpreter + vm->curstackinfo) ||
-	        !walk_read(w, &c->more[1], sizeof(c->more[1]), interpreter + vm->curcop))
+	if (!walk_read(w, &op, sizeof(op), interpreter + vm->op))
 		return STOP_VM_ABSENT;
+	if (vm->curstackinfo - vm->curcop == 2 * sizeof(u64)) { /* as in all builds with MULTIPLICITY */
+		if (!walk_read(w, w->scratch, 3 * sizeof(u64), interpreter + vm->curcop))
+			return STOP_VM_ABSENT;
+		c->more[1] = w->scratch[0];
+		si = w->scratch[2];
+	} else if (!walk_read(w, &si, sizeof(si), interpreter + vm->curstackinfo) ||
+	           !walk_read(w, &c->more[1], sizeof(c->more[1]), interpreter + vm->curcop)) {
+		return STOP_VM_ABSENT;
+	}
+	pl_set_op(c, op, true);
 	return perl_stack_open(w, si);
 }
 
@@ -206,7 +221,7 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
 }
 
 /*
- * Who a frame of a CV is: address:48 | cookie:12 | kind:4. A sub that calls itself is known from the frame before.
+ * Who a frame of a CV is: address:48 | cookie:5 | kind:4. A sub that calls itself is known from the frame before.
  *
  * The body of a CV has what identifies it; where the body is, the CV says, or the last walk that saw this CV at this
  * statement left it. That is true if the body has the same code still: a CV that is another one by now does not run a
@@ -260,15 +275,16 @@ static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *
 	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
-/* Pushes a frame of a CV. detail: perl_detail(), without a cookie. */
+/* Pushes a frame of a CV. detail: perl_detail() without a cookie. */
 WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 cv, u64 detail)
 {
 	bool sub = perl_kind(detail) == PERL_KIND_SUB;
-	u64 who, body;
+	u64 who, body, low;
 
 	WALK_CHECK(w);
 	WALK_CHECK(vm);
 	WALK_CHECK(c);
+	low = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_op_bits(c) & PERL_OP_LOW;
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
 		body = pl_find_body(w, vm, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0);
@@ -281,8 +297,9 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 		c->more[4] = who;
 	}
 	if (sub)
-		detail += (who >> PL_WHO_KIND) << PERL_COP_BITS;
-	detail |= who >> PL_WHO_COOKIE << (64 - PERL_COOKIE_BITS);
+		detail += (who >> PL_WHO_KIND) << PERL_KIND_SHIFT;
+	detail |= who >> PL_WHO_COOKIE << PERL_COOKIE_SHIFT;
+	who = (who & ~(u64)PERL_OP_LOW) | low;
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;
 }
 #endif

@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "known.h"
+#include "perl_postgres.h"
+#include "perl_statement.h"
 
 /* What was read: of a CV, what it is called and where it begins; of a statement that a frame was in, where that is: its
  * owner is the frame's CV with its cookie. */
 struct text {
 	struct known known;
+	u64 hash; /* of a CV, perl_cv_hash() */
 	u32 line;
 	char *name, *file;
 };
@@ -18,6 +21,7 @@ struct text {
 struct perl_names {
 	const struct perl_image *image;
 	u64 bias;
+	u64 postgres; /* perl_postgres_find() */
 	struct known_objects known;
 };
 
@@ -40,6 +44,11 @@ struct perl_names *perl_names_create(const struct perl_image *image, u64 bias)
 		names->known.destroy = text_free;
 	}
 	return names;
+}
+
+void perl_names_set_postgres(struct perl_names *names, u64 top)
+{
+	names->postgres = top;
 }
 
 void perl_names_destroy(struct perl_names *names)
@@ -71,40 +80,64 @@ static struct text *keep(struct perl_names *names, u64 object, u64 owner, const 
 	return t;
 }
 
-/* The statement; NULL: it is not there any more. */
-static const struct text *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u64 owner)
+#define STATEMENT_PLACE (1ull << 63)
+
+/* The statement, and the op in it (perl_op()); NULL: it is not there any more. */
+static const struct text *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u32 op, u64 owner)
 {
-	struct text *k = cop ? find(names, cop, owner) : NULL;
+	u64 object = cop | (u64)op << FRAME_ADDR_BITS | STATEMENT_PLACE; /* a closure's code may begin with it */
+	struct text *k = cop ? find(names, object, owner) : NULL;
 	char file[NAME_MAX_BYTES];
 	u32 line;
 
 	if (k || !cop)
 		return k;
-	return perl_cop_place(r, cop, &line, file, sizeof(file)) ? keep(names, cop, owner, "", file, line) : NULL;
+	return perl_cop_place(r, perl_closest_cop(r, cop, op), &line, file, sizeof(file))
+	               ? keep(names, object, owner, "", file, line)
+	               : NULL;
 }
 
-static const struct text *function(struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail)
+static void say_sql_name(
+        struct perl_names *names, const struct perl_reader *r, u64 cv, u64 start, char *ret, size_t size)
+{
+	char name[NAME_MAX_BYTES];
+
+	if (names->postgres && perl_postgres_name(r, names->postgres, cv, start, name, sizeof(name)))
+		snprintf(ret, size, "%s", name);
+}
+
+/* *alive: it is certain, because the CV is still there; not only another one of that address and cookie may have been. */
+static const struct text *function(
+        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail, bool *alive)
 {
 	struct text *k = find(names, at, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
-	u64 words[3];
+	u64 words[3], hash;
 	struct perl_cv cv;
 	u32 line = 0;
 
-	if (k)
-		return k;
+	*alive = false;
 	if (!perl_read_cv(r, at, &cv))
-		return NULL;
+		return k;
 	words[0] = cv.start;
 	words[1] = cv.root;
 	words[2] = cv.gv;
+	hash = perl_cv_hash(cv.body, words, perl_kind(detail));
 	if (perl_cookie(cv.body, words, perl_kind(detail)) != perl_cookie_of(detail))
-		return NULL;
+		return k;
+	*alive = true;
+	if (k && k->hash == hash)
+		return k;
 	if (!perl_cv_name(r, &cv, name, sizeof(name)) && snprintf(name, sizeof(name), "__ANON__") < 0)
 		return NULL;
 	if (!(cv.flags & PERL_CV_ISXSUB) && !perl_cop_place(r, perl_first_cop(r, cv.start), &line, file, sizeof(file)))
 		line = 0;
-	return keep(names, at, owner, name, file, line);
+	if (cv.flags & PERL_CV_ANON)
+		say_sql_name(names, r, at, 0, name, sizeof(name));
+	k = keep(names, at, owner, name, file, line);
+	if (k)
+		k->hash = hash;
+	return k;
 }
 
 /* A closure: all that is left of it for sure is its code. */
@@ -125,6 +158,7 @@ static const struct text *closure(struct perl_names *names, const struct perl_re
 		name[0] = 0;
 	n = strlen(name);
 	snprintf(name + n, sizeof(name) - n, "%s__ANON__", n ? "::" : "");
+	say_sql_name(names, r, 0, start, name, sizeof(name));
 	return keep(names, start, owner, name, file, line);
 }
 
@@ -138,16 +172,39 @@ static const char *const stacks[16] = {
         [PERL_STACK_REQUIRE] = "compile",
 };
 
-static void say_place(const struct text *k, struct frame_name *ret)
+/* A statement's place; no line: unknown. */
+struct spot {
+	u32 line;
+	char file[NAME_MAX_BYTES];
+};
+
+static struct spot spot_of(const struct text *k)
 {
-	if (!k)
+	struct spot ret = {.line = k ? k->line : 0};
+
+	if (k)
+		snprintf(ret.file, sizeof(ret.file), "%s", k->file);
+	return ret;
+}
+
+static void say_place(const struct spot *spot, struct frame_name *ret)
+{
+	if (!spot->line)
 		return;
 	if (!ret->file[0]) {
-		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
-		ret->definition = k->line;
+		snprintf(ret->file, sizeof(ret->file), "%s", spot->file);
+		ret->definition = spot->line;
 	}
-	if (!strcmp(ret->file, k->file))
-		ret->line = k->line;
+	if (!strcmp(ret->file, spot->file))
+		ret->line = spot->line;
+}
+
+static void say_spot(
+        struct perl_names *names, const struct perl_reader *r, u64 cop, u32 op, u64 owner, struct frame_name *ret)
+{
+	struct spot spot = spot_of(place(names, r, cop, op, owner));
+
+	say_place(&spot, ret);
 }
 
 static u64 hash_text(u64 hash, const char *text)
@@ -158,27 +215,57 @@ static u64 hash_text(u64 hash, const char *text)
 }
 
 /*
- * Try::Tiny gives each of its blocks a name, and frees it when it has run. What was named at a statement says what
- * else ran it; the innermost frame's may be a caller's, of another file or above the block.
+ * Try::Tiny gives each of its blocks a name and frees it when it has run; Future::AsyncAwait runs copies of a sub. What
+ * was named at a statement says what else ran it; the innermost frame's may be a caller's, of another file or above.
  */
-#define RENAMED 2ull /* owner of such a statement */
+#define STATEMENT 2ull /* owner of what ran it */
 
-static void keep_renamed(struct perl_names *names, u64 cop, const struct frame_name *name)
+static bool fits(const struct text *k, const struct spot *statement)
 {
-	if (cop && name->line && name->line >= name->definition && !find(names, cop, RENAMED))
-		keep(names, cop, RENAMED, name->name, name->file, name->definition);
+	return !statement->line || (!strcmp(k->file, statement->file) && statement->line >= k->line);
+}
+
+/* Of a sub: what it is called; NULL: it is gone, and nothing that was named before can have run its statement. */
+static const struct text *sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f, u64 owner,
+        const struct spot *statement)
+{
+	u64 cop = perl_cop(f->detail);
+	bool alive;
+	const struct text *k = function(names, r, perl_object(f), owner, f->detail, &alive);
+
+	if (!alive) {
+		if (k && fits(k, statement))
+			return k;
+		k = find(names, cop, STATEMENT);
+		return k && fits(k, statement) ? k : NULL;
+	}
+	if (!k || !cop || !statement->line || !k->line || !fits(k, statement) || find(names, cop, STATEMENT))
+		return k;
+	return keep(names, cop, STATEMENT, k->name, k->file, k->line);
+}
+
+static const struct text *named_sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f,
+        u64 owner, const struct spot *statement)
+{
+	u32 kind = perl_kind(f->detail);
+	bool alive;
+
+	if (kind == PERL_KIND_CLOSURE)
+		return closure(names, r, perl_object(f), owner);
+	return kind == PERL_KIND_SUB || kind == PERL_KIND_RENAMED
+	               ? sub(names, r, f, owner, statement)
+	               : function(names, r, perl_object(f), owner, f->detail, &alive);
 }
 
 static bool name_sub(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
-	u64 cv = frame_addr(f), owner = cv ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
+	u64 owner = perl_object(f) ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
 	u32 kind = perl_kind(f->detail);
-	const struct text *k =
-	        kind == PERL_KIND_CLOSURE ? closure(names, r, cv, owner) : function(names, r, cv, owner, f->detail);
+	struct spot statement = kind == PERL_KIND_XS ? (struct spot){0}
+	                                             : spot_of(place(names, r, perl_cop(f->detail), perl_op(f), owner));
+	const struct text *k = named_sub(names, r, f, owner, &statement);
 
-	if (!k && kind == PERL_KIND_RENAMED)
-		k = find(names, perl_cop(f->detail), RENAMED);
 	if (!k && perl_stack(f->detail) != PERL_STACK_REQUIRE)
 		return false;
 	if (!k) { /* what was run while code was compiled, and then freed */
@@ -189,16 +276,13 @@ static bool name_sub(
 	if (kind != PERL_KIND_PATTERN)
 		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
 	ret->definition = kind == PERL_KIND_PATTERN ? 0 : k->line;
-	if (kind != PERL_KIND_XS)
-		say_place(place(names, r, perl_cop(f->detail), owner), ret);
-	else
+	say_place(&statement, ret);
+	if (kind == PERL_KIND_XS)
 		ret->suffix = "xs";
-	if (kind == PERL_KIND_FORMAT)
+	else if (kind == PERL_KIND_FORMAT)
 		ret->suffix = "format";
 	else if (stacks[perl_stack(f->detail)])
 		ret->suffix = stacks[perl_stack(f->detail)];
-	if (kind == PERL_KIND_RENAMED)
-		keep_renamed(names, perl_cop(f->detail), ret);
 	return true;
 }
 
@@ -219,9 +303,9 @@ static bool name_block(
 		return false;
 	snprintf(ret->name, sizeof(ret->name), "%s", texts[kind]);
 	if (kind != PERL_KIND_MAIN)
-		say_place(place(names, r, frame_addr(f), 0), ret);
+		say_spot(names, r, perl_object(f), 0, 0, ret);
 	ret->line = 0;
-	say_place(place(names, r, perl_cop(f->detail), frame_addr(f)), ret);
+	say_spot(names, r, perl_cop(f->detail), perl_op(f), perl_object(f), ret);
 	if (kind == PERL_KIND_MAIN)
 		ret->definition = 1;
 	return true;
@@ -230,14 +314,14 @@ static bool name_block(
 static bool name_file(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
-	struct text *k = find(names, frame_addr(f), 1);
+	struct text *k = find(names, perl_object(f), 1);
 	char file[NAME_MAX_BYTES];
 
-	if (!k && perl_sv_text(r, frame_addr(f), file, sizeof(file)))
-		k = keep(names, frame_addr(f), 1, file, "", 0);
+	if (!k && perl_sv_text(r, perl_object(f), file, sizeof(file)))
+		k = keep(names, perl_object(f), 1, file, "", 0);
 	snprintf(ret->name, sizeof(ret->name), "require%s%s", k ? " " : "", k ? k->name : "");
 	ret->qualified = true;
-	say_place(place(names, r, perl_cop(f->detail), frame_addr(f)), ret);
+	say_spot(names, r, perl_cop(f->detail), perl_op(f), perl_object(f), ret);
 	return true;
 }
 
@@ -274,7 +358,7 @@ bool perl_is_entered(const struct frame *frames, u32 i, u32 n)
 			return false;
 		same = true;
 		if (!is_block(&frames[k]))
-			return frame_addr(&frames[k]) != frame_addr(&frames[i]);
+			return perl_object(&frames[k]) != perl_object(&frames[i]);
 	}
 	return false;
 }

@@ -10,6 +10,9 @@
 #define STASHES_MAX (1u << 20)
 #define SVf_OOK     0x02000000 /* sv.h: of a hash, it has a struct xpvhv_aux */
 #define SVf_POK     0x00000400
+#define SVTYPEMASK  0xff /* sv.h of 5.16 to 5.44 */
+#define SVt_PVCV    13
+#define SVt_PVFM    14
 
 static bool word(const struct perl_reader *r, u64 *ret, u64 addr)
 {
@@ -40,14 +43,22 @@ static bool hek(const struct perl_reader *r, u64 at, char *ret, size_t size)
 	return at && half(r, &n, at + l->hek_len.at) && (s32)n > 0 && text(r, at + l->hek_key.at, n, ret, size);
 }
 
+bool perl_is_cv(const struct perl_reader *r, u64 sv)
+{
+	u32 flags;
+
+	return half(r, &flags, sv + r->image->layout->sv_flags.at) &&
+	       ((flags & SVTYPEMASK) == SVt_PVCV || (flags & SVTYPEMASK) == SVt_PVFM);
+}
+
 bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret)
 {
 	const struct perl_layout *l = r->image->layout;
 
 	ret->flags = 0;
-	return word(r, &ret->body, cv + l->sv_any.at) && word(r, &ret->stash, ret->body + l->cv_stash.at) &&
-	       word(r, &ret->start, ret->body + l->cv_start.at) && word(r, &ret->root, ret->body + l->cv_root.at) &&
-	       word(r, &ret->gv, ret->body + perl_cv_gv(l).at) &&
+	return perl_is_cv(r, cv) && word(r, &ret->body, cv + l->sv_any.at) &&
+	       word(r, &ret->stash, ret->body + l->cv_stash.at) && word(r, &ret->start, ret->body + l->cv_start.at) &&
+	       word(r, &ret->root, ret->body + l->cv_root.at) && word(r, &ret->gv, ret->body + perl_cv_gv(l).at) &&
 	       memory_read(r->mem, &ret->flags, l->cv_flags.size, ret->body + l->cv_flags.at);
 }
 

@@ -20,7 +20,9 @@ struct perl_cv {
 	u32 flags;
 };
 
-/* False: unreadable. */
+/* A freed one is none. */
+bool perl_is_cv(const struct perl_reader *r, u64 sv);
+/* False: unreadable, or none. */
 bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret);
 /* "Package::name", "name" of a lexical sub; false: it has no name that can be read. */
 bool perl_cv_name(const struct perl_reader *r, const struct perl_cv *cv, char *ret, size_t size);

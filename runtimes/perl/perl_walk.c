@@ -13,31 +13,39 @@
 #define PL_CONTEXTS_A_LOOK 2
 #define PL_GROUP_DONE      (-1) /* besides stop reasons: all contexts of the native frame were pushed */
 
-static inline int pl_push(struct walk *w, u64 addr, u64 cop, u32 kind)
+static inline int pl_push(struct walk *w, const struct walk_cursor *c, u64 addr, u32 kind)
 {
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, addr), perl_detail(cop, kind, 0, 0))
+	u32 op = pl_op_bits(c);
+	u64 object = (addr & ~(u64)PERL_OP_LOW) | (op & PERL_OP_LOW);
+
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, object), perl_detail(c->more[1], kind, 0, op))
 	               ? STOP_NONE
 	               : STOP_DEPTH;
 }
 
-static inline void pl_take(struct walk_cursor *c, u64 oldcop)
+/* The context is done with. The next frame runs the statement oldcop, and goes on at retop. */
+static inline void pl_take(struct walk_cursor *c, u64 oldcop, u64 retop)
 {
 	c->more[1] = oldcop;
 	c->more[2] = (c->more[2] - 1) | PL_TOOK | PL_CALLER;
+	pl_set_op(c, retop, false);
 }
 
 static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)
 {
-	bool format = (type & PERL_CX_KIND) == vm->kind_format, entered = !format && !pl_word(w, i, vm->cx_retop);
+	bool format = (type & PERL_CX_KIND) == vm->kind_format;
 	u32 kind = format ? PERL_KIND_FORMAT : type & PERL_CX_SUB_RE ? PERL_KIND_PATTERN : PERL_KIND_SUB;
 	u64 oldcop = pl_word(w, i, vm->cx_oldcop), cv = pl_word(w, i, format ? vm->cx_format_cv : vm->cx_cv);
+	u64 retop = pl_word(w, i, vm->cx_retop);
+	bool entered = !format && !retop;
 	int stop = STOP_NONE;
 
 	if (cv) /* none: it has returned, and is being freed */
-		stop = perl_push_cv(w, vm, c, cv, perl_detail(c->more[1], kind, entered ? pl_type(c) : 0, 0));
+		stop = perl_push_cv(
+		        w, vm, c, cv, perl_detail(c->more[1], kind, entered ? pl_type(c) : 0, pl_op_bits(c)));
 	if (stop == STOP_DEPTH)
 		return stop;
-	pl_take(c, oldcop);
+	pl_take(c, oldcop, retop);
 	if (entered && !(c->more[2] & PL_STACK))
 		c->more[2] |= PL_PEEK;
 	return stop;
@@ -55,7 +63,7 @@ static inline bool pl_is_folding(struct walk *w, const struct perl_vm *vm, const
 static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)
 {
 	u64 oldcop = pl_word(w, i, vm->cx_oldcop), name = pl_word(w, i, vm->cx_namesv), at = oldcop;
-	bool entered = !pl_word(w, i, vm->cx_eval_retop);
+	u64 retop = pl_word(w, i, vm->cx_eval_retop);
 	u32 kind = type & PERL_CX_TRY ? PERL_KIND_TRY : PERL_KIND_EVAL;
 
 	if (type & PERL_CX_REAL) {
@@ -64,10 +72,10 @@ static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_
 		kind = PERL_KIND_REQUIRE;
 		at = name;
 	}
-	if (!(entered && type & PERL_CX_BLOCK && pl_is_folding(w, vm, c, oldcop)) && pl_push(w, at, c->more[1], kind))
+	if (!(!retop && type & PERL_CX_BLOCK && pl_is_folding(w, vm, c, oldcop)) && pl_push(w, c, at, kind))
 		return STOP_DEPTH;
-	pl_take(c, oldcop);
-	if (entered && !(type & PERL_CX_BLOCK))
+	pl_take(c, oldcop, retop);
+	if (!retop && !(type & PERL_CX_BLOCK))
 		c->more[2] |= PL_PEEK;
 	return STOP_NONE;
 }
@@ -78,7 +86,7 @@ static inline int pl_stack_end(struct walk *w, struct walk_cursor *c)
 	if (pl_type(c) != PERL_STACK_MAIN)
 		return (c->more[2] & (PL_TOOK | PL_ALL)) == PL_TOOK ? PL_GROUP_DONE : perl_stack_next(w);
 	c->at = PL_END;
-	if (c->more[2] & PL_BOTTOM && pl_push(w, 0, c->more[1], PERL_KIND_MAIN))
+	if (c->more[2] & PL_BOTTOM && pl_push(w, c, 0, PERL_KIND_MAIN))
 		return STOP_DEPTH;
 	return PL_GROUP_DONE;
 }
@@ -113,9 +121,9 @@ static inline int pl_next(struct walk *w, const struct perl_vm *vm, struct walk_
 	if (kind == vm->kind_eval)
 		return pl_eval(w, vm, c, i, type);
 	if (!kind && pl_type(c) == PERL_STACK_SORT) {
-		if (pl_push(w, pl_word(w, i, vm->cx_oldcop), c->more[1], PERL_KIND_SORT))
+		if (pl_push(w, c, pl_word(w, i, vm->cx_oldcop), PERL_KIND_SORT))
 			return STOP_DEPTH;
-		pl_take(c, pl_word(w, i, vm->cx_oldcop));
+		pl_take(c, pl_word(w, i, vm->cx_oldcop), 0);
 		return STOP_NONE;
 	}
 	if (kind == vm->kind_block && pl_left(c) == 1 && pl_type(c) == PERL_STACK_MAIN)
@@ -188,6 +196,7 @@ WALK_GLOBAL int perl_keeper(struct walk *w, u32 sort)
 	if (c->at != PL_END && !(c->more[2] & PL_RAN) && pl_type(c) == (sort ? (u32)PERL_STACK_SORT : vm->multicall)) {
 		if (pl_left(c) && !walk_read(w, &c->more[1], sizeof(u64), c->more[0] + vm->cx_oldcop))
 			return STOP_VM_ABSENT;
+		pl_set_op(c, 0, false);
 		stop = perl_stack_next(w);
 	}
 	c->more[2] &= ~PL_RAN;

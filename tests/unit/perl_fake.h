@@ -22,6 +22,8 @@
 #define PERL_FAKE_CV_REGISTER DWREG_R15
 #define PERL_FAKE_CONTEXTS    64
 #define PERL_FAKE_NEXTSTATE   0x1234560ull
+#define PERL_FAKE_NULL        0x1234570ull
+enum { PERL_FAKE_OP_NEXTSTATE = 186, PERL_FAKE_OP_SCOPE = 191, PERL_FAKE_OP_ENTERSUB = 172 };
 
 struct perl_fake {
 	struct fake *f;
@@ -137,6 +139,10 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->layout = perl_fake_layout();
 	p->image.layout = &p->layout;
 	p->image.nextstate = PERL_FAKE_NEXTSTATE;
+	p->image.null = PERL_FAKE_NULL;
+	p->image.type = PERL_FAKE_OP_NEXTSTATE;
+	p->image.scope = PERL_FAKE_OP_SCOPE;
+	p->image.build.version = 36;
 	p->vm = perl_vm_of(&p->layout, 36);
 	p->vm.identity = 1;
 	p->vm.via = PERL_FAKE_VIA;
@@ -215,6 +221,7 @@ static inline u64 perl_fake_cv(struct perl_fake *p, u64 package, const char *nam
 
 	fake_put(p->f, cop + p->layout.cop_stash.at, package);
 	fake_put(p->f, cv + p->layout.sv_any.at, body);
+	perl_fake_half(p, cv + p->layout.sv_flags.at, 13);
 	fake_put(p->f, body + p->layout.cv_stash.at, package);
 	fake_put(p->f, body + p->layout.cv_start.at, cop);
 	fake_put(p->f, body + p->layout.cv_root.at, body + 8);

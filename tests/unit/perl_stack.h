@@ -50,15 +50,15 @@ static inline const char *text(const struct stack *s)
 	const struct fake *f = s->p->f;
 
 	for (u32 i = 0; i < f->walk.nframes; i++) {
-		u64 addr = frame_addr(&f->frames[i]);
+		u64 addr = frame_addr(&f->frames[i]), object = perl_object(&f->frames[i]);
 		u32 kind = perl_kind(f->frames[i].detail);
 
 		if (frame_kind(&f->frames[i]) == FRAME_SCRIPT)
 			ret[i] = kind > PERL_KIND_XS ? kinds[kind]
-			         : addr == s->a      ? 'a'
-			         : addr == s->b      ? 'b'
-			         : addr == s->c      ? 'c'
-			         : addr == s->x      ? 'x'
+			         : object == s->a    ? 'a'
+			         : object == s->b    ? 'b'
+			         : object == s->c    ? 'c'
+			         : object == s->x    ? 'x'
 			                             : '?';
 		else if (frame_flags(&f->frames[i]) & FRAME_VM)
 			ret[i] = 'L';

@@ -74,6 +74,16 @@ static void test_closure(void **state)
 	assert_true(perl_name_frame(names, &s.p->f->memory, &s.p->f->frames[0], &name));
 	assert_string_equal(name.name, "Some::Package::__ANON__");
 	assert_int_equal(name.definition, 10);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at,
+	        perl_fake_word(s.p, body + s.p->layout.cv_start.at));
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, 1 << 13); /* no bits of it are kept */
+	perl_names_destroy(names);
+	names = perl_names_create(&s.p->image, 0);
+	fake_put(s.p->f, s.a, body);
+	assert_int_equal(perl_fake_walk(s.p), STOP_ROOT);
+	assert_true(perl_name_frame(names, &s.p->f->memory, &s.p->f->frames[0], &name));
+	assert_string_equal(name.name, "Some::Package::__ANON__");
+	assert_int_equal(name.line, 10);
 	perl_names_destroy(names);
 	perl_fake_destroy(s.p);
 }
@@ -122,6 +132,134 @@ static void test_cookie(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* The same CV and cookie as one that is gone, but what runs is another file's: no name. */
+static void test_freed(void **state)
+{
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	struct frame_name name;
+	struct frame f;
+	u64 cop;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	expect(&s, STOP_ROOT, "aMLLr");
+	f = s.p->f->frames[0];
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	perl_fake_half(s.p, s.a + s.p->layout.sv_flags.at, 0xff);
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	assert_string_equal(name.name, "Some::Package::a");
+	f.where += 1 << 12; /* a copy of the sub, which is gone, at the same statement */
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	assert_string_equal(name.name, "Some::Package::a");
+	f = s.p->f->frames[0];
+	cop = perl_fake_cop(s.p, 12);
+	fake_put(s.p->f, cop + s.p->layout.cop_file.at, perl_fake_text(s.p, "other.pl"));
+	f.detail = perl_without_cop(f.detail) | cop >> 3;
+	assert_false(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
+/* A memory context of PostgreSQL. begin: where its first child is. */
+static u64 memory_context(struct perl_fake *p, u32 begin, u64 next, const char *name, const char *ident)
+{
+	u64 at = perl_fake_alloc(p, 1024);
+
+	fake_put(p->f, at + begin + 16, next);
+	fake_put(p->f, at + begin + 24, perl_fake_text(p, name));
+	fake_put(p->f, at + begin + 32, ident ? perl_fake_text(p, ident) : 0);
+	return at;
+}
+
+/* A sub of PL/Perl is what SQL calls it. */
+static void test_sql_function(void **state)
+{
+	(void)state;
+	for (u32 begin = 24; begin <= 32; begin += 8) { /* of 11 and 12; of later versions */
+		struct stack s = make();
+		struct perl_names *names = perl_names_create(&s.p->image, 0);
+		u64 function = memory_context(s.p, begin, 0, "PL/Perl function", "work");
+		u64 other = memory_context(s.p, begin, function, "PL/Perl function", "other");
+		u64 top = memory_context(s.p, begin, 0, "TopMemoryContext", NULL), pointer = perl_fake_alloc(s.p, 8);
+		u64 desc = function + 256, sv = perl_fake_alloc(s.p, 24);
+		struct frame_name name;
+
+		fake_put(s.p->f, pointer, top);
+		fake_put(s.p->f, top + begin, other);
+		fake_put(s.p->f, desc, perl_fake_word(s.p, function + begin + 32));
+		fake_put(s.p->f, desc + 8, function);
+		fake_put(s.p->f, desc + 40, sv);
+		fake_put(s.p->f, sv + s.p->layout.sv_u.at, s.a);
+		perl_fake_half(s.p, perl_fake_word(s.p, s.a) + s.p->layout.cv_flags.at, PERL_CV_ANON);
+		perl_fake_half(s.p, perl_fake_word(s.p, s.c) + s.p->layout.cv_flags.at, PERL_CV_ANON);
+		perl_names_set_postgres(names, pointer);
+		perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+		perl_fake_context(s.p, SUB, s.c, RETURNS, 12);
+		expect(&s, STOP_ROOT, "caMLLr");
+		assert_true(perl_name_frame(names, &s.p->f->memory, &s.p->f->frames[1], &name));
+		assert_string_equal(name.name, "work");
+		assert_int_equal(name.definition, 10);
+		assert_true(perl_name_frame(names, &s.p->f->memory, &s.p->f->frames[0], &name));
+		assert_string_equal(name.name, "Some::Package::c");
+		perl_names_destroy(names);
+		perl_fake_destroy(s.p);
+	}
+}
+
+static u64 op(struct perl_fake *p, u32 type, u64 next, u64 first)
+{
+	u64 at = perl_fake_alloc(p, 56);
+
+	fake_put(p->f, at, next);
+	fake_put(p->f, at + 32, type | (first ? 4u << 16 : 0));
+	fake_put(p->f, at + 40, first);
+	return at;
+}
+
+static void follow(struct perl_fake *p, u64 one, u64 sibling)
+{
+	fake_put(p->f, one + 8, sibling);
+	fake_put(p->f, one + 32, perl_fake_word(p, one + 32) | 0x4000);
+}
+
+/* `if (call()) { call() }`: the statement of the block was optimised away. */
+static void test_lost_statement(void **state)
+{
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	const struct frame *frames = s.p->f->frames;
+	u64 condition = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x20008, 0), call = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x20010, 0);
+	u64 lost = perl_fake_cop(s.p, 12), scope = op(s.p, PERL_FAKE_OP_SCOPE, 0x20010, lost);
+	u64 all = op(s.p, 170, 0x30000, condition), at = perl_fake_context(s.p, SUB, s.a, RETURNS, 5), cop;
+	const u64 retops[] = {0x20008, 0x20010, 0x20018};
+	const u32 lines[] = {11, 12, 11};
+	struct frame_name name;
+
+	(void)state;
+	follow(s.p, condition, scope);
+	follow(s.p, lost, call);
+	fake_put(s.p->f, lost + s.p->layout.op_ppaddr.at, PERL_FAKE_NULL);
+	fake_put(s.p->f, lost + s.p->layout.op_targ.at, PERL_FAKE_OP_NEXTSTATE);
+	at = perl_fake_context(s.p, SUB, s.b, RETURNS, 11);
+	cop = perl_fake_word(s.p, at + s.p->layout.cx_oldcop.at);
+	follow(s.p, cop, all);
+	for (u32 i = 0; i < 3; i++) {
+		fake_put(s.p->f, at + s.p->layout.cx_retop.at, retops[i]);
+		expect(&s, STOP_ROOT, "baMLLr");
+		assert_true(perl_name_frame(names, &s.p->f->memory, &frames[1], &name));
+		assert_int_equal(name.line, lines[i]);
+	}
+	perl_fake_half(s.p, s.p->stack + s.p->layout.si_cxix.at, 1);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, cop);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, call);
+	expect(&s, STOP_ROOT, "aMLLr");
+	assert_true(perl_name_frame(names, &s.p->f->memory, &frames[0], &name));
+	assert_int_equal(name.line, 12);
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +268,9 @@ int main(void)
 	        cmocka_unit_test(test_closure),
 	        cmocka_unit_test(test_renamed),
 	        cmocka_unit_test(test_cookie),
+	        cmocka_unit_test(test_freed),
+	        cmocka_unit_test(test_sql_function),
+	        cmocka_unit_test(test_lost_statement),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 static u64 identity(struct steps *s, const struct frame *f)
 {
 	(void)s;
-	return steps_mix(f->where, perl_without_cop(f->detail));
+	return steps_mix(f->where & ~(u64)PERL_OP_LOW, perl_without_cop(f->detail));
 }
 
 static u64 place(struct steps *s, const struct frame *f)

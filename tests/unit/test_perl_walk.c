@@ -43,7 +43,7 @@ static void test_two_loops(void **state)
 	}
 }
 
-/* Where C code begins a stack of contexts, as for a destructor. */
+/* Where C code begins a stack of contexts, as for a handler. */
 static void test_stacks(void **state)
 {
 	struct stack s = make();
@@ -51,13 +51,18 @@ static void test_stacks(void **state)
 	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
-	perl_fake_stack(s.p, PERL_STACK_DESTROY);
+	perl_fake_stack(s.p, PERL_STACK_DIEHOOK);
 	perl_fake_context(s.p, SUB, s.b, 0, 11);
 	perl_fake_call(s.p, s.p->runops);
 	perl_fake_stack(s.p, PERL_STACK_SIGNAL); /* empty: it is about to be used */
 	perl_fake_call(s.p, s.p->c);
 	expect(&s, STOP_ROOT, "nbLnaMLLr");
-	assert_int_equal(perl_stack(s.p->f->frames[1].detail), PERL_STACK_DESTROY);
+	assert_int_equal(perl_stack(s.p->f->frames[1].detail), PERL_STACK_DIEHOOK);
+	for (u32 type = 0; type < 64; type++) {
+		bool said = type > PERL_STACK_MAIN && type <= PERL_STACK_REQUIRE && type != PERL_STACK_DESTROY;
+
+		assert_int_equal(perl_stack(perl_detail(0, PERL_KIND_SUB, type, 0)), said ? type : 0);
+	}
 	perl_fake_destroy(s.p);
 }
 

@@ -14,6 +14,8 @@ my %special = (entereval => '*eval', entertry => '*block', entertrycatch => '*bl
 my (%seen, $out);
 our $cv; # whose pad is meant
 
+# One that was optimised away: the only one of a block, the condition of an elsif. Its ops are those of the statement around it.
+sub is_lost { $_[0]->name eq 'null' && $_[0]->isa('B::COP') }
 sub is_statement { $_[0]->name =~ /^(?:next|db)state$/ }
 
 sub cv_name {
@@ -90,9 +92,10 @@ sub by_tree {
 	for my $kid (kids($op)) {
 		if (is_statement($kid)) {
 			$statement = $kid;
-			$found->{$$kid} ||= [$kid, {}, []];
+			$found->{$$kid} ||= [$kid, {}, [], []];
 			next;
 		}
+		push @{ $found->{$$statement}[3] }, $kid if $statement && is_lost($kid);
 		$found->{$$statement}[1]{$_} = 1 for $statement ? words($kid) : ();
 		push @{ $found->{$$statement}[2] }, $kid if $statement && $kid->name =~ /^leave/;
 		by_tree($kid, $statement, $found);
@@ -127,8 +130,9 @@ sub write_sub {
 	print $out join("\t", 'S', $name, is_statement($start) ? ($start->file, $start->line) : ('', 0)), "\n" if $$start;
 	my @loops = loops($root);
 	for my $statement (values %found) {
-		by_order(@$statement, @loops);
-		print $out join("\t", 'L', $statement->[0]->file, $statement->[0]->line, sort keys %{ $statement->[1] }), "\n";
+		my ($cop, $words, $left, $lost) = @$statement;
+		by_order($cop, $words, $left, @loops);
+		print $out join("\t", 'L', $_->file, $_->line, sort keys %$words), "\n" for $cop, @$lost;
 	}
 }
 

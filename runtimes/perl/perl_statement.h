@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The line of a frame as caller() and die() give it. A block of one statement loses its nextstate, as conditions of
+ * `elsif` do: PL_curcop is then what `if` begins with, and the lost COP is an OP_NULL in the tree of ops behind it.
+ * closest_cop() of util.c (5.20 to 5.44) finds it by the op that runs, or that a caller goes on with.
+ */
+#ifndef YRT_PERL_STATEMENT_H
+#define YRT_PERL_STATEMENT_H
+
+#include "perl_objects.h"
+
+/* op: perl_op() of a frame whose statement this is. The statement itself if there is no other one. */
+u64 perl_closest_cop(const struct perl_reader *r, u64 cop, u32 op);
+
+#endif
