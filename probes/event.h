@@ -73,6 +73,8 @@ struct event_ops {
 	struct error *(*start)(void *event, bool at_exec);
 	/* Some ten times a second and more. NULL: nothing to do. */
 	struct error *(*poll)(void *event, u64 now_ns);
+	/* When poll wants to be called next, at the latest. 0, or NULL: whenever. */
+	u64 (*due)(void *event);
 	/* Counts are moved out, of this epoch: what it counts by itself until now is to be counted, too. NULL: nothing.
 	 */
 	struct error *(*drain)(void *event, u32 epoch);

@@ -237,6 +237,16 @@ static int poll_ms(const struct sampler *s, bool loading)
 	return rate <= 0 || rate * least > 1e3 ? least : rate * POLL_MAX_MS < 1e3 ? POLL_MAX_MS : (int)(1e3 / rate);
 }
 
+/* What the event waits for may be due earlier. */
+static int until_due(const struct sampler *s, u64 now, int ms)
+{
+	u64 due = s->ops->due ? s->ops->due(s->event) : 0;
+
+	if (!due || due >= now + (u64)ms * 1000000ull)
+		return ms;
+	return due > now ? (int)((due - now + 999999) / 1000000) : 0;
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -245,7 +255,7 @@ static struct error *poll_once(struct sampler *s)
 	u64 now;
 
 	set_hurry(s, loading || s->command || s->options.follow || s->options.everyone || now_ns() < s->eager_until_ns);
-	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : ms);
+	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : until_due(s, now_ns(), ms));
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");

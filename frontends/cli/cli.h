@@ -137,6 +137,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_WAIT,
 	FLAME_TIMELINE,
 	FLAME_WAKERS,
+	FLAME_LOGICAL,
 	FLAME_BYTES,
 	FLAME_LATENCY,
 	FLAME_CALLS,

@@ -16,6 +16,9 @@ static void head(FILE *out, const struct sampler_stats *st)
 	if (s->wall_s > 0)
 		fprintf(out, "; threads lived for %.3f s: %.3f s on, %.3f s off, %.3f s unknown", s->wall_s, s->on_s,
 		        s->off_s, fmax(0, s->wall_s - s->on_s - s->off_s));
+	if (s->looks)
+		fprintf(out, "; %.3f s of tasks without a thread, in %lu looks", s->tasks_s + s->unseen_tasks_s,
+		        s->looks);
 	fprintf(out, "; in %.1f s", st->duration_s);
 	loss_complete(out, st);
 }
@@ -48,10 +51,11 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "wall_s", s->wall_s, "on_s", s->on_s,
-	        "sampled_on_s", s->sampled_s, "off_s", s->off_s, "run_queue_s", s->run_queue_s, "left_out_s",
-	        s->left_out_s, "waits", (json_int_t)s->waits, "waits_without_stack", (json_int_t)s->skipped,
-	        "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "tasks_s", s->tasks_s,
+	        "wall_s", s->wall_s, "on_s", s->on_s, "sampled_on_s", s->sampled_s, "off_s", s->off_s, "run_queue_s",
+	        s->run_queue_s, "left_out_s", s->left_out_s, "waits", (json_int_t)s->waits, "waits_without_stack",
+	        (json_int_t)s->skipped, "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved,
+	        "looks", (json_int_t)s->looks);
 }
 
 static bool is_lock(u32 kind)

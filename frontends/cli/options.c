@@ -52,6 +52,10 @@ static const struct manual_option off_options[] = {
         {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
         {FLAME_WAKERS, "wakers", NULL, "inside each wait the stack of who ended it, from its leaf to its root",
                 COMPLETE_NOTHING},
+        {FLAME_LOGICAL, "logical", NULL,
+                "also what waits without a thread, by looking at it some times a second: goroutines, virtual threads, "
+                "tasks of asyncio, coroutines of LuaJIT",
+                COMPLETE_NOTHING},
         IDLE_ROWS OUTPUT_ROWS{0},
 };
 
@@ -126,6 +130,7 @@ static const struct manual_example off_examples[] = {
         {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
         {"yrt @ -p 4242 --no-idle -o off.html", "without event loops and pools that have no work"},
         {"yrt @ -p 4242 --wakers -o off.html", "and who ended each wait"},
+        {"yrt @ -p 4242 --no-idle --logical -o off.html", "and what coroutines, goroutines, tasks wait for"},
         {NULL, NULL},
 };
 
@@ -332,6 +337,7 @@ static const struct setting settings[] = {
         ON(FLAME_NO_ASYNC, no_async),
         OFF(FLAME_NO_ASYNC, async),
         ON(FLAME_WAKERS, wait.wakers),
+        ON(FLAME_LOGICAL, wait.tasks),
         ON(FLAME_BYTES, second),
         OFF(FLAME_BYTES, io.calls),
         OFF(FLAME_LATENCY, second),

@@ -21,6 +21,7 @@
 #include "unwind/unwind.h"
 #include "wait_reason.h"
 #include "wait_record.h"
+#include "wait_tasks.h"
 
 #define VISIT_NS   20000000ull /* waits that nobody took a stack of are looked for so often */
 #define FRAMES_MAX (33 * CHUNK_FRAMES)
@@ -32,6 +33,7 @@ struct wait {
 	struct table counted; /* ns of them that were counted, by the same */
 	struct frame *frames; /* FRAMES_MAX */
 	struct stack_record *record;
+	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns, cpu_at_start, cpu_at_end;
 	u64 living_ns;  /* threads that live at the end: since they are watched */
 	u64 settled_ns; /* off the CPU, of waits that are not over */
@@ -64,6 +66,7 @@ static void destroy(void *event)
 	bpf_link__destroy(w->iterator);
 	table_free(&w->stacks);
 	table_free(&w->counted);
+	wait_tasks_destroy(w->tasks);
 	free(w->frames);
 	free(w->record);
 	free(w);
@@ -104,6 +107,8 @@ static struct error *create(const struct event_host *host, void **ret)
 	w->frames = malloc(FRAMES_MAX * sizeof(*w->frames));
 	w->record = malloc(sizeof(*w->record));
 	err = w->frames && w->record ? attach_programs(w) : &error_no_memory;
+	if (!err && o && o->tasks)
+		err = wait_tasks_create(host, &w->tasks);
 	if (err)
 		destroy(w);
 	else
@@ -332,9 +337,15 @@ static struct error *settle_and_carry(struct wait *w, u32 epoch, const struct wa
 static struct error *start(void *event, bool at_exec)
 {
 	struct wait *w = event;
+	/* Who sleeps by now has a stack before its time counts, however late the first poll is. */
+	struct error *err = at_exec ? NULL : each_thread(w, visit_due, 0);
 
+	if (err)
+		return err;
 	w->cpu_at_start = object_cpu_ns(w->host->object);
 	object_take_ticks(w->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	if (w->tasks)
+		wait_tasks_start(w->tasks);
 	return NULL;
 }
 
@@ -343,13 +354,23 @@ static struct error *poll(void *event, u64 now)
 {
 	struct wait *w = event;
 	struct sample *skel = object_skeleton(w->host->object);
+	struct error *err = w->tasks ? wait_tasks_poll(w->tasks, now, false) : NULL;
 
+	if (err)
+		return err;
 	if (now - w->visited_ns < VISIT_NS ||
 	        (w->visited_ns && !skel->bss->wait_sampled && now - skel->bss->taken_ns > 4 * VISIT_NS))
 		return NULL;
 	w->visited_ns = now;
 	skel->bss->wait_sampled = 0;
 	return each_thread(w, visit_due, 0);
+}
+
+static u64 due(void *event)
+{
+	const struct wait *w = event;
+
+	return w->tasks ? wait_tasks_due(w->tasks) : 0;
 }
 
 static struct error *drain(void *event, u32 epoch)
@@ -364,6 +385,8 @@ static struct error *drain(void *event, u32 epoch)
 	skel->bss->wait_settling = 1;
 	err = each_thread(w, settle_and_carry, epoch);
 	skel->bss->wait_settling = 0;
+	if (!err && w->tasks)
+		wait_tasks_drain(w->tasks, epoch);
 	return err;
 }
 
@@ -374,7 +397,7 @@ static struct error *stop(void *event)
 	object_take_ticks(w->host->object, TICKS_IGNORED);
 	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	w->cpu_at_end = object_cpu_ns(w->host->object);
-	return NULL;
+	return w->tasks ? wait_tasks_poll(w->tasks, w->ended_ns, true) : NULL;
 }
 
 static struct error *sum_counters(struct wait *w, struct wait_stats *ret)
@@ -396,6 +419,22 @@ static struct error *sum_counters(struct wait *w, struct wait_stats *ret)
 	return NULL;
 }
 
+static void add_tasks(struct wait *w, struct sampler_stats *st)
+{
+	const struct wait_tasks_summary *t = wait_tasks_summary(w->tasks);
+
+	for (u32 i = 0; i < STOP_MAX; i++) {
+		st->probe.stop[i] += t->stop[i];
+		st->complete += stop_is_complete(i) ? t->stop[i] : 0;
+		st->probe.weights += t->stop[i];
+	}
+	st->probe.weights += t->unseen_ns;
+	st->collect.unmatched += t->unseen_ns;
+	w->summary.looks = t->looks;
+	w->summary.tasks_s = (double)t->ns / 1e9;
+	w->summary.unseen_tasks_s = (double)t->unseen_ns / 1e9;
+}
+
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct wait *w = event;
@@ -410,6 +449,8 @@ static void stats(void *event, struct sampler_stats *st)
 	}
 	st->probe.weights += w->lost_ns;
 	st->collect.unmatched += w->lost_ns;
+	if (w->tasks)
+		add_tasks(w, st);
 	st->target_cpu_s = cpu > w->cpu_at_start ? (double)(cpu - w->cpu_at_start) / 1e9 : 0;
 	w->summary.on_s = st->target_cpu_s;
 	w->summary.off_s = (double)(sum.off_ns + w->settled_ns) / 1e9;
@@ -424,7 +465,7 @@ static void stats(void *event, struct sampler_stats *st)
 /* What both events do. */
 #define OPERATIONS                                                                                                     \
 	.unit = "nanoseconds", .more = "waits", .waits = true, .slots = 2, .prepare = prepare, .create = create,       \
-	.destroy = destroy, .start = start, .poll = poll, .drain = drain, .stop = stop, .stats = stats,                \
+	.destroy = destroy, .start = start, .poll = poll, .due = due, .drain = drain, .stop = stop, .stats = stats,    \
 	.record = record, .reason = wait_reason_text, .kind = wait_kind, .leads_to_program = wait_leads_to_program
 
 const struct event_ops wait_event = {

@@ -17,6 +17,8 @@
  * Time off the CPU is summed at each switch, whether a stack was taken or not: with the scheduler's CPU time it must
  * give the time that threads were there (struct wait_summary).
  *
+ * What waits without a thread (wait_options.tasks) is counted apart: wait_tasks.h.
+ *
  * lock_event takes of these waits those that are in futex(2), whose first argument names the lock. Which of them are
  * for a lock is known from the stack (unwind/profile/locks.h). Such a wait lasts from when the thread leaves the CPU
  * until it is back; what a thread spins before that, and a lock that is free, cost nothing here and are not seen.
@@ -30,6 +32,7 @@
 struct wait_options {       /* sampler_options.of_event */
 	u64 min_ns, max_ns; /* of a wait; max_ns 0: any */
 	bool wakers;        /* the stack of who ends a wait stands behind that of the wait */
+	bool tasks;         /* also what waits without a thread (wait_tasks.h) */
 };
 
 struct wait_summary {       /* sampler_stats.of_event */
@@ -40,9 +43,11 @@ struct wait_summary {       /* sampler_stats.of_event */
 	double run_queue_s; /* of that of threads that could run */
 	double left_out_s;  /* of waits shorter or longer than asked for */
 	u64 waits;
-	u64 skipped; /* waits that others stand for */
-	u64 visited; /* stacks that were walked from outside */
-	u64 moved;   /* of them dropped: the thread ran meanwhile */
+	u64 skipped;                    /* waits that others stand for */
+	u64 visited;                    /* stacks that were walked from outside */
+	u64 moved;                      /* of them dropped: the thread ran meanwhile */
+	u64 looks;                      /* at what waits without a thread */
+	double tasks_s, unseen_tasks_s; /* that waited so; the same of those that could not be read */
 };
 
 #endif

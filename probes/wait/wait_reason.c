@@ -102,6 +102,32 @@ static void call_text(u32 number, u32 file, char *text)
 		snprintf(text, REASON_LEN, "%s", words);
 }
 
+/* What tasks wait for, as their runtimes say it: numbers of reasons are indices. */
+#define TASK_STATES 1024
+static char task_states[TASK_STATES][REASON_LEN];
+static u32 ntask_states;
+
+/* What lies behind a comma is of one task only: for how long, who holds it. */
+u32 wait_reason_of_task(const char *kind, const char *state)
+{
+	char text[REASON_LEN];
+	u32 i = 0;
+
+	snprintf(text, sizeof(text), "%s: %.*s", kind, (int)strcspn(state, ","), state);
+	while (i < ntask_states && strcmp(task_states[i], text))
+		i++;
+	if (i == TASK_STATES)
+		return (u32)WAIT_TASK << 24 | TASK_STATES;
+	if (i == ntask_states)
+		memcpy(task_states[ntask_states++], text, sizeof(text));
+	return (u32)WAIT_TASK << 24 | i;
+}
+
+static const char *task_text(u32 i)
+{
+	return i < ntask_states ? task_states[i] : "task: waits";
+}
+
 void wait_reason_text(u32 reason, char *text)
 {
 	static const char *const kinds[] = {[WAIT_RUNNABLE] = "run queue",
@@ -111,7 +137,9 @@ void wait_reason_text(u32 reason, char *text)
 	        [WAIT_RUNNING] = "running"};
 	u32 kind = reason >> 24, number = reason & 0xffff;
 
-	if (kind < sizeof(kinds) / sizeof(*kinds) && kinds[kind])
+	if (kind == WAIT_TASK)
+		snprintf(text, REASON_LEN, "%s", task_text(reason & 0xffffff));
+	else if (kind < sizeof(kinds) / sizeof(*kinds) && kinds[kind])
 		snprintf(text, REASON_LEN, "%s", kinds[kind]);
 	else if (!number)
 		snprintf(text, REASON_LEN, "page fault");
@@ -130,6 +158,8 @@ enum idle_chance wait_idle(u32 reason)
 {
 	u32 number = reason & 0xffff;
 
+	if (reason >> 24 == WAIT_TASK)
+		return IDLE_MAYBE;
 	if (reason >> 24 != WAIT_BLOCKED || !number)
 		return IDLE_NEVER;
 	switch (number - 1) {

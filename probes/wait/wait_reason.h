@@ -11,6 +11,8 @@
 
 /* reason: wait_reason() of wait_record.h; text: REASON_LEN bytes. */
 void wait_reason_text(u32 reason, char *text);
+/* The reason of what waits without a thread: "goroutine: chan receive". */
+u32 wait_reason_of_task(const char *kind, const char *state);
 /* Whether the thread runs, could run, or waits. */
 enum profile_kind wait_kind(u32 reason);
 /* May it be a wait by design? */

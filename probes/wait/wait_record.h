@@ -20,6 +20,7 @@ enum wait_kind {
 	WAIT_TRACED,      /* by a debugger */
 	WAIT_FROZEN,      /* its control group is */
 	WAIT_RUNNING,     /* it did not: what it did on the CPU (wall-flame) */
+	WAIT_TASK,        /* it is no thread (wait_tasks.h): the rest is wait_reason_of_task()'s */
 };
 
 enum wait_file { /* of the system call's first argument */

@@ -294,6 +294,19 @@ static const struct idle_rule idle_rules[] = {
         {.frame = "runtime.sysmon", .within = 8},
         {.frame = "runtime.templateThread", .within = 6},
         {.frame = "os/signal.signal_recv", .within = 8},
+        /* goroutines (off-flame --logical): servers without a request, connections without a use */
+        {.frame = "os/signal.loop", .within = 6},
+        {.frame = "net.(*netFD).accept", .within = 8},
+        {.frame = "net/http.(*connReader).backgroundRead", .within = 14},
+        {.frame = "net/http.(*persistConn).readLoop", .within = 3},
+        {.frame = "net/http.(*persistConn).writeLoop", .within = 3},
+        {.frame = "bufio.(*Reader).Peek", .within = 12, .caller = "net/http.(*conn).serve"},
+        {.frame = "bufio.(*Reader).Peek", .within = 14, .caller = "net/http.(*persistConn).readLoop"},
+        {.frame = "net/http.(*http2serverConn).serve", .within = 3},
+        {.frame = "net/http.(*http2serverConn).readFrames", .within = 3},
+        {.frame = "net/http.(*http2ClientConn).readLoop", .within = 16},
+        {.frame = "database/sql.(*DB).connectionOpener", .within = 3},
+        {.frame = "database/sql.(*DB).connectionCleaner", .within = 3},
         {0},
 };
 

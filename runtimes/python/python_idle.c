@@ -23,5 +23,13 @@ const struct idle_rule python_idle[] = {
         {.frame = "wait", .within = 1, .file = "/gunicorn/workers/sync.py"},
         {.frame = "run", .within = 2, .file = "/gunicorn/workers/gthread.py"},
         {.frame = "sleep", .within = 1, .file = "/gunicorn/arbiter.py"},
+        {.frame = "get", .within = 2, .file = "/queue.py", .caller = "run"}, /* anyio's threads: FastAPI, Starlette */
+        {.frame = "_work", .within = 1, .file = "/trio/_core/_thread_cache.py"},
+        {.frame = "get_events", .within = 1, .file = "/trio/_core/_io_epoll.py"},
+        {.frame = "_serve", .within = 1, .file = "/grpc/_server.py"},
+        {.frame = "wait", .within = 1, .file = "/threading.py", .caller = "handler_thread"}, /* waitress */
+        {.frame = "main_loop", .within = 2, .file = "/uvicorn/server.py"}, /* tasks (off-flame --logical) */
+        {.frame = "receive", .within = 3, .file = "/uvicorn/lifespan/on.py"},
+        {.frame = "start", .within = 1, .file = "/aiohttp/web_protocol.py"},
         {0},
 };

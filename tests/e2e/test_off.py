@@ -268,6 +268,19 @@ def test_idle_nginx():
         assert yrt.run("off-flame", "-p", pid, "-d", 1).expect().stats["idle_samples"] == 0
 
 
+def test_idle_native():
+    """Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are not."""
+    with yrt.Fixture("workers", seconds=None) as fixture:
+        fixture.release()
+        time.sleep(0.2)
+        result = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 1).expect()
+        run = result.stats["duration_s"]
+        assert abs(result.stats["idle_samples"] / 1e9 - 4 * run) < 4 * EXACT * run, result.stats
+        for frame in ("main", "needs_answer"):
+            ns = sum(n for frames, n in result.stacks if frame in frames)
+            assert abs(ns / 1e9 - run) < EXACT * run, yrt.show(result.stacks, 9)
+
+
 def test_recorded():
     """A recording of waits is drawn by render as others are."""
     with yrt.Fixture("pauses", seconds=4) as fixture:

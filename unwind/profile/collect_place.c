@@ -306,8 +306,8 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	if (!err)
 		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
 	if (!err && c->options.idle)
-		err = idle_find(
-		        c->names, c->profile, p, c->expanded + lead, n - lead, record->comm, c->options.idle, &idle);
+		err = idle_find(c->names, c->profile, p, c->expanded + lead, n - lead, record->comm,
+		        stop_has_root(record->stop), c->options.idle, &idle);
 	idle |= c->options.locks && !c->options.all_waits && lock >= LOCK_OTHERS;
 	if (idle && (u32)*packed != NODE_FILTERED)
 		*packed = NODE_IDLE;

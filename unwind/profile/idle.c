@@ -24,6 +24,34 @@ static const struct idle_rule native_rules[] = {
         {.frame = "ap_queue_pop_info", .within = 6},
         {.frame = "node::(anonymous namespace)::PlatformWorkerThread", .within = 6},
         {.frame = "node::inspector::(anonymous namespace)::StartIoThreadMain", .within = 6},
+        {.frame = "pq_getbyte", .within = 6}, /* PostgreSQL 15: a backend without a command; its background processes */
+        {.frame = "PostmasterMain", .within = 4},
+        {.frame = "StartAutoVacLauncher", .within = 5},
+        {.frame = "WaitLatch", .within = 4, .caller = "AutoVacLauncherMain"},
+        {.frame = "WaitLatch", .within = 4, .caller = "ApplyLauncherMain"},
+        {.frame = "WaitLatch", .within = 4, .caller = "BackgroundWriterMain"},
+        {.frame = "WaitLatch", .within = 4, .caller = "CheckpointerMain"},
+        {.frame = "WaitLatch", .within = 4, .caller = "WalWriterMain"},
+        {.frame = "my_net_read_packet", .within = 9, .caller = "do_command"}, /* MariaDB: the same */
+        {.frame = "handle_connections_sockets", .within = 3},
+        {0},
+};
+
+/*
+ * A thread that waits for a condition so near its start serves others: workers of pools, whatever their names are. A
+ * program's first thread does not. Threads of a language may wait for its lock there.
+ */
+#define SERVICE_FRAMES 6 /* the C library's and the language's own, and three of the program's */
+static const struct idle_rule conditions[] = {
+        {.frame = "pthread_cond_wait", .within = 6},
+        {.frame = "pthread_cond_timedwait", .within = 6},
+        {.frame = "pthread_cond_clockwait", .within = 6},
+        {0},
+};
+static const struct idle_rule first_thread[] = {
+        {.frame = "__libc_start_main", .within = 0xff},
+        {.frame = "__libc_start_call_main", .within = 0xff},
+        {.frame = "main", .within = 0xff},
         {0},
 };
 
@@ -55,8 +83,39 @@ static struct error *match_rules(
 	return err;
 }
 
+static struct error *is_any(const struct rule_stack *s, u32 i, u32 depth, const struct idle_rule *rules, bool *ret)
+{
+	struct error *err = NULL;
+
+	for (*ret = false; !err && !*ret && rules->frame; rules++)
+		err = rule_matches(s, i, depth, rules, ret);
+	return err;
+}
+
+static struct error *is_service(const struct rule_stack *s, bool *ret)
+{
+	u32 depth = 0, outside = 0;
+	struct error *err = NULL;
+	bool waits = false, first = false;
+
+	for (u32 i = 0; !err && !first && outside <= SERVICE_FRAMES && i < s->n; i++) {
+		bool is = false;
+
+		if (!rule_is_code(&s->frames[i]))
+			continue;
+		err = is_any(s, i, depth++, conditions, &is);
+		outside = is ? 0 : outside + waits;
+		waits |= is;
+		if (!err && waits)
+			err = is_any(s, i, 0, first_thread, &first);
+	}
+	*ret = waits && !first && outside <= SERVICE_FRAMES;
+	return err;
+}
+
 struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
-        const struct frame *frames, u32 n, const char *comm, enum idle_chance (*chance)(u32 reason), bool *ret)
+        const struct frame *frames, u32 n, const char *comm, bool whole, enum idle_chance (*chance)(u32 reason),
+        bool *ret)
 {
 	struct rule_stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm};
 	struct error *err = NULL;
@@ -70,5 +129,7 @@ struct error *idle_find(struct names *names, const struct profile *profile, cons
 	for (u32 k = 0; !err && !*ret && k < p->ninstances; k++)
 		if (p->instances[k].ops->idle)
 			err = match_rules(&s, p->instances[k].ops->idle, p->instances[k].ops, ret);
-	return err || *ret ? err : match_rules(&s, native_rules, NULL, ret);
+	if (!err && !*ret)
+		err = match_rules(&s, native_rules, NULL, ret);
+	return err || *ret || p->ninstances || !whole ? err : is_service(&s, ret);
 }

@@ -21,6 +21,7 @@ enum idle_chance {
  * the kernel calls its thread, COMM_LEN bytes.
  */
 struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
-        const struct frame *frames, u32 n, const char *comm, enum idle_chance (*chance)(u32 reason), bool *ret);
+        const struct frame *frames, u32 n, const char *comm, bool whole, enum idle_chance (*chance)(u32 reason),
+        bool *ret);
 
 #endif
