@@ -18,6 +18,7 @@ enum special {
 	SIGNAL, /* the kernel's signal frame lies above */
 	KEEPER, /* keeps the stack pointer in a register while it runs on another stack */
 	SAVER,  /* C called it: it saves the registers that Go does not preserve */
+	SWITCH, /* to another stack, which the walker follows: it has the sizes that pcsp gives */
 };
 
 static const struct {
@@ -41,6 +42,14 @@ static const struct {
         {"_rt0_amd64_lib", SAVER},
         {"_rt0_amd64_linux_lib", SAVER},
         {"runtime.sigtramp", SAVER},
+        {"runtime.systemstack", SWITCH},
+        {"runtime.mcall", SWITCH},
+        {"runtime.morestack", SWITCH},
+        {"runtime.asmcgocall", SWITCH},
+        {"runtime.cgocallback", SWITCH},
+        {"runtime.cgocallback_gofunc", SWITCH},
+        {"runtime.gogo", SWITCH},
+        {"gogo", SWITCH},
 };
 
 const char *const go_keepers[] = {"runtime.nanotime", "runtime.nanotime1", "runtime.walltime", "runtime.walltime1",
@@ -239,6 +248,15 @@ static bool keeper_rows(struct told *told, const struct go_function *fn, const s
 	return true;
 }
 
+/*
+ * Assembly that aligns its stack, or makes room on it by arithmetic (calls of C without cgo, runtime.vgetrandom1):
+ * sizes do not say where its caller is.
+ */
+static bool writes_stack_pointer(const struct told *told, u32 i, const struct go_function *fn)
+{
+	return told->special[i] == ORDINARY && fn->flags & GO_WRITES_SP;
+}
+
 static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx)
 {
 	struct told *told = functions;
@@ -266,7 +284,9 @@ static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const 
 	case SAVER:
 		return sized_rows(told, &fn, 0, go_code_saved(told->code, told->table, &fn, &kept) ? &kept : NULL, &to);
 	default:
-		return sized_rows(told, &fn, 0, NULL, &to);
+		return writes_stack_pointer(told, i, &fn)
+		               ? cfi_code_rows(told->table->file.img, fn.start, fn.end, add, ctx)
+		               : sized_rows(told, &fn, 0, NULL, &to);
 	}
 }
 

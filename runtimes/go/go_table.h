@@ -60,6 +60,8 @@ struct go_function {
 	u64 pcdata, funcdata; /* addresses of the two arrays */
 };
 
+#define GO_WRITES_SP 2 /* of flags, since 1.17: abi.FuncFlagSPWrite, assembly that pcsp does not follow */
+
 /* A position in a table of values by pc. A value holds from `from` until `pc`. */
 struct go_pcs {
 	struct go_table *t;

@@ -94,6 +94,23 @@ def test_race():
     yield f"{result.summary()}; {detector:.3f} in the detector"
 
 
+def test_assembly():
+    """Assembly that aligns its stack, or makes room on it by arithmetic: pclntab's sizes do not lead to its caller."""
+    if go.minor() < 17:
+        yield "not tried: releases before 1.17 do not mark such functions"
+        return
+    for flags, name in (((), "assembly"), (("-ldflags=-s -w",), "assembly-stripped"), (("-buildmode=pie", "-ldflags=-s -w"), "assembly-pie")):
+        with yrt.Fixture(go.build("assembly", *flags, name=name), seconds=None, wait=False) as f:
+            result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
+        assert not result.incomplete(), f"{result.stats['truncated']}\n{yrt.show(result.stacks, 9)}"
+        for leaf in ("main.aligned", "main.reloaded", "main.lowered", "main.random"):
+            stacks = [frames for frames, _ in result.stacks if leaf in frames]
+            assert stacks, f"no sample of {leaf}"
+            for frames in stacks:
+                assert frames[:frames.index(leaf)] == ["runtime.main", *f.chain], frames
+        yield f"{name}: {result.summary()}"
+
+
 def test_libgo():
     """A goroutine of gccgo begins where libgo's first function does, over a return address of 0."""
     with yrt.Fixture("libgo") as fixture:

@@ -56,6 +56,14 @@ struct cfi_teller {
 };
 #define CFI_TELLERS_MAX 4
 
+/*
+ * For tellers: rows of [start, end), one function, by what its code does to the stack, of functions that change the
+ * stack pointer in ways of their own. Whoever steps by them makes sure that a call is where they lead to. False: no
+ * memory, not code, or add said so.
+ */
+bool cfi_code_rows(struct image *img, u64 start, u64 end, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule),
+        void *ctx);
+
 struct cfi_options {
 	const char *cache_dir; /* NULL: no cache */
 	const struct cfi_teller

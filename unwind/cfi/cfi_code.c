@@ -376,6 +376,30 @@ struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed
 	return err;
 }
 
+bool cfi_code_rows(
+        struct image *img, u64 start, u64 end, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx)
+{
+	const struct code_starts starts = {0};
+	const struct cfi_parsed none = {0};
+	const struct cfi_rule unknown = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	struct cfi_code code = {0};
+	u64 at = start;
+	bool ok = end > start && end - start <= CODE_MAX &&
+	          !stretch(img, start, end - start, true, &none, &starts, &code);
+
+	for (u32 i = 0; ok && i < code.nruns; i++) {
+		u32 last = i + 1 < code.nruns ? code.runs[i + 1].code_size : code.nrows;
+
+		ok = code.runs[i].start == at || add(ctx, at, &unknown);
+		for (u32 k = code.runs[i].code_size; ok && k < last; k++)
+			ok = add(ctx, code.rows[k].addr, &code.rows[k].rule);
+		at = code.runs[i].end;
+	}
+	ok = ok && (at == end || add(ctx, at, &unknown));
+	cfi_code_free(&code);
+	return ok;
+}
+
 void cfi_code_free(struct cfi_code *code)
 {
 	free(code->rows);
