@@ -8,10 +8,12 @@
 #include "go_text.h"
 #include "grow.h"
 
-#define SHOWN 4 /* creators, states of a group */
+#define SHOWN  4 /* creators, states of a group */
+#define LEAKED " (leaked)"
 
 struct count {
 	u64 what; /* a pc, or a pointer to text */
+	bool leaked;
 	u32 n;
 };
 
@@ -21,18 +23,18 @@ struct counts {
 	u32 n, others;
 };
 
-static void count(struct counts *c, u64 what)
+static void count(struct counts *c, u64 what, bool leaked)
 {
 	u32 i = 0;
 
-	while (i < c->n && c->kinds[i].what != what)
+	while (i < c->n && (c->kinds[i].what != what || c->kinds[i].leaked != leaked))
 		i++;
 	if (i == sizeof(c->kinds) / sizeof(*c->kinds)) {
 		c->others++;
 		return;
 	}
 	if (i == c->n)
-		c->kinds[c->n++] = (struct count){.what = what};
+		c->kinds[c->n++] = (struct count){.what = what, .leaked = leaked};
 	c->kinds[i].n++;
 }
 
@@ -60,7 +62,8 @@ static void print_states(struct counts *states, u64 longest, FILE *out)
 
 	fputs("# state: ", out);
 	for (u32 i = 0; i < n; i++)
-		fprintf(out, "%s%s %u", i ? ", " : "", (const char *)states->kinds[i].what, states->kinds[i].n);
+		fprintf(out, "%s%s%s %u", i ? ", " : "", (const char *)states->kinds[i].what,
+		        states->kinds[i].leaked ? LEAKED : "", states->kinds[i].n);
 	if (states->others)
 		fprintf(out, ", others %u", states->others);
 	if (longest)
@@ -117,9 +120,9 @@ static void print_group(const struct go_goroutine_snapshot *s, const struct grou
 		const struct go_goroutine *g = &s->goroutines.all[s->order[i]];
 		u64 minutes = go_goroutine_minutes(s, g);
 
-		count(&states, (u64)go_goroutine_state(s, g));
+		count(&states, (u64)go_goroutine_state(s, g), g->status == GO_LEAKED);
 		if (g->id != 1) /* the first was created by assembly */
-			count(&creators, g->creator);
+			count(&creators, g->creator, false);
 		longest = minutes > longest ? minutes : longest;
 	}
 	fprintf(out, "%ld @", group->n);
@@ -196,7 +199,7 @@ static void print_one(const struct go_goroutine_snapshot *s, const struct go_gor
 
 	fprintf(out, "goroutine %lu [%s", g->id, go_goroutine_state(s, g));
 	if (g->status == GO_LEAKED)
-		fputs(" (leaked)", out);
+		fputs(LEAKED, out);
 	if (minutes)
 		fprintf(out, ", %lu minutes", minutes);
 	fprintf(out, "%s]", g->locked ? ", locked to thread" : "");

@@ -3,6 +3,7 @@
 
 import json
 import re
+import time
 
 import go
 import yrt
@@ -126,6 +127,23 @@ def test_watch():
         first = text.split("\n\n")[0]
         assert re.search(r"^\+\d+, from \d+ to \d+ @", first, re.M) and "main.leaked+" in first, text
         yield first.splitlines()[0]
+
+
+def test_leaked():
+    """What the runtime's profile of leaks has found is said to be leaked."""
+    if go.minor() < 27:
+        yield "not tried: there is no such profile before 1.27"
+        return
+    with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "forget", seconds=None, wait=False) as f:
+        for _ in range(60):
+            text = told(f.pid)
+            if "(leaked)" in text:
+                break
+            time.sleep(0.5)
+        forgotten = [part for part in text.split("\n\n") if "main.leaked+" in part]
+        assert len(forgotten) == 1 and "# state: chan receive (leaked) 3\n" in forgotten[0], text
+        assert told(f.pid, "--each").count("[chan receive (leaked)]:") >= 3
+    yield "3 leaked"
 
 
 def test_storm():
