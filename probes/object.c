@@ -76,13 +76,13 @@ struct error *object_explain_load(int code)
 		return capabilities_no_bpf(code);
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
-		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` tells more");
+		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` says more");
 	if (!libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel is too old for the BPF programs"),
-		        "yrt needs Linux 5.15 or later; `yrt doctor` tells what this machine permits");
+		        "yrt needs Linux 5.15 or later; `yrt doctor` shows what this machine permits");
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "the kernel does not accept the BPF programs: %s", strerror(code)),
-	        "YRT_DEBUG=1 prints the verifier's words; `yrt doctor` tells what this machine permits");
+	        "YRT_DEBUG=1 prints the verifier's log; `yrt doctor` shows what this machine permits");
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -267,7 +267,7 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 	}
 	if (!is_new && errno == ENOENT)
 		return NULL;
-	return error_errno(errno, "cannot tell BPF of process %d (%u targets at most)", tgid,
+	return error_errno(errno, "cannot register process %d with BPF (%u targets at most)", tgid,
 	        bpf_map__max_entries(o->skel->maps.processes));
 }
 

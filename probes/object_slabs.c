@@ -77,7 +77,7 @@ static struct error *put(struct slabs *s, u32 end)
 	if (bpf_map_update_batch(s->outer, keys, &s->fd[s->npublished], &n, &options))
 		for (u32 i = s->npublished; i < end; i++)
 			if (bpf_map_update_elem(s->outer, &i, &s->fd[i], BPF_ANY))
-				return error_errno(errno, "cannot hand a table to BPF");
+				return error_errno(errno, "cannot pass a table to BPF");
 	return NULL;
 }
 

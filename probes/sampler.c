@@ -343,7 +343,7 @@ static struct error *arm(struct sampler *s)
 static void warn_exited(struct sampler *s)
 {
 	s->options.warn(
-	        s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; what was seen until then is kept",
+	        s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; the samples until then are kept",
 	                                sampler_target(s), (double)(now_ns() - s->armed_ns) / 1e9));
 }
 

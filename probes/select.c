@@ -28,8 +28,8 @@ const char *select_key_name(enum select_key key)
 static struct error *bad_rule(const char *text, const char *why)
 {
 	return error_hint(error_new(ERROR_USAGE, "--select %s: %s", text, why),
-	        "give exe=NAME, comm=NAME, cgroup=PATH, pod=UID, container=ID or unit=NAME; a comma joins what must "
-	        "all match");
+	        "give exe=NAME, comm=NAME, cgroup=PATH, pod=UID, container=ID or unit=NAME; rules joined by commas "
+	        "must all match");
 }
 
 /* "containerd://ID" is how Kubernetes gives it, "nginx" how systemctl takes it. */
@@ -69,7 +69,7 @@ static struct error *check_value(const char *text, enum select_key key, const ch
 		return bad_rule(text, "there is nothing behind '='");
 	if (key == SELECT_COMM && strpbrk(value, WILD) && longest_literal(value) > COMM_LONGEST)
 		return error_hint(error_new(ERROR_USAGE, "--select %s: no comm has more than 15 bytes", text),
-		        "leave out the rest, or select by exe=");
+		        "shorten it, or select by exe=");
 	if (key != SELECT_CONTAINER)
 		return NULL;
 	if (strlen(value) < SELECT_ID_LEAST || value[strspn(value, "0123456789abcdef")])

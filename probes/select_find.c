@@ -179,12 +179,13 @@ static struct error *hint_near(struct error *err, struct near *near)
 		error_hint(
 		        err, "/proc, as it is mounted here (hidepid), shows only some processes: %s", process_remedy());
 	else if (near->text)
-		error_hint(err, "what comes close: %s%s", near->text, near->n > TOLD ? ", ..." : "");
+		error_hint(err, "similar: %s%s", near->text, near->n > TOLD ? ", ..." : "");
 	else if (of_cgroup && near->key != SELECT_CGROUP_PATH)
-		error_hint(err, "no process here is in any %s; in a pod, hostPID: true shows those of the node",
+		error_hint(err,
+		        "no process here is in any %s; in a pod, hostPID: true makes the node's processes visible",
 		        select_key_name(near->key));
 	else
-		error_hint(err, "nothing here comes close; ps -e lists what runs");
+		error_hint(err, "there is nothing similar; ps -e lists all processes");
 	free(near->text);
 	return err;
 }

@@ -126,7 +126,7 @@ static void *work(void *ctx)
 		code = load(w->next, object_skeleton(w->object), w->choice);
 	if (code)
 		w->failed = error_hint(error_errno(-code, "cannot load the walker of a runtime that has appeared"),
-		        "stacks end at its frames; YRT_DEBUG=1 prints the verifier's words");
+		        "stacks end at its frames; YRT_DEBUG=1 prints the verifier's log");
 	w->took = (struct walkers_stats){.ns = now_ns() - w->begin_ns, .cpu_ns = thread_cpu_ns()};
 	while (write(w->event, &one, sizeof(one)) < 0 && errno == EINTR)
 		;

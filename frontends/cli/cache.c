@@ -11,25 +11,24 @@
 enum { CACHE_CLEAR = 256 };
 
 static const struct manual_option options[] = {
-        {CACHE_CLEAR, "clear", NULL, "remove them: they are made again when they are needed", COMPLETE_NOTHING},
+        {CACHE_CLEAR, "clear", NULL, "remove them; they are made again when needed", COMPLETE_NOTHING},
         {0},
 };
 
 static const char *const usage[] = {"[--clear]", NULL};
 
 static const struct manual_example examples[] = {
-        {"yrt cache", "where it is, how many files, how much they take of how much"},
-        {"yrt cache --clear", "away with them"},
+        {"yrt cache", "where it is, the number of files, and their size"},
+        {"yrt cache --clear", "empty it"},
         {NULL, NULL},
 };
 
 const struct manual cache_manual = {
         .usage = usage,
-        .text = "Unwind tables are compiled from a file once and kept on disk: in $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, "
-                "/var/cache/yrt\n"
-                "(root) or ~/.cache/yrt. So is the part of the kernel's BTF that the BPF programs need. At most "
-                "YRT_CACHE_MB MiB\n"
-                "(64): beyond that what was used least recently goes. --no-cache does without.",
+        .text = "Unwind tables are compiled once per file and kept on disk: in $YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, "
+                "/var/cache/yrt (root) or ~/.cache/yrt. The part of the kernel's BTF that the BPF programs need is "
+                "kept there too. If the files exceed YRT_CACHE_MB MiB (64), the least recently used are removed. With "
+                "--no-cache other commands neither read nor write them.",
         .options = options,
         .examples = examples,
 };
@@ -75,7 +74,7 @@ int cache_main(const struct command_line *self, int argc, char **argv)
 			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	if (!err && optind < argc)
-		err = error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "--clear is all it takes");
+		err = error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "--clear is its only option");
 	if (!err && !dir)
 		err = error_hint(error_new(ERROR_INPUT, "there is no place for a cache"), "set YRT_CACHE_DIR or HOME");
 	if (!err)

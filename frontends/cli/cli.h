@@ -152,14 +152,15 @@ enum flame_key { /* long options without a letter */
 /* clang-format off */
 #define PID_OPTIONS \
 	{ 'p', "pid", "LIST", \
-		"processes to look into, separated by commas; a name where one process has it", COMPLETE_PID }, \
+		"processes, separated by commas; also the name of a process, if only one has it", COMPLETE_PID }, \
 	{ FLAME_SELECT, "select", "RULE", \
-		"those with this exe=, comm=, cgroup=, pod=, container= or unit=; a comma: and, another --select: or", \
+		"processes with this exe=, comm=, cgroup=, pod=, container= or unit=; rules joined by commas must all " \
+		"match, of several --select one", \
 		COMPLETE_NOTHING }
 #define SELECT_OPTIONS \
 	PID_OPTIONS, \
 	{ FLAME_WAIT, "wait", NULL, \
-		"until a process matches --select", COMPLETE_NOTHING }, \
+		"wait until a process matches --select", COMPLETE_NOTHING }, \
 	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }
 /* clang-format on */
 
@@ -174,6 +175,8 @@ struct error *flame_operands(int argc, char **argv, struct flame_options *o);
 struct error *flame_check(struct flame_options *o); /* targets and output */
 /* The event that -e names, and its options. */
 struct error *flame_set_event(struct flame_options *o);
+/* The options that only latency takes. */
+struct error *latency_set(struct flame_options *o);
 struct error *flame_check_targets(struct flame_options *o);
 /* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
 struct error *flame_select(struct flame_options *o);

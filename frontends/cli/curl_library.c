@@ -8,7 +8,7 @@ struct curl_library curl;
 
 static struct error *missing(void)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED, "--push needs libcurl, which is not there: %s", dlerror()),
+	return error_hint(error_new(ERROR_UNSUPPORTED, "--push needs libcurl, which is not installed: %s", dlerror()),
 	        "install it (Debian: libcurl4)");
 }
 

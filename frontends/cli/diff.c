@@ -19,9 +19,9 @@ enum { OPT_RAW = 256, OPT_SUMMARY, OPT_FAIL_OVER };
 static const struct manual_option options[] = {
         REDRAW_OPTIONS,
         {OPT_RAW, "raw", NULL, "compare counts, not shares of the totals", COMPLETE_NOTHING},
-        {OPT_SUMMARY, "summary", NULL, "print which functions changed beyond chance", COMPLETE_NOTHING},
+        {OPT_SUMMARY, "summary", NULL, "print the functions that changed beyond chance", COMPLETE_NOTHING},
         {OPT_FAIL_OVER, "fail-over", "N",
-                "exit with 9 if a function's share of all samples grew significantly and by more than N points; "
+                "exit with code 9 if a function's share of all samples grew significantly and by more than N points; "
                 "with --raw, if its count grew by more than N percent",
                 COMPLETE_NOTHING},
         {0},
@@ -31,9 +31,9 @@ static const char *const usage[] = {
         "BEFORE AFTER -o OUTPUT [options]", "BEFORE... -- AFTER... --summary [options]", NULL};
 
 static const struct manual_example examples[] = {
-        {"yrt diff a.yrt b.yrt -o d.html", "the page: what grew is red, what shrank is blue, what is gone is outlined"},
+        {"yrt diff a.yrt b.yrt -o d.html", "a page: red grew, blue shrank, outlined is gone"},
         {"yrt diff a1.yrt a2.yrt a3.yrt -- b1.yrt b2.yrt b3.yrt --summary",
-                "what changed beyond what differs from run to run"},
+                "what changed by more than runs differ from each other"},
         {"yrt diff a.yrt b.yrt --fail-over 5%", "for CI: exit code 9 if a function takes 5 % more of all samples"},
         {"yrt diff a.yrt b.yrt -f txt -o -", "a tree: shares before, after, and the change"},
         {"yrt diff a.folded b.folded -o - | flamegraph.pl", "folded stacks with two counts"},
@@ -42,12 +42,10 @@ static const struct manual_example examples[] = {
 
 const struct manual diff_manual = {
         .usage = usage,
-        .text = "BEFORE and AFTER are recordings of yrt record, pprof, or folded stacks; - is stdin. Both count as 100 "
-                "%, "
-                "however long they took.\n"
-                "Of several a side, set apart by --, the sums are drawn. Functions are the same if their names are; "
-                "the line where a "
-                "script\ndefines one does not matter. The significance test: frontends/format/diff_test.h.",
+        .text = "BEFORE and AFTER are recordings of yrt record, pprof, or folded stacks; - is stdin. Each counts as "
+                "100 %, however long it took. Several recordings per side, separated by --, are summed. Functions are "
+                "matched by name; the line where a script defines one does not matter. frontends/format/diff_test.h "
+                "describes the significance test.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,
@@ -102,8 +100,8 @@ static struct error *check_unit(const struct comparison *c)
 
 	if ((!c->summary && !c->fail_over) || c->r.nfiles > 2 || !unit || strcmp(unit, "bytes"))
 		return NULL;
-	return error_hint(error_new(ERROR_USAGE, "two recordings of bytes do not show what is chance"),
-	        "give several a side: yrt diff a1.yrt a2.yrt -- b1.yrt b2.yrt");
+	return error_hint(error_new(ERROR_USAGE, "one recording of bytes per side is not enough to recognise chance"),
+	        "give several per side: yrt diff a1.yrt a2.yrt -- b1.yrt b2.yrt");
 }
 
 /* A side as one profile, which lives as long as c. */
@@ -215,7 +213,7 @@ static struct error *check(struct comparison *c)
 	if (!split)
 		return error_hint(error_new(ERROR_USAGE,
 		                          "diff takes two files, or several of each side with -- between the sides"),
-		        "the one from before comes first");
+		        "the older one comes first");
 	if (fifos > 1)
 		return error_new(ERROR_USAGE, "only one of the files can be stdin");
 	if (!c->r.output && !c->summary && !c->fail_over)

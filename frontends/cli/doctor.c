@@ -8,15 +8,15 @@
 
 static const char *const usage[] = {"", NULL};
 static const struct manual_example examples[] = {
-        {"yrt doctor", "each thing that sampling needs, whether it is there, and how to get it"},
+        {"yrt doctor", "each requirement of sampling, whether it is met, and how to meet it"},
         {"yrt doctor >/dev/null || echo no sampling here", "for scripts"},
         {NULL, NULL},
 };
 
 const struct manual doctor_manual = {
         .usage = usage,
-        .text = "For each missing capability it says what that costs. The exit code is 4 if sampling is not possible "
-                "here.",
+        .text = "For each missing capability yrt doctor says what does not work without it. The exit code is 4 if "
+                "sampling is not possible here.",
         .examples = examples,
 };
 

@@ -18,32 +18,29 @@ enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
-        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
-        {'o', "output", "FILE", "a file in place of stdout; its extension, if it has one, chooses the format",
-                COMPLETE_FILE},
-        {'f', "format", "NAME", "besides text and JSON, a thread as a sample:", COMPLETE_FORMAT},
+        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {'o', "output", "FILE", "a file instead of stdout; its extension chooses the format", COMPLETE_FILE},
+        {'f', "format", "NAME", "other than text and JSON; each thread is one sample:", COMPLETE_FORMAT},
         {DUMP_JSON, "json", NULL,
                 "as JSON: {\"threads\": [{\"pid\", \"tid\", \"name\", \"state\", \"syscall\", \"stack\", ...}], "
                 "\"stacks\": [[{\"name\", ...}]]}",
                 COMPLETE_NOTHING},
-        {DUMP_REPEAT, "repeat", "N", "take N dumps and show the last one, with who was stuck in all of them",
+        {DUMP_REPEAT, "repeat", "N",
+                "take N dumps and show the last one, with the threads that were stuck in all of them",
                 COMPLETE_NOTHING},
-        {DUMP_INTERVAL, "interval", "SECS", "between two of them (1)", COMPLETE_NOTHING},
+        {DUMP_INTERVAL, "interval", "SECS", "between two dumps (1)", COMPLETE_NOTHING},
         {DUMP_LOGICAL, "logical", NULL,
-                "also what waits without a thread, with its own stack: goroutines, virtual threads (JDK 21 on), "
-                "tasks of asyncio (Python 3.8 on), coroutines of LuaJIT",
+                "also tasks that wait without a thread, each with its own stack: goroutines, virtual threads (JDK 21 "
+                "on), asyncio tasks (Python 3.8 on), LuaJIT coroutines",
                 COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
-        {FLAME_NO_INLINE, "no-inline", NULL,
-                "only the functions that native code is in, without those that were inlined, nor lines",
+        {FLAME_NO_INLINE, "no-inline", NULL, "leave out inlined functions and lines", COMPLETE_NOTHING},
+        {FLAME_NO_DEMANGLE, "no-demangle", NULL, "show names of C++ and Rust as they are in the file",
                 COMPLETE_NOTHING},
-        {FLAME_NO_DEMANGLE, "no-demangle", NULL, "names of C++ and Rust as they are in the file", COMPLETE_NOTHING},
-        {FLAME_SIGNATURES, "signatures", NULL, "names of Java methods with the types of their arguments",
-                COMPLETE_NOTHING},
-        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread what its carrier thread has on its stack",
-                COMPLETE_NOTHING},
-        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_SIGNATURES, "signatures", NULL, "Java methods with the types of their arguments", COMPLETE_NOTHING},
+        {FLAME_CARRIERS, "carriers", NULL, "below a virtual thread the stack of its carrier thread", COMPLETE_NOTHING},
+        {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
         {0},
@@ -54,24 +51,21 @@ static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
 static const struct manual_example examples[] = {
         {"yrt dump -p 4242", "what all threads do at this moment"},
         {"yrt dump -p $(pgrep -o nginx) -s", "a master and its workers"},
-        {"yrt dump -p 4242 --repeat 3", "who is stuck: three dumps, a second apart"},
+        {"yrt dump -p 4242 --repeat 3", "which threads are stuck: three dumps, a second apart"},
         {"yrt dump -p 4242 --json | jq '.threads[] | select(.state == \"sleeping\") | .syscall.text'", "for programs"},
-        {"yrt dump -p 4242 --logical", "what each task of an event loop waits for, and who waits for it"},
-        {"yrt dump -p 4242 -o dump.html", "a picture: where most threads wait"},
+        {"yrt dump -p 4242 --logical", "what each task of an event loop waits for, and which tasks wait for it"},
+        {"yrt dump -p 4242 -o dump.html", "a picture of where most threads wait"},
         {NULL, NULL},
 };
 
 const struct manual dump_manual = {
         .usage = usage,
-        .text = "Kernel, native and language frames of each thread in true order, the innermost first; threads with "
-                "equal stacks\n"
-                "together. Nothing is stopped: a thread that is off the CPU is read where it is, and read again if the "
-                "kernel says\n"
-                "that it ran meanwhile; those on a CPU are sampled for a tenth of a second. What a thread waits for "
-                "is shown\n"
-                "with its holder: mutexes of glibc, monitors of Java and locks of java.util.concurrent, with their "
-                "class,\n"
-                "RLock and the GIL of Python. A deadlock among them is in the first line.",
+        .text = "Prints kernel, native and language frames of each thread in true order, innermost first. Threads with "
+                "equal stacks are printed together. Nothing is stopped: a thread that is off the CPU is read in place, "
+                "and read again if the kernel says that it ran meanwhile; threads on a CPU are sampled for a tenth of "
+                "a second.\nA thread that waits for a lock is shown with the holder: for glibc's mutexes, Java's "
+                "monitors and java.util.concurrent locks (with their class), Python's RLock and the GIL. A deadlock "
+                "among them is reported in the first line.",
         .options = options,
         .examples = examples,
 };
@@ -130,8 +124,8 @@ static struct error *parse(struct request *r, int argc, char **argv)
 	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1)
 		err = parse_option(r, option);
 	if (!err && optind < argc)
-		err = error_hint(
-		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "processes are given by -p PID");
+		err = error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "processes are given by -p PID");
 	if (!err && !r->o.help)
 		err = check(r);
 	return err;
@@ -161,7 +155,7 @@ static struct error *add_all(struct dump *d, const struct request *r, int *code)
 			*code = report_error(err);
 		added += !err;
 	}
-	return added ? NULL : error_new(ERROR_NO_PROCESS, "none of the processes can be looked into");
+	return added ? NULL : error_new(ERROR_NO_PROCESS, "none of the processes can be read");
 }
 
 static void wait_for_next(const struct request *r)

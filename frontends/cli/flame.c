@@ -54,12 +54,11 @@ static void warn(void *ctx, struct error *err)
 static void tell_denied(const struct flame_options *o)
 {
 	if (o->denied)
-		say_note("%u files of targets could not be read: stacks end at their code, and it has no names. Run as "
-		         "root, or with "
-		         "CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE (`yrt doctor`)",
+		say_note("%u files of targets could not be read: stacks end at their code, which has no names. Run as "
+		         "root, or with CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE (`yrt doctor`)",
 		        o->denied);
 	if (!o->sampler.no_kernel && !capabilities_kernel_names())
-		say_note("the kernel's functions have no names here: CAP_SYSLOG, or kernel.kptr_restrict=0; -U leaves "
+		say_note("kernel functions have no names: that needs CAP_SYSLOG, or kernel.kptr_restrict=0; -U leaves "
 		         "them out");
 }
 
@@ -325,7 +324,7 @@ static int push(const struct flame_options *o, const char *path)
 	int code = err ? report_error(err) : 0;
 
 	if (code)
-		say_note("it stays in %s; `yrt push %s --push %s` sends it later", path, path, o->send.url);
+		say_note("it is kept in %s; `yrt push %s --push %s` sends it later", path, path, o->send.url);
 	else if (!o->named)
 		unlink(path);
 	return code;

@@ -8,9 +8,9 @@
 enum { OPT_MAN = 256, OPT_COMPLETION, OPT_LIST };
 
 static const struct manual_option options[] = {
-        {OPT_MAN, "man", NULL, "the man page, in the macros of man(7)", COMPLETE_NOTHING},
-        {OPT_COMPLETION, "completion", "SHELL", "the completions of bash, zsh or fish", COMPLETE_NOTHING},
-        {OPT_LIST, "list", NULL, "only the names of the commands", COMPLETE_NOTHING},
+        {OPT_MAN, "man", NULL, "print the man page, in man(7) macros", COMPLETE_NOTHING},
+        {OPT_COMPLETION, "completion", "SHELL", "print the completions for bash, zsh or fish", COMPLETE_NOTHING},
+        {OPT_LIST, "list", NULL, "print the names of the commands", COMPLETE_NOTHING},
         {0},
 };
 
@@ -19,7 +19,7 @@ static const char *const usage[] = {"[COMMAND] [options]", NULL};
 static const struct manual_example examples[] = {
         {"yrt help flame", NULL},
         {"yrt help --man flame | man -l -", NULL},
-        {"eval \"$(yrt help --completion bash)\"", "completions without an installation"},
+        {"eval \"$(yrt help --completion bash)\"", "completions without installing yrt"},
         {NULL, NULL},
 };
 
@@ -53,10 +53,11 @@ static struct error *parse(const struct manual *m, int argc, char **argv, struct
 			ret->help = true;
 		else
 			return error_hint(
-			        error_new(ERROR_USAGE, "see the line above"), "`yrt help --help` tells all options");
+			        error_new(ERROR_USAGE, "see the line above"), "`yrt help --help` lists all options");
 	}
-	return argc - optind > 1 ? error_new(ERROR_USAGE, "help takes one command, not also \"%s\"", argv[optind + 1])
-	                         : NULL;
+	return argc - optind > 1
+	               ? error_new(ERROR_USAGE, "help takes one command; unexpected argument \"%s\"", argv[optind + 1])
+	               : NULL;
 }
 
 static struct error *answer(const struct request *r, const struct command_line *c)

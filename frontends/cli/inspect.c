@@ -27,7 +27,7 @@ enum { INSPECT_JSON = 512 };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
-        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
+        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
         {INSPECT_JSON, "json", NULL, "as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}",
                 COMPLETE_NOTHING},
         {0},
@@ -38,17 +38,15 @@ static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
 static const struct manual_example examples[] = {
         {"yrt inspect -p $(pgrep -o nginx) -s", "a master and its workers"},
         {"yrt inspect -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'",
-                "its VMs, for programs"},
+                "the VMs, for a program"},
         {NULL, NULL},
 };
 
 const struct manual inspect_manual = {
         .usage = usage,
-        .text = "Version, build, where its code lies, its VMs and what they do, the offsets of its structures with "
-                "their origin, and\n"
-                "the checks that they passed. What was not recognised is listed with the reason. The process keeps "
-                "running; nothing is\n"
-                "written to it.",
+        .text = "Prints for each runtime its version and build, where its code is, its VMs and their state, the "
+                "offsets of its structures with their origin, and the checks that they passed. Anything that was not "
+                "recognised is listed with the reason. The process keeps running; nothing is written to it.",
         .options = options,
         .examples = examples,
 };
@@ -129,7 +127,7 @@ static struct error *check_alive(const struct process *p)
 	for (u32 i = 0; i < p->maps.nlines; i++)
 		if ((p->mappings[i].prot & PROT_EXEC) && memory_read(p->memory, &byte, 1, p->mappings[i].start))
 			return NULL;
-	return error_hint(error_new(ERROR_NO_PROCESS, "process %d ended, or runs another program by now", p->pid),
+	return error_hint(error_new(ERROR_NO_PROCESS, "process %d has ended, or runs another program now", p->pid),
 	        "give the pid of a running process");
 }
 
@@ -434,8 +432,8 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	if (!err && optind < argc)
-		err = error_hint(
-		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "processes are given by -p PID");
+		err = error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "processes are given by -p PID");
 	if (!err && !o->help)
 		err = flame_select(o);
 	if (!err && !o->npids && !o->help)

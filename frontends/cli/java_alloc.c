@@ -17,26 +17,26 @@ enum key { KEY_TOTAL = 512, KEY_OBJECTS, KEY_INTERVAL };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
-        {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},
-        {'d', "duration", "SECS", "how long (30; 0: until Ctrl-C; a command: until it ends)", COMPLETE_NOTHING},
+        {'s', "subprocesses", NULL, "also their children, present and future", COMPLETE_NOTHING},
+        {'d', "duration", "SECS", "how long to sample (30; 0: until Ctrl-C; a command: until it ends)",
+                COMPLETE_NOTHING},
         {KEY_TOTAL, "total", NULL, "show bytes (the default)", COMPLETE_NOTHING},
-        {KEY_OBJECTS, "objects", NULL, "show how many objects", COMPLETE_NOTHING},
-        {KEY_INTERVAL, "interval", "BYTES", "between two samples, on average and at least (524288; k, m, g)",
+        {KEY_OBJECTS, "objects", NULL, "show the number of objects", COMPLETE_NOTHING},
+        {KEY_INTERVAL, "interval", "BYTES", "average distance of samples, at least (524288; k, m, g)",
                 COMPLETE_NOTHING},
         {'F', "freq", "HZ",
-                "samples a second at most: past it the interval grows (500, or as many as slow the program by 2 %)",
+                "at most HZ samples per second; beyond that the interval grows (500, or what slows the program by 2 %)",
                 COMPLETE_NOTHING},
-        {'o', "output", "FILE", "@.html by default; - is stdout; %p pid, %t time", COMPLETE_FILE},
-        {'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT},
-        {'t', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING},
+        {'o', "output", "FILE", "@.html by default; - is stdout; %p is the pid, %t the time", COMPLETE_FILE},
+        {'f', "format", "NAME", "the format, whatever the extension of FILE:", COMPLETE_FORMAT},
+        {'t', "threads", NULL, "separate threads", COMPLETE_NOTHING},
         {'I', "include", "REGEX", "only stacks with a frame (or class) that matches", COMPLETE_NOTHING},
-        {'X', "exclude", "REGEX", "no stacks with a frame (or class) that matches", COMPLETE_NOTHING},
+        {'X', "exclude", "REGEX", "only stacks without a frame (or class) that matches", COMPLETE_NOTHING},
         {FLAME_LINES, "lines", NULL, "split functions by the line being executed", COMPLETE_NOTHING},
-        {FLAME_SIGNATURES, "signatures", NULL, "Java's methods with the types of their arguments", COMPLETE_NOTHING},
-        {FLAME_NO_INLINE, "no-inline", NULL,
-                "only the functions that native code is in, without those that were inlined", COMPLETE_NOTHING},
-        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
-        {FLAME_STATS, "stats", "FILE", "write what was seen and lost as JSON (- is stdout)", COMPLETE_FILE},
+        {FLAME_SIGNATURES, "signatures", NULL, "Java methods with the types of their arguments", COMPLETE_NOTHING},
+        {FLAME_NO_INLINE, "no-inline", NULL, "leave out inlined functions of native code", COMPLETE_NOTHING},
+        {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_STATS, "stats", "FILE", "write counts of samples and losses as JSON (- is stdout)", COMPLETE_FILE},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},
         {0},
@@ -46,7 +46,7 @@ static const char *const usage[] = {"-p PID[,PID...] [options]", "[options] -- C
 
 static const struct manual_example examples[] = {
         {"yrt @ -p 4242 -d 10 -o alloc.html", "ten seconds of a JVM as a page for a browser"},
-        {"yrt @ -p 4242 -t --objects -o alloc.html", "objects in place of bytes, a stack for each thread"},
+        {"yrt @ -p 4242 -t --objects -o alloc.html", "objects instead of bytes, by thread"},
         {"yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof"},
         {NULL, NULL},
 };
@@ -54,36 +54,22 @@ static const struct manual_example examples[] = {
 const struct manual java_alloc_manual = {
         .usage = usage,
         .text = "Stacks end in the class of the object. Nothing is loaded into the JVM or written to it: a uprobe "
-                "shows when a thread\n"
-                "takes a new buffer (TLAB), a debug register watches a random address in it, and the thread's stack is "
-                "taken when it\n"
-                "allocates over that address; each object outside of TLABs is seen. So every byte has the same "
-                "chance to be\n"
-                "sampled, at an average distance of --interval or, if that would be more than --freq samples a second, "
-                "a larger one.\n"
-                "\n"
-                "What each thread allocated is exact, as the JVM counts it, and samples are scaled to it. Shares are "
-                "estimated: of n\n"
-                "samples, a share p has the standard error sqrt(p (1 - p) / n), so 20 % of 2,400 samples are 20 +- 0.8 "
-                "%; less where\n"
-                "samples are weighed by what some TLABs held, by class and size, as far as these agree with them. The "
-                "last line on\n"
-                "stderr gives n, what no stack was seen for, and what was lost. A program that takes thousands of "
-                "buffers a\n"
-                "second is watched in shifts of 0.2 s at random moments, so that it loses less than 2 % of its CPU "
-                "time; with --freq\n"
-                "it is watched all the time. Objects are estimated from the same samples: a rare small one has a "
-                "larger error.\n"
-                "\n"
-                "Where debug registers are taken or refused, a note says so: then only objects\n"
-                "that need a new TLAB or none have a stack. Bytes by class and size come from TLABs that threads gave "
-                "up, read as\n"
-                "they are, and are spread over the stacks seen for objects of that class and about that size; what "
-                "none was seen\n"
-                "for is under [no stack seen]. Sites that make the same may come out wrong then, where a program "
-                "allocates in a\n"
-                "cycle. A JVM without symbols is searched for its allocation by code; that is said, too, or it is "
-                "refused.",
+                "reports when a thread takes a new allocation buffer (TLAB), a debug register watches a random address "
+                "in it, and the stack is taken when the thread allocates over that address. Each object outside of "
+                "TLABs is seen. So every byte has the same chance to be sampled, at an average distance of --interval, "
+                "or a larger one if that would be more than --freq samples per second.\nThe bytes that each thread "
+                "allocated are exact, as counted by the JVM, and samples are scaled to them. Shares are estimates: "
+                "with n samples a share p has the standard error sqrt(p (1 - p) / n), so 20 % of 2,400 samples are 20 "
+                "+- 0.8 %. It is less where the contents of some TLABs, by class and size, improve the estimate. The "
+                "last line on stderr has n, the bytes without a stack, and what was lost. A program that takes "
+                "thousands of TLABs per second is watched for 0.2 s at random moments, so that it loses less than 2 % "
+                "of its CPU time; with --freq it is watched all the time. Numbers of objects come from the same "
+                "samples: rare small objects have larger errors.\nIf debug registers are in use or not permitted, a "
+                "note says so: then only objects that need a new TLAB, or none, have a stack. Bytes by class and size "
+                "come from finished TLABs, and are spread over the stacks seen for objects of that class and about "
+                "that size; without such a stack they are under [no stack seen]. Sites that allocate the same class "
+                "and size may then be mixed up if a program allocates in a cycle.\nIn a JVM without symbols yrt finds "
+                "the allocation functions by their code, and says so; if it cannot, it refuses.",
         .options = options,
         .examples = examples,
 };

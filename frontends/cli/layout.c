@@ -14,7 +14,7 @@
 #include "unwind/runtime.h"
 
 static const struct manual_option options[] = {
-        {'r', "runtime", "NAME", "which runtime FILE holds (luajit)", COMPLETE_NOTHING},
+        {'r', "runtime", "NAME", "the runtime in FILE (luajit)", COMPLETE_NOTHING},
         {0},
 };
 
@@ -23,19 +23,16 @@ static const char *const usage[] = {"FILE [--runtime NAME]", NULL};
 static const struct manual_example examples[] = {
         {"yrt layout libluajit-5.1.so.2 > layouts/mine.layout",
                 "a build with debug information, or whose debug file is installed"},
-        {"YRT_LAYOUTS=layouts yrt lua-flame -p 4242", "profiles programs that hold that build, stripped"},
+        {"YRT_LAYOUTS=layouts yrt lua-flame -p 4242", "profiles programs with a stripped copy of that build"},
         {NULL, NULL},
 };
 
 const struct manual layout_manual = {
         .usage = usage,
-        .text = "Where the members of a runtime's structures lie, read from the debug information in FILE (a program, "
-                "a library, or its\n"
-                "separate debug file) or in the debug file that belongs to FILE. Put the output into "
-                "DIRECTORY/ANYTHING.layout and set\n"
-                "YRT_LAYOUTS=DIRECTORY, and yrt knows files with that build-id when they are stripped, and others of "
-                "the same layout if\n"
-                "their code agrees.",
+        .text = "Prints where the members of a runtime's structures are, from the debug information in FILE (a "
+                "program, a library, or a separate debug file) or in the debug file that belongs to FILE. Write the "
+                "output to DIRECTORY/ANYTHING.layout and set YRT_LAYOUTS=DIRECTORY. yrt then recognises stripped files "
+                "with that build-id, and others of the same layout if their code agrees.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,
@@ -131,12 +128,11 @@ int layout_main(const struct command_line *self, int argc, char **argv)
 		runtime = optarg;
 	}
 	if (argc - optind != 1)
-		return report_error(
-		        error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help says what it may be"));
+		return report_error(error_hint(error_new(ERROR_USAGE, "one FILE is needed"), "--help describes it"));
 	schema = find_schema(runtime);
 	if (!schema)
 		err = error_hint(error_new(ERROR_USAGE, "no runtime \"%s\" has layouts", runtime ? runtime : ""),
-		        "`yrt %s --help` lists those that have", self->name);
+		        "`yrt %s --help` lists the runtimes with layouts", self->name);
 	else
 		err = print_path(argv[optind], schema);
 	return err ? report_error(err) : 0;

@@ -9,32 +9,32 @@
 #include "unwind/runtime_snapshot.h"
 
 static const struct command_line fixed[] = {
-        {"c-flame", "CPU time of native code alone", flame_main, &flame_manual, .group = GROUP_CPU},
+        {"c-flame", "CPU time of native code only", flame_main, &flame_manual, .group = GROUP_CPU},
         {"top", "CPU time by function, live", top_main, &top_manual, .group = GROUP_CPU},
         {"dump", "every thread's stack now, what it waits for, deadlocks", dump_main, &dump_manual,
                 .group = GROUP_WAITING},
-        {"record", "keeps CPU time in a file, to draw and compare later", flame_main, &record_manual,
+        {"record", "records CPU time in a file, to render and compare later", flame_main, &record_manual,
                 .group = GROUP_PROFILES},
-        {"render", "draws a recording in any format, on any machine", render_main, &render_manual,
+        {"render", "converts a recording to any format, on any machine", render_main, &render_manual,
                 .group = GROUP_PROFILES},
-        {"diff", "what changed between recordings", diff_main, &diff_manual, .group = GROUP_PROFILES},
-        {"watch", "records a short while of every minute, or when something happens", watch_main, &watch_manual,
+        {"diff", "compares recordings: what changed", diff_main, &diff_manual, .group = GROUP_PROFILES},
+        {"watch", "records for a short time at intervals, or on a condition", watch_main, &watch_manual,
                 .group = GROUP_PROFILES},
         {"push", "sends a recording to Pyroscope, Parca, OpenTelemetry or Coroot", push_main, &push_manual,
                 .group = GROUP_PROFILES},
-        {"inspect", "what yrt recognises in a process, and how it knows", inspect_main, &inspect_manual,
+        {"inspect", "the runtimes that yrt recognises in a process, and how", inspect_main, &inspect_manual,
                 .group = GROUP_PROGRAM},
         {"symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual,
                 .group = GROUP_PROGRAM},
-        {"layout", "a data file for the layout library, from a build of a runtime", layout_main, &layout_manual,
+        {"layout", "describes a build of a runtime for the layout library", layout_main, &layout_manual,
                 .group = GROUP_PROGRAM},
-        {"doctor", "what this machine permits, and which way yrt will use", doctor_main, &doctor_manual,
+        {"doctor", "what this machine permits, and what is missing", doctor_main, &doctor_manual,
                 .group = GROUP_PROGRAM},
-        {"runtimes", "language runtimes that are supported", runtimes_main, &runtimes_manual, .group = GROUP_PROGRAM},
+        {"runtimes", "the language runtimes that yrt supports", runtimes_main, &runtimes_manual,
+                .group = GROUP_PROGRAM},
         {"cache", "unwind tables kept on disk: where, how large; --clear", cache_main, &cache_manual,
                 .group = GROUP_PROGRAM},
-        {"help", "this text, that of a command, man pages and completions", help_main, &help_manual,
-                .group = GROUP_PROGRAM},
+        {"help", "help, man pages and completions", help_main, &help_manual, .group = GROUP_PROGRAM},
 };
 
 /* Where an event has options of its own. */
@@ -107,8 +107,8 @@ static bool add_alloc(const struct view *v)
 	char *name, *summary;
 
 	if (asprintf(&name, "%s-alloc", v->name) < 0 ||
-	        asprintf(&summary, "where %s allocates memory: stacks down to the class, in bytes or objects",
-	                v->language) < 0)
+	        asprintf(&summary, "memory that %s allocates, by stack and class, in bytes or objects", v->language) <
+	                0)
 		return false;
 	c.name = name;
 	c.summary = summary;

@@ -6,6 +6,8 @@
 #include "frontends/format/format.h"
 #include "unwind/process/view.h"
 
+#define HELP_WIDTH 100
+
 static const struct manual_option no_options[] = {{0}};
 const struct manual_option manual_help_option = {'h', "help", NULL, "this text", COMPLETE_NOTHING};
 
@@ -32,21 +34,52 @@ void manual_getopt(const struct manual *m, struct manual_getopt *ret)
 	memset(ret, 0, sizeof(*ret));
 	*shorts++ = '+';
 	for (const struct manual_option *o = manual_options(m); o->key && n < MANUAL_OPTIONS_MAX - 1; o++)
-		add_option(ret, &n, &shorts, o);
+		if (o->name)
+			add_option(ret, &n, &shorts, o);
 	add_option(ret, &n, &shorts, &manual_help_option);
 }
 
-/* '@' is the name of the command; further lines begin at this column. */
-static void put_text(FILE *out, const struct command_line *c, const char *s, int column)
+/* '@' is the name of the command. */
+static void put_text(FILE *out, const struct command_line *c, const char *s, size_t n)
 {
-	for (; *s; s++) {
+	for (; n > 0 && *s; s++, n--) {
 		if (*s == '@')
 			fputs(c->name, out);
-		else if (*s == '\n')
-			fprintf(out, "\n%*s", column, "");
 		else
 			fputc(*s, out);
 	}
+}
+
+static int columns(const struct command_line *c, const char *s, size_t n)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ret += s[i] == '@' ? (int)strlen(c->name) : (s[i] & 0xc0) != 0x80;
+	return ret;
+}
+
+/* Wrapped at HELP_WIDTH columns; the cursor is at column `indent`, where further lines begin. '\n' ends a paragraph. */
+static void put_wrapped(FILE *out, const struct command_line *c, const char *s, int indent)
+{
+	int at = indent;
+
+	while (*s) {
+		size_t n = strcspn(s, " \n");
+		int width = columns(c, s, n);
+
+		if (at > indent && at + 1 + width > HELP_WIDTH)
+			fprintf(out, "\n%*s", at = indent, "");
+		else if (at > indent)
+			at += fprintf(out, " ");
+		put_text(out, c, s, n);
+		at += width;
+		s += n;
+		if (*s == '\n')
+			fprintf(out, "\n\n%*s", at = indent, "");
+		s += *s != 0;
+	}
+	fputc('\n', out);
 }
 
 /* "  -p, --pid LIST" and its length in columns. */
@@ -66,7 +99,7 @@ static int widest(const struct manual *m)
 	int width = 0;
 
 	for (const struct manual_option *o = manual_options(m); o->key; o++) {
-		int n = option_head(o, head, sizeof(head));
+		int n = o->name ? option_head(o, head, sizeof(head)) : 0;
 
 		width = n > width ? n : width;
 	}
@@ -77,12 +110,15 @@ static void put_option(FILE *out, const struct command_line *c, const struct man
 {
 	char head[128];
 
+	if (!o->name) {
+		fprintf(out, "\n %s%s%s\n", colour(out, COLOUR_BOLD), o->text, colour(out, COLOUR_NONE));
+		return;
+	}
 	option_head(o, head, sizeof(head));
 	fprintf(out, "%-*s  ", width, head);
-	put_text(out, c, o->text, width + 2);
-	fputc('\n', out);
+	put_wrapped(out, c, o->text, width + 2);
 	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++)
-		fprintf(out, "%*s%-10s %-8s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
+		fprintf(out, "%*s%-10s %-13s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
 }
 
 static void put_heading(FILE *out, const char *text)
@@ -96,7 +132,7 @@ static void put_examples(FILE *out, const struct command_line *c)
 		put_heading(out, "examples:");
 	for (const struct manual_example *e = c->manual->examples; e && e->command; e++) {
 		fputs("  ", out);
-		put_text(out, c, e->command, 2);
+		put_text(out, c, e->command, strlen(e->command));
 		fprintf(out, e->text ? "\n      %s%s%s\n" : "%s%s%s\n", colour(out, COLOUR_FAINT),
 		        e->text ? e->text : "", colour(out, COLOUR_NONE));
 	}
@@ -112,8 +148,7 @@ void manual_help(FILE *out, const struct command_line *c)
 	fprintf(out, "\n%s.\n", c->summary);
 	if (m->text) {
 		fputc('\n', out);
-		put_text(out, c, m->text, 0);
-		fputc('\n', out);
+		put_wrapped(out, c, m->text, 0);
 	}
 	put_heading(out, "options:");
 	for (const struct manual_option *o = manual_options(m); o->key; o++)

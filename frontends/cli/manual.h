@@ -20,11 +20,16 @@ enum completion { /* what a shell offers for an argument */
 
 struct manual_option {
 	int key;              /* what getopt_long() returns; if it is a character, also the short option */
-	const char *name;     /* the long option without its dashes */
+	const char *name;     /* the long option without its dashes; NULL: text is a heading for the options below */
 	const char *argument; /* "LIST"; NULL: takes none */
-	const char *text;     /* one line: what it does, its default */
+	const char *text;     /* what it does, its default; without line breaks */
 	enum completion completion;
 };
+
+#define MANUAL_HEADING(text)                                                                                           \
+	{                                                                                                              \
+		-1, NULL, NULL, text, COMPLETE_NOTHING                                                                 \
+	}
 
 struct manual_example {
 	const char *command;
@@ -33,7 +38,7 @@ struct manual_example {
 
 struct manual {
 	const char *const *usage;              /* what follows the name of the command, NULL-terminated; at least one */
-	const char *text;                      /* what the summary leaves open; NULL: nothing */
+	const char *text;                      /* a longer description, '\n' between paragraphs; NULL: none */
 	const struct manual_option *options;   /* up to key 0; NULL: only --help */
 	const struct manual_example *examples; /* up to command NULL */
 	enum completion operands;

@@ -23,7 +23,7 @@ static const struct manual_option *option_at(const struct command_line *c, u32 n
 	const struct manual_option *o = manual_options(c->manual);
 
 	for (; o->key; o++)
-		if (n-- == 0)
+		if (o->name && n-- == 0)
 			return o;
 	return n == 0 ? &manual_help_option : NULL;
 }

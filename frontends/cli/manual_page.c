@@ -13,7 +13,9 @@ static void put(FILE *out, const struct command_line *c, const char *s)
 	for (; *s; at_start = *s++ == '\n') {
 		if (at_start && (*s == '.' || *s == '\''))
 			fputs("\\&", out);
-		if (*s == '@' && c)
+		if (*s == '\n')
+			fputs("\n.PP\n", out);
+		else if (*s == '@' && c)
 			put(out, NULL, c->name);
 		else if (*s == '\\')
 			fputs("\\e", out);
@@ -46,6 +48,10 @@ static void put_title(FILE *out, const struct command_line *c, const char *summa
 
 static void put_option(FILE *out, const struct command_line *c, const struct manual_option *o)
 {
+	if (!o->name) {
+		put_line(out, ".SS ", c, o->text);
+		return;
+	}
 	fputs(".TP\n", out);
 	if (o->key < 256)
 		fprintf(out, "\\fB\\-%c\\fR, ", o->key);
@@ -115,12 +121,11 @@ static const char *const exit_codes[][2] = {
 };
 
 static const char *const environment[][2] = {
-        {"DEBUGINFOD_URLS", "servers that are asked for debug files that are not here: by yrt symbolize, and by others "
-                            "when sampling "
-                            "is over; by libdebuginfod, which obeys its other variables too"},
-        {"DEBUGINFOD_TIMEOUT", "seconds without a byte until no server is asked any more (10)"},
-        {"NO_COLOR", "if set and not empty, no colours; there are none anyway where the output is not a terminal"},
-        {"XDG_CACHE_HOME", "where compiled unwind tables are kept, in yrt; $HOME/.cache by default"},
+        {"DEBUGINFOD_URLS", "servers for debug files that are not installed; yrt symbolize asks them at once, other "
+                            "commands after sampling. libdebuginfod's other variables work too"},
+        {"DEBUGINFOD_TIMEOUT", "yrt gives up on these servers after so many seconds without a byte (10)"},
+        {"NO_COLOR", "no colours if set and not empty; without a terminal there are none anyway"},
+        {"XDG_CACHE_HOME", "compiled unwind tables are kept in yrt below it; $HOME/.cache by default"},
 };
 
 static void put_pairs(FILE *out, const char *heading, const char *const (*pairs)[2], size_t n)
@@ -138,7 +143,7 @@ static void put_overview(FILE *out)
 	fputs(".SH SYNOPSIS\n.B yrt\n.I COMMAND\n[options]\n.br\n.B yrt\n.I COMMAND\n.B \\-\\-help\n.br\n"
 	      ".B yrt\n.B \\-\\-version\n"
 	      ".SH DESCRIPTION\nyrt looks inside a running process and shows where its time goes: one stack from the\n"
-	      "kernel through native code and the language VM up to the line of script that caused it.\n"
+	      "kernel through native code and the language VM to the line of script that caused it.\n"
 	      "The target is neither paused nor changed.\n"
 	      ".SH COMMANDS\nEach has a page of its own.\n",
 	        out);

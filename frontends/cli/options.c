@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flags of the flame commands. */
+/* Parses and checks the options of the commands that sample. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
-#include "flame_rows.h"
 #include "frontends/format/format.h"
 #include "processes.h"
 #include "probes/select_find.h"
@@ -17,223 +16,6 @@
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
-
-/* Of record, which takes any event. */
-static const struct manual_option record_options[] = {
-        TARGET_ROWS{FLAME_EVENT, "event", "NAME",
-                "clock (time on the CPU, the default), fault (page faults), wait (time off the CPU), wall (both), io "
-                "(file "
-                "I/O)\n"
-                "or net (sockets)",
-                COMPLETE_NOTHING},
-        RATE_ROWS OUTPUT_ROWS{0},
-};
-
-static const struct manual_option flame_options[] = {
-        TARGET_ROWS RATE_ROWS OUTPUT_ROWS{
-                FLAME_AS_ALWAYS, "native", NULL, "as in py-spy: native frames are always there", COMPLETE_NOTHING},
-        {FLAME_AS_ALWAYS, "nonblocking", NULL, "as in py-spy: targets are never paused", COMPLETE_NOTHING},
-        {'e', "event", "NAME", "as in asprof: cpu, the default; for others it names the command", COMPLETE_NOTHING},
-        {0},
-};
-
-static const struct manual_option event_options[] = {
-        TARGET_ROWS OUTPUT_ROWS{0},
-};
-
-#define IDLE_ROWS                                                                                                      \
-	{FLAME_NO_IDLE, "no-idle", NULL,                                                                               \
-	        "hide waits by design: event loops without events, pools without work (views of a language do)",       \
-	        COMPLETE_NOTHING},                                                                                     \
-	        {FLAME_IDLE, "idle", NULL, "show them", COMPLETE_NOTHING},
-
-static const struct manual_option off_options[] = {
-        TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits that last at least so long", COMPLETE_NOTHING},
-        {FLAME_MAX, "max", "USECS", "only waits that last at most so long", COMPLETE_NOTHING},
-        {FLAME_WAKERS, "wakers", NULL, "inside each wait the stack of who ended it, from its leaf to its root",
-                COMPLETE_NOTHING},
-        {FLAME_LOGICAL, "logical", NULL,
-                "also what waits without a thread, by looking at it some times a second: goroutines, virtual threads, "
-                "tasks of asyncio, coroutines of LuaJIT",
-                COMPLETE_NOTHING},
-        IDLE_ROWS OUTPUT_ROWS{0},
-};
-
-static const struct manual_option wall_options[] = {
-        TARGET_ROWS RATE_ROWS IDLE_ROWS OUTPUT_ROWS{0},
-};
-
-const char *const flame_usage[] = {
-        "-p PID[,PID...] [options]", "--select RULE | -a [options]", "[options] -- COMMAND [ARGS...]", NULL};
-
-static const struct manual_example flame_examples[] = {
-        {"yrt @ -p 4242 -d 10 -o flame.html", "ten seconds of a process as a page for a browser"},
-        {"yrt @ -p 4242 -s -t -o flame.html", "with its children, a stack for each thread"},
-        {"yrt @ -p 4242 -F 999 -f txt -o - | less", "as a tree in the terminal"},
-        {"yrt @ --select exe=envoy -d 60", "all processes of a program, also those that start meanwhile"},
-        {"yrt @ -a -d 10 -o machine.html", "the whole machine"},
-        {"yrt @ -o flame.html -- ./program args", "a program from its start to its end"},
-        {NULL, NULL},
-};
-
-static const struct manual_example record_examples[] = {
-        {"yrt record -p 4242 -d 10 -o x.yrt", "ten seconds of a process"},
-        {"yrt render x.yrt -o x.html", "and a page of them"},
-        {NULL, NULL},
-};
-
-const struct manual record_manual = {
-        .usage = flame_usage,
-        .text = "A recording keeps all threads, the kernel, what every file was (build-ids), and what was lost. yrt "
-                "render draws it in any\n"
-                "format, on any machine; yrt diff compares two. They need neither root nor the programs that were "
-                "recorded.",
-        .options = record_options,
-        .examples = record_examples,
-};
-
-const struct manual flame_manual = {
-        .usage = flame_usage,
-        .text = "Ctrl-C ends sampling early and keeps the whole result. The last line on stderr says what was seen and "
-                "what was lost,\n"
-                "by cause. -I and -X take POSIX extended regular expressions. Debug files that are not installed are "
-                "fetched from the\n"
-                "servers in DEBUGINFOD_URLS when sampling is over; Ctrl-C skips that. If a command behind -- fails, "
-                "yrt prints its exit\n"
-                "status; the exit code of yrt is about sampling alone. With several processes the graph has a level of "
-                "processes: each\n"
-                "apart if a program has up to 8, else one for each program; --processes changes that.",
-        .options = flame_options,
-        .examples = flame_examples,
-};
-
-static const struct manual_example event_examples[] = {
-        {"yrt @ -p 4242 -d 10 -o event.html", "ten seconds of a process as a page for a browser"},
-        {"yrt @ -p 4242 -s -t -f txt -o - | less",
-                "with its children, a stack for each thread, as a tree in the terminal"},
-        {"yrt @ -o event.html -- ./program args", "a program from its start to its end"},
-        {NULL, NULL},
-};
-
-const struct manual event_manual = {
-        .usage = flame_usage,
-        .text = "Ctrl-C ends it early and keeps the whole result. The last line on stderr says what was seen and what "
-                "was lost, by\n"
-                "cause. -I and -X take POSIX extended regular expressions.",
-        .options = event_options,
-        .examples = event_examples,
-};
-
-static const struct manual_example off_examples[] = {
-        {"yrt @ -p 4242 -d 10 -o off.html", "what a process waited for in ten seconds"},
-        {"yrt @ -p 4242 -t -U -f txt -o - | less", "a tree for each thread, without the kernel"},
-        {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
-        {"yrt @ -p 4242 --no-idle -o off.html", "without event loops and pools that have no work"},
-        {"yrt @ -p 4242 --wakers -o off.html", "and who ended each wait"},
-        {"yrt @ -p 4242 --no-idle --logical -o off.html", "and what coroutines, goroutines, tasks wait for"},
-        {NULL, NULL},
-};
-
-const struct manual off_manual = {
-        .usage = flame_usage,
-        .text = "Each stack ends in what the thread waits for: [futex], [epoll], [sleep], [read of a socket], [page "
-                "fault], [run queue]\n"
-                "(it could run, but others had the CPU) and so on. Time is exact, summed over threads, including "
-                "threads that sleep all\n"
-                "the time; where threads wait so often that taking each stack would slow them down, waits shorter than "
-                "50 ms are\n"
-                "sampled at random and weighted. The last line on stderr says whether time on and off the CPU add up "
-                "to the time that\n"
-                "threads existed, what was truncated and what was lost. Views of a language hide waits by design "
-                "(event loops without\n"
-                "events, pools without work) and say how much that was: --idle shows them, --no-idle hides them in "
-                "other commands, too.",
-        .options = off_options,
-        .examples = off_examples,
-};
-
-static const struct manual_example wall_examples[] = {
-        {"yrt @ -p 4242 -d 10 -o wall.html", "where the time of all threads goes, on and off the CPU"},
-        {"yrt @ -p 4242 --timeline -o wall.html", "and when: a strip a thread"},
-        {"yrt @ -p 4242 --no-idle -t -U -f txt -o - | less", "a tree for each thread, without its idle time"},
-        {NULL, NULL},
-};
-
-const struct manual wall_manual = {
-        .usage = flame_usage,
-        .text = "Each stack ends in the state of its thread: [running], [run queue] (it could run, but others had the "
-                "CPU), or what it\n"
-                "waits for, as in off-flame. Time off the CPU is exact; time on the CPU is sampled (--freq). The last "
-                "line on stderr\n"
-                "says whether both add up to the time that threads existed. Views of a language hide waits by design: "
-                "--idle shows\n"
-                "them, --no-idle hides them in other commands, too. With --timeline the page has a strip for each "
-                "thread.",
-        .options = wall_options,
-        .examples = wall_examples,
-};
-
-static const struct manual_option probe_options[] = {
-        {'e', "event", "WHAT",
-                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16",
-                COMPLETE_NOTHING},
-        TARGET_ROWS OUTPUT_ROWS{0},
-};
-
-static const char *const probe_usage[] = {
-        "-e WHAT [-e WHAT...] -p PID[,PID...] [options]", "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
-
-static const struct manual_example probe_examples[] = {
-        {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
-        {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program; a tracepoint:"},
-        {"yrt @ -e sched:sched_process_exec -s -p 4242", "who starts programs"},
-        {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
-        {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
-        {NULL, NULL},
-};
-
-const struct manual probe_manual = {
-        .usage = probe_usage,
-        .text = "Each hit counts one for its stack: user, language and kernel frames. FILE is a program or library "
-                "that is mapped, by the\n"
-                "beginning of its name (libc: libc.so.6) or the end of its path; C++ functions go by their names "
-                "without arguments. Of\n"
-                "what a JIT or an interpreter runs there is no function to probe. uprobe:, usdt: and tracepoint: "
-                "before WHAT decide\n"
-                "where it could be either. A hit costs the target 1 to 3 us; past --max-cpu every second one has "
-                "no stack and the\n"
-                "others count twice, and so on: the last line says so. Ctrl-C ends it early and keeps the result.",
-        .options = probe_options,
-        .examples = probe_examples,
-};
-
-static const struct manual_option latency_options[] = {
-        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS", COMPLETE_NOTHING},
-        {FLAME_OVER, "over", "TIME", "stacks only of calls that take at least so long: 100ms, 5us (all)",
-                COMPLETE_NOTHING},
-        TARGET_ROWS OUTPUT_ROWS{0},
-};
-
-static const char *const latency_usage[] = {
-        "-e FUNCTION [--over TIME] -p PID [options]", "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
-
-static const struct manual_example latency_examples[] = {
-        {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
-        {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html", "the stacks of slow ones"},
-        {NULL, NULL},
-};
-
-const struct manual latency_manual = {
-        .usage = latency_usage,
-        .text = "The histogram comes on stderr, in the page, and with --stats as JSON; stacks count the time of slow "
-                "calls. "
-                "Each call costs the target\n"
-                "two hits, 1 to 3 us each. Where a function returns is found in its code: one that jumps through a "
-                "table or a register\n"
-                "is refused. Ctrl-C ends it early and keeps the result.",
-        .options = latency_options,
-        .examples = latency_examples,
-};
 
 bool flame_add_pid(struct flame_options *o, int pid)
 {
@@ -406,36 +188,6 @@ struct error *flame_option(int option, struct flame_options *o)
 	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 }
 
-/* "100ms", "5us", "2s". */
-static bool parse_time(const char *text, u64 *ret)
-{
-	static const struct {
-		const char *word;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (end != text && value >= 0 && value < 1e9 && !strcmp(end, units[i].word)) {
-			*ret = (u64)(value * units[i].ns);
-			return true;
-		}
-	return false;
-}
-
-static struct error *set_latency(struct flame_options *o)
-{
-	if (o->hit.n != 1 || o->hit.spec[0].kind == HIT_TRACEPOINT || o->hit.spec[0].kind == HIT_USDT)
-		return error_hint(
-		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
-	if (o->over && !parse_time(o->over, &o->hit.over_ns))
-		return error_new(ERROR_USAGE, "--over takes a time such as 100ms, 5us or 2s, not \"%s\"", o->over);
-	o->hit.spec[0].kind = HIT_FUNCTION;
-	o->hit.returns = true;
-	return NULL;
-}
-
 struct error *flame_set_event(struct flame_options *o)
 {
 	const struct event_ops *event = o->event ? event_find(o->event) : o->sampler.event;
@@ -445,10 +197,10 @@ struct error *flame_set_event(struct flame_options *o)
 		        "clock, fault, wait, wall, io and net are events");
 	if (o->sampler.collect.times && !event->timed)
 		return error_hint(
-		        error_new(ERROR_USAGE, "--timeline goes with time on the CPU and wall-clock time only"),
+		        error_new(ERROR_USAGE, "--timeline works for time on the CPU and wall-clock time only"),
 		        "`yrt wall-flame --timeline` shows when threads wait");
 	if (event == &latency_event && !o->help) {
-		struct error *err = set_latency(o);
+		struct error *err = latency_set(o);
 
 		if (err)
 			return err;
@@ -493,7 +245,7 @@ struct error *flame_check_targets(struct flame_options *o)
 	bool chosen = o->npids || o->selection.nrules;
 
 	if (o->sampler.no_user && o->sampler.no_kernel)
-		return error_new(ERROR_USAGE, "-U and -K together leave nothing to show");
+		return error_new(ERROR_USAGE, "-U and -K together leave no frames");
 	if (!chosen && !o->command && !o->sampler.everyone)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
 		        "give -p PID, --select exe=NAME, -a for all, or a command behind --; --help lists all options");
@@ -501,7 +253,7 @@ struct error *flame_check_targets(struct flame_options *o)
 		return error_new(ERROR_USAGE, "%s and %s exclude each other", chosen ? "-p or --select" : "-a",
 		        o->command ? "a command behind --" : "-a");
 	if (o->sampler.everyone && o->sampler.event != events[0])
-		return error_hint(error_new(ERROR_USAGE, "-a goes with time on the CPU only"), "give -p or --select");
+		return error_hint(error_new(ERROR_USAGE, "-a works for time on the CPU only"), "give -p or --select");
 	if (o->awaits && !o->selection.nrules)
 		return error_new(ERROR_USAGE, "--wait takes --select");
 	return flame_select(o);
@@ -515,7 +267,7 @@ struct error *flame_check(struct flame_options *o)
 		o->output = "%t.yrt";
 	if (!err && o->send.url && format_find(o->format, o->output) != &format_recording)
 		err = error_hint(error_new(ERROR_USAGE, "--push sends a recording, not %s", o->output),
-		        "leave -o out, or give -o NAME.yrt: it stays there; `yrt render` draws it");
+		        "leave out -o, or give -o NAME.yrt to keep the recording; `yrt render` converts it");
 	if (!err)
 		err = send_check(&o->send);
 	if (!err && !format_find(o->format, o->output))
@@ -540,8 +292,8 @@ struct error *flame_operands(int argc, char **argv, struct flame_options *o)
 	if (optind >= argc)
 		return NULL;
 	if (strcmp(argv[optind - 1], "--") != 0)
-		return error_hint(
-		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a command to run goes behind --");
+		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "a command to run goes behind --");
 	o->command = argv + optind;
 	return NULL;
 }

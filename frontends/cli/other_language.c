@@ -131,7 +131,7 @@ void other_language_hint(pid_t pid)
 	if (!o && is_ghc(pid))
 		say_note("process %d runs Haskell: stacks end in code of GHC, which has no unwind information", pid);
 	else if (o && !o->option)
-		say_note("process %d runs %s, which yrt does not read: stacks show the functions of its interpreter",
+		say_note("process %d runs %s, which yrt does not support: stacks show the functions of its interpreter",
 		        pid, o->language);
 	else if (o && access(path, F_OK) && !has_word(pid, "cmdline", o->word) && !has_word(pid, "environ", o->word))
 		say_note(

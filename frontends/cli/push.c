@@ -13,7 +13,7 @@ enum { PUSH_REMOVE = 256 };
 
 static const struct manual_option options[] = {
         SEND_OPTIONS,
-        {PUSH_REMOVE, "remove", NULL, "delete each file that the store has taken", COMPLETE_NOTHING},
+        {PUSH_REMOVE, "remove", NULL, "delete each file once the store has accepted it", COMPLETE_NOTHING},
         {0},
 };
 
@@ -21,23 +21,19 @@ static const char *const usage[] = {"FILE... --push URL [options]", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt push x.yrt --push pyroscope+http://pyroscope:4040", "a recording"},
-        {"yrt push *.yrt --remove --push otlp+https://collector:4318", "what could not be sent before"},
+        {"yrt push *.yrt --remove --push otlp+https://collector:4318", "recordings that could not be sent before"},
         {"perf script | stackcollapse-perf.pl | yrt push - --push parca+http://parca:7070 --label service.name=app",
-                "stacks of others"},
+                "stacks from other tools"},
         {NULL, NULL},
 };
 
 const struct manual push_manual = {
         .usage = usage,
-        .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. Pyroscope, Parca, an OpenTelemetry "
-                "Collector and\n"
-                "Coroot take it by HTTP; YRT_PUSH_URL stands for --push. A token is given by YRT_PUSH_TOKEN (Bearer; "
-                "for Coroot its API\n"
-                "key), so that no list of processes shows it. If a store is down, busy or slow, yrt tries again after "
-                "0.5, 1, 2, 4 s or\n"
-                "as long as the store asks. What the store does not take stays where it is, and yrt prints its name; "
-                "stdin is kept in\n"
-                "unsent-TIME.yrt.",
+        .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. It is sent by HTTP to Pyroscope, "
+                "Parca, an OpenTelemetry Collector or Coroot; YRT_PUSH_URL replaces --push. Set YRT_PUSH_TOKEN to the "
+                "token (Bearer; Coroot's API key), so that it appears in no list of processes. If a store is down, "
+                "busy or slow, yrt tries again after 0.5, 1, 2, 4 s, or as long as the store asks. A file that the "
+                "store does not accept is kept, and yrt prints its name; stdin is kept in unsent-TIME.yrt.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,
@@ -79,7 +75,7 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 		return error_hint(error_new(ERROR_USAGE, "no file was given"), "give recordings, or - for stdin");
 	if (!p->send.url)
 		return error_hint(error_new(ERROR_USAGE, "no store was given"),
-		        "give --push URL, or set YRT_PUSH_URL; --help lists them");
+		        "give --push URL, or set YRT_PUSH_URL; --help lists the stores");
 	return send_check(&p->send);
 }
 
@@ -88,7 +84,7 @@ static struct error *push_one(const struct push *p, const char *path)
 	struct error *err = send_file(&p->send, path, &stop_sampling);
 
 	if (err && err->kind == ERROR_OUTPUT && strcmp(path, "-"))
-		say_note("%s stays as it is", path);
+		say_note("%s is kept", path);
 	if (!err && p->remove && strcmp(path, "-"))
 		unlink(path);
 	return err;

@@ -52,8 +52,8 @@ struct error *redraw_parse(
 		return err;
 	for (; optind < argc; optind++) {
 		if (ret->nfiles == REDRAW_FILES)
-			return error_new(
-			        ERROR_USAGE, "what is \"%s\"? There are %d files already", argv[optind], ret->nfiles);
+			return error_new(ERROR_USAGE, "unexpected argument \"%s\": there are %d files already",
+			        argv[optind], ret->nfiles);
 		ret->files[ret->nfiles++] = argv[optind];
 	}
 	return NULL;

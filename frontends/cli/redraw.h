@@ -11,19 +11,19 @@
 /* For the tables of both. */
 /* clang-format off */
 #define REDRAW_OPTIONS \
-	{ 'o', "output", "FILE", "where to; - is stdout", COMPLETE_FILE }, \
-	{ 'f', "format", "NAME", "overrides the extension of FILE:", COMPLETE_FORMAT }, \
-	{ 't', "threads", NULL, "a stack of its own for each thread", COMPLETE_NOTHING }, \
+	{ 'o', "output", "FILE", "the output; - is stdout", COMPLETE_FILE }, \
+	{ 'f', "format", "NAME", "the format, whatever the extension of FILE:", COMPLETE_FORMAT }, \
+	{ 't', "threads", NULL, "separate threads", COMPLETE_NOTHING }, \
 	{ REDRAW_PROCESSES, "processes", "HOW", \
-		"several processes apart: auto (default), each, program, none", COMPLETE_NOTHING }, \
+		"separate processes: auto (default), each, program, none", COMPLETE_NOTHING }, \
 	{ 'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING }, \
 	{ 'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING }, \
 	{ 'I', "include", "REGEX", "only stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
-	{ 'X', "exclude", "REGEX", "no stacks with a frame or thread that matches", COMPLETE_NOTHING }, \
-	{ REDRAW_SOURCE, "source", NULL, "source lines in the page, of files that can be read here", \
+	{ 'X', "exclude", "REGEX", "only stacks without a frame or thread that matches", COMPLETE_NOTHING }, \
+	{ REDRAW_SOURCE, "source", NULL, "put source lines into the page, from files that can be read here", \
 		COMPLETE_NOTHING }, \
 	{ REDRAW_ASYNC, "async", NULL, \
-		"one frame for the inside of asyncio's event loop, one for imports (python-flame does)", \
+		"one frame for the inside of asyncio's event loop, and one for imports (default of python-flame)", \
 		COMPLETE_NOTHING }
 /* clang-format on */
 

@@ -11,7 +11,7 @@ enum { OPT_ANNOTATE = 256 };
 
 static const struct manual_option options[] = {
         REDRAW_OPTIONS,
-        {OPT_ANNOTATE, "annotate", NULL, "as where it was recorded: a function apart for each way it was compiled",
+        {OPT_ANNOTATE, "annotate", NULL, "split functions by how they were compiled, as when recording",
                 COMPLETE_NOTHING},
         {0},
 };
@@ -21,20 +21,18 @@ static const char *const usage[] = {"FILE -o OUTPUT [options]", NULL};
 static const struct manual_example examples[] = {
         {"yrt render x.yrt -o x.html", "a recording as a page"},
         {"yrt render x.yrt -o x.pb.gz", "for pprof"},
-        {"yrt render x.yrt -U -I '^worker-1 ' -f txt -o -", "a thread without the kernel, as a tree"},
-        {"yrt render cpu.pb.gz -o x.html", "a profile of Go, Pyroscope, or anybody who writes pprof"},
-        {"perf script | yrt render - -o x.html", "what perf recorded"},
-        {"stackcollapse.pl x.stacks | yrt render - -o x.svg", "folded stacks of others"},
+        {"yrt render x.yrt -U -I '^worker-1 ' -f txt -o -", "one thread without the kernel, as a tree"},
+        {"yrt render cpu.pb.gz -o x.html", "a pprof file of Go, Pyroscope or others"},
+        {"perf script | yrt render - -o x.html", "samples of perf"},
+        {"stackcollapse.pl x.stacks | yrt render - -o x.svg", "folded stacks of other tools"},
         {NULL, NULL},
 };
 
 const struct manual render_manual = {
         .usage = usage,
-        .text = "FILE is a recording of yrt record, pprof, folded stacks, or text of perf script; - is stdin. It needs "
-                "no "
-                "root, and nothing of the "
-                "machine that\n"
-                "was recorded. Of a recording that is cut short what is whole is drawn, and the rest is counted.",
+        .text = "FILE is a recording of yrt record, pprof, folded stacks, or the output of perf script; - is stdin. "
+                "Neither root nor files of the recorded machine are needed. Of a truncated recording all complete "
+                "stacks are used, and the rest is counted.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,

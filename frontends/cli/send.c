@@ -179,11 +179,11 @@ static struct error *explain_status(const struct try *t)
 	switch (t->status) {
 	case 401:
 	case 403:
-		return error_hint(err, "it wants other credentials: set YRT_PUSH_TOKEN, or --tenant");
+		return error_hint(err, "it rejects the credentials: set YRT_PUSH_TOKEN, or --tenant");
 	case 404:
 	case 405:
-		return error_hint(err, "it takes no profiles there: check host, port and path, and the prefix that "
-		                       "of the URL");
+		return error_hint(err, "it does not accept profiles at this address: check host, port, path, and the "
+		                       "prefix of the URL");
 	case 413:
 		return error_hint(err,
 		        "it is too large (%zu bytes) for the store: sample for a shorter time (-d), or raise the "
@@ -204,7 +204,7 @@ static struct error *explain(const struct try *t)
 	err = error_new(ERROR_OUTPUT, "cannot reach %s at %s: %s", store_name(t->store->kind), t->store->url,
 	        *t->detail ? t->detail : curl.easy_strerror(t->code));
 	if (t->code == CURLE_PEER_FAILED_VERIFICATION || t->code == CURLE_SSL_CACERT_BADFILE)
-		return error_hint(err, "its certificate is not believed: give the one that signed it with --ca FILE");
+		return error_hint(err, "its certificate cannot be verified: give the CA's certificate with --ca FILE");
 	if (t->code == CURLE_ABORTED_BY_CALLBACK)
 		return error_hint(err, "it was interrupted");
 	if (t->code == CURLE_OPERATION_TIMEDOUT)
@@ -294,7 +294,7 @@ struct error *send_file(const struct send_options *o, const char *path, volatile
 	if (err)
 		return err;
 	if (cut.cut)
-		say_note("%s is cut short: what there is of it is sent", path);
+		say_note("%s is truncated: its complete part is sent", path);
 	if (p->nnodes <= 1 && !p->meta.start_unix_ns) { /* not even a recording in which nothing ran */
 		profile_destroy(p);
 		return error_hint(error_new(ERROR_INPUT, "%s is empty: nothing is sent", path),

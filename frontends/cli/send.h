@@ -25,12 +25,12 @@ enum { SEND_PUSH = 0x400, SEND_TENANT, SEND_CA, SEND_TIMEOUT, SEND_TRIES, SEND_L
 		"send it to a store: pyroscope+http://HOST:4040, parca+…:7070, otlp+…:4318 or coroot+…", \
 		COMPLETE_NOTHING }, \
 	{ SEND_LABEL, "label", "KEY=VALUE", \
-		"for the store, besides host, service, pod, container and build; repeatable", COMPLETE_NOTHING }, \
-	{ SEND_TENANT, "tenant", "ID", "for the store, as X-Scope-OrgID", COMPLETE_NOTHING }, \
-	{ SEND_CA, "ca", "FILE", "certificates that the store's is checked by (the system's)", COMPLETE_FILE }, \
-	{ SEND_TIMEOUT, "push-timeout", "SECS", "of a try (10)", COMPLETE_NOTHING }, \
+		"one more label, besides host, service, pod, container and build; repeatable", COMPLETE_NOTHING }, \
+	{ SEND_TENANT, "tenant", "ID", "sent as X-Scope-OrgID", COMPLETE_NOTHING }, \
+	{ SEND_CA, "ca", "FILE", "certificates to verify the store with (the system's)", COMPLETE_FILE }, \
+	{ SEND_TIMEOUT, "push-timeout", "SECS", "limit for each attempt (10)", COMPLETE_NOTHING }, \
 	{ SEND_TRIES, "push-tries", "N", \
-		"where the store is down or busy (5); each waits twice as long as the one before", COMPLETE_NOTHING }
+		"attempts if the store is down or busy (5); the delay doubles each time", COMPLETE_NOTHING }
 /* clang-format on */
 
 #define SEND_DEFAULTS                                                                                                  \

@@ -24,15 +24,15 @@
 enum key { KEY_FLAG = 512 }; /* + the number of a flag */
 
 static const struct manual_option common[] = {
-        {'p', "pid", "PID", "process to look into", COMPLETE_PID},
-        {'o', "output", "FILE", "- is stdout (the default), as text", COMPLETE_FILE},
-        {'f', "format", "NAME", "text, or overrides the extension of FILE:", COMPLETE_FORMAT},
+        {'p', "pid", "PID", "the process", COMPLETE_PID},
+        {'o', "output", "FILE", "- is stdout (the default): text", COMPLETE_FILE},
+        {'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT},
         {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
 };
 static const struct manual_option watch = {
-        'd', "watch", "SECS", "look again after so many seconds, and show what there is more of", COMPLETE_NOTHING};
+        'd', "watch", "SECS", "look again after SECS seconds, and show what increased", COMPLETE_NOTHING};
 static const struct manual_option duration = {
-        'd', "duration", "SECS", "how long (30); Ctrl-C ends it early", COMPLETE_NOTHING};
+        'd', "duration", "SECS", "how long to sample (30); Ctrl-C ends it early", COMPLETE_NOTHING};
 
 #define COMMON (sizeof(common) / sizeof(*common))
 
@@ -155,8 +155,8 @@ static struct error *parse(const struct command_line *self, const struct runtime
 	if (err || r->help)
 		return err;
 	if (optind < argc)
-		return error_hint(
-		        error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "a process is given by -p PID");
+		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "a process is given by -p PID");
 	if (!r->pid)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID");
 	if (r->format && !format_find(r->format, NULL))
@@ -221,7 +221,7 @@ static struct error *nothing(const struct process *p, const struct view *view)
 {
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
-	        "`yrt inspect -p %d` shows what was", p->pid);
+	        "`yrt inspect -p %d` shows what was found", p->pid);
 }
 
 static struct error *take_moments(

@@ -49,31 +49,28 @@ static const struct manual_option options[] = {
                 COMPLETE_FILE},
         {SYMBOLIZE_EXE, "exe", "FILE", "the same as --obj", COMPLETE_FILE},
         {'i', "inlines", NULL, "print inlined functions (the default)", COMPLETE_NOTHING},
-        {SYMBOLIZE_NO_INLINE, "no-inline", NULL, "only the function that holds the code", COMPLETE_NOTHING},
+        {SYMBOLIZE_NO_INLINE, "no-inline", NULL, "leave out inlined functions", COMPLETE_NOTHING},
         {SYMBOLIZE_NO_INLINES, "no-inlines", NULL, "the same as --no-inline", COMPLETE_NOTHING},
-        {'C', "demangle", NULL, "C++ and Rust names as they are written (the default)", COMPLETE_NOTHING},
-        {SYMBOLIZE_NO_DEMANGLE, "no-demangle", NULL, "names as they are in the file", COMPLETE_NOTHING},
+        {'C', "demangle", NULL, "demangle names of C++ and Rust (the default)", COMPLETE_NOTHING},
+        {SYMBOLIZE_NO_DEMANGLE, "no-demangle", NULL, "show names as they are in the file", COMPLETE_NOTHING},
         {0},
 };
 
 static const char *const usage[] = {"-e FILE [options] [ADDRESS...]", NULL};
 
 static const struct manual_example examples[] = {
-        {"yrt @ -e /usr/bin/nginx 0x4a1b0", "one address, with what was inlined there"},
-        {"yrt @ -e libz.so.1 < addresses", "many, one a line: read in the order that is best for the file"},
+        {"yrt @ -e /usr/bin/nginx 0x4a1b0", "one address, with the functions inlined there"},
+        {"yrt @ -e libz.so.1 < addresses", "many addresses, one per line; yrt reads the file in an efficient order"},
         {NULL, NULL},
 };
 
 const struct manual symbolize_manual = {
         .usage = usage,
-        .text = "Functions, files and lines of addresses, innermost inlined function first, printed as llvm-symbolizer "
-                "prints them.\n"
-                "Without an ADDRESS they are read from stdin, one a line. An ADDRESS is an address in the file, as nm "
-                "prints it, with\n"
-                "0x in front. A line that is no address is printed unchanged; what is not known is ??. Where debug "
-                "information is not\n"
-                "installed, the servers in DEBUGINFOD_URLS are asked, until none has sent anything for "
-                "DEBUGINFOD_TIMEOUT seconds (10).",
+        .text = "Prints functions, files and lines of addresses, innermost inlined function first, as llvm-symbolizer "
+                "does. Without ADDRESS, addresses are read from stdin, one per line. An ADDRESS is an address in the "
+                "file, as printed by nm, with 0x in front. Lines that are no address are printed unchanged; unknown "
+                "names are ??. If debug information is not installed, the servers in DEBUGINFOD_URLS are asked, until "
+                "none has sent anything for DEBUGINFOD_TIMEOUT seconds (10).",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_NOTHING,
@@ -125,7 +122,7 @@ static void note_no_lines(struct symbolizer *s)
 	cleanup(free) char *misfit = symbols_debug_misfit(s->img, "");
 
 	if (misfit)
-		say_note("%s is of another build than %s (build-id or CRC): not used", misfit, s->options.file);
+		say_note("%s belongs to another build than %s (build-id or CRC): not used", misfit, s->options.file);
 	else
 		fprintf(stderr,
 		        "yrt: note: %s has no debug information, and no debug file of it is here: names are those of "

@@ -21,23 +21,23 @@ enum { OPT_ROWS = 512, OPT_JSON, OPT_PROCESSES };
 
 static const struct manual_option options[] = {
         SELECT_OPTIONS,
-        {'s', "subprocesses", NULL, "their children too, present and future", COMPLETE_NOTHING},
-        {'t', "threads", NULL, "rows of their own for each thread", COMPLETE_NOTHING},
-        {OPT_PROCESSES, "processes", NULL, "a row for each process, not for each function", COMPLETE_NOTHING},
-        {'d', "delay", "SECS", "how often it is drawn (2)", COMPLETE_NOTHING},
-        {'n', "count", "N", "ends after so many times (0: never)", COMPLETE_NOTHING},
+        {'s', "subprocesses", NULL, "also their children, present and future", COMPLETE_NOTHING},
+        {'t', "threads", NULL, "separate rows for each thread", COMPLETE_NOTHING},
+        {OPT_PROCESSES, "processes", NULL, "one row per process", COMPLETE_NOTHING},
+        {'d', "delay", "SECS", "seconds between updates (2)", COMPLETE_NOTHING},
+        {'n', "count", "N", "end after N updates (0: never)", COMPLETE_NOTHING},
         {'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING},
-        {'a', "all", NULL, "all since the start, not only the last period", COMPLETE_NOTHING},
-        {OPT_ROWS, "rows", "N", "rows at most where the output is no terminal (20)", COMPLETE_NOTHING},
-        {OPT_JSON, "json", NULL, "a line of JSON each period", COMPLETE_NOTHING},
-        {'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},
+        {'A', "cumulative", NULL, "count from the start, not only the last period", COMPLETE_NOTHING},
+        {OPT_ROWS, "rows", "N", "at most N rows if the output is no terminal (20)", COMPLETE_NOTHING},
+        {OPT_JSON, "json", NULL, "print a line of JSON per period", COMPLETE_NOTHING},
+        {'F', "freq", "HZ", "samples per second of CPU time (99)", COMPLETE_NOTHING},
         {'r', "rate", "HZ", "the same as --freq", COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {'K', "kernel", NULL, "leave out user frames", COMPLETE_NOTHING},
         {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},
-        {'X', "exclude", "REGEX", "no stacks with a frame that matches", COMPLETE_NOTHING},
+        {'X', "exclude", "REGEX", "only stacks without a frame that matches", COMPLETE_NOTHING},
         {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if yrt uses more, it halves its rate (10; 0: no limit)",
                 COMPLETE_NOTHING},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {0},
@@ -48,7 +48,7 @@ static const char *const usage[] = {"-p PID[,PID...] [options]", "[options] -- C
 static const struct manual_example examples[] = {
         {"yrt @ -p 4242", "live, until q"},
         {"yrt @ -p $(pgrep -o nginx) -s -k total", "a server and its workers, by total time"},
-        {"yrt @ -p 4242 -t -d 1", "a row for each function of each thread, drawn every second"},
+        {"yrt @ -p 4242 -t -d 1", "functions by thread, updated every second"},
         {"yrt @ -a --processes", "which processes use the CPUs"},
         {"yrt @ -p 4242 -d 10 -n 1 | head", "one table of ten seconds, for a script"},
         {"yrt @ -p 4242 -d 10 -n 1 --json | jq '.rows[0].function'", "for a program"},
@@ -57,9 +57,8 @@ static const struct manual_example examples[] = {
 
 const struct manual top_manual = {
         .usage = usage,
-        .text = "On a terminal, ? shows what the keys do. Self is the share of samples that end in a function, total "
-                "that of samples\n"
-                "with the function anywhere in their stack.",
+        .text = "On a terminal, ? lists the keys. Self is the share of samples that end in a function, total the share "
+                "of samples with the function anywhere in their stack.",
         .options = options,
         .examples = examples,
 };
@@ -255,7 +254,7 @@ static const struct setting settings[] = {
         {'d', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400},
         {'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9},
         {OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9},
-        {'a', SETTING_OF(struct top, all), .on = true},
+        {'A', SETTING_OF(struct top, all), .on = true},
         {OPT_PROCESSES, SETTING_OF(struct top, processes), .on = true},
         {OPT_JSON, SETTING_OF(struct top, json), .on = true},
         {0},

@@ -23,22 +23,23 @@ enum { WATCH_EVERY = 0x600, WATCH_WHEN, WATCH_DIR, WATCH_RING };
 
 static const struct manual_option options[] = {
         SELECT_OPTIONS,
-        {'s', "subprocesses", NULL, "their children too", COMPLETE_NOTHING},
-        {'d', "duration", "SECS", "how long each recording is (10)", COMPLETE_NOTHING},
-        {WATCH_EVERY, "every", "SECS", "from one's start to the next one's, at least (60)", COMPLETE_NOTHING},
+        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {'d', "duration", "SECS", "length of each recording (10)", COMPLETE_NOTHING},
+        {WATCH_EVERY, "every", "SECS", "between the starts of two recordings, at least (60)", COMPLETE_NOTHING},
         {WATCH_WHEN, "when", "CONDITION",
-                "only when it holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g', 'exit(COMMAND) > 0'",
+                "record only while CONDITION holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g', 'exit(COMMAND) > 0'",
                 COMPLETE_NOTHING},
-        {'n', "count", "N", "end after so many recordings (0: never)", COMPLETE_NOTHING},
-        {WATCH_DIR, "dir", "DIR", "where recordings are kept, as watch-TIME.yrt (.)", COMPLETE_FILE},
-        {WATCH_RING, "ring", "SIZE", "of all of them at most; the oldest go (64m; k, m, g)", COMPLETE_NOTHING},
-        {'F', "freq", "HZ", "samples a second of CPU time (99)", COMPLETE_NOTHING},
+        {'n', "count", "N", "end after N recordings (0: never)", COMPLETE_NOTHING},
+        {WATCH_DIR, "dir", "DIR", "directory of the recordings, watch-TIME.yrt (.)", COMPLETE_FILE},
+        {WATCH_RING, "ring", "SIZE", "limit for all recordings; the oldest are removed (64m; k, m, g)",
+                COMPLETE_NOTHING},
+        {'F', "freq", "HZ", "samples per second of CPU time (99)", COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
-        {FLAME_DEPTH, "depth", "N", "frames of a stack at most (1024; up to 8192)", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU that yrt may take before it halves its rate (10; 0: no limit)",
+        {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if yrt uses more, it halves its rate (10; 0: no limit)",
                 COMPLETE_NOTHING},
         SEND_OPTIONS,
-        {'q', "quiet", NULL, "only errors, and a line a recording", COMPLETE_NOTHING},
+        {'q', "quiet", NULL, "only errors, and one line per recording", COMPLETE_NOTHING},
         {0},
 };
 
@@ -46,7 +47,7 @@ static const char *const usage[] = {"-p PID | --select RULE | -a [options]", NUL
 
 static const struct manual_example examples[] = {
         {"yrt watch --select exe=envoy --push pyroscope+http://pyroscope:4040", "ten seconds of every minute"},
-        {"yrt watch -p 4242 --when 'cpu > 80% for 5s' -n 3 --dir /var/tmp", "three recordings of what is wrong"},
+        {"yrt watch -p 4242 --when 'cpu > 80% for 5s' -n 3 --dir /var/tmp", "three recordings while the CPU is busy"},
         {"yrt watch --select exe=envoy --when 'exit(curl -fs -m 2 localhost:9901/ready) > 0 for 5s'",
                 "when a check fails for five seconds"},
         {"yrt watch -a --every 600 --ring 200m --dir /var/lib/yrt", "a machine's last days"},
@@ -55,14 +56,11 @@ static const struct manual_example examples[] = {
 
 const struct manual watch_manual = {
         .usage = usage,
-        .text = "Each recording is as yrt record's. Between two of them no BPF program is loaded, and yrt sleeps. With "
-                "--push each is sent and\n"
-                "then deleted; what a store does not take stays, within --ring, and is sent with the next one. "
-                "Processes are chosen anew\n"
-                "each time. cpu and rss are those of all targets together (of the machine with -a), 100 % is one CPU.\n"
-                "exit() is what a command of the shell exits with, which runs every second, without stdout; one that "
-                "takes longer than 10 s\n"
-                "is killed and counts as 137.",
+        .text = "Recordings are those of yrt record. Between two of them no BPF program is loaded, and yrt sleeps. "
+                "Processes are selected again each time. With --push each recording is sent and then deleted; one that "
+                "the store does not accept is kept within --ring and sent with the next one.\ncpu and rss are the sums "
+                "of all targets (of the machine with -a); 100 % is one CPU. exit() is the exit code of a shell "
+                "command, which runs every second without stdout; after 10 s it is killed and counts as 137.",
         .options = options,
         .examples = examples,
 };
@@ -124,8 +122,8 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 	if (err || w->o.help)
 		return err;
 	if (optind < argc)
-		return error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]),
-		        "watch starts no command; give -p, --select or -a");
+		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "watch does not start commands; give -p, --select or -a");
 	w->given = w->o.pids;
 	w->ngiven = w->o.npids;
 	w->o.pids = NULL;
@@ -233,13 +231,13 @@ static void put_away(struct watch *w, const struct send_options *send)
 
 	if (err) {
 		report_error(err);
-		say_note("what was not sent stays in %s and is sent with the next recording", w->dir);
+		say_note("unsent recordings are kept in %s and sent with the next one", w->dir);
 	}
 	err = ring_trim(w->dir, w->ring, &deleted);
 	if (err)
 		report_error(err);
 	else if (deleted && send->url)
-		say_note("%u recordings that were never sent were deleted: they were more than --ring", deleted);
+		say_note("%u unsent recordings were deleted: they exceeded --ring", deleted);
 }
 
 /* The volume is full, or was. False: the folder can not be written to, which will not change by itself. */
@@ -275,7 +273,7 @@ static int record_once(struct watch *w, const struct command_line *self, int arg
 		return code;
 	}
 	if (!*err && !w->missed)
-		say_note("no process matches %s now: waiting for one", w->o.selection.text);
+		say_note("no process matches %s yet: waiting", w->o.selection.text);
 	w->missed = true;
 	return -1;
 }

@@ -65,7 +65,7 @@ static struct error *unpack(u8 *packed, size_t n, const char *name, u8 **ret, si
 		return &error_no_memory;
 	good = inflate_all(&z, ret, size);
 	inflateEnd(&z);
-	return good ? NULL : error_new(ERROR_INPUT, "%s is not a whole gzip file", name);
+	return good ? NULL : error_new(ERROR_INPUT, "%s is not a complete gzip file", name);
 }
 
 struct error *gunzip_all(FILE *in, const char *name, u8 **ret, size_t *size)

@@ -13,7 +13,7 @@
 static struct error *bad_line(const char *path, u64 number, const char *what)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s, line %lu: %s", path, (unsigned long)number, what),
-	        "it is no recording, no folded stacks (\"frame;frame count\"), and not what `perf script` prints");
+	        "it is neither a recording, nor folded stacks (\"frame;frame count\"), nor output of `perf script`");
 }
 
 static bool is_script(enum profile_kind kind)

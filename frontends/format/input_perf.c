@@ -27,7 +27,7 @@ static void cleanup_perf(struct perf *r)
 static struct error *bad(const struct perf *r, const char *what)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s, line %lu: %s", r->path, (unsigned long)r->number, what),
-	        "it begins as what `perf script` prints; its fields should be the default ones");
+	        "it looks like output of `perf script`; run perf script with its default fields");
 }
 
 /* Whether "[cpu] seconds.micros:" is here, of which the processor may be missing. */

@@ -50,7 +50,7 @@ static void cleanup_reader(struct reader *r)
 static struct error *corrupt(const struct reader *r, const char *what)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s is not a pprof profile: %s", r->name, what),
-	        "`go tool pprof -raw` shows what others see in it");
+	        "`go tool pprof -raw` shows what other readers find in it");
 }
 
 /* Calls each for the numbers of a repeated field, packed or not. */
@@ -393,7 +393,7 @@ static struct error *read_sample(struct reader *r, struct pb_span sample)
 		return err;
 	if ((int64_t)values.value < 0)
 		return error_hint(error_new(ERROR_INPUT, "%s is a difference of two profiles", r->name),
-		        "`yrt diff BEFORE AFTER` makes one, and draws it");
+		        "`yrt diff BEFORE AFTER` compares two profiles");
 	if (r->wire.broken || values.value > RECORDING_COUNT - r->total)
 		return corrupt(r, "a sample in it does not hold");
 	r->total += values.value;

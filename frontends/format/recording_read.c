@@ -50,7 +50,7 @@ static void cleanup_reader(struct reader *r)
 static struct error *corrupt(const struct reader *r, const char *what)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s is corrupt: %s", r->name, what),
-	        "a copy of the original may be whole; nothing of this one is shown");
+	        "try a copy of the original; nothing of this file is shown");
 }
 
 static u64 take_number(struct reader *r)
@@ -440,7 +440,7 @@ struct error *recording_read(FILE *in, const char *name, struct filter *s, struc
 	if (!err && ferror(in))
 		err = error_new(ERROR_INPUT, "cannot read %s", name);
 	if (!err && !r.has_meta)
-		err = error_new(ERROR_INPUT, "%s is cut short: nothing in it is whole", name);
+		err = error_new(ERROR_INPUT, "%s is truncated: it has no complete part", name);
 	ret->present = r.count;
 	if (!err && section.type != SECTION_END)
 		err = tell_missing(&r, ret);
@@ -460,5 +460,5 @@ struct error *recording_check(const u8 *header, const char *name, bool *ret)
 		return NULL;
 	return error_hint(error_new(ERROR_INPUT, "%s is a recording of version %u; this yrt reads version %u", name,
 	                          version, RECORDING_VERSION),
-	        "draw it with the yrt that made it, or a newer one");
+	        "use the yrt that wrote it, or a newer one");
 }

@@ -209,7 +209,7 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 	if (err)
 		return err;
 	if (!path_of(p, in, path, sizeof(path)))
-		return error_new(ERROR_NO_PROCESS, "process %d has let go of its %s", p->pid, in->ops->name);
+		return error_new(ERROR_NO_PROCESS, "process %d has unloaded its %s", p->pid, in->ops->name);
 	err = in->ops->alloc->open(in->data, &view, &reader);
 	if (!err)
 		err = alloc_classes_add(a->classes, p->number, in->ops->alloc, reader);
@@ -219,7 +219,7 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 	if (!err && r.checked)
 		a->options.warn(a->options.ctx,
 		        error_hint(error_new(ERROR_UNSUPPORTED,
-		                           "process %d: where it allocates was found by code: %s has no symbols",
+		                           "process %d: its allocation functions were found by code: %s has no symbols",
 		                           p->pid, in->loaded->path),
 		                "each event is checked; installing its debug symbols makes it certain"));
 	if (!err && r.missed)
@@ -230,8 +230,9 @@ static struct error *place_sites(struct alloc *a, const struct process *p, const
 
 static struct error *refuse(pid_t pid)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d runs nothing whose allocation can be seen", pid),
-	        "`yrt inspect -p %d` tells what was recognised in it", pid);
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "process %d runs no language whose allocation yrt can sample", pid),
+	        "`yrt inspect -p %d` shows what was recognised in it", pid);
 }
 
 struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
@@ -339,7 +340,7 @@ static struct error *see_strange(const struct alloc *a, const struct alloc_stats
 	if (strange < STRANGE_LEAST || strange * STRANGE_EACH < st->refills + st->slow)
 		return NULL;
 	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "what seemed to tell of allocation, by its code, is something else"),
+	        error_new(ERROR_UNSUPPORTED, "the functions that looked like allocation, by their code, are others"),
 	        "install the package with the runtime's debug symbols, of the same build (Debian: openjdk-N-dbg)");
 }
 

@@ -46,7 +46,7 @@ struct error *alloc_object_set_probe(struct object *o, u32 number, const struct 
 {
 	if (bpf_map_update_elem(bpf_map__fd(object_skeleton(o)->maps.alloc_probes), &number, probe, BPF_ANY) == 0)
 		return NULL;
-	return error_errno(errno, "cannot tell BPF of an allocation site (%u at most)", ALLOC_PROBES_MAX);
+	return error_errno(errno, "cannot register an allocation site with BPF (%u at most)", ALLOC_PROBES_MAX);
 }
 
 void alloc_object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch)

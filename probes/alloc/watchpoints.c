@@ -90,7 +90,7 @@ static int open_watch(const struct watchpoints *w, pid_t tid, u64 addr)
 
 static struct error *none(int code)
 {
-	return error_hint(error_errno(code, "debug registers are not to be had"),
+	return error_hint(error_errno(code, "debug registers are not available"),
 	        "a debugger or another profiler may hold them, or this virtual machine has none");
 }
 

@@ -65,7 +65,7 @@ struct error *hit_add(struct hit_options *o, const char *text)
 	for (u32 i = 0; !err && i < o->n; i++)
 		if (o->spec[i].kind == HIT_TRACEPOINT && o->spec[o->n].kind == HIT_TRACEPOINT)
 			err = error_new(
-			        ERROR_USAGE, "-e takes one tracepoint, and there are %s and %s", o->spec[i].text, text);
+			        ERROR_USAGE, "-e takes one tracepoint, not both %s and %s", o->spec[i].text, text);
 	o->n += !err;
 	return err;
 }
@@ -156,7 +156,7 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 	struct error *err;
 
 	if (found->usdt)
-		return error_new(ERROR_USAGE, "-e %s: a USDT probe takes no time; give a function", what);
+		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", what);
 	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
 	if (!err && exits->again && hit_offset(img, exits->again, true, &again.offset))
 		err = place(h, skel->progs.on_again, p, spec, img, path, &again);
@@ -176,7 +176,7 @@ static struct error *refuse_second(struct hit *h, const struct process *p, u32 s
 		if (h->placed[i].pid == p->pid && h->placed[i].spec == spec)
 			return error_hint(error_new(ERROR_USAGE, "-e %s: %s and %s have it",
 			                          h->options->spec[spec].text, h->where[spec], path),
-			        "say which, as -e FILE:NAME; a FILE with a '/' is the end of its path");
+			        "choose one by -e FILE:NAME; a FILE with a '/' is the end of its path");
 	snprintf(h->where[spec], sizeof(h->where[spec]), "%s", path);
 	return NULL;
 }
@@ -291,9 +291,8 @@ static void files_text(const struct targets *t, char *ret)
 /* What was given is a pattern: no name is like that. */
 static struct error *no_patterns(const struct hit_spec *s)
 {
-	return error_hint(error_new(ERROR_USAGE, "-e %s: names are taken as they are, and none is \"%s\"", s->text,
-	                          *s->name ? s->name : s->file),
-	        "patterns (*) are not known: give the full name, and -e several times for several");
+	return error_hint(error_new(ERROR_USAGE, "-e %s: no name is \"%s\"", s->text, *s->name ? s->name : s->file),
+	        "patterns (*) are not supported: give full names, with an -e for each");
 }
 
 static struct error *no_file(const struct hit *h, const struct hit_spec *s)
@@ -306,7 +305,7 @@ static struct error *no_file(const struct hit *h, const struct hit_spec *s)
 	hit_near_text(&s->near, near);
 	if (s->near.n)
 		return error_hint(err, "tracepoints: %s; files: %s", near, files);
-	return error_hint(err, "files: %s; what an interpreter or a JIT runs is in none", files);
+	return error_hint(err, "files: %s; functions of interpreters and JITs are in none", files);
 }
 
 static struct error *missing(const struct hit *h, u32 spec)

@@ -107,7 +107,7 @@ static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 star
 	u64 addr = start;
 
 	if (!bytes || !image_read(s->img, bytes, left, start))
-		return refuse(s, start, "code that can not be read");
+		return refuse(s, start, "unreadable code");
 	while (!err && left) {
 		if (!cs_disasm_iter(cs, &at, &left, &addr, insn))
 			return refuse(s, addr, "an unknown instruction");
@@ -132,7 +132,7 @@ struct error *hit_exits_find(const char *what, struct image *img, u64 start, str
 	ret->n = 0;
 	ret->again = 0;
 	if (!symbols_find(img, start, &sym) || sym.start != start || sym.unsized)
-		return refuse(&s, start, "no symbol that tells where it ends");
+		return refuse(&s, start, "no symbol with its size");
 	snprintf(s.name, sizeof(s.name), "%s", sym.name);
 	s.part[0].start = sym.start;
 	s.part[0].end = sym.end;

@@ -88,8 +88,8 @@ static struct error *find_function(const struct hit_spec *s, struct image *img, 
 	}
 	if (found.n && found.indirect)
 		return error_hint(error_new(ERROR_UNSUPPORTED,
-		                          "-e %s: the code of this name only chooses the function (IFUNC)", s->text),
-		        "give the one that was chosen: a profile shows its name");
+		                          "-e %s: this symbol is a resolver (IFUNC), not the function", s->text),
+		        "give the resolved function: a profile shows its name");
 	if (found.n > 1)
 		return several(s, img, &found);
 	ret->addr = found.addr[0];
@@ -171,7 +171,7 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 		ret->addr = s->addr;
 		ret->n = hit_offset(img, s->addr, true, &ret->place[0].offset);
 		return ret->n ? NULL
-		              : error_new(ERROR_USAGE, "-e %s: 0x%lx is no address of code in %s", s->text, s->addr,
+		              : error_new(ERROR_USAGE, "-e %s: 0x%lx is not in the code of %s", s->text, s->addr,
 		                        img->path);
 	}
 	if (s->kind != HIT_USDT && hit_is_file(s, img->path))

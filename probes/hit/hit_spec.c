@@ -98,7 +98,7 @@ static struct error *no_tracepoint(const struct hit_spec *s, const struct hit_ne
 	if (near->n)
 		return error_hint(err, "near: %s", text);
 	return strcmp(s->file, "syscalls") != 0 ? err
-	                                        : error_hint(err, "raw_syscalls:sys_enter is one for all system calls");
+	                                        : error_hint(err, "raw_syscalls:sys_enter covers all system calls");
 }
 
 static bool number(const char *text, u64 *ret)

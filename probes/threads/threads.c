@@ -33,7 +33,7 @@ static struct error *explain_load(int code)
 	if (code == EPERM || code == EACCES)
 		return capabilities_no_bpf(code);
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not list threads by BPF: %s", strerror(code)),
-	        "yrt needs Linux 5.15 or later, with BTF; `yrt doctor` tells what this machine permits");
+	        "yrt needs Linux 5.15 or later, with BTF; `yrt doctor` shows what this machine permits");
 }
 
 struct error *threads_create(bool no_kernel, struct threads **ret)
@@ -72,7 +72,7 @@ struct error *threads_want(struct threads *t, pid_t pid)
 	u32 key = (u32)pid, value = 1;
 
 	if (bpf_map_update_elem(bpf_map__fd(t->skel->maps.wanted), &key, &value, BPF_ANY))
-		return error_errno(errno, "cannot tell BPF of process %d", pid);
+		return error_errno(errno, "cannot register process %d with BPF", pid);
 	return NULL;
 }
 

@@ -35,8 +35,7 @@ static struct error *add_bucket(const struct go_view *v, struct go_heap *h, stru
 
 	if (depth > DEPTH_MAX || size > sizeof(record) || v->at->c_bytes.size < 16 ||
 	        v->at->r_future.size < 3 * v->at->c_bytes.size)
-		return error_new(ERROR_UNSUPPORTED,
-		        "%s of %s: its heap profile does not look as the layout that is known",
+		return error_new(ERROR_UNSUPPORTED, "%s of %s: its heap profile does not match the known layout",
 		        v->table->file.img->path, v->release);
 	if (!memory_read(v->p->memory, pcs, depth * sizeof(*pcs), b.addr + v->at->b_bytes.size) ||
 	        !memory_read(v->p->memory, record, size, b.addr + v->at->b_bytes.size + depth * sizeof(*pcs)))

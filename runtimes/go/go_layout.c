@@ -59,8 +59,8 @@ static struct error *find_layout(struct image *img, const char *release, bool ne
 	if (!err && !*ret && newest)
 		err = from_library(&library, release, true, ret);
 	if (!err && !*ret)
-		err = error_hint(
-		        error_new(ERROR_UNSUPPORTED, "%s is of %s, whose structures are not known", img->path, release),
+		err = error_hint(error_new(ERROR_UNSUPPORTED, "%s was built by %s, whose structures are not known",
+		                         img->path, release),
 		        "run `yrt layout --runtime go` on a program of that release that is not stripped, and name the "
 		        "folder of the "
 		        "result in YRT_LAYOUTS");

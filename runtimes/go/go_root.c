@@ -29,8 +29,8 @@ struct error *go_root_configure(const struct runtime_process *p, struct go_table
 		return NULL;
 	if (!go_release(t, release) || !(minor = go_release_minor(release)))
 		return error_new(ERROR_UNSUPPORTED,
-		        "%s: creators, labels and numbers of its goroutines are not told: "
-		        "no release of Go is in it",
+		        "%s: creators, labels and numbers of goroutines are not shown: the file does not name its "
+		        "release of Go",
 		        t->file.img->path);
 	err = go_layout_known(t->file.img, release, &layout);
 	if (err)

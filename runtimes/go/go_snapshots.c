@@ -42,24 +42,20 @@ static const struct snapshot_flag goroutine_flags[] = {
                 "each goroutine by itself, as net/http/pprof's debug=2; without it those with the same stack together, "
                 "as debug=1",
                 GO_EACH},
-        {"creators", "what a goroutine was created by in front of its stack (in pictures; text tells it anyway)",
-                GO_CREATORS},
-        {"labels", "labels of runtime/pprof in front of stacks (in pictures; text has them anyway)", GO_LABELLED},
-        {"lines", "split functions by the line being executed (in pictures; text tells it anyway)", GO_LINES},
-        {"system", "the runtime's own goroutines, too", GO_SYSTEM},
+        {"creators", "show the creator of a goroutine below its stack (in pictures; text always has it)", GO_CREATORS},
+        {"labels", "show labels of runtime/pprof below stacks (in pictures; text always has them)", GO_LABELLED},
+        {"lines", "split functions by the line being executed (in pictures; text always has it)", GO_LINES},
+        {"system", "also the runtime's own goroutines", GO_SYSTEM},
         {0},
 };
 
 static const struct runtime_snapshot_ops goroutines = {
         .name = "goroutines",
-        .summary = "every goroutine's stack now, what it waits for and who created it",
-        .text = "Reads all goroutines of a Go program from outside while it goes on: nothing has to be imported, no "
-                "port to be open, and stripped\n"
-                "programs are as good. Those that run at this moment have no stack that could be read: they are "
-                "counted as running. One that\n"
-                "moved while it was read is read again, and counted as torn if that does not help. How long one waits "
-                "is known once a garbage\n"
-                "collection has seen it wait.",
+        .summary = "the stacks of all goroutines now, what they wait for and who created them",
+        .text = "Reads all goroutines of a running Go program from outside: the program needs neither an import nor an "
+                "open port, and may be stripped. Goroutines that run at this moment have no readable stack and are "
+                "counted as running. One that moved while it was read is read again, and counted as torn if it moves "
+                "each time. Waiting times are known from the first garbage collection during the wait.",
         .unit = "goroutines",
         .flags = goroutine_flags,
         .take = go_take_goroutines,
@@ -75,25 +71,22 @@ static struct error *take_heap(void *instance, const struct runtime_process *p, 
 
 static const struct snapshot_flag heap_flags[] = {
         {"allocated",
-                "all that was allocated since the program began, not what is in use (in pictures; text tells both)",
+                "everything allocated since the program began, not only what is in use (in pictures; text has both)",
                 GO_HEAP_ALLOCATED},
-        {"lines", "split functions by the line being executed (in pictures; text tells it anyway)", GO_HEAP_LINES},
+        {"lines", "split functions by the line being executed (in pictures; text always has it)", GO_HEAP_LINES},
         {0},
 };
 
 static const struct runtime_snapshot_ops heap = {
         .name = "heap",
-        .summary = "what a Go program has in use on its heap, by the stack that allocated it",
+        .summary = "the heap of a Go program in use, by the stack that allocated it",
         .memory = true,
-        .text = "Reads the heap profile that Go's runtime keeps from the program's start on, of one object in 512 KiB "
-                "(MemProfileRate), from outside\n"
-                "while the program goes on. What is in use is as of the last garbage collection but one, as "
-                "runtime/pprof tells it. Numbers in front\n"
-                "of stacks are what was recorded, as in net/http/pprof's debug=1; those in comments and pictures are "
-                "what these stand for. A\n"
-                "program that sets MemProfileRate to 0, or that never names runtime.MemProfile, keeps none; that is "
-                "said. With --watch: what was\n"
-                "allocated meanwhile.",
+        .text = "Reads the heap profile that Go's runtime always keeps, of one object in 512 KiB (MemProfileRate), "
+                "while the program runs. As in runtime/pprof, what is in use is as of the last garbage collection but "
+                "one. Numbers in front of stacks are the recorded samples, as in net/http/pprof's debug=1; comments "
+                "and pictures have the estimates made from them. A program that sets MemProfileRate to 0, or never "
+                "refers to runtime.MemProfile, keeps no profile; yrt says so. With --watch: what was allocated in "
+                "between.",
         .unit = "bytes",
         .more = "objects",
         .flags = heap_flags,
@@ -107,12 +100,10 @@ static const struct runtime_snapshot_ops alloc = {
         .name = "alloc",
         .summary = "what a Go program allocates during the run, by stack",
         .memory = true,
-        .text = "The growth of the heap profile that Go's runtime keeps anyway, of one object in 512 KiB "
-                "(MemProfileRate): nothing is sampled besides,\n"
-                "the program is not slowed. A program that sets MemProfileRate to 0, or that never names "
-                "runtime.MemProfile, keeps none; that is\n"
-                "said. Numbers in front of stacks are what was recorded; those in comments and pictures are what these "
-                "stand for.",
+        .text = "Shows the growth of the heap profile that Go's runtime always keeps, of one object in 512 KiB "
+                "(MemProfileRate). Nothing else is sampled, so the program is not slowed. A program that sets "
+                "MemProfileRate to 0, or never refers to runtime.MemProfile, keeps no profile; yrt says so. Numbers in "
+                "front of stacks are the recorded samples; comments and pictures have the estimates made from them.",
         .unit = "bytes",
         .more = "objects",
         .growth = true,

@@ -360,7 +360,7 @@ struct error *hotspot_check_process(const struct vmstructs *v, const struct hots
 		*conclusive &= done[i].result == HOTSPOT_CHECK_HOLDS;
 		if (done[i].result == HOTSPOT_CHECK_FAILS && hotspot_heaps(code, m, heaps))
 			return error_new(ERROR_UNSUPPORTED,
-			        "this JVM's structures are not as its vmStructs tell: \"%s\" fails (%s)", done[i].name,
+			        "this JVM's structures differ from its vmStructs: \"%s\" fails (%s)", done[i].name,
 			        done[i].what);
 	}
 	return NULL;

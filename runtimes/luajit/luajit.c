@@ -148,8 +148,8 @@ static struct error *check_layout(const struct luajit_instance *instance, const 
 		        !luajit_vms_is_vm(image, instance->bias, p->memory, vms.g[0]);
 	if (vms.n && !holds)
 		err = error_hint(error_new(ERROR_UNSUPPORTED,
-		                         "process %d: LuaJIT's structures are not as the layout has them: \"%s\" (%s)",
-		                         p->pid, failed.name, failed.what),
+		                         "process %d: LuaJIT's structures differ from the layout: \"%s\" (%s)", p->pid,
+		                         failed.name, failed.what),
 		        "its Lua frames are left out; is this a fork of LuaJIT, or a build that YRT_LAYOUTS describes "
 		        "wrongly?");
 	*only = vms.n == 1 ? vms.g[0] : 0;

@@ -53,8 +53,8 @@ static u64 blob_end(struct image *img, const struct cfi_fde *fde)
 
 static struct error *no_fde(const struct image *img)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED,
-	                          "%s holds LuaJIT, but nothing in .eh_frame tells where its VM lies", img->path),
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "%s holds LuaJIT, but its .eh_frame does not describe the VM", img->path),
 	        "it was built with LUAJIT_NO_UNWIND, or stripped of .eh_frame; its Lua frames are left out");
 }
 

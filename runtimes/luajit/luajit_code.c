@@ -126,7 +126,7 @@ struct error *code_read(const u8 *bytes, u64 addr, size_t size, struct code *ret
 	cs_close(&handle);
 	if (size) {
 		code_free(&code);
-		return error_new(ERROR_UNSUPPORTED, "LuaJIT's VM holds bytes at 0x%lx that are no instruction", addr);
+		return error_new(ERROR_UNSUPPORTED, "LuaJIT's VM has an invalid instruction at 0x%lx", addr);
 	}
 	*ret = code;
 	return NULL;

@@ -272,8 +272,7 @@ struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 confi
 	}
 	if (!err && !all)
 		err = error_new(ERROR_UNSUPPORTED,
-		        "process %d: objects came and went while coroutines were looked for: some may be missing",
-		        p->pid);
+		        "process %d: objects changed while coroutines were searched: some may be missing", p->pid);
 	free(vms.g);
 	free(l ? l->found : NULL);
 	free(l);

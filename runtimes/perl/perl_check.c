@@ -145,8 +145,7 @@ struct error *perl_check_process(const struct perl_image *image, u64 bias, const
 			        error_new(ERROR_UNSUPPORTED,
 			                "process %d: the layout of Perl that was found does not hold: %s (%s)", p->pid,
 			                checks[i].name, checks[i].what),
-			        "its Perl frames are left out; `yrt layout` on a build of it with -g tells the right "
-			        "one, for the "
-			        "folder that YRT_LAYOUTS names");
+			        "its Perl frames are left out; run `yrt layout` on a build of it with -g and name the "
+			        "folder of the result in YRT_LAYOUTS");
 	return NULL;
 }

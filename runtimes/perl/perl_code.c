@@ -373,7 +373,6 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	image->scope = ops.types[OP_SCOPE];
 	if (image->code.nxs && image->nextstate && image->dbstate)
 		return NULL;
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "%s: the functions of its ops are none that yrt knows", img->path),
+	return error_hint(error_new(ERROR_UNSUPPORTED, "%s: yrt does not know the functions of its ops", img->path),
 	        "its Perl frames are left out; was it built in a special way?");
 }

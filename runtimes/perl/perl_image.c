@@ -92,7 +92,7 @@ static struct error *unsupported(const struct image *img, const struct perl_buil
 	struct error *err;
 
 	if (!build->revision)
-		err = error_new(ERROR_UNSUPPORTED, "%s holds a Perl that does not tell its version", img->path);
+		err = error_new(ERROR_UNSUPPORTED, "%s holds a Perl of unknown version", img->path);
 	else
 		err = error_new(ERROR_UNSUPPORTED, "%s holds Perl %u.%u.%u", img->path, build->revision, build->version,
 		        build->subversion);
@@ -136,13 +136,12 @@ static struct error *check_size(const struct image *img, const struct perl_image
 
 	if (!image->vm.multiple || image->layout->i_size.at == size || image->code.nentries >= RUNOPS_CALLS)
 		return NULL;
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED,
-	                "%s: its interpreter has %u bytes, that of the layout has %u, and the code does not tell that "
-	                "they are alike",
-	                img->path, size, image->layout->i_size.at),
-	        "its Perl frames are left out; `yrt layout` on a build of it with -g tells the right layout, for the "
-	        "folder that YRT_LAYOUTS names");
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "%s: its interpreter has %u bytes, the known layout %u, and the code does not show "
+	                          "that they agree",
+	                          img->path, size, image->layout->i_size.at),
+	        "its Perl frames are left out; run `yrt layout` on a build of it with -g and name the folder of the "
+	        "result in YRT_LAYOUTS");
 }
 
 static struct error *probe(struct image *img, struct perl_image *image)

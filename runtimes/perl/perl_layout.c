@@ -89,7 +89,7 @@ static struct error *check(const struct perl_layout *l, const struct perl_build 
 		wrong = "a COP";
 	if (!wrong)
 		return NULL;
-	return error_new(ERROR_UNSUPPORTED, "%s: the layout of %s is none that is supported", origin, wrong);
+	return error_new(ERROR_UNSUPPORTED, "%s: the layout of %s is not supported", origin, wrong);
 }
 
 static struct error *find(struct image *img, const struct perl_build *build, struct layout **ret)

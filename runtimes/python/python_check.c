@@ -235,8 +235,7 @@ struct error *python_check_process(const struct python_image *image, u64 bias, c
 			        error_new(ERROR_UNSUPPORTED,
 			                "process %d: the layout of Python that was found does not hold: %s (%s)",
 			                p->pid, checks[i].name, checks[i].what),
-			        "its Python frames are left out; `yrt layout` on a build of it with -g tells the right "
-			        "one, for the "
-			        "folder that YRT_LAYOUTS names");
+			        "its Python frames are left out; run `yrt layout` on a build of it with -g and name "
+			        "the folder of the result in YRT_LAYOUTS");
 	return NULL;
 }

@@ -77,7 +77,7 @@ static u32 field_at(u16 slot)
 static struct error *set(struct layout *l, u16 slot, u64 at, u64 size)
 {
 	if (at > UINT16_MAX)
-		return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets tells an offset of %lu bytes", at);
+		return error_new(ERROR_UNSUPPORTED, "_Py_DebugOffsets has an offset of %lu bytes", at);
 	layout_set(l, field_at(slot), (struct layout_member){(u16)at, (u16)size}, LAYOUT_PROCESS);
 	return NULL;
 }

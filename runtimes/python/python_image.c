@@ -26,7 +26,7 @@ static struct error *unsupported(const struct image *img, u32 version)
 	struct error *err;
 
 	if (!version)
-		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python that does not tell its version", img->path);
+		err = error_new(ERROR_UNSUPPORTED, "%s holds a Python of unknown version", img->path);
 	else
 		err = error_new(
 		        ERROR_UNSUPPORTED, "%s holds Python %u.%u", img->path, version >> 24, version >> 16 & 0xff);
@@ -144,8 +144,8 @@ static struct error *probe(struct image *img, u64 start, u64 end, struct python_
 	if (!image->tls.model)
 		image->key = python_tls_key(img, image->runtime);
 	if ((image->vm.linkage == PYTHON_FRAME_OBJECT) != (image->version < FRAME_OBJECTS))
-		return error_new(ERROR_UNSUPPORTED,
-		        "%s: the layout that was found for it is of another version of Python", img->path);
+		return error_new(ERROR_UNSUPPORTED, "%s: the layout found for it belongs to another version of Python",
+		        img->path);
 	if (image->version >= JIT)
 		image->jit = python_jit_find(img, start);
 	err = python_eval_find(img, start, end, &image->eval);

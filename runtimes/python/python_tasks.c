@@ -325,8 +325,8 @@ struct error *python_tasks(const struct python_image *image, u64 bias, struct py
 	for (; !err && left && i < w->ntasks; i++)
 		err = add_task(w, w->tasks[i], add, ctx);
 	if (!err && !left)
-		err = error_new(ERROR_UNSUPPORTED,
-		        "process %d: it has more tasks than are looked at: %u of %u are shown", p->pid, i, w->ntasks);
+		err = error_new(ERROR_UNSUPPORTED, "process %d has more tasks than yrt reads: %u of %u are shown",
+		        p->pid, i, w->ntasks);
 	table_free(&w->coros.kinds);
 	free(w->tasks);
 	return err;

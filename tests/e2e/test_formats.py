@@ -138,7 +138,7 @@ def test_pprof_read():
         yrt.run("diff", profile, profile, "-o", difference, output=False, stats=False).expect()
         negative = yrt.run("render", difference, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(yrt.INPUT)
     assert " samples of " in text and "yrt record" in text, text  # the comments
-    assert "not a whole gzip file" in refused.stderr and "is a difference of two profiles" in negative.stderr, (refused.stderr, negative.stderr)
+    assert "not a complete gzip file" in refused.stderr and "is a difference of two profiles" in negative.stderr, (refused.stderr, negative.stderr)
 
 
 def test_pprof_difference():

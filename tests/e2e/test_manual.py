@@ -64,6 +64,21 @@ def page(name):
     return os.path.join(MANUAL, "man1", name)
 
 
+def test_each_option_once():
+    """Of two options with one letter or name only one would work."""
+    for command in commands():
+        for names in zip(*options(command)):
+            names = [name for name in names if name]
+            assert len(names) == len(set(names)), f"{command}: {sorted(name for name in names if names.count(name) > 1)}"
+
+
+def test_width():
+    """Help fits into a terminal of 110 columns; JSON and formats are not wrapped."""
+    for command in commands():
+        for line in output(yrt.YRT, command, "--help").splitlines():
+            assert len(line) <= 110, f"{command}: {line}"
+
+
 def test_pages():
     plain = {**os.environ, "MANPAGER": "cat", "MANWIDTH": "200"}
     whole = output("man", "-E", "ascii", "-l", page("yrt.1"), env=plain)

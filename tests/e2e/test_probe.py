@@ -112,7 +112,7 @@ def test_refusals():
             time.sleep(0.3)
             for what, words in (("libc:mallocx", ("no function", "malloc")), ("nothing:f", ("no file", "libc.so.6", "JIT")),
                                 ("sched:sched_swich", ("sched_switch",)), ("libc:memcpy", ("IFUNC",)), ("libc:mall*", ("patterns",)),
-                                ("sched:*", ("patterns",)), ("libc:0x10", ("no address of code",)),
+                                ("sched:*", ("patterns",)), ("libc:0x10", ("not in the code of",)),
                                 ("tracepoint:a:b_c_d", ("no tracepoint",)), (":x", ("name is missing",))):
                 result = yrt.run("probe", "-e", what, "-p", target.pid, "-d", 1)
                 assert result.code in (yrt.USAGE, yrt.UNSUPPORTED), f"{what}: {result.code} {result.stderr}"

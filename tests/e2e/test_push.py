@@ -187,7 +187,7 @@ def test_refusals():
     """What will not be otherwise in a moment is said at once."""
     with tempfile.TemporaryDirectory() as dir:
         path = made(dir)
-        for status, words in (401, "YRT_PUSH_TOKEN"), (413, "too large"), (404, "check host, port and path"), (400, "store's log"):
+        for status, words in (401, "YRT_PUSH_TOKEN"), (413, "too large"), (404, "check host, port, path"), (400, "store's log"):
             with stores.Store((status, {})) as store:
                 done = push(path, "--push", f"pyroscope+http://127.0.0.1:{store.port}")
                 assert done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr, done.stderr

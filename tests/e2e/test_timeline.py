@@ -219,7 +219,7 @@ def test_size():
 
 def test_refused():
     result = yrt.run("record", "--timeline", "--event", "fault", "-p", os.getpid(), stats=False).expect(yrt.USAGE)
-    assert "--timeline goes with time on the CPU and wall-clock time only" in result.stderr, result.stderr
+    assert "--timeline works for time on the CPU and wall-clock time only" in result.stderr, result.stderr
 
 
 yrt.main(globals())

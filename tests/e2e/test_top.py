@@ -67,8 +67,16 @@ def test_sort_and_rows():
     assert names == sorted(names), names
 
 
-def test_all():
-    found, _ = top("-a", count=3, delay=0.5)
+def test_whole_machine():
+    """-a needs no process, as in the other commands."""
+    with yrt.Fixture("deep30") as f:
+        f.release()
+        result = yrt.run("top", "-a", "--processes", "-d", 2, "-n", 1, output=False, stats=False).expect()
+    assert "deep30" in result.stdout, result.stdout
+
+
+def test_cumulative():
+    found, _ = top("-A", count=3, delay=0.5)
     counts = [samples for samples, *_ in found]
     assert counts[0] < counts[1] < counts[2] and counts[2] > 2 * counts[0], counts
 

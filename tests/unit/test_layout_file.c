@@ -101,7 +101,7 @@ static void expect_error(const char *text, size_t size, const char *expected)
 		fail_msg("accepted: %s", text);
 	if (!strstr(err->message, expected))
 		fail_msg("\"%s\" instead of \"%s\"", err->message, expected);
-	assert_int_equal(err->kind, strstr(expected, "does not tell") ? ERROR_UNSUPPORTED : ERROR_INPUT);
+	assert_int_equal(err->kind, strstr(expected, "lacks parts") ? ERROR_UNSUPPORTED : ERROR_INPUT);
 	assert_null(file);
 	error_free(err);
 }
@@ -114,7 +114,7 @@ static void test_wrong(void **state)
 	        {"", "t.layout:0: no \"runtime NAME\""},
 	        {"S.a 8 4\nruntime test\n", "t.layout:1: \"runtime NAME\" must come first, not \"S.a 8 4\""},
 	        {"runtime test\nS.a 8 4\n",
-	                "t.layout does not tell all of the layout of test: S.a.b, sizeof S, enum op OP_"},
+	                "t.layout lacks parts of the layout of test: S.a.b, sizeof S, enum op OP_"},
 	        {"runtime test x\n", "t.layout:1: more on the line than belongs there: \"x\""},
 	        {"runtime test\n\nS.c 8 4\n", "t.layout:3: not a member that this yrt knows: \"S.c 8 4\""},
 	        {"runtime test\nS.ab 8 4\n", "t.layout:2: not a member"},

@@ -250,7 +250,7 @@ static void test_near(void **state)
 	struct error *err;
 
 	missed("exe=envoi", "envoy (pid 1");
-	missed("exe=zzzzzz", "nothing here comes close");
+	missed("exe=zzzzzz", "there is nothing similar");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901", UID);
 	missed("unit=apache2", "nginx.service");
 	missed("container=000000000000", ID_A);

@@ -160,8 +160,7 @@ struct error *layout_complete(const struct layout *l, const char *what)
 		return &error_no_memory;
 	if (!missing)
 		return NULL;
-	return error_new(
-	        ERROR_UNSUPPORTED, "%s does not tell all of the layout of %s: %s", what, l->schema->runtime, names);
+	return error_new(ERROR_UNSUPPORTED, "%s lacks parts of the layout of %s: %s", what, l->schema->runtime, names);
 }
 
 bool layout_equal_field(const struct layout *a, const struct layout *b, u32 field)

@@ -243,7 +243,7 @@ static struct error *parse(struct parser *p, const char *text, size_t size, bool
 
 	if (size > FILE_SIZE_MAX || memchr(text, '\0', size))
 		return error_new(ERROR_INPUT, "%s: %s", p->name,
-		        size > FILE_SIZE_MAX ? "larger than 1 MiB, no layout has that much" : "not a text");
+		        size > FILE_SIZE_MAX ? "larger than 1 MiB, which no layout is" : "not a text");
 	copy = malloc(size + 1);
 	if (!copy)
 		return &error_no_memory;

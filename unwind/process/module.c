@@ -186,7 +186,8 @@ static struct error *unopened(int code, const struct map_line *line, pid_t pid)
 	if (code == ESTALE ||
 	        code == ENOENT) /* the file of that name is another one or none, and /proc/PID/map_files did not open */
 		return error_new(ERROR_PERMISSION,
-		        "%s, mapped by process %d, was replaced or deleted: the old file takes CAP_CHECKPOINT_RESTORE",
+		        "%s, mapped by process %d, was replaced or deleted: reading the old file needs "
+		        "CAP_CHECKPOINT_RESTORE",
 		        line->path, pid);
 	return error_errno(code, "cannot open %s, mapped by process %d", line->path, pid);
 }

@@ -146,7 +146,8 @@ static struct error *open_file(int fd, const char *path, const struct image *img
 		return NULL;
 	}
 	image_put(debug);
-	return error_new(ERROR_INPUT, "debuginfod's file for %s is of another build: not used (%s)", img->path, path);
+	return error_new(
+	        ERROR_INPUT, "debuginfod's file for %s belongs to another build: not used (%s)", img->path, path);
 }
 
 struct error *debuginfod_find(

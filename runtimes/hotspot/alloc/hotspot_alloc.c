@@ -38,7 +38,7 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 
 	if (!instance->heap)
 		return error_hint(
-		        error_new(ERROR_UNSUPPORTED, "the JVM of process %d is only starting", p->pid), "try again");
+		        error_new(ERROR_UNSUPPORTED, "the JVM of process %d is still starting", p->pid), "try again");
 	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
 	err = hotspot_alloc_sites(instance->image->file, root, ret);
 	if (err)
@@ -95,7 +95,7 @@ static struct error *read_tables(struct reader *r, const struct hotspot_instance
 	struct error *err = vmstructs_read(instance->image->symbols, r->memory, instance->bias, &r->v);
 
 	if (!err && !r->v)
-		err = error_new(ERROR_UNSUPPORTED, "the JVM is only starting");
+		err = error_new(ERROR_UNSUPPORTED, "the JVM is still starting");
 	if (!err)
 		err = hotspot_layout_find(r->v, &r->origins);
 	if (err)

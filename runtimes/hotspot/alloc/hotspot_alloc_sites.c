@@ -181,11 +181,10 @@ struct error *hotspot_alloc_sites(struct image *img, const char *root, struct ru
 	if (err || from_file(img, other, ".gnu_debugdata", ret) || from_code(img, ret))
 		return err;
 	return error_hint(error_new(ERROR_UNSUPPORTED,
-	                          "where %s allocates is not known: it has no symbols for that, and code as no JDK "
-	                          "that yrt knows",
+	                          "cannot find where %s allocates: it has no symbols for it, and its code matches no "
+	                          "JDK that yrt knows",
 	                          img->path),
-	        "install the package with its debug symbols, of the same build (Debian: openjdk-N-dbg), or get them by "
-	        "`debuginfod-find debuginfo "
-	        "%s`; JDK 9, and 8 before 8u262, tell too little in any case",
+	        "install the debug symbols of the same build (Debian: openjdk-N-dbg), or get them by `debuginfod-find "
+	        "debuginfo %s`; JDK 9, and 8 before 8u262, report too little in any case",
 	        img->path);
 }

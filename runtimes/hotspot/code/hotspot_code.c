@@ -103,7 +103,7 @@ static bool find_array(const struct vmstructs *v, struct hotspot_code *c)
 
 static struct error *missing(const char *what)
 {
-	return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell %s", what);
+	return error_new(ERROR_UNSUPPORTED, "its vmStructs lack %s", what);
 }
 
 static bool in_heap(const struct hotspot_layout *l, struct layout_member outer, struct layout_member m, u32 size)

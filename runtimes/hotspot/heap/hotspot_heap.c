@@ -16,7 +16,7 @@
 
 static struct error *missing(const char *what)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell where %s is", what),
+	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not export where %s is", what),
 	        "allocation by class and names of Java threads need it; report the version of the JVM");
 }
 

@@ -96,8 +96,9 @@ struct error *vmstructs_symbols_find(struct image *img, struct vmstructs_symbols
 		if (!find_table(img, *ret, t)) {
 			free(*ret);
 			*ret = NULL;
-			return error_hint(error_new(ERROR_UNSUPPORTED, "%s exports %s, but not all that describes %s",
-			                          img->path, table_names[STRUCTS], table_names[t]),
+			return error_hint(
+			        error_new(ERROR_UNSUPPORTED, "%s exports %s, but lacks parts of the description of %s",
+			                img->path, table_names[STRUCTS], table_names[t]),
 			        "its Java frames are left out: is this a JVM of OpenJDK 8 or later?");
 		}
 	return NULL;

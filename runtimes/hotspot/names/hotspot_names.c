@@ -28,7 +28,7 @@ struct error *hotspot_names_create(const struct vmstructs *v, const struct hotsp
 		return &error_no_memory;
 	if (!vmstructs_static(v, "Abstract_VM_Version", "_vm_major_version", &n->version_at)) {
 		free(n);
-		return error_new(ERROR_UNSUPPORTED, "its vmStructs do not tell Abstract_VM_Version::_vm_major_version");
+		return error_new(ERROR_UNSUPPORTED, "its vmStructs lack Abstract_VM_Version::_vm_major_version");
 	}
 	n->blocks = hotspot_blocks_create();
 	n->fresh = hotspot_blocks_create();

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe and latency: their help, and what only latency takes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "flame_rows.h"
+
+static const struct manual_option probe_options[] = {
+        {'e', "event", "WHAT",
+                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16",
+                COMPLETE_NOTHING},
+        TARGET_ROWS OUTPUT_ROWS{0},
+};
+
+static const char *const probe_usage[] = {
+        "-e WHAT [-e WHAT...] -p PID[,PID...] [options]", "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
+
+static const struct manual_example probe_examples[] = {
+        {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
+        {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program"},
+        {"yrt @ -e sched:sched_process_exec -s -p 4242", "a tracepoint: who starts programs"},
+        {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
+        {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
+        {NULL, NULL},
+};
+
+const struct manual probe_manual = {
+        .usage = probe_usage,
+        .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
+                "library: the beginning of its name (libc for libc.so.6) or the end of its path. C++ functions are "
+                "named without arguments. Functions of a JIT or an interpreter cannot be probed. If WHAT is ambiguous, "
+                "put uprobe:, usdt: or tracepoint: in front.\n"
+                "A hit costs the target 1 to 3 us. Past --max-cpu only every second hit gets a stack and counts twice, "
+                "then every fourth, and so on; the last line says so. Ctrl-C ends the run early and keeps the result.",
+        .options = probe_options,
+        .examples = probe_examples,
+};
+
+static const struct manual_option latency_options[] = {
+        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS", COMPLETE_NOTHING},
+        {FLAME_OVER, "over", "TIME", "take stacks only of calls that last at least TIME: 100ms, 5us (default: all)",
+                COMPLETE_NOTHING},
+        TARGET_ROWS OUTPUT_ROWS{0},
+};
+
+static const char *const latency_usage[] = {
+        "-e FUNCTION [--over TIME] -p PID [options]", "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
+
+static const struct manual_example latency_examples[] = {
+        {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
+        {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html", "the stacks of slow ones"},
+        {NULL, NULL},
+};
+
+const struct manual latency_manual = {
+        .usage = latency_usage,
+        .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks count "
+                "the time of slow calls. Each call costs the target two hits of 1 to 3 us. yrt finds the returns in "
+                "the function's code, so it refuses functions that jump through a table or a register. Ctrl-C ends the "
+                "run early and keeps the result.",
+        .options = latency_options,
+        .examples = latency_examples,
+};
+
+/* "100ms", "5us", "2s". */
+static bool parse_time(const char *text, u64 *ret)
+{
+	static const struct {
+		const char *word;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (end != text && value >= 0 && value < 1e9 && !strcmp(end, units[i].word)) {
+			*ret = (u64)(value * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
+struct error *latency_set(struct flame_options *o)
+{
+	if (o->hit.n != 1 || o->hit.spec[0].kind == HIT_TRACEPOINT || o->hit.spec[0].kind == HIT_USDT)
+		return error_hint(
+		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
+	if (o->over && !parse_time(o->over, &o->hit.over_ns))
+		return error_new(ERROR_USAGE, "--over takes a time such as 100ms, 5us or 2s, not \"%s\"", o->over);
+	o->hit.spec[0].kind = HIT_FUNCTION;
+	o->hit.returns = true;
+	return NULL;
+}
