@@ -154,8 +154,8 @@ enum flame_key { /* long options without a letter */
 	{ 'p', "pid", "LIST", \
 		"processes, separated by commas; also the name of a process, if only one has it", COMPLETE_PID }, \
 	{ FLAME_SELECT, "select", "RULE", \
-		"processes with this exe=, comm=, cgroup=, pod=, container= or unit=; rules joined by commas must all " \
-		"match, of several --select one", \
+		"processes with this exe=, comm=, cgroup=, pod=, container= or unit=; rules joined by commas " \
+		"must all match, of several --select one", \
 		COMPLETE_NOTHING }
 #define SELECT_OPTIONS \
 	PID_OPTIONS, \

@@ -59,8 +59,8 @@ extern const char *const flame_usage[];
 	ROW(FLAME_CREATORS, "creators", NULL, "below a goroutine's stack the function that created it"), \
 	ROW(FLAME_LABELS, "labels", NULL, "below a goroutine's stack its labels, as set by pprof.Do()"), \
 	ROW(FLAME_ANNOTATE, "annotate", NULL, \
-		"split functions by how they were compiled; in folded stacks _[k] marks kernel frames, _[0] interpreted " \
-		"ones, _[1] C1's, _[j] a JIT's, _[i] inlined ones"), \
+		"split functions by how they were compiled; in folded stacks _[k] marks kernel frames, " \
+		"_[0] interpreted ones, _[1] C1's, _[j] a JIT's, _[i] inlined ones"), \
 	MANUAL_HEADING("Cost"), \
 	ROW(FLAME_CPU, "max-cpu", "PERCENT", \
 		"of one CPU: if yrt uses more, it halves its rate (10; 0: no limit, and a stack for each wait)"), \

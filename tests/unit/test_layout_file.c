@@ -113,8 +113,7 @@ static void test_wrong(void **state)
 	} wrong[] = {
 	        {"", "t.layout:0: no \"runtime NAME\""},
 	        {"S.a 8 4\nruntime test\n", "t.layout:1: \"runtime NAME\" must come first, not \"S.a 8 4\""},
-	        {"runtime test\nS.a 8 4\n",
-	                "t.layout lacks parts of the layout of test: S.a.b, sizeof S, enum op OP_"},
+	        {"runtime test\nS.a 8 4\n", "t.layout lacks parts of the layout of test: S.a.b, sizeof S, enum op OP_"},
 	        {"runtime test x\n", "t.layout:1: more on the line than belongs there: \"x\""},
 	        {"runtime test\n\nS.c 8 4\n", "t.layout:3: not a member that this yrt knows: \"S.c 8 4\""},
 	        {"runtime test\nS.ab 8 4\n", "t.layout:2: not a member"},
