@@ -106,7 +106,7 @@ static void say_sql_name(
 		snprintf(ret, size, "%s", name);
 }
 
-/* *alive: it is certain, because the CV is still there; not only another one of that address and cookie may have been. */
+/* *alive: the CV is still there. Not certain where another one of that address and cookie may have been meant. */
 static const struct text *function(
         struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail, bool *alive)
 {

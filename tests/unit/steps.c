@@ -51,6 +51,7 @@ struct steps_run {
 	u32 scripts; /* stacks with some */
 	u32 changes; /* stacks that differ from the last */
 	u32 changed; /* the step of the last of them, or of a beginning */
+	u64 root;    /* the first stack's outermost script's frame */
 };
 
 static void must(struct error *err)
@@ -404,7 +405,7 @@ static void show(struct steps *s, const char *title, const struct steps_stack *s
 
 static void found(struct steps *s, enum steps_fault fault, const char *what)
 {
-	static const char *const words[] = {"cut", "middle", "place", "short", "back"};
+	static const char *const words[] = {"cut", "middle", "place", "short", "back", "root"};
 	struct place *p = s->run->places;
 	char name[sizeof(p->name)];
 
@@ -470,6 +471,21 @@ static bool has(const struct steps_stack *stack, u32 from, u64 identity)
 	return from < stack->nitems;
 }
 
+/* What only compares a stack with the last one takes a loss of the outermost frame for a return from it. */
+static void check_root(struct steps *s)
+{
+	u64 root = 0;
+
+	if (!s->run->language->root)
+		return;
+	for (u32 i = 0; i < s->now->nitems && !root; i++)
+		root = s->now->items[i].script ? s->now->items[i].identity : 0;
+	if (!s->run->root)
+		s->run->root = root;
+	else if (root != s->run->root)
+		found(s, STEPS_ROOT, "the outermost frame");
+}
+
 static const char *const stop_words[] = {
 #define X(name, word, text) word,
         STOP_REASONS(X)
@@ -490,6 +506,7 @@ static void check(struct steps *s)
 		forget(s);
 		return;
 	}
+	check_root(s);
 	if (before->nframes) {
 		while (same < now->nitems && same < before->nitems &&
 		        now->items[same].identity == before->items[same].identity) {
@@ -522,10 +539,10 @@ static void report(const struct steps *s, u32 seed)
 	const struct steps_run *run = s->run;
 	const u32 *f = run->faults;
 
-	print_message("%u steps from seed %u: %u known limits, %u cut, %u in the middle, %u places, %u short, %u back; "
-	              "%u changes\n",
+	print_message("%u steps from seed %u: %u known limits, %u cut, %u in the middle, %u places, %u short, %u back, "
+	              "%u roots; %u changes\n",
 	        s->step, seed, run->known, f[STEPS_CUT], f[STEPS_MIDDLE], f[STEPS_PLACE], f[STEPS_SHORT], f[STEPS_BACK],
-	        run->changes);
+	        f[STEPS_ROOT], run->changes);
 	for (const struct place *p = run->places; p < run->places + run->nplaces; p++)
 		print_message("  %u of kind %d in %s\n", p->n, p->fault, p->name);
 }

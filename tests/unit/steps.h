@@ -26,6 +26,7 @@ enum steps_fault {
 	STEPS_PLACE,  /* the place in a caller changed */
 	STEPS_SHORT,  /* a frame was there for too few instructions */
 	STEPS_BACK,   /* the same frame was away for too few */
+	STEPS_ROOT,   /* the outermost script's frame is not that of the first stack */
 	STEPS_FAULTS,
 };
 
@@ -59,6 +60,7 @@ struct steps_language {
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
 	u32 rare;           /* one of so many steps may show another limit, which known() cannot tell; 0: none */
 	u32 dull;           /* after so many instructions without a change it is met elsewhere; 0: never */
+	bool root;          /* the outermost script's frame is the same as long as the program runs */
 	const char *thread; /* the one that is followed, by its comm, while the others run; NULL: the first, which stops
 	                       itself when all is ready */
 };

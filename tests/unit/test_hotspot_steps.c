@@ -75,8 +75,13 @@ static bool known(struct steps *s, enum steps_fault fault)
 
 static void run(const char *mode)
 {
-	static const struct steps_language language = {
-	        .identity = identity, .place = place, .shortest = 4, .dull = 3000, .known = known, .thread = "steps"};
+	static const struct steps_language language = {.identity = identity,
+	        .place = place,
+	        .shortest = 4,
+	        .dull = 3000,
+	        .known = known,
+	        .root = true,
+	        .thread = "steps"};
 	static const char java[] = "exec ${YRT_JAVA:-java} -cp ${YRT_BUILD:-.}/fixtures/java -Xbatch "
 	                           "-XX:+IgnoreUnrecognizedVMOptions -XX:CompileThresholdScaling=0.02 $0 steps";
 

@@ -29,7 +29,7 @@ static bool known(struct steps *s, enum steps_fault fault)
 static void test_steps(void **state)
 {
 	static const struct steps_language language = {
-	        .identity = identity, .place = place, .shortest = 8, .known = known};
+	        .identity = identity, .place = place, .shortest = 8, .known = known, .root = true};
 	const char *python = getenv("YRT_PYTHON");
 
 	(void)state;
