@@ -219,7 +219,7 @@ def test_other_interpreter():
             path = os.path.join(directory, name)
             shutil.copy("/usr/bin/dash", path)
             said = noted(path, "-c", "while :; do :; done")
-            assert ("runs Tcl, which yrt does not read" in said) == note, said
+            assert ("runs Tcl, which yrt does not support" in said) == note, said
 
 
 def test_terminal():

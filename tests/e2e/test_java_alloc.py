@@ -222,7 +222,7 @@ def test_refusals():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         result = alloc(sleeper.pid)
-        assert result.code == yrt.UNSUPPORTED and f"process {sleeper.pid} runs nothing" in result.stderr, result.stderr
+        assert result.code == yrt.UNSUPPORTED and f"process {sleeper.pid} runs no language" in result.stderr, result.stderr
     finally:
         yrt.stop(sleeper)
     for flags in (["--interval", "10"], ["--interval", "5x"], ["--interval", "-1"]):

@@ -66,7 +66,7 @@ def test_refused():
         with java.Java("alloc_split", 60) as jvm:
             result = yrt.run("java-alloc", "-p", jvm.pid, "-d", 1)
             shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
-    assert result.code == yrt.UNSUPPORTED and "has no symbols for that" in result.stderr and "openjdk-N-dbg" in result.stderr, result.stderr
+    assert result.code == yrt.UNSUPPORTED and "has no symbols for it" in result.stderr and "openjdk-N-dbg" in result.stderr, result.stderr
     assert re.search(r"places +not known", shown), shown
 
 

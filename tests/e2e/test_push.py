@@ -177,7 +177,7 @@ def test_busy_and_down():
         with stores.Store((500, {})) as store:
             done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 2, "--remove")
             assert done.returncode == yrt.OUTPUT and len(store.requests) == 2 and "HTTP 500" in done.stderr, done.stderr
-            assert os.path.exists(path) and f"{path} stays" in done.stderr and "\x1b[31m" not in done.stderr, done.stderr
+            assert os.path.exists(path) and f"{path} is kept" in done.stderr and "\x1b[31m" not in done.stderr, done.stderr
             url = f"otlp+http://127.0.0.1:{store.port}"
         done = push(path, "--push", url, "--push-tries", 2)  # nobody listens there any more
         assert done.returncode == yrt.OUTPUT and "is the store there?" in done.stderr and os.path.exists(path), done.stderr
