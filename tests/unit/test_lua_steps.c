@@ -62,7 +62,7 @@ static void test_steps(void **state)
 	        .place = place,
 	        .shortest = 5,
 	        .known = known,
-	        .rare = strstr(lua, "5.1") ? 2000 : 0};
+	        .rare = strstr(lua, "5.1") ? 1250 : 0};
 
 	steps_test(&language, (const char *[]){lua, "fixtures/lua/steps.lua", NULL}, STEPS);
 }
