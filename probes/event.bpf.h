@@ -44,10 +44,20 @@ static inline struct probe_stats *my_stats(void)
 	return bpf_map_lookup_elem(&stats, &zero);
 }
 
+/* Wakes user space, and notes it for the clock (time_since_woken()). */
+static inline u64 wake(void)
+{
+	struct probe_stats *st = my_stats();
+
+	if (st)
+		st->woke = 1;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 static inline u64 wake_flags(void)
 {
 	if (eager || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake)
-		return BPF_RB_FORCE_WAKEUP;
+		return wake();
 	return BPF_RB_NO_WAKEUP;
 }
 
@@ -157,7 +167,7 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 		return 0;
 	record.instance = process->instance;
 	process->asked_ns = now;
-	return bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return bpf_ringbuf_output(&ring, &record, sizeof(record), wake());
 }
 
 /*

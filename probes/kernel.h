@@ -55,6 +55,8 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* the same */
 	u64 sum_exec_runtime;
+	u64 exec_start;
+	u64 nr_migrations;
 };
 
 struct sched_info {

@@ -5,6 +5,7 @@
 
 #define LATE_TICK_NS 5000
 #define GAP_PERIODS  3 /* a tick stands for so many at most */
+#define RAN_PERIODS  8 /* and one that follows a wakeup */
 
 __u64 period_ns = 1000000; /* CPU time that a sample stands for */
 __u64 clock_value = 1;     /* what it counts */
@@ -48,6 +49,42 @@ static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *
 	st->last_ns = now;
 	st->last_period = period;
 	return time;
+}
+
+/* CPU time of the task, from a moment on that stays the same as long as it keeps its CPU. */
+static inline u64 time_run(struct bpf_perf_event_data *ctx, struct task_struct *task)
+{
+	struct bpf_perf_event_data_kern *kern = (void *)ctx;
+
+	return BPF_CORE_READ(task, se.sum_exec_runtime) + (u64)BPF_CORE_READ(kern, event, hw.prev_count.a.a.counter) -
+	       BPF_CORE_READ(task, se.exec_start);
+}
+
+static inline void note_woken(struct clock_woken *woken, struct bpf_perf_event_data *ctx, struct task_struct *task)
+{
+	woken->ran = time_run(ctx, task);
+	woken->migrations = BPF_CORE_READ(task, se.nr_migrations);
+	woken->tid = (u32)bpf_get_current_pid_tgid();
+}
+
+/*
+ * A tick that wakes user space takes the CPU away from what it hit, if user space gets the same one. All that user space
+ * does then lies between two ticks that may both hit the target, and each would stand for the whole time between: code
+ * whose stacks are new all the time had a third too many samples. What follows a wakeup stands for what its thread has
+ * run since.
+ */
+static inline u64 time_since_woken(
+        struct clock_woken *woken, struct bpf_perf_event_data *ctx, struct task_struct *task, u64 time)
+{
+	u64 most = BPF_CORE_READ((struct bpf_perf_event_data_kern *)ctx, event, hw.sample_period) * RAN_PERIODS, ran;
+
+	if (!woken->tid || woken->tid != (u32)bpf_get_current_pid_tgid())
+		return time;
+	woken->tid = 0;
+	ran = time_run(ctx, task) - woken->ran;
+	if (woken->migrations != BPF_CORE_READ(task, se.nr_migrations))
+		return time;
+	return ran < most ? ran : most;
 }
 
 /*
@@ -124,6 +161,7 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 	time = tick_time(st, ctx, instance, here); /* of no target: noted only */
 	if (!instance)
 		return 0;
+	time = time_since_woken(&st->woken, ctx, task, time);
 	st->ticks++;
 	if (!take_tick(st, time))
 		return 0;
@@ -134,7 +172,10 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 		return 0;
 	slot->head.reason = clock_reason;
 	event_reason(slot);
+	st->woke = 0;
 	event_hit(slot, st, ctx, task, tgid);
+	if (st->woke)
+		note_woken(&st->woken, ctx, task);
 	return 0;
 }
 

@@ -10,12 +10,17 @@ the low rate is the point, one round is enough, and the limit is four times its 
 import contextlib
 import json
 import math
+import os
 import time
 
 import yrt
 
 # A thread is charged from when it is woken, some microseconds before it runs: more on a slow host.
 TOLERANCE, OF_BEGINNINGS, ENOUGH, ROUNDS, LOST_MAX = 0.02, 0.035, 40000, 8, 0.05
+
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+FRESH = os.path.join(yrt.SOURCE, "fixtures", "python", "fresh.py")
 
 
 def one_round(name, args, copies, seconds, rate, flags):
@@ -78,6 +83,21 @@ def test_short_lived_processes():
 def test_300_children_at_99():
     """Each lives for half a period: a sampler that starts a whole period in each sees nothing."""
     yield from measure("shortlived", "thread", 300, copies=2, seconds=60, rate=99)
+
+
+def test_new_stacks_on_its_own_cpu():
+    """Each stack is new, so many ticks wake yrt, and it has to run on the target's CPU: what it takes lies between two ticks."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        with yrt.Fixture(PYTHON, FRESH, 5, seconds=None) as fixture:
+            result, truth = yrt.sample_whole(fixture, rate=1999)
+    finally:
+        os.sched_setaffinity(0, cpus)
+    expected = truth["cpu_s"] * 1999
+    line = f"{result.samples} samples of {expected:.0f}, {result.lost()} said to be lost"
+    assert abs(result.samples + result.lost() - expected) <= 0.05 * expected, line
+    yield line
 
 
 def cost_of_rounds(fixture, seconds):

@@ -117,16 +117,25 @@ enum ticks { /* what becomes of events, as the clock's ticks */
 	TICKS_AT_EXEC, /* are taken once a target has executed a program */
 };
 
+struct clock_woken {    /* the last thread whose tick on this CPU woke user space, and then: */
+	u64 ran;        /* its CPU time, from some moment on */
+	u64 migrations; /* how often it had changed its CPU */
+	u32 tid;        /* 0: its next tick has come */
+	u32 reserved;
+};
+
 struct probe_stats { /* one for each CPU; what each tick needs comes first */
 	u64 at;      /* CPU time of targets that ticks covered, and the moment of the next sample in it */
 	u64 chosen;
 	u64 ticks;       /* clock interrupts that hit a target */
 	u64 last_ns;     /* CLOCK_MONOTONIC of the last interrupt */
 	u64 last_period; /* of the clock, then */
-	u64 lost_ns;     /* CPU time of targets without an interrupt */
-	u64 samples;     /* events that were taken (of ticks: as samples), each counting a value */
-	u64 weights;     /* sum of their values */
-	u64 clocked;     /* samples of the clock, weighted */
+	u64 woke;        /* user space was woken */
+	struct clock_woken woken;
+	u64 lost_ns; /* CPU time of targets without an interrupt */
+	u64 samples; /* events that were taken (of ticks: as samples), each counting a value */
+	u64 weights; /* sum of their values */
+	u64 clocked; /* samples of the clock, weighted */
 	u64 frames;
 	u64 records;  /* stacks sent */
 	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */
