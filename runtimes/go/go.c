@@ -17,6 +17,7 @@
 #include "runtime.h"
 
 #define KEEPERS_MAX 24
+#define LOOKS_MAX   100
 
 struct go_image {
 	struct go_table *table;
@@ -31,6 +32,8 @@ struct go_instance {
 	u64 bias;
 	u32 config;           /* arena offset; 0: none */
 	bool tells;           /* of goroutines, besides their functions */
+	bool starting;        /* there was none yet to check that on */
+	u32 looks;            /* for one */
 	struct error *untold; /* why it does not, though that was requested; reported once */
 };
 
@@ -129,7 +132,7 @@ static struct error *configure(struct go_instance *instance, const struct runtim
 
 	if (instance->image->missing || !find_tls(instance, p, &config.tls))
 		return NULL;
-	instance->untold = go_root_configure(p, instance->image->table, &config);
+	instance->untold = go_root_configure(p, instance->image->table, instance->bias, &config, &instance->starting);
 	instance->tells = config.tells;
 	err = arena_alloc(p->arena, sizeof(config), &instance->config);
 	if (!err)
@@ -183,6 +186,33 @@ static struct error *keeper_regions(
 	return err;
 }
 
+/* Nothing may be shown for long that was not checked. */
+static void look_again(struct go_instance *instance, const struct runtime_process *p)
+{
+	struct go_config *config = instance->starting ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
+	struct go_config now;
+
+	if (!config)
+		return;
+	now = *config;
+	instance->untold = go_root_configure(p, instance->image->table, instance->bias, &now, &instance->starting);
+	if (instance->starting && ++instance->looks >= LOOKS_MAX) {
+		instance->starting = false;
+		now.tells = 0;
+		instance->untold = error_new(ERROR_UNSUPPORTED,
+		        "%s: creators, labels and numbers of goroutines are not shown: no goroutine was found",
+		        instance->image->table->file.img->path);
+	}
+	*config = now;
+}
+
+static bool starting(void *data)
+{
+	const struct go_instance *instance = data;
+
+	return instance->starting;
+}
+
 static struct error *regions(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
@@ -197,6 +227,7 @@ static struct error *regions(void *data, const struct runtime_process *p,
 	        {&s->gogo, GO_GOGO}, {&s->callback, GO_CALLBACK}, {&s->goexit, GO_ROOT}};
 	struct error *err = keeper_regions(instance, add, ctx);
 
+	look_again(instance, p);
 	if (instance->image->missing && *instance->image->missing)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s: code of runtime.%s() is not of a known form",
 		                          instance->image->table->file.img->path, instance->image->missing),
@@ -324,6 +355,7 @@ const struct runtime_ops go_runtime = {
         .attach = attach,
         .detach = detach,
         .regions = regions,
+        .starting = starting,
         .name_frame = name_frame,
         .expands_native = true,
         .expand = expand,

@@ -37,43 +37,27 @@ static const struct layout_file *find_series(const struct layout_library *librar
 static struct error *from_library(
         const struct layout_library *library, const char *release, bool newest, struct layout **ret)
 {
-	const struct layout_file *found = find_series(library, release, newest);
-	struct error *err = found ? layout_copy(found->layout, ret) : NULL;
+	const struct layout_file *series = find_series(library, release, false),
+	                         *found = newest ? find_series(library, release, true) : series;
+	struct error *err = found && !(newest && series) ? layout_copy(found->layout, ret) : NULL;
 
-	if (found && !err)
+	if (!err && *ret)
 		err = layout_detail(*ret, LAYOUT_LIBRARY, newest ? "%s, the newest" : "%s, by release", found->name);
 	return err;
 }
 
-static struct error *find_layout(struct image *img, const char *release, bool newest, struct layout **ret)
+struct error *go_layout_find(struct image *img, const char *release, enum go_layout_from from, struct layout **ret)
 {
 	struct layout_library library;
-	struct error *err = layout_library_load(&go_layout_schema, &library);
+	struct error *err;
 
 	*ret = NULL;
+	if (from == GO_LAYOUT_DEBUG)
+		return layout_whole_from_debug(&go_layout_schema, img, "", ret);
+	err = layout_library_load(&go_layout_schema, &library);
 	if (err)
 		return err;
-	err = from_library(&library, release, false, ret);
-	if (!err && !*ret)
-		err = layout_whole_from_debug(&go_layout_schema, img, "", ret);
-	if (!err && !*ret && newest)
-		err = from_library(&library, release, true, ret);
-	if (!err && !*ret)
-		err = error_hint(error_new(ERROR_UNSUPPORTED, "%s was built by %s, whose structures are not known",
-		                         img->path, release),
-		        "run `yrt layout --runtime go` on a program of that release that is not stripped, and name the "
-		        "folder of the "
-		        "result in YRT_LAYOUTS");
+	err = from_library(&library, release, from == GO_LAYOUT_NEWEST, ret);
 	layout_library_free(&library);
 	return err;
-}
-
-struct error *go_layout_find(struct image *img, const char *release, struct layout **ret)
-{
-	return find_layout(img, release, true, ret);
-}
-
-struct error *go_layout_known(struct image *img, const char *release, struct layout **ret)
-{
-	return find_layout(img, release, false, ret);
 }

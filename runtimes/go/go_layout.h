@@ -46,13 +46,16 @@ struct go_layout {
 
 extern const struct layout_schema go_layout_schema;
 
-/*
- * Of a release ("go1.26.8"): the library's by its series ("go1.26"), else by the file's debug information, else the
- * library's of the newest series: who uses it checks it on the process. An error says what is missing.
- */
-struct error *go_layout_find(struct image *img, const char *release, struct layout **ret);
-/* The same without that last one: for what checks nothing. */
-struct error *go_layout_known(struct image *img, const char *release, struct layout **ret);
+/* Where a layout may come from, in the order that they are tried in. */
+enum go_layout_from {
+	GO_LAYOUT_SERIES, /* the library's, by the release's series: "go1.26" of "go1.26.8" */
+	GO_LAYOUT_DEBUG,  /* the file's debug information */
+	GO_LAYOUT_NEWEST, /* the library's newest, for a series that it does not have */
+	GO_LAYOUTS,
+};
+
+/* *ret is NULL if there is none from there. What a file says of its release may be wrong: check it on the process. */
+struct error *go_layout_find(struct image *img, const char *release, enum go_layout_from from, struct layout **ret);
 /* The number behind "go1."; 0: it has another form. */
 unsigned long go_release_minor(const char *release);
 

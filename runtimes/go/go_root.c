@@ -8,8 +8,7 @@
 #include <xxhash.h>
 
 #include "go_labels.h"
-#include "go_layout.h"
-#include "go_release.h"
+#include "go_view.h"
 
 static u32 tells_of(u32 features)
 {
@@ -17,32 +16,52 @@ static u32 tells_of(u32 features)
 	       (features & FEATURE_TASKS ? GO_TELL_NUMBER : 0);
 }
 
-struct error *go_root_configure(const struct runtime_process *p, struct go_table *t, struct go_config *ret)
+/* What the code that switches stacks reads is where the layout has it. */
+static bool agrees(const struct go_layout *at, const struct go_config *code)
 {
-	u32 tells = tells_of(p->features), minor;
-	char release[GO_RELEASE_MAX];
-	const struct go_layout *at;
-	struct layout *layout;
-	struct error *err;
+	return at->g_m.at == code->g_m && at->g_sp.at == code->g_sched && at->m_curg.at == code->m_curg;
+}
 
-	if (!tells)
-		return NULL;
-	if (!go_release(t, release) || !(minor = go_release_minor(release)))
-		return error_new(ERROR_UNSUPPORTED,
-		        "%s: creators, labels and numbers of goroutines are not shown: the file does not name its "
-		        "release of Go",
-		        t->file.img->path);
-	err = go_layout_known(t->file.img, release, &layout);
-	if (err)
-		return err;
-	at = layout->values;
-	ret->g_gopc = at->g_gopc.at;
-	ret->g_labels = at->g_labels.at;
-	ret->g_goid = at->g_goid.at;
-	ret->labels_map = minor < GO_LABELS_BY_LIST;
+static struct error *configure(const struct go_view *v, u32 tells, struct go_config *ret)
+{
+	unsigned long minor = go_release_minor(v->release);
+
+	if (!agrees(v->at, ret))
+		return error_new(ERROR_UNSUPPORTED, "%s of %s: its code contradicts the layout of that release",
+		        v->table->file.img->path, v->release);
+	ret->g_gopc = v->at->g_gopc.at;
+	ret->g_labels = v->at->g_labels.at;
+	ret->g_goid = v->at->g_goid.at;
+	ret->labels_map = minor && minor < GO_LABELS_BY_LIST;
 	ret->tells = tells;
-	layout_destroy(layout);
 	return NULL;
+}
+
+/* Takes err. */
+static struct error *not_shown(struct error *err)
+{
+	struct error *ret =
+	        error_new(err->kind, "%s; creators, labels and numbers of goroutines are not shown", err->message);
+
+	if (err->hint)
+		ret = error_hint(ret, "%s", err->hint);
+	error_free(err);
+	return ret;
+}
+
+struct error *go_root_configure(
+        const struct runtime_process *p, struct go_table *t, u64 bias, struct go_config *ret, bool *starting)
+{
+	u32 tells = tells_of(p->features);
+	struct go_view *v = NULL;
+	struct error *err = tells ? go_view_open(p, t, bias, &v) : NULL;
+
+	*starting = v && !v->allgs;
+	ret->tells = 0;
+	if (v)
+		err = configure(v, tells, ret);
+	go_view_close(v);
+	return err ? not_shown(err) : NULL;
 }
 
 /* The walker says that there are some, so it is known which of the two they are: of one that does not fit the mix will

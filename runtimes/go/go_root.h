@@ -10,8 +10,12 @@
 #include "go_table.h"
 #include "runtime.h"
 
-/* Where the walker finds what was requested. An error says why it is not available; ret is unchanged then. */
-struct error *go_root_configure(const struct runtime_process *p, struct go_table *t, struct go_config *ret);
+/*
+ * Where the walker finds what was requested. An error says why it is not available, as that the process contradicts the
+ * layout of its release; ret->tells is 0 then. *starting: there is no goroutine yet to check the layout on.
+ */
+struct error *go_root_configure(
+        const struct runtime_process *p, struct go_table *t, u64 bias, struct go_config *ret, bool *starting);
 /* Names a frame that holds such information. False: it is another. */
 bool go_root_name(
         struct go_table *t, u64 bias, const struct runtime_process *p, const struct frame *f, struct frame_name *ret);

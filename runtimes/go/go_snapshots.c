@@ -27,7 +27,9 @@ static struct error *take(void *instance, const struct runtime_process *p, u32 f
 
 	*ret = NULL;
 	if (!err && v)
-		err = read(v, flags, ret);
+		err = v->allgs ? read(v, flags, ret)
+		               : error_new(ERROR_UNSUPPORTED, "process %d has no goroutine yet: it is only starting",
+		                         p->pid);
 	go_view_close(v);
 	return why(p, t, bias, err);
 }

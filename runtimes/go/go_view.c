@@ -3,10 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
 
 #define GOROUTINES_MAX (1u << 28)
 #define CHECKED        64 /* goroutines */
+#define TRIES          4
 #define ID_MAX         (1ULL << 48)
+#define ID_FIRST       4096
 #define BUCKET_MAX     128 /* bytes of struct bucket */
 #define BUCKET_MEMORY  1   /* bucket.typ: memProfile */
 #define BUCKET_DEPTH   1024
@@ -91,6 +95,20 @@ static bool find_reasons(struct go_view *v, const struct go_references *refs)
 
 /* --- goroutines --- */
 
+static bool is_code(const struct go_view *v, u64 pc)
+{
+	const struct mapping *m = pc ? mapping_find(v->p->mappings, v->p->nmappings, pc) : NULL;
+
+	return !pc || (m && m->prot & PROT_EXEC);
+}
+
+static bool is_pointer(const struct go_view *v, u64 addr)
+{
+	u64 word;
+
+	return !addr || (!(addr & 7) && memory_read(v->p->memory, &word, sizeof(word), addr));
+}
+
 static bool is_goroutine(const struct go_view *v, const u8 *g, u64 addr)
 {
 	const struct go_layout *l = v->at;
@@ -101,8 +119,18 @@ static bool is_goroutine(const struct go_view *v, const u8 *g, u64 addr)
 		return false;
 	if (go_member(g, l->g_parent) >= ID_MAX || go_member(g, l->g_stack_lo) > go_member(g, l->g_stack_hi))
 		return false;
-	return status >= GO_DEAD ||
-	       ((!start || mapping_find(v->p->mappings, v->p->nmappings, start)) && (!self || self == addr));
+	return status >= GO_DEAD || ((go_member(g, l->g_goid) || status == GO_IDLE) && is_code(v, start) &&
+	                                    is_code(v, go_member(g, l->g_gopc)) && (!self || self == addr) &&
+	                                    is_pointer(v, go_member(g, l->g_labels)));
+}
+
+/* While it runs its stack may be another at any moment, and it have only one end of it. */
+static bool is_goroutine_at(const struct go_view *v, u64 addr, u8 *copy, u32 size)
+{
+	for (u32 i = 0; i < TRIES; i++)
+		if (memory_read(v->p->memory, copy, size, addr) && is_goroutine(v, copy, addr))
+			return true;
+	return false;
 }
 
 u32 go_goroutine_size(const struct go_view *v)
@@ -118,24 +146,48 @@ u32 go_goroutine_size(const struct go_view *v)
 	return end;
 }
 
+/* The first elements of a slice that may be allgs. Returns how many; 0: it is none, or has none yet. */
+static u32 read_slice(const struct go_view *v, u64 at, u64 *ret)
+{
+	u64 slice[3];
+	u32 n;
+
+	if (!memory_read(v->p->memory, slice, sizeof(slice), at) || !slice[1] || slice[1] > slice[2] ||
+	        slice[2] > GOROUTINES_MAX)
+		return 0;
+	n = slice[1] < CHECKED ? (u32)slice[1] : CHECKED;
+	return memory_read(v->p->memory, ret, n * sizeof(*ret), slice[0]) ? n : 0;
+}
+
+static bool has_number(const u64 *ids, u32 n, u64 id)
+{
+	for (u32 i = 0; i < n; i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
+/* No two of them ever have the same number, and the runtime's own, which never end, are among the first. */
 static bool is_allgs(const struct go_view *v, u64 at)
 {
-	u64 slice[3], g[CHECKED];
-	u32 size = go_goroutine_size(v), n, started = 0;
+	u64 g[CHECKED], ids[CHECKED], id, least = ID_MAX;
+	u32 size = go_goroutine_size(v), n = read_slice(v, at, g), nids = 0, started = 0;
 	u8 copy[GO_GOROUTINE_MAX];
 
-	if (size > GO_GOROUTINE_MAX || !memory_read(v->p->memory, slice, sizeof(slice), at) || !slice[1] ||
-	        slice[1] > slice[2] || slice[2] > GOROUTINES_MAX)
-		return false;
-	n = slice[1] < CHECKED ? (u32)slice[1] : CHECKED;
-	if (!memory_read(v->p->memory, g, n * sizeof(*g), slice[0]))
+	if (size > GO_GOROUTINE_MAX)
 		return false;
 	for (u32 i = 0; i < n; i++) {
-		if (!memory_read(v->p->memory, copy, size, g[i]) || !is_goroutine(v, copy, g[i]))
+		if (!is_goroutine_at(v, g[i], copy, size))
 			return false;
+		id = go_member(copy, v->at->g_goid);
+		if (id && has_number(ids, nids, id))
+			return false;
+		ids[nids] = id;
+		nids += id != 0;
+		least = id ? MIN(id, least) : least;
 		started += go_is_start(v, go_member(copy, v->at->g_startpc));
 	}
-	return started;
+	return started && least < ID_FIRST;
 }
 
 static bool find_allgs(struct go_view *v, const struct go_references *refs)
@@ -144,6 +196,17 @@ static bool find_allgs(struct go_view *v, const struct go_references *refs)
 		if (is_allgs(v, refs->at[i] + v->bias))
 			v->allgs = refs->at[i] + v->bias;
 	return v->allgs;
+}
+
+/* It has made no goroutine yet. */
+static bool is_starting(const struct go_view *v, const struct go_references *refs)
+{
+	u64 g[CHECKED];
+
+	for (u32 i = 0; i < refs->n; i++)
+		if (read_slice(v, refs->at[i] + v->bias, g))
+			return false;
+	return true;
 }
 
 /* --- heap profile --- */
@@ -191,6 +254,30 @@ static void references(struct go_code *code, struct go_view *v, const struct go_
 		go_code_references(code, v->table, &w->fn, ret);
 }
 
+/* The first layout that the goroutines fit; the first of all while there are none. */
+static struct error *find_fitting(struct go_view *v, const struct go_references *allgadd)
+{
+	bool starting = is_starting(v, allgadd), known = false;
+	struct layout *layout;
+	struct error *err;
+
+	for (u32 from = 0; from < GO_LAYOUTS; from++) {
+		err = go_layout_find(v->table->file.img, v->release, from, &layout);
+		if (err)
+			return err;
+		if (!layout)
+			continue;
+		known = true;
+		layout_destroy(v->layout);
+		v->layout = layout;
+		v->at = layout->values;
+		if (starting || find_allgs(v, allgadd))
+			return NULL;
+	}
+	return misfit(v, known ? "its goroutines do not look as those of the layout that is known"
+	                       : "its structures are not known");
+}
+
 static struct error *find_variables(struct go_view *v, struct go_code *code, const struct go_wanted *w)
 {
 	struct go_references refs;
@@ -199,23 +286,21 @@ static struct error *find_variables(struct go_view *v, struct go_code *code, con
 	references(code, v, &w[SCHEDINIT], &refs);
 	if (!go_release(v->table, v->release))
 		find_release(v, &refs);
-	err = go_layout_find(v->table->file.img, v->release, &v->layout);
-	if (err)
-		return err;
-	v->at = v->layout->values;
 	references(code, v, &w[HEADER], &refs);
 	if (!find_reasons(v, &refs)) {
 		references(code, v, &w[REASON], &refs);
 		if (!find_reasons(v, &refs))
 			return misfit(v, "no table of reasons to wait where its code has one");
 	}
+	references(code, v, &w[ALLGADD], &refs);
+	err = find_fitting(v, &refs);
+	if (err)
+		return err;
 	references(code, v, &w[BUCKET], &refs);
 	find_buckets(v, &refs);
 	references(code, v, &w[RATE], &refs);
 	find_rate(v, &refs);
-	references(code, v, &w[ALLGADD], &refs);
-	return find_allgs(v, &refs) ? NULL
-	                            : misfit(v, "its goroutines do not look as those of the layout that is known");
+	return NULL;
 }
 
 /* *runs: the module has a runtime. */

@@ -39,14 +39,17 @@ struct go_view {
 	char release[GO_RELEASE_MAX];
 	struct layout *layout;
 	const struct go_layout *at;             /* of layout */
-	u64 allgs;                              /* address of the slice */
+	u64 allgs;                              /* address of the slice; 0: the runtime is only starting */
 	char reason[GO_REASONS][GO_REASON_MAX]; /* runtime.waitReasonStrings */
 	u32 nreasons;
 	u64 buckets; /* address of runtime.mbuckets; 0: not found */
 	u64 rate;    /* runtime.MemProfileRate */
 };
 
-/* *ret is NULL for a module without a runtime of its own. An error says what does not fit. p stays the caller's. */
+/*
+ * *ret is NULL for a module without a runtime of its own. An error says what does not fit: a layout that the goroutines
+ * contradict is not used. p stays the caller's.
+ */
 struct error *go_view_open(const struct runtime_process *p, struct go_table *t, u64 bias, struct go_view **ret);
 void go_view_close(struct go_view *v); /* NULL is fine */
 

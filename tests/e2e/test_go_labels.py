@@ -71,6 +71,54 @@ def test_goroutines():
     yield f"{result.summary()}; {len(numbers)} goroutines by their numbers"
 
 
+def claim(path, minor):
+    """A copy that says of itself that another release built it."""
+    release = subprocess.run([go.GO, "version"], capture_output=True, text=True, check=True, env=go.ENV).stdout.split()[2].encode()
+    other, copy = release.replace(b"1.%d" % go.minor(), b"1.%d" % minor), f"{path}-as-{minor}"
+    with open(path, "rb") as f:
+        whole = f.read()
+    assert release in whole and len(release) == len(other), release
+    with open(copy, "wb") as f:
+        f.write(whole.replace(release, other))
+    os.chmod(copy, 0o755)
+    return copy
+
+
+def layout(minor):
+    with open(os.path.join(yrt.SOURCE, "runtimes", "go", "layouts", f"go1.{minor}.layout"), encoding="utf-8") as f:
+        return [line for line in f if line.startswith("runtime.")]
+
+
+def test_wrong_release():
+    """A layout that is not the program's is not used: what would be read by it is not shown, and that is said."""
+    stripped, symbols = go.build("labels", STRIPPED, name="labels-stripped"), go.build("labels")
+    others = [minor for minor in (14, 18, 22, 24, 25) if layout(minor) != layout(go.minor())]
+    for minor in others:
+        with yrt.Fixture(claim(stripped, minor), seconds=None, wait=False) as f:
+            done = yrt.run("go-flame", "-U", "-t", "--labels", "--creators", "-p", f.pid, "-d", 1, "-F", RATE).expect()
+            assert "creators, labels and numbers of goroutines are not shown" in done.stderr, done.stderr
+            told = [x for frames, _ in done.stacks for x in frames if x.startswith(("goroutine ", "labels: ", "created by "))]
+            assert not told and any("main.burnBoth" in frames for frames, _ in done.stacks), told
+    # debug information is right whatever the release is called, but for the form of labels (go_labels.h)
+    alike = next(minor for minor in others if (minor < 24) == (go.minor() < 24))
+    yield check_labels(sample(flags=("--labels", "--creators"), path=claim(symbols, alike))[0], True)
+    yield f"not shown as those of {others}"
+
+
+def test_from_start():
+    """A program that yrt starts has no goroutine to check the layout on when it is met."""
+    stripped = go.build("labels", STRIPPED, name="labels-stripped")
+    other = next(minor for minor in (22, 24) if layout(minor) != layout(go.minor()))
+    for path, right in (stripped, True), (claim(stripped, other), False):
+        done = yrt.run("go-flame", "-U", "--creators", "-d", 2, "-F", RATE, "--", path).expect()
+        burnt = [(frames, n) for frames, n in done.stacks if "main.burnNone" in frames]
+        shown = sum(n for frames, n in burnt if frames[0] == "created by main.start")
+        whole = sum(n for _, n in burnt)
+        assert whole and (shown == whole if right else shown < whole / 2), yrt.show(done.stacks, 9)
+        assert right or "creators, labels and numbers of goroutines are not shown" in done.stderr, done.stderr
+        yield f"{shown} of {whole} with a creator"
+
+
 def test_own_work():
     """Collecting garbage is one frame in the view of Go, and all of its functions in that of everything."""
     path = go.build("labels")

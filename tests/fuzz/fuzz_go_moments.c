@@ -128,7 +128,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	*v = (struct go_view){.p = &p, .table = table, .allgs = ALLGS, .buckets = BUCKETS, .rate = data[4] + 1u};
 	v->nreasons = 2;
 	strcpy(v->reason[1], "chan receive");
-	if (!layouts[data[0] % 6] && go_layout_find(mapping.image, releases[data[0] % 6], &layouts[data[0] % 6]))
+	if (!layouts[data[0] % 6] &&
+	        go_layout_find(mapping.image, releases[data[0] % 6], GO_LAYOUT_SERIES, &layouts[data[0] % 6]))
 		abort();
 	v->layout = layouts[data[0] % 6];
 	v->at = v->layout->values;
