@@ -6,6 +6,12 @@
 #include "probes/wait/wait.h"
 #include "unwind/profile/locks.h"
 
+/* Not below 0: the scheduler and the tracepoint read the clock at different moments of a switch. */
+static double unknown_s(const struct wait_summary *s)
+{
+	return fmax(0, s->wall_s - s->on_s - s->off_s);
+}
+
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
@@ -15,7 +21,7 @@ static void head(FILE *out, const struct sampler_stats *st)
 		fprintf(out, " (%.3f s of it on the run queue)", s->run_queue_s);
 	if (s->wall_s > 0)
 		fprintf(out, "; threads lived for %.3f s: %.3f s on, %.3f s off, %.3f s unknown", s->wall_s, s->on_s,
-		        s->off_s, fmax(0, s->wall_s - s->on_s - s->off_s));
+		        s->off_s, unknown_s(s));
 	if (s->looks)
 		fprintf(out, "; %.3f s of tasks without a thread, in %lu looks", s->tasks_s + s->unseen_tasks_s,
 		        s->looks);
@@ -31,7 +37,7 @@ static void wall_head(FILE *out, const struct sampler_stats *st)
 	        s->sampled_s, s->off_s);
 	if (s->run_queue_s >= 0.0005)
 		fprintf(out, " (%.3f s of it on the run queue)", s->run_queue_s);
-	fprintf(out, ", %.3f s unknown; %lu waits in %.1f s", s->wall_s - s->on_s - s->off_s, s->waits, st->duration_s);
+	fprintf(out, ", %.3f s unknown; %lu waits in %.1f s", unknown_s(s), s->waits, st->duration_s);
 	loss_complete(out, st);
 }
 

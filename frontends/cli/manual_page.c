@@ -123,8 +123,8 @@ static const char *const exit_codes[][2] = {
 static const char *const environment[][2] = {
         {"DEBUGINFOD_URLS", "servers for debug files that are not installed; yrt symbolize asks them at once, other "
                             "commands after sampling. libdebuginfod's other variables work too"},
-        {"DEBUGINFOD_TIMEOUT", "yrt gives up on these servers after so many seconds without a byte (10)"},
-        {"NO_COLOR", "no colours if set and not empty; without a terminal there are none anyway"},
+        {"DEBUGINFOD_TIMEOUT", "seconds without a byte from a server after which yrt gives up on it (10)"},
+        {"NO_COLOR", "turns colours off if it is not empty. Only terminals get colours"},
         {"XDG_CACHE_HOME", "compiled unwind tables are kept in yrt below it; $HOME/.cache by default"},
 };
 

@@ -342,8 +342,9 @@ static struct error *start(void *event, bool at_exec)
 
 	if (err)
 		return err;
-	w->cpu_at_start = object_cpu_ns(w->host->object);
 	object_take_ticks(w->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	w->cpu_at_start =
+	        object_cpu_ns(w->host->object); /* yrt may wait for a CPU here: time on it lies inside the run */
 	if (w->tasks)
 		wait_tasks_start(w->tasks);
 	return NULL;
@@ -395,8 +396,8 @@ static struct error *stop(void *event)
 	struct wait *w = event;
 
 	object_take_ticks(w->host->object, TICKS_IGNORED);
-	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	w->cpu_at_end = object_cpu_ns(w->host->object);
+	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	return w->tasks ? wait_tasks_poll(w->tasks, w->ended_ns, true) : NULL;
 }
 
