@@ -296,6 +296,10 @@ u8 go_wrapper_id(struct go_table *t)
 
 	if (t->wrapper)
 		return t->wrapper;
+	if (t->magic == GO_MAGIC_1_2) { /* 1.11 has something else in its place */
+		t->wrapper = UINT8_MAX;
+		return t->wrapper;
+	}
 	for (u32 i = 0; i < t->nfunctions; i++)
 		if (go_function_at(t, i, &fn) && fn.id > highest)
 			highest = fn.id;

@@ -16,7 +16,7 @@
 #define BUCKET_DEPTH   1024
 #define RATE_MAX       (1ULL << 40)
 
-enum wanted { ALLGADD, HEADER, REASON, SCHEDINIT, BUCKET, RATE, WANTED };
+enum wanted { ALLGADD, HEADER, REASON, SCHEDINIT, BUCKET, RATE, RATE_OLD, WANTED };
 
 u64 go_word(const struct go_view *v, u64 addr)
 {
@@ -299,6 +299,8 @@ static struct error *find_variables(struct go_view *v, struct go_code *code, con
 	references(code, v, &w[BUCKET], &refs);
 	find_buckets(v, &refs);
 	references(code, v, &w[RATE], &refs);
+	if (!refs.n) /* 1.11: its callee names it */
+		references(code, v, &w[RATE_OLD], &refs);
 	find_rate(v, &refs);
 	return NULL;
 }
@@ -313,6 +315,7 @@ static struct error *fill(struct go_view *v, struct go_code *code, bool *runs)
 	        [SCHEDINIT] = {.name = "runtime.schedinit"},
 	        [BUCKET] = {.name = "runtime.stkbucket"},
 	        [RATE] = {.name = "runtime.profilealloc"},
+	        [RATE_OLD] = {.name = "runtime.nextSample"},
 	};
 
 	go_functions_named(v->table, wanted, WANTED);
