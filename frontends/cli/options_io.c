@@ -21,12 +21,12 @@ static const struct manual_example io_examples[] = {
 
 const struct manual io_manual = {
         .usage = flame_usage,
-        .text = "Each stack ends in the call: [read], [write], [fsync], [open], [stat], [rename] and so on, [read of a "
-                "pipe], [read of a device]; with --files, inside that, the file. A call counts when it returns, with "
-                "its time and its bytes; the last line on stderr has the exact sums. Where a "
-                "stack for each call would slow the program down, stacks are sampled by size and weighted.\nNot seen: page "
-                "faults of mapped files (see fault-flame), close(), what io_uring and io_submit() do later, calls that "
-                "have not returned at the end (see off-flame), and sockets (see net-flame).",
+        .text = "Each stack ends in the call: [read], [write], [fsync], [open], [stat], [rename] and so on, [read of "
+                "a pipe], [read of a device]; with --files, inside that, the file. A call counts when it returns, "
+                "with its time and its bytes; the last line on stderr has the exact sums. Where a stack for each "
+                "call would slow the program down, stacks are sampled by size and weighted.\n"
+                "Not seen: page faults of mapped files (see fault-flame), close(), what io_uring and io_submit() do "
+                "later, calls that have not returned at the end (see off-flame), and sockets (see net-flame).",
         .options = io_options,
         .examples = io_examples,
 };
@@ -50,10 +50,11 @@ const struct manual net_manual = {
         .usage = flame_usage,
         .text = "Each stack ends in the call: [send], [receive], [connect], [accept], and inside that the peer: "
                 "10.0.0.5:5432 for a connection that the process made, :8080 from 10.0.0.7 for one that it accepted, "
-                "or unix:/run/x.sock. A call counts when it returns; the last line on stderr has the exact sums. Where "
-                "a stack for each call would slow the program down, stacks are sampled by size and weighted.\nTime is that of the calls alone: programs that wait in epoll or poll do not wait in "
-                "these, and a connect that returns before the connection is made is [connect, not waited for]. Data "
-                "sent by io_uring is not seen.",
+                "or unix:/run/x.sock. A call counts when it returns; the last line on stderr has the exact sums. "
+                "Where a stack for each call would slow the program down, stacks are sampled by size and weighted.\n"
+                "Time is that of the calls alone: programs that wait in epoll or poll do not wait in these, and a "
+                "connect that returns before the connection is made is [connect, not waited for]. Data sent by "
+                "io_uring is not seen.",
         .options = net_options,
         .examples = net_examples,
 };

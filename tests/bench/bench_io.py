@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What io-flame costs programs that do nothing but read and write: the CPU time of dd for a fixed number of blocks, which has the probes' in
-it, alone and beside yrt, in blocks in turn; the same beside strace -c, which counts the same calls.
+What io-flame costs programs that do nothing but read and write: the CPU time of dd for a fixed number of blocks, which
+has the probes' in it, alone and beside yrt, in blocks in turn; the same beside strace -c, which counts the same calls.
 """
 
 import os
@@ -34,16 +34,31 @@ def measure(source, size, count):
         left.append(statistics.mean(alone[-2:]) / beside)
     one = statistics.median(alone)
     traced = cpu_traced(source, size, count // 10) * 10
-    print(f"blocks of {size} bytes, {2 * count / one:.0f} calls in a second of CPU alone: {statistics.median(left):.3f} of that beside "
-          f"io-flame ({', '.join(f'{r:.3f}' for r in left)}), {one / traced:.3f} beside strace -c")
+    print(
+        f"blocks of {size} bytes, {2 * count / one:.0f} calls in a second of CPU alone: {statistics.median(left):.3f}"
+        f" of that beside io-flame ({', '.join(f'{r:.3f}' for r in left)}), {one / traced:.3f} beside strace -c"
+    )
     return statistics.median(left)
 
 
 def cpu_traced(source, size, count):
     """Of dd and of strace, which it waits for at each call."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(["strace", "-c", "-o", "/dev/null", "dd", f"if={source}", "of=/dev/null", f"bs={size}", f"count={count}", "status=none"],
-                   check=True)
+    subprocess.run(
+        [
+            "strace",
+            "-c",
+            "-o",
+            "/dev/null",
+            "dd",
+            f"if={source}",
+            "of=/dev/null",
+            f"bs={size}",
+            f"count={count}",
+            "status=none",
+        ],
+        check=True,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of yrt over 10 minutes (BENCH_SECONDS) of sampling nginx: RSS and BPF maps stay level after the first tenth."""
+"""
+Memory of yrt over 10 minutes (BENCH_SECONDS) of sampling nginx: RSS and BPF maps stay level after the first tenth.
+"""
 
 import os
 import sys
@@ -13,7 +15,9 @@ GROWTH = 1.05
 
 
 def rss_kb(pid):
-    return next(int(line.split()[1]) for line in yrt.read(f"/proc/{pid}/status").splitlines() if line.startswith("VmRSS"))
+    return next(
+        int(line.split()[1]) for line in yrt.read(f"/proc/{pid}/status").splitlines() if line.startswith("VmRSS")
+    )
 
 
 def maps_kb(pid):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What off-flame (with --wakers, too) and wall-flame cost a program that does nothing but switch: its switches in a second of its CPU time, which has the probes' in it, beside
-yrt and alone, in blocks in turn.
+What off-flame (with --wakers, too) and wall-flame cost a program that does nothing but switch: its switches in a second
+of its CPU time, which has the probes' in it, beside yrt and alone, in blocks in turn.
 """
 
 import json
@@ -38,7 +38,10 @@ def measure(fixture, *command):
         alone += [before, rate(fixture)]
         ratios.append(beside / statistics.mean(alone[-2:]))
     ratio = statistics.median(ratios)
-    print(f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside {' '.join(command)} ({', '.join(f'{r:.3f}' for r in ratios)})")
+    print(
+        f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside {' '.join(command)}"
+        f" ({', '.join(f'{r:.3f}' for r in ratios)})"
+    )
     return ratio
 
 
@@ -46,7 +49,10 @@ def main():
     with yrt.Fixture("switches", 0, seconds=600) as fixture:
         fixture.release()
         time.sleep(0.5)
-        return min(measure(fixture, *command) for command in (("off-flame",), ("off-flame", "--wakers"), ("wall-flame",))) < LEAST
+        return (
+            min(measure(fixture, *command) for command in (("off-flame",), ("off-flame", "--wakers"), ("wall-flame",)))
+            < LEAST
+        )
 
 
 sys.exit(main())

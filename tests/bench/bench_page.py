@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The flame graph page of a profile of 200,000 nodes in headless Chromium: from the start of loading until it is drawn, and how often it
-is drawn anew while it zooms. Ratios against the limits; the page itself, without its data, against its size.
+The flame graph page of a profile of 200,000 nodes in headless Chromium: from the start of loading until it is drawn,
+and how often it is drawn anew while it zooms. Ratios against the limits; the page itself, without its data, against its
+size.
 """
 
 import os
@@ -17,7 +18,8 @@ from webdriver import Browser  # noqa: E402
 NODES, OPEN_MS, FRAME_MS, PAGE_BYTES = 200000, 1000, 1000 / 60, 60000
 OPENED = """const done = arguments[0];
     requestAnimationFrame(() => requestAnimationFrame(() => done([tree.n, performance.now()])))"""
-# A zoom takes MOVE_MS: for each of some wide frames to it and back, the time between two animation frames and that of drawing one.
+# A zoom takes MOVE_MS: for each of some wide frames to it and back, the time between two animation frames and that of
+# drawing one.
 ZOOM = """const done = arguments[0], draws = [], gaps = [], plainDraw = draw;
     let last = 0, moves = [];
     for (let i = 1; i < tree.n && moves.length < 20; i++)
@@ -69,9 +71,14 @@ with tempfile.TemporaryDirectory(prefix="yrt-bench-") as directory, Browser(1500
     assert nodes >= NODES, nodes
     times = asynchronous(b, ZOOM)
     failed = show(f"opening {nodes} nodes", statistics.median(opened), OPEN_MS, "ms")
-    failed |= show("from one frame of a zoom to the next, median", statistics.median(times["gaps"]), FRAME_MS * 1.05, "ms")
+    failed |= show(
+        "from one frame of a zoom to the next, median", statistics.median(times["gaps"]), FRAME_MS * 1.05, "ms"
+    )
     failed |= show("drawing one, median", statistics.median(times["draws"]), FRAME_MS / 2, "ms")
     failed |= show("the page without data", os.path.getsize(write("empty.html", "")) / 1000, PAGE_BYTES / 1000, "kB")
     slow = sorted(times["draws"])[int(len(times["draws"]) * 0.95)]
-    print(f"     {len(times['gaps'])} frames, {sum(g < FRAME_MS * 1.5 for g in times['gaps'])} of them on time; 95 % drawn in {slow:.1f} ms")
+    print(
+        f"     {len(times['gaps'])} frames, {sum(g < FRAME_MS * 1.5 for g in times['gaps'])} of them on time; 95 %"
+        f" drawn in {slow:.1f} ms"
+    )
 sys.exit(failed)

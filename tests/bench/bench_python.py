@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling Python costs, all in one run: BPF time a Python frame in units of one 16-byte read (unit.py); how much slower a program
-becomes under yrt and under py-spy (of PyPI; on PATH or named by YRT_PYSPY); time to the first sample and memory; a process of 500
-threads against one of two; and both profilers' shares beside those that the program measured of itself.
+What sampling Python costs, all in one run: BPF time a Python frame in units of one 16-byte read (unit.py); how much
+slower a program becomes under yrt and under py-spy (of PyPI; on PATH or named by YRT_PYSPY); time to the first sample
+and memory; a process of 500 threads against one of two; and both profilers' shares beside those that the program
+measured of itself.
 """
 
 import os
@@ -50,11 +51,19 @@ def frames():
         print(f"{depth} deep: {units:.1f} units a sample of {n:.1f} frames", flush=True)
     slope = (points[1][0] - points[0][0]) / (points[1][1] - points[0][1])
     stats = points[0][2]
-    return verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a Python frame, limit {FRAME_LIMIT}") | \
-        verdict(stats["first_sample_ms"] <= FIRST_MS, f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}; "
-                f"armed {stats['armed_ms']:.0f} ms after its start") | \
-        verdict(stats["sampling_rss_kb"] <= RSS_MB * 1024, f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}; "
-                f"{stats['map_kb'] / 1024:.1f} MB of maps")
+    return (
+        verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a Python frame, limit {FRAME_LIMIT}")
+        | verdict(
+            stats["first_sample_ms"] <= FIRST_MS,
+            f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}; "
+            f"armed {stats['armed_ms']:.0f} ms after its start",
+        )
+        | verdict(
+            stats["sampling_rss_kb"] <= RSS_MB * 1024,
+            f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}; "
+            f"{stats['map_kb'] / 1024:.1f} MB of maps",
+        )
+    )
 
 
 def many_threads():
@@ -64,14 +73,42 @@ def many_threads():
 
 
 def profilers(pid, directory):
-    """(name, limit, profiler): the limits are yrt's, on the CPU time of the target. Interrupts, so BPF, count as the target's time."""
+    """
+    (name, limit, profiler): the limits are yrt's, on the CPU time of the target. Interrupts, so BPF, count as the
+    target's time.
+    """
     for rate, limit in SLOWER.items():
         yield f"bare ticks {rate} Hz", None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), str(rate))
-        yield f"yrt {rate} Hz", limit, pairs.Beside(yrt.YRT, "python-flame", "-p", str(pid), "-F", str(rate), "-d", "0", "-q", "-o",
-                                                    os.path.join(directory, "x.folded"), "--stats", os.path.join(directory, "stats"))
+        yield f"yrt {rate} Hz", limit, pairs.Beside(
+            yrt.YRT,
+            "python-flame",
+            "-p",
+            str(pid),
+            "-F",
+            str(rate),
+            "-d",
+            "0",
+            "-q",
+            "-o",
+            os.path.join(directory, "x.folded"),
+            "--stats",
+            os.path.join(directory, "stats"),
+        )
         if PYSPY:
-            yield f"py-spy {rate} Hz", None, pairs.Beside(PYSPY, "record", "-p", str(pid), "-r", str(rate), "-d", "600", "-f", "raw",
-                                                          "-o", os.path.join(directory, "x.raw"))
+            yield f"py-spy {rate} Hz", None, pairs.Beside(
+                PYSPY,
+                "record",
+                "-p",
+                str(pid),
+                "-r",
+                str(rate),
+                "-d",
+                "600",
+                "-f",
+                "raw",
+                "-o",
+                os.path.join(directory, "x.raw"),
+            )
 
 
 def amount(fixture):
@@ -125,8 +162,11 @@ def of_pyspy(path):
 def distribution():
     with yrt.Fixture(PYTHON, SPLIT, 8, "kinds", seconds=None) as f, tempfile.TemporaryDirectory() as directory:
         raw = os.path.join(directory, "x.raw")
-        spy = PYSPY and subprocess.Popen([PYSPY, "record", "-p", str(f.pid), "-r", "99", "-d", "7", "-f", "raw", "-o", raw],
-                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        spy = PYSPY and subprocess.Popen(
+            [PYSPY, "record", "-p", str(f.pid), "-r", "99", "-d", "7", "-f", "raw", "-o", raw],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         run = yrt.Run("python-flame", "-p", f.pid, "-d", 60, "-F", 99).sampling()
         f.release()
         truth = f.finish(60)
@@ -137,7 +177,10 @@ def distribution():
     print(f"yrt: {result.samples} samples, {100 * (1 - result.incomplete()):.2f} % complete; py-spy: {whole} samples")
     for name, share in truth["split"].items():
         ours = result.share(f"{name} (split.py:{truth['lines'][name]})")
-        print(f"     {name}: {share:.3f} of the measured time, yrt {ours:.3f}, py-spy {theirs.get(name, 0):.3f} of all samples")
+        print(
+            f"     {name}: {share:.3f} of the measured time, yrt {ours:.3f}, py-spy {theirs.get(name, 0):.3f} of all"
+            " samples"
+        )
 
 
 if not PYSPY:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What a sample costs, in units of one 16-byte bpf_probe_read_user measured in the same run (unit.py): BPF run time by the kernel's
-own statistics (kernel.bpf_stats_enabled) over the samples taken, for a 30-deep C chain and for nginx running Lua; beside it `perf record`.
+What a sample costs, in units of one 16-byte bpf_probe_read_user measured in the same run (unit.py): BPF run time by the
+kernel's own statistics (kernel.bpf_stats_enabled) over the samples taken, for a 30-deep C chain and for nginx running
+Lua; beside it `perf record`.
 """
 
 import os
@@ -29,11 +30,36 @@ def perf_peer(pid, seconds):
     with tempfile.TemporaryDirectory() as dir:
         data = os.path.join(dir, "perf.data")
         begin = os.times()
-        subprocess.run(["perf", "record", "-q", "-F", "999", "-e", "cpu-clock", "--call-graph", "dwarf", "-p", str(pid), "-o", data,
-                        "--", "sleep", str(seconds)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                "perf",
+                "record",
+                "-q",
+                "-F",
+                "999",
+                "-e",
+                "cpu-clock",
+                "--call-graph",
+                "dwarf",
+                "-p",
+                str(pid),
+                "-o",
+                data,
+                "--",
+                "sleep",
+                str(seconds),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         end = os.times()
-        report = subprocess.run(["perf", "report", "-i", data, "--header-only", "--stats"], capture_output=True, text=True).stdout
-        samples = int((re.search(r"SAMPLE events:\s+(\d+)", report) or re.search(r"(0)", "0")).group(1)) or 999 * seconds
+        report = subprocess.run(
+            ["perf", "report", "-i", data, "--header-only", "--stats"], capture_output=True, text=True
+        ).stdout
+        samples = (
+            int((re.search(r"SAMPLE events:\s+(\d+)", report) or re.search(r"(0)", "0")).group(1)) or 999 * seconds
+        )
         own = end.children_user + end.children_system - begin.children_user - begin.children_system
         return f"perf record --call-graph dwarf: {os.path.getsize(data) / samples:.0f} bytes and " \
                f"{own / samples * 1e6:.1f} us of its own CPU a sample, no stack unwound yet"
@@ -49,8 +75,11 @@ def native():
                 ns, frames, stats = cost("flame", fixture.pid, rate, 5 if rate > 500 else 12)
                 one = unit.measure()
                 ratios.append(ns / one)
-                print(f"deep30 at {rate} Hz: {ns:.0f} ns a sample of {frames:.1f} frames = {ns / one:.1f} units of {one:.1f} ns; "
-                      f"yrt itself says {stats['bpf_ns_per_sample']} ns", flush=True)
+                print(
+                    f"deep30 at {rate} Hz: {ns:.0f} ns a sample of {frames:.1f} frames = {ns / one:.1f} units of"
+                    f" {one:.1f} ns; yrt itself says {stats['bpf_ns_per_sample']} ns",
+                    flush=True,
+                )
             ratio = statistics.median(ratios)
             failed |= ratio > limit
             print(f"{'over' if ratio > limit else 'ok  '} {ratio:.1f} units at {rate} Hz, limit {limit}", flush=True)

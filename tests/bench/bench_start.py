@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-From the start of a profiler to its first sample, in ms: yrt beside perf, py-spy, austin and async-profiler, in turns, medians.
+From the start of a profiler to its first sample, in ms: yrt beside perf, py-spy, austin and async-profiler, in turns,
+medians.
 
 	YRT=build/release/yrt YRT_BUILD=build/release YRT_SOURCE=. python3 tests/bench/bench_start.py [RUNS]
 
-Warm: yrt's cache is filled; cold: it is empty. All tools run at real-time priority, so that a busy machine delays them as little as an idle
-one would. py-spy and austin are those of PyPI, on PATH or named by YRT_PYSPY and YRT_AUSTIN; async-profiler is what bench_java.py has.
+Warm: yrt's cache is filled; cold: it is empty. All tools run at real-time priority, so that a busy machine delays them
+as little as an idle one would. py-spy and austin are those of PyPI, on PATH or named by YRT_PYSPY and YRT_AUSTIN;
+async-profiler is what bench_java.py has.
 
-The first sample of yrt is when its BPF program ran first (--stats), of perf its first event, of py-spy the first read of the target after its first
-sleep, of austin when its first line arrives, of async-profiler when "start" is done.
+The first sample of yrt is when its BPF program ran first (--stats), of perf its first event, of py-spy the first read
+of the target after its first sleep, of austin when its first line arrives, of async-profiler when "start" is done.
 """
 
 import contextlib
@@ -38,7 +40,9 @@ LOOP = "while True:\n  for i in range(1000): pass\n"
 
 def yrt_ms(pid, cache):
     begin = time.monotonic_ns()
-    result = yrt.Run("flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=PREFER, env={"YRT_CACHE_DIR": cache}).result().expect()
+    result = (
+        yrt.Run("flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=PREFER, env={"YRT_CACHE_DIR": cache}).result().expect()
+    )
     return (result.stats["first_sample_at_ns"] - begin) / 1e6
 
 
@@ -50,9 +54,34 @@ def yrt_cold(pid, _):
 def perf_ms(pid, scratch):
     path = os.path.join(scratch, "perf.data")
     begin = time.monotonic_ns()
-    subprocess.run([*PREFER, "perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock", "-F", "999", "-g", "-p", str(pid), "-o", path, "--",
-                    "sleep", "0.2"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    script = subprocess.run(["perf", "script", "-i", path, "-F", "time", "--ns"], capture_output=True, text=True, check=True).stdout
+    subprocess.run(
+        [
+            *PREFER,
+            "perf",
+            "record",
+            "-q",
+            "-k",
+            "CLOCK_MONOTONIC",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "999",
+            "-g",
+            "-p",
+            str(pid),
+            "-o",
+            path,
+            "--",
+            "sleep",
+            "0.2",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    script = subprocess.run(
+        ["perf", "script", "-i", path, "-F", "time", "--ns"], capture_output=True, text=True, check=True
+    ).stdout
     seconds, ns = re.search(r"(\d+)\.(\d{9}):", script).groups()
     return (int(seconds) * 10**9 + int(ns) - begin) / 1e6
 
@@ -60,9 +89,35 @@ def perf_ms(pid, scratch):
 def pyspy_ms(pid, scratch):
     path = os.path.join(scratch, "calls")
     begin = time.time()
-    subprocess.run([*PREFER, "strace", "-f", "--seccomp-bpf", "-ttt", "-e", "trace=nanosleep,clock_nanosleep,process_vm_readv", "-o", path, PYSPY, "record",
-                    "--nonblocking", "-p", str(pid), "-r", "999", "-d", "1", "-f", "raw", "-o", os.devnull], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            *PREFER,
+            "strace",
+            "-f",
+            "--seccomp-bpf",
+            "-ttt",
+            "-e",
+            "trace=nanosleep,clock_nanosleep,process_vm_readv",
+            "-o",
+            path,
+            PYSPY,
+            "record",
+            "--nonblocking",
+            "-p",
+            str(pid),
+            "-r",
+            "999",
+            "-d",
+            "1",
+            "-f",
+            "raw",
+            "-o",
+            os.devnull,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     calls = re.findall(r"^\d+ +(\d+\.\d+) (\w+)\(", yrt.read(path), re.M)
     slept = next(i for i, (_, call) in enumerate(calls) if call.endswith("nanosleep"))
     return 1e3 * (next(float(at) for at, call in calls[slept:] if call == "process_vm_readv") - begin)
@@ -71,7 +126,9 @@ def pyspy_ms(pid, scratch):
 def austin_ms(pid, _):
     ours, its = pty.openpty()  # so that it hands out each line at once
     begin = time.monotonic_ns()
-    process = subprocess.Popen([*PREFER, AUSTIN, "-i", "1000", "-p", str(pid)], stdin=subprocess.DEVNULL, stdout=its, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*PREFER, AUSTIN, "-i", "1000", "-p", str(pid)], stdin=subprocess.DEVNULL, stdout=its, stderr=subprocess.DEVNULL
+    )
     os.close(its)
     try:
         with os.fdopen(ours, "rb", buffering=0) as out:
@@ -103,7 +160,9 @@ def launcher():
         def start(pid, _):
             begin = time.monotonic_ns()
             asprof = os.path.join(home, "bin", "asprof")
-            subprocess.run([*PREFER, asprof, "start", "-e", "ctimer", "-i", "1ms", str(pid)], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [*PREFER, asprof, "start", "-e", "ctimer", "-i", "1ms", str(pid)], check=True, stdout=subprocess.DEVNULL
+            )
             took = (time.monotonic_ns() - begin) / 1e6
             subprocess.run([asprof, "stop", "-o", "collapsed", str(pid)], check=True, stdout=subprocess.DEVNULL)
             return took
@@ -112,7 +171,10 @@ def launcher():
 
 
 def measure(target, pid, tools, runs):
-    """Prints a line for each tool; whether yrt is over its limit. The first run of each fills caches; async-profiler's loads its agent."""
+    """
+    Prints a line for each tool; whether yrt is over its limit. The first run of each fills caches; async-profiler's
+    loads its agent.
+    """
     found = {name: [] for name, tool in tools.items() if tool}
     with tempfile.TemporaryDirectory() as scratch:
         first = {name: tools[name](pid, scratch) for name in found}
@@ -123,8 +185,12 @@ def measure(target, pid, tools, runs):
     for name, times in found.items():
         median, limit = statistics.median(times), LIMITS.get(target + name.removeprefix("yrt"))
         over |= limit is not None and median > limit
-        print(f"{target + name.removeprefix('yrt') if name.startswith('yrt') else f'  {name}'}: {median:.0f} ms ({min(times):.0f} to {max(times):.0f}; the first {first[name]:.0f})"
-              f"{'' if limit is None else f', limit {limit}'}", flush=True)
+        print(
+            f"{target + name.removeprefix('yrt') if name.startswith('yrt') else f'  {name}'}: {median:.0f} ms"
+            f" ({min(times):.0f} to {max(times):.0f}; the first"
+            f" {first[name]:.0f}){'' if limit is None else f', limit {limit}'}",
+            flush=True,
+        )
     return over
 
 
@@ -135,7 +201,12 @@ def main(runs):
         over |= measure("native", fixture.pid, {"yrt": yrt_ms, "perf": perf_ms}, runs)
     python = subprocess.Popen([sys.executable, "-c", LOOP])
     try:
-        over |= measure("Python", python.pid, {"yrt warm": yrt_ms, "yrt cold": yrt_cold, "py-spy": PYSPY and pyspy_ms, "austin": AUSTIN and austin_ms}, runs)
+        over |= measure(
+            "Python",
+            python.pid,
+            {"yrt warm": yrt_ms, "yrt cold": yrt_cold, "py-spy": PYSPY and pyspy_ms, "austin": AUSTIN and austin_ms},
+            runs,
+        )
     finally:
         yrt.stop(python)
     with yrt.Nginx(load=300) as nginx:

@@ -33,7 +33,10 @@ def debug_file(library):
 def choose_file():
     if len(sys.argv) > 1:
         return sys.argv[1]
-    for library in [*glob.glob("/usr/lib/jvm/*/lib/server/libjvm.so"), os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6")]:
+    for library in [
+        *glob.glob("/usr/lib/jvm/*/lib/server/libjvm.so"),
+        os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6"),
+    ]:
         if debug_file(library):
             return debug_file(library)
     sys.exit("no debug file here: name a program, or install openjdk-17-dbg and openjdk-17-jre-headless, or libc6-dbg")
@@ -41,7 +44,9 @@ def choose_file():
 
 def choose_addresses(path):
     functions = []
-    for line in subprocess.run(["nm", "-S", "--defined-only", path], capture_output=True, text=True).stdout.splitlines():
+    for line in subprocess.run(
+        ["nm", "-S", "--defined-only", path], capture_output=True, text=True
+    ).stdout.splitlines():
         words = line.split()
         if len(words) == 4 and words[2] in "tTwW" and int(words[1], 16):
             functions.append((int(words[0], 16), int(words[1], 16)))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What `yrt flame -a` costs beside some 200 processes, most of them idle (tests/e2e/crowd.py), and beside 2,000 that sleep: CPU time, memory, what
-was lost or cut. Both are in a pid namespace of their own: what else runs on the machine is not sampled. Most of it is paid once, when yrt starts and
-first sees a program; what each further second costs is the difference of two runs.
+What `yrt flame -a` costs beside some 200 processes, most of them idle (tests/e2e/crowd.py), and beside 2,000 that
+sleep: CPU time, memory, what was lost or cut. Both are in a pid namespace of their own: what else runs on the machine
+is not sampled. Most of it is paid once, when yrt starts and first sees a program; what each further second costs is the
+difference of two runs.
 
 	YRT=build/release/yrt YRT_BUILD=build/release YRT_SOURCE=. python3 tests/bench/bench_whole.py [SECONDS]
 """
@@ -33,13 +34,18 @@ time.sleep(1000)
 
 
 def measure(what, seconds, cache):
-    result = yrt.run("flame", "-a", "-d", seconds, "-F", RATE, env={"YRT_CACHE_DIR": cache}, timeout=seconds + 60).expect()
+    result = yrt.run(
+        "flame", "-a", "-d", seconds, "-F", RATE, env={"YRT_CACHE_DIR": cache}, timeout=seconds + 60
+    ).expect()
     st, over = result.stats, False
     for key, limit in LIMITS.items():
         over |= st[key] > limit
         print(f"{'over' if st[key] > limit else 'ok  '} {what}: {key} {st[key]:.2f}, limit {limit}")
-    print(f"     {st['samples']} samples, {st['processes']} processes, {st['map_kb']} kB of maps, armed after {st['armed_ms']:.0f} ms; "
-          f"lost {st['lost']}; cut {st['truncated']}", flush=True)
+    print(
+        f"     {st['samples']} samples, {st['processes']} processes, {st['map_kb']} kB of maps, armed after"
+        f" {st['armed_ms']:.0f} ms; lost {st['lost']}; cut {st['truncated']}",
+        flush=True,
+    )
     return over, st["cpu_percent"] / 100 * seconds
 
 
@@ -51,7 +57,10 @@ def main(seconds):
                 failed, used = measure(f"200 processes, {turn} cache", seconds, cache)
                 over |= failed
             _, once = measure(f"the same for {SHORT} s", SHORT, cache)
-            print(f"     {once:.2f} s of CPU time in {SHORT} s; each second after that {(used - once) / (seconds - SHORT):.2%}")
+            print(
+                f"     {once:.2f} s of CPU time in {SHORT} s; each second after that"
+                f" {(used - once) / (seconds - SHORT):.2%}"
+            )
         group = subprocess.Popen([sys.executable, "-c", SLEEPERS], stdout=subprocess.PIPE, start_new_session=True)
         try:
             group.stdout.readline()

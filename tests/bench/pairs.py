@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-How much slower a program becomes beside another, on a machine that is never quiet: blocks of alone, beside, beside, alone, in which a
-drift of the machine cancels, and an interval for the median of the blocks; each measure is the median of many short ones, which a
-neighbour of the machine disturbs one by one. Not a benchmark itself.
+How much slower a program becomes beside another, on a machine that is never quiet: blocks of alone, beside, beside,
+alone, in which a drift of the machine cancels, and an interval for the median of the blocks; each measure is the median
+of many short ones, which a neighbour of the machine disturbs one by one. Not a benchmark itself.
 """
 
 import math
@@ -50,8 +50,8 @@ def block(measure, beside):
 
 def interval(values):
     """
-    The confidence interval of the median by order statistics, whatever the distribution is: with a probability of LEVEL at least the true
-    median is between. None: there are too few values for one.
+    The confidence interval of the median by order statistics, whatever the distribution is: with a probability of LEVEL
+    at least the true median is between. None: there are too few values for one.
     """
     ordered, n, drop, tail = sorted(values), len(values), 0, 0.0
     while drop < n // 2:
@@ -65,8 +65,11 @@ def interval(values):
 def judge(values, limit=None):
     """(word, text): is the median below the limit, over it, or is that not settled?"""
     middle, between = statistics.median(values), interval(values)
-    text = f"{middle:+.2%}" + (f" ({LEVEL:.0%}: {between[0]:+.2%} to {between[1]:+.2%}; {len(values)} blocks)" if between else
-                               f" of {len(values)} blocks, too few for an interval")
+    text = f"{middle:+.2%}" + (
+        f" ({LEVEL:.0%}: {between[0]:+.2%} to {between[1]:+.2%}; {len(values)} blocks)"
+        if between
+        else f" of {len(values)} blocks, too few for an interval"
+    )
     if limit is None:
         return "    ", text
     if not between or between[0] <= limit < between[1]:

@@ -2,8 +2,8 @@
 """
 The unit of the benchmarks: one 16-byte bpf_probe_read_user in a loop, in nanoseconds, on this machine and now.
 
-A hand-assembled BPF program of type SYSCALL reads this process's own memory and is run by BPF_PROG_TEST_RUN; it returns the time that
-its loop took. Not a benchmark itself.
+A hand-assembled BPF program of type SYSCALL reads this process's own memory and is run by BPF_PROG_TEST_RUN; it returns
+the time that its loop took. Not a benchmark itself.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The functions of a BPF program share 512 bytes of stack along each chain of calls, of at most 8 functions. From Linux 6.13 on
-clock programs get a private stack that the verifier does not count so, and a newer kernel would load what an
+The functions of a BPF program share 512 bytes of stack along each chain of calls, of at most 8 functions. From Linux
+6.13 on clock programs get a private stack that the verifier does not count so, and a newer kernel would load what an
 older one refuses. So this counts it in the object, as kernels before 6.8 do: each function's bytes rounded up to 32.
 """
 
@@ -95,6 +95,8 @@ for at in programs:
     bytes_, names = deepest(functions, at)
     print(f"{functions[at].name}: {bytes_} bytes of stack, {longest(functions, at)} functions deep")
     if bytes_ > BYTES_MAX or longest(functions, at) > FRAMES_MAX:
-        wrong.append(f"{functions[at].name}: too much for kernels before 6.13: " + " > ".join(f"{n} {b}" for n, b in names))
+        wrong.append(
+            f"{functions[at].name}: too much for kernels before 6.13: " + " > ".join(f"{n} {b}" for n, b in names)
+        )
 print("\n".join(wrong), end="\n" if wrong else "")
 sys.exit(bool(wrong))

@@ -13,8 +13,13 @@ LONGEST = 60
 LONG = 500  # lines of a source
 LONGER = {  # and of those that have no seam, or wait for one to be cut
     "probes/alloc/alloc.bpf.h": 540,
-    "runtimes/hotspot/walk/hotspot_frames.h": 510, "runtimes/luajit/luajit_blob.c": 510, "runtimes/luajit/luajit_facts.c": 510,
-    "unwind/cfi/cfi.c": 650, "unwind/cfi/cfi_code.c": 620, "unwind/profile/names.c": 550, "unwind/profile/profile.c": 570,
+    "runtimes/hotspot/walk/hotspot_frames.h": 510,
+    "runtimes/luajit/luajit_blob.c": 510,
+    "runtimes/luajit/luajit_facts.c": 510,
+    "unwind/cfi/cfi.c": 650,
+    "unwind/cfi/cfi_code.c": 620,
+    "unwind/profile/names.c": 550,
+    "unwind/profile/profile.c": 570,
 }
 WIDEST = 120  # columns, with tabs of 8
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -77,7 +82,10 @@ def layout(path, text):
             yield f"{path}:{number}: {len(line.expandtabs(8))} columns; {WIDEST} at most"
     for comment in COMMENT.finditer(text):
         for glued in GLUED.finditer(comment[0]):
-            yield f"{path}:{text.count(chr(10), 0, comment.start() + glued.end()) + 1}: a comment's '*' without a space behind it"
+            yield (
+                f"{path}:{text.count(chr(10), 0, comment.start() + glued.end()) + 1}: a comment's '*' without a space"
+                " behind it"
+            )
 
 
 def lines(path, text):

@@ -33,7 +33,12 @@ found, path = sorted(sources()), program()
 assert len(found) > 300, f"{len(found)} sources in {SOURCE}"
 wrong = []
 for i in range(0, len(found), AT_ONCE):
-    said = subprocess.run([path, "--dry-run", *found[i:i + AT_ONCE]], cwd=SOURCE, text=True, capture_output=True, check=True).stderr
+    said = subprocess.run(
+        [path, "--dry-run", *found[i : i + AT_ONCE]], cwd=SOURCE, text=True, capture_output=True, check=True
+    ).stderr
     wrong += re.findall(r"^[^\s:]+:\d+", said, re.M)
-print("\n".join(f"{place}: clang-format -i lays it out in another way" for place in wrong) or f"{len(found)} files are laid out by .clang-format")
+print(
+    "\n".join(f"{place}: clang-format -i lays it out in another way" for place in wrong)
+    or f"{len(found)} files are laid out by .clang-format"
+)
 sys.exit(bool(wrong))

@@ -49,8 +49,18 @@ LAYERS = [
 
 # The same for a runtime that has rooms; "*" is what lies in its folder itself.
 ROOMS = {
-    "hotspot": [("walk", ["walk"]), ("layout", ["layout"]), ("memory", ["memory"]), ("code", ["code"]), ("heap", ["heap"]),
-                ("names", ["names"]), ("waits", ["waits"]), ("instance", ["hotspot_instance.h"]), ("alloc", ["alloc"]), ("operations", ["*"])],
+    "hotspot": [
+        ("walk", ["walk"]),
+        ("layout", ["layout"]),
+        ("memory", ["memory"]),
+        ("code", ["code"]),
+        ("heap", ["heap"]),
+        ("names", ["names"]),
+        ("waits", ["waits"]),
+        ("instance", ["hotspot_instance.h"]),
+        ("alloc", ["alloc"]),
+        ("operations", ["*"]),
+    ]
 }
 
 
@@ -77,7 +87,8 @@ def above(path, target):
 
 def allowed(path, target):
     if above(path, target):
-        return os.path.basename(target) in ("types.h", "target.h", "walk_target.h")  # of the side that a walker is compiled for
+        # of the side that a walker is compiled for
+        return os.path.basename(target) in ("types.h", "target.h", "walk_target.h")
     area, into = path.split("/")[0], target.split("/")[0]
     own = os.path.dirname(path)
     if path.startswith("unwind/shared/"):
@@ -93,12 +104,20 @@ def allowed(path, target):
     if area == "probes":
         return into in ("unwind", "probes") or target == LIST
     if area == "frontends":
-        return into in ("frontends", "unwind", "probes") and not target.endswith(("_internal.h", ".c")) or target == LIST
+        return (
+            into in ("frontends", "unwind", "probes") and not target.endswith(("_internal.h", ".c")) or target == LIST
+        )
     raise AssertionError(f"{path}: not an area of the house")
 
 
 # unwind/native_walk.c is the step of ordinary code: its tables are its own header.
-NATIVE_WALK = {"unwind/walk.h", "unwind/find_region.h", "unwind/cfi/cfi.h", "unwind/shared/cfi.h", "unwind/shared/region.h"}
+NATIVE_WALK = {
+    "unwind/walk.h",
+    "unwind/find_region.h",
+    "unwind/cfi/cfi.h",
+    "unwind/shared/cfi.h",
+    "unwind/shared/region.h",
+}
 
 wrong, seen = [], 0
 for path in sources("unwind", "runtimes", "probes", "frontends"):

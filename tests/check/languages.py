@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A language is known in its own folder only: outside of runtimes/ no code names one. Comments may, and the texts of commands."""
+"""
+A language is known in its own folder only: outside of runtimes/ no code names one. Comments may, and the texts of
+commands.
+"""
 
 import os
 import re

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing is written and then not used: tests are in ctest, fixtures are built and tested, runtimes are in the README."""
+"""
+Nothing is written and then not used: tests are in ctest, fixtures are built and tested, runtimes are in the README.
+"""
 
 import json
 import os
@@ -9,9 +11,26 @@ import sys
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["YRT_BUILD"]
-HELPERS = {"unit/steps.c", "e2e/yrt.py", "e2e/flaky.py", "e2e/lua.py", "e2e/perl.py", "e2e/go.py", "e2e/java.py", "e2e/java_alloc.py", "e2e/pods.py", "e2e/stores.py", "e2e/container.py",
-           "e2e/image.py", "e2e/crowd.py", "e2e/verifier.py",
-           "bench/unit.py", "bench/bpf_cost.py", "bench/pairs.py", "bench/async_profiler.py"}
+HELPERS = {
+    "unit/steps.c",
+    "e2e/yrt.py",
+    "e2e/flaky.py",
+    "e2e/lua.py",
+    "e2e/perl.py",
+    "e2e/go.py",
+    "e2e/java.py",
+    "e2e/java_alloc.py",
+    "e2e/pods.py",
+    "e2e/stores.py",
+    "e2e/container.py",
+    "e2e/image.py",
+    "e2e/crowd.py",
+    "e2e/verifier.py",
+    "bench/unit.py",
+    "bench/bpf_cost.py",
+    "bench/pairs.py",
+    "bench/async_profiler.py",
+}
 KINDS = {"unit": r"test_\w+\.c", "fuzz": r"fuzz_\w+\.c", "e2e": r"test_\w+\.py", "check": r"\w+\.py",
          "bench": r"bench_\w+\.(c|py)"}
 VERSIONS = "versions"  # tests of other builds of LuaJIT, listed in tests/versions.cmake
@@ -29,8 +48,9 @@ def listed(*path):
 
 def registered():
     """The names that ctest of this build knows."""
-    out = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-C", "Bench"], capture_output=True, text=True,
-                         check=True).stdout
+    out = subprocess.run(
+        ["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-C", "Bench"], capture_output=True, text=True, check=True
+    ).stdout
     return {test["name"] for test in json.loads(out)["tests"]}
 
 
@@ -73,8 +93,12 @@ def fixtures():
     for name in listed("fixtures", "native"):
         if name.endswith((".c", ".cc")) and name not in variants.values():
             yield f"fixtures/native/{name}: not in variants.txt"
-    users = "".join(read("tests", kind, name) for kind in (*KINDS, VERSIONS) for name in listed("tests", kind)
-                    if name.endswith((".c", ".py"))) + "".join(read("fixtures", "native", s) for s in set(variants.values()))
+    users = "".join(
+        read("tests", kind, name)
+        for kind in (*KINDS, VERSIONS)
+        for name in listed("tests", kind)
+        if name.endswith((".c", ".py"))
+    ) + "".join(read("fixtures", "native", s) for s in set(variants.values()))
     for name in listed("fixtures", "lua") + listed("fixtures", "lua", "programs"):
         if name.endswith(".lua") and not re.search(rf"\b{name[:-4]}\b", users):
             yield f"fixtures/lua: no test uses {name}"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Runs a program as a container runtime does: another root, read-only, with a /proc, /sys and /dev of its own; some capabilities and no others; calls
-that a seccomp profile refuses. Not a test itself. As a program it takes one argument, the JSON of Container.
+Runs a program as a container runtime does: another root, read-only, with a /proc, /sys and /dev of its own; some
+capabilities and no others; calls that a seccomp profile refuses. Not a test itself. As a program it takes one argument,
+the JSON of Container.
 """
 
 import contextlib
@@ -15,22 +16,58 @@ import sys
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000
 RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 SET_PDEATHSIG, CAPBSET_DROP, SET_NO_NEW_PRIVS, SET_SECCOMP = 1, 24, 38, 22
-CALLS = {"openat": 257, "perf_event_open": 298, "bpf": 321, "process_vm_readv": 310, "kcmp": 312, "ptrace": 101, "pidfd_open": 434,
-         "setns": 308, "sched_setscheduler": 144, "mlock": 149, "prlimit64": 302, "setpriority": 141}  # of x86-64
-CAPABILITIES = {"DAC_READ_SEARCH": 2, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYSLOG": 34, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
+CALLS = {
+    "openat": 257,
+    "perf_event_open": 298,
+    "bpf": 321,
+    "process_vm_readv": 310,
+    "kcmp": 312,
+    "ptrace": 101,
+    "pidfd_open": 434,
+    "setns": 308,
+    "sched_setscheduler": 144,
+    "mlock": 149,
+    "prlimit64": 302,
+    "setpriority": 141,
+}  # of x86-64
+CAPABILITIES = {
+    "DAC_READ_SEARCH": 2,
+    "SYS_PTRACE": 19,
+    "SYS_ADMIN": 21,
+    "SYSLOG": 34,
+    "PERFMON": 38,
+    "BPF": 39,
+    "CHECKPOINT_RESTORE": 40,
+}
 LAST_CAPABILITY = 40
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def container(root, *, capabilities=(), out=None, inside="/out", refused=(), join=None, pid_namespace=False, env=None, proc=None):
+def container(
+    root, *, capabilities=(), out=None, inside="/out", refused=(), join=None, pid_namespace=False, env=None, proc=None
+):
     """
-    The words before a program of root. out: a directory that is seen as inside, the only place that can be written to; join: a process whose pid
-    namespace is used; pid_namespace: a new one; proc: options that /proc is mounted with.
+    The words before a program of root. out: a directory that is seen as inside, the only place that can be written to;
+    join: a process whose pid namespace is used; pid_namespace: a new one; proc: options that /proc is mounted with.
     """
-    return [sys.executable, os.path.abspath(__file__), json.dumps(
-        {"root": root, "capabilities": list(capabilities), "out": out, "inside": inside, "refused": list(refused), "join": join,
-         "pid_namespace": pid_namespace, "env": env or {}, "proc": proc})]
+    return [
+        sys.executable,
+        os.path.abspath(__file__),
+        json.dumps(
+            {
+                "root": root,
+                "capabilities": list(capabilities),
+                "out": out,
+                "inside": inside,
+                "refused": list(refused),
+                "join": join,
+                "pid_namespace": pid_namespace,
+                "env": env or {},
+                "proc": proc,
+            }
+        ),
+    ]
 
 
 def check(result, what):
@@ -40,7 +77,10 @@ def check(result, what):
 
 
 def mount(source, target, kind, flags, data=None):
-    check(libc.mount(source.encode(), target.encode(), kind and kind.encode(), flags, data and data.encode()), f"mount {target}")
+    check(
+        libc.mount(source.encode(), target.encode(), kind and kind.encode(), flags, data and data.encode()),
+        f"mount {target}",
+    )
 
 
 def fill_root(root, out, inside, proc):

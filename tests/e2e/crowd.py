@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine of 200 processes as it may be found: most of them idle, eleven at work a tenth of their time. Not a test itself."""
+"""
+A machine of 200 processes as it may be found: most of them idle, eleven at work a tenth of their time. Not a test
+itself.
+"""
 
 import contextlib
 import re
@@ -14,14 +17,32 @@ import yrt
 IDLE = {
     "bash": (["bash", "-c", "echo; while :; do read -t 1; done"], 40),
     "dash": (["dash", "-c", "echo; (read line); :"], 30),  # and its child, which ends with its stdin
-    "python": ([sys.executable, "-c", "import json, threading, time\nprint(flush=True)\nwhile True: time.sleep(1)"], 30),
+    "python": (
+        [sys.executable, "-c", "import json, threading, time\nprint(flush=True)\nwhile True: time.sleep(1)"],
+        30,
+    ),
     "perl": (["perl", "-e", '$| = 1; print "\\n"; sleep 1 while 1'], 25),
     "lua": (["lua5.4", "-e", "print() io.stdout:flush() io.read()"], 10),
-    "luajit": (["luajit", "-e", "print() io.stdout:flush() local ffi = require 'ffi' ffi.cdef 'int sleep(int)' while true do ffi.C.sleep(1) end"], 10),
+    "luajit": (
+        [
+            "luajit",
+            "-e",
+            (
+                "print() io.stdout:flush() local ffi = require 'ffi' ffi.cdef 'int sleep(int)' while true do"
+                " ffi.C.sleep(1) end"
+            ),
+        ],
+        10,
+    ),
 }
 # 10 ms of work, 90 ms of sleep: (what its stacks have, command).
 BUSY = {
-    "python": (re.compile(r"^crowd_python \("), [sys.executable, "-c", """
+    "python": (
+        re.compile(r"^crowd_python \("),
+        [
+            sys.executable,
+            "-c",
+            """
 import time
 print(flush=True)
 def crowd_python():
@@ -31,22 +52,45 @@ def crowd_python():
 while True:
     crowd_python()
     time.sleep(0.09)
-"""]),
-    "perl": (re.compile(r"^main::crowd_perl\b"), ["perl", "-e", """
+""",
+        ],
+    ),
+    "perl": (
+        re.compile(r"^main::crowd_perl\b"),
+        [
+            "perl",
+            "-e",
+            """
 use Time::HiRes qw(sleep time); $| = 1; print "\\n";
 sub crowd_perl { my ($end, $n) = (time + 0.01, 0); while (time < $end) { $n += $_ for 1 .. 100 } }
 while (1) { crowd_perl(); sleep(0.09) }
-"""]),
-    "luajit": (re.compile(r"^crowd_lua\b"), ["luajit", "-e", """
+""",
+        ],
+    ),
+    "luajit": (
+        re.compile(r"^crowd_lua\b"),
+        [
+            "luajit",
+            "-e",
+            """
 local ffi = require 'ffi'; ffi.cdef 'int usleep(unsigned)'; print(); io.stdout:flush()
 local function crowd_lua() local e, n = os.clock() + 0.01, 0; while os.clock() < e do for i = 1, 100 do n = n + i % 7 end end return n end
 while true do local n = crowd_lua(); ffi.C.usleep(90000) end
-"""]),
-    "lua": (re.compile(r"^crowd_puc\b"), ["lua5.4", "-e", """
+""",
+        ],
+    ),
+    "lua": (
+        re.compile(r"^crowd_puc\b"),
+        [
+            "lua5.4",
+            "-e",
+            """
 print() io.stdout:flush()
 local function crowd_puc() local e, n = os.clock() + 0.01, 0; while os.clock() < e do for i = 1, 100 do n = n + i % 7 end end return n end
 while true do local n = crowd_puc(); os.execute('sleep 0.09') end
-"""]),
+""",
+        ],
+    ),
 }
 JVMS = 3
 WORKERS = 20  # of nginx
@@ -65,7 +109,12 @@ class Crowd:
             raise
 
     def spawn(self, command):
-        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         self.stack.callback(yrt.stop, process)
         return process
 

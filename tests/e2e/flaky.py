@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What hides inside modules that pass: tests that could not run, and those that passed only at a later attempt (yrt.passes), some because
-the host disturbed the earlier ones. All are reported, each with what its last failure said; more than MOST fail the run, or more than
-MOST_DISTURBED. MOST is one percent of the suite's 580 tests: many compare samples with a truth, and chance alone fails some.
+What hides inside modules that pass: tests that could not run, and those that passed only at a later attempt
+(yrt.passes), some because the host disturbed the earlier ones. All are reported, each with what its last failure said;
+more than MOST fail the run, or more than MOST_DISTURBED. MOST is one percent of the suite's 580 tests: many compare
+samples with a truth, and chance alone fails some.
 """
 
 import contextlib

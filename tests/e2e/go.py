@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Go share: programs of fixtures/go, built once by the toolchain that is asked for. Not a test itself."""
+"""
+What the tests of Go share: programs of fixtures/go, built once by the toolchain that is asked for. Not a test itself.
+"""
 
 import os
 import re
@@ -12,8 +14,15 @@ GO = os.environ.get("YRT_GO") or shutil.which("go") or "/usr/local/go/bin/go"
 
 
 # Nothing that the user has set for his own programs.
-ENV = {**os.environ, "GOTOOLCHAIN": "local", "GOENV": "off", "GOFLAGS": "", "GO111MODULE": "off", "CGO_CFLAGS": "-O2 -gdwarf-4",
-       "CC": os.path.join(yrt.SOURCE, "tests", "versions", "cc.sh")}
+ENV = {
+    **os.environ,
+    "GOTOOLCHAIN": "local",
+    "GOENV": "off",
+    "GOFLAGS": "",
+    "GO111MODULE": "off",
+    "CGO_CFLAGS": "-O2 -gdwarf-4",
+    "CC": os.path.join(yrt.SOURCE, "tests", "versions", "cc.sh"),
+}
 
 
 def build(program, *flags, name=None, env=None):
@@ -40,7 +49,9 @@ GLUE = {"runtime.goexit", "runtime.systemstack_switch", "runtime.cgocallback", "
 
 def shown(chain):
     """A chain as runtime.CallersFrames() gives it, without what the view hides."""
-    return [f for f in chain if f not in GLUE and not f.startswith("_cgoexp_") and not re.fullmatch(r"runtime\.call\d+", f)]
+    return [
+        f for f in chain if f not in GLUE and not f.startswith("_cgoexp_") and not re.fullmatch(r"runtime\.call\d+", f)
+    ]
 
 
 # What runtime.Callers() leaves out of panics that run deferred calls, besides wrappers (1.14 to 1.21).
@@ -53,7 +64,9 @@ def is_go(frame):
 
 
 def check_chains(result, chains):
-    """Each sample of a chain's leaf has exactly the callers that the runtime reports; returns how many were seen of each."""
+    """
+    Each sample of a chain's leaf has exactly the callers that the runtime reports; returns how many were seen of each.
+    """
     for leaf, chain in sorted(chains.items()):
         want, seen = shown(chain), 0
         for frames, n in result.stacks:

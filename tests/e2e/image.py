@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container images that tests run: yrt's, as frontends/job/build.sh fills it, and one of Envoy alone. Not a test itself."""
+"""
+The container images that tests run: yrt's, as frontends/job/build.sh fills it, and one of Envoy alone. Not a test
+itself.
+"""
 
 import contextlib
 import json
@@ -110,8 +113,14 @@ class Run(yrt.Run):
     def __init__(self, root, *args, out, manifest="job.yaml", prefix=(), **kw):
         kw = {"capabilities": capabilities(manifest), "env": environment(), **kw}
         self.args, self.out = [str(a) for a in args], out
-        self.process = subprocess.Popen([*prefix, *container.container(root, out=out, **kw), "/usr/bin/yrt", *self.args],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.process = subprocess.Popen(
+            [*prefix, *container.container(root, out=out, **kw), "/usr/bin/yrt", *self.args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
 
     def result(self, timeout=90):
         try:

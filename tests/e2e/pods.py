@@ -28,7 +28,10 @@ def own_cgroup():
 
 
 class Pod:
-    """A pod with a container, as kubelet's systemd driver names them, and with others. Processes are moved out before it goes."""
+    """
+    A pod with a container, as kubelet's systemd driver names them, and with others. Processes are moved out before it
+    goes.
+    """
 
     def __init__(self, others=0):
         self.uid = str(uuid.uuid4())

@@ -8,8 +8,8 @@ import threading
 
 class Store(http.server.ThreadingHTTPServer):
     """
-    Each request gets the next (status, headers) of answers, or (status, headers, seconds until then); the last one is for all that follow. None: no
-    response.
+    Each request gets the next (status, headers) of answers, or (status, headers, seconds until then); the last one is
+    for all that follow. None: no response.
     """
 
     daemon_threads = True

@@ -86,7 +86,10 @@ def test_300_children_at_99():
 
 
 def test_new_stacks_on_its_own_cpu():
-    """Each stack is new, so many ticks wake yrt, and it has to run on the target's CPU: what it takes lies between two ticks."""
+    """
+    Each stack is new, so many ticks wake yrt, and it has to run on the target's CPU: what it takes lies between two
+    ticks.
+    """
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
     try:
@@ -113,7 +116,9 @@ def cost_of_rounds(fixture, seconds):
 
 
 def test_switches():
-    """A program that switches all the time goes on as before, where a clock for each thread would take most of its time."""
+    """
+    A program that switches all the time goes on as before, where a clock for each thread would take most of its time.
+    """
     with yrt.Fixture("switches") as fixture:
         fixture.release()
         before = cost_of_rounds(fixture, 0.5)

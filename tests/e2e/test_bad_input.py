@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong: one clear line that says what, where, what next; the right exit code; what was gathered is kept."""
+"""
+What can go wrong: one clear line that says what, where, what next; the right exit code; what was gathered is kept.
+"""
 
 import os
 import re
@@ -41,8 +43,9 @@ def test_usage():
                  ["flame", "-p", me, "--depth", "99999999"], ["flame", "-p", me, "stray"], ["frobnicate"],
                  ["cobol-flame", "-p", me], [], ["flame", "-p", "99999999999999999999"]):
         result = yrt.run(*args, output=False, stats=False, timeout=20)
-        assert result.code in ((yrt.USAGE, yrt.NO_PROCESS) if "9999999999" in str(args) or "abc" in args else (yrt.USAGE,)), \
-            f"{args}: code {result.code}: {result.stderr}"
+        assert result.code in (
+            (yrt.USAGE, yrt.NO_PROCESS) if "9999999999" in str(args) or "abc" in args else (yrt.USAGE,)
+        ), f"{args}: code {result.code}: {result.stderr}"
         assert result.stderr.strip(), f"{args}: no message"
 
 
@@ -103,7 +106,11 @@ def tiny_elf32():
     """A whole 32-bit program: getpid for ever. No toolchain needed."""
     code = b"\xb8\x14\x00\x00\x00\xcd\x80\xeb\xf7"  # mov $20, %eax; int $0x80; jmp
     base, start = 0x08048000, 52 + 32
-    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + start, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    header = (
+        b"\x7fELF\x01\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + start, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    )
     segment = struct.pack("<IIIIIIII", 1, 0, base, base, start + len(code), start + len(code), 5, 4096)
     return header + segment + code
 
@@ -144,7 +151,9 @@ def test_closed_stdout():
     """yrt -o - | head: no crash, no endless message."""
     with yrt.Fixture("recursion", 900) as fixture:
         fixture.release()
-        result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-o", "-", output=False, prefix=["sh", "-c", '"$@" | head -c 10', "sh"])
+        result = yrt.run(
+            "flame", "-p", fixture.pid, "-d", 1, "-o", "-", output=False, prefix=["sh", "-c", '"$@" | head -c 10', "sh"]
+        )
     assert len(yrt.alone(result.stderr)) <= 4, result.stderr
 
 

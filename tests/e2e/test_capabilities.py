@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As a user that is not root, with the capabilities that README.md lists: all of them, and each missing one with what that costs."""
+"""
+As a user that is not root, with the capabilities that README.md lists: all of them, and each missing one with what that
+costs.
+"""
 
 import contextlib
 import os
@@ -60,7 +63,9 @@ def test_all():
     with target(0o700) as pid:
         result = run(pid, *ALL)
         assert whole(result) and "note" not in result.stderr, result.stderr
-        assert any("do_sys_open" in f or "sys_openat" in f for frames, _ in result.stacks for f in frames), yrt.show(result.stacks)
+        assert any("do_sys_open" in f or "sys_openat" in f for frames, _ in result.stacks for f in frames), yrt.show(
+            result.stacks
+        )
     with target(0o755, replaced=True) as pid:
         result = run(pid, *ALL)
         assert whole(result) and "note" not in result.stderr, result.stderr
@@ -86,7 +91,9 @@ def test_costs():
         assert not whole(replaced) and "was replaced or deleted" in replaced.stderr, replaced.stderr
     with target(0o755) as pid:
         unnamed = run(pid, *without("syslog"))
-        hidden = subprocess.run([*as_user(*without("syslog")), "grep", "-qm1", "^0*[1-9a-f]", "/proc/kallsyms"]).returncode
+        hidden = subprocess.run(
+            [*as_user(*without("syslog")), "grep", "-qm1", "^0*[1-9a-f]", "/proc/kallsyms"]
+        ).returncode
         assert whole(unnamed) and bool(hidden) == ("CAP_SYSLOG" in unnamed.stderr), unnamed.stderr
 
 
@@ -96,7 +103,9 @@ def test_doctor():
         os.chmod(directory, 0o755)
         binary = os.path.join(directory, os.path.basename(yrt.YRT))
         nothing = yrt.run("doctor", output=False, stats=False, prefix=as_user(), binary=binary).expect(yrt.PERMISSION)
-        assert all(f"cap_{c}" in nothing.stdout for c in ALL) and "without any: render, diff, symbolize" in nothing.stdout, nothing.stdout
+        assert (
+            all(f"cap_{c}" in nothing.stdout for c in ALL) and "without any: render, diff, symbolize" in nothing.stdout
+        ), nothing.stdout
         some = yrt.run("doctor", output=False, stats=False, prefix=as_user("bpf", "perfmon"), binary=binary).expect()
         for name, cost in (("CAP_SYS_PTRACE", "only processes of this user"), ("CAP_DAC_READ_SEARCH", "may not read"),
                            ("CAP_CHECKPOINT_RESTORE", "replaced or deleted")):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Processes of several pods, containers and units in one picture: a level for each, named as people call it, in every format. What kubelet mounts into
-a container is mounted here in the same places (pkg/kubelet/kubelet_pods.go).
+Processes of several pods, containers and units in one picture: a level for each, named as people call it, in every
+format. What kubelet mounts into a container is mounted here in the same places (pkg/kubelet/kubelet_pods.go).
 """
 
 import collections
@@ -66,7 +66,10 @@ class Machine:
     def fill(self):
         enter = self.stack.enter_context
         self.web, self.net, self.bare = enter(pods.Pod(others=1)), enter(pods.Pod()), enter(pods.Pod())
-        kube, host = "# Kubernetes-managed hosts file.\n127.0.0.1 localhost\n", "# Kubernetes-managed hosts file (host network).\n"
+        kube, host = (
+            "# Kubernetes-managed hosts file.\n127.0.0.1 localhost\n",
+            "# Kubernetes-managed hosts file (host network).\n",
+        )
         self.web.add(self.inside("envoy", self.web, "envoy", kube, "web-7f9c", "shop"))
         self.web.add(self.inside("app", self.web, "app", kube, "web-7f9c", "shop"), 1)
         self.net.add(self.inside("proxy", self.net, "kube-proxy", host, "node-1", "kube-system"))
@@ -105,9 +108,14 @@ def where(found):
 
 def expected(machine):
     pod = "pod shop/web-7f9c"
-    return {"envoy": [pod, "container envoy"], "app": [pod, "container app"],
-            "proxy": [f"pod kube-system/{machine.net.uid} (kube-proxy)"], "bare": [f"pod {machine.bare.uid} ({machine.bare.container[:12]})"],
-            "unit": [os.path.basename(machine.unit)], "host": ["host"]}
+    return {
+        "envoy": [pod, "container envoy"],
+        "app": [pod, "container app"],
+        "proxy": [f"pod kube-system/{machine.net.uid} (kube-proxy)"],
+        "bare": [f"pod {machine.bare.uid} ({machine.bare.container[:12]})"],
+        "unit": [os.path.basename(machine.unit)],
+        "host": ["host"],
+    }
 
 
 def test_levels():
@@ -135,7 +143,9 @@ def check_formats(recording, directory, machine):
     assert (of["pod"], of["namespace"], of["container_name"]) == ("web-7f9c", "shop", "envoy"), of
     assert (of["pod_uid"], of["container"]) == (machine.web.uid, machine.web.container[:12]), of
     assert labels["unit"]["unit"] == os.path.basename(machine.unit), labels["unit"]
-    assert not any(f.startswith(("pod ", "container ")) for frames, _ in profile.stacks() for f in frames), "a pod is a frame"
+    assert not any(
+        f.startswith(("pod ", "container ")) for frames, _ in profile.stacks() for f in frames
+    ), "a pod is a frame"
     again, first = (where(levels(render(p, "folded"))) for p in (path, recording))
     assert again == first, (again, first)
     assert not any("pod " in line for line in render(recording, "folded", "--processes", "none").splitlines())
@@ -149,7 +159,8 @@ def check_formats(recording, directory, machine):
         assert render(recording, form), form
     same = os.path.join(directory, "same.folded")
     yrt.run("diff", recording, recording, "-o", same, output=False, stats=False).expect()
-    assert "perl" in yrt.read(same) and "pod " not in yrt.read(same), yrt.read(same)  # pods have other names in each run
+    # pods have other names in each run
+    assert "perl" in yrt.read(same) and "pod " not in yrt.read(same), yrt.read(same)
 
 
 def check_one(directory, machine):

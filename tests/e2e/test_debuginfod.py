@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debug files from a debuginfod on this machine: symbolize and profiles with it, without an answer, with a wrong one."""
+"""
+Debug files from a debuginfod on this machine: symbolize and profiles with it, without an answer, with a wrong one.
+"""
 
 import contextlib
 import http.server
@@ -47,8 +49,13 @@ class Place:
         return {"DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": cache, "DEBUGINFOD_TIMEOUT": "2", **more}
 
     def symbolize(self, env):
-        done = subprocess.run([yrt.YRT, "symbolize", "-e", self.program, "0x" + self.work], capture_output=True, text=True,
-                              env={**os.environ, **env}, timeout=120)
+        done = subprocess.run(
+            [yrt.YRT, "symbolize", "-e", self.program, "0x" + self.work],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **env},
+            timeout=120,
+        )
         assert done.returncode == yrt.OK, done.stderr
         return done.stdout, done.stderr
 
@@ -134,7 +141,9 @@ def test_symbolize():
 
 
 def test_profile():
-    """Functions that have no name here get theirs, with what is inlined; without the server they are places of the file."""
+    """
+    Functions that have no name here get theirs, with what is inlined; without the server they are places of the file.
+    """
     with Place() as place, debuginfod(place) as url:
         with_it, without = place.sample(place.env(url)), place.sample({"DEBUGINFOD_URLS": ""})
         chain = ["main", "work", "twice", "thrice", "burn"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""diff as a test: runs of one program are alike, a known change is found, whoever asks: people by --summary, CI by the exit code."""
+"""
+diff as a test: runs of one program are alike, a known change is found, whoever asks: people by --summary, CI by the
+exit code.
+"""
 
 import itertools
 import os
@@ -24,7 +27,21 @@ while time.process_time() < end:
 
 
 def record(path, factor):
-    yrt.run("record", "-q", "-F", 997, "-o", path, "--", sys.executable, "-c", PROGRAM, str(factor), output=False, stats=False).expect()
+    yrt.run(
+        "record",
+        "-q",
+        "-F",
+        997,
+        "-o",
+        path,
+        "--",
+        sys.executable,
+        "-c",
+        PROGRAM,
+        str(factor),
+        output=False,
+        stats=False,
+    ).expect()
 
 
 def diff(*args, code=yrt.OK):
@@ -62,9 +79,13 @@ def test_runs():
 def refuse(directory):
     a = os.path.join(directory, "a.folded")
     open(a, "w").write("main;f 10\nmain;g 5\n")
-    for args, said in (((a, a, a, "--summary"), "several of each side"), (("--", a, "--summary"), "several of each side"),
-                       ((a, a), "no output was given"), ((a, a, "--fail-over", "much"), "takes percent"),
-                       ((a, a, "--fail-over", "-1%"), "takes percent")):
+    for args, said in (
+        ((a, a, a, "--summary"), "several of each side"),
+        (("--", a, "--summary"), "several of each side"),
+        ((a, a), "no output was given"),
+        ((a, a, "--fail-over", "much"), "takes percent"),
+        ((a, a, "--fail-over", "-1%"), "takes percent"),
+    ):
         assert said in diff(*args, code=yrt.USAGE).stderr, args
     assert "Nothing changed beyond chance" in diff(a, "--summary", "--", a).stdout
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dump: the stack of every thread once, compared with what the fixture promises, or with what the runtime itself reports of its threads."""
+"""
+dump: the stack of every thread once, compared with what the fixture promises, or with what the runtime itself reports
+of its threads.
+"""
 
 import collections
 import json
@@ -35,7 +38,10 @@ def waiting(pid, n, seconds=20, state="S"):
     """Waits until this number of threads, including the main thread, sleep or are in the given state."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        states = [yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1] for t in os.listdir(f"/proc/{pid}/task")]
+        states = [
+            yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1]
+            for t in os.listdir(f"/proc/{pid}/task")
+        ]
         if states.count([state]) >= n:
             return
         time.sleep(0.05)
@@ -91,20 +97,32 @@ def test_native():
             assert least - 0.05 <= slept <= time.monotonic() - began, f"{name}: {slept} s, at least {least}"
         assert set(threads) == {f.pid} | {t["tid"] for t in told.values()}
         check_native(threads, told)
-        assert threads[told["spin"]["tid"]]["how"] in ("sampled", "walked") and threads[told["spin"]["tid"]]["state"] != "sleeping"
+        assert (
+            threads[told["spin"]["tid"]]["how"] in ("sampled", "walked")
+            and threads[told["spin"]["tid"]]["state"] != "sleeping"
+        )
         assert "main" in names(threads[f.pid]) and threads[f.pid]["syscall"]["text"].startswith("read(0 = pipe:[")
         texts = {name: threads[t["tid"]].get("syscall", {}).get("text", "") for name, t in told.items()}
         assert re.fullmatch(r"accept\(\d+ = tcp 127\.0\.0\.1:\d+ listens, 0, 0\)", texts["accept"]), texts
-        assert re.fullmatch(r"epoll_wait\(\d+ = anon_inode:\[eventpoll\], 0x[0-9a-f]+, 1, no timeout\)", texts["epoll"]), texts
+        assert re.fullmatch(
+            r"epoll_wait\(\d+ = anon_inode:\[eventpoll\], 0x[0-9a-f]+, 1, no timeout\)", texts["epoll"]
+        ), texts
         assert re.fullmatch(r"futex\(0x[0-9a-f]+, WAIT\|PRIVATE, 2, no timeout\)", texts["mutex"]), texts
         for i in range(3):
             lock = threads[told[f"cycle-{i}"]["tid"]]["waits_for"]
             assert lock["owner"] == told[f"cycle-{(i + 1) % 3}"]["tid"] and lock["deadlock"], lock
         lock = threads[told["mutex"]["tid"]]["waits_for"]
         assert lock["owner"] == f.pid and not lock["deadlock"], lock
-        assert [n for n, t in told.items() if "waits_for" in threads[t["tid"]]] == ["mutex", "cycle-0", "cycle-1", "cycle-2"]
+        assert [n for n, t in told.items() if "waits_for" in threads[t["tid"]]] == [
+            "mutex",
+            "cycle-0",
+            "cycle-1",
+            "cycle-2",
+        ]
         text = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stdout.splitlines()
-        assert re.fullmatch(r"DEADLOCK: (thread \d+ cycle-\d,? (which )?waits for mutex 0x[0-9a-f]+ held by ){1}.*", text[0]), text[0]
+        assert re.fullmatch(
+            r"DEADLOCK: (thread \d+ cycle-\d,? (which )?waits for mutex 0x[0-9a-f]+ held by ){1}.*", text[0]
+        ), text[0]
         assert all(f"cycle-{i}" in text[0] for i in range(3)) and "main" not in text[0]
         yield f"{len(threads)} threads, {len({t['stack'] for t in threads.values()})} stacks"
 
@@ -127,7 +145,11 @@ def test_repeat():
         waiting(f.pid, 9)
         told = f.start["threads"]
         threads = dump(f.pid, "--repeat", 3, "--interval", 0.2)
-        assert all(threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3 for t in told.values() if t["call"])
+        assert all(
+            threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3
+            for t in told.values()
+            if t["call"]
+        )
         assert all(threads[told[n]["tid"]]["not_run"] < 3 for n in ("spin", "flip"))
 
 
@@ -174,10 +196,15 @@ def test_gone():
 
 
 def test_bad_input():
-    for args, code, word in ((["-p", "2"], yrt.UNSUPPORTED, "kernel thread"), ([], yrt.USAGE, "-p PID"), (["-p", "1", "x"], yrt.USAGE, "x"),
-                             (["-p", os.getpid(), "-o", "x.foo"], yrt.USAGE, "x.foo"), (["-p", os.getpid(), "--repeat", "0"], yrt.USAGE, "--repeat"),
-                             (["-p", os.getpid(), "--json", "-f", "html"], yrt.USAGE, "--json"),
-                             (["-p", os.getpid(), "-o", "/nowhere/x"], yrt.OUTPUT, "/nowhere/x")):
+    for args, code, word in (
+        (["-p", "2"], yrt.UNSUPPORTED, "kernel thread"),
+        ([], yrt.USAGE, "-p PID"),
+        (["-p", "1", "x"], yrt.USAGE, "x"),
+        (["-p", os.getpid(), "-o", "x.foo"], yrt.USAGE, "x.foo"),
+        (["-p", os.getpid(), "--repeat", "0"], yrt.USAGE, "--repeat"),
+        (["-p", os.getpid(), "--json", "-f", "html"], yrt.USAGE, "--json"),
+        (["-p", os.getpid(), "-o", "/nowhere/x"], yrt.OUTPUT, "/nowhere/x"),
+    ):
         yrt.clear(yrt.run("dump", *args, output=False, stats=False), code, word)
     with yrt.nobody() as how, yrt.Fixture("waits", wait=False) as f:
         yrt.clear(yrt.run("dump", "-p", f.pid, output=False, stats=False, **how), yrt.PERMISSION, "root")
@@ -195,7 +222,9 @@ def test_python():
             if int(tid) == f.pid:
                 continue
             thread = threads[int(tid)]
-            own = [[x["name"], os.path.basename(x["file"]), x["line"]] for x in thread["frames"] if x["kind"] == "script"]
+            own = [
+                [x["name"], os.path.basename(x["file"]), x["line"]] for x in thread["frames"] if x["kind"] == "script"
+            ]
             assert own == stack, f"{name}:\n{own}\n{stack}"
             assert thread["name"] == name and thread["walk"] == "root", thread
             frames += len(own)
@@ -205,8 +234,17 @@ def test_python():
 
 def test_python_locks():
     """threading.RLock with its owner, a deadlock of two of them, and the GIL with its holder."""
-    free_threaded = "free-threading" in subprocess.run([*PYTHON.split(" "), "-VV"], capture_output=True, text=True, check=True).stdout
-    with yrt.Fixture(*PYTHON.split(" "), os.path.join(yrt.SOURCE, "fixtures", "python", "holders.py"), "gil", seconds=None, wait=False) as f:
+    free_threaded = (
+        "free-threading"
+        in subprocess.run([*PYTHON.split(" "), "-VV"], capture_output=True, text=True, check=True).stdout
+    )
+    with yrt.Fixture(
+        *PYTHON.split(" "),
+        os.path.join(yrt.SOURCE, "fixtures", "python", "holders.py"),
+        "gil",
+        seconds=None,
+        wait=False,
+    ) as f:
         waiting(f.pid, 5)
         threads = dump(f.pid)
         told = {t["name"]: t for t in threads.values()}
@@ -218,7 +256,10 @@ def test_python_locks():
         assert len({told[name]["waits_for"]["address"] for name in owners}) == 3, owners
         assert "waits_for" not in told["event"] and "waits_for" not in threads[f.pid]
         text = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stdout.splitlines()
-        assert re.match(r"DEADLOCK: thread \d+ (left|right) waits for lock 0x[0-9a-f]+ \(a threading.RLock\) held by thread", text[0]), text[0]
+        assert re.match(
+            r"DEADLOCK: thread \d+ (left|right) waits for lock 0x[0-9a-f]+ \(a threading.RLock\) held by thread",
+            text[0],
+        ), text[0]
         if free_threaded:
             return
         f.release()
@@ -234,7 +275,9 @@ def test_python_locks():
 def test_moving():
     """Threads that take the GIL from each other: whatever stack they are caught in, it is one that they have."""
     seen = collections.Counter()
-    with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "moving.py"), seconds=None, wait=False) as f:
+    with yrt.Fixture(
+        PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "moving.py"), seconds=None, wait=False
+    ) as f:
         waiting(f.pid, 1)
         for _ in range(3):
             for thread in dump(f.pid).values():
@@ -262,16 +305,34 @@ def test_java():
         frames = 0
         for name in JAVA_ONLY:
             stack = [[LAMBDA.sub(r"\1", n), max(line, 0)] for n, line in told[name]]
-            own = [[LAMBDA.sub(r"\1", x["name"]), x.get("line", 0)] for x in threads[name]["frames"] if x.get("module") == "hotspot"
-                   and x["kind"] != "stub"]
+            own = [
+                [LAMBDA.sub(r"\1", x["name"]), x.get("line", 0)]
+                for x in threads[name]["frames"]
+                if x.get("module") == "hotspot" and x["kind"] != "stub"
+            ]
             assert own == stack, f"{name}:\n{own}\n{stack}"
             assert threads[name]["walk"] in ("root", "root_runtime"), threads[name]
             frames += len(own)
         yield f"{frames} frames of {len(JAVA_ONLY)} threads as the JVM tells them"
 
 
-HOLDERS = {"monitor-1", "monitor-2", "object-1", "object-2", "mixed-1", "mixed-2", "notified", "sleeper", "thin", "map", "class", "lock",
-           "write", "read", "idle"}
+HOLDERS = {
+    "monitor-1",
+    "monitor-2",
+    "object-1",
+    "object-2",
+    "mixed-1",
+    "mixed-2",
+    "notified",
+    "sleeper",
+    "thin",
+    "map",
+    "class",
+    "lock",
+    "write",
+    "read",
+    "idle",
+}
 
 
 def locking_options(version):
@@ -286,14 +347,19 @@ def locking_options(version):
 
 
 def check_locks(jvm):
-    """What each thread of fixtures/java/holders.java waits for, who holds it, and deadlocks, as ThreadMXBean has it. Returns [JSON of the wait]."""
+    """
+    What each thread of fixtures/java/holders.java waits for, who holds it, and deadlocks, as ThreadMXBean has it.
+    Returns [JSON of the wait].
+    """
     threads = dump(jvm.pid)
     text = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
     jvm.release()
     names_of, told = {t["name"]: t for t in threads.values()}, jvm.answer()
     for name, (kind, state, owner, dead) in told.items():
         wait = names_of[name].get("waits_for")
-        assert wait and wait["type"].partition(" for ")[0] == kind.replace("[I", "int[]"), f"{name} waits for a {kind}: {wait}"
+        assert wait and wait["type"].partition(" for ")[0] == kind.replace(
+            "[I", "int[]"
+        ), f"{name} waits for a {kind}: {wait}"
         assert wait["deadlock"] == dead, f"{name}: {wait}"
         if state == "BLOCKED" or kind.endswith("Sync"):
             assert wait["kind"] == ("monitor" if state == "BLOCKED" else "lock"), f"{name} is {state}: {wait}"
@@ -314,7 +380,9 @@ def check_jstack(jvm, waits):
     program = os.path.join(os.path.dirname(java.words()[-1]), "jstack")
     if not os.path.exists(program):
         return 0
-    printed = subprocess.run([program, str(jvm.pid)], capture_output=True, text=True, check=True).stdout.partition("Found one Java-level")[0]
+    printed = subprocess.run([program, str(jvm.pid)], capture_output=True, text=True, check=True).stdout.partition(
+        "Found one Java-level"
+    )[0]
     told = {}
     for stanza in printed.split("\n\n"):
         found = re.search(r'^"([^"]+)" .*?- (?:waiting|parking) [^<]*<0x0*([0-9a-f]+)>', stanza, re.S | re.M)
@@ -338,7 +406,9 @@ def test_java_locks():
 
 
 def test_go():
-    """Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it."""
+    """
+    Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it.
+    """
     with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
         waiting(f.pid, 4)
         threads = dump(f.pid)
@@ -346,13 +416,19 @@ def test_go():
             own = [[x["name"], x["line"]] for x in threads[int(tid)]["frames"] if x["module"] == "go"]
             at = [name for name, _ in own].index("main.wait")
             assert own[at:] == stack, f"{own}\n{stack}"
-            assert [name for name, _ in own[:at]][-1] == "syscall.Read" and threads[int(tid)]["syscall"]["name"] == "read"
-        yield f"{sum(map(len, f.start['threads'].values()))} frames of {len(f.start['threads'])} threads as Go tells them"
+            assert [name for name, _ in own[:at]][-1] == "syscall.Read" and threads[int(tid)]["syscall"][
+                "name"
+            ] == "read"
+        yield (
+            f"{sum(map(len, f.start['threads'].values()))} frames of {len(f.start['threads'])} threads as Go tells them"
+        )
 
 
 def test_perl():
     """Each sub and eval, with the line that it executes, as caller() has it."""
-    with yrt.Fixture("/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False) as f:
+    with yrt.Fixture(
+        "/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False
+    ) as f:
         waiting(f.pid, 1)
         thread = dump(f.pid)[f.pid]
         own = [[x["name"], x["line"]] for x in thread["frames"] if x["module"] == "perl" and x["kind"] == "script"]
@@ -363,24 +439,34 @@ def test_perl():
 
 def test_luajit():
     """The lines of Lua's functions, through pcall and a metamethod, as debug.getinfo() has them."""
-    with yrt.Fixture("/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False) as f:
+    with yrt.Fixture(
+        "/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False
+    ) as f:
         waiting(f.pid, 1)
         thread = dump(f.pid)[f.pid]
-        own = [x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")]
+        own = [
+            x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")
+        ]
         assert own == f.start["lines"], f"{own}\n{f.start['lines']}"
         assert thread["walk"] == "root", thread
 
 
 def test_logical_unknown():
     """Where a runtime can not list its tasks the dump says that it does not know, and not that there are none."""
-    lua = subprocess.Popen(["lua5.4", "-e", "local c = coroutine.create(coroutine.yield) coroutine.resume(c) io.read()"], stdin=subprocess.PIPE)
+    lua = subprocess.Popen(
+        ["lua5.4", "-e", "local c = coroutine.create(coroutine.yield) coroutine.resume(c) io.read()"],
+        stdin=subprocess.PIPE,
+    )
     try:
         waiting(lua.pid, 1)
         text = yrt.run("dump", "-p", lua.pid, "--logical", output=False, stats=False)
         listed = json.loads(yrt.run("dump", "-p", lua.pid, "--logical", "--json", output=False, stats=False).stdout)
     finally:
         yrt.stop(lua)
-    assert "tasks that wait without a thread could not be listed" in text.stdout and "PUC-Lua are not listed" in text.stderr, text
+    assert (
+        "tasks that wait without a thread could not be listed" in text.stdout
+        and "PUC-Lua are not listed" in text.stderr
+    ), text
     assert "were found" not in text.stdout and listed["all_tasks"] is False and listed["tasks"] == [], listed
     with yrt.Fixture("locks", seconds=30) as fixture:
         text = yrt.run("dump", "-p", fixture.pid, "--logical", output=False, stats=False).stdout
@@ -392,7 +478,9 @@ def test_crowd():
     with yrt.Fixture("waits", 1000, wait=False) as f:
         waiting(f.pid, 1001, 60)
         result = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect()
-        assert re.match(r"waits \(pid \d+\): 1001 threads, 2 different stacks, 0 on a CPU\n", result.stdout), result.stdout[:200]
+        assert re.match(
+            r"waits \(pid \d+\): 1001 threads, 2 different stacks, 0 on a CPU\n", result.stdout
+        ), result.stdout[:200]
         assert len(result.stdout.splitlines()) < 80 and "and 992 more" in result.stdout, result.stdout
 
 

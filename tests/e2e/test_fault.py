@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fault-flame: every page fault that the kernel counts, in the function that touched the page, with the kind of memory that it touched."""
+"""
+fault-flame: every page fault that the kernel counts, in the function that touched the page, with the kind of memory
+that it touched.
+"""
 
 import re
 
 import yrt
 
-KINDS = {"touch_anonymous": "anonymous memory", "touch_shared": "shared memory", "touch_file": "file", "touch_heap": "heap",
-         "touch_stack": "stack", "touch_in_kernel": "anonymous memory"}
+KINDS = {
+    "touch_anonymous": "anonymous memory",
+    "touch_shared": "shared memory",
+    "touch_file": "file",
+    "touch_heap": "heap",
+    "touch_stack": "stack",
+    "touch_in_kernel": "anonymous memory",
+}
 
 
 def whole(*args, pages=2000):
@@ -24,7 +33,9 @@ def test_counts():
         of = [(frames, n) for frames, n in result.stacks if name in frames]
         right = sum(n for frames, n in of if frames[-1] == f"[page fault: {kind}]")
         counted = truth["faults"][name]
-        assert counted >= 1000 and abs(right - counted) <= 2 + 0.002 * counted, f"{name}: {right} of {counted}\n{yrt.show(of)}"
+        assert (
+            counted >= 1000 and abs(right - counted) <= 2 + 0.002 * counted
+        ), f"{name}: {right} of {counted}\n{yrt.show(of)}"
         yield f"{name}: {right} of {counted}"
     stats = result.stats
     assert stats["event"] == "fault" and stats["unit"] == "faults", stats
@@ -36,7 +47,9 @@ def test_kernel_frames():
     """Pages that the kernel touches for the program have its frames, unless they are not wanted."""
     result, _ = whole(pages=1000)
     of = [(frames, n) for frames, n in result.stacks if "touch_in_kernel" in frames]
-    assert any(re.search("pread64|read", f) for frames, _ in of for f in frames[frames.index("touch_in_kernel") + 2:]), yrt.show(of)
+    assert any(
+        re.search("pread64|read", f) for frames, _ in of for f in frames[frames.index("touch_in_kernel") + 2 :]
+    ), yrt.show(of)
     result, _ = whole("-U", pages=1000)
     of = [(frames, n) for frames, n in result.stacks if "touch_in_kernel" in frames]
     assert of and not any(re.search("ksys|do_syscall|copy_to", f) for frames, _ in of for f in frames), yrt.show(of)

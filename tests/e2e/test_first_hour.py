@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new user meets first: an empty picture is explained, a file is written whole or not at all, no target steers the terminal."""
+"""
+What a new user meets first: an empty picture is explained, a file is written whole or not at all, no target steers the
+terminal.
+"""
 
 import os
 import shutil
@@ -27,7 +30,11 @@ def test_nothing_seen():
         sleeper.kill()
         sleeper.wait()
     assert "complete" not in asleep.stderr, asleep.stderr  # of nothing
-    assert "used no CPU" in asleep.stderr and "its only thread sleeps in " in asleep.stderr and "off-flame" in asleep.stderr, asleep.stderr
+    assert (
+        "used no CPU" in asleep.stderr
+        and "its only thread sleeps in " in asleep.stderr
+        and "off-flame" in asleep.stderr
+    ), asleep.stderr
     assert "is stopped" in stopped.stderr, stopped.stderr
 
 
@@ -49,7 +56,9 @@ def test_other_language():
     finally:
         busy.kill()
         busy.wait()
-    assert "no Lua was found in python3" in result.stderr and "`yrt python-flame` shows it" in result.stderr, result.stderr
+    assert (
+        "no Lua was found in python3" in result.stderr and "`yrt python-flame` shows it" in result.stderr
+    ), result.stderr
 
 
 def test_whole_or_nothing():
@@ -60,7 +69,9 @@ def test_whole_or_nothing():
         subprocess.run([yrt.YRT, "flame", "-o", path, "--", "nosuchcommand"], capture_output=True)
         assert open(path).read() == "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
         with subprocess.Popen(BUSY) as busy:
-            sampler = subprocess.Popen([yrt.YRT, "flame", "-p", str(busy.pid), "-d", "60", "-o", path], stderr=subprocess.PIPE)
+            sampler = subprocess.Popen(
+                [yrt.YRT, "flame", "-p", str(busy.pid), "-d", "60", "-o", path], stderr=subprocess.PIPE
+            )
             deadline = time.monotonic() + 60
             while not is_sampling(sampler.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -76,12 +87,19 @@ def test_whole_or_nothing():
 
 
 def test_program_status():
-    """How the program that yrt started ended is reported, and is not yrt's own exit code; it is killed by a closed pipe as elsewhere."""
+    """
+    How the program that yrt started ended is reported, and is not yrt's own exit code; it is killed by a closed pipe as
+    elsewhere.
+    """
     failed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7").expect()
     assert "sh ended with exit code 7" in failed.stderr and failed.stats["program_exit_code"] == 7, failed.stderr
-    killed = yrt.run("flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -9 $$").expect()
+    killed = yrt.run(
+        "flame", "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -9 $$"
+    ).expect()
     assert "sh was ended by signal 9 (Killed)" in killed.stderr and killed.stats["program_signal"] == 9, killed.stderr
-    piped = yrt.run("flame", "-s", "--", "bash", "-c", "yes | head -n 1000000 >/dev/null; exit ${PIPESTATUS[0]}").expect()
+    piped = yrt.run(
+        "flame", "-s", "--", "bash", "-c", "yes | head -n 1000000 >/dev/null; exit ${PIPESTATUS[0]}"
+    ).expect()
     assert piped.stats["program_exit_code"] == 128 + signal.SIGPIPE, piped.stderr
 
 
@@ -91,12 +109,17 @@ def test_reader_has_enough():
         command = f"{yrt.YRT} flame -p {busy.pid} -d 1 -f folded -o - | true; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
         busy.kill()
-    assert done.returncode == 0 and len(yrt.alone(done.stderr)) == 1 and " samples of " in done.stderr, (done.returncode, done.stderr)
+    assert done.returncode == 0 and len(yrt.alone(done.stderr)) == 1 and " samples of " in done.stderr, (
+        done.returncode,
+        done.stderr,
+    )
 
 
 def test_forks_all_the_time():
     """Children that are gone before they were looked at are no error."""
-    parent = subprocess.Popen(["sh", "-c", "while :; do /bin/true & /bin/true & /bin/true & /bin/true; done"], start_new_session=True)
+    parent = subprocess.Popen(
+        ["sh", "-c", "while :; do /bin/true & /bin/true & /bin/true & /bin/true; done"], start_new_session=True
+    )
     try:
         time.sleep(0.5)
         for _ in range(3):
@@ -139,7 +162,9 @@ def test_strange_inputs():
         for path in "/dev/zero", endless(directory):
             out = os.path.join(directory, "x.txt")
             limited = ["prlimit", f"--as={1 << 30}"]
-            result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=60, prefix=limited).expect(yrt.INPUT)
+            result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=60, prefix=limited).expect(
+                yrt.INPUT
+            )
             assert "line 1: this is no text" in result.stderr and not os.path.exists(out), result.stderr
 
 
@@ -149,7 +174,9 @@ def test_cut_file():
         cut = os.path.join(directory, "cut")
         with open(yrt.YRT, "rb") as whole, open(cut, "wb") as part:
             part.write(whole.read(20000))
-        of_cut, of_whole = (yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False).expect() for path in (cut, yrt.YRT))
+        of_cut, of_whole = (
+            yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False).expect() for path in (cut, yrt.YRT)
+        )
     assert f"{cut} is cut off: it has 20000 bytes" in of_cut.stderr and of_cut.stdout.startswith("??\n"), of_cut.stderr
     assert "cut off" not in of_whole.stderr, of_whole.stderr
 
@@ -170,7 +197,10 @@ def test_cache():
         busy.kill()
         with open(os.path.join(cache["YRT_CACHE_DIR"], "other"), "w"):
             pass
-        shown, cleared, empty = (yrt.run("cache", *args, output=False, stats=False, env=cache).expect().stdout for args in ([], ["--clear"], []))
+        shown, cleared, empty = (
+            yrt.run("cache", *args, output=False, stats=False, env=cache).expect().stdout
+            for args in ([], ["--clear"], [])
+        )
         left = os.listdir(cache["YRT_CACHE_DIR"])
     n = int(shown.split(": ")[1].split(" ")[0])
     assert n > 0 and shown.startswith(cache["YRT_CACHE_DIR"]) and shown.endswith("of 64 MiB\n"), shown
@@ -187,13 +217,17 @@ def endless(directory):
 
 
 def test_options_of_peers():
-    """What hands type that know py-spy, asprof and perf is taken where it means the same, and answered where it does not."""
+    """
+    What hands type that know py-spy, asprof and perf is taken where it means the same, and answered where it does not.
+    """
     with subprocess.Popen(BUSY) as busy:
         same = yrt.run("flame", "--native", "--nonblocking", "-e", "cpu", "-p", busy.pid, "-d", "2")
         alloc, wall = (yrt.run("flame", "-e", event, "-p", busy.pid) for event in ("alloc", "wall"))
         busy.kill()
     assert same.expect().samples > 0, same.stderr
-    assert alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt wall-flame" in wall.stderr, (alloc.stderr, wall.stderr)
+    assert (
+        alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt wall-flame" in wall.stderr
+    ), (alloc.stderr, wall.stderr)
 
 
 def noted(*command):
@@ -209,7 +243,10 @@ def test_names_of_a_jit():
     """Node writes the names of what it compiled only if it is asked to."""
     script = ["-e", "while (1) Math.sqrt(Math.random())"]
     without, given = noted("node", *script), noted("node", "--perf-basic-prof", *script)
-    assert "runs JavaScript" in without and "--perf-basic-prof" in without and "runs JavaScript" not in given, (without, given)
+    assert "runs JavaScript" in without and "--perf-basic-prof" in without and "runs JavaScript" not in given, (
+        without,
+        given,
+    )
 
 
 def test_other_interpreter():
@@ -225,11 +262,17 @@ def test_other_interpreter():
 def test_terminal():
     """The name of a process, in the notes and in top."""
     name = b"s\x1b[7mp"
-    busy = subprocess.Popen(["python3", "-c", f"import ctypes\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\nwhile True: pass"])
+    busy = subprocess.Popen(
+        ["python3", "-c", f"import ctypes\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\nwhile True: pass"]
+    )
     try:
         time.sleep(0.5)
-        flame = subprocess.run([yrt.YRT, "lua-flame", "-p", str(busy.pid), "-d", "1", "-o", os.devnull, "-f", "txt"], capture_output=True)
-        top = subprocess.run([yrt.YRT, "top", "-p", str(busy.pid), "-n", "1"], capture_output=True, stdin=subprocess.DEVNULL)
+        flame = subprocess.run(
+            [yrt.YRT, "lua-flame", "-p", str(busy.pid), "-d", "1", "-o", os.devnull, "-f", "txt"], capture_output=True
+        )
+        top = subprocess.run(
+            [yrt.YRT, "top", "-p", str(busy.pid), "-n", "1"], capture_output=True, stdin=subprocess.DEVNULL
+        )
     finally:
         busy.kill()
         busy.wait()

@@ -44,8 +44,16 @@ class Shell:
         path = os.path.join(directory, "bin")
         os.mkdir(path)
         os.symlink(yrt.YRT, os.path.join(path, "yrt"))
-        self.process = subprocess.Popen(["bash"], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True, start_new_session=True, env={**os.environ, "PATH": path + ":" + os.environ["PATH"]})
+        self.process = subprocess.Popen(
+            ["bash"],
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PATH": path + ":" + os.environ["PATH"]},
+        )
 
     def type(self, command):
         """What a command prints."""
@@ -86,7 +94,11 @@ def test_shape():
     """It can fail."""
     lines = ["yrt: 9 samples of 9.5 expected", "…", "  x  … end"]
     assert re.fullmatch(pattern(lines), "yrt: 12 samples of 11 expected\na\nb\n    x  some end\n")
-    for other in "yrt: 12 samples\n", "yrt: 12 samples of 11 expected\na\nx end of\n", "yrt: some samples of 11 expected\nx at end\n":
+    for other in (
+        "yrt: 12 samples\n",
+        "yrt: 12 samples of 11 expected\na\nx end of\n",
+        "yrt: some samples of 11 expected\nx at end\n",
+    ):
         assert not re.fullmatch(pattern(lines), other), other
 
 

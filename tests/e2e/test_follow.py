@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that change under sampling: dlopen, exec, fork, files that are deleted or replaced, threads that come and go."""
+"""
+Processes that change under sampling: dlopen, exec, fork, files that are deleted or replaced, threads that come and go.
+"""
 
 import os
 import shutil
@@ -34,7 +36,9 @@ def test_exec():
     # What runs between exec and main is ld.so.
     whole(result, LATE_PROGRAM)
     for function in ("stage_one", "stage_two", "f01"):
-        assert 0.2 < result.share(function) < 0.42, f"{function}: {result.share(function):.4f}\n{yrt.show(result.stacks)}"
+        assert (
+            0.2 < result.share(function) < 0.42
+        ), f"{function}: {result.share(function):.4f}\n{yrt.show(result.stacks)}"
 
 
 def test_fork():
@@ -42,7 +46,9 @@ def test_fork():
     with yrt.Fixture("forks", seconds=5) as fixture:
         result, truth = yrt.sample_whole(fixture, "-s", "-U")
     whole(result)
-    wrong = yrt.wrong_chains(result, ["child_leaf", "child_mid", "child_main", "start_child"], ["parent_work", "main"], ["main"])
+    wrong = yrt.wrong_chains(
+        result, ["child_leaf", "child_mid", "child_main", "start_child"], ["parent_work", "main"], ["main"]
+    )
     assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
     seen = result.samples / 1999
     assert abs(seen / truth["cpu_s"] - 1) < 0.05, f"{seen:.3f} s seen, {truth['cpu_s']:.3f} s used"
@@ -90,7 +96,8 @@ def test_deep_process_tree():
     # Each program begins in ld.so before anybody could know its maps.
     whole(result, LATE_PROGRAMS)
     assert abs(result.share("f01") - 0.71) < 0.08, f"f01 {result.share('f01'):.4f}\n{yrt.show(result.stacks)}"
-    expected = result.stats["expected_samples"]  # by what the scheduler counted: a busy machine leaves them less than 20 times 0.1 s
+    # by what the scheduler counted: a busy machine leaves them less than 20 times 0.1 s
+    expected = result.stats["expected_samples"]
     assert abs(result.samples / expected - 1) < 0.15, f"{result.samples} samples of {expected:.0f}"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Each output format of a real profile, read by somebody else: protoc and go tool pprof, speedscope's schema, xmllint, Chromium. A
-recording is drawn in all formats, and all must show what the folded stacks show.
+Each output format of a real profile, read by somebody else: protoc and go tool pprof, speedscope's schema, xmllint,
+Chromium. A recording is drawn in all formats, and all must show what the folded stacks show.
 """
 
 import collections
@@ -57,7 +57,9 @@ def folded(directory, *flags, name="x.yrt"):
 
 def equal(got, wanted):
     got, wanted = oracles.merge(got), oracles.merge(wanted)
-    assert got == wanted, f"too much: {dict((got - wanted).most_common(3))}, too little: {dict((wanted - got).most_common(3))}"
+    assert (
+        got == wanted
+    ), f"too much: {dict((got - wanted).most_common(3))}, too little: {dict((wanted - got).most_common(3))}"
 
 
 def totals(stacks):
@@ -79,7 +81,9 @@ def test_pprof():
     counts, times = (sum(n for _, n in profile.stacks(i)) for i in (0, 1))
     assert abs(times / (counts * 1e9 / 999) - 1) < 1e-6, (counts, times)
     assert any("samples of" in c for c in profile.comments()), profile.comments()
-    threads = collections.Counter(profile.labels(s)["thread"] for s in profile.profile["sample"] for _ in range(s["value"][0]))
+    threads = collections.Counter(
+        profile.labels(s)["thread"] for s in profile.profile["sample"] for _ in range(s["value"][0])
+    )
     assert all(threads[f"worker-{n}"] > counts / 20 for n in range(3)), threads
     assert {profile.labels(s)["runtime"] for s in profile.profile["sample"]} == {"native"}
     assert 1.9e9 < profile.profile["duration_nanos"][0] < 10e9, profile.profile["duration_nanos"]
@@ -93,7 +97,9 @@ def test_pprof_mappings():
     mapping = next(m for m in profile.mappings.values() if profile.text(m, "filename") == program)
     notes = oracles.run("readelf", "-n", program)
     assert profile.text(mapping, "build_id") == re.search(r"Build ID: (\w+)", notes)[1]
-    symbols = {name: int(addr, 16) for addr, name in re.findall(r"^(\w+) [tTwW] (\S+)$", oracles.run("nm", program), re.M)}
+    symbols = {
+        name: int(addr, 16) for addr, name in re.findall(r"^(\w+) [tTwW] (\S+)$", oracles.run("nm", program), re.M)
+    }
     seen = 0
     for location in profile.locations.values():
         name = profile.text(profile.functions[location["line"][-1]["function_id"][0]], "name")
@@ -106,13 +112,19 @@ def test_pprof_mappings():
 def test_go_pprof():
     with recording() as directory:
         wanted, got = totals(folded(directory)), oracles.pprof_top(render(directory, "pb.gz"), "samples")
-    assert got == wanted, {name: (got.get(name), wanted.get(name)) for name in {*got, *wanted} if got.get(name) != wanted.get(name)}
+    assert got == wanted, {
+        name: (got.get(name), wanted.get(name)) for name in {*got, *wanted} if got.get(name) != wanted.get(name)
+    }
 
 
 def test_go_pprof_inlined():
     """What was inlined is one location with what it is in, and pprof says so."""
     with tempfile.TemporaryDirectory() as directory:
-        yrt.made(directory, "made.yrt", "main;outer|native|m||1;inner|native|m|||16;innermost|native|m|||16 5\nmain;outer|native|m||1 2\n")
+        yrt.made(
+            directory,
+            "made.yrt",
+            "main;outer|native|m||1;inner|native|m|||16;innermost|native|m|||16 5\nmain;outer|native|m||1 2\n",
+        )
         profile = oracles.Pprof(render(directory, "pb.gz", name="made.yrt"))
         raw = oracles.run(oracles.tool("go"), "tool", "pprof", "-raw", os.path.join(directory, "x.pb.gz"))
     equal(profile.stacks(), [(["main", "outer", "inner", "innermost"], 5), (["main", "outer"], 2)])
@@ -133,12 +145,19 @@ def test_pprof_read():
         text = yrt.read(render(directory, "txt", name="x.pb.gz"))
         with open(profile, "rb") as whole, open(other, "wb") as cut:
             cut.write(whole.read()[:-200])
-        refused = yrt.run("render", other, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(yrt.INPUT)
+        refused = yrt.run("render", other, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(
+            yrt.INPUT
+        )
         difference = os.path.join(directory, "d.pb.gz")
         yrt.run("diff", profile, profile, "-o", difference, output=False, stats=False).expect()
-        negative = yrt.run("render", difference, "-o", os.path.join(directory, "no.txt"), output=False, stats=False).expect(yrt.INPUT)
+        negative = yrt.run(
+            "render", difference, "-o", os.path.join(directory, "no.txt"), output=False, stats=False
+        ).expect(yrt.INPUT)
     assert " samples of " in text and "yrt record" in text, text  # the comments
-    assert "not a complete gzip file" in refused.stderr and "is a difference of two profiles" in negative.stderr, (refused.stderr, negative.stderr)
+    assert "not a complete gzip file" in refused.stderr and "is a difference of two profiles" in negative.stderr, (
+        refused.stderr,
+        negative.stderr,
+    )
 
 
 def test_pprof_difference():
@@ -175,7 +194,10 @@ def test_svg():
     samples = sum(n for _, n in stacks)
     assert shares["all"] == 100 and titles[0][-1].startswith(f"{samples} samples"), titles[0]
     for name, (_, below) in totals(stacks).items():
-        once = max(f.count(name) for f, _ in stacks) == 1 and len({tuple(f[:f.index(name)]) for f, _ in stacks if name in f}) == 1
+        once = (
+            max(f.count(name) for f, _ in stacks) == 1
+            and len({tuple(f[: f.index(name)]) for f, _ in stacks if name in f}) == 1
+        )
         if once and below > samples / 50:
             assert abs(shares[name] - 100 * below / samples) < 0.011, (name, shares[name], 100 * below / samples)
 
@@ -199,11 +221,15 @@ GEOMETRY = """
 
 
 def check_picture(svg):
-    """As Chromium draws it: labels are inside their frames, frames are inside the picture and above one of the row below."""
+    """
+    As Chromium draws it: labels are inside their frames, frames are inside the picture and above one of the row below.
+    """
     with Browser() as b:
         b.open("file://" + svg)
         frames = b.run(GEOMETRY)
-        width, height = b.run("const s = document.documentElement; return [s.width.baseVal.value, s.height.baseVal.value];")
+        width, height = b.run(
+            "const s = document.documentElement; return [s.width.baseVal.value, s.height.baseVal.value];"
+        )
         assert not b.log(), "the picture complains"
     assert len(frames) > 5 and any(text for _, _, text in frames)
     bottom = max(y for _, (_, y, _, _), _ in frames)
@@ -226,7 +252,14 @@ def test_svg_in_chromium():
 
 def test_svg_of_wide_names():
     """Labels fit in other scripts too."""
-    names = ["\u4e16\u754c" * 40, "\U0001f525" * 60, "\u0645\u0631\u062d\u0628\u0627" * 40, "e\u0301" * 90, "W" * 200, "i" * 300]
+    names = [
+        "\u4e16\u754c" * 40,
+        "\U0001f525" * 60,
+        "\u0645\u0631\u062d\u0628\u0627" * 40,
+        "e\u0301" * 90,
+        "W" * 200,
+        "i" * 300,
+    ]
     stacks = "".join(f"{name};{name[::-1]} {n + 1}\n" for n, name in enumerate(names))
     with tempfile.TemporaryDirectory() as directory:
         yrt.made(directory, "made.yrt", stacks)
@@ -254,7 +287,13 @@ def test_stdout_and_names():
     with tempfile.TemporaryDirectory() as directory:
         yrt.made(directory, "made.yrt", "main;a 3\nmain;b 1\n")
         path = os.path.join(directory, "made.yrt")
-        for name, begins in (("txt", "  total"), ("svg", "<?xml"), ("speedscope", '{"$schema"'), ("html", "<!"), ("folded", "main;a 3")):
+        for name, begins in (
+            ("txt", "  total"),
+            ("svg", "<?xml"),
+            ("speedscope", '{"$schema"'),
+            ("html", "<!"),
+            ("folded", "main;a 3"),
+        ):
             out = yrt.run("render", path, "-f", name, "-o", "-", output=False, stats=False).expect().stdout
             assert out.lower().lstrip("\n").startswith(begins.lower()) or name == "html", (name, out[:80])
         text = yrt.run("render", "--help", output=False, stats=False).expect().stdout

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Greenlets, on which gevent's and eventlet's workers stand: their stacks lie on one another, each is whole where it begins."""
+"""
+Greenlets, on which gevent's and eventlet's workers stand: their stacks lie on one another, each is whole where it
+begins.
+"""
 
 import os
 import re
@@ -23,7 +26,9 @@ def chain(frames):
 
 
 def is_legal(names):
-    """From the root: the scheduler alone, a worker's own chain, one that was started with a function of its own, or of C."""
+    """
+    From the root: the scheduler alone, a worker's own chain, one that was started with a function of its own, or of C.
+    """
     text = " ".join(names)
     return bool(re.fullmatch(r"<module>( schedule( spin)?)?|nested( turn( spin)?)?|spin|"
                              r"worker( number_of( deep)*( turn( spin)?)?)?|", text))
@@ -34,7 +39,11 @@ def test_stacks():
     assert result.samples > 1000, result.stats
     cut = result.incomplete()
     assert cut <= CUT_MAX, f"{cut:.4%} cut: {result.stats['truncated']}\n{yrt.show(result.stacks)}"
-    whole = [(frames, n) for frames, n in result.stacks if not frames[0].startswith("[truncated") and "Py_FinalizeEx" not in frames]
+    whole = [
+        (frames, n)
+        for frames, n in result.stacks
+        if not frames[0].startswith("[truncated") and "Py_FinalizeEx" not in frames
+    ]
     wrong = [(frames, n) for frames, n in whole if not is_legal(chain(frames))]
     assert sum(n for _, n in wrong) <= CUT_MAX * result.samples, yrt.show(wrong)
     alone = sum(n for frames, n in whole if not chain(frames)) / result.samples
@@ -42,7 +51,10 @@ def test_stacks():
     workers = sum(n for frames, n in whole if chain(frames)[:1] == ["worker"]) / result.samples
     # of a round's time 8 workers of 0.6 ms, nested() of some 1.3 ms and the scheduler of 0.1 ms
     assert 0.65 < workers < 0.95, f"{workers:.3f} in workers"
-    yield f"{result.samples} samples, {cut:.3%} cut, {workers:.3f} in workers, {alone:.3f} in C alone, the deepest {max(len(chain(frames)) for frames, _ in whole)}"
+    yield (
+        f"{result.samples} samples, {cut:.3%} cut, {workers:.3f} in workers, {alone:.3f} in C alone, the deepest"
+        f" {max(len(chain(frames)) for frames, _ in whole)}"
+    )
 
 
 def test_order():

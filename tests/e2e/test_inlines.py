@@ -44,7 +44,11 @@ def test_lines():
     result = sample("inlines", "--lines")
     wanted = [f"main:{line_of('sink += work')}", f"work:{line_of('sum += twice')}", f"twice:{line_of('return thrice')}",
               f"thrice:{line_of('burn((unsigned')}"]
-    found = sum(n for frames, n in result.stacks if [f for f in frames if f in wanted] == wanted and frames[-1].startswith("burn:"))
+    found = sum(
+        n
+        for frames, n in result.stacks
+        if [f for f in frames if f in wanted] == wanted and frames[-1].startswith("burn:")
+    )
     assert found > 0.95 * result.samples, f"{wanted}\n" + yrt.show(result.stacks)
 
 
@@ -77,8 +81,14 @@ def test_without_debug_information():
 
 
 def test_loop_of_a_vm():
-    """What is inlined in a VM's loop is called by the frames that it runs: the wait for the lock lies above them, not below."""
-    script = "import threading\ndef spin():\n n = 0\n while n < 9000000: n += 1\nfor i in range(3): threading.Thread(target=spin).start()"
+    """
+    What is inlined in a VM's loop is called by the frames that it runs: the wait for the lock lies above them, not
+    below.
+    """
+    script = (
+        "import threading\ndef spin():\n n = 0\n while n < 9000000: n += 1\nfor i in range(3):"
+        " threading.Thread(target=spin).start()"
+    )
     result = yrt.run("flame", "-F", 999, "--", sys.executable, "-c", script, timeout=120).expect()
     waits = [(frames, n) for frames, n in result.stacks if "take_gil" in frames]
     assert waits, yrt.show(result.stacks)
@@ -87,8 +97,13 @@ def test_loop_of_a_vm():
         assert not [f for f in inside if f.startswith("spin (")], yrt.show([(frames, n)])
         if "eval_frame_handle_pending" in frames:
             at = frames.index("eval_frame_handle_pending")
-            assert frames[at - 1].startswith("spin (") and frames[at + 1] in ("take_gil", "drop_gil"), yrt.show([(frames, n)])
-    yield f"{sum(n for frames, n in waits if 'eval_frame_handle_pending' in frames)} of {sum(n for _, n in waits)} samples where it is inlined"
+            assert frames[at - 1].startswith("spin (") and frames[at + 1] in ("take_gil", "drop_gil"), yrt.show(
+                [(frames, n)]
+            )
+    yield (
+        f"{sum(n for frames, n in waits if 'eval_frame_handle_pending' in frames)} of {sum(n for _, n in waits)}"
+        " samples where it is inlined"
+    )
 
 
 yrt.main(globals())

@@ -54,7 +54,10 @@ def test_errors():
 
 
 def test_thread():
-    code = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); print(flush=True); time.sleep(60)"
+    code = (
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start();"
+        " print(flush=True); time.sleep(60)"
+    )
     with Sleeper(sys.executable, "-c", code) as target:
         target.process.stdout.readline()
         tid, = (int(t) for t in os.listdir(f"/proc/{target.pid}/task") if int(t) != target.pid)
@@ -81,7 +84,9 @@ def test_several():
 
 def test_output():
     with Sleeper() as target, open("/dev/full", "w") as full:
-        done = subprocess.run([yrt.YRT, "inspect", "-p", str(target.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [yrt.YRT, "inspect", "-p", str(target.pid)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
         assert done.returncode == yrt.OUTPUT, done
 
 
@@ -90,7 +95,9 @@ def areas(vm_rows):
 
 
 def test_nginx():
-    """A VM in the master and in each worker; machine code of traces is distinguished from that of regular expressions."""
+    """
+    A VM in the master and in each worker; machine code of traces is distinguished from that of regular expressions.
+    """
     with yrt.Nginx(workers=2, load=20) as nginx:
         wanted = [nginx.master.pid, *nginx.workers()]
         result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
@@ -105,7 +112,9 @@ def test_nginx():
             search, = sections(process, "search")
             vm, = sections(process, "vm")
             assert search["VMs"] == 1 and vm["JIT"] == "on", (search, vm)
-            failed = [name for checks in sections(process, "checks") for name, value in checks.items() if value == "FAILED"]
+            failed = [
+                name for checks in sections(process, "checks") for name, value in checks.items() if value == "FAILED"
+            ]
             assert not failed, (process["pid"], failed)
         worker = max(processes, key=lambda p: sections(p, "vm")[0]["traces"])
         vm, = sections(worker, "vm")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""io-flame and net-flame: calls, bytes and time of known calls on known files and peers, each in the function that makes them."""
+"""
+io-flame and net-flame: calls, bytes and time of known calls on known files and peers, each in the function that makes
+them.
+"""
 
 import re
 import tempfile
@@ -61,7 +64,10 @@ def test_files():
 
 
 def test_peers():
-    """Bytes by function, call and peer: connections made and accepted, Unix sockets; what is peeked at does not count twice."""
+    """
+    Bytes by function, call and peer: connections made and accepted, Unix sockets; what is peeked at does not count
+    twice.
+    """
     result, truth, at = whole("net-flame")
     out, taken = f"127.0.0.1:{truth['port']}", f":{truth['port']} from 127.0.0.1"
     check(result, {
@@ -75,7 +81,10 @@ def test_peers():
 
 def test_time():
     """Time in calls that wait, against the program's own clock; and in others no more than the functions took."""
-    for command, function, call in (("net-flame", "receive_slow", "[receive]"), ("io-flame", "read_slow", "[read of a pipe]")):
+    for command, function, call in (
+        ("net-flame", "receive_slow", "[receive]"),
+        ("io-flame", "read_slow", "[read of a pipe]"),
+    ):
         result, truth, _ = whole(command, "--latency", "--no-peers" if command == "net-flame" else "-q")
         have, took = sums(result, function)[call,], truth["ns"][function]
         assert 0.97 * took - 1e6 <= have <= took, f"{have} ns of {took}"
@@ -97,15 +106,18 @@ def test_languages():
     """The function of Python that reads, and none of its interpreter's frames."""
     code = "def load():\n return open('/etc/services', 'rb').read()\nwhile True: load()"
     result = yrt.run("python-io-flame", "--files", "--bytes", "-d", 2, "--", "/usr/bin/python3", "-c", code).expect()
-    assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/etc/services") > 0.95, yrt.show(result.stacks)
+    assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/etc/services") > 0.95, yrt.show(
+        result.stacks
+    )
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
 
 
 def test_java():
     """The methods of a JVM: bytes of a stream, a channel and a connection, exactly."""
     for command, call, wanted in (
-            ("java-io-flame", "--files", {"writeFile": CALLS * 900, "readFile": CALLS * 700, "readChannel": CALLS * 500}),
-            ("java-net-flame", "--peers", {"talk": CALLS * 600})):
+        ("java-io-flame", "--files", {"writeFile": CALLS * 900, "readFile": CALLS * 700, "readChannel": CALLS * 500}),
+        ("java-net-flame", "--peers", {"talk": CALLS * 600}),
+    ):
         with tempfile.TemporaryDirectory() as directory, java.Java("files", directory, CALLS) as jvm:
             at = yrt.Run(command, call, "--bytes", "-p", jvm.pid, "-d", 60).sampling()
             jvm.release()
@@ -114,7 +126,11 @@ def test_java():
             result = at.result().expect()
         leaf = directory + "/file" if call == "--files" else "127.0.0.1"
         for method, n in wanted.items():
-            have = sum(count for frames, count in result.stacks if any(f.startswith(f"files.{method}") for f in frames) and leaf in frames[-1])
+            have = sum(
+                count
+                for frames, count in result.stacks
+                if any(f.startswith(f"files.{method}") for f in frames) and leaf in frames[-1]
+            )
             assert have == n, f"{method}: {have} and not {n}\n{yrt.show(result.stacks)}"
 
 

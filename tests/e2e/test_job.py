@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""frontends/job: its manifests, and yrt with what they give it: their capabilities, pid namespaces, a pod's cgroups, a root that is read-only."""
+"""
+frontends/job: its manifests, and yrt with what they give it: their capabilities, pid namespaces, a pod's cgroups, a
+root that is read-only.
+"""
 
 import contextlib
 import json
@@ -34,16 +37,33 @@ def test_manifests_agree():
     with open(os.path.join(JOB, "job.yaml")) as file:
         text = file.read()
     assert all(re.search(rf"- {name} # \S", text) for name in names)
-    assert all(image.environment() == image.manifest_environment(m) for m in ("job.yaml", "sidecar.yaml")), image.environment()
+    assert all(
+        image.environment() == image.manifest_environment(m) for m in ("job.yaml", "sidecar.yaml")
+    ), image.environment()
 
 
 def test_node():
-    """The Job: a pod of the node by its UID, with the listed capabilities and no more, and each of the needed ones is needed."""
+    """
+    The Job: a pod of the node by its UID, with the listed capabilities and no more, and each of the needed ones is
+    needed.
+    """
     names = image.capabilities("job.yaml")
-    with pods.Pod() as pod, yrt.Fixture("deep30", seconds=3) as fixture, tempfile.TemporaryDirectory() as dir, stores.Store() as store:
+    with pods.Pod() as pod, yrt.Fixture(
+        "deep30", seconds=3
+    ) as fixture, tempfile.TemporaryDirectory() as dir, stores.Store() as store:
         pod.add(fixture.pid)
-        at = yrt.Run("record", "--select", f"pod={pod.uid},exe=deep30", "-d", 4, "--push", f"otlp+http://127.0.0.1:{store.port}",
-                     output=False, prefix=limited(names), cwd=dir).sampling()
+        at = yrt.Run(
+            "record",
+            "--select",
+            f"pod={pod.uid},exe=deep30",
+            "-d",
+            4,
+            "--push",
+            f"otlp+http://127.0.0.1:{store.port}",
+            output=False,
+            prefix=limited(names),
+            cwd=dir,
+        ).sampling()
         fixture.release()
         fixture.finish()
         at.result().expect()
@@ -59,7 +79,11 @@ def test_kernel_names():
     """With the listed capabilities the kernel's functions have names."""
     with yrt.Fixture("syscalls") as fixture:
         fixture.release()
-        stacks = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, prefix=limited(image.capabilities("job.yaml"))).expect().stacks
+        stacks = (
+            yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, prefix=limited(image.capabilities("job.yaml")))
+            .expect()
+            .stacks
+        )
         assert any("entry_SYSCALL" in f for frames, _ in stacks for f in frames), stacks[:5]
 
 
@@ -69,8 +93,15 @@ def test_without():
     with yrt.Fixture("deep30") as fixture:
         for missing in "BPF", "PERFMON", "SYS_PTRACE":
             for command in ["flame", "-d", 1], ["fault-flame", "-d", 1], ["dump"]:
-                result = yrt.run(*command, "-p", fixture.pid, output=False, stats=False, prefix=limited(set(names) - {missing}))
-                assert result.code == yrt.PERMISSION and f"add: [{missing}]" in result.stderr, (missing, command, result.code, result.stderr)
+                result = yrt.run(
+                    *command, "-p", fixture.pid, output=False, stats=False, prefix=limited(set(names) - {missing})
+                )
+                assert result.code == yrt.PERMISSION and f"add: [{missing}]" in result.stderr, (
+                    missing,
+                    command,
+                    result.code,
+                    result.stderr,
+                )
                 assert "Unconfined" not in result.stderr, result.stderr
 
 
@@ -79,21 +110,37 @@ def wake_ups(pid):
 
 
 def test_refused():
-    """In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for, but by watch."""
+    """
+    In the image: calls that a seccomp profile refuses; a program that may not be looked at is not waited for, but by
+    watch.
+    """
     with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as dir:
         root, out = image.build(dir), os.path.join(dir, "out")
         os.mkdir(out)
-        for call, view in ("bpf", "flame"), ("bpf", "dump"), ("perf_event_open", "flame"), ("perf_event_open", "fault-flame"):
+        for call, view in (
+            ("bpf", "flame"),
+            ("bpf", "dump"),
+            ("perf_event_open", "flame"),
+            ("perf_event_open", "fault-flame"),
+        ):
             result = image.run(root, view, "-p", fixture.pid, out=out, refused=[call]).expect(yrt.PERMISSION)
-            assert f"refuses {call}()" in result.stderr and "seccompProfile: {type: Unconfined}" in result.stderr, (call, view, result.stderr)
+            assert f"refuses {call}()" in result.stderr and "seccompProfile: {type: Unconfined}" in result.stderr, (
+                call,
+                view,
+                result.stderr,
+            )
             assert "CAP_" not in result.stderr, result.stderr
             doctor = image.run(root, "doctor", out=out, refused=[call]).expect(yrt.PERMISSION)
             assert f"refuses {call}()" in doctor.stdout and "-> a seccomp profile" in doctor.stdout, doctor.stdout
         without = [name for name in image.capabilities("job.yaml") if name != "SYS_PTRACE"]
         for command in ["flame", "--wait"], ["flame"]:
-            result = image.run(root, *command, "--select", "exe=deep30", out=out, capabilities=without).expect(yrt.PERMISSION)
+            result = image.run(root, *command, "--select", "exe=deep30", out=out, capabilities=without).expect(
+                yrt.PERMISSION
+            )
             assert str(fixture.pid) in result.stderr and "add: [SYS_PTRACE]" in result.stderr, (command, result.stderr)
-        at = image.Run(root, "watch", "--select", "exe=deep30", "-d", 0.5, "--every", 0.5, out=out, capabilities=without)
+        at = image.Run(
+            root, "watch", "--select", "exe=deep30", "-d", 0.5, "--every", 0.5, out=out, capabilities=without
+        )
         notes = [at.process.stderr.readline() for _ in range(2)]
         assert str(fixture.pid) in notes[0] and "add: [SYS_PTRACE]" in notes[0] and "waiting" in notes[1], notes
         looks = wake_ups(at.process.pid)
@@ -106,7 +153,9 @@ def test_refused():
 def test_other_refusals():
     """With the capability, but refused all the same, as by a security module: here the user namespace is another."""
     with yrt.Fixture("deep30") as fixture:
-        result = yrt.run("inspect", "-p", fixture.pid, output=False, stats=False, prefix=["unshare", "--user", "--map-root-user"]).expect(yrt.PERMISSION)
+        result = yrt.run(
+            "inspect", "-p", fixture.pid, output=False, stats=False, prefix=["unshare", "--user", "--map-root-user"]
+        ).expect(yrt.PERMISSION)
         assert "CAP_SYS_PTRACE is there" in result.stderr and "appArmorProfile" in result.stderr, result.stderr
 
 
@@ -117,10 +166,17 @@ def test_hidden():
         without = [name for name in image.capabilities("job.yaml") if name != "SYS_PTRACE"]
         for words, code in ((["-p", fixture.pid], yrt.PERMISSION), (["--select", "exe=deep30"], yrt.NO_PROCESS),
                             (["-p", "deep30"], yrt.NO_PROCESS)):
-            result = image.run(root, "flame", *words, "-d", 1, out=dir, capabilities=without, proc="hidepid=4").expect(code)
+            result = image.run(root, "flame", *words, "-d", 1, out=dir, capabilities=without, proc="hidepid=4").expect(
+                code
+            )
             assert "hidepid" in result.stderr and "add: [SYS_PTRACE]" in result.stderr, result.stderr
-        image.run(root, "flame", "-p", fixture.pid, "-d", 1, "-q", "-o", "-", "-f", "folded", out=dir, proc="hidepid=4").expect()
-        assert "there is no process" in image.run(root, "flame", "-p", 1 << 22, out=dir, proc="hidepid=4").expect(yrt.NO_PROCESS).stderr
+        image.run(
+            root, "flame", "-p", fixture.pid, "-d", 1, "-q", "-o", "-", "-f", "folded", out=dir, proc="hidepid=4"
+        ).expect()
+        assert (
+            "there is no process"
+            in image.run(root, "flame", "-p", 1 << 22, out=dir, proc="hidepid=4").expect(yrt.NO_PROCESS).stderr
+        )
 
 
 @contextlib.contextmanager
@@ -147,7 +203,9 @@ def test_same_pid():
         one.release()
         other.release()
         words = "-d", 2, "-F", 499, "-q", "-o", "-", "-f", "folded"
-        stacks, total = folded(image.run(root, "flame", "-p", 1, *words, out=out, manifest="sidecar.yaml", join=one.pid))
+        stacks, total = folded(
+            image.run(root, "flame", "-p", 1, *words, out=out, manifest="sidecar.yaml", join=one.pid)
+        )
         assert total > 20 and share(stacks, total, "f30") > 0.9 and not share(stacks, total, other.chain[0]), stacks[:5]
         stacks, total = folded(image.run(root, "flame", "-p", one.pid, "-p", other.pid, *words, out=out))
         assert share(stacks, total, "f30") > 0.2 and share(stacks, total, other.chain[0]) > 0.2, stacks[:5]
@@ -158,8 +216,13 @@ def test_vanished():
     with containers("deep30") as (root, out, fixture):
         shutil.rmtree(os.path.join(fixture.root, "usr"))
         fixture.release()
-        stacks, total = folded(image.run(root, "flame", "-p", fixture.pid, "-d", 2, "-F", 499, "-q", "-o", "-", "-f", "folded", out=out))
-        assert total > 20 and share(stacks, total, "f30") > 0.9 and share(stacks, total, "_start") > 0.9, (total, yrt.show(stacks))
+        stacks, total = folded(
+            image.run(root, "flame", "-p", fixture.pid, "-d", 2, "-F", 499, "-q", "-o", "-", "-f", "folded", out=out)
+        )
+        assert total > 20 and share(stacks, total, "f30") > 0.9 and share(stacks, total, "_start") > 0.9, (
+            total,
+            yrt.show(stacks),
+        )
 
 
 def test_not_there_yet():
@@ -177,10 +240,15 @@ def test_not_there_yet():
 
 
 def test_no_place():
-    """No volume and a root that is read-only: the page comes by stdout; a recording has no place, which is said before it samples."""
+    """
+    No volume and a root that is read-only: the page comes by stdout; a recording has no place, which is said before it
+    samples.
+    """
     with containers("deep30") as (root, _, fixture):
         fixture.release()
-        result = image.run(root, "flame", "-p", fixture.pid, "-d", 1, "-F", 499, "-q", "-o", "-", "-f", "folded", out=None)
+        result = image.run(
+            root, "flame", "-p", fixture.pid, "-d", 1, "-F", 499, "-q", "-o", "-", "-f", "folded", out=None
+        )
         assert folded(result)[1] > 10, result.stderr
         for words in ["flame", "-o", "x.html"], ["record", "--push", "otlp+http://127.0.0.1:1"]:
             result = image.run(root, *words, "-p", fixture.pid, "-d", 60, out=None).expect(yrt.OUTPUT)
@@ -191,15 +259,22 @@ def test_sidecar():
     """A pid namespace of the pod's own, a root that is read-only: pids are those of the namespace."""
     names = image.capabilities("sidecar.yaml")
     with tempfile.TemporaryDirectory() as dir:
-        script = ("mount -o remount,ro,bind / 2>/dev/null || mount --bind / / && mount -o remount,ro,bind /; "
-                  f"{yrt.fixture_path('deep30')} 6 >/dev/null & "
-                  + " ".join(limited(names)) + f" {yrt.YRT} watch --select exe=deep30 -d 1 --every 1 -n 1 --dir {dir}; kill %1; "
-                  f"{yrt.YRT} render {dir}/watch-*.yrt -o -")
+        script = (
+            "mount -o remount,ro,bind / 2>/dev/null || mount --bind / / && mount -o remount,ro,bind /; "
+            f"{yrt.fixture_path('deep30')} 6 >/dev/null & "
+            + " ".join(limited(names))
+            + f" {yrt.YRT} watch --select exe=deep30 -d 1 --every 1 -n 1 --dir {dir}; kill %1; "
+            f"{yrt.YRT} render {dir}/watch-*.yrt -o -"
+        )
         done = subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "bash", "-c",
                                f"mount --bind {dir} {dir}; {script}"], capture_output=True, text=True, timeout=60)
         stacks = yrt.parse_folded(done.stdout)
         total = sum(n for _, n in stacks)
-        assert total > 2 and sum(n for frames, n in stacks if "f30" in frames) > 0.8 * total, (done.returncode, done.stderr, stacks[:3])
+        assert total > 2 and sum(n for frames, n in stacks if "f30" in frames) > 0.8 * total, (
+            done.returncode,
+            done.stderr,
+            stacks[:3],
+        )
 
 
 def test_image():
@@ -209,10 +284,16 @@ def test_image():
         size = int(subprocess.run(["du", "-sk", root], check=True, capture_output=True, text=True).stdout.split()[0])
         assert size * 1024 < 30_000_000, f"{size} kB"
         assert os.listdir(f"{root}/usr/bin") == ["yrt"] and not os.path.exists(f"{root}/bin"), os.listdir(root)
-        out = subprocess.run(["chroot", root, "/usr/bin/yrt", "--version"], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            ["chroot", root, "/usr/bin/yrt", "--version"], capture_output=True, text=True, check=True
+        ).stdout
         assert out.startswith("yrt "), out
-        pushed = subprocess.run(["chroot", root, "/usr/bin/yrt", "push", "-", "--push", "otlp+http://127.0.0.1:1", "--push-tries", "1"], input="a;b 1\n",
-                                capture_output=True, text=True)
+        pushed = subprocess.run(
+            ["chroot", root, "/usr/bin/yrt", "push", "-", "--push", "otlp+http://127.0.0.1:1", "--push-tries", "1"],
+            input="a;b 1\n",
+            capture_output=True,
+            text=True,
+        )
         assert pushed.returncode == yrt.OUTPUT and "is the store there?" in pushed.stderr, pushed.stderr
         yield f"{size} kB"
 
@@ -223,8 +304,14 @@ def test_image_of_buildah():
         raise yrt.Skipped("buildah and skopeo are not here")
     with tempfile.TemporaryDirectory() as dir:
         archive = os.path.join(dir, "yrt.tar")
-        subprocess.run(["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci-archive:{archive}"], check=True, capture_output=True)
-        config = json.loads(subprocess.run(["skopeo", "inspect", "--config", f"oci-archive:{archive}"], check=True, capture_output=True).stdout)
+        subprocess.run(
+            ["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci-archive:{archive}"], check=True, capture_output=True
+        )
+        config = json.loads(
+            subprocess.run(
+                ["skopeo", "inspect", "--config", f"oci-archive:{archive}"], check=True, capture_output=True
+            ).stdout
+        )
         assert config["config"]["Entrypoint"] == ["/usr/bin/yrt"] and config["config"]["WorkingDir"] == "/out", config
         assert "YRT_CACHE_DIR=/out/cache" in config["config"]["Env"] and os.path.getsize(archive) < 30_000_000, config
 
@@ -247,7 +334,9 @@ def default_seccomp(capabilities):
 
 
 def configure(bundle, out, words, seccomp):
-    """As kubelet asks for it by job.yaml: the node's pid namespace, a root that is read-only, /out, these capabilities."""
+    """
+    As kubelet asks for it by job.yaml: the node's pid namespace, a root that is read-only, /out, these capabilities.
+    """
     capabilities = {f"CAP_{name}" for name in image.capabilities("job.yaml")}
     with open(f"{bundle}/config.json") as file:
         config = json.load(file)
@@ -273,28 +362,47 @@ def run_container(bundle, name):
 
 
 def test_runc():
-    """The Job as a container runtime runs it: image by buildah, unpacked by umoci, run by runc; the runtimes' own seccomp profile refuses it."""
+    """
+    The Job as a container runtime runs it: image by buildah, unpacked by umoci, run by runc; the runtimes' own seccomp
+    profile refuses it.
+    """
     if not all(yrt.shutil.which(tool) for tool in ("buildah", "umoci", "runc")):
         raise yrt.Skipped("buildah, umoci and runc are not here")
-    with tempfile.TemporaryDirectory() as dir, pods.Pod() as pod, yrt.Fixture("deep30", seconds=6) as fixture, stores.Store() as store:
+    with tempfile.TemporaryDirectory() as dir, pods.Pod() as pod, yrt.Fixture(
+        "deep30", seconds=6
+    ) as fixture, stores.Store() as store:
         bundle, out = os.path.join(dir, "bundle"), os.path.join(dir, "out")
         os.mkdir(out)
-        subprocess.run(["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci:{dir}/image:yrt"], check=True, capture_output=True)
+        subprocess.run(
+            ["sh", os.path.join(JOB, "build.sh"), yrt.YRT, f"oci:{dir}/image:yrt"], check=True, capture_output=True
+        )
         subprocess.run(["umoci", "unpack", "--image", f"{dir}/image:yrt", bundle], check=True, capture_output=True)
         pod.add(fixture.pid)
         fixture.release()
-        words = [w.replace("POD-UID", pod.uid).replace("exe=envoy", "exe=deep30").replace("pyroscope:4040", f"127.0.0.1:{store.port}")
-                 for w in image.arguments("job.yaml")]
+        words = [
+            w.replace("POD-UID", pod.uid)
+            .replace("exe=envoy", "exe=deep30")
+            .replace("pyroscope:4040", f"127.0.0.1:{store.port}")
+            for w in image.arguments("job.yaml")
+        ]
         name = f"yrt-test-{os.getpid()}"
         configure(bundle, out, [*words, "-d", "2"], seccomp=False)
         done = run_container(bundle, name)
-        assert done.returncode == 0 and len(store.requests) == 1, (done.returncode, done.stdout, done.stderr, len(store.requests))
+        assert done.returncode == 0 and len(store.requests) == 1, (
+            done.returncode,
+            done.stdout,
+            done.stderr,
+            len(store.requests),
+        )
         assert not [name for name in os.listdir(out) if name.endswith(".yrt")], os.listdir(out)
         yield "with the runtimes' seccomp profile" if os.path.exists(SECCOMP) else f"no {SECCOMP} here"
         if os.path.exists(SECCOMP):
             configure(bundle, out, words, seccomp=True)
             done = run_container(bundle, name)
-            assert done.returncode == yrt.PERMISSION and "seccompProfile: {type: Unconfined}" in done.stderr, (done.returncode, done.stderr)
+            assert done.returncode == yrt.PERMISSION and "seccompProfile: {type: Unconfined}" in done.stderr, (
+                done.returncode,
+                done.stderr,
+            )
 
 
 yrt.main(globals())

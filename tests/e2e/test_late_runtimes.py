@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runtime that appears while yrt samples: its walker is loaded then (probes/walker_loads.h), and nothing is lost, counted twice or cut behind that."""
+"""
+A runtime that appears while yrt samples: its walker is loaded then (probes/walker_loads.h), and nothing is lost,
+counted twice or cut behind that.
+"""
 
 import math
 import re
@@ -31,11 +34,15 @@ def check_counted(result, cpu_s):
     expected = RATE * cpu_s
     assert not result.lost_beside(RATE), result.stats
     assert result.samples == result.stats["samples"], result.stats
-    assert abs(result.samples - expected) <= SIGMAS * math.sqrt(expected) + 0.01 * expected + result.missing(expected), f"{result.samples} of {expected}: {result.stats}"
+    assert abs(result.samples - expected) <= SIGMAS * math.sqrt(expected) + 0.01 * expected + result.missing(
+        expected
+    ), f"{result.samples} of {expected}: {result.stats}"
 
 
 def test_dlopen():
-    """A native program loads Python, then LuaJIT: each has a third of its samples, of the root whatever came between."""
+    """
+    A native program loads Python, then LuaJIT: each has a third of its samples, of the root whatever came between.
+    """
     with yrt.Fixture("late_runtimes", seconds=4.5) as fixture:
         result, truth = yrt.sample_whole(fixture, "-U", *ALL)
     check_loads(result.stats, 2)
@@ -43,8 +50,13 @@ def test_dlopen():
     waited = check_cut(result.stats, LIBRARY)
     late = waited / result.samples
     for frame in ("early", re.compile(r"^py_leaf \("), re.compile(r"^lua_leaf \(")):
-        assert 0.27 - late < result.share(frame) < 0.4, f"{frame}: {result.share(frame)}, {late} without\n{yrt.show(result.stacks)}"
-    yield f"{result.summary()}; {result.stats['walker_loads']} loads of {result.stats['walker_load_s']:.3f} s in all, {waited} samples meanwhile"
+        assert (
+            0.27 - late < result.share(frame) < 0.4
+        ), f"{frame}: {result.share(frame)}, {late} without\n{yrt.show(result.stacks)}"
+    yield (
+        f"{result.summary()}; {result.stats['walker_loads']} loads of {result.stats['walker_load_s']:.3f} s in all,"
+        f" {waited} samples meanwhile"
+    )
 
 
 def test_off():
@@ -57,9 +69,13 @@ def test_off():
     stats, off = result.stats, result.stats["off"]
     check_loads(stats, 1)
     assert not stats["lost"], stats
-    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= 0.02 * off["wall_s"] + 0.05 + result.slack(off["on_s"]), off
+    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= 0.02 * off["wall_s"] + 0.05 + result.slack(
+        off["on_s"]
+    ), off
     assert abs(sum(ns for _, ns in result.stacks) * 1e-9 - off["off_s"]) <= 0.02 * off["off_s"], stats
-    assert abs(off["on_s"] - truth["cpu_s"]) <= 0.02 * truth["cpu_s"] + 0.1 + result.slack(truth["cpu_s"]), f"{off}, {truth}"
+    assert abs(off["on_s"] - truth["cpu_s"]) <= 0.02 * truth["cpu_s"] + 0.1 + result.slack(
+        truth["cpu_s"]
+    ), f"{off}, {truth}"
     sleeps = sum(ns for frames, ns in result.stacks if any(f.startswith("py_leaf (") for f in frames)) * 1e-9
     assert sleeps >= 1.5 - stats["walker_load_s"] - 0.2, f"{sleeps} s\n{yrt.show(result.stacks)}"
     yield f"{sleeps:.3f} of 1.5 s below Python; loads took {stats['walker_load_s']:.3f} s"
@@ -67,7 +83,10 @@ def test_off():
 
 def test_exec():
     """A shell that becomes Python, and one whose child is: whatever the target was when yrt began."""
-    script = "import sys, time\ndef py_leaf(end):\n  while time.process_time() < end: pass\npy_leaf(time.process_time() + 2)\n"
+    script = (
+        "import sys, time\ndef py_leaf(end):\n  while time.process_time() < end: pass\npy_leaf(time.process_time() +"
+        " 2)\n"
+    )
     for flags, word in (((), "exec "), (("-s",), "")):
         shell = subprocess.Popen(["sh", "-c", f"read x; {word}python3 -c \"$0\"; :", script], stdin=subprocess.PIPE)
         try:
@@ -81,17 +100,40 @@ def test_exec():
         waited = check_cut(result.stats, PROGRAM)
         found = result.share(re.compile(r"^py_leaf \("))
         assert found > 0.8 - waited / result.samples, f"{found}\n{yrt.show(result.stacks)}"
-        yield f"{word or 'child '}{result.summary()}; loaded in {result.stats['walker_load_s']:.3f} s, {waited} samples meanwhile"
+        yield (
+            f"{word or 'child '}{result.summary()}; loaded in {result.stats['walker_load_s']:.3f} s, {waited} samples"
+            " meanwhile"
+        )
 
 
 def test_whole():
-    """Of the whole machine, here a pid namespace: a walker is there from the start if a process seems to have its runtime, else once one has."""
-    script = "import time\ndef py_leaf(end):\n  while time.process_time() < end: pass\npy_leaf(time.process_time() + 2)\n"
+    """
+    Of the whole machine, here a pid namespace: a walker is there from the start if a process seems to have its runtime,
+    else once one has.
+    """
+    script = (
+        "import time\ndef py_leaf(end):\n  while time.process_time() < end: pass\npy_leaf(time.process_time() + 2)\n"
+    )
     polls = f"until grep -qE '^({'|'.join(map(str, yrt.EPOLL_WAITS))}) ' /proc/$yrt/syscall; do sleep 0.05; done"
-    orders = {"before": f"python3 -c \"$0\" & py=$!; until grep -q python /proc/$py/comm; do sleep 0.05; done; \"$@\" & yrt=$!; {polls}; wait $py",
-              "after": f"\"$@\" & yrt=$!; {polls}; python3 -c \"$0\""}
+    orders = {
+        "before": (
+            "python3 -c \"$0\" & py=$!; until grep -q python /proc/$py/comm; do sleep 0.05; done; \"$@\" & yrt=$!;"
+            f" {polls}; wait $py"
+        ),
+        "after": f"\"$@\" & yrt=$!; {polls}; python3 -c \"$0\"",
+    }
     for order, words in orders.items():
-        prefix = "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", f"{words}; kill -INT $yrt; wait $yrt", script
+        prefix = (
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-c",
+            f"{words}; kill -INT $yrt; wait $yrt",
+            script,
+        )
         result = yrt.run("flame", "-a", "-d", 60, "-F", RATE, "-U", *ALL, prefix=prefix).expect()
         loads = result.stats["walker_loads"]
         assert loads >= 1 if order == "after" else loads == 0, f"Python {order}: {result.stats}"
@@ -99,7 +141,10 @@ def test_whole():
         waited = check_cut(result.stats, PROGRAM)
         found = result.share(re.compile(r"^py_leaf \("))
         assert found > 0.8 - waited / result.samples, f"Python {order}: {found}\n{yrt.show(result.stacks)}"
-        yield f"Python {order}: {result.summary()}; {loads} loads of {result.stats['walker_load_s']:.3f} s, {waited} samples meanwhile"
+        yield (
+            f"Python {order}: {result.summary()}; {loads} loads of {result.stats['walker_load_s']:.3f} s, {waited}"
+            " samples meanwhile"
+        )
 
 
 yrt.main(globals())

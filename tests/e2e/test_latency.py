@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""latency: every call of a function by its time, however it returns; stacks of slow ones; what can not be paired is refused or counted."""
+"""
+latency: every call of a function by its time, however it returns; stacks of slow ones; what can not be paired is
+refused or counted.
+"""
 
 import json
 import os
@@ -30,7 +33,9 @@ def test_calls():
     assert stats["left"] in (4, 5) and not stats["unpaired"], stats
     assert slower(stats, 2e6) == 45 and slower(stats, 20e6) >= 25, stats
     assert 25 * 20e6 <= sum(n for _, n in result.stacks) <= stats["sum_ns"], f"{stats}: {yrt.show(result.stacks)}"
-    assert all(yrt.plain(yrt.leaf(frames)) == "work" and "main" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
+    assert all(yrt.plain(yrt.leaf(frames)) == "work" and "main" in frames for frames, _ in result.stacks), yrt.show(
+        result.stacks
+    )
     assert "#" in result.stderr and "left without a return" in result.stderr, result.stderr
     yield f"{stats['returned']} of {stats['entered']} returned, {stats['left']} left, {stats['slow']} slow"
 
@@ -63,12 +68,20 @@ def test_refusals():
     with yrt.Fixture("calls") as fixture:
         result = yrt.run("latency", "-e", "calls:table", "-p", fixture.pid, "-d", 1).expect(yrt.UNSUPPORTED)
         assert "through a register or a table" in result.stderr, result.stderr
-        for flags in (("-e", "sched:sched_switch"), ("-e", "calls:work", "--over", "soon"), (), ("-e", "calls:nothing")):
+        for flags in (
+            ("-e", "sched:sched_switch"),
+            ("-e", "calls:work", "--over", "soon"),
+            (),
+            ("-e", "calls:nothing"),
+        ):
             yrt.run("latency", *flags, "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
 
 
 def test_growing_stacks():
-    """A function that looks for room on its stack first, and begins again behind that, is paired, too; also without symbols."""
+    """
+    A function that looks for room on its stack first, and begins again behind that, is paired, too; also without
+    symbols.
+    """
     for path in (go.build("labels"), go.build("labels", "-ldflags=-s -w", name="labels-stripped")):
         with yrt.Fixture(path, seconds=None, wait=False) as fixture:
             result = yrt.run("latency", "-e", "main.changing.func1", "-p", fixture.pid, "-d", 2).expect()
@@ -79,25 +92,40 @@ def test_growing_stacks():
 
 
 def test_moving_stacks():
-    """A goroutine whose stack is copied elsewhere during the call is paired, and the call that made it grow counts once."""
+    """
+    A goroutine whose stack is copied elsewhere during the call is paired, and the call that made it grow counts once.
+    """
     for what, depth in (("main.grown", 1), ("main.descend", 2001)):
-        with yrt.Fixture(go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False) as fixture:
+        with yrt.Fixture(
+            go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False
+        ) as fixture:
             result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3).expect()
         # when it begins, and when it ends: three, and as many that have just started the next one
         stats, under_way = result.stats["latency"], 6 * depth
         assert stats["returned"] > depth and not stats["left"], stats
         assert stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= under_way, stats
-        yield f"{what}: {stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
+        yield (
+            f"{what}: {stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired,"
+            f" {stats['left']} left"
+        )
 
 
 def test_other_thread():
     """A goroutine that returns on another thread than the one that it called on is paired."""
-    with yrt.Fixture(go.build("moments", "-ldflags=-s -w", name="moments-stripped"), "storm", seconds=None, wait=False) as fixture:
+    with yrt.Fixture(
+        go.build("moments", "-ldflags=-s -w", name="moments-stripped"), "storm", seconds=None, wait=False
+    ) as fixture:
         result = yrt.run("latency", "-e", "main.alpha", "-p", fixture.pid, "-d", 2).expect()
     stats = result.stats["latency"]
     under_way = 400  # goroutines, when it begins and when it ends
-    assert stats["returned"] > 1000 and stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= under_way, stats
-    yield f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
+    assert (
+        stats["returned"] > 1000
+        and stats["entered"] - stats["returned"] <= under_way
+        and stats["unpaired"] <= under_way
+    ), stats
+    yield (
+        f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
+    )
 
 
 yrt.main(globals())

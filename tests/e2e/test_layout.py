@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""yrt layout: C sources are made of each file of the library, compiled with debug information, and must give that file again."""
+"""
+yrt layout: C sources are made of each file of the library, compiled with debug information, and must give that file
+again.
+"""
 
 import glob
 import os
@@ -32,7 +35,9 @@ def start(node):
 
 
 def struct(node, base, size, lines):
-    """Members at their offsets; what is nested begins where its first member does, its path's offset is that of the whole."""
+    """
+    Members at their offsets; what is nested begins where its first member does, its path's offset is that of the whole.
+    """
     at = base
     for name, member in sorted(node.items(), key=lambda item: start(item[1])):
         gap = start(member) - at
@@ -96,7 +101,9 @@ def test_round_trip():
                 wanted = body(f.read())
             result = run(compile_source(folder, source(wanted)))
             assert result.returncode == yrt.OK, (path, result.stderr)
-            assert body(result.stdout) == wanted, [pair for pair in zip(body(result.stdout), wanted) if pair[0] != pair[1]]
+            assert body(result.stdout) == wanted, [
+                pair for pair in zip(body(result.stdout), wanted) if pair[0] != pair[1]
+            ]
 
 
 def test_head():
@@ -113,10 +120,14 @@ def test_head():
 def test_incomplete():
     """What is missing is named, with its reason; nothing is printed."""
     with tempfile.TemporaryDirectory() as folder, open(files()[0]) as f:
-        lines = [line for line in body(f.read()) if not line.startswith(("lua_State.base", "sizeof SnapShot", "SnapShot"))]
+        lines = [
+            line for line in body(f.read()) if not line.startswith(("lua_State.base", "sizeof SnapShot", "SnapShot"))
+        ]
         result = run(compile_source(folder, source(lines)))
         assert result.returncode == yrt.UNSUPPORTED and not result.stdout, result
-        assert "lua_State.base (the type has no such member)" in result.stderr and "sizeof SnapShot" in result.stderr, result
+        assert (
+            "lua_State.base (the type has no such member)" in result.stderr and "sizeof SnapShot" in result.stderr
+        ), result
         assert "-g" in result.stderr, result.stderr
 
 

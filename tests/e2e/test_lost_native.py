@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Where the walk is lost among native frames, the language goes on: a function that keeps its caller's stack pointer in a vector register, where no
-row can describe it, called by Python directly and from a callback that C calls.
+Where the walk is lost among native frames, the language goes on: a function that keeps its caller's stack pointer in a
+vector register, where no row can describe it, called by Python directly and from a callback that C calls.
 """
 
 import os
@@ -110,22 +110,34 @@ def test_python_goes_on():
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
         with subprocess.Popen([PYTHON, "-c", SCRIPT, library]) as process:
             try:
-                views = {view: yrt.run(view, "-p", process.pid, "-d", 3, "-F", 499).expect() for view in ("python-flame", "flame")}
+                views = {
+                    view: yrt.run(view, "-p", process.pid, "-d", 3, "-F", 499).expect()
+                    for view in ("python-flame", "flame")
+                }
             finally:
                 yrt.stop(process)
     for view, result in views.items():
         lost = [(frames, n) for frames, n in result.stacks if frames[-1] == "lost"]
         assert sum(n for _, n in lost) > 0.8 * result.samples > 100, f"{view}: {yrt.show(result.stacks)}"
         gap = "[native frames missing here: no_cfi]"
-        # Where the place of the loop's native frames is unknown (up to 3.10, or bytecodes are functions) Python's own are there, with that mark for what
-        # lies outside, and from 3.13 on for what lies between.
+        # Where the place of the loop's native frames is unknown (up to 3.10, or bytecodes are functions) Python's own
+        # are there, with that mark for what lies outside, and from 3.13 on for what lies between.
         rest = "[native frames missing here: resumed]"
         natives = any("through" in frames for frames, _ in lost)
         assert natives or version() < (3, 11) or version() >= (3, 14), yrt.show(lost)
         root = ("_start",) if natives else (rest,) if view == "flame" else ()
         between = ("through",) if natives else (rest,) if version() >= (3, 13) else ()
-        good = [n for frames, n in lost if has_order(frames, *root, "<module>", "main", "direct", gap, "lost") and not set(between) & set(frames[1:])]
-        nested = [n for frames, n in lost if has_order(frames, *root, "<module>", "main", "indirect", *between, "inner", gap, "lost")]
+        good = [
+            n
+            for frames, n in lost
+            if has_order(frames, *root, "<module>", "main", "direct", gap, "lost")
+            and not set(between) & set(frames[1:])
+        ]
+        nested = [
+            n
+            for frames, n in lost
+            if has_order(frames, *root, "<module>", "main", "indirect", *between, "inner", gap, "lost")
+        ]
         total = sum(n for _, n in lost)
         assert sum(good) + sum(nested) >= 0.999 * total, f"{view}: {yrt.show(lost)}"
         assert sum(good) > 0.2 * total and sum(nested) > 0.2 * total, yrt.show(lost)
@@ -149,11 +161,21 @@ def check_lua(mode):
     lost = [(frames, n) for frames, n in names if frames[-1] == "lost"]
     total = sum(n for _, n in lost)
     assert total > 0.8 * result.samples > 100, yrt.show(result.stacks)
-    direct = sum(n for frames, n in lost if has_order(frames, "_start", "main chunk", "main", "direct", "lost") and "inner" not in frames)
-    nested = sum(n for frames, n in lost if has_order(frames, "_start", "main chunk", "main", "indirect", "through", "inner", "lost"))
-    assert direct + nested >= 0.98 * total, yrt.show(result.stacks)  # nothing is known of a VM before its first whole stack
+    direct = sum(
+        n
+        for frames, n in lost
+        if has_order(frames, "_start", "main chunk", "main", "direct", "lost") and "inner" not in frames
+    )
+    nested = sum(
+        n
+        for frames, n in lost
+        if has_order(frames, "_start", "main chunk", "main", "indirect", "through", "inner", "lost")
+    )
+    # nothing is known of a VM before its first whole stack
+    assert direct + nested >= 0.98 * total, yrt.show(result.stacks)
     assert direct > 0.2 * total and nested > 0.2 * total, yrt.show(result.stacks)
-    gaps = sum(n for frames, n in lost if frames[-2] == "[native frames missing here: no_cfi]")  # vm_ffi_call() has a frame pointer, traces do not
+    # vm_ffi_call() has a frame pointer, traces do not
+    gaps = sum(n for frames, n in lost if frames[-2] == "[native frames missing here: no_cfi]")
     assert mode == "off" or gaps > 0.4 * total, yrt.show(lost)
     yield f"{mode}: {total} samples in a function without rows, {direct} right below Lua, {nested} in a callback"
 
@@ -175,10 +197,27 @@ def check_java(*options):
             with open(os.path.join(dir, name), "w") as f:
                 f.write(text)
         library, include = os.path.join(dir, "liblost.so"), os.path.join(home, "include")
-        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fno-optimize-sibling-calls", "-I", include, "-I", os.path.join(include, "linux"), "-o", library,
-                        os.path.join(dir, "lost.c")], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-O2",
+                "-shared",
+                "-fPIC",
+                "-fno-optimize-sibling-calls",
+                "-I",
+                include,
+                "-I",
+                os.path.join(include, "linux"),
+                "-o",
+                library,
+                os.path.join(dir, "lost.c"),
+            ],
+            check=True,
+        )
         subprocess.run([os.path.join(home, "bin", "javac"), "-d", dir, os.path.join(dir, "Lost.java")], check=True)
-        with subprocess.Popen([*java_words, *options, "-cp", dir, "Lost", library], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            [*java_words, *options, "-cp", dir, "Lost", library], stdout=subprocess.PIPE, text=True
+        ) as process:
             try:
                 assert process.stdout.readline() == "ready\n"
                 result = yrt.run("flame", "-p", process.pid, "-d", 4, "-F", 499).expect()
@@ -188,8 +227,26 @@ def check_java(*options):
     total = sum(n for _, n in lost)
     assert total > 50, yrt.show(result.stacks)
     gap = "[native frames missing here: no_cfi]"
-    direct = [n for frames, n in lost if has_order(frames, "Lost.main", "Lost.direct", "Lost.spin", gap, "lost") and "Lost.inner" not in frames]
-    nested = [n for frames, n in lost if has_order(frames, "Lost.main", "Lost.indirect", "Lost.through", "Java_Lost_through", "Lost.inner", "Lost.spin", gap, "lost")]
+    direct = [
+        n
+        for frames, n in lost
+        if has_order(frames, "Lost.main", "Lost.direct", "Lost.spin", gap, "lost") and "Lost.inner" not in frames
+    ]
+    nested = [
+        n
+        for frames, n in lost
+        if has_order(
+            frames,
+            "Lost.main",
+            "Lost.indirect",
+            "Lost.through",
+            "Java_Lost_through",
+            "Lost.inner",
+            "Lost.spin",
+            gap,
+            "lost",
+        )
+    ]
     assert sum(direct) + sum(nested) >= 0.99 * total, yrt.show(lost)
     assert sum(direct) > 0.2 * total and sum(nested) > 0.2 * total, yrt.show(lost)
     assert result.stats["truncated"].get("resumed", 0) >= total, result.stats  # it is not complete

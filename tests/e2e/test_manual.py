@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--help, man pages and completions: each command and option is in all of them, and the shells offer them. And colours."""
+"""
+--help, man pages and completions: each command and option is in all of them, and the shells offer them. And colours.
+"""
 
 import os
 import pty
@@ -42,7 +44,12 @@ def test_overview():
 
 
 def test_misspelled():
-    for wrong, meant in (("lua-flam", "lua-flame"), ("lau-flame", "flame"), ("inspct", "inspect"), ("ruby-flame", "flame")):
+    for wrong, meant in (
+        ("lua-flam", "lua-flame"),
+        ("lau-flame", "flame"),
+        ("inspct", "inspect"),
+        ("ruby-flame", "flame"),
+    ):
         for words in ([wrong], ["help", wrong]):
             done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=60)
             assert done.returncode == yrt.USAGE and f"`yrt {meant}`" in done.stderr, done
@@ -69,7 +76,9 @@ def test_each_option_once():
     for command in commands():
         for names in zip(*options(command)):
             names = [name for name in names if name]
-            assert len(names) == len(set(names)), f"{command}: {sorted(name for name in names if names.count(name) > 1)}"
+            assert len(names) == len(
+                set(names)
+            ), f"{command}: {sorted(name for name in names if names.count(name) > 1)}"
 
 
 def test_width():
@@ -86,7 +95,9 @@ def test_pages():
         assert re.search(rf"yrt-{command}\b", whole), f"yrt.1 does not name {command}"
         text = output("man", "-E", "ascii", "-l", page(f"yrt-{command}.1"), env=plain)
         for short, long in options(command):
-            assert re.search(rf"^ +{f'-{short}, ' if short else ''}--{long}\b", text, re.M), f"yrt-{command}.1: no --{long}"
+            assert re.search(
+                rf"^ +{f'-{short}, ' if short else ''}--{long}\b", text, re.M
+            ), f"yrt-{command}.1: no --{long}"
         for heading in ("NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "SEE ALSO"):
             assert re.search(f"^{heading}", text, re.M), f"yrt-{command}.1: no {heading}"
 
@@ -95,7 +106,9 @@ def test_pages_are_sound():
     for name in sorted(os.listdir(os.path.join(MANUAL, "man1"))):
         done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page(name)], capture_output=True, text=True)
         assert done.returncode == 0 and not done.stdout, done.stdout
-        done = subprocess.run(["man", "--warnings", "-E", "utf8", "-l", "-Tutf8", "-Z", page(name)], capture_output=True, text=True)
+        done = subprocess.run(
+            ["man", "--warnings", "-E", "utf8", "-l", "-Tutf8", "-Z", page(name)], capture_output=True, text=True
+        )
         assert done.returncode == 0 and not done.stderr, f"{name}: {done.stderr}"
 
 
@@ -133,8 +146,14 @@ def test_zsh():
 
 def fish(line):
     """What fish would offer behind this line. It takes yrt's completions only where there is a yrt."""
-    environment = {**os.environ, "HOME": os.path.join(yrt.BUILD, "fish"), "PATH": os.path.dirname(yrt.YRT) + ":" + os.environ["PATH"]}
-    rows = output("fish", "-N", "-c", f"source {MANUAL}/fish/yrt.fish; complete -C {line!r}", env=environment).splitlines()
+    environment = {
+        **os.environ,
+        "HOME": os.path.join(yrt.BUILD, "fish"),
+        "PATH": os.path.dirname(yrt.YRT) + ":" + os.environ["PATH"],
+    }
+    rows = output(
+        "fish", "-N", "-c", f"source {MANUAL}/fish/yrt.fish; complete -C {line!r}", env=environment
+    ).splitlines()
     return {row.split("\t")[0] for row in rows}
 
 
@@ -150,7 +169,9 @@ def on_terminal(*command, **env):
     """What a command writes to a terminal."""
     main, other = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
-    process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, env={**environment, "TERM": "xterm", **env})
+    process = subprocess.Popen(
+        command, stdin=other, stdout=other, stderr=other, env={**environment, "TERM": "xterm", **env}
+    )
     os.close(other)
     text = b""
     try:

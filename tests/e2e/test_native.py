@@ -92,8 +92,11 @@ def test_stale_words():
     with yrt.Fixture("stale") as fixture:
         result = yrt.sample(fixture, "-U", seconds=3)
     inside = [(frames, n) for frames, n in result.stacks if frames[-1] == "[anonymous]"]
-    wrong = [(frames, n) for frames, n in inside
-             if [yrt.plain(f) for f in frames[-4:-1]] not in (["main", "work", "enter"], ["main", "work", "enter_framed"])]
+    wrong = [
+        (frames, n)
+        for frames, n in inside
+        if [yrt.plain(f) for f in frames[-4:-1]] not in (["main", "work", "enter"], ["main", "work", "enter_framed"])
+    ]
     assert sum(n for _, n in inside) > 200, yrt.show(result.stacks)
     assert 0.4 < sum(n for frames, n in inside if "enter_framed" in frames) / sum(n for _, n in inside) < 0.6
     assert sum(n for _, n in wrong) <= LIMIT * result.samples, yrt.show(wrong)
@@ -190,7 +193,8 @@ def test_ucontext():
     with yrt.Fixture("ucontext") as fixture:
         result = yrt.sample(fixture, "-U")
     wrong = yrt.wrong_chains(result, ["plain", "main"], ["co_leaf", "co_mid", "co_main"])
-    # There is an instruction of swapcontext that has the registers of both; how much of the time it is depends on its system call.
+    # There is an instruction of swapcontext that has the registers of both; how much of the time it is depends on its
+    # system call.
     assert result.incomplete() <= 5 * LIMIT, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
     # Between the two stacks, inside swapcontext, neither plain nor co_mid need be there.
     wrong = [(frames, n) for frames, n in wrong if frames[-1] != "swapcontext"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A large library of which .eh_frame covers a fifth, as in libx265 and libdav1d: the rest is assembly by hand, with rows that yrt makes from the code. Its callers
-are found whatever the size of the file.
+A large library of which .eh_frame covers a fifth, as in libx265 and libdav1d: the rest is assembly by hand, with rows
+that yrt makes from the code. Its callers are found whatever the size of the file.
 """
 
 import os
@@ -78,7 +78,10 @@ def test_large_library():
     below = sum(n for text, n in texts if ";main;work;kernel;helper;" in text)
     assert whole > 0.99 * result.samples > 99 and below > 0.5 * result.samples, yrt.show(result.stacks)
     assert ";?" not in result.text, result.text  # nothing is a guess
-    return [f"{whole} of {result.samples} samples below the caller of what has no rows, {below} in what it calls, none guessed"]
+    return [
+        f"{whole} of {result.samples} samples below the caller of what has no rows, {below} in what it calls, none"
+        " guessed"
+    ]
 
 
 yrt.main(globals())

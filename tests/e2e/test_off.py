@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""off-flame: time off the CPU by the stack that waits and its reason, exact by the fixture's own clocks; threads' time adds up."""
+"""
+off-flame: time off the CPU by the stack that waits and its reason, exact by the fixture's own clocks; threads' time
+adds up.
+"""
 
 import os
 import re
@@ -9,8 +12,15 @@ import time
 
 import yrt
 
-REASONS = {"wait_sleep": "sleep", "wait_pipe": "read of a pipe", "wait_socket": "read of a socket", "wait_epoll": "epoll", "wait_poll": "poll",
-           "wait_lock": "futex", "wait_child": "wait for a child"}
+REASONS = {
+    "wait_sleep": "sleep",
+    "wait_pipe": "read of a pipe",
+    "wait_socket": "read of a socket",
+    "wait_epoll": "epoll",
+    "wait_poll": "poll",
+    "wait_lock": "futex",
+    "wait_child": "wait for a child",
+}
 # What a function waits for besides: fork() takes locks of the memory that other threads use.
 BESIDES = {"wait_child": {"[clone]"}}
 EXACT = 0.02
@@ -30,14 +40,16 @@ def of(result, function):
 
 def check_balance(result):
     off = result.stats["off"]
-    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off["wall_s"] + 0.05 + result.slack(off["wall_s"]), off
+    assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off["wall_s"] + 0.05 + result.slack(
+        off["wall_s"]
+    ), off
     return f"{off['wall_s']:.3f} s = {off['on_s']:.3f} s on + {off['off_s']:.3f} s off"
 
 
 def test_reasons():
     """
-    Each function's time is right within 2 %, and as good as all of it has the right reason (the rest is the run queue). By the program's clocks
-    it was off the CPU, too, while the host ran others on that.
+    Each function's time is right within 2 %, and as good as all of it has the right reason (the rest is the run queue).
+    By the program's clocks it was off the CPU, too, while the host ran others on that.
     """
     result, truth = whole()
     for function, reason in REASONS.items():
@@ -45,13 +57,19 @@ def test_reasons():
         total = sum(s for _, s in stacks)
         reasons = {f"[{reason}]", "[run queue]"} | BESIDES.get(function, set())
         right = sum(s for frames, s in stacks if frames[-1] in reasons)
-        assert abs(total - expected) <= EXACT * expected + 0.05 + result.slack(expected), f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        assert abs(total - expected) <= EXACT * expected + 0.05 + result.slack(
+            expected
+        ), f"{function}: {total} of {expected}\n{yrt.show(result.stacks)}"
         named = sum(s for frames, s in stacks if frames[-1] == f"[{reason}]")
-        assert right > 0.97 * total and named > 0.6 * total, f"{function}: {right} and {named} of {total}\n{yrt.show(stacks)}"
+        assert (
+            right > 0.97 * total and named > 0.6 * total
+        ), f"{function}: {right} and {named} of {total}\n{yrt.show(stacks)}"
         yield f"{function}: {total:.3f} of {expected:.3f} s, {named:.3f} s {reason}"
     stats = result.stats
     assert stats["event"] == "wait" and stats["unit"] == "nanoseconds", stats
-    assert abs(sum(ns for _, ns in result.stacks) * 1e-9 - stats["off"]["off_s"]) <= EXACT * stats["off"]["off_s"], stats
+    assert (
+        abs(sum(ns for _, ns in result.stacks) * 1e-9 - stats["off"]["off_s"]) <= EXACT * stats["off"]["off_s"]
+    ), stats
     yield check_balance(result)
 
 
@@ -60,9 +78,14 @@ def test_asleep():
     result, _ = whole("-U")
     stacks = of(result, "wait_always")
     total = sum(s for _, s in stacks)
-    assert abs(total - result.stats["duration_s"]) <= EXACT * result.stats["duration_s"] + 0.05, f"{total}: {result.stats}"
+    assert (
+        abs(total - result.stats["duration_s"]) <= EXACT * result.stats["duration_s"] + 0.05
+    ), f"{total}: {result.stats}"
     assert all(frames[-1] == "[futex]" and "start_thread" in frames for frames, _ in stacks), yrt.show(stacks)
-    yield f"{total:.3f} of {result.stats['duration_s']:.3f} s, {result.stats['off']['walked_from_outside']} walked from outside"
+    yield (
+        f"{total:.3f} of {result.stats['duration_s']:.3f} s, {result.stats['off']['walked_from_outside']} walked from"
+        " outside"
+    )
 
 
 def test_limits():
@@ -74,14 +97,24 @@ def test_limits():
 
 
 def check_shown(result, off_by):
-    """Where a part of the waits stands for all, the sum is right but for this part of it and what was lost. What to report."""
-    off, shown, lost = result.stats["off"], sum(ns for _, ns in result.stacks) * 1e-9, result.missing(result.stats["off"]["off_s"] * 1e9) * 1e-9
+    """
+    Where a part of the waits stands for all, the sum is right but for this part of it and what was lost. What to
+    report.
+    """
+    off, shown, lost = (
+        result.stats["off"],
+        sum(ns for _, ns in result.stacks) * 1e-9,
+        result.missing(result.stats["off"]["off_s"] * 1e9) * 1e-9,
+    )
     assert abs(shown + lost - off["off_s"]) <= off_by * off["off_s"], f"{shown} and {lost} lost: {off}"
     return f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
 
 
 def test_fast():
-    """Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance allows."""
+    """
+    Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance
+    allows.
+    """
     with yrt.Fixture("switches", seconds=20, wait=True) as fixture:
         fixture.release()
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 3).expect()
@@ -122,7 +155,11 @@ def test_python():
     """Python's functions that wait, by the reason."""
     result = yrt.run("python-off-flame", "-U", "--", "/usr/bin/python3", "-c", PYTHON).expect()
     for function, reason in (("sleeper", "sleep"), ("locker", "futex"), ("reader", "receive")):
-        ns = sum(n for frames, n in result.stacks if frames[-1] == f"[{reason}]" and any(re.match(rf"{function} \(", f) for f in frames))
+        ns = sum(
+            n
+            for frames, n in result.stacks
+            if frames[-1] == f"[{reason}]" and any(re.match(rf"{function} \(", f) for f in frames)
+        )
         assert 0.95e9 < ns < 1.5e9, f"{function}: {ns}\n{yrt.show(result.stacks)}"
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
 
@@ -158,22 +195,37 @@ def test_wakers():
     """Inside a wait stands who ended it: a function of the program, another program, or an interrupt."""
     with subprocess.Popen(["/usr/bin/python3", "-c", WAKERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
         target.stdout.readline()
-        shown = {user: yrt.run("python-off-flame", "--wakers", "--idle", *user, "-p", target.pid, "-d", 2).expect() for user in ((), ("-U",))}
+        shown = {
+            user: yrt.run("python-off-flame", "--wakers", "--idle", *user, "-p", target.pid, "-d", 2).expect()
+            for user in ((), ("-U",))
+        }
         target.stdin.close()
     for result in shown.values():
-        for waiter, reason, waker in (("consumer", "futex", r"producer \("), ("locker", "futex", r"holder \("), ("reader", "read of a pipe", r"\[woken by bash\]"),
-                                      ("producer", "sleep", r"\[woken by an interrupt\]")):
+        for waiter, reason, waker in (
+            ("consumer", "futex", r"producer \("),
+            ("locker", "futex", r"holder \("),
+            ("reader", "read of a pipe", r"\[woken by bash\]"),
+            ("producer", "sleep", r"\[woken by an interrupt\]"),
+        ):
             all_ns = right = 0
             for frames, ns in result.stacks:
-                if f"[{reason}]" not in frames or not any(re.match(rf"{waiter} \(", f) for f in frames[:frames.index(f"[{reason}]")]):
+                if f"[{reason}]" not in frames or not any(
+                    re.match(rf"{waiter} \(", f) for f in frames[: frames.index(f"[{reason}]")]
+                ):
                     continue
                 behind = frames[frames.index(f"[{reason}]") + 1:]
                 all_ns += ns
                 right += ns * any(re.match(waker, f) for f in behind)
             # the first wait may have begun before the run, the last one is not over
-            assert all_ns > 1e9 and right > 0.9 * all_ns, f"{waiter}: {right} of {all_ns}\n{yrt.show(result.stacks, 20)}"
+            assert (
+                all_ns > 1e9 and right > 0.9 * all_ns
+            ), f"{waiter}: {right} of {all_ns}\n{yrt.show(result.stacks, 20)}"
             yield f"{waiter}, woken by {waker}: {right * 1e-9:.3f} of {all_ns * 1e-9:.3f} s"
-    interrupts = [frames[frames.index("[woken by an interrupt]"):] for frames, _ in shown[("-U",)].stacks if "[woken by an interrupt]" in frames]
+    interrupts = [
+        frames[frames.index("[woken by an interrupt]") :]
+        for frames, _ in shown[("-U",)].stacks
+        if "[woken by an interrupt]" in frames
+    ]
     assert interrupts and all(len(frames) == 1 for frames in interrupts), interrupts
     yield check_balance(result)
 
@@ -219,23 +271,31 @@ def hides(command, pid, work, idle, floor):
     result = yrt.run(command, "-U", "-p", pid, "-d", 2).expect()
     shown, stats = sum(ns for _, ns in result.stacks) * 1e-9, result.stats
     hidden = stats["idle_samples"] * 1e-9
-    assert abs(shown + hidden - stats["off"]["off_s"]) <= EXACT * stats["off"]["off_s"], f"{shown} and {hidden}: {stats}"
+    assert (
+        abs(shown + hidden - stats["off"]["off_s"]) <= EXACT * stats["off"]["off_s"]
+    ), f"{shown} and {hidden}: {stats}"
     # Each of floor idle threads waits nearly always; more threads than those may.
     assert hidden > 0.9 * floor * stats["duration_s"], f"{hidden}: {stats}"
     assert "hidden as idle" in result.stderr, result.stderr
     known = sum(ns for frames, ns in result.stacks if any(w in f for f in frames for w in work)) * 1e-9
-    assert known > 1.8 * stats["duration_s"] and known > 0.9 * (shown - stats["off"]["run_queue_s"]), f"{known}: {yrt.show(result.stacks, 9)}"
+    assert known > 1.8 * stats["duration_s"] and known > 0.9 * (
+        shown - stats["off"]["run_queue_s"]
+    ), f"{known}: {yrt.show(result.stacks, 9)}"
     blocked = [frames for frames, _ in result.stacks if frames[-1] != "[run queue]"]
     assert not [f for f in blocked if any(w in x for x in f for w in idle)], yrt.show(result.stacks, 9)
     everything = yrt.run(command, "-U", "--idle", "-p", pid, "-d", 1).expect()
     assert not everything.stats["idle_samples"], everything.stats
     for word in idle:
-        assert any(word in f for frames, _ in everything.stacks for f in frames), f"{word}: {yrt.show(everything.stacks, 30)}"
+        assert any(
+            word in f for frames, _ in everything.stacks for f in frames
+        ), f"{word}: {yrt.show(everything.stacks, 30)}"
     return f"{command}: {shown:.3f} s shown, {hidden:.3f} s hidden of {stats['off']['off_s']:.3f} s"
 
 
 def test_idle_python():
-    """python-off-flame hides pools without work and event loops, and says how much; locks and sleeps of the program stay."""
+    """
+    python-off-flame hides pools without work and event loops, and says how much; locks and sleeps of the program stay.
+    """
     with subprocess.Popen(["/usr/bin/python3", "-c", POOLS]) as target:
         try:
             time.sleep(1)
@@ -254,7 +314,13 @@ def test_idle_java():
         with subprocess.Popen(["java", source], stdout=subprocess.PIPE) as target:
             try:
                 target.stdout.readline()
-                yield hides("java-off-flame", target.pid, ("Pools.",), ("getTask", "ForkJoinPool.awaitWork", "TimerThread", "ReferenceHandler"), 10)
+                yield hides(
+                    "java-off-flame",
+                    target.pid,
+                    ("Pools.",),
+                    ("getTask", "ForkJoinPool.awaitWork", "TimerThread", "ReferenceHandler"),
+                    10,
+                )
             finally:
                 target.kill()
 
@@ -269,7 +335,10 @@ def test_idle_nginx():
 
 
 def test_idle_native():
-    """Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are not."""
+    """
+    Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are
+    not.
+    """
     with yrt.Fixture("workers", seconds=None) as fixture:
         fixture.release()
         time.sleep(0.2)

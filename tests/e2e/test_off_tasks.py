@@ -45,8 +45,15 @@ def test_asyncio():
     with yrt.Fixture(PYTHON, "-c", program, seconds=None, wait=False) as f:
         result, off = look(f.pid, "--idle", command="python-off-flame")
         states = seconds(result, "asyncio task")
-        of = {name: sum(n for frames, n in result.stacks if "[asyncio task: " in frames[-1] and any(re.match(rf"{name}\b", frame) for frame in frames)) / 1e9
-              for name in ("sleeps", "waits", "main")}
+        of = {
+            name: sum(
+                n
+                for frames, n in result.stacks
+                if "[asyncio task: " in frames[-1] and any(re.match(rf"{name}\b", frame) for frame in frames)
+            )
+            / 1e9
+            for name in ("sleeps", "waits", "main")
+        }
         run = off["wall_s"] / 2  # of two threads
         for name, each in (("sleeps", 1), ("waits", 3), ("main", 1)):
             assert abs(of[name] - each * run) < 0.02 * each * run, f"{name}: {of[name]} of {each} * {run}"
@@ -54,7 +61,9 @@ def test_asyncio():
         assert abs(sum(states.values()) - off["tasks_s"]) < 1e-3, f"{states} and not {off}"
         assert abs(result.samples / 1e9 - off["tasks_s"] - off["off_s"]) < 0.02 * off["off_s"], off
         plain = yrt.run("python-off-flame", "-p", f.pid, "-d", 1, "--idle").expect()
-        assert not any("asyncio task" in frames[-1] for frames, _ in plain.stacks) and not plain.stats["off"]["looks"], plain.stacks
+        assert (
+            not any("asyncio task" in frames[-1] for frames, _ in plain.stacks) and not plain.stats["off"]["looks"]
+        ), plain.stacks
         yield f"{of} of {run:.3f} s in {off['looks']} looks"
 
 
@@ -65,7 +74,9 @@ def test_goroutines():
         result, off = look(f.pid)
         states, run = seconds(result, "goroutine"), result.stats["duration_s"]
         for state in want.keys() - {"running", "syscall", "runnable"}:  # the one that asked waits by now, too
-            assert 0.98 * want[state] * run < states[state] < 1.02 * (want[state] + 1) * run, f"{state}: {states} and not {want} times {run}"
+            assert (
+                0.98 * want[state] * run < states[state] < 1.02 * (want[state] + 1) * run
+            ), f"{state}: {states} and not {want} times {run}"
         yield f"{dict(states)} of {dict(want)} in {run:.3f} s"
 
 

@@ -42,7 +42,9 @@ def test_user_and_kernel_only():
     both, user, kernel = syscalls(), syscalls("-U"), syscalls("-K")
     assert kernel_share(both) > 0.3, yrt.show(both.stacks)
     assert kernel_share(user) == 0 and user.share("zero") > 0.4, yrt.show(user.stacks)
-    assert kernel_share(kernel) > 0.3 and kernel.share("zero") == 0 and kernel.share("main") == 0, yrt.show(kernel.stacks)
+    assert kernel_share(kernel) > 0.3 and kernel.share("zero") == 0 and kernel.share("main") == 0, yrt.show(
+        kernel.stacks
+    )
 
 
 def test_include_and_exclude():
@@ -70,7 +72,9 @@ def test_stdout():
         fixture.release()
         result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", "-", output=False).expect()
     stacks = yrt.parse_folded(result.stdout)
-    assert sum(n for _, n in stacks) == result.stats["samples"] > 20 and any("f01" in f for f, _ in stacks), result.stdout[:500]
+    assert sum(n for _, n in stacks) == result.stats["samples"] > 20 and any(
+        "f01" in f for f, _ in stacks
+    ), result.stdout[:500]
 
 
 def test_html():
@@ -106,7 +110,9 @@ def test_command():
 
 def test_command_that_fails():
     """What was gathered is given though the command ended badly."""
-    result = yrt.run("flame", "-d", 30, "-F", 999, "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7")
+    result = yrt.run(
+        "flame", "-d", 30, "-F", 999, "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7"
+    )
     assert result.samples > 20 and result.stats, result.stderr
 
 

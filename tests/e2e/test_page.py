@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flame graph page in headless Chromium: what it computes, what clicks and keys do, and that hostile names stay text."""
+"""
+The flame graph page in headless Chromium: what it computes, what clicks and keys do, and that hostile names stay text.
+"""
 import base64
 import hashlib
 import json
@@ -26,7 +28,9 @@ main;loop;do_syscall_64|kernel|kernel 5
 main;guessed|native|libx.so|||2 2
 main 1
 """
-NODE = "[...tree.fn].findIndex((f, i) => nameOf(f) === arguments[0] && (arguments[1] ?? tree.depth[i]) === tree.depth[i])"
+NODE = (
+    "[...tree.fn].findIndex((f, i) => nameOf(f) === arguments[0] && (arguments[1] ?? tree.depth[i]) === tree.depth[i])"
+)
 
 
 def make_page(directory, stacks, name="page.html", **meta):
@@ -86,7 +90,10 @@ def test_drawn(b):
         return [at(arguments[2], arguments[3]), [...probe.getImageData(0, 0, 1, 1).data].join()]"""
     got, wanted = b.run(pixel, "do_syscall_64", None, r["x"] + r["width"] - 4, r["y"] + 3)
     equal(got, wanted, "colour of a kernel frame")
-    same = "ctx.font = font; return [...glyphs.keys()].every((ch) => Math.abs(glyphs.get(ch) - ctx.measureText(ch).width) < 0.01)"
+    same = (
+        "ctx.font = font; return [...glyphs.keys()].every((ch) => Math.abs(glyphs.get(ch) - ctx.measureText(ch).width)"
+        " < 0.01)"
+    )
     assert b.run("return glyphs.size") > 10 and b.run(same), "names are measured by another font than they are drawn by"
     wide = rect(b, "main")
     assert abs(r["width"] / wide["width"] - 5 / 20) < 0.001, "width of a frame"
@@ -110,7 +117,13 @@ def test_tip(b):
 
 def test_tiers(b, directory):
     """A method that was seen interpreted and compiled is one frame, and its tip shows how much of it was what."""
-    b.open(make_page(directory, "main;Q.run|script|hotspot;a 1\nmain;Q.run|jit|hotspot;a 6\nmain;Q.run|baseline|hotspot 3\n", "tiers.html"))
+    b.open(
+        make_page(
+            directory,
+            "main;Q.run|script|hotspot;a 1\nmain;Q.run|jit|hotspot;a 6\nmain;Q.run|baseline|hotspot 3\n",
+            "tiers.html",
+        )
+    )
     equal(b.run("return [...tree.fn].map(nameOf)"), ["all", "main", "Q.run", "a"], "frames")
     r = rect(b, "Q.run")
     b.mouse(r["x"] + 5, r["y"] + 9)
@@ -124,12 +137,20 @@ def test_approximate(b, directory):
     """A method and the same method marked approximate are one frame, also where folding a kind brings them together."""
     f, approx = "Q.f|jit|hotspot", "Q.f|jit|hotspot|||4"
     b.open(make_page(directory, f"main;{f};a 2\nmain;{approx} 7\nmain;s|stub;{f} 5\n", "approximate.html"))
-    equal(b.run("return [...tree.fn].map((f) => marksOf(f) + nameOf(f))"), ["all", "main", "~ Q.f", "a", "s", "Q.f"], "frames")
+    equal(
+        b.run("return [...tree.fn].map((f) => marksOf(f) + nameOf(f))"),
+        ["all", "main", "~ Q.f", "a", "s", "Q.f"],
+        "frames",
+    )
     r = rect(b, "Q.f", 2)
     b.mouse(r["x"] + 5, r["y"] + 9)
     assert b.wait("tip.textContent.includes('of all its samples 50 % are approximate')"), b.text("#tip")
     b.run("toggleKind(data.kinds.indexOf('stub'), false)")
-    equal(b.run("return [...tree.fn].map((f, i) => marksOf(f) + nameOf(f) + tree.total[i])"), ["all14", "main14", "Q.f14", "a2"], "folded")
+    equal(
+        b.run("return [...tree.fn].map((f, i) => marksOf(f) + nameOf(f) + tree.total[i])"),
+        ["all14", "main14", "Q.f14", "a2"],
+        "folded",
+    )
     assert_quiet(b)
 
 
@@ -285,8 +306,16 @@ def names(b):
 def test_table(b):
     b.keys("t")
     assert "view=table" in b.run("return location.hash")
-    equal(table(b)[:4], [["60.0%", "60.0%", "escape", "luajit"], ["25.0%", "25.0%", "do_syscall_64", "kernel"],
-                         ["10.0%", "10.0%", "guessed", "libx.so"], ["5.00%", "100.0%", "main", ""]], "heaviest own time first")
+    equal(
+        table(b)[:4],
+        [
+            ["60.0%", "60.0%", "escape", "luajit"],
+            ["25.0%", "25.0%", "do_syscall_64", "kernel"],
+            ["10.0%", "10.0%", "guessed", "libx.so"],
+            ["5.00%", "100.0%", "main", ""],
+        ],
+        "heaviest own time first",
+    )
     equal(b.text("#count"), "7 functions", "how many")
     b.click("th.total button")
     equal(names(b)[:3], ["main", "loop", "escape"], "by total")
@@ -313,7 +342,9 @@ def test_table(b):
     b.run("history.back()")
     assert b.wait("!$('table').hidden && lines.length === 3"), "the browser's way back"
     b.keys("Escape", "f")
-    equal(b.run("return [shown, zoom, $('table').hidden, stage.hidden]"), ["flame", 0, True, False], "back in the flame")
+    equal(
+        b.run("return [shown, zoom, $('table').hidden, stage.hidden]"), ["flame", 0, True, False], "back in the flame"
+    )
 
 
 def test_sandwich(b):
@@ -368,7 +399,12 @@ def test_sandwich(b):
     b.keys("Escape")
     equal([b.run("return shown"), zoomed(b)], ["flame", "loop"], "back to what was zoomed to")
     b.keys("Escape")
-    for odd in ("#view=callers&fn=99999", "#view=callers&fn=-1", "#view=callers", "#view=table&sort=x&reverse=1&zoom=3"):
+    for odd in (
+        "#view=callers&fn=99999",
+        "#view=callers&fn=-1",
+        "#view=callers",
+        "#view=table&sort=x&reverse=1&zoom=3",
+    ):
         b.open("about:blank")
         b.open(b.run("return arguments[0]", url.split("#")[0] + odd))
         settled(b)
@@ -381,12 +417,18 @@ def saved(b, directory, kind):
     before = set(os.listdir(directory))
     b.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=directory)
     b.click("#export summary")
-    assert b.wait("""[...document.querySelectorAll("#export button")].every((e) => {
+    assert b.wait(
+        """[...document.querySelectorAll("#export button")].every((e) => {
         const r = e.getBoundingClientRect();
-        return document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })"""), "the menu can not be seen"
+        return document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })"""
+    ), "the menu can not be seen"
     b.click("#export button[value=%s]" % kind)
     for _ in range(250):
-        new = [n for n in set(os.listdir(directory)) - before if not n.endswith((".crdownload", ".tmp")) and not n.startswith(".")]
+        new = [
+            n
+            for n in set(os.listdir(directory)) - before
+            if not n.endswith((".crdownload", ".tmp")) and not n.startswith(".")
+        ]
         content = Path(directory, new[0]).read_bytes() if new else b""
         if content:  # the name may be there before what the file holds
             Path(directory, new[0]).unlink()
@@ -409,7 +451,14 @@ def test_export(b, directory):
     name, text = saved(b, out, "svg")
     root = ElementTree.fromstring(text)
     shown = "".join(root.itertext())
-    for word in ("lua-flame", "nginx (pid 42)", "20 samples, 1 lost", "yrt lua-flame -p 42", "handler (app.lua:42)", "kernel 25.0%"):
+    for word in (
+        "lua-flame",
+        "nginx (pid 42)",
+        "20 samples, 1 lost",
+        "yrt lua-flame -p 42",
+        "handler (app.lua:42)",
+        "kernel 25.0%",
+    ):
         assert word in shown, "%s is not in the SVG" % word
     fills = [float(e.get("width")) for e in root.iter("{http://www.w3.org/2000/svg}rect")]
     assert len(fills) > 9 and max(fills) == 1400, fills
@@ -417,9 +466,20 @@ def test_export(b, directory):
     size = pixels(b, png)
     assert size[0] == 2800 and size[1] > 400, size
     assert b.run("return [...Array(size[1]).keys()].filter((y) => row(y) > 3).length") > 150, "an empty picture"
-    b.open(make_page(directory, "%3c/text%3e%3cscript%3ealert(1)%3c/script%3e%01%ff;a%3bb%0ac 1\n", "evil.html", title="</svg>&'\""))
+    b.open(
+        make_page(
+            directory,
+            "%3c/text%3e%3cscript%3ealert(1)%3c/script%3e%01%ff;a%3bb%0ac 1\n",
+            "evil.html",
+            title="</svg>&'\"",
+        )
+    )
     assert ElementTree.fromstring(saved(b, out, "svg")[1]) is not None
-    equal(saved(b, out, "folded")[1].decode(), "</text><script>alert(1)</script> \ufffd;a:b c 1\n", "names in folded stacks")
+    equal(
+        saved(b, out, "folded")[1].decode(),
+        "</text><script>alert(1)</script> \ufffd;a:b c 1\n",
+        "names in folded stacks",
+    )
     assert_quiet(b)
 
 
@@ -435,7 +495,11 @@ def test_threads(b, directory):
     b.open(make_page(directory, THREADS, "threads.html"))
     equal(len(settled(b)), 7, "frames of three threads")
     b.click("#legend button.group")
-    equal(settled(b), {"all@0", "worker-# (2 threads)@1", "other (tid 9)@1", "main@2", "a@3", "b@3"}, "threads of one name as one")
+    equal(
+        settled(b),
+        {"all@0", "worker-# (2 threads)@1", "other (tid 9)@1", "main@2", "a@3", "b@3"},
+        "threads of one name as one",
+    )
     equal(b.run("return tree.total[" + NODE + "]", "worker-# (2 threads)", 1), 6, "samples of the group")
     assert "threads=grouped" in b.run("return location.hash")
     b.run("zoomTo(" + NODE + ")", "worker-# (2 threads)", 1)
@@ -461,10 +525,17 @@ def test_trunk(b, directory):
     b.open(url)
     settled(b)
     equal(b.run("return [foldedRows(), rows]"), [4, 6], "rows folded, rows drawn")
-    equal(b.run("return trunkText()"), "\u22ef 4 rows that 96.0% of samples share: _start \u203a __libc_start_main \u203a main \u203a cycle",
-          "what the handle says")
+    equal(
+        b.run("return trunkText()"),
+        "\u22ef 4 rows that 96.0% of samples share: _start \u203a __libc_start_main \u203a main \u203a cycle",
+        "what the handle says",
+    )
     assert rect(b, "all")["y"] - rect(b, "events")["y"] == 2 * 19, "the last shared row is not above the handle"
-    equal(b.run("const r = " + "rectOf(" + NODE + "); return nodeAt(r.x + 5, r.y + 5) === " + NODE, "render"), True, "a frame above")
+    equal(
+        b.run("const r = " + "rectOf(" + NODE + "); return nodeAt(r.x + 5, r.y + 5) === " + NODE, "render"),
+        True,
+        "a frame above",
+    )
     r = rect(b, "all")
     b.mouse(r["x"] + 50, r["y"] - 9)
     assert b.run("return tip.hidden"), "a tip of what is folded"
@@ -492,13 +563,19 @@ def test_trunk(b, directory):
 def context(b, name, depth=None):
     """Opens the menu of a frame and gives what it offers."""
     r = rect(b, name, depth)
-    b.run("canvas.dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true, clientX: arguments[0], clientY: arguments[1]}))",
-          r["x"] + 3, r["y"] + 9)
+    b.run(
+        "canvas.dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true, clientX: arguments[0],"
+        " clientY: arguments[1]}))",
+        r["x"] + 3,
+        r["y"] + 9,
+    )
     return b.run("return $('menu').hidden ? [] : [...$('menu').querySelectorAll('button')].map((e) => e.textContent)")
 
 
 def pick(b, start):
-    b.run("[...$('menu').querySelectorAll('button')].find((e) => e.textContent.startsWith(arguments[0])).click()", start)
+    b.run(
+        "[...$('menu').querySelectorAll('button')].find((e) => e.textContent.startsWith(arguments[0])).click()", start
+    )
 
 
 def test_menu(b, directory):
@@ -509,12 +586,18 @@ def test_menu(b, directory):
     settled(b)
     equal(len(context(b, "lj_str_new")), 8, "entries")
     pick(b, "Only stacks")
-    equal(settled(b), {"all@0", "main@1", "loop@2", "handler (app.lua:42)@3", "lj_str_new@4", "escape@5"}, "only stacks with it")
+    equal(
+        settled(b),
+        {"all@0", "main@1", "loop@2", "handler (app.lua:42)@3", "lj_str_new@4", "escape@5"},
+        "only stacks with it",
+    )
     equal(b.run("return tree.total[0]"), 2, "samples left")
     equal(b.text("#filters"), "only lj_str_new10.0% of all is left", "what is said")
     assert "focus=%3Dlj_str_new" in b.run("return location.hash")
     b.run("location.reload()")
-    assert b.wait("document.readyState === 'complete' && typeof tree === 'object' && tree.total[0] === 2"), "the address does not keep it"
+    assert b.wait(
+        "document.readyState === 'complete' && typeof tree === 'object' && tree.total[0] === 2"
+    ), "the address does not keep it"
     b.click("#filters button")
     equal([b.run("return [tree.total[0], location.hash]")], [[20, ""]], "undone")
     context(b, "do_syscall_64")
@@ -530,10 +613,15 @@ def test_menu(b, directory):
     b.keys("Escape")
     b.run("search('^escape|^lj_')")
     b.click("#found button[value=hide]")
-    equal(b.run("return [tree.total[0], tree.self[" + NODE + "]]", "handler (app.lua:42)"), [20, 12], "hidden by a search")
+    equal(
+        b.run("return [tree.total[0], tree.self[" + NODE + "]]", "handler (app.lua:42)"), [20, 12], "hidden by a search"
+    )
     b.run("setFilters([]); search('')")
     b.devtools("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    paste = "copied = undefined; navigator.clipboard.readText().then((s) => window.copied = s, (e) => window.copied = String(e))"
+    paste = (
+        "copied = undefined; navigator.clipboard.readText().then((s) => window.copied = s, (e) => window.copied ="
+        " String(e))"
+    )
     context(b, "escape", 5)
     pick(b, "Copy stack")
     b.run("window.copied = ''; setTimeout(() => { window." + paste + " }, 100)")
@@ -562,7 +650,9 @@ def test_lens(b, directory):
     start = b.run("return span()")
     b.run(turn, False, x, before["y"] + 5, 60, 0)
     moved = b.run("return span()")
-    assert moved[0] > start[0] and abs((moved[1] - moved[0]) - (start[1] - start[0])) < 1e-9, "the wheel sideways does not move it"
+    assert (
+        moved[0] > start[0] and abs((moved[1] - moved[0]) - (start[1] - start[0])) < 1e-9
+    ), "the wheel sideways does not move it"
     for _ in range(9):
         b.run(turn, True, x, before["y"] + 5, 0, 400)
     equal(b.run("return [lens, ...span()]"), [None, 0, 20], "turned back")
@@ -589,13 +679,17 @@ def test_rows_by(b, directory):
     b.run("$('by').value = 'module'; $('by').onchange()")
     equal({row[2]: row[:2] for row in table(b)}["luajit"], ["80.0%", "80.0%"], "a module")
     b.run("location.reload()")
-    assert b.wait("document.readyState === 'complete' && typeof by === 'string' && by === 'module'"), "the address does not keep it"
+    assert b.wait(
+        "document.readyState === 'complete' && typeof by === 'string' && by === 'module'"
+    ), "the address does not keep it"
     assert_quiet(b)
 
 
 def test_head(b, directory):
     """One line, which unfolds; in a low window that is all there is above the graph."""
-    url = make_page(directory, STACKS, "head.html", loss="20 samples of 20 expected in 5.0 s: 91.20 %25 complete, 2 truncated")
+    url = make_page(
+        directory, STACKS, "head.html", loss="20 samples of 20 expected in 5.0 s: 91.20 %25 complete, 2 truncated"
+    )
     for size, most in (((800, 600), 50), ((1600, 900), 90), ((390, 844, 3, True), 120)):
         b.resize(*size)
         b.open("about:blank")
@@ -606,7 +700,9 @@ def test_head(b, directory):
         assert b.run("return document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
         assert b.text("#brief").endswith("91.20 % complete"), b.text("#brief")
         b.click("#about")
-        assert b.run("return $('loss').offsetHeight > 0 && $('legend').offsetHeight > 0 && $('head').offsetHeight") > high
+        assert (
+            b.run("return $('loss').offsetHeight > 0 && $('legend').offsetHeight > 0 && $('head').offsetHeight") > high
+        )
         assert "head=open" in b.run("return location.hash")
         b.click("#about")
         equal(b.run("return $('head').offsetHeight"), high, "folded again")
@@ -624,12 +720,26 @@ main;new 200
 
 
 def test_difference(b, directory):
-    url = make_page(directory, DIFFERENCE, "diff.html", before="old.yrt: nginx (pid 41), 10.0 s", loss_before="500 samples, 2 lost")
+    url = make_page(
+        directory, DIFFERENCE, "diff.html", before="old.yrt: nginx (pid 41), 10.0 s", loss_before="500 samples, 2 lost"
+    )
     b.open(url)
     equal(b.text("#before"), "compared with old.yrt: nginx (pid 41), 10.0 s", "banner")
-    equal([b.text("#lossBefore"), b.text("#loss")], ["before: 500 samples, 2 lost", "after: 20 samples, 1 lost"], "loss of both sides")
-    equal(b.run("return [$('shares').childElementCount, document.querySelectorAll('#legend button i').length]"), [0, 0], "colours of kinds")
-    equal(settled(b), {"all@0", "main@1", "same@2", "grew@2", "shrank@2", "vanished@2", "new@2"}, "frames, with what vanished")
+    equal(
+        [b.text("#lossBefore"), b.text("#loss")],
+        ["before: 500 samples, 2 lost", "after: 20 samples, 1 lost"],
+        "loss of both sides",
+    )
+    equal(
+        b.run("return [$('shares').childElementCount, document.querySelectorAll('#legend button i').length]"),
+        [0, 0],
+        "colours of kinds",
+    )
+    equal(
+        settled(b),
+        {"all@0", "main@1", "same@2", "grew@2", "shrank@2", "vanished@2", "new@2"},
+        "frames, with what vanished",
+    )
     equal(b.text("#facts").split(" \u00b7 ")[0], "1,000 samples", "samples")
     # 500 samples were before, 1,000 are now: shrank had 40 % and has 10 %.
     red = "const v = parseInt(fillOf(" + NODE + ").slice(1), 16); return (v >> 16) - (v & 255)"
@@ -637,20 +747,28 @@ def test_difference(b, directory):
     assert abs(colours["same"]) < 12 and colours["grew"] > 40 and colours["new"] > colours["grew"], colours
     assert colours["shrank"] < -40 and colours["vanished"] < colours["shrank"], colours
     rects = {name: rect(b, name)["width"] for name in ("main", "vanished", "grew", "shrank")}
-    assert abs(rects["vanished"] / rects["main"] - 0.05) < 0.005 and abs(rects["grew"] / rects["main"] - 0.2) < 0.005, rects
+    assert (
+        abs(rects["vanished"] / rects["main"] - 0.05) < 0.005 and abs(rects["grew"] / rects["main"] - 0.2) < 0.005
+    ), rects
     tips = {}
     for name in ("shrank", "vanished", "new"):
         b.run("choose(" + NODE + ")", name)
         tips[name] = b.run("return [...tip.querySelectorAll('dl div')].map((e) => e.textContent)")
-    equal(tips["shrank"], ["before40.0%", "after10.0%", "change\u221230.00 points", "\u00d7 0.25", "200 samples \u2192 100 samples"],
-          "normalised numbers")
+    equal(
+        tips["shrank"],
+        ["before40.0%", "after10.0%", "change\u221230.00 points", "\u00d7 0.25", "200 samples \u2192 100 samples"],
+        "normalised numbers",
+    )
     equal([tips["vanished"][3], tips["new"][3]], ["vanished", "new"], "tips")
     b.run("search('shrank')")
     equal(b.text("#matched"), "10.0% matched, before 40.0%", "search on both sides")
     b.run("search('')")
     b.keys("Escape", "t")
-    equal([row[2:5] for row in table(b)][:3],
-          [["\u221230.00", "\u221230.00", "shrank"], ["+20.00", "+20.00", "grew"], ["+20.00", "+20.00", "new"]], "greatest change first")
+    equal(
+        [row[2:5] for row in table(b)][:3],
+        [["\u221230.00", "\u221230.00", "shrank"], ["+20.00", "+20.00", "grew"], ["+20.00", "+20.00", "new"]],
+        "greatest change first",
+    )
     b.keys("f")
     for value, gone in (("before", "new@2"), ("after", "vanished@2")):
         b.run("const s = document.querySelector('select'); s.value = arguments[0]; s.onchange()", value)
@@ -671,16 +789,37 @@ def test_difference(b, directory):
 def test_calls(b, directory):
     """The histogram of latency: a column for each bucket that has calls, along a logarithmic scale; none without it."""
     buckets = [(1024, 1280, 3), (1280, 1536, 12), (16384, 20480, 6), (1048576, 1310720, 1)]
-    odd = [dict(from_ns=7, to_ns=7, calls=1), dict(from_ns=-1, to_ns=8, calls=1), dict(from_ns=2 << 20, to_ns=3 << 20, calls="x")]
+    odd = [
+        dict(from_ns=7, to_ns=7, calls=1),
+        dict(from_ns=-1, to_ns=8, calls=1),
+        dict(from_ns=2 << 20, to_ns=3 << 20, calls="x"),
+    ]
     stats = json.dumps({"latency": {"histogram": [dict(from_ns=f, to_ns=t, calls=n) for f, t, n in buckets] + odd}})
     b.open(make_page(directory, STACKS, "calls.html", title="latency", unit="nanoseconds", stats=stats))
-    columns = b.run("return [...document.querySelectorAll('#calls i')].map(i => [i.getBoundingClientRect().height, i.title])")
-    equal([title for _, title in columns], ["1.02 \u00b5s to 1.28 \u00b5s: 3 calls, 13.6%", "1.28 \u00b5s to 1.54 \u00b5s: 12 calls, 54.5%",
-                                            "16.4 \u00b5s to 20.5 \u00b5s: 6 calls, 27.3%", "1.05 ms to 1.31 ms: 1 calls, 4.55%"], "columns")
+    columns = b.run(
+        "return [...document.querySelectorAll('#calls i')].map(i => [i.getBoundingClientRect().height, i.title])"
+    )
+    equal(
+        [title for _, title in columns],
+        [
+            "1.02 \u00b5s to 1.28 \u00b5s: 3 calls, 13.6%",
+            "1.28 \u00b5s to 1.54 \u00b5s: 12 calls, 54.5%",
+            "16.4 \u00b5s to 20.5 \u00b5s: 6 calls, 27.3%",
+            "1.05 ms to 1.31 ms: 1 calls, 4.55%",
+        ],
+        "columns",
+    )
     tallest = columns[1][0]
     assert all(abs(height - tallest * n / 12) < 2 for (height, _), (_, _, n) in zip(columns, buckets)), columns
-    equal(b.run("return [...document.querySelectorAll('#calls span')].map(s => s.textContent)"), ["10.0 \u00b5s", "100 \u00b5s"], "scale")
-    assert b.run("return $('calls').getBoundingClientRect().bottom <= canvas.getBoundingClientRect().top && canvas.getBoundingClientRect().height > 100")
+    equal(
+        b.run("return [...document.querySelectorAll('#calls span')].map(s => s.textContent)"),
+        ["10.0 \u00b5s", "100 \u00b5s"],
+        "scale",
+    )
+    assert b.run(
+        "return $('calls').getBoundingClientRect().bottom <= canvas.getBoundingClientRect().top &&"
+        " canvas.getBoundingClientRect().height > 100"
+    )
     b.open(make_page(directory, STACKS))
     assert b.run("return $('calls').hidden && $('calls').getBoundingClientRect().height === 0")
 
@@ -695,10 +834,14 @@ ODD_SIZES = ((1500, 1000), (800, 500), (390, 844, 3, True), (844, 390, 3, True),
 
 
 def assert_in_window(b, root=True):
-    """The page never scrolls, only the graph in it; the head is whole, or half of the window, and the root can be seen."""
+    """
+    The page never scrolls, only the graph in it; the head is whole, or half of the window, and the root can be seen.
+    """
     assert b.run("return document.scrollingElement.scrollHeight <= innerHeight && !scrollY"), "the page scrolls"
-    head, view, node, high = b.run("""const top = (e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom];
-        return [top($("head")), top(view), rectOf(0), innerHeight]""")
+    head, view, node, high = b.run(
+        """const top = (e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom];
+        return [top($("head")), top(view), rectOf(0), innerHeight]"""
+    )
     equal(head[0], 0, "top of the head")
     assert head[1] <= view[0] and view[1] <= high, "head %s, graph %s, window %d" % (head, view, high)
     seen = node["y"] >= view[0] - 1 and node["y"] + node["height"] <= view[1] + 1
@@ -737,7 +880,9 @@ def test_scroll(b, directory):
 
 
 def pixels(b, png):
-    """Opens a picture: at(x, y) in the page is then the colour of a pixel of it, row(y) the number of colours in a line."""
+    """
+    Opens a picture: at(x, y) in the page is then the colour of a pixel of it, row(y) the number of colours in a line.
+    """
     b.open("about:blank")
     b.run("""const image = new Image(), c = document.createElement("canvas");
         image.onload = () => {
@@ -755,23 +900,43 @@ def pixels(b, png):
 
 
 def test_plain_screenshot(b, directory):
-    """A picture that a browser takes of the file shows the whole page: the head above, the root below, the graph between."""
+    """
+    A picture that a browser takes of the file shows the whole page: the head above, the root below, the graph between.
+    """
     url, png = make_page(directory, TALL + " 1\n", "tall.html"), os.path.join(directory, "plain.png")
     b.open(url)
     fill = b.run("const p = document.createElement('canvas').getContext('2d'); p.fillStyle = fillOf(0);"
                  "p.fillRect(0, 0, 1, 1); return new Uint32Array(p.getImageData(0, 0, 1, 1).data.buffer)[0]")
-    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1500,1000",
-                    "--user-data-dir=" + os.path.join(directory, "home"), "--screenshot=" + png, url],
-                   check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--window-size=1500,1000",
+            "--user-data-dir=" + os.path.join(directory, "home"),
+            "--screenshot=" + png,
+            url,
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     wide, high = pixels(b, Path(png).read_bytes())
     assert wide == 1500 and high > 800, "size of the picture"
     head = b.run("return Array.from({ length: 40 }, (_, y) => row(y)).filter((n) => n > 2).length")
     assert head > 15, "no title at the top"
-    root = b.run("return Array.from({ length: 80 }, (_, i) => size[1] - 1 - i).filter((y) => at(750, y) === arguments[0]).length",
-                 fill)
+    root = b.run(
+        "return Array.from({ length: 80 }, (_, i) => size[1] - 1 - i).filter((y) => at(750, y) ==="
+        " arguments[0]).length",
+        fill,
+    )
     assert 16 <= root <= 19, "%d lines of the root's colour at the bottom" % root
-    empty = b.run("let n = 0, most = 0; for (let y = 0; y < size[1]; y++) most = Math.max(most, n = row(y) > 1 ? 0 : n + 1);"
-                  "return most")
+    empty = b.run(
+        "let n = 0, most = 0; for (let y = 0; y < size[1]; y++) most = Math.max(most, n = row(y) > 1 ? 0 : n + 1);"
+        "return most"
+    )
     assert empty < 20, "a blank band of %d lines" % empty
 
 
@@ -789,8 +954,18 @@ def test_print(b, directory):
 
 def test_hostile(b, directory):
     """Names that try to be code stay text wherever the page shows them."""
-    attack = ["quote \" ' ` \\ end", "line\none\r\ntwo\u0085", "long " + "x" * 4000, "</script><script>window.hit = 1</script>", "<img src=x onerror=window.hit=1>", "<!--<script>",
-              "\u2028window.hit=1//\u202e", "\"];window.hit=1;[\"", "__proto__", "{{script}}"]
+    attack = [
+        "quote \" ' ` \\ end",
+        "line\none\r\ntwo\u0085",
+        "long " + "x" * 4000,
+        "</script><script>window.hit = 1</script>",
+        "<img src=x onerror=window.hit=1>",
+        "<!--<script>",
+        "\u2028window.hit=1//\u202e",
+        "\"];window.hit=1;[\"",
+        "__proto__",
+        "{{script}}",
+    ]
     quoted = ["".join("%%%02x" % byte for byte in name.encode()) for name in attack] + ["%ff%fe%c3"]
     stacks = "".join("%s|script|%s|%s|1;%s 1\n" % (q, q, q, q) for q in quoted)
     evil = {k: quoted[3] for k in ("title", "target", "command", "loss", "unit")}
@@ -863,10 +1038,12 @@ def test_big(b, directory):
     nodes = b.run("return tree.n")
     assert nodes > 200000, "only %d nodes" % nodes
     settled(b)
-    times = b.run("""const time = (f) => { const t = performance.now(); f(); return Math.round(performance.now() - t); };
+    times = b.run(
+        """const time = (f) => { const t = performance.now(); f(); return Math.round(performance.now() - t); };
         const nav = performance.getEntriesByType("navigation")[0];
         return { load: Math.round(nav.loadEventEnd), draw: time(() => draw(performance.now())), search: time(() => search("_1")),
-            fold: time(() => setOff(new Set([5]))) }""")
+            fold: time(() => setOff(new Set([5]))) }"""
+    )
     print("%d nodes, %d KiB: %s ms" % (nodes, os.path.getsize(url[7:]) >> 10, times))
     total = b.run("return [tree.total[0], whole.total[0]]")
     equal(total[0], total[1], "samples after folding")
@@ -883,17 +1060,45 @@ def main():
         b.media(prefers_color_scheme="light")
         url = make_page(directory, STACKS)
         b.open(url)
-        for test in (test_banner, test_drawn, test_tip, test_search, test_zoom, test_keys, test_flip, test_legend, test_table,
-                     test_sandwich, test_phone, test_dark):
+        for test in (
+            test_banner,
+            test_drawn,
+            test_tip,
+            test_search,
+            test_zoom,
+            test_keys,
+            test_flip,
+            test_legend,
+            test_table,
+            test_sandwich,
+            test_phone,
+            test_dark,
+        ):
             test(b)
             assert_quiet(b)
             print("ok", test.__name__)
         test_hash(b, url)
         assert_quiet(b)
         test_size(directory)
-        for test in (test_export, test_threads, test_tiers, test_approximate, test_trunk, test_menu, test_lens, test_rows_by, test_head,
-                     test_difference, test_calls, test_scroll, test_plain_screenshot, test_print, test_hostile,
-                     test_odd_profiles, test_big):
+        for test in (
+            test_export,
+            test_threads,
+            test_tiers,
+            test_approximate,
+            test_trunk,
+            test_menu,
+            test_lens,
+            test_rows_by,
+            test_head,
+            test_difference,
+            test_calls,
+            test_scroll,
+            test_plain_screenshot,
+            test_print,
+            test_hostile,
+            test_odd_profiles,
+            test_big,
+        ):
             test(b, directory)
             print("ok", test.__name__)
         test_policy(b, url)

@@ -31,7 +31,9 @@ class Node:
         script = os.path.join(self.directory.name, "spin.js")
         with open(script, "w") as f:
             f.write(SCRIPT)
-        self.process = subprocess.Popen([*before, "node", *flags, script], stdout=subprocess.PIPE, text=True, cwd=self.directory.name)
+        self.process = subprocess.Popen(
+            [*before, "node", *flags, script], stdout=subprocess.PIPE, text=True, cwd=self.directory.name
+        )
         assert self.process.stdout.readline() == "ready\n"
         time.sleep(1)
         self.pid = self.inner_pid() if inner else self.process.pid
@@ -61,7 +63,9 @@ def test_names():
 
 
 def test_whole_stacks():
-    """Frames of V8 keep frame pointers, also in its builtins, which have no unwind information: a stack goes on to main()."""
+    """
+    Frames of V8 keep frame pointers, also in its builtins, which have no unwind information: a stack goes on to main().
+    """
     with Node() as node:
         result = sample(node)
     main = [(frames, n) for frames, n in result.stacks if has_script(frames)]
@@ -75,10 +79,18 @@ def has_script(frames):
 
 
 def is_whole(frames):
-    """From node::Start() through V8's call of JavaScript into the script: its builtins in between have names in node's own
-    executable, and none in Debian's libnode.so.108."""
-    places = [next((i for i, f in enumerate(frames) if is_there(f)), -1)
-              for is_there in (lambda f: f.startswith("node::Start("), lambda f: f.startswith("v8::internal::Execution::Call("), HOT.search)]
+    """
+    From node::Start() through V8's call of JavaScript into the script: its builtins in between have names in node's own
+    executable, and none in Debian's libnode.so.108.
+    """
+    places = [
+        next((i for i, f in enumerate(frames) if is_there(f)), -1)
+        for is_there in (
+            lambda f: f.startswith("node::Start("),
+            lambda f: f.startswith("v8::internal::Execution::Call("),
+            HOT.search,
+        )
+    ]
     return -1 < places[0] < places[1] < places[2]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-frontends/job as its README says, with a real Envoy in a container of its own: yrt's image, read-only, with the listed capabilities and no others, in
-the pod's cgroups and namespaces.
+frontends/job as its README says, with a real Envoy in a container of its own: yrt's image, read-only, with the listed
+capabilities and no others, in the pod's cgroups and namespaces.
 """
 
 import contextlib
@@ -31,7 +31,9 @@ def envoy_pod(**kw):
     with tempfile.TemporaryDirectory() as directory:
         root, out = image.build(directory), os.path.join(directory, "out")
         os.mkdir(out)
-        with image.Envoy(yrt.envoy_program(), directory, **{"connections": 2, "load": 30, **kw}) as envoy, pods.Pod() as pod:
+        with image.Envoy(
+            yrt.envoy_program(), directory, **{"connections": 2, "load": 30, **kw}
+        ) as envoy, pods.Pod() as pod:
             pod.add(envoy.pid)
             yield root, out, envoy, pod
 
@@ -41,17 +43,26 @@ def check_picture(stacks):
     total = sum(n for _, n in stacks)
     names = [([f.name for f in frames], n) for frames, n in stacks]
     scripts = sum(n for frames, n in names if any(map(SCRIPT.match, frames)))
-    filters = sum(n for frames, n in names if any(f.startswith("Envoy::Extensions::HttpFilters::Lua::") for f in frames))
+    filters = sum(
+        n for frames, n in names if any(f.startswith("Envoy::Extensions::HttpFilters::Lua::") for f in frames)
+    )
     assert total > 100 and scripts > 0.1 * total and filters > 0.1 * total, (total, scripts, filters, lua.show(stacks))
 
 
 def test_ephemeral():
-    """The README's first line to a flame graph: another container that joins Envoy's pid namespace, the page by stdout."""
+    """
+    The README's first line to a flame graph: another container that joins Envoy's pid namespace, the page by stdout.
+    """
     words = image.readme_command()
     words[words.index("-d") + 1] = "4"
     with envoy_pod() as (root, out, envoy, _):
-        result = image.run(root, *words, "--stats", "/out/stats.json", "-F", "499", out=out, manifest="ephemeral.yaml", join=envoy.pid).expect()
-    assert result.stdout.startswith("<!doctype html>") and "note" not in result.stderr, (result.stdout[:50], result.stderr)
+        result = image.run(
+            root, *words, "--stats", "/out/stats.json", "-F", "499", out=out, manifest="ephemeral.yaml", join=envoy.pid
+        ).expect()
+    assert result.stdout.startswith("<!doctype html>") and "note" not in result.stderr, (
+        result.stdout[:50],
+        result.stderr,
+    )
     check_picture(lua.parse_page(result.stdout))
     assert result.incomplete() < 0.01, result.stats
 
@@ -59,7 +70,10 @@ def test_ephemeral():
 def test_job():
     """The Job's own arguments, from the node's pid namespace, to a store."""
     with envoy_pod() as (root, out, envoy, pod), stores.Store() as store:
-        words = [w.replace("POD-UID", pod.uid).replace("pyroscope:4040", f"127.0.0.1:{store.port}") for w in image.arguments("job.yaml")]
+        words = [
+            w.replace("POD-UID", pod.uid).replace("pyroscope:4040", f"127.0.0.1:{store.port}")
+            for w in image.arguments("job.yaml")
+        ]
         words[words.index("-d") + 1] = "4"
         image.run(root, *words, "-F", "499", out=out).expect()
         (at, _, body), = store.requests
@@ -70,7 +84,9 @@ def test_job():
         kept = os.listdir(out)
         assert "x.pb.gz" in kept and not [name for name in kept if name.endswith(".yrt")], kept
     total = sum(stacks.values())
-    assert total > 100 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 0.1 * total, yrt.show(stacks.items())
+    assert (
+        total > 100 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 0.1 * total
+    ), yrt.show(stacks.items())
 
 
 def busy_for(pid, seconds):
@@ -84,8 +100,24 @@ def busy_for(pid, seconds):
 def test_restart():
     """Envoy ends and is started again in its pod while the Job samples: the result has both."""
     with envoy_pod(load=120) as (root, out, envoy, pod), tempfile.TemporaryDirectory() as directory:
-        at = image.Run(root, "lua-flame", "--select", f"pod={pod.uid},exe=envoy", "-d", 120, "-F", 499, "-q", "-o", "-", "-f", "folded",
-                       "--stats", "/out/stats.json", out=out).sampling()
+        at = image.Run(
+            root,
+            "lua-flame",
+            "--select",
+            f"pod={pod.uid},exe=envoy",
+            "-d",
+            120,
+            "-F",
+            499,
+            "-q",
+            "-o",
+            "-",
+            "-f",
+            "folded",
+            "--stats",
+            "/out/stats.json",
+            out=out,
+        ).sampling()
         try:
             pids = [envoy.pid]
             busy_for(envoy.pid, 1)
@@ -110,22 +142,49 @@ def test_sidecar():
     """The sidecar's own arguments, in the pod's pid namespace: what the store has taken is gone from the volume."""
     with envoy_pod() as (root, out, envoy, _), stores.Store() as store:
         words = [w.replace("pyroscope:4040", f"127.0.0.1:{store.port}") for w in image.arguments("sidecar.yaml")]
-        image.run(root, *words, "-d", 2, "--every", 3, "-n", 2, out=out, manifest="sidecar.yaml", join=envoy.pid).expect()
+        image.run(
+            root, *words, "-d", 2, "--every", 3, "-n", 2, out=out, manifest="sidecar.yaml", join=envoy.pid
+        ).expect()
         assert len(store.requests) == 2 and not glob.glob(f"{out}/*.yrt"), (len(store.requests), os.listdir(out))
 
 
 def test_first_sample():
-    """From the start of the container's process to the first sample, with an empty and a filled cache, which is where the image's root is writable."""
+    """
+    From the start of the container's process to the first sample, with an empty and a filled cache, which is where the
+    image's root is writable.
+    """
     with envoy_pod(load=120) as (root, out, envoy, pod):
         found = []
         for _ in range(4):
             at = time.monotonic_ns()
-            result = image.run(root, "lua-flame", "--select", f"pod={pod.uid},exe=envoy", "-d", 1, "-F", 999, "-q", "-o", "-", "-f", "html",
-                               "--stats", "/out/stats.json", out=out, prefix=["chrt", "-f", "5"]).expect()
-            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.memo")) >= 2, os.listdir(f"{out}/cache")
+            result = image.run(
+                root,
+                "lua-flame",
+                "--select",
+                f"pod={pod.uid},exe=envoy",
+                "-d",
+                1,
+                "-F",
+                999,
+                "-q",
+                "-o",
+                "-",
+                "-f",
+                "html",
+                "--stats",
+                "/out/stats.json",
+                out=out,
+                prefix=["chrt", "-f", "5"],
+            ).expect()
+            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.memo")) >= 2, os.listdir(
+                f"{out}/cache"
+            )
             assert lua.parse_page(result.stdout), result.stderr
             found.append((result.stats["first_sample_at_ns"] - at) / 1e6)
-    yield f"cold {found[0]:.0f} ms, then {', '.join(f'{ms:.0f}' for ms in found[1:])} ms (with the start of Python, which makes the container)"
+    yield (
+        f"cold {found[0]:.0f} ms, then {', '.join(f'{ms:.0f}' for ms in found[1:])} ms (with the start of Python, which"
+        " makes the container)"
+    )
 
 
 yrt.main(globals())

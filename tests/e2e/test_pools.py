@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Many threads or processes that each work a little: as many samples as their CPU time demands, in total, for each function and for each worker.
+Many threads or processes that each work a little: as many samples as their CPU time demands, in total, for each
+function and for each worker.
 
-What is counted lies inside the functions that serve requests, whose CPU time the fixtures measure with the scheduler's clock. Samples are drawn at
-random, so n of them are uncertain by sqrt(n): limits are four times that. A timer per thread loses nearly everything here: a worker's CPU time
-between two requests, and mostly in the whole run, is shorter than a period.
+What is counted lies inside the functions that serve requests, whose CPU time the fixtures measure with the scheduler's
+clock. Samples are drawn at random, so n of them are uncertain by sqrt(n): limits are four times that. A timer per
+thread loses nearly everything here: a worker's CPU time between two requests, and mostly in the whole run, is shorter
+than a period.
 """
 
 import math
@@ -53,8 +55,8 @@ def check_total(counts, cpu, rate):
 
 def check_shares(what, counts, cpu):
     """
-    Chi-squared: does each get the samples that its CPU time demands? Also where that is less than one sample: a term of a Poisson distribution
-    with mean m has mean 1 and variance 2 + 1 / m.
+    Chi-squared: does each get the samples that its CPU time demands? Also where that is less than one sample: a term of
+    a Poisson distribution with mean m has mean 1 and variance 2 + 1 / m.
     """
     share = sum(counts.values()) / sum(cpu.values())
     due = {key: share * used for key, used in cpu.items() if used > 0}
@@ -68,7 +70,10 @@ def check_shares(what, counts, cpu):
 def check(fixture, rate, *flags, view="flame"):
     result, truth = yrt.sample_whole(fixture, "-t", "--max-cpu", 0, *flags, view=view, rate=rate)
     counts = count_by(result, function_of)
-    line = f"at {rate} Hz {check_total(counts, truth['functions'], rate)}, {check_shares('functions', counts, truth['functions'])}"
+    line = (
+        f"at {rate} Hz {check_total(counts, truth['functions'], rate)},"
+        f" {check_shares('functions', counts, truth['functions'])}"
+    )
     if "workers" in truth:
         cpu = dict(enumerate(truth["workers"]))
         line += ", " + check_shares("workers", count_by(result, worker_of), cpu)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe: each hit of a function, an address, a USDT probe or a tracepoint counts one for its stack; what is not there is refused by name."""
+"""
+probe: each hit of a function, an address, a USDT probe or a tracepoint counts one for its stack; what is not there is
+refused by name.
+"""
 
 import re
 import signal
@@ -55,10 +58,14 @@ def libc(symbol):
 
 
 def test_function():
-    """Every call from a program's first instruction on, by its name and by its address; Python's frames are above it."""
+    """
+    Every call from a program's first instruction on, by its name and by its address; Python's frames are above it.
+    """
     for what in ("libc:getppid", f"libc+{libc('getppid'):#x}", "uprobe:libc.so.6:getppid"):
         result = probe(what, command=CALLS)
-        assert of(result, "work") == result.samples == result.stats["expected_samples"] == N, f"{what}: {yrt.show(result.stacks)}"
+        assert (
+            of(result, "work") == result.samples == result.stats["expected_samples"] == N
+        ), f"{what}: {yrt.show(result.stacks)}"
         assert all(yrt.plain(yrt.leaf(frames)) == "getppid" for frames, _ in result.stacks), yrt.show(result.stacks)
         yield f"{what}: {result.samples} hits"
 
@@ -75,8 +82,13 @@ def test_several():
 
 
 def test_usdt():
-    """A USDT probe with a semaphore, by its provider: Python's collections, which it reports only while somebody looks."""
-    result = probe("python:gc__start", command="import gc, time\ndef collect():\n    for i in range(7): gc.collect()\ncollect()\ntime.sleep(0.5)")
+    """
+    A USDT probe with a semaphore, by its provider: Python's collections, which it reports only while somebody looks.
+    """
+    result = probe(
+        "python:gc__start",
+        command="import gc, time\ndef collect():\n    for i in range(7): gc.collect()\ncollect()\ntime.sleep(0.5)",
+    )
     assert of(result, "collect") == 7, yrt.show(result.stacks)
 
 
@@ -91,16 +103,23 @@ def test_running():
     halved, expected = result.stats["rate_halved"], result.stats["expected_samples"]
     assert halved and expected > 10000, result.stats
     # Of hits chosen one in w, each counting w, the sum has a variance below w times the number.
-    assert abs(result.samples - expected) < 6 * (expected * 2 ** halved) ** 0.5, f"{result.samples} of {expected}, halved {halved} times"
+    assert (
+        abs(result.samples - expected) < 6 * (expected * 2**halved) ** 0.5
+    ), f"{result.samples} of {expected}, halved {halved} times"
     yield f"{result.samples} of {expected}, rate halved {halved} times"
 
 
 def test_tables():
-    """A function that only the language's own table has is found by the name that stacks show; suggestions come from it, too."""
+    """
+    A function that only the language's own table has is found by the name that stacks show; suggestions come from it,
+    too.
+    """
     with yrt.Fixture(go.build("labels", "-ldflags=-s -w", name="labels-stripped"), seconds=None, wait=False) as fixture:
         result = yrt.run("probe", "-e", "main.burnBoth", "-p", fixture.pid, "-d", 1).expect()
         near = yrt.run("probe", "-e", "main.burnBoht", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
-    assert result.samples > 10 and all(frames[-1] == "main.burnBoth" for frames, _ in result.stacks), yrt.show(result.stacks)
+    assert result.samples > 10 and all(frames[-1] == "main.burnBoth" for frames, _ in result.stacks), yrt.show(
+        result.stacks
+    )
     assert "main.burnBoth" in near.stderr, near.stderr
     yield f"{result.samples} hits"
 
@@ -110,10 +129,17 @@ def test_refusals():
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
         try:
             time.sleep(0.3)
-            for what, words in (("libc:mallocx", ("no function", "malloc")), ("nothing:f", ("no file", "libc.so.6", "JIT")),
-                                ("sched:sched_swich", ("sched_switch",)), ("libc:memcpy", ("IFUNC",)), ("libc:mall*", ("patterns",)),
-                                ("sched:*", ("patterns",)), ("libc:0x10", ("not in the code of",)),
-                                ("tracepoint:a:b_c_d", ("no tracepoint",)), (":x", ("name is missing",))):
+            for what, words in (
+                ("libc:mallocx", ("no function", "malloc")),
+                ("nothing:f", ("no file", "libc.so.6", "JIT")),
+                ("sched:sched_swich", ("sched_switch",)),
+                ("libc:memcpy", ("IFUNC",)),
+                ("libc:mall*", ("patterns",)),
+                ("sched:*", ("patterns",)),
+                ("libc:0x10", ("not in the code of",)),
+                ("tracepoint:a:b_c_d", ("no tracepoint",)),
+                (":x", ("name is missing",)),
+            ):
                 result = yrt.run("probe", "-e", what, "-p", target.pid, "-d", 1)
                 assert result.code in (yrt.USAGE, yrt.UNSUPPORTED), f"{what}: {result.code} {result.stderr}"
                 assert all(w in result.stderr for w in words), f"{what}: {result.stderr}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several processes in one picture: a level for them that distinguishes them, in every format, by program where there are many."""
+"""
+Several processes in one picture: a level for them that distinguishes them, in every format, by program where there are
+many.
+"""
 
 import collections
 import os
@@ -39,17 +42,27 @@ def test_live():
         for frames, count in stacks:
             levels[frames[0]] += count
         all_of = sum(levels.values())
-        for pattern in r"python3 -c while True: pass left \(pid (\d+)\)", r"python3 .* right \(pid (\d+)\)", r"perl -e .* \(pid (\d+)\)":
+        for pattern in (
+            r"python3 -c while True: pass left \(pid (\d+)\)",
+            r"python3 .* right \(pid (\d+)\)",
+            r"perl -e .* \(pid (\d+)\)",
+        ):
             hit = [(m[1], n) for name, n in levels.items() if (m := re.fullmatch(pattern, name))]
             assert len(hit) == 1 and hit[0][0] in children and hit[0][1] > all_of / 10, (pattern, levels, children)
         threads = {frames[1] for frames, _ in folded(recording, "-t") if "left" in frames[0]}
         assert len(threads) == 1 and re.fullmatch(r"(python3|MainThread) \(tid \d+\)", threads.pop()), threads
-        assert {f[0] for f, _ in folded(recording, "--processes", "none")} <= {"_start", "[truncated: no_region]", "entry_SYSCALL_64_after_hwframe"}
+        assert {f[0] for f, _ in folded(recording, "--processes", "none")} <= {
+            "_start",
+            "[truncated: no_region]",
+            "entry_SYSCALL_64_after_hwframe",
+        }
         assert any(f[0] == "perl" for f, _ in folded(recording, "--processes", "program"))
         check_pprof(recording, children, group)
         scope = render(recording, "speedscope")
         assert re.search(r'"name":"python3 -c while True: pass left \(pid \d+\): \w+ \(tid \d+\)"', scope), scope[-500:]
-        assert re.search(r"\d +[├└] python3 -c .*left \(pid \d+\)\n", render(recording, "txt")), render(recording, "txt")[:800]
+        assert re.search(r"\d +[├└] python3 -c .*left \(pid \d+\)\n", render(recording, "txt")), render(
+            recording, "txt"
+        )[:800]
     close(group)
 
 
@@ -123,10 +136,15 @@ def test_one():
 
 
 def sys_python():
-    return subprocess.run(["python3", "-c", "import os; print(os.path.realpath('/proc/self/exe'))"], capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["python3", "-c", "import os; print(os.path.realpath('/proc/self/exe'))"], capture_output=True, text=True
+    ).stdout.strip()
 
 
-MANY = "".join(f"cc1 -o file{n}.o|process|cc1||{100 + n};main;work 10\n" for n in range(20)) + "make -j|process|make||99;main 5\n"
+MANY = (
+    "".join(f"cc1 -o file{n}.o|process|cc1||{100 + n};main;work 10\n" for n in range(20))
+    + "make -j|process|make||99;main 5\n"
+)
 LONG = "/usr/bin/java -Xmx4g -cp /opt/" + "x" * 60 + " Server --port"
 TWINS = f"{LONG} 8080|process|java||7;run 3\n{LONG} 9090|process|java||8;run 4\n"
 
@@ -135,7 +153,10 @@ def test_many():
     """Of a program with many processes there is one box, unless each is asked for; long names keep what differs."""
     with tempfile.TemporaryDirectory() as directory:
         many, twins = yrt.made(directory, "many.yrt", MANY), yrt.made(directory, "twins.yrt", TWINS)
-        assert folded(many) == [(["cc1 (20 processes)", "main", "work"], 200), (["make -j (pid 99)", "main"], 5)], folded(many)
+        assert folded(many) == [
+            (["cc1 (20 processes)", "main", "work"], 200),
+            (["make -j (pid 99)", "main"], 5),
+        ], folded(many)
         assert len(folded(many, "--processes", "each")) == 21
         assert [f[0] for f, _ in folded(twins)] == ["java … 8080 (pid 7)", "java … 9090 (pid 8)"], folded(twins)
         out = os.path.join(directory, "d.folded")

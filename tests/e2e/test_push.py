@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles handed to stores: what each of them gets, read by others' readers; what becomes of it where a store does not take it."""
+"""
+Profiles handed to stores: what each of them gets, read by others' readers; what becomes of it where a store does not
+take it.
+"""
 
 import base64
 import json
@@ -76,7 +79,9 @@ def test_what_stores_get():
         assert sum(wanted.values()) > 100
 
         url, query, headers, body = sent("pyroscope", path, "--tenant", "t1", env={"YRT_PUSH_TOKEN": "secret"})
-        assert url.path == "/ingest" and query["format"] == ["pprof"] and int(query["until"][0]) > int(query["from"][0]), url
+        assert (
+            url.path == "/ingest" and query["format"] == ["pprof"] and int(query["until"][0]) > int(query["from"][0])
+        ), url
         name = query["name"][0]
         assert name.startswith("shop{") and "host_name=h_1_2_" in name and "k8s_pod_uid=1b2c3d4e-5f60" in name, name
         assert headers["X-Scope-OrgID"] == "t1" and headers["Authorization"] == "Bearer secret", headers
@@ -86,11 +91,15 @@ def test_what_stores_get():
         series, = json.loads(body)["series"]
         labels = {pair["name"]: pair["value"] for pair in series["labels"]["labels"]}
         assert url.path == "/api/profiles/writeraw" and headers["Content-Type"] == "application/json"
-        assert labels["__name__"] == "process_cpu" and labels["job"] == "shop" and labels["host_name"] == "h{1,2}", labels
+        assert (
+            labels["__name__"] == "process_cpu" and labels["job"] == "shop" and labels["host_name"] == "h{1,2}"
+        ), labels
         assert pprof_stacks(dir, base64.b64decode(series["samples"][0]["rawProfile"], validate=True)) == wanted
 
         url, query, headers, body = sent("coroot", path, env={"YRT_PUSH_TOKEN": "key"})
-        assert url.path == "/v1/profiles" and query["service.name"] == ["shop"] and query["host.name"] == ["h{1,2}"], query
+        assert (
+            url.path == "/v1/profiles" and query["service.name"] == ["shop"] and query["host.name"] == ["h{1,2}"]
+        ), query
         assert headers["X-API-Key"] == "key" and pprof_stacks(dir, body) == wanted
 
         url, _, headers, body = sent("otlp", path)
@@ -102,7 +111,9 @@ def test_what_stores_get():
 
 def check_otlp(read, wanted):
     assert oracles.merge(read.stacks()) == wanted
-    assert read.type(read.profiles[0]) == ("samples", "count") and read.one(read.profiles[0], "period") == 2004008, read.profiles[0]
+    assert (
+        read.type(read.profiles[0]) == ("samples", "count") and read.one(read.profiles[0], "period") == 2004008
+    ), read.profiles[0]
     resource = read.resource()
     assert all(resource[key] == value for key, value in LABELS.items()), resource
     assert read.frame_types() <= {"native", "kernel"} and "native" in read.frame_types()
@@ -121,7 +132,10 @@ service:
 
 
 def test_collector():
-    """A real OpenTelemetry Collector, which sends on what it was sent: stacks, values, labels. YRT_OTELCOL: fixtures/collector/get.sh builds it."""
+    """
+    A real OpenTelemetry Collector, which sends on what it was sent: stacks, values, labels. YRT_OTELCOL:
+    fixtures/collector/get.sh builds it.
+    """
     program = os.environ.get("YRT_OTELCOL")
     if not program:
         raise yrt.Skipped("YRT_OTELCOL names no Collector")
@@ -129,8 +143,11 @@ def test_collector():
         path, port = recorded(dir), yrt.free_port()
         with open(os.path.join(dir, "config.yaml"), "w") as file:
             file.write(COLLECTOR.format(take=port, give=store.port))
-        collector = subprocess.Popen([program, "--config", f"file:{file.name}", "--feature-gates", "service.profilesSupport"],
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        collector = subprocess.Popen(
+            [program, "--config", f"file:{file.name}", "--feature-gates", "service.profilesSupport"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             labels = [word for key, value in LABELS.items() for word in ("--label", f"{key}={value}")]
             done = push(path, "--push", f"otlp+http://127.0.0.1:{port}", "--push-tries", 8, *labels)
@@ -177,20 +194,31 @@ def test_busy_and_down():
         with stores.Store((500, {})) as store:
             done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 2, "--remove")
             assert done.returncode == yrt.OUTPUT and len(store.requests) == 2 and "HTTP 500" in done.stderr, done.stderr
-            assert os.path.exists(path) and f"{path} is kept" in done.stderr and "\x1b[31m" not in done.stderr, done.stderr
+            assert (
+                os.path.exists(path) and f"{path} is kept" in done.stderr and "\x1b[31m" not in done.stderr
+            ), done.stderr
             url = f"otlp+http://127.0.0.1:{store.port}"
         done = push(path, "--push", url, "--push-tries", 2)  # nobody listens there any more
-        assert done.returncode == yrt.OUTPUT and "is the store there?" in done.stderr and os.path.exists(path), done.stderr
+        assert (
+            done.returncode == yrt.OUTPUT and "is the store there?" in done.stderr and os.path.exists(path)
+        ), done.stderr
 
 
 def test_refusals():
     """What will not be otherwise in a moment is said at once."""
     with tempfile.TemporaryDirectory() as dir:
         path = made(dir)
-        for status, words in (401, "YRT_PUSH_TOKEN"), (413, "too large"), (404, "check host, port, path"), (400, "store's log"):
+        for status, words in (
+            (401, "YRT_PUSH_TOKEN"),
+            (413, "too large"),
+            (404, "check host, port, path"),
+            (400, "store's log"),
+        ):
             with stores.Store((status, {})) as store:
                 done = push(path, "--push", f"pyroscope+http://127.0.0.1:{store.port}")
-                assert done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr, done.stderr
+                assert (
+                    done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr
+                ), done.stderr
                 assert len(store.requests) == 1 and os.path.exists(path), done.stderr
 
 
@@ -199,12 +227,26 @@ def test_hang():
     with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 2), (200, {}, 2), (200, {}, 0)) as store:
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-tries", 1)
         assert done.returncode == 0, done.stderr
-        done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
+        done = push(
+            made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2
+        )
         assert done.returncode == 0 and len(store.requests) == 3, done.stderr
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
         path = made(dir)
-        at = subprocess.Popen([yrt.YRT, "push", path, "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", "60", "--remove"],
-                              stderr=subprocess.PIPE, text=True)
+        at = subprocess.Popen(
+            [
+                yrt.YRT,
+                "push",
+                path,
+                "--push",
+                f"coroot+http://127.0.0.1:{store.port}",
+                "--push-timeout",
+                "60",
+                "--remove",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             end = time.monotonic() + 30
             while not store.requests and time.monotonic() < end:
@@ -216,7 +258,9 @@ def test_hang():
             yrt.stop(at, signal.SIGKILL)
         assert at.returncode == yrt.OUTPUT and "interrupted" in said and os.path.exists(path), said
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
-        done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2)
+        done = push(
+            made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2
+        )
         assert done.returncode == yrt.OUTPUT and "0.5 s each" in done.stderr and len(store.requests) == 2, done.stderr
 
 
@@ -224,15 +268,36 @@ def test_certificate():
     """One that nobody signed is refused, and one of another host; --ca believes it. A host that is not there."""
     with tempfile.TemporaryDirectory() as dir:
         path, key, cert = made(dir), os.path.join(dir, "key.pem"), os.path.join(dir, "cert.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj",
-                        "/CN=store", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-keyout",
+                key,
+                "-out",
+                cert,
+                "-days",
+                "2",
+                "-subj",
+                "/CN=store",
+                "-addext",
+                "subjectAltName=IP:127.0.0.1",
+            ],
+            check=True,
+            capture_output=True,
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
         with stores.Store(context=context) as store:
             url = f"otlp+https://127.0.0.1:{store.port}"
             done = push(path, "--push", url)
             assert done.returncode == yrt.OUTPUT and "--ca FILE" in done.stderr and not store.requests, done.stderr
-            done = push(path, "--push", url.replace("127.0.0.1", "localhost"), "--ca", cert, "--push-tries", 1)  # another one's
+            # another one's
+            done = push(path, "--push", url.replace("127.0.0.1", "localhost"), "--ca", cert, "--push-tries", 1)
             assert done.returncode == yrt.OUTPUT and "certificate" in done.stderr and not store.requests, done.stderr
             done = push(path, "--push", url, "--ca", cert)
             assert done.returncode == 0 and len(store.requests) == 1, done.stderr
@@ -243,33 +308,55 @@ def test_certificate():
 def test_usage():
     with tempfile.TemporaryDirectory() as dir:
         path = made(dir)
-        for args in ([path], [path, "--push", "ftp://h"], [path, "--push", "http://h:1/x"], [path, "--push", "otlp+http://u:p@h"],
-                     ["--push", "otlp+http://h"], [path, "--push", "otlp+http://h", "--label", "x"]):
+        for args in (
+            [path],
+            [path, "--push", "ftp://h"],
+            [path, "--push", "http://h:1/x"],
+            [path, "--push", "otlp+http://u:p@h"],
+            ["--push", "otlp+http://h"],
+            [path, "--push", "otlp+http://h", "--label", "x"],
+        ):
             done = push(*args)
             assert done.returncode == yrt.USAGE and done.stderr, (args, done.returncode, done.stderr)
 
 
 def test_stdin_is_kept():
     with tempfile.TemporaryDirectory() as dir, stores.Store((401, {})) as store:
-        done = subprocess.run([yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"], cwd=dir, input="a;b 5\n",
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"],
+            cwd=dir,
+            input="a;b 5\n",
+            capture_output=True,
+            text=True,
+        )
         kept, = os.listdir(dir)
         assert done.returncode == yrt.OUTPUT and kept in done.stderr, done.stderr
-        out = subprocess.run([yrt.YRT, "render", os.path.join(dir, kept), "-o", "-"], capture_output=True, text=True, check=True)
+        out = subprocess.run(
+            [yrt.YRT, "render", os.path.join(dir, kept), "-o", "-"], capture_output=True, text=True, check=True
+        )
         assert out.stdout == "a;b 5\n", out.stdout
-        done = subprocess.run([yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"], cwd="/proc", input="a;b 5\n",
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [yrt.YRT, "push", "-", "--push", f"otlp+http://127.0.0.1:{store.port}"],
+            cwd="/proc",
+            input="a;b 5\n",
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == yrt.OUTPUT and "it is lost: cannot write unsent-" in done.stderr, done.stderr
 
 
 def test_nothing():
-    """What came from a program that failed, or was never written, is no profile; a recording in which nothing ran is one."""
+    """
+    What came from a program that failed, or was never written, is no profile; a recording in which nothing ran is one.
+    """
     with tempfile.TemporaryDirectory() as dir, stores.Store((200, {})) as store:
         empty = os.path.join(dir, "empty.yrt")
         open(empty, "w").close()
         for path in "-", empty:
             done = push(path, "--remove", "--push", f"otlp+http://127.0.0.1:{store.port}", stdin="")
-            assert done.returncode == yrt.INPUT and "nothing is sent" in done.stderr and os.path.exists(empty), done.stderr
+            assert (
+                done.returncode == yrt.INPUT and "nothing is sent" in done.stderr and os.path.exists(empty)
+            ), done.stderr
         assert not store.requests
         with yrt.Fixture("deep30") as fixture:
             yrt.run("record", "-p", fixture.pid, "-d", 0.5, "-o", empty, output=False).expect()
@@ -277,36 +364,75 @@ def test_nothing():
 
 
 def test_push_of_a_run():
-    """flame --push: sent with where it is from, and gone; kept, and reported, if the store is down; without room in a file it is sent all the same."""
+    """
+    flame --push: sent with where it is from, and gone; kept, and reported, if the store is down; without room in a file
+    it is sent all the same.
+    """
     for answer, code in (200, 0), (401, yrt.OUTPUT):
-        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
-            at = yrt.Run("flame", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", output=False, cwd=dir).sampling()
+        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store(
+            (answer, {})
+        ) as store:
+            at = yrt.Run(
+                "flame",
+                "-p",
+                fixture.pid,
+                "-d",
+                3,
+                "--push",
+                f"otlp+http://127.0.0.1:{store.port}",
+                output=False,
+                cwd=dir,
+            ).sampling()
             fixture.release()
             fixture.finish()
             result = at.result().expect(code)
             read = oracles.Otlp(store.requests[0][2])
             resource = read.resource()
-            assert resource["service.name"] == "deep30" and resource["host.name"] and len(resource["process.executable.build_id.gnu"]) == 40
+            assert (
+                resource["service.name"] == "deep30"
+                and resource["host.name"]
+                and len(resource["process.executable.build_id.gnu"]) == 40
+            )
             assert any("f01" in frames for frames, _ in read.stacks())
             kept = os.listdir(dir)
             assert len(kept) == (code != 0) and all(name in result.stderr for name in kept), (kept, result.stderr)
     for answer, named in (200, False), (401, False), (200, True):
-        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store((answer, {})) as store:
+        with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", seconds=1) as fixture, stores.Store(
+            (answer, {})
+        ) as store:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", dir], check=True)
             try:
                 with open(os.path.join(dir, "filler"), "wb") as file:
                     file.write(bytes(4096))
-                at = yrt.Run("record", "-p", fixture.pid, "-d", 3, "--push", f"otlp+http://127.0.0.1:{store.port}", *(["-o", "x.yrt"] if named else []),
-                             output=False, stats=False, cwd=dir).sampling()
+                at = yrt.Run(
+                    "record",
+                    "-p",
+                    fixture.pid,
+                    "-d",
+                    3,
+                    "--push",
+                    f"otlp+http://127.0.0.1:{store.port}",
+                    *(["-o", "x.yrt"] if named else []),
+                    output=False,
+                    stats=False,
+                    cwd=dir,
+                ).sampling()
                 fixture.release()
                 fixture.finish()
                 result = at.result().expect(0 if answer == 200 and not named else yrt.OUTPUT)
-                assert "No space left" in result.stderr and ("sent from memory" in result.stderr) == (answer == 200), result.stderr
-                assert any("f01" in frames for frames, _ in oracles.Otlp(store.requests[0][2]).stacks()) and len(store.requests) == 1
+                assert "No space left" in result.stderr and ("sent from memory" in result.stderr) == (
+                    answer == 200
+                ), result.stderr
+                assert (
+                    any("f01" in frames for frames, _ in oracles.Otlp(store.requests[0][2]).stacks())
+                    and len(store.requests) == 1
+                )
                 assert len(os.listdir(dir)) == 1 + (answer != 200 or named), os.listdir(dir)
             finally:
                 subprocess.run(["umount", "-l", dir], check=True)  # yrt may still be in it, if a test fails
-    result = yrt.run("flame", "-p", "1", "--push", "otlp+http://127.0.0.1:1", "-o", "x.html", output=False).expect(yrt.USAGE)
+    result = yrt.run("flame", "-p", "1", "--push", "otlp+http://127.0.0.1:1", "-o", "x.html", output=False).expect(
+        yrt.USAGE
+    )
     assert "sends a recording" in result.stderr, result.stderr
 
 

@@ -11,7 +11,9 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "event_loop.py")
 LOOP = "asyncio (event loop)"
 SCRIPTED = re.compile(r" \([^()]*\.py:\d+\)$")
-INSIDE = re.compile(r"(run_forever|_run_once|run_until_complete|Handle\._run) \((base_events|events|runners)\.py:\d+\)$")
+INSIDE = re.compile(
+    r"(run_forever|_run_once|run_until_complete|Handle\._run) \((base_events|events|runners)\.py:\d+\)$"
+)
 
 
 def sample(mode, *flags, view="python-flame", seconds=3, python=PYTHON, loop=()):
@@ -24,7 +26,9 @@ def sample(mode, *flags, view="python-flame", seconds=3, python=PYTHON, loop=())
 
 def python_names(frames):
     """Names of Python frames, as functions are called in all versions: without their class."""
-    return [LOOP if f == LOOP else f.split(" (")[0].rsplit(".", 1)[-1] for f in frames if f == LOOP or SCRIPTED.search(f)]
+    return [
+        LOOP if f == LOOP else f.split(" (")[0].rsplit(".", 1)[-1] for f in frames if f == LOOP or SCRIPTED.search(f)
+    ]
 
 
 def chains(result):
@@ -37,7 +41,9 @@ def chains(result):
 
 
 def behind_loop(names):
-    """What is behind the frame of the loop, without the coroutine that awaits the tasks, which 3.14 and later report."""
+    """
+    What is behind the frame of the loop, without the coroutine that awaits the tasks, which 3.14 and later report.
+    """
     rest = names[names.index(LOOP) + 1:] if LOOP in names else ()
     return rest[1:] if rest[:1] == ("tasks",) else rest
 
@@ -57,9 +63,13 @@ def check(result, before):
     chain = share(found, "busy", "generator", "middle", "leaf", "burn")
     called = share(found, "callback", "burn")
     executor = sum(n for names, n in found.items() if names[-2:] == ("run", "burn")) / sum(found.values())
-    # per turn 3 * 1 ms in leaf(), 3 * 0.2 ms in busy(), 4 * 1 ms in callback(), once called by busy() itself, 1 ms beside it
+    # per turn 3 * 1 ms in leaf(), 3 * 0.2 ms in busy(), 4 * 1 ms in callback(), once called by busy() itself, 1 ms
+    # beside it
     assert 0.25 < chain < 0.45 and 0.25 < called < 0.45 and executor > 0.03, f"{chain:.3f} {called:.3f} {executor:.3f}"
-    return f"{result.samples} samples: {chain:.3f} in the chain of a task, {called:.3f} in callbacks, {executor:.3f} beside the loop"
+    return (
+        f"{result.samples} samples: {chain:.3f} in the chain of a task, {called:.3f} in callbacks, {executor:.3f}"
+        " beside the loop"
+    )
 
 
 def test_tasks():
@@ -94,7 +104,9 @@ def test_uvloop():
     yield check(sample("tasks", python=python, loop=["uvloop"]), ("<module>", "main", "run"))
     result = sample("server", python=python, loop=["uvloop"])
     found = chains(result)
-    assert not any(LOOP in frames and "uv_run" in frames[frames.index(LOOP):] for frames, _ in result.stacks), yrt.show(result.stacks)
+    assert not any(
+        LOOP in frames and "uv_run" in frames[frames.index(LOOP) :] for frames, _ in result.stacks
+    ), yrt.show(result.stacks)
     answered = share(found, "answer", "burn")
     assert answered > 0.5, f"{answered:.3f} {found}"
     yield f"{result.samples} samples, {answered:.3f} in answer()"

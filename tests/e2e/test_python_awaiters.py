@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The tasks that await the one that runs, against what asyncio.capture_call_graph() says: Python 3.14 and later (ctest -C Pythons). With an older one
-there is nothing to see, which is printed.
+The tasks that await the one that runs, against what asyncio.capture_call_graph() says: Python 3.14 and later (ctest -C
+Pythons). With an older one there is nothing to see, which is printed.
 """
 
 import os
@@ -18,7 +18,9 @@ CHAINS = ["alone", "gathered", "grouped", "inner", "wanted", "one_left", "shield
 
 
 def version():
-    out = subprocess.run([PYTHON, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [PYTHON, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True, check=True
+    )
     return int(out.stdout)
 
 

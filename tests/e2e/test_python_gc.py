@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collector of cycles is shown as "(gc)", inside of what allocated and outside of its own functions, in stripped interpreters too."""
+"""
+The collector of cycles is shown as "(gc)", inside of what allocated and outside of its own functions, in stripped
+interpreters too.
+"""
 
 import os
 import re
@@ -10,7 +13,10 @@ PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "collecting.py")
 GC, TOLERANCE, ENOUGH = "(gc)", 0.04, 1500
 # only the collector calls these, by symbols or by the slots of types
-INSIDE = re.compile(r"(^|\.)tp_traverse$|^visit_(decref|reachable)$|^(subtract_refs|move_unreachable|deduce_unreachable)$|__del__ \(collecting")
+INSIDE = re.compile(
+    r"(^|\.)tp_traverse$|^visit_(decref|reachable)$|^(subtract_refs|move_unreachable|deduce_unreachable)$|__del__"
+    r" \(collecting"
+)
 
 
 def test_share_and_order():
@@ -26,7 +32,12 @@ def test_share_and_order():
             if GC in frames:
                 seen += n
                 outside = frames[:frames.index(GC)]
-                assert any(re.match(r"(build|count|main|Node\.__init__|__init__|<listcomp>|build\..*|<module>) \(collecting", x) for x in outside), f"{frames}"
+                assert any(
+                    re.match(
+                        r"(build|count|main|Node\.__init__|__init__|<listcomp>|build\..*|<module>) \(collecting", x
+                    )
+                    for x in outside
+                ), f"{frames}"
                 assert not any(INSIDE.search(x) for x in outside), f"{frames}"
             else:
                 assert not any(INSIDE.search(x) for x in frames), f"{frames}"
@@ -34,7 +45,9 @@ def test_share_and_order():
             break
     assert samples >= ENOUGH, samples
     ours, theirs = seen / samples, spent / used
-    assert theirs > 0.1 and abs(ours - theirs) < TOLERANCE, f"(gc) in {ours:.3f} of {samples} samples, {theirs:.3f} of the CPU time"
+    assert (
+        theirs > 0.1 and abs(ours - theirs) < TOLERANCE
+    ), f"(gc) in {ours:.3f} of {samples} samples, {theirs:.3f} of the CPU time"
     yield f"(gc) in {ours:.3f} of {samples} samples, {theirs:.3f} of the CPU time"
 
 

@@ -27,10 +27,14 @@ def test_without_the_gil():
     result, truth = sample("hash", "--gil")
     left_out = result.stats["filtered_samples"]
     whole = result.samples + left_out
-    share, measured = result.share(re.compile(r"^compute \(gil\.py:")), truth["compute"] / (truth["compute"] + truth["hashing"])
+    share, measured = result.share(re.compile(r"^compute \(gil\.py:")), truth["compute"] / (
+        truth["compute"] + truth["hashing"]
+    )
     assert whole == result.stats["samples"] and not result.stats["lost"].get("unmatched"), result.stats
     assert share > 0.95, f"{share:.4f} of those that hold the GIL compute"
-    assert abs(result.samples / whole - measured) < 0.05, f"{result.samples} of {whole} hold the GIL, measured {measured:.4f}"
+    assert (
+        abs(result.samples / whole - measured) < 0.05
+    ), f"{result.samples} of {whole} hold the GIL, measured {measured:.4f}"
     assert f", {left_out} left out as asked" in result.stderr, result.stderr
     yield f"{result.samples} of {whole} samples hold the GIL; {measured:.4f} of the time was computing"
 

@@ -34,7 +34,12 @@ def test_folded():
         at = next(i for i, f in enumerate(frames) if f.startswith("burn (hostile.py:"))
         assert not any(CONTROL.search(f) for f in frames), frames
         chain = frames[at - 10:at]
-        assert chain[0].startswith("semi") and chain[3].startswith("</script>") and "xxxx" in chain[7] and chain[9].startswith("(a.py:1)"), chain
+        assert (
+            chain[0].startswith("semi")
+            and chain[3].startswith("</script>")
+            and "xxxx" in chain[7]
+            and chain[9].startswith("(a.py:1)")
+        ), chain
     yield f"{sum(n for _, n in busy)} samples in ten functions"
 
 

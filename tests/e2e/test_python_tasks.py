@@ -52,7 +52,9 @@ def test_asyncio():
         text = yrt.run("dump", "-p", f.pid, "--logical", output=False, stats=False).expect().stdout
         assert f"\n{len(tasks)} asyncio tasks: " in text, text
         assert re.search(r'^asyncio task "for-task": waits for a task "holds"(, awaited by "main")?$', text, re.M), text
-        assert re.search(r'^asyncio task "holds": waits for a future, awaited by "(for-task|main)"( and 1 more)?$', text, re.M), text
+        assert re.search(
+            r'^asyncio task "holds": waits for a future, awaited by "(for-task|main)"( and 1 more)?$', text, re.M
+        ), text
         assert "\x1b" not in text
         folded = yrt.run("dump", "-p", f.pid, "--logical", "-f", "folded", output=False, stats=False).expect().stdout
         assert re.search(r"^queue \(task \d+\);queue .*;(Queue.)?get .* 1$", folded, re.M), folded

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-t shows threads of Python by the names that threading gives them, in forked children and in other pid namespaces too."""
+"""
+-t shows threads of Python by the names that threading gives them, in forked children and in other pid namespaces too.
+"""
 
 import os
 import re
@@ -72,8 +74,9 @@ def child_of(pid):
 
 def test_pid_namespace():
     """In a container threads have other numbers."""
-    with subprocess.Popen(["unshare", "--pid", "--fork", PYTHON, SCRIPT, "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as unshare:
+    with subprocess.Popen(
+        ["unshare", "--pid", "--fork", PYTHON, SCRIPT, "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as unshare:
         try:
             assert '"pid": 1,' in unshare.stdout.readline()
             pid = child_of(unshare.pid)[0]

@@ -30,7 +30,9 @@ def recorded(program, *flags, seconds=2, rate=999, argument=()):
     """x.yrt of a program, and the result of the command."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(program, *argument) as fixture:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False).sampling()
+        at = yrt.Run(
+            "record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False
+        ).sampling()
         fixture.release()
         yield path, at.result().expect()
 
@@ -88,8 +90,11 @@ def test_pipe():
     with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as directory:
         fixture.release()
         path = os.path.join(directory, "x.svg")
-        record = subprocess.Popen([yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-F", "999", "-q", "-o", "-", "-f", "yrt"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        record = subprocess.Popen(
+            [yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-F", "999", "-q", "-o", "-", "-f", "yrt"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         render = subprocess.run([yrt.YRT, "render", "-", "-o", path], stdin=record.stdout, timeout=60)
         record.stdout.close()
         assert record.wait(60) == 0 and render.returncode == 0
@@ -132,7 +137,11 @@ def test_tiers():
             f.write("a;Q.main_[0];Q.run_[0] 1\na;Q.main_[j];Q.run_[i] 4\na;Q.main_[1];Q.run_[0] 2\n")
         assert folded(path) == [(["a", "Q.main", "Q.run"], 7)], folded(path)
         apart = {tuple(frames[1:]): n for frames, n in folded(path, "--annotate")}
-        assert apart == {("Q.main_[0]", "Q.run_[0]"): 1, ("Q.main_[j]", "Q.run_[i]"): 4, ("Q.main_[1]", "Q.run_[0]"): 2}, apart
+        assert apart == {
+            ("Q.main_[0]", "Q.run_[0]"): 1,
+            ("Q.main_[j]", "Q.run_[i]"): 4,
+            ("Q.main_[1]", "Q.run_[0]"): 2,
+        }, apart
 
 
 def test_diff():
@@ -190,11 +199,17 @@ def test_bad_files():
         flipped = bad("flipped.yrt", data[:90] + bytes([data[90] ^ 1]) + data[91:])
         expect_error(yrt.INPUT, "render", flipped, "-o", "-", words=(flipped, "corrupt"))
         expect_error(yrt.INPUT, "diff", good, flipped, "-o", "-", words=(flipped, "corrupt"))
-        for name, content in (("text.yrt", b"hello world\n"), ("short.yrt", data[:12]), ("elf.yrt", b"\x7fELF" + bytes(99)),
-                              ("bits.yrt", os.urandom(5000))):
+        for name, content in (
+            ("text.yrt", b"hello world\n"),
+            ("short.yrt", data[:12]),
+            ("elf.yrt", b"\x7fELF" + bytes(99)),
+            ("bits.yrt", os.urandom(5000)),
+        ):
             path = bad(name, content)
             expect_error(yrt.INPUT, "render", path, "-o", "-", words=(path,))
-        expect_error(yrt.INPUT, "render", os.path.join(directory, "none.yrt"), "-o", "-", words=("none.yrt", "No such file"))
+        expect_error(
+            yrt.INPUT, "render", os.path.join(directory, "none.yrt"), "-o", "-", words=("none.yrt", "No such file")
+        )
         expect_error(yrt.INPUT, "render", directory, "-o", "-", words=(directory,))
 
 
@@ -236,9 +251,13 @@ def test_disk_full():
             out = os.path.join(full, "x." + extension)
             if extension == "svg":
                 out = "/dev/full"
-            err = expect_error(yrt.OUTPUT, "render", whole, "-o", out, "-f", extension.replace("json", "speedscope"), words=(out,))
+            err = expect_error(
+                yrt.OUTPUT, "render", whole, "-o", out, "-f", extension.replace("json", "speedscope"), words=(out,)
+            )
             assert "No space left" in err, err
-            assert extension == "yrt" or out == "/dev/full" or not os.path.exists(out), f"{out} is incomplete, and there"
+            assert (
+                extension == "yrt" or out == "/dev/full" or not os.path.exists(out)
+            ), f"{out} is incomplete, and there"
             if extension == "yrt":
                 shutil.copy(path, os.path.join(directory, "part.yrt"))
                 os.remove(path)
@@ -249,20 +268,31 @@ def test_disk_full():
 def test_disk_full_while_recording():
     with yrt.Fixture("deep30") as fixture:
         fixture.release()
-        err = expect_error(yrt.OUTPUT, "record", "-p", fixture.pid, "-d", 1, "-o", "/dev/full", "-f", "yrt", words=("/dev/full",))
+        err = expect_error(
+            yrt.OUTPUT, "record", "-p", fixture.pid, "-d", 1, "-o", "/dev/full", "-f", "yrt", words=("/dev/full",)
+        )
     assert "No space left" in err, err
 
 
 def test_usage():
     with tempfile.TemporaryDirectory() as directory:
         path = yrt.made(directory, "x.yrt", "main 3\n")
-        for args, words in ((("render", path), ("-o",)), (("render", "-o", "-"), ("one file",)), (("render", path, path, "-o", "-"), ()),
-                            (("render", path, "-o", "x.png"), ("x.png", "--help")), (("render", path, "-o", "-", "-U", "-K"), ("-U",)),
-                            (("render", path, "-o", "-", "-I", "("), ("(",)), (("diff", path, "-o", "-"), ("two files",)),
-                            (("diff", path, path, "-o", "x.otlp"), ("otlp", "difference")), (("diff", "-", "-", "-o", "-"), ("stdin",)),
-                            (("render", path, "-o", "-", "--nonsense"), ())):
+        for args, words in (
+            (("render", path), ("-o",)),
+            (("render", "-o", "-"), ("one file",)),
+            (("render", path, path, "-o", "-"), ()),
+            (("render", path, "-o", "x.png"), ("x.png", "--help")),
+            (("render", path, "-o", "-", "-U", "-K"), ("-U",)),
+            (("render", path, "-o", "-", "-I", "("), ("(",)),
+            (("diff", path, "-o", "-"), ("two files",)),
+            (("diff", path, path, "-o", "x.otlp"), ("otlp", "difference")),
+            (("diff", "-", "-", "-o", "-"), ("stdin",)),
+            (("render", path, "-o", "-", "--nonsense"), ()),
+        ):
             expect_error(yrt.USAGE, *args, words=words) if args[-1] != "--nonsense" else plain(*args, code=yrt.USAGE)
-        expect_error(yrt.OUTPUT, "render", path, "-o", "/nonexistent/x.html", words=("/nonexistent/x.html", "No such file"))
+        expect_error(
+            yrt.OUTPUT, "render", path, "-o", "/nonexistent/x.html", words=("/nonexistent/x.html", "No such file")
+        )
         for command in ("record", "render", "diff"):
             assert command in plain(command, "--help").stdout
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The whole program under AddressSanitizer and UndefinedBehaviorSanitizer: the binary of the asan preset, on programs that differ in what is read
-of them. tests/run.sh builds it first; where only the release tree was built, the release binary is run instead and this says so.
+The whole program under AddressSanitizer and UndefinedBehaviorSanitizer: the binary of the asan preset, on programs that
+differ in what is read of them. tests/run.sh builds it first; where only the release tree was built, the release binary
+is run instead and this says so.
 """
 
 import os
@@ -16,7 +17,8 @@ SANITIZED = os.path.join(os.path.dirname(yrt.BUILD), "asan", "yrt")
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:exitcode=99:strict_string_checks=1",
            "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99:print_stacktrace=1"}
 
-# Virtual functions that call each other; more .rodata than malloc() keeps, so that memory of it is unmapped once it is freed.
+# Virtual functions that call each other; more .rodata than malloc() keeps, so that memory of it is unmapped once it is
+# freed.
 SERVER = """
 #include <cstdint>
 #include <ctime>
@@ -40,7 +42,10 @@ int main() {
 def binary():
     if os.path.exists(SANITIZED):
         return SANITIZED
-    print(f"there is no {SANITIZED}: the release binary is run instead (cmake --preset asan && cmake --build --preset asan)")
+    print(
+        f"there is no {SANITIZED}: the release binary is run instead (cmake --preset asan && cmake --build --preset"
+        " asan)"
+    )
     return yrt.YRT
 
 

@@ -72,7 +72,9 @@ def test_many_that_sleep():
         for _ in range(12):
             stack.enter_context(yrt.Fixture(os.path.join(dir, "sleeps-deep30")))
         result = yrt.run("flame", "--select", "exe=sleeps-*", "-d", 0.5, "-F", RATE, output=False).expect()
-        assert result.stderr.count("used no CPU in") == 3 and "9 more processes used no CPU" in result.stderr, result.stderr
+        assert (
+            result.stderr.count("used no CPU in") == 3 and "9 more processes used no CPU" in result.stderr
+        ), result.stderr
 
 
 def test_becomes_another_program():
@@ -82,7 +84,9 @@ def test_becomes_another_program():
         script = f'read x; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec {dir}/chosen-deep30 1'
         shares = []
         for flags in [], ["-s"]:
-            shell = subprocess.Popen([os.path.join(dir, "chosen-sh"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            shell = subprocess.Popen(
+                [os.path.join(dir, "chosen-sh"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            )
             at = yrt.Run("flame", "--select", "exe=chosen-sh", *flags, "-d", 4, "-F", RATE, "-U").sampling()
             shell.communicate(b"\n", timeout=60)
             result = at.result().expect()
@@ -97,8 +101,14 @@ def test_pod_and_container():
         pod.add(first.pid)
         inspected = yrt.run("inspect", "--select", f"pod={pod.uid}", "--json", output=False, stats=False).expect()
         assert f'"pid": {first.pid}' in inspected.stdout, inspected.stdout
-        runs = [yrt.Run("flame", "--select", rule, "-d", 5, "-F", 499, "-U")
-                for rule in (f"pod={pod.uid}", f"container=containerd://{pod.container}", f"cgroup={pod.folders[0].removeprefix(pods.root())}")]
+        runs = [
+            yrt.Run("flame", "--select", rule, "-d", 5, "-F", 499, "-U")
+            for rule in (
+                f"pod={pod.uid}",
+                f"container=containerd://{pod.container}",
+                f"cgroup={pod.folders[0].removeprefix(pods.root())}",
+            )
+        ]
         for at in runs:
             at.sampling()
         first.release()
@@ -121,7 +131,9 @@ def test_unit():
             for pid in nginx.master.pid, *nginx.workers():
                 pods.join(service, pid)
             result = yrt.run("lua-flame", "--select", f"unit={name}", "-d", 3, "-F", 199).expect()
-            assert result.share("ngx_http_lua_run_thread") > 0.2 and result.share("ngx_master_process_cycle") > 0.95, yrt.show(result.stacks)
+            assert (
+                result.share("ngx_http_lua_run_thread") > 0.2 and result.share("ngx_master_process_cycle") > 0.95
+            ), yrt.show(result.stacks)
             result = yrt.run("flame", "--select", f"unit={name}x").expect(yrt.NO_PROCESS)
             assert f"{name}.service (pid " in result.stderr, result.stderr
     finally:
@@ -161,8 +173,15 @@ def test_name():
 
 
 def test_usage():
-    for args in (["--select", "envoy"], ["--select", "name=x"], ["--select", "exe="], ["-a", "-p", "1"], ["--wait", "-p", "1"],
-                 ["-a", "--", "true"], ["--select", "container=12"]):
+    for args in (
+        ["--select", "envoy"],
+        ["--select", "name=x"],
+        ["--select", "exe="],
+        ["-a", "-p", "1"],
+        ["--wait", "-p", "1"],
+        ["-a", "--", "true"],
+        ["--select", "container=12"],
+    ):
         result = yrt.run("flame", *args)
         assert result.code == yrt.USAGE and result.stderr, (args, result.code, result.stderr)
 
@@ -178,16 +197,21 @@ def sleepers(n):
 
 def seen_as_used(result, frame, cpu_s, rate):
     """
-    On a machine that others use too: the CPU time that a process used was seen, but for what is reported: stacks of processes that were
-    not known yet (where many large programs start at once, that takes a while), and what was lost.
+    On a machine that others use too: the CPU time that a process used was seen, but for what is reported: stacks of
+    processes that were not known yet (where many large programs start at once, that takes a while), and what was lost.
     """
     unknown = (result.stats["truncated"].get("no_process", 0) + result.lost()) / rate
     seen = sum(n for frames, n in result.stacks if yrt.has(frames, frame)) / rate
-    assert seen > 0 and seen > 0.7 * cpu_s - unknown, f"{frame}: {seen:.2f} s seen, {cpu_s:.2f} s used\n{yrt.show(result.stacks)}"
+    assert (
+        seen > 0 and seen > 0.7 * cpu_s - unknown
+    ), f"{frame}: {seen:.2f} s seen, {cpu_s:.2f} s used\n{yrt.show(result.stacks)}"
 
 
 def test_whole_machine():
-    """Every process, also among 300 others: -a is experimental (docs/limits.md), so that much may be lost, but not silently."""
+    """
+    Every process, also among 300 others: -a is experimental (docs/limits.md), so that much may be lost, but not
+    silently.
+    """
     crowd = sleepers(300)
     try:
         with yrt.Fixture("deep30", seconds=5) as native:

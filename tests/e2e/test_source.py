@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--source: lines of files that can be read where the page is drawn, and no others, whatever a target says its source is."""
+"""
+--source: lines of files that can be read where the page is drawn, and no others, whatever a target says its source is.
+"""
 
 import json
 import os
@@ -34,7 +36,10 @@ def page(directory, *flags):
     """A recording drawn with --source, as data and as a file."""
     path = os.path.join(directory, "x.html")
     yrt.run("render", os.path.join(directory, "x.yrt"), "-o", path, *flags, output=False, stats=False).expect()
-    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', yrt.read(path), re.S)[1]), path
+    return (
+        json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', yrt.read(path), re.S)[1]),
+        path,
+    )
 
 
 def record(directory):
@@ -43,7 +48,19 @@ def record(directory):
         with open(name, "w", opener=lambda path, flags, mode=mode: os.open(path, flags, mode)) as f:
             f.write(text)
     with subprocess.Popen([sys.executable, program, secret]) as busy:
-        yrt.run("record", "--lines", "-p", busy.pid, "-d", 2, "-F", 499, "-o", os.path.join(directory, "x.yrt"), output=False).expect()
+        yrt.run(
+            "record",
+            "--lines",
+            "-p",
+            busy.pid,
+            "-d",
+            2,
+            "-F",
+            499,
+            "-o",
+            os.path.join(directory, "x.yrt"),
+            output=False,
+        ).expect()
         busy.kill()
     return program, secret
 
@@ -53,7 +70,9 @@ def test_source():
         program, secret = record(directory)
         assert "source" not in page(directory)[0]
         data, path = page(directory, "--source")
-        assert secret in data["strings"] and set(data["source"]) >= {program} and secret not in data["source"], list(data["source"])
+        assert secret in data["strings"] and set(data["source"]) >= {program} and secret not in data["source"], list(
+            data["source"]
+        )
         blocks = data["source"][program]
         first = next(first for first, text in blocks if "# the line" in text)
         line = first + [i for i, s in enumerate(blocks[0][1].split("\n")) if "# the line" in s][0]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs from their first instruction on: started by yrt, or by a shell under -s, while they load one file after the other."""
+"""
+Programs from their first instruction on: started by yrt, or by a shell under -s, while they load one file after the
+other.
+"""
 
 import os
 import sys
@@ -24,7 +27,9 @@ def test_python():
 
 
 def test_one_program():
-    """From the command's exec() on there is one program, also while the files that it maps are reported before its exec()."""
+    """
+    From the command's exec() on there is one program, also while the files that it maps are reported before its exec().
+    """
     for _ in range(8):
         result = yrt.run("flame", "-s", "-F", 9999, "--", sys.executable, "-c", "pass", timeout=120).expect()
         strangers = [(frames, n) for frames, n in result.stacks if frames[0].startswith("yrt")]
@@ -32,9 +37,14 @@ def test_one_program():
 
 
 def test_programs_of_a_shell():
-    """The first one is prepared, as the shell's arguments name it; the others are known to BPF while stacks of those before still wait for names."""
+    """
+    The first one is prepared, as the shell's arguments name it; the others are known to BPF while stacks of those
+    before still wait for names.
+    """
     script = 'for i in 1 2 3 4; do "$@"; done'
-    result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=120).expect()
+    result = yrt.run(
+        "flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=120
+    ).expect()
     assert cut(result) <= 0.03, f"{result.samples} samples, {result.stats['truncated']}"
 
 
@@ -46,21 +56,34 @@ def test_short_commands():
 
 
 def test_threads():
-    """A thread that is still in the system call that made it has nothing above it on its stack, but perhaps what an earlier one left there."""
-    threads = ("import threading, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end:\n"
-               " threads = [threading.Thread(target=int) for _ in range(20)]\n [t.start() for t in threads]\n [t.join() for t in threads]")
+    """
+    A thread that is still in the system call that made it has nothing above it on its stack, but perhaps what an
+    earlier one left there.
+    """
+    threads = (
+        "import threading, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end:\n threads ="
+        " [threading.Thread(target=int) for _ in range(20)]\n [t.start() for t in threads]\n [t.join() for t in"
+        " threads]"
+    )
     result = yrt.run("flame", "-F", 1999, "--", sys.executable, "-c", threads, timeout=120).expect()
     born = [(frames, n) for frames, n in result.stacks if any(f.startswith("ret_from_fork") for f in frames)]
     wrong = [(frames, n) for frames, n in born if not frames[1].startswith("ret_from_fork")]
     assert not wrong, yrt.show(wrong)
     assert cut(result, "no_process") <= 0.03, result.stats["truncated"]
-    first = [(frames, n) for frames, n in result.stacks if frames[-1].startswith("clone") and any(f.startswith("[truncated") for f in frames)]
+    first = [
+        (frames, n)
+        for frames, n in result.stacks
+        if frames[-1].startswith("clone") and any(f.startswith("[truncated") for f in frames)
+    ]
     assert not first, yrt.show(first)  # back in user mode
-    yield f"{sum(n for _, n in born)} of {result.samples} samples in threads that begin"  # none where the machine is busy
+    # none where the machine is busy
+    yield f"{sum(n for _, n in born)} of {result.samples} samples in threads that begin"
 
 
 def test_a_strangers_program():
-    """Programs that the arguments name are prepared, by their own dynamic linker: not what others could have written."""
+    """
+    Programs that the arguments name are prepared, by their own dynamic linker: not what others could have written.
+    """
     with tempfile.TemporaryDirectory(prefix="yrt-") as folder:
         linker, program, ran = (f"{folder}/{name}" for name in ("ld", "p", "ran"))
         with open(linker, "w", encoding="ascii") as file:

@@ -2,8 +2,9 @@
 """
 yrt symbolize against llvm-symbolizer and addr2line, on programs of several compilers and forms of debug information.
 
-Where those two agree on an address, yrt must say the same. Where they do not, yrt's frames and lines are llvm-symbolizer's,
-and another name of the outermost function has one of the reasons that docs/symbolize.md explains; the test counts them.
+Where those two agree on an address, yrt must say the same. Where they do not, yrt's frames and lines are
+llvm-symbolizer's, and another name of the outermost function has one of the reasons that docs/symbolize.md explains;
+the test counts them.
 """
 
 import bisect
@@ -179,7 +180,9 @@ def compare(path, *debug, exact=False):
         if not why:
             wrong.append((hex(addr), a, b, c))
     print(f"     {os.path.basename(path)}: {dict(counts)}")
-    assert not wrong, f"{len(wrong)} of {len(addrs)}; yrt, llvm-symbolizer, addr2line:\n" + "\n".join(map(str, wrong[:5]))
+    assert not wrong, f"{len(wrong)} of {len(addrs)}; yrt, llvm-symbolizer, addr2line:\n" + "\n".join(
+        map(str, wrong[:5])
+    )
     return counts
 
 
@@ -273,7 +276,9 @@ def test_separate_debug_file_and_one_of_another_build():
         whole = symbolize(program, addrs)
         assert symbolize(bare, addrs) == whole.replace("crtstuff.c:0:0", "??:0:0"), "strip drops the symbols of files"
         stripped, _ = split(d, program, "stripped", "--strip-all")
-        places = [re.findall(r"^(?!\?\?|crtstuff).*:[1-9]\d*:\d+$", out, re.M) for out in (whole, symbolize(stripped, addrs))]
+        places = [
+            re.findall(r"^(?!\?\?|crtstuff).*:[1-9]\d*:\d+$", out, re.M) for out in (whole, symbolize(stripped, addrs))
+        ]
         assert places[0] == places[1] and len(places[0]) > len(addrs)
         other = native(d, "other", "g++", "-O3")
         subprocess.run(["objcopy", "--only-keep-debug", other, debug], check=True)
@@ -326,13 +331,18 @@ def test_demangled_and_plain_options():
         assert len(lines[0]) == len(lines[1]) == len(addrs)
         differ = [(a, b) for a, b in zip(*lines) if a != b and not (a == "??:0:0" and b.endswith(":0:0"))]
         assert not differ, differ[:5]
-        assert text(yrt.YRT, "symbolize", "-e", program, hex(work), "nonsense") == symbolize(program, [work]) + "nonsense\n"
+        assert (
+            text(yrt.YRT, "symbolize", "-e", program, hex(work), "nonsense")
+            == symbolize(program, [work]) + "nonsense\n"
+        )
 
 
 def test_an_answer_for_each_line():
     """A script that waits for an answer gets it, before it closes its end."""
     libc = os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6")
-    with subprocess.Popen([yrt.YRT, "symbolize", "-e", libc], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+    with subprocess.Popen(
+        [yrt.YRT, "symbolize", "-e", libc], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as p:
         for question in ("0x10", "what", "0x20"):
             p.stdin.write(question + "\n")
             p.stdin.flush()
@@ -348,7 +358,10 @@ def test_input_as_llvm_takes_it():
     with tempfile.TemporaryDirectory() as d:
         program = native(d, "p", "gcc")
         at = int(re.search(r"^(\w+) . work$", text("nm", program), re.M)[1], 16)
-        lines = f"0x{at:x}\n  0x{at:X}\n{at}\n0{at:o}\n0b{at:b}\nCODE 0x{at:x}\n0x{at:x} more\n{at:016x}\nfoo\n\n-1\n0x\n0xg\n0xffffffffffffffffff\n"
+        lines = (
+            f"0x{at:x}\n  0x{at:X}\n{at}\n0{at:o}\n0b{at:b}\nCODE 0x{at:x}\n0x{at:x}"
+            f" more\n{at:016x}\nfoo\n\n-1\n0x\n0xg\n0xffffffffffffffffff\n"
+        )
         mine = text(yrt.YRT, "symbolize", "-e", program, stdin=lines)
         theirs = text(LLVM, f"--obj={program}", stdin=lines)
         assert mine == theirs, f"{mine}\n--- llvm-symbolizer\n{theirs}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
---timeline keeps when each sample was taken, and formats that show time contain it: text of perf script, trace events, the Firefox Profiler.
-Without it those formats show the same stacks.
+--timeline keeps when each sample was taken, and formats that show time contain it: text of perf script, trace events,
+the Firefox Profiler. Without it those formats show the same stacks.
 """
 
 import collections
@@ -40,7 +40,21 @@ def recording(*flags):
     if flags not in MADE:
         MADE[flags] = tempfile.TemporaryDirectory()
         path = os.path.join(MADE[flags].name, "x.yrt")
-        yrt.run("record", "-q", *flags, "-F", RATE, "-o", path, "--", sys.executable, "-c", PROGRAM, output=False, stats=False).expect()
+        yrt.run(
+            "record",
+            "-q",
+            *flags,
+            "-F",
+            RATE,
+            "-o",
+            path,
+            "--",
+            sys.executable,
+            "-c",
+            PROGRAM,
+            output=False,
+            stats=False,
+        ).expect()
     try:
         yield os.path.join(MADE[flags].name, "x.yrt")
     except BaseException:
@@ -53,7 +67,9 @@ def render(path, name, *flags):
 
 
 def perf_samples(text):
-    """[(seconds, nanoseconds that it stands for, names from the root)], as perf-script(1) describes its default fields."""
+    """
+    [(seconds, nanoseconds that it stands for, names from the root)], as perf-script(1) describes its default fields.
+    """
     found = []
     for record in text.strip("\n").split("\n\n"):
         head, *frames = record.split("\n")
@@ -86,7 +102,15 @@ def test_perf():
 def firefox_stacks(profile):
     """{thread: [(ms, weight, names)]} of the tables of the processed format."""
     shared = profile["shared"]
-    for table in ("stackTable", "frameTable", "funcTable", "resourceTable", "sources", "nativeSymbols", "sourceLocationTable"):
+    for table in (
+        "stackTable",
+        "frameTable",
+        "funcTable",
+        "resourceTable",
+        "sources",
+        "nativeSymbols",
+        "sourceLocationTable",
+    ):
         assert {len(c) for name, c in shared[table].items() if name != "length"} == {shared[table]["length"]}, table
     frames, prefixes = shared["stackTable"]["frame"], shared["stackTable"]["prefixOffset"]
     names = []
@@ -146,7 +170,11 @@ def test_without_times():
         stacks = collections.Counter()
         for frames, n in yrt.parse_folded(render(path, "folded")):
             stacks[tuple(frames)] += n
-        perf, fire, chrome = perf_samples(render(path, "perf")), json.loads(render(path, "firefox")), json.loads(render(path, "chrome"))
+        perf, fire, chrome = (
+            perf_samples(render(path, "perf")),
+            json.loads(render(path, "firefox")),
+            json.loads(render(path, "chrome")),
+        )
     clean = [collections.Counter() for _ in range(2)]
     for _, _, names in perf:
         clean[0][tuple(yrt.MARKS.sub("", n) for n in names)] += 1
@@ -155,48 +183,86 @@ def test_without_times():
             clean[1][tuple(names)] += weight
     assert clean[0] == stacks, (clean[0] - stacks, stacks - clean[0])
     assert clean[1] == stacks, (clean[1] - stacks, stacks - clean[1])
-    total, wanted = boxes(chrome), sum(n for frames, n in stacks.items() if any(f.startswith("second ") for f in frames)) / RATE
+    total, wanted = (
+        boxes(chrome),
+        sum(n for frames, n in stacks.items() if any(f.startswith("second ") for f in frames)) / RATE,
+    )
     got = sum(us for n, us in total.items() if n.startswith("second ")) / 1e6
     assert abs(got - wanted) < 0.01, (got, wanted)
 
 
 def share(b, word):
     """Of all samples drawn, those in functions whose names begin so."""
-    return b.run("""let sum = 0;
+    return b.run(
+        """let sum = 0;
         for (let i = 0; i < plain.n; i = nameOf(plain.fn[i]).startsWith(arguments[0] + " (") ? (sum += plain.nowTotal[i], plain.end[i]) : i + 1);
-        return sum / plain.nowTotal[0]""", word)
+        return sum / plain.nowTotal[0]""",
+        word,
+    )
 
 
 def drag(b, css, start, end):
     """From one share of a canvas's width to another, along its middle."""
-    r = b.run("const r = document.querySelector(arguments[0]).getBoundingClientRect(); return [r.left, r.top + r.height / 2, r.width]", css)
+    r = b.run(
+        "const r = document.querySelector(arguments[0]).getBoundingClientRect(); return [r.left, r.top + r.height / 2,"
+        " r.width]",
+        css,
+    )
     at = [{"type": "pointerMove", "x": round(r[0] + x * r[2]), "y": round(r[1]), "duration": 0} for x in (start, end)]
-    b.actions("pointer", [at[0], {"type": "pointerDown", "button": 0}, at[1], {"type": "pointerUp", "button": 0}], "mouse",
-              parameters={"pointerType": "mouse"})
+    b.actions(
+        "pointer",
+        [at[0], {"type": "pointerDown", "button": 0}, at[1], {"type": "pointerUp", "button": 0}],
+        "mouse",
+        parameters={"pointerType": "mouse"},
+    )
 
 
 def test_page():
     with recording("--timeline") as path, Browser(1280, 800) as b:
         page = os.path.join(os.path.dirname(path), "x.html")
         yrt.run("render", path, "-t", "-o", page, output=False, stats=False).expect()
-        moments = [1000 * s for s, _, names in perf_samples(render(path, "perf")) if any(n.startswith("second ") for n in names)]
+        moments = [
+            1000 * s
+            for s, _, names in perf_samples(render(path, "perf"))
+            if any(n.startswith("second ") for n in names)
+        ]
         b.open("file://" + page)
-        assert not b.log() and b.run("return times.count.reduce((x, y) => x + y) === whole.nowTotal[0] && !document.getElementById('time').hidden")
+        assert not b.log() and b.run(
+            "return times.count.reduce((x, y) => x + y) === whole.nowTotal[0] &&"
+            " !document.getElementById('time').hidden"
+        )
         both, end = share(b, "second"), b.run("return times.end")
         begin, length = moments[0], moments[-1] - moments[0]
         drag(b, "#strips canvas", (begin + 0.2 * length) / end, (begin + 0.8 * length) / end)
-        assert both < 0.6 and share(b, "second") > 0.9 and share(b, "first") < 0.05, (both, share(b, "second"), share(b, "first"))
+        assert both < 0.6 and share(b, "second") > 0.9 and share(b, "first") < 0.05, (
+            both,
+            share(b, "second"),
+            share(b, "first"),
+        )
         wanted = b.run("return [plain.nowTotal[0], part, location.hash]")
         b.click("#range button")
-        assert b.run("return isDiff && whole.baseTotal[0] > 0 && Math.abs(whole.baseTotal[0] - whole.nowTotal[0]) < 1e-6 * whole.nowTotal[0]")
+        assert b.run(
+            "return isDiff && whole.baseTotal[0] > 0 && Math.abs(whole.baseTotal[0] - whole.nowTotal[0]) < 1e-6 *"
+            " whole.nowTotal[0]"
+        )
         b.open("about:blank")
         b.open("file://" + page + wanted[2])
         assert b.run("return [plain.nowTotal[0], part]") == wanted[:2]
         b.keys("Escape")
-        assert b.run("return part === null && !isDiff && plain.nowTotal[0] === whole.nowTotal[0]") and abs(share(b, "second") - both) < 1e-9
-        cell = b.run("const [low] = [arguments[0]]; return [Math.floor(low / 1000), Math.floor(low / 20) * 20]", begin + length / 2)
-        drag(b, "#heat", (cell[0] + 0.5) / b.run("return times.seconds"), (cell[0] + 0.5) / b.run("return times.seconds"))
-        assert b.run("return part[0] % 20 === 0 && part[1] - part[0] === 20 && Math.floor(part[0] / 1000)") == cell[0], b.run("return part")
+        assert (
+            b.run("return part === null && !isDiff && plain.nowTotal[0] === whole.nowTotal[0]")
+            and abs(share(b, "second") - both) < 1e-9
+        )
+        cell = b.run(
+            "const [low] = [arguments[0]]; return [Math.floor(low / 1000), Math.floor(low / 20) * 20]",
+            begin + length / 2,
+        )
+        drag(
+            b, "#heat", (cell[0] + 0.5) / b.run("return times.seconds"), (cell[0] + 0.5) / b.run("return times.seconds")
+        )
+        assert (
+            b.run("return part[0] % 20 === 0 && part[1] - part[0] === 20 && Math.floor(part[0] / 1000)") == cell[0]
+        ), b.run("return part")
         b.keys("x")
         assert b.run("return document.getElementById('time').hidden")
         assert not b.log()
@@ -209,7 +275,9 @@ def test_size():
     """At 999 Hz a minute of 100 busy threads takes at most 5 MB."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 100) as fixture:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "--timeline", "-t", "-p", fixture.pid, "-d", 3, "-F", 999, "-o", path, output=False).sampling()
+        at = yrt.Run(
+            "record", "--timeline", "-t", "-p", fixture.pid, "-d", 3, "-F", 999, "-o", path, output=False
+        ).sampling()
         fixture.release()
         stats = at.result().expect().stats
         each = os.path.getsize(path) / stats["samples"]

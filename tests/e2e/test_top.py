@@ -20,7 +20,9 @@ ROW = re.compile(r"^ *(\d+\.\d\d) +(\d+\.\d\d) +(\d+)  (.*)$")
 
 
 def tables(text):
-    """[(samples, [(self, total, count, rest)], samples since the start)] of what top prints where there is no terminal."""
+    """
+    [(samples, [(self, total, count, rest)], samples since the start)] of what top prints where there is no terminal.
+    """
     found = []
     for block in text.strip().split("\n\n"):
         head, loss, columns, *rows = block.splitlines()
@@ -37,7 +39,9 @@ def tables(text):
 def top(*flags, fixture="deep30", args=(), count=2, delay=1):
     with yrt.Fixture(fixture, *args) as f:
         f.release()
-        result = yrt.run("top", "-p", f.pid, "-d", delay, "-n", count, "-F", 999, *flags, output=False, stats=False).expect()
+        result = yrt.run(
+            "top", "-p", f.pid, "-d", delay, "-n", count, "-F", 999, *flags, output=False, stats=False
+        ).expect()
     return tables(result.stdout), result
 
 
@@ -95,12 +99,16 @@ def test_subprocesses():
         time.sleep(0.5)
         child = int(yrt.read(f"/proc/{shell.pid}/task/{shell.pid}/children").split()[0])
         stack.callback(os.kill, child, signal.SIGKILL)
-        result = yrt.run("top", "-p", shell.pid, "-s", "-d", 1, "-n", 1, "-F", 999, "--rows", 60, output=False, stats=False).expect()
+        result = yrt.run(
+            "top", "-p", shell.pid, "-s", "-d", 1, "-n", 1, "-F", 999, "--rows", 60, output=False, stats=False
+        ).expect()
     assert share(tables(result.stdout)[0][1], "f01", 1) > 50, result.stdout
 
 
 def test_command():
-    result = yrt.run("top", "-d", 0.5, "-F", 999, "--", yrt.fixture_path("deep30"), 2, output=False, stats=False).expect()
+    result = yrt.run(
+        "top", "-d", 0.5, "-F", 999, "--", yrt.fixture_path("deep30"), 2, output=False, stats=False
+    ).expect()
     assert len(re.findall("SELF%", result.stdout)) >= 2, result.stdout
 
 
@@ -118,7 +126,9 @@ def test_closed_pipe():
     """`yrt top … | head -1` ends, as unwritable output."""
     with yrt.Fixture("deep30") as f:
         f.release()
-        process = subprocess.Popen([yrt.YRT, "top", "-p", str(f.pid), "-d", "0.2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [yrt.YRT, "top", "-p", str(f.pid), "-d", "0.2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         process.stdout.readline()
         process.stdout.close()
         process.stdout = None
@@ -134,7 +144,9 @@ def test_usage():
 
 
 class Terminal:
-    """yrt top on a terminal of its own. screen() gives what it shows, by a small emulation of the sequences that top uses."""
+    """
+    yrt top on a terminal of its own. screen() gives what it shows, by a small emulation of the sequences that top uses.
+    """
 
     def __init__(self, *args, rows=24, columns=100, **env):
         self.main, other = pty.openpty()
@@ -177,8 +189,10 @@ class Terminal:
 def test_views_and_json():
     """python-top hides the interpreter as python-flame does; a line of JSON a period says what the table says."""
     with subprocess.Popen(["python3", "-c", "def spin():\n while True: pass\nspin()"]) as busy:
-        whole, view = (yrt.run(command, "-p", busy.pid, "-d", 1, "-n", 1, "-F", 499, "--json", output=False, stats=False).expect()
-                       for command in ("top", "python-top"))
+        whole, view = (
+            yrt.run(command, "-p", busy.pid, "-d", 1, "-n", 1, "-F", 499, "--json", output=False, stats=False).expect()
+            for command in ("top", "python-top")
+        )
         busy.kill()
     whole, view = json.loads(whole.stdout), json.loads(view.stdout)
     names = {row["function"].split(" ")[0] for row in view["rows"]}
@@ -191,11 +205,34 @@ def test_views_and_json():
 
 def test_processes():
     """--processes: a row for each; without it their level is none of the functions."""
-    with subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait"], start_new_session=True) as parent:
+    with subprocess.Popen(
+        ["sh", "-c", "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait"], start_new_session=True
+    ) as parent:
         time.sleep(0.5)
         children = {int(p) for p in yrt.read(f"/proc/{parent.pid}/task/{parent.pid}/children").split()}
-        each, functions = (json.loads(yrt.run("top", "-s", "-p", parent.pid, "-d", 2, "-n", 1, "-F", 499, "--json", *flags, output=False, stats=False)
-                                      .expect().stdout)["rows"] for flags in (["--processes"], []))
+        each, functions = (
+            json.loads(
+                yrt.run(
+                    "top",
+                    "-s",
+                    "-p",
+                    parent.pid,
+                    "-d",
+                    2,
+                    "-n",
+                    1,
+                    "-F",
+                    499,
+                    "--json",
+                    *flags,
+                    output=False,
+                    stats=False,
+                )
+                .expect()
+                .stdout
+            )["rows"]
+            for flags in (["--processes"], [])
+        )
         os.killpg(parent.pid, signal.SIGKILL)
     assert {row["pid"] for row in each} == children and {row["kind"] for row in each} == {"process"}, (each, children)
     assert functions and not any(row["kind"] == "process" for row in functions), functions
@@ -278,7 +315,9 @@ def test_no_color():
         t.process.send_signal(signal.SIGINT)
         assert t.process.wait(10) == 0
         t.read(0.2)
-        assert termios.tcgetattr(t.other) == t.before and "\033[?1049l" in t.raw, "an interrupt leaves the terminal as it was taken"
+        assert (
+            termios.tcgetattr(t.other) == t.before and "\033[?1049l" in t.raw
+        ), "an interrupt leaves the terminal as it was taken"
 
 
 yrt.main(globals())

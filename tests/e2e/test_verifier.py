@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All walkers of a program share the million instructions that the kernel's verifier looks at, and each adds to yrt's start."""
+"""
+All walkers of a program share the million instructions that the kernel's verifier looks at, and each adds to yrt's
+start.
+"""
 
 import os
 import subprocess
@@ -37,7 +40,10 @@ def tags_of(cache):
 
 
 def test_kernel_types():
-    """Programs are the same with the kernel's types from the cache as with all of its BTF; a file that is no BTF is made anew."""
+    """
+    Programs are the same with the kernel's types from the cache as with all of its BTF; a file that is no BTF is made
+    anew.
+    """
     with tempfile.TemporaryDirectory() as cache:
         tags = tags_of(cache)
         assert len(tags) > 10 and all(kept == own for kept, own in tags.values()), tags

@@ -54,8 +54,24 @@ def by_thread(stacks):
 def recorded(directory, *flags):
     path = os.path.join(directory, "x.yrt")
     stats = os.path.join(directory, "stats")
-    done = yrt.run("record", "--event", "wall", "-F", 499, *flags, "--stats", stats, "-o", path, "--", "/usr/bin/python3", "-c", PROGRAM,
-                   output=False, stats=False).expect()
+    done = yrt.run(
+        "record",
+        "--event",
+        "wall",
+        "-F",
+        499,
+        *flags,
+        "--stats",
+        stats,
+        "-o",
+        path,
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        PROGRAM,
+        output=False,
+        stats=False,
+    ).expect()
     with open(stats, encoding="utf-8") as f:
         return path, json.load(f), json.loads(done.stdout.splitlines()[0]), done.slack
 
@@ -73,16 +89,24 @@ def test_threads():
     for name, own in truth.items():
         of = found[name]
         total = sum(of.values())
-        assert abs(total - own["wall"]) <= 2 * EXACT * own["wall"] + 0.05 + slack(own["wall"]), f"{name}: {total} of {own}"
+        assert abs(total - own["wall"]) <= 2 * EXACT * own["wall"] + 0.05 + slack(
+            own["wall"]
+        ), f"{name}: {total} of {own}"
         assert abs(of["running"] - own["on"]) <= 0.1 * own["on"] + 0.05 + slack(own["on"]), f"{name}: {of} of {own}"
         yield f"{name}: {total:.3f} of {own['wall']:.3f} s, {of['running']:.3f} of {own['on']:.3f} s on the CPU"
-    assert stats["event"] == "wall" and abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off["wall_s"] + slack(off["wall_s"]), off
+    assert stats["event"] == "wall" and abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= EXACT * off[
+        "wall_s"
+    ] + slack(off["wall_s"]), off
     assert abs(off["sampled_on_s"] - off["on_s"]) <= 0.05 * off["on_s"] + 0.05 + slack(off["on_s"]), off
     shown = sum(ns for _, ns in stacks) * 1e-9
     assert abs(shown - off["sampled_on_s"] - off["off_s"]) <= EXACT * shown, (shown, off)
-    burning = [frames for frames, _ in stacks if frames[-1] == "[running]" and any(f.startswith("burn ") for f in frames)]
+    burning = [
+        frames for frames, _ in stacks if frames[-1] == "[running]" and any(f.startswith("burn ") for f in frames)
+    ]
     sleeping = [frames for frames, _ in stacks if frames[-1] == "[sleep]"]
-    assert burning and sleeping and all(any(f.split(" ")[0] in truth for f in frames) for frames in sleeping), yrt.show(stacks)
+    assert burning and sleeping and all(any(f.split(" ")[0] in truth for f in frames) for frames in sleeping), yrt.show(
+        stacks
+    )
 
 
 def test_timeline():
@@ -117,7 +141,9 @@ def test_timeline():
 
 def test_views():
     """The view of a language hides the interpreter and waits by design; page and help know the command."""
-    result = yrt.run("python-wall-flame", "-U", "--", "/usr/bin/python3", "-c", PROGRAM.replace("< 3", "< 0.5")).expect()
+    result = yrt.run(
+        "python-wall-flame", "-U", "--", "/usr/bin/python3", "-c", PROGRAM.replace("< 3", "< 0.5")
+    ).expect()
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
     assert {frames[-1] for frames, _ in result.stacks} >= {"[running]", "[sleep]"}, yrt.show(result.stacks)
     yrt.run("off-flame", "-p", 1, "--timeline", stats=False).expect(yrt.USAGE)

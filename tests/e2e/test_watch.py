@@ -87,7 +87,9 @@ def test_every():
         assert len(files) == 2, files
         for path in files:
             stacks = folded(path)
-            assert sum(n for _, n in stacks) > 3 and any("<module> (<string>:1)" in frames for frames, _ in stacks), stacks[:3]
+            assert sum(n for _, n in stacks) > 3 and any(
+                "<module> (<string>:1)" in frames for frames, _ in stacks
+            ), stacks[:3]
 
 
 def test_ring():
@@ -113,7 +115,9 @@ def test_full():
             result = at.result().expect()
             files = kept(dir)
             assert old[0] not in files and old[1] in files and len(files) > 1, (files, result.stderr)
-            assert result.stderr.count("No space left") == 1 and "the oldest recording was deleted" in result.stderr, result.stderr
+            assert (
+                result.stderr.count("No space left") == 1 and "the oldest recording was deleted" in result.stderr
+            ), result.stderr
         finally:
             subprocess.run(["umount", dir], check=True)
     with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
@@ -166,17 +170,34 @@ def is_running(pid):
 
 
 def test_command():
-    """Of a command the exit status counts; one that hangs is killed, and does not hold up the end; one that is not there is an error."""
+    """
+    Of a command the exit status counts; one that hangs is killed, and does not hold up the end; one that is not there
+    is an error.
+    """
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
         flag = os.path.join(dir, "flag")
         with open(flag, "w"):
             pass
-        at = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1, "--when", f"exit(echo looked >&2; (test -e {flag})) > 0 for 1s")
+        at = watch(
+            dir,
+            "-p",
+            target.pid,
+            "-d",
+            0.3,
+            "--every",
+            1,
+            "-n",
+            1,
+            "--when",
+            f"exit(echo looked >&2; (test -e {flag})) > 0 for 1s",
+        )
         assert [at.process.stderr.readline() for _ in range(3)] == ["looked\n"] * 3 and not kept(dir)
         os.unlink(flag)
         result = at.result().expect()
         assert len(kept(dir)) == 1 and "for 1s: it is 1" in result.stderr, result.stderr
-        at = watch(dir, "-p", target.pid, "--when", "exit(sleep 100 & echo $$ $! >&2; sleep 8; echo late >&2; sleep 100) > 0")
+        at = watch(
+            dir, "-p", target.pid, "--when", "exit(sleep 100 & echo $$ $! >&2; sleep 8; echo late >&2; sleep 100) > 0"
+        )
         started = [int(word) for word in at.process.stderr.readline().split()]
         try:
             at.interrupt()
@@ -195,7 +216,9 @@ def test_command():
 def test_sent_later():
     """What a store does not take stays, and is sent with the next."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store((401, {}), (200, {})) as store:
-        at = watch(dir, "-p", target.pid, "-d", 0.5, "--every", 2, "-n", 2, "--push", f"otlp+http://127.0.0.1:{store.port}")
+        at = watch(
+            dir, "-p", target.pid, "-d", 0.5, "--every", 2, "-n", 2, "--push", f"otlp+http://127.0.0.1:{store.port}"
+        )
         result = at.result().expect()
         assert len(store.requests) == 3 and not kept(dir), (len(store.requests), kept(dir), result.stderr)
         assert "sent with the next" in result.stderr, result.stderr
@@ -213,9 +236,19 @@ def test_selected_later():
 
 
 def test_usage():
-    for args in ([], ["-p", 1, "--when", "cpu"], ["-p", 1, "--when", "disk > 3"], ["-p", 1, "--when", "exit() > 0"],
-                 ["-p", 1, "--when", "exit(true)"], ["-p", 1, "--when", "exit true > 0"], ["-p", 1, "--when", "cpu > 3 for"], ["-p", 1, "-d", 61],
-                 ["-p", 1, "--ring", "x"], ["-p", 1, "x"], ["-p", 1, "--push", "nowhere"]):
+    for args in (
+        [],
+        ["-p", 1, "--when", "cpu"],
+        ["-p", 1, "--when", "disk > 3"],
+        ["-p", 1, "--when", "exit() > 0"],
+        ["-p", 1, "--when", "exit(true)"],
+        ["-p", 1, "--when", "exit true > 0"],
+        ["-p", 1, "--when", "cpu > 3 for"],
+        ["-p", 1, "-d", 61],
+        ["-p", 1, "--ring", "x"],
+        ["-p", 1, "x"],
+        ["-p", 1, "--push", "nowhere"],
+    ):
         result = yrt.run("watch", *args, output=False, stats=False)
         assert result.code == yrt.USAGE and result.stderr, (args, result.code, result.stderr)
     result = yrt.run("watch", "-p", os.getpid(), "--dir", "/proc/nowhere", "-d", 1, output=False, stats=False)

@@ -22,7 +22,8 @@ BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(
 
 
 def of_process(result, pid):
-    return [(frames, n) for frames, n in result.stacks if any(f.endswith(f"(pid {pid})") for f in frames[:3])]  # below its cgroup, if there are several
+    # below its cgroup, if there are several
+    return [(frames, n) for frames, n in result.stacks if any(f.endswith(f"(pid {pid})") for f in frames[:3])]
 
 
 def check_busy(result, name, frame, pid, used):
@@ -47,13 +48,16 @@ def test_crowd():
     """
     with tempfile.TemporaryDirectory() as cache, crowd.Crowd() as machine:
         env = {"YRT_CACHE_DIR": cache}
-        yrt.run("flame", "-a", "-d", 1, "-F", 99, env=env).expect()  # unwind tables of large files are on disk from here on
+        # unwind tables of large files are on disk from here on
+        yrt.run("flame", "-a", "-d", 1, "-F", 99, env=env).expect()
         at = yrt.Run("flame", "-a", "-d", SECONDS, "-F", RATE, "--max-cpu", 0, env=env).sampling()
         begin, before, own = time.monotonic(), machine.cpu_seconds(), time.process_time()
         result = at.result().expect()
         passed, after, own = time.monotonic() - begin, machine.cpu_seconds(), time.process_time() - own
     st = result.stats
-    print(result.summary(), st["max_rss_kb"], "kB", st["cpu_percent"], "%", st["processes"], "processes", st["truncated"])
+    print(
+        result.summary(), st["max_rss_kb"], "kB", st["cpu_percent"], "%", st["processes"], "processes", st["truncated"]
+    )
     assert result.lost_beside(RATE) <= 0.02 * result.samples, st
     assert sum(st["truncated"].values()) <= st["processes"] + 0.01 * result.samples, st
     assert st["unread_processes"] == 0, result.stderr
@@ -65,7 +69,10 @@ def test_crowd():
 
 
 def enter_namespace():
-    """Runs this file once more as the first process of a namespace, with a neighbour in another, and ends with its exit code."""
+    """
+    Runs this file once more as the first process of a namespace, with a neighbour in another, and ends with its exit
+    code.
+    """
     words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     beside = subprocess.Popen([*words, "perl", "-e", BESIDE])
     try:

@@ -19,6 +19,9 @@ def walking(found):
 
 
 def over_budget(of):
-    """What is too much in a program's {runtime: instructions}: what a walker adds to native code alone, or all of them together."""
+    """
+    What is too much in a program's {runtime: instructions}: what a walker adds to native code alone, or all of them
+    together.
+    """
     limits = {r: of["native"] + WALKER for r in of} | {"native": NATIVE, "all": PROGRAM}
     return {r: n for r, n in of.items() if n > limits[r]}

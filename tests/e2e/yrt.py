@@ -161,7 +161,9 @@ def made(directory, name, stacks, *members, format="yrt"):
     """A file of stacks, as tests/tools/mkprofile.c takes them; members: of the meta section, "loss=none"."""
     path = os.path.join(directory, name)
     with open(path, "wb") as out:
-        subprocess.run([os.path.join(BUILD, "yrt-mkprofile"), format, *members], input=stacks.encode(), stdout=out, check=True)
+        subprocess.run(
+            [os.path.join(BUILD, "yrt-mkprofile"), format, *members], input=stacks.encode(), stdout=out, check=True
+        )
     return path
 
 
@@ -182,7 +184,10 @@ class Run:
                                         env={**os.environ, **(env or {})}, **popen)
 
     def is_polling(self):
-        """Whether its main thread waits for samples, which it does only once it takes them. False if it may not be looked into."""
+        """
+        Whether its main thread waits for samples, which it does only once it takes them. False if it may not be looked
+        into.
+        """
         call = re.match(r"(\d+) ", read(f"/proc/{self.process.pid}/syscall"))
         return call is not None and int(call[1]) in EPOLL_WAITS
 
@@ -207,7 +212,14 @@ class Run:
             folded = read(self.folded)
             stats = read(self.stats)
             shutil.rmtree(self.dir, ignore_errors=True)
-        return Result(self.process.returncode, out, err, folded, json.loads(stats) if stats else None, cpu_times()[1] - self.stolen_s)
+        return Result(
+            self.process.returncode,
+            out,
+            err,
+            folded,
+            json.loads(stats) if stats else None,
+            cpu_times()[1] - self.stolen_s,
+        )
 
 
 def until(condition, what, seconds=60):
@@ -246,7 +258,10 @@ def sample_whole(fixture, *flags, view="flame", rate=1999, timeout=150, **kw):
 
 
 def check_shares(seen, due, exact, lost):
-    """Samples by name are in proportion to what is due, within exact (of the whole), chance and what was lost. What to report."""
+    """
+    Samples by name are in proportion to what is due, within exact (of the whole), chance and what was lost. What to
+    report.
+    """
     n, whole = sum(seen.values()), sum(due.values())
     assert n > 1000, f"{n} samples: {seen}"
     for name, own in due.items():
@@ -288,11 +303,16 @@ def follows(frames, chain):
 
 
 def wrong_chains(result, *chains, names=plain):
-    """[(frames, count)] of the stacks that follow none of the chains (given innermost first, the last is the root), but for a fixture's start."""
+    """
+    [(frames, count)] of the stacks that follow none of the chains (given innermost first, the last is the root), but
+    for a fixture's start.
+    """
     wrong = []
     for frames, count in result.stacks:
         cut = [names(f) for f in frames]
-        if "truth_start" not in cut and not any((below := below_main(cut, c[-1])) and follows(below, c[::-1]) for c in chains):
+        if "truth_start" not in cut and not any(
+            (below := below_main(cut, c[-1])) and follows(below, c[::-1]) for c in chains
+        ):
             wrong.append((frames, count))
     return wrong
 
@@ -322,14 +342,25 @@ class Nginx:
         os.chmod(self.dir, 0o755)
         self.port = free_port()
         here = os.path.join(SOURCE, "fixtures", "nginx")
-        self.master = subprocess.Popen(["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit],
-                                       stdin=subprocess.DEVNULL)
+        self.master = subprocess.Popen(
+            ["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit], stdin=subprocess.DEVNULL
+        )
         self.wrk = None
         try:
             self.await_answer()
             self.wrk = subprocess.Popen(
-                ["wrk", "-t1", f"-c{connections}", f"-d{load}",
-                 *([] if path else ["-s", os.path.join(here, "load.lua")]), f"http://127.0.0.1:{self.port}{path or '/'}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                [
+                    "wrk",
+                    "-t1",
+                    f"-c{connections}",
+                    f"-d{load}",
+                    *([] if path else ["-s", os.path.join(here, "load.lua")]),
+                    f"http://127.0.0.1:{self.port}{path or '/'}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         except BaseException:
             self.close()
             raise
@@ -373,7 +404,11 @@ class Skipped(Exception):
 def envoy_program(version="1.40.0"):
     """Where Envoy is, fetched once."""
     get = os.path.join(SOURCE, "fixtures", "envoy", "get.sh")
-    done = subprocess.run(["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(BUILD, "envoy"), version], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        ["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(BUILD, "envoy"), version],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     if done.returncode:
         raise Skipped(f"Envoy {version} can not be had (see above)")
     return done.stdout.strip()
@@ -386,15 +421,27 @@ class Envoy:
         self.dir = directory or tempfile.mkdtemp(prefix="yrt-envoy-")
         self.port = free_port()
         here = os.path.join(SOURCE, "fixtures", "envoy")
-        self.process = subprocess.Popen(["sh", os.path.join(here, "run.sh"), program, self.dir, str(self.port), str(workers), jit, *options],
-                                        stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ["sh", os.path.join(here, "run.sh"), program, self.dir, str(self.port), str(workers), jit, *options],
+            stdin=subprocess.DEVNULL,
+        )
         self.wrk = None
         try:
             self.await_answer()
             if load:
                 self.wrk = subprocess.Popen(
-                    ["wrk", "-t1", f"-c{connections}", f"-d{load}", *([] if path else ["-s", os.path.join(here, "load.lua")]),
-                     f"http://127.0.0.1:{self.port}{path or '/'}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                    [
+                        "wrk",
+                        "-t1",
+                        f"-c{connections}",
+                        f"-d{load}",
+                        *([] if path else ["-s", os.path.join(here, "load.lua")]),
+                        f"http://127.0.0.1:{self.port}{path or '/'}",
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
         except BaseException:
             self.close()
             raise
@@ -474,15 +521,19 @@ def nobody():
         yield {"binary": copy, "prefix": ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]}
 
 
-# What is measured is real time on a machine that others share: one bad moment is not a bug, two in a row are. If the host of a virtual
-# machine took more than this share of the CPUs' time, another attempt is added, up to so many, while the module has run for less.
+# What is measured is real time on a machine that others share: one bad moment is not a bug, two in a row are. If the
+# host of a virtual machine took more than this share of the CPUs' time, another attempt is added, up to so many, while
+# the module has run for less.
 ATTEMPTS, DISTURBED, MORE_ATTEMPTS, MORE_UNTIL_S = 2, 0.04, 3, 400
 BEGIN = time.monotonic()
 SKIPPED = 77  # the exit code if no test could run; CMake's SKIP_RETURN_CODE
 
 
 def attempt(test):
-    """None if it passes, else (what it says, the share of the CPUs' time that the host took meanwhile, the exception in a line)."""
+    """
+    None if it passes, else (what it says, the share of the CPUs' time that the host took meanwhile, the exception in a
+    line).
+    """
     begin, stolen = time.monotonic(), cpu_times()[1]
     try:
         for line in test() or ():
@@ -505,7 +556,10 @@ def passes(name, test):
         print(f"FAIL {name}, attempt {failures}, the host took {failure[1]:.1%} of the CPUs\n{failure[0]}", flush=True)
         if failures >= ATTEMPTS + (min(disturbed, MORE_ATTEMPTS) if time.monotonic() - BEGIN < MORE_UNTIL_S else 0):
             return False
-    print(f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else "") + f", {time.monotonic() - begin:.1f} s", flush=True)
+    print(
+        f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else "") + f", {time.monotonic() - begin:.1f} s",
+        flush=True,
+    )
     if failures:
         flaky.note("flaky" if failures > disturbed else "disturbed", f"{here} {name}: {why}")
     return True
@@ -524,6 +578,9 @@ def main(scope):
             print(f"skip {name}: {why}", flush=True)
             skipped.append(name)
             flaky.note("skipped", f"{os.path.basename(sys.argv[0])} {name}: {why}")
-    print(f"{len(wanted) - len(failed) - len(skipped)} of {len(wanted)} passed" + (f"; failed: {', '.join(failed)}" if failed else "")
-          + (f"; skipped: {', '.join(skipped)}" if skipped else ""))
+    print(
+        f"{len(wanted) - len(failed) - len(skipped)} of {len(wanted)} passed"
+        + (f"; failed: {', '.join(failed)}" if failed else "")
+        + (f"; skipped: {', '.join(skipped)}" if skipped else "")
+    )
     sys.exit(SKIPPED if len(skipped) == len(wanted) else bool(failed))

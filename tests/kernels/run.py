@@ -2,11 +2,13 @@
 """
 Does yrt load and sample on other kernels? Boots the kernels of Debian's suites in qemu and prints a table.
 
-	YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [--cases deep30,...] [suite ...]
+YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [--cases
+deep30,...] [suite ...]
 
-By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static, luajit, Debian's
-python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of linux-image-cloud-amd64) come from the mirrors of this
-machine's own apt sources; nothing is installed. A suite may be named as suite=package to take another kernel of it.
+By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static,
+luajit, Debian's python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of
+linux-image-cloud-amd64) come from the mirrors of this machine's own apt sources; nothing is installed. A suite may be
+named as suite=package to take another kernel of it.
 
 A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
 its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
@@ -37,9 +39,9 @@ META = "linux-image-cloud-amd64"
 KERNEL_PARTS = re.compile(r"Depends: (linux-(?:image|binary)-\d\S*)")
 BOOT_SECONDS = 1800
 
-# name: what is started in the background (it prints a line when it works), yrt's command line, the chains (innermost first) that all stacks must follow, a
-# pattern that some stack must match, the least share of whole stacks. Processes that yrt starts itself run for a while
-# before an emulated yrt has read their libraries.
+# name: what is started in the background (it prints a line when it works), yrt's command line, the chains (innermost
+# first) that all stacks must follow, a pattern that some stack must match, the least share of whole stacks. Processes
+# that yrt starts itself run for a while before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
 JAVA = "java/bin/java -XX:+UseSerialGC -Xmx128m -XX:-Inline -cp java"
 CASES = {
@@ -47,11 +49,34 @@ CASES = {
     "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work(;burn)?$", 0.999),
     "kernel": ("./syscalls 900", "flame -F 49 -d 6", None, "entry_SYSCALL_64.*;do_syscall_64;", 0.999),
     "lua": ("luajit split.lua 900", "lua-flame -F 49 -d 6", None, r"heavy \(split.lua:\d+\);inner.*;spin", 0.999),
-    "python": ("echo 1 | python3 recursion.py 900 20", "python-flame -F 49 -d 6", None,
-               r"main \(recursion.py:\d+\);(recurse \(recursion.py:\d+\);){20}until \(recursion.py:\d+\);work ", 0.99),
-    "java": (f"{JAVA} rate 10 <>/tmp/never", "java-flame -F 49 -d 6", None, r"(rate\.below(_\[.\])*;){5}.*rate\.work", 0.99),
-    "alloc": (f"{JAVA} alloc_split 900", "java-alloc -d 10", None, r"alloc_split\.main(_\[.\])*;.*alloc_split\.seventy.*;byte\[\]", 0.99),
-    "forks": (None, "flame -s -F 49 -d 60 -- ./forks 15", None, "main;start_child;start_child;child_main;child_mid", 0.5),
+    "python": (
+        "echo 1 | python3 recursion.py 900 20",
+        "python-flame -F 49 -d 6",
+        None,
+        r"main \(recursion.py:\d+\);(recurse \(recursion.py:\d+\);){20}until \(recursion.py:\d+\);work ",
+        0.99,
+    ),
+    "java": (
+        f"{JAVA} rate 10 <>/tmp/never",
+        "java-flame -F 49 -d 6",
+        None,
+        r"(rate\.below(_\[.\])*;){5}.*rate\.work",
+        0.99,
+    ),
+    "alloc": (
+        f"{JAVA} alloc_split 900",
+        "java-alloc -d 10",
+        None,
+        r"alloc_split\.main(_\[.\])*;.*alloc_split\.seventy.*;byte\[\]",
+        0.99,
+    ),
+    "forks": (
+        None,
+        "flame -s -F 49 -d 60 -- ./forks 15",
+        None,
+        "main;start_child;start_child;child_main;child_mid",
+        0.5,
+    ),
 }
 
 INIT = """#!/bin/busybox sh
@@ -153,13 +178,17 @@ def script(cases):
             lines.append(ONE % {"name": again + name, "env": "YRT_NO_LOOP=1" if again else "",
                                 "flags": flags, "rest": f"-- {rest}" if rest else "-p $pid"})
             if start:
-                lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null\n")  # it should live; its last words
+                # it should live; its last words
+                lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null\n")
     return "".join([*lines, "poweroff -f\n"])
 
 
 def python_modules():
     """The files that Python needs for fixtures/python/recursion.py."""
-    loaded = "import json, os, sys, threading, time, encodings.utf_8; print(*[getattr(m, '__file__', '') for m in sys.modules.values()], os.__file__)"
+    loaded = (
+        "import json, os, sys, threading, time, encodings.utf_8; print(*[getattr(m, '__file__', '') for m in"
+        " sys.modules.values()], os.__file__)"
+    )
     return [name for name in command("/usr/bin/python3", "-S", "-c", loaded).split() if name.startswith("/")]
 
 
@@ -168,9 +197,13 @@ def java_runtime(at):
     image, classes = os.path.join(at, "java"), fixture_path("java")
     if not os.path.exists(image):
         command("jlink", "--add-modules", "java.base,java.management", "--output", image)
-    found = {f"/fixtures/java/{name}": os.path.join(classes, name) for name in os.listdir(classes) if name.endswith(".class")}
+    found = {
+        f"/fixtures/java/{name}": os.path.join(classes, name) for name in os.listdir(classes) if name.endswith(".class")
+    }
     for folder, _, names in os.walk(image):
-        found |= {f"/fixtures/java/{os.path.relpath(os.path.join(folder, n), image)}": os.path.join(folder, n) for n in names}
+        found |= {
+            f"/fixtures/java/{os.path.relpath(os.path.join(folder, n), image)}": os.path.join(folder, n) for n in names
+        }
     return {target: source for target, source in found.items() if "/legal/" not in target}
 
 
@@ -204,12 +237,31 @@ def initramfs(at, cases):
 
 def boot(kernel, archive, accel, log):
     """
-    Runs the machine until it powers off. {name: text} of what it put out. QEMU 7.2's cmpxchg16b can leave a pointer in the flags, which 6.12
-    dies of in kmalloc(): without the instruction the kernel does without.
+    Runs the machine until it powers off. {name: text} of what it put out. QEMU 7.2's cmpxchg16b can leave a pointer in
+    the flags, which 6.12 dies of in kmalloc(): without the instruction the kernel does without.
     """
-    words = ["qemu-system-x86_64", "-accel", accel, "-cpu", "max,-cx16" if accel == "tcg" else "host", "-smp", "2", "-m", "1536",
-             "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel, "-initrd", archive,
-             "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check"]  # the host may be busy
+    words = [
+        "qemu-system-x86_64",
+        "-accel",
+        accel,
+        "-cpu",
+        "max,-cx16" if accel == "tcg" else "host",
+        "-smp",
+        "2",
+        "-m",
+        "1536",
+        "-nographic",
+        "-no-reboot",
+        "-nodefaults",
+        "-serial",
+        "stdio",
+        "-kernel",
+        kernel,
+        "-initrd",
+        archive,
+        "-append",
+        "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check",
+    ]  # the host may be busy
     with open(log, "wb") as f:
         try:
             subprocess.run(words, stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT, timeout=BOOT_SECONDS)

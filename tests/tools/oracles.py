@@ -123,7 +123,9 @@ class Otlp:
 
     def __init__(self, raw):
         here = os.path.join(SOURCE, "tests", "tools")
-        request = protobuf_text(run(tool("protoc"), f"--proto_path={here}", "--decode=Request", "otlp.proto", input=raw, cwd=here))
+        request = protobuf_text(
+            run(tool("protoc"), f"--proto_path={here}", "--decode=Request", "otlp.proto", input=raw, cwd=here)
+        )
         (self.resources,), (self.tables,) = request["resources"], request["dictionary"]
         self.strings = self.tables["strings"]
         self.profiles = self.resources["scopes"][0]["profiles"]
@@ -159,7 +161,10 @@ class Otlp:
         return {self.attributes(at).get("profile.frame.type") for at in self.tables["locations"][1:]}
 
     def build_ids(self):
-        return {self.strings[self.one(m, "file")]: self.attributes(m).get("process.executable.build_id.gnu") for m in self.tables["mappings"][1:]}
+        return {
+            self.strings[self.one(m, "file")]: self.attributes(m).get("process.executable.build_id.gnu")
+            for m in self.tables["mappings"][1:]
+        }
 
     def stacks(self, profile=0):
         return [(self.frames(s), s["values"][0]) for s in self.profiles[profile]["samples"]]
@@ -167,8 +172,18 @@ class Otlp:
 
 def pprof_top(path, index):
     """{function: (flat, cumulative)} by go tool pprof."""
-    out = run(tool("go"), "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-unit=raw",
-              f"-sample_index={index}", path)
+    out = run(
+        tool("go"),
+        "tool",
+        "pprof",
+        "-top",
+        "-nodecount=1000000",
+        "-nodefraction=0",
+        "-edgefraction=0",
+        "-unit=raw",
+        f"-sample_index={index}",
+        path,
+    )
     found = {}
     for line in out.splitlines():
         match = re.fullmatch(r"\s*(-?\d+)\w*\s+\S+%\s+\S+%\s+(-?\d+)\w*\s+\S+%\s+(.*)", line)

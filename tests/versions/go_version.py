@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A toolchain of gos.txt, from the Go module proxy by the go command that is here, below the build directory. Not a test itself.
+A toolchain of gos.txt, from the Go module proxy by the go command that is here, below the build directory. Not a test
+itself.
 
-    go_version.py VERSION COMMAND...      runs a test with YRT_GO as that go; ends with 77 if the proxy can not be reached
+    go_version.py VERSION COMMAND...    runs a test with YRT_GO as that go; ends with 77 if the proxy can not be reached
 """
 
 import json
@@ -20,7 +21,9 @@ REACHED = re.compile(r"404|410|not found|unknown revision|SECURITY ERROR|checksu
 def download(version, root):
     module = f"golang.org/toolchain@v0.0.1-go{version}.linux-amd64"
     env = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-modcacherw", "GOMODCACHE": f"{root}.modules"}
-    done = subprocess.run([os.environ.get("YRT_GO", "go"), "mod", "download", "-json", module], capture_output=True, text=True, env=env)
+    done = subprocess.run(
+        [os.environ.get("YRT_GO", "go"), "mod", "download", "-json", module], capture_output=True, text=True, env=env
+    )
     answer = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {"Error": done.stderr}
     if "Dir" not in answer:
         error = answer.get("Error", done.stderr)

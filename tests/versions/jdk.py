@@ -2,8 +2,9 @@
 """
 A JDK of jdks.txt, unpacked by fixtures/suites.sh below the build directory. Not a test itself.
 
-    jdk.py NAME MODES COMMAND...      runs a test with that JDK in those modes of tests/e2e/java.py (joined by commas; - for none); ends with
-                                      77 if its suite can not be reached, or the JDK has none of these modes
+    jdk.py NAME MODES COMMAND...    runs a test with that JDK in those modes of tests/e2e/java.py (joined by commas; -
+                                    for none); ends with 77 if its suite can not be reached, or the JDK has none of
+                                    these modes
 """
 
 import glob
@@ -49,7 +50,10 @@ class Jdk:
         return subprocess.run([*self.prefix, f"{self.home}/bin/{program}", *args], capture_output=True, text=True)
 
     def compile(self):
-        """Fixtures that need at least so new a JDK: [class] of those with kinds of frames; sets where they are in the environment."""
+        """
+        Fixtures that need at least so new a JDK: [class] of those with kinds of frames; sets where they are in the
+        environment.
+        """
         classes = os.path.join(BUILD, "fixtures", f"java-{self.version}")
         sources = [s for s in glob.glob(os.path.join(SOURCE, "fixtures", "java", "jdk*", "*.java"))
                    if int(os.path.basename(os.path.dirname(s))[3:]) <= self.version]
@@ -84,7 +88,9 @@ def main():
         os.environ["YRT_JAVA_MODES"] = " ".join(modes)
     if extra:
         os.environ["YRT_JAVA_EXTRA"] = " ".join(extra)
-        os.environ["YRT_JAVA_OPTIONS"] = "-Djdk.virtualThreadScheduler.parallelism=24 --enable-native-access=ALL-UNNAMED"
+        os.environ["YRT_JAVA_OPTIONS"] = (
+            "-Djdk.virtualThreadScheduler.parallelism=24 --enable-native-access=ALL-UNNAMED"
+        )
     os.execv(sys.argv[3], sys.argv[3:])
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LuaJIT inside of a Python package: lupa from PyPI, whose Lua calls functions of Python. Ends with 77 if the package can not be had."""
+"""
+LuaJIT inside of a Python package: lupa from PyPI, whose Lua calls functions of Python. Ends with 77 if the package can
+not be had.
+"""
 
 import os
 import subprocess
@@ -37,7 +40,9 @@ while True:
 def install():
     if os.path.isdir(os.path.join(ROOT, "lupa")):
         return
-    done = subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--target", ROOT, f"lupa=={VERSION}"])
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--target", ROOT, f"lupa=={VERSION}"]
+    )
     if done.returncode:
         raise yrt.Skipped(f"pip could not install lupa {VERSION} (see above)")
 
@@ -47,7 +52,9 @@ def test_lupa():
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
         script.write(PROGRAM)
         script.flush()
-        with subprocess.Popen([sys.executable, script.name], env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE) as program:
+        with subprocess.Popen(
+            [sys.executable, script.name], env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE
+        ) as program:
             try:
                 assert program.stdout.readline() == b"ready\n"
                 result = lua.Sampling(program.pid, seconds=6).result()

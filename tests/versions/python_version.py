@@ -36,8 +36,11 @@ def skip(name, reason):
 
 
 def download(name, suite, root, packages, *options):
-    done = subprocess.run(["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), *options, suite, root, *packages], stderr=subprocess.PIPE,
-                          text=True)
+    done = subprocess.run(
+        ["sh", os.path.join(SOURCE, "fixtures", "suites.sh"), *options, suite, root, *packages],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     if done.returncode == UNREACHABLE:
         skip(name, f"the suite {suite} can not be reached: {done.stderr.strip()}")
     if done.returncode and "Unable to locate package" in done.stderr:
@@ -50,15 +53,23 @@ def of_suite(name, known):
     options = dict(word.split("=", 1) for word in words if "=" in word)
     packages = [word for word in words if "=" not in word]
     # builds of the same packages share a folder
-    first = next(n for n, (_, s, *w) in known.items() if s == suite and [word for word in w if "=" not in word] == packages)
+    first = next(
+        n for n, (_, s, *w) in known.items() if s == suite and [word for word in w if "=" not in word] == packages
+    )
     root = os.path.join(BUILD, "suites", f"python-{first}")
     download(name, suite, root, packages)
     program = options.pop("program", f"python{version}")
     path = os.path.join(BUILD, "suites", f"{name}.sh")
     with open(path, "w") as f:
-        f.write(WRAPPER.format(root=shlex.quote(root), source=SOURCE, build=BUILD,
-                               program=os.path.join(BUILD, "fixtures", program) if program == "embedded" else f"/usr/bin/{program}",
-                               environment=" ".join(f"{key}={shlex.quote(value)}" for key, value in options.items())))
+        f.write(
+            WRAPPER.format(
+                root=shlex.quote(root),
+                source=SOURCE,
+                build=BUILD,
+                program=os.path.join(BUILD, "fixtures", program) if program == "embedded" else f"/usr/bin/{program}",
+                environment=" ".join(f"{key}={shlex.quote(value)}" for key, value in options.items()),
+            )
+        )
     os.chmod(path, 0o755)
     return path
 
@@ -66,25 +77,37 @@ def of_suite(name, known):
 def unpacked(folder, archive):
     """The folder of a source archive in folder."""
     into = os.path.basename(archive).split("_")[0]
-    subprocess.run(["sh", "-c", f"mkdir -p {into} && tar -x -f {shlex.quote(archive)} -C {into} --strip-components 1"], cwd=folder, check=True)
+    subprocess.run(
+        ["sh", "-c", f"mkdir -p {into} && tar -x -f {shlex.quote(archive)} -C {into} --strip-components 1"],
+        cwd=folder,
+        check=True,
+    )
     return os.path.join(folder, into)
 
 
 def musl_compiler(folder):
-    """musl-gcc with the kernel's headers (all of /usr/include would show it glibc's libraries); it is not glibc's triplet."""
+    """
+    musl-gcc with the kernel's headers (all of /usr/include would show it glibc's libraries); it is not glibc's triplet.
+    """
     headers, compiler = os.path.join(folder, "headers"), os.path.join(folder, "musl-cc")
     os.makedirs(headers, exist_ok=True)
     for path in ("/usr/include/linux", "/usr/include/asm-generic", "/usr/include/x86_64-linux-gnu/asm"):
         if not os.path.lexists(os.path.join(headers, os.path.basename(path))):
             os.symlink(path, os.path.join(headers, os.path.basename(path)))
     with open(compiler, "w") as f:
-        f.write(f"""#!/bin/sh\n[ "$1" != --print-multiarch ] || exit 0\nexec musl-gcc "$@" -idirafter {shlex.quote(headers)}\n""")
+        f.write(
+            """#!/bin/sh\n[ "$1" != --print-multiarch ] || exit 0\n"""
+            f"""exec musl-gcc "$@" -idirafter {shlex.quote(headers)}\n"""
+        )
     os.chmod(compiler, 0o755)
     return compiler
 
 
 def build(folder, options):
-    """Builds in folder, which has source packages' files: those that are not Python are libraries for it, linked statically."""
+    """
+    Builds in folder, which has source packages' files: those that are not Python are libraries for it, linked
+    statically.
+    """
     target, log, libraries = (os.path.join(folder, name) for name in ("build", "build.log", "libraries"))
     program = os.path.join(target, "python")
     if os.path.exists(os.path.join(folder, "built")):
@@ -97,7 +120,10 @@ def build(folder, options):
     script = "set -e\n"
     common = [word for word in options if word.startswith("CC=")]
     for archive in sorted(set(archives) - set(pythons)):
-        script += f"(cd {unpacked(folder, archive)} && ./configure -q --prefix={libraries} --disable-shared --with-pic {shlex.join(common)} && make -s install)\n"
+        script += (
+            f"(cd {unpacked(folder, archive)} && ./configure -q --prefix={libraries} --disable-shared --with-pic"
+            f" {shlex.join(common)} && make -s install)\n"
+        )
     flags = [word.split("=", 1)[1] for word in options if word.startswith("LDFLAGS=")]
     options = [word for word in options if not word.startswith("LDFLAGS=")]
     if "--enable-shared" in options:
@@ -109,7 +135,9 @@ def build(folder, options):
         make -s -j2\n: >../built"""
     os.makedirs(target, exist_ok=True)
     with open(log, "w") as f:
-        assert subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0, f"it can not be built: {log} tells why"
+        assert (
+            subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0
+        ), f"it can not be built: {log} tells why"
     return program
 
 
@@ -153,7 +181,9 @@ def go_module(name, cache, module, checksum):
 
 
 def copy_listed(source, target):
-    """Files of a module that embeds them: files.json describes each, modes are Go's; what is binary is gzipped by itself."""
+    """
+    Files of a module that embeds them: files.json describes each, modes are Go's; what is binary is gzipped by itself.
+    """
     with open(os.path.join(source, "files.json")) as f:
         entries = json.load(f)["files"]
     for entry in entries:
@@ -177,7 +207,9 @@ def of_go(name, version, module, checksum):
     if os.path.exists(program):
         return program
     shutil.rmtree(folder, ignore_errors=True)
-    source = os.path.join(go_module(name, os.path.join(folder, "cache"), module, checksum), "python", "internal", "data", "linux-amd64")
+    source = os.path.join(
+        go_module(name, os.path.join(folder, "cache"), module, checksum), "python", "internal", "data", "linux-amd64"
+    )
     copy_listed(source, os.path.join(folder, "half"))
     os.rename(os.path.join(folder, "half"), os.path.join(folder, "python"))
     shutil.rmtree(os.path.join(folder, "cache"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Programs of a Debian suite that run Lua, in a chroot of what fixtures/suites.sh has unpacked: Neovim, nginx, and modules in C and in Lua
-under luajit. Their stacks are whole and have the functions that are known to run.
+Programs of a Debian suite that run Lua, in a chroot of what fixtures/suites.sh has unpacked: Neovim, nginx, and modules
+in C and in Lua under luajit. Their stacks are whole and have the functions that are known to run.
 """
 
 import contextlib
@@ -64,7 +64,9 @@ def function(frame):
 
 
 def check(result, *least, order=()):
-    """least: (name, share of the samples that have it). order: who stands directly above whom, as far as Lua is concerned."""
+    """
+    least: (name, share of the samples that have it). order: who stands directly above whom, as far as Lua is concerned.
+    """
     line = lua.check_complete(result, 1000)
     for name, share in least:
         seen = sum(n for frames, n in result.stacks if any(function(f) == name for f in frames)) / result.samples
@@ -73,14 +75,22 @@ def check(result, *least, order=()):
         for frames, n in result.stacks:
             names = [function(f) for f in frames if f.module == "luajit" and not f.flags & lua.APPROX]
             for at in (i for i, known in enumerate(names) if known == name):
-                assert at and names[at - 1] == above, f"{name} below {names[at - 1]}, not {above}\n{lua.show([(frames, n)])}"
+                assert (
+                    at and names[at - 1] == above
+                ), f"{name} below {names[at - 1]}, not {above}\n{lua.show([(frames, n)])}"
     return line
 
 
 def test_busy():
     prepare("luajit2" if "openresty" in VERSION.name else "luajit")
-    yield check(sample("luajit", "/tmp/programs/busy.lua"), ("busy", 0.9), ("each", 0.2), ("sorted", 0.1), ("table.sort", 0.05),
-                order=(("busy", "each"), ("busy", "sorted"), ("sorted", "table.sort")))
+    yield check(
+        sample("luajit", "/tmp/programs/busy.lua"),
+        ("busy", 0.9),
+        ("each", 0.2),
+        ("sorted", 0.1),
+        ("table.sort", 0.05),
+        order=(("busy", "each"), ("busy", "sorted"), ("sorted", "table.sort")),
+    )
 
 
 def test_neovim():
@@ -109,7 +119,9 @@ def test_busted():
     result = sample("luajit", "/usr/bin/busted", "/tmp/programs/busy_spec.lua")
     yield check(result, ("check_often", 0.9), ("xpcall", 0.9))
     spec = [frames for frames, _ in result.stacks if any(f.file.endswith("busy_spec.lua") for f in frames)]
-    assert all(any("busted" in f.file for f in frames) for frames in spec), "a stack of the spec without busted's own frames"
+    assert all(
+        any("busted" in f.file for f in frames) for frames in spec
+    ), "a stack of the spec without busted's own frames"
 
 
 def test_ldoc():
@@ -121,7 +133,10 @@ def test_ldoc():
 
 
 class Nginx:
-    """An nginx of the suite, in the foreground, with app.lua of fixtures/nginx; or with busy work where the libraries are missing."""
+    """
+    An nginx of the suite, in the foreground, with app.lua of fixtures/nginx; or with busy work where the libraries are
+    missing.
+    """
 
     CONFIGURATION = """
 load_module /usr/lib/nginx/modules/ndk_http_module.so;
@@ -162,8 +177,11 @@ http {{
         for name in ("passwd", "group"):
             self.write(f"../../etc/{name}", "root:x:0:0:root:/:/bin/false\n" if name == "passwd" else "root:x:0:\n")
         self.write("error.log", "")
-        self.master = subprocess.Popen(["chroot", VERSION.root, "/usr/sbin/nginx", "-p", "/tmp/nginx", "-c", "nginx.conf"],
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.master = subprocess.Popen(
+            ["chroot", VERSION.root, "/usr/sbin/nginx", "-p", "/tmp/nginx", "-c", "nginx.conf"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.load = None
 
     def write(self, name, text):
@@ -173,7 +191,9 @@ http {{
     def simpler_app(self):
         """busy.lua's functions as an app with one route."""
         text = yrt.read(os.path.join(PROGRAMS, "busy.lua"))
-        self.write("app.lua", text[:text.index('io.write("ready')] + "return { serve = function() busy() ngx.say(1) end }\n")
+        self.write(
+            "app.lua", text[: text.index('io.write("ready')] + "return { serve = function() busy() ngx.say(1) end }\n"
+        )
 
     def __enter__(self):
         for _ in range(100):
@@ -181,8 +201,11 @@ http {{
                 break
             assert self.master.poll() is None, "nginx ended: " + yrt.read(os.path.join(self.dir, "error.log"))
             time.sleep(0.05)
-        self.load = subprocess.Popen(["wrk", "-t1", "-c4", "-d30", "-s", os.path.join(NGINX, "load.lua"),
-                                      f"http://127.0.0.1:{self.port}/"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.load = subprocess.Popen(
+            ["wrk", "-t1", "-c4", "-d30", "-s", os.path.join(NGINX, "load.lua"), f"http://127.0.0.1:{self.port}/"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         time.sleep(1)
         return self
 
@@ -196,7 +219,12 @@ http {{
 
 
 def nginx(jit):
-    prepare("nginx-light", "libnginx-mod-http-lua", "lua-cjson", *(() if VERSION.suite == "bullseye" else ("lua-resty-core",)))
+    prepare(
+        "nginx-light",
+        "libnginx-mod-http-lua",
+        "lua-cjson",
+        *(() if VERSION.suite == "bullseye" else ("lua-resty-core",)),
+    )
     with Nginx(jit) as server:
         result = lua.Sampling(server.worker(), seconds=SECONDS, rate=RATE).result()
         log = yrt.read(os.path.join(server.dir, "error.log"))

@@ -2,7 +2,7 @@
 """
 A build of LuaJIT of versions.txt, unpacked by fixtures/suites.sh below the build directory. Not a test itself.
 
-    version.py NAME COMMAND...      runs a test with the host of that build; ends with 77 if its suite can not be reached
+    version.py NAME COMMAND...    runs a test with the host of that build; ends with 77 if its suite can not be reached
 """
 
 import glob
@@ -23,7 +23,10 @@ def number(text):
 
 
 class Version:
-    """root: the folder it is unpacked to. prefix: words that run a program with that suite's own libraries, if it needs them."""
+    """
+    root: the folder it is unpacked to. prefix: words that run a program with that suite's own libraries, if it needs
+    them.
+    """
 
     def __init__(self, name):
         with open(os.path.join(HERE, "versions.txt")) as f:
@@ -71,9 +74,22 @@ class Version:
         flags = ["-rdynamic"] if self.kind == "exported" else []
         if self.prefix:  # its C library, that the archive was compiled for
             flags += [f"--sysroot={self.root}", "-L" + os.path.join(self.root, LIBRARIES)]
-        subprocess.run(["cc", "-std=gnu17", "-O2", "-s", *flags, "-DSTATIC", "-o", path,
-                        os.path.join(SOURCE, "fixtures", "lua", "host.c"), self.find(f"{LIBRARIES}/libluajit-5.1.a"), "-lm"],
-                       check=True)
+        subprocess.run(
+            [
+                "cc",
+                "-std=gnu17",
+                "-O2",
+                "-s",
+                *flags,
+                "-DSTATIC",
+                "-o",
+                path,
+                os.path.join(SOURCE, "fixtures", "lua", "host.c"),
+                self.find(f"{LIBRARIES}/libluajit-5.1.a"),
+                "-lm",
+            ],
+            check=True,
+        )
         return path
 
 
