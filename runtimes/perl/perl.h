@@ -72,11 +72,16 @@ struct perl_vm {
 	u8 multicall;                                    /* enum perl_stack: of a block that C code calls many times */
 	u16 si_cxstack, si_prev, si_cxix, si_type;
 	u16 cx_size, cx_oldcop, cx_retop, cx_cv, cx_format_cv, cx_eval_retop, cx_namesv;
-	u16 sv_any;
+	u16 sv_any, sv_flags;
 	u16 cv_words;                  /* from xcv_start_u, xcv_root_u, xcv_gv_u on; xcv_flags is among them */
 	u16 cv_flags;                  /* in these */
 	u64 entries[PERL_ENTRIES_MAX]; /* return addresses of loops that call_sv() and the like call; 0: no more */
 };
+
+/* sv.h of 5.16 to 5.44: what an SV is, in sv_flags */
+#define PERL_SV_TYPE   0xff
+#define PERL_SV_CV     13
+#define PERL_SV_FORMAT 14
 
 /* cv.h of 5.16 to 5.44 */
 #define PERL_CV_ISXSUB  0x0008
@@ -107,6 +112,7 @@ enum perl_kind {
 	PERL_KIND_MAIN,
 	PERL_KIND_CLOSURE, /* a sub, as said above */
 	PERL_KIND_RENAMED, /* a closure that Sub::Util::set_subname() or the like gave a name */
+	PERL_KIND_UNREAD,  /* a sub whose body could not be read: naming reads what the walker could not */
 	PERL_KINDS,
 };
 

@@ -108,11 +108,38 @@ WALK_GLOBAL int perl_stack_next(struct walk *w)
 	return perl_stack_open(w, si);
 }
 
+/*
+ * Memory can be absent for a moment: after fork(), while the kernel copies the page that a thread writes first, samples
+ * of it cannot read that page. The first is often the one with the thread's own block, which says what its interpreter
+ * is. So an earlier walk leaves that here.
+ */
+static inline struct walk_cache *pl_known_interpreter(struct walk *w, const struct perl_vm *vm)
+{
+	u64 key = walk_mix(vm->via, w->thread_pointer); /* a child has its parent's */
+	struct walk_cache *cached = walk_cache(w, (u32)(key >> 32));
+
+	if (cached && cached->key != key) {
+		cached->value = 0;
+		cached->key = key;
+	}
+	return cached;
+}
+
+/* Interpreters are passed on as an argument: native frames have theirs in a register. */
+static inline bool pl_is_passed(const struct walk *w, u64 interpreter)
+{
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		if (walk_has(w, i) && w->reg[i] == interpreter)
+			return true;
+	return false;
+}
+
 /* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and all else is given by
  * addresses. */
 WALK_GLOBAL int perl_interpreter(struct walk *w)
 {
 	const struct perl_vm *vm;
+	struct walk_cache *cached;
 	u64 block;
 
 	WALK_CHECK(w);
@@ -124,16 +151,19 @@ WALK_GLOBAL int perl_interpreter(struct walk *w)
 		return STOP_NONE;
 	if (!vm->via || !w->thread_pointer)
 		return STOP_VM_UNKNOWN;
-	if (!walk_read(w, &block, sizeof(block), w->thread_pointer + vm->via) || !block ||
-	        !walk_read(w, w->scratch, sizeof(u64), block + (u64)(s64)vm->slot) || !w->scratch[0])
-		return STOP_VM_ABSENT;
-	return STOP_NONE;
+	if (walk_read(w, &block, sizeof(block), w->thread_pointer + vm->via) &&
+	        (!block || walk_read(w, w->scratch, sizeof(u64), block + (u64)(s64)vm->slot)))
+		return w->scratch[0] ? STOP_NONE : STOP_VM_ABSENT;
+	cached = pl_known_interpreter(w, vm);
+	w->scratch[0] = cached ? cached->value : 0;
+	return w->scratch[0] && pl_is_passed(w, w->scratch[0]) ? STOP_NONE : STOP_VM_ABSENT;
 }
 
 /* Starts on the contexts of this thread, if that was not done yet. */
 WALK_GLOBAL int perl_open(struct walk *w)
 {
 	const struct perl_vm *vm;
+	struct walk_cache *cached;
 	struct walk_cursor *c;
 	u64 si, op, interpreter;
 	int stop;
@@ -150,6 +180,9 @@ WALK_GLOBAL int perl_open(struct walk *w)
 	if (stop)
 		return stop;
 	interpreter = w->scratch[0];
+	cached = vm->multiple ? pl_known_interpreter(w, vm) : NULL;
+	if (cached && cached->value != interpreter)
+		cached->value = interpreter;
 	if (!walk_read(w, &op, sizeof(op), interpreter + vm->op))
 		return STOP_VM_ABSENT;
 	if (vm->curstackinfo - vm->curcop == 2 * sizeof(u64)) { /* as in all builds with MULTIPLICITY */
@@ -275,6 +308,16 @@ static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *
 	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
+/* Is it a CV, though its body cannot be read? */
+static inline bool pl_is_sub(struct walk *w, const struct perl_vm *vm, u64 cv)
+{
+	u64 body;
+	u32 flags;
+
+	return walk_read(w, &body, sizeof(body), cv + vm->sv_any) && body && !(body & 7) &&
+	       walk_read(w, &flags, sizeof(flags), cv + vm->sv_flags) && (flags & PERL_SV_TYPE) == PERL_SV_CV;
+}
+
 /* Pushes a frame of a CV. detail: perl_detail() without a cookie. */
 WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 cv, u64 detail)
 {
@@ -288,9 +331,10 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
 		body = pl_find_body(w, vm, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0);
-		if (!body)
+		if (!body && (!sub || !pl_is_sub(w, vm, cv)))
 			return STOP_VM_ABSENT;
-		who = pl_who(vm, cv, body, w->scratch, sub);
+		who = body ? pl_who(vm, cv, body, w->scratch, sub)
+		           : (cv & FRAME_ADDR_MASK) | (u64)PERL_KIND_UNREAD << PL_WHO_KIND;
 	}
 	if (sub) {
 		c->more[3] = cv;

@@ -257,8 +257,29 @@ static const struct text *named_sub(struct perl_names *names, const struct perl_
 	               : function(names, r, perl_object(f), owner, f->detail, &alive);
 }
 
-static bool name_sub(
-        struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
+/* The frame as the walker would have made it. */
+static struct frame read_sub(const struct perl_reader *r, struct frame f)
+{
+	u64 words[3];
+	struct perl_cv cv;
+	u32 kind;
+
+	f.detail -= (u64)PERL_KIND_UNREAD << PERL_KIND_SHIFT;
+	if (!perl_read_cv(r, perl_object(&f), &cv))
+		return f;
+	words[0] = cv.start;
+	words[1] = cv.root;
+	words[2] = cv.gv;
+	kind = perl_kind_of_cv(cv.flags);
+	if (kind == PERL_KIND_CLOSURE)
+		f.where += cv.start - perl_object(&f);
+	f.detail |= (u64)kind << PERL_KIND_SHIFT |
+	            (u64)perl_cookie(kind == PERL_KIND_CLOSURE ? 0 : cv.body, words, kind) << PERL_COOKIE_SHIFT;
+	return f;
+}
+
+static bool name_sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f, bool unread,
+        struct frame_name *ret)
 {
 	u64 owner = perl_object(f) ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
 	u32 kind = perl_kind(f->detail);
@@ -266,6 +287,8 @@ static bool name_sub(
 	                                             : spot_of(place(names, r, perl_cop(f->detail), perl_op(f), owner));
 	const struct text *k = named_sub(names, r, f, owner, &statement);
 
+	if (k && unread && !fits(k, &statement)) /* by now it may be another one */
+		k = NULL;
 	if (!k && perl_stack(f->detail) != PERL_STACK_REQUIRE)
 		return false;
 	if (!k) { /* what was run while code was compiled, and then freed */
@@ -334,7 +357,7 @@ static bool is_sub(const struct frame *f)
 {
 	u32 kind = perl_kind(f->detail);
 
-	return kind == PERL_KIND_SUB || kind == PERL_KIND_CLOSURE || kind == PERL_KIND_RENAMED;
+	return kind == PERL_KIND_SUB || kind >= PERL_KIND_CLOSURE;
 }
 
 /* A block runs statements of what it is in. */
@@ -366,20 +389,23 @@ bool perl_is_entered(const struct frame *frames, u32 i, u32 n)
 bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret)
 {
 	struct perl_reader r = {.mem = mem, .image = names->image, .bias = names->bias};
-	u32 kind = perl_kind(frame->detail);
-	bool named;
+	bool named, unread = perl_kind(frame->detail) == PERL_KIND_UNREAD;
+	struct frame f;
+	u32 kind;
 
 	if (names->image->vm.multiple &&
 	        !memory_read(mem, &r.interpreter, sizeof(r.interpreter), names->bias + names->image->interpreter))
 		r.interpreter = 0;
 	memset(ret, 0, sizeof(*ret));
+	f = unread ? read_sub(&r, *frame) : *frame;
+	kind = perl_kind(f.detail);
 	if (kind <= PERL_KIND_FORMAT || kind == PERL_KIND_PATTERN || kind == PERL_KIND_CLOSURE ||
 	        kind == PERL_KIND_RENAMED)
-		named = name_sub(names, &r, frame, ret);
+		named = name_sub(names, &r, &f, unread, ret);
 	else if (kind == PERL_KIND_REQUIRE)
-		named = name_file(names, &r, frame, ret);
+		named = name_file(names, &r, &f, ret);
 	else
-		named = name_block(names, &r, frame, ret);
+		named = name_block(names, &r, &f, ret);
 	ret->identity = hash_text(hash_text(ret->definition + kind, ret->name), ret->file);
 	return named;
 }

@@ -10,9 +10,6 @@
 #define STASHES_MAX (1u << 20)
 #define SVf_OOK     0x02000000 /* sv.h: of a hash, it has a struct xpvhv_aux */
 #define SVf_POK     0x00000400
-#define SVTYPEMASK  0xff /* sv.h of 5.16 to 5.44 */
-#define SVt_PVCV    13
-#define SVt_PVFM    14
 
 static bool word(const struct perl_reader *r, u64 *ret, u64 addr)
 {
@@ -48,7 +45,7 @@ bool perl_is_cv(const struct perl_reader *r, u64 sv)
 	u32 flags;
 
 	return half(r, &flags, sv + r->image->layout->sv_flags.at) &&
-	       ((flags & SVTYPEMASK) == SVt_PVCV || (flags & SVTYPEMASK) == SVt_PVFM);
+	       ((flags & PERL_SV_TYPE) == PERL_SV_CV || (flags & PERL_SV_TYPE) == PERL_SV_FORMAT);
 }
 
 bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret)

@@ -34,7 +34,8 @@ static inline struct stack make(void)
 
 /*
  * The stack as a text, leaf first: subs by letter, "e" eval, "q" require, "t" string, "s" a block of sort, "p" of a
- * pattern, "f" format, "M" the main program; native frames: "L" the interpreter's, "n" C, "r" the root.
+ * pattern, "u" a sub that could not be read, "f" format, "M" the main program; native frames: "L" the interpreter's,
+ * "n" C, "r" the root.
  */
 static inline const char *text(const struct stack *s)
 {
@@ -45,6 +46,7 @@ static inline const char *text(const struct stack *s)
 	        [PERL_KIND_REQUIRE] = 'q',
 	        [PERL_KIND_SORT] = 's',
 	        [PERL_KIND_PATTERN] = 'p',
+	        [PERL_KIND_UNREAD] = 'u',
 	        [PERL_KIND_MAIN] = 'M'};
 	static char ret[FAKE_FRAMES + 1];
 	const struct fake *f = s->p->f;

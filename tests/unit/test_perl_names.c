@@ -34,6 +34,34 @@ static void test_names(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A sub whose body the walk could not read. It may be another one by now: then it does not fit its statement. */
+static void test_unread(void **state)
+{
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	u64 body = perl_fake_word(s.p, s.a);
+	struct frame f;
+	struct frame_name name;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	fake_put(s.p->f, s.a, 0x1238);
+	expect(&s, STOP_ROOT, "uMLLr");
+	f = s.p->f->frames[0];
+	assert_false(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	fake_put(s.p->f, s.a, body);
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	assert_string_equal(name.name, "Some::Package::a");
+	assert_int_equal(name.definition, 10);
+	assert_int_equal(name.line, 99);
+	perl_names_destroy(names);
+	names = perl_names_create(&s.p->image, 0);
+	fake_put(s.p->f, s.a, perl_fake_word(s.p, perl_fake_cv(s.p, 0, "later", 100, false)));
+	assert_false(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
 /* The current statement is the caller's until a sub has run one of its own; a sub that calls itself has run it. */
 static void test_entered(void **state)
 {
@@ -264,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_unread),
 	        cmocka_unit_test(test_entered),
 	        cmocka_unit_test(test_closure),
 	        cmocka_unit_test(test_renamed),

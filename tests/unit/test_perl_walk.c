@@ -369,6 +369,8 @@ static void test_between_loops(void **state)
 	perl_fake_destroy(s.p);
 }
 
+#define ABSENT 0x1238
+
 static void test_unreadable(void **state)
 {
 	struct stack s = make();
@@ -407,6 +409,29 @@ static void test_leaving(void **state)
 	perl_fake_context(s.p, SUB, 0, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	expect(&s, STOP_ROOT, "naMLLr");
+	perl_fake_destroy(s.p);
+}
+
+/* A page that is absent for a moment, as after fork(): the thread's block, and a CV's body. */
+static void test_absent(void **state)
+{
+	static struct walk_cache caches[WALK_CACHES];
+	struct stack s = make();
+
+	(void)state;
+	s.p->caches = caches;
+	s.p->cv = s.p->interpreter; /* in a register */
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	fake_put(s.p->f, s.a, ABSENT);
+	expect(&s, STOP_ROOT, "uMLLr");
+	assert_int_equal(perl_object(&s.p->f->frames[0]), s.a);
+	perl_fake_half(s.p, s.a + s.p->layout.sv_flags.at, 12);
+	expect(&s, STOP_VM_ABSENT, "LMLr"); /* no CV */
+	perl_fake_half(s.p, s.a + s.p->layout.sv_flags.at, 13);
+	fake_put(s.p->f, PERL_FAKE_POINTER + PERL_FAKE_VIA, ABSENT);
+	expect(&s, STOP_ROOT, "uMLLr");
+	s.p->cv = s.x;
+	expect(&s, STOP_VM_ABSENT, "LLr"); /* nothing says that it is this thread's still */
 	perl_fake_destroy(s.p);
 }
 
@@ -481,6 +506,7 @@ int main(void)
 	        cmocka_unit_test(test_unreadable),
 	        cmocka_unit_test(test_circle),
 	        cmocka_unit_test(test_leaving),
+	        cmocka_unit_test(test_absent),
 	        cmocka_unit_test(test_cache),
 	        cmocka_unit_test(test_recursion),
 	};
