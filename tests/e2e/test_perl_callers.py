@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each stack of fixtures/perl/callers.pl, names and lines, is one that its own caller() gave."""
+
+import os
+import re
+
+import perl
+import yrt
+
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "callers.pl")
+SUB = re.compile(r"(?P<name>[\w:]+) \((?:[^()]*\.p[lm]|\(eval\)):\d+\)(?: \[(?P<why>\w+)\])?(?::(?P<line>\d+))?")
+BLOCK = re.compile(r'(?P<name>eval \{\.\.\.\}|eval "\.\.\."|require [^ :]+|sort \{\.\.\.\}|main program|\[gone\])(?: \(.*:\d+\))?(?::(?P<line>\d+))?')
+SECONDS = 6
+
+
+def chain(frames):
+    """((name, line), ...) of the Perl frames, root first, as caller() has them: a sort block is none, but its line is that of what sorts."""
+    found = []
+    for match in filter(None, (SUB.fullmatch(f) or BLOCK.fullmatch(f) for f in frames)):
+        name, line = match["name"], int(match["line"] or 0)
+        if name == "sort {...}":
+            found[-1] = (found[-1][0], line)
+        elif match.groupdict().get("why") != "xs":
+            found.append((name, line))
+    return tuple(found)
+
+
+def said(stack):
+    return tuple(zip(stack[-2::-2], map(int, stack[::-2])))
+
+
+def agree(stack, known):
+    """Unknown (0) is the line of code of a string, which is gone before it is read, and of a sub that the signal found before its first statement."""
+    inside = False
+    for i, ((name, line), (real, truth)) in enumerate(zip(stack, known)):
+        inside = inside or name == 'eval "..."' or i == len(stack) - 2
+        if name != real or (line != truth and (line or not inside)):
+            return False
+    return True
+
+
+def differences(seen, known):
+    """Of the stacks that caller() did not give: each with the nearest one of the same names, if there is one."""
+    by_names = {}
+    for stack in known:
+        by_names.setdefault(tuple(name for name, _ in stack), []).append(stack)
+    for stack, n in seen.items():
+        same = by_names.get(tuple(name for name, _ in stack), [])
+        if not any(agree(stack, k) for k in same):
+            yield n, stack, min(same, key=lambda k: sum(a != b for a, b in zip(k, stack)), default=None)
+
+
+def test_callers():
+    """Of statements that were optimised away too: blocks of one statement, conditions of elsif."""
+    perl.need("Time::HiRes", "Time::HiRes")
+    with yrt.Fixture(perl.PERL, SCRIPT, SECONDS, seconds=None) as f:
+        at = yrt.Run("probe", "-e", "libc:getppid", "-p", f.pid, "-d", 120, "--max-cpu", 0, "--lines", "--no-inline").sampling()
+        f.release()
+        truth = f.finish(120)
+        result = at.result(150).expect()
+    known, seen = {said(s) for s in truth["stacks"]}, {}
+    for frames, n in result.stacks:
+        found = chain(frames)
+        assert found and found[-1][0] == "main::tick", f"{n} times: {frames}"
+        seen[found[:-1]] = seen.get(found[:-1], 0) + n
+    wrong = list(differences(seen, known))
+    assert sum(seen.values()) >= truth["moments"] / 2 > 100, f"{sum(seen.values())} of {truth['moments']} moments"
+    assert not wrong, f"{sum(n for n, _, _ in wrong)} moments, {len(wrong)} of {len(seen)} stacks differ: " + "\n".join(map(str, wrong[:5]))
+    yield f"{sum(seen.values())} moments, {len(seen)} stacks of {len(known)}; {result.summary()}"
+
+
+yrt.main(globals())
