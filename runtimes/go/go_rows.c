@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "go_code.h"
+#include "go_popping.h"
 #include "go_table.h"
 #include "symbols/symbols.h"
 
@@ -284,9 +285,11 @@ static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const 
 	case SAVER:
 		return sized_rows(told, &fn, 0, go_code_saved(told->code, told->table, &fn, &kept) ? &kept : NULL, &to);
 	default:
-		return writes_stack_pointer(told, i, &fn)
-		               ? cfi_code_rows(told->table->file.img, fn.start, fn.end, add, ctx)
-		               : sized_rows(told, &fn, 0, NULL, &to);
+		if (!writes_stack_pointer(told, i, &fn))
+			return sized_rows(told, &fn, 0, NULL, &to);
+		return go_is_popping(told->code, told->table, &fn)
+		               ? go_popping_rows(told->code, told->table, &fn, add, ctx)
+		               : cfi_code_rows(told->table->file.img, fn.start, fn.end, add, ctx);
 	}
 }
 

@@ -103,11 +103,12 @@ def test_assembly():
         with yrt.Fixture(go.build("assembly", *flags, name=name), seconds=None, wait=False) as f:
             result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
         assert not result.incomplete(), f"{result.stats['truncated']}\n{yrt.show(result.stacks, 9)}"
-        for leaf in ("main.aligned", "main.reloaded", "main.lowered", "main.random"):
+        for leaf in ("main.aligned", "main.reloaded", "main.lowered", "main.random", "main.spin"):
             stacks = [frames for frames, _ in result.stacks if leaf in frames]
+            callers = ["main.called", "main.told"] if leaf == "main.spin" else []
             assert stacks, f"no sample of {leaf}"
             for frames in stacks:
-                assert frames[:frames.index(leaf)] == ["runtime.main", *f.chain], frames
+                assert frames[:frames.index(leaf)] == ["runtime.main", *f.chain, *callers], frames
         yield f"{name}: {result.summary()}"
 
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Assembly that C calls through a row of calls, to learn by the return address which of them it was, as callbacks of
+ * purego (sys_amd64.s of 0.4 to 0.11): it drops that return address, loads its caller's, which lies above, puts
+ * arguments in its place, and keeps it in a register and then on the stack.
+ */
+#ifndef YRT_GO_POPPING_H
+#define YRT_GO_POPPING_H
+
+#include "go_code.h"
+#include "shared/cfi.h"
+
+/* Has it this form, without a jump? */
+bool go_is_popping(struct go_code *code, struct go_table *t, const struct go_function *fn);
+/* Rows that lead to the caller of the row of calls. */
+bool go_popping_rows(struct go_code *code, struct go_table *t, const struct go_function *fn,
+        bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx);
+
+#endif
