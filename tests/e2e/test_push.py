@@ -224,11 +224,11 @@ def test_refusals():
 
 def test_hang():
     """A store that is slow is waited for, one that hangs is not, and SIGTERM ends it at once."""
-    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 2), (200, {}, 2), (200, {}, 0)) as store:
+    with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 1), (200, {}, 3), (200, {}, 0)) as store:
         done = push(made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-tries", 1)
         assert done.returncode == 0, done.stderr
         done = push(
-            made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 0.5, "--push-tries", 2
+            made(dir), "--push", f"coroot+http://127.0.0.1:{store.port}", "--push-timeout", 1, "--push-tries", 2
         )
         assert done.returncode == 0 and len(store.requests) == 3, done.stderr
     with tempfile.TemporaryDirectory() as dir, stores.Store(None) as store:
