@@ -11,6 +11,7 @@
 #include "perl_inspect.h"
 #include "perl_names.h"
 #include "perl_postgres.h"
+#include "perl_runops.h"
 #include "runtime.h"
 #include "symbols/tsd.h"
 
@@ -143,6 +144,15 @@ static struct error *add_coro(struct perl_instance *instance, const struct runti
 	return add(ctx, &r);
 }
 
+/* A module puts a loop of its own in the place of Perl's when it is loaded. */
+static struct error *add_loop(struct perl_instance *instance, const struct runtime_process *p,
+        struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
+{
+	struct runtime_region r = {.part = PERL_RUNOPS, .vm = instance->config};
+
+	return perl_runops_find(instance->image, instance->bias, p, &r.start, &r.end) ? add(ctx, &r) : NULL;
+}
+
 static struct error *regions(void *data, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx)
 {
@@ -161,6 +171,8 @@ static struct error *regions(void *data, const struct runtime_process *p,
 
 		err = add(ctx, &r);
 	}
+	if (!err)
+		err = add_loop(instance, p, add, ctx);
 	return err ? err : add_coro(instance, p, add, ctx);
 }
 

@@ -112,6 +112,7 @@ static struct error *find_symbols(struct image *img, struct perl_image *image)
 	        {"PL_curcop", &image->curcop, !image->vm.multiple},
 	        {"PL_curstackinfo", &image->curstackinfo, !image->vm.multiple},
 	        {"PL_compiling", &image->compiling, !image->vm.multiple},
+	        {"PL_runops", &image->runops, false},
 	};
 	struct symbol s;
 

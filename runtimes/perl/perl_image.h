@@ -32,6 +32,7 @@ struct perl_image {
 	u64 key;                      /* PL_thr_key; 0 without MULTIPLICITY */
 	u64 interpreter;              /* PL_curinterp */
 	u64 op, curcop, curstackinfo; /* without MULTIPLICITY */
+	u64 runops;                   /* PL_runops, the same; 0: unknown */
 	u64 compiling;                /* PL_compiling, the same */
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
 	u32 type;                     /* OP_NEXTSTATE, in op_targ then */

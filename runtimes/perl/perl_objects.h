@@ -20,9 +20,9 @@ struct perl_cv {
 	u32 flags;
 };
 
-/* A freed one is none. */
+/* Is there a CV? Not if it was freed. */
 bool perl_is_cv(const struct perl_reader *r, u64 sv);
-/* False: unreadable, or none. */
+/* False: it cannot be read, or is no CV. */
 bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret);
 /* "Package::name", "name" of a lexical sub; false: it has no name that can be read. */
 bool perl_cv_name(const struct perl_reader *r, const struct perl_cv *cv, char *ret, size_t size);

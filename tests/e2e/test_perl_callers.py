@@ -3,6 +3,7 @@
 
 import os
 import re
+import tempfile
 
 import perl
 import yrt
@@ -50,10 +51,9 @@ def differences(seen, known):
             yield n, stack, min(same, key=lambda k: sum(a != b for a, b in zip(k, stack)), default=None)
 
 
-def test_callers():
-    """Of statements that were optimised away too: blocks of one statement, conditions of elsif."""
+def compare(*options):
     perl.need("Time::HiRes", "Time::HiRes")
-    with yrt.Fixture(perl.PERL, SCRIPT, SECONDS, seconds=None) as f:
+    with yrt.Fixture(perl.PERL, *options, SCRIPT, SECONDS, seconds=None) as f:
         at = yrt.Run("probe", "-e", "libc:getppid", "-p", f.pid, "-d", 120, "--max-cpu", 0, "--lines", "--no-inline").sampling()
         f.release()
         truth = f.finish(120)
@@ -65,8 +65,23 @@ def test_callers():
         seen[found[:-1]] = seen.get(found[:-1], 0) + n
     wrong = list(differences(seen, known))
     assert sum(seen.values()) >= truth["moments"] / 2 > 100, f"{sum(seen.values())} of {truth['moments']} moments"
-    assert not wrong, f"{sum(n for n, _, _ in wrong)} moments, {len(wrong)} of {len(seen)} stacks differ: " + "\n".join(map(str, wrong[:5]))
+    # Code of strings may be gone, and its memory another statement's, before it is read.
+    assert sum(n for n, _, _ in wrong) <= 0.005 * sum(seen.values()), f"{sum(n for n, _, _ in wrong)} moments, {len(wrong)} of {len(seen)} stacks differ: " + "\n".join(map(str, wrong[:5]))
+    assert not result.incomplete(), result.summary()
     yield f"{sum(seen.values())} moments, {len(seen)} stacks of {len(known)}; {result.summary()}"
+
+
+def test_callers():
+    """Of statements that were optimised away too: blocks of one statement, conditions of elsif."""
+    yield from compare()
+
+
+def test_another_loop():
+    """A module's own loop in the place of Perl's, whose bounds yrt finds by the file's unwind tables."""
+    with tempfile.TemporaryDirectory(prefix="yrt-cover-") as directory:
+        module = f"Devel::Cover=-silent,1,-replace_ops,0,-db,{directory}"
+        perl.need("Devel::Cover", module)
+        yield from compare("-M" + module)
 
 
 yrt.main(globals())
