@@ -35,7 +35,8 @@ static u8 register_of(const cs_x86_op *op)
 
 static bool on_stack(const cs_x86_op *op)
 {
-	return op->type == X86_OP_MEM && op->mem.base == X86_REG_RSP && op->mem.index == X86_REG_INVALID;
+	return op->type == X86_OP_MEM && op->mem.base == X86_REG_RSP && op->mem.index == X86_REG_INVALID &&
+	       op->mem.disp >= -FRAME_MAX && op->mem.disp <= FRAME_MAX;
 }
 
 /* The caller's stack begins two words above the first stack pointer. */
