@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assembly that C calls through a row of calls, to learn by the return address which of them it was, as callbacks of
- * purego (sys_amd64.s of 0.4 to 0.11): it drops that return address, loads its caller's, which lies above, puts
+ * purego (sys_amd64.s of 0.8 to 0.11): it drops that return address, loads its caller's, which lies above, puts
  * arguments in its place, and keeps it in a register and then on the stack.
  */
 #ifndef YRT_GO_POPPING_H
