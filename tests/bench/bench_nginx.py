@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling takes from nginx under full load: requests a second with and without, in alternating pairs, the median of the ratios.
-And what yrt itself needs meanwhile.
+What sampling takes from nginx under full load: requests a second with and without, in alternating pairs, the median of
+the ratios. And what yrt itself needs meanwhile.
 """
 
 import os
@@ -19,8 +19,20 @@ RSS_KB, MAPS_KB, ARMED_MS = 30 * 1024, 16 * 1024, 100
 
 
 def requests_per_second(nginx):
-    out = subprocess.run(["wrk", "-t1", "-c4", f"-d{SECONDS}", "-s", os.path.join(yrt.SOURCE, "fixtures", "nginx", "load.lua"),
-                          f"http://127.0.0.1:{nginx.port}/"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [
+            "wrk",
+            "-t1",
+            "-c4",
+            f"-d{SECONDS}",
+            "-s",
+            os.path.join(yrt.SOURCE, "fixtures", "nginx", "load.lua"),
+            f"http://127.0.0.1:{nginx.port}/",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1))
 
 
@@ -46,12 +58,15 @@ with yrt.Nginx(load=3) as nginx:
                 free = requests_per_second(nginx)
             losses.append(1 - speed / free)
         loss, stats = statistics.median(losses), result.stats
-        checks = {f"nginx slows by {loss:.2%} at {rate} Hz (pairs from {min(losses):.2%} to {max(losses):.2%}), limit {limit:.0%}":
-                  loss <= limit,
-                  f"RSS {stats['sampling_rss_kb']} kB, limit {RSS_KB}": stats["sampling_rss_kb"] <= RSS_KB,
-                  f"BPF maps {stats['map_kb']} kB, limit {MAPS_KB}": stats["map_kb"] <= MAPS_KB,
-                  f"armed after {stats['armed_ms']:.0f} ms, limit {ARMED_MS}": stats["armed_ms"] <= ARMED_MS,
-                  f"lost {sum(stats['lost'].values())} of {stats['samples']}": not sum(stats["lost"].values())}
+        checks = {
+            f"nginx slows by {loss:.2%} at {rate} Hz (pairs from {min(losses):.2%} to {max(losses):.2%}), limit {limit:.0%}": (
+                loss <= limit
+            ),
+            f"RSS {stats['sampling_rss_kb']} kB, limit {RSS_KB}": stats["sampling_rss_kb"] <= RSS_KB,
+            f"BPF maps {stats['map_kb']} kB, limit {MAPS_KB}": stats["map_kb"] <= MAPS_KB,
+            f"armed after {stats['armed_ms']:.0f} ms, limit {ARMED_MS}": stats["armed_ms"] <= ARMED_MS,
+            f"lost {sum(stats['lost'].values())} of {stats['samples']}": not sum(stats["lost"].values()),
+        }
         for line, good in checks.items():
             failed |= not good
             print(f"{'ok  ' if good else 'over'} {line}", flush=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What sampling Perl costs, all in one run: BPF time a Perl frame in units of one 16-byte read (unit.py), time to the first sample with
-yrt's cache filled and empty, memory; how much slower a program becomes under yrt, and under Devel::NYTProf where this perl has it.
+What sampling Perl costs, all in one run: BPF time a Perl frame in units of one 16-byte read (unit.py), time to the
+first sample with yrt's cache filled and empty, memory; how much slower a program becomes under yrt, and under
+Devel::NYTProf where this perl has it.
 """
 
 import json
@@ -58,7 +59,11 @@ def per_frame():
 def first_ms(pid, cache):
     """From the start of yrt to its first sample, at real-time priority, as in bench_start.py."""
     begin = time.monotonic_ns()
-    result = yrt.Run("perl-flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=["chrt", "-f", "5"], env={"YRT_CACHE_DIR": cache}).result().expect()
+    result = (
+        yrt.Run("perl-flame", "-p", pid, "-d", 0.2, "-F", 999, prefix=["chrt", "-f", "5"], env={"YRT_CACHE_DIR": cache})
+        .result()
+        .expect()
+    )
     return (result.stats["first_sample_at_ns"] - begin) / 1e6
 
 
@@ -71,8 +76,16 @@ def starts():
             found["warm"].append(first_ms(f.pid, warm))
             with tempfile.TemporaryDirectory() as cold:
                 found["cold"].append(first_ms(f.pid, cold))
-    return any([verdict(statistics.median(times) <= FIRST_MS, f"first sample, {name}: {statistics.median(times):.0f} ms "
-                        f"({min(times):.0f} to {max(times):.0f}) after yrt's start, limit {FIRST_MS}") for name, times in found.items()])
+    return any(
+        [
+            verdict(
+                statistics.median(times) <= FIRST_MS,
+                f"first sample, {name}: {statistics.median(times):.0f} ms "
+                f"({min(times):.0f} to {max(times):.0f}) after yrt's start, limit {FIRST_MS}",
+            )
+            for name, times in found.items()
+        ]
+    )
 
 
 def worked(fixture):
@@ -90,7 +103,19 @@ def slow_down():
         alone = worked(f)
         for _ in range(BLOCKS):
             for rate, found in blocks.items():
-                beside = pairs.Beside(yrt.YRT, "perl-flame", "-p", f.pid, "-F", rate, "-d", 0, "-q", "-o", os.path.join(directory, "x.folded"))
+                beside = pairs.Beside(
+                    yrt.YRT,
+                    "perl-flame",
+                    "-p",
+                    f.pid,
+                    "-F",
+                    rate,
+                    "-d",
+                    0,
+                    "-q",
+                    "-o",
+                    os.path.join(directory, "x.folded"),
+                )
                 found.append(pairs.block(lambda: worked(f), beside)["cpu_s"])
         for rate, found in blocks.items():
             word, text = pairs.judge(found, SLOWER[rate])
@@ -101,7 +126,11 @@ def slow_down():
             return over
         os.environ["NYTPROF"] = f"file={directory}/nytprof.out"
         with yrt.Fixture(PERL, "-d:NYTProf", SCRIPT, 0, 30, seconds=None) as g:
-            print(f"     Devel::NYTProf: CPU time {worked(g)['cpu_s'] / alone['cpu_s']:.1f} times that of the program alone", flush=True)
+            print(
+                f"     Devel::NYTProf: CPU time {worked(g)['cpu_s'] / alone['cpu_s']:.1f} times that of the program"
+                " alone",
+                flush=True,
+            )
     return over
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Java share: start a program of fixtures/java in a JVM, sample it, read the stacks with their flags. Not a test itself."""
+"""
+What the tests of Java share: start a program of fixtures/java in a JVM, sample it, read the stacks with their flags.
+Not a test itself.
+"""
 
 import json
 import os
@@ -19,15 +22,27 @@ HIDDEN = re.compile(r"(\$\d+)?/(0x)?[0-9a-f]+(\+0x[0-9a-f]+)?(?=\.)")
 
 # Of the JVM. Some versions have not all of them.
 MODES = {
-    "tiered": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"], "c2": ["-XX:-TieredCompilation"], "xcomp": ["-Xcomp"],
-    "serial": ["-XX:+UseSerialGC"], "parallel": ["-XX:+UseParallelGC"], "g1": ["-XX:+UseG1GC"],
+    "tiered": [],
+    "interpreter": ["-Xint"],
+    "c1": ["-XX:TieredStopAtLevel=1"],
+    "c2": ["-XX:-TieredCompilation"],
+    "xcomp": ["-Xcomp"],
+    "serial": ["-XX:+UseSerialGC"],
+    "parallel": ["-XX:+UseParallelGC"],
+    "g1": ["-XX:+UseG1GC"],
     "z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC", "-Dframes.collect=300"],
     "shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
-    "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"], "noshare": ["-Xshare:off"],
-    "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], "wide": ["-XX:-UseCompactObjectHeaders"],
-    "huge": ["-XX:+UseTransparentHugePages"], "large": ["-XX:+UseLargePages"], "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
-    "debug_info": ["-XX:+DebugNonSafepoints"], "frame_pointer": ["-XX:+PreserveFramePointer"],
-    "no_inline": ["-XX:-Inline"], "stripped": [],
+    "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],
+    "noshare": ["-Xshare:off"],
+    "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"],
+    "wide": ["-XX:-UseCompactObjectHeaders"],
+    "huge": ["-XX:+UseTransparentHugePages"],
+    "large": ["-XX:+UseLargePages"],
+    "one_heap": ["-XX:-SegmentedCodeCache", "-XX:ReservedCodeCacheSize=64m"],
+    "debug_info": ["-XX:+DebugNonSafepoints"],
+    "frame_pointer": ["-XX:+PreserveFramePointer"],
+    "no_inline": ["-XX:-Inline"],
+    "stripped": [],
 }
 
 
@@ -57,9 +72,21 @@ class Java:
     """A JVM that runs a class of fixtures/java; start is the first line of its output, as JSON if it is that."""
 
     def __init__(self, name, *args, options=(), timeout=60):
-        command = ["timeout", "--foreground", str(timeout), *words(), *options, "-cp", class_path(), name, *map(str, args)]
+        command = [
+            "timeout",
+            "--foreground",
+            str(timeout),
+            *words(),
+            *options,
+            "-cp",
+            class_path(),
+            name,
+            *map(str, args),
+        ]
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True
+        )
         self.start = self.answer()
         self.pid = self.start["pid"]
 
@@ -104,7 +131,16 @@ class Stripped:
         self.path = os.path.join(self.dir.name, "libjvm.so")
         with Java("alloc_split", 30) as jvm:
             self.library = library_of(jvm.pid)[0]
-        subprocess.run(["objcopy", "--strip-all", *[word for name in self.without for word in ("-R", name)], self.library, self.path], check=True)
+        subprocess.run(
+            [
+                "objcopy",
+                "--strip-all",
+                *[word for name in self.without for word in ("-R", name)],
+                self.library,
+                self.path,
+            ],
+            check=True,
+        )
         self.inode = os.stat(self.path).st_ino
         self.before, command = os.environ.get("YRT_JAVA"), words()
         os.environ["YRT_JAVA"] = " ".join(["unshare", "--mount", "--propagation", "private", "sh", os.path.join(
@@ -124,8 +160,24 @@ class Sampling:
     def __init__(self, pid, *flags, seconds, view="flame", rate=RATE, prefix=()):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
         self.page = os.path.join(self.dir.name, "out.html")
-        self.run = yrt.Run(view, "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
-                           output=False, prefix=prefix).sampling(90)  # beside fifty threads that spin it has one in fifty turns
+        self.run = yrt.Run(
+            view,
+            "-p",
+            pid,
+            "-d",
+            seconds,
+            "-F",
+            rate,
+            "--max-cpu",
+            0,
+            "--annotate",
+            "-o",
+            self.page,
+            *flags,
+            # beside fifty threads that spin it has one in fifty turns
+            output=False,
+            prefix=prefix,
+        ).sampling(90)
 
     def result(self, timeout=120):
         result = self.run.result(timeout).expect()

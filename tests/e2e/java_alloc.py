@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What the tests of java-alloc share: fixtures/java/alloc_sites.java at work, the bytes that it counted by site between two moments, and
-those that a profile gives them. Not a test itself.
+What the tests of java-alloc share: fixtures/java/alloc_sites.java at work, the bytes that it counted by site between
+two moments, and those that a profile gives them. Not a test itself.
 """
 
 import array
@@ -12,8 +12,13 @@ import time
 
 import java
 
-COLLECTORS = {"Serial": "-XX:+UseSerialGC", "Parallel": "-XX:+UseParallelGC", "G1": "-XX:+UseG1GC", "ZGC": "-XX:+UseZGC",
-              "Shenandoah": "-XX:+UseShenandoahGC"}
+COLLECTORS = {
+    "Serial": "-XX:+UseSerialGC",
+    "Parallel": "-XX:+UseParallelGC",
+    "G1": "-XX:+UseG1GC",
+    "ZGC": "-XX:+UseZGC",
+    "Shenandoah": "-XX:+UseShenandoahGC",
+}
 
 POINTS, SIGMAS = 2.0, 4
 
@@ -30,7 +35,9 @@ class Sites:
     def __init__(self, threads, *options, pause=0, heap="2g", timeout=120):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-alloc-")
         self.path = os.path.join(self.dir.name, "counts")
-        self.jvm = java.Java("alloc_sites", threads, self.path, pause, options=[f"-Xmx{heap}", *options], timeout=timeout)
+        self.jvm = java.Java(
+            "alloc_sites", threads, self.path, pause, options=[f"-Xmx{heap}", *options], timeout=timeout
+        )
         self.pid, self.sizes = self.jvm.pid, self.jvm.start["sites"]
 
     def __enter__(self):

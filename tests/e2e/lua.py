@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Lua share: start a script of fixtures/lua in the host, sample it, read the stacks with their flags. Not a test itself."""
+"""
+What the tests of Lua share: start a script of fixtures/lua in the host, sample it, read the stacks with their flags.
+Not a test itself.
+"""
 
 import collections
 import json
@@ -16,7 +19,9 @@ Frame = collections.namedtuple("Frame", "name module file line flags kind")
 
 
 def host():
-    """Words that run fixtures/lua/host.c, with the system's LuaJIT or the one that tests/versions/version.py has chosen."""
+    """
+    Words that run fixtures/lua/host.c, with the system's LuaJIT or the one that tests/versions/version.py has chosen.
+    """
     return os.environ.get("YRT_LUA_HOST", yrt.fixture_path("lua_host")).split(" ")
 
 
@@ -49,8 +54,22 @@ class Sampling:
     def __init__(self, pid, *flags, seconds, rate=RATE):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-lua-")
         self.page = os.path.join(self.dir.name, "out.html")
-        self.run = yrt.Run("lua-flame", "-p", pid, "-d", seconds, "-F", rate, "--max-cpu", 0, "--annotate", "-o", self.page, *flags,
-                           output=False).sampling()
+        self.run = yrt.Run(
+            "lua-flame",
+            "-p",
+            pid,
+            "-d",
+            seconds,
+            "-F",
+            rate,
+            "--max-cpu",
+            0,
+            "--annotate",
+            "-o",
+            self.page,
+            *flags,
+            output=False,
+        ).sampling()
 
     def result(self, timeout=120):
         result = self.run.result(timeout).expect()
@@ -72,8 +91,10 @@ def sample(script, *args, seconds=3, rate=RATE, options=()):
 
 def show(stacks, n=5):
     heavy = sorted(stacks, key=lambda s: -s[1])[:n]
-    return "\n".join(f"  {count:6d}  " + ";".join(f"{'~' if f.flags & APPROX else ''}{f.name}:{f.line}" for f in frames)[-900:]
-                     for frames, count in heavy)
+    return "\n".join(
+        f"  {count:6d}  " + ";".join(f"{'~' if f.flags & APPROX else ''}{f.name}:{f.line}" for f in frames)[-900:]
+        for frames, count in heavy
+    )
 
 
 def check_complete(result, samples, limit=0.001):

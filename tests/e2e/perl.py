@@ -9,7 +9,8 @@ import yrt
 
 PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 PLACE = re.compile(r" \((kinds\.pl|coro\.pl|Coro\.pm|\(eval\)|yrt-perl-[\w.-]+):\d+\)(?::(\d+))?$")
-BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')  # its place is not given, or not behind its name
+# its place is not given, or not behind its name
+BLOCK = re.compile(r'^(eval \{\.\.\.\}|eval "\.\.\."|require \S+?)(?::(\d+))?$')
 
 
 def need(what, *modules):

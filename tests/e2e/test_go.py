@@ -74,9 +74,17 @@ def in_library(outermost, *command):
 
 def test_library():
     library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
-    yield from in_library("python_outer (host.py:13)", sys.executable, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py"), library)
+    yield from in_library(
+        "python_outer (host.py:13)",
+        sys.executable,
+        os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py"),
+        library,
+    )
     host = library.replace("libshared.so", "shared-host")
-    subprocess.run(["gcc", "-O2", "-o", host, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "c", "host.c"), "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-o", host, os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "c", "host.c"), "-ldl"],
+        check=True,
+    )
     yield from in_library("c_outer", host, library)
 
 
@@ -89,7 +97,9 @@ def test_race():
         result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
     assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
     detector = result.share(re.compile("^__tsan"))
-    assert detector > 0.1 and result.share("main.alloc") > 0.3, f"{detector:.3f} in the detector, {result.share('main.alloc'):.3f} below main.alloc"
+    assert (
+        detector > 0.1 and result.share("main.alloc") > 0.3
+    ), f"{detector:.3f} in the detector, {result.share('main.alloc'):.3f} below main.alloc"
     assert not result.share(re.compile("^_Z")), "names are mangled"
     yield f"{result.summary()}; {detector:.3f} in the detector"
 
@@ -99,7 +109,11 @@ def test_assembly():
     if go.minor() < 17:
         yield "not tried: releases before 1.17 do not mark such functions"
         return
-    for flags, name in (((), "assembly"), (("-ldflags=-s -w",), "assembly-stripped"), (("-buildmode=pie", "-ldflags=-s -w"), "assembly-pie")):
+    for flags, name in (
+        ((), "assembly"),
+        (("-ldflags=-s -w",), "assembly-stripped"),
+        (("-buildmode=pie", "-ldflags=-s -w"), "assembly-pie"),
+    ):
         with yrt.Fixture(go.build("assembly", *flags, name=name), seconds=None, wait=False) as f:
             result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
         assert not result.incomplete(), f"{result.stats['truncated']}\n{yrt.show(result.stacks, 9)}"
@@ -127,7 +141,10 @@ def test_tinygo():
     with yrt.Fixture("tinygo") as fixture:
         refused = yrt.run("go-goroutines", "-p", fixture.pid, output=False, stats=False).expect(yrt.UNSUPPORTED)
         result = yrt.sample(fixture, "-U", view="go-flame", rate=RATE)
-    assert all("was made by TinyGo" in told for told in (refused.stderr, result.stderr)), (refused.stderr, result.stderr)
+    assert all("was made by TinyGo" in told for told in (refused.stderr, result.stderr)), (
+        refused.stderr,
+        result.stderr,
+    )
     wrong = yrt.wrong_chains(result, fixture.chain)
     assert not result.incomplete() and not wrong, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
     yield result.summary()

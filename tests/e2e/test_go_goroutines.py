@@ -38,10 +38,17 @@ def each(text):
     """{number: lines} of debug=2, without the values of arguments, which yrt does not show."""
     ret = {}
     for part in text.strip().split("\n\n"):
-        lines = [re.sub(r"\(.*?\)$", "(...)", line) if line.startswith(("main.", "net.", "sync.", "time.", "internal")) else line
-                 for line in part.splitlines()]
+        lines = [
+            (
+                re.sub(r"\(.*?\)$", "(...)", line)
+                if line.startswith(("main.", "net.", "sync.", "time.", "internal"))
+                else line
+            )
+            for line in part.splitlines()
+        ]
         lines = [re.sub(r"^panic\(.*", "panic(...)", line) for line in lines]
-        lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])  # the runtime prints labels from 1.27 on, if the module is of 1.27, too
+        # the runtime prints labels from 1.27 on, if the module is of 1.27, too
+        lines[0] = re.sub(r" \{.*\}:$", ":", lines[0])
         if go.minor() < 14 and lines[1].startswith("runtime."):
             del lines[1:3]  # old ones print what is inlined into the function at the top, though it is the runtime's
         number = int(re.match(r"goroutine (\d+) \[", lines[0])[1])
@@ -57,8 +64,13 @@ def compare(path):
         if go.minor() < 15:
             have = without_labels(have)
         if go.minor() <= 14:  # whose runtime.Callers() leaves out what calls a deferred function
-            want, have = ({key: found for key, found in of.items() if not any("main.recovering" in line for line in found[1])} for of in (want, have))
-        assert want == have, f"only runtime/pprof: {want.items() - have.items()}\nonly yrt: {have.items() - want.items()}"
+            want, have = (
+                {key: found for key, found in of.items() if not any("main.recovering" in line for line in found[1])}
+                for of in (want, have)
+            )
+        assert (
+            want == have
+        ), f"only runtime/pprof: {want.items() - have.items()}\nonly yrt: {have.items() - want.items()}"
         yield f"{sum(n for n, _ in want.values())} goroutines in {len(want)} groups, equal to those of runtime/pprof"
         want, have = each(f.start["each"]), each(told(f.pid, "--each"))
         assert want.keys() == have.keys(), want.keys() ^ have.keys()
@@ -67,12 +79,21 @@ def compare(path):
         yield f"{len(want)} goroutines, each equal to that of runtime/pprof"
         system = groups(told(f.pid, "--system"))
         assert any("runtime.bgsweep" in line for _, lines in system.values() for line in lines), system
-        assert sum(labels == '# labels: {"kind":"a \\"b\\", c=d", "tier":"1"}' for _, labels in have_labels) == 1, have_labels
+        assert (
+            sum(labels == '# labels: {"kind":"a \\"b\\", c=d", "tier":"1"}' for _, labels in have_labels) == 1
+        ), have_labels
         folded = told(f.pid, "-f", "folded", "--labels")
-        assert re.search(r"^labels: kind=a \"b\"\\, c=d, tier=1;(main\.nested;){2}.*;\[chan receive\] 2$", folded, re.M), folded
+        assert re.search(
+            r"^labels: kind=a \"b\"\\, c=d, tier=1;(main\.nested;){2}.*;\[chan receive\] 2$", folded, re.M
+        ), folded
         assert '{kind: "a \\"b\\", c=d", tier: 1}:' in told(f.pid, "--each")
         folded = told(f.pid, "-f", "folded", "--creators")
-        assert re.search(r"^created by main\.park;(main\.nested;){3}main\.inlined;main\.\(\*receiver\)\.receive;.*;\[chan receive\] 4$", folded, re.M), folded
+        assert re.search(
+            r"^created by main\.park;(main\.nested;){3}main\.inlined;main\.\(\*receiver\)\.receive;.*;\[chan"
+            r" receive\] 4$",
+            folded,
+            re.M,
+        ), folded
 
 
 def test_symbols():
@@ -80,7 +101,10 @@ def test_symbols():
 
 
 def test_dump():
-    """dump --logical: each goroutine that stands, with its state, functions and lines, as debug=2 of runtime/pprof has them."""
+    """
+    dump --logical: each goroutine that stands, with its state, functions and lines, as debug=2 of runtime/pprof has
+    them.
+    """
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), seconds=None, wait=False) as f:
         want, ignored, frames = {}, re.compile(r"runtime\.|created by |panic\(|.*\.gowrap\d+$"), 0
         for part in f.start["each"].strip().split("\n\n"):
@@ -88,12 +112,18 @@ def test_dump():
             number, state = re.match(r"goroutine (\d+) \[(.*?)\](?: \{.*\})?:", lines[0]).groups()
             want[number] = state, [[name[:name.rindex("(")], int(re.search(r":(\d+)", place)[1])]
                                    for name, place in zip(lines[1::2], lines[2::2]) if not ignored.match(name)]
-        printed = json.loads(yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout)
+        printed = json.loads(
+            yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout
+        )
         tasks = {t["name"]: t for t in printed["tasks"] if t["kind"] == "goroutine"}
         assert tasks.keys() == want.keys(), tasks.keys() ^ want.keys()
         del want["1"]  # it asked for the profile
         for number, (state, told_of) in want.items():
-            own = [[x["name"], x["line"]] for x in printed["stacks"][tasks[number]["stack"]] if not ignored.match(x["name"])]
+            own = [
+                [x["name"], x["line"]]
+                for x in printed["stacks"][tasks[number]["stack"]]
+                if not ignored.match(x["name"])
+            ]
             assert tasks[number]["state"] == state and own == told_of, f"{tasks[number]}:\n{own}\n{told_of}"
             frames += len(own)
         yield f"{len(want)} goroutines, {frames} frames, as runtime/pprof has them"
@@ -104,7 +134,9 @@ def test_dump_moving():
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "storm", seconds=None, wait=False) as f:
         without = {}
         for _ in range(20):
-            printed = json.loads(yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout)
+            printed = json.loads(
+                yrt.run("dump", "-p", f.pid, "--logical", "--json", output=False, stats=False).expect().stdout
+            )
             for task in printed["tasks"]:
                 frames = [x for x in printed["stacks"][task["stack"]] if not x["name"].startswith("[truncated")]
                 assert bool(frames) == (task["walk"] in ("root_runtime", "depth")), f"{task}: {frames}"
@@ -160,8 +192,11 @@ def test_storm():
                     without[m[1]] = without.get(m[1], 0) + int(m[2])
                 elif "main.storming" in frames:
                     own = [x for x in frames if x.startswith("main.")]
-                    assert own in (["main.storming", "main.alpha", "main.alphaWait"], ["main.storming", "main.beta", "main.betaWait"],
-                                   ["main.storming"]), m[0]
+                    assert own in (
+                        ["main.storming", "main.alpha", "main.alphaWait"],
+                        ["main.storming", "main.beta", "main.betaWait"],
+                        ["main.storming"],
+                    ), m[0]
         assert seen > 20 * 400 and "[not walked]" not in without, (seen, without)
         assert without.get("[torn]", 0) < seen / 4, (seen, without)
         yield f"{seen} goroutines, without a stack {without}"

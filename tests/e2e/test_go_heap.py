@@ -59,7 +59,9 @@ def test_alloc():
 
 
 def test_fresh():
-    """Before the first garbage collection, or where it is off, all that was recorded counts, as runtime/pprof has it."""
+    """
+    Before the first garbage collection, or where it is off, all that was recorded counts, as runtime/pprof has it.
+    """
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "fresh", seconds=None, wait=False) as f:
         folded = told("go-heap", f.pid, "-f", "folded")
     large = sum(int(n) for n in re.findall(r"main\.holdLarge;main\.hold (\d+)$", folded, re.M))
@@ -70,7 +72,11 @@ def test_off():
     """A program that never asks for the profile keeps none since 1.17, and that is said."""
     with yrt.Fixture(go.build("chains"), seconds=None, wait=False) as f:
         off = go.minor() >= 17
-        done = yrt.Run("go-heap", "-p", f.pid, output=False, stats=False).result().expect(yrt.UNSUPPORTED if off else yrt.OK)
+        done = (
+            yrt.Run("go-heap", "-p", f.pid, output=False, stats=False)
+            .result()
+            .expect(yrt.UNSUPPORTED if off else yrt.OK)
+        )
         assert ("MemProfileRate is 0" in done.stderr) == off, done.stderr
         yield (done.stderr or done.stdout).splitlines()[0]
 

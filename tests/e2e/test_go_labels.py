@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Go: --labels, --creators and goroutines by -t against what the program knows of them; what the runtime does of its own."""
+"""
+Go: --labels, --creators and goroutines by -t against what the program knows of them; what the runtime does of its own.
+"""
 
 import os
 import re
@@ -21,7 +23,9 @@ GONE = "labels: [gone]"
 
 
 def sample(*arguments, flags=(), path=None):
-    with yrt.Fixture(path or go.build("labels", STRIPPED, name="labels-stripped"), *arguments, seconds=None, wait=False) as f:
+    with yrt.Fixture(
+        path or go.build("labels", STRIPPED, name="labels-stripped"), *arguments, seconds=None, wait=False
+    ) as f:
         result = yrt.sample(f, *flags, "-U", view="go-flame", seconds=2, rate=RATE)
         assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
         return result, f.start["numbers"]
@@ -47,11 +51,20 @@ def test_labels():
 
 def test_pprof():
     """In pprof's format labels are labels of samples, as runtime/pprof has them, and no frames."""
-    with tempfile.TemporaryDirectory() as folder, yrt.Fixture(go.build("labels", STRIPPED, name="labels-stripped"), seconds=None, wait=False) as f:
+    with tempfile.TemporaryDirectory() as folder, yrt.Fixture(
+        go.build("labels", STRIPPED, name="labels-stripped"), seconds=None, wait=False
+    ) as f:
         path = os.path.join(folder, "labels.pb.gz")
         yrt.Run("go-flame", "--labels", "-p", f.pid, "-d", 2, "-F", RATE, "-o", path, output=False).result().expect()
-        tags, top = (subprocess.run([*PPROF, *what, path], capture_output=True, text=True, check=True, env=ENV).stdout for what in (["-tags"], ["-top", "-cum"]))
-    found = {(key, value) for key, rest in re.findall(r"^ *(\w+): Total.*\n((?: +.*\n)+)", tags, re.M) for value in re.findall(r"%\): (.*)", rest)}
+        tags, top = (
+            subprocess.run([*PPROF, *what, path], capture_output=True, text=True, check=True, env=ENV).stdout
+            for what in (["-tags"], ["-top", "-cum"])
+        )
+    found = {
+        (key, value)
+        for key, rest in re.findall(r"^ *(\w+): Total.*\n((?: +.*\n)+)", tags, re.M)
+        for value in re.findall(r"%\): (.*)", rest)
+    }
     want = {("kind", "both"), ("tier", "1"), ("kind", "one"), ("turn", "turn 1000"), ("turn", "turn 1001")}
     assert want <= found, f"missing {want - found}: {tags}"
     assert "labels:" not in top, top
@@ -73,7 +86,11 @@ def test_goroutines():
 
 def claim(path, minor):
     """A copy that says of itself that another release built it."""
-    release = subprocess.run([go.GO, "version"], capture_output=True, text=True, check=True, env=go.ENV).stdout.split()[2].encode()
+    release = (
+        subprocess.run([go.GO, "version"], capture_output=True, text=True, check=True, env=go.ENV)
+        .stdout.split()[2]
+        .encode()
+    )
     other, copy = release.replace(b"1.%d" % go.minor(), b"1.%d" % minor), f"{path}-as-{minor}"
     with open(path, "rb") as f:
         whole = f.read()
@@ -97,7 +114,12 @@ def test_wrong_release():
         with yrt.Fixture(claim(stripped, minor), seconds=None, wait=False) as f:
             done = yrt.run("go-flame", "-U", "-t", "--labels", "--creators", "-p", f.pid, "-d", 1, "-F", RATE).expect()
             assert "creators, labels and numbers of goroutines are not shown" in done.stderr, done.stderr
-            told = [x for frames, _ in done.stacks for x in frames if x.startswith(("goroutine ", "labels: ", "created by "))]
+            told = [
+                x
+                for frames, _ in done.stacks
+                for x in frames
+                if x.startswith(("goroutine ", "labels: ", "created by "))
+            ]
             assert not told and any("main.burnBoth" in frames for frames, _ in done.stacks), told
     # debug information is right whatever the release is called, but for the form of labels (go_labels.h)
     alike = next(minor for minor in others if (minor < 24) == (go.minor() < 24))
@@ -129,11 +151,17 @@ def test_own_work():
     have, want = sum(n for frames, n in folded.stacks if frames[0] == "(gc)"), sum(n for _, n in workers)
     assert want > 10, f"{want} samples of the collector"
     for frames, _ in folded.stacks:
-        assert not {"runtime.gcBgMarkWorker", "runtime.schedule", "runtime.findRunnable", "runtime.sysmon"} & set(frames), frames
+        assert not {"runtime.gcBgMarkWorker", "runtime.schedule", "runtime.findRunnable", "runtime.sysmon"} & set(
+            frames
+        ), frames
         inside = [f for f in frames if re.match(r"\((gc|scheduler|sysmon)", f)]
-        assert len(inside) <= 1 and (not inside or not any(f.startswith("main.") for f in frames[frames.index(inside[0]):])), frames
+        assert len(inside) <= 1 and (
+            not inside or not any(f.startswith("main.") for f in frames[frames.index(inside[0]) :])
+        ), frames
     ours, theirs = have / folded.samples, want / whole.samples
-    assert abs(ours - theirs) < 0.1, f"(gc) has {ours:.3f} of the samples, its workers {theirs:.3f} of the next seconds'"
+    assert (
+        abs(ours - theirs) < 0.1
+    ), f"(gc) has {ours:.3f} of the samples, its workers {theirs:.3f} of the next seconds'"
     yield f"(gc) has {ours:.3f} of the samples; its workers have {theirs:.3f} of the next seconds'"
 
 

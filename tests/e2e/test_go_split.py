@@ -15,8 +15,13 @@ SAMPLED = 100  # times a second, by runtime/pprof
 
 def peer(profile):
     """{function: its share}, and how many samples, by what the program wrote of itself."""
-    out = subprocess.run([go.GO, "tool", "pprof", "-top", "-nodecount=200", "-unit=ms", profile], capture_output=True, text=True, check=True,
-                         env=go.ENV).stdout
+    out = subprocess.run(
+        [go.GO, "tool", "pprof", "-top", "-nodecount=200", "-unit=ms", profile],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=go.ENV,
+    ).stdout
     total = float(re.search(r"Total samples = ([\d.]+)ms", out).group(1))
     shares = {}
     for line in out.splitlines():
@@ -37,7 +42,10 @@ def test_split():
         ours = result.share(name)
         assert name in theirs, f"runtime/pprof has no {name}: {theirs}"
         spread = (ours * (1 - ours) * (1 / samples + 1 / result.samples)) ** 0.5
-        line = f"{name}: {ours:.4f}, runtime/pprof {theirs[name]:.4f}, difference {abs(ours - theirs[name]) / spread:.1f} deviations"
+        line = (
+            f"{name}: {ours:.4f}, runtime/pprof {theirs[name]:.4f}, difference {abs(ours - theirs[name]) / spread:.1f}"
+            " deviations"
+        )
         assert abs(ours - theirs[name]) <= DEVIATIONS * spread, line
         yield line
 

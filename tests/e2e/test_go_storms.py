@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Go: goroutines that are created, grow, are copied and end all the time; programs that end or stop in the middle: no call that can not be."""
+"""
+Go: goroutines that are created, grow, are copied and end all the time; programs that end or stop in the middle: no call
+that can not be.
+"""
 
 import os
 import re
@@ -11,7 +14,12 @@ import yrt
 
 RATE = 997
 ROOTS = {"main.main", "main.spawn", "main.grow", "main.spawned", "main.grown"}
-CREATORS = {"main.spawned": "main.spawn", "main.grown": "main.grow", "main.spawn": "main.main", "main.grow": "main.main"}
+CREATORS = {
+    "main.spawned": "main.spawn",
+    "main.grown": "main.grow",
+    "main.spawn": "main.main",
+    "main.grow": "main.main",
+}
 
 
 def program():
@@ -22,7 +30,10 @@ CALLS = 2000  # are looked at in each storm, however little of the CPUs it gets
 
 
 def check(result, calls, depth=None):
-    """Each call between functions of the program is one that it makes, up to a goroutine's first function. How many there were."""
+    """
+    Each call between functions of the program is one that it makes, up to a goroutine's first function. How many there
+    were.
+    """
     edges = 0
     for frames, n in result.stacks:
         own = [f for f in frames if f.startswith("main.")]

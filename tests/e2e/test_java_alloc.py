@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-yrt java-alloc: what it leaves behind (nothing, also when killed), threads, objects beside bytes in every format, taken debug registers, what
-it refuses. How right its shares are: test_java_alloc_sites.py.
+yrt java-alloc: what it leaves behind (nothing, also when killed), threads, objects beside bytes in every format, taken
+debug registers, what it refuses. How right its shares are: test_java_alloc_sites.py.
 """
 
 import ctypes
@@ -75,7 +75,8 @@ def test_nothing_is_left():
         for how, env in ((signal.SIGINT, {}), (signal.SIGINT, {"YRT_NO_MULTI": "1"}), (signal.SIGKILL, {})):
             run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60, env=env).sampling()
             deadline = time.monotonic() + 30
-            while set(first_bytes(sites.pid, addresses)) != {INT3} and time.monotonic() < deadline:  # they may come in shifts
+            # they may come in shifts
+            while set(first_bytes(sites.pid, addresses)) != {INT3} and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert set(first_bytes(sites.pid, addresses)) == {INT3}, "the probes were never in place"
             time.sleep(0.5)
@@ -132,7 +133,9 @@ def test_objects():
         total = sum(n for _, n in result.stacks)
         # objects of one size: their share of all is what the fixture counts, as far as 300 samples of a site can show
         small = {"plain_object", "boxed", "node", "bytes_48"}
-        measured = {name: sum(n for frames, n in result.stacks if java_alloc.site_of(frames, small) == name) for name in small}
+        measured = {
+            name: sum(n for frames, n in result.stacks if java_alloc.site_of(frames, small) == name) for name in small
+        }
         truth = {name: window.bytes[name] / sites.sizes[name] for name in small}
         for name in small:
             share, true = measured[name] / sum(measured.values()), truth[name] / sum(truth.values())
@@ -148,15 +151,22 @@ def test_filter():
     stats, whole = result.stats["alloc"], sum(n for _, n in result.stacks)
     assert result.stats["filtered_samples"] and stats["samples"], result.stats
     share, truth = whole / stats["bytes"], window.shares["bytes_48"]
-    assert abs(share - truth) < java_alloc.limit(truth, stats["samples"] / truth) / 100, f"{share:.1%} of the bytes, in truth {truth:.1%}"
+    assert (
+        abs(share - truth) < java_alloc.limit(truth, stats["samples"] / truth) / 100
+    ), f"{share:.1%} of the bytes, in truth {truth:.1%}"
     yield f"{share:.1%} of the bytes, in truth {truth:.1%}, {stats['samples']} samples"
 
 
 def check_survey(shares, truth, samples):
-    """Bytes by class and size are from few whole buffers; sites that make the same are distinguished by the few stacks of refills."""
+    """
+    Bytes by class and size are from few whole buffers; sites that make the same are distinguished by the few stacks of
+    refills.
+    """
     for name, share in truth.items():
         limit = max(4.0, 100 * 4 * math.sqrt(share * (1 - share) / (samples / 4)))
-        assert abs(shares[name] - share) * 100 < limit, f"{name}: {shares[name]:.1%}, in truth {share:.1%}, {samples} samples"
+        assert (
+            abs(shares[name] - share) * 100 < limit
+        ), f"{name}: {shares[name]:.1%}, in truth {share:.1%}, {samples} samples"
 
 
 def test_without_debug_registers():
@@ -173,16 +183,24 @@ def test_without_debug_registers():
             assert stats["samples"] > 100, stats
             measured, other = java_alloc.shares(result.stacks, window.shares)
             check_survey(measured, window.shares, stats["samples"])
-            assert abs(other * stats["bytes"] - stats["unseen_bytes"]) < 0.01 * stats["bytes"], f"{other:.1%} elsewhere: {stats}"
+            assert (
+                abs(other * stats["bytes"] - stats["unseen_bytes"]) < 0.01 * stats["bytes"]
+            ), f"{other:.1%} elsewhere: {stats}"
             error, site = java_alloc.worst(window.shares, measured)
     finally:
         for fd in fds:
             os.close(fd)
-    yield f"{stats['samples']} samples by refills, {stats['buffers']} buffers, {word.value} writes, worst {error:.2f} points ({site})"
+    yield (
+        f"{stats['samples']} samples by refills, {stats['buffers']} buffers, {word.value} writes, worst {error:.2f}"
+        f" points ({site})"
+    )
 
 
 def test_cycle_without_debug_registers():
-    """Rounds of the same 102,400 bytes in TLABs of a constant size: stacks of refills alone see 78/22/0. Nothing gets more than its due."""
+    """
+    Rounds of the same 102,400 bytes in TLABs of a constant size: stacks of refills alone see 78/22/0. Nothing gets more
+    than its due.
+    """
     truth = {"seventy": 0.7, "twenty": 0.2, "ten": 0.1}
     fds, _ = take_debug_registers([(-1, cpu) for cpu in sorted(os.sched_getaffinity(0))])
     try:
@@ -222,7 +240,9 @@ def test_refusals():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         result = alloc(sleeper.pid)
-        assert result.code == yrt.UNSUPPORTED and f"process {sleeper.pid} runs no language" in result.stderr, result.stderr
+        assert (
+            result.code == yrt.UNSUPPORTED and f"process {sleeper.pid} runs no language" in result.stderr
+        ), result.stderr
     finally:
         yrt.stop(sleeper)
     for flags in (["--interval", "10"], ["--interval", "5x"], ["--interval", "-1"]):

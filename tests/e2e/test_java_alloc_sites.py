@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-yrt java-alloc against a program that counts what its fifteen call sites allocate, with each collector: shares of bytes within 2 points, or
-within four standard errors where a busy machine gives few samples, each site's class, totals, and the three sites whose cycle resonates with TLABs.
+yrt java-alloc against a program that counts what its fifteen call sites allocate, with each collector: shares of bytes
+within 2 points, or within four standard errors where a busy machine gives few samples, each site's class, totals, and
+the three sites whose cycle resonates with TLABs.
 """
 
 import os
@@ -19,10 +20,29 @@ RATE = 500  # as by default, but whatever it costs here
 LEAST = 300
 UNSEEN = "[class not seen]"
 MISSED = 0.02  # of the bytes may have no class
-SLOW_PATH = ("Runtime1", "OptoRuntime", "InterpreterRuntime::", "MemAllocator", "AllocTracer", "_Java", "CollectedHeap", "Klass::allocate", "memset",
-             "arraycopy", "_fill")
-CLASSES = {"plain_object": "java.lang.Object", "boxed": "java.lang.Long", "node": "alloc_sites$Node", "bytes_48": "byte[]",
-           "bytes_1000": "byte[]", "bytes_10m": "byte[]", "references": "alloc_sites$Node[]", "longs_cloned": "long[]"}
+SLOW_PATH = (
+    "Runtime1",
+    "OptoRuntime",
+    "InterpreterRuntime::",
+    "MemAllocator",
+    "AllocTracer",
+    "_Java",
+    "CollectedHeap",
+    "Klass::allocate",
+    "memset",
+    "arraycopy",
+    "_fill",
+)
+CLASSES = {
+    "plain_object": "java.lang.Object",
+    "boxed": "java.lang.Long",
+    "node": "alloc_sites$Node",
+    "bytes_48": "byte[]",
+    "bytes_1000": "byte[]",
+    "bytes_10m": "byte[]",
+    "references": "alloc_sites$Node[]",
+    "longs_cloned": "long[]",
+}
 
 
 def collections(log):
@@ -49,7 +69,9 @@ def check_hidden(stacks):
 
 
 def check_classes(stacks, stats):
-    """None is wrong, few are not known (a collection came before yrt could look), and those are said. Returns their share."""
+    """
+    None is wrong, few are not known (a collection came before yrt could look), and those are said. Returns their share.
+    """
     unseen = total = 0
     for site, name in CLASSES.items():
         mine = [(frames[-1].split("_[")[0], n) for frames, n in stacks if java_alloc.site_of(frames, CLASSES) == site]
@@ -82,7 +104,10 @@ def test_serial():
 
 
 def test_serial_busy():
-    """Dozens of collections a second, beside programs that want all CPUs: a class is lost with each that begins before it is read."""
+    """
+    Dozens of collections a second, beside programs that want all CPUs: a class is lost with each that begins before it
+    is read.
+    """
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:
         with tempfile.TemporaryDirectory(prefix="yrt-alloc-") as folder, java_alloc.Sites(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-yrt java-alloc on a JVM whose library has no symbols and no debug file, nor says of which build it is: where it allocates is found by its
-code, that is said, and shares are right; code that only looks like it is refused.
+yrt java-alloc on a JVM whose library has no symbols and no debug file, nor says of which build it is: where it
+allocates is found by its code, that is said, and shares are right; code that only looks like it is refused.
 """
 
 import os
@@ -49,9 +49,16 @@ def test_shares():
 
 
 def spoil(stripped):
-    """The function that reports new TLABs tests another event than its own, which nobody but JFR (not in use) would notice."""
+    """
+    The function that reports new TLABs tests another event than its own, which nobody but JFR (not in use) would
+    notice.
+    """
     table = subprocess.run(["nm", stripped.library], capture_output=True, text=True, check=True).stdout
-    start = next(int(line.split()[0], 16) for line in table.splitlines() if "AllocTracer" in line and "send_allocation_in_new_tlab" in line)
+    start = next(
+        int(line.split()[0], 16)
+        for line in table.splitlines()
+        if "AllocTracer" in line and "send_allocation_in_new_tlab" in line
+    )
     with open(stripped.path, "r+b") as f:
         f.seek(start)  # addresses of code are offsets in the file
         test = re.search(rb"\x80[\xb8-\xbf](..)\0\0\0", f.read(256), re.DOTALL)
@@ -66,7 +73,9 @@ def test_refused():
         with java.Java("alloc_split", 60) as jvm:
             result = yrt.run("java-alloc", "-p", jvm.pid, "-d", 1)
             shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
-    assert result.code == yrt.UNSUPPORTED and "has no symbols for it" in result.stderr and "openjdk-N-dbg" in result.stderr, result.stderr
+    assert (
+        result.code == yrt.UNSUPPORTED and "has no symbols for it" in result.stderr and "openjdk-N-dbg" in result.stderr
+    ), result.stderr
     assert re.search(r"places +not known", shown), shown
 
 
@@ -79,13 +88,21 @@ def test_inspect():
 
 def test_debuginfod_cache():
     """A debug file that debuginfod's client has got before, by the library's build-id."""
-    with java.Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(prefix="yrt-cache-") as cache:
+    with java.Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(
+        prefix="yrt-cache-"
+    ) as cache:
         note = subprocess.run(["readelf", "-n", stripped.path], capture_output=True, text=True, check=True).stdout
         folder = os.path.join(cache, re.search("Build ID: ([0-9a-f]+)", note)[1])
         os.mkdir(folder)
-        subprocess.run(["objcopy", "--only-keep-debug", stripped.library, os.path.join(folder, "debuginfo")], check=True)
+        subprocess.run(
+            ["objcopy", "--only-keep-debug", stripped.library, os.path.join(folder, "debuginfo")], check=True
+        )
         with java.Java("alloc_split", 60) as jvm:
-            shown = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False, env={"DEBUGINFOD_CACHE_PATH": cache}).expect().stdout
+            shown = (
+                yrt.run("inspect", "-p", jvm.pid, output=False, stats=False, env={"DEBUGINFOD_CACHE_PATH": cache})
+                .expect()
+                .stdout
+            )
     assert "by debug file" in shown, shown
 
 

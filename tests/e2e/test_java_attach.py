@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-JVMs as they are met: several at once, started by a script, in a container, only starting, stopped, ending meanwhile, of another user, of
-a layout that does not hold, and Java that is no HotSpot. And what `yrt inspect` shows of them.
+JVMs as they are met: several at once, started by a script, in a container, only starting, stopped, ending meanwhile, of
+another user, of a layout that does not hold, and Java that is no HotSpot. And what `yrt inspect` shows of them.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ import java
 import yrt
 
 BUSY = "split.path_heavy"
-APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]  # what is inlined may be known only approximately
+# what is inlined may be known only approximately
+APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::path_*"]
 
 
 def busy(*options):
@@ -37,7 +38,11 @@ def inspect(pid, *flags):
     process = json.loads(result.stdout)["processes"][0]
     found = [r for r in process["runtimes"] if r["name"] == "hotspot"]
     sections = {s["name"]: {row["key"]: row for row in s["rows"]} for s in found[0]["sections"]} if found else {}
-    return {name: {key: row["value"] for key, row in rows.items()} for name, rows in sections.items()}, process["notes"], sections
+    return (
+        {name: {key: row["value"] for key, row in rows.items()} for name, rows in sections.items()},
+        process["notes"],
+        sections,
+    )
 
 
 def sample(pids, *flags, view="java-flame", seconds=2, release=()):
@@ -64,7 +69,10 @@ def test_several():
 
 
 def test_one_box():
-    """An approximate frame shares a box with the same method, known for certain, below the same caller: no stack is there twice."""
+    """
+    An approximate frame shares a box with the same method, known for certain, below the same caller: no stack is there
+    twice.
+    """
     with java.Java("split", "inlined", 60) as jvm:
         result = sample(jvm.pid, release=[jvm])
     paths = [";".join(frames) for frames, _ in result.stacks]
@@ -74,7 +82,10 @@ def test_one_box():
 
 
 def test_ended_threads():
-    """Threads that end after a few milliseconds, most of them before their first stack has been looked at, are called as Java called them."""
+    """
+    Threads that end after a few milliseconds, most of them before their first stack has been looked at, are called as
+    Java called them.
+    """
     with java.Java("workers", 60) as jvm:
         at = java.Sampling(jvm.pid, "-t", seconds=60)
         end = yrt.cpu_seconds(jvm.pid) + 1
@@ -94,7 +105,10 @@ HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle
 
 
 def test_thread_start():
-    """In Java's own view stacks begin where the JVM's threads begin their work, whatever libc calls what leads there; not if frames are cut off."""
+    """
+    In Java's own view stacks begin where the JVM's threads begin their work, whatever libc calls what leads there; not
+    if frames are cut off.
+    """
     with busy() as jvm:
         java_view, all_view = sample(jvm.pid, release=[jvm]), sample(jvm.pid, view="flame", seconds=1)
     first = {frames[0] for frames, _ in java_view.stacks}
@@ -104,8 +118,12 @@ def test_thread_start():
 
 
 def test_handles():
-    """What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is."""
-    with java.Java("frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=200) as jvm:
+    """
+    What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is.
+    """
+    with java.Java(
+        "frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=200
+    ) as jvm:
         java_view, all_view = sample(jvm.pid), sample(jvm.pid, view="flame")
     for kind in ("frames.kind_handle", "frames.kind_handle_bound"):
         assert java_view.share(kind) > 0.1, yrt.show(java_view.stacks)
@@ -142,8 +160,24 @@ def child_of(pid, program, timeout=20):
 
 
 def test_container():
-    """Own mount and pid namespaces: the JVM's numbers of itself and of its threads are not ours; names are found all the same."""
-    command = ["unshare", "-m", "-p", "-f", "--mount-proc", *java.words(), *APART, "-cp", java.class_path(), "split", "plain", "60"]
+    """
+    Own mount and pid namespaces: the JVM's numbers of itself and of its threads are not ours; names are found all the
+    same.
+    """
+    command = [
+        "unshare",
+        "-m",
+        "-p",
+        "-f",
+        "--mount-proc",
+        *java.words(),
+        *APART,
+        "-cp",
+        java.class_path(),
+        "split",
+        "plain",
+        "60",
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             inner = json.loads(process.stdout.readline())["pid"]
@@ -158,11 +192,15 @@ def test_container():
             yrt.stop(process)
     whole(result)
     assert result.share(BUSY) > 0.5, yrt.show(result.stacks)
-    assert result.share(re.compile(r"^\[?main")) > 0.5, "the thread is not named as Java does\n" + yrt.show(result.stacks)
+    assert result.share(re.compile(r"^\[?main")) > 0.5, "the thread is not named as Java does\n" + yrt.show(
+        result.stacks
+    )
 
 
 def test_starting():
-    """Attached while the JVM is only starting, at many moments: nothing is refused, and its code is seen once it is there."""
+    """
+    Attached while the JVM is only starting, at many moments: nothing is refused, and its code is seen once it is there.
+    """
     for delay in (0, 0.02, 0.05, 0.1):
         command = [*java.words(), *APART, "-cp", java.class_path(), "split", "plain", "60"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
@@ -178,7 +216,9 @@ def test_starting():
 
 
 def test_stopped():
-    """kill -STOP: it can be looked into, sampling ends in time without samples, and after kill -CONT it goes on as before."""
+    """
+    kill -STOP: it can be looked into, sampling ends in time without samples, and after kill -CONT it goes on as before.
+    """
     with busy() as jvm:
         jvm.release()
         time.sleep(0.5)
@@ -260,7 +300,10 @@ class Memory:
         column = {c: self.variable(f"gHotSpotVMStructEntry{c}Offset") for c in ("TypeName", "FieldName", what)}
         at, stride = self.variable("gHotSpotVMStructs"), self.variable("gHotSpotVMStructEntryArrayStride")
         while self.word(at + column["TypeName"]):
-            if self.text(self.word(at + column["TypeName"])) == type_name and self.text(self.word(at + column["FieldName"])) == field:
+            if (
+                self.text(self.word(at + column["TypeName"])) == type_name
+                and self.text(self.word(at + column["FieldName"])) == field
+            ):
                 return at + column[what]
             at += stride
         raise AssertionError(f"no {type_name}.{field}")
@@ -272,8 +315,11 @@ class Memory:
 
 def test_layout_does_not_hold():
     """A JVM that gives wrong offsets: the check that fails is named, and native frames are left."""
-    for type_name, field, wrong, check in (("Method", "_constMethod", 24, "methods"), ("CodeHeap", "_segmap", 0, "segment map"),
-                                           ("StubQueue", "_stub_buffer", 0, "interpreter|blobs")):
+    for type_name, field, wrong, check in (
+        ("Method", "_constMethod", 24, "methods"),
+        ("CodeHeap", "_segmap", 0, "segment map"),
+        ("StubQueue", "_stub_buffer", 0, "interpreter|blobs"),
+    ):
         with busy() as jvm:
             memory = Memory(jvm.pid)
             memory.put(memory.entry(type_name, field), wrong)
@@ -342,11 +388,17 @@ def test_native_image():
 def test_inspect():
     """Version, flags, code, threads, checks: as the JVM was started."""
     said = subprocess.run([*java.words(), "-version"], capture_output=True, text=True, check=True).stderr
-    for option, collector in (("-XX:+UseSerialGC", "Serial"), ("-XX:+UseParallelGC", "Parallel"), ("-XX:+UseG1GC", "G1")):
+    for option, collector in (
+        ("-XX:+UseSerialGC", "Serial"),
+        ("-XX:+UseParallelGC", "Parallel"),
+        ("-XX:+UseG1GC", "G1"),
+    ):
         with busy(option, "-XX:-UseCompressedOops", "-XX:ReservedCodeCacheSize=64m") as jvm:
             values, notes, sections = inspect(jvm.pid)
         assert not notes, notes
-        assert values["module"]["version"] in said or java.version() == 8, f"{values['module']['version']} is not in {said}"
+        assert (
+            values["module"]["version"] in said or java.version() == 8
+        ), f"{values['module']['version']} is not in {said}"
         flags = values["flags"]
         assert flags["garbage collector"] == collector and flags["UseCompressedOops"] == "false", flags
         assert flags["ReservedCodeCacheSize"] == 64 << 20 and flags["TieredCompilation"] == "true", flags

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-fixtures/java/callers.java: code that moves the stack pointer where a stale return address may lie in the caller's place. Each method must have a
-caller that calls it.
+fixtures/java/callers.java: code that moves the stack pointer where a stale return address may lie in the caller's
+place. Each method must have a caller that calls it.
 
 A test for each mode of the JVM: YRT_JAVA_MODES names some of java.MODES.
 """
@@ -15,12 +15,18 @@ import lua
 import yrt
 
 SECONDS = 8
-COLLECTOR = re.compile(r"VM_\w*(Collect|GC)\w*::doit|[ZX]Barrier::|ZStoreBarrierBuffer::|G1BarrierSet(Runtime)?::|CollectedHeap::collect\(")
+COLLECTOR = re.compile(
+    r"VM_\w*(Collect|GC)\w*::doit|[ZX]Barrier::|ZStoreBarrierBuffer::|G1BarrierSet(Runtime)?::|CollectedHeap::collect\("
+)
 
 
 def wrong_edge(frames, callers):
     """A method of callers.java below one that does not call it; None if there is none."""
-    methods = [f.name.removeprefix("callers.").removeprefix("callers$") for f in frames if java.is_method(f) and f.name.startswith("callers")]
+    methods = [
+        f.name.removeprefix("callers.").removeprefix("callers$")
+        for f in frames
+        if java.is_method(f) and f.name.startswith("callers")
+    ]
     for caller, callee in zip([None, *methods], methods):
         if callee in callers and caller not in callers[callee]:
             return f"{callee} called by {caller}"

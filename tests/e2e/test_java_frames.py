@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-fixtures/java/frames.java: a thread for each kind of frame, parked below it. The methods of each stack, in their order and with their lines,
-are those that the JVM lists for the thread; stacks are whole. What is marked approximate (what the innermost nmethod inlined) is only counted,
-and the line before it with it.
+fixtures/java/frames.java: a thread for each kind of frame, parked below it. The methods of each stack, in their order
+and with their lines, are those that the JVM lists for the thread; stacks are whole. What is marked approximate (what
+the innermost nmethod inlined) is only counted, and the line before it with it.
 
-A test for each mode of the JVM: YRT_JAVA_MODES names some of java.MODES. YRT_JAVA_EXTRA: classes with more kinds. YRT_JAVA_OPTIONS: more options.
+A test for each mode of the JVM: YRT_JAVA_MODES names some of java.MODES. YRT_JAVA_EXTRA: classes with more kinds.
+YRT_JAVA_OPTIONS: more options.
 """
 
 import collections
@@ -23,12 +24,19 @@ LEAST = {"vt_yielding": 1}  # each turn waits for another carrier to be schedule
 OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:CompileCommand=quiet",
            "-XX:CompileCommand=dontinline,frames::note"]
 # What a kind that moves may call besides.
-LIBRARY = re.compile(r"(java|javax|sun|jdk|com\.sun)\.|frames(_jdk\d+)?\.(osr|thrower|down|<init>|lambda)|frames.*\$\$Lambda")
+LIBRARY = re.compile(
+    r"(java|javax|sun|jdk|com\.sun)\.|frames(_jdk\d+)?\.(osr|thrower|down|<init>|lambda)|frames.*\$\$Lambda"
+)
 
 
 def program(mode):
     library = os.environ.get("YRT_JAVA_LIBRARY", yrt.fixture_path("libframes.so"))
-    options = [*OPTIONS, *java.mode_options(mode), f"-Dframes.library={library}", *os.environ.get("YRT_JAVA_OPTIONS", "").split()]
+    options = [
+        *OPTIONS,
+        *java.mode_options(mode),
+        f"-Dframes.library={library}",
+        *os.environ.get("YRT_JAVA_OPTIONS", "").split(),
+    ]
     warm = 0 if mode in ("interpreter", "xcomp") else WARM
     return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=200)
 
@@ -51,7 +59,10 @@ def with_lines(frames):
 
 
 def same_line(truth, got):
-    """A generated method's lines are none, or made up (JDK 8); native methods have -2. The loop itself is in another line than its note."""
+    """
+    A generated method's lines are none, or made up (JDK 8); native methods have -2. The loop itself is in another line
+    than its note.
+    """
     return not 0 < truth.line <= 0xffff or got.line == truth.line or truth.name.startswith("frames.spin")
 
 
@@ -84,7 +95,9 @@ def judge(truth, got, moving):
 
 
 def kind_of(got):
-    return next((m.group(1) for method in got if (m := re.match(r"frames(?:_jdk\d+)?\.kind_(\w+)$", method.name))), None)
+    return next(
+        (m.group(1) for method in got if (m := re.match(r"frames(?:_jdk\d+)?\.kind_(\w+)$", method.name))), None
+    )
 
 
 def expected(kinds):
@@ -112,7 +125,10 @@ def compare(result, kinds):
              for kind, (what, frames, n) in bad.items()]
     unseen = [k for k in truth if right[k] + wrong[k] < LEAST.get(k, ENOUGH)]
     assert not lines and not unseen, f"hardly seen: {unseen}\n" + "\n".join(lines)
-    return f"{len(truth)} kinds, {sum(right.values())} stacks as the JVM lists them, {approximate[1]} of {sum(approximate)} approximate ones too"
+    return (
+        f"{len(truth)} kinds, {sum(right.values())} stacks as the JVM lists them, {approximate[1]} of"
+        f" {sum(approximate)} approximate ones too"
+    )
 
 
 def thread_of(frames):
@@ -120,7 +136,10 @@ def thread_of(frames):
 
 
 def check_names(pid):
-    """With -t threads are called as Java calls them; of names of workers, which run virtual threads, too, Linux keeps less than all."""
+    """
+    With -t threads are called as Java calls them; of names of workers, which run virtual threads, too, Linux keeps less
+    than all.
+    """
     stacks = java.Sampling(pid, "-t", seconds=NAMES_SECONDS).result().stacks
     names = {thread_of(frames) for frames, _ in stacks if (kind_of(with_lines(frames)) or "").startswith("vt_")}
     wrong = {name for name in names if not re.fullmatch(r"ForkJoinPool-\d+-worker-\d+", name)}

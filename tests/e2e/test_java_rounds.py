@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A JVM under load that is looked at again and again, in every way, and must not notice: afterwards its libjvm's code is the same byte for byte,
-it has the same threads, descriptors and files mapped, no debug register is taken, and what it has counted meanwhile is right.
+A JVM under load that is looked at again and again, in every way, and must not notice: afterwards its libjvm's code is
+the same byte for byte, it has the same threads, descriptors and files mapped, no debug register is taken, and what it
+has counted meanwhile is right.
 
 YRT_ROUNDS is how many rounds (18).
 """
@@ -16,10 +17,17 @@ import java_alloc
 import yrt
 
 ROUNDS = int(os.environ.get("YRT_ROUNDS", "18"))
-OPTIONS = ["-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UseDynamicNumberOfCompilerThreads"]  # its own threads stay
+# its own threads stay
+OPTIONS = ["-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UseDynamicNumberOfCompilerThreads"]
 # A round: the command, and whether it is ended early, by which signal.
-WAYS = [(["java-flame"], None), (["java-alloc"], None), (["flame", "-t", "-F", 1999], signal.SIGINT), (["java-alloc", "-t"], signal.SIGKILL),
-        (["java-flame", "--lines"], signal.SIGKILL), (["java-alloc", "--objects"], signal.SIGINT)]
+WAYS = [
+    (["java-flame"], None),
+    (["java-alloc"], None),
+    (["flame", "-t", "-F", 1999], signal.SIGINT),
+    (["java-alloc", "-t"], signal.SIGKILL),
+    (["java-flame", "--lines"], signal.SIGKILL),
+    (["java-alloc", "--objects"], signal.SIGINT),
+]
 
 
 def lines(pid):
@@ -48,8 +56,13 @@ def state(pid):
     """What others may see of it, but for its heap."""
     files = sorted((*line[:2], line[5]) for line in lines(pid) if len(line) > 5 and line[5].startswith("/"))
     status = dict(line.split(":\t", 1) for line in yrt.read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
-    return {"files": files, "code": code(pid), "descriptors": links(f"/proc/{pid}/fd"), "threads": sorted(os.listdir(f"/proc/{pid}/task")),
-            **{key: status[key] for key in ("TracerPid", "SigPnd", "ShdPnd", "SigBlk", "SigCgt", "Seccomp")}}
+    return {
+        "files": files,
+        "code": code(pid),
+        "descriptors": links(f"/proc/{pid}/fd"),
+        "threads": sorted(os.listdir(f"/proc/{pid}/task")),
+        **{key: status[key] for key in ("TracerPid", "SigPnd", "ShdPnd", "SigBlk", "SigCgt", "Seccomp")},
+    }
 
 
 def one_round(pid, words, early):
@@ -93,7 +106,10 @@ def test_rounds():
         own = sum(truth["bytes"].values())
         assert abs(truth["jvm"] / own - 1) < 0.01, f"the program counted {own} bytes, the JVM {truth['jvm']}"
         assert sites.jvm.process.wait(30) == 0 and not sites.jvm.said(), sites.jvm.said()
-    yield f"{ROUNDS} rounds; {len(before['threads'])} threads, {len(before['descriptors'])} descriptors, {len(before['files'])} mappings of files"
+    yield (
+        f"{ROUNDS} rounds; {len(before['threads'])} threads, {len(before['descriptors'])} descriptors,"
+        f" {len(before['files'])} mappings of files"
+    )
 
 
 yrt.main(globals())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Java's time split between methods, against what the program measured by its thread's CPU clock. The innermost frames of inlined code
-are known only approximately: what is not marked so must not claim more than the truth.
+Java's time split between methods, against what the program measured by its thread's CPU clock. The innermost frames of
+inlined code are known only approximately: what is not marked so must not claim more than the truth.
 """
 
 import java
@@ -38,8 +38,11 @@ def shares(found, certain=False):
         for name, share in truth["split"].items():
             used[name] = used.get(name, 0) + share * truth["cpu_s"]
             seen.setdefault(name, 0)
-            seen[name] += sum(n for frames, n in result.stacks
-                              if any(f.name == f"split.{name}" and not (certain and f.flags & java.APPROX) for f in frames))
+            seen[name] += sum(
+                n
+                for frames, n in result.stacks
+                if any(f.name == f"split.{name}" and not (certain and f.flags & java.APPROX) for f in frames)
+            )
     return seen, used
 
 
@@ -50,7 +53,9 @@ def split(mode, *options):
     whole, cpu = sum(seen.values()), sum(used.values())
     for name in used:
         line = f"{name}: seen {seen[name] / max(whole, 1):.4f}, truth {used[name] / cpu:.4f}"
-        assert whole and abs(seen[name] / whole - used[name] / cpu) < TOLERANCE, f"{line}\n{java.lua.show(found[0][0].stacks)}"
+        assert (
+            whole and abs(seen[name] / whole - used[name] / cpu) < TOLERANCE
+        ), f"{line}\n{java.lua.show(found[0][0].stacks)}"
         yield line
 
 
@@ -75,13 +80,18 @@ def test_inlined():
     """path_all gets all of it; of the methods that it inlined, none gets more certain time than it took."""
     found = rounds("inlined", ())
     whole = sum(n for result, _ in found for _, n in result.stacks)
-    below = sum(n for result, _ in found for frames, n in result.stacks if any(f.name == "split.path_all" for f in frames))
+    below = sum(
+        n for result, _ in found for frames, n in result.stacks if any(f.name == "split.path_all" for f in frames)
+    )
     certain, used = shares(found, True)
     drawn, _ = shares(found)
     cpu = sum(used.values())
     assert below > 0.9 * whole, f"path_all has {below} of {whole}\n{java.lua.show(found[0][0].stacks)}"
     for name in used:
-        line = f"{name}: certain {certain[name] / below:.4f}, drawn {drawn[name] / below:.4f}, truth {used[name] / cpu:.4f}"
+        line = (
+            f"{name}: certain {certain[name] / below:.4f}, drawn {drawn[name] / below:.4f}, truth"
+            f" {used[name] / cpu:.4f}"
+        )
         assert certain[name] / below < used[name] / cpu + TOLERANCE, line
         yield line
 

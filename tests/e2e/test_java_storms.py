@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Java that changes under the eyes of yrt: code deoptimised, flushed and unloaded, classes redefined, names that are hostile; a JVM that is
-killed.
+Java that changes under the eyes of yrt: code deoptimised, flushed and unloaded, classes redefined, names that are
+hostile; a JVM that is killed.
 """
 
 import base64
@@ -21,11 +21,17 @@ SECONDS = 5
 JAVA_HOME = "/usr/lib/jvm/java-17-openjdk-amd64"
 # At most one of 200: code that is freed between the sample and the walk's read is said to be so.
 STORM_CUT, STORM_GONE = 0.005, 0.02
-# Interpreted methods of a class that was unloaded, and replaced at the same addresses, between the sample and its naming (runtimes/hotspot/README.md,
-# limits): 0 to 5 of 12,000 were seen.
+# Interpreted methods of a class that was unloaded, and replaced at the same addresses, between the sample and its
+# naming (runtimes/hotspot/README.md, limits): 0 to 5 of 12,000 were seen.
 STORM_WRONG = 0.001
 # Who may call whom in a copy of storm.java's templates.
-CALLERS = {"area": ("inner",), "inner": ("outer",), "outer": ("applyAsInt",), "other": ("applyAsInt",), "<init>": ("other", "applyAsInt")}
+CALLERS = {
+    "area": ("inner",),
+    "inner": ("outer",),
+    "outer": ("applyAsInt",),
+    "other": ("applyAsInt",),
+    "<init>": ("other", "applyAsInt"),
+}
 
 
 def after_cpu(run, pid, seconds=1, timeout=60):
@@ -79,11 +85,16 @@ def named(frames):
 def check_storm(result, truth):
     wrong = [(what, n) for frames, n in result.stacks if (what := illegal(named(frames)))]
     count = sum(n for _, n in wrong)
-    assert count <= max(1, STORM_WRONG * result.samples), f"{count} of {result.samples} samples name what can not be: {wrong[:5]}"
+    assert count <= max(
+        1, STORM_WRONG * result.samples
+    ), f"{count} of {result.samples} samples name what can not be: {wrong[:5]}"
     yield f"{count} of {result.samples} samples name what can not be: {wrong[:5]}"
     gone = sum(n for frames, n in result.stacks if any(f.name == "[gone]" for f in frames))
     seen = set().union(*(copies(java.methods(frames)) for frames, _ in result.stacks))
-    yield f"{truth}; {len(seen)} copies seen, {gone} of {result.samples} samples have code that was gone when it was to be named"
+    yield (
+        f"{truth}; {len(seen)} copies seen, {gone} of {result.samples} samples have code that was gone when it was to"
+        " be named"
+    )
     assert len(seen) > 3, seen
     assert gone <= STORM_GONE * result.samples, f"{gone} of {result.samples} with [gone]"
     yield java.check_complete(result, 200, STORM_CUT)
@@ -98,7 +109,9 @@ def test_unloading():
 
 def test_flushing():
     """A code cache that is too small for what is compiled."""
-    result, truth = storm("classes", "-XX:ReservedCodeCacheSize=4m", "-XX:CompileThresholdScaling=0.05", "-XX:TieredStopAtLevel=1")
+    result, truth = storm(
+        "classes", "-XX:ReservedCodeCacheSize=4m", "-XX:CompileThresholdScaling=0.05", "-XX:TieredStopAtLevel=1"
+    )
     yield from check_storm(result, truth)
 
 
@@ -114,20 +127,41 @@ def test_redefinition():
             if "storm$Changing.inner" in named(frames) and not frames[0].name.startswith("[truncated")]
     seen = sum(n for _, n in work)
     assert seen > 50, f"{seen} of {result.samples} in inner\n{java.lua.show(result.stacks)}"
-    wrong = [(names, n) for names, n in work if names[names.index("storm$Changing.inner") - 1] not in ("storm$Changing.outer", "[gone]")]
+    wrong = [
+        (names, n)
+        for names, n in work
+        if names[names.index("storm$Changing.inner") - 1] not in ("storm$Changing.outer", "[gone]")
+    ]
     assert not wrong, wrong[:3]
     gone = sum(n for frames, n in result.stacks if "[gone]" in named(frames))
-    yield f"{truth['rounds']} redefinitions, {seen} samples in what is redefined, {gone} have methods that were gone when they were to be named"
+    yield (
+        f"{truth['rounds']} redefinitions, {seen} samples in what is redefined, {gone} have methods that were gone when"
+        " they were to be named"
+    )
     yield java.check_complete(result, 200, STORM_CUT)
 
 
-HOSTILE = ["x<script>alert(1)<", "y\n&amp;\"'\t|; 12", "z ü漢字\U0001f4a5{}", "<script>alert(1)</script>", "me thod\n1 2", "\x1b[31m\"},{;",
-           "\u202ertl漢字\x00nul", "L" * 30000]
+HOSTILE = [
+    "x<script>alert(1)<",
+    "y\n&amp;\"'\t|; 12",
+    "z ü漢字\U0001f4a5{}",
+    "<script>alert(1)</script>",
+    "me thod\n1 2",
+    "\x1b[31m\"},{;",
+    "\u202ertl漢字\x00nul",
+    "L" * 30000,
+]
 
 
 def hostile():
     names = [base64.b64encode(n.encode()).decode() for n in HOSTILE]
-    return java.Java("storm", "hostile", *names, options=["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:-Inline"], timeout=100)
+    return java.Java(
+        "storm",
+        "hostile",
+        *names,
+        options=["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:-Inline"],
+        timeout=100,
+    )
 
 
 def test_hostile_names():
@@ -146,11 +180,15 @@ def test_hostile_names():
         after_cpu(viewing.run, jvm.pid)
         view = viewing.result()
     stacks = yrt.parse_folded(texts["folded"])
-    assert sum(n for _, n in stacks) > 100 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(stacks)
+    assert sum(n for _, n in stacks) > 100 and any("script" in f for frames, _ in stacks for f in frames), yrt.show(
+        stacks
+    )
     assert "<script>alert" not in texts["html"] and "<script>alert" not in texts["svg"]
     json.loads(texts["json"])
     xml.dom.minidom.parseString(texts["svg"].encode())
-    assert not re.search(r"[\x00-\x08\x1b\u202e]", texts["folded"] + texts["txt"]), "control characters reach a terminal"
+    assert not re.search(
+        r"[\x00-\x08\x1b\u202e]", texts["folded"] + texts["txt"]
+    ), "control characters reach a terminal"
     shown = {f.name for frames, _ in java.lua.parse_page(texts["html"]) for f in frames}
     assert any("漢字" in name for name in shown), shown
     assert any(name.startswith("<script>alert(1)<.script>.") or ".script>" in name for name in shown), shown
@@ -165,7 +203,9 @@ def test_killed():
         time.sleep(2)
         os.kill(jvm.pid, signal.SIGKILL)
         result = run.result(20)
-    assert result.samples > 50 and any("split.path_spin" in java.methods(frames) for frames, _ in result.stacks), result.stderr
+    assert result.samples > 50 and any(
+        "split.path_spin" in java.methods(frames) for frames, _ in result.stacks
+    ), result.stderr
     yield java.check_complete(result, 50, 0.02)
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lock-flame: how long threads wait for which lock, by the program's own clocks around each lock; what only looks like a lock is apart."""
+"""
+lock-flame: how long threads wait for which lock, by the program's own clocks around each lock; what only looks like a
+lock is apart.
+"""
 
 import json
 import re
@@ -12,21 +15,37 @@ import yrt
 
 EXACT = 0.02
 # By the account of fixtures/native/locks.cc: a function on the stack, the lock at its leaf.
-NATIVE = {"stats_lock": ("count", r"\[mutex stats_lock\]"), "table_locks": ("count", r"\[mutex table_locks\+0x50\]"),
-          "member": ("session::update", r"\[mutex heap 0x[0-9a-f]+\]"), "reads": ("read_config", r"\[read lock config_lock\]"),
-          "writes": ("write_config", r"\[write lock config_lock\]")}
-JAVA = {"deposit": ("locks.deposit", "[monitor locks$Account]"), "reserve": ("locks.reserve", "[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]"),
-        "insert": ("locks.insert", "[write lock java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync]")}
+NATIVE = {
+    "stats_lock": ("count", r"\[mutex stats_lock\]"),
+    "table_locks": ("count", r"\[mutex table_locks\+0x50\]"),
+    "member": ("session::update", r"\[mutex heap 0x[0-9a-f]+\]"),
+    "reads": ("read_config", r"\[read lock config_lock\]"),
+    "writes": ("write_config", r"\[write lock config_lock\]"),
+}
+JAVA = {
+    "deposit": ("locks.deposit", "[monitor locks$Account]"),
+    "reserve": ("locks.reserve", "[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]"),
+    "insert": ("locks.insert", "[write lock java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync]"),
+}
 # What may be waited for in methods of fixtures/java/park_classes.java.
 JUC = "java.util.concurrent."
 CONDITION = {JUC + "locks.AbstractQueuedSynchronizer$ConditionObject"}
 NONFAIR, FAIR = {JUC + "locks.ReentrantLock$NonfairSync"}, {JUC + "locks.ReentrantLock$FairSync"}
 PARKED = {
-    "takeNonfair": NONFAIR, "takeInTime": NONFAIR, "takeTable": NONFAIR, "takeFair": FAIR, "takeAgain": NONFAIR | CONDITION,
-    "takeWork": NONFAIR | CONDITION, "takeWrite": {JUC + "locks.ReentrantReadWriteLock$NonfairSync"},
-    "takeRead": {JUC + "locks.ReentrantReadWriteLock$FairSync"}, "takeFairWrite": {JUC + "locks.ReentrantReadWriteLock$FairSync"},
-    "takeStamp": {JUC + "locks.StampedLock"}, "takeTurnstile": {"park_classes$Turnstile"},
-    "takePermit": {JUC + "Semaphore$NonfairSync"}, "takeFairPermit": {JUC + "Semaphore$FairSync"}}
+    "takeNonfair": NONFAIR,
+    "takeInTime": NONFAIR,
+    "takeTable": NONFAIR,
+    "takeFair": FAIR,
+    "takeAgain": NONFAIR | CONDITION,
+    "takeWork": NONFAIR | CONDITION,
+    "takeWrite": {JUC + "locks.ReentrantReadWriteLock$NonfairSync"},
+    "takeRead": {JUC + "locks.ReentrantReadWriteLock$FairSync"},
+    "takeFairWrite": {JUC + "locks.ReentrantReadWriteLock$FairSync"},
+    "takeStamp": {JUC + "locks.StampedLock"},
+    "takeTurnstile": {"park_classes$Turnstile"},
+    "takePermit": {JUC + "Semaphore$NonfairSync"},
+    "takeFairPermit": {JUC + "Semaphore$FairSync"},
+}
 SUPPOSED = {"ReentrantLock", "ReentrantReadWriteLock", "StampedLock"}  # by functions, where the object was not seen
 PYTHON = """
 import json, os, sys, threading, time
@@ -65,13 +84,22 @@ print(json.dumps(own))
 
 def seconds_of(result, function, leaf):
     """Of stacks with this function, whatever its arguments or lines, and this leaf."""
-    return sum(ns for frames, ns in result.stacks if re.fullmatch(leaf, frames[-1]) and any(re.split("[ (]", f)[0] == function for f in frames)) * 1e-9
+    return (
+        sum(
+            ns
+            for frames, ns in result.stacks
+            if re.fullmatch(leaf, frames[-1]) and any(re.split("[ (]", f)[0] == function for f in frames)
+        )
+        * 1e-9
+    )
 
 
 def check(result, truth, functions):
     for name, (function, leaf) in functions.items():
         total, expected = seconds_of(result, function, leaf), truth[name]
-        assert expected > 0.5 and abs(total - expected) <= EXACT * expected + 0.03 + result.slack(expected), f"{name}: {total} of {expected}\n{yrt.show(result.stacks)}"
+        assert expected > 0.5 and abs(total - expected) <= EXACT * expected + 0.03 + result.slack(
+            expected
+        ), f"{name}: {total} of {expected}\n{yrt.show(result.stacks)}"
         yield f"{name}: {total:.3f} of {expected:.3f} s"
 
 
@@ -84,7 +112,10 @@ def native(*args):
 
 
 def test_native():
-    """Mutexes and rwlocks by their variables, within 2 %; semaphores and joins are summed apart, and nothing else is shown."""
+    """
+    Mutexes and rwlocks by their variables, within 2 %; semaphores and joins are summed apart, and nothing else is
+    shown.
+    """
     result, truth = native()
     yield from check(result, truth, NATIVE)
     strange = [frames for frames, ns in result.stacks if not re.match(r"\[(mutex|read lock|write lock) ", frames[-1])]
@@ -92,7 +123,9 @@ def test_native():
     kinds = result.stats["lock"]["kinds"]
     shown = sum(ns for _, ns in result.stacks) * 1e-9
     assert abs(shown - sum(k["s"] for k in kinds.values() if k["contention"])) < 0.01, (shown, kinds)
-    assert kinds["semaphores"]["s"] > 2.5 and not kinds["semaphores"]["contention"] and kinds["mutexes"]["waits"] > 500, kinds
+    assert (
+        kinds["semaphores"]["s"] > 2.5 and not kinds["semaphores"]["contention"] and kinds["mutexes"]["waits"] > 500
+    ), kinds
 
 
 def test_all_waits():
@@ -116,7 +149,9 @@ def test_holders():
 
 
 def python(mode, *command):
-    program = subprocess.Popen([sys.executable, "-c", PYTHON, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, "-c", PYTHON, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         pid = json.loads(program.stdout.readline())["pid"]
         at = yrt.Run(*command, "-p", pid, "-d", 60, "--max-cpu", 0).sampling()
@@ -131,18 +166,25 @@ def test_python_locks():
     result, truth = python("locks", "python-lock-flame")
     for name in ("first", "second"):
         total = seconds_of(result, name, r"\[(R?Lock.*|GIL)\]")
-        assert truth[name] > 0.5 and abs(total - truth[name]) <= EXACT * truth[name] + 0.05 + result.slack(truth[name]), f"{name}: {total} of {truth}\n{yrt.show(result.stacks)}"
+        assert truth[name] > 0.5 and abs(total - truth[name]) <= EXACT * truth[name] + 0.05 + result.slack(
+            truth[name]
+        ), f"{name}: {total} of {truth}\n{yrt.show(result.stacks)}"
         yield f"{name}: {total:.3f} of {truth[name]:.3f} s"
     assert not seconds_of(result, "idle", r"\[(?!GIL\]).*"), yrt.show(result.stacks)
     assert result.stats["lock"]["kinds"]["conditions"]["s"] > 1.5, result.stats["lock"]
 
 
 def test_gil():
-    """Threads that compute wait for the GIL and nothing else; by their own clocks not longer than they were off the CPU (the rest is the run queue)."""
+    """
+    Threads that compute wait for the GIL and nothing else; by their own clocks not longer than they were off the CPU
+    (the rest is the run queue).
+    """
     result, truth = python("gil", "lock-flame")
     total = seconds_of(result, "spin", r"\[GIL\]")
     others = seconds_of(result, "spin", r"\[(?!GIL\]).*")
-    assert 0.1 < total <= (1 + EXACT) * truth["spin"] + 0.05 and others < 0.05 * total, f"{total}, {others} of {truth}\n{yrt.show(result.stacks)}"
+    assert (
+        0.1 < total <= (1 + EXACT) * truth["spin"] + 0.05 and others < 0.05 * total
+    ), f"{total}, {others} of {truth}\n{yrt.show(result.stacks)}"
     yield f"{total:.3f} of {truth['spin']:.3f} s off the CPU"
 
 
@@ -154,7 +196,9 @@ def test_java():
         truth = jvm.answer()
         result = at.result().expect()
     assert truth["class"] == "locks$Account", truth
-    yield from check(result, truth["waits"], {name: (function, re.escape(leaf)) for name, (function, leaf) in JAVA.items()})
+    yield from check(
+        result, truth["waits"], {name: (function, re.escape(leaf)) for name, (function, leaf) in JAVA.items()}
+    )
     assert result.stats["lock"]["kinds"]["conditions"]["s"] > 10, result.stats["lock"]
 
 
@@ -168,7 +212,9 @@ def monitors(*options):
     waits = {}
     for frames, ns in result.stacks:
         for method in truth:
-            if frames[-1].startswith("[monitor") and any(re.split("[ (]", f)[0] == f"lock_classes.{method}" for f in frames):
+            if frames[-1].startswith("[monitor") and any(
+                re.split("[ (]", f)[0] == f"lock_classes.{method}" for f in frames
+            ):
                 waits.setdefault(method, {}).setdefault(frames[-1], []).append(ns)
     assert waits.keys() == truth.keys() and len(truth) == 5, (truth, waits)
     words = {"java.lang.Class": "java.lang.Class for lock_classes$Queue", "[J": "long[]"}
@@ -176,8 +222,11 @@ def monitors(*options):
 
 
 def test_java_classes():
-    """Monitors have the class that the JVM says a thread waits for in this method: objects of several classes by one method, a class, an array,
-    and what a thread wants again that has waited on it. The heap is too large to be collected meanwhile."""
+    """
+    Monitors have the class that the JVM says a thread waits for in this method: objects of several classes by one
+    method, a class, an array, and what a thread wants again that has waited on it. The heap is too large to be
+    collected meanwhile.
+    """
     truth, waits = monitors("-Xms1g", "-Xmn800m")
     for method, leaf in truth.items():
         assert waits[method].keys() == {leaf}, (method, leaf, waits[method])
@@ -185,7 +234,9 @@ def test_java_classes():
 
 
 def test_java_classes_collected():
-    """The same while the garbage is collected often: a wait that begins meanwhile may have no class, none has a wrong one."""
+    """
+    The same while the garbage is collected often: a wait that begins meanwhile may have no class, none has a wrong one.
+    """
     truth, waits = monitors("-Xmn2m")
     for method, leaf in truth.items():
         assert leaf in waits[method] and waits[method].keys() <= {leaf, "[monitor]"}, (method, leaf, waits[method])
@@ -195,7 +246,10 @@ def test_java_classes_collected():
 
 
 def parked(seconds, *options):
-    """(the JVM's account, {method: {class that is shown, None if none is: seconds}}) of park_classes; locks are what a thread has parked for."""
+    """
+    (the JVM's account, {method: {class that is shown, None if none is: seconds}}) of park_classes; locks are what a
+    thread has parked for.
+    """
     with java.Java("park_classes", seconds, options=options) as jvm:
         at = yrt.Run("java-lock-flame", "--all-waits", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
         jvm.release()
@@ -203,8 +257,12 @@ def parked(seconds, *options):
         result = at.result().expect()
     waits = {method: {} for method in (*PARKED, "takeSlow")}
     for frames, ns in result.stacks:
-        found = re.fullmatch(r"\[(lock of a Condition|lock|read lock|write lock|semaphore|class initialization)( [\w.$]+)?\]", frames[-1])
-        method = next((name[13:] for f in frames if (name := re.split("[ (]", f)[0]).startswith("park_classes.take")), None)
+        found = re.fullmatch(
+            r"\[(lock of a Condition|lock|read lock|write lock|semaphore|class initialization)( [\w.$]+)?\]", frames[-1]
+        )
+        method = next(
+            (name[13:] for f in frames if (name := re.split("[ (]", f)[0]).startswith("park_classes.take")), None
+        )
         if found and "lock" in found[1]:
             assert any(re.split("[ (]", f)[0].endswith(".Unsafe.park") for f in frames), frames
         if found and method:
@@ -226,7 +284,9 @@ def test_java_parked():
         assert set(shown) - {None} <= PARKED[method], (method, shown)
     total = sum(sum(shown.values()) for shown in waits.values())
     unseen = sum(shown.get(None, 0) for shown in waits.values())
-    assert sum(len(set(shown) - {None}) > 0 for shown in waits.values()) > 8 and total > 1 and unseen < 0.02 * total, waits
+    assert (
+        sum(len(set(shown) - {None}) > 0 for shown in waits.values()) > 8 and total > 1 and unseen < 0.02 * total
+    ), waits
     yield f"{len(waits)} methods, {total:.3f} s, without a class {unseen:.3f} s"
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real nginx running Lua (fixtures/nginx), under load: whole stacks, true names, true order, workers that come and go."""
+"""
+A real nginx running Lua (fixtures/nginx), under load: whole stacks, true names, true order, workers that come and go.
+"""
 
 import os
 import re
@@ -12,7 +14,8 @@ RATE = 1999
 APP = os.path.join(yrt.SOURCE, "fixtures", "nginx", "app.lua")
 FRAME = re.compile(r"^(.*?) ?[(<@]*(?:[^ ]*/)?app\.lua:(\d+)")
 NAMELESS = {"", "?", "function", "anonymous", "iterator"}
-# A tail call: the callee stands where its caller stood, under the name that the caller was called by, as in debug.traceback.
+# A tail call: the callee stands where its caller stood, under the name that the caller was called by, as in
+# debug.traceback.
 TAIL_CALLS = {"order_total": "order_round_trip"}
 
 
@@ -35,7 +38,8 @@ def check_names(result):
             name, line = match.group(1).split(" ")[-1].split(".")[-1], int(match.group(2))
             named.add(name)
             known = lines.get(line, set())
-            # A function called by an anonymous value (a callback, a member by variable) has no name; line 0 is the file itself.
+            # A function called by an anonymous value (a callback, a member by variable) has no name; line 0 is the file
+            # itself.
             if line and (not known or name not in known | NAMELESS | {TAIL_CALLS.get(n) for n in known}):
                 wrong[frame] = wrong.get(frame, 0) + count
     assert sum(wrong.values()) <= 0.001 * result.samples, f"defined elsewhere: {wrong}"
@@ -179,7 +183,9 @@ def test_master_and_reload():
     line = check_stacks(result)
     # The last workers, forked during sampling, used most of the rest of the time.
     assert ended > 1, f"the last workers used {ended} s only"
-    assert result.samples + result.missing(RATE * ended) > 0.85 * RATE * (ended - 1), f"{result.samples} samples; the last workers alone used {ended} s"
+    assert result.samples + result.missing(RATE * ended) > 0.85 * RATE * (
+        ended - 1
+    ), f"{result.samples} samples; the last workers alone used {ended} s"
     yield line
 
 
@@ -192,7 +198,9 @@ def test_worker_killed():
         os.kill(worker, signal.SIGKILL)
         result = at.result(timeout=15).expect()
     check_stacks(result, named=False)
-    assert re.search(rf"\b{worker}\b", result.stderr) and re.search("exit|ended|gone|died", result.stderr), result.stderr
+    assert re.search(rf"\b{worker}\b", result.stderr) and re.search(
+        "exit|ended|gone|died", result.stderr
+    ), result.stderr
 
 
 def test_target_is_not_disturbed():

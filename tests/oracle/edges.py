@@ -49,7 +49,9 @@ class Checker:
     def __init__(self, process):
         self.process = process
         self.calls = native.Calls(process)
-        self.languages = {c.language: c for c in (Python(process), Lua(process), Java(process), Perl(process), Puc(process))}
+        self.languages = {
+            c.language: c for c in (Python(process), Lua(process), Java(process), Perl(process), Puc(process))
+        }
         self.cache = {}
         exe = os.readlink(f"/proc/{process.pid}/exe").removesuffix(" (deleted)")
         self.entries = {}
@@ -98,7 +100,8 @@ class Checker:
                 outer = i
             else:
                 self.script_at(frames, i, script, outer, stack, findings)
-                outer = None if frame.script == "hotspot" else outer  # which is a frame of machine code itself, whose address is not given
+                # which is a frame of machine code itself, whose address is not given
+                outer = None if frame.script == "hotspot" else outer
                 script = i
 
     def script_at(self, frames, i, script, outer, stack, findings):
@@ -136,7 +139,9 @@ class Checker:
         entry = self.entries.get(id(place.file))
         if go_code.is_go(place):
             return ("ok", "") if go_code.is_root(place) else ("fault", f"a whole stack begins in {frame.plain} of Go")
-        if entry is not None and (0 <= place.address - entry < 64 or function and function.start <= entry < function.end):
+        if entry is not None and (
+            0 <= place.address - entry < 64 or function and function.start <= entry < function.end
+        ):
             return "ok", ""
         if os.path.basename(frame.mapping).startswith("_greenlet."):
             return "ok", ""  # a greenlet's first function runs on the stack of whoever started it
@@ -154,7 +159,11 @@ class Checker:
 
     def script_edge(self, outer, inner, between, stack, findings):
         checker = self.languages.get(outer.script)
-        verdict = self.once((outer, inner, between), lambda: checker.edge(outer, inner, between)) if checker else ("unknown", "")
+        verdict = (
+            self.once((outer, inner, between), lambda: checker.edge(outer, inner, between))
+            if checker
+            else ("unknown", "")
+        )
         if verdict[0] == "fault" and "approx" in outer.marks | inner.marks:
             verdict = ("approximate", "")
         findings.add(outer.script, (outer, inner, between), *verdict, stack)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Go's functions by the table that its linker puts into every program, stripped or not (pclntab): runtime/symtab.go and runtime/runtime2.go of Go 1.12 to
-1.26. And what its assembly does that no call instruction shows.
+Go's functions by the table that its linker puts into every program, stripped or not (pclntab): runtime/symtab.go and
+runtime/runtime2.go of Go 1.12 to 1.26. And what its assembly does that no call instruction shows.
 """
 
 import bisect
@@ -13,13 +13,19 @@ MAGICS = {0xfffffffb: 2, 0xfffffffa: 16, 0xfffffff0: 18, 0xfffffff1: 20}
 SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
 HEAD = re.compile(rb"[\xfb\xfa\xf0\xf1]\xff\xff\xff\x00\x00\x01\x08")  # of a table on this machine
 MODULE_TEXT = 22  # word of runtime.moduledata since 1.16
-INJECTED = re.compile(r"runtime\.(asyncPreempt|sigpanic|sigpanic0|debugCall\w*|panicmem|gogo)$|gogo$")  # by a signal's handler, or it jumps back there
-ROOTS = re.compile(r"runtime\.(goexit|mstart|mstart0|mstart1|rt0_go|mcall|clone|morestack|sigreturn\S*|rawVforkSyscall)$|_rt0_\S+$")
+# by a signal's handler, or it jumps back there
+INJECTED = re.compile(r"runtime\.(asyncPreempt|sigpanic|sigpanic0|debugCall\w*|panicmem|gogo)$|gogo$")
+ROOTS = re.compile(
+    r"runtime\.(goexit|mstart|mstart0|mstart1|rt0_go|mcall|clone|morestack|sigreturn\S*|rawVforkSyscall)$|_rt0_\S+$"
+)
 
 
 def section(file, *names):
     """(address, bytes) of one of these; None."""
-    headers = [struct.unpack_from("<IIQQQQIIQQ", file.data, file.sections_at + i * file.section_size) for i in range(file.nsections)]
+    headers = [
+        struct.unpack_from("<IIQQQQIIQQ", file.data, file.sections_at + i * file.section_size)
+        for i in range(file.nsections)
+    ]
     index = struct.unpack_from("<H", file.data, 62)[0]
     for header in headers:
         if index < len(headers) and file.name(headers[index][4] + header[0]) in names:
@@ -73,7 +79,11 @@ class Table:
             return None
         entry = self.functions + self.at[i]
         name = self.names + struct.unpack_from("<i", self.data, entry + (4 if self.layout >= 18 else 8))[0]
-        return self.starts[i], self.starts[i + 1], self.data[name:self.data.index(b"\0", name)].decode("utf-8", "replace")
+        return (
+            self.starts[i],
+            self.starts[i + 1],
+            self.data[name : self.data.index(b"\0", name)].decode("utf-8", "replace"),
+        )
 
 
 def places(file):
@@ -141,20 +151,36 @@ def check_name(frame, place):
 
 def debug_chains(path, addresses):
     """{address: [functions there, innermost first]} by DWARF, which the linker makes beside its own table."""
-    run = subprocess.run(["llvm-symbolizer", "--inlines", "-e", path], input="".join(f"{a:#x}\n" for a in addresses), capture_output=True, text=True,
-                         check=True)
+    run = subprocess.run(
+        ["llvm-symbolizer", "--inlines", "-e", path],
+        input="".join(f"{a:#x}\n" for a in addresses),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     names = [part.splitlines()[::2] for part in run.stdout.split("\n\n")]
     return {address: [n.removesuffix(".abi0") for n in chain] for address, chain in zip(addresses, names)}
 
 
 def inlined(process, profile):
-    """[(path, address, verdict, what is wrong)] of the functions at each place in Go's code of files with debug information."""
+    """
+    [(path, address, verdict, what is wrong)] of the functions at each place in Go's code of files with debug
+    information.
+    """
     for path in sorted({path for path, _ in profile.inlined}):
         file = process.file(path) if path.startswith("/") else None
         if not file or not file.more or not section(file, ".debug_info", ".zdebug_info"):
             continue
-        places = sorted(address for at, address in profile.inlined if at == path and (found := file.more.find(address)) and not found[2].startswith("_Z"))
+        places = sorted(
+            address
+            for at, address in profile.inlined
+            if at == path and (found := file.more.find(address)) and not found[2].startswith("_Z")
+        )
         by_debug = debug_chains(f"/proc/{process.pid}/root{path}", places)
         for address in places:
             have, want = profile.inlined[path, address], [shown(name) for name in by_debug[address]]
-            yield path, address, *(("ok", "") if have == want else ("fault", f"at {address:#x} {want} are inlined by DWARF, {have} are shown"))
+            yield path, address, *(
+                ("ok", "")
+                if have == want
+                else ("fault", f"at {address:#x} {want} are inlined by DWARF, {have} are shown")
+            )

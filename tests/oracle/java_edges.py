@@ -15,11 +15,16 @@ class Method:
         self.calls, self.table, self.has_code = [], [], False
 
     def line_of(self, bci):
-        """As HotSpot looks it up (Method::line_number_from_bci): of entries with one index the first if that is it, else the last."""
+        """
+        As HotSpot looks it up (Method::line_number_from_bci): of entries with one index the first if that is it, else
+        the last.
+        """
         exact = [line for line, at in self.table if at == bci]
         if exact:
             return exact[0]
-        return max(enumerate(p for p in self.table if p[1] < bci), key=lambda e: (e[1][1], e[0]), default=(0, (0, 0)))[1][0]
+        return max(enumerate(p for p in self.table if p[1] < bci), key=lambda e: (e[1][1], e[0]), default=(0, (0, 0)))[
+            1
+        ][0]
 
     def by_line(self):
         """{line: {(instruction, class, name)}}"""
@@ -96,8 +101,13 @@ class Java:
         names = sorted({found["owner"] for f in frames if (found := NAME.fullmatch(f.plain))})
         path = self.class_path()
         for at in range(0, len(names), 300):
-            run = subprocess.run([self.javap(), "-J-Xmx256m", "-c", "-l", "-p", "-cp", path, *names[at:at + 300]], capture_output=True, text=True,
-                                 errors="replace", timeout=300)
+            run = subprocess.run(
+                [self.javap(), "-J-Xmx256m", "-c", "-l", "-p", "-cp", path, *names[at : at + 300]],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=300,
+            )
             self.take(run.stdout)
 
     def take(self, text):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges from and to Lua functions. A caller's line has to be one of its own, with an instruction that can call the callee; a C function can only be running
-where the interpreter has called it: never on top of a trace's machine code, unless its own code is there.
+Edges from and to Lua functions. A caller's line has to be one of its own, with an instruction that can call the callee;
+a C function can only be running where the interpreter has called it: never on top of a trace's machine code, unless its
+own code is there.
 """
 
 import os
@@ -10,7 +11,8 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = re.compile(r"(?P<name>.*?) \((?P<file>[^()]*?)(?::(?P<first>\d+))?\)", re.S)
-REPLACED = {"tostring", "pairs", "ipairs"}  # builtins that call a metamethod in their own place, which may end in a tail call (FFH_TAILCALL)
+# builtins that call a metamethod in their own place, which may end in a tail call (FFH_TAILCALL)
+REPLACED = {"tostring", "pairs", "ipairs"}
 OWN = re.compile(r"lib(lua|luajit)[^/]*\.so|/luajit[^/]*$")
 
 
@@ -56,8 +58,13 @@ class Lua:
         wanted = sorted({self.path(f) for s in stacks for f in s.frames if f.script == "luajit" and f.file})
         wanted = [p for p in wanted if os.path.isfile(p)]
         for at in range(0, len(wanted), 100):
-            run = subprocess.run(["luajit", os.path.join(HERE, "lua_calls.lua"), *wanted[at:at + 100]], capture_output=True, text=True,
-                                 errors="replace", timeout=120)
+            run = subprocess.run(
+                ["luajit", os.path.join(HERE, "lua_calls.lua"), *wanted[at : at + 100]],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=120,
+            )
             parse(run.stdout, self.files)
         self.defined = set().union(*(names for _, names in self.files.values())) if self.files else set()
 
@@ -93,14 +100,21 @@ class Lua:
         names = {name for kind, name in calls if kind != "meta"}
         if last in names:
             return "ok", ""
-        if inner.file or not names or "?" in names or names & (self.defined | REPLACED) or not re.fullmatch(r"[A-Za-z_]\w*", last) or last.startswith("__"):
+        if (
+            inner.file
+            or not names
+            or "?" in names
+            or names & (self.defined | REPLACED)
+            or not re.fullmatch(r"[A-Za-z_]\w*", last)
+            or last.startswith("__")
+        ):
             return "dynamic", ""  # another name of it, an operator's, or a tail call of what was called here
         return "fault", f"line {outer.line} of {outer.plain} calls {' and '.join(sorted(names))}, not {inner.plain}"
 
     def host(self, stack, at, physical, inside):
         """
-        The innermost script frame is frames[at], of a C function. physical: the frame of machine code that it is shown in, inside: that which it
-        is said to have called.
+        The innermost script frame is frames[at], of a C function. physical: the frame of machine code that it is shown
+        in, inside: that which it is said to have called.
         """
         frame = stack[at]
         if frame.file or not inside or not physical or physical.mapping or frame.plain[0] in "([":

@@ -55,7 +55,10 @@ class Function:
 
     @functools.cached_property
     def leaves(self):
-        """(addresses outside that it jumps to or runs into, slots that it jumps through, does it jump to what a register holds, does it jump by a table)"""
+        """
+        (addresses outside that it jumps to or runs into, slots that it jumps through, does it jump to what a register
+        holds, does it jump by a table)
+        """
         out, slots, tail, table = set(), set(), False, False
         name = ""
         for i, (at, size, name, operands) in enumerate(self.instructions):
@@ -78,7 +81,10 @@ class Function:
         return out, slots, tail or self.decoded < self.end, table
 
     def is_table(self, i, operands):
-        """Is instruction i a jump by a table of this function: is what it takes read with a scaled index, or added to where the table lies?"""
+        """
+        Is instruction i a jump by a table of this function: is what it takes read with a scaled index, or added to
+        where the table lies?
+        """
         if "*" in operands:
             return self.has_table(i, operands)
         for _, _, name, before in reversed(self.instructions[max(i - 8, 0):i]):
@@ -87,7 +93,10 @@ class Function:
         return False
 
     def has_table(self, i, operands):
-        """May what is read there, 8 bytes by a scaled index, be places in this function? In code that can be anywhere that is an array of functions, if it is in no table."""
+        """
+        May what is read there, 8 bytes by a scaled index, be places in this function? In code that can be anywhere that
+        is an array of functions, if it is in no table.
+        """
         base = re.search(r"\[(\w+) \+ \w+\*8", operands)
         if not self.file.anywhere or not base:
             return True
@@ -147,7 +156,9 @@ class File:
             header = struct.unpack_from("<IIQQQQIIQQ", self.data, self.sections_at + i * self.section_size)
             if header[1] == 4:  # SHT_RELA
                 table = self.data[header[4]:header[4] + header[5] // 24 * 24]
-                found.update((at, addend) for at, info, addend in struct.iter_unpack("<QQq", table) if info & 0xffffffff == 8)  # R_X86_64_RELATIVE
+                found.update(
+                    (at, addend) for at, info, addend in struct.iter_unpack("<QQq", table) if info & 0xFFFFFFFF == 8
+                )  # R_X86_64_RELATIVE
         return found
 
     def relocated(self, address):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges between frames of machine code. The instruction before a return address has to be a call; if it names its target, the callee has to be there,
-or where jumps lead from there: through the PLT, thunks, the other half of a split function, tail calls.
+Edges between frames of machine code. The instruction before a return address has to be a call; if it names its target,
+the callee has to be there, or where jumps lead from there: through the PLT, thunks, the other half of a split function,
+tail calls.
 """
 
 import struct
@@ -42,7 +43,10 @@ def place_of(process, frame):
 
 
 def is_restorer(place):
-    """Is it where a signal's handler returns to? Its address may be given as the byte before, or, while the kernel returns, as that behind it."""
+    """
+    Is it where a signal's handler returns to? Its address may be given as the byte before, or, while the kernel
+    returns, as that behind it.
+    """
     return RESTORER in place.bytes(9, 18)
 
 
@@ -62,7 +66,9 @@ class Calls:
         return self.process.place(word) if word else None
 
     def reach(self, file, target):
-        """(functions that a call of target may end up in, are there jumps whose target is unknown, or jumps by tables)"""
+        """
+        (functions that a call of target may end up in, are there jumps whose target is unknown, or jumps by tables)
+        """
         key = (id(file), target)
         if key in self.known:
             return self.known[key]
@@ -92,11 +98,15 @@ class Calls:
         """Code that nothing describes: a stub of the PLT leads on through its slot, anything else is not followed."""
         if not file:
             return True
-        
+
         for address, size, name, operands in MACHINE.disasm_lite(file.code(at, 32), at):
             if name.endswith("jmp"):
                 slot = rip_slot(address, size, operands)
-                there = self.through(file, slot) if slot is not None else (file, int(operands, 16)) if operands.startswith("0x") else None
+                there = (
+                    self.through(file, slot)
+                    if slot is not None
+                    else (file, int(operands, 16)) if operands.startswith("0x") else None
+                )
                 if there:
                     todo.append(there)
                     return False
@@ -108,8 +118,8 @@ class Calls:
 
 def call_before(place):
     """
-    (the call that returns behind place, which is its last byte, is it certain that an instruction begins there): of what a function's
-    instructions are, or, of code without known beginning, of the bytes before.
+    (the call that returns behind place, which is its last byte, is it certain that an instruction begins there): of
+    what a function's instructions are, or, of code without known beginning, of the bytes before.
     """
     end = place.address + 1
     function = place.function
@@ -127,7 +137,9 @@ def call_before(place):
 
 
 def check_edge(calls, outer, inner):
-    """(verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, unknown, fault."""
+    """
+    (verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, unknown, fault.
+    """
     if is_restorer(outer) or is_restorer(inner) or go_code.injected(outer, inner):
         return "signal", ""
     if go_code.starts_goroutine(outer):
@@ -144,7 +156,9 @@ def check_edge(calls, outer, inner):
         return "fault", f"no call before the return address {outer.address + 1:#x} in {outer}"
     at, size, name, operands = call
     if not name.endswith("call"):
-        return ("fault" if sure else "unknown"), f"'{name} {operands}' before the return address {outer.address + 1:#x} in {outer}"
+        return (
+            "fault" if sure else "unknown"
+        ), f"'{name} {operands}' before the return address {outer.address + 1:#x} in {outer}"
     if operands.startswith("0x"):
         file, target = calls.resolve(outer.file, int(operands, 16))
     elif outer.file and (slot := rip_slot(at, size, operands)) is not None:

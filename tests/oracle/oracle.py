@@ -24,8 +24,27 @@ def default_yrt():
 
 def sample(args, out, seconds=None):
     """Runs yrt on the process; what it said on stderr."""
-    command = [args.yrt, "flame", "-p", str(args.pid), "-d", str(seconds or args.seconds), "-F", str(args.rate), "--max-cpu", "0", "--lines",
-               "--addresses", "--no-inline", "--annotate", "-q", "-f", "pprof", "-o", out]
+    command = [
+        args.yrt,
+        "flame",
+        "-p",
+        str(args.pid),
+        "-d",
+        str(seconds or args.seconds),
+        "-F",
+        str(args.rate),
+        "--max-cpu",
+        "0",
+        "--lines",
+        "--addresses",
+        "--no-inline",
+        "--annotate",
+        "-q",
+        "-f",
+        "pprof",
+        "-o",
+        out,
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=args.seconds + 120)
     if run.returncode not in (0, 6):
         sys.exit(f"oracle: {' '.join(command)} ended with {run.returncode}: {run.stderr}")
@@ -39,9 +58,16 @@ def show_stack(stack):
 def report(findings, most=12):
     """Lines for people."""
     languages = sorted({language for language, _ in findings.samples})
-    yield f"{findings.stacks} samples, {findings.truncated} of them truncated; {findings.checked()} edges, {len(findings.seen)} distinct"
+    yield (
+        f"{findings.stacks} samples, {findings.truncated} of them truncated; {findings.checked()} edges,"
+        f" {len(findings.seen)} distinct"
+    )
     for language in languages:
-        counts = {verdict: findings.samples[language, verdict] for verdict in (*GOOD, *OPEN, "fault") if findings.samples[language, verdict]}
+        counts = {
+            verdict: findings.samples[language, verdict]
+            for verdict in (*GOOD, *OPEN, "fault")
+            if findings.samples[language, verdict]
+        }
         yield f"  {language:8s} " + ", ".join(f"{verdict} {count}" for verdict, count in counts.items())
     for (language, why), count in findings.faults.most_common(most):
         yield f"FAULT {language}: {count} samples: {why}"
@@ -60,12 +86,18 @@ def compare_shares(args, path):
     number, wrong = shares.differences(shares.flat(profile, process), plain.flat(process))
     nthreads, threads = shares.thread_differences(profile, watch, args.rate)
     lost = re.search(r"(\d+) lost", said)
-    lines = [f"  shares   {number} functions compared, {len(wrong)} differ; {nthreads} threads, {len(threads)} differ; {lost[1] if lost else 0} samples said to be lost"]
+    lines = [
+        f"  shares   {number} functions compared, {len(wrong)} differ; {nthreads} threads, {len(threads)} differ;"
+        f" {lost[1] if lost else 0} samples said to be lost"
+    ]
     return lines + [f"FAULT shares: {what}" for what in (*wrong, *threads)], bool(wrong or threads)
 
 
 def compare_peer(args, path):
-    """Samples with yrt and with a profiler of the process's language in the same seconds. Lines for people, and whether something is wrong."""
+    """
+    Samples with yrt and with a profiler of the process's language in the same seconds. Lines for people, and whether
+    something is wrong.
+    """
     def profile():
         sample(args, path)
         return pprof.read(path)
@@ -76,12 +108,20 @@ def compare_peer(args, path):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pid", type=int)
-    parser.add_argument("--profile", help="pprof's format, of this process, by any profiler (default: yrt samples it now)")
+    parser.add_argument(
+        "--profile", help="pprof's format, of this process, by any profiler (default: yrt samples it now)"
+    )
     parser.add_argument("--yrt", default=default_yrt())
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rate", type=int, default=499)
-    parser.add_argument("--shares", action="store_true", help="compare flat shares with perf's, threads with the scheduler's CPU time")
-    parser.add_argument("--peer", action="store_true", help="compare functions of Python with py-spy's, of Java with async-profiler's (AP_LOADER: its jar)")
+    parser.add_argument(
+        "--shares", action="store_true", help="compare flat shares with perf's, threads with the scheduler's CPU time"
+    )
+    parser.add_argument(
+        "--peer",
+        action="store_true",
+        help="compare functions of Python with py-spy's, of Java with async-profiler's (AP_LOADER: its jar)",
+    )
     parser.add_argument("--all", action="store_true", help="show every kind of fault")
     return parser.parse_args()
 

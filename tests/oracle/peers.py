@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Shares of a language's functions beside a profiler of that language at work in the same seconds: py-spy for Python (the function that runs), async-profiler
-for Java (the functions on the stack). Where both say that a function has some share, the two must not be further apart than chance and SYSTEMATIC explain:
-they stop a program at other moments than yrt does.
+Shares of a language's functions beside a profiler of that language at work in the same seconds: py-spy for Python (the
+function that runs), async-profiler for Java (the functions on the stack). Where both say that a function has some
+share, the two must not be further apart than chance and SYSTEMATIC explain: they stop a program at other moments than
+yrt does.
 """
 
 import collections
@@ -31,7 +32,9 @@ class Peer:
 
     def __init__(self, language, command, path, own, theirs):
         self.language, self.path, self.own, self.theirs = language, path, own, theirs
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
 
     def differences(self, profile):
         """(how many functions were compared, [what differs])"""
@@ -89,7 +92,11 @@ def plain_class(name):
 
 
 def java_own(frames):
-    return {plain_class(found["owner"] + "." + found["method"]) for f in frames if "approx" not in f.marks and (found := NAME.fullmatch(f.plain))}
+    return {
+        plain_class(found["owner"] + "." + found["method"])
+        for f in frames
+        if "approx" not in f.marks and (found := NAME.fullmatch(f.plain))
+    }
 
 
 def java_theirs(frames):
@@ -105,11 +112,41 @@ def start(pid, maps, seconds, directory):
         if not os.environ.get("AP_LOADER"):
             return None
         java = os.readlink(f"/proc/{pid}/exe")
-        command = [java, "-jar", os.environ["AP_LOADER"], "profiler", "-e", "itimer", "-i", "5ms", "-d", str(int(seconds)), "-o", "collapsed", "-f", path, str(pid)]
+        command = [
+            java,
+            "-jar",
+            os.environ["AP_LOADER"],
+            "profiler",
+            "-e",
+            "itimer",
+            "-i",
+            "5ms",
+            "-d",
+            str(int(seconds)),
+            "-o",
+            "collapsed",
+            "-f",
+            path,
+            str(pid),
+        ]
         return Peer("hotspot", command, path, java_own, java_theirs)
     if any(re.search(r"/(libpython|python)\d", m[4]) for m in maps):
         spy = py_spy()
-        command = [spy, "record", "--nonblocking", "-r", "199", "-d", str(int(seconds)), "-f", "raw", "-o", path, "-p", str(pid)]
+        command = [
+            spy,
+            "record",
+            "--nonblocking",
+            "-r",
+            "199",
+            "-d",
+            str(int(seconds)),
+            "-f",
+            "raw",
+            "-o",
+            path,
+            "-p",
+            str(pid),
+        ]
         return Peer("python", command, path, python_own, python_theirs) if spy else None
     return None
 
@@ -122,4 +159,11 @@ def compare_with_peer(pid, maps, seconds, sample):
         if not peer:
             return profile, ["  peer     none for this process"], False
         number, wrong = peer.differences(profile)
-    return profile, [f"  peer     {number} functions of {peer.language} compared, {len(wrong)} differ", *(f"FAULT peer: {what}" for what in wrong)], bool(wrong)
+    return (
+        profile,
+        [
+            f"  peer     {number} functions of {peer.language} compared, {len(wrong)} differ",
+            *(f"FAULT peer: {what}" for what in wrong),
+        ],
+        bool(wrong),
+    )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges from a Perl sub: its line has to be one of its statements', with an op that can call what is below it. The program reports its ops itself
-(programs/perl_calls.pm, which PERL5OPT loads); without that all edges are unknown.
+Edges from a Perl sub: its line has to be one of its statements', with an op that can call what is below it. The program
+reports its ops itself (programs/perl_calls.pm, which PERL5OPT loads); without that all edges are unknown.
 """
 
 import os

@@ -120,7 +120,10 @@ class Profile:
         return self.strings[first(found, number)]
 
     def frames(self, location):
-        """Of a location, outermost first. What native code has inlined is part of the function that holds the code; a language's functions are each one."""
+        """
+        Of a location, outermost first. What native code has inlined is part of the function that holds the code; a
+        language's functions are each one.
+        """
         mapping = self.mappings.get(first(location, 2))
         address = first(location, 3)
         path = self.text(mapping, 5) if mapping else ""
@@ -136,7 +139,14 @@ class Profile:
         function = self.functions.get(first(line, 1), {})
         name = self.text(function, 2)
         marks = re.search(r"_\[([a-z+ ]+)\]$", self.text(function, 3).removeprefix(name))
-        return Frame(name, self.text(function, 4), signed(first(line, 2)), address, path, frozenset(marks[1].split()) if marks else frozenset())
+        return Frame(
+            name,
+            self.text(function, 4),
+            signed(first(line, 2)),
+            address,
+            path,
+            frozenset(marks[1].split()) if marks else frozenset(),
+        )
 
     def stack(self, sample):
         frames = [f for i in reversed(list(numbers(sample.get(1, [])))) for f in self.locations[i]]

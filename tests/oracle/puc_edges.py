@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Edges from and to functions of PUC-Lua, by the bytecode that luac5.1 to luac5.4 list of the sources. A caller's line has to be one of its own, with an
-instruction that can call the callee; where it calls a local function that nothing else is ever stored to, the callee has to be that one. A function in C
-encloses its own machine code.
+Edges from and to functions of PUC-Lua, by the bytecode that luac5.1 to luac5.4 list of the sources. A caller's line has
+to be one of its own, with an instruction that can call the callee; where it calls a local function that nothing else is
+ever stored to, the callee has to be that one. A function in C encloses its own machine code.
 """
 
 import os
@@ -15,19 +15,55 @@ HEAD = re.compile(r"(?:main|function) <.*:(\d+),(\d+)> \(.* at (0x[0-9a-f]+)\)")
 LINE = re.compile(r"\t(\d+)\t\[(-|\d+)\]\t(\w+)\s*([^;]*?)\s*(?:;\s?(.*))?")
 LOCAL = re.compile(r"\t(\d+)\t(.*)\t(\d+)\t(\d+)")
 # Calls nothing, whatever the values are. CLOSURE and its like may collect garbage, which is a frame of its own.
-QUIET = set("""MOVE LOADK LOADKX LOADBOOL LOADNIL LOADI LOADF LOADFALSE LFALSESKIP LOADTRUE GETUPVAL SETUPVAL NOT JMP TEST TESTSET FORPREP FORLOOP TFORLOOP
-    TFORPREP SETLIST NEWTABLE CLOSURE VARARG VARARGPREP EXTRAARG EQK EQI TBC RETURN0 RETURN1""".split())
+QUIET = set(
+    """MOVE LOADK LOADKX LOADBOOL LOADNIL LOADI LOADF LOADFALSE LFALSESKIP LOADTRUE GETUPVAL SETUPVAL NOT JMP TEST TESTSET FORPREP FORLOOP TFORLOOP
+    TFORPREP SETLIST NEWTABLE CLOSURE VARARG VARARGPREP EXTRAARG EQK EQI TBC RETURN0 RETURN1""".split()
+)
 BY_NAME = {"GETGLOBAL", "GETTABUP", "GETFIELD", "GETTABLE", "SELF"}  # read what the comment names
 STORES = {"SETGLOBAL": 0, "SETTABUP": 2, "SETFIELD": 2, "SETTABLE": 2}  # which operand is stored
-NO_A = {"SETTABLE", "SETFIELD", "SETTABUP", "SETGLOBAL", "SETUPVAL", "SETI", "SETLIST", "EQ", "LT", "LE", "EQK", "EQI", "LTI", "LEI", "GTI", "GEI", "TEST",
-        "JMP", "RETURN", "RETURN0", "RETURN1", "TFORCALL", "TFORPREP", "MMBIN", "MMBINI", "MMBINK", "TBC", "CLOSE", "EXTRAARG", "VARARGPREP"}
+NO_A = {
+    "SETTABLE",
+    "SETFIELD",
+    "SETTABUP",
+    "SETGLOBAL",
+    "SETUPVAL",
+    "SETI",
+    "SETLIST",
+    "EQ",
+    "LT",
+    "LE",
+    "EQK",
+    "EQI",
+    "LTI",
+    "LEI",
+    "GTI",
+    "GEI",
+    "TEST",
+    "JMP",
+    "RETURN",
+    "RETURN0",
+    "RETURN1",
+    "TFORCALL",
+    "TFORPREP",
+    "MMBIN",
+    "MMBINI",
+    "MMBINK",
+    "TBC",
+    "CLOSE",
+    "EXTRAARG",
+    "VARARGPREP",
+}
 LIBRARY = re.compile(r"(?:(?:string|table|math|io|os|coroutine|debug|utf8|bit32)\.)?(\w+)")
-OWN = set("""pcall xpcall sort gsub gmatch find match format rep byte char sub upper lower reverse concat insert remove unpack pack move resume wrap yield
+OWN = set(
+    """pcall xpcall sort gsub gmatch find match format rep byte char sub upper lower reverse concat insert remove unpack pack move resume wrap yield
     tostring tonumber type next ipairs pairs select setmetatable getmetatable rawget rawset rawequal error assert print require dofile load loadstring
-    floor sqrt random max min read write lines close open clock time date getinfo traceback sethook collectgarbage""".split())
+    floor sqrt random max min read write lines close open clock time date getinfo traceback sethook collectgarbage""".split()
+)
 ALIASES = {"load": "loadstring", "loadstring": "load"}  # one function by two names
 # Of the libraries: none of these calls a function in Lua.
-LEAVES = re.compile(r"(string\.(rep|byte|sub|len|upper|lower|reverse|find|match|char)|math\.\w+|type|rawget|rawset|rawequal|rawlen|select|os\.(time|clock|getenv|date))")
+LEAVES = re.compile(
+    r"(string\.(rep|byte|sub|len|upper|lower|reverse|find|match|char)|math\.\w+|type|rawget|rawset|rawequal|rawlen|select|os\.(time|clock|getenv|date))"
+)
 
 
 class Prototype:
@@ -87,20 +123,26 @@ def parse(text):
             part = line.split(" ", 1)[0]
         elif prototype and part == "code" and (entry := LINE.fullmatch(line)):
             operands = [int(x.rstrip("k")) for x in entry[4].split() if re.fullmatch(r"-?\d+k?", x)]
-            prototype.code.append((int(entry[1]), int(entry[2]) if entry[2] != "-" else 0, entry[3], operands, entry[5]))
+            prototype.code.append(
+                (int(entry[1]), int(entry[2]) if entry[2] != "-" else 0, entry[3], operands, entry[5])
+            )
         elif prototype and part == "locals" and (entry := LOCAL.fullmatch(line)):
             prototype.locals.append((entry[2], int(entry[3]), int(entry[4])))
     return found, by_address
 
 
 def understand(found, by_address):
-    """What each line calls, what functions are called where they are made, and (the names that only ever mean functions made here)."""
+    """
+    What each line calls, what functions are called where they are made, and (the names that only ever mean functions
+    made here).
+    """
     made, other = set(), set()  # names of variables that hold a function from the start, or something else
     for prototype in found:
         parameters = {v[0] for v in prototype.locals if v[1] <= 1}
         other |= parameters
         for variable, begin, _ in prototype.locals:
-            # the instruction before its life begins gives it its value; a local function's life begins behind CLOSURE, too
+            # the instruction before its life begins gives it its value; a local function's life begins behind CLOSURE,
+            # too
             maker = next((e for e in prototype.code if e[0] == begin - 1), None)
             closure = maker and maker[2] == "CLOSURE" and (prototype.local(maker[3][0], begin) or ("",))[0] == variable
             if closure and by_address.get((maker[4] or "").split()[-1] if maker[4] else ""):
@@ -114,15 +156,29 @@ def understand(found, by_address):
             calls = prototype.calls.setdefault(line, set())
             if op in ("CALL", "TAILCALL"):
                 calls.add(("tail" if op == "TAILCALL" else "call", *prototype.origin(at, operands[0])))
-            elif op in ("TFORCALL", "TFORLOOP") and len(operands) >= 2 and not (op == "TFORLOOP" and any(e[2] == "TFORCALL" for e in prototype.code)):
+            elif (
+                op in ("TFORCALL", "TFORLOOP")
+                and len(operands) >= 2
+                and not (op == "TFORLOOP" and any(e[2] == "TFORCALL" for e in prototype.code))
+            ):
                 calls.add(("iter", "?", "?"))
             elif op == "RETURN" or op == "CLOSE":
-                calls.update({("meta", "?", "?")} if op == "CLOSE" or (comment or "") and any(e[2] == "TBC" for e in prototype.code) else ())
+                calls.update(
+                    {("meta", "?", "?")}
+                    if op == "CLOSE" or (comment or "") and any(e[2] == "TBC" for e in prototype.code)
+                    else ()
+                )
             elif op not in QUIET:
                 calls.add(("meta", "?", "?"))
             if op == "SETUPVAL":
                 other.add(comment)
-            elif operands and op not in NO_A and op not in ("CALL", "TAILCALL") and (variable := prototype.local(operands[0], pc)) and op != "CLOSURE":
+            elif (
+                operands
+                and op not in NO_A
+                and op not in ("CALL", "TAILCALL")
+                and (variable := prototype.local(operands[0], pc))
+                and op != "CLOSURE"
+            ):
                 other.add(variable[0])
             if op == "CLOSURE" and comment and by_address.get(comment.split()[-1]):
                 name_closure(prototype, at, by_address[comment.split()[-1]])
@@ -171,7 +227,9 @@ class Puc:
         for path in wanted:
             real = path if os.path.isfile(path) else f"/proc/{self.process.pid}/root{path}"
             for luac in self.versions() if os.path.isfile(real) else ():
-                run = subprocess.run([luac, "-l", "-l", "-p", real], capture_output=True, text=True, errors="replace", timeout=120)
+                run = subprocess.run(
+                    [luac, "-l", "-l", "-p", real], capture_output=True, text=True, errors="replace", timeout=120
+                )
                 found, by_address = parse(run.stdout)
                 known = self.files.setdefault(path, ([], set()))
                 known[1].update(understand(found, by_address))
@@ -218,7 +276,13 @@ class Puc:
         if shown.endswith("tail called"):
             return "tail", ""
         if inner.file and all(kind == "tail" for kind, _, _ in calls):
-            return "fault", f"line {outer.line} of {outer.plain} only has tail calls, after which it is gone, but {inner.plain} is below it"
+            return (
+                "fault",
+                (
+                    f"line {outer.line} of {outer.plain} only has tail calls, after which it is gone, but {inner.plain}"
+                    " is below it"
+                ),
+            )
         last = re.split(r"[.:]", shown)[-1]
         names = {name for kind, _, name in calls if name != "?"}
         prototypes = self.prototypes(inner) if inner.file else None
@@ -230,15 +294,30 @@ class Puc:
         open_ = any(name == "?" for _, _, name in calls)
         fixed = self.files.get(self.path(outer), ((), set()))[1]
         if not open_ and names <= fixed:
-            return "fault", f"line {outer.line} of {outer.plain} calls {' and '.join(sorted(names))}, which is another function than {inner.plain}"
+            return (
+                "fault",
+                (
+                    f"line {outer.line} of {outer.plain} calls {' and '.join(sorted(names))}, which is another function"
+                    f" than {inner.plain}"
+                ),
+            )
         if last in names:
             return ("dynamic" if defined else "ok"), ""
-        if inner.file or open_ or any(how in ("local", "upvalue") for _, how, _ in calls) or not re.fullmatch(r"[A-Za-z_]\w*", last) or last.startswith("__"):
+        if (
+            inner.file
+            or open_
+            or any(how in ("local", "upvalue") for _, how, _ in calls)
+            or not re.fullmatch(r"[A-Za-z_]\w*", last)
+            or last.startswith("__")
+        ):
             return "dynamic", ""
         return "fault", f"line {outer.line} of {outer.plain} calls {' and '.join(sorted(names))}, not {inner.plain}"
 
     def enter(self, script, natives):
-        """The machine code right inside of a frame: a function in Lua is run by the VM, which calls one in C only below a frame of it."""
+        """
+        The machine code right inside of a frame: a function in Lua is run by the VM, which calls one in C only below a
+        frame of it.
+        """
         inside = next((f for f in natives if "vm" not in f.marks), None)
         found = LIBRARY.fullmatch(inside.plain) if inside else None
         if not found or found[1] not in OWN or script.plain[0] in "([":
@@ -246,7 +325,9 @@ class Puc:
         if script.file:
             # a function in C that has no other name than its code's is that frame
             calls = set().union(*(p.calls.get(script.line, set()) for p in self.prototypes(script) or ()))
-            if not self.prototypes(script) or any(name in ("?", found[1]) or how in ("local", "upvalue") for _, how, name in calls):
+            if not self.prototypes(script) or any(
+                name in ("?", found[1]) or how in ("local", "upvalue") for _, how, name in calls
+            ):
                 return "dynamic", ""
             return "fault", f"{script.plain} is said to enclose {inside.plain}, which is not its own"
         last = re.split(r"[.:]", script.plain)[-1]

@@ -9,10 +9,39 @@ import json
 import sys
 import types
 
-# What runs no function of the language: anything else may, by an operator's method, a descriptor, an iterator, an import.
-QUIET = {"LOAD_CONST", "LOAD_FAST", "LOAD_FAST_AND_CLEAR", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_SMALL_INT",
-         "LOAD_CLOSURE", "LOAD_DEREF", "LOAD_CLASSDEREF", "NOP", "RESUME", "PUSH_NULL", "COPY", "SWAP", "DUP_TOP", "ROT_TWO", "ROT_THREE", "ROT_FOUR",
-         "CACHE", "EXTENDED_ARG", "KW_NAMES", "MAKE_CELL", "COPY_FREE_VARS", "SETUP_FINALLY", "POP_BLOCK", "JUMP_FORWARD", "NOT_TAKEN", "IS_OP"}
+# What runs no function of the language: anything else may, by an operator's method, a descriptor, an iterator, an
+# import.
+QUIET = {
+    "LOAD_CONST",
+    "LOAD_FAST",
+    "LOAD_FAST_AND_CLEAR",
+    "LOAD_FAST_CHECK",
+    "LOAD_FAST_LOAD_FAST",
+    "LOAD_FAST_BORROW",
+    "LOAD_SMALL_INT",
+    "LOAD_CLOSURE",
+    "LOAD_DEREF",
+    "LOAD_CLASSDEREF",
+    "NOP",
+    "RESUME",
+    "PUSH_NULL",
+    "COPY",
+    "SWAP",
+    "DUP_TOP",
+    "ROT_TWO",
+    "ROT_THREE",
+    "ROT_FOUR",
+    "CACHE",
+    "EXTENDED_ARG",
+    "KW_NAMES",
+    "MAKE_CELL",
+    "COPY_FREE_VARS",
+    "SETUP_FINALLY",
+    "POP_BLOCK",
+    "JUMP_FORWARD",
+    "NOT_TAKEN",
+    "IS_OP",
+}
 
 
 def walk(code, found):

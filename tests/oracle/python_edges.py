@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edges from a Python function: its line has to be one of its own, with an instruction that can run another function."""
+"""
+Edges from a Python function: its line has to be one of its own, with an instruction that can run another function.
+"""
 
 import json
 import os
@@ -9,7 +11,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = re.compile(r"(?P<name>.*) \((?P<file>[^()]*):(?P<first>\d+)\)", re.S)
-HOST = re.compile(r"_PyEval_EvalFrameDefault|_PyEval_EvalFrame|PyEval_EvalFrameEx|_TAIL_CALL_|_PyJIT|_PyEval_Vector|gen_send")
+HOST = re.compile(
+    r"_PyEval_EvalFrameDefault|_PyEval_EvalFrame|PyEval_EvalFrameEx|_TAIL_CALL_|_PyJIT|_PyEval_Vector|gen_send"
+)
 
 
 def split(frame):
@@ -37,13 +41,21 @@ class Python:
 
     def ask(self, paths):
         for interpreter in self.interpreters():
-            run = subprocess.run([interpreter, "-I", os.path.join(HERE, "python_calls.py"), *paths], capture_output=True, text=True, timeout=120)
+            run = subprocess.run(
+                [interpreter, "-I", os.path.join(HERE, "python_calls.py"), *paths],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
             if not run.returncode:
                 return json.loads(run.stdout)
         return {}
 
     def line(self, frame):
-        """[can call, names] of the line that a frame executes; None: there is no source; False: the function has no such line."""
+        """
+        [can call, names] of the line that a frame executes; None: there is no source; False: the function has no such
+        line.
+        """
         functions = self.files.get(frame.file)
         name, first = split(frame)
         if not functions or not first or not frame.line:

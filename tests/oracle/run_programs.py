@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of the catalogue and the oracle on each: run_programs.py [--seconds N] [--rate HZ] [NAME or LANGUAGE]..."""
+"""
+Runs programs of the catalogue and the oracle on each: run_programs.py [--seconds N] [--rate HZ] [NAME or LANGUAGE]...
+"""
 
 import argparse
 import collections
@@ -22,16 +24,23 @@ from edges import GOOD, Checker, Findings
 from machine import Process
 from programs import HERE, PROGRAMS, PYPI
 
-BUILD = os.environ.get("YRT_BUILD") or os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build", "release")
+BUILD = os.environ.get("YRT_BUILD") or os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build", "release"
+)
 PLACE = os.path.join(BUILD, "oracle")
 
 
 def java_home():
-    return os.environ.get("JAVA_HOME") or os.path.dirname(os.path.dirname(os.path.realpath(shutil.which("javac") or "/usr/bin/javac")))
+    return os.environ.get("JAVA_HOME") or os.path.dirname(
+        os.path.dirname(os.path.realpath(shutil.which("javac") or "/usr/bin/javac"))
+    )
 
 
 def prepare(packages):
-    """Packages of PyPI in an environment of their own if they are wanted, programs/*.java compiled, texts to work on. Done once."""
+    """
+    Packages of PyPI in an environment of their own if they are wanted, programs/*.java compiled, texts to work on. Done
+    once.
+    """
     done = os.path.join(PLACE, "ready" if packages else "ready-small")
     sources = [os.path.join(HERE, n) for n in os.listdir(HERE)] + [os.path.join(os.path.dirname(HERE), "programs.py")]
     if os.path.exists(done) and os.path.getmtime(done) > max(map(os.path.getmtime, sources)):
@@ -45,14 +54,31 @@ def prepare(packages):
     subprocess.run([os.path.join(java_home(), "bin", "javac"), "-nowarn", "-g", "-d", os.path.join(PLACE, "classes"),
                     *(s for s in sources if s.endswith(".java"))], check=True)
     include = os.path.join(java_home(), "include")
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-I", include, "-I", os.path.join(include, "linux"), "-o", os.path.join(PLACE, "libnatives.so"),
-                    os.path.join(HERE, "natives.c")], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-I",
+            include,
+            "-I",
+            os.path.join(include, "linux"),
+            "-o",
+            os.path.join(PLACE, "libnatives.so"),
+            os.path.join(HERE, "natives.c"),
+        ],
+        check=True,
+    )
     with open(os.path.join(PLACE, "input"), "w") as out:
         out.writelines(f"{i * i} some text {i * 7919 % 1000003} and {i:x}\n" for i in range(400000))
     with open(os.path.join(PLACE, "source.c"), "w") as out:
-        out.writelines(f"int f{i}(int *a, int n) {{ int s = {i}; for (int i = 0; i < n; i++) {{ if (a[i] % {i + 2}) s += a[i] * {i}; else "
-                       f"s ^= a[n - i - 1]; switch (s & 7) {{ case 1: s++; case 2: s *= 3; break; case 5: return s; default: s -= i; }} }} return s; }}\n"
-                       for i in range(3000))
+        out.writelines(
+            f"int f{i}(int *a, int n) {{ int s = {i}; for (int i = 0; i < n; i++) {{ if (a[i] % {i + 2}) s += a[i] *"
+            f" {i}; else s ^= a[n - i - 1]; switch (s & 7) {{ case 1: s++; case 2: s *= 3; break; case 5: return s;"
+            " default: s -= i; } } return s; }\n"
+            for i in range(3000)
+        )
     with open(done, "w"):
         pass
 
@@ -61,22 +87,38 @@ def prepare(packages):
 def running(program):
     """The pid of the program at work."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
-        places = {"here": HERE, "dir": directory, "python": os.path.join(PLACE, "venv", "bin", "python"), "java": os.path.join(java_home(), "bin", "java"),
-                  "classes": os.path.join(PLACE, "classes"), "natives": os.path.join(PLACE, "libnatives.so"), "input": os.path.join(PLACE, "input"),
-                  "source": os.path.join(PLACE, "source.c")}
+        places = {
+            "here": HERE,
+            "dir": directory,
+            "python": os.path.join(PLACE, "venv", "bin", "python"),
+            "java": os.path.join(java_home(), "bin", "java"),
+            "classes": os.path.join(PLACE, "classes"),
+            "natives": os.path.join(PLACE, "libnatives.so"),
+            "input": os.path.join(PLACE, "input"),
+            "source": os.path.join(PLACE, "source.c"),
+        }
         words, variables = list(program.words), dict(program.env)
         for name, place in places.items():
             words = [w.replace("{" + name + "}", place) for w in words]
             variables = {key: value.replace("{" + name + "}", place) for key, value in variables.items()}
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=directory,
-                                   env={**os.environ, **variables}, start_new_session=True)
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=directory,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
         try:
             if program.stdin:
                 process.stdin.write(program.stdin.encode())
                 process.stdin.flush()
             time.sleep(program.warm)
             if process.poll() is not None:
-                raise RuntimeError(f"it ended with {process.returncode}: {process.stderr.read().decode(errors='replace')[-600:]}")
+                raise RuntimeError(
+                    f"it ended with {process.returncode}: {process.stderr.read().decode(errors='replace')[-600:]}"
+                )
             yield process.pid
         finally:
             with contextlib.suppress(OSError):
@@ -113,10 +155,18 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--shares", action="store_true", help="as of the oracle")
-    parser.add_argument("--small", action="store_true", help="only programs that need nothing but what the tests install")
+    parser.add_argument(
+        "--small", action="store_true", help="only programs that need nothing but what the tests install"
+    )
     parser.add_argument("--pick", type=int, metavar="N", help="of each language N programs by chance")
-    parser.add_argument("--seed", default=os.environ.get("YRT_SEED") or str(datetime.date.today()), help="of that chance (default: YRT_SEED, or the day)")
-    parser.add_argument("--attempts", type=int, default=1, help="look again at a program that has a fault: is it there each time?")
+    parser.add_argument(
+        "--seed",
+        default=os.environ.get("YRT_SEED") or str(datetime.date.today()),
+        help="of that chance (default: YRT_SEED, or the day)",
+    )
+    parser.add_argument(
+        "--attempts", type=int, default=1, help="look again at a program that has a fault: is it there each time?"
+    )
     parser.add_argument("--twice", action="store_true", help="run each twice, and compare the names")
     return parser.parse_args()
 
@@ -141,8 +191,11 @@ def table(found):
         by_language[program.language].append(findings)
     for language, each in by_language.items():
         sum_ = total(each)
-        yield (f"{language}: {len(each)} programs, {sum_.stacks} samples, {sum_.truncated} truncated, {sum_.checked()} edges: "
-               f"{sum_.checked(GOOD)} proven, {sum_.checked(('fault',))} wrong, the rest open; {sum(sum_.distinct.values())} distinct")
+        yield (
+            f"{language}: {len(each)} programs, {sum_.stacks} samples, {sum_.truncated} truncated, {sum_.checked()}"
+            f" edges: {sum_.checked(GOOD)} proven, {sum_.checked(('fault',))} wrong, the rest open;"
+            f" {sum(sum_.distinct.values())} distinct"
+        )
 
 
 def look(program, args, found):
@@ -150,7 +203,9 @@ def look(program, args, found):
     try:
         findings, lines = check(program, args)
     except (RuntimeError, OSError, SystemExit, subprocess.SubprocessError) as error:
-        print(f"--- {program.name}: could not be looked at: {error} (package: {program.package or 'of PyPI'})", flush=True)
+        print(
+            f"--- {program.name}: could not be looked at: {error} (package: {program.package or 'of PyPI'})", flush=True
+        )
         return False
     found.append((program, findings))
     print(f"--- {program.name}: " + "\n".join([*oracle.report(findings, 6), *lines]), flush=True)
@@ -167,7 +222,11 @@ def picked(programs, number, seed):
 
 def main():
     args = arguments()
-    wanted = [p for p in PROGRAMS if (not args.names or p.name in args.names or p.language in args.names) and (p.small or not args.small)]
+    wanted = [
+        p
+        for p in PROGRAMS
+        if (not args.names or p.name in args.names or p.language in args.names) and (p.small or not args.small)
+    ]
     if not wanted:
         sys.exit("run_programs: no program of these names")
     if args.pick:
@@ -177,7 +236,10 @@ def main():
     found = []
     failed = [p.name for p in wanted if not any(look(p, args, found) for _ in range(args.attempts))]
     print("\n".join(table(found)))
-    print(f"{len(wanted) - len(failed)} of {len(wanted)} programs without fault" + (f"; not: {', '.join(failed)}" if failed else ""))
+    print(
+        f"{len(wanted) - len(failed)} of {len(wanted)} programs without fault"
+        + (f"; not: {', '.join(failed)}" if failed else "")
+    )
     sys.exit(bool(failed))
 
 

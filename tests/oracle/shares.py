@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Flat shares: how often each function is the one that runs, beside a sampler that does not unwind (perf without -g) at work in the same seconds; and samples
-of each thread beside the CPU time that the scheduler counted.
+Flat shares: how often each function is the one that runs, beside a sampler that does not unwind (perf without -g) at
+work in the same seconds; and samples of each thread beside the CPU time that the scheduler counted.
 """
 
 import collections
@@ -25,8 +25,27 @@ class Plain:
     def __init__(self, pid, seconds, rate):
         self.directory = tempfile.TemporaryDirectory(prefix="oracle-perf-")
         self.path = os.path.join(self.directory.name, "data")
-        self.process = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "-F", str(rate), "-p", str(pid), "-o", self.path, "--",
-                                         "sleep", str(seconds)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [
+                "perf",
+                "record",
+                "-q",
+                "-e",
+                "cpu-clock",
+                "-F",
+                str(rate),
+                "-p",
+                str(pid),
+                "-o",
+                self.path,
+                "--",
+                "sleep",
+                str(seconds),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
 
     def flat(self, process):
         """{function: samples}"""
@@ -34,7 +53,9 @@ class Plain:
         with self.directory:
             if self.process.returncode:
                 raise RuntimeError(f"perf: {error.decode(errors='replace')[-300:]}")
-            out = subprocess.run(["perf", "script", "-i", self.path, "-F", "ip"], capture_output=True, text=True, check=True).stdout
+            out = subprocess.run(
+                ["perf", "script", "-i", self.path, "-F", "ip"], capture_output=True, text=True, check=True
+            ).stdout
         return collections.Counter(bucket(process, *process.place(int(word, 16))) for word in out.split())
 
 
@@ -46,19 +67,32 @@ def bucket(process, file, address):
 
 
 def flat(profile, process):
-    """The same of a profile: the innermost frame of machine code is what runs. A JIT's code, which some show as methods, is in no file."""
+    """
+    The same of a profile: the innermost frame of machine code is what runs. A JIT's code, which some show as methods,
+    is in no file.
+    """
     found = collections.Counter()
     for stack in profile.stacks:
-        frame = next((f for f in reversed(stack.frames) if f.native or f.mapping == "[kernel]" or f.script == "hotspot"), None)
+        frame = next(
+            (f for f in reversed(stack.frames) if f.native or f.mapping == "[kernel]" or f.script == "hotspot"), None
+        )
         if not frame:
             continue
         place = native.place_of(process, frame) if frame.native else None
-        found["[kernel]" if frame.mapping == "[kernel]" else bucket(process, place.file, place.address) if place else "[no file]"] += stack.count
+        found[
+            (
+                "[kernel]"
+                if frame.mapping == "[kernel]"
+                else bucket(process, place.file, place.address) if place else "[no file]"
+            )
+        ] += stack.count
     return found
 
 
 def unlikely(a, b):
-    """How unlikely two counts of na and nb samples are if the shares are the same: by the normal approximation, two-sided."""
+    """
+    How unlikely two counts of na and nb samples are if the shares are the same: by the normal approximation, two-sided.
+    """
     (x, nx), (y, ny) = a, b
     share = (x + y) / (nx + ny)
     spread = math.sqrt(share * (1 - share) * (1 / nx + 1 / ny))
@@ -75,7 +109,10 @@ def differences(ours, theirs):
     for name in names:
         p = unlikely((ours[name], nx), (theirs[name], ny)) * len(names)
         if p < CHANCE:
-            found.append(f"{name}: {ours[name] / nx:.2%} of {nx} samples, {theirs[name] / ny:.2%} of {ny} by a sampler that does not unwind")
+            found.append(
+                f"{name}: {ours[name] / nx:.2%} of {nx} samples, {theirs[name] / ny:.2%} of {ny} by a sampler that does"
+                " not unwind"
+            )
     return len(names), sorted(found)
 
 

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of one program have to give the same names: a name that depends on what was seen first is in one of them only."""
+"""
+Two runs of one program have to give the same names: a name that depends on what was seen first is in one of them only.
+"""
 
 import collections
 import re
 
-SURE = 20  # samples that the other run should have of a name, at least, before it is missed: by chance none are seen in one of 5e8 such cases
+# samples that the other run should have of a name, at least, before it is missed: by chance none are seen in one of 5e8
+# such cases
+SURE = 20
 
 
 def names(profile):
     """({name of a function of a language or of a file with symbols: samples}, samples)"""
     found = collections.Counter()
     for stack in profile.stacks:
-        for name in {f.plain for f in stack.frames if (f.script or f.mapping.startswith("/")) and "guess" not in f.marks}:
+        for name in {
+            f.plain for f in stack.frames if (f.script or f.mapping.startswith("/")) and "guess" not in f.marks
+        }:
             found[re.sub(r"(0x[0-9a-f]{6,}|\$\d+|/\d+)", "", name)] += stack.count
     return found, sum(s.count for s in profile.stacks)
 

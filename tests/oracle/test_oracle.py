@@ -63,7 +63,10 @@ def source(directory, name):
     return os.path.join(yrt.SOURCE, "fixtures", directory, name)
 
 
-PYTHON = "def inner(n):\n    return sum(i * i for i in range(n))\n\n\ndef outer():\n    while True:\n        inner(1000)\n\n\nouter()\n"
+PYTHON = (
+    "def inner(n):\n    return sum(i * i for i in range(n))\n\n\ndef outer():\n    while True:\n       "
+    " inner(1000)\n\n\nouter()\n"
+)
 
 
 def test_native():
@@ -84,13 +87,18 @@ def program(name):
 
 
 def test_lua():
-    """A trace that ends before a call of a C function and calls the VM right before: the C function is not what calls."""
+    """
+    A trace that ends before a call of a C function and calls the VM right before: the C function is not what calls.
+    """
     with running("luajit", program("lua_template.lua")) as pid:
         return clean(pid, 1000)
 
 
 def test_puc():
-    """C functions that call each other without Lua between them stand each around its own code; errors, metamethods, coroutines."""
+    """
+    C functions that call each other without Lua between them stand each around its own code; errors, metamethods,
+    coroutines.
+    """
     for version in ("5.1", "5.3", "5.4"):
         with running(f"lua{version}", program("lua_calls.lua")) as pid:
             yield from clean(pid, 1000, most=1)  # of 1,500 samples: docs/limits.md
@@ -99,16 +107,26 @@ def test_puc():
 def test_perl():
     """A parser and writer in Perl, which says by its own ops what each line can call."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
-        env = {"PERL5OPT": f"-I{os.path.join(HERE, 'programs')} -Mperl_calls", "YRT_PERL_CALLS": os.path.join(directory, "calls")}
+        env = {
+            "PERL5OPT": f"-I{os.path.join(HERE, 'programs')} -Mperl_calls",
+            "YRT_PERL_CALLS": os.path.join(directory, "calls"),
+        }
         with running("perl", program("perl_json.pl"), env=env) as pid:
             return clean(pid, 1000)
 
 
 def test_perl_places():
-    """Two files of the same name, and a statement of a sub that no walk over packages finds: it is looked up in its own file."""
+    """
+    Two files of the same name, and a statement of a sub that no walk over packages finds: it is looked up in its own
+    file.
+    """
     perl_code = Perl(None)
-    perl_code.subs, perl_code.places = parse(["S\tHTTP::Response::new\t/lib/HTTP/Response.pm\t110\n", "L\t/lib/HTTP/Response.pm\t121\n"])
-    frame = pprof.Frame("Dancer2::Core::Response::__ANON__ (Response.pm:110)", "/lib/Dancer2/Core/Response.pm", 121, 0, "[perl]")
+    perl_code.subs, perl_code.places = parse(
+        ["S\tHTTP::Response::new\t/lib/HTTP/Response.pm\t110\n", "L\t/lib/HTTP/Response.pm\t121\n"]
+    )
+    frame = pprof.Frame(
+        "Dancer2::Core::Response::__ANON__ (Response.pm:110)", "/lib/Dancer2/Core/Response.pm", 121, 0, "[perl]"
+    )
     assert perl_code.words(frame) is None, perl_code.words(frame)
     frame = pprof.Frame("HTTP::Response::__ANON__ (Response.pm:120)", "/lib/HTTP/Response.pm", 121, 0, "[perl]")
     assert perl_code.words(frame) == set(), perl_code.words(frame)
@@ -142,7 +160,10 @@ def test_names_and_shares():
     assert peers.compare(Counter(equal), 1000, Counter(a=245, b=251, c=14), 500) == (3, [])
     number, wrong = peers.compare(Counter(equal), 1000, Counter(a=150, b=345, c=14), 500)
     assert number == 3 and len(wrong) == 2, wrong
-    assert peers.java_theirs(["java/lang/Thread.run", "W.main", "clone3", "memcpy.cold"]) == {"java.lang.Thread.run", "W.main"}
+    assert peers.java_theirs(["java/lang/Thread.run", "W.main", "clone3", "memcpy.cold"]) == {
+        "java.lang.Thread.run",
+        "W.main",
+    }
     assert peers.python_theirs(["<module> (a.py:3)", "C.f (dir/b.py:17)"]) == {("f", "b.py")}
 
     class Run:
@@ -162,7 +183,9 @@ def left_out(profile, process):
 def wrong_return(profile, process):
     """The address of a caller is moved by a byte: no call ends there."""
     for stack in profile.stacks:
-        stack.frames = tuple(f if i == len(stack.frames) - 1 or not f.native else moved(f) for i, f in enumerate(stack.frames))
+        stack.frames = tuple(
+            f if i == len(stack.frames) - 1 or not f.native else moved(f) for i, f in enumerate(stack.frames)
+        )
 
 
 def moved(frame):
@@ -178,7 +201,9 @@ def wrong_root(profile, process):
 def wrong_line(profile, process):
     """A language's frames are at a line that their function does not have."""
     for stack in profile.stacks:
-        stack.frames = tuple(pprof.Frame(f.name, f.file, 9999, f.address, f.mapping, f.marks) if f.script else f for f in stack.frames)
+        stack.frames = tuple(
+            pprof.Frame(f.name, f.file, 9999, f.address, f.mapping, f.marks) if f.script else f for f in stack.frames
+        )
 
 
 def test_finds_faults():
@@ -193,7 +218,9 @@ def test_finds_faults():
                 damage(profile, process)
                 findings = Checker(process).run(profile)
                 found = sum(n for (_, why), n in findings.faults.items() if re.search(words, why))
-                assert found > 0.1 * findings.stacks, f"{damage.__name__}: " + "\n".join(report(findings)) + show_stack(profile.stacks[0])
+                assert found > 0.1 * findings.stacks, (
+                    f"{damage.__name__}: " + "\n".join(report(findings)) + show_stack(profile.stacks[0])
+                )
                 yield f"{damage.__name__}: {found} of {findings.stacks} samples"
 
 

@@ -26,7 +26,15 @@ def of_suite(name, suite, package):
     download(name, suite, root, [package])
     path = os.path.join(BUILD, "suites", f"lua-{name}.sh")
     with open(path, "w") as f:
-        f.write(WRAPPER.format(root=shlex.quote(root), source=SOURCE, build=BUILD, program=f"/usr/bin/{package}", environment="LC_ALL=C"))
+        f.write(
+            WRAPPER.format(
+                root=shlex.quote(root),
+                source=SOURCE,
+                build=BUILD,
+                program=f"/usr/bin/{package}",
+                environment="LC_ALL=C",
+            )
+        )
     os.chmod(path, 0o755)
     return path
 

@@ -27,7 +27,11 @@ def of_suite(name, suite, *packages):
     path = os.path.join(BUILD, "suites", f"perl-{name}.sh")
     source = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(HERE))
     with open(path, "w") as f:
-        f.write(WRAPPER.format(root=shlex.quote(root), source=source, build=BUILD, program="/usr/bin/perl", environment="LC_ALL=C"))
+        f.write(
+            WRAPPER.format(
+                root=shlex.quote(root), source=source, build=BUILD, program="/usr/bin/perl", environment="LC_ALL=C"
+            )
+        )
     os.chmod(path, 0o755)
     return path
 
@@ -49,7 +53,9 @@ def build(folder, unpack, options):
         make -s -j2 && make -s install.perl && strip {program}"""
     log = os.path.join(folder, "build.log")
     with open(log, "w") as f:
-        assert subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0, f"it can not be built: {log} tells why"
+        assert (
+            subprocess.run(["sh", "-c", script], cwd=folder, stdout=f, stderr=f).returncode == 0
+        ), f"it can not be built: {log} tells why"
 
 
 def of_source(name, suite, *options):

@@ -19,7 +19,11 @@ def main():
     for old in out.glob("*.layout"):
         old.unlink()
     for body, members in families.items():
-        head = ["# SPDX-License-Identifier: Apache-2.0", "# made by make.sh; the layout of each of these builds", "runtime luajit"]
+        head = [
+            "# SPDX-License-Identifier: Apache-2.0",
+            "# made by make.sh; the layout of each of these builds",
+            "runtime luajit",
+        ]
         seen = set()
         for _, keys in members:
             for line in keys:

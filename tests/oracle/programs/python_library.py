@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that need nothing but Python: python_library.py NAME works with that part of its library until it is killed."""
+"""
+Programs that need nothing but Python: python_library.py NAME works with that part of its library until it is killed.
+"""
 
 import argparse
 import ast
@@ -81,7 +83,10 @@ def objects():
 
 
 def mails():
-    text = "From: a@b\nTo: c@d\nSubject: =?utf-8?q?x=C3=A9?=\nContent-Type: multipart/mixed; boundary=B\n\n--B\n\nhello\n--B\n\nworld\n--B--\n"
+    text = (
+        "From: a@b\nTo: c@d\nSubject: =?utf-8?q?x=C3=A9?=\nContent-Type: multipart/mixed;"
+        " boundary=B\n\n--B\n\nhello\n--B\n\nworld\n--B--\n"
+    )
     for _ in range(20):
         message = email.message_from_string(text, policy=email.policy.default)
         [part.get_content() for part in message.walk() if not part.is_multipart()]

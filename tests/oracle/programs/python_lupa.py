@@ -13,6 +13,8 @@ def shift(x):
     return x + 1
 
 
-run = lua.eval("function(f, g, n) local s = 0 for i = 1, n do s = s + f(i) + g(i) + #string.rep('x', i % 7) end return s end")
+run = lua.eval(
+    "function(f, g, n) local s = 0 for i = 1, n do s = s + f(i) + g(i) + #string.rep('x', i % 7) end return s end"
+)
 while True:
     run(scale, shift, 200)
