@@ -292,18 +292,18 @@ bool go_inlined_call(struct go_table *t, const struct go_function *fn, s32 index
 u8 go_wrapper_id(struct go_table *t)
 {
 	struct go_function fn;
+	bool has_data = false;
 	u8 highest = 0;
 
 	if (t->wrapper)
 		return t->wrapper;
-	if (t->magic == GO_MAGIC_1_2) { /* 1.11 has something else in its place */
-		t->wrapper = UINT8_MAX;
-		return t->wrapper;
-	}
 	for (u32 i = 0; i < t->nfunctions; i++)
-		if (go_function_at(t, i, &fn) && fn.id > highest)
-			highest = fn.id;
-	t->wrapper = highest ? highest : UINT8_MAX;
+		if (go_function_at(t, i, &fn)) {
+			highest = fn.id > highest ? fn.id : highest;
+			has_data |= fn.nfuncdata != 0;
+		}
+	/* 1.11 has the low byte of nfuncdata in its place, and 0 in that of nfuncdata */
+	t->wrapper = highest && has_data ? highest : UINT8_MAX;
 	return t->wrapper;
 }
 

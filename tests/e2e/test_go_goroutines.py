@@ -63,11 +63,6 @@ def compare(path):
         have_labels = have
         if go.minor() < 15:
             have = without_labels(have)
-        if go.minor() <= 14:  # whose runtime.Callers() leaves out what calls a deferred function
-            want, have = (
-                {key: found for key, found in of.items() if not any("main.recovering" in line for line in found[1])}
-                for of in (want, have)
-            )
         assert (
             want == have
         ), f"only runtime/pprof: {want.items() - have.items()}\nonly yrt: {have.items() - want.items()}"
