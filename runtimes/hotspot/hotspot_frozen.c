@@ -197,6 +197,7 @@ static bool read_entry(struct hotspot_instance *instance, struct memory *m, stru
 	}
 	if (f->max_thawing && thaw)
 		hotspot_thaw_code(m, thaw, vm);
+	hotspot_preempt_code(m, vm);
 	return f->entry_pc || f->entry_pc_at;
 }
 
@@ -276,6 +277,10 @@ void hotspot_frozen_tell(const struct hotspot_instance *instance, struct hotspot
 	vm->thaws_size = known->thaws_size;
 	vm->thaw_landing = known->thaw_landing;
 	vm->barrier_landing = known->barrier_landing;
+	vm->preempt = known->preempt;
+	vm->preempt_size = known->preempt_size;
+	vm->preempt_moved = known->preempt_moved;
+	vm->preempt_left = known->preempt_left;
 	vm->frozen = known->frozen;
 }
 

@@ -33,7 +33,7 @@ def jdk():
     homes = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/jvm/*/bin/javac")]
     with tempfile.TemporaryDirectory(prefix="yrt-virtual-") as classes:
         for home in sorted(homes, reverse=True):
-            sources = [os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java") for name in ("virtual_waits", "pinned_lock")]
+            sources = [os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java") for name in ("virtual_waits", "pinned_lock", "preempted")]
             done = subprocess.run([f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, *sources], capture_output=True, text=True)
             if done.returncode:
                 continue
@@ -179,6 +179,32 @@ def test_storm():
 
 def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
+
+
+def preempted(*options):
+    """No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in Object.wait()."""
+    with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
+        result = yrt.run("java-flame", "-p", jvm.pid, "-F", java.RATE, "-d", 5, "--max-cpu", 0).expect()
+    own = inside = 0
+    for frames, n in result.stacks:
+        names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
+        assert names.count("preempted.work") <= 1, frames
+        own += n * ("preempted.work" in names)
+        inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
+    assert own > 100 and inside >= 0.999 * own, f"{inside} of {own}\n{yrt.show(result.stacks)}"
+    yield f"{inside} of {own} stacks whole"
+
+
+def test_preempted():
+    yield from preempted()
+
+
+def test_preempted_interpreter():
+    yield from preempted("-Xint")
+
+
+def test_preempted_z():
+    yield from preempted("-XX:+UseZGC")
 
 
 def test_pinned_lock():

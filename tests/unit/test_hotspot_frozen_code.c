@@ -103,6 +103,33 @@ static void measures_the_stubs(void **state)
 	assert_int_equal(vm.barrier_landing, 40 - sizeof(keeps) - 1);
 }
 
+/* Of 25: movq $0, [r15 + 0x480] …; mov rsp, [r15 + 0x4c0]; …; pop rbp; ret */
+static void finds_where_the_preempted_return(void **state)
+{
+	static const u8 forgets[] = {0x49, 0xc7, 0x87, 0x80, 0x04, 0, 0, 0, 0, 0, 0}, leaves[] = {0x5d, 0xc3};
+	struct hotspot_vm vm = {.return_barrier = BARRIER, .frozen = {.cont_entry = 0x4c0, .last_java_sp = 0x480}};
+	const u32 at = BARRIER - BASE + 300;
+	struct code c;
+
+	make(&c);
+	hotspot_preempt_code(&c.memory, &vm);
+	assert_int_equal(vm.preempt, 0);
+	put_at(&c, at, forgets, sizeof(forgets));
+	put_at(&c, at + 36, begin, sizeof(begin));
+	hotspot_preempt_code(&c.memory, &vm);
+	assert_int_equal(vm.preempt, 0);
+	put_at(&c, at + 100, leaves, sizeof(leaves));
+	hotspot_preempt_code(&c.memory, &vm);
+	assert_int_equal(vm.preempt, BASE + at);
+	assert_int_equal(vm.preempt_moved, 43);
+	assert_int_equal(vm.preempt_left, 100);
+	assert_int_equal(vm.preempt_size, 102);
+	vm.preempt = 0;
+	vm.frozen.last_java_sp = 0x488;
+	hotspot_preempt_code(&c.memory, &vm);
+	assert_int_equal(vm.preempt, 0);
+}
+
 static void finds_the_call(void **state)
 {
 	struct hotspot_blob nm = {.code = BASE + 2048, .code_end = BASE + 2048 + 200};
@@ -131,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(finds_the_barrier),
 	        cmocka_unit_test(measures_the_stubs),
+	        cmocka_unit_test(finds_where_the_preempted_return),
 	        cmocka_unit_test(finds_the_call),
 	};
 

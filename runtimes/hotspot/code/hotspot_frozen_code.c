@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-#define BARRIER_MAX 384  /* bytes of the stub */
-#define ENTRY_MAX   4096 /* of enterSpecial's code */
-#define CALL        0xe8
-#define CALL_SIZE   5
+#define BARRIER_MAX       384  /* bytes of the stub */
+#define ENTRY_MAX         4096 /* of enterSpecial's code */
+#define PREEMPT_MAX       160  /* of the stub that a preempted thread returns to */
+#define PREEMPT_MOVES_MAX 64
+#define CALL              0xe8
+#define CALL_SIZE         5
 
 /* mov rsp, [r15 + …]; mov rsp, rbx; sub rsp, 16; pop rbp; ret */
 static const u8 stub_begin[] = {0x49, 0x8b, 0xa7}, stub_end[] = {0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10, 0x5d, 0xc3};
@@ -101,4 +103,41 @@ void hotspot_thaw_code(struct memory *m, u64 thaw, struct hotspot_vm *vm)
 	vm->thaws_size = size + end - 1;
 	vm->thaw_landing = landing(code, size);
 	vm->barrier_landing = landing(code + size, end);
+}
+
+/* mov qword [r15 + …], 0; pop rbp; ret */
+static const u8 forgets[] = {0x49, 0xc7, 0x87}, leaves[] = {0x5d, 0xc3};
+
+/* Where an instruction with this displacement, and a zero behind it if one is wanted, is first; size: nowhere. */
+static u32 find_move(const u8 *code, u32 from, u32 size, const u8 begin[3], u32 displacement, u32 zeros)
+{
+	static const u8 zero[sizeof(u32)];
+
+	for (u32 i = from; i + 3 + sizeof(displacement) + zeros <= size; i++)
+		if (!memcmp(code + i, begin, 3) && !memcmp(code + i + 3, &displacement, sizeof(displacement)) &&
+		        !memcmp(code + i + 3 + sizeof(displacement), zero, zeros))
+			return i;
+	return size;
+}
+
+void hotspot_preempt_code(struct memory *m, struct hotspot_vm *vm)
+{
+	u8 code[2 * BARRIER_MAX];
+	u32 size = sizeof(code), at, moved, left;
+
+	if (!memory_read(m, code, size, vm->return_barrier))
+		return;
+	at = find_move(code, 0, size, forgets, vm->frozen.last_java_sp, sizeof(u32));
+	moved = find_move(code, at, size, stub_begin, vm->frozen.cont_entry, 0);
+	if (moved - at > PREEMPT_MOVES_MAX || size - moved < PREEMPT_MAX)
+		return;
+	for (left = moved; left < at + PREEMPT_MAX; left++)
+		if (!memcmp(code + left, leaves, sizeof(leaves)))
+			break;
+	if (left >= at + PREEMPT_MAX)
+		return;
+	vm->preempt = vm->return_barrier + at;
+	vm->preempt_moved = moved + sizeof(stub_begin) + sizeof(u32) - at;
+	vm->preempt_left = left - at;
+	vm->preempt_size = vm->preempt_left + sizeof(leaves);
 }

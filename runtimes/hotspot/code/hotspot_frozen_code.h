@@ -7,6 +7,11 @@
  *	cont_thaw		pop rcx; …; mov rsp, rbx; sub rsp, 16; pop rbp; ret
  *	cont_returnBarrier	mov rsp, [r15 + JavaThread::_cont_entry]; …; the same end
  *
+ * A third one follows soon (24 on; generate_cont_preempt_stub()), after another that begins as the barrier does:
+ *
+ *	cont_preempt		mov [r15 + last_Java_sp], 0; …; mov rsp, [r15 + JavaThread::_cont_entry]; …;
+ *				pop rbp; ret; some more for a preemption that was cancelled, at most a jump behind it
+ *
  * The nmethod of Continuation.enterSpecial, made with the first virtual thread, is the one that calls cont_thaw; what
  * it calls returns to ContinuationEntry::_return_pc.
  */
@@ -30,5 +35,10 @@ bool hotspot_enter_special_call(
 /* How long both stubs are, and their ends (hotspot_vm.thaw and what follows it there). Stays as it is if they are not
  * as above. */
 void hotspot_thaw_code(struct memory *m, u64 thaw, struct hotspot_vm *vm);
+/*
+ * Where a preempted thread returns to, by its code behind the barrier's stub (hotspot_vm.preempt and what follows it
+ * there; of vm->frozen cont_entry and last_java_sp are known). Stays 0 in a JDK without it, up to 23.
+ */
+void hotspot_preempt_code(struct memory *m, struct hotspot_vm *vm);
 
 #endif

@@ -193,6 +193,9 @@ struct hotspot_vm {
 	u32 thaw_size, thaws_size;
 	u32 thaw_landing, barrier_landing; /* how many bytes before that ret, or cont_thaw's, what was thawed is at rbx;
 	                                      HOTSPOT_LANDING: not known */
+	u64 preempt; /* the stub that a preempted thread returns to (24 on); 0: none, or not known */
+	u32 preempt_size, preempt_moved, preempt_left; /* the stack pointer is moved, and enterSpecial's frame left, so
+	                                                  many bytes behind its begin */
 	u64 return_barrier; /* what a frame of a virtual thread returns to whose caller is in the heap still (21 on); 0:
 	                       none */
 	u32 log2_segment;

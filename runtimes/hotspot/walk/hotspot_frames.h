@@ -20,7 +20,6 @@
 #define ENTRY_CONT      16
 #define LOCALS_MAX      64 /* words of an interpreted method's */
 #define ALIGNED_MAX     16
-#define NOTED           1u /* in the key of a cursor, beside the JavaThread: see hotspot_note_yield() */
 #define THAW_PUSHED     32 /* by the barrier's stub below the room for what is thawed */
 #define THAW_KEEPS      3  /* bytes of mov rbx, rax behind what thaws */
 #define THAW_EXTRA      4  /* words of it beside the chunk's maxThawingSize (continuationFreezeThaw.cpp: thaw_size()) */
@@ -259,48 +258,6 @@ WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 	return sp == end ? hs_chunk_ends(w, vm) : hotspot_frozen_caller(w, sp, sp - 16);
 }
 
-/* doYield has been left, the innermost frame of Java: what calls it is remembered until the barrier. */
-WALK_GLOBAL int hotspot_note_yield(struct walk *w)
-{
-	u32 i;
-
-	WALK_CHECK(w);
-	i = walk_cursor(w, w->reg[DWREG_R15] | NOTED);
-	if (i < WALK_CURSORS) {
-		w->cursor[i].at = w->reg[REG_PC];
-		w->cursor[i].more[0] = w->reg[REG_FP] << 16 | (w->nframes & 0xffff);
-		w->cursor[i].more[1] = w->hash;
-	}
-	return 0;
-}
-
-/*
- * Frames of the stack are just being frozen. If the chunk has them already, with its innermost frame at sp, what was
- * walked of them is forgotten: they are walked in the chunk.
- */
-WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp)
-{
-	const struct hotspot_vm *vm;
-	const struct walk_cursor *c = &w->cursor[0];
-	u64 pc, fp, bcp, bcp_noted;
-
-	WALK_CHECK(w);
-	vm = hs_vm(w);
-	if (!vm || !w->ncursors || c->key != (w->reg[DWREG_R15] | NOTED) || !walk_read(w, &pc, 8, sp - 8) ||
-	        !walk_read(w, &fp, 8, sp - 16)) {
-		w->lost = STOP_VM_FROZEN;
-		return 0;
-	}
-	if (pc != c->at)
-		return 0;
-	if (pc - vm->interpreter_low < vm->interpreter_size && walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
-	        walk_read(w, &bcp_noted, 8, (c->more[0] >> 16) - vm->bcp) && bcp != bcp_noted)
-		return 0;
-	w->nframes = c->more[0] & 0xffff;
-	w->hash = c->more[1];
-	return 0;
-}
-
 /* To the innermost frame of a chunk; if it has none, the next step looks at its parent. */
 WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 {
@@ -339,8 +296,8 @@ WALK_GLOBAL int hotspot_enter_chunk(struct walk *w, u64 stored, u32 freezing)
 	stack += (u64)sp * 8;
 	if (thawed)
 		return hotspot_thawed(w, stack, thawed, hs_is_mixed(w, &vm->frozen));
-	if (freezing)
-		hotspot_frozen_twice(w, stack);
+	if (!thawing)
+		hotspot_frozen_twice(w, stack, freezing);
 	stop = hotspot_frozen_caller(w, stack, stack - 16);
 	w->flags = thawing ? FRAME_GUESS : 0; /* its fields change one after the other */
 	return stop;
@@ -484,6 +441,40 @@ WALK_GLOBAL int hotspot_mounts(struct walk *w)
 	WALK_CHECK(w);
 	vm = hs_vm(w);
 	return vm ? hs_enter_special(w, &vm->frozen, hotspot_entry(w)) : STOP_ARENA;
+}
+
+/*
+ * The stub that a preempted thread returns to (24 on). A callee's frame returns there when all frames of Java are in
+ * the chunk. The stub itself leaves what was frozen for enterSpecial's frame and, with pop rbp; ret, that too.
+ */
+WALK_GLOBAL int hotspot_preempted(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 offset, sp;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	offset = w->reg[REG_PC] - vm->preempt;
+	sp = w->reg[REG_SP];
+	if (offset == vm->preempt_left)
+		return hs_return(w, sp + 16, sp);
+	if (offset == vm->preempt_left + 1)
+		return hs_return(w, sp + 8, 0);
+	return hs_enter_special(w, &vm->frozen, offset < vm->preempt_moved ? hotspot_entry(w) : sp);
+}
+
+/* Has doYield left what was frozen? The stack pointer is at enterSpecial's frame then. */
+WALK_GLOBAL u32 hotspot_has_yielded(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 entry;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	return vm && vm->frozen.stack && walk_read(w, &entry, 8, w->reg[DWREG_R15] + vm->frozen.cont_entry) &&
+	       entry == w->reg[REG_SP];
 }
 
 /* The stubs that thaw: cont_thaw, called by enterSpecial, and the barrier behind it. */

@@ -6,6 +6,7 @@
 #include "walk.h"
 #include "hotspot.h"
 #include "hotspot_find_walk.h"
+#include "hotspot_freeze_walk.h"
 #include "hotspot_prologue_walk.h"
 
 #define FRAME_MAX   (1u << 20) /* bytes; larger ones are not believed */
@@ -92,9 +93,9 @@ static inline bool hs_may_call(const struct hotspot_vm *vm, u64 pc)
 }
 
 /* hotspot_frames.h */
-#define YIELD_FRAME 16 /* bytes of Continuation.doYield's */
 static inline bool hs_is_frozen(const struct walk *w);
-WALK_GLOBAL int hotspot_note_yield(struct walk *w);
+WALK_GLOBAL u32 hotspot_has_yielded(struct walk *w);
+WALK_GLOBAL int hotspot_mounts(struct walk *w);
 WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
 
 /* Did they begin i words above the stack pointer? Then as hotspot_pushed(); -1: the stack can not be read there. */
@@ -157,6 +158,8 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 	frame = hs_field(w, vm->frame_size) * 8;
 	offset = w->reg[REG_PC] - code;
 	complete = hs_signed(w, vm->frame_complete);
+	if (frame == YIELD_FRAME && hotspot_has_yielded(w))
+		return hotspot_mounts(w);
 	if (hs_deoptimises(w, vm, w->scratch[0]))
 		return hs_return(w, sp + 8 + frame, sp + 8 + frame - 16);
 	switch (hotspot_leaf(w, offset < complete && complete < 0x8000 ? complete - offset : 0, frame)) {
@@ -188,8 +191,8 @@ static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm,
 		stop = hotspot_leave_moved(w, blob - vm->block_size, (u32)frame);
 	if (stop == LEAF_STANDS)
 		stop = hotspot_leave_guessed(w);
-	if (frame == YIELD_FRAME && !w->ncursors)
-		hotspot_note_yield(w);
+	if (frame == YIELD_FRAME && hs_may_note(w))
+		hotspot_note(w, true);
 	return stop;
 }
 
@@ -337,8 +340,14 @@ static inline int hs_stub(struct walk *w)
 
 	if (!w->leaf && vm && vm->return_barrier == w->reg[REG_PC])
 		return hotspot_barrier(w);
+	if (!w->leaf && vm && vm->preempt && vm->preempt == w->reg[REG_PC]) {
+		w->reg[REG_PC] = vm->return_barrier; /* the whole continuation is in the heap */
+		return hotspot_barrier(w);
+	}
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
+	if (w->leaf && vm && w->reg[REG_PC] - vm->preempt < vm->preempt_size)
+		return hotspot_preempted(w);
 	if (vm && w->reg[REG_PC] - vm->thaw <= vm->thaws_size)
 		return hs_thaws(w, vm);
 	if (w->leaf && w->reg[DWREG_RBX] == sp - 8)
@@ -382,6 +391,7 @@ WALK_STEP int hotspot_step(struct walk *w)
 	if (hs_guess_skips(w))
 		return STOP_NO_CFI;
 	hs_push_awaited_once(w);
+	hs_note_once(w);
 	exact = !w->leaf && w->vm_state == hs_called(w->reg[REG_SP]);
 	if (w->vm_state & HS_CALLED)
 		w->vm_state = 0;
