@@ -103,6 +103,36 @@ static bool see_write(void *ctx, const cs_insn *in)
 	return true;
 }
 
+/* Where else it puts that, to use its register for something else for a while. */
+struct spills {
+	u8 l_reg;
+	struct lua_vm *vm;
+};
+
+static bool see_spill(void *ctx, const cs_insn *in)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	struct spills *s = ctx;
+	struct lua_vm *vm = s->vm;
+	u8 base, copy;
+
+	if (in->id != X86_INS_MOV || from->type != X86_OP_REG || from->size != 8 ||
+	        capstone_register(from->reg) != s->l_reg)
+		return true;
+	copy = to->type == X86_OP_REG ? capstone_register(to->reg) : CAPSTONE_NO_REG;
+	if (copy < ARCH_NREGS && (copy == DWREG_RDI || ARCH_SAVED_MASK >> copy & 1))
+		vm->copies |= (u16)(1u << copy);
+	base = is_slot(to) ? capstone_register(to->mem.base) : CAPSTONE_NO_REG;
+	if (base == CAPSTONE_NO_REG || vm->nspills == LUA_SPILLS || (vm->nspills && base != vm->spill_reg))
+		return true;
+	for (u32 i = 0; i < vm->nspills; i++)
+		if (vm->spill[i] == to->mem.disp)
+			return true;
+	vm->spill_reg = base;
+	vm->spill[vm->nspills++] = (s16)to->mem.disp;
+	return true;
+}
+
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret)
 {
 	struct search s = {.handle = sweep->handle, .start = start, .holds = 1u << DWREG_RDI};
@@ -120,5 +150,10 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 	ret->l_in_slot = best->slot;
 	ret->l_slot = best->disp;
 	ret->l_from = best->from;
+	if (!best->slot) {
+		struct spills spills = {best->reg, ret};
+
+		lua_sweep(sweep, start, end, see_spill, &spills);
+	}
 	return true;
 }

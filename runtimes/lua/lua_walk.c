@@ -23,6 +23,15 @@ static inline u64 lua_running(struct walk *w, const struct lua_vm *vm)
 	return walk_has(w, reg) ? lua_register(w, reg) : 0;
 }
 
+/* gcc uses the register of the lua_State for something else in the loops of OP_CLOSURE and OP_VARARG. */
+static inline u64 lua_spilled(struct walk *w, const struct lua_vm *vm, u32 i)
+{
+	u32 reg = vm->spill_reg;
+	u64 thread;
+
+	return walk_has(w, reg) && walk_stack(w, lua_register(w, reg) + (u64)(s64)vm->spill[i], &thread) ? thread : 0;
+}
+
 /* Makes thread the one that is walked, if it is a lua_State. False: it is none, as in the function's epilogue. */
 WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 {
@@ -59,6 +68,29 @@ WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 	own_c->more[1] = c->at == lua_word(w, vm->l_ci) ? LUA_ENTERED : LUA_BELOW;
 	own_c->more[3] = own_c->more[4] = 0;
 	return true;
+}
+
+/* Makes the lua_State of this luaV_execute() the one that is walked, wherever that is. */
+WALK_GLOBAL int lua_enter_any(struct walk *w, u32 own)
+{
+	const struct lua_vm *vm;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return false;
+	if (lua_enter(w, own, lua_running(w, vm)))
+		return true;
+	for (u32 i = 0; i < sizeof(lua_saved); i++)
+		if (vm->copies >> lua_saved[i] & 1 && walk_has(w, lua_saved[i]) &&
+		        lua_enter(w, own, lua_register(w, lua_saved[i])))
+			return true;
+	if (w->leaf && vm->copies >> DWREG_RDI & 1 && lua_enter(w, own, lua_register(w, DWREG_RDI)))
+		return true;
+	for (u32 i = 0; i < LUA_SPILLS && i < vm->nspills; i++)
+		if (lua_enter(w, own, lua_spilled(w, vm, i)))
+			return true;
+	return false;
 }
 
 static inline int lua_push_c(struct walk *w, u64 code)
@@ -441,10 +473,11 @@ WALK_STEP int lua_step(struct walk *w)
 		lua_cursor(w, own)->more[1] = lua_cursor(w, own)->more[1] == LUA_LEFT ? LUA_IDLE : LUA_UNENTERED;
 		return native_step(w, FRAME_VM);
 	}
-	if (lua_cursor(w, own)->more[1] < LUA_ENTERED &&
-	        (lua_is_leaving(w, vm) || !lua_enter(w, own, lua_running(w, vm)))) {
-		lua_cursor(w, own)->more[1] = LUA_LEFT;
-		return native_step(w, FRAME_VM);
+	if (lua_cursor(w, own)->more[1] < LUA_ENTERED) {
+		bool leaving = lua_is_leaving(w, vm);
+
+		if (leaving || !lua_enter_any(w, own))
+			return lua_leave(w, own, leaving ? LUA_DONE : STOP_VM_BROKEN);
 	}
 	if (lua_cursor(w, own)->more[1] == LUA_ENTERED) {
 		stop = w->leaf ? lua_settle_leaf(w, own) : LUA_MORE;
