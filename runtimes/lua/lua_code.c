@@ -31,13 +31,13 @@ static bool see_trait(void *ctx, const cs_insn *in)
 	return true;
 }
 
-/* The largest function near lua_newstate() that dispatches opcodes. */
-static const struct cfi_fde *find_by_code(struct lua_sweep *s)
+/* The largest function near lua_newstate(), or near another address if not 0, that dispatches opcodes. */
+static const struct cfi_fde *find_by_code(struct lua_sweep *s, u64 addr)
 {
 	const struct cfi *cfi = s->img->cfi;
 	const struct cfi_fde *best = NULL;
-	struct symbol near;
-	bool known = symbols_lookup(s->img, "lua_newstate", &near);
+	struct symbol symbol;
+	u64 near = symbols_lookup(s->img, "lua_newstate", &symbol) ? symbol.start : addr;
 
 	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
 		const struct cfi_fde *f = &cfi->fdes[i];
@@ -45,7 +45,7 @@ static const struct cfi_fde *find_by_code(struct lua_sweep *s)
 
 		if (f->end - f->start < EXECUTE_MIN || (best && f->end - f->start <= best->end - best->start))
 			continue;
-		if (known && (f->start + NEAR_BYTES < near.start || f->start > near.start + NEAR_BYTES))
+		if (near && (f->start + NEAR_BYTES < near || f->start > near + NEAR_BYTES))
 			continue;
 		lua_sweep(s, f->start, f->end, see_trait, &t);
 		if (t.masks && t.jumps)
@@ -226,10 +226,10 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 	fde = symbols_lookup(s->img, "luaV_execute", &symbol) ? cfi_fde_at(s->img->cfi, symbol.start) : NULL;
 	if (!fde) {
 		ret->found_by = "code";
-		fde = find_by_code(s);
+		fde = find_by_code(s, ret->near);
 	}
 	if (!fde)
-		return symbols_lookup(s->img, "lua_newstate", &symbol) && symbol.start
+		return ret->near || (symbols_lookup(s->img, "lua_newstate", &symbol) && symbol.start)
 		               ? no_execute(s->img, ret->release, "luaV_execute() was not found in it")
 		               : NULL;
 	if (!lua_state_find(s, fde->start, fde->end, &ret->vm))

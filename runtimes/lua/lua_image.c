@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "binary/image_scan.h"
+#include "lua_release.h"
 
 /*
  * Members of CallInfo.callstatus (lstate.h) from a release on. 5.2 and 5.3.0-5.3.1 mark functions that run in the
@@ -26,7 +26,6 @@ static const struct {
 };
 
 #define LUA_RELEASE_END 50600
-#define IDENT_MAX       64 /* bytes of lua_ident that are read */
 
 /* "5.4.6" as 50406; 0: none. */
 static u32 release_number(const char *release)
@@ -36,40 +35,6 @@ static u32 release_number(const char *release)
 	return sscanf(release, "Lua %u.%u.%u", &major, &minor, &patch) == 3 && minor < 100 && patch < 100
 	               ? major * 10000 + minor * 100 + patch
 	               : 0;
-}
-
-/* Takes the release from a piece that has the text. */
-static bool take_release(const struct image_scan *scan, char *ret)
-{
-	static const char *const heads[] = {"$LuaVersion: Lua 5.", "$Lua: Lua 5."};
-
-	for (u32 i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
-		const char *end = (const char *)scan->bytes + scan->size;
-		const char *p = memmem(scan->bytes, scan->size, heads[i], strlen(heads[i]));
-		u32 n = 0;
-
-		if (!p)
-			continue;
-		for (p = strchr(p, ' ') + 1; p < end && n + 1 < LUA_RELEASE_MAX && (n < 4 || *p > ' '); p++)
-			ret[n++] = *p;
-		ret[n] = '\0';
-		return true;
-	}
-	return false;
-}
-
-/* lua_ident (lapi.c) is in every build: "$LuaVersion: Lua 5.4.6  Copyright …", "$Lua: Lua 5.1.5 Copyright …". */
-static bool find_release(struct image *img, char *ret)
-{
-	struct image_scan scan;
-	bool found = false;
-
-	if (!image_scan_start(&scan, img, ".rodata", IDENT_MAX))
-		return false;
-	while (!found && image_scan_next(&scan))
-		found = take_release(&scan, ret);
-	image_scan_end(&scan);
-	return found;
 }
 
 static bool knows_tables(const struct lua_layout *l)
@@ -157,15 +122,17 @@ struct error *lua_image_read(struct image *img, struct lua_image **ret)
 	char release[LUA_RELEASE_MAX];
 	struct lua_image *image;
 	struct error *err;
+	u64 near;
 
 	*ret = NULL;
 	/* a program that looks for such texts holds the beginning of one, as yrt does */
-	if (img->machine != EM_X86_64 || !find_release(img, release) || !release_number(release))
+	if (img->machine != EM_X86_64 || !lua_release_find(img, release, &near) || !release_number(release))
 		return NULL;
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return &error_no_memory;
 	strcpy(image->release, release);
+	image->near = near;
 	err = lua_code_find(img, image);
 	if (!err && !image->nranges) { /* a program that only names the release of a library */
 		free(image);

@@ -18,6 +18,7 @@ struct lua_range {
 
 struct lua_image {
 	char release[LUA_RELEASE_MAX]; /* "Lua 5.4.4" */
+	u64 near;                      /* lua_release_find() */
 	const char *found_by;          /* luaV_execute(): "symbol", "code" */
 	struct lua_range ranges[LUA_RANGES_MAX];
 	u32 nranges;

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lua_release.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "binary/image_scan.h"
+
+#define IDENT_MAX  64  /* bytes of lua_ident that are read */
+#define TEXTS_MAX  16  /* places of the same text */
+#define STATEMENTS 128 /* bytes of code, far more than two calls with constant arguments take */
+#define LEA_SIZE   7   /* lea reg, [rip + disp32] */
+
+/* The newest release of each series. */
+static const char *const newest[] = {NULL, "Lua 5.1.5", "Lua 5.2.4", "Lua 5.3.6", "Lua 5.4.8", "Lua 5.5.0"};
+
+/* Takes the release from a piece that has the text. */
+static bool take_release(const struct image_scan *scan, char *ret)
+{
+	static const char *const heads[] = {"$LuaVersion: Lua 5.", "$Lua: Lua 5."};
+
+	for (u32 i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		const char *end = (const char *)scan->bytes + scan->size;
+		const char *p = memmem(scan->bytes, scan->size, heads[i], strlen(heads[i]));
+		u32 n = 0;
+
+		if (!p)
+			continue;
+		for (p = strchr(p, ' ') + 1; p < end && n + 1 < LUA_RELEASE_MAX && (n < 4 || *p > ' '); p++)
+			ret[n++] = *p;
+		ret[n] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static bool find_ident(struct image *img, char *ret)
+{
+	struct image_scan scan;
+	bool found = false;
+
+	if (!image_scan_start(&scan, img, ".rodata", IDENT_MAX))
+		return false;
+	while (!found && image_scan_next(&scan))
+		found = take_release(&scan, ret);
+	image_scan_end(&scan);
+	return found;
+}
+
+/* Where "_VERSION" (series 0) and "Lua 5.4" (series 4) stand. */
+struct texts {
+	u64 addr[TEXTS_MAX];
+	u32 series[TEXTS_MAX];
+	u32 n;
+};
+
+static void add_texts(const struct image_scan *scan, const char *text, struct texts *ret)
+{
+	size_t size = strlen(text), behind = *text == 'L' ? 2 : 1; /* the series, the end */
+	const u8 *p = scan->bytes, *end = scan->bytes + scan->size;
+
+	for (; ret->n < TEXTS_MAX && (p = memmem(p, (size_t)(end - p), text, size)); p++) {
+		u32 series = behind == 2 && p + size < end ? p[size] - (u32)'0' : 0;
+
+		if ((size_t)(p - scan->bytes) >= scan->own || p + size + behind > end)
+			return;
+		if (p[size + behind - 1] || (behind == 2 && (!series || series >= sizeof(newest) / sizeof(*newest))))
+			continue;
+		ret->addr[ret->n] = scan->addr + (u64)(p - scan->bytes);
+		ret->series[ret->n++] = series;
+	}
+}
+
+static bool find_texts(struct image *img, struct texts *ret)
+{
+	struct texts names = {.n = 0};
+	struct image_scan scan;
+
+	ret->n = 0;
+	if (!image_scan_start(&scan, img, ".rodata", sizeof("_VERSION")))
+		return false;
+	while (image_scan_next(&scan)) {
+		add_texts(&scan, "Lua 5.", ret);
+		add_texts(&scan, "_VERSION", &names);
+	}
+	image_scan_end(&scan);
+	if (!ret->n || !names.n)
+		return false;
+	for (u32 i = 0; i < names.n && ret->n < TEXTS_MAX; i++) {
+		ret->addr[ret->n] = names.addr[i];
+		ret->series[ret->n++] = 0;
+	}
+	return true;
+}
+
+/* What the instruction at code, LEA_SIZE bytes, refers to. 0: nothing, or it is another one. */
+static u64 referred(const u8 *code, u64 addr)
+{
+	s32 distance;
+	u32 absolute;
+
+	if ((code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5) {
+		memcpy(&distance, code + 3, sizeof(distance));
+		return addr + LEA_SIZE + (u64)distance;
+	}
+	if ((code[0] & 0xf8) != 0xb8) /* mov reg, imm32 */
+		return 0;
+	memcpy(&absolute, code + 1, sizeof(absolute));
+	return absolute;
+}
+
+/* Does one instruction refer to the series not far from one that refers to _VERSION? */
+static bool see_code(const struct image_scan *scan, const struct texts *texts, u64 seen[2], u32 *series)
+{
+	for (size_t i = 0; i < scan->own && i + LEA_SIZE <= scan->size; i++) {
+		u64 addr = scan->addr + i, to = referred(scan->bytes + i, addr);
+
+		for (u32 k = 0; to && k < texts->n; k++) {
+			if (texts->addr[k] != to)
+				continue;
+			seen[!texts->series[k]] = addr;
+			*series = texts->series[k] ? texts->series[k] : *series;
+			if (seen[0] && seen[1] && seen[0] - seen[1] + STATEMENTS <= 2 * STATEMENTS)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool lua_release_find(struct image *img, char *release, u64 *near)
+{
+	struct image_scan scan;
+	struct texts texts;
+	u64 seen[2] = {0};
+	bool found = false;
+	u32 series = 0;
+
+	*near = 0;
+	if (find_ident(img, release))
+		return true;
+	if (!find_texts(img, &texts) || !image_scan_start(&scan, img, ".text", LEA_SIZE))
+		return false;
+	while (!found && image_scan_next(&scan))
+		found = see_code(&scan, &texts, seen, &series);
+	image_scan_end(&scan);
+	if (!found)
+		return false;
+	*near = seen[0];
+	snprintf(release, LUA_RELEASE_MAX, "%s", newest[series]);
+	return true;
+}

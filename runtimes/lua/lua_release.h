@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which release of Lua a file holds. */
+#ifndef YRT_LUA_RELEASE_H
+#define YRT_LUA_RELEASE_H
+
+#include "lua_image.h"
+
+/*
+ * By lua_ident (lapi.c): "$LuaVersion: Lua 5.4.6  Copyright …", "$Lua: Lua 5.1.5 Copyright …". Nothing refers to it, so
+ * a program linked with --gc-sections has none. There, luaopen_base() (lbaselib.c) is searched for, the code that
+ * sets _VERSION to "Lua 5.4": that is the series alone. Its newest release is assumed.
+ *
+ * release: LUA_RELEASE_MAX bytes. near: an address in luaopen_base(); 0: it was not searched for. False: there is none.
+ */
+bool lua_release_find(struct image *img, char *release, u64 *near);
+
+#endif
