@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The overhead of sampling Envoy at 99 Hz: CPU time of 100 sequential requests on one connection, with yrt's events alternately enabled and disabled.
-The benchmark toggles them on copies of yrt's descriptors. The two halves of a pair are 0.1 s apart, so other load on the machine hits both.
+The overhead of sampling Envoy at 99 Hz: CPU time of 100 sequential requests on one connection, with yrt's events
+alternately enabled and disabled. The benchmark toggles them on copies of yrt's descriptors. The two halves of a pair
+are 0.1 s apart, so other load on the machine hits both.
 
 	bench_envoy.py [PAIRS]
 """
@@ -50,7 +51,12 @@ def cpu_of_requests(envoy, connection, headers):
 def measure(envoy, events, npairs):
     """(with / without - 1 of each pair, seconds of CPU time with it). Which half comes first alternates."""
     token = re.search(r'token = "(.*)"', yrt.read(os.path.join(yrt.SOURCE, "fixtures", "envoy", "load.lua")))[1]
-    connection, headers, found, used = http.client.HTTPConnection("127.0.0.1", envoy.port), {"Authorization": f"Bearer {token}"}, [], 0
+    connection, headers, found, used = (
+        http.client.HTTPConnection("127.0.0.1", envoy.port),
+        {"Authorization": f"Bearer {token}"},
+        [],
+        0,
+    )
     for i in range(npairs):
         cpu = {}
         for how in (ENABLE, DISABLE) if i % 2 else (DISABLE, ENABLE):
@@ -78,7 +84,10 @@ def main():
         result = at.result().expect()
     rate = result.stats["samples"] / used
     word, text = pairs.judge(taken, LIMIT)
-    print(f"     {rate:.1f} samples a second of CPU time, {statistics.median(taken) * RATE / rate:+.2%} at {RATE}; BPF {result.stats['bpf_ns_per_sample']:.0f} ns a sample")
+    print(
+        f"     {rate:.1f} samples a second of CPU time, {statistics.median(taken) * RATE / rate:+.2%} at {RATE}; BPF"
+        f" {result.stats['bpf_ns_per_sample']:.0f} ns a sample"
+    )
     print(f"{word} CPU time of a request of Envoy with {RATE} Hz: {text}")
     sys.exit(word == "over")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Licence headers, short functions, nothing left to do, no path of one machine."""
 
+import ast
 import os
 import re
 import sys
@@ -88,6 +89,21 @@ def layout(path, text):
             )
 
 
+def inside_texts(text):
+    """The numbers of lines that belong to texts of several lines, mostly of other languages."""
+    texts = (n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+    return {i for n in texts if n.end_lineno > n.lineno for i in range(n.lineno, n.end_lineno + 1)}
+
+
+def wide_python(path, text):
+    exempt = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > WIDEST:
+            exempt = inside_texts(text) if exempt is None else exempt
+            if number not in exempt:
+                yield f"{path}:{number}: {len(line)} columns; {WIDEST} at most"
+
+
 def lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if UNDONE.search(line):
@@ -111,6 +127,8 @@ for path in sorted(files()):
         wrong += unclean(path, text)
         wrong += late_errno(path, text)
         wrong += layout(path, text)
+    if path.endswith(".py"):
+        wrong += wide_python(path, text)
     wrong += lines(path, text)
 print("\n".join(wrong) or f"{seen} files keep to the conventions")
 sys.exit(bool(wrong) or seen < 30)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its workers, the truth that scripts report of themselves."""
+"""
+A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its workers, the truth that scripts report
+of themselves.
+"""
 
 import os
 import re
@@ -25,16 +28,32 @@ def check_whole(result, limit=0.001):
     """Of few samples, as on a busy machine, two may be cut: a stack that is being moved at that moment."""
     assert result.samples > 300, f"only {result.samples} samples\n{result.stderr}"
     most = max(2, limit * result.samples)
-    assert result.incomplete() * result.samples <= most, f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{yrt.show(result.stacks)}"
+    assert (
+        result.incomplete() * result.samples <= most
+    ), f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{yrt.show(result.stacks)}"
     rootless = [(f, n) for f, n in result.stacks if not re.match(r"(_start|clone3?)\b", f[0])]
     assert sum(n for _, n in rootless) <= most, f"begin elsewhere:\n{yrt.show(rootless)}"
-    return (f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, BPF {result.stats['bpf_ns_per_sample']:.0f} ns a sample, "
-            f"RSS {result.stats['max_rss_kb']} kB, maps {result.stats['map_kb']} kB, armed after {result.stats['armed_ms']:.0f} ms")
+    return (
+        f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, BPF"
+        f" {result.stats['bpf_ns_per_sample']:.0f} ns a sample, RSS {result.stats['max_rss_kb']} kB, maps"
+        f" {result.stats['map_kb']} kB, armed after {result.stats['armed_ms']:.0f} ms"
+    )
 
 
-CALLS = {"envoy_on_request": None, "envoy_on_response": None, "check_token": "envoy_on_request", "decode_text": "check_token", "parse_claims": "check_token", "count_headers": "envoy_on_request",
-         "stamp_headers": "envoy_on_request", "escape_user": "envoy_on_request", "ask_upstream": "envoy_on_request",
-         "digest_answer": "ask_upstream", "sum_bytes": "digest_answer", "count_words": "envoy_on_response"}
+CALLS = {
+    "envoy_on_request": None,
+    "envoy_on_response": None,
+    "check_token": "envoy_on_request",
+    "decode_text": "check_token",
+    "parse_claims": "check_token",
+    "count_headers": "envoy_on_request",
+    "stamp_headers": "envoy_on_request",
+    "escape_user": "envoy_on_request",
+    "ask_upstream": "envoy_on_request",
+    "digest_answer": "ask_upstream",
+    "sum_bytes": "digest_answer",
+    "count_words": "envoy_on_response",
+}
 
 
 def check_calls(result, least):
@@ -97,7 +116,10 @@ def test_traceback():
 
 
 def replace_script(envoy, turn):
-    """digest_answer becomes digest_answer_0, _1, ... Waits until no connection runs the script before, by Envoy's own count."""
+    """
+    digest_answer becomes digest_answer_0, _1, ... Waits until no connection runs the script before, by Envoy's own
+    count.
+    """
     listener = os.path.join(envoy.dir, "lds.yaml")
     with open(listener + ".new", "w") as out:
         out.write(re.sub(r"digest_answer\w*", f"digest_answer_{turn}", yrt.read(listener)))
@@ -125,7 +147,9 @@ def test_reload_and_drain():
         result = at.result(timeout=30).expect()
     yield check_whole(result, limit=0.005)
     for turn in range(3):
-        assert result.share(re.compile(rf"^digest_answer_{turn} ")) > 0, f"no digest_answer_{turn}\n{yrt.show(result.stacks)}"
+        assert (
+            result.share(re.compile(rf"^digest_answer_{turn} ")) > 0
+        ), f"no digest_answer_{turn}\n{yrt.show(result.stacks)}"
     assert re.search(rf"\b{envoy.pid}\b", result.stderr), result.stderr
 
 
@@ -143,9 +167,28 @@ def test_hot_restart():
         program = shutil.copy(yrt.envoy_program(), os.path.join(directory, "hot-envoy"))
         with yrt.Envoy(program, connections=2) as envoy:
             at = yrt.Run("lua-flame", "--select", f"exe={program}", "-d", 60, "-F", RATE).sampling()
-            second = subprocess.Popen([program, "-c", f"{envoy.dir}/envoy.yaml", "--concurrency", "2", "--base-id", yrt.read(f"{envoy.dir}/base-id").strip(),
-                                       "--restart-epoch", "1", "--drain-time-s", "2", "--parent-shutdown-time-s", "4", "-l", "warning",
-                                       "--log-path", f"{envoy.dir}/second.log"], stdin=subprocess.DEVNULL)
+            second = subprocess.Popen(
+                [
+                    program,
+                    "-c",
+                    f"{envoy.dir}/envoy.yaml",
+                    "--concurrency",
+                    "2",
+                    "--base-id",
+                    yrt.read(f"{envoy.dir}/base-id").strip(),
+                    "--restart-epoch",
+                    "1",
+                    "--drain-time-s",
+                    "2",
+                    "--parent-shutdown-time-s",
+                    "4",
+                    "-l",
+                    "warning",
+                    "--log-path",
+                    f"{envoy.dir}/second.log",
+                ],
+                stdin=subprocess.DEVNULL,
+            )
             try:
                 envoy.process.wait(30)
                 used = yrt.cpu_seconds(second.pid)

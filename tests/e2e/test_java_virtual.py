@@ -2,7 +2,8 @@
 """
 dump --logical: virtual threads, against what the JVM lists of them (HotSpotDiagnosticMXBean.dumpThreads).
 
-YRT_JAVA: a JVM of 21 or later, with YRT_JAVA_CLASSES. Without one it is the newest JDK of the machine. YRT_JAVA_OPTIONS: more options.
+YRT_JAVA: a JVM of 21 or later, with YRT_JAVA_CLASSES. Without one it is the newest JDK of the machine.
+YRT_JAVA_OPTIONS: more options.
 """
 
 import collections
@@ -19,8 +20,11 @@ import yrt
 
 SINCE, SLEEPERS, STORM = 21, 20, 500
 # Methods that the JVM hides from stack traces.
-HIDDEN = re.compile(r"jdk\.internal\.vm\.Continuation\.|java\.lang\.VirtualThread\$VThreadContinuation|java\.lang\.VirtualThread\.yieldContinuation$"
-                    r"|java\.lang\.VirtualThread\.runWith$|java\.lang\.Thread\.runWith$|.*\$\$Lambda|.*LambdaForm\$")
+HIDDEN = re.compile(
+    r"jdk\.internal\.vm\.Continuation\.|java\.lang\.VirtualThread\$VThreadContinuation"
+    r"|java\.lang\.VirtualThread\.yieldContinuation$"
+    r"|java\.lang\.VirtualThread\.runWith$|java\.lang\.Thread\.runWith$|.*\$\$Lambda|.*LambdaForm\$"
+)
 LISTED = re.compile(r"(?:.*/)?([^/]+)\((?:[^:)]*?)(?::(-?\d+))?\)$")
 
 
@@ -33,8 +37,15 @@ def jdk():
     homes = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/jvm/*/bin/javac")]
     with tempfile.TemporaryDirectory(prefix="yrt-virtual-") as classes:
         for home in sorted(homes, reverse=True):
-            sources = [os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java") for name in ("virtual_waits", "pinned_lock", "preempted")]
-            done = subprocess.run([f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, *sources], capture_output=True, text=True)
+            sources = [
+                os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java")
+                for name in ("virtual_waits", "pinned_lock", "preempted")
+            ]
+            done = subprocess.run(
+                [f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, *sources],
+                capture_output=True,
+                text=True,
+            )
             if done.returncode:
                 continue
             os.environ.update(YRT_JAVA=f"{home}/bin/java", YRT_JAVA_CLASSES=classes)
@@ -48,8 +59,16 @@ def jdk():
 
 def program(*options, arguments=(SLEEPERS,)):
     # Each that is pinned, or spins, has a carrier of its own.
-    return java.Java("virtual_waits", *arguments, timeout=120, options=["-Djdk.virtualThreadScheduler.parallelism=8", *options,
-                                                                     *os.environ.get("YRT_JAVA_OPTIONS", "").split()])
+    return java.Java(
+        "virtual_waits",
+        *arguments,
+        timeout=120,
+        options=[
+            "-Djdk.virtualThreadScheduler.parallelism=8",
+            *options,
+            *os.environ.get("YRT_JAVA_OPTIONS", "").split(),
+        ],
+    )
 
 
 def listed(start):
@@ -60,7 +79,10 @@ def listed(start):
             stack = [LISTED.match(e) for e in thread["stack"]]
             assert all(stack), thread
             if any(m[1] == "java.lang.VirtualThread.run" for m in stack):
-                found[int(thread["tid"])] = (thread["name"], [(java.plain(m[1]), max(int(m[2] or 0), 0)) for m in stack])
+                found[int(thread["tid"])] = (
+                    thread["name"],
+                    [(java.plain(m[1]), max(int(m[2] or 0), 0)) for m in stack],
+                )
     return found
 
 
@@ -74,12 +96,16 @@ def dump(pid):
 
 
 def shown(task):
-    names = [(java.plain(f["name"]), f.get("line", 0)) for f in task["frames"] if not f["name"].startswith("[truncated")]
+    names = [
+        (java.plain(f["name"]), f.get("line", 0)) for f in task["frames"] if not f["name"].startswith("[truncated")
+    ]
     return [(name, line) for name, line in names if not HIDDEN.match(name)]
 
 
 def check(tasks, truth):
-    assert set(tasks) == set(truth), f"shown {sorted(set(tasks) - set(truth))}, not shown {sorted(set(truth) - set(tasks))}"
+    assert set(tasks) == set(
+        truth
+    ), f"shown {sorted(set(tasks) - set(truth))}, not shown {sorted(set(truth) - set(tasks))}"
     for number, (name, stack) in truth.items():
         task = tasks[number]
         assert task["name"] == f"#{number} {name}".strip(), task
@@ -87,14 +113,18 @@ def check(tasks, truth):
             assert re.search(r"(running|pinned to its thread), on thread \d+$", task["state"]) and not shown(task), task
         else:
             stack = [e for e in stack if not HIDDEN.match(e[0])]
-            assert task["walk"] == "root_runtime" and shown(task) == stack, f"{name}, {task['walk']}: {shown(task)}\nand not\n{stack}"
+            assert (
+                task["walk"] == "root_runtime" and shown(task) == stack
+            ), f"{name}, {task['walk']}: {shown(task)}\nand not\n{stack}"
     return {name: tasks[number] for number, (name, _) in truth.items()}
 
 
 def check_states(tasks, version):
     assert tasks["sleeps-3"]["state"].startswith("parked"), tasks["sleeps-3"]
-    assert re.match(r"parked: waits for java\.util\.concurrent\.locks\.ReentrantLock\$NonfairSync, held by thread \d+$", tasks["locks"]["state"]), \
-        tasks["locks"]
+    assert re.match(
+        r"parked: waits for java\.util\.concurrent\.locks\.ReentrantLock\$NonfairSync, held by thread \d+$",
+        tasks["locks"]["state"],
+    ), tasks["locks"]
     assert tasks["takes"]["state"].endswith("AbstractQueuedSynchronizer$ConditionObject"), tasks["takes"]
     if version >= 24:
         assert tasks["enters"]["state"] == "waits for a monitor", tasks["enters"]
@@ -124,11 +154,16 @@ def run(*options):
             tasks, truth = dump(jvm.pid), listed(jvm.start)
             pinned = on_a_thread(tasks, version)
             assert all(re.search(r", on thread \d+$", t["state"]) and not shown(t) for t in pinned.values()), pinned
-            named = check({n: t for n, t in tasks.items() if n not in pinned}, {n: t for n, t in truth.items() if n not in pinned})
+            named = check(
+                {n: t for n, t in tasks.items() if n not in pinned}, {n: t for n, t in truth.items() if n not in pinned}
+            )
             check_states(named, version)
             text = yrt.run("dump", "-p", jvm.pid, "--logical", output=False, stats=False).expect().stdout
             assert f"\n{len(truth)} virtual threads: " in text, text
-        return f"{len(truth)} virtual threads of {version} as the JVM lists them, {sum(len(shown(t)) for t in tasks.values())} frames"
+        return (
+            f"{len(truth)} virtual threads of {version} as the JVM lists them,"
+            f" {sum(len(shown(t)) for t in tasks.values())} frames"
+        )
 
 
 def test_g1():
@@ -157,7 +192,10 @@ def test_serial_uncompressed():
 
 
 def storm(*options):
-    """Each stack of a thread that is parked is one that it has there, though threads go on and objects are moved meanwhile."""
+    """
+    Each stack of a thread that is parked is one that it has there, though threads go on and objects are moved
+    meanwhile.
+    """
     seen, walks = 0, collections.Counter()
     with needed():
         with program(*options, arguments=(STORM, "storm")) as jvm:
@@ -166,7 +204,11 @@ def storm(*options):
                     walks[task["walk"] if task["state"].startswith("parked") else task["state"].split(",")[0]] += 1
                     if not task["state"].startswith("parked for a time") or task["walk"] != "root_runtime":
                         continue
-                    names = [name.removeprefix("virtual_waits.") for name, _ in shown(task) if name.startswith("virtual_waits.")]
+                    names = [
+                        name.removeprefix("virtual_waits.")
+                        for name, _ in shown(task)
+                        if name.startswith("virtual_waits.")
+                    ]
                     assert names[:2] in (["nap", "one"], ["nap", "two"]) and names[2:13] == ["recurse"] * 11, task
                     seen += 1
     assert seen > STORM and sum(n for walk, n in walks.items() if walk.startswith("vm_")) <= 0.02 * seen, walks
@@ -182,7 +224,10 @@ def test_storm_z():
 
 
 def preempted(*options):
-    """No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in Object.wait()."""
+    """
+    No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in
+    Object.wait().
+    """
     with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
         result = yrt.run("java-flame", "-p", jvm.pid, "-F", java.RATE, "-d", 5, "--max-cpu", 0).expect()
     own = inside = 0
@@ -216,7 +261,11 @@ def test_pinned_lock():
         dumped = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
         own = jvm.answer()["waited"]
         result = at.result().expect()
-    waits = {frames[-1]: ns * 1e-9 for frames, ns in result.stacks if any(f.split("(")[0] == "pinned_lock.take" for f in frames)}
+    waits = {
+        frames[-1]: ns * 1e-9
+        for frames, ns in result.stacks
+        if any(f.split("(")[0] == "pinned_lock.take" for f in frames)
+    }
     shown = waits.get("[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]", 0)
     assert abs(shown - own) < 0.02 * own + result.slack(own), f"{own}\n{yrt.show(result.stacks)}"
     assert "java.util.concurrent.locks.ReentrantLock$NonfairSync" in dumped, dumped

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Real hosts of PUC-Lua under load, Debian's stripped builds: Redis (its own 5.1) and HAProxy (5.3). Each stack with Lua in it must be one that the script can
-have, in true order with what C calls back; functions in C of the libraries have their names.
+Real hosts of PUC-Lua under load, Debian's stripped builds: Redis (its own 5.1) and HAProxy (5.3). Each stack with Lua
+in it must be one that the script can have, in true order with what C calls back; functions in C of the libraries have
+their names.
 """
 
 import collections
@@ -111,7 +112,10 @@ def within(frames):
 
 
 def check(pid, legal, names):
-    """legal: the chains of lines where functions are defined, outermost first; names: what must be seen, with the function in Lua right around it."""
+    """
+    legal: the chains of lines where functions are defined, outermost first; names: what must be seen, with the function
+    in Lua right around it.
+    """
     result = yrt.run("lua-flame", "-p", str(pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
     seen, wrong, found = collections.Counter(), collections.Counter(), collections.Counter()
     prefixes = {chain[:n] for chain in legal for n in range(1, len(chain) + 1)}
@@ -124,12 +128,18 @@ def check(pid, legal, names):
             found[name] += count * (name in frames and within(frames[:frames.index(name)]) == around)
     lua = sum(n for chain, n in seen.items() if chain)
     assert lua > 200, f"only {lua} of {result.samples} samples are in Lua\n{yrt.show(result.stacks)}"
-    assert sum(wrong.values()) <= 0.002 * lua, f"{sum(wrong.values())} of {lua} stacks are not of the script: {wrong.most_common(6)}"
+    assert (
+        sum(wrong.values()) <= 0.002 * lua
+    ), f"{sum(wrong.values())} of {lua} stacks are not of the script: {wrong.most_common(6)}"
     missing = [chain for chain in legal if not seen[chain]]
     assert not missing, f"never seen whole: {missing}, but {seen.most_common(8)}"
-    assert not (unseen := [name for name in names if not found[name]]), f"never seen: {unseen}\n{yrt.show(result.stacks)}"
+    assert not (
+        unseen := [name for name in names if not found[name]]
+    ), f"never seen: {unseen}\n{yrt.show(result.stacks)}"
     assert result.incomplete() <= 0.001 + 1 / result.samples, result.stderr
-    return f"{result.summary()}; {lua} in Lua, {sum(wrong.values())} wrong; " + ", ".join(f"{name} {n}" for name, n in found.items())
+    return f"{result.summary()}; {lua} in Lua, {sum(wrong.values())} wrong; " + ", ".join(
+        f"{name} {n}" for name, n in found.items()
+    )
 
 
 def test_redis():
@@ -138,7 +148,9 @@ def test_redis():
         words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
         with serving(words, port, ask_redis) as pid:
             sha = hashlib.sha1(REDIS.encode()).hexdigest()
-            yield check(pid, [(0,), (0, 2), (0, 3, 2)], {"sort": 0, f"f_{sha} (user_script)": None, f"spin (f_{sha}:2)": 0})
+            yield check(
+                pid, [(0,), (0, 2), (0, 3, 2)], {"sort": 0, f"f_{sha} (user_script)": None, f"spin (f_{sha}:2)": 0}
+            )
 
 
 def test_redis_functions():
@@ -166,8 +178,17 @@ def lines_of(text):
 
 def test_haproxy():
     port = free_port()
-    spin, by_length, words, action, service, task = (lines_of(text)[0] for text in (
-        "function spin", "function by_length", "function words", "register_action", "register_service", "register_task"))
+    spin, by_length, words, action, service, task = (
+        lines_of(text)[0]
+        for text in (
+            "function spin",
+            "function by_length",
+            "function words",
+            "register_action",
+            "register_service",
+            "register_task",
+        )
+    )
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "haproxy.cfg")
         with open(path, "w") as f:

@@ -159,7 +159,9 @@ def test_refused():
     with Inspected() as host, tempfile.TemporaryDirectory() as dir:
         with open(os.path.join(dir, "wrong.layout"), "w") as f:
             f.write("runtime luajit\nlua_State.base nonsense\n")
-        result = yrt.run("inspect", "-p", host.pid, "--json", output=False, stats=False, env={"YRT_LAYOUTS": dir}).expect()
+        result = yrt.run(
+            "inspect", "-p", host.pid, "--json", output=False, stats=False, env={"YRT_LAYOUTS": dir}
+        ).expect()
         process, = json.loads(result.stdout)["processes"]
         assert process["runtimes"] == [] and any("wrong.layout" in n["message"] for n in process["notes"]), process
         text = yrt.run("inspect", "-p", host.pid, output=False, stats=False, env={"YRT_LAYOUTS": dir}).expect().stdout

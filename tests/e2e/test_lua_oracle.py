@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-fixtures/lua/oracle.lua, whose functions know their legal callers: of frames that are not marked approximate none is wrong in 100,000
-samples, and the stacks are whole. The error rate of those that are marked is reported.
+fixtures/lua/oracle.lua, whose functions know their legal callers: of frames that are not marked approximate none is
+wrong in 100,000 samples, and the stacks are whole. The error rate of those that are marked is reported.
 """
 
 import collections
@@ -55,7 +55,10 @@ def check(result, truth):
     assert not n, f"{n} calls can not be and are not marked approximate: {impossible.most_common(10)}\n" \
         + lua.show(bad, 3)
     assert gone <= 0.001 * result.samples, f"{gone} samples have functions that could not be named any more"
-    yield f"{gone} samples not named any more; approximate: {right} calls right, {wrong} wrong ({wrong / max(1, right + wrong):.4%})"
+    yield (
+        f"{gone} samples not named any more; approximate: {right} calls right, {wrong} wrong"
+        f" ({wrong / max(1, right + wrong):.4%})"
+    )
     known = sum(pair in seen for pair in calls) / len(calls)
     assert known > 0.5, f"only {known:.3f} of the {len(calls)} calls were ever seen"
     yield f"{known:.3f} of the {len(calls)} kinds of calls were seen"

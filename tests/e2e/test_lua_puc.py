@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-PUC-Lua: fixtures/lua/kinds.lua prints which functions are on its stack for each way to call one, as debug.getinfo() has them; every
-stack that yrt takes of it must be one of those, or a part of one that begins at its root. fixtures/lua/full_collections.lua prints the share of its time that the
-collector takes, which must be that of the frame (gc). fixtures/lua/tables.lua prints a debug.traceback(), whose names must be those of yrt.
+PUC-Lua: fixtures/lua/kinds.lua prints which functions are on its stack for each way to call one, as debug.getinfo() has
+them; every stack that yrt takes of it must be one of those, or a part of one that begins at its root.
+fixtures/lua/full_collections.lua prints the share of its time that the collector takes, which must be that of the frame
+(gc). fixtures/lua/tables.lua prints a debug.traceback(), whose names must be those of yrt.
 """
 
 import collections
@@ -94,14 +95,27 @@ def check_collector(version, binary):
         process.kill()
         process.wait()
     seen = result.share("(gc)")
-    inside = sum(n for frames, n in result.stacks if "(gc)" in frames and any(FINALIZER.search(f) for f in frames[frames.index("(gc)"):]))
-    assert abs(seen - collecting) < 0.06, f"{version}: (gc) has {seen:.3f} of the samples, the collector {collecting:.3f} of the time"
-    assert abs(inside / result.samples - finalizing) < 0.06, f"{version}: finalizers in (gc) {inside / result.samples:.3f}, of the time {finalizing:.3f}"
+    inside = sum(
+        n
+        for frames, n in result.stacks
+        if "(gc)" in frames and any(FINALIZER.search(f) for f in frames[frames.index("(gc)") :])
+    )
+    assert (
+        abs(seen - collecting) < 0.06
+    ), f"{version}: (gc) has {seen:.3f} of the samples, the collector {collecting:.3f} of the time"
+    assert (
+        abs(inside / result.samples - finalizing) < 0.06
+    ), f"{version}: finalizers in (gc) {inside / result.samples:.3f}, of the time {finalizing:.3f}"
     for frames, _ in result.stacks:
         if "(gc)" in frames:
             before = frames[:frames.index("(gc)")]
-            assert any(f.startswith("collect (") for f in before) and not any(f.startswith("spin (") for f in frames), frames
-    return f"{version}: (gc) {seen:.3f} of samples, {collecting:.3f} of the time; finalizers {inside / result.samples:.3f}, {finalizing:.3f}"
+            assert any(f.startswith("collect (") for f in before) and not any(
+                f.startswith("spin (") for f in frames
+            ), frames
+    return (
+        f"{version}: (gc) {seen:.3f} of samples, {collecting:.3f} of the time; finalizers"
+        f" {inside / result.samples:.3f}, {finalizing:.3f}"
+    )
 
 
 def test_collector():
@@ -115,7 +129,8 @@ def traceback_names(lines):
         entry = re.search(r"tables\.lua:\d+: in (?:(main chunk)|\w+ '(.*)'|function <)", line)
         if entry:
             name = entry[1] or entry[2] or "function"
-            # a function that pcall() calls is named from a table; a function of which two closures have two names is called as at the call
+            # a function that pcall() calls is named from a table; a function of which two closures have two names is
+            # called as at the call
             yield {"function": "everywhere", "first.run": "run"}.get(name, name)
             if entry[1]:
                 return

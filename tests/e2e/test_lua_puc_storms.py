@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-PUC-Lua under fixtures/lua/plain_storm.lua: while stacks and lists of calls are reallocated, coroutines, errors and chunks come and go, each function stands
-below one that can call it, and the stacks are whole.
+PUC-Lua under fixtures/lua/plain_storm.lua: while stacks and lists of calls are reallocated, coroutines, errors and
+chunks come and go, each function stands below one that can call it, and the stacks are whole.
 """
 
 import collections

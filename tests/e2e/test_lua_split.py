@@ -8,7 +8,9 @@ TOLERANCE, RATE, ENOUGH, ROUNDS = 0.02, 3999, 20000, 6
 
 
 def count(result, truth, seen):
-    """Adds up what the functions have; returns how many samples are in what the fixture does to measure, and to flush."""
+    """
+    Adds up what the functions have; returns how many samples are in what the fixture does to measure, and to flush.
+    """
     measuring = 0
     for frames, n in result.stacks:
         paths = {f.name.split(" ")[0] for f in frames if f.file.endswith("split.lua") and
@@ -36,7 +38,9 @@ def split(mode):
             break
     whole, cpu = sum(seen.values()), sum(used.values())
     assert samples >= ENOUGH, f"only {samples} samples in {ROUNDS} rounds"
-    assert whole > 0.97 * (samples - measuring), f"only {whole} of {samples} samples in {seen}, {measuring} measure\n{lua.show(result.stacks)}"
+    assert whole > 0.97 * (
+        samples - measuring
+    ), f"only {whole} of {samples} samples in {seen}, {measuring} measure\n{lua.show(result.stacks)}"
     for path in used:
         line = f"{path}: seen {seen[path] / whole:.4f}, truth {used[path] / cpu:.4f}"
         assert abs(seen[path] / whole - used[path] / cpu) < TOLERANCE, f"{line}\n{lua.show(result.stacks)}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lua programs that change under the eyes of yrt: traces, coroutines, VMs and stacks that come and go; and names that are hostile."""
+"""
+Lua programs that change under the eyes of yrt: traces, coroutines, VMs and stacks that come and go; and names that are
+hostile.
+"""
 
 import collections
 import os
@@ -33,7 +36,9 @@ def check_order(result, *chain):
             at = names.index(chain[-1])
             if tuple(names[max(0, at - len(chain) + 1):at + 1]) != chain:
                 wrong.append((frames, count))
-    assert sum(n for _, n in wrong) == 0, f"{sum(n for _, n in wrong)} samples are not in the order {chain}\n{lua.show(wrong)}"
+    assert (
+        sum(n for _, n in wrong) == 0
+    ), f"{sum(n for _, n in wrong)} samples are not in the order {chain}\n{lua.show(wrong)}"
 
 
 def test_flush_loop():
@@ -95,7 +100,10 @@ def test_several_vms():
 
 
 def test_stacks():
-    """Stacks that grow all the time. While LuaJIT moves one (resizestack), nothing says where its top is: those Lua frames are lost, and reported as lost."""
+    """
+    Stacks that grow all the time. While LuaJIT moves one (resizestack), nothing says where its top is: those Lua frames
+    are lost, and reported as lost.
+    """
     result, truth = lua.sample("stacks.lua", seconds=5)
     yield lua.check_complete(result, 1000, limit=0.1)
     check_shares(result, round=0.9, grow=0.5)
@@ -112,7 +120,9 @@ def test_collector():
 
 
 def test_collector_order():
-    """The collector's frame is inside of the native functions that led to it, and only its own functions are inside of it."""
+    """
+    The collector's frame is inside of the native functions that led to it, and only its own functions are inside of it.
+    """
     program = subprocess.Popen([*lua.host(), lua.path("collecting.lua")])
     try:
         result = lua.Sampling(program.pid, seconds=3).result()
@@ -128,9 +138,14 @@ def test_collector_order():
             first[names[at + 1]] += count
     assert sum(first.values()) > 0.1 * result.samples, lua.show(result.stacks)
     assert len(first) <= 2, f"inside of (gc): {first.most_common(9)}\n{lua.show(result.stacks)}"
-    builtins = {name: n for name, n in callers.items() if name in ("os.date", "traceback", "debug.traceback", "tostring")}
+    builtins = {
+        name: n for name, n in callers.items() if name in ("os.date", "traceback", "debug.traceback", "tostring")
+    }
     assert not builtins, f"(gc) right inside of {builtins}\n{lua.show(result.stacks)}"
-    yield f"(gc) in {sum(first.values())} of {result.samples} samples, inside of {callers.most_common(4)}: {first.most_common(4)}"
+    yield (
+        f"(gc) in {sum(first.values())} of {result.samples} samples, inside of {callers.most_common(4)}:"
+        f" {first.most_common(4)}"
+    )
 
 
 def test_templates():
@@ -170,8 +185,12 @@ def test_hostile_folded():
     stacks = yrt.parse_folded(data.decode("utf-8"))  # strict: no broken bytes
     assert result.incomplete() <= 0.001, result.stats["truncated"]
     assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", data), "control characters"
-    below = {frames[at + 1] for frames, _ in stacks for at, f in enumerate(frames[:-1]) if f.startswith("call (hostile.lua")}
-    assert len(below) >= truth["names"] - 2, f"{len(below)} of {truth['names']} functions: {sorted(b[:80] for b in below)}"
+    below = {
+        frames[at + 1] for frames, _ in stacks for at, f in enumerate(frames[:-1]) if f.startswith("call (hostile.lua")
+    }
+    assert (
+        len(below) >= truth["names"] - 2
+    ), f"{len(below)} of {truth['names']} functions: {sorted(b[:80] for b in below)}"
     assert all(len(b) < 5000 for b in below), "a name of 64 KB is shown whole"
     yield f"{len(stacks)} lines, {len(below)} functions"
 

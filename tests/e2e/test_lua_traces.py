@@ -68,7 +68,10 @@ def test_not_compiled():
         names = [f.name for f in stack]
         at = names.index("(trace compile)") if "(trace compile)" in names else 0
         below = next((f for f in reversed(stack[:at]) if f.module == "luajit"), None)
-        assert not at or below.name not in ("string.find", "traceback"), f"the compiler works in a function that has not begun\n{lua.show([(stack, count)])}"
+        assert not at or below.name not in (
+            "string.find",
+            "traceback",
+        ), f"the compiler works in a function that has not begun\n{lua.show([(stack, count)])}"
     assert inlined(seen), lua.show(result.stacks)
     yield f"{inlined(seen)} of {result.samples} samples in what was inlined"
 

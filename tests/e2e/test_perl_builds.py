@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of Perl that the layout library does not have: a struct interpreter of another size, versions of the future."""
+"""
+Builds of Perl that the layout library does not have: a struct interpreter of another size, versions of the future.
+"""
 
 import os
 import re
@@ -45,7 +47,9 @@ def build(directory, **values):
 
 def sample(**values):
     """(how many samples show subs of the fixture, what yrt says)"""
-    with tempfile.TemporaryDirectory() as directory, yrt.Fixture(build(directory, **values), SCRIPT, 600, 20, seconds=None) as f:
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture(
+        build(directory, **values), SCRIPT, 600, 20, seconds=None
+    ) as f:
         result = yrt.sample(f, view="perl-flame", seconds=1, rate=499)
     return sum(n for frames, n in result.stacks if any(frame.startswith("main::") for frame in frames)), result
 

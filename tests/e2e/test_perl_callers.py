@@ -10,12 +10,18 @@ import yrt
 
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "callers.pl")
 SUB = re.compile(r"(?P<name>[\w:]+) \((?:[^()]*\.p[lm]|\(eval\)):\d+\)(?: \[(?P<why>\w+)\])?(?::(?P<line>\d+))?")
-BLOCK = re.compile(r'(?P<name>eval \{\.\.\.\}|eval "\.\.\."|require [^ :]+|sort \{\.\.\.\}|main program|\[gone\])(?: \(.*:\d+\))?(?::(?P<line>\d+))?')
+BLOCK = re.compile(
+    r'(?P<name>eval \{\.\.\.\}|eval "\.\.\."|require [^ :]+|sort \{\.\.\.\}|main program|\[gone\])(?:'
+    r' \(.*:\d+\))?(?::(?P<line>\d+))?'
+)
 SECONDS = 6
 
 
 def chain(frames):
-    """((name, line), ...) of the Perl frames, root first, as caller() has them: a sort block is none, but its line is that of what sorts."""
+    """
+    ((name, line), ...) of the Perl frames, root first, as caller() has them: a sort block is none, but its line is that
+    of what sorts.
+    """
     found = []
     for match in filter(None, (SUB.fullmatch(f) or BLOCK.fullmatch(f) for f in frames)):
         name, line = match["name"], int(match["line"] or 0)
@@ -31,7 +37,10 @@ def said(stack):
 
 
 def agree(stack, known):
-    """Unknown (0) is the line of code of a string, which is gone before it is read, and of a sub that the signal found before its first statement."""
+    """
+    Unknown (0) is the line of code of a string, which is gone before it is read, and of a sub that the signal found
+    before its first statement.
+    """
     inside = False
     for i, ((name, line), (real, truth)) in enumerate(zip(stack, known)):
         inside = inside or name == 'eval "..."' or i == len(stack) - 2
@@ -54,7 +63,9 @@ def differences(seen, known):
 def compare(*options):
     perl.need("Time::HiRes", "Time::HiRes")
     with yrt.Fixture(perl.PERL, *options, SCRIPT, SECONDS, seconds=None) as f:
-        at = yrt.Run("probe", "-e", "libc:getppid", "-p", f.pid, "-d", 120, "--max-cpu", 0, "--lines", "--no-inline").sampling()
+        at = yrt.Run(
+            "probe", "-e", "libc:getppid", "-p", f.pid, "-d", 120, "--max-cpu", 0, "--lines", "--no-inline"
+        ).sampling()
         f.release()
         truth = f.finish(120)
         result = at.result(150).expect()
@@ -66,7 +77,11 @@ def compare(*options):
     wrong = list(differences(seen, known))
     assert sum(seen.values()) >= truth["moments"] / 2 > 100, f"{sum(seen.values())} of {truth['moments']} moments"
     # Code of strings may be gone, and its memory another statement's, before it is read.
-    assert sum(n for n, _, _ in wrong) <= 0.005 * sum(seen.values()), f"{sum(n for n, _, _ in wrong)} moments, {len(wrong)} of {len(seen)} stacks differ: " + "\n".join(map(str, wrong[:5]))
+    assert sum(n for n, _, _ in wrong) <= 0.005 * sum(
+        seen.values()
+    ), f"{sum(n for n, _, _ in wrong)} moments, {len(wrong)} of {len(seen)} stacks differ: " + "\n".join(
+        map(str, wrong[:5])
+    )
     assert not result.incomplete(), result.summary()
     yield f"{sum(seen.values())} moments, {len(seen)} stacks of {len(known)}; {result.summary()}"
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coroutines of Coro under AnyEvent, each on a native stack of its own or on one that several share, against what caller() says of them."""
+"""
+Coroutines of Coro under AnyEvent, each on a native stack of its own or on one that several share, against what caller()
+says of them.
+"""
 
 import os
 

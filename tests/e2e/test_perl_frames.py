@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of Perl frame against what caller() says, names and lines; time split against the program's own clock; order with native frames."""
+"""
+Each kind of Perl frame against what caller() says, names and lines; time split against the program's own clock; order
+with native frames.
+"""
 
 import os
 import re
@@ -20,16 +23,26 @@ PATTERNS = float(subprocess.run([PERL, "-e", "print $]"], text=True, capture_out
 
 
 def same(found, truth):
-    """The same names, and the same lines where they are known. Only what a string or a file says of itself may be gone by the time it is read."""
+    """
+    The same names, and the same lines where they are known. Only what a string or a file says of itself may be gone by
+    the time it is read.
+    """
     if [name for name, _ in found] != [name for name, _ in truth]:
         return False
-    return all(a == b or (not a and name.startswith(("eval", "require", "main::BEGIN"))) for (name, a), (_, b) in zip(found, truth))
+    return all(
+        a == b or (not a and name.startswith(("eval", "require", "main::BEGIN")))
+        for (name, a), (_, b) in zip(found, truth)
+    )
 
 
 def libperl():
     """The library that goes with PERL; None: it has none."""
-    config = subprocess.run([PERL, "-MConfig", "-e", 'print "$Config{privlibexp}\n$Config{version}\n$Config{archlibexp}"'], text=True,
-                            capture_output=True, check=True).stdout.split("\n")
+    config = subprocess.run(
+        [PERL, "-MConfig", "-e", 'print "$Config{privlibexp}\n$Config{version}\n$Config{archlibexp}"'],
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout.split("\n")
     short = ".".join(config[1].split(".")[:2])
     paths = [f"/usr/lib/x86_64-linux-gnu/libperl.so.{short}", f"{config[2]}/CORE/libperl.so"]
     return next((p for p in paths if os.path.exists(p)), None)
@@ -42,12 +55,18 @@ def sample(*flags, seconds=0.1, view="perl-flame", rate=999, program=(PERL,)):
 
 def shares(result, truth):
     """The share of each kind is its share of the CPU time."""
-    burns = {kind: sum(n for frames, n in result.stacks if any(f.startswith(f"Burn::{kind} (") for f in frames)) for kind in truth["cpu"]}
+    burns = {
+        kind: sum(n for frames, n in result.stacks if any(f.startswith(f"Burn::{kind} (") for f in frames))
+        for kind in truth["cpu"]
+    }
     return yrt.check_shares(burns, truth["cpu"], 0.01, result.lost())
 
 
 def test_kinds():
-    """Names and executing lines of all frames of all kinds, in their order, are those of caller(); and the time of each is right."""
+    """
+    Names and executing lines of all frames of all kinds, in their order, are those of caller(); and the time of each is
+    right.
+    """
     yield from check_kinds((PERL,))
 
 
@@ -65,14 +84,21 @@ def check_kinds(program):
     wrong, right = [], 0
     for kind, chain in truth["truth"].items():
         leaf = f"Burn::{kind}"
-        mine = [(perl_frames(frames), n) for frames, n in result.stacks if any(f.startswith(leaf + " (") for f in frames)]
+        mine = [
+            (perl_frames(frames), n) for frames, n in result.stacks if any(f.startswith(leaf + " (") for f in frames)
+        ]
         samples = sum(n for _, n in mine)
         assert samples > 20, f"{kind}: {samples} samples"
         for found, n in mine:
             at = next(i for i, (name, _) in enumerate(found) if name == leaf)
             outer = [(name, line) for name, line in found[:at] if name not in SILENT]
             if kind == "format_line":
-                outer, chain = [name for name, _ in outer], [["main::STDERR_LINE", 0], ["main::write_format", 0], ["main::all_kinds", 0], ["main program", 0]]
+                outer, chain = [name for name, _ in outer], [
+                    ["main::STDERR_LINE", 0],
+                    ["main::write_format", 0],
+                    ["main::all_kinds", 0],
+                    ["main program", 0],
+                ]
                 want = [name for name, _ in expected(chain)]
             else:
                 want = expected(chain)
@@ -128,11 +154,19 @@ def test_folded():
     """Constants that the parser folds: it runs ops in a loop of its own, inside of the string that is compiled."""
     with yrt.Fixture(PERL, "-e", FOLDS, seconds=None) as f:
         result, _ = yrt.sample_whole(f, "--max-cpu", 0, view="flame", rate=999)
-    seen = [([f.split(" (")[0] for f in frames], n) for frames, n in result.stacks if any("pp_repeat" in f for f in frames)]
+    seen = [
+        ([f.split(" (")[0] for f in frames], n) for frames, n in result.stacks if any("pp_repeat" in f for f in frames)
+    ]
     assert sum(n for _, n in seen) > 50, f"{result.summary()}; {result.stacks[:3]}"
     for names, n in seen:
         loop = len(names) - 1 - names[::-1].index("Perl_runops_standard")
-        order = [names.index("main program"), names.index("main::fold"), names.index('eval "..."'), loop, names.index("Perl_pp_repeat")]
+        order = [
+            names.index("main program"),
+            names.index("main::fold"),
+            names.index('eval "..."'),
+            loop,
+            names.index("Perl_pp_repeat"),
+        ]
         assert order == sorted(order), f"{n} samples: {names}"
     assert result.incomplete() <= 0.001, result.stats["truncated"]
     yield f"{sum(n for _, n in seen)} samples; {result.summary()}"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are meant to break what prints them, and Perl that ends or becomes another program while it is looked at."""
+"""
+Names that are meant to break what prints them, and Perl that ends or becomes another program while it is looked at.
+"""
 
 import os
 import re
@@ -24,7 +26,9 @@ def check(result, most=0.001):
         if at is None:
             continue
         names = [name for name in frames[:at] if re.search(r"\(.*:\d+\)$", name) or name.startswith("main program")]
-        assert names[0].startswith("main program") and len(names) == 3, f"a name became several frames, or none: {frames}"
+        assert (
+            names[0].startswith("main program") and len(names) == 3
+        ), f"a name became several frames, or none: {frames}"
         inside += n
     assert inside > 0.2 * result.samples, f"{inside} samples of main::work: {result.summary()}"
     return f"{inside} samples; {result.summary()}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several interpreters in one process: each thread's frames, by the files and lines that #line gives, against caller(); its time against its own clock."""
+"""
+Several interpreters in one process: each thread's frames, by the files and lines that #line gives, against caller();
+its time against its own clock.
+"""
 
 import os
 import re
@@ -19,7 +22,10 @@ def frames_of(stack):
 
 def expected(chain):
     """Of what caller() says: root first, without the main program, which a thread's interpreter has not run."""
-    return [(name.replace("(eval)", "eval {...}"), re.sub(r"\(eval \d+\)", "(eval)", os.path.basename(file)), line) for name, file, line in chain[-2::-1]]
+    return [
+        (name.replace("(eval)", "eval {...}"), re.sub(r"\(eval \d+\)", "(eval)", os.path.basename(file)), line)
+        for name, file, line in chain[-2::-1]
+    ]
 
 
 def test_interpreters():
@@ -30,7 +36,10 @@ def test_interpreters():
     seen = dict.fromkeys(truth["truth"], 0)
     for stack, n in result.stacks:
         found = frames_of(stack)
-        at, thread = next(((i, name.removeprefix("Burn::")) for i, (name, _, _) in enumerate(found) if name.startswith("Burn::")), (0, None))
+        at, thread = next(
+            ((i, name.removeprefix("Burn::")) for i, (name, _, _) in enumerate(found) if name.startswith("Burn::")),
+            (0, None),
+        )
         if not thread:
             continue
         want = expected(truth["truth"][thread])

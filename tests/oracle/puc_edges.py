@@ -62,7 +62,8 @@ OWN = set(
 ALIASES = {"load": "loadstring", "loadstring": "load"}  # one function by two names
 # Of the libraries: none of these calls a function in Lua.
 LEAVES = re.compile(
-    r"(string\.(rep|byte|sub|len|upper|lower|reverse|find|match|char)|math\.\w+|type|rawget|rawset|rawequal|rawlen|select|os\.(time|clock|getenv|date))"
+    r"(string\.(rep|byte|sub|len|upper|lower|reverse|find|match|char)|math\.\w+|type|rawget|rawset|rawequal|rawlen"
+    r"|select|os\.(time|clock|getenv|date))"
 )
 
 
