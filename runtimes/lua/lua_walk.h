@@ -24,6 +24,7 @@
 #define LUA_LIGHT_C          22   /* LUA_VLCF: a C function without upvalues is no object (5.2 on) */
 #define LUA_FUNCTION         6
 #define LUA_OFFSETS          (1u << 26) /* less is no pointer, but may be an offset in the stack */
+#define LUA_STACK_MOST       (1u << 25) /* bytes: LUAI_MAXSTACK and what is above it */
 #define LUA_VM_KEY           (1ULL << 63)
 /*
  * Of the build's cursor, once settled. more[3]: the CallInfo that luaV_execute() runs, until it is pushed, if others
