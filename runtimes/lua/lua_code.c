@@ -5,8 +5,10 @@
 
 #include "arch.h"
 #include "cfi/cfi.h"
+#include "binary/image_scan.h"
 #include "cleanup.h"
 #include "lua_image.h"
+#include "lua_reference.h"
 #include "lua_sweep.h"
 #include "symbols/symbols.h"
 
@@ -182,13 +184,35 @@ static void find_precall(struct lua_sweep *s, const struct lua_image *image, str
 			lua_callees_add(glue, others.start[i]);
 }
 
+/*
+ * lua_resume(), also in a file without its name: it refers to this text, or what it hands to luaD_rawrunprotected()
+ * does (5.2, 5.3.0 to 5.3.3). Nothing else has that function's address.
+ */
+static const struct cfi_fde *find_resume(struct lua_sweep *s, u64 near)
+{
+	static const char text[] = "cannot resume non-suspended coroutine";
+	const struct cfi_fde *fde;
+	struct symbol symbol;
+	u64 at;
+
+	if (symbols_lookup(s->img, "lua_resume", &symbol))
+		return cfi_fde_at(s->img->cfi, symbol.start);
+	at = image_scan_find(s->img, ".rodata", text, sizeof(text));
+	at = at ? lua_reference_find(s->img, at) : 0;
+	fde = at ? cfi_fde_at(s->img->cfi, at) : NULL;
+	at = fde ? lua_reference_find(s->img, fde->start) : 0;
+	fde = at ? cfi_fde_at(s->img->cfi, at) : fde;
+	return fde && fde->start - near + NEAR_BYTES <= 2 * NEAR_BYTES ? fde : NULL;
+}
+
 /* By the API, whose names stripped files keep: luaD_call(), luaD_pcall(), luaD_rawrunprotected() (of lua_resume()), and
  * what those are handed. */
-static void find_glue(struct lua_sweep *s, struct lua_image *ret)
+static void find_glue(struct lua_sweep *s, const struct cfi_fde *resume, struct lua_image *ret)
 {
-	static const char *const calls[] = {"lua_callk", "lua_call"}, *const protected[] = {"lua_pcallk", "lua_pcall",
-	                                                                      "lua_cpcall", "lua_resume"};
+	static const char *const calls[] = {"lua_callk", "lua_call"}, *const protected[] = {
+	                                                                      "lua_pcallk", "lua_pcall", "lua_cpcall"};
 	struct lua_callees glue = {.n = 0}, found;
+	struct handed resumed = {s, &glue, false};
 	struct symbol symbol;
 
 	for (u32 i = 0; i < sizeof(calls) / sizeof(*calls); i++)
@@ -201,6 +225,8 @@ static void find_glue(struct lua_sweep *s, struct lua_image *ret)
 		if (symbols_lookup(s->img, protected[i], &symbol))
 			lua_sweep(s, symbol.start, symbol.end, see_handed, &h);
 	}
+	if (resume)
+		lua_sweep(s, resume->start, resume->end, see_handed, &resumed);
 	find_precall(s, ret, &glue);
 	for (u32 i = 0; i < glue.n; i++) {
 		const struct cfi_fde *fde = cfi_fde_at(s->img->cfi, glue.start[i]);
@@ -238,10 +264,11 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 	add_range(ret, fde->start, fde->end, LUA_EXECUTE);
 	for (u32 i = 0; i < ret->nranges; i++)
 		lua_sweep(s, ret->ranges[i].start, ret->ranges[i].end, see_part, &parts);
-	if (symbols_lookup(s->img, "lua_resume", &symbol) && (fde = cfi_fde_at(s->img->cfi, symbol.start)))
+	fde = find_resume(s, ret->ranges[0].start);
+	if (fde)
 		add_range(ret, fde->start, fde->end, LUA_RESUME);
 	find_callers(s, ret->ranges[0].start, ret);
-	find_glue(s, ret);
+	find_glue(s, fde, ret);
 	return NULL;
 }
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "binary/image_scan.h"
+#include "lua_reference.h"
 
 #define IDENT_MAX  64  /* bytes of lua_ident that are read */
 #define TEXTS_MAX  16  /* places of the same text */
 #define STATEMENTS 128 /* bytes of code, far more than two calls with constant arguments take */
-#define LEA_SIZE   7   /* lea reg, [rip + disp32] */
 
 /* The newest release of each series. */
 static const char *const newest[] = {NULL, "Lua 5.1.5", "Lua 5.2.4", "Lua 5.3.6", "Lua 5.4.8", "Lua 5.5.0"};
@@ -93,27 +93,11 @@ static bool find_texts(struct image *img, struct texts *ret)
 	return true;
 }
 
-/* What the instruction at code, LEA_SIZE bytes, refers to. 0: nothing, or it is another one. */
-static u64 referred(const u8 *code, u64 addr)
-{
-	s32 distance;
-	u32 absolute;
-
-	if ((code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5) {
-		memcpy(&distance, code + 3, sizeof(distance));
-		return addr + LEA_SIZE + (u64)distance;
-	}
-	if ((code[0] & 0xf8) != 0xb8) /* mov reg, imm32 */
-		return 0;
-	memcpy(&absolute, code + 1, sizeof(absolute));
-	return absolute;
-}
-
 /* Does one instruction refer to the series not far from one that refers to _VERSION? */
 static bool see_code(const struct image_scan *scan, const struct texts *texts, u64 seen[2], u32 *series)
 {
-	for (size_t i = 0; i < scan->own && i + LEA_SIZE <= scan->size; i++) {
-		u64 addr = scan->addr + i, to = referred(scan->bytes + i, addr);
+	for (size_t i = 0; i < scan->own && i + LUA_REFERENCE <= scan->size; i++) {
+		u64 addr = scan->addr + i, to = lua_referred(scan->bytes + i, addr);
 
 		for (u32 k = 0; to && k < texts->n; k++) {
 			if (texts->addr[k] != to)
@@ -138,7 +122,7 @@ bool lua_release_find(struct image *img, char *release, u64 *near)
 	*near = 0;
 	if (find_ident(img, release))
 		return true;
-	if (!find_texts(img, &texts) || !image_scan_start(&scan, img, ".text", LEA_SIZE))
+	if (!find_texts(img, &texts) || !image_scan_start(&scan, img, ".text", LUA_REFERENCE))
 		return false;
 	while (!found && image_scan_next(&scan))
 		found = see_code(&scan, &texts, seen, &series);

@@ -47,9 +47,11 @@ def of_source(name, suite, package, compiler, *flags):
         return program
     download(name, suite, folder, [package], "-s")
     archive, = glob.glob(os.path.join(folder, f"{package}_*.orig.tar.gz"))
+    exports = [] if "-Wl,--gc-sections" in flags else ["-Wl,-E"]  # that keeps what is exported
     script = f"""set -e
         mkdir -p source && tar -x -f {shlex.quote(archive)} -C source --strip-components 1 && cd source/src
-        {compiler} -w -DLUA_USE_POSIX {shlex.join(flags)} -s -o {shlex.quote(program)} $(ls *.c | grep -v -e luac.c -e print.c) -lm -ldl -Wl,-E"""
+        {compiler} -w -DLUA_USE_POSIX {shlex.join(flags)} -s -o {shlex.quote(program)} \\
+            $(ls *.c | grep -v -e luac.c -e print.c) -lm -ldl {shlex.join(exports)}"""
     done = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, f"it can not be built: {done.stderr}"
     return program
