@@ -148,13 +148,16 @@ static bool read_stack(struct listing *l, struct memory *m, u64 thread, struct h
 		snprintf(t->state, sizeof(t->state), "%s", text);
 		t->nframes = 0;
 		t->stop = *activity == RUNS || *activity == PINNED ? STOP_NO_USER : STOP_ROOT_RUNTIME;
-		if (*activity < READY || !parked->chunk)
+		if (*activity < READY || (*activity == READY && !parked->chunk))
 			return true;
-		if (hotspot_parked_stack(l->instance, l->p, m, parked, l->frames, DEPTH_MAX, &t->nframes, &t->stop) &&
+		if (parked->chunk &&
+		        hotspot_parked_stack(
+		                l->instance, l->p, m, parked, l->frames, DEPTH_MAX, &t->nframes, &t->stop) &&
 		        read_parked(l, thread, &after) && same(parked, &after))
 			return true;
 	}
 	t->nframes = 0;
+	t->stop = STOP_VM_FROZEN;
 	return false;
 }
 

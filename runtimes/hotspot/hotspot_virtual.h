@@ -27,7 +27,7 @@ struct hotspot_parked {
 
 /*
  * The frames of a virtual thread that no thread has, leaf first, at most max. *n: how many. m: as above. False: its
- * innermost chunk was changed meanwhile.
+ * innermost chunk was changed meanwhile, or has no frame, as where a collector has moved it from.
  */
 bool hotspot_parked_stack(struct hotspot_instance *instance, const struct runtime_process *p, struct memory *m,
         const struct hotspot_parked *parked, struct frame *frames, u32 max, u32 *n, u32 *stop);

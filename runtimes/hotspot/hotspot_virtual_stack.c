@@ -84,5 +84,5 @@ bool hotspot_parked_stack(struct hotspot_instance *instance, const struct runtim
 	if (!bytes || !read_chunk(p->memory, parked, bytes, c.size))
 		return false;
 	*stop = unwind_task(p, &c.memory, start, &s, frames, max, n);
-	return read_chunk(p->memory, parked, bytes + c.size, c.size) && !memcmp(bytes, bytes + c.size, c.size);
+	return *n && read_chunk(p->memory, parked, bytes + c.size, c.size) && !memcmp(bytes, bytes + c.size, c.size);
 }
