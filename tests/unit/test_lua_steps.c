@@ -66,7 +66,7 @@ static void test_steps(void **state)
 	        .shortest = 5,
 	        .known = known,
 	        .root = true,
-	        .rare = strstr(lua, "5.1") ? 2000 : 10000};
+	        .rare = strstr(lua, "5.1") ? 800 : 4000};
 
 	steps_test(&language, (const char *[]){lua, "fixtures/lua/steps.lua", NULL}, STEPS);
 }
