@@ -334,6 +334,23 @@ def free_port():
         return s.getsockname()[1]
 
 
+def start_wrk(fixtures, port, load, connections, path):
+    """wrk for so many seconds: load.lua of that folder, or one path."""
+    return subprocess.Popen(
+        [
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{load}",
+            *([] if path else ["-s", os.path.join(fixtures, "load.lua")]),
+            f"http://127.0.0.1:{port}{path or '/'}",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 class Nginx:
     """An nginx of fixtures/nginx, under the load of wrk for a bounded time: of load.lua, or of one path."""
 
@@ -348,19 +365,7 @@ class Nginx:
         self.wrk = None
         try:
             self.await_answer()
-            self.wrk = subprocess.Popen(
-                [
-                    "wrk",
-                    "-t1",
-                    f"-c{connections}",
-                    f"-d{load}",
-                    *([] if path else ["-s", os.path.join(here, "load.lua")]),
-                    f"http://127.0.0.1:{self.port}{path or '/'}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            self.wrk = start_wrk(here, self.port, load, connections, path)
         except BaseException:
             self.close()
             raise
@@ -429,19 +434,7 @@ class Envoy:
         try:
             self.await_answer()
             if load:
-                self.wrk = subprocess.Popen(
-                    [
-                        "wrk",
-                        "-t1",
-                        f"-c{connections}",
-                        f"-d{load}",
-                        *([] if path else ["-s", os.path.join(here, "load.lua")]),
-                        f"http://127.0.0.1:{self.port}{path or '/'}",
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
+                self.wrk = start_wrk(here, self.port, load, connections, path)
         except BaseException:
             self.close()
             raise
