@@ -76,7 +76,8 @@ static inline void note_woken(struct clock_woken *woken, struct bpf_perf_event_d
 static inline u64 time_since_woken(
         struct clock_woken *woken, struct bpf_perf_event_data *ctx, struct task_struct *task, u64 time)
 {
-	u64 most = BPF_CORE_READ((struct bpf_perf_event_data_kern *)ctx, event, hw.sample_period) * RAN_PERIODS, ran;
+	struct bpf_perf_event_data_kern *kern = (void *)ctx;
+	u64 ran, most;
 
 	if (!woken->tid || woken->tid != (u32)bpf_get_current_pid_tgid())
 		return time;
@@ -84,6 +85,7 @@ static inline u64 time_since_woken(
 	ran = time_run(ctx, task) - woken->ran;
 	if (woken->migrations != BPF_CORE_READ(task, se.nr_migrations))
 		return time;
+	most = BPF_CORE_READ(kern, event, hw.sample_period) * RAN_PERIODS;
 	return ran < most ? ran : most;
 }
 
