@@ -54,7 +54,7 @@ enum go_layout_from {
 	GO_LAYOUTS,
 };
 
-/* *ret is NULL if there is none from there. What a file says of its release may be wrong: check it on the process. */
+/* *ret is NULL if that source has no layout. The release that a file names may be wrong: check it on the process. */
 struct error *go_layout_find(struct image *img, const char *release, enum go_layout_from from, struct layout **ret);
 /* The number behind "go1."; 0: it has another form. */
 unsigned long go_release_minor(const char *release);

@@ -146,7 +146,7 @@ u32 go_goroutine_size(const struct go_view *v)
 	return end;
 }
 
-/* The first elements of a slice that may be allgs. Returns how many; 0: it is none, or has none yet. */
+/* Reads the first elements of what may be the slice allgs. Returns how many; 0: it is empty, or not a slice. */
 static u32 read_slice(const struct go_view *v, u64 at, u64 *ret)
 {
 	u64 slice[3];
@@ -254,7 +254,7 @@ static void references(struct go_code *code, struct go_view *v, const struct go_
 		go_code_references(code, v->table, &w->fn, ret);
 }
 
-/* The first layout that the goroutines fit; the first of all while there are none. */
+/* Takes the first layout that fits the goroutines; while there are no goroutines, simply the first. */
 static struct error *find_fitting(struct go_view *v, const struct go_references *allgadd)
 {
 	bool starting = is_starting(v, allgadd), known = false;

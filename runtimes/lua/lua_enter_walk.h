@@ -29,8 +29,8 @@ static inline u64 lua_spilled(struct walk *w, const struct lua_vm *vm, u32 i)
 }
 
 /*
- * Where the stack of the lua_State in w->scratch ends; 0: it is none. luaD_reallocstack() of 5.2 and 5.3 clears a new
- * stack before it says where that ends. Until then the end is the old one's, and the first CallInfo leads to that, too.
+ * The end of the stack of the lua_State in w->scratch; 0: w->scratch holds no lua_State. luaD_reallocstack() of 5.2 and
+ * 5.3 clears a new stack before it sets stack_last. Until then stack_last and the first CallInfo refer to the old one.
  */
 static inline u64 lua_stack_end(struct walk *w, const struct lua_vm *vm, u64 thread)
 {
@@ -43,7 +43,7 @@ static inline u64 lua_stack_end(struct walk *w, const struct lua_vm *vm, u64 thr
 	return old < end && end - old < LUA_STACK_MOST ? stack + (end - old) : 0;
 }
 
-/* Makes thread the one that is walked, if it is a lua_State. False: it is none, as in the function's epilogue. */
+/* Starts on the stack of thread. False: it is not a lua_State, as in the function's epilogue. */
 WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 {
 	const struct lua_vm *vm;

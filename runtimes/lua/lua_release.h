@@ -10,7 +10,8 @@
  * a program linked with --gc-sections has none. There, luaopen_base() (lbaselib.c) is searched for, the code that
  * sets _VERSION to "Lua 5.4": that is the series alone. Its newest release is assumed.
  *
- * release: LUA_RELEASE_MAX bytes. near: an address in luaopen_base(); 0: it was not searched for. False: there is none.
+ * release: LUA_RELEASE_MAX bytes. near: an address in luaopen_base(); 0: lua_ident was found, no search was needed.
+ * False: the file has no Lua.
  */
 bool lua_release_find(struct image *img, char *release, u64 *near);
 
