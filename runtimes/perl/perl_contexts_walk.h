@@ -308,14 +308,16 @@ static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *
 	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
-/* Is it a CV, though its body cannot be read? */
-static inline bool pl_is_sub(struct walk *w, const struct perl_vm *vm, u64 cv)
+/* May it be a CV? Its body cannot be read; after fork() its head often cannot either, and then naming decides. */
+static inline bool pl_may_be_sub(struct walk *w, const struct perl_vm *vm, u64 cv)
 {
 	u64 body;
 	u32 flags;
 
-	return walk_read(w, &body, sizeof(body), cv + vm->sv_any) && body && !(body & 7) &&
-	       walk_read(w, &flags, sizeof(flags), cv + vm->sv_flags) && (flags & PERL_SV_TYPE) == PERL_SV_CV;
+	if (!walk_read(w, &body, sizeof(body), cv + vm->sv_any))
+		return true;
+	return body && !(body & 7) && walk_read(w, &flags, sizeof(flags), cv + vm->sv_flags) &&
+	       (flags & PERL_SV_TYPE) == PERL_SV_CV;
 }
 
 /* Pushes a frame of a CV. detail: perl_detail() without a cookie. */
@@ -331,7 +333,7 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
 		body = pl_find_body(w, vm, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0);
-		if (!body && (!sub || !pl_is_sub(w, vm, cv)))
+		if (!body && (!sub || !pl_may_be_sub(w, vm, cv)))
 			return STOP_VM_ABSENT;
 		who = body ? pl_who(vm, cv, body, w->scratch, sub)
 		           : (cv & FRAME_ADDR_MASK) | (u64)PERL_KIND_UNREAD << PL_WHO_KIND;
