@@ -15,6 +15,7 @@
 #define POLL_SHARES         2
 #define POLL_MAX_MS         50
 #define SEEK_MS             1000 /* look for processes that are selected by now */
+#define REAP_MS             1000 /* look for processes that are gone without a record */
 #define RECORDS_AT_ONCE     1024
 #define EAGER_S             2
 #define RESCAN_MS           10  /* look for new code at most so often */
@@ -209,6 +210,14 @@ static struct error *seek(struct sampler *s, u64 now)
 	return each_process("/proc", offer, s);
 }
 
+static struct error *reap(struct sampler *s, u64 now)
+{
+	if (now - s->reaped_ns < REAP_MS * 1000000ull)
+		return NULL;
+	s->reaped_ns = now;
+	return targets_reap(&s->targets);
+}
+
 /* Without one that is missing everything else is still seen. */
 static void add_walkers(struct sampler *s)
 {
@@ -269,6 +278,8 @@ static struct error *poll_once(struct sampler *s)
 	}
 	if (!s->failed)
 		s->failed = seek(s, now);
+	if (!s->failed)
+		s->failed = reap(s, now);
 	add_walkers(s);
 	take_some(s);
 	keep_up(s, now);

@@ -28,8 +28,8 @@ struct sampler {
 	struct walkers *walkers; /* NULL: nothing is loaded yet */
 	struct command *command;
 	int epoll;
-	u64 sought_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns, snapshot_ns,
-	        swept_ns;
+	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns,
+	        snapshot_ns, swept_ns;
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 cpu_end_ns;                /* when that was */
 	u64 stacks_at_drain;

@@ -270,6 +270,7 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 		return follow_selected(t, (pid_t)record->tgid, record->instance);
 	case RECORD_EXIT:
 		bury(t, p);
+		bury(t, find_alive(t, (pid_t)record->tgid)); /* it was added twice: by fork's record and by looking */
 		return p ? recall(t, p) : NULL;
 	case RECORD_UNKNOWN:
 		return p ? rescan(t, p) : NULL;
@@ -294,6 +295,16 @@ struct error *targets_starting(struct targets *t)
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
 		if (!t->processes[i]->dead && process_starting(t->processes[i]))
+			err = rescan(t, t->processes[i]);
+	return err;
+}
+
+struct error *targets_reap(struct targets *t)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++)
+		if (!t->processes[i]->dead && kill(t->processes[i]->pid, 0) && errno == ESRCH)
 			err = rescan(t, t->processes[i]);
 	return err;
 }

@@ -4,8 +4,10 @@ Processes that change under sampling: dlopen, exec, fork, files that are deleted
 """
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import yrt
@@ -52,6 +54,30 @@ def test_fork():
     assert sum(n for _, n in wrong) <= 0.002 * result.samples, yrt.show(wrong)
     seen = result.samples / 1999
     assert abs(seen / truth["cpu_s"] - 1) < 0.05, f"{seen:.3f} s seen, {truth['cpu_s']:.3f} s used"
+
+
+FORKS = """
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print(flush=True)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    if not os.fork():
+        time.sleep(0.05)
+        os._exit(0)
+"""
+
+
+def test_attach_to_forks():
+    """
+    Children that are born while yrt attaches are found by looking and by fork's record: each ends once, and with the
+    last one yrt does.
+    """
+    for _ in range(6):
+        with subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE) as program:
+            program.stdout.readline()
+            result = yrt.run("flame", "-s", "-p", program.pid, "-d", 20).expect()
+        assert re.search(r"exited after [12]\.\d s", result.stderr), result.stderr
 
 
 def test_fork_without_s():
