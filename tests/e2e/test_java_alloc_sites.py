@@ -100,7 +100,6 @@ def collector(name, threads):
 
 def test_serial():
     yield collector("Serial", 1)
-    yield collector("Serial", 8)
 
 
 def test_serial_busy():
@@ -124,7 +123,6 @@ def test_serial_busy():
 
 
 def test_parallel():
-    yield collector("Parallel", 1)
     yield collector("Parallel", 8)
 
 
@@ -153,7 +151,6 @@ def test_shifts():
 
 
 def test_shenandoah():
-    yield collector("Shenandoah", 1)
     yield collector("Shenandoah", 8)
 
 

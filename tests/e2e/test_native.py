@@ -8,7 +8,7 @@ import yrt
 LIMIT = 0.001
 
 
-def check(name, *args, chains=None, flags=("-U",), seconds=2, rate=2999, off=LIMIT):
+def check(name, *args, chains=None, flags=("-U",), seconds=1.5, rate=3999, off=LIMIT):
     """Samples a fixture; every stack must follow its chain, or one of chains(start, end), but for the share `off`."""
     with yrt.Fixture(name, *args) as fixture:
         result = yrt.sample(fixture, *flags, seconds=seconds, rate=rate)
