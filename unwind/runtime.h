@@ -35,7 +35,7 @@ struct c_names;
 struct runtime_alloc_ops;
 struct runtime_snapshot_ops;
 struct runtime_tasks_ops;
-struct cfi_teller;
+struct cfi_provider;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
 struct mapping {
@@ -240,8 +240,8 @@ struct runtime_ops {
 	 * what is missing); native frames are shown then.
 	 */
 	struct error *(*image_probe)(struct image *img, void **ret);
-	const struct cfi_teller
-	        *teller; /* of functions whose unwind rows the language's own tables give (cfi.h). NULL: CFI does */
+	/* Of functions whose unwind rows the language's own tables give (cfi.h). NULL: CFI does. */
+	const struct cfi_provider *cfi_provider;
 	void (*image_destroy)(void *image);
 
 	/*

@@ -85,7 +85,7 @@ static void find_specials(struct told *told)
 			told->special[i] = (u8)special_of(name);
 }
 
-static void close_told(void *functions)
+static void close_functions(void *functions)
 {
 	struct told *told = functions;
 
@@ -116,7 +116,7 @@ static struct error *open_libgo(struct image *img, void **ret, u32 *n)
 	return NULL;
 }
 
-static struct error *open_told(struct image *img, void **ret, u32 *n)
+static struct error *open_functions(struct image *img, void **ret, u32 *n)
 {
 	struct go_table *table;
 	struct told *told;
@@ -138,7 +138,7 @@ static struct error *open_told(struct image *img, void **ret, u32 *n)
 	told->code = go_code_create();
 	told->special = calloc(table->nfunctions, 1);
 	if (!told->code || !told->special) {
-		close_told(told);
+		close_functions(told);
 		return &error_no_memory;
 	}
 	find_specials(told);
@@ -293,4 +293,4 @@ static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const 
 	}
 }
 
-const struct cfi_teller go_teller = {open_told, close_told, extent, rows};
+const struct cfi_provider go_provider = {open_functions, close_functions, extent, rows};

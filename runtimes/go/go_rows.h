@@ -12,7 +12,7 @@
 
 #include "cfi/cfi.h"
 
-extern const struct cfi_teller go_teller;
+extern const struct cfi_provider go_provider;
 
 /*
  * Functions that keep the stack pointer in a register while they run on another stack, up to NULL. Their rows in there

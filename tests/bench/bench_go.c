@@ -24,7 +24,7 @@ struct times {
 
 static struct times time_load(const char *path, const char *cache)
 {
-	struct cfi_options options = {.cache_dir = cache, .tellers = {go_runtime.teller}};
+	struct cfi_options options = {.cache_dir = cache, .providers = {go_runtime.cfi_provider}};
 	struct times ret = {.probe = now_ms()};
 	struct image *img;
 	struct cfi *cfi;

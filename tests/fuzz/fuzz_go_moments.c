@@ -102,7 +102,7 @@ static void look(const struct go_view *v, u32 flags)
 
 static struct go_table *open_program(void)
 {
-	const struct cfi_options options = {.tellers = {&go_teller}};
+	const struct cfi_options options = {.providers = {&go_provider}};
 	struct go_table *t;
 
 	go_fake_make(&fake, GO_MAGIC_1_20, true);

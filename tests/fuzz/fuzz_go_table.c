@@ -42,7 +42,7 @@ static void name_all(struct go_table *t)
 
 static void look(struct image *img)
 {
-	const struct cfi_options options = {.tellers = {&go_teller}};
+	const struct cfi_options options = {.providers = {&go_provider}};
 	struct go_code *code = go_code_create();
 	struct go_switches switches;
 	struct go_table *t;

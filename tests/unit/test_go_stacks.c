@@ -37,7 +37,7 @@ static const struct runtime_process process = {.memory = &memory, .mappings = &m
 
 static int setup(void **state)
 {
-	const struct cfi_options options = {.tellers = {&go_teller}};
+	const struct cfi_options options = {.providers = {&go_provider}};
 
 	go_fake_make(&fake, GO_MAGIC_1_20, true);
 	assert_null(image_from_memory(elf_copy(&fake.file), fake.file.n, "fake", &mapping.image));

@@ -141,7 +141,7 @@ static void check_row(const struct cfi *cfi, u64 addr, u8 kind, s32 offset)
 
 static void test_rows(void **state)
 {
-	const struct cfi_options options = {.tellers = {&go_teller}};
+	const struct cfi_options options = {.providers = {&go_provider}};
 
 	for (enum go_magic m = 0; m < GO_MAGICS; m++) {
 		struct image *img = make(m, true);

@@ -45,7 +45,7 @@ struct cfi {
  * Functions whose rows a file has in a language's own form instead of CFI. They take the place of the CFI of the same
  * code, and are compiled, cached and shared as it is.
  */
-struct cfi_teller {
+struct cfi_provider {
 	/* *ret is NULL if the file has none; *n: how many functions, in order of their addresses. Only fails for
 	 * memory. */
 	struct error *(*open)(struct image *img, void **ret, u32 *n);
@@ -54,10 +54,10 @@ struct cfi_teller {
 	/* Calls add for each row, in order. False: corrupt, or add said so. */
 	bool (*rows)(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx);
 };
-#define CFI_TELLERS_MAX 4
+#define CFI_PROVIDERS_MAX 4
 
 /*
- * For tellers: rows of [start, end), one function, by what its code does to the stack, of functions that change the
+ * For providers: rows of [start, end), one function, by what its code does to the stack, of functions that change the
  * stack pointer in ways of their own. Whoever steps by them makes sure that a call is where they lead to. False: no
  * memory, not code, or add said so.
  */
@@ -66,8 +66,8 @@ bool cfi_code_rows(struct image *img, u64 start, u64 end, bool (*add)(void *ctx,
 
 struct cfi_options {
 	const char *cache_dir; /* NULL: no cache */
-	const struct cfi_teller
-	        *tellers[CFI_TELLERS_MAX + 1]; /* up to the first NULL; the first that has functions is used */
+	const struct cfi_provider
+	        *providers[CFI_PROVIDERS_MAX + 1]; /* up to the first NULL; the first that has functions is used */
 	struct image *debug; /* separate debug file, whose .debug_frame serves if the image has none; may be NULL */
 };
 

@@ -263,28 +263,29 @@ static u64 code_size(const struct image *img)
 	return size;
 }
 
-bool cfi_tells_little(const struct image *img, u64 told)
+bool cfi_covers_little(const struct image *img, u64 covered)
 {
-	return told < code_size(img) / 2;
+	return covered < code_size(img) / 2;
 }
 
-static bool covers_some(const struct image *img, u64 told)
+static bool covers_some(const struct image *img, u64 covered)
 {
-	return told >= code_size(img) / COVERED_PART;
+	return covered >= code_size(img) / COVERED_PART;
 }
 
-bool cfi_code_whole(const struct image *img, u64 told)
+bool cfi_code_whole(const struct image *img, u64 covered)
 {
 	u64 size = code_size(img);
 
-	return size <= CODE_SMALL ? cfi_tells_little(img, told) : size <= CODE_MAX && !covers_some(img, told);
+	return size <= CODE_SMALL ? cfi_covers_little(img, covered) : size <= CODE_MAX && !covers_some(img, covered);
 }
 
-bool cfi_code_wanted(const struct image *img, u64 told)
+bool cfi_code_wanted(const struct image *img, u64 covered)
 {
 	if (img->machine != EM_X86_64)
 		return false;
-	return code_size(img) <= CODE_SMALL || covers_some(img, told) || (cfi_code_whole(img, told) && !img->go_id[0]);
+	return code_size(img) <= CODE_SMALL || covers_some(img, covered) ||
+	       (cfi_code_whole(img, covered) && !img->go_id[0]);
 }
 
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)

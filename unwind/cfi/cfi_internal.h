@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stages of the CFI compiler, in order: cfi_parse.c finds the CIEs and FDEs, cfi_exec.c runs an FDE's instructions
- * into entries (with cfi_expr.c for expressions), cfi_layout.c packs entries into pieces, cfi_cache.c keeps the result.
+ * The stages of the CFI compiler (cfi_compile.c), in order: cfi_parse.c finds the CIEs and FDEs, cfi_functions.c
+ * orders the functions, cfi_exec.c runs an FDE's instructions into entries (with cfi_expr.c for expressions),
+ * cfi_layout.c packs entries into pieces, cfi_cache.c keeps the result.
  */
 #ifndef YRT_CFI_INTERNAL_H
 #define YRT_CFI_INTERNAL_H
@@ -66,15 +67,15 @@ struct cfi_cie {
 };
 
 /* In place of a CIE's number, for functions that the file has no FDE of */
-#define CFI_CIE_ROOT UINT32_MAX       /* the entry point, which has no caller */
-#define CFI_CIE_STUB (UINT32_MAX - 1) /* stubs that leave the stack alone */
-#define CFI_CIE_CODE (UINT32_MAX - 2) /* what the code itself shows */
-#define CFI_CIE_TOLD (UINT32_MAX - 3) /* what a struct cfi_teller gives */
+#define CFI_CIE_ROOT     UINT32_MAX       /* the entry point, which has no caller */
+#define CFI_CIE_STUB     (UINT32_MAX - 1) /* stubs that leave the stack alone */
+#define CFI_CIE_CODE     (UINT32_MAX - 2) /* what the code itself shows */
+#define CFI_CIE_PROVIDED (UINT32_MAX - 3) /* what a struct cfi_provider gives */
 
 struct cfi_function {
 	u64 start, end;
 	const u8 *code;
-	u32 code_size; /* CFI_CIE_CODE: the number of its first row instead; CFI_CIE_TOLD: its number there */
+	u32 code_size; /* CFI_CIE_CODE: the number of its first row instead; CFI_CIE_PROVIDED: its number there */
 	u32 cie;       /* index, or one of the above */
 };
 
@@ -137,22 +138,22 @@ struct cfi_code {
 	u32 nrows, nruns, rows_room, runs_room;
 };
 
-/* told: how many bytes of code FDEs cover. Is it less than half? */
-bool cfi_tells_little(const struct image *img, u64 told);
+/* covered: how many bytes of code FDEs cover. Is it less than half? */
+bool cfi_covers_little(const struct image *img, u64 covered);
 /*
  * Is the code to be followed? All of it (cfi_code_whole()) where little is covered and the file has at most 1 MiB, or
  * next to nothing (a program of Free Pascal) and at most 4 MiB, if what is found keeps to the calling convention. In a
  * larger file, or where much is covered, what lies between FDEs in .text: that is assembly by hand, as kernels of
  * linear algebra, bignums, codecs and ciphers. Programs of Go have other tables.
  */
-bool cfi_code_wanted(const struct image *img, u64 told);
-bool cfi_code_whole(const struct image *img, u64 told);
+bool cfi_code_wanted(const struct image *img, u64 covered);
+bool cfi_code_whole(const struct image *img, u64 covered);
 /* Follows the code that no function of parsed covers. Only fails for memory; free ret in any case. */
 struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /* The same of what lies between functions of parsed, which are sorted. */
 struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /*
- * The same of code in memory, in each segment that a function of parsed begins in: LLVM's JIT compilers tell nothing of
+ * The same of code in memory, in each segment that a function of parsed begins in: LLVM's JIT compilers describe no
  * functions that throw nothing.
  */
 struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
@@ -205,6 +206,9 @@ struct cfi_blob_piece {
 	u64 offset;
 	u64 size;
 };
+
+/* Compiles the tables of a file, without the cache. Only fails for memory. */
+struct error *cfi_compile(struct image *img, const struct cfi_options *options, struct cfi **ret);
 
 /* Points a struct cfi into a blob, which has been checked, and which it owns from then on (mapped: by mmap). */
 struct error *cfi_from_blob(struct cfi_blob *blob, bool mapped, struct cfi **ret);

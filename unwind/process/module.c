@@ -33,9 +33,9 @@ struct error *modules_create(struct arena *arena, const char *cache_dir, struct 
 		return &error_no_memory;
 	m->arena = arena;
 	m->cfi_options.cache_dir = cache_dir;
-	for (const struct runtime_ops *const *r = runtimes; *r && n < CFI_TELLERS_MAX; r++)
-		if ((*r)->teller)
-			m->cfi_options.tellers[n++] = (*r)->teller;
+	for (const struct runtime_ops *const *r = runtimes; *r && n < CFI_PROVIDERS_MAX; r++)
+		if ((*r)->cfi_provider)
+			m->cfi_options.providers[n++] = (*r)->cfi_provider;
 	m->nmodules = 1;
 	m->modules = calloc(1, sizeof(*m->modules));
 	if (!m->modules) {

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "cfi_code_state.h"
+#include "cfi_functions.h"
+#include "cleanup.h"
+
+#define GAP_IGNORED 32          /* bytes without an FDE that belong to the function before them */
+#define GAP_MAX     (64u << 10) /* a longer stretch without CFI ends the piece */
+
+struct compiler {
+	struct image *img;
+	struct cfi_parsed parsed;
+	struct cfi_rows rows; /* of one function */
+	struct cfi_code code;
+	const struct cfi_provider *provider; /* of provided */
+	void *provided;
+	struct cfi_layout *layout;
+	struct cfi_fde *fdes;
+	u32 nfdes;
+	u64 covered; /* end of what is laid out */
+};
+
+/*
+ * glibc's clone() and clone3() end their FDE just before the system call, because the rest is not true of the child:
+ * for the caller it is. The next FDE is that of the child, a root.
+ */
+static bool is_clone(struct compiler *c, u64 start)
+{
+	u8 code[16];
+
+	return c->img && c->rows.n && c->rows.entry[0].rule.kind == CFI_ROOT && start - c->covered <= GAP_IGNORED &&
+	       image_read(c->img, code, sizeof(code), c->covered - 8) &&
+	       code_newborn_size(code + 8, 8, sizeof(code) - 8);
+}
+
+/* Says that nothing is known from what was laid out to start. A few bytes are padding. */
+static struct error *lay_gap(struct compiler *c, u64 start)
+{
+	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	struct cfi_rule newborn = cfi_plain_rule(CFI_NEWBORN);
+
+	if (c->covered && start > c->covered && is_clone(c, start))
+		return cfi_layout_row(c->layout, c->covered + 2, &newborn);
+	if (!c->covered || start <= c->covered + GAP_IGNORED)
+		return NULL;
+	if (start - c->covered > GAP_MAX)
+		return cfi_layout_end(c->layout, c->covered);
+	return cfi_layout_row(c->layout, c->covered, &none);
+}
+
+/*
+ * No call returns to the first byte of a function. Who finds such a return address is on a stack that was built by hand
+ * (makecontext() returns to __start_context, whose CFI does not say so): its outermost frame. The address is looked up
+ * one byte back, in the gap. Functions that move the stack pointer are not entered that way.
+ */
+static struct error *lay_return_to_start(struct compiler *c, const struct cfi_function *fn, u64 start)
+{
+	const struct cfi_rule root = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+
+	if (!c->covered || start <= c->covered || c->rows.n != 1 || cfi_is_synthetic(fn) ||
+	        start - c->covered > GAP_MAX)
+		return NULL;
+	return cfi_layout_row(c->layout, start - 1, &root);
+}
+
+/* The one rule of a function that is not from the file. */
+static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
+{
+	if (fn->cie == CFI_CIE_ROOT)
+		return (struct cfi_rule){.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	return cfi_plain_rule(CFI_REG);
+}
+
+static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
+{
+	u32 first = fn->code_size, n = 0;
+
+	while (first + n < c->code.nrows && c->code.rows[first + n].addr < fn->end)
+		n++;
+	if (n > c->rows.room) {
+		struct cfi_entry *grown = reallocarray(c->rows.entry, n, sizeof(*grown));
+
+		if (!grown)
+			return CFI_RUN_NO_MEMORY;
+		c->rows.entry = grown;
+		c->rows.room = n;
+	}
+	memcpy(c->rows.entry, c->code.rows + first, n * sizeof(*c->rows.entry));
+	c->rows.n = n;
+	return CFI_RUN_OK;
+}
+
+static bool add_provided_row(void *ctx, u64 addr, const struct cfi_rule *rule)
+{
+	struct cfi_rows *rows = ctx;
+
+	if (rows->n == rows->room) {
+		size_t room = rows->room * 2 + 1;
+		struct cfi_entry *grown = reallocarray(rows->entry, room, sizeof(*grown));
+
+		if (!grown)
+			return false;
+		rows->entry = grown;
+		rows->room = room;
+	}
+	rows->entry[rows->n++] = (struct cfi_entry){.addr = addr, .rule = *rule};
+	return true;
+}
+
+static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
+{
+	c->rows.n = 0;
+	if (fn->cie == CFI_CIE_PROVIDED)
+		return c->provider->rows(c->provided, fn->code_size, add_provided_row, &c->rows) ? CFI_RUN_OK
+		                                                                                 : CFI_RUN_CORRUPT;
+	if (fn->cie == CFI_CIE_CODE)
+		return copy_code(c, fn);
+	if (!cfi_is_synthetic(fn))
+		return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+	c->rows.entry[c->rows.n++] = (struct cfi_entry){.addr = fn->start, .rule = synthetic_rule(fn)};
+	return CFI_RUN_OK;
+}
+
+/* Where functions overlap, the one that starts first is believed. */
+static struct error *lay_function(struct compiler *c, const struct cfi_function *fn)
+{
+	u64 start = MAX(fn->start, c->covered);
+	struct error *err;
+
+	if (fn->end <= start)
+		return NULL;
+	switch (run_function(c, fn)) {
+	case CFI_RUN_NO_MEMORY:
+		return &error_no_memory;
+	case CFI_RUN_CORRUPT:
+		c->parsed.ncorrupt++;
+		return NULL;
+	case CFI_RUN_OK:
+		break;
+	}
+	err = lay_gap(c, start);
+	if (!err)
+		err = lay_return_to_start(c, fn, start);
+	for (size_t i = 0; !err && i < c->rows.n; i++)
+		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
+	if (!cfi_is_synthetic(fn) || fn->cie == CFI_CIE_PROVIDED)
+		c->fdes[c->nfdes++] = (struct cfi_fde){start, fn->end};
+	c->covered = fn->end;
+	return err;
+}
+
+/* Following code between FDEs would take the entry point for a function that somebody calls. */
+static struct error *find_gaps(struct image *img, struct compiler *c)
+{
+	struct error *err = cfi_add_entry(img, &c->parsed);
+
+	return err ? err : cfi_code_find_gaps(img, &c->parsed, &c->code);
+}
+
+/* Adds what the code itself showed. */
+static struct error *merge_code(struct compiler *c)
+{
+	struct cfi_parsed *p = &c->parsed;
+	struct cfi_function *grown;
+
+	if (!c->code.nruns)
+		return NULL;
+	grown = reallocarray(p->functions, p->nfunctions + c->code.nruns, sizeof(*grown));
+	if (!grown)
+		return &error_no_memory;
+	memcpy(grown + p->nfunctions, c->code.runs, c->code.nruns * sizeof(*grown));
+	p->functions = grown;
+	p->nfunctions = p->functions_room = p->nfunctions + c->code.nruns;
+	cfi_sort_functions(p);
+	return NULL;
+}
+
+/* Follows the code itself, if the file describes too little of it. */
+static struct error *add_code(struct image *img, struct compiler *c)
+{
+	struct cfi_parsed *p = &c->parsed;
+	struct error *err;
+	u64 covered = 0;
+
+	for (size_t i = 0; i < p->nfunctions; i++)
+		covered += p->functions[i].end - p->functions[i].start;
+	if (!cfi_code_wanted(img, covered))
+		return NULL;
+	err = cfi_code_whole(img, covered) ? cfi_code_find(img, p, &c->code) : find_gaps(img, c);
+	return err ? err : merge_code(c);
+}
+
+/* Functions whose rows the file has in a language's own form. */
+static struct error *ask_providers(struct image *img, const struct cfi_options *options, struct compiler *c)
+{
+	struct error *err = NULL;
+	u32 n = 0;
+
+	for (u32 i = 0; !err && options && options->providers[i] && !c->provided; i++) {
+		c->provider = options->providers[i];
+		err = c->provider->open(img, &c->provided, &n);
+	}
+	return err || !c->provided ? err : cfi_add_provided(img, &c->parsed, c->provider, c->provided, n);
+}
+
+/* Lays out all functions, which are sorted. */
+static struct error *lay_functions(struct compiler *c, struct cfi **ret)
+{
+	struct error *err = cfi_layout_create(&c->layout);
+
+	if (err)
+		return err;
+	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
+	c->rows = (struct cfi_rows){.entry = calloc(1, sizeof(*c->rows.entry)), .room = 1};
+	if (!c->fdes || !c->rows.entry)
+		return &error_no_memory;
+	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)
+		err = lay_function(c, &c->parsed.functions[i]);
+	if (!err)
+		err = cfi_layout_end(c->layout, c->covered);
+	return err ? err : cfi_layout_finish(c->layout, c->fdes, c->nfdes, c->parsed.ncorrupt, ret);
+}
+
+static struct error *compile_into(
+        struct image *img, const struct cfi_options *options, struct compiler *c, struct cfi **ret)
+{
+	struct error *err = cfi_parse(img, options ? options->debug : NULL, &c->parsed);
+
+	if (err)
+		return err;
+	cfi_sort_functions(&c->parsed);
+	cfi_drop_known(&c->parsed);
+	err = ask_providers(img, options, c);
+	if (!err)
+		err = add_code(img, c);
+	if (!err)
+		err = cfi_add_entry(img, &c->parsed);
+	if (!err)
+		err = cfi_add_stubs(img, &c->parsed);
+	return err ? err : lay_functions(c, ret);
+}
+
+static void free_compiler(struct compiler *c)
+{
+	cfi_parsed_free(&c->parsed);
+	cfi_code_free(&c->code);
+	if (c->provided)
+		c->provider->close(c->provided);
+	cfi_layout_destroy(c->layout);
+	free(c->rows.entry);
+	free(c->fdes);
+}
+
+struct error *cfi_compile(struct image *img, const struct cfi_options *options, struct cfi **ret)
+{
+	struct compiler c = {.img = img};
+	struct error *err = compile_into(img, options, &c, ret);
+
+	free_compiler(&c);
+	return err;
+}
+
+struct error *cfi_from_memory(
+        const struct cfi_section *sections, u32 n, const struct cfi_memory_code *code, struct cfi **ret)
+{
+	cleanup(free) struct cfi_source *sources = calloc(n + 1, sizeof(*sources));
+	struct image img = {.fd = -1,
+	        .segments = (struct image_segment *)code->segments,
+	        .nsegments = code->n,
+	        .copy = (void *)code->bytes,
+	        .size = code->size};
+	struct compiler c = {0};
+	struct error *err = sources ? NULL : &error_no_memory;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		sources[i] = (struct cfi_source){
+		        .data = sections[i].data, .size = sections[i].size, .addr = sections[i].addr, .open = true};
+		err = cfi_parse_source(&img, &c.parsed, &sources[i]);
+	}
+	if (!err) {
+		cfi_sort_functions(&c.parsed);
+		err = cfi_code_find_in_memory(&img, &c.parsed, &c.code);
+	}
+	if (!err)
+		err = merge_code(&c);
+	if (!err)
+		err = lay_functions(&c, ret);
+	free_compiler(&c);
+	return err;
+}
