@@ -315,7 +315,7 @@ static inline bool pl_may_be_sub(struct walk *w, const struct perl_vm *vm, u64 c
 	u32 flags;
 
 	if (!walk_read(w, &body, sizeof(body), cv + vm->sv_any))
-		return true;
+		return !(cv & 7) && cv <= FRAME_ADDR_MASK;
 	return body && !(body & 7) && walk_read(w, &flags, sizeof(flags), cv + vm->sv_flags) &&
 	       (flags & PERL_SV_TYPE) == PERL_SV_CV;
 }

@@ -412,7 +412,7 @@ static void test_leaving(void **state)
 	perl_fake_destroy(s.p);
 }
 
-/* A page that is absent for a moment, as after fork(): the thread's block, and a CV's body. */
+/* A page that is absent for a moment, as after fork(): the thread's block, a CV's body, a CV. */
 static void test_absent(void **state)
 {
 	static struct walk_cache caches[WALK_CACHES];
@@ -428,8 +428,11 @@ static void test_absent(void **state)
 	perl_fake_half(s.p, s.a + s.p->layout.sv_flags.at, 12);
 	expect(&s, STOP_VM_ABSENT, "LMLr"); /* no CV */
 	perl_fake_half(s.p, s.a + s.p->layout.sv_flags.at, 13);
+	perl_fake_context(s.p, SUB, ABSENT, RETURNS, 5); /* all of it */
+	expect(&s, STOP_ROOT, "uuMLLr");
+	assert_int_equal(perl_object(&s.p->f->frames[0]), ABSENT);
 	fake_put(s.p->f, PERL_FAKE_POINTER + PERL_FAKE_VIA, ABSENT);
-	expect(&s, STOP_ROOT, "uMLLr");
+	expect(&s, STOP_ROOT, "uuMLLr");
 	s.p->cv = s.x;
 	expect(&s, STOP_VM_ABSENT, "LLr"); /* nothing says that it is this thread's still */
 	perl_fake_destroy(s.p);
