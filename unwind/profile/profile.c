@@ -1,45 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
-#include <xxhash.h>
 
 #include "profile.h"
+#include "string_pool.h"
 
-#define TABLE_MIN     64
-#define STRING_SLAB   (64 << 10)
-#define STRING_MAX    (4 << 10)
-#define SLABS_MAX     1024
 #define FUNCTIONS_MAX (1u << 20)
-
-/* Open addressing with linear probing, at most two thirds full. Entry 0 of what it indexes is never stored. */
-struct table {
-	struct slot {
-		u32 hash;
-		u32 index; /* 0: empty */
-	} * slots;
-	u32 size; /* a power of two */
-	u32 used;
-};
-
-struct slab {
-	struct slab *next;
-	char bytes[];
-};
 
 struct private
 {
-	struct table nodes, functions, strings;
+	struct index_table nodes, functions;
+	struct string_pool strings;
 	u64 *keys; /* of functions */
-	const char **string;
-	u32 nstrings, strings_capacity;
 	u32 nodes_capacity, functions_capacity, images_capacity;
 	u32 overflow; /* the node of stacks that found no room, 0: none yet */
-	struct slab *slabs;
-	size_t slab_used, slab_size;
-	u32 nslabs;
 };
-
-typedef bool same_fn(const struct profile *p, u32 index, const void *wanted);
 
 static u32 mix(u64 a, u64 b)
 {
@@ -49,129 +23,14 @@ static u32 mix(u64 a, u64 b)
 	return (u32)(h * 0xd6e8feb86659fd93 >> 32);
 }
 
-static u32 table_find(const struct profile *p, const struct table *t, u32 hash, same_fn *same, const void *wanted)
-{
-	for (u32 i = hash & (t->size - 1); t->size && t->slots[i].index; i = (i + 1) & (t->size - 1))
-		if (t->slots[i].hash == hash && same(p, t->slots[i].index, wanted))
-			return t->slots[i].index;
-	return 0;
-}
-
-static void table_put(struct table *t, u32 hash, u32 index)
-{
-	u32 i = hash & (t->size - 1);
-
-	while (t->slots[i].index)
-		i = (i + 1) & (t->size - 1);
-	t->slots[i] = (struct slot){hash, index};
-	t->used++;
-}
-
-/* Makes room for one more. */
-static struct error *table_reserve(struct table *t)
-{
-	struct table bigger = {.size = t->size ? t->size * 2 : TABLE_MIN};
-
-	if (t->used < t->size / 3 * 2)
-		return NULL;
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return &error_no_memory;
-	for (u32 i = 0; i < t->size; i++)
-		if (t->slots[i].index)
-			table_put(&bigger, t->slots[i].hash, t->slots[i].index);
-	free(t->slots);
-	*t = bigger;
-	return NULL;
-}
-
-/* Makes array, of *capacity elements of which n are used, hold one more. */
-static struct error *grow(void *array, u32 n, u32 *capacity, size_t size)
-{
-	u32 more = *capacity + *capacity / 2 + 64;
-	void *bigger;
-
-	if (n < *capacity)
-		return NULL;
-	bigger = reallocarray(*(void **)array, more, size);
-	if (!bigger)
-		return &error_no_memory;
-	*(void **)array = bigger;
-	*capacity = more;
-	return NULL;
-}
-
-struct text {
-	const char *s;
-	size_t length;
-};
-
-static bool same_string(const struct profile *p, u32 index, const void *wanted)
-{
-	const struct private *v = p->private;
-	const struct text *t = wanted;
-
-	return !strncmp(v->string[index], t->s, t->length) && !v->string[index][t->length];
-}
-
-static struct error *slab_copy(struct private *v, const struct text *t, const char **ret)
-{
-	if (v->slab_size - v->slab_used < t->length + 1) {
-		struct slab *slab = malloc(sizeof(*slab) + STRING_SLAB);
-
-		if (!slab)
-			return &error_no_memory;
-		slab->next = v->slabs;
-		v->slabs = slab;
-		v->nslabs++;
-		v->slab_size = STRING_SLAB;
-		v->slab_used = 0;
-	}
-	char *s = v->slabs->bytes + v->slab_used;
-
-	memcpy(s, t->s, t->length);
-	s[t->length] = 0;
-	v->slab_used += t->length + 1;
-	*ret = s;
-	return NULL;
-}
-
-/* The one copy of s, so that equal strings have equal addresses. What is longer than STRING_MAX is cut. */
-static struct error *intern(struct profile *p, const char *s, const char **ret)
-{
-	struct private *v = p->private;
-	struct text t = {s, s ? strnlen(s, STRING_MAX) : 0};
-	struct error *err;
-
-	*ret = "";
-	if (!t.length)
-		return NULL;
-	u32 hash = (u32)XXH3_64bits(t.s, t.length);
-	u32 index = table_find(p, &v->strings, hash, same_string, &t);
-
-	if (!index && v->nslabs >= SLABS_MAX) {
-		*ret = "[profile full]";
-		return NULL;
-	}
-	if (!index) {
-		if ((err = table_reserve(&v->strings)) ||
-		        (err = grow(&v->string, v->nstrings, &v->strings_capacity, sizeof(*v->string))) ||
-		        (err = slab_copy(v, &t, &v->string[v->nstrings])))
-			return err;
-		index = v->nstrings++;
-		table_put(&v->strings, hash, index);
-	}
-	*ret = v->string[index];
-	return NULL;
-}
-
 struct identity {
 	u64 key;
 	const struct profile_function *fn; /* interned */
 };
 
-static bool same_function(const struct profile *p, u32 index, const void *wanted)
+static bool same_function(const void *ctx, u32 index, const void *wanted)
 {
+	const struct profile *p = ctx;
 	const struct private *v = p->private;
 	const struct profile_function *f = &p->functions[index];
 	const struct identity *id = wanted;
@@ -194,12 +53,14 @@ static u32 hash_function(const struct identity *id)
 
 static struct error *intern_function(struct profile *p, const struct profile_function *fn, struct profile_function *ret)
 {
+	struct private *v = p->private;
 	struct error *err;
 
 	*ret = *fn;
-	if ((err = intern(p, fn->name, &ret->name)) || (err = intern(p, fn->module, &ret->module)))
+	if ((err = string_pool_add(&v->strings, fn->name, &ret->name)) ||
+	        (err = string_pool_add(&v->strings, fn->module, &ret->module)))
 		return err;
-	return intern(p, fn->file, &ret->file);
+	return string_pool_add(&v->strings, fn->file, &ret->file);
 }
 
 static struct error *add_function(struct profile *p, const struct identity *id)
@@ -208,8 +69,8 @@ static struct error *add_function(struct profile *p, const struct identity *id)
 	u32 capacity = v->functions_capacity;
 	struct error *err;
 
-	if ((err = grow(&v->keys, p->nfunctions, &capacity, sizeof(*v->keys))) ||
-	        (err = grow(&p->functions, p->nfunctions, &v->functions_capacity, sizeof(*p->functions))))
+	if ((err = array_grow(&v->keys, p->nfunctions, &capacity, sizeof(*v->keys))) ||
+	        (err = array_grow(&p->functions, p->nfunctions, &v->functions_capacity, sizeof(*p->functions))))
 		return err;
 	v->keys[p->nfunctions] = id->key;
 	p->functions[p->nfunctions++] = *id->fn;
@@ -242,16 +103,16 @@ struct error *profile_function(struct profile *p, u64 key, const struct profile_
 	if (!key && (err = intern_function(p, fn, &own)))
 		return err;
 	u32 hash = hash_function(&id);
-	u32 index = table_find(p, &v->functions, hash, same_function, &id);
+	u32 index = index_table_find(&v->functions, hash, same_function, p, &id);
 
 	if (index && key && better && fn->name && *fn->name)
 		err = improve_function(p, index, fn);
 	if (!index && p->nfunctions < FUNCTIONS_MAX) {
-		if ((key && (err = intern_function(p, fn, &own))) || (err = table_reserve(&v->functions)) ||
+		if ((key && (err = intern_function(p, fn, &own))) || (err = index_table_reserve(&v->functions)) ||
 		        (err = add_function(p, &id)))
 			return err;
 		index = p->nfunctions - 1;
-		table_put(&v->functions, hash, index);
+		index_table_put(&v->functions, hash, index);
 	}
 	if (!err)
 		*ret = index ? index : PROFILE_FULL;
@@ -260,8 +121,10 @@ struct error *profile_function(struct profile *p, u64 key, const struct profile_
 
 struct error *profile_string(struct profile *p, const char *s, const char **ret)
 {
+	struct private *v = p->private;
+
 	*ret = NULL;
-	return s ? intern(p, s, ret) : NULL;
+	return s ? string_pool_add(&v->strings, s, ret) : NULL;
 }
 
 struct error *profile_image(struct profile *p, const char *path, const char *build_id, u32 *ret)
@@ -271,7 +134,8 @@ struct error *profile_image(struct profile *p, const char *path, const char *bui
 	struct error *err;
 
 	*ret = 0;
-	if ((err = intern(p, path, &image.path)) || (err = intern(p, build_id, &image.build_id)))
+	if ((err = string_pool_add(&v->strings, path, &image.path)) ||
+	        (err = string_pool_add(&v->strings, build_id, &image.build_id)))
 		return err;
 	for (u32 i = 1; i < p->nimages; i++)
 		if (p->images[i].path == image.path && p->images[i].build_id == image.build_id) {
@@ -280,14 +144,15 @@ struct error *profile_image(struct profile *p, const char *path, const char *bui
 		}
 	if (p->nimages == PROFILE_MAX_IMAGES)
 		return NULL;
-	err = grow(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
+	err = array_grow(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
 	if (!err)
 		p->images[ *ret = p->nimages++] = image;
 	return err;
 }
 
-static bool same_node(const struct profile *p, u32 index, const void *wanted)
+static bool same_node(const void *ctx, u32 index, const void *wanted)
 {
+	const struct profile *p = ctx;
 	const struct profile_node *a = &p->nodes[index], *b = wanted;
 
 	return a->parent == b->parent && a->function == b->function;
@@ -299,14 +164,14 @@ static struct error *add_node(struct profile *p, const struct profile_node *node
 	struct profile_node *parent;
 	struct error *err;
 
-	if ((err = table_reserve(&v->nodes)) ||
-	        (err = grow(&p->nodes, p->nnodes, &v->nodes_capacity, sizeof(*p->nodes))))
+	if ((err = index_table_reserve(&v->nodes)) ||
+	        (err = array_grow(&p->nodes, p->nnodes, &v->nodes_capacity, sizeof(*p->nodes))))
 		return err;
 	parent = &p->nodes[node->parent];
 	p->nodes[p->nnodes] = *node;
 	p->nodes[p->nnodes].sibling = parent->child;
 	parent->child = p->nnodes;
-	table_put(&v->nodes, hash, p->nnodes++);
+	index_table_put(&v->nodes, hash, p->nnodes++);
 	return NULL;
 }
 
@@ -317,7 +182,7 @@ static struct error *make_child(struct profile *p, u32 parent, u32 function, u32
 	struct error *err;
 
 	if (index && p->nodes[index].function != function)
-		index = table_find(p, &((struct private *)p->private)->nodes, hash, same_node, &wanted);
+		index = index_table_find(&((struct private *)p->private)->nodes, hash, same_node, p, &wanted);
 
 	if (!index) {
 		if ((err = add_node(p, &wanted, hash)))
@@ -338,7 +203,7 @@ struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret)
 		*ret = node;
 		return NULL;
 	}
-	if (p->nnodes < p->max_nodes || table_find(p, &v->nodes, mix(node, function), same_node, &wanted))
+	if (p->nnodes < p->max_nodes || index_table_find(&v->nodes, mix(node, function), same_node, p, &wanted))
 		return make_child(p, node, function, ret);
 	if (!v->overflow && (err = make_child(p, 0, PROFILE_FULL, &v->overflow)))
 		return err;
@@ -378,20 +243,13 @@ void profile_finish(struct profile *p)
 		p->nodes[p->nodes[i].parent].total += p->nodes[i].total;
 }
 
-static void table_clear(struct table *t)
-{
-	if (t->slots)
-		memset(t->slots, 0, t->size * sizeof(*t->slots));
-	t->used = 0;
-}
-
 /* Closes the gaps that functions leave which have become others. number: the new one of each. */
 static void merge_functions(struct profile *p, const u32 *as, u32 *number)
 {
 	struct private *v = p->private;
 	u32 n = p->nfunctions, at = 0;
 
-	table_clear(&v->functions);
+	index_table_clear(&v->functions);
 	for (u32 i = 0; i < n; i++) {
 		if (as[i] != i) {
 			number[i] = number[as[i]];
@@ -400,7 +258,8 @@ static void merge_functions(struct profile *p, const u32 *as, u32 *number)
 		v->keys[at] = v->keys[i];
 		p->functions[at] = p->functions[i];
 		if (i > PROFILE_FULL)
-			table_put(&v->functions, hash_function(&(struct identity){v->keys[at], &p->functions[at]}), at);
+			index_table_put(
+			        &v->functions, hash_function(&(struct identity){v->keys[at], &p->functions[at]}), at);
 		number[i] = at++;
 	}
 	p->nfunctions = at;
@@ -434,13 +293,13 @@ static void settle_doubts(struct profile *p, const struct doubt *doubts)
 {
 	struct private *v = p->private;
 
-	table_clear(&v->nodes);
+	index_table_clear(&v->nodes);
 	for (u32 i = 1; i < p->nnodes; i++) {
 		struct profile_node *node = &p->nodes[i];
 
 		if (doubts[i].function && (!doubts[i].sure || doubts[i].samples > node->total / 2))
 			node->function = doubts[i].function;
-		table_put(&v->nodes, mix(node->parent, node->function), i);
+		index_table_put(&v->nodes, mix(node->parent, node->function), i);
 	}
 }
 
@@ -450,7 +309,7 @@ static struct error *merge_nodes(struct profile *p, const struct merging *g)
 	struct private *v = p->private;
 	u32 n = p->nnodes, *moved = g->moved;
 
-	table_clear(&v->nodes);
+	index_table_clear(&v->nodes);
 	p->nodes[0].child = 0;
 	p->nnodes = 1;
 	for (u32 i = 1; i < n; i++) {
@@ -497,7 +356,7 @@ struct error *profile_merge(struct profile *p, const u32 *as, const u32 *sure)
 	return err;
 }
 
-/* The root, its function, the function of what found no room; and entry 0 of the strings. */
+/* The root, its function, the function of what found no room. */
 static struct error *fill_first(struct profile *p)
 {
 	static const struct profile_function all = {.name = "all", .module = "", .file = "", .kind = KIND_ROOT};
@@ -506,14 +365,12 @@ static struct error *fill_first(struct profile *p)
 	struct private *v = p->private;
 	struct error *err;
 
-	if ((err = grow(&v->string, 0, &v->strings_capacity, sizeof(*v->string))) ||
-	        (err = add_function(p, &(struct identity){0, &all})) ||
+	if ((err = add_function(p, &(struct identity){0, &all})) ||
 	        (err = add_function(p, &(struct identity){0, &full})) ||
-	        (err = grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))) ||
-	        (err = grow(&p->images, 0, &v->images_capacity, sizeof(*p->images))))
+	        (err = array_grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))) ||
+	        (err = array_grow(&p->images, 0, &v->images_capacity, sizeof(*p->images))))
 		return err;
 	p->images[p->nimages++] = (struct profile_image){"", ""};
-	v->string[v->nstrings++] = "";
 	p->nodes[p->nnodes++] = (struct profile_node){0};
 	return NULL;
 }
@@ -542,16 +399,9 @@ void profile_destroy(struct profile *p)
 		return;
 	struct private *v = p->private;
 
-	while (v->slabs) {
-		struct slab *slab = v->slabs;
-
-		v->slabs = slab->next;
-		free(slab);
-	}
-	free(v->nodes.slots);
-	free(v->functions.slots);
-	free(v->strings.slots);
-	free(v->string);
+	index_table_free(&v->nodes);
+	index_table_free(&v->functions);
+	string_pool_free(&v->strings);
 	free(v->keys);
 	free(v);
 	free(p->functions);
