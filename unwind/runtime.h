@@ -98,6 +98,19 @@ struct runtime_stacks {
 	u32 bounds, thread, own;
 };
 
+/* What a frame of a language is. */
+enum frame_form {
+	FORM_INTERPRETED, /* or nothing more is known */
+	FORM_BASELINE,    /* of a compiler that counts what is worth the next one */
+	FORM_JIT,         /* of the last compiler, just in time or ahead of it */
+	FORM_NATIVE,      /* a function of the language that is written in C */
+	FORM_STUB,        /* code of the runtime's own */
+	FORM_WORK,        /* the runtime's own work, as one frame */
+	FORM_CLASS,       /* no code: what an object is */
+	FORM_LABEL, /* no code: the name is "labels: key=value, key=value", with a backslash before , and \, and in keys
+	               before = */
+};
+
 /* How a frame is shown. Strings belong to the caller's buffers; hostile bytes may be in them. */
 #define NAME_MAX_BYTES 512
 struct frame_name {
@@ -106,12 +119,7 @@ struct frame_name {
 	u32 definition;            /* line where the function is defined; 0: none */
 	u32 line;                  /* being executed; 0: unknown */
 	u64 identity;              /* the same for all frames of one function, whatever the line */
-	/*
-	 * Static, more to the kind: "jit", "baseline", "stub", "class", "runtime" (work of the runtime's own), "label"
-	 * (no code: the name is "labels: key=value, key=value", with a backslash before , and \, and in keys before =),
-	 * else native; NULL: interpreted.
-	 */
-	const char *suffix;
+	enum frame_form form;
 	bool entry;     /* only leads into a function of the language: its view hides it */
 	bool qualified; /* the name says where it belongs: file and definition are not shown behind it */
 	char signature[NAME_MAX_BYTES]; /* its arguments, as "(int, String)", shown if wanted; "" if the language has

@@ -90,7 +90,7 @@ static const char *behind(const char *text)
 	return text + strlen(text) + 1;
 }
 
-/* As frontends take it apart (unwind/runtime.h, suffix); nothing in it may steer a terminal. ret has twice the room. */
+/* As frontends take it apart (FORM_LABEL); nothing in it may steer a terminal. ret has twice the room. */
 static const char *escape(const char *text, const char *special, char *ret)
 {
 	char *at = ret;

@@ -126,7 +126,7 @@ static bool name_work(const char *work, struct frame_name *ret)
 	snprintf(ret->name, sizeof(ret->name), "%s", work);
 	ret->identity = XXH3_64bits(work, strlen(work));
 	ret->qualified = true;
-	ret->suffix = "runtime";
+	ret->form = FORM_WORK;
 	return true;
 }
 
@@ -191,7 +191,7 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	ret->definition = inlined ? 0 : fn.start_line ? fn.start_line : go_line(t, &fn, fn.start, file, sizeof(file));
 	ret->identity = (u64)(u32)(f->detail >> 32) << 32 | name;
 	ret->qualified = true;
-	ret->suffix = "jit"; /* compiled, if not just in time */
+	ret->form = FORM_JIT;
 	/* 1.17 to 1.20: what go and defer call with arguments is named as a function is, a wrapper by number alone */
 	ret->entry = leads_on(ret->name, ret->file) || (!inlined && fn.id && fn.id == go_wrapper_id(t));
 	ret->code = pc + bias;

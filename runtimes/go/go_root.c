@@ -110,6 +110,6 @@ bool go_root_name(
 	}
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
 	ret->qualified = true;
-	ret->suffix = (u32)f->detail == GO_LABELS ? "label" : "class";
+	ret->form = (u32)f->detail == GO_LABELS ? FORM_LABEL : FORM_CLASS;
 	return true;
 }

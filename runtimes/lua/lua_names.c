@@ -229,6 +229,6 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 	ret->identity = ret->native_address;
 	for (const char *c = ret->name; *c; c++) /* one function in C may be known by several names: each is one box */
 		ret->identity = (ret->identity ^ (u8)*c) * 0x100000001b3ull;
-	ret->suffix = "C";
+	ret->form = FORM_NATIVE;
 	return true;
 }

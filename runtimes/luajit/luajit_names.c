@@ -294,7 +294,7 @@ static bool name_lua(struct luajit_names *names, const struct runtime_process *p
 			strcpy(ret->name, "main chunk");
 	}
 	ret->identity = identity_of(pt, ret->name);
-	ret->suffix = frames[i].detail & LUAJIT_JIT ? "jit" : NULL;
+	ret->form = frames[i].detail & LUAJIT_JIT ? FORM_JIT : FORM_INTERPRETED;
 	return true;
 }
 
@@ -321,7 +321,7 @@ static void name_builtin(const struct luajit_image *image, u64 number, struct fr
 	else
 		snprintf(ret->name, sizeof(ret->name), "builtin#%lu", number);
 	ret->identity = number;
-	ret->suffix = number < LUAJIT_WORK ? "builtin" : NULL;
+	ret->form = number < LUAJIT_WORK ? FORM_NATIVE : FORM_INTERPRETED;
 }
 
 /* A trace by its number and the line where it starts: the frame of luajit_expand.c, whose cookie is the position. */
@@ -341,7 +341,7 @@ static bool name_trace(struct luajit_names *names, struct memory *mem, const str
 		ret->definition = luajit_proto_line(pt, pos);
 	}
 	ret->identity = luajit_pos(f) ^ frame_addr(f) << 16;
-	ret->suffix = "jit";
+	ret->form = FORM_JIT;
 	return true;
 }
 
@@ -359,7 +359,7 @@ bool luajit_name_frame(struct luajit_names *names, const struct runtime_process 
 		name_by_caller(names, p->memory, frames, i, n, ret->name);
 		ret->native_address = frame_addr(&frames[i]);
 		ret->identity = hash_text(ret->native_address, ret->name);
-		ret->suffix = "C";
+		ret->form = FORM_NATIVE;
 		return true;
 	case LUAJIT_MCODE:
 		return name_trace(names, p->memory, &frames[i], ret);

@@ -162,16 +162,6 @@ static const struct text *closure(struct perl_names *names, const struct perl_re
 	return keep(names, start, owner, name, file, line);
 }
 
-static const char *const stacks[16] = {
-        [PERL_STACK_MAGIC] = "tie",
-        [PERL_STACK_SORT] = "sort",
-        [PERL_STACK_SIGNAL] = "signal",
-        [PERL_STACK_OVERLOAD] = "overload",
-        [PERL_STACK_WARNHOOK] = "warn",
-        [PERL_STACK_DIEHOOK] = "die",
-        [PERL_STACK_REQUIRE] = "compile",
-};
-
 /* A statement's place; no line: unknown. */
 struct spot {
 	u32 line;
@@ -300,12 +290,7 @@ static bool name_sub(struct perl_names *names, const struct perl_reader *r, cons
 		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
 	ret->definition = kind == PERL_KIND_PATTERN ? 0 : k->line;
 	say_place(&statement, ret);
-	if (kind == PERL_KIND_XS)
-		ret->suffix = "xs";
-	else if (kind == PERL_KIND_FORMAT)
-		ret->suffix = "format";
-	else if (stacks[perl_stack(f->detail)])
-		ret->suffix = stacks[perl_stack(f->detail)];
+	ret->form = kind == PERL_KIND_XS ? FORM_NATIVE : FORM_INTERPRETED;
 	return true;
 }
 

@@ -55,13 +55,13 @@ static void test_method(void **state)
 		assert_string_equal(ret.name, "com.foo.Bar.first");
 		assert_string_equal(ret.signature, "()");
 		assert_true(ret.qualified);
-		assert_null(ret.suffix);
+		assert_int_equal(ret.form, FORM_INTERPRETED);
 		assert_int_equal(ret.line, 0);
 		assert_true(name(&j, method_frame(&j, 0, 4, HOTSPOT_NO_BCI), &other));
-		assert_string_equal(other.suffix, "jit");
+		assert_int_equal(other.form, FORM_JIT);
 		assert_true(other.identity == ret.identity);
 		assert_true(name(&j, method_frame(&j, 1, 2, 0), &other));
-		assert_string_equal(other.suffix, "baseline");
+		assert_int_equal(other.form, FORM_BASELINE);
 		assert_true(other.identity != ret.identity);
 		stop(&j);
 	}
@@ -75,7 +75,7 @@ static void test_native(void **state)
 	start(&j, FAKE_17);
 	fake_poke(&j.f, j.f.method[0] + j.l->method_access.at, 0x109, 4);
 	assert_true(name(&j, method_frame(&j, 0, 0, HOTSPOT_NO_BCI), &ret));
-	assert_string_equal(ret.suffix, "native");
+	assert_int_equal(ret.form, FORM_NATIVE);
 	stop(&j);
 }
 
@@ -172,7 +172,7 @@ static void test_cookie(void **state)
 	f = frame_of(0, j.f.nmethod[0], hotspot_nmethod(100, 20));
 	assert_true(name(&j, f, &ret));
 	assert_string_equal(ret.name, "com.foo.Bar.first");
-	assert_string_equal(ret.suffix, "baseline");
+	assert_int_equal(ret.form, FORM_BASELINE);
 	f = frame_of(0, j.f.nmethod[0], hotspot_nmethod(101, 20));
 	assert_false(name(&j, f, &ret));
 	stop(&j);
@@ -376,7 +376,7 @@ static void test_class_of_object(void **state)
 	fake_set(&j.f, klass, j.l->klass_name, symbol);
 	assert_true(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_CLASS, (u32)(symbol >> 3))), &ret));
 	assert_string_equal(ret.name, "java.lang.String[]");
-	assert_string_equal(ret.suffix, "class");
+	assert_int_equal(ret.form, FORM_CLASS);
 	assert_false(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_CLASS, (u32)(symbol >> 3) + 1)), &ret));
 	assert_true(name(&j, frame_of(0, klass, hotspot_detail(HOTSPOT_MIRROR, (u32)(symbol >> 3))), &ret));
 	assert_string_equal(ret.name, "java.lang.Class for java.lang.String[]");
@@ -399,7 +399,7 @@ static void check_stub(struct jvm *j, u64 pc, const char *expected, bool entry)
 
 	assert_true(name(j, frame_of(0, pc, hotspot_detail(HOTSPOT_STUB, 0)), &ret));
 	assert_string_equal(ret.name, expected);
-	assert_string_equal(ret.suffix, "stub");
+	assert_int_equal(ret.form, FORM_STUB);
 	assert_int_equal(ret.entry, entry);
 }
 

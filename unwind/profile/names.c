@@ -257,19 +257,14 @@ static struct error *name_native(
 	        &ret->function);
 }
 
-static enum profile_kind script_kind(const struct frame_name *name)
-{
-	static const struct {
-		const char *suffix;
-		enum profile_kind kind;
-	} kinds[] = {{"jit", KIND_SCRIPT_JIT}, {"baseline", KIND_SCRIPT_BASELINE}, {"stub", KIND_STUB},
-	        {"class", KIND_CLASS}, {"runtime", KIND_WORK}, {"label", KIND_LABEL}};
-
-	for (u32 i = 0; name->suffix && i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (!strcmp(name->suffix, kinds[i].suffix))
-			return kinds[i].kind;
-	return name->suffix ? KIND_SCRIPT_NATIVE : KIND_SCRIPT;
-}
+static const enum profile_kind kind_of_form[] = {[FORM_INTERPRETED] = KIND_SCRIPT,
+        [FORM_BASELINE] = KIND_SCRIPT_BASELINE,
+        [FORM_JIT] = KIND_SCRIPT_JIT,
+        [FORM_NATIVE] = KIND_SCRIPT_NATIVE,
+        [FORM_STUB] = KIND_STUB,
+        [FORM_WORK] = KIND_WORK,
+        [FORM_CLASS] = KIND_CLASS,
+        [FORM_LABEL] = KIND_LABEL};
 
 /* A function of the language that is written in C and has no name there: that of its code. */
 static struct error *name_by_code(struct names *names, const struct process *p, struct frame_name *name)
@@ -325,7 +320,7 @@ static struct error *name_gone(struct names *names, const struct runtime_ops *op
 
 static bool leads_to_object(const struct names *names, const struct runtime_ops *ops, const struct frame_name *name)
 {
-	return names->options.objects && ops->alloc && name->suffix && !strcmp(name->suffix, "stub") &&
+	return names->options.objects && ops->alloc && name->form == FORM_STUB &&
 	       ops->alloc->is_runtime_internal(name->name);
 }
 
@@ -353,7 +348,7 @@ static struct error *name_script(
 		fn.module = ops->name;
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
-		fn.kind = script_kind(&name);
+		fn.kind = kind_of_form[name.form];
 		ret->hidden =
 		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
 		place = names->options.addresses && name.code ? name.code : names->options.lines ? name.line : 0;

@@ -89,11 +89,11 @@ bool hotspot_names_ready(struct hotspot_names *n, struct memory *m)
 	return true;
 }
 
-static const char *suffix_of(const struct hotspot_method_name *method, u32 tier)
+static enum frame_form form_of(const struct hotspot_method_name *method, u32 tier)
 {
 	if (method->native)
-		return "native";
-	return !tier ? NULL : tier < 4 ? "baseline" : "jit";
+		return FORM_NATIVE;
+	return !tier ? FORM_INTERPRETED : tier < 4 ? FORM_BASELINE : FORM_JIT;
 }
 
 static bool name_method(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
@@ -112,7 +112,7 @@ static bool name_method(struct hotspot_names *n, struct memory *m, const struct 
 	if (bci != HOTSPOT_NO_BCI && name->nlines)
 		ret->line = hotspot_line(name->lines, name->nlines, n->no_zero, bci);
 	ret->identity = name->identity;
-	ret->suffix = suffix_of(name, hotspot_tier(f));
+	ret->form = form_of(name, hotspot_tier(f));
 	ret->entry = hotspot_is_handle(name->name);
 	return true;
 }
@@ -152,7 +152,7 @@ static bool name_stub(struct hotspot_names *n, struct memory *m, const struct fr
 	else if (!hotspot_names_stub(n, m, pc, ret->name, sizeof(ret->name)))
 		return false;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
-	ret->suffix = "stub";
+	ret->form = FORM_STUB;
 	ret->entry =
 	        !strcmp(ret->name, "StubRoutines::call_stub") || !strcmp(ret->name, "StubRoutines::call_stub_entry");
 	return true;
@@ -173,7 +173,7 @@ static bool name_class(struct hotspot_names *n, struct memory *m, const struct f
 	hotspot_text_class(bytes, size, ret->name + before, sizeof(ret->name) - before);
 	ret->qualified = true;
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
-	ret->suffix = "class";
+	ret->form = FORM_CLASS;
 	return true;
 }
 
@@ -181,7 +181,7 @@ static bool name_collector(struct frame_name *ret)
 {
 	strcpy(ret->name, "(gc)");
 	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
-	ret->suffix = "stub";
+	ret->form = FORM_STUB;
 	return true;
 }
 
