@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "collect.h"
+#include "frame_text.h"
 #include "profile_places.h"
 #include "inline_sites.h"
 #include "kernel_names.h"
@@ -257,15 +258,6 @@ static struct error *name_native(
 	        &ret->function);
 }
 
-static const enum profile_kind kind_of_form[] = {[FORM_INTERPRETED] = KIND_SCRIPT,
-        [FORM_BASELINE] = KIND_SCRIPT_BASELINE,
-        [FORM_JIT] = KIND_SCRIPT_JIT,
-        [FORM_NATIVE] = KIND_SCRIPT_NATIVE,
-        [FORM_STUB] = KIND_STUB,
-        [FORM_WORK] = KIND_WORK,
-        [FORM_CLASS] = KIND_CLASS,
-        [FORM_LABEL] = KIND_LABEL};
-
 /* A function of the language that is written in C and has no name there: that of its code. */
 static struct error *name_by_code(struct names *names, const struct process *p, struct frame_name *name)
 {
@@ -277,23 +269,6 @@ static struct error *name_by_code(struct names *names, const struct process *p, 
 	if (m && !err)
 		snprintf(name->name, sizeof(name->name), "%.*s", NAME_MAX_BYTES - 1, native.text);
 	return err;
-}
-
-/* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
-static void show_script(const struct names *names, const struct frame_name *name, char *text, size_t size)
-{
-	int n = snprintf(text, size, "%s%s",
-	        name->name[0]      ? name->name
-	        : name->definition ? "function"
-	                           : "?",
-	        names->options.signatures ? name->signature : "");
-
-	if (name->file[0] && name->definition && !name->qualified)
-		n += snprintf(text + n, size - n, " (%s:%u)", profile_place(name->file), name->definition);
-	else if (name->file[0] && !name->qualified)
-		n += snprintf(text + n, size - n, " (%s)", profile_place(name->file));
-	if (names->options.lines && name->line)
-		snprintf(text + n, size - n, ":%u", name->line);
 }
 
 /* Where the code of a language that is compiled ahead of time lies. */
@@ -344,11 +319,11 @@ static struct error *name_script(
 		ret->by_code = !name.name[0] && name.native_address;
 		if (ret->by_code && (err = name_by_code(names, p, &name)))
 			return err;
-		show_script(names, &name, text, sizeof(text));
+		frame_show(&name, &names->options, text, sizeof(text));
 		fn.module = ops->name;
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
-		fn.kind = kind_of_form[name.form];
+		fn.kind = frame_kind_of(&name);
 		ret->hidden =
 		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
 		place = names->options.addresses && name.code ? name.code : names->options.lines ? name.line : 0;
