@@ -39,11 +39,11 @@ struct mmap_watch {
 	u32 nbuffers;
 	size_t page;
 	struct mapped mapped[MAPPED_MAX];
-	u32 nmapped;      /* so far: the last ones are kept */
-	struct pids told; /* to be reported */
-	bool jit_due;     /* anonymous code is to be reported in this round */
-	struct pids jit;  /* those with anonymous code that was not, in a round before */
-	u64 jit_ns;       /* when it was last */
+	u32 nmapped;         /* so far: the last ones are kept */
+	struct pids changed; /* to be reported */
+	bool jit_due;        /* anonymous code is to be reported in this round */
+	struct pids jit;     /* those with anonymous code that was not, in a round before */
+	u64 jit_ns;          /* when it was last */
 };
 
 /*
@@ -184,7 +184,7 @@ static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 		add_pid(&w->jit, m.pid);
 		return;
 	}
-	add_pid(&w->told, m.pid);
+	add_pid(&w->changed, m.pid);
 	if (m.line.ino && m.line.end > m.line.start &&
 	        (m.line.path = strndup((const char *)record + RECORD_PATH, size - RECORD_PATH - 8)))
 		keep(w, &m);
@@ -194,7 +194,7 @@ static void absorb_mapped(struct mmap_watch *w, const u64 *record, size_t size)
 static void absorb(struct mmap_watch *w, const u64 *record, const struct perf_event_header *header)
 {
 	if (header->type == PERF_RECORD_LOST)
-		add_pid(&w->told, 0);
+		add_pid(&w->changed, 0);
 	else if ((pid_t)record[RECORD_PID / 8] <= 0)
 		return;
 	else if (header->type == PERF_RECORD_MMAP2 && header->size > RECORD_PATH + sizeof(u64))
@@ -236,15 +236,15 @@ void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *
 {
 	w->jit_due = now_ns - w->jit_ns > JIT_MS * 1000000ull;
 	for (u32 i = 0; w->jit_due && i < w->jit.n; i++)
-		add_pid(&w->told, w->jit.pid[i]);
+		add_pid(&w->changed, w->jit.pid[i]);
 	if (w->jit_due) {
 		w->jit_ns = now_ns;
 		w->jit.n = 0;
 	}
 	absorb_all(w);
-	for (u32 i = 0; i < w->told.n; i++)
-		changed(ctx, w->told.pid[i]);
-	w->told.n = 0;
+	for (u32 i = 0; i < w->changed.n; i++)
+		changed(ctx, w->changed.pid[i]);
+	w->changed.n = 0;
 }
 
 /* Puts a line where it belongs; what lay there before is no more. */

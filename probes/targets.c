@@ -58,7 +58,7 @@ static void allow_deferred(struct process *p)
 	p->entry.deferred = p->deferred_left;
 }
 
-static struct error *tell(struct targets *t, struct process *p, bool is_new)
+static struct error *publish(struct targets *t, struct process *p, bool is_new)
 {
 	for (u32 i = 0; i < p->ninstances; i++)
 		t->recognised |= 1u << p->instances[i].ops->id;
@@ -92,7 +92,7 @@ static struct error *add(struct targets *t, pid_t pid, u32 number, bool is_new)
 
 	if (!err)
 		err = keep(t, p);
-	return err ? err : tell(t, p, is_new);
+	return err ? err : publish(t, p, is_new);
 }
 
 struct error *targets_add(struct targets *t, pid_t pid, u32 number)
@@ -146,7 +146,7 @@ struct error *targets_announce(struct targets *t)
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		struct process *p = t->processes[i];
 
-		err = p->dead ? NULL : tell(t, p, true);
+		err = p->dead ? NULL : publish(t, p, true);
 		if (!err && !p->dead && kill(p->pid, 0) && errno == ESRCH) {
 			object_forget_process(t->object, p->pid);
 			bury(t, p);
@@ -187,7 +187,7 @@ static struct error *rescan(struct targets *t, struct process *p)
 		t->alive--;
 		return recall(t, p);
 	}
-	return changed ? tell(t, p, false) : NULL;
+	return changed ? publish(t, p, false) : NULL;
 }
 
 static bool selected(const struct targets *t, pid_t pid)
@@ -221,10 +221,10 @@ static struct error *keep_unread(struct targets *t, pid_t pid, u32 number, struc
 {
 	struct process *p;
 	struct error *err;
-	bool gone = why->kind == ERROR_NO_PROCESS, told = gone || t->everyone;
+	bool gone = why->kind == ERROR_NO_PROCESS, expected = gone || t->everyone;
 
 	t->unread += t->everyone && !gone && !process_in_kernel(pid);
-	if (told)
+	if (expected)
 		error_free(why);
 	else
 		t->warn(t->ctx, why);

@@ -88,8 +88,8 @@ struct alloc_object {
 	bool passed; /* the thread has gone on since, for certain: the header is written */
 };
 
-enum alloc_told {
-	ALLOC_TOLD,
+enum alloc_answer {
+	ALLOC_KNOWN,
 	ALLOC_NOT_YET, /* what lies there may be older: the header may be what trapped, and its class not written yet */
 	ALLOC_MOVED,   /* never: a collection began meanwhile */
 };
@@ -124,7 +124,7 @@ struct runtime_alloc_ops {
 	void (*close)(void *reader);
 
 	/* The class of an object as a frame of this runtime, and its size in bytes. */
-	enum alloc_told (*object)(void *reader, const struct alloc_object *object, struct frame *ret, u64 *size);
+	enum alloc_answer (*object)(void *reader, const struct alloc_object *object, struct frame *ret, u64 *size);
 
 	/* The frame of a class that a site gave (ALLOC_CLASS). */
 	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);

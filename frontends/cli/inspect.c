@@ -342,19 +342,19 @@ static json_t *json_inspection(const struct inspection *in, const struct error *
 /* --- the command --- */
 
 /* The inspections that were printed: a pool's workers are alike, and only what differs from the first is printed. */
-struct told {
+struct printed {
 	struct inspection *all;
 	u32 n;
 };
 
-static void cleanup_told(struct told *t)
+static void cleanup_printed(struct printed *t)
 {
 	for (u32 i = 0; i < t->n; i++)
 		inspection_free(&t->all[i]);
 	free(t->all);
 }
 
-static const struct inspection *same_program(const struct told *t, const char *program)
+static const struct inspection *same_program(const struct printed *t, const char *program)
 {
 	for (u32 i = 0; i < t->n; i++)
 		if (same_text(t->all[i].program, program))
@@ -363,7 +363,7 @@ static const struct inspection *same_program(const struct told *t, const char *p
 }
 
 /* Takes over what was found. */
-static void tell(struct told *t, struct inspection *in)
+static void print_one(struct printed *t, struct inspection *in)
 {
 	print_text(in, same_program(t, in->program));
 	if (grow(&t->all, t->n, sizeof(*t->all)))
@@ -376,7 +376,7 @@ static void tell(struct told *t, struct inspection *in)
 /* Returns the exit code of the last process that could not be looked into. */
 static int inspect_all(const struct flame_options *o, json_t *processes)
 {
-	cleanup(told) struct told told = {0};
+	cleanup(printed) struct printed printed = {0};
 	int code = 0;
 
 	for (int i = 0; i < o->npids; i++) {
@@ -392,7 +392,7 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 		if (processes)
 			json_array_append_new(processes, json_inspection(&in, err));
 		else if (!err)
-			tell(&told, &in);
+			print_one(&printed, &in);
 		if (err)
 			code = report_error(err);
 		inspection_free(&in);

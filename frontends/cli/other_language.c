@@ -15,9 +15,9 @@
 #include "unwind/binary/maps.h"
 #include "unwind/cleanup.h"
 
-#define ARGUMENTS_MAX (256 << 10)
-#define CONSTANTS_MAX (64u << 20)
-#define TOLD_PART     64 /* GHC makes no unwind information: what there is of it is of the runtime system, in C */
+#define ARGUMENTS_MAX  (256 << 10)
+#define CONSTANTS_MAX  (64u << 20)
+#define DESCRIBED_PART 64 /* GHC makes no unwind information: what there is of it is of the runtime system, in C */
 
 /* A JIT is known by any mapped file, an interpreter by the program: others load it as a library for a small part. */
 static const struct other {
@@ -95,7 +95,7 @@ static bool has_ghc_message(struct image *img)
 
 static bool is_ghc(pid_t pid)
 {
-	u64 addr, code, told;
+	u64 addr, code, described;
 	struct image *img = NULL;
 	char path[64];
 	bool is;
@@ -108,8 +108,9 @@ static bool is_ghc(pid_t pid)
 	error_free(image_open(fd, path, &img));
 	if (!img)
 		return false;
-	is = image_section_range(img, ".text", &addr, &code) && image_section_range(img, ".eh_frame", &addr, &told) &&
-	     told < code / TOLD_PART && has_ghc_message(img);
+	is = image_section_range(img, ".text", &addr, &code) &&
+	     image_section_range(img, ".eh_frame", &addr, &described) && described < code / DESCRIBED_PART &&
+	     has_ghc_message(img);
 	image_put(img);
 	return is;
 }

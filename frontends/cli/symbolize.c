@@ -130,8 +130,8 @@ static void note_no_lines(struct symbolizer *s)
 		        s->options.file);
 }
 
-/* Ctrl-C ends the program while a server is asked, as at any time. *told: why there are no lines was reported. */
-static struct error *ask_servers(struct symbolizer *s, bool *told)
+/* Ctrl-C ends the program while a server is asked, as at any time. *explained: why there are no lines was reported. */
+static struct error *ask_servers(struct symbolizer *s, bool *explained)
 {
 	struct image *debug = NULL;
 	struct debuginfod *d;
@@ -143,7 +143,7 @@ static struct error *ask_servers(struct symbolizer *s, bool *told)
 	if (err && err != &error_no_memory) {
 		say_note_error(err);
 		err = NULL;
-		*told = true;
+		*explained = true;
 	}
 	if (debug) {
 		symbols_use_debug(s->img, debug);
@@ -196,7 +196,7 @@ static struct error *open_file(struct symbolizer *s)
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* of a FIFO it would wait */
 	struct stat st;
 	struct error *err;
-	bool told;
+	bool explained;
 
 	if (fd < 0)
 		return unreadable(name, strerror(errno));
@@ -205,14 +205,14 @@ static struct error *open_file(struct symbolizer *s)
 		return unreadable(name, "it is no regular file");
 	}
 	err = image_open(fd, path, &s->img);
-	told = !err && !is_whole(s);
+	explained = !err && !is_whole(s);
 	if (!err)
 		err = symbols_load(s->img, "");
 	if (!err)
 		err = inlines_open(s->img, "", &s->inlines);
 	if (!err && !s->inlines && debuginfod_serves(s->img))
-		err = ask_servers(s, &told);
-	if (!err && !s->inlines && !told)
+		err = ask_servers(s, &explained);
+	if (!err && !s->inlines && !explained)
 		note_no_lines(s);
 	return err;
 }

@@ -246,7 +246,7 @@ static int compare_findings(const void *a, const void *b)
 	                                    : g->self - f->self;
 }
 
-static struct error *tell(struct profile *difference, const struct diff_tested *t)
+static struct error *summarize(struct profile *difference, const struct diff_tested *t)
 {
 	char text[160];
 
@@ -277,7 +277,7 @@ static struct error *gather(const struct tests *t, struct profile *difference, s
 			        (struct diff_finding){f, self, of_side(t, which, 0) / t->all[0],
 			                of_side(t, which, 1) / t->all[1], quantile * error_of(t, which), t->p_value[i]};
 	}
-	err = tell(difference, ret);
+	err = summarize(difference, ret);
 	qsort(ret->findings, ret->nfindings, sizeof(*ret->findings), compare_findings);
 	return err;
 }

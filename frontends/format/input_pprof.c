@@ -258,7 +258,7 @@ static struct error *add_location(struct reader *r, u64 id, void *ctx)
 	struct pb_field field;
 
 	if (!location.at)
-		return corrupt(r, "a sample tells of a location that is not there");
+		return corrupt(r, "a sample refers to a location that is not there");
 	set_module(r, member(r, location, LOCATION_MAPPING), module, &f);
 	while (!err && pb_next(&r->wire, &at, &field)) {
 		if (field.number != LOCATION_LINE || !field.span.at)

@@ -51,7 +51,7 @@ struct section_header { /* little-endian */
 	u64 content; /* XXH3 of the stored bytes */
 	u64 header;  /* XXH3 of the header before it: distinguishes a wrong size from a file that ends early */
 };
-_Static_assert(sizeof(struct section_header) == 40, "as told above");
+_Static_assert(sizeof(struct section_header) == 40, "as described above");
 
 struct recording {            /* what was read besides the profile */
 	u64 present, missing; /* samples: read, whatever the filters did; counted by meta and not there */

@@ -99,16 +99,16 @@ static bool look(const struct reader *reader, struct open *o, u64 now)
 	const struct alloc_record *r = &ret->record;
 	struct alloc_object object = {
 	        .thread = r->thread, .start = r->start, .addr = r->addr, .end = r->end, .gc = o->gc};
-	enum alloc_told told;
+	enum alloc_answer answer;
 	u64 size = 0;
 
 	o->looks++;
 	object.passed = now - o->since_ns > SLEEPING_NS && !(o->looks & (o->looks - 1)) && has_blocked(r);
-	told = reader->ops->object(reader->data, &object, &ret->frame, &size);
-	ret->known = told == ALLOC_TOLD;
+	answer = reader->ops->object(reader->data, &object, &ret->frame, &size);
+	ret->known = answer == ALLOC_KNOWN;
 	if (ret->known)
 		ret->size = size;
-	return told != ALLOC_NOT_YET;
+	return answer != ALLOC_NOT_YET;
 }
 
 static void schedule(struct open *o, u64 now)

@@ -22,7 +22,7 @@ struct waiting { /* a stack */
 	u32 n;
 };
 
-struct told { /* a class */
+struct found_class { /* a class */
 	u64 since_ns;
 	struct alloc_class class;
 };
@@ -31,9 +31,9 @@ struct alloc_join {
 	struct alloc_join_options options;
 	struct waiting *waiting;
 	u32 nwaiting;
-	struct told *told;
-	u32 ntold;
-	struct table by_id; /* of records: index in told */
+	struct found_class *classes;
+	u32 nclasses;
+	struct table by_id; /* of records: index in classes */
 };
 
 struct error *alloc_join_create(const struct alloc_join_options *options, struct alloc_join **ret)
@@ -60,7 +60,7 @@ void alloc_join_destroy(struct alloc_join *j)
 	for (u32 i = 0; i < j->nwaiting; i++)
 		forget(&j->waiting[i]);
 	free(j->waiting);
-	free(j->told);
+	free(j->classes);
 	table_free(&j->by_id);
 	free(j);
 }
@@ -95,10 +95,10 @@ static void drop_told(struct alloc_join *j, u64 now)
 {
 	u32 left = 0;
 
-	for (u32 i = 0; i < j->ntold; i++)
-		if (j->told[i].class.record.id && now - j->told[i].since_ns < WAIT_NS)
-			j->told[left++] = j->told[i];
-	j->ntold = left;
+	for (u32 i = 0; i < j->nclasses; i++)
+		if (j->classes[i].class.record.id && now - j->classes[i].since_ns < WAIT_NS)
+			j->classes[left++] = j->classes[i];
+	j->nclasses = left;
 }
 
 static struct error *take_class(struct alloc_join *j, const struct alloc_class *class, u64 now)
@@ -107,9 +107,9 @@ static struct error *take_class(struct alloc_join *j, const struct alloc_class *
 
 	if (class->record.how == ALLOC_BY_SURVEY)
 		return j->options.counted(j->options.ctx, class);
-	err = grow((void **)&j->told, j->ntold, sizeof(*j->told));
+	err = grow((void **)&j->classes, j->nclasses, sizeof(*j->classes));
 	if (!err)
-		j->told[j->ntold++] = (struct told){.class = *class, .since_ns = now};
+		j->classes[j->nclasses++] = (struct found_class){.class = *class, .since_ns = now};
 	return err;
 }
 
@@ -124,8 +124,8 @@ static struct error *take_classes(struct alloc_join *j, u64 now)
 	for (u32 i = 0; i < n && !err; i++)
 		err = take_class(j, &found[i], now);
 	table_clear(&j->by_id);
-	for (u32 i = 0; i < j->ntold && !err; i++)
-		err = table_put(&j->by_id, key_of(j->told[i].class.record.id), i);
+	for (u32 i = 0; i < j->nclasses && !err; i++)
+		err = table_put(&j->by_id, key_of(j->classes[i].class.record.id), i);
 	return err;
 }
 
@@ -144,10 +144,10 @@ struct error *alloc_join_poll(struct alloc_join *j, bool last)
 			continue;
 		}
 		if (at) {
-			struct told *told = &j->told[*at];
+			struct found_class *found = &j->classes[*at];
 
-			err = j->options.both(j->options.ctx, &told->class, w->record, w->frames, w->n);
-			told->class.record.id = 0;
+			err = j->options.both(j->options.ctx, &found->class, w->record, w->frames, w->n);
+			found->class.record.id = 0;
 		}
 		forget(w);
 	}

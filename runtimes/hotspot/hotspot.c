@@ -224,8 +224,8 @@ static struct error *configure(
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
 
 /* What is known by now of what all heaps have in common. */
-static void tell(struct hotspot_instance *instance, const struct runtime_process *p, const struct hotspot_heap *heaps,
-        u32 n, u32 config)
+static void fill_config(struct hotspot_instance *instance, const struct runtime_process *p,
+        const struct hotspot_heap *heaps, u32 n, u32 config)
 {
 	struct hotspot_vm *vm = arena_at(p->arena, config, sizeof(struct hotspot_vm));
 	u64 start, end;
@@ -299,7 +299,7 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	for (u32 i = 0; !err && i < n; i++) {
 		err = configure(instance, p, &heaps[i], &config);
 		if (!err)
-			tell(instance, p, heaps, n, config);
+			fill_config(instance, p, heaps, n, config);
 		if (!err)
 			err = add_heap(&heaps[i], config, add, ctx);
 		if (!err)

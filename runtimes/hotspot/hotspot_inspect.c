@@ -22,7 +22,7 @@ static void report_static_text(const struct hotspot_instance *instance, struct m
 	        memory_string(m, text, sizeof(text), addr))
 		report_text(out, key, NULL, "%s", text);
 	else
-		report_text(out, key, NULL, "not told");
+		report_text(out, key, NULL, "unknown");
 }
 
 static void report_module(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
@@ -56,7 +56,7 @@ static const char *find_collector(const struct vmstructs *v, struct memory *m)
 	for (u32 i = 0; i < sizeof(flags) / sizeof(*flags); i++)
 		if (flags[i].found && flags[i].value)
 			return names[i];
-	return "not told";
+	return "unknown";
 }
 
 static void report_flags(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)

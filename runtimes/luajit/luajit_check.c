@@ -210,7 +210,7 @@ static const struct {
         {"JIT", "has flags; the array of traces begins with none", check_jit},
         {"code areas", "sizes in their links add up", check_areas},
         {"functions", "are of Lua if they have a prototype, and only then", check_functions},
-        {"bytecode", "begins with a header that tells the frame size; constants are within the object",
+        {"bytecode", "begins with a header that has the frame size; constants are within the object",
                 luajit_check_bytecode},
         {"chunk names", "are strings that end where their length says", luajit_check_names},
         {"names of variables", "follow the lines, to the end of the object", luajit_check_debug},

@@ -125,7 +125,7 @@ u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *fr
 	struct frame work = {.where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, LUAJIT_WORK + LUAJIT_VMST_GC),
 	        .detail = luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, LUAJIT_VMST_GC)};
 	u32 end = i, behind = i, put = 0;
-	bool told;
+	bool has_work;
 
 	*eaten = 0;
 	if (i && is_native(&frames[i - 1])) /* its run was looked at already */
@@ -133,19 +133,19 @@ u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *fr
 	for (; end < n && is_native(&frames[end]) && end - i + 2 < max; end++)
 		if (collects(gc, bias, &frames[end]))
 			behind = end + 1;
-	told = end < n && is_work(&frames[end]);
+	has_work = end < n && is_work(&frames[end]);
 	if (behind == i || (end < n && is_native(&frames[end])))
 		return 0;
-	if (end + told < n &&
-	        is_script(&frames[end + told], LUAJIT_JIT, LUAJIT_JIT)) /* traces collect by a helper of their own */
+	if (end + has_work < n && is_script(&frames[end + has_work], LUAJIT_JIT,
+	                                  LUAJIT_JIT)) /* traces collect by a helper of their own */
 		behind = end;
-	if (told && behind == end)
+	if (has_work && behind == end)
 		return 0;
 	for (u32 k = i; k < end; k++) {
 		ret[put++] = frames[k];
 		if (k + 1 == behind)
 			ret[put++] = work;
 	}
-	*eaten = end - i + told;
+	*eaten = end - i + has_work;
 	return put;
 }

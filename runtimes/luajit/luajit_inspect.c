@@ -200,7 +200,7 @@ static void report_checks(
 	snprintf(subject, sizeof(subject), "of vm 0x%lx", g);
 	report_section(out, "checks", subject);
 	if (!luajit_vms_is_vm(image, bias, p->memory, g)) {
-		report_text(out, "VM", "what is told of it is not to be trusted", "closed meanwhile");
+		report_text(out, "VM", "not to be trusted", "closed meanwhile");
 		return;
 	}
 	for (u32 i = 0; i < n; i++)

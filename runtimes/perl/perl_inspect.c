@@ -60,7 +60,7 @@ static void report_interpreter(const struct perl_image *image, u64 bias, const s
 	if (memory_read(p->memory, &interpreter, sizeof(interpreter), bias + image->interpreter))
 		report_text(out, "PL_curinterp", NULL, "0x%lx", interpreter);
 	if (vm->via)
-		report_text(out, "found by", "PL_thr_key's value, as the C library tells", "%u, %d bytes", vm->via,
+		report_text(out, "found by", "PL_thr_key's value, as the C library says", "%u, %d bytes", vm->via,
 		        vm->slot);
 	else
 		report_text(out, "found by", NULL, "not known yet");

@@ -211,7 +211,7 @@ void python_check(const struct python_image *image, const struct python_layout *
 		const char *name, *what;
 		enum python_check_result (*check)(struct checker *c);
 	} checks[PYTHON_CHECKS] = {
-	        {"types", "sizes that they tell of their instances", check_types},
+	        {"types", "sizes that they give for their instances", check_types},
 	        {"threads", "states are of their interpreter and of a thread", check_lists},
 	        {"frames", "frames have code, whose members have their types", check_frames},
 	};

@@ -51,7 +51,7 @@ static void report_code(const struct python_image *image, u64 bias, struct repor
 	if (eval->ncopies)
 		report_number(out, "copies of the loop", eval->ncopies, "in other functions");
 	if (eval->nbare)
-		report_number(out, "without a frame", eval->nbare, "stretches that are told wrong");
+		report_number(out, "without a frame", eval->nbare, "stretches that are described wrongly");
 	report_text(out, "linked from", "the beginning's stores were followed", "0x%lx", eval->link_end + bias);
 	if (image->vm.linkage != PYTHON_NO_CFRAME)
 		report_number(out, "_PyCFrame below the CFA", eval->cframe_below, "bytes");

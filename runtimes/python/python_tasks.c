@@ -209,7 +209,7 @@ static void tell_waiting(const struct reading *w, u64 object, struct runtime_tas
 		snprintf(t->state, sizeof(t->state), "waits for %s", dot);
 }
 
-static void tell(const struct reading *w, const struct python_chain *c, u64 waiter, struct runtime_task *t)
+static void report_task(const struct reading *w, const struct python_chain *c, u64 waiter, struct runtime_task *t)
 {
 	u64 object = waiter ? waiter : c->awaits;
 
@@ -292,7 +292,7 @@ static struct error *add_task(
 		snprintf(t.state, sizeof(t.state), "moved whenever it was read");
 		return add(ctx, &t);
 	}
-	tell(w, &w->chain, waiter, &t);
+	report_task(w, &w->chain, waiter, &t);
 	t.stop = w->chain.cut ? STOP_DEPTH : STOP_ROOT_RUNTIME;
 	for (u32 i = 0; i < w->chain.n && w->chain.state != PYTHON_RUNNING; i++)
 		w->frames[t.nframes++] = w->chain.frames[w->chain.n - 1 - i];

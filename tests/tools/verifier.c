@@ -55,7 +55,7 @@ static unsigned long processed(const char *program, unsigned walkers)
 	unsigned long n;
 
 	if (!at || sscanf(at, "processed %lu", &n) != 1)
-		errx(1, "the verifier does not tell how many instructions of %s it looked at", program);
+		errx(1, "the verifier does not say how many instructions of %s it looked at", program);
 	sample__destroy(skel);
 	return n;
 }
@@ -68,7 +68,7 @@ static void print_tag(const char *program, const char *cache_dir)
 	unsigned size = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
-		err(1, "the kernel does not tell the tag of %s", program);
+		err(1, "the kernel does not give the tag of %s", program);
 	printf(" ");
 	for (size_t i = 0; i < sizeof(info.tag); i++)
 		printf("%02x", info.tag[i]);

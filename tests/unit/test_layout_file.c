@@ -125,7 +125,7 @@ static void test_wrong(void **state)
 	        {"runtime test\nS.a 8 0\n", "a size of 0 for \"S.a\""},
 	        {"runtime test\nS.a 8 4 2\n", "more on the line than belongs there: \"2\""},
 	        {"runtime test\nS.a -\n", "every build has \"S.a\""},
-	        {"runtime test\nS.a 8 4\nS.a 8 4\n", "t.layout:3: told twice: \"S.a\""},
+	        {"runtime test\nS.a 8 4\nS.a 8 4\n", "t.layout:3: given twice: \"S.a\""},
 	        {"runtime test\nsizeof S 0\n", "a size of 0"},
 	        {"runtime test\nenum op OP_\n", "names are missing"},
 	        {"runtime test\nbuild-id 0A\n", "lower-case hexadecimal digits, not \"0A\""},

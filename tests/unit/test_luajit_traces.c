@@ -6,7 +6,7 @@
  */
 #include "luajit_levels.h"
 
-static void tell(const struct tally *tally)
+static void print_tally(const struct tally *tally)
 {
 	print_message(
 	        "inlined: %u right, %u wrong, %u missing; lines: %u of %u right; bases: %u of %u wrong; %u stops\n",
@@ -18,7 +18,7 @@ static void test_base(void **state)
 {
 	struct tally tally = compare_script("traces.lua", "");
 
-	tell(&tally);
+	print_tally(&tally);
 	assert_int_equal(tally.stops, 4);
 	assert_int_equal(tally.in_traces, 4);
 }
@@ -27,7 +27,7 @@ static void test_inlined(void **state)
 {
 	struct tally tally = compare_script("traces_inlined.lua", "");
 
-	tell(&tally);
+	print_tally(&tally);
 	assert_int_equal(tally.stops, 29 * 3);
 	assert_true(tally.in_traces >= 25 * 3);
 	assert_true(tally.wrong * 50 <= tally.right); /* 2 %: seldom, and not on every build */

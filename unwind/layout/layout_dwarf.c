@@ -208,7 +208,7 @@ static const char *find_path(struct reader *r, Dwarf_Die *type, const char *path
 			break;
 	}
 	if (!size_of(r, &t, &size))
-		return "of a type whose size is not told";
+		return "of a type without a size";
 	if (at > UINT16_MAX || size > UINT16_MAX)
 		return too_large;
 	*ret = (struct layout_member){at, size};
@@ -220,7 +220,7 @@ static const char *find_size(struct reader *r, Dwarf_Die *type, struct layout_me
 	u64 size;
 
 	if (!size_of(r, type, &size) || !size)
-		return "its size is not told";
+		return "its size is not given";
 	if (size > UINT16_MAX)
 		return too_large;
 	*ret = (struct layout_member){size, size};

@@ -159,7 +159,7 @@ static struct error *parse_field(struct parser *p, char *line)
 	if (field == schema->n)
 		return bad(p, "not a member that this yrt knows:", line);
 	if (p->file->layout->fills[field].source != LAYOUT_UNKNOWN)
-		return bad(p, "told twice:", schema->fields[field].name);
+		return bad(p, "given twice:", schema->fields[field].name);
 	p->rest = line + len;
 	return schema->fields[field].list ? parse_list(p, field) : parse_member(p, field);
 }

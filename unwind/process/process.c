@@ -87,7 +87,7 @@ const char *process_remedy(void)
 	                     "refuses (AppArmor: in Kubernetes \"appArmorProfile: {type: Unconfined}\"; SELinux; "
 	                     "kernel.yama.ptrace_scope=3)"
 	                   : "run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: [SYS_PTRACE]\"); "
-	                     "`yrt doctor` tells more";
+	                     "see `yrt doctor`";
 }
 
 bool process_is_hidden(pid_t pid)

@@ -196,7 +196,7 @@ static void put_argument(FILE *out, const struct syscall *call, char kind, u64 v
 	}
 }
 
-/* Is the thread in this very call still? True where the kernel does not tell. */
+/* Is the thread in this very call still? True where the kernel does not say. */
 static bool is_in(const struct syscall *call)
 {
 	char path[64], line[256] = "";

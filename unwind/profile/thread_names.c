@@ -66,16 +66,16 @@ struct error *thread_function(struct table *known, struct profile *profile, cons
 	u64 key = XXH3_64bits(&id, sizeof(id)) | 1, *word = table_get(known, key);
 	u32 comm = (u32)XXH3_64bits(record->comm, strnlen(record->comm, COMM_LEN));
 	struct known k = word ? unpack(*word) : (struct known){.comm = comm};
-	bool told = is_time(&k) && ask(p, (pid_t)record->tid, name, sizeof(name));
+	bool has_name = is_time(&k) && ask(p, (pid_t)record->tid, name, sizeof(name));
 	struct error *err;
 
-	if (!told)
+	if (!has_name)
 		snprintf(name, sizeof(name), "%.*s", COMM_LEN, record->comm);
 	snprintf(text, sizeof(text), "%s (tid %u)", name, record->tid);
 	k.stacks += k.stacks < STACKS_MAX;
-	k.named = k.named || told;
+	k.named = k.named || has_name;
 	err = table_put(known, key, pack(k));
-	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, told, ret);
+	return err ? err : profile_function(profile, function_key(key, &k, comm), &fn, has_name, ret);
 }
 
 static bool number_of(const struct profile_function *fn, const char *word, u32 *number, size_t *len)

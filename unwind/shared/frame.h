@@ -107,7 +107,7 @@ static inline u64 frame_addr(const struct frame *f)
 	X(STOP_ARENA, "arena", "the tables of yrt were inconsistent or full")                                          \
 	X(STOP_NO_USER, "no_user", "no user stack (kernel thread, or exiting)")                                        \
 	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")                        \
-	X(STOP_RESUMED, "resumed", "native frames are missing in the middle; a runtime told where its own are")        \
+	X(STOP_RESUMED, "resumed", "native frames are missing in the middle; the runtime knows where its own are")     \
 	X(STOP_NO_WALKER, "no_walker", "the walker of a runtime that had just appeared was still being loaded")
 
 enum stop_reason {

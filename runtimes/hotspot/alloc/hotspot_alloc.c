@@ -48,7 +48,7 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 	if (instance->heap->silent_refills) {
 		ret->missed = "this JVM's C1 takes buffers from the heap unseen; what its code allocates there is "
 		              "missed, large arrays above all";
-		ret->remedy = "start it with -XX:-FastTLABRefill or -XX:+UseG1GC; JDK 11 and later tell all";
+		ret->remedy = "start it with -XX:-FastTLABRefill or -XX:+UseG1GC; JDK 11 and later report all";
 	}
 	ret->collections_at = hotspot_collections_at(instance->heap, p->memory);
 	ret->buffer_start = l->tlab.at + l->tlab_start.at;
@@ -163,7 +163,7 @@ static bool in_place(struct reader *r, u32 gc, bool *passed)
 	return *passed;
 }
 
-static enum alloc_told object(void *data, const struct alloc_object *o, struct frame *ret, u64 *size)
+static enum alloc_answer object(void *data, const struct alloc_object *o, struct frame *ret, u64 *size)
 {
 	struct reader *r = data;
 	bool fresh = o->thread && o->end && !o->passed && stands_still(r, o), passed = false;
@@ -175,7 +175,7 @@ static enum alloc_told object(void *data, const struct alloc_object *o, struct f
 	/* what lies behind the mark may be of an object that was there before the last collection */
 	if (!in_place(r, o->gc, &passed))
 		return ALLOC_MOVED;
-	return found && (passed || !fresh || o->addr >= at + HEADER_BYTES) ? ALLOC_TOLD : ALLOC_NOT_YET;
+	return found && (passed || !fresh || o->addr >= at + HEADER_BYTES) ? ALLOC_KNOWN : ALLOC_NOT_YET;
 }
 
 struct survey {
@@ -184,7 +184,7 @@ struct survey {
 	void *ctx;
 };
 
-static void tell(void *data, u64 klass, u64 bytes, u64 objects)
+static void count(void *data, u64 klass, u64 bytes, u64 objects)
 {
 	const struct survey *c = data;
 	struct frame class;
@@ -201,7 +201,7 @@ static bool survey(void *data, const struct alloc_object *buffer,
 	bool passed;
 
 	return buffer->gc && in_place(r, buffer->gc, &passed) &&
-	       hotspot_alloc_survey(r->heap, r->memory, buffer->start, buffer->end, tell, &c);
+	       hotspot_alloc_survey(r->heap, r->memory, buffer->start, buffer->end, count, &c);
 }
 
 /* The innermost frame of compiled code, if nothing but stubs (as those that copy arrays) lies inside it. */

@@ -102,7 +102,7 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 	GElf_Shdr header;
 	Elf_Scn *section = symbol_table(names->elf, &header);
 	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-	bool kinds[ALLOC_COLLECTION + 1] = {false}, whole = false, told = false;
+	bool kinds[ALLOC_COLLECTION + 1] = {false}, whole = false, has_object = false;
 
 	ret->nsites = 0;
 	ret->early = false;
@@ -121,10 +121,10 @@ bool hotspot_alloc_symbols(struct image *img, struct image *names, struct runtim
 		add_site(img, t, sym.st_value, ret);
 		kinds[t->kind] = true;
 		ret->early |= t->early;
-		told |= t->kind == ALLOC_REFILL && t->reg[ALLOC_OBJECT] != NONE;
+		has_object |= t->kind == ALLOC_REFILL && t->reg[ALLOC_OBJECT] != NONE;
 	}
 	ret->early &= !whole;
-	if (ret->early && !told)
+	if (ret->early && !has_object)
 		return false;
 	return ret->nsites && kinds[ALLOC_REFILL] && kinds[ALLOC_OUTSIDE];
 }
