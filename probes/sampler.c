@@ -263,7 +263,8 @@ static struct error *poll_once(struct sampler *s)
 	int ms = poll_ms(s, loading), n;
 	u64 now;
 
-	set_hurry(s, loading || s->command || s->options.follow || s->options.everyone || now_ns() < s->eager_until_ns);
+	set_hurry(s, loading || s->ops->waits || s->command || s->options.follow || s->options.everyone ||
+	                     now_ns() < s->eager_until_ns);
 	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : until_due(s, now_ns(), ms));
 	now = now_ns();
 	if (n < 0 && errno != EINTR)

@@ -57,11 +57,11 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "tasks_s", s->tasks_s,
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "tasks_s", s->tasks_s,
 	        "wall_s", s->wall_s, "on_s", s->on_s, "sampled_on_s", s->sampled_s, "off_s", s->off_s, "run_queue_s",
 	        s->run_queue_s, "left_out_s", s->left_out_s, "waits", (json_int_t)s->waits, "waits_without_stack",
-	        (json_int_t)s->skipped, "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved,
-	        "looks", (json_int_t)s->looks);
+	        (json_int_t)s->skipped, "returns_not_reported", (json_int_t)s->unseen, "walked_from_outside",
+	        (json_int_t)s->visited, "moved", (json_int_t)s->moved, "looks", (json_int_t)s->looks);
 }
 
 static bool is_lock(u32 kind)

@@ -288,6 +288,21 @@ static __attribute__((always_inline)) inline void wait_walk(
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
+/*
+ * A thread leaves the CPU that was not seen to come back: kernels leave switches out, as one that hides a task does
+ * with those of that task. The scheduler knows since when it runs.
+ */
+static __attribute__((noinline)) int wait_over_unseen(
+        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
+{
+	u64 came = now;
+
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		came = BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
+	ws->unseen++;
+	return wait_over(task, w, ws, came > w->since_ns && came < now ? came : now);
+}
+
 static inline struct wait_state *wait_new(struct task_struct *task)
 {
 	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -383,6 +398,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	w = prev->pid ? wait_state_of_own(prev) : NULL;
 	if (!w)
 		return 0;
+	if (w->since_ns)
+		wait_over_unseen(prev, w, ws, now);
 	state = preempt ? 0 : prev->__state;
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
 		return 0;
@@ -451,6 +468,8 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (!w || w->exited)
 		return 0;
 	w->exited = 1;
+	if (!end && w->since_ns)
+		wait_over_unseen(task, w, ws, now);
 	if (end)
 		wait_left_late(w, ws, end);
 	else

@@ -370,8 +370,10 @@ static struct error *poll(void *event, u64 now)
 static u64 due(void *event)
 {
 	const struct wait *w = event;
+	u64 tasks = w->tasks ? wait_tasks_due(w->tasks) : 0;
+	u64 visit = object_skeleton(w->host->object)->bss->wait_sampled ? w->visited_ns + VISIT_NS : 0;
 
-	return w->tasks ? wait_tasks_due(w->tasks) : 0;
+	return !tasks || (visit && visit < tasks) ? visit : tasks;
 }
 
 static struct error *drain(void *event, u32 epoch)
@@ -460,6 +462,7 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
 	w->summary.waits = sum.waits;
 	w->summary.skipped = sum.skipped;
+	w->summary.unseen = sum.unseen;
 	st->of_event = &w->summary;
 }
 

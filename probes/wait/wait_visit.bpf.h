@@ -18,6 +18,8 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	t->ns = ns;
 	if (!w || !hash) {
 		t->flags = ns >= WAIT_DUE_NS || wait_end_ns ? WAIT_DUE : 0;
+		if (!t->flags)
+			wait_sampled = 1; /* user space looks once more */
 		return;
 	}
 	t->flags = 0;
