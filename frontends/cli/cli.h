@@ -91,18 +91,16 @@ struct flame_options {
 	bool awaits; /* a process that is selected */
 	struct selection selection;
 	struct send_options send;
-	bool named;            /* -o was given */
-	const char *labels;    /* of labels.h, while it runs */
-	const char *service;   /* what several programs are to a store: the selection, the command */
-	bool async, no_async;  /* as given */
-	bool idle;             /* waits by design are shown, as asked */
-	bool second;           /* what event_ops.more counts is drawn: objects of java-alloc, not bytes */
-	const char *event;     /* -e of record and top */
-	double min_us, max_us; /* of a wait (off-flame); max_us 0: any */
+	bool named;           /* -o was given */
+	const char *labels;   /* of labels.h, while it runs */
+	const char *service;  /* what several programs are to a store: the selection, the command */
+	bool async, no_async; /* as given */
+	bool idle;            /* waits by design are shown, as asked */
+	bool second;          /* what event_ops.more counts is drawn: objects of java-alloc, not bytes */
+	const char *event;    /* -e of record and top */
 	struct wait_options wait;
 	struct hit_options hit;
 	struct io_options io;
-	const char *over; /* of latency */
 	struct sampler_options sampler;
 };
 

@@ -83,6 +83,10 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 	{                                                                                                              \
 		key, MEMBER(member), .name = option, .min = min_, .max = max_                                          \
 	}
+#define TIME(key, member, option, ns)                                                                                  \
+	{                                                                                                              \
+		key, MEMBER(member), .name = option, .per_number = ns                                                  \
+	}
 
 static const struct setting settings[] = {
         NUMBER('d', sampler.duration_s, "--duration", 0, 1e7),
@@ -90,10 +94,10 @@ static const struct setting settings[] = {
         NUMBER('r', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
         NUMBER(FLAME_CPU, sampler.cpu_percent, "--max-cpu", 0, 1e6),
         NUMBER(FLAME_DEPTH, sampler.depth, "--depth", 1, DEPTH_MAX),
-        NUMBER(FLAME_MIN, min_us, "--min", 0, 1e12),
-        NUMBER(FLAME_MAX, max_us, "--max", 0.001, 1e12),
+        TIME(FLAME_MIN, wait.min_ns, "--min", 1e3),
+        TIME(FLAME_MAX, wait.max_ns, "--max", 1e3),
+        TIME(FLAME_OVER, hit.over_ns, "--over", 0),
         TEXT(FLAME_EVENT, event),
-        TEXT(FLAME_OVER, over),
         TEXT('o', output),
         TEXT('f', format),
         TEXT('I', sampler.collect.include),
@@ -210,10 +214,9 @@ struct error *flame_set_event(struct flame_options *o)
 		        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
 	o->sampler.event = event;
 	o->io.objects |= o->event && (event == &io_event || event == &net_event); /* a recording keeps all */
-	if (o->max_us && o->max_us < o->min_us)
-		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g us", o->min_us, o->max_us);
-	o->wait.min_ns = (u64)(o->min_us * 1e3);
-	o->wait.max_ns = (u64)(o->max_us * 1e3);
+	if (o->wait.max_ns && o->wait.max_ns < o->wait.min_ns)
+		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g ms", (double)o->wait.min_ns / 1e6,
+		        (double)o->wait.max_ns / 1e6);
 	return NULL;
 }
 

@@ -3,8 +3,9 @@
 #include "flame_rows.h"
 
 static const struct manual_option lock_options[] = {
-        TARGET_ROWS{FLAME_MIN, "min", "USECS", "only waits of at least USECS microseconds", COMPLETE_NOTHING},
-        {FLAME_MAX, "max", "USECS", "only waits of at most USECS microseconds", COMPLETE_NOTHING},
+        TARGET_ROWS{FLAME_MIN, "min", "TIME", "only waits of at least TIME: 20ms, 2s; a number alone is microseconds",
+                COMPLETE_NOTHING},
+        {FLAME_MAX, "max", "TIME", "only waits of at most TIME", COMPLETE_NOTHING},
         {FLAME_HOLDERS, "holders", NULL,
                 "show inside each wait the stack of the thread that released the lock, leaf first", COMPLETE_NOTHING},
         {FLAME_ALL_WAITS, "all-waits", NULL, "also other waits in futex(2): conditions, semaphores, joins, idle pools",

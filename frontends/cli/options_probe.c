@@ -62,31 +62,11 @@ const struct manual latency_manual = {
         .examples = latency_examples,
 };
 
-/* "100ms", "5us", "2s". */
-static bool parse_time(const char *text, u64 *ret)
-{
-	static const struct {
-		const char *word;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (end != text && value >= 0 && value < 1e9 && !strcmp(end, units[i].word)) {
-			*ret = (u64)(value * units[i].ns);
-			return true;
-		}
-	return false;
-}
-
 struct error *latency_set(struct flame_options *o)
 {
 	if (o->hit.n != 1 || o->hit.spec[0].kind == HIT_TRACEPOINT || o->hit.spec[0].kind == HIT_USDT)
 		return error_hint(
 		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
-	if (o->over && !parse_time(o->over, &o->hit.over_ns))
-		return error_new(ERROR_USAGE, "--over takes a time such as 100ms, 5us or 2s, not \"%s\"", o->over);
 	o->hit.spec[0].kind = HIT_FUNCTION;
 	o->hit.returns = true;
 	return NULL;

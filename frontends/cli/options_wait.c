@@ -11,8 +11,9 @@
 
 static const struct manual_option off_options[] = {
         TARGET_ROWS MANUAL_HEADING("Waits"),
-        {FLAME_MIN, "min", "USECS", "only waits of at least USECS microseconds", COMPLETE_NOTHING},
-        {FLAME_MAX, "max", "USECS", "only waits of at most USECS microseconds", COMPLETE_NOTHING},
+        {FLAME_MIN, "min", "TIME", "only waits of at least TIME: 20ms, 2s; a number alone is microseconds",
+                COMPLETE_NOTHING},
+        {FLAME_MAX, "max", "TIME", "only waits of at most TIME", COMPLETE_NOTHING},
         {FLAME_WAKERS, "wakers", NULL, "show inside each wait the stack of the thread that ended it, leaf first",
                 COMPLETE_NOTHING},
         {FLAME_LOGICAL, "logical", NULL,
@@ -25,7 +26,7 @@ static const struct manual_option off_options[] = {
 static const struct manual_example off_examples[] = {
         {"yrt @ -p 4242 -d 10 -o off.html", "what a process waited for in ten seconds"},
         {"yrt @ -p 4242 -t -U -f txt -o - | less", "a tree for each thread, without the kernel"},
-        {"yrt @ -p 4242 --min 10000 -o off.html", "only waits of 10 ms and more"},
+        {"yrt @ -p 4242 --min 10ms -o off.html", "only waits of 10 ms and more"},
         {"yrt @ -p 4242 --no-idle -o off.html", "without idle event loops and pools"},
         {"yrt @ -p 4242 --wakers -o off.html", "with the thread that ended each wait"},
         {"yrt @ -p 4242 --no-idle --logical -o off.html", "with what coroutines, goroutines and tasks wait for"},

@@ -2,6 +2,7 @@
 #include "setting.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct error *parse_number(const char *what, const char *text, double min, double max, double *ret)
 {
@@ -26,12 +27,33 @@ static struct error *apply_number(const struct setting *s, const char *argument,
 	return err;
 }
 
+/* "100ms", "5us", "2s". */
+static struct error *apply_time(const struct setting *s, const char *argument, u64 *ret)
+{
+	const struct {
+		const char *word;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", s->per_number}};
+	char *end;
+	double value = strtod(argument, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (end != argument && units[i].ns && !strcmp(end, units[i].word) && value >= 0 &&
+		        value * units[i].ns < 1e18) {
+			*ret = (u64)(value * units[i].ns);
+			return NULL;
+		}
+	return error_new(ERROR_USAGE, "%s takes a time such as 100ms, 5us or 2s, not \"%s\"", s->name, argument);
+}
+
 static struct error *apply(const struct setting *s, const char *argument, void *member)
 {
 	if (s->kind == SETTING_BOOL)
 		*(bool *)member = s->on;
 	else if (s->kind == SETTING_TEXT)
 		*(const char **)member = argument;
+	else if (s->kind == SETTING_TIME)
+		return apply_time(s, argument, member);
 	else if (s->bits)
 		*(u32 *)member |= s->bits;
 	else

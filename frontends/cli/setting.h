@@ -16,6 +16,7 @@ enum setting_kind {
 	SETTING_BOOL,   /* becomes on */
 	SETTING_TEXT,   /* becomes the option's argument; NULL if it has none */
 	SETTING_NUMBER, /* a double: becomes the argument, which is min to max */
+	SETTING_TIME,   /* u64 nanoseconds: becomes the argument, as "20ms", or a number of setting.per_number each */
 	SETTING_U32,    /* bits are added to it; without bits it becomes the argument, which is min to max */
 };
 
@@ -25,15 +26,17 @@ struct setting {
 	size_t at; /* the member: bytes into the struct */
 	bool on;
 	u32 bits;
-	const char *name; /* of a number, for messages: "--freq" */
+	const char *name; /* of a number or a time, for messages: "--freq" */
 	double min, max;
+	double per_number; /* of a time; 0: it has to have a unit */
 };
 
 /* A member and its kind. What is of no such type does not compile. */
 #define SETTING_OF(type, member)                                                                                       \
 	.at = offsetof(type, member), \
 	.kind = _Generic(((type *)0)->member, \
-		bool: SETTING_BOOL, const char *: SETTING_TEXT, double: SETTING_NUMBER, u32: SETTING_U32)
+		bool: SETTING_BOOL, const char *: SETTING_TEXT, double: SETTING_NUMBER, u64: SETTING_TIME, \
+		u32: SETTING_U32)
 
 /* Applies the rows of an option to a struct; *taken: there were some. An error names the option. */
 struct error *settings_apply(const struct setting *table, int key, const char *argument, void *to, bool *taken);
