@@ -29,6 +29,20 @@ static void expect(struct syscall call, const char *expected)
 	free(text);
 }
 
+/* A timeout of a clock's moment is shown by how far away that is. */
+static void expect_moment(struct syscall call, clockid_t clock)
+{
+	struct timespec ts;
+	char *text;
+
+	clock_gettime(clock, &ts);
+	ts.tv_sec += 1000;
+	call.arguments[3] = (u64)(uintptr_t)&ts;
+	text = syscall_text(&call);
+	assert_true(strstr(text, " 1000.000 s from now)") || strstr(text, " 999.9"));
+	free(text);
+}
+
 static void test_text(void **state)
 {
 	struct memory *memory = memory_live(getpid());
@@ -50,6 +64,16 @@ static void test_text(void **state)
 	expect(call, "clock_nanosleep(MONOTONIC, ABSTIME, 0.000 s from now)");
 	call.arguments[0] = 0x7fffffff;
 	expect(call, "clock_nanosleep(2147483647, ABSTIME, 1.500 s)");
+	call = (struct syscall){
+	        .number = SYS_futex, .arguments = {4096, FUTEX_WAIT, 1, (u64)(uintptr_t)&ts}, .memory = memory};
+	expect(call, "futex(0x1000, WAIT, 1, 1.500 s)");
+	call.arguments[1] = FUTEX_WAIT_BITSET;
+	expect(call, "futex(0x1000, WAIT_BITSET, 1, 0.000 s from now)");
+	expect_moment(call, CLOCK_MONOTONIC);
+	call.arguments[1] = FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME;
+	expect_moment(call, CLOCK_REALTIME);
+	call.arguments[1] = FUTEX_LOCK_PI;
+	expect_moment(call, CLOCK_REALTIME);
 	expect((struct syscall){.number = SYS_poll, .arguments = {0, 0, (u32)-1}}, "poll(0, 0, no timeout)");
 	expect((struct syscall){.number = SYS_futex, .arguments = {4096, 0x7f, 1, 0}},
 	        "futex(0x1000, 127, 1, no timeout)");

@@ -115,15 +115,33 @@ static void put_clock(FILE *out, u64 id)
 		fprintf(out, "%d", (int)id);
 }
 
-static bool is_moment(const struct syscall *call)
+/* Is its timeout a moment? Then by which clock (futex(2), clock_nanosleep(2), mq_receive(3)). */
+static bool is_moment(const struct syscall *call, clockid_t *clock)
 {
-	return call->number == SYS_clock_nanosleep && call->arguments[1] & TIMER_ABSTIME;
+	u64 op = call->arguments[1];
+
+	*clock = CLOCK_REALTIME;
+	switch (call->number) {
+	case SYS_clock_nanosleep:
+		*clock = (clockid_t)call->arguments[0];
+		return op & TIMER_ABSTIME;
+	case SYS_mq_timedsend:
+	case SYS_mq_timedreceive:
+		return true;
+	case SYS_futex:
+		if ((op & FUTEX_CMD_MASK) != FUTEX_LOCK_PI && !(op & FUTEX_CLOCK_REALTIME))
+			*clock = CLOCK_MONOTONIC;
+		return (op & FUTEX_CMD_MASK) != FUTEX_WAIT;
+	default:
+		return false;
+	}
 }
 
 /* A length; of a moment how far away it is. */
 static void put_time(FILE *out, const struct syscall *call, u64 addr)
 {
 	struct timespec ts, now = {0};
+	clockid_t clock;
 	double left;
 
 	if (!addr) {
@@ -131,7 +149,7 @@ static void put_time(FILE *out, const struct syscall *call, u64 addr)
 	} else if (!call->memory || !memory_read(call->memory, &ts, sizeof(ts), addr) || ts.tv_sec < 0 ||
 	           ts.tv_nsec < 0 || ts.tv_nsec >= 1000000000) {
 		fprintf(out, "0x%lx", addr);
-	} else if (is_moment(call) && !clock_gettime((clockid_t)call->arguments[0], &now)) {
+	} else if (is_moment(call, &clock) && !clock_gettime(clock, &now)) {
 		left = (double)ts.tv_sec - (double)now.tv_sec + (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
 		fprintf(out, "%.3f s from now", left > 0 ? left : 0);
 	} else {
