@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which loop runs which contexts: whether one has not begun with its own, has ended, or was left by an exception. */
+/*
+ * Which loop runs which contexts: whether one has not begun with its own, has ended, or was left by an exception.
+ *
+ * What perl_begin() asks is in global functions, which the verifier checks once, not for each way to a call.
+ */
 #ifndef YRT_PERL_LOOPS_WALK_H
 #define YRT_PERL_LOOPS_WALK_H
 
@@ -27,12 +31,15 @@ static inline int pl_innermost(struct walk *w, const struct perl_vm *vm, const s
 }
 
 /* Has this loop ended, and with it its context? It has no op any more. */
-static inline bool pl_has_ended(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+WALK_GLOBAL int perl_has_ended(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
 	u64 op;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
 	if (!w->leaf)
-		return c->more[2] & PL_ENDED;
+		return (c->more[2] & PL_ENDED) != 0;
 	if (w->region.part == PERL_NEXT)
 		return walk_has(w, REG_RESULT) && !w->reg[REG_RESULT];
 	return pl_op(w, vm, &op) && !op;
@@ -91,12 +98,17 @@ WALK_GLOBAL int perl_is_early(struct walk *w)
 }
 
 /* Is the innermost context an eval that call_sv() pushed? */
-static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+WALK_GLOBAL int perl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	int found = pl_innermost(w, vm, c);
-	u64 i = (u64)found;
 	u32 type;
+	int found;
+	u64 i;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	found = pl_innermost(w, vm, c);
+	i = (u64)found;
 	if (found < 0)
 		return false;
 	type = (u32)pl_word(w, i, 0);
@@ -129,11 +141,13 @@ WALK_GLOBAL int perl_is_keepers(struct walk *w)
 	return true;
 }
 
-static inline int pl_skip_empty(struct walk *w, struct walk_cursor *c)
+WALK_GLOBAL int perl_skip_empty(struct walk *w, struct walk_cursor *c)
 {
 	int stop = STOP_NONE;
 	u32 i;
 
+	WALK_CHECK(w);
+	WALK_CHECK(c);
 	for (i = 0; i < PL_STACKS_A_STEP && !stop && c->at != PL_END && !pl_left(c) && pl_type(c) != PERL_STACK_MAIN;
 	        i++)
 		stop = perl_stack_next(w);
@@ -141,12 +155,17 @@ static inline int pl_skip_empty(struct walk *w, struct walk_cursor *c)
 }
 
 /* Was the innermost context entered from C? */
-static inline bool pl_is_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+WALK_GLOBAL int perl_is_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	int found = pl_innermost(w, vm, c);
-	u64 i = (u64)found;
 	u32 kind;
+	int found;
+	u64 i;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	found = pl_innermost(w, vm, c);
+	i = (u64)found;
 	if (found < 0)
 		return false;
 	kind = (u32)pl_word(w, i, 0) & PERL_CX_KIND;
@@ -157,8 +176,8 @@ static inline bool pl_is_entered(struct walk *w, const struct perl_vm *vm, const
 /* An exception leaves this loop of a block that is kept, and has taken the block's stack of contexts away before. */
 static inline bool pl_is_left(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c)
 {
-	return c->more[2] & PL_UNWOUND && !pl_skip_empty(w, c) && !pl_is_kept(vm, pl_type(c)) &&
-	       !pl_is_entered(w, vm, c) && perl_is_keepers(w);
+	return c->more[2] & PL_UNWOUND && !perl_skip_empty(w, c) && !pl_is_kept(vm, pl_type(c)) &&
+	       !perl_is_entered(w, vm, c) && perl_is_keepers(w);
 }
 
 /* For the next loop. flag: PL_UNWOUND or PL_ENDED */

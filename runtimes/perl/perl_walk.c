@@ -226,22 +226,23 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	}
 	if (part == PERL_ENTER || part == PERL_SCOPE)
 		return pl_enter(w, vm, c, part);
-	ended = part == PERL_RUNOPS && pl_has_ended(w, vm, c);
+	ended = part == PERL_RUNOPS && perl_has_ended(w, vm, c);
 	if (ended && pl_is_kept(vm, pl_type(c)) && (pl_left(c) == 1 || perl_is_keepers(w))) {
 		c->more[2] &= ~(PL_GROUP | PL_ENDED | PL_XS | PL_COMPILES);
 		return PL_GROUP_DONE;
 	}
-	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP || (part == PERL_RUNOPS && perl_is_early(w)))
+	if ((ended && !perl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP ||
+	        (part == PERL_RUNOPS && perl_is_early(w)))
 		stop = PL_GROUP_DONE;
 	unwound = ended || c->more[2] & PL_UNWOUND;
 	if (!stop && part == PERL_RUNOPS && pl_is_left(w, vm, c))
 		stop = PL_GROUP_DONE;
 	c->more[2] = (c->more[2] & ~(PL_GROUP | PL_SKIP | PL_UNWOUND | PL_ENDED | PL_XS | PL_COMPILES)) | PL_RAN;
 	if (part == PERL_RUNOPS && !stop) {
-		stop = pl_skip_empty(w, c);
+		stop = perl_skip_empty(w, c);
 		if (!stop && pl_is_kept(vm, pl_type(c)) && perl_is_keepers(w))
 			c->more[2] |= PL_STACK;
-		else if (!stop && pl_is_protection(w, vm, c) && (unwound || perl_is_keepers(w)))
+		else if (!stop && perl_is_protection(w, vm, c) && (unwound || perl_is_keepers(w)))
 			c->more[2] |= PL_PEEK; /* the parser folds constants in such a loop, with an eval of its own */
 	}
 	if (part == PERL_RUN && c->at != PL_END) {
@@ -296,7 +297,7 @@ WALK_GLOBAL int perl_compile(struct walk *w)
 	if (!c || stop)
 		return stop ? stop : STOP_ARENA;
 	c->more[2] |= PL_COMPILES;
-	return pl_skip_empty(w, c);
+	return perl_skip_empty(w, c);
 }
 
 /* The newest context counts, but is not whole: the caller of what it is for is what runs. */
