@@ -3,8 +3,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import go
 import yrt
@@ -12,9 +14,11 @@ import yrt
 RATE = 997
 
 
-def chains(path, seconds=3):
+def chains(path, seconds=3, change=None):
     """Stacks are complete, and those of each leaf are what the runtime says."""
     with yrt.Fixture(path, seconds=None, wait=False) as f:
+        if change:
+            change(path)
         result = yrt.sample(f, view="go-flame", seconds=seconds, rate=RATE)
         assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
         yield result.summary()
@@ -48,6 +52,15 @@ def test_stripped():
 
 def test_position_independent():
     yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
+
+
+def test_replaced():
+    """The program's file makes room for another one of Go while it runs, as an update does: what runs is shown."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "chains")
+        shutil.copy(go.build("chains", "-ldflags=-s -w", name="chains-stripped"), path)
+        shutil.copy(go.build("depth"), path + ".new")
+        yield from chains(path, change=lambda path: os.rename(path + ".new", path))
 
 
 def in_library(outermost, *command):

@@ -149,4 +149,31 @@ def test_views():
     yrt.run("off-flame", "-p", 1, "--timeline", stats=False).expect(yrt.USAGE)
 
 
+SHORT_LIVES = """
+import json, os, threading, time
+print(json.dumps({"pid": os.getpid(), "chain": []}), flush=True)
+def life():
+    time.sleep(0.3)
+def again(end):
+    while time.monotonic() < end:
+        t = threading.Thread(target=life)
+        t.start()
+        t.join()
+end = time.monotonic() + 60
+for _ in range(200):
+    threading.Thread(target=again, args=(end,), daemon=True).start()
+time.sleep(60)
+"""
+
+
+def test_lives():
+    """Threads end all the time, also after the run and before yrt looks at them: no more waits than life."""
+    with yrt.Fixture("/usr/bin/python3", "-c", SHORT_LIVES, seconds=None, wait=False) as f:
+        for view in ("wall-flame", "off-flame") * 2:
+            off = yrt.run(view, "-p", f.pid, "-d", 1).expect().stats["off"]
+            rest = off["wall_s"] - off["on_s"] - off["off_s"]
+            assert -0.001 * off["wall_s"] <= rest, (view, off)
+            yield f"{view}: of {off['wall_s']:.1f} s {off['off_s']:.1f} s waiting, {rest:.2f} s unknown"
+
+
 yrt.main(globals())
