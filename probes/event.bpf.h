@@ -239,11 +239,8 @@ static __attribute__((noinline)) struct slot *event_begin(
 		st->lost[LOST_SCRATCH] += value;
 		return NULL;
 	}
-	slot->head = (struct stack_head){.instance = instance,
-	        .tgid = tgid,
-	        .value = value,
-	        .begin_ns = begin,
-	        .tid = pid_of(task, BPF_CORE_READ(task, pid))};
+	slot->head = (struct stack_head){
+	        .instance = instance, .tgid = tgid, .value = value, .begin_ns = begin, .tid = pid_of(task, task->pid)};
 	slot->deferred.stop = 0;
 	walk_start(&slot->walk, *number, instance);
 	return slot;
@@ -279,7 +276,7 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 
 	if (!with_user || !process) {
 		head->stop = STOP_ROOT;
-	} else if (BPF_CORE_READ(task, flags) & PF_KTHREAD) {
+	} else if (task->flags & PF_KTHREAD) {
 		head->stop = everyone ? STOP_ROOT : STOP_NO_USER;
 	} else if (!user && has_no_stack(task)) {
 		head->stop = STOP_ROOT;

@@ -92,6 +92,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	ending.instance = process->instance;
 	ending.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
+	any_ending = 1;
 	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);
 	__sync_fetch_and_add(&ended_faults, faults_of(task));
 	tell(RECORD_EXIT, tgid, process->instance, 0);

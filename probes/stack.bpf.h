@@ -32,6 +32,7 @@ __u64 taken_ns = 0;          /* since when */
 __u64 weight = 1;            /* what an event counts, more than 1 once the rate was halved */
 __u64 time_value = 1;        /* what a sample of --timeline stands for, in the unit of the event */
 __u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */
+__u32 any_ending = 0;        /* was there ever one in the map of endings? */
 __u32 counts_in_use = 0;     /* which of the two count maps */
 __u32 last_instance = 0;
 
@@ -138,18 +139,27 @@ static inline u32 tgid_of(struct task_struct *task)
 	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
 }
 
+/* The same of a task whose type the verifier knows, for hot paths: its fields are loaded without a call. */
+static inline u32 tgid_of_typed(struct task_struct *task)
+{
+	return pid_level ? pid_of(task->group_leader, task->tgid) : (u32)task->tgid;
+}
+
 /* The instance of the target that runs here; 0: it is none. Out of line: the chain of functions below a program has all
  * of the stack. */
 WALK_GLOBAL int find_target(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = tgid_of(task);
+	u32 tgid = tgid_of_typed(task);
 	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
-	u64 key = (u64)BPF_CORE_READ(task, signal);
 	struct process_ending *ending;
+	u64 key;
 
 	if (process)
 		return process->instance;
+	if (!any_ending)
+		return 0;
+	key = (u64)task->signal;
 	ending = bpf_map_lookup_elem(&endings, &key);
 	return ending && ending->tgid == tgid ? ending->instance : 0;
 }
@@ -244,7 +254,7 @@ static inline void saved_registers(struct walk *w, struct task_struct *task)
 	REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
-	w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+	w->thread_pointer = task->thread.fsbase;
 }
 
 /* The user registers: those of the event if it hit user code, else those that the kernel saved at entry. */
@@ -259,7 +269,7 @@ static inline void user_registers(
 		__asm__ volatile("" ::: "memory");
 		w->valid = (1u << ARCH_NREGS) - 1;
 		w->leaf = 1;
-		w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+		w->thread_pointer = task->thread.fsbase;
 	} else {
 		saved_registers(w, task);
 	}
@@ -317,9 +327,9 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
  */
 static inline bool has_no_stack(struct task_struct *task)
 {
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct mm_struct *mm = task->mm;
 
-	return !mm || !BPF_CORE_READ(mm, start_stack);
+	return !mm || !mm->start_stack;
 }
 
 /*
@@ -329,10 +339,9 @@ static inline bool has_no_stack(struct task_struct *task)
 static inline bool is_newborn(struct task_struct *task)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	unsigned long call = BPF_CORE_READ(r, orig_ax);
+	unsigned long call = r->orig_ax;
 
-	return (call == SYSCALL_CLONE || call == SYSCALL_CLONE3) && !BPF_CORE_READ(r, ax) &&
-	       BPF_CORE_READ(task, pid) != BPF_CORE_READ(task, tgid);
+	return (call == SYSCALL_CLONE || call == SYSCALL_CLONE3) && !r->ax && task->pid != task->tgid;
 }
 
 /* Its one frame. */

@@ -12,15 +12,13 @@ __u64 clock_value = 1;     /* what it counts */
 __u32 clock_reason = 0;    /* of all samples */
 
 /* For how long has this task had this CPU? ~0: the kernel does not say. */
-static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct *task)
+static inline u64 time_here(struct perf_event *event, struct task_struct *task)
 {
-	struct bpf_perf_event_data_kern *kern = (void *)ctx;
 	s64 here;
 
 	if (!bpf_core_field_exists(task->sched_info.last_arrival))
 		return ~0ULL;
-	here = BPF_CORE_READ(kern, event, hw.prev_count.a.a.counter) -
-	       (s64)BPF_CORE_READ(task, sched_info.last_arrival);
+	here = BPF_CORE_READ(event, hw.prev_count.a.a.counter) - (s64)task->sched_info.last_arrival;
 	return here > 0 ? (u64)here : 0;
 }
 
@@ -32,10 +30,9 @@ static inline u64 time_here(struct bpf_perf_event_data *ctx, struct task_struct 
  * virtual machine that was stopped, a throttled clock). What ran before this task is not: nobody knows for how long,
  * and behind a pool's short requests it is idle time.
  */
-static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *ctx, bool target, u64 here)
+static inline u64 tick_time(struct probe_stats *st, struct perf_event *event, u64 now, bool target, u64 here)
 {
-	struct bpf_perf_event_data_kern *kern = (void *)ctx;
-	u64 now = bpf_ktime_get_ns(), period = BPF_CORE_READ(kern, event, hw.sample_period);
+	u64 period = BPF_CORE_READ(event, hw.sample_period);
 	u64 time = st->last_ns ? now - st->last_ns : period, most = period * GAP_PERIODS,
 	    own = here < time ? here : time;
 	u64 whole = st->last_period != period ? st->last_period + period : period; /* if no tick is missing */
@@ -52,18 +49,15 @@ static inline u64 tick_time(struct probe_stats *st, struct bpf_perf_event_data *
 }
 
 /* CPU time of the task, from a moment on that stays the same as long as it keeps its CPU. */
-static inline u64 time_run(struct bpf_perf_event_data *ctx, struct task_struct *task)
+static inline u64 time_run(struct perf_event *event, struct task_struct *task)
 {
-	struct bpf_perf_event_data_kern *kern = (void *)ctx;
-
-	return BPF_CORE_READ(task, se.sum_exec_runtime) + (u64)BPF_CORE_READ(kern, event, hw.prev_count.a.a.counter) -
-	       BPF_CORE_READ(task, se.exec_start);
+	return task->se.sum_exec_runtime + (u64)BPF_CORE_READ(event, hw.prev_count.a.a.counter) - task->se.exec_start;
 }
 
-static inline void note_woken(struct clock_woken *woken, struct bpf_perf_event_data *ctx, struct task_struct *task)
+static inline void note_woken(struct clock_woken *woken, struct perf_event *event, struct task_struct *task)
 {
-	woken->ran = time_run(ctx, task);
-	woken->migrations = BPF_CORE_READ(task, se.nr_migrations);
+	woken->ran = time_run(event, task);
+	woken->migrations = task->se.nr_migrations;
 	woken->tid = (u32)bpf_get_current_pid_tgid();
 }
 
@@ -74,18 +68,17 @@ static inline void note_woken(struct clock_woken *woken, struct bpf_perf_event_d
  * run since.
  */
 static inline u64 time_since_woken(
-        struct clock_woken *woken, struct bpf_perf_event_data *ctx, struct task_struct *task, u64 time)
+        struct clock_woken *woken, struct perf_event *event, struct task_struct *task, u64 time)
 {
-	struct bpf_perf_event_data_kern *kern = (void *)ctx;
 	u64 ran, most;
 
 	if (!woken->tid || woken->tid != (u32)bpf_get_current_pid_tgid())
 		return time;
 	woken->tid = 0;
-	ran = time_run(ctx, task) - woken->ran;
-	if (woken->migrations != BPF_CORE_READ(task, se.nr_migrations))
+	ran = time_run(event, task) - woken->ran;
+	if (woken->migrations != task->se.nr_migrations)
 		return time;
-	most = BPF_CORE_READ(kern, event, hw.sample_period) * RAN_PERIODS;
+	most = BPF_CORE_READ(event, hw.sample_period) * RAN_PERIODS;
 	return ran < most ? ran : most;
 }
 
@@ -94,10 +87,9 @@ static inline u64 time_since_woken(
  * us on a virtual machine, and with deep idle states elsewhere: such ticks hit what runs next, 15 % too many in
  * requests of 0.2 ms. Only then does it count as long: interrupts are off for some microseconds in each switch.
  */
-static inline bool was_due_before(struct bpf_perf_event_data *ctx, u64 here)
+static inline bool was_due_before(struct perf_event *event, u64 now, u64 here)
 {
-	struct bpf_perf_event_data_kern *kern = (void *)ctx;
-	s64 late = (s64)bpf_ktime_get_ns() - BPF_CORE_READ(kern, event, hw.hrtimer._softexpires);
+	s64 late = (s64)now - BPF_CORE_READ(event, hw.hrtimer._softexpires);
 
 	return late >= LATE_TICK_NS && (u64)late > here;
 }
@@ -145,29 +137,30 @@ WALK_GLOBAL int adopt(void)
 WALKING("perf_event", on_clock)
 int on_clock_walk(struct bpf_perf_event_data *ctx)
 {
+	struct perf_event *event = BPF_CORE_READ((struct bpf_perf_event_data_kern *)(void *)ctx, event);
 	struct task_struct *task = bpf_get_current_task_btf();
+	u64 time, here, now = bpf_ktime_get_ns();
 	struct probe_stats *st = my_stats();
 	u32 number, tgid;
 	struct slot *slot;
 	int instance;
-	u64 time, here;
 
 	if (ticks != TICKS_TAKEN || !st)
 		return 0;
 	instance = find_target();
 	if (!instance && everyone)
 		instance = adopt();
-	here = instance ? time_here(ctx, task) : 0;
-	if (instance && was_due_before(ctx, here))
+	here = instance ? time_here(event, task) : 0;
+	if (instance && was_due_before(event, now, here))
 		instance = 0;
-	time = tick_time(st, ctx, instance, here); /* of no target: noted only */
+	time = tick_time(st, event, now, instance, here); /* of no target: noted only */
 	if (!instance)
 		return 0;
-	time = time_since_woken(&st->woken, ctx, task, time);
+	time = time_since_woken(&st->woken, event, task, time);
 	st->ticks++;
 	if (!take_tick(st, time))
 		return 0;
-	tgid = tgid_of(task);
+	tgid = tgid_of_typed(task);
 	st->clocked += weight;
 	slot = event_begin(st, instance, tgid, weight * clock_value, &number);
 	if (!slot)
@@ -177,7 +170,7 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 	st->woke = 0;
 	event_hit(slot, st, ctx, task, tgid);
 	if (st->woke)
-		note_woken(&st->woken, ctx, task);
+		note_woken(&st->woken, event, task);
 	return 0;
 }
 
