@@ -4,6 +4,7 @@
 #include <sys/param.h>
 
 #include "cfi_code_state.h"
+#include "cfi_epilogue.h"
 #include "cfi_functions.h"
 #include "cleanup.h"
 
@@ -15,6 +16,7 @@ struct compiler {
 	struct cfi_parsed parsed;
 	struct cfi_rows rows; /* of one function */
 	struct cfi_code code;
+	struct cfi_epilogues *epilogues;     /* NULL: of code in memory */
 	const struct cfi_provider *provider; /* of provided */
 	void *provided;
 	struct cfi_layout *layout;
@@ -110,6 +112,15 @@ static bool add_provided_row(void *ctx, u64 addr, const struct cfi_rule *rule)
 	return true;
 }
 
+static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
+{
+	enum cfi_run ret = cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+
+	if (ret == CFI_RUN_OK && c->epilogues && !cfi_epilogues_mend(c->epilogues, fn, &c->rows))
+		return CFI_RUN_NO_MEMORY;
+	return ret;
+}
+
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
 {
 	c->rows.n = 0;
@@ -119,7 +130,7 @@ static enum cfi_run run_function(struct compiler *c, const struct cfi_function *
 	if (fn->cie == CFI_CIE_CODE)
 		return copy_code(c, fn);
 	if (!cfi_is_synthetic(fn))
-		return cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
+		return run_fde(c, fn);
 	c->rows.entry[c->rows.n++] = (struct cfi_entry){.addr = fn->start, .rule = synthetic_rule(fn)};
 	return CFI_RUN_OK;
 }
@@ -206,6 +217,16 @@ static struct error *ask_providers(struct image *img, const struct cfi_options *
 	return err || !c->provided ? err : cfi_add_provided(img, &c->parsed, c->provider, c->provided, n);
 }
 
+/* Lets what mends epilogues see functions from all over the file. */
+static void survey(struct compiler *c)
+{
+	size_t n = c->parsed.nfunctions;
+
+	for (size_t i = 0; c->epilogues && i < n; i += n / CFI_EPILOGUES_SURVEY + 1)
+		if (!cfi_is_synthetic(&c->parsed.functions[i]))
+			run_function(c, &c->parsed.functions[i]);
+}
+
 /* Lays out all functions, which are sorted. */
 static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 {
@@ -215,8 +236,11 @@ static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 		return err;
 	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
 	c->rows = (struct cfi_rows){.entry = calloc(1, sizeof(*c->rows.entry)), .room = 1};
-	if (!c->fdes || !c->rows.entry)
+	if (c->img)
+		c->epilogues = cfi_epilogues_create(c->img);
+	if (!c->fdes || !c->rows.entry || (c->img && !c->epilogues))
 		return &error_no_memory;
+	survey(c);
 	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)
 		err = lay_function(c, &c->parsed.functions[i]);
 	if (!err)
@@ -250,6 +274,7 @@ static void free_compiler(struct compiler *c)
 	if (c->provided)
 		c->provider->close(c->provided);
 	cfi_layout_destroy(c->layout);
+	cfi_epilogues_destroy(c->epilogues);
 	free(c->rows.entry);
 	free(c->fdes);
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Real code whose epilogues the CFI does not describe, as gcc 4.1 left them out, against the same code with all of its
+ * CFI: the CFA must be the same at each byte.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <capstone/capstone.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "unwind/cfi/cfi.h"
+
+#define LINE_MAX_SIZE 512
+
+static char dir[] = "/tmp/yrt-epilogue-XXXXXX";
+
+static void run(const char *format, ...)
+{
+	char command[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	assert_int_equal(system(command), 0);
+}
+
+static bool is_any(const char *line, const char *const *words)
+{
+	for (; *words; words++)
+		if (strstr(line, *words))
+			return true;
+	return false;
+}
+
+/* Leaves out what is said of the stack behind the instructions of an epilogue. Returns how much that was. */
+static u32 leave_out(FILE *from, FILE *to)
+{
+	static const char *const restores[] = {"\tpopq\t", "\tleave", "\taddq\t$", NULL};
+	static const char *const always[] = {".cfi_restore", ".cfi_remember_state", NULL};
+	char line[LINE_MAX_SIZE];
+	bool behind = false;
+	u32 n = 0;
+
+	while (fgets(line, sizeof(line), from)) {
+		if (strstr(line, "\t.cfi_")) {
+			if (is_any(line, always) || (behind && strstr(line, ".cfi_def_cfa"))) {
+				n++;
+				continue;
+			}
+		} else if (line[0] == '\t') {
+			behind = is_any(line, restores) && (!strstr(line, "addq") || strstr(line, "%rsp"));
+		}
+		fputs(line, to);
+	}
+	return n;
+}
+
+static void build(const char *source, const char *flags)
+{
+	char path[128];
+	FILE *from, *to;
+
+	run("gcc -w -std=gnu17 -D_GNU_SOURCE -S -fPIC -fno-shrink-wrap %s -I" YRT_SOURCE_DIR " -I" YRT_SOURCE_DIR
+	    "/unwind -I" YRT_SOURCE_DIR "/unwind/target/native -I" YRT_SOURCE_DIR
+	    "/unwind/arch/x86_64 -o %s/whole.s " YRT_SOURCE_DIR "/%s",
+	        flags, dir, source);
+	snprintf(path, sizeof(path), "%s/whole.s", dir);
+	from = fopen(path, "r");
+	snprintf(path, sizeof(path), "%s/part.s", dir);
+	to = fopen(path, "w");
+	assert_non_null(from);
+	assert_non_null(to);
+	assert_true(leave_out(from, to) > 10);
+	fclose(from);
+	fclose(to);
+	run("cd %s && for i in whole part; do gcc -shared -nostartfiles -o $i.so $i.s || exit 1; done", dir);
+}
+
+static struct cfi *load(const char *name, struct image **img)
+{
+	char path[128];
+	struct cfi *cfi;
+
+	snprintf(path, sizeof(path), "%s/%s.so", dir, name);
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, img));
+	assert_null(cfi_load(*img, NULL, &cfi));
+	return cfi;
+}
+
+static bool same_cfa(const struct cfi_rule *a, const struct cfi_rule *b)
+{
+	return a->kind == b->kind && a->cfa_reg == b->cfa_reg && a->cfa_off == b->cfa_off && a->cfa_add == b->cfa_add;
+}
+
+struct compared {
+	const struct cfi *part, *whole;
+	u64 n, wrong;
+};
+
+static void compare_at(struct compared *c, u64 addr)
+{
+	struct cfi_rule a = {0}, b = {0};
+
+	cfi_find(c->part, addr, &a);
+	cfi_find(c->whole, addr, &b);
+	c->n++;
+	if (same_cfa(&a, &b))
+		return;
+	c->wrong++;
+	print_message("%#llx: CFA r%d%+d, not r%d%+d\n", (unsigned long long)addr, a.cfa_reg, a.cfa_off, b.cfa_reg,
+	        b.cfa_off);
+}
+
+/* At each instruction, but padding. */
+static void compare(struct compared *c, struct image *img)
+{
+	csh handle;
+
+	assert_int_equal(cs_open(CS_ARCH_X86, CS_MODE_64, &handle), CS_ERR_OK);
+	for (u32 i = 0; i < c->whole->nfdes; i++) {
+		const struct cfi_fde *fde = &c->whole->fdes[i];
+		u8 *code = malloc(fde->end - fde->start);
+		cs_insn *in;
+		size_t n;
+
+		assert_true(image_read(img, code, fde->end - fde->start, fde->start));
+		n = cs_disasm(handle, code, fde->end - fde->start, fde->start, 0, &in);
+		for (size_t k = 0; k < n; k++)
+			if (in[k].id != X86_INS_NOP)
+				compare_at(c, in[k].address);
+		cs_free(in, n);
+		free(code);
+	}
+	cs_close(&handle);
+}
+
+static void test_left_out(void **state)
+{
+	static const char *const sources[] = {"unwind/cfi/cfi_exec.c", "unwind/cfi/cfi_layout.c",
+	        "unwind/binary/image.c", "frontends/format/filter.c"};
+	static const char *const flags[] = {
+	        "-O1 -fno-omit-frame-pointer", "-O2", "-Os", "-O3 -mno-red-zone", "-O2 -fno-omit-frame-pointer", "-O0"};
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		for (size_t k = 0; k < sizeof(flags) / sizeof(*flags); k++) {
+			struct image *part_image, *whole_image;
+			struct compared c = {0};
+			struct cfi *part, *whole;
+
+			build(sources[i], flags[k]);
+			c.part = part = load("part", &part_image);
+			c.whole = whole = load("whole", &whole_image);
+			print_message("%s %s\n", sources[i], flags[k]);
+			compare(&c, whole_image);
+			assert_int_equal(c.wrong, 0);
+			assert_true(c.n > 300);
+			cfi_destroy(part);
+			cfi_destroy(whole);
+			image_put(part_image);
+			image_put(whole_image);
+		}
+}
+
+static int make_dir(void **state)
+{
+	return !mkdtemp(dir);
+}
+
+static int remove_dir(void **state)
+{
+	run("rm -r %s", dir);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out)};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

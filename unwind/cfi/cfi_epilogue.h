@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Epilogues that a file's CFI does not describe. gcc before 4.4, LLVM before 7 and some assembly say nothing of what
+ * `pop`, `add $N, %rsp` and `leave` do at the end of a function: the rows of its body stand for them, and lead
+ * anywhere. Such an end is known by itself: from a return or a jump out of the function backwards, each instruction
+ * says how far the CFA was from the stack pointer, until that is what the file says, too.
+ */
+#ifndef YRT_CFI_EPILOGUE_H
+#define YRT_CFI_EPILOGUE_H
+
+#include "cfi_internal.h"
+
+struct cfi_epilogues;
+
+/* For the code of img, which must stay. NULL: no memory. */
+struct cfi_epilogues *cfi_epilogues_create(struct image *img);
+void cfi_epilogues_destroy(struct cfi_epilogues *e);
+/*
+ * Mends the rows of a function. False: no memory. The first CFI_EPILOGUES_SURVEY functions tell whether the file lacks
+ * them; if not, only those whose bytes look like it are followed.
+ */
+#define CFI_EPILOGUES_SURVEY 64
+bool cfi_epilogues_mend(struct cfi_epilogues *e, const struct cfi_function *fn, struct cfi_rows *rows);
+
+#endif
