@@ -53,11 +53,12 @@ static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_c
 
 /*
  * Did the parser push an eval entered at this statement, to fold constants in? That is nobody's. call_sv()'s, of a
- * BEGIN block, a handler or a destructor while code is compiled, is the first on a stack of its own.
+ * BEGIN block, a handler or a destructor while code is compiled, is the first on a stack of its own. Before 5.20 a
+ * BEGIN block has none, but its context is inside and was taken.
  */
 static inline bool pl_is_folding(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c, u64 oldcop)
 {
-	return pl_left(c) > 1 && !perl_interpreter(w) && pl_is_compiled_at(w, vm, oldcop);
+	return !(c->more[2] & PL_TOOK) && pl_left(c) > 1 && !perl_interpreter(w) && pl_is_compiled_at(w, vm, oldcop);
 }
 
 static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)

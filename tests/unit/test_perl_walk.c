@@ -356,6 +356,24 @@ static void test_folding(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* Before 5.20 a BEGIN block's contexts are on the stack of the code that is compiled. */
+static void test_begin_on_the_same_stack(void **state)
+{
+	struct stack s = make();
+	u64 compiling = s.p->interpreter + 256;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, RETURNS, 11);
+	perl_fake_call(s.p, s.p->compile);
+	perl_fake_call(s.p, s.p->enter);
+	fake_put(s.p->f, perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 12) + s.p->layout.cx_oldcop.at, compiling);
+	fake_put(s.p->f, perl_fake_context(s.p, SUB, s.b, 0, 12) + s.p->layout.cx_oldcop.at, compiling);
+	perl_fake_call(s.p, s.p->runops);
+	expect(&s, STOP_ROOT, "beLLLtaMLLr");
+	perl_fake_destroy(s.p);
+}
+
 /* An exception has left the loop, and perl_run() has not called it again. */
 static void test_between_loops(void **state)
 {
@@ -505,6 +523,7 @@ int main(void)
 	        cmocka_unit_test(test_left_over),
 	        cmocka_unit_test(test_compiling),
 	        cmocka_unit_test(test_folding),
+	        cmocka_unit_test(test_begin_on_the_same_stack),
 	        cmocka_unit_test(test_between_loops),
 	        cmocka_unit_test(test_unreadable),
 	        cmocka_unit_test(test_circle),
