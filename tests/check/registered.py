@@ -20,6 +20,7 @@ HELPERS = {
     "e2e/go.py",
     "e2e/java.py",
     "e2e/java_alloc.py",
+    "e2e/page.py",
     "e2e/pods.py",
     "e2e/stores.py",
     "e2e/container.py",

@@ -110,7 +110,7 @@ def assert_quiet(b):
     equal([m["message"] for m in b.log()], [], "messages of the console")
 
 
-def with_browser(run):
+def main(run):
     """Calls run(browser, directory) with a light page of STACKS open."""
     with tempfile.TemporaryDirectory(prefix="yrt-page-") as directory, Browser() as b:
         b.media(prefers_color_scheme="light")

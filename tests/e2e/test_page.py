@@ -8,7 +8,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from page import NODE, assert_in_window, assert_quiet, click, equal, names, rect, settled, table, with_browser, zoomed
+from page import NODE, assert_in_window, assert_quiet, click, equal, main, names, rect, settled, table, zoomed
 
 
 def test_banner(b):
@@ -356,4 +356,4 @@ def run(b, directory):
     test_policy(b, url)
 
 
-with_browser(run)
+main(run)

@@ -16,12 +16,12 @@ from page import (
     big_profile,
     click,
     equal,
+    main,
     make_page,
     names,
     pixels,
     rect,
     settled,
-    with_browser,
     zoomed,
 )
 
@@ -207,4 +207,4 @@ def run(b, directory):
         print("ok", test.__name__)
 
 
-with_browser(run)
+main(run)

@@ -11,20 +11,7 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
-from page import (
-    MKPROFILE,
-    NODE,
-    STACKS,
-    assert_quiet,
-    equal,
-    make_page,
-    names,
-    pixels,
-    rect,
-    settled,
-    table,
-    with_browser,
-)
+from page import MKPROFILE, NODE, STACKS, assert_quiet, equal, main, make_page, names, pixels, rect, settled, table
 
 
 def test_tiers(b, directory):
@@ -496,4 +483,4 @@ def run(b, directory):
         print("ok", test.__name__)
 
 
-with_browser(run)
+main(run)

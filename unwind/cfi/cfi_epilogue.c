@@ -152,7 +152,7 @@ static bool is_suspect(const struct cfi_epilogues *e, const struct cfi_function 
 		const struct cfi_entry *row = &rows->entry[i];
 		u64 end = i + 1 < rows->n ? MIN(row[1].addr, fn->end) : fn->end;
 
-		if (!is_body(&row->rule) || row->addr >= end)
+		if (!is_body(&row->rule) || row->addr < fn->start || row->addr >= end)
 			continue;
 		for (const u8 *at = code + (row->addr - fn->start), *stop = code + (end - fn->start);
 		        (at = memchr(at, 0xc3, (size_t)(stop - at))); at++)
@@ -366,7 +366,7 @@ bool cfi_epilogues_mend(struct cfi_epilogues *e, const struct cfi_function *fn, 
 {
 	struct cfi_rows swap;
 
-	if (fn->end - fn->start > FUNCTION_MAX || !see(e, fn))
+	if (!rows->n || fn->end - fn->start > FUNCTION_MAX || !see(e, fn))
 		return true;
 	e->nseen++;
 	if (e->nseen > CFI_EPILOGUES_SURVEY && e->nmended * MENDED_PART < e->nseen && !is_suspect(e, fn, rows))
