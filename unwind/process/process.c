@@ -14,6 +14,8 @@
 #include "binary/memory.h"
 #include "search.h"
 
+#define PF_KTHREAD 0x200000 /* of the flags in /proc/PID/stat: include/linux/sched.h, unchanged since 2.6.27 */
+
 #define VDSO_MAX (1u << 20)
 
 struct runtime_process process_view(const struct process *p)
@@ -115,6 +117,9 @@ static struct error *explain_empty(pid_t pid)
 		return error_hint(error_new(ERROR_NO_PROCESS,
 		                          "process %d is a zombie: it has exited and only waits to be reaped", pid),
 		        "give the pid of a running process");
+	if (!process_in_kernel(pid)) /* it has given its memory back */
+		return error_hint(
+		        error_new(ERROR_NO_PROCESS, "process %d is exiting", pid), "give the pid of a running process");
 	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a kernel thread, it has no user stack", pid),
 	        "give the pid of a user process");
 }
@@ -187,15 +192,17 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 	return NULL;
 }
 
-/* The kernel gives it neither a program nor arguments. */
 bool process_in_kernel(pid_t pid)
 {
 	cleanup(fclose) FILE *file = NULL;
-	char path[64];
+	char path[64], stat[512], *name_end; /* a name may have line ends in it */
+	unsigned int flags;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
-	return file && fgetc(file) == EOF;
+	stat[file ? fread(stat, 1, sizeof(stat) - 1, file) : 0] = '\0';
+	name_end = strrchr(stat, ')');
+	return name_end && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret)
