@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets: the sources they need are compiled anew with clang's sanitizers. In the tests each runs for some seconds, always from
 # one seed: what fails there can be had again. To look for what is new: -DYRT_FUZZ_SEED=0 -DYRT_FUZZ_SECONDS=120.
-set(YRT_FUZZ_SECONDS 5 CACHE STRING "Seconds that each fuzzer runs in the tests")
+set(YRT_FUZZ_SECONDS 3 CACHE STRING "Seconds that each fuzzer runs in the tests")
 set(YRT_FUZZ_SEED 1 CACHE STRING "Seed of the fuzzers; 0: another in each run")
 math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 120")
 set(FUZZ_FLAGS -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -g -O1)

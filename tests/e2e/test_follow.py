@@ -73,7 +73,7 @@ def test_attach_to_forks():
     Children that are born while yrt attaches are found by looking and by fork's record: each ends once, and with the
     last one yrt does.
     """
-    for _ in range(6):
+    for _ in range(4):
         with subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE) as program:
             program.stdout.readline()
             result = yrt.run("flame", "-s", "-p", program.pid, "-d", 20).expect()

@@ -127,7 +127,6 @@ def test_parallel():
 
 
 def test_g1():
-    yield collector("G1", 1)
     yield collector("G1", 8)
 
 

@@ -223,21 +223,26 @@ def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
 
 
-def preempted(*options):
+TWICE = 0.002  # docs/limits.md: some instructions of the interpreter, 0.0004 of this program
+
+
+def preempted(*options, twice=0):
     """
     No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in
-    Object.wait().
+    Object.wait(). The interpreter has some instructions between the VM's return and the stub that unmounts.
     """
     with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
         result = yrt.run("java-flame", "-p", jvm.pid, "-F", java.RATE, "-d", 5, "--max-cpu", 0).expect()
-    own = inside = 0
+    own = inside = again = 0
     for frames, n in result.stacks:
         names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
-        assert names.count("preempted.work") <= 1, frames
+        again += n * (names.count("preempted.work") > 1)
+        assert names.count("preempted.work") <= 1 + (twice > 0), frames
         own += n * ("preempted.work" in names)
         inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
     assert own > 100 and inside >= 0.999 * own, f"{inside} of {own}\n{yrt.show(result.stacks)}"
-    yield f"{inside} of {own} stacks whole"
+    assert again <= twice * own, f"{again} of {own} have frames twice"
+    yield f"{inside} of {own} stacks whole, {again} with frames twice"
 
 
 def test_preempted():
@@ -245,7 +250,7 @@ def test_preempted():
 
 
 def test_preempted_interpreter():
-    yield from preempted("-Xint")
+    yield from preempted("-Xint", twice=TWICE)
 
 
 def test_preempted_z():

@@ -83,7 +83,7 @@ def check(fixture, rate, *flags, view="flame"):
 
 def test_64_threads():
     """Each serves requests of 1 ms."""
-    for rate, seconds in ((19, 12), (99, 8), (999, 6)):
+    for rate, seconds in ((19, 10), (99, 6), (999, 4)):
         with yrt.Fixture("pool", "thread", 64, 1000, 60, seconds=seconds) as fixture:
             yield check(fixture, rate)
 
@@ -95,7 +95,7 @@ def test_2000_threads_at_1_percent():
 
 
 def test_2000_threads():
-    for rate, seconds in ((99, 8), (999, 6)):
+    for rate, seconds in ((99, 6), (999, 4)):
         with yrt.Fixture("pool", "thread", 2000, 200, 40, seconds=seconds) as fixture:
             yield check(fixture, rate)
 
