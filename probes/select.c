@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "unwind/binary/proc_stat.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
 #define CONTAINER_DIGITS 64
-#define COMM_LONGEST     15 /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
-#define PF_KTHREAD       0x00200000
+#define COMM_LONGEST     15      /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
 #define WILD             "*?[\\" /* what fnmatch() takes for more than itself */
 
 static const char *const key_names[SELECT_KEYS] = {"exe", "comm", "cgroup", "pod", "container", "unit"};
@@ -172,12 +172,9 @@ static bool read_text(const char *proc, pid_t pid, const char *name, char *ret, 
 static bool is_zombie_or_kernel_thread(const char *proc, pid_t pid)
 {
 	char stat[512], state;
-	const char *end;
-	unsigned flags;
+	u32 flags;
 
-	if (!read_text(proc, pid, "stat", stat, sizeof(stat)) || !(end = strrchr(stat, ')')))
-		return false;
-	return sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
+	return read_text(proc, pid, "stat", stat, sizeof(stat)) && proc_stat_flags(stat, &state, &flags) &&
 	       (state == 'Z' || state == 'X' || flags & PF_KTHREAD);
 }
 

@@ -69,6 +69,11 @@ static struct error *publish(struct targets *t, struct process *p, bool is_new)
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
+static bool is_gone(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
 /* Takes over p. */
 static struct error *keep(struct targets *t, struct process *p)
 {
@@ -99,7 +104,7 @@ struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 {
 	struct error *err = add(t, pid, number, true);
 
-	if (!err && kill(pid, 0) && errno == ESRCH)
+	if (!err && is_gone(pid))
 		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
 	return err;
 }
@@ -147,7 +152,7 @@ struct error *targets_announce(struct targets *t)
 		struct process *p = t->processes[i];
 
 		err = p->dead ? NULL : publish(t, p, true);
-		if (!err && !p->dead && kill(p->pid, 0) && errno == ESRCH) {
+		if (!err && !p->dead && is_gone(p->pid)) {
 			object_forget_process(t->object, p->pid);
 			bury(t, p);
 		}
@@ -304,7 +309,7 @@ struct error *targets_reap(struct targets *t)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
-		if (!t->processes[i]->dead && kill(t->processes[i]->pid, 0) && errno == ESRCH)
+		if (!t->processes[i]->dead && is_gone(t->processes[i]->pid))
 			err = rescan(t, t->processes[i]);
 	return err;
 }

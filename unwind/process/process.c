@@ -12,9 +12,8 @@
 
 #include "cleanup.h"
 #include "binary/memory.h"
+#include "binary/proc_stat.h"
 #include "search.h"
-
-#define PF_KTHREAD 0x200000 /* of the flags in /proc/PID/stat: include/linux/sched.h, unchanged since 2.6.27 */
 
 #define VDSO_MAX (1u << 20)
 
@@ -195,14 +194,13 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 bool process_in_kernel(pid_t pid)
 {
 	cleanup(fclose) FILE *file = NULL;
-	char path[64], stat[512], *name_end; /* a name may have line ends in it */
-	unsigned int flags;
+	char path[64], stat[512], state;
+	u32 flags;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
 	stat[file ? fread(stat, 1, sizeof(stat) - 1, file) : 0] = '\0';
-	name_end = strrchr(stat, ')');
-	return name_end && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
+	return proc_stat_flags(stat, &state, &flags) && flags & PF_KTHREAD;
 }
 
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret)

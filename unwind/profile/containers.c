@@ -8,12 +8,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "binary/proc_stat.h"
 #include "binary/root.h"
 #include "cleanup.h"
 
 #define ID_SHOWN   12
 #define MOUNTS_MAX (64u << 10)
-#define PF_EXITING 4           /* include/linux/sched.h */
 #define INIT_INODE 0xeffffffbu /* of the first cgroup namespace: PROC_CGROUP_INIT_INO of include/linux/proc_ns.h */
 
 static const char *const keys[CONTAINER_TERMS] = {"pod", "namespace", "podname", "container", "name", "unit", "cgroup"};
@@ -154,13 +154,11 @@ static bool is_own(const struct container *c)
 /* The kernel shows those that end as members of the first cgroup, whatever theirs was. */
 static bool is_ending(pid_t pid)
 {
-	char stat[512];
-	const char *name_end;
-	unsigned flags;
+	char stat[512], state;
+	u32 flags;
 
 	read_proc(pid, "stat", stat, sizeof(stat));
-	name_end = strrchr(stat, ')');
-	return !name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || flags & PF_EXITING;
+	return !proc_stat_flags(stat, &state, &flags) || flags & PF_EXITING;
 }
 
 void container_look(pid_t pid, struct container *ret)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state and the flags of a process in the text of its /proc/PID/stat. */
+#ifndef YRT_PROC_STAT_H
+#define YRT_PROC_STAT_H
+
+#include <stdio.h>
+#include <string.h>
+#include <types.h>
+
+/* Of the flags: include/linux/sched.h, unchanged since 2.6.27. */
+#define PF_EXITING 0x4
+#define PF_KTHREAD 0x200000
+
+/* A name may hold anything, line ends and brackets, too. False: the text is no such file's. */
+static inline bool proc_stat_flags(const char *stat, char *state, u32 *flags)
+{
+	const char *name_end = strrchr(stat, ')');
+
+	return name_end && sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+#endif
