@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #include "cfi_code_state.h"
@@ -78,38 +77,17 @@ static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
 
 static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
 {
-	u32 first = fn->code_size, n = 0;
+	const struct cfi_entry *row = c->code.rows + fn->code_size, *end = c->code.rows + c->code.nrows;
 
-	while (first + n < c->code.nrows && c->code.rows[first + n].addr < fn->end)
-		n++;
-	if (n > c->rows.room) {
-		struct cfi_entry *grown = reallocarray(c->rows.entry, n, sizeof(*grown));
-
-		if (!grown)
+	for (; row < end && row->addr < fn->end; row++)
+		if (!cfi_rows_add(&c->rows, row->addr, &row->rule))
 			return CFI_RUN_NO_MEMORY;
-		c->rows.entry = grown;
-		c->rows.room = n;
-	}
-	memcpy(c->rows.entry, c->code.rows + first, n * sizeof(*c->rows.entry));
-	c->rows.n = n;
 	return CFI_RUN_OK;
 }
 
 static bool add_provided_row(void *ctx, u64 addr, const struct cfi_rule *rule)
 {
-	struct cfi_rows *rows = ctx;
-
-	if (rows->n == rows->room) {
-		size_t room = rows->room * 2 + 1;
-		struct cfi_entry *grown = reallocarray(rows->entry, room, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		rows->entry = grown;
-		rows->room = room;
-	}
-	rows->entry[rows->n++] = (struct cfi_entry){.addr = addr, .rule = *rule};
-	return true;
+	return cfi_rows_add(ctx, addr, rule);
 }
 
 static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
@@ -123,6 +101,8 @@ static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
 
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)
 {
+	struct cfi_rule rule;
+
 	c->rows.n = 0;
 	if (fn->cie == CFI_CIE_PROVIDED)
 		return c->provider->rows(c->provided, fn->code_size, add_provided_row, &c->rows) ? CFI_RUN_OK
@@ -131,8 +111,8 @@ static enum cfi_run run_function(struct compiler *c, const struct cfi_function *
 		return copy_code(c, fn);
 	if (!cfi_is_synthetic(fn))
 		return run_fde(c, fn);
-	c->rows.entry[c->rows.n++] = (struct cfi_entry){.addr = fn->start, .rule = synthetic_rule(fn)};
-	return CFI_RUN_OK;
+	rule = synthetic_rule(fn);
+	return cfi_rows_add(&c->rows, fn->start, &rule) ? CFI_RUN_OK : CFI_RUN_NO_MEMORY;
 }
 
 /* Where functions overlap, the one that starts first is believed. */
@@ -235,10 +215,9 @@ static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 	if (err)
 		return err;
 	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
-	c->rows = (struct cfi_rows){.entry = calloc(1, sizeof(*c->rows.entry)), .room = 1};
 	if (c->img)
 		c->epilogues = cfi_epilogues_create(c->img);
-	if (!c->fdes || !c->rows.entry || (c->img && !c->epilogues))
+	if (!c->fdes || (c->img && !c->epilogues))
 		return &error_no_memory;
 	survey(c);
 	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)

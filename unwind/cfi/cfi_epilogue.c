@@ -179,17 +179,7 @@ static bool put(struct cfi_epilogues *e, u64 addr, const struct cfi_rule *rule)
 		out->entry[out->n - 1].rule = *rule;
 		return true;
 	}
-	if (out->n == out->room) {
-		size_t room = out->room * 2 + 64;
-		struct cfi_entry *grown = reallocarray(out->entry, room, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		out->entry = grown;
-		out->room = room;
-	}
-	out->entry[out->n++] = (struct cfi_entry){.addr = addr, .rule = *rule};
-	return true;
+	return cfi_rows_add(out, addr, rule);
 }
 
 static bool is_frame(u8 reg)

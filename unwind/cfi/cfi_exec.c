@@ -27,31 +27,30 @@ static s64 factored(const struct machine *m, s64 v)
 	return (s64)((u64)v * (u64)m->cie->data_align);
 }
 
-static bool rows_grow(struct cfi_rows *rows)
+bool cfi_rows_add(struct cfi_rows *rows, u64 addr, const struct cfi_rule *rule)
 {
 	size_t room = rows->room ? rows->room * 2 : 64;
-	struct cfi_entry *entry = reallocarray(rows->entry, room, sizeof(*entry));
+	struct cfi_entry *grown;
 
-	if (!entry)
-		return false;
-	rows->entry = entry;
-	rows->room = room;
+	if (rows->n == rows->room) {
+		grown = reallocarray(rows->entry, room, sizeof(*grown));
+		if (!grown)
+			return false;
+		rows->entry = grown;
+		rows->room = room;
+	}
+	rows->entry[rows->n++] = (struct cfi_entry){.addr = addr, .rule = *rule};
 	return true;
 }
 
 /* The state holds from m->loc on, so far. */
 static void emit(struct machine *m)
 {
-	struct cfi_rows *rows = m->rows;
-	struct cfi_entry *entry;
+	struct cfi_rule rule;
 
-	if (rows->n == rows->room && !rows_grow(rows)) {
+	cfi_rule_of(&m->state, m->cie, &rule);
+	if (!cfi_rows_add(m->rows, m->loc, &rule))
 		m->no_memory = m->c.bad = true;
-		return;
-	}
-	entry = &rows->entry[rows->n++];
-	entry->addr = m->loc;
-	cfi_rule_of(&m->state, m->cie, &entry->rule);
 }
 
 static void move_to(struct machine *m, u64 loc)

@@ -100,10 +100,14 @@ void cfi_parsed_free(struct cfi_parsed *parsed);
 /* A pointer of this encoding at the cursor; sets c->bad for what cannot be followed without the running process. */
 u64 cfi_pointer(struct cfi_cursor *c, const struct cfi_source *source, u8 encoding);
 
+/* Zeroed, there are none. Free entry. */
 struct cfi_rows {
 	struct cfi_entry *entry;
 	size_t n, room;
 };
+
+/* Appends a row. False: no memory. */
+bool cfi_rows_add(struct cfi_rows *rows, u64 addr, const struct cfi_rule *rule);
 
 /* Runs the initial instructions of a CIE into cie->initial. False: corrupt. */
 bool cfi_run_cie(struct cfi_cie *cie, const u8 *code, size_t size);
