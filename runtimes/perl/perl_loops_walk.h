@@ -24,10 +24,25 @@ static inline bool pl_is_compiled_at(const struct walk *w, const struct perl_vm 
 	return cop - (w->scratch[0] + vm->compiling) < vm->compiling_size;
 }
 
-/* The number of the innermost context; -1: there is none. */
-static inline int pl_innermost(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+/* The type of the innermost context if it was entered from C: a sub or an eval with no place to return to. Else 0. */
+WALK_GLOBAL int perl_from_c(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	return c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	u32 type, kind;
+	int found;
+	u64 i;
+
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	found = c->at != PL_END && pl_left(c) ? pl_context(w, vm, c) : -1;
+	if (found < 0)
+		return 0;
+	i = (u64)found;
+	type = (u32)pl_word(w, i, 0) & 0xff;
+	kind = type & PERL_CX_KIND;
+	if (kind == vm->kind_sub)
+		return pl_word(w, i, vm->cx_retop) ? 0 : (int)type;
+	return kind == vm->kind_eval && !pl_word(w, i, vm->cx_eval_retop) ? (int)type : 0;
 }
 
 /* Has this loop ended, and with it its context? It has no op any more. */
@@ -59,27 +74,18 @@ WALK_GLOBAL int perl_entered(struct walk *w)
 {
 	const struct perl_vm *vm;
 	struct walk_cursor *c;
-	u32 type, kind;
-	bool ran;
-	int found;
-	u64 i;
+	int type, found;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
-	found = c ? pl_innermost(w, vm, c) : -1;
+	type = c ? perl_from_c(w, vm, c) : 0;
+	found = type ? pl_context(w, vm, c) : -1;
 	if (!c || found < 0)
 		return 0;
-	i = (u64)found;
-	type = (u32)pl_word(w, i, 0) & 0xff;
-	kind = type & PERL_CX_KIND;
-	ran = c->more[2] & PL_RAN;
-	if ((kind != vm->kind_sub && kind != vm->kind_eval) ||
-	        pl_word(w, i, kind == vm->kind_sub ? vm->cx_retop : vm->cx_eval_retop))
-		return 0;
-	if (!ran && pl_word(w, i, vm->cx_oldcop) == c->more[1])
-		return (int)type;
-	return kind == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? (int)type : 0;
+	if (!(c->more[2] & PL_RAN) && pl_word(w, (u64)found, vm->cx_oldcop) == c->more[1])
+		return type;
+	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? type : 0;
 }
 
 /* Has this loop not begun with its context? call_sv() has it run an op of its own, which is a variable there, first. */
@@ -98,21 +104,11 @@ WALK_GLOBAL int perl_is_early(struct walk *w)
 }
 
 /* Is the innermost context an eval that call_sv() pushed? */
-WALK_GLOBAL int perl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
+static inline bool pl_is_protection(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	u32 type;
-	int found;
-	u64 i;
+	u32 type = (u32)perl_from_c(w, vm, c);
 
-	WALK_CHECK(w);
-	WALK_CHECK(vm);
-	WALK_CHECK(c);
-	found = pl_innermost(w, vm, c);
-	i = (u64)found;
-	if (found < 0)
-		return false;
-	type = (u32)pl_word(w, i, 0);
-	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_BLOCK && !pl_word(w, i, vm->cx_eval_retop);
+	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_BLOCK;
 }
 
 /* Is it a stack of contexts that a block keeps for many runs? */
@@ -154,30 +150,11 @@ WALK_GLOBAL int perl_skip_empty(struct walk *w, struct walk_cursor *c)
 	return stop;
 }
 
-/* Was the innermost context entered from C? */
-WALK_GLOBAL int perl_is_entered(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
-{
-	u32 kind;
-	int found;
-	u64 i;
-
-	WALK_CHECK(w);
-	WALK_CHECK(vm);
-	WALK_CHECK(c);
-	found = pl_innermost(w, vm, c);
-	i = (u64)found;
-	if (found < 0)
-		return false;
-	kind = (u32)pl_word(w, i, 0) & PERL_CX_KIND;
-	return (kind == vm->kind_sub && !pl_word(w, i, vm->cx_retop)) ||
-	       (kind == vm->kind_eval && !pl_word(w, i, vm->cx_eval_retop));
-}
-
 /* An exception leaves this loop of a block that is kept, and has taken the block's stack of contexts away before. */
 static inline bool pl_is_left(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c)
 {
 	return c->more[2] & PL_UNWOUND && !perl_skip_empty(w, c) && !pl_is_kept(vm, pl_type(c)) &&
-	       !perl_is_entered(w, vm, c) && perl_is_keepers(w);
+	       !perl_from_c(w, vm, c) && perl_is_keepers(w);
 }
 
 /* For the next loop. flag: PL_UNWOUND or PL_ENDED */
