@@ -52,18 +52,3 @@ void index_table_free(struct index_table *t)
 {
 	free(t->slots);
 }
-
-struct error *array_grow(void *array, u32 n, u32 *capacity, size_t size)
-{
-	u32 more = *capacity + *capacity / 2 + 64;
-	void *bigger;
-
-	if (n < *capacity)
-		return NULL;
-	bigger = reallocarray(*(void **)array, more, size);
-	if (!bigger)
-		return &error_no_memory;
-	*(void **)array = bigger;
-	*capacity = more;
-	return NULL;
-}

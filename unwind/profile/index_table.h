@@ -30,7 +30,4 @@ void index_table_put(struct index_table *t, u32 hash, u32 index);
 void index_table_clear(struct index_table *t);
 void index_table_free(struct index_table *t);
 
-/* Makes *array, of *capacity elements of `size` bytes of which n are used, hold one more. Only fails for memory. */
-struct error *array_grow(void *array, u32 n, u32 *capacity, size_t size);
-
 #endif

@@ -23,6 +23,25 @@ static u32 mix(u64 a, u64 b)
 	return (u32)(h * 0xd6e8feb86659fd93 >> 32);
 }
 
+/*
+ * Makes array, of *capacity elements of which n are used, hold one more. Not grow() of grow.h: while nodes are merged
+ * in place, those that are not merged yet lie behind n.
+ */
+static struct error *reserve(void *array, u32 n, u32 *capacity, size_t size)
+{
+	u32 more = *capacity + *capacity / 2 + 64;
+	void *bigger;
+
+	if (n < *capacity)
+		return NULL;
+	bigger = reallocarray(*(void **)array, more, size);
+	if (!bigger)
+		return &error_no_memory;
+	*(void **)array = bigger;
+	*capacity = more;
+	return NULL;
+}
+
 struct identity {
 	u64 key;
 	const struct profile_function *fn; /* interned */
@@ -69,8 +88,8 @@ static struct error *add_function(struct profile *p, const struct identity *id)
 	u32 capacity = v->functions_capacity;
 	struct error *err;
 
-	if ((err = array_grow(&v->keys, p->nfunctions, &capacity, sizeof(*v->keys))) ||
-	        (err = array_grow(&p->functions, p->nfunctions, &v->functions_capacity, sizeof(*p->functions))))
+	if ((err = reserve(&v->keys, p->nfunctions, &capacity, sizeof(*v->keys))) ||
+	        (err = reserve(&p->functions, p->nfunctions, &v->functions_capacity, sizeof(*p->functions))))
 		return err;
 	v->keys[p->nfunctions] = id->key;
 	p->functions[p->nfunctions++] = *id->fn;
@@ -144,7 +163,7 @@ struct error *profile_image(struct profile *p, const char *path, const char *bui
 		}
 	if (p->nimages == PROFILE_MAX_IMAGES)
 		return NULL;
-	err = array_grow(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
+	err = reserve(&p->images, p->nimages, &v->images_capacity, sizeof(*p->images));
 	if (!err)
 		p->images[ *ret = p->nimages++] = image;
 	return err;
@@ -165,7 +184,7 @@ static struct error *add_node(struct profile *p, const struct profile_node *node
 	struct error *err;
 
 	if ((err = index_table_reserve(&v->nodes)) ||
-	        (err = array_grow(&p->nodes, p->nnodes, &v->nodes_capacity, sizeof(*p->nodes))))
+	        (err = reserve(&p->nodes, p->nnodes, &v->nodes_capacity, sizeof(*p->nodes))))
 		return err;
 	parent = &p->nodes[node->parent];
 	p->nodes[p->nnodes] = *node;
@@ -367,8 +386,8 @@ static struct error *fill_first(struct profile *p)
 
 	if ((err = add_function(p, &(struct identity){0, &all})) ||
 	        (err = add_function(p, &(struct identity){0, &full})) ||
-	        (err = array_grow(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))) ||
-	        (err = array_grow(&p->images, 0, &v->images_capacity, sizeof(*p->images))))
+	        (err = reserve(&p->nodes, 0, &v->nodes_capacity, sizeof(*p->nodes))) ||
+	        (err = reserve(&p->images, 0, &v->images_capacity, sizeof(*p->images))))
 		return err;
 	p->images[p->nimages++] = (struct profile_image){"", ""};
 	p->nodes[p->nnodes++] = (struct profile_node){0};

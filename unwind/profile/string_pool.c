@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "grow.h"
+
 #define SLAB_SIZE  (64 << 10)
 #define STRING_MAX (4 << 10)
 #define SLABS_MAX  1024
@@ -23,8 +25,9 @@ static bool same_string(const void *ctx, u32 index, const void *wanted)
 {
 	const struct string_pool *pool = ctx;
 	const struct text *t = wanted;
+	const char *s = pool->strings[index - 1];
 
-	return !strncmp(pool->string[index], t->s, t->length) && !pool->string[index][t->length];
+	return !strncmp(s, t->s, t->length) && !s[t->length];
 }
 
 static struct error *copy(struct string_pool *pool, const struct text *t, const char **ret)
@@ -52,18 +55,16 @@ static struct error *copy(struct string_pool *pool, const struct text *t, const 
 
 static struct error *add(struct string_pool *pool, const struct text *t, u32 hash, u32 *ret)
 {
-	u32 index = pool->n ? pool->n : 1; /* 0 is none */
 	struct error *err = index_table_reserve(&pool->table);
 
 	if (!err)
-		err = array_grow(&pool->string, index, &pool->capacity, sizeof(*pool->string));
+		err = grow(&pool->strings, pool->n, sizeof(*pool->strings));
 	if (!err)
-		err = copy(pool, t, &pool->string[index]);
+		err = copy(pool, t, &pool->strings[pool->n]);
 	if (err)
 		return err;
-	index_table_put(&pool->table, hash, index);
-	pool->n = index + 1;
-	*ret = index;
+	*ret = ++pool->n;
+	index_table_put(&pool->table, hash, *ret);
 	return NULL;
 }
 
@@ -84,7 +85,7 @@ struct error *string_pool_add(struct string_pool *pool, const char *s, const cha
 	if (!index)
 		err = add(pool, &t, hash, &index);
 	if (!err)
-		*ret = pool->string[index];
+		*ret = pool->strings[index - 1];
 	return err;
 }
 
@@ -97,5 +98,5 @@ void string_pool_free(struct string_pool *pool)
 		free(slab);
 	}
 	index_table_free(&pool->table);
-	free(pool->string);
+	free(pool->strings);
 }

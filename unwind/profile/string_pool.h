@@ -7,8 +7,8 @@
 
 struct string_pool {
 	struct index_table table;
-	const char **string;
-	u32 n, capacity;
+	const char **strings; /* number i of the table is strings[i - 1] */
+	u32 n;
 	struct string_slab *slabs;
 	size_t slab_used, slab_size;
 	u32 nslabs;
