@@ -22,7 +22,7 @@ struct waiting { /* a stack */
 	u32 n;
 };
 
-struct found_class { /* a class */
+struct found_class {
 	u64 since_ns;
 	struct alloc_class class;
 };
@@ -91,7 +91,7 @@ static u64 key_of(u64 id)
 }
 
 /* Those whose stack has come, or never will. */
-static void drop_told(struct alloc_join *j, u64 now)
+static void drop_classes(struct alloc_join *j, u64 now)
 {
 	u32 left = 0;
 
@@ -120,7 +120,7 @@ static struct error *take_classes(struct alloc_join *j, u64 now)
 	u32 n = alloc_classes_take(j->options.classes, &found);
 	struct error *err = NULL;
 
-	drop_told(j, now);
+	drop_classes(j, now);
 	for (u32 i = 0; i < n && !err; i++)
 		err = take_class(j, &found[i], now);
 	table_clear(&j->by_id);

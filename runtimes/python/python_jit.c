@@ -78,8 +78,8 @@ static bool asks_for_trampolines(const char *word)
 	return !strcmp(option, "perf") || !strcmp(option, "perf_jit");
 }
 
-/* Does its environment, or its command, have a word that says so? */
-static bool is_said(pid_t pid, const char *file, bool (*says)(const char *word))
+/* Does its environment, or its command, have such a word? */
+static bool has_word(pid_t pid, const char *file, bool (*wanted)(const char *word))
 {
 	cleanup(fclose) FILE *words = NULL;
 	cleanup(free) char *line = NULL;
@@ -89,7 +89,7 @@ static bool is_said(pid_t pid, const char *file, bool (*says)(const char *word))
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
 	words = fopen(path, "re");
 	for (u32 i = 0; words && i < WORDS_MAX && getdelim(&line, &room, 0, words) > 0; i++)
-		if (says(line))
+		if (wanted(line))
 			return true;
 	return false;
 }
@@ -102,9 +102,9 @@ static bool compiles(const struct python_image *image)
 bool python_jit_expected(const struct python_image *image, pid_t pid)
 {
 	if (image->version >= TRAMPOLINES &&
-	        (is_said(pid, "environ", sets_trampolines) || is_said(pid, "cmdline", asks_for_trampolines)))
+	        (has_word(pid, "environ", sets_trampolines) || has_word(pid, "cmdline", asks_for_trampolines)))
 		return true;
-	return compiles(image) && is_said(pid, "environ", sets_compiler);
+	return compiles(image) && has_word(pid, "environ", sets_compiler);
 }
 
 /* Code that is made after the maps were read, anywhere where mmap() may put it. */

@@ -193,7 +193,7 @@ static bool is_task(const struct reading *w, u64 object)
 }
 
 /* "_asyncio.Future" is a future; a class of the program's own has a name of its own. */
-static void tell_waiting(const struct reading *w, u64 object, struct runtime_task *t)
+static void report_wait(const struct reading *w, u64 object, struct runtime_task *t)
 {
 	u64 type = python_word(w->r, object + w->r->l->ob_type.at), at;
 	char name[64] = "", *dot;
@@ -222,7 +222,7 @@ static void report_task(const struct reading *w, const struct python_chain *c, u
 	else if (is_task(w, object) && (t->awaits = object))
 		snprintf(t->state, sizeof(t->state), "waits for a task");
 	else
-		tell_waiting(w, object, t);
+		report_wait(w, object, t);
 }
 
 static struct error *add_awaiter(struct runtime_task *t, u64 task)

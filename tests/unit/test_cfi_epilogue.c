@@ -16,21 +16,11 @@
 #include <unistd.h>
 
 #include "unwind/cfi/cfi.h"
+#include "shell.h"
 
 #define LINE_MAX_SIZE 512
 
 static char dir[] = "/tmp/yrt-epilogue-XXXXXX";
-
-static void run(const char *format, ...)
-{
-	char command[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	assert_int_equal(system(command), 0);
-}
 
 static bool is_any(const char *line, const char *const *words)
 {

@@ -14,6 +14,7 @@
 
 #include "layout/layout.h"
 #include "layout_types.h"
+#include "shell.h"
 
 struct found {
 	struct layout_member c, l, p, first, inner, inner_s, number, real, deep, link, array, plains, tail, either,
@@ -46,19 +47,6 @@ static const struct layout_schema bad_schema = {
 static const char source[] = "#include \"layout_types.h\"\nstruct plain a; tricky b; alias_of_alias *c; union either d;"
                              " struct large e; struct declared *f; enum colour g; op h; int main(void) { return 0; }\n";
 static char dir[] = "/tmp/yrt-layout-XXXXXX";
-
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void run(const char *format, ...)
-{
-	char command[4096];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	if (system(command))
-		fail_msg("failed: %s", command);
-}
 
 static void write_source(const char *name, const char *text)
 {

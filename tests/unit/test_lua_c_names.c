@@ -15,6 +15,7 @@
 #include "binary/image.h"
 #include "runtimes/lua/lua_image.h"
 #include "symbols/c_names.h"
+#include "shell.h"
 
 static char dir[] = "/tmp/yrt-lua-names-XXXXXX";
 
@@ -34,17 +35,6 @@ static const char source[] =
         "const luaL_Reg no_end[6000] = {[0 ... 5999] = {\"endless\", endless}};\n"
         "int luaopen_pack_mod(void *l) { luaL_setfuncs(l, functions, 0); luaL_setfuncs(l, methods, 0); return 1; }\n"
         "int luaopen_base(void *l) { luaL_setfuncs(l, unused, 0); return open(l); }\n";
-
-static void run(const char *format, ...)
-{
-	char command[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	assert_int_equal(system(command), 0);
-}
 
 static int setup(void **state)
 {

@@ -15,6 +15,7 @@
 #include "symbols/c_names.h"
 #include "binary/image.h"
 #include "runtimes/python/python_methods.h"
+#include "shell.h"
 
 static char dir[] = "/tmp/yrt-methods-XXXXXX";
 
@@ -49,17 +50,6 @@ static const char source[] =
         "static struct slot module_slots[] = {{2, exec}, {0}};\n"
         "struct module other = {.name = \"two\", .doc = \"word\", .rest = {module_slots}};\n"
         "void *PyInit_mod(void) { return PyModuleDef_Init(&def); }\n";
-
-static void run(const char *format, ...)
-{
-	char command[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	assert_int_equal(system(command), 0);
-}
 
 static int setup(void **state)
 {
