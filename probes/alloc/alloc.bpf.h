@@ -5,179 +5,11 @@
 #ifndef YRT_ALLOC_BPF_H
 #define YRT_ALLOC_BPF_H
 
+#include "alloc_sample.bpf.h"
+#include "alloc_survey.bpf.h"
+
 #define ALLOC_OUTSIDE_SITE    1 /* of runtime_alloc.h */
 #define ALLOC_COLLECTION_SITE 2
-#define WINDOW_NS             10000000ULL /* a burst is what comes within */
-#define LN2_Q16               45426       /* ln 2 */
-
-u64 alloc_interval = 0; /* mean distance between samples in bytes; 0: take none */
-u32 alloc_open = 1;     /* 0: sites are being placed or taken away */
-u32 alloc_duty = ALLOC_ALWAYS;
-u32 watching = 1;      /* 0: no debug registers; a refill's stack stands for all of its buffer */
-u32 window_most = 100; /* samples of a window */
-u32 window_taken = 0;
-u64 window_start = 0;
-u64 last_alloc_id = 0;
-u64 survey_interval = 0; /* mean bytes between buffers that are looked into; 0: none */
-u32 survey_chosen = 0;   /* how many are in `buffers` */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ALLOC_PROBES_MAX);
-	__type(key, u32);
-	__type(value, struct alloc_probe);
-} alloc_probes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, u32); /* tid */
-	__type(value, struct alloc_watch);
-} watches SEC(".maps");
-
-struct { /* those that are to be looked into once their thread gives them up */
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, u32); /* tid */
-	__type(value, struct alloc_buffer);
-} buffers SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct alloc_stats);
-} alloc_counters SEC(".maps");
-
-struct { /* bytes handed out, since samples are taken, as if sites were always placed; by struct alloc_handed */
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 4096);
-	__type(key, struct alloc_handed);
-	__type(value, u64);
-} handed_out SEC(".maps");
-
-struct { /* struct alloc_record: to alloc_classes.h */
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16384);
-} alloc_ring SEC(".maps");
-
-struct { /* to the watchpoint thread of each CPU */
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} watchpoint_threads SEC(".maps");
-
-/*
- * A distance with exponential distribution: -ln(U) times the mean. The logarithm to base 2 comes bit by bit from
- * squaring, with 32 bits of U and 20 behind the point.
- */
-WALK_GLOBAL u64 draw_distance(u64 mean)
-{
-	u64 y = bpf_get_prandom_u32() | 1, log = 0;
-
-	for (u32 step = 16; step; step >>= 1)
-		if (!(y >> (32 - step))) {
-			y <<= step;
-			log += (u64)step << 20;
-		}
-	for (u32 bit = 1u << 19; bit; bit >>= 1) {
-		y = y * y >> 32;
-		if (!(y >> 31)) {
-			y <<= 1;
-			log |= bit;
-		}
-	}
-	return ((mean >> 8) * log >> 12) * LN2_Q16 >> 16;
-}
-
-/* A register of the program that was interrupted, by its place in pt_regs. */
-static inline u64 saved_register(struct task_struct *task, u16 offset)
-{
-	u64 value = 0;
-
-	if (offset < sizeof(struct pt_regs___kernel))
-		bpf_probe_read_kernel(&value, sizeof(value), (void *)bpf_task_pt_regs(task) + offset);
-	return value;
-}
-
-static inline u64 user_word(u64 addr)
-{
-	u64 value = 0;
-
-	bpf_probe_read_user(&value, sizeof(value), (void *)addr);
-	return value;
-}
-
-/* A burst must not hold up the target. */
-static inline bool within_window(struct alloc_stats *st)
-{
-	u64 now = bpf_ktime_get_ns();
-
-	if (now - window_start > WINDOW_NS) {
-		window_start = now;
-		window_taken = 0;
-	}
-	if (__sync_fetch_and_add(&window_taken, 1) < window_most)
-		return true;
-	st->skipped++;
-	return false;
-}
-
-static inline struct alloc_stats *alloc_stats(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&alloc_counters, &zero);
-}
-
-/* A sample of the current task begins: a slot whose alloc knows who and when; NULL: counted as lost. */
-static __attribute__((noinline)) struct slot *begin_sample(
-        struct task_struct *task, const struct process_entry *process, u32 tgid, u32 *number)
-{
-	struct probe_stats *st = my_stats();
-	struct slot *slot = st ? event_begin(st, process->instance, tgid, 1, number) : NULL;
-
-	if (!slot)
-		return NULL;
-	slot->head.begin_ns = bpf_ktime_get_ns(); /* alloc_budget.h wants to know each */
-	slot->alloc = (struct alloc_record){.tgid = tgid,
-	        .instance = process->instance,
-	        .tid = slot->head.tid,
-	        .switches = (u32)BPF_CORE_READ(task, nvcsw),
-	        .id = __sync_fetch_and_add(&last_alloc_id, 1) + 1};
-	return slot;
-}
-
-static inline int send_sample(struct slot *slot, struct probe_stats *st, bool wake)
-{
-	struct stack_head *head = &slot->head;
-
-	st->frames += slot->walk.nframes;
-	count_stop(st, head->stop, 1);
-	if (bpf_ringbuf_output(
-	            &alloc_ring, &slot->alloc, sizeof(slot->alloc), wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
-		return LOST_RING;
-	return send_stack(&slot->walk, head) ? -1 : LOST_RING;
-}
-
-/* Walks the stack of what slot->alloc describes, and sends both. */
-static __attribute__((always_inline)) inline void end_sample(
-        struct task_struct *task, struct slot *slot, struct process_entry *process, bool wake)
-{
-	struct probe_stats *st = my_stats();
-
-	if (!st) {
-		slot->busy = 0;
-		return;
-	}
-	event_user(slot, NULL, task, process, false);
-	slot->head.hash = slot->alloc.id; /* the stack is counted by what its record says */
-	slot->head.weight = 1;
-	event_end(slot, st, send_sample(slot, st, wake));
-}
 
 /* Asks the watchpoint thread of this CPU for a watchpoint on the current thread. */
 static __attribute__((noinline)) int ask_watch(
@@ -301,66 +133,6 @@ static __attribute__((noinline)) int watch_buffer(void *ctx, const struct alloc_
 	return watch_at(ctx, &watch, probe, buffer.start + distance, buffer.end);
 }
 
-static __attribute__((noinline)) int send_survey(const struct alloc_probe *probe, const struct alloc_buffer *buffer)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = tgid_of(task);
-	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
-	struct alloc_record record = {.how = ALLOC_BY_SURVEY,
-	        .tgid = tgid,
-	        .tid = pid_of(task, BPF_CORE_READ(task, pid)),
-	        .thread = saved_register(task, probe->thread),
-	        .start = buffer->start,
-	        .end = buffer->end,
-	        .stands = buffer->end - buffer->start,
-	        .interval = buffer->interval,
-	        .duty = buffer->duty,
-	        .gc = buffer->collections};
-	struct alloc_stats *st = alloc_stats();
-
-	if (!process || !st)
-		return 0;
-	record.instance = process->instance;
-	st->buffers++;
-	return bpf_ringbuf_output(
-	        &alloc_ring, &record, sizeof(record), probe->prompt ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-}
-
-/* The thread has given up a buffer that was chosen. What the collector has not touched since is as it was. */
-static __attribute__((noinline)) int end_survey(const struct alloc_probe *probe, u32 collections)
-{
-	u32 key = (u32)bpf_get_current_pid_tgid();
-	struct alloc_buffer *last = bpf_map_lookup_elem(&buffers, &key);
-
-	if (!last)
-		return 0;
-	if (last->collections == collections)
-		send_survey(probe, last);
-	bpf_map_delete_elem(&buffers, &key);
-	__sync_fetch_and_add(&survey_chosen, -1);
-	return 0;
-}
-
-/* Only a buffer itself shows what lies in it, so some are looked into, each byte with the same chance. */
-static __attribute__((noinline)) int take_survey(const struct alloc_probe *probe)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_buffer now = {.interval = survey_interval, .duty = alloc_duty};
-	u32 key = (u32)bpf_get_current_pid_tgid();
-
-	if (!probe->collections || probe->buffer_size == ALLOC_NO_OFFSET || probe->object == ALLOC_NO_OFFSET)
-		return 0;
-	now.collections = (u32)user_word(probe->collections) + 1;
-	if (survey_chosen)
-		end_survey(probe, now.collections);
-	now.start = saved_register(task, probe->object);
-	now.end = now.start + saved_register(task, probe->buffer_size);
-	if (draw_distance(now.interval) >= now.end - now.start)
-		return 0;
-	__sync_fetch_and_add(&survey_chosen, 1);
-	return bpf_map_update_elem(&buffers, &key, &now, BPF_ANY);
-}
-
 /* The bytes that a site's object is sampled by. */
 static __attribute__((noinline)) u64 bytes_at(const struct alloc_probe *probe)
 {
@@ -399,7 +171,7 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
  * What was sampled until now is to be read before objects move: by the watchpoint thread of this CPU, which runs before
  * the thread that collects goes on.
  */
-static __attribute__((noinline)) int tell_collection(void *ctx, u32 tgid)
+static __attribute__((noinline)) int announce_collection(void *ctx, u32 tgid)
 {
 	struct watch_request request = {};
 
@@ -424,7 +196,7 @@ int on_alloc_walk(struct pt_regs *ctx)
 	if (!probe)
 		return 0;
 	if (probe->kind == ALLOC_COLLECTION_SITE) {
-		tell_collection(ctx, tgid_of(task));
+		announce_collection(ctx, tgid_of(task));
 		return 0; /* always: the kernel acts on the return value of a multi link (Linux 6.12) */
 	}
 	if (!alloc_open)

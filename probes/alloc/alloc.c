@@ -24,7 +24,7 @@
 #define PROGRAM_NS       1000 /* a hit's program without a sample */
 #define BURST            4    /* times the wanted rate */
 #define BURST_LEAST      8
-#define WINDOWS_A_S      100 /* of alloc.bpf.h */
+#define WINDOWS_A_S      100 /* of alloc_sample.bpf.h */
 #define SURVEY_EACH      8   /* stacks to a buffer that is looked into, without watchpoints */
 #define SURVEY_A_S       60  /* with watchpoints: so many buffers, and so many bytes of them, a second */
 #define SURVEY_BYTES_A_S 8e6

@@ -12,151 +12,19 @@
 #include "cleanup.h"
 #include "luajit_callers.h"
 #include "luajit_code.h"
+#include "luajit_state.h"
 #include "binary/elf_table.h"
 
-#define STANDARD_CFA 80
-#define LOOK_AHEAD   120 /* instructions from the start of the exit handler to where it sets rsp */
-
-enum { SLOT_RBX, SLOT_RBP, SLOT_R12, SLOT_R13, SLOT_R14, SLOT_R15 };
-
-/* What holds before an instruction. */
-struct state {
-	bool known;
-	bool flipped; /* LEAVE, if the next branch is not taken */
-	u8 part;      /* enum luajit_part */
-	u8 cfa_reg;
-	s16 cfa;               /* CFA - cfa_reg */
-	s16 sp;                /* CFA - rsp, if cfa_reg is rbp */
-	s16 slot[ARCH_NSAVED]; /* from the CFA; 0: not saved */
-};
+#define LOOK_AHEAD 120 /* instructions from the start of the exit handler to where it sets rsp */
 
 struct analysis {
 	const struct luajit_layout *layout;
-	bool gc64;
 	struct code code;
-	struct state *state; /* of each instruction */
+	struct luajit_state *state; /* of each instruction */
 	u32 *work;
 	u32 nwork;
 	bool *queued;
 };
-
-static const struct state standard = {.known = true,
-        .part = LUAJIT_INTERP,
-        .cfa_reg = DWREG_RSP,
-        .cfa = STANDARD_CFA,
-        .slot = {[SLOT_RBP] = -16, [SLOT_RBX] = -24, [SLOT_R15] = -32, [SLOT_R14] = -40}};
-static const struct state entry = {.known = true, .part = LUAJIT_GLUE, .cfa_reg = DWREG_RSP, .cfa = 8};
-
-static int slot_of(u8 reg)
-{
-#define SLOT(i, r)                                                                                                     \
-	if (reg == r)                                                                                                  \
-		return i;
-	ARCH_SAVED_REGS(SLOT)
-#undef SLOT
-	return -1;
-}
-
-/* --- what an instruction does --- */
-
-static void save(struct state *s, u8 reg, s16 where)
-{
-	int i = slot_of(reg);
-
-	if (i >= 0 && !s->slot[i])
-		s->slot[i] = where;
-}
-
-static void unsave(struct state *s, u8 reg, s16 where)
-{
-	int i = slot_of(reg);
-
-	if (i >= 0 && s->slot[i] == where)
-		s->slot[i] = 0;
-}
-
-static void move_sp(struct state *s, s16 by)
-{
-	if (s->cfa_reg == DWREG_RSP)
-		s->cfa -= by;
-	else
-		s->sp -= by;
-}
-
-static s16 depth(const struct state *s)
-{
-	return s->cfa_reg == DWREG_RSP ? s->cfa : s->sp;
-}
-
-/* Is the link of the frame at rdx loaded into rbx, or stored? */
-static bool is_link_at(const struct analysis *a, const struct code_ins *in)
-{
-	u8 size = a->gc64 ? 8 : 4;
-
-	return in->base == DWREG_RDX && in->value == -(s64)size && in->reg == DWREG_RBX && in->size == size;
-}
-
-static void apply_store(const struct analysis *a, const struct code_ins *in, struct state *s)
-{
-	bool saved = in->size == 8 && (in->reg == DWREG_R12 || in->reg == DWREG_R13);
-
-	if (in->base == DWREG_RSP && saved)
-		save(s, in->reg, (s16)in->value - depth(s));
-	/* the cframe is linked here, or the outer one again */
-	if (in->base == DWREG_RBP && in->value == a->layout->l_cframe.at && in->size == 8 && s->cfa == STANDARD_CFA)
-		s->part = s->part == LUAJIT_GLUE ? LUAJIT_ENTER : LUAJIT_GLUE;
-	if (is_link_at(a, in) && s->part == LUAJIT_ENTER)
-		s->part = LUAJIT_INTERP;
-}
-
-static void apply(const struct analysis *a, const struct code_ins *in, struct state *s)
-{
-	switch (in->op) {
-	case CODE_PUSH:
-		move_sp(s, -8);
-		if (in->reg != CODE_NO_REG)
-			save(s, in->reg, -depth(s));
-		break;
-	case CODE_POP:
-		if (in->reg != CODE_NO_REG)
-			unsave(s, in->reg, -depth(s));
-		move_sp(s, 8);
-		break;
-	case CODE_MOVE_SP:
-		move_sp(s, (s16)in->value);
-		break;
-	case CODE_SET_SP:
-		*s = standard;
-		break;
-	case CODE_SET_FP:
-		s->sp = s->cfa;
-		s->cfa_reg = DWREG_RBP;
-		break;
-	case CODE_LEAVE:
-		unsave(s, DWREG_RBP, s->slot[SLOT_RBP]);
-		s->cfa_reg = DWREG_RSP;
-		s->cfa = 8;
-		break;
-	case CODE_LOAD:
-		if (s->cfa_reg == DWREG_RBP && in->base == DWREG_RBP)
-			unsave(s, in->reg, (s16)in->value - s->cfa);
-		if (s->part == LUAJIT_ENTER && is_link_at(a, in))
-			s->part = LUAJIT_INTERP; /* vm_resume goes on with a frame that is there */
-		break;
-	case CODE_STORE:
-		apply_store(a, in, s);
-		break;
-	case CODE_FLIP: /* rbx, a link, is about to become the base of whoever called from C */
-		if (in->reg == DWREG_RBX && in->value == 1 && (s->part == LUAJIT_INTERP || s->part == LUAJIT_ENTER))
-			s->part = LUAJIT_LEAVE;
-		s->flipped = s->part == LUAJIT_LEAVE;
-		break;
-	case CODE_CALL: /* of lj_ccallback_enter, which links the cframe of a callback */
-		if (s->part == LUAJIT_GLUE && s->cfa_reg == DWREG_RSP && s->cfa == STANDARD_CFA)
-			s->part = LUAJIT_INTERP;
-		break;
-	}
-}
 
 /* --- following the code --- */
 
@@ -169,9 +37,9 @@ static int care(u8 part)
 	return order[part];
 }
 
-static void reach(struct analysis *a, u32 i, const struct state *s)
+static void reach(struct analysis *a, u32 i, const struct luajit_state *s)
 {
-	struct state *old;
+	struct luajit_state *old;
 
 	if (i >= a->code.n)
 		return;
@@ -195,12 +63,12 @@ static void follow(struct analysis *a)
 	while (a->nwork) {
 		u32 i = a->work[--a->nwork];
 		const struct code_ins *in = &a->code.ins[i];
-		struct state s = a->state[i];
+		struct luajit_state s = a->state[i];
 
 		a->queued[i] = false;
-		apply(a, in, &s);
+		luajit_state_apply(a->layout, in, &s);
 		if (in->op == CODE_JUMP || in->op == CODE_BRANCH) {
-			struct state taken = s;
+			struct luajit_state taken = s;
 
 			if (in->op == CODE_BRANCH && s.flipped)
 				taken.part = LUAJIT_INTERP;
@@ -212,7 +80,7 @@ static void follow(struct analysis *a)
 	}
 }
 
-static void start_at(struct analysis *a, u32 i, const struct state *s)
+static void start_at(struct analysis *a, u32 i, const struct luajit_state *s)
 {
 	reach(a, i, s);
 	follow(a);
@@ -229,13 +97,13 @@ static bool follows_end(const struct analysis *a, u32 i)
 static void start_function(struct analysis *a, u64 target)
 {
 	u32 i = code_find(&a->code, target);
-	struct state s = standard;
+	struct luajit_state s = luajit_state_standard;
 
 	/* offsets into the VM are counted from its first instruction (lj_vm_asm_begin), which is no function */
 	if (!i || i == a->code.n || !follows_end(a, i) || a->state[i].known)
 		return;
 	if (a->code.ins[i].op != CODE_POP) {
-		start_at(a, i, &entry);
+		start_at(a, i, &luajit_state_entry);
 		return;
 	}
 	/* fff_gcstep takes its return address off the stack and works in the frame of its caller */
@@ -291,12 +159,12 @@ static void start_relocated(struct analysis *a, struct image *img, u64 start, u6
 }
 
 /* The state before a prologue of which only a part is here: the stub that jumps to vm_ffi_callback has pushed rbp. */
-static struct state before_prologue(const struct analysis *a, u32 i)
+static struct luajit_state before_prologue(const struct analysis *a, u32 i)
 {
-	struct state s = standard;
+	struct luajit_state s = luajit_state_standard;
 
 	for (; i < a->code.n && a->code.ins[i].op == CODE_PUSH; i++) {
-		int slot = slot_of(a->code.ins[i].reg);
+		int slot = luajit_state_slot(a->code.ins[i].reg);
 
 		s.cfa -= 8;
 		if (slot >= 0)
@@ -309,13 +177,13 @@ static struct state before_prologue(const struct analysis *a, u32 i)
 }
 
 /* The state where a trace has left by a jump: above the words in which r12 and r13 were saved. */
-static struct state after_trace(const struct analysis *a, u32 i)
+static struct luajit_state after_trace(const struct analysis *a, u32 i)
 {
-	struct state s = standard;
+	struct luajit_state s = luajit_state_standard;
 
 	s.cfa += (s16)a->code.ins[i].value;
-	s.slot[SLOT_R12] = -STANDARD_CFA;
-	s.slot[SLOT_R13] = -STANDARD_CFA + luajit_vm_of(a->layout).cf_r13;
+	s.slot[SLOT_R12] = -LUAJIT_CFA;
+	s.slot[SLOT_R13] = -LUAJIT_CFA + luajit_vm_of(a->layout).cf_r13;
 	return s;
 }
 
@@ -323,7 +191,7 @@ static struct state after_trace(const struct analysis *a, u32 i)
 static void start_dispatched(struct analysis *a)
 {
 	for (u32 i = 0; i < a->code.n; i++) {
-		struct state s = standard;
+		struct luajit_state s = luajit_state_standard;
 
 		if (a->state[i].known)
 			continue;
@@ -341,38 +209,22 @@ static void start_dispatched(struct analysis *a)
 
 static bool is_call_link(const struct analysis *a, const struct code_ins *in)
 {
-	return in->op == CODE_STORE && is_link_at(a, in);
+	return in->op == CODE_STORE && luajit_is_link_at(a->layout, in);
 }
 
-static enum luajit_part part_of(const struct analysis *a, const struct code_ins *in, const struct state *s)
+static enum luajit_part part_of(const struct analysis *a, const struct code_ins *in, const struct luajit_state *s)
 {
 	if (s->part == LUAJIT_EXIT || s->part == LUAJIT_GLUE)
 		return s->part;
 	if (s->cfa_reg != DWREG_RSP)
 		return LUAJIT_GLUE;
-	if (s->cfa == STANDARD_CFA)
+	if (s->cfa == LUAJIT_CFA)
 		return is_call_link(a, in) ? LUAJIT_CALL : (enum luajit_part)s->part;
-	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 8)
+	if (s->part == LUAJIT_INTERP && s->cfa == LUAJIT_CFA + 8)
 		return LUAJIT_INTERP_8;
-	if (s->part == LUAJIT_INTERP && s->cfa == STANDARD_CFA + 16)
+	if (s->part == LUAJIT_INTERP && s->cfa == LUAJIT_CFA + 16)
 		return LUAJIT_INTERP_16;
 	return LUAJIT_GLUE;
-}
-
-static struct cfi_rule rule_of(const struct state *s)
-{
-	struct cfi_rule rule = {.kind = CFI_REG,
-	        .cfa_reg = s->cfa_reg,
-	        .cfa_off = s->cfa,
-	        .slot_reg = CFI_NO_REG,
-	        .ra_reg = CFI_NO_REG};
-
-	if (s->part == LUAJIT_EXIT)
-		rule.kind = CFI_UNSUPPORTED;
-	for (u32 i = 0; i < ARCH_NSAVED; i++)
-		rule.slot[i] = s->slot[i] ? cfi_slot(s->slot[i], 0) : CFI_SAME;
-	rule.slot[ARCH_SLOT_RA] = cfi_slot(-8, 0);
-	return rule;
 }
 
 static void add_stretch(struct luajit_blob *blob, u64 start, u64 end, enum luajit_part part)
@@ -404,7 +256,7 @@ static struct error *fill_blob(const struct analysis *a, struct luajit_blob *blo
 		return &error_no_memory;
 	for (u32 i = 0; i < a->code.n; i++) {
 		u64 end = i + 1 < a->code.n ? a->code.ins[i + 1].addr : blob->end;
-		struct cfi_rule rule = rule_of(&a->state[i]);
+		struct cfi_rule rule = luajit_state_rule(&a->state[i]);
 
 		if (!blob->nentries || memcmp(&blob->entries[blob->nentries - 1].rule, &rule, sizeof(rule)))
 			blob->entries[blob->nentries++] = (struct cfi_entry){a->code.ins[i].addr, rule};
@@ -477,7 +329,7 @@ static struct error *analyse(struct analysis *a, struct image *img, struct luaji
 struct error *luajit_blob_analyse(
         struct image *img, u64 start, u64 end, const struct luajit_layout *layout, struct luajit_blob *ret)
 {
-	struct analysis a = {.layout = layout, .gc64 = luajit_gc64(layout)};
+	struct analysis a = {.layout = layout};
 	struct luajit_blob blob = {.start = start, .end = end};
 	struct error *err = analyse(&a, img, &blob);
 

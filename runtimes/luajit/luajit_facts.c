@@ -1,92 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "luajit_facts.h"
 
-#include <capstone/capstone.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
+#include "luajit_access.h"
 #include "symbols/symbols.h"
 
 #define VM_MAX       (256u << 10)
 #define FUNCTION_MAX 512 /* bytes of an exported function that are looked at */
 #define NEAR         16  /* accesses from the load of glref to where the dispatch table's address is made of it */
 #define STATES       9   /* vmstates that the VM stores are ~0 to ~8 */
-
-/* An instruction's operand in memory, or (base X86_REG_INVALID) a constant that is added to reg. */
-struct luajit_access {
-	s64 disp, imm;
-	u16 ins;         /* x86_insn */
-	u16 base, index; /* x86_reg */
-	u16 reg;         /* the other operand; X86_REG_INVALID: none */
-	u8 size;
-	bool store, has_imm;
-};
-
-static u16 wide(u16 reg)
-{
-	static const u16 pairs[][2] = {{X86_REG_EAX, X86_REG_RAX}, {X86_REG_EBX, X86_REG_RBX},
-	        {X86_REG_ECX, X86_REG_RCX}, {X86_REG_EDX, X86_REG_RDX}, {X86_REG_ESI, X86_REG_RSI},
-	        {X86_REG_EDI, X86_REG_RDI}, {X86_REG_EBP, X86_REG_RBP}, {X86_REG_ESP, X86_REG_RSP},
-	        {X86_REG_R8D, X86_REG_R8}, {X86_REG_R9D, X86_REG_R9}, {X86_REG_R10D, X86_REG_R10},
-	        {X86_REG_R11D, X86_REG_R11}, {X86_REG_R12D, X86_REG_R12}, {X86_REG_R13D, X86_REG_R13},
-	        {X86_REG_R14D, X86_REG_R14}, {X86_REG_R15D, X86_REG_R15}};
-
-	for (u32 i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-		if (pairs[i][0] == reg)
-			return pairs[i][1];
-	return reg;
-}
-
-/* --- reading --- */
-
-static bool reduce(const cs_insn *in, struct luajit_access *ret)
-{
-	const cs_x86 *x = &in->detail->x86;
-	bool found = false;
-
-	*ret = (struct luajit_access){.ins = in->id};
-	for (u32 i = 0; i < x->op_count; i++) {
-		const cs_x86_op *op = &x->operands[i];
-
-		if (op->type == X86_OP_MEM) {
-			ret->base = wide(op->mem.base);
-			ret->index = op->mem.index;
-			ret->disp = op->mem.disp;
-			ret->size = op->size;
-			ret->store = i == 0;
-			found = true;
-		} else if (op->type == X86_OP_REG) {
-			ret->reg = wide(op->reg);
-		} else if (op->type == X86_OP_IMM) {
-			ret->imm = op->size == sizeof(s32) ? (s32)op->imm : op->imm;
-			ret->has_imm = true;
-		}
-	}
-	return found || (in->id == X86_INS_ADD && ret->has_imm);
-}
-
-static struct error *read_code(const u8 *bytes, size_t size, u64 addr, struct luajit_access **ret, u32 *n)
-{
-	cs_insn *in;
-	csh handle;
-
-	*n = 0;
-	*ret = calloc(size + 1, sizeof(**ret));
-	if (!*ret)
-		return &error_no_memory;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && size && cs_disasm_iter(handle, &bytes, &size, &addr, in))
-		*n += reduce(in, &(*ret)[*n]);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
-	return NULL;
-}
 
 /* r14 = L->glref, then r14 += the distance, not always right behind. */
 static void find_dispatch(struct luajit_facts *f)
@@ -139,7 +65,7 @@ struct error *luajit_facts_read(struct image *img, u64 start, u64 end, struct lu
 		return &error_no_memory;
 	if (!image_read(img, bytes, size, start))
 		return error_new(ERROR_INPUT, "%s: the code of LuaJIT's VM at 0x%lx is not in it", img->path, start);
-	err = read_code(bytes, size, start, &f.vm, &f.nvm);
+	err = luajit_accesses_read(bytes, size, start, &f.vm, &f.nvm);
 	if (err) {
 		luajit_facts_free(&f);
 		return err;
@@ -156,8 +82,6 @@ void luajit_facts_free(struct luajit_facts *facts)
 	facts->vm = NULL;
 	facts->nvm = 0;
 }
-
-/* --- asking --- */
 
 /* A search for instructions: what is 0 may be anything; but disp always counts. */
 struct wanted {
@@ -215,7 +139,7 @@ static bool read_function(const struct luajit_facts *f, const char *name, struct
 	size = s.end - s.start < FUNCTION_MAX ? s.end - s.start : FUNCTION_MAX;
 	if (!image_read(f->img, bytes, size, s.start))
 		return false;
-	err = read_code(bytes, size, s.start, ret, n);
+	err = luajit_accesses_read(bytes, size, s.start, ret, n);
 	if (!err && *n)
 		return true;
 	error_free(err);

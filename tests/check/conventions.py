@@ -12,16 +12,6 @@ NAMED = ("CMakeLists.txt",)
 SHARED = re.compile(r"^(unwind|runtimes)/.*_walk\.[ch]$|^unwind/shared/|^unwind/walk\.h$|^unwind/target/bpf/|\.bpf\.c$")
 LONGEST = 60
 LONG = 500  # lines of a source
-LONGER = {  # and of those that have no seam, or wait for one to be cut
-    "probes/alloc/alloc.bpf.h": 540,
-    "runtimes/hotspot/walk/hotspot_frames.h": 510,
-    "runtimes/luajit/luajit_blob.c": 510,
-    "runtimes/luajit/luajit_facts.c": 510,
-    "unwind/cfi/cfi.c": 650,
-    "unwind/cfi/cfi_code.c": 620,
-    "unwind/profile/names.c": 550,
-    "unwind/profile/profile.c": 570,
-}
 WIDEST = 120  # columns, with tabs of 8
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 GLUED = re.compile(r"^\s*\*(?=[A-Za-z0-9(])", re.M)  # what clang-format makes where it wraps a comment
@@ -75,9 +65,9 @@ def long_functions(path, text):
 
 def layout(path, text):
     """What clang-format does not see to."""
-    n, most = text.count("\n"), LONGER.get(path, LONG)
-    if n > most and not path.startswith(("tests/", "fixtures/")):
-        yield f"{path}: {n} lines; {most} at most: where is a seam?"
+    n = text.count("\n")
+    if n > LONG and not path.startswith(("tests/", "fixtures/")):
+        yield f"{path}: {n} lines; {LONG} at most: where is a seam?"
     for number, line in enumerate(text.splitlines(), 1):
         if len(line.expandtabs(8)) > WIDEST:
             yield f"{path}:{number}: {len(line.expandtabs(8))} columns; {WIDEST} at most"
