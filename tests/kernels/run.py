@@ -8,7 +8,8 @@ deep30,...] [suite ...]
 By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static,
 luajit, Debian's python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of
 linux-image-cloud-amd64) come from the mirrors of this machine's own apt sources; nothing is installed. A suite may be
-named as suite=package to take another kernel of it.
+named as suite=package to take another kernel of it, and name=file boots the kernel of any other distribution: its
+package or the image itself.
 
 A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
 its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
@@ -18,6 +19,7 @@ refused by doctor and by flame, with the exit code for that and a word about the
 """
 
 import argparse
+import glob
 import gzip
 import json
 import os
@@ -152,13 +154,24 @@ class Apt:
             seen.add(name)
             wanted += set(KERNEL_PARTS.findall(self.run("apt-cache", "depends", "--important", name))) - seen
         self.run("apt-get", "download", *sorted(seen))
-        for deb in os.listdir(os.path.join(self.at, "deb")):
-            command("dpkg-deb", "-x", os.path.join(self.at, "deb", deb), os.path.join(self.at, "root"))
-        for at, _, names in os.walk(os.path.join(self.at, "root")):
-            for name in names:
-                if name.startswith("vmlinuz"):
-                    return os.path.join(at, name)
-        raise AssertionError(f"no kernel in {' '.join(sorted(seen))}")
+        return unpacked(glob.glob(os.path.join(self.at, "deb", "*.deb")), os.path.join(self.at, "root"))
+
+
+def unpacked(packages, root):
+    """The path of the kernel that one of these packages holds."""
+    for package in packages:
+        command("dpkg-deb", "-x", package, root)
+    for at, _, names in os.walk(root):
+        for name in names:
+            if name.startswith("vmlinuz"):
+                return os.path.join(at, name)
+    raise AssertionError(f"no kernel in {' '.join(sorted(packages))}")
+
+
+def find_kernel(suite, package, at):
+    if not os.path.isfile(package):
+        return Apt(at, suite).kernel(package or META)
+    return unpacked([package], os.path.join(at, "root")) if package.endswith(".deb") else package
 
 
 def libraries(binary):
@@ -326,7 +339,7 @@ def check(suite, args, at, archive):
     """Boots the kernel of a suite and prints its lines of the table. True: all as it should be."""
     suite, _, package = suite.partition("=")
     os.makedirs(os.path.join(at, suite), exist_ok=True)
-    kernel = Apt(os.path.join(at, suite), suite).kernel(package or META)
+    kernel = find_kernel(suite, package, os.path.join(at, suite))
     said = boot(kernel, archive, args.accel, os.path.join(at, suite, "console.log"))
     assert "release" in said, f"the kernel did not come up: {read(os.path.join(at, suite, 'console.log'))[-1500:]}"
     release = said["release"].strip()
