@@ -61,8 +61,6 @@ static void set_knobs(struct object *o)
 	skel->rodata->own_tgid = (u32)getpid();
 	if (options->everyone)
 		bpf_map__set_max_entries(skel->maps.processes, EVERYONE);
-	skel->rodata->with_loop = !getenv("YRT_NO_LOOP") && /* for tests */
-	                          libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
 	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
 	bpf_map__set_max_entries(skel->maps.ring, ring);

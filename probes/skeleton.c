@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "skeleton.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernel_types.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/shared/frame.h"
 
-#define MISSING "walker_missing" /* of sample.bpf.c */
+#define MISSING   "walker_missing" /* of sample.bpf.c */
+#define AHEAD_MAX 16384            /* elements of a map that are allocated ahead */
 
 /* A BPF object that was built with us: its offsets are right. */
 struct elf {
@@ -110,6 +113,52 @@ static struct sample *open_bytes(void *bytes, size_t size, const struct bpf_obje
 	return NULL;
 }
 
+/* Before Linux 6.1 programs of perf events may not use a map whose elements are allocated on demand. */
+static bool allocates_on_demand(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
+	int map = bpf_map_create(BPF_MAP_TYPE_HASH, NULL, sizeof(u32), sizeof(u32), 1, &options), program;
+	const struct bpf_insn insns[] = {
+	        {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map},
+	        {0},
+	        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	        {.code = BPF_JMP | BPF_EXIT},
+	};
+
+	if (map < 0)
+		return true; /* loading will say why */
+	program = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, NULL, "GPL", insns, sizeof(insns) / sizeof(*insns), NULL);
+	close(map);
+	if (program >= 0)
+		close(program);
+	return program >= 0;
+}
+
+/* Task storage is always allocated on demand; the kernel refuses it otherwise. */
+static void allocate_ahead(struct sample *skel)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		u32 flags = bpf_map__map_flags(map);
+
+		if (bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE || !(flags & BPF_F_NO_PREALLOC))
+			continue;
+		bpf_map__set_map_flags(map, flags & ~BPF_F_NO_PREALLOC);
+		if (bpf_map__max_entries(map) > AHEAD_MAX)
+			bpf_map__set_max_entries(map, AHEAD_MAX);
+	}
+}
+
+static void fit_to_kernel(struct sample *skel)
+{
+	skel->rodata->with_loop = !getenv("YRT_NO_LOOP") && /* for tests */
+	                          libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+	if (!allocates_on_demand())
+		allocate_ahead(skel);
+}
+
 struct sample *skeleton_open(u32 walkers, const char *cache_dir)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
@@ -132,7 +181,9 @@ struct sample *skeleton_open(u32 walkers, const char *cache_dir)
 	types = btf ? kernel_types(cache_dir, elf.bytes + btf->sh_offset, btf->sh_size) : NULL;
 	options.btf_custom_path = types;
 	skel = open_bytes(bytes, size, &options);
-	if (skel)
-		skel->rodata->walkers = walkers;
+	if (!skel)
+		return NULL;
+	skel->rodata->walkers = walkers;
+	fit_to_kernel(skel);
 	return skel;
 }

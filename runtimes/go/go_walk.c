@@ -139,7 +139,7 @@ static inline int go_kept(struct walk *w, u32 reg)
 /* Where labels lie, and how many: 0 if that is not known. */
 static inline u64 go_labels_at(struct walk *w, u64 labels, u32 map, u64 *base)
 {
-	u64 head[3];
+	u64 head[3] = {0}; /* kernels before 6.3 let no program read what was not written */
 
 	if (!walk_read(w, head, map ? 8 : 16, labels))
 		return 0;

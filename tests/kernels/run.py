@@ -36,6 +36,7 @@ from yrt import BUILD, LOST, OK, PERMISSION, SOURCE, UNSUPPORTED, YRT  # noqa: E
 from yrt import fixture_path, parse_folded, read, show, wrong_chains  # noqa: E402
 
 MINIMUM = (5, 15)
+WITH_LOOP = (5, 17)  # before, the verifier looks at each round of a walk
 SUITES = ["bullseye", "bookworm", "bookworm-backports", "trixie", "sid"]
 META = "linux-image-cloud-amd64"
 KERNEL_PARTS = re.compile(r"Depends: (linux-(?:image|binary)-\d\S*)")
@@ -320,6 +321,8 @@ def over_budgets(suite, release, said):
         return [f"yrt-verifier:\n{said['verifier.err']}"]
     largest = max(walking.values(), key=lambda of: of["all"])
     print(f"{suite:20} {release:32} {'verifier':16} {largest}", flush=True)
+    if tuple(map(int, release.split(".")[:2])) < WITH_LOOP:
+        return [f"{name}: {of}" for name, of in walking.items() if of["all"] > verifier.PROGRAM]
     return [f"{name}: {of}" for name, of in walking.items() if verifier.over_budget(of)]
 
 
