@@ -6,8 +6,8 @@
  * the constant before each call (`walkers`) alone, the verifier of Linux 6.8 and later would skip it, but a start would
  * take twice as long, and kernels before that verify every function that they get.
  *
- * The object is made to fit the kernel, too: without bpf_loop (Linux 5.17) and without maps that are allocated on demand
- * (6.1) where these are missing.
+ * The object is made to fit the kernel, too: it does without bpf_loop (Linux 5.17) and without maps that are allocated on
+ * demand (6.1) where these are missing.
  */
 #ifndef YRT_SKELETON_H
 #define YRT_SKELETON_H
