@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arena: memory that yrt writes and walkers read by 32-bit offsets (shared/region.h). It grows by slabs of
- * ARENA_SLAB_SIZE; a piece never straddles slabs. Where slabs come from is the owner's: plain memory for native walks,
- * maps that BPF sees for sampling (probes/).
+ * ARENA_SLAB_SIZE; a piece never crosses the end of a slab. Its owner provides the slabs: plain memory for native
+ * walks, BPF maps for sampling (probes/).
  */
 #ifndef YRT_ARENA_H
 #define YRT_ARENA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The driver: for each frame, which region is the program counter in, and who steps. Included once by whoever walks:
- * the BPF programs (probes/) and the native walk (unwind/unwind.c).
+ * The driver: for each frame it finds the region of the program counter and calls the region's walker. Included once by
+ * each program that walks: the BPF programs (probes/) and the native walk (unwind/unwind.c).
  */
 #ifndef YRT_DRIVER_H
 #define YRT_DRIVER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors. A fallible function returns a struct error *, NULL on success. The message names what failed and on what;
- * hint (may be NULL) says what to do next. Out of memory is a static error, so reporting it cannot fail. An error is
- * owned by who receives it: pass it on, or error_free() it (NULL is fine).
+ * Errors. A function that can fail returns a struct error *, NULL on success. The message names what failed and on
+ * what; hint (may be NULL) says what to do next. Out of memory is a static error, so reporting it cannot fail. The
+ * receiver owns the error: pass it on, or error_free() it (NULL is fine).
  */
 #ifndef YRT_ERROR_H
 #define YRT_ERROR_H

@@ -8,9 +8,9 @@
 #include "error.h"
 
 /*
- * Makes room for one more in an array that has n elements of size bytes; array points to the pointer to it, NULL at
- * first. Its size follows from n alone, as it doubles: an array that grows here is not reallocated elsewhere, and holds
- * nothing behind n. On failure it stays as it is.
+ * Makes room for one more element in an array of n elements of size bytes. array points to the pointer to the array,
+ * which is NULL at first. The capacity follows from n alone (it doubles), so nothing else may reallocate the array, or
+ * store anything behind element n. On failure the array is unchanged.
  */
 static inline struct error *grow(void *array, u32 n, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime has read of a target's objects to name frames, by two words that identify each: its address, and what
- * distinguishes it from a later object there. Bounded: when it is full, all of it is forgotten.
+ * A cache of what a runtime has read of a target's objects to name frames. Two words identify an entry: the object's
+ * address, and what distinguishes the object from a later one at that address. When it is full, all of it is dropped.
  */
 #ifndef YRT_KNOWN_H
 #define YRT_KNOWN_H

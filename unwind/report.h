@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime reports of itself in a process, for `yrt inspect`: sections of rows, in the order in which they were
- * added. Out of memory is remembered and reported by report_end(), so that adding needs no check.
+ * What a runtime reports about itself in a process, for `yrt inspect`: sections of rows, in the order of their
+ * addition. Out of memory is remembered and returned by report_end(), so adding needs no check.
  */
 #ifndef YRT_REPORT_H
 #define YRT_REPORT_H

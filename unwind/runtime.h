@@ -4,7 +4,7 @@
  *
  * A runtime lives in runtimes/<name>/:
  *
- *	<name>.h           plain data that both worlds share: configuration in the arena, meaning of frame bits
+ *	<name>.h           plain data that BPF and user space share: configuration in the arena, meaning of frame bits
  *	<name>_walk.c      int <name>_step(struct walk *w): includes walk.h and <name>.h only; compiled twice
  *	<name>.c           recognises images, finds VM instances, ends with the one const table of these operations
  *	<name>_*.c         layout, naming, whatever else it needs
@@ -12,9 +12,10 @@
  *
  * and one line in runtimes/list.h. Numbers: enum runtime_id in shared/frame.h.
  *
- * Three lifetimes. *Image*: is this ELF file such a runtime, and what does the file say of its layout; once a file.
- * *Process*: one runtime in one process: the rest of its layout, its roots, its code regions. *Frame*: naming one.
- * A runtime includes no other runtime and nothing of probes/ or frontends/. An operation may be NULL where it says so.
+ * There are three lifetimes. *Image*, once per file: does this ELF file hold the runtime, and what does it show of the
+ * layout? *Process*, one runtime in one process: the rest of its layout, its roots, its code regions. *Frame*: naming
+ * one. A runtime includes no other runtime and nothing of probes/ or frontends/. An operation may be NULL where its
+ * comment says so.
  */
 #ifndef YRT_RUNTIME_H
 #define YRT_RUNTIME_H
@@ -48,10 +49,10 @@ struct mapping {
 	const char *name;    /* path or [name], for people */
 };
 
-/* The one of n, sorted, that has this address; NULL: none. */
+/* The mapping that contains addr, of n sorted ones; NULL: none. */
 const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr);
 
-/* What costs something to find out, and is only found out on demand. */
+/* Facts that cost something to find out, and are only found out on demand. */
 enum feature {
 	FEATURE_LOCK = 1,     /* walkers set FRAME_LOCK where the thread holds the VM's lock */
 	FEATURE_AWAITERS = 2, /* behind a task's own frames those of the tasks that await it */
@@ -75,8 +76,8 @@ struct runtime_process {
 };
 
 /*
- * Code that the runtime claims, overriding or splitting what the mappings say. entries (may be NULL) are CFI rows of
- * its own, in file addresses if module is set, else in process addresses; they must stay valid until detach.
+ * Code that the runtime claims. It overrides or splits what the mappings say. entries (may be NULL) are CFI rows of the
+ * runtime, in file addresses if module is set, else in process addresses. They must stay valid until detach.
  */
 struct runtime_region {
 	u64 start, end; /* in the process */
@@ -88,10 +89,10 @@ struct runtime_region {
 };
 
 /*
- * Where the stack that a thread runs on is described, of a runtime that moves stacks while calls are under way: what a
- * word points to, `pointer` bytes from the thread pointer. There at `bounds` are the stack's lowest address and its
- * end. What a word at `thread` of it points to has at `own` the address of what describes the stack that the thread
- * began with, which stays where it is.
+ * Where the current stack of a thread is described, for a runtime that moves stacks while calls are under way. The word
+ * at `pointer` bytes from the thread pointer leads to that description (Go: g). In it, `bounds` is the offset of the
+ * stack's lowest address and its end. The word at its offset `thread` leads to a structure (Go: m), in which the word
+ * at `own` leads to the description of the thread's first stack, which does not move.
  */
 struct runtime_stacks {
 	s64 pointer;
@@ -129,7 +130,7 @@ struct frame_name {
 	                         byte) and the first byte of the function that holds it; 0: unknown */
 };
 
-/* How frames that stand for others are expanded, and others drawn together. */
+/* How frames that stand for others are expanded, and how others are merged. */
 enum expand_flag {
 	EXPAND_MERGE = 1,  /* only the function that was entered, not those that were inlined into it */
 	EXPAND_TRACES = 2, /* a frame for the piece of machine code itself, as the leaf of what it stands for */
@@ -143,8 +144,8 @@ enum expand_flag {
 #define RUNTIME_EXPAND_MAX 256
 
 /*
- * A wait by design: what a function of this language, or of the runtime's own code, waits for is work. Of names what
- * lies before arguments, file and line counts; a class before a dot need not be given.
+ * A wait by design: in this function of the language, or of the runtime's own code, a thread waits for work. Names are
+ * compared without arguments, file and line, and a class before a dot may be left out.
  */
 struct idle_rule {
 	const char *frame;  /* a function; NULL: the thread decides */
@@ -170,7 +171,7 @@ enum lock_kind {
 	LOCK_KINDS,
 };
 
-/* What a stack waits for, by the functions on it: the first rule that matches, those of runtimes before native ones. */
+/* What a stack waits for, by its functions: the first rule that matches. Rules of runtimes come before native ones. */
 struct lock_rule {
 	struct idle_rule at; /* but for .thread */
 	enum lock_kind kind;
@@ -214,41 +215,41 @@ struct runtime_ops {
 	const struct layout_schema *layout; /* layout.h; NULL: it needs none */
 
 	/*
-	 * Parts of lines of /proc/PID/maps of files that it mostly comes in, up to NULL: which processes may have it
-	 * is guessed by them (probes/walker_guess.h), no more. NULL: no name says so.
+	 * Parts of lines of /proc/PID/maps, up to NULL, that files with this runtime usually have. They are used only
+	 * to guess which processes may have it (probes/walker_guess.h). NULL: no name shows it.
 	 */
 	const char *const *files;
 
 	/* The step function, compiled natively. */
 	int (*step)(struct walk *w);
 	/*
-	 * All that it reads besides the native stack outlives a sample for a second, or is checked: a stack of which
-	 * there is a copy can be walked after the thread went on (late.h).
+	 * Everything that the step function reads besides the native stack stays valid for a second after the sample,
+	 * or is checked. So a copied stack can be walked after the thread went on (profile/deferred.h).
 	 */
 	bool late;
 
 	/*
-	 * Where native frames are lost the language need not be: the arena offset of the configuration by which
-	 *<name>_resume() finds where this thread's innermost native frame of the VM is; 0: not (yet). Called after
-	 * regions(). May be NULL, and then runtimes/list.h has no RESUMES line of it:
+	 * Finds the language's frames where native frames are lost. Returns the arena offset of the configuration for
+	 * <name>_resume(), which finds the VM's innermost native frame of this thread; 0: not possible (yet). Called
+	 * after regions(). May be NULL; then runtimes/list.h has no RESUMES line for this runtime.
 	 *
 	 *	int <name>_resume(struct walk *w);
 	 *
-	 * is called with that offset in w->region.vm, after a walk was lost; w->reg[REG_SP] is the last stack pointer
-	 * that is certain, all other registers are worth nothing, and cursors are as the last step left them. It sets
-	 * registers (and w->valid) to a native frame that lies above, by what the runtime's own state proves, and that
-	 * the runtime's step function goes on from as if it were a caller's: STOP_NONE. It pushes nothing: the driver
-	 * pushes FRAME_GAP. Any other result: it does not know. The stack counts as STOP_RESUMED, which is not
+	 * is called after a walk was lost, with that offset in w->region.vm. w->reg[REG_SP] is the last certain stack
+	 * pointer, all other registers are worthless, and cursors are as the last step left them. By what the runtime's
+	 * own state proves, the function sets the registers (and w->valid) to a native frame above, from which the
+	 * runtime's step function can go on as from a caller's. It then returns STOP_NONE; any other result: it does
+	 * not know. It pushes nothing: the driver pushes FRAME_GAP. The stack counts as STOP_RESUMED, which is not
 	 * complete.
 	 */
 	u32 (*resume)(void *instance);
 
 	/*
-	 * Image: *ret is NULL if the file is not ours. An error says that it is ours but can not be supported (with
-	 * what is missing); native frames are shown then.
+	 * Image: *ret is NULL if the file does not hold this runtime. An error says that it does but is not supported
+	 * (with what is missing); native frames are shown then.
 	 */
 	struct error *(*image_probe)(struct image *img, void **ret);
-	/* Of functions whose unwind rows the language's own tables give (cfi.h). NULL: CFI does. */
+	/* For functions whose unwind rows come from the language's own tables (cfi.h). NULL: CFI has them. */
 	const struct cfi_provider *cfi_provider;
 	void (*image_destroy)(void *image);
 
@@ -272,28 +273,28 @@ struct runtime_ops {
 	bool (*starting)(void *instance);
 
 	/*
-	 * Frame: names frames[i] of a stack (leaf first, n frames); its neighbours may matter (a Lua function is named
-	 * by its caller's bytecode). Reads the target, which may be gone or have moved on: false then, or if cookies
-	 * say that the object is another one by now.
+	 * Frame: names frames[i] of a stack (leaf first, n frames). Its neighbours may matter: a Lua function is named
+	 * by its caller's bytecode. Reads the target. False: the target is gone or has moved on, or cookies say that
+	 * the object is another one now.
 	 */
 	bool (*name_frame)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
 	        struct frame_name *ret);
 
 	/*
-	 * Frames that stand for others: replaces frames[i] and those behind it that belong to it by what
-	 * they stand for, leaf first, in ret (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of
-	 * the stack are replaced; 0: frames[i] stays as it is. Returns how many frames are in ret. Called once a stack,
-	 * while the target lives or has just gone; flags: enum expand_flag. May be NULL.
+	 * Frames that stand for others: writes to ret, leaf first, what frames[i] and the following frames that belong
+	 * to it stand for (room for max, at least RUNTIME_EXPAND_MAX). *eaten: how many frames of the stack are
+	 * replaced; 0: frames[i] stays as it is. Returns the number of frames in ret. Called once per stack, while the
+	 * target lives or has just gone; flags: enum expand_flag. May be NULL.
 	 */
 	bool expands_native; /* it is asked for native frames too */
 	u32 (*expand)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 i, u32 n,
 	        u32 flags, struct frame *ret, u32 max, u32 *eaten);
 
 	/*
-	 * The same for a recording, of which only names are left (profile_fold.h): the number from 1 of the fold group
-	 * of frames that a function is part of, which expand() draws as one; 0: none. file: of native code the
-	 * module's. *running: it is one that makes it a fold group. flags: enum expand_flag. fold_group_name: what the
-	 * one frame is called. Both may be NULL.
+	 * The same for a recording, which has only names (profile_fold.h). A fold group is a set of frames that
+	 * expand() draws as one. fold_group() returns the number, from 1, of the group that a function belongs to; 0:
+	 * none. file: of native code the module's. *running: this function alone makes the frames a group. flags: enum
+	 * expand_flag. fold_group_name(): the name of the one frame. Both may be NULL.
 	 */
 	u32 (*fold_group)(const char *name, const char *file, u32 flags, bool *running);
 	const char *(*fold_group_name)(u32 number);
@@ -306,34 +307,34 @@ struct runtime_ops {
 	bool (*thread_name)(void *instance, const struct runtime_process *p, pid_t tid, char *ret, size_t size);
 
 	/*
-	 * Adds to ret (c_names.h) the language's names for functions in C of a file: asked for once a file that has
-	 * code without symbols, whether the file is the runtime or not. Nothing for a file that has nothing to do with
-	 * the language. May be NULL.
+	 * Adds to ret (c_names.h) the language's names for a file's functions in C. Called once for each file that has
+	 * code without symbols, whether it holds the runtime or not. Adds nothing for a file that has nothing to do
+	 * with the language. May be NULL.
 	 */
 	struct error *(*c_names)(struct image *img, struct c_names *ret);
 	/*
-	 * Calls add() for each function that the language's own tables have in a file, by the name that stacks show,
-	 * with its addresses in the file: for a function that is sought by name, whether the file has symbols or not.
+	 * Calls add() for each function that the language's own tables list in a file, by the name that stacks show,
+	 * with its addresses in the file. It is used to look up functions by name, whether the file has symbols or not.
 	 * Nothing for a file without such tables. May be NULL.
 	 */
 	struct error *(*functions)(
 	        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx);
 
-	/* Where its stacks are described, if they move. False: that is not known. NULL: they stay. */
+	/* Where stacks are described, if the runtime moves them. False: not known. NULL: it does not move them. */
 	bool (*moving_stacks)(void *instance, const struct runtime_process *p, struct runtime_stacks *ret);
 
 	/* Its functions that a compiler made in C (symbols/translated.h). NULL: nothing is. */
 	const struct translated_ops *translated;
 
 	/*
-	 * True if a view of this language should hide this native frame because language frames stand for it (module is
-	 * the runtime's own image): the VM's loop, its call helpers. symbol is "" for code that has no name; instance
-	 * is NULL where it was inlined. May be NULL: only FRAME_VM frames are hidden.
+	 * True if a view of this language should hide this native frame, because language frames stand for it: the VM's
+	 * loop, its call helpers. The frame's module is the runtime's own image. symbol is "" for code without a name;
+	 * instance is NULL if the function was inlined. May be NULL: only FRAME_VM frames are hidden.
 	 */
 	bool (*is_runtime_internal)(void *instance, const char *symbol);
 	/*
-	 * True if a thread that runs code of this language begins its work by this native function, of whatever file: a
-	 * view hides it, and the few that have called it (clone3(), start_thread()). May be NULL.
+	 * True if threads with code of this language begin their work in this native function, of whatever file. A view
+	 * hides it and its few callers (clone3(), start_thread()). May be NULL.
 	 */
 	bool (*is_thread_entry)(const char *symbol);
 
@@ -342,15 +343,15 @@ struct runtime_ops {
 	/* Its locks, up to one without .at.frame (profile/locks.h). NULL: only native ones are known. */
 	const struct lock_rule *locks;
 	/*
-	 * What a thread waits for, by the runtime's own data, for `yrt dump`. The caller discards it if the thread did
-	 * not sleep all the time. False: nothing that the runtime knows of. May be NULL.
+	 * What a thread waits for, by the runtime's own data, for `yrt dump`. The caller discards the answer if the
+	 * thread did not sleep all the time. False: it waits for nothing that the runtime knows. May be NULL.
 	 */
 	bool (*waits_for)(void *instance, const struct runtime_process *p, const struct runtime_thread *t,
 	        struct runtime_wait *ret);
 
 	/*
-	 * Adds to out what it was recognised as, what it does at this moment, each offset with its origin, and each
-	 * check with its result (report.h). Reads the target, which goes on meanwhile. May be NULL.
+	 * Adds to out what the runtime was recognised as, its current state, each offset with its origin, and each
+	 * check with its result (report.h). Reads the target, which keeps running. May be NULL.
 	 */
 	struct error *(*inspect)(void *instance, const struct runtime_process *p, struct report *out);
 
@@ -360,7 +361,7 @@ struct runtime_ops {
 	/* What it shows at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
 	const struct runtime_snapshot_ops *const *snapshots;
 
-	/* What waits in it without a thread (runtime_tasks.h). NULL: nothing does, or it cannot be listed. */
+	/* Tasks that wait without a thread (runtime_tasks.h). NULL: there are none, or they cannot be listed. */
 	const struct runtime_tasks_ops *tasks;
 };
 

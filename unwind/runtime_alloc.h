@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime reports of its allocation, for <view>-alloc: runtime_ops.alloc.
+ * What a runtime reports about its allocation, for <view>-alloc: runtime_ops.alloc.
  *
  * Threads of such a runtime take a buffer from the heap (a TLAB) and then allocate by moving its top, in code that no
- * probe sees. A probe at the place where a thread has got a new buffer (a *refill*) lets probes/alloc/alloc.h choose
- * random addresses in it and watch them by debug registers; objects that never were in a buffer have a place of their
- * own (*outside*). Everything is read while the target goes on: check all of it.
+ * probe sees. A probe runs where a thread has got a new buffer (a *refill*). There probes/alloc/alloc.h chooses random
+ * addresses in the buffer and watches them by debug registers. Objects that never were in a buffer are reported at a
+ * place of their own (*outside*). Everything is read while the target runs, so all of it must be checked.
  */
 #ifndef YRT_RUNTIME_ALLOC_H
 #define YRT_RUNTIME_ALLOC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime shows of a process at one moment, or of what grew between two, for <view>-<name>:
- * runtime_ops.snapshots. It is read from outside, while the process runs; nothing is sampled.
+ * What a runtime shows of a process at one moment, or of the growth between two, for <view>-<name>:
+ * runtime_ops.snapshots. It is read from outside while the process runs; nothing is sampled.
  */
 #ifndef YRT_RUNTIME_SNAPSHOT_H
 #define YRT_RUNTIME_SNAPSHOT_H

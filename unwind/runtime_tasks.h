@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime has waiting without a thread, at one moment, for `yrt dump --logical`: runtime_ops.tasks. It is read
- * from outside, while the process runs.
+ * A runtime's tasks that wait without a thread, at one moment, for `yrt dump --logical`: runtime_ops.tasks. They are
+ * read from outside while the process runs.
  */
 #ifndef YRT_RUNTIME_TASKS_H
 #define YRT_RUNTIME_TASKS_H

@@ -4,8 +4,8 @@
  *
  *	u32 i = SEARCH(n, k, list[k].end <= addr);
  *
- * is the number of items that the condition holds for, and so of the first for which it does not (n: it holds for all).
- * Items for which it holds come first; k is an item's number.
+ * The result is the number of items for which the condition holds, which is the index of the first for which it does
+ * not (n: it holds for all). Items for which it holds must come first; k is an item's index.
  */
 #ifndef YRT_SEARCH_H
 #define YRT_SEARCH_H

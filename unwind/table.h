@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table from 64-bit keys, which are hashes already (never 0), to 64-bit values. Open addressing, grows at 3/4.
+/*
+ * A hash table from 64-bit keys to 64-bit values. Keys are hashes already and never 0. Open addressing; it grows at
+ * 3/4.
  */
 #ifndef YRT_TABLE_H
 #define YRT_TABLE_H

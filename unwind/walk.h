@@ -13,9 +13,9 @@
  * - bound every loop by a constant; no allocation, maps, or tail calls; no pointers stored in memory.
  * - check the result of every read; a failed read leaves the destination undefined.
  * - all reads of the target go through walk_read(), walk_stack() or walk_vm().
- * - static helpers are `static inline`; mark what the verifier should check alone `WALK_GLOBAL` (it takes `struct walk
- **`, scalars, and pointers to structs that the caller has checked, at most 5; it must test each pointer first: use
- * WALK_CHECK).
+ * - static helpers are `static inline`; mark what the verifier should check alone as WALK_GLOBAL. Such a function takes
+ *   w, scalars, and pointers to structs that the caller has checked, at most 5 parameters; it must test each pointer
+ *   first (WALK_CHECK).
  *
  * The target's header (target/bpf/target.h or target/native/target.h, chosen by include path) supplies:
  *
@@ -26,10 +26,13 @@
  *	const u8 *walk_slab(struct walk *w, u32 offset);
  *		the slab of the arena that holds this offset, NULL if there is none; see slab_at().
  *	struct walk_cache *walk_cache(struct walk *w, u32 index);
- *		a cell of what walks leave to later ones, index modulo WALK_CACHES; NULL if there is none. See struct
- * walk_cache. bool walk_put(struct walk *w, u32 index, u64 where, u64 detail); stores a frame; false if there is no
- * room. walk_target: a struct of the target's own, in struct walk. WALK_STEP (linkage of a step function), WALK_GLOBAL,
- * WALK_CHECK(w), WALK_BARRIER(x) WALK_HAS_RUNTIME(id): is the walker of this runtime loaded?
+ *		an entry of the cache across walks, index modulo WALK_CACHES; NULL if there is none.
+ *	bool walk_put(struct walk *w, u32 index, u64 where, u64 detail);
+ *		stores a frame; false if there is no room.
+ *	walk_target			a struct of the target's own, in struct walk
+ *	WALK_STEP, WALK_GLOBAL		linkage of a step function, and of one that the verifier checks alone
+ *	WALK_CHECK(w), WALK_BARRIER(x)	for the verifier
+ *	WALK_HAS_RUNTIME(id)		is the walker of this runtime loaded?
  */
 #ifndef YRT_WALK_H
 #define YRT_WALK_H
@@ -56,8 +59,8 @@ struct window {
 };
 
 /*
- * Where a VM instance's own stack stands, kept for the whole walk because several language frames come from one native
- * frame. key names the instance or stack (a lua_State, say; never 0); at and more are the runtime's.
+ * The position in a VM instance's own stack. It is kept for the whole walk, because several language frames come from
+ * one native frame. key names the instance or stack (a lua_State, say; never 0); at and more are the runtime's.
  */
 struct walk_cursor {
 	u64 key;
@@ -66,9 +69,8 @@ struct walk_cursor {
 };
 
 /*
- * What a walk found out and a later one may find again, in all processes. Walks write it at the same time, without a
- * lock: it may be another's by the next look, and its words of two different writers. Nothing is true because it stands
- * here: check what it says.
+ * The cache: what a walk found, for later walks in any process. Walks write it at the same time and without a lock: an
+ * entry may be another walk's by the next look, and its words of two different writers. Check what it says before use.
  */
 #define WALK_CACHES 16384u /* power of two */
 struct walk_cache {
@@ -77,8 +79,8 @@ struct walk_cache {
 };
 
 /*
- * Where the walk was before it took a word of the stack for a return address because the word could be one. No runtime
- * has found its own frames where that led to yet: if the walk fails, what it found since is thrown away.
+ * The state before a guess: the walk took a word of the stack for a return address because it could be one. Until a
+ * runtime finds its own frames from there, nothing confirms that: if the walk fails, the frames since then are dropped.
  */
 struct walk_proof {
 	u64 hash;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raw symbol and relocation tables of an image, read piece by piece: a large library's tables never sit in memory as a
- * whole. Every offset is checked against the file's size.
+ * Raw symbol and relocation tables of an image, read piece by piece, because a large library's tables should not be in
+ * memory as a whole. Every offset is checked against the file's size.
  */
 #ifndef YRT_ELF_TABLE_H
 #define YRT_ELF_TABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a section that are asked for here and there: read by the block, of which 2 MiB are kept, as a section of
- * read-only data may have hundreds.
+ * Scattered reads from a section: it is read by the block, and 2 MiB of blocks are kept, because a section of read-only
+ * data can have hundreds of MiB.
  */
 #ifndef YRT_IMAGE_PAGES_H
 #define YRT_IMAGE_PAGES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sections of large files, read without keeping them: libelf would hold all that image_section() has given until the
- * image is closed.
+ * Sections of large files, read without keeping them. With image_section(), libelf would keep the data until the image
+ * is closed.
  */
 #ifndef YRT_IMAGE_SCAN_H
 #define YRT_IMAGE_SCAN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a file's data as relocation leaves them, but for the load bias: pointers are addresses of the file. */
+/* The words of a file's data after relocation, without the load bias: pointers are addresses of the file. */
 #ifndef YRT_IMAGE_WORDS_H
 #define YRT_IMAGE_WORDS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pages of a process hold anything (/proc/PID/pagemap: in memory, or swapped out), so that a search leaves alone
- * what was reserved and never touched: reading such pages would cost time, and page tables in the target.
+ * Which pages of a process hold data (/proc/PID/pagemap: in memory, or swapped out). A search skips memory that was
+ * reserved but never touched: reading it would cost time, and page tables in the target.
  */
 #ifndef YRT_RESIDENT_H
 #define YRT_RESIDENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files within a target's root. A container's files are untrusted: its symbolic links lead within it, and absolute ones
- * mean its own root. Kernels before 5.6 cannot promise that: check what was opened.
+ * Files within a target's root. A container's files are untrusted: symbolic links are resolved within its root, and
+ * absolute ones start there. Kernels before 5.6 cannot guarantee that, so the opened file must be checked.
  */
 #ifndef YRT_ROOT_H
 #define YRT_ROOT_H

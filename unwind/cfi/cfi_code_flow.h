@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a stretch of code, followed along all ways that lead through them, with the state of the stack at
- * each. Part of cfi_code.c's work (cfi_internal.h).
+ * Follows the instructions of a piece of code along all paths, with the state of the stack at each instruction. Part of
+ * cfi_code.c's work (cfi_internal.h).
  */
 #ifndef YRT_CFI_CODE_FLOW_H
 #define YRT_CFI_CODE_FLOW_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file's symbols and relocations say of its functions: where they begin, and which never return. Part of
+ * What symbols and relocations of a file say about its functions: where they begin, and which never return. Part of
  * cfi_code.c's work (cfi_internal.h).
  */
 #ifndef YRT_CFI_CODE_STARTS_H

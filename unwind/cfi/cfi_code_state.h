@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds before an instruction, as far as it is known from the instructions before it: where the CFA is, and
- * where the caller's registers are. Part of cfi_code.c's work (cfi_internal.h).
+ * The state before an instruction, as far as the instructions before it show it: where the CFA is, and where the
+ * caller's registers are saved. Part of cfi_code.c's work (cfi_internal.h).
  */
 #ifndef YRT_CFI_CODE_STATE_H
 #define YRT_CFI_CODE_STATE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded reader over untrusted bytes: past the end it gives zeroes and turns bad, for good. */
+/* A bounded reader of untrusted bytes. Past the end it returns zeroes and stays marked as bad. */
 #ifndef YRT_CFI_CURSOR_H
 #define YRT_CFI_CURSOR_H
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Epilogues that a file's CFI does not describe. gcc before 4.4, LLVM before 7 and some assembly say nothing of what
- * `pop`, `add $N, %rsp` and `leave` do at the end of a function: the rows of its body stand for them, and lead
- * anywhere. Such an end is known by itself: from a return or a jump out of the function backwards, each instruction
- * says how far the CFA was from the stack pointer, until that is what the file says, too.
+ * Epilogues that a file's CFI does not describe. gcc before 4.4, LLVM before 7 and some assembly do not say what `pop`,
+ * `add $N, %rsp` and `leave` do at the end of a function. There the rows of the function's body apply and give wrong
+ * callers.
+ *
+ * Such an epilogue is recognised from its own code, backwards from a return or a jump out of the function. Each
+ * instruction shows how far the CFA was from the stack pointer before it, until that agrees with the file's CFI.
  */
 #ifndef YRT_CFI_EPILOGUE_H
 #define YRT_CFI_EPILOGUE_H

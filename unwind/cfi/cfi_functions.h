@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of an image while its table is compiled, in struct cfi_parsed: from its FDEs, from a provider, and
- * those that have no FDE because of what they are. cfi_sort_functions() sorts them by start, and what is added later
- * keeps the order. Errors are only for memory.
+ * The functions of an image while its table is compiled, in struct cfi_parsed. They come from its FDEs, from a
+ * provider, or are known to have no FDE. cfi_sort_functions() sorts them by start; functions that are added later keep
+ * the order. The only errors are those of memory.
  */
 #ifndef YRT_CFI_FUNCTIONS_H
 #define YRT_CFI_FUNCTIONS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a search through all of a large file has found, as a few numbers, kept for the next run beside the unwind tables
- * (cfi_cache_dir.h): in <identity>-<hash>.memo, by image_identity(), the file's size and the name of the search.
- * Nothing is kept of files below MEMO_FILE bytes, which are searched in a moment.
+ * The result of a search through a large file, as a few numbers, kept for the next run beside the unwind tables
+ * (cfi_cache_dir.h): in <identity>-<hash>.memo, by image_identity(), the file's size and the name of the search. Files
+ * below MEMO_FILE bytes have none, because searching them is fast.
  */
 #ifndef YRT_CFI_MEMO_H
 #define YRT_CFI_MEMO_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind information of code that a process compiled itself: LLVM's JIT compilers (Numba's, PostgreSQL's) put an
- * .eh_frame section for each piece of code into memory that is only readable afterwards (RuntimeDyld,
- * SectionMemoryManager.cpp of LLVM 7 to 20), for exceptions. It is found by its bytes: nothing that a stripped program
- * keeps says where it is. Functions that throw nothing (nounwind) have no entry in it, as most that Numba compiles: of
- * these the code itself says what it does to the stack (cfi_internal.h).
+ * Unwind information of code that a process compiled itself. LLVM's JIT compilers (Numba's, PostgreSQL's) write an
+ * .eh_frame section for each piece of code, for exceptions, into memory that becomes read-only (RuntimeDyld,
+ * SectionMemoryManager.cpp of LLVM 7 to 20). It is found by its bytes, because a stripped program has no pointer to it.
+ * Functions that throw nothing (nounwind), which are most of Numba's, have no entry in it: their rows are made from the
+ * code (cfi_internal.h).
  */
 #ifndef YRT_JIT_CFI_H
 #define YRT_JIT_CFI_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Abbreviations, compiled: to skip a DIE takes a step for each part of it whose length is not fixed, most often none or
- * one besides the fixed one.
+ * Abbreviations in compiled form: skipping a DIE takes a step for each part whose length is not fixed. Most DIEs have
+ * none or one of these besides the fixed part.
  */
 #ifndef YRT_DWARF_ABBREV_H
 #define YRT_DWARF_ABBREV_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that dwz moved to what several debug files have in common (.gnu_debugaltlink). */
+/* The file into which dwz has moved what several debug files have in common (.gnu_debugaltlink). */
 #ifndef YRT_DWARF_ALTERNATE_H
 #define YRT_DWARF_ALTERNATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads numbers from bytes of debug information. Past the end everything is 0 and the cursor is at its end. */
+/* Reads numbers from debug information. Past the end every number is 0 and the cursor stays at its end. */
 #ifndef YRT_DWARF_CURSOR_H
 #define YRT_DWARF_CURSOR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries (DIEs) of a unit: the walk through them, and what matters here of one. */
+/* Entries (DIEs) of a unit: iteration, and the attributes that are used here. */
 #ifndef YRT_DWARF_DIE_H
 #define YRT_DWARF_DIE_H
 

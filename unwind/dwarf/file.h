@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information of one ELF file (DWARF 2 to 5): sections, units, and what is kept of them. Read on demand and kept
+ * Debug information of one ELF file (DWARF 2 to 5): sections, units, and what is cached of them. Read on demand and
  * within bounds; every offset in it is untrusted. Facts: DWARF 4 and 5, sections 7.5 (units, abbreviations, forms),
  * 2.17 (ranges), 6.1.2 (.debug_aranges); GNU extensions as in elfutils 0.188's dwarf.h.
  *

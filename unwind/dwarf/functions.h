@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of a unit by address, and within one the chain of inlined functions. The index of a unit holds only
- * functions; the entries of one function are read when an address in it is asked for.
+ * Functions of a unit by address, and the chain of inlined functions within one. The index of a unit holds only
+ * functions; the entries of a function are read when an address in it is looked up.
  *
- * Where ranges overlap, the one that starts last holds, and of those the last in the file: a child lies within its
- * parent.
+ * Where ranges overlap, the one with the highest start is used, and among equal ones the last in the file, because a
+ * child lies within its parent.
  */
 #ifndef YRT_DWARF_FUNCTIONS_H
 #define YRT_DWARF_FUNCTIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables (.debug_line, versions 2 to 5; DWARF 5, section 6.2): decoded as a whole when an address of theirs is
- * asked for, and dropped for others later.
+ * Line tables (.debug_line, versions 2 to 5; DWARF 5, section 6.2). A table is decoded as a whole when an address in it
+ * is looked up, and dropped later to make room for others.
  */
 #ifndef YRT_DWARF_LINE_H
 #define YRT_DWARF_LINE_H

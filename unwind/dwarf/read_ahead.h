@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that unpacks a section some way ahead of who reads it from its start to its end. */
+/* A thread that unpacks a section ahead of a reader that goes from its start to its end. */
 #ifndef YRT_DWARF_READ_AHEAD_H
 #define YRT_DWARF_READ_AHEAD_H
 

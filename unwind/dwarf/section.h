@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A section of debug information, read piece by piece: a place in address space as large as the section, of which only
- * what was asked for lately has memory behind it. Compressed sections (SHF_COMPRESSED with zlib or zstd, and the older
- * .zdebug_*) are unpacked as a stream; of zlib a saved state every few MiB makes going back cheap. Not by mmap of the
- * file: it may be truncated at any time.
+ * A section of debug information, read piece by piece. It has address space for the whole section, but memory only for
+ * the parts that were used recently. Compressed sections (SHF_COMPRESSED with zlib or zstd, and the older .zdebug_*)
+ * are unpacked as a stream; for zlib a saved state every few MiB makes going back cheap. The file is not mapped,
+ * because it may be truncated at any time.
  */
 #ifndef YRT_DWARF_SECTION_H
 #define YRT_DWARF_SECTION_H

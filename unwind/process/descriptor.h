@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an open file descriptor of a thread is, for people: a path, a pipe, a socket with its ends. */
+/* What an open file descriptor of a thread is, as text: a path, a pipe, a socket with its ends. */
 #ifndef YRT_DESCRIPTOR_H
 #define YRT_DESCRIPTOR_H
 

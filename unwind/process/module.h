@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all processes of a run share: images with their unwind tables in the arena, what runtimes say of them, and
- * modules (an image at a load bias), by whose numbers frames name their code.
+ * What all processes of a run share: images with their unwind tables in the arena and with what runtimes found in them,
+ * and modules. A module is an image at a load bias; frames refer to it by its number.
  */
 #ifndef YRT_MODULE_H
 #define YRT_MODULE_H

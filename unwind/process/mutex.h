@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds a lock that a thread waits for by futex(2): a mutex of glibc keeps its owner beside the word (struct
+ * Who holds the lock that a thread waits for in futex(2). A glibc mutex keeps its owner beside the futex word (struct
  * __pthread_mutex_s in sysdeps/nptl/bits/struct_mutex.h of x86: __lock, __count, __owner, __nusers, __kind; since 2.3
- * of 2003), one that inherits priority in it.
+ * of 2003); one that inherits priority keeps it in that word.
  */
 #ifndef YRT_MUTEX_H
 #define YRT_MUTEX_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of threads as a process in a pid namespace of its own knows them. */
+/* Thread numbers as a process in its own pid namespace sees them. */
 #ifndef YRT_OWN_TID_H
 #define YRT_OWN_TID_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prepares the files of a program before it is started: the program, the interpreter that its `#!` names, what they are
- * linked with. Their rows and runtimes are then known when its first instruction runs. So it does with programs that
- * its arguments name, as in `sh -c "python3 x.py"` or `timeout 9 java X`: the first ones, if nobody else could have
- * written them.
+ * Prepares the files of a program before it is started: the program, the interpreter that its `#!` names, and the
+ * libraries that they are linked with. So their rows and runtimes are known at the first instruction. The same is done
+ * for the first programs that its arguments name, as in `sh -c "python3 x.py"` or `timeout 9 java X`, if no other user
+ * could have written them.
  */
 #ifndef YRT_PREFETCH_H
 #define YRT_PREFETCH_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One target: its mappings, its runtimes, and the array of regions in the arena that walkers look its code up in.
- */
+/* One target: its mappings, its runtimes, and the array of regions in the arena in which walkers look up its code. */
 #ifndef YRT_PROCESS_H
 #define YRT_PROCESS_H
 

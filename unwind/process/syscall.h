@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A system call as people read it: its name, and the arguments of those that threads wait in. */
+/* A system call as text: its name, and its arguments if it is one that threads wait in. */
 #ifndef YRT_SYSCALL_H
 #define YRT_SYSCALL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector: takes stacks as probes send them, names and blends them into a profile while the target lives, and
- * adds counts by hash. Memory stays bounded by distinct call paths.
+ * The collector: takes stacks as probes send them, names them and merges them into a profile while the target lives,
+ * and adds counts by hash. Memory is bounded by the number of distinct call paths.
  */
 #ifndef YRT_COLLECT_H
 #define YRT_COLLECT_H

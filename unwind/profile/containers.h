@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process runs: its pod and container, else the unit of systemd that it belongs to, else its cgroup. In
- * profiles it is a text of terms as --select takes them, "pod=UID,container=ID", and what people call it; the file of a
- * process's function, and of the nodes above it (KIND_CONTAINER).
+ * Where a process runs: its pod and container, else its systemd unit, else its cgroup. In profiles that is a text of
+ * terms as --select takes them, "pod=UID,container=ID", and a name for people. It is the file of a process's function,
+ * and of the nodes above it (KIND_CONTAINER).
  *
- * A name comes from what kubelet mounts into a container: /etc/hostname and /etc/hosts (whether the pod has a name of
- * its own there: pkg/kubelet/kubelet_pods.go), the service account's namespace, and the source of the mount of
+ * The name comes from what kubelet mounts into a container: /etc/hostname and /etc/hosts (does the pod have its own
+ * name there: pkg/kubelet/kubelet_pods.go), the service account's namespace, and the source of the mount of
  * /dev/termination-log, ".../pods/UID/containers/NAME/FILE" (pkg/kubelet/kuberuntime/kuberuntime_container.go). All of
  * it is untrusted.
  */

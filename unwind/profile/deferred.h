@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks whose walks met code that yrt did not know yet: a program that has just been started, a library that has just
- * been loaded. BPF sends its registers there and a copy of the stack (struct deferred_record); they are walked again
- * once the code is known, some milliseconds later.
+ * Deferred walks: of stacks that reached code which yrt did not know yet, of a program that has just started or a
+ * library that has just been loaded. BPF sends the registers at that point and a copy of the stack (struct
+ * deferred_record). The stack is walked again once the code is known, some milliseconds later.
  *
- * The copy is of the moment of the sample, all other memory is of now. So a second walk goes through native code, whose
- * frames are on the stack alone, and runtimes that say the same of theirs (runtime_ops.deferred). Where it comes to a
- * frame that the first walk had guessed and gone on from, the guess is proved, and what the first walk saw from there
- * on is taken, VMs' frames too.
+ * The copy is of the moment of the sample; all other memory is read now. So a deferred walk goes only through native
+ * code, whose frames are entirely on the stack, and through runtimes that declare the same of theirs
+ * (runtime_ops.late). If it reaches a frame that the first walk had guessed and continued from, the guess is proved.
+ * Then the frames that the first walk found from there on are used, also those of VMs.
  */
 #ifndef YRT_DEFERRED_H
 #define YRT_DEFERRED_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as walkers send them hold machine code that stands for several functions: runtimes say for which. */
+/*
+ * Expands stacks as walkers send them: one piece of machine code may stand for several functions, which the runtime
+ * knows.
+ */
 #ifndef YRT_EXPAND_H
 #define YRT_EXPAND_H
 

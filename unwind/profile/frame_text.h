@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a frame of a language reads in a profile. */
+/* The text of a language's frame in a profile. */
 #ifndef YRT_FRAME_TEXT_H
 #define YRT_FRAME_TEXT_H
 

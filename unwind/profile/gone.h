@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks with a function that was not there any more when it was to be named. A stack crosses once, however often it is
- * counted, and where a program makes the same function again and again (a template, compiled for each request), the
- * next one often has the place of the last: so such a stack is named again later, until all of it is there.
+ * Stacks with a function that was gone when it should have been named. A stack is sent only once, however often it is
+ * counted. But a program that makes the same function again and again (a template that is compiled for each request)
+ * often puts the next one at the same place. So such a stack is named again later, until all its functions are found.
  */
 #ifndef YRT_GONE_H
 #define YRT_GONE_H

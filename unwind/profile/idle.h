@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits by design: an event loop without events, a pool's thread without work. They say nothing of what a program is
- * slow at, and hide what does. Such waits are recognised by the frames around them: rules of each runtime
- * (runtime_ops.idle), and here of event loops in native code.
+ * Waits by design: an event loop without events, a pool thread without work. They do not show what makes a program
+ * slow, and hide what does. They are recognised by the frames around them, by rules of each runtime (runtime_ops.idle)
+ * and, for event loops in native code, by rules here.
  */
 #ifndef YRT_IDLE_RULES_H
 #define YRT_IDLE_RULES_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in native code that were sampled, and afterwards the functions that are inlined there. While sampling a place
- * is a function of the profile of its own, with the name of its symbol; debug information is only read when sampling is
- * over (or when a pattern has to be matched against the names of inlined functions). What has none here, but may have
- * at a debuginfod, is asked for in inline_sites_expand() only.
+ * Places in native code that were sampled, and later the functions that are inlined there. While sampling, each place
+ * is a function of its own in the profile, with the name of its symbol. Debug information is read only when sampling is
+ * over (or when a pattern must be matched against names of inlined functions). Files that have none here, but may have
+ * some at a debuginfod, are requested in inline_sites_expand() only.
  */
 #ifndef YRT_INLINE_SITES_H
 #define YRT_INLINE_SITES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread in futex(2) waits for: a lock that another thread holds, or what only looks like one (a condition, a
- * semaphore, the end of a thread, work). Functions on its stack show it (struct lock_rule), native ones and those of
- * languages; the lock is named by the variable, file or memory that its address lies in.
+ * What a thread in futex(2) waits for: a lock that another thread holds, or something that only looks like one (a
+ * condition, a semaphore, the end of a thread, work). Functions on its stack, native ones and those of languages,
+ * decide (struct lock_rule). The lock is named by the variable, file or memory at its address.
  */
 #ifndef YRT_LOCKS_H
 #define YRT_LOCKS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The language that native code was written in, as far as its linkage name shows. */
+/* The language of native code, as far as its linkage name shows it. */
 #ifndef YRT_NATIVE_KIND_H
 #define YRT_NATIVE_KIND_H
 

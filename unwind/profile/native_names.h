@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of modules as people know them: by symbol, by class, or by what a language calls them. */
+/* Names of a module's functions: by symbol, by C++ class, or by what a language calls them. */
 #ifndef YRT_NATIVE_NAMES_H
 #define YRT_NATIVE_NAMES_H
 

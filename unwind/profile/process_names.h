@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process is called where each has a node of its own: its command line, as it is now (programs change theirs).
- * Its function is KIND_PROCESS; module is the program's name, line the pid, file where it runs (containers.h),
- * image the program's file. A profile is drawn with shorter names: profile_processes.h.
+ * What a process is called if each has a node of its own: its command line at this moment (programs change theirs). Its
+ * function is KIND_PROCESS: module is the program's name, line the pid, file where it runs (containers.h), image the
+ * program's file. A profile is drawn with shorter names: profile_processes.h.
  */
 #ifndef YRT_PROCESS_NAMES_H
 #define YRT_PROCESS_NAMES_H

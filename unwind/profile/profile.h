@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile: named stacks with counts as one tree. What formats write, and what keeps memory bounded while sampling:
- * the tree grows with distinct call paths, not with samples.
+ * A profile: named stacks with counts as one tree. Formats write it. It bounds memory while sampling, because the tree
+ * grows with distinct call paths, not with samples.
  *
- * A function is an identity with a display name that may become better while sampling (a Lua function gets its name
- * from whoever calls it); nodes refer to functions, so a late name reaches all of them.
+ * A function is an identity with a display name that may improve while sampling (a Lua function gets its name from its
+ * caller). Nodes refer to functions, so a better name applies to all of them.
  */
 #ifndef YRT_PROFILE_H
 #define YRT_PROFILE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile made anew, with some functions replaced by chains of functions. */
+/* A copy of a profile in which some functions are replaced by chains of functions. */
 #ifndef YRT_PROFILE_EXPAND_H
 #define YRT_PROFILE_EXPAND_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walls of frames that are the same in every stack, as one frame each, in a profile that has been recorded without. */
+/*
+ * Folds groups of frames that are the same in every stack (runtime_ops.fold_group) into one frame each, in a profile
+ * that was recorded unfolded.
+ */
 #ifndef YRT_PROFILE_FOLD_H
 #define YRT_PROFILE_FOLD_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a function is defined, as its name shows it: "handler (app.lua:42)". The file is the shortest end of its path,
- * in whole directories, that no other file of the profile ends with: "views/base.py" where there are two base.py.
+ * Where a function is defined, as part of its name: "handler (app.lua:42)". The file is the shortest end of its path,
+ * in whole directories, that is unique in the profile: "views/base.py" if there are two base.py.
  */
 #ifndef YRT_PROFILE_PLACES_H
 #define YRT_PROFILE_PLACES_H

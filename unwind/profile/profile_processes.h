@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The level of processes, as people want to see it: not there if only one process was seen, a box a program where a
- * program runs many times, and short names that distinguish processes of one program: "python3 worker.py --id 7 (pid
- * 42)", "cc1 (37 processes)". Above it, where processes are in more than one, that of pods, containers and units, in
- * which programs are counted apart.
+ * The level of processes in a drawn profile. It is left out if only one process was seen. A program that runs many
+ * times is one box. Processes of one program have short names that distinguish them: "python3 worker.py --id 7 (pid
+ * 42)", "cc1 (37 processes)". If processes are in several pods, containers or units, there is a level of these above,
+ * and programs are counted separately in each.
  */
 #ifndef YRT_PROFILE_PROCESSES_H
 #define YRT_PROFILE_PROCESSES_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One function is one box, whatever compiled it: script code that was seen interpreted, by a runtime's quick JIT and by
- * its other one, inlined or not, certain or not, is a function each of a profile until it is drawn.
+ * Makes one function one box, however it was compiled. In a profile, script code that was seen interpreted, compiled by
+ * the quick or the optimising JIT, inlined or not, certain or not, is a function of its own for each of these until the
+ * profile is drawn.
  */
 #ifndef YRT_PROFILE_TIERS_H
 #define YRT_PROFILE_TIERS_H

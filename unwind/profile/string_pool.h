@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One copy of each string, so that equal strings have equal addresses. Zeroed, a pool is empty. */
+/* One copy of each string, so that equal strings have equal addresses. A zeroed pool is empty. */
 #ifndef YRT_STRING_POOL_H
 #define YRT_STRING_POOL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread is called where each has a node of its own (-t): "name (tid 42)". A runtime's own name is better than
- * the kernel's, but may come late: a thread runs before its language knows of it.
+ * What a thread is called if each has a node of its own (-t): "name (tid 42)". A runtime's name is preferred to the
+ * kernel's, but may come late: a thread runs before its language knows it.
  */
 #ifndef YRT_THREAD_NAMES_H
 #define YRT_THREAD_NAMES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When samples were taken: BPF reports the hash of a stack and the time, in any order with the stack itself. A sample
- * takes 8 bytes, a stack 16 and its place in a table, until all is added to the profile.
+ * When samples were taken. BPF reports the hash of a stack and the time, before or after the stack itself. A sample
+ * takes 8 bytes, a stack 16 and its entry in a table, until all are added to the profile.
  */
 #ifndef YRT_TIMELINE_H
 #define YRT_TIMELINE_H

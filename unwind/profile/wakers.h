@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of threads that ended a wait of others (STACK_OF_WAKER), kept until they are joined (collector_join()). */
+/*
+ * Stacks of threads that ended another thread's wait (STACK_OF_WAKER), kept until they are joined with it
+ * (collector_join()).
+ */
 #ifndef YRT_WAKERS_H
 #define YRT_WAKERS_H
 

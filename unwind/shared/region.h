@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the driver looks up for a program counter: which code this is, and who steps out of it.
+ * What the driver looks up for a program counter: which code this is, and which walker steps out of it.
  *
- * The regions of a process lie in the arena as one array, sorted by start, not overlapping. They are replaced whole
- * (written anew, then switched by the process's entry), never changed in place.
+ * The regions of a process are one array in the arena, sorted by start, without overlaps. They are never changed in
+ * place: a new array is written, then the process's entry is switched to it.
  */
 #ifndef YRT_SHARED_REGION_H
 #define YRT_SHARED_REGION_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a language calls the functions in C of a file, where the file itself has no symbols for them. */
+/* Names that a language gives a file's functions in C, if the file has no symbols for them. */
 #ifndef YRT_C_NAMES_H
 #define YRT_C_NAMES_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Separate debug files from the servers of DEBUGINFOD_URLS, by build-id. libdebuginfod (elfutils 0.180 and later) does
- * the transfer and keeps what it got; it is loaded when the first file is asked for. The network may be slow: never
- * while sampling.
+ * the transfer and caches the files; it is loaded when the first file is requested. The network may be slow, so this is
+ * never used while sampling.
  */
 #ifndef YRT_DEBUGINFOD_H
 #define YRT_DEBUGINFOD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Demangled names, each made once: for names that stay where they are, as those of inlines.h and symbols.h do. */
+/* Demangled names, each made once, for names whose address stays the same, such as those of inlines.h and symbols.h. */
 #ifndef YRT_DEMANGLED_H
 #define YRT_DEMANGLED_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a compiler inlined at an address, with files and lines, from the debug information of an image:
- * its own, of its separate debug file (as symbols_debug_file() finds it), with what dwz moved to an alternate file.
+ * The functions that a compiler inlined at an address, with files and lines. They come from the debug information of an
+ * image: its own, or its separate debug file's (symbols_debug_file()), with what dwz moved to an alternate file.
  *
- * Read on demand and within bounds (tens of MiB, whatever the file's size), and never while sampling is hot: the first
- * address may have to unpack all that lies in front of its unit.
+ * It is read on demand and within bounds (tens of MiB, whatever the file's size), but not while samples arrive: the
+ * first address may have to unpack everything before its unit.
  */
 #ifndef YRT_INLINES_H
 #define YRT_INLINES_H

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of code that a process compiled itself, as it reports them to debuggers (GDB manual, "JIT Compilation
- * Interface"): the variable
- * __jit_debug_descriptor leads to a list of ELF files in memory. LLVM's JIT compilers keep one for each piece of code
- * (Numba, PostgreSQL; GDBRegistrationListener.cpp of LLVM 7 to 20): relocatable, with the addresses where its sections
- * were loaded.
+ * Interface"): the variable __jit_debug_descriptor leads to a list of ELF files in memory. LLVM's JIT compilers keep
+ * one for each piece of code (Numba, PostgreSQL; GDBRegistrationListener.cpp of LLVM 7 to 20). They are relocatable
+ * files that contain the addresses at which their sections were loaded.
  */
 #ifndef YRT_JIT_SYMBOLS_H
 #define YRT_JIT_SYMBOLS_H

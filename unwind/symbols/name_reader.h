@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads symbols in a thread of its own: those of a large file, or of the kernel, take tens of ms, in which whoever
- * follows processes must not wait. The thread opens each file anew, so it shares nothing with others but what it hands
- * over.
+ * Reads symbols in a separate thread. For a large file, or the kernel, this takes tens of ms, for which the thread that
+ * follows processes must not wait. The reader opens each file anew, so it shares nothing with others except its
+ * results.
  */
 #ifndef YRT_NAME_READER_H
 #define YRT_NAME_READER_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code that a JIT made, as it writes them itself to /tmp/perf-PID.map (V8 with --perf-basic-prof, .NET with
+ * Names of JIT code as a program writes them to /tmp/perf-PID.map (V8 with --perf-basic-prof, .NET with
  * DOTNET_PerfMapEnabled, PHP with opcache.jit_debug): lines of "START SIZE NAME", in hexadecimal, appended while it
- * runs. The form is that of Linux's tools/perf/Documentation/jit-interface.txt.
+ * runs. Format: Linux's tools/perf/Documentation/jit-interface.txt.
  *
- * The file lies in the target's own root and goes by its pid in its own pid namespace. /tmp is everybody's: a file that
- * belongs neither to the target's user nor to root is not read.
+ * The file is in the target's own root, and named by the pid in the target's pid namespace. Anybody can write to /tmp,
+ * so a file that belongs neither to the target's user nor to root is not read.
  */
 #ifndef YRT_PERF_MAP_H
 #define YRT_PERF_MAP_H

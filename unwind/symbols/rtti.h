@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++ classes of functions that have no symbol, by run-time type information: a virtual table holds, behind the offset
- * to the top of the object and its class's type_info, the class's virtual functions, and the type_info names the class
- * (Itanium C++ ABI, 2.5.2 and 2.9.4; libstdc++ and libc++ alike). Stripping leaves all of that.
+ * C++ classes of functions that have no symbol, by run-time type information. A virtual table has the offset to the top
+ * of the object, the class's type_info, and then the class's virtual functions; the type_info names the class (Itanium
+ * C++ ABI, 2.5.2 and 2.9.4; libstdc++ and libc++ alike). Stripping keeps all of that.
  */
 #ifndef YRT_RTTI_H
 #define YRT_RTTI_H

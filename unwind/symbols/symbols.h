@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of native and kernel code: from .symtab, .dynsym, .gnu_debugdata (minidebuginfo), separate debug files
- * (build-id, debuginfod's cache, .gnu_debuglink), stubs of the PLT ("puts@plt"). Code that has no symbol is for the
- * caller to name, by the start of the function's FDE.
+ * (build-id, debuginfod's cache, .gnu_debuglink), and stubs of the PLT ("puts@plt"). Code without a symbol is named by
+ * the caller, by the start of the function's FDE.
  */
 #ifndef YRT_SYMBOLS_H
 #define YRT_SYMBOLS_H

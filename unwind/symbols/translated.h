@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions that a compiler made in C or C++ from another language (Cython, from Python): what the linker's
- * symbol stands for in that language. A runtime says how (runtime_ops.translated); who asks knows no language.
+ * Names of functions that a compiler translated into C or C++ from another language (Cython, from Python): what the
+ * linker's symbol means in that language. The runtime translates (runtime_ops.translated), so the caller need not know
+ * the language.
  */
 #ifndef YRT_TRANSLATED_H
 #define YRT_TRANSLATED_H

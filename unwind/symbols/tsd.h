@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread-specific data, what pthread_getspecific() gives: where a thread's values are, from its thread pointer. Two
- * loads: the word at `via` of the thread pointer leads to a block, in which the value of a key is at `slot`.
+ * Thread-specific data (pthread_getspecific()): where a thread's values are, relative to its thread pointer. It takes
+ * two loads: the word at `via` of the thread pointer leads to a block, in which the value of a key is at `slot`.
  */
 #ifndef YRT_TSD_H
 #define YRT_TSD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a read means to a walk inside the kernel: user memory of the current task, and maps for our own tables. */
+/* What a read means in a walk inside the kernel: user memory of the current task, and maps for yrt's own tables. */
 #ifndef YRT_TARGET_H
 #define YRT_TARGET_H
 

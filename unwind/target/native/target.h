@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a read means to a walk in user space: a live process, a core file, a test's memory. */
+/* What a read means in a walk in user space: a live process, a core file, a test's memory. */
 #ifndef YRT_TARGET_H
 #define YRT_TARGET_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The part of struct walk that only a walk in user space has: whose memory, whose tables, where frames go. */
+/* The part of struct walk that only a walk in user space has: whose memory and tables it reads, and where frames go. */
 #ifndef YRT_WALK_TARGET_H
 #define YRT_WALK_TARGET_H
 
