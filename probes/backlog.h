@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that came out of the ring and wait, in order, until there is time to name them: records of processes
- * overtake stacks.
+ * Records that came out of the ring and wait, in order, until there is time to name them. Records of processes overtake
+ * stacks.
  */
 #ifndef YRT_BACKLOG_H
 #define YRT_BACKLOG_H

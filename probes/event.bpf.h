@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The one way of an event from a program to user space (what an event is: event.h). A program
- *	slot = event_begin(st, instance, tgid, value, &number)	 NULL: lost, and counted so
- *	slot->head.more, .reason; event_reason(slot)		 if it has them
- *	event_kernel(ctx, slot, skip)				 if the thread is in the kernel
- *	event_user(slot, ctx, task, process, true)		 ctx: of a perf event that hit user code, else NULL
+ * The one way of an event from a program to user space (event.h says what an event is). A program calls
+ *
+ *	slot = event_begin(st, instance, tgid, value, &number)	NULL: lost, and counted as such
+ *	slot->head.more, .reason; event_reason(slot)		if it has them
+ *	event_kernel(ctx, slot, skip)				if the thread is in the kernel
+ *	event_user(slot, ctx, task, process, true)		ctx: of a perf event that hit user code, else NULL
  *	event_end(slot, st, event_emit(slot, st))
- * and so has user, language and kernel frames, the search for code that is not known yet, aggregation and an account of
- * losses. An event whose value is known only later has 0 for it, keeps head.hash and counts that by event_add().
+ *
+ * and gets user, language and kernel frames, deferred walks, aggregation and the accounting of losses. An event whose
+ * value is known only later passes 0, keeps head.hash, and adds the value by event_add().
  */
 #ifndef YRT_EVENT_BPF_H
 #define YRT_EVENT_BPF_H

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of an event: what happens to a thread that a stack is taken for, what it counts, and in which unit.
+ * The contract of an event: what happens to a thread whose stack is taken, what is counted, and in which unit.
  *
- * An event is a folder of probes/ and a line in list.h. In the folder
- *	NAME.bpf.h	its BPF programs, which say when, how much and why, and leave the stack to event.bpf.h: user,
- * language and kernel frames from whatever context they run in (perf event, tracepoint, uprobe), aggregation, losses
- *	NAME.c		struct event_ops NAME_event: what the sampler calls in the course of a run
- * Everything else (targets, names, formats, the commands' names and help) comes from that.
+ * An event is a folder of probes/ and a line in list.h. In the folder:
+ *
+ *	NAME.bpf.h	its BPF programs. They decide when, how much and why, and leave the stack to event.bpf.h:
+ *			user, language and kernel frames from any context (perf event, tracepoint, uprobe),
+ *			aggregation, losses
+ *	NAME.c		struct event_ops NAME_event: what the sampler calls during a run
+ *
+ * Everything else (targets, names, formats, the commands' names and help) follows from that.
  */
 #ifndef YRT_EVENT_H
 #define YRT_EVENT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The types of the kernel that the BPF objects look into, as BTF. All of the kernel's is some megabytes, and libbpf
- * reads it page by page and searches it for each type: about 20 ms of a start. So those types are kept in the cache:
- * each structure or union of a name that our own BTF has, and what lies inside it by value. Pointers lose what they
- * point to, which CO-RE never compares (bpf_core_fields_are_compat() in libbpf's relo_core.c).
+ * The kernel types that the BPF objects use, as BTF. The kernel's own BTF has some megabytes; libbpf reads it page by
+ * page and searches it for each type, which is about 20 ms of a start. So these types are cached: each structure or
+ * union whose name is in our own BTF, with what it contains by value. Pointers lose the type that they point to, which
+ * CO-RE never compares (bpf_core_fields_are_compat() in libbpf's relo_core.c).
  */
 #ifndef YRT_KERNEL_TYPES_H
 #define YRT_KERNEL_TYPES_H

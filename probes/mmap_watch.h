@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports which processes mapped code, and what: PERF_RECORD_MMAP2 (and, of execve(), PERF_RECORD_COMM) of a dummy
- * event on each CPU (the kernel refuses to map the buffer of an inherited event of a task). munmap gives no record, and
- * none is needed: what is mapped in its place gives one.
+ * Reports which processes mapped code, and which files: PERF_RECORD_MMAP2 (and, for execve(), PERF_RECORD_COMM) of a
+ * dummy event on each CPU, because the kernel refuses to map the buffer of an inherited event of a task. munmap gives
+ * no record, and none is needed: whatever is mapped in its place gives one.
  */
 #ifndef YRT_MMAP_WATCH_H
 #define YRT_MMAP_WATCH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loaded BPF object of a run: what all events share of its knobs, tables and counters. */
+/* The loaded BPF object of a run: settings, tables and counters that all events share. */
 #ifndef YRT_OBJECT_H
 #define YRT_OBJECT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of sampling, by the clock or another event: targets in, a profile and its statistics out. What was gathered
- * is kept whatever happens to the targets.
+ * One run of sampling, by the clock or another event: from targets to a profile and its statistics. What was gathered
+ * is kept, whatever happens to the targets.
  */
 #ifndef YRT_SAMPLER_H
 #define YRT_SAMPLER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler, as the files that make it up see it: sampler_create.c, sampler.c (the run), sampler_account.c. */
+/* A sampler, as the files that implement it see it: sampler_create.c, sampler.c (the run), sampler_account.c. */
 #ifndef YRT_SAMPLER_INTERNAL_H
 #define YRT_SAMPLER_INTERNAL_H
 

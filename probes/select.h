@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes are meant, by what they are in place of their pids: --select exe=envoy,pod=UID. A selection is a list
- * of rules; a process is selected if all terms of any rule match it.
+ * Selects processes by properties instead of pids: --select exe=envoy,pod=UID. A selection is a list of rules; a
+ * process is selected if all terms of any rule match it.
  *
  *	exe=NAME	the program's file: its name, or its path if there is a '/' in NAME
  *	comm=NAME	what the process calls itself (/proc/PID/comm), of which the kernel keeps 15 bytes
  *	cgroup=PATH	its cgroup, or one above it, of any hierarchy; "kubepods*" as a pattern
- *	pod=UID		a Kubernetes pod: "pod<UID>" in the cgroup, with '-' or, as systemd wants it, '_'
+ *	pod=UID		a Kubernetes pod: "pod<UID>" in the cgroup, with '-' or, as systemd writes it, '_'
  *	container=ID	a container of containerd, CRI-O, Docker or Podman: 12 digits or more of the id, also
  *			behind "containerd://"
- *	unit=NAME	a unit of systemd: "nginx.service"
+ *	unit=NAME	a systemd unit: "nginx.service"
  *
- * exe, comm and cgroup take the patterns of fnmatch(3). What a process is comes from /proc/PID as whoever reads it sees
- * it: in a cgroup namespace of one's own, paths of other containers begin with "/../".
+ * exe, comm and cgroup take the patterns of fnmatch(3). The properties come from /proc/PID as the reader sees it: in a
+ * cgroup namespace, paths of other containers begin with "/../".
  */
 #ifndef YRT_SELECT_H
 #define YRT_SELECT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes that a selection means at this moment, and why it means none. yrt itself is never among them. */
+/* The processes that a selection matches at this moment, or why it matches none. yrt itself is never among them. */
 #ifndef YRT_SELECT_FIND_H
 #define YRT_SELECT_FIND_H
 

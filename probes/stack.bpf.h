@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The stack of the current thread: where it is written down, its kernel frames, its user registers, and the walk
- * through its user frames. */
+/*
+ * The stack of the current thread: where it is stored, its kernel frames, its user registers, and the walk through its
+ * user frames.
+ */
 #ifndef YRT_STACK_BPF_H
 #define YRT_STACK_BPF_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places where a program's threads run a BPF program.
+ * Uprobes: places at which a program's threads run a BPF program.
  *
- * There are two kinds of uprobes. Those of perf events are known to all kernels; a hit costs more, and a thread that
- * hits one while it is taken away sleeps until the kernel has waited for a grace period, 10 ms (handler_chain() in
- * kernel/events/uprobes.c of Linux 6.18, where a perf event's filter says "remove"). Those of "multi" links (Linux 6.6)
- * do neither. Before 6.10, and stable releases with its fix, a multi link reports only the main thread of the process
- * that it is for, so it is not used there.
+ * There are two kinds. Uprobes of perf events exist in all kernels. A hit costs more, and a thread that hits one while
+ * it is being removed sleeps until the kernel has waited for a grace period, 10 ms (handler_chain() in
+ * kernel/events/uprobes.c of Linux 6.18, where a perf event's filter says "remove"). Uprobes of "multi" links (Linux
+ * 6.6) do neither. Before 6.10, and before stable releases with its fix, a multi link reports only the main thread of
+ * its process, so it is not used there.
  */
 #ifndef YRT_UPROBE_H
 #define YRT_UPROBE_H

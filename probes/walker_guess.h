@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which walkers a profile of the whole machine begins with: of runtimes that the processes there are seem to have, by
- * the names of the files that one of each program has mapped (runtime_ops.files). It is a guess, made without opening
- * any of these files: a walker too many costs some milliseconds, one too few is loaded when a sample meets its runtime
- * (walker_loads.h).
+ * Which walkers a profile of the whole machine begins with: those of runtimes that the processes seem to have, by the
+ * names of the files that one process of each program has mapped (runtime_ops.files). This is a guess, made without
+ * opening any of these files. A walker too many costs some milliseconds; one too few is loaded when a sample meets its
+ * runtime (walker_loads.h).
  */
 #ifndef YRT_WALKER_GUESS_H
 #define YRT_WALKER_GUESS_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which runtimes' walkers BPF has. The kernel's verifier looks at all that a program may call each time it is loaded,
- * so only the walkers of runtimes that were recognised are (skeleton.h). When another runtime appears, the programs
- * that take stacks are loaded once more with its walker too, on a thread of its own, while those before go on. They use
- * the same maps, so nothing that was counted moves; the new ones take over by one change of the table that the attached
- * stub calls through (WALKING() of event.bpf.h), which is atomic: each event runs the old program or the new one.
+ * Which runtimes' walkers BPF has. At each load the kernel's verifier checks everything that a program may call, so
+ * only the walkers of recognised runtimes are loaded (skeleton.h). When another runtime appears, a separate thread
+ * loads the programs that take stacks once more, with its walker too, while the old ones go on. They use the same maps,
+ * so no count moves. The new ones take over by one change of the table through which the attached stub calls (WALKING()
+ * of event.bpf.h). That change is atomic: each event runs the old program or the new one.
  *
- * Until then a walk that comes to the runtime's code ends with STOP_NO_WALKER and leaves a copy of its stack, as one
- * does in code that is not known yet.
+ * Until then a walk that reaches the runtime's code ends with STOP_NO_WALKER and leaves a copy of its stack for a
+ * deferred walk, as in code that is not known yet.
  */
 #ifndef YRT_WALKER_LOADS_H
 #define YRT_WALKER_LOADS_H

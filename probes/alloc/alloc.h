@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling what a runtime's threads allocate, by bytes and from outside.
+ * Samples what a runtime's threads allocate, by bytes and from outside.
  *
  * A thread takes a buffer (a TLAB) from the heap and allocates by moving its top. At each refill a uprobe's program
- * draws the distance to the next sample, exponential with the mean `interval` (the draw has no memory, so it may begin
- * anew in each buffer): every byte has the same chance. If the distance ends in this buffer, a watchpoint is set there
- * for this thread (watchpoints.h), before the thread goes on; the thread traps when it allocates over that address, and
+ * draws the distance to the next sample, exponential with the mean `interval`. The draw has no memory, so it may begin
+ * anew in each buffer: every byte has the same chance. If the distance ends in this buffer, a watchpoint is set there
+ * for this thread (watchpoints.h) before the thread goes on. The thread traps when it allocates over that address, and
  * the program walks its stack. A write that is no allocation is recognised by the buffer's top. Objects that are
- * reported one by one (the one a buffer was made for, those outside all buffers) are samples with the probability
- * 1 - exp(-size/interval) that they hold such a point.
+ * reported one by one (the one for which a buffer was taken, and those outside all buffers) are samples with the
+ * probability 1 - exp(-size/interval), which is that of containing such a point.
  *
- * The rate also keeps within a share of the targets' CPU time (alloc_budget.h); where the uprobes alone would take half
- * of that, they are placed in shifts (alloc_sites.h).
+ * The rate also keeps within a share of the targets' CPU time (alloc_budget.h). If the uprobes alone would take half of
+ * that, they are placed in shifts (alloc_sites.h).
  *
- * Some of the buffers that threads gave up are looked into: they give bytes by class and size, of thousands of objects
- * each. Samples are weighed so that their classes agree with that as far as both are certain (alloc_reweight.h).
+ * Some of the buffers that threads gave up are read: they give bytes by class and size, of thousands of objects each.
+ * Samples are weighted so that their classes agree with that, as far as both are certain (alloc_reweight.h).
  *
- * Without debug registers there are only the stacks of refills, and what buffers hold is spread over those of objects
- * of that class and size (alloc_survey.h). Where that can not be, the stack of a refill stands for its whole buffer,
- * and programs that allocate in a cycle may resonate with the size of their buffers.
+ * Without debug registers there are only the stacks of refills. The contents of buffers are spread over the stacks of
+ * objects of that class and size (alloc_survey.h). Where that is not possible, the stack of a refill stands for its
+ * whole buffer; programs that allocate in a cycle may then resonate with the size of their buffers.
  *
- * A sample by watchpoint stands for `interval` bytes, one of a reported object for size/probability, each for as
- * many objects as that makes. `interval` grows with the rate of allocation so that the number of samples a second is
- * bounded. What each thread allocated is known exactly from the runtime: its samples are scaled to it (threads with few
+ * A sample by watchpoint stands for `interval` bytes, one of a reported object for size/probability, each for as many
+ * objects as that makes. `interval` grows with the rate of allocation, so that the number of samples a second is
+ * bounded. The runtime knows exactly what each thread allocated, and its samples are scaled to that (threads with few
  * samples together). So totals are exact, and shares have the error of random sampling, sqrt(p (1 - p) / n) for n
- * samples. Where the rate of allocation changes, so do weights, and n is fewer than there were: the square of what they
- * stand for by its variance.
+ * samples. If the rate of allocation changes, weights differ, and n is the effective number of samples, which is
+ * smaller: the square of the estimated total over its variance.
  */
 #ifndef YRT_ALLOC_H
 #define YRT_ALLOC_H

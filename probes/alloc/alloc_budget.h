@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often a target may be sampled so that it loses at most a share of its CPU time. What a sample costs differs a
- * lot: a debug register's trap and an interrupt to the CPU itself take below 1 us on a machine of its own, 15 us each
- * on some virtual ones, where both leave the guest. So that is measured, and the rate follows.
+ * How often a target may be sampled so that it loses at most a share of its CPU time. The cost of a sample differs a
+ * lot: a debug register's trap, and an interrupt to the own CPU, take below 1 us on bare metal, and 15 us each on some
+ * virtual machines, where both leave the guest. So the cost is measured, and the rate follows.
  */
 #ifndef YRT_ALLOC_BUDGET_H
 #define YRT_ALLOC_BUDGET_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The classes of sampled objects. A class lies in the object's header, and there only until a collection moves the
- * object; a program may collect a hundred times a second. So records come by a ring of their own, and are read by a
- * thread that does nothing else, now and then; and when a collection begins, all threads stand, and all they have begun
- * to allocate is whole: by the watchpoint thread (watchpoints.h) of the CPU where that is, before the collection goes
- * on. Where collections are not reported, each sample wakes the thread, which runs at real-time priority (an interrupt:
- * 15 us on some virtual machines).
+ * The classes of sampled objects. The class is in the object's header, but only until a collection moves the object,
+ * and a program may collect a hundred times a second. So records have a ring of their own, and a thread that does
+ * nothing else reads them regularly. When a collection begins, all threads stand and all objects that they have begun
+ * to allocate are complete. Then the watchpoint thread (watchpoints.h) of that CPU reads the records before the
+ * collection goes on. If collections are not reported, each sample wakes the thread, which runs at real-time priority
+ * (an interrupt: 15 us on some virtual machines).
  */
 #ifndef YRT_ALLOC_CLASSES_H
 #define YRT_ALLOC_CLASSES_H

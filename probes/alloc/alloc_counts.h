@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From samples to the profile of java-alloc: what each stands for (alloc.h), by thread and node, scaled in the end to
- * what threads allocated in truth; bytes that have no stack, by the survey (alloc_survey.h).
+ * From samples to the profile of java-alloc: what each sample stands for (alloc.h), by thread and node, finally scaled
+ * to what threads really allocated; bytes without a stack, by the survey (alloc_survey.h).
  */
 #ifndef YRT_ALLOC_COUNTS_H
 #define YRT_ALLOC_COUNTS_H

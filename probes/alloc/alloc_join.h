@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample's stack and the class of its object come by two ways (collect.h, alloc_classes.h), most often the class
- * later: each waits here for the other, for some seconds at most.
+ * A sample's stack and its object's class come on two ways (collect.h, alloc_classes.h); the class usually comes later.
+ * Each waits here for the other, for some seconds at most.
  */
 #ifndef YRT_ALLOC_JOIN_H
 #define YRT_ALLOC_JOIN_H

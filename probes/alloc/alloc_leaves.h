@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The innermost frames of a stack that was taken where an object was made: what the runtime knows of that place beyond
- * what it reports for any leaf. It is asked once for each place.
+ * The innermost frames of a stack that was taken where an object was made: the runtime knows more about that place than
+ * about other leaves. It is asked once for each place.
  */
 #ifndef YRT_ALLOC_LEAVES_H
 #define YRT_ALLOC_LEAVES_H

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A better estimate of shares from the same samples. A survey of some buffers that threads gave up, chosen at random by
- * their bytes, gives bytes by class and size, but no stacks; a sample gives both, but is one of a few hundred. So
- * samples in buffers are sorted by class and size (*kinds*), and those of a kind are given so much more or less weight
- * that together they make what the survey says.
+ * their bytes, gives bytes by class and size, but no stacks. A sample gives both, but is one of a few hundred. So
+ * samples in buffers are sorted by class and size (*kinds*), and the weights of each kind are scaled so that together
+ * they make the survey's bytes.
  *
- * Kinds of which so few samples are expected that there might be none go together: what is in no sample can be given no
- * weight. All objects outside of buffers are reported by their size, and so are the sizes of all buffers: those are
- * exact.
+ * Kinds for which so few samples are expected that there may be none are merged, because a kind without a sample can be
+ * given no weight. All objects outside of buffers are reported with their size, and so are the sizes of all buffers:
+ * those are exact.
  *
- * Survey and samples each give their own error; the weights lie between, where the error is
- * least. If they differ by more than these errors, the survey was of other buffers (those that a collection ended are
- * in none) and is left aside: so it never does more wrong than it mends.
+ * Survey and samples each have their own error. The weights are a mean of both, where the error is least. If they
+ * differ by more than these errors, the survey was of other buffers (those that a collection ended are in none) and is
+ * not used. So the result is never worse than the samples alone.
  */
 #ifndef YRT_ALLOC_REWEIGHT_H
 #define YRT_ALLOC_REWEIGHT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * A sample of an allocation: when the next one is due, who makes it, and the way of its record and stack to user space.
+ * A sample of an allocation: when the next one is due, who makes it, and how its record and stack get to user space.
  * Part of sample.bpf.c.
  */
 #ifndef YRT_ALLOC_SAMPLE_BPF_H

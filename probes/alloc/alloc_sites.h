@@ -2,13 +2,13 @@
 /*
  * The uprobes where a runtime allocates: placed all the time, or in shifts.
  *
- * What takes several GB a second from the heap has ten thousand refills a second, and a uprobe that is hit with cold
- * caches costs microseconds, whether a sample comes of it or not. So where the hits alone would take too much, sites
- * are placed for 0.2 s at a random moment of each period: a buffer is then sampled only if it was taken within a shift,
- * each with the same chance, whatever the program does. Shares stay unbiased; a program whose phases are few and long
- * gets a larger error.
+ * A program that takes several GB a second from the heap has ten thousand refills a second. A uprobe that is hit with
+ * cold caches costs microseconds, whether it becomes a sample or not. So if the hits alone would take too much, uprobes
+ * are placed for 0.2 s at a random moment of each period. A buffer is then sampled only if it was taken within a shift,
+ * each with the same chance, whatever the program does. Shares stay unbiased; a program with few and long phases gets a
+ * larger error.
  *
- * Taking a uprobe away waits for the kernel's grace period, a tenth of a second: a thread of its own does it.
+ * Removing a uprobe waits for the kernel's grace period, a tenth of a second, so a separate thread does it.
  */
 #ifndef YRT_ALLOC_SITES_H
 #define YRT_ALLOC_SITES_H

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/*
- * The survey of buffers: some are looked into once their thread gives them up, for what lies in them (alloc_survey.h).
- * Part of sample.bpf.c.
- */
+/* The survey of buffers: some are read once their thread gives them up (alloc_survey.h). Part of sample.bpf.c. */
 #ifndef YRT_ALLOC_SURVEY_BPF_H
 #define YRT_ALLOC_SURVEY_BPF_H
 

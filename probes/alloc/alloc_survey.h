@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without debug registers two things are known: what lies in buffers that threads gave up (a survey of some of them,
+ * Without debug registers two things are known: the contents of buffers that threads gave up (a survey of some of them,
  * chosen at random: bytes by class and size, whoever allocated them), and the stacks of those objects that needed a new
- * buffer. An object needs one the more often the larger it is, so among objects of one class and about one size the
- * stacks of those stand for all; where a program allocates in a cycle that resonates with its buffers they do not, and
- * some are never seen.
+ * buffer. The larger an object, the more often it needs one. So among objects of one class and about one size, the
+ * stacks of those that needed one stand for all. This fails where a program allocates in a cycle that resonates with
+ * its buffers, and some stacks are never seen.
  *
- * So each class and size (about: a *kind*) gets the bytes of the survey, spread over the stacks that were seen of that
- * kind (if none was, of such objects outside all buffers; else of that class with sizes within a factor of two); if
- * there are none either, its bytes have no stack, and that is shown.
+ * Each class and size (about: a *kind*) gets the survey's bytes, spread over the stacks that were seen of that kind; if
+ * there are none, over those of such objects outside all buffers; if there are none, over those of that class with
+ * sizes within a factor of two. If there are none either, its bytes have no stack, and that is shown.
  */
 #ifndef YRT_ALLOC_SURVEY_H
 #define YRT_ALLOC_SURVEY_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread of the targets allocates, exactly, as its runtime counts it; and by how much what samples stand for
- * is to be scaled so that it makes just that. A thread with few samples says little of itself: those are scaled
- * together.
+ * What each thread of the targets allocates, exactly, as its runtime counts it; and the factors that scale what samples
+ * stand for to these amounts. A thread with few samples says little about itself, so such threads are scaled together.
  */
 #ifndef YRT_ALLOC_THREADS_H
 #define YRT_ALLOC_THREADS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug registers as the programs of alloc.h want them: one write watchpoint for each thread that allocates, set and
- * moved by watchpoint threads. A watchpoint thread is a thread of yrt on each CPU, at real-time priority: the program
- * wakes the one of its CPU, which runs before the thread that is to be watched goes back to its own code, so that not a
- * byte passes unwatched. Where that priority is refused, or a watchpoint thread comes late, it finds out (top has
- * passed the address), chooses another address, and counts.
+ * Debug registers for the programs of alloc.h: one write watchpoint for each thread that allocates, set and moved by
+ * watchpoint threads. A watchpoint thread is a thread of yrt on each CPU, at real-time priority. The program wakes the
+ * one of its CPU, which runs before the watched thread returns to its own code, so no byte is missed. Without that
+ * priority, or if it comes late, the watchpoint thread notices that (top has passed the address), chooses another
+ * address, and counts the miss.
  */
 #ifndef YRT_WATCHPOINTS_H
 #define YRT_WATCHPOINTS_H

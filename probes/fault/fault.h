@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Page faults of targets, each by its stack and the kind of memory that was touched, as the kernel counts them
- * (ru_minflt and ru_majflt): perf's page-faults-min and page-faults-maj with a period of 1. Past the budget a random
- * part of them, weighted.
+ * (ru_minflt and ru_majflt): perf's page-faults-min and page-faults-maj with a period of 1. Beyond the budget a random
+ * part of them is taken, weighted.
  */
 #ifndef YRT_FAULT_H
 #define YRT_FAULT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The programs of places that were asked for (hit.h). */
+/* The programs that run at probed places (hit.h). */
 #ifndef YRT_HIT_BPF_H
 #define YRT_HIT_BPF_H
 

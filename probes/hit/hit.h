@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hits of places that were asked for: functions and USDT probes of files (uprobes), tracepoints of the kernel. Each hit
- * of a target's thread counts for its stack; past the budget a random part of them, weighted.
+ * Hits of probed places: functions and USDT probes of files (uprobes), tracepoints of the kernel. Each hit by a
+ * target's thread counts for its stack; beyond the budget a random part of them is taken, weighted.
  *
- * Places are sought in the files that a process maps, and again when it maps others. Before a program is started they
- * are placed in its file and what it is linked with.
+ * Places are looked for in the files that a process maps, and again when it maps others. Before a program is started
+ * they are placed in its file and in the libraries that it is linked with.
  */
 #ifndef YRT_HIT_H
 #define YRT_HIT_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a function is left, by its instructions: each ret, and each jump out of it (a tail call, before which the stack
- * pointer is what it was at the entry). Code is swept from the function's start to its end, and the part that the
- * compiler put elsewhere ("f.cold"). What is not known for certain is refused: a jump through a register or a table, a
- * conditional jump out, a jump to the function's own first instruction, unless it is behind a call that made the stack
- * larger.
+ * pointer is what it was at the entry). Its code is disassembled from start to end, with the part that the compiler
+ * placed elsewhere ("f.cold"). What is not known for certain is refused: a jump through a register or a table, a
+ * conditional jump out, and a jump to the function's own first instruction, unless it follows a call that made the
+ * stack larger.
  */
 #ifndef YRT_HIT_EXITS_H
 #define YRT_HIT_EXITS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What measuring calls (latency.h) shares with BPF. */
+/* What BPF and user space share for measuring calls (latency.h). */
 #ifndef YRT_HIT_LATENCY_H
 #define YRT_HIT_LATENCY_H
 

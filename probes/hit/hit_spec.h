@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What -e of `yrt probe` says:
+ * The argument of -e of `yrt probe`:
+ *
  *	libc:malloc, malloc		a function of a file, of whichever file has it
  *	nginx:0x51340, nginx+0x51340	an address in a file, as stacks show it where there is no symbol
  *	python:gc__start		a USDT probe by its provider, or by its file
  *	sched:sched_process_exec	a tracepoint
- * "uprobe:", "usdt:" and "tracepoint:" before it decide where that is not clear.
+ *
+ * A prefix "uprobe:", "usdt:" or "tracepoint:" decides where that is not clear.
  */
 #ifndef YRT_HIT_SPEC_H
 #define YRT_HIT_SPEC_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h),
- * paired by process and stack pointer: nothing is put on the target's stack, as a return probe of the kernel does.
- * Where stacks move meanwhile calls are paired by the stack and the distance from its end. A call that an exception or
- * longjmp() ends has no return, and is counted as that.
+ * How long calls of a function take, from its first instruction to the instruction that leaves it (hit_exits.h). Entry
+ * and exit are paired by process and stack pointer. Nothing is put on the target's stack, unlike with the kernel's
+ * return probes. If stacks move meanwhile, calls are paired by the stack and the distance from its end. A call that an
+ * exception or longjmp() ends has no return, and is counted as such.
  */
 #ifndef YRT_LATENCY_H
 #define YRT_LATENCY_H

@@ -2,15 +2,15 @@
 /*
  * System calls of I/O by stack: how long each took, and the bytes that it moved.
  *
- * Programs at the entry and exit of all system calls (tp_btf/sys_enter, sys_exit) time those of I/O; at exit the file
- * is found from its descriptor, and the user registers are those saved at entry. Every call is counted (struct
- * io_summary). Where taking all stacks takes more than 2 % of a CPU for longer than a moment they are chosen: a call
- * that is larger than what a stack stands for by itself, smaller ones with a chance that is proportional to their size,
- * each for several (time, bytes and calls all times that number). Size is time, bytes and number, each in parts of a
- * mean call.
+ * Programs at the entry and exit of all system calls (tp_btf/sys_enter, sys_exit) time those of I/O. At exit the file
+ * is found from its descriptor; user registers are those saved at entry. Every call is counted (struct io_summary). If
+ * taking all stacks takes more than 2 % of a CPU for longer than a moment, stacks are chosen. A call that is larger
+ * than what a stack stands for is always taken; a smaller one with a chance proportional to its size, and then it
+ * stands for several (its time, bytes and number times that factor). The size of a call is its time, its bytes and 1,
+ * each relative to a mean call.
  *
  * Not seen: I/O that is begun in one call and done later (io_uring, io_submit: their calls are counted), page faults of
- * mapped files, calls that are not over when the run ends.
+ * mapped files, and calls that are not over when the run ends.
  */
 #ifndef YRT_IO_H
 #define YRT_IO_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files and peers are called: "/var/log/x.log (deleted)", "10.0.0.5:5432", ":8080 from 10.0.0.7", "@/tmp/.X11". */
+/* Names of files and peers: "/var/log/x.log (deleted)", "10.0.0.5:5432", ":8080 from 10.0.0.7", "@/tmp/.X11". */
 #ifndef YRT_IO_NAMES_H
 #define YRT_IO_NAMES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a call was made on: its key, and once for each what it is called. */
+/* What a call was made on: its key, and its name once for each key. */
 #ifndef YRT_IO_OBJECT_BPF_H
 #define YRT_IO_OBJECT_BPF_H
 

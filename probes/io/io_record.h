@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs of I/O and user space share. Plain data. */
+/* Plain data that the BPF programs of I/O and user space share. */
 #ifndef YRT_IO_RECORD_H
 #define YRT_IO_RECORD_H
 

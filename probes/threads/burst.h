@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Some samples of the clock, for the stacks of threads that are on a CPU: nobody but the CPU itself knows their
- * registers. */
+/* Some samples of the clock, for the stacks of threads that are on a CPU: only the CPU itself has their registers. */
 #ifndef YRT_BURST_H
 #define YRT_BURST_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every thread's stack once, while all go on. Threads off the CPU are walked where they are, in user space, by the
- * walkers of every runtime; one that ran meanwhile, by the kernel's count of its context switches, is walked again.
- * Those on a CPU are sampled by the clock.
+ * The stack of every thread once, while all keep running. Threads off the CPU are walked from user space, by the
+ * walkers of every runtime. If one ran meanwhile (by the kernel's count of its context switches), it is walked again.
+ * Threads on a CPU are sampled by the clock.
  */
 #ifndef YRT_DUMP_H
 #define YRT_DUMP_H

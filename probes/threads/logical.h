@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits without a thread, as runtimes list it (runtime_tasks.h): a part of a dump. */
+/* Tasks that wait without a thread, as runtimes list them (runtime_tasks.h): a part of a dump. */
 #ifndef YRT_LOGICAL_H
 #define YRT_LOGICAL_H
 

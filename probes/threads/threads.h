@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of processes at one moment, read from outside by a BPF task iterator: nobody is stopped, and threads that
- * sleep notice nothing. Linux 5.15 and later.
+ * The threads of processes at one moment, read from outside by a BPF task iterator: nobody is stopped, and sleeping
+ * threads notice nothing. Linux 5.15 and later.
  */
 #ifndef YRT_THREADS_H
 #define YRT_THREADS_H

@@ -2,26 +2,28 @@
 /*
  * Time off the CPU by the stack that waits.
  *
- * A program at each switch of a CPU (tp_btf/sched_switch) walks the stack of a target's thread that leaves, and counts
- * the time for it when the thread is back: every wait is exact. Where threads wait so often that walks would take more
- * than 1 % of a CPU, waits shorter than 50 ms are chosen at random, the more likely the longer those of their thread
- * are on average, and stand for others; what a thread that ends lacks or has too much is made up for by others of its
- * process. sampler_options.cpu_percent 0 lifts that limit. Longer waits are always taken for themselves: user space
- * looks for threads that wait without a stack (an iterator over tasks) and walks them from outside, through the same
- * walkers, by the registers that the kernel saved; if a thread ran meanwhile (by its count of switches) that is
- * dropped. The same is done for threads that were asleep before the run began. What is still asleep at the end is
- * counted until then.
+ * A program at each context switch (tp_btf/sched_switch) walks the stack of a target's thread that leaves the CPU, and
+ * counts the time for that stack when the thread is back: every wait is exact.
  *
- * Who ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose stacks are taken.
+ * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than 50 ms are chosen at random,
+ * and stand for others. The longer a thread's waits are on average, the more likely they are chosen. What a thread that
+ * ends has too little or too much is balanced by others of its process. sampler_options.cpu_percent 0 lifts that limit.
+ * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and
+ * walks them from outside, by the same walkers and the registers that the kernel saved. If a thread ran meanwhile (by
+ * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A
+ * wait that is not over at the end is counted until then.
  *
- * Time off the CPU is summed at each switch, whether a stack was taken or not: with the scheduler's CPU time it must
- * give the time that threads were there (struct wait_summary).
+ * The thread that ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose
+ * stacks are taken.
  *
- * What waits without a thread (wait_options.tasks) is counted apart: wait_tasks.h.
+ * Time off the CPU is summed at each switch, whether a stack was taken or not. Together with the scheduler's CPU time
+ * it must give the time that threads existed (struct wait_summary).
  *
- * lock_event takes of these waits those that are in futex(2), whose first argument names the lock. Which of them are
- * for a lock is known from the stack (unwind/profile/locks.h). Such a wait lasts from when the thread leaves the CPU
- * until it is back; what a thread spins before that, and a lock that is free, cost nothing here and are not seen.
+ * Tasks that wait without a thread (wait_options.tasks) are counted separately: wait_tasks.h.
+ *
+ * lock_event takes those waits that are in futex(2), whose first argument identifies the lock. The stack shows which of
+ * them are for a lock (unwind/profile/locks.h). Such a wait lasts from when the thread leaves the CPU until it is back.
+ * Spinning before that, and locks that are free, cost nothing here and are not seen.
  */
 #ifndef YRT_WAIT_H
 #define YRT_WAIT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits without a thread (runtime_tasks.h), over a run: tasks are listed at random moments, and each that waits
- * then stands for the time since the moment before. Looking takes half of sampler_options.cpu_percent at most.
+ * Tasks that wait without a thread (runtime_tasks.h), over a run. They are listed at random moments, and each that
+ * waits then counts with the time since the previous moment. Listing takes at most half of sampler_options.cpu_percent.
  */
 #ifndef YRT_WAIT_TASKS_H
 #define YRT_WAIT_TASKS_H
