@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the walker of Go and user space share. Plain data.
+ * Plain data that the walker of Go and user space share.
  *
- * Go's frames are native frames, walked by rows of the image (go_rows.h). The walker has only the places where Go's
- * runtime changes stacks. In user space a native frame in Go's code becomes one for each function that is there,
- * inlined or not: FRAME_SCRIPT, addr the pc, detail go_detail().
+ * Go's frames are native frames, walked by rows of the image (go_rows.h). The walker handles only the places where Go's
+ * runtime changes stacks. In user space a native frame in Go's code becomes one frame for each function there, inlined
+ * or not: FRAME_SCRIPT, addr the pc, detail go_detail().
  */
 #ifndef YRT_GO_H
 #define YRT_GO_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the assembly of Go's runtime shows: where it changes stacks, where the offsets of g and m that it uses are,
- * which registers it saves. It is the same code that runs, so these are true of stripped programs and of versions to
- * come as long as their shape is known; any other shape is refused.
+ * What the assembly of Go's runtime shows: where it changes stacks, the offsets in g and m that it uses, and which
+ * registers it saves. This is the code that runs, so the facts hold in stripped programs and in later versions, as long
+ * as the code's shape is known; any other shape is refused.
  */
 #ifndef YRT_GO_CODE_H
 #define YRT_GO_CODE_H

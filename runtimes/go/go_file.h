@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words of a Go program's file as the dynamic linker leaves them, but for the load bias: pointers are addresses of the
- * file. Read in blocks, of which some are kept: a table of 40 MB never sits in memory as a whole.
+ * Words of a Go program's file after relocation, without the load bias: pointers are addresses of the file. They are
+ * read in blocks, some of which are kept, so a table of 40 MB is never in memory as a whole.
  */
 #ifndef YRT_GO_FILE_H
 #define YRT_GO_FILE_H

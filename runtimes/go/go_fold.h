@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Go's runtime does of its own, as one frame each in a view of Go: (gc), (gc assist), (scheduler), (sysmon). A
- * function of the runtime begins it, and what that calls belongs to it as far as it is the runtime's.
+ * The own work of Go's runtime, as one frame each in a view of Go: (gc), (gc assist), (scheduler), (sysmon). A function
+ * of the runtime begins it; its callees belong to it as far as they are the runtime's.
  */
 #ifndef YRT_GO_FOLD_H
 #define YRT_GO_FOLD_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All goroutines of a process, read while it runs: runtime.allgs, each g before and after its stack. One that is
- * another by then is read again, and if that does not help it is GO_TORN and has no stack. The runtime counts how often
- * a goroutine stopped running (g.trackingSeq, 1.17 on), so that one that went through the same place again is noticed,
- * too.
+ * All goroutines of a process, read while it runs: runtime.allgs, and each g before and after its stack. If the g has
+ * changed it is read again, and if that does not help it is GO_TORN and has no stack. The runtime counts how often a
+ * goroutine stopped running (g.trackingSeq, 1.17 on), so a goroutine that came back to the same place is noticed too.
  */
 #ifndef YRT_GO_GOROUTINES_H
 #define YRT_GO_GOROUTINES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap profile that the runtime keeps itself: runtime.mbuckets, of one object in MemProfileRate bytes on average,
- * by the stack that it was allocated from. What is in use is as of the last garbage collection but one, as
- * runtime/pprof reports it, or, if there was none, as of now; what was allocated is up to date.
+ * The runtime's own heap profile: runtime.mbuckets, with one object in MemProfileRate bytes on average, by the stack
+ * that allocated it. Memory in use is as of the last garbage collection but one, as in runtime/pprof, or, if there was
+ * none, as of now. Allocated memory is up to date.
  */
 #ifndef YRT_GO_HEAP_H
 #define YRT_GO_HEAP_H

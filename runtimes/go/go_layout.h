@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where members of the runtime's structures lie, by release: runtime/runtime2.go (g, m), runtime/mprof.go (bucket,
- * memRecord). The walker needs none of these; what looks at goroutines and at the heap profile does.
+ * Where members of the runtime's structures are, by release: runtime/runtime2.go (g, m), runtime/mprof.go (bucket,
+ * memRecord). The walker needs none of these; goroutines and the heap profile do.
  */
 #ifndef YRT_GO_LAYOUT_H
 #define YRT_GO_LAYOUT_H

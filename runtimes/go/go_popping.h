@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assembly that C calls through a row of calls, to learn by the return address which of them it was, as callbacks of
- * purego (sys_amd64.s of 0.8 to 0.11): it drops that return address, loads its caller's, which lies above, puts
- * arguments in its place, and keeps it in a register and then on the stack.
+ * Assembly that C calls through a row of call instructions, whose return address tells it which of them was used, such
+ * as callbacks of purego (sys_amd64.s of 0.8 to 0.11). It drops that return address and loads its caller's, which is
+ * above it. It then puts arguments in that place, and keeps the caller's return address in a register and later on the
+ * stack.
  */
 #ifndef YRT_GO_POPPING_H
 #define YRT_GO_POPPING_H

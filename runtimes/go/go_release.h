@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The release of Go that a program was built by. */
+/* The Go release that a program was built with. */
 #ifndef YRT_GO_RELEASE_H
 #define YRT_GO_RELEASE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a goroutine has besides its functions, shown behind the outermost of them if requested: who created it, its
+ * What a goroutine has besides its functions, shown outside of the outermost of them on request: its creator, its
  * labels, its number.
  */
 #ifndef YRT_GO_ROOT_H

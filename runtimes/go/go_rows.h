@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind rows of Go's functions, by pclntab's table of frame sizes (pcsp). What assembly does that the table does not
- * give comes from its name and its code: where stacks begin, which callers' pc is exact, the kernel's signal frame, a
- * stack pointer kept in a register, registers of C that are saved for it.
+ * Unwind rows of Go's functions, by pclntab's table of frame sizes (pcsp). What assembly does beyond that table comes
+ * from its name and its code: where stacks begin, which callers' pc is exact, the kernel's signal frame, a stack
+ * pointer kept in a register, saved registers of C.
  *
  * Sources: runtime/asm_amd64.s, sys_linux_amd64.s, race_amd64.s, preempt_amd64.s, cgo/asm_amd64.s, cgo/abi_amd64.h of
  * the versions named in go_table.h.

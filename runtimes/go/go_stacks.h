@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of goroutines that do not run, walked from a copy of their memory by the rows of the image (go_rows.h), as the
- * walker does it. Equal ones are one chain of pcs. What each pc means is found out once: a million goroutines stand at
+ * Stacks of goroutines that do not run, walked from a copy of their memory by the rows of the image (go_rows.h), as in
+ * the walker. Equal ones are one chain of pcs. The meaning of each pc is looked up once: a million goroutines wait at
  * some hundred places.
  */
 #ifndef YRT_GO_STACKS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_ops.tasks: goroutines, but for those of Go's runtime itself. */
+/* runtime_ops.tasks: goroutines, except those of Go's runtime itself. */
 #ifndef YRT_GO_TASKS_H
 #define YRT_GO_TASKS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of TinyGo, which is another compiler with a runtime of its own. */
+/* Recognises programs of TinyGo, another compiler with its own runtime. */
 #ifndef YRT_GO_TINYGO_H
 #define YRT_GO_TINYGO_H
 

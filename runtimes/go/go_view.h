@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime's own data in a process: where its variables lie, found from the code that uses them and checked by what
- * lies there, and a layout of its structures that the goroutines of this process agree with. For reports; the walker
- * needs none of it.
+ * The runtime's own data in a process. Its variables are found from the code that uses them and checked by their
+ * contents. The layout of its structures must fit the goroutines of this process. For reports; the walker needs none of
+ * it.
  */
 #ifndef YRT_GO_VIEW_H
 #define YRT_GO_VIEW_H

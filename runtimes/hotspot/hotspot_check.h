@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the layout hold on a live JVM? What must be true of each by its structure (memory/heap.hpp, code/codeBlob.hpp,
+ * Checks the layout on a live JVM, by what its structures must fulfil (memory/heap.hpp, code/codeBlob.hpp,
  * code/nmethod.hpp, code/pcDesc.hpp, oops/method.hpp, runtime/threads.hpp): blocks of a heap follow each other, the
- * segment map leads back to them, an nmethod's method has a name and points back, PcDescs ascend. A wrong offset breaks
- * the check that its member is in.
+ * segment map leads back to them, an nmethod's method has a name and points back, PcDescs ascend. A wrong offset makes
+ * the check fail that uses its member.
  */
 #ifndef YRT_HOTSPOT_CHECK_H
 #define YRT_HOTSPOT_CHECK_H

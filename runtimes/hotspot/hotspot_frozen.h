@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the walker needs to go on in the heap where a virtual thread's frames are frozen (hotspot_frames.h). Offsets of
- * fields, those too that the VM adds, are those of the classes themselves; those of the VM by vmStructs, by symbol, or
- * by code.
+ * What the walker needs to continue in the heap, where a virtual thread's frames are frozen (hotspot_frames.h). Offsets
+ * of fields, also of those that the VM adds, come from the classes; those of the VM's structures from vmStructs,
+ * symbols, or code.
  */
 #ifndef YRT_HOTSPOT_FROZEN_H
 #define YRT_HOTSPOT_FROZEN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `yrt inspect` says of a JVM: what it is, its flags, its code, its threads, its layout and the checks. */
+/* What `yrt inspect` shows of a JVM: its version, flags, code, threads, layout, and the results of the checks. */
 #ifndef YRT_HOTSPOT_INSPECT_H
 #define YRT_HOTSPOT_INSPECT_H
 

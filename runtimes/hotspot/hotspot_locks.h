@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monitors, java.util.concurrent's locks, and what else Java parks for. */
+/* Monitors, java.util.concurrent's locks, and other reasons for which Java threads park. */
 #ifndef HOTSPOT_LOCKS_H
 #define HOTSPOT_LOCKS_H
 

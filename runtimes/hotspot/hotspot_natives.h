@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames of the JVM that stand for something, once a stack is whole: where a thread that runs Java begins to
- * collect garbage, and what calls Java in a libjvm without symbols.
+ * Native frames of the JVM with a meaning, once a stack is complete: where a thread that runs Java begins to collect
+ * garbage, and what calls Java in a libjvm without symbols.
  */
 #ifndef YRT_HOTSPOT_NATIVES_H
 #define YRT_HOTSPOT_NATIVES_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Java that is no HotSpot: recognised, so that it is refused by its name.
+ * Java that is not HotSpot, recognised so that it is refused by name.
  *
- * Eclipse OpenJ9: its VM is libj9vm29.so (the number is that of its release); libjvm.so only redirects to it and
- * exports no vmStructs. Images made ahead of time by GraalVM's native-image: a program or library with the section
- * .svm_heap (SubstrateVM, NativeImage.java; seen in google-closure-compiler-linux 20261015, made by GraalVM 25, which
- * is stripped of all symbols but has the section).
+ * Eclipse OpenJ9: its VM is libj9vm29.so (the number is that of its release); its libjvm.so only redirects to it and
+ * exports no vmStructs. Images that GraalVM's native-image compiled ahead of time: a program or library with the
+ * section .svm_heap (SubstrateVM, NativeImage.java; seen in google-closure-compiler-linux 20261015, made by GraalVM 25,
+ * which has no symbols but the section).
  */
 #ifndef YRT_HOTSPOT_OTHERS_H
 #define YRT_HOTSPOT_OTHERS_H

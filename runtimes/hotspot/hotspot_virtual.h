@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual threads (21 on) without a thread: which there are, and the stack of one. They are found where
- * Thread.dump_to_file finds them: in jdk.internal.vm.ThreadContainers, whose root has those that were started by
- * themselves (unless -Djdk.trackAllThreads=false), and whose others are executors and scopes.
+ * Virtual threads (21 on) without a carrier: the list of them, and the stack of one. They are found where
+ * Thread.dump_to_file finds them: in jdk.internal.vm.ThreadContainers. Its root has those that were started directly
+ * (unless -Djdk.trackAllThreads=false); the others are executors and scopes.
  */
 #ifndef YRT_HOTSPOT_VIRTUAL_H
 #define YRT_HOTSPOT_VIRTUAL_H

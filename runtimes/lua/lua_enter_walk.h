@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which lua_State does a native frame of luaV_execute() run? Its registers, or slots of its frame, hold it. */
+/* Which lua_State a native frame of luaV_execute() runs: its registers, or slots of its frame, hold it. */
 #ifndef YRT_LUA_ENTER_WALK_H
 #define YRT_LUA_ENTER_WALK_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is put between native frames: "(gc)", and functions in C. The walker meets all functions of a lua_State where
- * luaV_execute() ran, and so all C functions that have called each other since (pcall(string.gsub)) in front of its
- * native frame. Each belongs right outside of its own code.
+ * What is placed between native frames: "(gc)", and functions in C. The walker meets all functions of a lua_State where
+ * luaV_execute() ran. So C functions that have called each other since (pcall(string.gsub)) all come before its native
+ * frame. Each belongs right outside of its own code.
  */
 #ifndef YRT_LUA_EXPAND_H
 #define YRT_LUA_EXPAND_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in a stack the collector begins. All functions of the API that make objects end in luaC_step() (lapi.c:
- * luaC_checkGC, 5.1 to 5.5), and lua_gc() calls what else collects: luaC_fullgc(), luaC_changemode(), luaC_forcestep(),
- * known by what they share with luaC_step(). So the names of the API, which a stripped file keeps, identify them.
+ * Where in a stack the garbage collector begins. All functions of the API that make objects end in luaC_step() (lapi.c:
+ * luaC_checkGC, 5.1 to 5.5). lua_gc() calls the other ones that collect: luaC_fullgc(), luaC_changemode(),
+ * luaC_forcestep(), which share callees with luaC_step(). So the names of the API, which a stripped file keeps,
+ * identify them.
  */
 #ifndef YRT_LUA_GC_H
 #define YRT_LUA_GC_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions by where tables have them, as debug.traceback() gives them (lauxlib.c:
- * pushglobalfuncname): "mod.name" of the table that package.loaded has as "mod", "name" of a global function. Then
- * those that the registry has by a name: Redis keeps a script as "f_" and its SHA there.
+ * Names of functions by the tables that hold them, as debug.traceback() gives them (lauxlib.c: pushglobalfuncname):
+ * "mod.name" of the table that package.loaded has as "mod", "name" of a global function. Then those that the registry
+ * holds under a name: Redis keeps a script there as "f_" and its SHA.
  */
 #ifndef YRT_LUA_GLOBALS_H
 #define YRT_LUA_GLOBALS_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one ELF file says of the Lua in it: release, layout, where luaV_execute() lies and keeps its lua_State. */
+/*
+ * What one ELF file shows of the Lua in it: release, layout, where luaV_execute() is and where it keeps its lua_State.
+ */
 #ifndef YRT_LUA_IMAGE_H
 #define YRT_LUA_IMAGE_H
 

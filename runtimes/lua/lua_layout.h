@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What yrt has to know of a build of Lua; names are those of its sources (lstate.h, lobject.h). */
+/* What yrt must know about a build of Lua; names are those of its sources (lstate.h, lobject.h). */
 #ifndef YRT_LUA_LAYOUT_H
 #define YRT_LUA_LAYOUT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of frames, as debug.traceback() gives them: from 5.3 on a function is called what a table of package.loaded
- * calls it, else, and up to 5.2 first, what its caller's bytecode does.
+ * Names of frames, as debug.traceback() gives them. In 5.3 and 5.4 the name in a table of package.loaded comes first,
+ * then that in the caller's bytecode; in other versions the other way round.
  */
 #ifndef YRT_LUA_NAMES_H
 #define YRT_LUA_NAMES_H

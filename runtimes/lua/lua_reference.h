@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that refers to a place of its file: lea relative to RIP, or mov of 32 bits in a program at fixed addresses. */
+/* Code that refers to a place of its file: lea relative to RIP, or a 32-bit mov in a program at fixed addresses. */
 #ifndef YRT_LUA_REFERENCE_H
 #define YRT_LUA_REFERENCE_H
 

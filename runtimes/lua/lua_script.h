@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How Redis and Valkey call what runs. While a script or function runs, the field "__RUN_CTX__" of the registry is the
- * address of a struct scriptRunCtx (script.h: Redis 7.0, Valkey 8.1), whose first or second word is the name: of a
- * function the one that it was registered by, of a script its SHA. Lua itself has no name for it but in Redis's
- * registry. Who runs is the function that the main lua_State was entered with: so both are read while it runs, and the
- * name is believed if neither has changed meanwhile.
+ * How Redis and Valkey call the running script or function. While one runs, the field "__RUN_CTX__" of the registry is
+ * the address of a struct scriptRunCtx (script.h: Redis 7.0, Valkey 8.1), whose first or second word is the name: that
+ * under which a function was registered, or a script's SHA. Lua itself has no name for it except in Redis's registry.
+ * The running one is the function that the main lua_State was entered with. Both are read while it runs, and the name
+ * counts if neither has changed meanwhile.
  */
 #ifndef YRT_LUA_SCRIPT_H
 #define YRT_LUA_SCRIPT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes through the instructions of functions of a file that holds Lua. */
+/* Iterates over the instructions of functions of a file that holds Lua. */
 #ifndef YRT_LUA_SWEEP_H
 #define YRT_LUA_SWEEP_H
 

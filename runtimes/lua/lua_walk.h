@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the two files of the walker share. Which of a lua_State's functions does a native frame of luaV_execute() run?
- * While luaD_precall(), luaD_poscall() or an error's end are at work, the CallInfo on top may be half set up, of an
- * earlier call, or of functions that are gone.
+ * What the two files of the walker share: which of a lua_State's functions a native frame of luaV_execute() runs.
+ * During luaD_precall(), luaD_poscall() or the end of an error, the CallInfo on top may be half set up, left from an
+ * earlier call, or belong to functions that are gone.
  */
 #ifndef YRT_LUA_WALK_H
 #define YRT_LUA_WALK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine code reduced to its operands in memory: what shows where members of structures are. */
+/* Machine code reduced to its memory operands, which show where members of structures are. */
 #ifndef YRT_LUAJIT_ACCESS_H
 #define YRT_LUAJIT_ACCESS_H
 

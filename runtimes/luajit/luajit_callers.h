@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a file's code is called or jumped to from the rest of it: found by displacements, without disassembling. */
+/*
+ * Which places in a file's code are called or jumped to from the rest of it, found by displacements, without
+ * disassembly.
+ */
 #ifndef YRT_LUAJIT_CALLERS_H
 #define YRT_LUAJIT_CALLERS_H
 

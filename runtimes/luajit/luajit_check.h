@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a layout hold on a live process? What must be true of every VM of 2.1, by its structure: links that must close,
- * tags, sizes that must add up (lj_obj.h; lj_state.c stack_init; lj_trace.c trace_save; lj_parse.c fs_finish;
- * lj_mcode.c; lj_asm_x86.h asm_head_root). A wrong offset breaks the check that its member is in.
+ * Checks a layout on a live process, by what must hold in every VM of 2.1: links that must close, tags, sizes that must
+ * add up (lj_obj.h; lj_state.c stack_init; lj_trace.c trace_save; lj_parse.c fs_finish; lj_mcode.c; lj_asm_x86.h
+ * asm_head_root). A wrong offset makes the check fail that uses its member.
  */
 #ifndef YRT_LUAJIT_CHECK_H
 #define YRT_LUAJIT_CHECK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the checks of a VM share (luajit_check.c): what was found to be checked, and how it is read. */
+/* What the checks of a VM share (luajit_check.c): the objects to check, and how they are read. */
 #ifndef YRT_LUAJIT_CHECK_VM_H
 #define YRT_LUAJIT_CHECK_VM_H
 

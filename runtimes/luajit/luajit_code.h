@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The VM's code as instructions, reduced to what moves the stack pointer, saved registers or links of frames. */
+/* The VM's code as instructions, reduced to what changes the stack pointer, saved registers or links of frames. */
 #ifndef YRT_LUAJIT_CODE_H
 #define YRT_LUAJIT_CODE_H
 

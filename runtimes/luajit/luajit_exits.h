@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where GCtrace.nsnap is, by code. Structures of snapshots grew between v2.1.0-beta3 and 2019-05, and
- * no code of the VM or of an exported function uses them. But jit.util.traceinfo() (lib_jit.c) stores nsnap as "nexit":
- * next to the instruction that takes the address of this text stands the load of 16 bits.
+ * Where GCtrace.nsnap is, by code. Structures of snapshots grew between v2.1.0-beta3 and 2019-05, and no code of the VM
+ * or of an exported function uses them. But jit.util.traceinfo() (lib_jit.c) stores nsnap as "nexit": the 16-bit load
+ * is next to the instruction that takes the address of this text.
  */
 #ifndef YRT_LUAJIT_EXITS_H
 #define YRT_LUAJIT_EXITS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the code of a build shows of its layout: instructions of the VM (vm_x64.dasc, vm_x86.dasc for references of 32
- * bits) and of small exported functions that must use a member. In the VM rbp is L or a function, rbx the bytecode, rdx
- * the base, r14 the dispatch table, which lies at a constant distance from global_State; so it is in all of 2.1.
+ * bits) and of small exported functions that must use a member. In the VM of every 2.1, rbp is L or a function, rbx the
+ * bytecode, rdx the base, and r14 the dispatch table, which is at a constant distance from global_State.
  */
 #ifndef YRT_LUAJIT_FACTS_H
 #define YRT_LUAJIT_FACTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in a stack the collector begins. Its functions, and no others, store the state "collecting" as a constant into
- * global_State.vmstate (lj_gc_step() and lj_gc_fullgc() of lj_gc.c, beta3 of 2017 to 2026), which identifies them in
- * a stripped file, too.
+ * Where in a stack the garbage collector begins. Only its functions store the state "collecting" as a constant into
+ * global_State.vmstate (lj_gc_step() and lj_gc_fullgc() of lj_gc.c, beta3 of 2017 to 2026), which identifies them in a
+ * stripped file too.
  */
 #ifndef YRT_LUAJIT_GC_H
 #define YRT_LUAJIT_GC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a file that holds LuaJIT: its layout, and its VM's code. */
+/* What is known about a file that holds LuaJIT: its layout, and its VM's code. */
 #ifndef YRT_LUAJIT_IMAGE_H
 #define YRT_LUAJIT_IMAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a build of LuaJIT. Names are those of its sources (lj_obj.h, lj_jit.h, lj_dispatch.h);
+ * What yrt must know about a build of LuaJIT. Names are those of its sources (lj_obj.h, lj_jit.h, lj_dispatch.h);
  * members that not every build has are marked OPTIONAL.
  */
 #ifndef YRT_LUAJIT_LAYOUT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function's prototype, copied from the target whole: bytecode, constants' addresses, lines, names of variables. */
+/*
+ * A function's prototype, copied from the target as a whole: bytecode, addresses of constants, lines, names of
+ * variables.
+ */
 #ifndef YRT_LUAJIT_PROTO_H
 #define YRT_LUAJIT_PROTO_H
 

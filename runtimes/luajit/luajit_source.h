@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a Lua function is called where it is defined, from its source file: "template.render" of "function
- * template.render(view)". The name by which a caller calls it may be another's: after a tail call the caller's
+ * The name of a Lua function where it is defined, from its source file: "template.render" for "function
+ * template.render(view)". The name by which a caller calls it may be another function's: after a tail call the caller's
  * instruction names the function that was replaced.
  *
- * The file may have changed since it was loaded: a name is believed only if the line has exactly one function with as
- * many parameters as the prototype, and the function's last line has an "end".
+ * The file may have changed since it was loaded. A name counts only if the line has exactly one function with as many
+ * parameters as the prototype, and the function's last line has an "end".
  */
 #ifndef YRT_LUAJIT_SOURCE_H
 #define YRT_LUAJIT_SOURCE_H

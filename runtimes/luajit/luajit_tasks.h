@@ -6,9 +6,9 @@
 #include "runtime_tasks.h"
 
 /*
- * runtime_tasks_ops.list: coroutines that wait to be resumed, of all VMs. config: struct luajit_vm in the arena. They
- * are what the collector knows: global_State.gc.root leads to all objects but strings, and those that it has found dead
- * are left out.
+ * runtime_tasks_ops.list: coroutines of all VMs that wait to be resumed. config: struct luajit_vm in the arena. They
+ * are found as the collector finds them: global_State.gc.root leads to all objects but strings. Objects that the
+ * collector has found dead are left out.
  */
 struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 config, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace, copied from the target whole: machine code, snapshots, and the constants of its intermediate representation
- * (IR), which name the functions that were inlined into it.
+ * A trace, copied from the target as a whole: machine code, snapshots, and the constants of its intermediate
+ * representation (IR), which name the functions that were inlined into it.
  *
  * Facts are those of lj_jit.h, lj_ir.h, lj_snap.c and lj_asm.c, from beta3 of 2017 to 2025. A snapshot gives the stack
- * as the interpreter would have it: entries (slot << 24 | flags | IR reference) of slots that were changed, then the
- * bytecode position and the links of frames. It holds from its place in the machine code (mcofs) on to that of the
- * next.
+ * as the interpreter would have it: entries (slot << 24 | flags | IR reference) for changed slots, then the bytecode
+ * position and the links of frames. It holds from its place in the machine code (mcofs) to that of the next one.
  */
 #ifndef YRT_LUAJIT_TRACE_H
 #define YRT_LUAJIT_TRACE_H

@@ -2,11 +2,11 @@
 /*
  * The VMs of a process, found from outside. A VM is one GG_State (lj_dispatch.h): main thread, global_State, jit_State,
  * and the dispatch table, 2,000 bytes of pointers into the VM's code (GG_LEN_DISP: 239 to 250 of them in the builds of
- * 2017 to 2026). That table is what is looked for, in all writable memory without a file behind it and in the data of
- * modules, since hosts bring their own allocators; what is around it must then be a VM.
+ * 2017 to 2026). yrt searches for that table in all writable memory without a file behind it and in the data of
+ * modules, because hosts have their own allocators. The memory around it must then be a VM.
  *
- * A closed VM is not taken for one, even if its memory is still there: lua_close() leaves nothing counted as in use but
- * GG_State itself (lj_state.c, close_state).
+ * A closed VM is not taken for one, even if its memory is still there: after lua_close() only GG_State itself counts as
+ * in use (lj_state.c, close_state).
  */
 #ifndef YRT_LUAJIT_VMS_H
 #define YRT_LUAJIT_VMS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a layout hold on a live process? What must be true of every interpreter, by its structure: its stacks of
- * contexts are linked both ways, contexts have kinds that there are, subs in them are CVs, and statements are
- * statements.
+ * Checks a layout on a live process, by what must hold in every interpreter: its stacks of contexts are linked both
+ * ways, contexts have valid kinds, subs in them are CVs, and statements are statements.
  */
 #ifndef YRT_PERL_CHECK_H
 #define YRT_PERL_CHECK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coro's coroutines, each with a native stack of its own. libcoro (coro.c, coro_create() for x86-64; in Coro 6.57)
- * begins one with two words: the entry, a static function of Coro's library, and above it the address of abort() as
- * what that function would return to.
+ * Coro's coroutines, each with a native stack of its own. libcoro (coro.c, coro_create() for x86-64; in Coro 6.57) puts
+ * two words on a new stack: the entry, a static function of Coro's library, and above it the address of abort(), as the
+ * return address of that function.
  */
 #ifndef YRT_PERL_CORO_H
 #define YRT_PERL_CORO_H

@@ -4,8 +4,9 @@
 
 #include <types.h>
 
-/* Does this function of the interpreter only lead from one Perl frame to another, so that Perl's view is better without
- * it? */
+/*
+ * Does this function of the interpreter only lead from one Perl frame to another, so that Perl's view should hide it?
+ */
 bool perl_is_glue(const char *symbol);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a file that holds Perl: its build, its layout, its code. All addresses are the file's own. */
+/* What is known about a file that holds Perl: its build, its layout, its code. All addresses are the file's own. */
 #ifndef YRT_PERL_IMAGE_H
 #define YRT_PERL_IMAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a build of Perl. Names are those of its sources; members that not every build has are marked
+ * What yrt must know about a build of Perl. Names are those of its sources; members that not every build has are marked
  * OPTIONAL.
  */
 #ifndef YRT_PERL_LAYOUT_H

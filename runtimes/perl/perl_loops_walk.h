@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Which loop runs which contexts: whether one has not begun with its own, has ended, or was left by an exception.
+ * Which loop runs which contexts: a loop may not have begun with its context, may have ended, or may have been left by
+ * an exception.
  *
- * What perl_begin() asks is in global functions, which the verifier checks once, not for each way to a call.
+ * The functions that perl_begin() calls are global, so the verifier checks them once, and not for each path to a call.
  */
 #ifndef YRT_PERL_LOOPS_WALK_H
 #define YRT_PERL_LOOPS_WALK_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of a Perl interpreter, read from the target. All is untrusted: texts are cut, nothing is followed further
- * than it says. */
+/*
+ * Objects of a Perl interpreter, read from the target. All of it is untrusted: texts are cut, and links are followed a
+ * bounded number of times.
+ */
 #ifndef YRT_PERL_OBJECTS_H
 #define YRT_PERL_OBJECTS_H
 

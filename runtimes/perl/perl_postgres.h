@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of PL/Perl. PostgreSQL compiles each as a sub without a name (plperl.c of 11 to 18), and Perl has no way
- * from the sub to the SQL function. The server has: below TopMemoryContext, which its program exports, each function
- * has a memory context "PL/Perl function", whose identifier is the function's name, and in it a struct
+ * Functions of PL/Perl. PostgreSQL compiles each as a sub without a name (plperl.c of 11 to 18), and Perl cannot get
+ * from the sub to the SQL function. The server can: below TopMemoryContext, which its program exports, each function
+ * has a memory context "PL/Perl function". Its identifier is the function's name, and it contains a struct
  * plperl_proc_desc, which leads to the sub.
  */
 #ifndef YRT_PERL_POSTGRES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop of someone else's. PL_runops says which function runs ops; a module may put its own there (Devel::Cover). It
- * does what Perl_runops_standard() does, and something for each op.
+ * A loop of a module. PL_runops says which function runs ops, and a module may put its own there (Devel::Cover). It
+ * does what Perl_runops_standard() does, and something more for each op.
  */
 #ifndef YRT_PERL_RUNOPS_H
 #define YRT_PERL_RUNOPS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of a frame as caller() and die() give it. A block of one statement loses its nextstate, as conditions of
- * `elsif` do: PL_curcop is then what `if` begins with, and the lost COP is an OP_NULL in the tree of ops behind it.
- * closest_cop() of util.c (5.20 to 5.44) finds it by the op that runs, or that a caller goes on with.
+ * The line of a frame as caller() and die() give it. A block of one statement loses its nextstate, and so does the
+ * condition of an `elsif`: then PL_curcop is the statement of the `if`, and the lost COP is an OP_NULL in the tree of
+ * ops behind it. closest_cop() of util.c (5.20 to 5.44) finds it by the op that runs, or that a caller continues with.
  */
 #ifndef YRT_PERL_STATEMENT_H
 #define YRT_PERL_STATEMENT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of generators and coroutines of Cython: their bodies in C are only "generator" and a number, but the function
- * that makes one, which Python calls, lies in the same file and has the number before (Cython/Compiler/Nodes.py of 0.29
- * to 3.1: a def takes one for its body, one for its wrapper, and, if it is a generator, one more). A generator
- * expression has no wrapper.
+ * Names of generators and coroutines of Cython. Their bodies in C are called only "generator" and a number. But the
+ * function that makes one, which Python calls, is in the same file and has the number before (Cython/Compiler/Nodes.py
+ * of 0.29 to 3.1: a def takes one number for its body, one for its wrapper, and, if it is a generator, one more). A
+ * generator expression has no wrapper.
  */
 #ifndef YRT_CYTHON_GENERATOR_H
 #define YRT_CYTHON_GENERATOR_H

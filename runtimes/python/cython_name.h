@@ -4,10 +4,10 @@
  *
  *	__pyx_pw_6uvloop_4loop_4Loop_115_Loop__subprocess_run	uvloop.loop.Loop.__subprocess_run
  *
- * Behind the kind each scope with its length, then a number that distinguishes what one scope defines, and the name.
- * Kinds: pw takes the arguments from Python, pf is the body of a def, f is a cdef function, gb the body of a generator,
- * whose name is only "generator" and a number; tp, sq, mp … are slots of a type. A number may be the length of a scope
- * by chance: what can be read in two ways is left as it is.
+ * After the kind comes each scope with its length, then a number that distinguishes definitions in one scope, and the
+ * name. Kinds: pw takes the arguments from Python, pf is the body of a def, f is a cdef function, gb the body of a
+ * generator, whose name is only "generator" and a number; tp, sq, mp … are slots of a type. A number may by chance be
+ * the length of a scope: a name that can be read in two ways is left as it is.
  */
 #ifndef YRT_CYTHON_NAME_H
 #define YRT_CYTHON_NAME_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What asyncio shows debuggers of its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section .AsyncioDebug
- * of _asyncio's extension module, or of what that is linked into (Modules/_asynciomodule.c of 3.14 and 3.15).
+ * What asyncio publishes for debuggers about its tasks, from 3.14 on: _Py_AsyncioModuleDebugOffsets in the section
+ * .AsyncioDebug of _asyncio's extension module, or of the file that it is linked into (Modules/_asynciomodule.c of 3.14
+ * and 3.15).
  */
 #ifndef YRT_PYTHON_ASYNC_H
 #define YRT_PYTHON_ASYNC_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a layout hold on a live process? What must be true of every CPython, by its structure: links that must close,
- * types of objects that members point to, sizes that types give for their instances. A wrong offset breaks a check that
- * its member is in; but for co_firstlineno, which is a number like others, and links that read as none.
+ * Checks a layout on a live process, by what must hold in every CPython: links that must close, types of the objects
+ * that members point to, instance sizes that types give. A wrong offset makes a check fail that uses its member, except
+ * for co_firstlineno, which is a number like others, and links that happen to read as none.
  */
 #ifndef YRT_PYTHON_CHECK_H
 #define YRT_PYTHON_CHECK_H

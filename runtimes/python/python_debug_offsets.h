@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _Py_DebugOffsets: what CPython 3.13 and later say about their own layout, at the beginning of _PyRuntime. */
+/* _Py_DebugOffsets: how CPython 3.13 and later describe their own layout, at the beginning of _PyRuntime. */
 #ifndef YRT_PYTHON_DEBUG_OFFSETS_H
 #define YRT_PYTHON_DEBUG_OFFSETS_H
 

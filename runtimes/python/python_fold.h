@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walls of frames that are the same in every stack, as one frame each, in all versions from 3.6 to 3.15:
+ * Groups of frames that are the same in every stack, as one frame each, in all versions from 3.6 to 3.15:
  *
- * - The inside of asyncio's event loop: what lies between the program that started a loop and the tasks and callbacks
- * that the loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio
- * that tasks await (streams, locks, gather) stay. So with uvloop, whose loop is its module in C with libuv in it, or
- * beside it: what is of these and runs in uv_run(), or in what started asyncio's loop.
+ * - The inside of asyncio's event loop: the frames between the program that started a loop and the tasks and callbacks
+ *   that the loop runs (Lib/asyncio/runners.py, base_events.py, selector_events.py, events.py). Coroutines of asyncio
+ *   that tasks await (streams, locks, gather) stay. uvloop's loop is its module in C with libuv in it or beside it:
+ *   frames of these count if they run in uv_run(), or in the function that started asyncio's loop.
  * - The import machinery between an import statement and the module (Lib/importlib/_bootstrap.py,
- * _bootstrap_external.py), as Python's own tracebacks leave it out.
+ *   _bootstrap_external.py), as Python's own tracebacks leave it out.
  */
 #ifndef YRT_PYTHON_FOLD_H
 #define YRT_PYTHON_FOLD_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where in a stack the collector of cycles begins: collect() or gc_collect_main() (Modules/gcmodule.c, from 3.13 on
- * Python/gc.c and gc_free_threading.c) is the function that prints "gc: collecting generation" if debugging asks for
- * it, in 3.6 to 3.15, which identifies it in stripped files, too. What may lie around it, as gc_collect_generations(),
- * has a name or is inlined.
+ * Python/gc.c and gc_free_threading.c). In 3.6 to 3.15 it is the function that prints "gc: collecting generation" for
+ * debugging, which identifies it in stripped files too. Functions around it, such as gc_collect_generations(), have a
+ * name or are inlined.
  */
 #ifndef YRT_PYTHON_GC_H
 #define YRT_PYTHON_GC_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GIL, for --gil: whose thread holds it is known by the thread state that took it last, while it is locked (struct
- * _gil_runtime_state of Include/internal/pycore_gil.h, the same from 3.7 to 3.14). One for all interpreters up to 3.11,
- * from 3.12 on an interpreter may have its own.
+ * The GIL, for --gil. While it is locked, the thread state that took it last shows the thread that holds it (struct
+ * _gil_runtime_state of Include/internal/pycore_gil.h, the same from 3.7 to 3.14). Up to 3.11 there is one for all
+ * interpreters, from 3.12 on an interpreter may have its own.
  */
 #ifndef YRT_PYTHON_GIL_H
 #define YRT_PYTHON_GIL_H

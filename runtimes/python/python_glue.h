@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the interpreter by which Python calls Python, and which start a program: the frames beside them show the
- * same. */
+/*
+ * Functions of the interpreter by which Python calls Python, and which start a program. The frames beside them show the
+ * same.
+ */
 #ifndef YRT_PYTHON_GLUE_H
 #define YRT_PYTHON_GLUE_H
 

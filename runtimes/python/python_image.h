@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a file that holds CPython: its version, its layout, and where its eval loop is. */
+/* What is known about a file that holds CPython: its version, its layout, and where its eval loop is. */
 #ifndef YRT_PYTHON_IMAGE_H
 #define YRT_PYTHON_IMAGE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Part of python_walk.c: out of code that CPython makes at run time, its JIT's and the trampolines of -X perf. */
+/*
+ * Part of python_walk.c: the way out of code that CPython makes at run time, by its JIT compiler or as trampolines of
+ * -X perf.
+ */
 #ifndef YRT_PYTHON_JIT_WALK_H
 #define YRT_PYTHON_JIT_WALK_H
 

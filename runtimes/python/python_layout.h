@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a build of CPython. Names are those of its sources; members that not every version has are
- * marked OPTIONAL, and python_layout_find() says which of them each version must have.
+ * What yrt must know about a build of CPython. Names are those of its sources. Members that not every version has are
+ * marked OPTIONAL; python_layout_find() says which of them each version must have.
  */
 #ifndef YRT_PYTHON_LAYOUT_H
 #define YRT_PYTHON_LAYOUT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GIL, locks of threading, and what else CPython waits for in futex(2). */
+/* The GIL, locks of threading, and other reasons for which CPython waits in futex(2). */
 #ifndef PYTHON_LOCKS_H
 #define PYTHON_LOCKS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python's names for functions in C, of the interpreter and of extension modules: tables of PyMethodDef
- * (Include/methodobject.h) lie in the data of a file, also of a stripped one; a PyModuleDef (Include/moduleobject.h) or
- * PyTypeObject (Include/cpython/object.h) that points to a table shows whose it is: "time.sleep", "list.append".
+ * Python's names for functions in C, of the interpreter and of extension modules. Tables of PyMethodDef
+ * (Include/methodobject.h) are in the data of a file, also of a stripped one. A PyModuleDef (Include/moduleobject.h) or
+ * PyTypeObject (Include/cpython/object.h) that points to a table shows what it belongs to: "time.sleep", "list.append".
  */
 #ifndef YRT_PYTHON_METHODS_H
 #define YRT_PYTHON_METHODS_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What python_methods.c and python_slots.c share. Slots are the functions in C that a type has besides its methods
- * (Include/cpython/object.h, typeslots.h): those of a PyTypeObject in the file's data, its first words the same in 3.6
- * to 3.15, found by its methods; and those of a PyType_Spec. They have the names that Python knows: "int.__add__".
+ * (Include/cpython/object.h, typeslots.h). They are found in PyTypeObjects in the file's data, whose first words are
+ * the same in 3.6 to 3.15 and which are found by their methods, and in PyType_Specs. They have the names that Python
+ * knows: "int.__add__".
  */
 #ifndef YRT_PYTHON_METHODS_INTERNAL_H
 #define YRT_PYTHON_METHODS_INTERNAL_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the target, read from outside while it goes on: dict, int, attributes of instances. All of it is untrusted
- * and may change between two reads: what does not fit together is "not there".
+ * Objects of the target, read from outside while it runs: dict, int, attributes of instances. All of it is untrusted
+ * and may change between two reads; data that does not fit together counts as "not there".
  *
- * What is known of them without a layout: sizes and orders of members that are the same in every build of a version
+ * Some facts need no layout: sizes and orders of members that are the same in every build of a version
  * (Objects/dictobject.c, Objects/dict-common.h, Include/internal/pycore_dict.h, pycore_object.h, pycore_long.h of 3.6
- * to 3.14). A free-threaded build's objects have a longer head, after which all is the same.
+ * to 3.14). A free-threaded build's objects have a longer head; the rest is the same.
  */
 #ifndef YRT_PYTHON_OBJECTS_H
 #define YRT_PYTHON_OBJECTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Part of python_walk.c: which thread state, and which Python frame, a native frame of the eval loop begins with. */
+/* Part of python_walk.c: with which thread state, and which Python frame, a native frame of the eval loop begins. */
 #ifndef YRT_PYTHON_OWN_WALK_H
 #define YRT_PYTHON_OWN_WALK_H
 

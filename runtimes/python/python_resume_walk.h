@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Part of python_walk.c: where a walk that was lost goes on, by the thread state. */
+/* Part of python_walk.c: where a lost walk resumes, by the thread state. */
 #ifndef YRT_PYTHON_RESUME_WALK_H
 #define YRT_PYTHON_RESUME_WALK_H
 

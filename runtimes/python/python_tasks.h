@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * asyncio's tasks of 3.8 to 3.15 with the coroutines that each awaits, read from outside. Up to 3.13 they are those of
- * asyncio.tasks._all_tasks (from 3.12 on _scheduled_tasks), a WeakSet; from 3.14 on there is a list for each thread,
- * and one for each interpreter of those whose thread has ended. A task's object has, one behind the other, what it
- * waits for, its coroutine and its name (TaskObj in Modules/_asynciomodule.c of all these): found by what they are.
+ * asyncio's tasks of 3.8 to 3.15 with the coroutines that each awaits, read from outside. Up to 3.13 they are in the
+ * WeakSet asyncio.tasks._all_tasks (from 3.12 on _scheduled_tasks). From 3.14 on there is a list for each thread, and
+ * one for each interpreter with the tasks of threads that have ended. In a task's object, what it waits for, its
+ * coroutine and its name are consecutive words (TaskObj in Modules/_asynciomodule.c of all these); they are found by
+ * their types.
  */
 #ifndef YRT_PYTHON_TASKS_H
 #define YRT_PYTHON_TASKS_H

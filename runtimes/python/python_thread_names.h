@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program calls its threads: threading._active of each interpreter has a Thread object for each thread that the
- * module knows of, with _name and, from 3.8, _native_id (Lib/threading.py). The kernel's own name is "python" for all
- * up to 3.13 and cut at 15 bytes from 3.14.
+ * What a program calls its threads. threading._active of each interpreter has a Thread object for each thread that the
+ * module knows, with _name and, from 3.8 on, _native_id (Lib/threading.py). The kernel's own name is "python" for all
+ * up to 3.13, and cut at 15 bytes from 3.14 on.
  */
 #ifndef YRT_PYTHON_THREAD_NAMES_H
 #define YRT_PYTHON_THREAD_NAMES_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread finds its thread state. CPython up to 3.14 keeps a pointer to it under a key of the C library's
- * (autoTSSkey; autoTLSkey in 3.6). Which word that is, from the thread pointer, is seen in the process itself: the
- * interpreter lists its thread states with the thread's pthread_self(), which is the thread pointer, and the words near
- * that, and those that it points to (musl: those that pthread_getspecific() reads), are searched for the state's
- * address. No C library's layout and no version's key is needed. From 3.15 on it is a thread-local variable
+ * Where a thread's state is found. CPython up to 3.14 keeps a pointer to it under a key of the C library (autoTSSkey;
+ * autoTLSkey in 3.6). The process itself shows which word that is, relative to the thread pointer. The interpreter
+ * lists its thread states with the thread's pthread_self(), which is the thread pointer. The words near that, and the
+ * words that they point to (musl: those that pthread_getspecific() reads), are searched for the state's address. So no
+ * C library's layout and no version's key is needed. From 3.15 on the state is in a thread-local variable
  * (python_tls.h).
  */
 #ifndef YRT_PYTHON_THREADS_H

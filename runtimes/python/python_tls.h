@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where CPython 3.15 and later keep a thread's state: in the thread-local variable _Py_tss_gilstate (Python/pystate.c;
- * up to 3.14 under a TSS key). No symbol that a stripped file has gives its place; PyGILState_GetThisThreadState(),
- * which is exported, only reads it, and its code shows the model of ELF TLS that the build uses ("ELF Handling For
- * Thread-Local Storage", Drepper). The same in every C library.
+ * up to 3.14 under a TSS key). A stripped file has no symbol for its place. The exported
+ * PyGILState_GetThisThreadState() only reads it, and its code shows the ELF TLS model of the build ("ELF Handling For
+ * Thread-Local Storage", Drepper), which is the same in every C library.
  */
 #ifndef YRT_PYTHON_TLS_H
 #define YRT_PYTHON_TLS_H

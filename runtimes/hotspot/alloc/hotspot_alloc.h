@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where probes on a JVM's allocation go. HotSpot calls AllocTracer (gc/shared/allocTracer.cpp; 8:
- * gc_implementation/shared) for each object that it makes outside TLABs, and for each that it makes first in a new one,
+ * Where probes on a JVM's allocation are placed. HotSpot calls AllocTracer (gc/shared/allocTracer.cpp; 8:
+ * gc_implementation/shared) for each object that it makes outside TLABs, and for the first object in each new TLAB,
  * whether or not JFR listens:
  *
  *	send_allocation_in_new_tlab(klass, object, tlab bytes, object bytes, thread)	10 and later
@@ -9,7 +9,8 @@
  *	…_event(klass, object, tlab bytes, object bytes, thread), …			8u262 and later
  *	…_event(klass, tlab bytes, object bytes), …_event(klass, object bytes)		9, and 8 before
  *
- * They have no exported symbol: .symtab, a separate debug file, .gnu_debugdata; else code (hotspot_alloc_code.c).
+ * These functions are not exported. They are found by .symtab, a separate debug file, .gnu_debugdata, else by code
+ * (hotspot_alloc_code.c).
  */
 #ifndef YRT_HOTSPOT_ALLOC_H
 #define YRT_HOTSPOT_ALLOC_H

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a libjvm without symbols reports its allocation, by its code. Both functions of AllocTracer (hotspot_alloc.h)
+ * Where a libjvm without symbols reports its allocation, by its code. Both functions of AllocTracer (hotspot_alloc.h),
  * of 8u262 and later, and of 11 and later, begin like this, whatever the compiler makes of it:
  *
  *	call JfrAllocationTracer::JfrAllocationTracer()		their first call, the same for both
- *	cmpb $0, settings + 24 * event + 17			is the event enabled
- * (JfrEventSetting::_jvm_event_settings)?
+ *	cmpb $0, settings + 24 * event + 17			is the event enabled?
+ *								(JfrEventSetting::_jvm_event_settings)
  *
  * and their events are neighbours (jfr/metadata/metadata.xml: ObjectAllocationInNewTLAB, ObjectAllocationOutsideTLAB).
- * The one for new TLABs has five parameters, in registers by the ABI, the other one four. One function calls both (from
- * 11 on MemAllocator::Allocation::notify_allocation_jfr_sampler(), if it is not MemAllocator::allocate() itself). Only
- * if exactly one pair of functions is like that it is taken, and what it reports is checked each time
- * (runtime_alloc.checked). Before 8u262, in 9 and in 10 they do not have this shape.
+ * The function for new TLABs has five parameters, in registers by the ABI, the other one four. One function calls both
+ * (from 11 on MemAllocator::Allocation::notify_allocation_jfr_sampler(), unless it was inlined into
+ * MemAllocator::allocate()). The pair is used only if exactly one fits, and each of its reports is checked
+ * (runtime_alloc.checked). Before 8u262, in 9 and in 10 the functions do not have this shape.
  *
- * Functions begin where .eh_frame says so: a probe there is at an instruction, whatever the function is.
+ * Functions begin where .eh_frame says, so a probe is always at an instruction, whatever the function is.
  */
 #ifndef YRT_HOTSPOT_ALLOC_CODE_H
 #define YRT_HOTSPOT_ALLOC_CODE_H

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which allocation a place in compiled code belongs to, exactly. An object is initialised between two places that
- * PcDescs describe, so the method that was inlined there is not known from them. But both compilers allocate by the
- * same steps (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(),
- * MacroAssembler::tlab_allocate()):
+ * PcDescs describe, so these alone do not show the inlined method. But both compilers allocate by the same steps
+ * (PhaseMacroExpand::expand_allocate_common(), C1_MacroAssembler::allocate_object(), MacroAssembler::tlab_allocate()):
  *
  *	cmp  new_top, [r15 + end of the TLAB]
  *	ja   slow path
  *	mov  [r15 + top of the TLAB], new_top
  *	...  header, fields
  *
- * and the call of the slow path has a PcDesc, whose scopes are those of the allocation. Between these steps and the
- * place lies no other call that has a PcDesc: a collection may come there, which must not see what is not
- * initialised. What traps behind one wrote to an object that was there before.
+ * and the call of the slow path has a PcDesc, whose scopes are those of the allocation. No other call with a PcDesc
+ * lies between these steps and the place: a collection may happen there, and must not see an uninitialised object. A
+ * trap behind such a call was a write to an older object.
  */
 #ifndef YRT_HOTSPOT_ALLOC_LEAF_H
 #define YRT_HOTSPOT_ALLOC_LEAF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies in a TLAB that its thread has given up: objects one behind the other, and what fills the rest
- * (ThreadLocalAllocBuffer:: retire(), gc/shared/threadLocalAllocBuffer.cpp; 8 to 28).
+ * The contents of a TLAB that its thread has given up: objects one behind the other, and a filler for the rest
+ * (ThreadLocalAllocBuffer::retire(), gc/shared/threadLocalAllocBuffer.cpp; 8 to 28).
  */
 #ifndef YRT_HOTSPOT_ALLOC_SURVEY_H
 #define YRT_HOTSPOT_ALLOC_SURVEY_H

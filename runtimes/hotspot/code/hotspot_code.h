@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code cache as user space reads it: heaps, blobs, nmethods. The target goes on meanwhile: what is read may be
- * torn, every number is checked, and false means that it made no sense.
+ * The code cache as user space reads it: heaps, blobs, nmethods. The target keeps running, so what is read may be torn.
+ * Every number is checked; false means that the data was inconsistent.
  */
 #ifndef YRT_HOTSPOT_CODE_H
 #define YRT_HOTSPOT_CODE_H

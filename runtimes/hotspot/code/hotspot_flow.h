@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Machine code that describes nothing of its frames, followed instruction by instruction: what the registers and the
- * stack hold of the caller. From there come rows for native_step(). Code that is followed is HotSpot's own (stubs,
- * adapters, entries of the interpreter), made by its macro assembler; what is not understood is lost, and gets a row
- * without a rule.
+ * Follows machine code that has no description of its frames, instruction by instruction: which registers and stack
+ * slots hold values of the caller. The result is rows for native_step(). The code is HotSpot's own (stubs, adapters,
+ * entries of the interpreter), made by its macro assembler. Where the state is not understood, the row has no rule.
  */
 #ifndef YRT_HOTSPOT_FLOW_H
 #define YRT_HOTSPOT_FLOW_H

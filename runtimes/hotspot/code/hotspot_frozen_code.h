@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code that freezes and thaws a virtual thread's frames (21 on), where no symbol names it
- * (stubGenerator_x86_64.cpp: generate_cont_thaw(); sharedRuntime_x86_64.cpp: gen_continuation_enter()). Two stubs lie
- * side by side, the same but for their beginning:
+ * (stubGenerator_x86_64.cpp: generate_cont_thaw(); sharedRuntime_x86_64.cpp: gen_continuation_enter()). Two stubs are
+ * side by side, and differ only at their beginning:
  *
  *	cont_thaw		pop rcx; …; mov rsp, rbx; sub rsp, 16; pop rbp; ret
  *	cont_returnBarrier	mov rsp, [r15 + JavaThread::_cont_entry]; …; the same end
@@ -12,8 +12,8 @@
  *	cont_preempt		mov [r15 + last_Java_sp], 0; …; mov rsp, [r15 + JavaThread::_cont_entry]; …;
  *				pop rbp; ret; some more for a preemption that was cancelled, at most a jump behind it
  *
- * The nmethod of Continuation.enterSpecial, made with the first virtual thread, is the one that calls cont_thaw; what
- * it calls returns to ContinuationEntry::_return_pc.
+ * The nmethod of Continuation.enterSpecial, which is made with the first virtual thread, is the one that calls
+ * cont_thaw. Its callees return to ContinuationEntry::_return_pc.
  */
 #ifndef YRT_HOTSPOT_FROZEN_CODE_H
 #define YRT_HOTSPOT_FROZEN_CODE_H

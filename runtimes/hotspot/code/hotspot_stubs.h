@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows for the code of HotSpot that belongs to no method: stub routines, runtime stubs, adapters, vtable stubs, and the
- * pieces of the interpreter where no frame stands at rbp. HotSpot makes them when it starts, and some later (adapters
- * by signature, stubs of compilers from 21 on); what was made does not change. They are found by disassembly
+ * Rows for code of HotSpot that belongs to no method: stub routines, runtime stubs, adapters, vtable stubs, and the
+ * parts of the interpreter where no frame is at rbp. HotSpot makes them when it starts, and some later (adapters by
+ * signature, stubs of compilers from 21 on); they do not change afterwards. The rows are made by disassembly
  * (hotspot_flow.h).
  */
 #ifndef YRT_HOTSPOT_STUBS_H

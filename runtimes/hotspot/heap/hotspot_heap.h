@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in the heap of a JVM, read from outside: their classes and sizes, and which threads it has with what they
- * allocated. For java-alloc and for names of threads. All reads may be torn: the target goes on.
+ * Objects in the heap of a JVM, read from outside: their classes and sizes; and the JVM's threads with what they
+ * allocated. For java-alloc and names of threads. All reads may be torn, because the target keeps running.
  */
 #ifndef YRT_HOTSPOT_HEAP_H
 #define YRT_HOTSPOT_HEAP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of a java.util.concurrent.ConcurrentHashMap, which the JDK keeps its threads in. */
+/* The keys of a java.util.concurrent.ConcurrentHashMap, in which the JDK keeps its threads. */
 #ifndef YRT_HOTSPOT_KEYS_H
 #define YRT_HOTSPOT_KEYS_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where generational ZGC records which objects it has moved, for the walker (hotspot_objects.h), and the same for user
- * space. */
+/* Where generational ZGC records which objects it has moved, for the walker (hotspot_objects.h) and for user space. */
 #ifndef YRT_HOTSPOT_MOVED_H
 #define YRT_HOTSPOT_MOVED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags of a JVM as they are in force, by the table JVMFlag::flags (8: Flag::flags), which the vmStructs describe. */
+/* Current values of a JVM's flags, by the table JVMFlag::flags (8: Flag::flags), which vmStructs describe. */
 #ifndef YRT_HOTSPOT_FLAGS_H
 #define YRT_HOTSPOT_FLAGS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt has to know of a JVM. Most of it the process itself gives (hotspot_vmstructs.h); the rest is known by debug
- * information, by symbol, or by structure and version, and says so as its origin.
+ * What yrt must know about a JVM. Most of it comes from the process itself (hotspot_vmstructs.h); the rest comes from
+ * debug information, a symbol, or structure and version, and its origin says so.
  *
  * A name is "Type.field", "sizeof Type", or "constant Type::name" of the vmStructs (the value in `at`). A field that
- * moved has several names, "A._f|B._f": the first one that the process knows. size is that of its type, as far as the
- * process gives it (8 for pointers, 1 if it does not).
+ * moved has several names, "A._f|B._f": the first one that the process knows is used. size is that of the field's type,
+ * as far as the process gives it (8 for pointers, 1 if it does not).
  */
 #ifndef YRT_HOTSPOT_LAYOUT_H
 #define YRT_HOTSPOT_LAYOUT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a JVM says about itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, exported by
- * every libjvm (vmStructs.hpp, JDK 8 to 27). They are read from the process: in the file, strides and most offsets are
- * still 0.
+ * A JVM's description of itself: the tables gHotSpotVMStructs, VMTypes, VMIntConstants and VMLongConstants, which every
+ * libjvm exports (vmStructs.hpp, JDK 8 to 28). They are read from the process, because strides and most offsets are 0
+ * in the file.
  */
 #ifndef YRT_HOTSPOT_VMSTRUCTS_H
 #define YRT_HOTSPOT_VMSTRUCTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a JVM read by the page, and kept for some milliseconds: what is named at one time lies close together
- * (methods of a class, symbols, the nmethods of a stack), and is seen as it was a moment ago.
+ * Memory of a JVM, read by the page and kept for some milliseconds. Data that is named at one time is close together
+ * (methods of a class, symbols, the nmethods of a stack), and may be as old as these milliseconds.
  */
 #ifndef YRT_HOTSPOT_BLOCKS_H
 #define YRT_HOTSPOT_BLOCKS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was read from a JVM, by hashed key: when it grows too large all of it is forgotten. */
+/* A cache of what was read from a JVM, by hashed key. If it grows too large, all of it is dropped. */
 #ifndef YRT_HOTSPOT_CACHE_H
 #define YRT_HOTSPOT_CACHE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the expansion of a stack is going to read, for all its nmethods at once: each step from nmethod over Method,
- * ConstMethod, ConstantPool and class to the Symbols is one call of the kernel, not one for each. It only fills pages;
- * what they hold is checked by those who use it.
+ * Prefetches what the expansion of a stack is going to read, for all its nmethods at once. Each step (from nmethod to
+ * Method, ConstMethod, ConstantPool, class, and Symbols) is one system call for all of them instead of one for each. It
+ * only fills pages; the code that uses them checks their contents.
  */
 #ifndef YRT_HOTSPOT_PREFETCH_H
 #define YRT_HOTSPOT_PREFETCH_H

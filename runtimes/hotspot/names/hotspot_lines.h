@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line number table of a method, as it stands behind its bytecodes (code/compressedStream, oops/method.cpp). */
+/* The line number table of a method, which follows its bytecodes (code/compressedStream, oops/method.cpp). */
 #ifndef YRT_HOTSPOT_LINES_H
 #define YRT_HOTSPOT_LINES_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which methods a place in compiled code stands for. An nmethod has PcDescs, sorted by pc, at its calls, safepoint
- * polls and implicit exceptions; each leads to a scope: method, bytecode, and the scope that it was inlined into, as
- * numbers of UNSIGNED5 (code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.cpp: the same from JDK 8 to 27).
+ * polls and implicit exceptions. Each leads to a scope: method, bytecode, and the scope that it was inlined into, as
+ * UNSIGNED5 numbers (code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.cpp: the same from JDK 8 to 28).
  */
 #ifndef YRT_HOTSPOT_SCOPES_H
 #define YRT_HOTSPOT_SCOPES_H

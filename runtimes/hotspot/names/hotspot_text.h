@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of the JVM as people know them. Sources are bytes of a Symbol: modified UTF-8 (JVMS 4.4.7), hostile. Results
- * are UTF-8, cut at size with "…" at the end, and terminated.
+ * Names of the JVM in the form that people use. Sources are the bytes of a Symbol: modified UTF-8 (JVMS 4.4.7),
+ * untrusted. Results are UTF-8, cut at size with "…" at the end, and terminated.
  */
 #ifndef YRT_HOTSPOT_TEXT_H
 #define YRT_HOTSPOT_TEXT_H

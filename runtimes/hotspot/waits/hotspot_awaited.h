@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a walk needs to see what its thread waits for (hotspot_awaited_walk.h). */
+/* What the walker needs to find out what its thread waits for (hotspot_awaited_walk.h). */
 #ifndef YRT_HOTSPOT_AWAITED_H
 #define YRT_HOTSPOT_AWAITED_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Part of hotspot_walk.c: the class of the object that a thread waits for (FEATURE_AWAITED). Code of Java has its
- * JavaThread in r15. There is the ObjectMonitor that it wants or waits on (objectMonitor.cpp, 8 to 25), and the
- * java.lang.Thread whose parkBlocker it has parked for. The thread does not run when it is asked: what is read is of
- * this wait. Objects may be moved meanwhile: while a collector does that with all threads standing, references lead to
- * where objects will be, and another may be there still. Nothing counts that was read then.
+ * Part of hotspot_walk.c: the class of the object that a thread waits for (FEATURE_AWAITED). Java code has its
+ * JavaThread in r15. From there the ObjectMonitor is found that the thread wants or waits on (objectMonitor.cpp, 8 to
+ * 25), and the java.lang.Thread whose parkBlocker it has parked for. The thread is not running when this is read, so
+ * the data is of this wait. But objects may move meanwhile: while a collector moves them with all threads stopped,
+ * references already lead to the new places, which may still hold other objects. Nothing that was read during that time
+ * counts.
  */
 #ifndef YRT_HOTSPOT_AWAITED_WALK_H
 #define YRT_HOTSPOT_AWAITED_WALK_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Where the caller of a compiled frame is whose stack pointer may not be where the frame size counts from: part of
- * hotspot_walk.c. At calls of Java it is. At calls of the VM, and at a leaf, code may have made room for a moment: slow
- * paths of collectors' barriers save registers, C1 passes arguments on the stack, wrappers of native methods push
- * theirs when they have to wait for a lock. What lies in the caller's place then is a word of the frame itself, often a
- * return address of earlier times.
+ * Part of hotspot_walk.c: the caller of a compiled frame whose stack pointer may not be where the frame size counts
+ * from. At calls of Java it is. At calls of the VM, and in a leaf, code may have made room for a moment: slow paths of
+ * GC barriers save registers, C1 passes arguments on the stack, wrappers of native methods push theirs when they must
+ * wait for a lock. Then the word at the expected place belongs to the frame itself, and is often an old return address.
  *
- * So the code behind the program counter is asked how much room it gives back, and a return address counts if its call
- * leads to the nmethod that it was found for.
+ * So the code behind the program counter shows how much stack it gives back, and a return address counts only if its
+ * call leads to the nmethod whose caller is looked for.
  */
 
 #define RESTORES_MAX    48 /* instructions that load what was saved */

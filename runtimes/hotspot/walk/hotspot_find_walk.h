@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Part of hotspot_walk.c: the block of a code heap that an address is in, by the segment map or as found before. */
+/* Part of hotspot_walk.c: the block of a code heap that contains an address, from the cache or the segment map. */
 #ifndef YRT_HOTSPOT_FIND_WALK_H
 #define YRT_HOTSPOT_FIND_WALK_H
 

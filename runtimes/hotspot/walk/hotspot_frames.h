@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Frames of a virtual thread that are in the heap still, in the StackChunks of its Continuation (21 on): part of
- * hotspot_walk.c. They lie there as on a stack, with two differences: links of rbp, and what an interpreted frame says
- * of its sender, are words from where they are kept (stackChunkFrameStream_x86.inline.hpp;
- * continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads to the innermost of them, whose pc and rbp are below it.
- * Their callees, on the stack, return to a barrier.
+ * Part of hotspot_walk.c: frames of a virtual thread that are still in the heap, in the StackChunks of its Continuation
+ * (21 on). They are laid out as on a stack, with two differences: links of rbp, and the sender that an interpreted
+ * frame stores, are distances in words from the place where they are stored (stackChunkFrameStream_x86.inline.hpp;
+ * continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads to the innermost frame, whose pc and rbp are below it.
+ * Its callees, on the stack, return to a barrier.
  *
- * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key the JavaThread, at where the frames
- * of this chunk end, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk),
- * which lies in the frame of enterSpecial. There the walk goes on when all chunks are through. more[1] is 0 where no
- * thread has the continuation (hotspot_virtual.c): the walk is at its root then.
+ * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor. The cursor's key is the JavaThread,
+ * `at` the end of this chunk's frames, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent,
+ * cont, chunk), which is in the frame of enterSpecial. The walk goes on there after the last chunk. If no thread has
+ * the continuation (hotspot_virtual.c), more[1] is 0 and the walk is at its root then.
  */
 #include "hotspot_objects.h"
 

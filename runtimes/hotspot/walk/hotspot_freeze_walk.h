@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Part of hotspot_walk.c: frames of a virtual thread that are both on the stack and in a chunk, because they are just
- * being frozen: by doYield, or as the thread is preempted (24 on; continuationFreezeThaw.cpp: preempt_epilog() lets the
- * VM return to the stub cont_preempt). What the chunk will begin with is noted in the first cursor.
+ * Part of hotspot_walk.c: frames of a virtual thread that are both on the stack and in a chunk, because they are being
+ * frozen: by doYield, or as the thread is preempted (24 on; continuationFreezeThaw.cpp: preempt_epilog() lets the VM
+ * return to the stub cont_preempt). The first cursor notes with which frame the chunk will begin.
  */
 #ifndef YRT_HOTSPOT_FREEZE_WALK_H
 #define YRT_HOTSPOT_FREEZE_WALK_H

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * References in the heap, and where an object is now if a collector has moved it: part of hotspot_walk.c.
+ * Part of hotspot_walk.c: references in the heap, and where an object is now if a collector has moved it.
  *
- * Shenandoah: the first word of what was copied leads to the copy (shenandoahForwarding.inline.hpp).
+ * Shenandoah: the first word of an object that was copied leads to the copy (shenandoahForwarding.inline.hpp).
  *
- * Generational ZGC: of four bits of a reference one is set, for the state of the two generations when it was last
- * looked at. That of a generation changes when it begins to move objects (zAddress.cpp: flip_*_relocate_start()). A
- * reference of another state than the present one has to be looked up in the table of the generation that has moved
- * since (zBarrier.inline.hpp: remap_generation()): a hash table for each page (zForwarding.inline.hpp: find()). What it
- * does not hold lies where it was, as long as the page is not given up or compacted in place: then its count of
- * references is 0 or less (zForwarding.cpp: retain_page()). The tables live until all references have been looked at.
+ * Generational ZGC: a reference has four bits, one of which is set, for the state of the two generations when the
+ * reference was last checked. The state of a generation changes when it begins to move objects (zAddress.cpp:
+ * flip_*_relocate_start()). A reference with another state than the current one must be looked up in the table of the
+ * generation that has moved since (zBarrier.inline.hpp: remap_generation()): a hash table for each page
+ * (zForwarding.inline.hpp: find()). An object that the table does not hold is where it was, as long as the page was not
+ * given up or compacted in place: then the page's reference count is 0 or less (zForwarding.cpp: retain_page()). The
+ * tables live until all references have been checked.
  */
 #include "hotspot_z.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Part of hotspot_walk.c: what the code around a leaf's program counter has done with the stack pointer so far. */
+/* Part of hotspot_walk.c: what the code around a leaf's program counter has done to the stack pointer so far. */
 #ifndef YRT_HOTSPOT_PROLOGUE_WALK_H
 #define YRT_HOTSPOT_PROLOGUE_WALK_H
 

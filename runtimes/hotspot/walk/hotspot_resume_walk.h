@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Part of hotspot_walk.c: where a walk continues that was lost in native code that Java has called. A thread that
- * leaves Java stores its last Java frame in its JavaThread (JavaFrameAnchor; runtime/javaFrameAnchor.hpp, 8 to 28). The
- * JavaThread is the one of the VM's list whose OSThread has this thread's pthread_t (glibc and musl: the thread
- * pointer). A memo of the last search is checked before it is used; threads without a JavaThread have none, as they may
- * attach later.
+ * Part of hotspot_walk.c: where a walk continues that was lost in native code called by Java. A thread that leaves Java
+ * stores its last Java frame in its JavaThread (JavaFrameAnchor; runtime/javaFrameAnchor.hpp, 8 to 28). The JavaThread
+ * is the one in the VM's list whose OSThread has this thread's pthread_t (glibc and musl: the thread pointer). The
+ * result of the last search is cached, and checked before it is used. Threads without a JavaThread are not cached, as
+ * they may attach later.
  */
 #ifndef YRT_HOTSPOT_RESUME_WALK_H
 #define YRT_HOTSPOT_RESUME_WALK_H
