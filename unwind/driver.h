@@ -78,9 +78,9 @@ static inline __attribute__((always_inline)) int walk_resume_by(struct walk *w, 
 }
 
 /*
- * A walk has ended, for this reason. If it was lost among native frames a runtime may know where its own are:
- * STOP_NONE, the walk goes on there, behind a frame that stands for those that are missing. Else the reason that the
- * stack ends for, without what was only guessed.
+ * The end of a walk, for this reason. If it was lost among native frames, a runtime may know its own innermost native
+ * frame: then the walk goes on there (STOP_NONE), behind a frame that stands for the missing ones. Otherwise the reason
+ * for which the stack ends; frames that were only guessed are dropped.
  */
 WALK_GLOBAL int walk_resume(struct walk *w, u32 stop)
 {
@@ -113,7 +113,7 @@ WALK_GLOBAL int walk_resume(struct walk *w, u32 stop)
 	return (int)stop;
 }
 
-/* The reason for a stack that a walk ended for: one that lacks frames of a runtime is not complete. */
+/* The stop reason of a stack: one that lacks frames of a runtime is not complete. */
 static inline u32 walk_end(const struct walk *w, u32 stop)
 {
 	if (stop == STOP_NONE)
@@ -121,7 +121,7 @@ static inline u32 walk_end(const struct walk *w, u32 stop)
 	return w->lost && stop_is_complete(stop) ? w->lost : stop;
 }
 
-/* How many steps a walk may take: several steps may belong to one frame, or one step push several. */
+/* The maximum number of steps of a walk: several steps may belong to one frame, and one step may push several. */
 static inline u32 walk_steps_max(const struct walk *w)
 {
 	return w->max_frames + 64;

@@ -24,7 +24,7 @@ struct report_section {
 	u32 nrows;
 };
 
-/* Begins as zeroes. Text may hold hostile bytes of the target: who prints it makes it harmless. */
+/* Zeroed at first. Text may hold untrusted bytes of the target: whoever prints it must escape it. */
 struct report {
 	struct report_section *sections;
 	u32 nsections;

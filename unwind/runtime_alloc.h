@@ -22,8 +22,8 @@ enum alloc_site_kind {
 	ALLOC_REFILL,  /* the thread has a new buffer, with the object in it that did not fit into the one before */
 	ALLOC_OUTSIDE, /* an object was made outside all buffers */
 	/*
-	 * A collection begins: objects are as they were, and will be for some milliseconds. Where there is such a site
-	 * classes may be read as late as that; else at once.
+	 * A collection begins: objects are still in place, and will be for some milliseconds. If there is such a site,
+	 * classes may be read as late as that; else they are read at once.
 	 */
 	ALLOC_COLLECTION,
 };
@@ -54,14 +54,14 @@ struct runtime_alloc {
 	        buffer_end; /* offsets in the thread's structure of three pointers, within 256 bytes */
 	u64 collections_at; /* in the process: u32, collections() is one more than it; 0: not known */
 	/*
-	 * At a refill the thread's structure does not describe the new buffer yet: it begins at ALLOC_OBJECT, has
-	 * ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
+	 * At a refill the thread's structure does not describe the new buffer yet: the buffer begins at ALLOC_OBJECT,
+	 * has ALLOC_BUFFER_SIZE bytes, and its top will be behind the object.
 	 */
 	bool early;
 	/*
-	 * The places were found by what their code looks like: what they give is to be checked each time. An object
-	 * that a buffer was made for lies at its start, is not larger than it, and the buffer is where the thread's
-	 * structure says.
+	 * The places were found by the look of their code, so each report must be checked. An object for which a buffer
+	 * was taken is at the buffer's start and not larger than it, and the buffer is where the thread's structure
+	 * says.
 	 */
 	bool checked;
 	const char *missed, *remedy; /* static: what no probe sees here, and what to do about it; NULL: nothing */
@@ -80,8 +80,8 @@ struct alloc_object {
 	u64 start;  /* of its buffer, where an object begins */
 	u64 addr;
 	/*
-	 * Where it ends, 0: not known. It is what top was when the address was written first: then a search backwards
-	 * from addr for a header whose size leads there is short.
+	 * Where the object ends; 0: not known. It is what top was when the address was first written. With it, a search
+	 * backwards from addr for a header whose size leads there is short.
 	 */
 	u64 end;
 	u32 gc;      /* collections() before it was made; 0: unknown */
@@ -111,14 +111,14 @@ struct runtime_alloc_ops {
 
 	/*
 	 * A stack, leaf first, taken where an object was made or initialised. Between the places that a compiler
-	 * describes the innermost method is not certain; this replaces its frame by the exact place of the allocation.
+	 * describes, the innermost method is not certain; this replaces its frame by the exact place of the allocation.
 	 * n may be less than the stack has. May be NULL.
 	 */
 	void (*place)(void *instance, const struct runtime_process *p, struct frame *frames, u32 n);
 
 	/*
-	 * A reader of objects, for a thread of its own: it shares nothing with instance that either changes, and may
-	 * outlive it. The calls below are of that thread.
+	 * A reader of objects, for a separate thread: it shares no changing data with instance, and may outlive it.
+	 * That thread makes the calls below.
 	 */
 	struct error *(*open)(void *instance, const struct runtime_process *p, void **ret);
 	void (*close)(void *reader);
@@ -130,8 +130,9 @@ struct runtime_alloc_ops {
 	bool (*class_frame)(void *reader, u64 klass, struct frame *ret);
 
 	/*
-	 * What lies in a buffer that its thread gave up, from start to end (behind what fills it): reports bytes and
-	 * objects by class and alloc_size_class(); class NULL: not known. False: it is not there any more. May be NULL.
+	 * The contents of a buffer that its thread gave up, from start to end (except for the filler): reports bytes
+	 * and objects by class and alloc_size_class(); class NULL: not known. False: the contents are gone. May be
+	 * NULL.
 	 */
 	bool (*survey)(void *reader, const struct alloc_object *buffer,
 	        void (*each)(void *ctx, const struct frame *class, u64 bytes, u64 objects), void *ctx);
@@ -140,8 +141,8 @@ struct runtime_alloc_ops {
 	u32 (*collections)(void *reader);
 
 	/*
-	 * True for native code (its symbol) and stubs (their names) that only lead from where an object is allocated to
-	 * its class: <view>-alloc hides them, and what in the runtime's file has no name.
+	 * True for native code (by its symbol) and stubs (by their names) that only lead from the place of an
+	 * allocation to its class: <view>-alloc hides them, and unnamed code of the runtime's file.
 	 */
 	bool (*is_runtime_internal)(const char *symbol);
 };

@@ -31,13 +31,15 @@ struct runtime_snapshot_ops {
 	const struct snapshot_flag *flags;
 
 	/*
-	 * Reads an instance of the runtime (runtime.h: attach). *ret is NULL if there is nothing of the kind in it. It
-	 * must need neither p nor the process any more.
+	 * Reads an instance of the runtime (runtime.h: attach). *ret is NULL if it has no such data. Afterwards *ret
+	 * must need neither p nor the process.
 	 */
 	struct error *(*take)(void *instance, const struct runtime_process *p, u32 flags, void **ret);
 	void (*free)(void *snapshot);
-	/* As text for people, in the form that the language's users know. before: NULL, or the earlier moment. Names in
-	 * it may be hostile. */
+	/*
+	 * Writes it as text, in the form that users of the language know. before: NULL, or the earlier moment. Names in
+	 * it may be hostile.
+	 */
 	struct error *(*print)(const void *before, void *after, u32 flags, FILE *out);
 	/* Adds to a profile. */
 	struct error *(*draw)(const void *before, void *after, u32 flags, struct profile *ret);

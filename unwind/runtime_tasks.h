@@ -33,8 +33,9 @@ struct runtime_task {
 struct runtime_tasks_ops {
 	const char *kind, *kinds; /* "asyncio task", "asyncio tasks" */
 	/*
-	 * Calls add for each task of the instance (runtime.h: attach) that has not ended. What moves meanwhile may be
-	 * missing or be there, but what is reported of one task is of one moment. An error of add() ends it.
+	 * Calls add for each task of the instance (runtime.h: attach) that has not ended. A task that moves meanwhile
+	 * may be missing or not, but all that is reported of one task is of one moment. An error of add() ends the
+	 * listing.
 	 */
 	struct error *(*list)(void *instance, const struct runtime_process *p,
 	        struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);

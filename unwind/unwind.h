@@ -16,23 +16,23 @@ struct unwind_registers {
 };
 
 /*
- * Walks from these registers; at most max frames, leaf first. *n is their number and the result says why it ended; the
- * thread must not run meanwhile. NULL from malloc counts as STOP_ARENA with no frames.
+ * Walks from these registers; at most max frames, leaf first. *n is their number; the result says why the walk ended.
+ * The thread must not run meanwhile. If malloc fails, the result is STOP_ARENA without frames.
  */
 enum stop_reason unwind_stack(
         const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max, u32 *n);
 
 /*
- * Walks what stands in memory without a thread, with mem for the target's memory: start() sets registers and cursors as
- * if a walk had come there. No registers hold but those that it marks in w->valid.
+ * Walks a stack in memory that no thread runs on; mem is the target's memory. start() sets registers and cursors as if
+ * a walk had come there; only registers that it marks in w->valid are used.
  */
 enum stop_reason unwind_task(const struct runtime_process *p, struct memory *mem,
         void (*start)(const void *ctx, struct walk *w), const void *ctx, struct frame *frames, u32 max, u32 *n);
 
 /*
- * Walks on from where a walk was cut, with mem for the target's memory, through native code and what runtimes can walk
- * late, on the size bytes of stack from from->addr on. Ends before the frame that `from` guessed if it comes there: the
- * result is STOP_NONE then, or why a runtime's frames are missing on the way.
+ * A deferred walk: continues where a walk was cut, through native code and runtimes with runtime_ops.late. mem is the
+ * target's memory; the stack is a copy of size bytes from from->addr on. If it reaches the frame that `from` guessed,
+ * it ends before it: the result is then STOP_NONE, or why a runtime's frames are missing on the way.
  */
 enum guess_found {
 	GUESS_MISSED,

@@ -248,8 +248,8 @@ static inline bool walk_push(struct walk *w, u64 where, u64 detail)
 }
 
 /*
- * The same number, of which the verifier no longer knows the value, as it comes back from memory. It looks at what
- * follows a loop once for each round that may be the last, unless the number of rounds is forgotten.
+ * The same number, but the verifier no longer knows its value, as if it came from memory. The verifier checks the code
+ * behind a loop once for each possible number of rounds, unless that number is unknown to it.
  */
 static inline u32 walk_launder(struct walk *w, u32 number)
 {
@@ -306,8 +306,8 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
 /*
- * Puts the CFA of the native frame at reg[REG_PC], which lies in w->region, into scratch[0] and moves nothing: what
- * lies below it belongs to that frame. STOP_NO_CFI: not given by a register and an offset.
+ * Puts the CFA of the native frame at reg[REG_PC], which is in w->region, into scratch[0], and changes nothing else:
+ * memory below the CFA belongs to that frame. STOP_NO_CFI: the CFA is not given by a register and an offset.
  */
 WALK_STEP int native_cfa(struct walk *w);
 

@@ -56,12 +56,14 @@ struct image {
 
 /* Takes over fd, also on failure. path is copied. */
 struct error *image_open(int fd, const char *path, struct image **ret);
-/* The same of a file that is no program, as what dwz makes: sections and a build-id. */
+/* The same for a file that is no program, such as one made by dwz: sections and a build-id. */
 struct error *image_open_sections(int fd, const char *path, struct image **ret);
-/* From a copy of an ELF file's bytes, which is taken over, also on failure. */
+/* From a copy of an ELF file's bytes. Takes ownership of the bytes, also on failure. */
 struct error *image_from_memory(void *bytes, size_t size, const char *path, struct image **ret);
-/* What distinguishes its content from another's, up to BUILD_ID_MAX bytes: its build-id, else Go's, else the file
- * itself as it was last changed. How many bytes. */
+/*
+ * An identity of the content, up to BUILD_ID_MAX bytes: its build-id, else Go's, else file and modification time.
+ * Returns the number of bytes.
+ */
 u32 image_identity(const struct image *img, u8 *ret);
 struct image *image_get(struct image *img);
 void image_put(struct image *img);

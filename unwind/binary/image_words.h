@@ -24,7 +24,7 @@ struct image_words {
 /* Copies a section's words, if there is one with content, and not larger than 256 MiB. Only fails for memory, or if
  * there is no room. */
 struct error *image_words_add(struct image_words *w, struct image *img, const char *section);
-/* Once all are added: what the dynamic linker would write there for the file itself. */
+/* Call when all sections are added: applies what the dynamic linker would write for this file alone. */
 void image_words_relocate(struct image_words *w, struct image *img);
 void image_words_free(struct image_words *w);
 

@@ -24,15 +24,18 @@ struct maps {
 };
 
 struct error *maps_read(pid_t pid, struct maps *ret);
-/* Are the lines of code what they were when maps_read() gave this text_hash? Costs a third of it. False: maybe not. */
+/*
+ * Are the lines of code still the same as when maps_read() returned this text_hash? Costs a third of maps_read().
+ * False: maybe not.
+ */
 bool maps_code_is(pid_t pid, u64 text_hash);
 void maps_free(struct maps *maps);
 /* Of all that matters for code: maps with equal code have equal hashes. */
 u64 maps_hash(const struct maps *maps);
 /*
- * Opens the file behind a mapping, also if it was deleted or lies in another mount namespace. -1: could not (errno);
- * the file that the path names now, if it is not the mapped one, is not taken for it. Of a process that is gone: the
- * file of that path here.
+ * Opens the file behind a mapping, also if it was deleted or is in another mount namespace. -1: not possible (errno).
+ * The file that the path names now is not taken for the mapped one. If the process is gone, opens the file of that path
+ * here.
  */
 int map_open(pid_t pid, const struct map_line *line);
 

@@ -38,8 +38,10 @@ static inline bool memory_read(struct memory *mem, void *dst, size_t size, uint6
 	return mem->read(mem, dst, size, addr);
 }
 
-/* n <= MEMORY_PIECES_MAX pieces in one call of the kernel: returns how many of them, from the first on, could be read
- * whole. */
+/*
+ * Reads n <= MEMORY_PIECES_MAX pieces in one system call. Returns how many of them, counted from the first, were read
+ * whole.
+ */
 size_t memory_read_pieces(struct memory *mem, const struct memory_piece *pieces, size_t n);
 
 /* A C string of at most max - 1 bytes, cut there; always terminated. False: not even one byte was readable. */

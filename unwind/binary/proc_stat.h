@@ -11,7 +11,7 @@
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 
-/* A name may hold anything, line ends and brackets, too. False: the text is no such file's. */
+/* The process's name may hold anything, also line ends and brackets. False: the text is not that of such a file. */
 static inline bool proc_stat_flags(const char *stat, char *state, u32 *flags)
 {
 	const char *name_end = strrchr(stat, ')');

@@ -57,9 +57,9 @@ struct cfi_provider {
 #define CFI_PROVIDERS_MAX 4
 
 /*
- * For providers: rows of [start, end), one function, by what its code does to the stack, of functions that change the
- * stack pointer in ways of their own. Whoever steps by them makes sure that a call is where they lead to. False: no
- * memory, not code, or add said so.
+ * For providers: rows of one function, [start, end), which changes the stack pointer in ways of its own, made from what
+ * its code does to the stack. The walker checks that these rows lead to a call. False: no memory, not code, or add()
+ * returned false.
  */
 bool cfi_code_rows(struct image *img, u64 start, u64 end, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule),
         void *ctx);
@@ -83,11 +83,11 @@ const char *cfi_default_cache(void);
  */
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
 void cfi_destroy(struct cfi *cfi);
-/* Gives back the memory of tables that came from the cache. They stay usable: what is looked at comes back. */
+/* Releases the memory of tables that came from the cache. They stay usable: pages that are read are loaded again. */
 void cfi_rest(struct cfi *cfi);
 /* The FDE that has this address. NULL: none, or cfi is NULL. */
 const struct cfi_fde *cfi_fde_at(const struct cfi *cfi, u64 addr);
-/* Does the file describe less than half of its code? The rest is what the code itself shows, or nothing. */
+/* Does the file describe less than half of its code? The rest has rows made from the code, or none. */
 bool cfi_is_sparse(const struct image *img, const struct cfi *cfi);
 
 /*
@@ -112,7 +112,7 @@ struct cfi_memory_code {
 };
 
 /*
- * Compiles sections that lie in a process's memory: rows of functions in `code`, and of what lies between them, as far
+ * Compiles sections that are in a process's memory: rows of functions in `code`, and of the gaps between them, as far
  * as the code itself shows them. Corrupt entries are skipped and counted. Free with cfi_destroy().
  */
 struct error *cfi_from_memory(

@@ -27,16 +27,18 @@ struct error *cache_use(const char *dir, struct cache_use *ret);
 /* Removes files, those used least recently first, until at most limit bytes are left. What went. */
 struct error *cache_shrink(const char *dir, u64 limit, struct cache_use *removed);
 /*
- * dir/<identity>-<hex><suffix>: the file that keeps what was made of an image, one of those that `which` tells apart;
- * the caller frees it. NULL: there is no directory, nothing identifies the image, or no memory.
+ * dir/<identity>-<hex><suffix>: the cache file for something made from an image; `which` distinguishes several. The
+ * caller frees it. NULL: there is no directory, nothing identifies the image, or no memory.
  */
 char *cache_path(const char *dir, const struct image *img, u64 which, const char *suffix);
 /* A file of the cache is being used. */
 void cache_touch(const char *path);
-/* So much was added: now and then the limit is enforced, with some room left for more. */
+/* Reports that so much was added: from time to time the limit is enforced, with some room left for more. */
 void cache_grew(const char *dir, u64 bytes);
-/* Opens a file that only its owner, who must be us, can write: nobody else shortens it under a mapping. -1: there is
- * none. */
+/*
+ * Opens a file that we own and that only its owner can write, so nobody else can shorten it under a mapping. -1: there
+ * is none.
+ */
 int cache_open(const char *path, size_t *ret_size);
 /* Writes a file of the cache, whole or not at all; a failure only means that it is made again next time. */
 void cache_put(const char *dir, const char *path, const void *bytes, size_t size);

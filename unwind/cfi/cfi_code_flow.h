@@ -34,8 +34,8 @@ enum code_mark {
 };
 
 /*
- * A function returns if a return can be reached in it: what is behind a call is followed once its callee is known to
- * return. Number 0 has the code that belongs to no function that is known to begin somewhere.
+ * A function returns if a return can be reached in it: the code behind a call is followed once its callee is known to
+ * return. Function number 0 is code that belongs to no known function.
  */
 struct code_function {
 	u64 start;
@@ -78,13 +78,13 @@ struct code_flow {
 
 /* Room for one more behind n; false: no_memory is set. */
 bool code_flow_reserve(struct code_flow *f, void *array, u32 n, u32 *room, size_t size);
-/* The number of a state; like: that of one that it is often equal to, or 0. */
+/* The number of a state. like: the number of a state that is often equal to it, or 0. */
 u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like);
 /* Is addr in the stretch, and code that is not described already? */
 bool code_flow_follows(const struct code_flow *f, u64 addr);
 /* The number of the function that begins at addr, queued if it is new, whatever ran into it before; 0: not followed. */
 u32 code_flow_function(struct code_flow *f, u64 addr, u32 state, u32 age);
-/* The same of one that is called, or has a symbol: it is believed more than all before. */
+/* The same for a function that is called, or has a symbol: this overrides everything before. */
 u32 code_flow_called(struct code_flow *f, u64 addr);
 /* Queues code that a function comes to. */
 void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function);

@@ -122,19 +122,21 @@ enum cfi_run {
 enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_function *fn, struct cfi_rows *rows);
 
 /*
- * What the code itself shows, where the file has no FDEs: musl's libraries are built without, and so are programs with
- * -fno-asynchronous-unwind-tables. Instructions are followed from functions' beginnings (symbols, what is called, what
- * instructions point to) along all jumps; what each does to the stack pointer and where it saves registers gives the
- * rows. What is behind a call is followed if the callee can return: most code behind calls of exit() and of functions
- * that end in it is another function's. Where the stack pointer is not known any more there are none. A jump through a
- * table: cases that nothing else leads to have the stack of the jump. `xor %ebp, %ebp` before rbp was saved marks the
- * outermost frame (System V ABI, AMD64 supplement, 3.4.1); clone() of musl does it for threads. A signal handler's
- * return (mov $15, %rax; syscall) is known by its bytes.
+ * Rows from the code itself, for files without FDEs: musl's libraries, and programs built with
+ * -fno-asynchronous-unwind-tables. Instructions are followed from the beginnings of functions (symbols, targets of
+ * calls, addresses that instructions load) along all jumps. What each does to the stack pointer, and where it saves
+ * registers, gives the rows.
  *
- * Where a file has FDEs for most of its code, or is large, the same is done between them, with three differences: no
- * root, as assembly keeps data in rbp; cases of a switch are also those behind the number that was compared with; and
- * rows are CFI_FROM_CODE. A stack pointer that was rounded down is followed by the register or slot that kept it.
- * test_code_oracle.c is the proof.
+ * The code behind a call is followed only if the callee can return: most code behind calls of exit(), and of functions
+ * that end in it, is another function's. Where the stack pointer is no longer known there are no rows. Cases of a jump
+ * table that nothing else leads to have the stack of the jump. `xor %ebp, %ebp` before rbp was saved marks the
+ * outermost frame (System V ABI, AMD64 supplement, 3.4.1); musl's clone() does that for threads. A signal handler's
+ * return (mov $15, %rax; syscall) is recognised by its bytes.
+ *
+ * In a file that has FDEs for most of its code, or is large, the gaps between FDEs are followed in the same way, with
+ * three differences: no root, because assembly keeps data in rbp; cases of a switch are also found from the number that
+ * was compared; and rows are CFI_FROM_CODE. A stack pointer that was rounded down is followed by the register or slot
+ * that kept its old value. test_code_oracle.c is the proof.
  */
 struct cfi_code {
 	struct cfi_entry *rows;
@@ -145,10 +147,10 @@ struct cfi_code {
 /* covered: how many bytes of code FDEs cover. Is it less than half? */
 bool cfi_covers_little(const struct image *img, u64 covered);
 /*
- * Is the code to be followed? All of it (cfi_code_whole()) where little is covered and the file has at most 1 MiB, or
- * next to nothing (a program of Free Pascal) and at most 4 MiB, if what is found keeps to the calling convention. In a
- * larger file, or where much is covered, what lies between FDEs in .text: that is assembly by hand, as kernels of
- * linear algebra, bignums, codecs and ciphers. Programs of Go have other tables.
+ * Should the code be followed? All of it (cfi_code_whole()) if little is covered and the file has at most 1 MiB, or if
+ * next to nothing is covered (a program of Free Pascal) and it has at most 4 MiB, provided that the result keeps to the
+ * calling convention. In a larger file, or one where much is covered, the gaps between FDEs in .text: these are
+ * assembly by hand (linear algebra, bignums, codecs, ciphers). Programs of Go have other tables.
  */
 bool cfi_code_wanted(const struct image *img, u64 covered);
 bool cfi_code_whole(const struct image *img, u64 covered);
@@ -157,13 +159,15 @@ struct error *cfi_code_find(struct image *img, const struct cfi_parsed *parsed, 
 /* The same of what lies between functions of parsed, which are sorted. */
 struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /*
- * The same of code in memory, in each segment that a function of parsed begins in: LLVM's JIT compilers describe no
+ * The same for code in memory, in each segment in which a function of parsed begins: LLVM's JIT compilers describe no
  * functions that throw nothing.
  */
 struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
 
-/* What an expression of size bytes says; kind CFI_UNSUPPORTED, HOW_LOST if it is none of the known shapes. */
+/*
+ * The rule that an expression of size bytes gives; kind CFI_UNSUPPORTED, HOW_LOST if it has none of the known shapes.
+ */
 struct cfi_cfa cfi_cfa_expression(const u8 *code, size_t size);
 struct cfi_saved cfi_saved_expression(const u8 *code, size_t size);
 
@@ -214,7 +218,7 @@ struct cfi_blob_piece {
 /* Compiles the tables of a file, without the cache. Only fails for memory. */
 struct error *cfi_compile(struct image *img, const struct cfi_options *options, struct cfi **ret);
 
-/* Points a struct cfi into a blob, which has been checked, and which it owns from then on (mapped: by mmap). */
+/* Makes a struct cfi refer to a blob, which must have been checked. It then owns the blob (mapped: by mmap). */
 struct error *cfi_from_blob(struct cfi_blob *blob, bool mapped, struct cfi **ret);
 struct cfi_blob *cfi_blob_of(const struct cfi *cfi);
 

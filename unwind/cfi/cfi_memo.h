@@ -21,8 +21,8 @@ struct memo {
 };
 
 /*
- * search: its name, and a version that is raised when it finds something else. False: there is none, or it is broken.
- * Whoever can, checks the values against the file.
+ * search: its name, with a version that is raised when the search changes. False: there is none, or it is corrupt. The
+ * caller should check the values against the file where it can.
  */
 bool memo_load(const struct image *img, const char *search, struct memo *ret);
 void memo_store(const struct image *img, const char *search, const struct memo *memo);

@@ -16,9 +16,9 @@
 #include "runtime.h"
 
 /*
- * Rows of all code in anonymous executable mappings that such sections describe some of, in process addresses. *hash is
- * one of sections and mappings: if they have not changed, and in any case if there are none, *ret is NULL. Reads at
- * most 64 MiB of sections and 4 MiB of code; the content is untrusted.
+ * Rows of all code in anonymous executable mappings for which such sections exist, in process addresses. *hash is one
+ * of sections and mappings. *ret is NULL if they have not changed, or if there are none. Reads at most 64 MiB of
+ * sections and 4 MiB of code; the content is untrusted.
  */
 struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret);
 

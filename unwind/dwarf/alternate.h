@@ -7,9 +7,9 @@
 #include "error.h"
 
 /*
- * Opens f's alternate: by its name, relative to f's own directory, in the root that f lies in (that of the target, or
- * the host's); then by its build-id below /usr/lib/debug, in root, then on the host. Its build-id must be the one that
- * f gives. f->alternate stays NULL if there is none: names that are in it are missing then.
+ * Opens f's alternate: by its name, relative to f's own directory, in the root that f is in (the target's, or the
+ * host's); then by its build-id below /usr/lib/debug, in root, then on the host. Its build-id must be the one that f
+ * names. If there is none, f->alternate stays NULL, and names in it are missing.
  */
 struct error *dwarf_open_alternate(struct dwarf_file *f, const char *root);
 

@@ -18,7 +18,10 @@ struct dwarf_die {
 	struct dwarf_value comp_dir, line, producer, str_offsets_base, addr_base, rnglists_base; /* of a root */
 };
 
-/* A walk in file order; bytes and abbrevs must stay, so nothing else of the file's units is read meanwhile. */
+/*
+ * Iterates in file order. bytes and abbrevs must stay valid, so no other part of the file's units may be read
+ * meanwhile.
+ */
 struct die_walk {
 	const struct dwarf_unit *unit;
 	const struct abbrevs *abbrevs;
@@ -38,7 +41,7 @@ struct die_head {
 bool die_walk_start(struct die_walk *w, struct dwarf_file *f, const struct dwarf_unit *unit, u64 offset);
 /* False: the end of the unit, or something there that cannot be read. */
 bool die_walk_next(struct die_walk *w, struct die_head *ret);
-/* Instead of going into the children of head, if it says where its next sibling is. */
+/* Skips the children of head, if it says where its next sibling is. */
 bool die_walk_skip(struct die_walk *w, const struct die_head *head);
 /* What is said of the DIE at offset of the walk's unit. */
 bool die_read(const struct die_walk *w, u64 offset, struct dwarf_die *ret);

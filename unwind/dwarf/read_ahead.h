@@ -10,11 +10,13 @@
 struct read_ahead;
 
 /*
- * From where u is, to base + that offset, in steps of SECTION_CHUNK, up to size. u is the thread's until
- * read_ahead_stop(), and so are the bytes from where it is to where it may go. NULL: no thread.
+ * Unpacks from u's position up to size, in steps of SECTION_CHUNK, to base + offset. Until read_ahead_stop(), u belongs
+ * to the thread, and so do the bytes from its position to the limit. NULL: no thread.
  */
 struct read_ahead *read_ahead_start(struct unpacker *u, u8 *base, u64 size);
-/* Waits until all before offset is there; it may go on to limit meanwhile. False: it never will be. */
+/*
+ * Waits until everything before offset is unpacked; the thread may meanwhile go on to limit. False: it never will be.
+ */
 bool read_ahead_wait(struct read_ahead *a, u64 offset, u64 limit);
 void read_ahead_stop(struct read_ahead *a);
 

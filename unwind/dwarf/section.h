@@ -37,7 +37,7 @@ struct dwarf_section {
 /* ".debug_info" and so on. img must outlive it. An absent or unreadable section is one of size 0. */
 void section_open(struct dwarf_section *s, struct image *img, const char *name);
 void section_close(struct dwarf_section *s);
-/* Announces that it will be read from its start to its end: a thread unpacks what comes next. */
+/* Announces that the section will be read from start to end: a thread unpacks ahead. */
 void section_sequential(struct dwarf_section *s);
 /* len bytes at offset, valid until the next call; NULL: not within the section, or the file is corrupt there. */
 const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len);

@@ -14,12 +14,12 @@ enum packing {
 	PACKING_ZSTD,
 };
 
-/* Of size bytes at offset of the file, which become unpacked ones. NULL: no memory, or not a stream of that kind. */
+/* For size compressed bytes at offset of the file. NULL: no memory, or not a stream of that kind. */
 struct unpacker *unpacker_create(struct image *img, enum packing packing, u64 offset, u64 size, u64 unpacked);
 void unpacker_destroy(struct unpacker *u);
 /* Where the next bytes belong. */
 u64 unpacker_at(const struct unpacker *u);
-/* Goes to the best place at or before offset to go on from; it never goes forward past what unpacker_next() made. */
+/* Goes to the best saved position at or before offset; it never goes forward past what unpacker_next() has unpacked. */
 void unpacker_seek(struct unpacker *u, u64 offset);
 /* The next size bytes; false: the stream is corrupt or ends. */
 bool unpacker_next(struct unpacker *u, u8 *dst, size_t size);

@@ -107,14 +107,16 @@ void layout_report(const struct layout *l, struct report *out);
 /* --- DWARF: layout_dwarf.c --- */
 
 /*
- * Fills what is unknown so far from the debug information in img, which says source. Optional fields are filled with
- * size 0 where their struct is there and they are not. Without debug information nothing is filled. Definitions of one
- * name that disagree fill nothing, and bit-fields neither: layout_fill.problem says why.
+ * Fills members that are unknown so far from the debug information in img, with source as origin. Optional members
+ * whose struct exists but which are not in it get size 0. Without debug information nothing is filled. Definitions of
+ * one name that disagree, and bit-fields, fill nothing: layout_fill.problem says why.
  */
 struct error *layout_from_dwarf(struct image *img, enum layout_source source, struct layout *l);
 /* The same from img, or else from its separate debug file (symbols.h; root as there). */
 struct error *layout_from_debug(struct image *img, const char *root, struct layout *l);
-/* A layout that img, or it and its debug file, give all of, or the cache; *ret is left alone if they do not. */
+/*
+ * A layout for which img, or img and its debug file, or the cache have everything; *ret is left alone if they do not.
+ */
 struct error *layout_whole_from_debug(
         const struct layout_schema *schema, struct image *img, const char *root, struct layout **ret);
 
@@ -140,8 +142,8 @@ struct layout_file {
 };
 
 /*
- * text is untrusted. *ret is NULL for a file of another runtime. Errors name the line. A field that the text does not
- * mention is an error: a file that an older yrt made lacks what a newer one needs.
+ * text is untrusted. *ret is NULL for a file of another runtime. Errors name the line. A member that the text does not
+ * mention is an error, because a file made by an older yrt lacks what a newer one needs.
  */
 struct error *layout_parse(
         const struct layout_schema *schema, const char *name, const char *text, size_t size, struct layout_file **ret);
@@ -179,8 +181,8 @@ struct layout_library {
 struct error *layout_library_load(const struct layout_schema *schema, struct layout_library *ret);
 void layout_library_free(struct layout_library *library);
 /*
- * A copy of the layout of the first file that names this version, or (version NULL) img's build-id; *ret is left alone
- * if none does. how: what it was found by, for people: "build-id".
+ * A copy of the layout of the first file that names this version or, if version is NULL, img's build-id; *ret is left
+ * alone if there is none. how: what it was found by, as text: "build-id".
  */
 struct error *layout_library_find(const struct layout_schema *schema, const struct image *img, const char *version,
         const char *how, struct layout **ret);

@@ -50,8 +50,10 @@ const struct runtime_ops *runtime_by_id(enum runtime_id id);
 
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret);
 void modules_destroy(struct modules *m);
-/* The image behind a mapping, opened once; *ret->image is NULL if it is no ELF file that we can use, *ret if the
- * process has ended before it was opened. */
+/*
+ * The image behind a mapping, opened once. *ret->image is NULL if it is not a usable ELF file, *ret if the process has
+ * ended before it was opened.
+ */
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret);
 /* The vDSO: bytes are taken over. Processes share it if it is the same (key: its build-id and size). */
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret);

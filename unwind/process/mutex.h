@@ -10,8 +10,8 @@
 #include "syscall.h"
 
 /*
- * The thread that holds what this call waits for, by its number in the target's own pid namespace, if the word belongs
- * to a mutex by all that its neighbours say. Whether there is such a thread is left to the caller.
+ * The thread that holds the lock that this call waits for, by its number in the target's own pid namespace, if the
+ * words around the futex are those of a mutex. The caller checks whether there is such a thread.
  */
 bool mutex_owner(const struct syscall *call, u64 *addr, u32 *tid);
 

@@ -44,13 +44,13 @@ struct process {
 	bool buried;          /* was dead already when targets_sweep_old() came by last */
 };
 
-/* What to do where the kernel does not let yrt look into a process of another user: what is missing, or who refuses. */
+/* A hint for when the kernel does not let yrt look into another user's process: what is missing, or who refuses. */
 const char *process_remedy(void);
 
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
  * thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
-/* One that was gone before we could look: its native frames have names all the same, by their modules. */
+/* A process that was gone before yrt could look: its native frames still have names, by their modules. */
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
 /* It runs, but /proc does not show it: it is mounted with hidepid, which hides what yrt may not look into. */
 bool process_is_hidden(pid_t pid);
@@ -60,10 +60,12 @@ void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
-/* The same of one that has ended: files is what it had mapped of code. Without effect where there is a runtime, whose
- * memory is no more. */
+/*
+ * The same for a process that has ended; files is what it had mapped of code. Does nothing if it has a runtime, whose
+ * memory is gone.
+ */
 struct error *process_recall(struct process *p, const struct maps *files);
-/* A runtime in it is only starting: it is to be looked at again, though its mappings may stay. */
+/* A runtime in it is still starting: look at it again, even if its mappings do not change. */
 bool process_starting(const struct process *p);
 
 /* The same process as runtimes see it; valid until the next rescan. */

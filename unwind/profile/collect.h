@@ -28,7 +28,10 @@ struct collect_options {
 	enum idle_chance (*idle)(u32 reason);
 	bool locks;     /* waits are in futex(2): each stack shows what for (locks.h) */
 	bool all_waits; /* and those that are for no lock are shown */
-	/* Takes each whole stack in place of the counts by hash: calls collector_place(). NULL: samples are counted. */
+	/*
+	 * Takes each whole stack, instead of the counts by hash, and calls collector_place(). NULL: samples are
+	 * counted.
+	 */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
 	void *stack_ctx;
 };
@@ -59,10 +62,13 @@ const char *stop_word(u32 stop);
 struct error *collector_create(const struct modules *modules, const struct collect_options *options,
         struct process *(*find)(void *ctx, u32 number), void *ctx, struct collector **ret);
 void collector_destroy(struct collector *c);
-/* Have a record's frames what their names take? If not it is read in another thread (names.h): to be asked again. */
+/*
+ * Is everything loaded that naming this record's frames needs? If not, another thread is reading it (names.h): ask
+ * again later.
+ */
 bool collector_ready(struct collector *c, const struct stack_record *record, size_t size);
 /*
- * Has runtimes look at what a record's frames stand for, because it will be named later only and that may be gone by
+ * Lets runtimes look now at the objects of a record's frames that will only be named later, because they may be gone by
  * then: a function that lives as long as a request.
  */
 void collector_glance(struct collector *c, const struct stack_record *record, size_t size);
@@ -76,15 +82,15 @@ struct error *collector_place(struct collector *c, const struct stack_record *re
 struct error *collector_place_task(struct collector *c, const struct stack_record *record, const char *name, u32 number,
         const struct frame *frames, u32 n, u32 *ret);
 /*
- * What is counted under both is a stack and, inside its leaf, that of its waker from leaf to root (STACK_OF_WAKER): who
- * ended the wait, and how it came to that. Where that is not known it is the stack alone.
+ * Joins a stack with that of its waker: both are shown as one, the waker's inside the stack's leaf, from leaf to root
+ * (STACK_OF_WAKER). Where the waker's stack is unknown, the stack stands alone.
  */
 struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker, u64 both);
 /* Counts come under the epoch (0 or 1) of their stack's record, or the one after that. */
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more);
 /* This stack of the other epoch will be counted in this one, too, without being sent again. */
 struct error *collector_carry(struct collector *c, u32 epoch, u64 hash);
-/* Forgets which hash is which stack of this epoch: BPF sends every stack again in the other one. */
+/* Forgets the hashes of this epoch: BPF sends every stack again in the other one. */
 void collector_forget(struct collector *c, u32 epoch);
 const struct collect_stats *collector_stats(const struct collector *c);
 /* The moment (now_ns()) that times are counted from. */
@@ -98,8 +104,8 @@ struct error *collector_deferred(struct collector *c, const struct deferred_reco
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*
- * When no stack comes any more: adds inlined functions and lines of native code, if that was wanted. *stop (may be
- * NULL) ends only what debuginfod is asked for.
+ * Call when no more stacks come: adds inlined functions and lines of native code, if wanted. *stop (may be NULL) ends
+ * only requests to debuginfod.
  */
 struct error *collector_finish(struct collector *c, volatile sig_atomic_t *stop);
 /* Owned by the collector; collector_finish() makes it another one. */

@@ -75,8 +75,8 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
         const struct frame *inside, u64 *packed);
 
 /*
- * Adds a waker's stack inside *node, from its leaf to its root, as far as it led to the wake-up: not what an interrupt
- * hit. *node becomes the last one.
+ * Adds a waker's stack inside *node, from its leaf to its root, as far as it led to the wake-up (not the code that an
+ * interrupt hit). *node becomes the last one.
  */
 struct error *collect_waker(struct collector *c, const struct waker *waker, u32 *node);
 

@@ -42,14 +42,14 @@ void container_of_mounts(const char *mounts, struct container *ret);
 void container_look(pid_t pid, struct container *ret);
 
 /* "pod=UID,podname=web-1,container=0123456789ab"; "" if nothing is known. */
-/* value: n bytes from anywhere, of which what stands between the terms of a text gives way to '_'. */
+/* value: n untrusted bytes; characters that separate the terms of a text are replaced by '_'. */
 void container_set(struct container *c, enum container_term term, const char *value, size_t n);
 
 void container_text(const struct container *c, char ret[CONTAINER_TEXT]);
 /* The other way round; text of old recordings is the container's id alone. */
 void container_parse(const char *text, struct container *ret);
 
-/* The functions of the nodes that processes with this text are below, outermost first; *n 0: it is not known. */
+/* The functions of the nodes above processes with this text, outermost first; *n 0: not known. */
 #define CONTAINER_LEVELS 2
 struct error *container_functions(struct profile *p, const char *text, u32 ret[CONTAINER_LEVELS], u32 *n);
 

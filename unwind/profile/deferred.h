@@ -22,10 +22,10 @@ struct deferred;
 
 struct deferred_sink {
 	struct process *(*find)(void *ctx, u32 number); /* NULL: unknown */
-	/* A stack as it is now believed to be; record->stop says whether it is whole, was: why the first walk ended. */
+	/* A stack as it is known now. record->stop says whether it is complete; was: why the first walk ended. */
 	struct error *(*stack)(
 	        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);
-	/* May stacks with these frames be handed out? NULL: all may. Not asked when no stack can wait any more. */
+	/* May stacks with these frames be handed out? NULL: all may. Not asked when no stack may wait any more. */
 	bool (*ready)(void *ctx, const struct frame *frames, u32 n);
 	void *ctx;
 };
@@ -40,8 +40,10 @@ struct error *deferred_hold(
         struct deferred *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held);
 /* Counts more of a stack that is kept. False: there is none of this hash. */
 bool deferred_add(struct deferred *l, u64 hash, u64 value, u64 more);
-/* Walks those again whose processes are known better by now; those that waited for too long, or all, are handed out as
- * they are. */
+/*
+ * Walks the stacks again whose processes are known better now. Those that have waited too long, or all, are handed out
+ * as they are.
+ */
 struct error *deferred_settle(struct deferred *l, u64 now_ns, bool all);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct inline_sites;
 
-/* Of the functions at a place: a VM's loop has what is inlined in it called by the frames that it runs. */
+/* Which of the functions at a place: what is inlined into a VM's loop is called by the frames that the loop runs. */
 enum site_part { SITE_WHOLE, SITE_OUTERMOST, SITE_INLINED };
 
 struct inline_sites_options {
@@ -36,16 +36,18 @@ void inline_sites_destroy(struct inline_sites *s);
 /* Does the image of m have debug information, or may a debuginfod? It is looked for here, and opened, at the first
  * call. */
 struct error *inline_sites_has(struct inline_sites *s, const struct module *m, bool *ret);
-/* function (of a profile) stands for this part of addr (a file address) in m, of which inline_sites_has(). */
+/*
+ * Notes that function (of a profile) stands for this part of addr (a file address) in m, for which inline_sites_has()
+ * is true.
+ */
 struct error *inline_sites_add(
         struct inline_sites *s, u32 function, const struct module *m, u64 addr, enum site_part part);
 /* The names of what is inlined at function, outermost first; none if it stands for no place. Valid until the next call.
  */
 struct error *inline_sites_names(struct inline_sites *s, u32 function, const char *const **ret, u32 *n);
 /*
- * A profile in which functions that stand for places have become the functions that are there, outermost first. Takes
- * over *p, which becomes another one; on failure it stays as it is. *stop (may be NULL) ends what debuginfod is asked
- * for.
+ * Replaces *p by a profile in which functions that stand for places have become the functions that are there, outermost
+ * first. On failure *p stays as it is. *stop (may be NULL) ends requests to debuginfod.
  */
 struct error *inline_sites_expand(struct inline_sites *s, struct profile **p, volatile sig_atomic_t *stop);
 

@@ -16,8 +16,10 @@ struct lock_found {
 	char text[LOCK_TEXT]; /* "mutex stats_lock", "read lock heap 0x5581c0de", "GIL" */
 };
 
-/* Of a stack, leaf first, whose first frame is the reason and has the futex's address (0: of several). p may be NULL.
- * profile: where names puts functions. */
+/*
+ * For a stack, leaf first, whose first frame is the reason and has the futex's address (0: of several). p may be NULL.
+ * profile: where names puts functions.
+ */
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret);
 /* "mutexes": for sums. */

@@ -59,11 +59,10 @@ static inline bool names_runs_script(const struct frame *frames, u32 i)
 	       frame_kind(&frames[i - 1]) == FRAME_SCRIPT;
 }
 
-/* What is inlined at the place of such a loop: the innermost of the script's frames has called it. Hidden: nothing. */
+/* What is inlined at the place of such a loop: the innermost script frame has called it. If hidden: nothing. */
 struct error *names_inlined_part(
         struct names *names, const struct process *p, const struct frame *loop, struct named *ret);
-/* Has runtimes read what they will need to name frames of scripts that are new: it is kept where they keep such things.
- */
+/* Lets runtimes read what they need to name new frames of scripts; they keep it in their own caches. */
 void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n);
 /* Have n frames the symbols that their names take? If not they are asked of the reader. */
 bool names_ready(struct names *names, const struct frame *frames, u32 n);
@@ -71,9 +70,9 @@ bool names_ready(struct names *names, const struct frame *frames, u32 n);
  * information. */
 struct error *names_inlined(struct names *names, u32 function, const char *const **ret, u32 *n);
 /*
- * When all stacks are there: *p, the profile of names, is replaced by one in which native frames are the functions that
- * are inlined there, and have files and lines. On failure it stays. Nothing is to be named after that. stop: as
- * inline_sites_expand() has it.
+ * Call when all stacks are there. Replaces *p, the profile of names, by one in which native frames are the functions
+ * that are inlined there, with files and lines. On failure it stays. Nothing may be named after that. stop: as in
+ * inline_sites_expand().
  */
 struct error *names_expand(struct names *names, struct profile **p, volatile sig_atomic_t *stop);
 

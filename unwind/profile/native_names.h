@@ -23,8 +23,8 @@ struct native_names { /* starts as zeroes, but for mangled */
 };
 
 /*
- * By symbol, else by its class, else by what a language calls it, else by module and the start of its FDE, else by
- * module. addr is a file address inside the function.
+ * A function's name: by symbol, else by its class, else by what a language calls it, else by module and the start of
+ * its FDE, else by module. addr is a file address inside the function.
  */
 struct error *native_names_find(struct native_names *names, const struct module *m, u64 addr, struct native_name *ret);
 /* Keeps what languages call functions of a file, unless that is known. Takes over found. */

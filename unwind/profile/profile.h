@@ -56,7 +56,7 @@ enum processes {
 	PROCESSES_RAW,     /* each, under its whole command line */
 };
 
-/* Of what is one function though it was compiled in several ways: shares of its samples, in percent. */
+/* For a function that was compiled in several ways: the shares of its samples, in percent. */
 struct profile_tiers {
 	u8 script, baseline, jit; /* kinds */
 	u8 inlined;
@@ -174,12 +174,12 @@ void profile_swap(struct profile *p);
 /* Computes totals. Call before a format writes. */
 void profile_finish(struct profile *p);
 /*
- * Function i becomes function as[i], which is at most i and stays as it is; what becomes equal is one node. Functions
- * have other numbers then. p must be finished, and is.
+ * Replaces function i by function as[i], which is at most i and stays as it is; nodes that become equal are merged.
+ * Functions have other numbers then. p must be finished, and is again afterwards.
  *
- * sure[i]: i, or the certain form of function i, which is the same but approximate. Below one node both forms are one
- * node, of the form that most of its samples are of. sure[as[i]] is sure[i], as[sure[i]] is sure[i]. Where both are 0
- * the function goes: what its nodes count their parents do.
+ * sure[i]: i, or the certain form of function i if that is the same but approximate. Below one node both forms are
+ * merged into the form of most of its samples. sure[as[i]] is sure[i], and as[sure[i]] is sure[i]. If both are 0 the
+ * function is removed: its nodes' counts go to their parents.
  */
 struct error *profile_merge(struct profile *p, const u32 *as, const u32 *sure);
 

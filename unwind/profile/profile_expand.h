@@ -9,8 +9,9 @@
 #include "profile.h"
 
 /*
- * chain: the functions (of the profile to) that function, fn in the old profile, becomes, outermost first; *n 0: its
- * caller stands for it. NULL: it stays as it is. The profile is not finished, and has no meta; *ret is the caller's.
+ * chain: the functions (of the profile to) that replace function, which is fn in the old profile, outermost first; *n
+ * 0: nothing does, and its caller gets its counts. NULL: it stays as it is. The result is not finished and has no meta;
+ * *ret is the caller's.
  */
 struct error *expand_profile(const struct profile *old,
         struct error *(*chain)(void *ctx, struct profile *to, const struct profile_function *fn, u32 function,

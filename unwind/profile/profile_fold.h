@@ -9,9 +9,9 @@
 #include "profile.h"
 
 /*
- * The same stacks as those of old, in which runs of functions that a runtime calls a fold group
- * (runtime_ops.fold_group), with native ones between, are one function: as runtime_ops.expand would have done. flags:
- * enum expand_flag. The profile is finished and the caller's.
+ * A copy of old in which each run of functions that a runtime calls a fold group (runtime_ops.fold_group), with native
+ * ones between, is one function, as runtime_ops.expand would have made it. flags: enum expand_flag. The result is
+ * finished and the caller's.
  */
 struct error *fold_profile(const struct profile *old, u32 flags, struct profile **ret);
 

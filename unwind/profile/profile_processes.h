@@ -15,8 +15,10 @@
 
 /* p is finished, and is. */
 struct error *profile_show_processes(struct profile *p, enum processes how);
-/* Of n profiles that are to be compared, in which pids and containers say nothing: by program if one has several, else
- * not at all. */
+/*
+ * For n profiles that will be compared, in which pids and containers mean nothing: a level by program if one profile
+ * has several, else none.
+ */
 struct error *profile_match_processes(struct profile *const *profiles, u32 n);
 
 #endif

@@ -10,11 +10,11 @@
 #include "profile.h"
 
 /*
- * Makes functions of the same name, module and file that differ in kind (KIND_SCRIPT, KIND_SCRIPT_BASELINE,
- * KIND_SCRIPT_JIT) and FRAME_INLINED alone one, of the kind that most of its samples are of, inlined if most are;
- * profile_function.tiers has their shares. Those that are FRAME_APPROX are one of their own, of the same kind: with the
- * certain one below the same node it is one node, certain unless most of its samples are approximate. Functions in C,
- * stubs, and what is a guess stay as they are. p is finished, and no function is added to it later.
+ * Merges functions of the same name, module and file that differ only in kind (KIND_SCRIPT, KIND_SCRIPT_BASELINE,
+ * KIND_SCRIPT_JIT) and FRAME_INLINED. The result has the kind of most of its samples, and is inlined if most are;
+ * profile_function.tiers has the shares. FRAME_APPROX functions become a function of their own, of the same kind. It is
+ * merged with the certain one below the same node, and counts as certain unless most of its samples are approximate.
+ * Functions in C, stubs and guesses stay as they are. p is finished, and no function is added to it later.
  */
 struct error *profile_merge_tiers(struct profile *p);
 

@@ -33,7 +33,7 @@ struct timeline { /* starts as zeroes */
 };
 
 struct error *timeline_add(struct timeline *t, const struct time_record *record);
-/* Asks where each stack is now: names may have moved it, and later nobody knows it any more. */
+/* Asks where each stack is now: names may have moved it, and the answer is not available later. */
 void timeline_place(struct timeline *t, u32 (*find)(void *ctx, u64 hash), void *ctx);
 /* Into p->times, in order; those whose stacks never arrived are left out. t is empty then. */
 struct error *timeline_finish(struct timeline *t, struct profile *p);

@@ -35,7 +35,7 @@ const struct waker *wakers_find(const struct wakers *w, u64 hash);
 void wakers_free(struct wakers *w);
 /* Does a kernel function of this name begin an interrupt? */
 bool waker_is_interrupt(const char *symbol);
-/* What stands between both stacks: "[woken by comm]", of a lock "[released by comm]"; comm NULL: an interrupt. */
+/* The frame between both stacks: "[woken by comm]", for a lock "[released by comm]"; comm NULL: an interrupt. */
 struct error *waker_function(struct profile *p, const char *comm, bool lock, u32 *ret);
 
 #endif

@@ -56,9 +56,9 @@ struct stack_count {
 };
 
 /*
- * A walk ended in code that yrt does not know yet: what is needed to walk on from there once it does
- * (unwind/profile/deferred.h). The pieces of the stack, in order and without a gap, come before the stack_record, which
- * has the same hash, that no other one has, and a weight.
+ * A walk ended in code that yrt does not know yet: what a deferred walk needs to continue there
+ * (unwind/profile/deferred.h). The pieces of the stack come before the stack_record, in order and without a gap. The
+ * stack_record has the same hash, which no other one has, and a weight.
  */
 #define DEFERRED_PIECE  4096u
 #define DEFERRED_PIECES 8u

@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 
 #define REGIONS_MAX 5000 /* of one process: an array must fit into one slab */
 
-/* A VM instance that can say where its innermost native frame is, for threads whose walk was lost on the way there. */
+/* A VM instance that can find its innermost native frame for threads whose walk was lost before it. */
 struct region_resume {
 	u32 runtime; /* enum runtime_id; 0: none */
 	u32 vm;      /* arena offset of its configuration */
@@ -47,8 +47,8 @@ struct process_entry {
 };
 
 /*
- * A target whose last thread is exiting. It uses CPU time until it is gone: much of a short life goes into giving back
- * its memory.
+ * A target whose last thread is exiting. It uses CPU time until it is gone: a short process spends much of its life
+ * freeing its memory.
  */
 struct process_ending {
 	u32 tgid;

@@ -20,7 +20,7 @@ struct c_names {
 
 #define C_NAMES_MAX (1u << 20) /* more are left out */
 
-/* name is copied. Of several names of a function the longest is found, of those the first by the alphabet. */
+/* name is copied. If a function has several names, the longest is found, and of those the first by the alphabet. */
 struct error *c_names_add(struct c_names *c, u64 function, const char *name);
 /* Once all are added. */
 void c_names_sort(struct c_names *c);

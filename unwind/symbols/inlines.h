@@ -31,13 +31,13 @@ struct error *inlines_open(struct image *img, const char *root, struct inlines *
 struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret);
 void inlines_close(struct inlines *in);
 /*
- * The frames at addr (file address), innermost first; the last one is no inlined one. At most INLINES_MAX, valid until
- * the next call. *n is 0 if nothing is known of addr; one frame without a name if only its line is. Fails only for
- * memory: what is corrupt is left out.
+ * The frames at addr (file address), innermost first; the last one is the function itself. At most INLINES_MAX, valid
+ * until the next call. *n is 0 if nothing is known about addr; it is one frame without a name if only the line is
+ * known. Fails only for memory: corrupt parts are left out.
  */
 struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n);
 /*
- * Sorts indices of n addresses so that to ask in this order reads the file once, from its start to its end. order is
+ * Sorts indices of n addresses so that looking them up in this order reads the file once, from start to end. order is
  * the caller's, of n.
  */
 struct error *inlines_order(struct inlines *in, const u64 *addrs, u32 n, u32 *order);

@@ -19,9 +19,9 @@ struct jit_symbols;
 struct jit_symbols *jit_symbols_create(void);
 void jit_symbols_destroy(struct jit_symbols *s);
 /*
- * The function that covers addr, without the marks "[abi:…]" in which Numba keeps a hash; NULL: none is given. Valid
- * until the next call. The list is read again if addr is not known and the list has changed. Its content is untrusted:
- * at most 256 MiB are read.
+ * The function that covers addr, without the marks "[abi:…]" in which Numba keeps a hash; NULL: none. Valid until the
+ * next call. The list is read again if addr is not known and the list has changed. Its content is untrusted: at most
+ * 256 MiB are read.
  */
 const char *jit_symbols_find(
         struct jit_symbols *s, struct memory *mem, const struct mapping *mappings, u32 n, u64 addr);

@@ -29,14 +29,14 @@ struct file_names { /* what a stripped file gives besides */
 };
 
 /*
- * Are all names of img here that it will ever get? If not they are asked for. True: *ret becomes the caller's; once, so
- * he must not ask again. Its symbols, and if it was stripped its classes (rtti.h), are img's own then. root as for
- * symbols_load(). img has to live as long as the reader.
+ * Are all names of img loaded that there will ever be? If not, they are requested. True: *ret becomes the caller's,
+ * once, so do not ask again. img then owns its symbols, and, if it was stripped, its classes (rtti.h). root as for
+ * symbols_load(). img must live as long as the reader.
  */
 bool name_reader_has(struct name_reader *r, struct image *img, const char *root, struct file_names *ret);
 /* The same of the kernel: *ret becomes the caller's, once; NULL: none. */
 bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret);
-/* The kernel's will be wanted soon: reads them (60 ms, some MB) before they are asked for. */
+/* Prefetches the kernel's names (60 ms, some MB). */
 void name_reader_expect_kernel(struct name_reader *r);
 /* Waits for all that was asked for. */
 void name_reader_wait(struct name_reader *r);

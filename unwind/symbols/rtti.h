@@ -32,8 +32,9 @@ struct rtti_function {
 };
 
 /*
- * Does a virtual function start at this address (of the file)? Of several classes that have it the one nearest to the
- * root of their inheritance: what defined the function, unless the compiler needed no table of that class.
+ * Does a virtual function start at this address (of the file)? If several classes have it, the one nearest to the root
+ * of their inheritance is returned: that is the class that defined the function, unless the compiler needed no table of
+ * that class.
  */
 bool rtti_find(const struct rtti *r, u64 function, struct rtti_function *ret);
 

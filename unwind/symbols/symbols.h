@@ -29,7 +29,7 @@ struct error *symbols_load(struct image *img, const char *root);
 struct error *symbols_read(struct image *img, const char *root);
 /* Was it? */
 bool symbols_are_read(const struct image *img);
-/* What was read of `from`, the same file opened by itself, becomes that of `to`, unless that has its own table. */
+/* Moves what was read from `from`, the same file opened separately, to `to`, unless that has its own table. */
 void symbols_move(struct image *to, struct image *from);
 void symbols_destroy(struct symbols *symbols);
 /* Names from debug, a separate debug file that symbols_load() could not find, unless img has a .symtab itself. */
@@ -41,11 +41,11 @@ void symbols_use_debug(struct image *img, struct image *debug);
  * __write and _IO_puts. False without symbols_load().
  */
 bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
-/* Has the file itself a .symtab? Then its names are the linker's last word, with those of clones (".cold"). */
+/* Does the file itself have a .symtab? Then its names are the linker's, with those of clones (".cold"). */
 bool symbols_own(const struct image *img);
 /*
- * The source file that a local function of the file's own .symtab is from, as its symbol of type STT_FILE says
- * ("crtstuff.c"); NULL: unknown. Owned by the table. For what has no debug information.
+ * The source file of a local function of the file's own .symtab, by its symbol of type STT_FILE ("crtstuff.c"); NULL:
+ * unknown. Owned by the table. For functions without debug information.
  */
 const char *symbols_file(struct image *img, u64 addr);
 /* Is name the name of a function that starts where the one of symbols_find() does? */
@@ -61,9 +61,9 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
  */
 bool symbols_object(struct image *img, u64 addr, char *name, size_t size, u64 *offset);
 /*
- * Calls is() with each string of .symtab, the file's or after symbols_load() the separate debug file's, that has `part`
- * in it, until it returns true, as this does then. A string may be no symbol by itself: linkers share tails. At most
- * 512 bytes of a string.
+ * Calls is() with each string that contains `part`, of the .symtab of the file, or after symbols_load() of its separate
+ * debug file, until it returns true; returns that. A string may be no symbol by itself, because linkers share tails. At
+ * most 512 bytes of a string.
  */
 bool symbols_search(struct image *img, const char *part, bool (*is)(void *ctx, const char *string), void *ctx);
 
@@ -79,8 +79,8 @@ struct symbol_function {
 void symbols_each(struct image *img, bool (*each)(void *ctx, const struct symbol_function *f), void *ctx);
 
 /*
- * From now on all of these know the functions that a language's own tables have, too (runtime.h, functions): for who
- * looks for one by name. Nothing without symbols_load().
+ * From now on all of these also find the functions that a language's own tables list (runtime_ops.functions), for
+ * look-ups by name. Does nothing without symbols_load().
  */
 struct error *symbols_use_languages(struct image *img);
 

@@ -12,7 +12,7 @@
 
 #include "binary/image.h"
 
-/* How far a function is from the one that does the work: of functions of one name each calls the one below it. */
+/* How far a function is from the one that does the work: of functions with one name, each calls the one below it. */
 enum translated_layer {
 	TRANSLATED_NONE, /* not such a name */
 	TRANSLATED_C,    /* called from C only */
@@ -23,14 +23,14 @@ enum translated_layer {
 struct translated_ops {
 	const char *prefix; /* what symbols begin with, where C++ does not mangle them */
 	/*
-	 * name as it is in the file, or as C++'s demangler gives it. Writes what the language calls it to ret; false,
-	 * with nothing written: it is no such name, can be read in two ways, or has no room.
+	 * name as it is in the file, or as C++'s demangler gives it. Writes the language's name to ret. False, with
+	 * nothing written: it is no such name, can be read in two ways, or does not fit.
 	 */
 	bool (*demangle)(const char *name, char *ret, size_t size);
-	/* The same of a symbol of img that only the others beside it explain, as a generator's body. */
+	/* The same for a symbol of img that only other symbols explain, such as a generator's body. */
 	bool (*resolve)(struct image *img, const char *symbol, char *ret, size_t size);
 	enum translated_layer (*layer)(const char *symbol);
-	/* Is it how such code calls? A language's view hides it as the interpreter's own. */
+	/* Is it a function by which such code calls? A language's view hides it, as it does the interpreter's own. */
 	bool (*is_glue)(const char *symbol);
 };
 
