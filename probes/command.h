@@ -18,7 +18,7 @@ pid_t command_pid(const struct command *c);
 struct error *command_go(struct command *c);
 bool command_has_ended(struct command *c);
 #define COMMAND_RUNS -1
-/* As waitpid() gave it; COMMAND_RUNS: it had not ended when command_has_ended() last looked. */
+/* The status of waitpid(); COMMAND_RUNS: it had not ended when command_has_ended() last looked. */
 int command_status(const struct command *c);
 
 #endif

@@ -24,8 +24,8 @@
 	} name##_now SEC(".maps")
 
 /*
- * A program that takes stacks, NAME_walk, in this section. What is attached is NAME, which calls it by way of a table
- * of one entry: so one that has more walkers takes its place between two events (probes/walker_loads.h).
+ * Defines NAME_walk, a program that takes stacks, in this section. NAME is attached, and calls it through a table of
+ * one entry. So a program with more walkers can replace it between two events (probes/walker_loads.h).
  */
 #define WALKING(section, name)                                                                                         \
 	WALKING_TABLE(name);                                                                                           \
@@ -154,7 +154,7 @@ static inline int count_stack(struct walk *w, struct stack_head *head)
 		return LOST_RING;
 	if (event_add_new(epoch, &head->hash, head->value, head->more) || !head->value)
 		return -1;
-	/* Another CPU may have been first, or the map is full: the stack then carries its count itself. */
+	/* Another CPU may have been first, or the map is full: the stack then carries its own count. */
 	head->weight = head->value;
 	head->weight_more = head->more;
 	return send_stack(w, head) ? -1 : LOST_TABLE;
@@ -173,8 +173,8 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 }
 
 /*
- * Sends a page of the stack; of the first one what lies above the stack pointer. Returns how much: 0: no more. If there
- * is a guess to be proved, what lies below it is enough.
+ * Sends a page of the stack; of the first page only what is above the stack pointer. Returns how much, 0: no more. If a
+ * guess is to be proved, only what is below the guessed frame is sent.
  */
 WALK_GLOBAL int send_deferred(struct slot *slot, u32 i)
 {
@@ -267,7 +267,7 @@ WALK_GLOBAL int event_reason(struct slot *slot)
 }
 
 /*
- * Walks the user frames; process is NULL while it ends. A walk that meets code that is not known is done again later if
+ * Walks the user frames; process is NULL while it ends. A walk that reaches unknown code is done again later if
  * event_emit() follows (deferred). user: the registers of a perf event that hit user code; NULL: those saved at entry.
  */
 static __attribute__((always_inline)) inline void event_user(struct slot *slot, struct bpf_perf_event_data *user,
@@ -308,7 +308,7 @@ static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
 		st->stop[stop] += value;
 }
 
-/* Sends when a stack was seen: at now, or for so long until then. A rest is rounded at random. */
+/* Sends the time of a stack: now, or an interval that ends now. A remainder is rounded at random. */
 static inline void send_time(u64 hash, u64 value, u64 now, u64 span)
 {
 	u64 each = time_value | !time_value, rest = value % each;
@@ -347,7 +347,7 @@ static inline void event_end(struct slot *slot, struct probe_stats *st, int lost
 	}
 }
 
-/* All that is left of an event that a perf event hit: kernel frames if it hit the kernel, user frames, the end. */
+/* Finishes an event of a perf event: kernel frames if it hit the kernel, user frames, the end. */
 static __attribute__((always_inline)) inline void event_hit(
         struct slot *slot, struct probe_stats *st, struct bpf_perf_event_data *ctx, struct task_struct *task, u32 tgid)
 {

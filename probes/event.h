@@ -45,8 +45,10 @@ struct event_host {
 	struct object *object;
 	struct targets *targets;
 	struct collector *collector;
-	/* For stacks that an event takes in user space: puts a struct stack_record behind those that came from BPF; and
-	 * takes all that wait. */
+	/*
+	 * For stacks that an event takes in user space: queues a struct stack_record behind those from BPF; and
+	 * processes all that are queued.
+	 */
 	void (*put)(void *ctx, const void *data, size_t size);
 	void (*take_all)(void *ctx);
 	void *ctx;
@@ -70,7 +72,7 @@ struct event_ops {
 	void (*prepare)(struct object *o);
 	struct error *(*create)(const struct event_host *host, void **ret);
 	void (*destroy)(void *event); /* NULL is fine */
-	/* A process became a target. required: an error if the event can not happen there. NULL: nothing to do. */
+	/* A process became a target. required: an error if the event cannot happen there. NULL: nothing to do. */
 	struct error *(*attach)(void *event, pid_t pid, bool required);
 	/* Lets events be taken: now, or once a target executes a program. */
 	struct error *(*start)(void *event, bool at_exec);
@@ -78,7 +80,8 @@ struct event_ops {
 	struct error *(*poll)(void *event, u64 now_ns);
 	/* When poll wants to be called next, at the latest. 0, or NULL: whenever. */
 	u64 (*due)(void *event);
-	/* Counts are moved out, of this epoch: what it counts by itself until now is to be counted, too. NULL: nothing.
+	/*
+	 * Counts of this epoch are moved out: the event must add what it has counted itself until now. NULL: nothing.
 	 */
 	struct error *(*drain)(void *event, u32 epoch);
 	/* No event is taken after this. */
@@ -89,12 +92,14 @@ struct event_ops {
 	void (*halve)(void *event);
 	/* A RECORD_EVENT. NULL: it sends none. */
 	struct error *(*record)(void *event, const void *data, size_t size);
-	/* What was expected and what was lost outside of BPF, so far; and .summary, what only this event knows of. */
+	/* What was expected, and what was lost outside of BPF, so far; and .summary, which only this event knows. */
 	void (*stats)(void *event, struct sampler_stats *st);
-	/* Takes each whole stack in place of counts by hash: collect_options.stack. NULL: stacks are counted. */
+	/* Takes each whole stack instead of counts by hash: collect_options.stack. NULL: stacks are counted. */
 	struct error *(*stack)(void *event, const struct stack_record *record, const struct frame *frames, u32 n);
-	/* The words of a reason (struct stack_head.reason), as "page fault: stack", in REASON_LEN bytes. NULL: it has
-	 * none. */
+	/*
+	 * The text of a reason (struct stack_head.reason), such as "page fault: stack", in REASON_LEN bytes. NULL: the
+	 * event has none.
+	 */
 	void (*reason)(u32 reason, char *text);
 	/* What a FRAME_OBJECT of this key is called, in REASON_LEN bytes. NULL: it has none. */
 	void (*object)(u64 key, char *text);
@@ -102,8 +107,10 @@ struct event_ops {
 	enum profile_kind (*kind)(u32 reason);
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */
 	enum idle_chance (*idle)(u32 reason);
-	/* Does a kernel function of this name only lead from what happened to the program? It is then not shown at the
-	 * leaf. NULL: none. */
+	/*
+	 * Does a kernel function of this name only lead from the event to the BPF program? It is then not shown at the
+	 * leaf. NULL: none.
+	 */
 	bool (*leads_to_program)(const char *symbol);
 };
 

@@ -11,8 +11,8 @@
 #define MODE_SOCKET    12
 
 /*
- * NULL: it is not open. Another thread may close it at any time: read it by probe reads only. task: as the verifier
- * knows it (BTF), so that most of the way costs plain loads.
+ * NULL: it is not open. Another thread may close it at any time, so it must be read by probe reads only. task: with its
+ * BTF type, so most of the way costs plain loads.
  */
 static inline struct file *file_of(struct task_struct *task, u64 fd)
 {

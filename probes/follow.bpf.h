@@ -100,7 +100,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Run once by user space, which can not know by itself which its pid namespace is, and how deep. */
+/* Run once by user space, which cannot find out by itself which pid namespace it is in, and how deep. */
 SEC("raw_tp")
 int find_level(void *ctx)
 {

@@ -10,8 +10,10 @@
 
 #include <stddef.h>
 
-/* For open options' btf_custom_path; ours: the BTF of the object that is to be opened. NULL: the kernel's own is to be
- * used. The caller frees it. */
+/*
+ * For btf_custom_path of the open options; ours: the BTF of the object to open. NULL: use the kernel's own. The caller
+ * frees it.
+ */
 char *kernel_types(const char *cache_dir, const void *ours, size_t size);
 
 #endif

@@ -21,13 +21,13 @@ void mmap_watch_destroy(struct mmap_watch *w);
 /* Adds the buffers to an epoll set; events carry data.u64 = tag. */
 struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
 /*
- * Calls changed for each process named since the last call, repeats left out; pid 0: records were lost, look at all.
- * Anonymous code is reported now and then only. To be called every some ms: records alone wake only when they are many.
+ * Calls changed once for each process named since the last call; pid 0: records were lost, look at all. Anonymous code
+ * is reported only from time to time. Call this every few ms, because records wake the reader only when there are many.
  */
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx);
 /*
- * The code of files that a process has mapped since its last execve(), as far as its records are among the last ones:
- * for processes that ended before anybody could look. *ret is the caller's, empty if nothing is known.
+ * The code of files that a process has mapped since its last execve(), as far as its records are still available: for
+ * processes that ended before anybody could look. *ret is the caller's, empty if nothing is known.
  */
 struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret);
 

@@ -29,20 +29,22 @@ struct object;
 
 /* Nothing is loaded yet, but there may be slabs, and instances. */
 struct error *object_create(const struct object_options *options, struct object **ret);
-/* Loads it with the walkers of these runtimes (bit n: id n; walker_loads.h), and follows processes from here on. */
+/* Loads it with the walkers of these runtimes (bit n: id n; walker_loads.h), and starts following processes. */
 struct error *object_load(struct object *o, u32 walkers);
 void object_destroy(struct object *o);
 
 /* Slabs that BPF sees. */
 struct arena_source *object_slabs(struct object *o);
-/* For events: a program is to be loaded (event_ops.prepare); the descriptor of one that is; knobs and maps of their
- * own. */
+/*
+ * For events: marks a program for loading (event_ops.prepare); the descriptor of a loaded one; an event's own settings
+ * and maps.
+ */
 void object_want(struct object *o, const char *program);
 const void *object_of_event(const struct object *o);
 const char *object_cache_dir(const struct object *o);
 int object_program(const struct object *o, const char *name);
 struct sample *object_skeleton(const struct object *o);
-/* The table that a stub calls this program through; NULL: it is none that takes stacks (WALKING() of event.bpf.h). */
+/* The table through which a stub calls this program; NULL: the program takes no stacks (WALKING() of event.bpf.h). */
 struct bpf_map *object_table_of(const struct sample *skel, const struct bpf_program *program);
 /* Puts all of them that are loaded in place of those before. 0, or -errno. */
 int object_put_in_place(const struct sample *skel);
@@ -51,8 +53,10 @@ int object_ring_fd(const struct object *o);
 /* Hands out the records that wait, at most so many; 0: all, and those that come meanwhile. */
 void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const void *data, size_t size), void *ctx);
 
-/* is_new: BPF does not know of it yet; else nothing happens if it has exited meanwhile, and its pid may be another's.
- * If it runs another program by now, the entry is that one's. */
+/*
+ * is_new: BPF does not know it yet. Otherwise nothing happens if it has exited meanwhile, because its pid may be
+ * another's. If it runs another program by now, the entry is for that one.
+ */
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new);
 /* It is no target any more. */
 void object_forget_process(struct object *o, pid_t tgid);
@@ -61,8 +65,10 @@ u32 object_new_instance(struct object *o);
 
 /* What becomes of events; at first they are ignored. */
 void object_take_ticks(struct object *o, enum ticks ticks);
-/* CPU time of all targets while they are such (of those that others made: since their start), as the scheduler counted,
- * also of those that are gone. */
+/*
+ * CPU time of all targets while they are targets (of those that targets started: since their start), by the scheduler,
+ * also of those that are gone.
+ */
 u64 object_cpu_ns(const struct object *o);
 
 /* Half of the events are taken from now on: each counts twice as much. */
@@ -72,9 +78,9 @@ void object_halve(struct object *o);
 void object_eager(struct object *o, bool eager);
 
 /*
- * To move counts out: flip turns the probes to the other map and returns the epoch that has ended (no program counts in
- * it any more; its last records may still wait in the ring), drain empties its map, calling add for every hash. Stacks
- * are sent anew in the new epoch.
+ * To move counts out: flip switches the probes to the other map and returns the epoch that has ended (no program counts
+ * in it any more; its last records may still be in the ring). drain empties its map and calls add for each hash. In the
+ * new epoch stacks are sent again.
  */
 u32 object_epoch(const struct object *o); /* the one that programs count in */
 u32 object_flip(struct object *o);
@@ -83,8 +89,10 @@ struct error *object_drain(struct object *o, u32 epoch,
 u32 object_counts_capacity(const struct object *o);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
-/* Nanoseconds that the event's programs ran, as the kernel measured, and *others those that follow processes; 0 if not
- * measured. */
+/*
+ * Run time in ns of the event's programs, as the kernel measured it, and, in *others, of those that follow processes; 0
+ * if not measured.
+ */
 u64 object_run_time(const struct object *o, u64 *others);
 /* Memory of all maps, spare ones too. */
 u64 object_map_bytes(const struct object *o);

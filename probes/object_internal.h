@@ -42,8 +42,10 @@ struct error *object_explain_load(int code);
 bool object_is_of_event(const struct object *o, const struct bpf_program *p);
 
 void slabs_create(struct slabs *s);
-/* Makes the map of slabs, in *fd, and lets a thread fill in those that there are: a change of a map of maps waits for
- * all programs that run, some milliseconds. */
+/*
+ * Makes the map of slabs, in *fd, and lets a thread fill in existing slabs: a change of a map of maps waits for all
+ * running programs, some milliseconds.
+ */
 struct error *slabs_begin(struct slabs *s, int *fd);
 /* BPF knows of all slabs in use after this. */
 struct error *slabs_publish(struct slabs *s);

@@ -58,7 +58,10 @@ void sampler_take_all(struct sampler *s);
 /* CPU time of yrt itself. */
 u64 sampler_cpu_ns(void);
 u64 sampler_peak_rss_kb(void);
-/* Halves the rate if yrt takes too much: by the last second, as a dear beginning must not halve it again and again. */
+/*
+ * Halves the rate if yrt takes too much, by the last second only, so that an expensive start does not halve it again
+ * and again.
+ */
 struct error *sampler_keep_budget(struct sampler *s, u64 now);
 
 #endif

@@ -61,7 +61,7 @@ void selection_free(struct selection *s);
 /* False: there is no such process (any more), or it has no program: a zombie, a kernel thread. proc: where /proc is. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret);
 bool selection_matches(const struct selection *s, const struct process_facts *facts);
-/* It may be one of them: its program may not be looked at, and its comm is what a rule says of the program. */
+/* It may match: its program may not be looked at, but its comm fits what a rule says of the program. */
 bool selection_hides(const struct selection *s, const struct process_facts *facts);
 /* The last part of exe; comm where there is none. */
 const char *facts_name(const struct process_facts *facts);

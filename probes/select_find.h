@@ -10,11 +10,11 @@ struct error *each_process(const char *proc, struct error *(*found)(void *ctx, p
 
 /* Those that match. *pids is the caller's; *n 0: none does. */
 struct error *selection_find(const struct selection *s, const char *proc, pid_t **pids, u32 *n);
-/* An error if a process that may match is not permitted to be looked at: to wait for one would be in vain. */
+/* An error if yrt is not permitted to look at a process that may match: waiting for one would never end. */
 struct error *selection_hidden(const struct selection *s, const char *proc);
 /* Nothing matches: what was looked for, and what comes close, or that it is hidden. */
 struct error *selection_missed(const struct selection *s, const char *proc);
-/* The one process whose program or comm is name. None, or several, is an error that lists what comes close, or all. */
+/* The process whose program or comm is name. None, or several, is an error that lists similar ones, or all. */
 struct error *find_by_name(const char *name, const char *proc, pid_t *ret);
 
 #endif

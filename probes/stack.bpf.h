@@ -114,8 +114,10 @@ struct { /* by signal_struct */
 	__type(value, struct process_ending);
 } endings SEC(".maps");
 
-/* What a pid is called at a level of its namespaces. The kernel's element is larger than our flavour of it: a variable
- * index must not be left to the compiler. */
+/*
+ * The number of a pid at a level of its namespaces. The kernel's element is larger than our flavour of it, so the
+ * compiler must not compute a variable index.
+ */
 static inline struct upid *pid_at(struct pid *pid, u32 level)
 {
 	return (void *)__builtin_preserve_access_index(&pid->numbers[0]) + level * bpf_core_type_size(struct upid);
@@ -141,14 +143,16 @@ static inline u32 tgid_of(struct task_struct *task)
 	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
 }
 
-/* The same of a task whose type the verifier knows, for hot paths: its fields are loaded without a call. */
+/* The same for a task whose type the verifier knows, for hot paths: its fields are loaded without a call. */
 static inline u32 tgid_of_typed(struct task_struct *task)
 {
 	return pid_level ? pid_of(task->group_leader, task->tgid) : (u32)task->tgid;
 }
 
-/* The instance of the target that runs here; 0: it is none. Out of line: the chain of functions below a program has all
- * of the stack. */
+/*
+ * The instance of the target that runs here; 0: it is none. Out of line, because the chain of functions below a program
+ * needs all of the stack.
+ */
 WALK_GLOBAL int find_target(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -290,7 +294,7 @@ static long step_one(u32 i, struct stepping *s)
 	return s->stop != STOP_NONE;
 }
 
-/* Where there is no bpf_loop the verifier follows each round: what it branches into is looked at once, in here. */
+/* Without bpf_loop the verifier follows each round; the branches of a round are verified once, in this function. */
 WALK_GLOBAL int step_no_loop(struct walk *w)
 {
 	WALK_CHECK(w);
@@ -324,8 +328,8 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
 }
 
 /*
- * There is no user stack in exit(), once the memory is gone, and in execve(), with the old program's memory gone and
- * the new one's being made (load_elf_binary() sets start_stack last).
+ * There is no user stack in exit() after the memory is gone, and in execve() between the loss of the old program's
+ * memory and the end of making the new one's (load_elf_binary() sets start_stack last).
  */
 static inline bool has_no_stack(struct task_struct *task)
 {
@@ -335,8 +339,8 @@ static inline bool has_no_stack(struct task_struct *task)
 }
 
 /*
- * A thread that has not left the system call that made it yet: on its stack is what it is to begin with, or of a cache
- * of stacks what an earlier thread left there, and no caller. A forked process has its parent's.
+ * A thread that has not yet left the system call that made it. Its stack has what it begins with, or, with a cache of
+ * stacks, what an earlier thread left there, but no caller. A forked process has its parent's stack.
  */
 static inline bool is_newborn(struct task_struct *task)
 {
@@ -360,7 +364,9 @@ WALK_GLOBAL int walk_newborn(struct walk *w)
 	               : STOP_DEPTH;
 }
 
-/* Along frame pointers, as far as there are any, to the first caller in known code. The frame pointer holds there. */
+/*
+ * Follows frame pointers, as far as there are any, to the first caller in known code. The frame pointer is valid there.
+ */
 WALK_GLOBAL int deferred_pointers(struct walk *w)
 {
 	u64 fp, next, pc;
@@ -407,8 +413,8 @@ WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 }
 
 /*
- * Goes on, by guess, at the next caller in known code: STOP_NONE. There may be more code that is not known behind that,
- * so it is done again: frames from in between come from the second walk.
+ * Continues, as a guess, at the next caller in known code: STOP_NONE. There may be more unknown code in between, so the
+ * walk is repeated later (deferred), which finds the frames in between.
  */
 WALK_GLOBAL int deferred_guess(struct slot *slot)
 {

@@ -34,7 +34,7 @@ void targets_free(struct targets *t);
 struct error *targets_add(struct targets *t, pid_t pid, u32 number);
 /* BPF's programs are loaded: passes them those that were added. */
 struct error *targets_announce(struct targets *t);
-/* Adds a process if it is selected and no target yet, and one may look at it; else nothing happens. */
+/* Adds a process if it is selected, no target yet, and yrt may look at it; otherwise nothing happens. */
 struct error *targets_offer(struct targets *t, pid_t pid);
 /* The runtimes that were recognised in any of them so far: bit n is id n. */
 u32 targets_runtimes(const struct targets *t);
@@ -49,7 +49,7 @@ struct error *targets_starting(struct targets *t);
 struct error *targets_reap(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */
 void targets_sweep(struct targets *t);
-/* The same of those that were gone at the last such call: records that name them have long been taken. */
+/* The same for those that were gone at the last such call: records that name them have been processed by now. */
 void targets_sweep_old(struct targets *t);
 
 #endif

@@ -19,11 +19,11 @@
 struct bpf_program;
 struct uprobe;
 
-/* To be called before a program that is for uprobes is loaded: chooses the better kind that this kernel has. */
+/* Call before a program for uprobes is loaded: chooses the better kind that this kernel has. */
 void uprobe_prepare(struct bpf_program *program);
 /*
  * Places the program at an offset of a file, as process pid maps it (0: this one); path is for the kernel. counter: the
- * offset of what is to be more than 0 as long as it is there (the semaphore of a USDT probe); 0: none.
+ * offset of a counter that is above 0 while the probe exists (the semaphore of a USDT probe); 0: none.
  */
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret);

@@ -68,8 +68,8 @@ static __attribute__((noinline)) int new_buffer(const struct alloc_probe *probe,
 }
 
 /*
- * Are a site's values as they must be? Its object is the first of the buffer that the thread has, or in none; if it was
- * found by the looks of its code, it may be anything else.
+ * Are a site's values consistent? Its object must be the first of the thread's buffer, or in none. A site that was
+ * found by the look of its code may be anything else.
  */
 static __attribute__((noinline)) int makes_sense(const struct alloc_probe *probe)
 {
@@ -168,8 +168,8 @@ static __attribute__((noinline)) int note_site(const struct alloc_probe *probe, 
 }
 
 /*
- * What was sampled until now is to be read before objects move: by the watchpoint thread of this CPU, which runs before
- * the thread that collects goes on.
+ * Earlier samples must be read before objects move: by the watchpoint thread of this CPU, which runs before the thread
+ * that collects goes on.
  */
 static __attribute__((noinline)) int announce_collection(void *ctx, u32 tgid)
 {
@@ -232,8 +232,10 @@ int on_alloc_walk(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The thread wrote where it was watched: is that an allocation of the buffer it still has? Then top has passed the
- * address. */
+/*
+ * The thread wrote to the watched address: is that an allocation in the buffer that it still has? Then top has passed
+ * the address.
+ */
 static inline bool is_allocation(const struct alloc_watch *watch, const struct alloc_probe *probe, u64 *top)
 {
 	*top = user_word(watch->thread + probe->top);
@@ -254,8 +256,8 @@ static inline void note_watch(
 }
 
 /*
- * A write that is no allocation: the watchpoint thread is to switch the watchpoint off. It stays set after its hit
- * until it is moved: most are not written again, and switching off costs more.
+ * A write that is no allocation: asks the watchpoint thread to switch the watchpoint off. Otherwise it stays set after
+ * its hit until it is moved: most addresses are not written again, and switching off costs more.
  */
 static __attribute__((noinline)) int ask_rest(void *ctx, struct alloc_watch *watch, const struct alloc_probe *probe)
 {

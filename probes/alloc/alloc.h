@@ -83,7 +83,9 @@ struct error *alloc_poll(struct alloc *a, u64 now_ns);
 struct error *alloc_stack(void *alloc, const struct stack_record *record, const struct frame *frames, u32 n);
 /* Counts to the end, and takes the probes away. */
 struct error *alloc_stop(struct alloc *a);
-/* When no record comes any more: scales, and moves all into the profile: counts are bytes, second ones objects. */
+/*
+ * Call when no more records come: scales, and moves everything into the profile: counts are bytes, second ones objects.
+ */
 struct error *alloc_finish(struct alloc *a);
 void alloc_summary(struct alloc *a, struct alloc_summary *ret);
 

@@ -30,14 +30,17 @@ struct alloc_class { /* what became of a record */
 /* o outlives it. */
 struct error *alloc_classes_create(struct object *o, struct alloc_classes **ret);
 void alloc_classes_destroy(struct alloc_classes *c);
-/* Records of this process (struct alloc_record.instance) are read by reader, of ops->open(); it is taken over. */
+/*
+ * Records of this process (struct alloc_record.instance) are read by reader, which ops->open() made. Takes ownership of
+ * reader.
+ */
 struct error *alloc_classes_add(
         struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader);
 /* Reads all that is there to be read at once: a collection begins. Of any thread. */
 void alloc_classes_hurry(void *classes);
-/* Moves what was found out since into *ret (malloc'd, or NULL), in no order. Returns how many. */
+/* Moves new results into *ret (malloc'd, or NULL), in no order. Returns how many. */
 u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret);
-/* No record comes any more: ends the thread. What it could not find out yet is reported as unknown. */
+/* Call when no more records come: ends the thread. Classes that it has not found by then are reported as unknown. */
 void alloc_classes_stop(struct alloc_classes *c);
 
 #endif

@@ -12,15 +12,17 @@ struct uprobe;
 void alloc_object_prepare(struct object *o);
 /* The ring of struct alloc_record; record is called for each that waits when it is consumed. NULL: errno says why. */
 struct ring_buffer *alloc_object_ring(struct object *o, int (*record)(void *ctx, void *data, size_t size), void *ctx);
-/* Of the program that a watchpoint runs, and of the perf event array through which programs wake the watchpoint threads
- * of watchpoints. */
+/*
+ * Descriptors of the program that a watchpoint runs, and of the perf event array through which programs wake watchpoint
+ * threads.
+ */
 int alloc_object_watch_program(const struct object *o);
 int alloc_object_watchpoint_threads_fd(const struct object *o);
 /* A uprobe (uprobe.h). */
 struct error *alloc_object_attach_site(
         struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
 struct error *alloc_object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe);
-/* What a thread is watched for was passed before the watchpoint was there: it is watched for something else. */
+/* The thread had passed its watched address before the watchpoint was set: chooses another address. */
 void alloc_object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch);
 bool alloc_object_watch(const struct object *o, u32 key, struct alloc_watch *ret);
 /* false: there are no debug registers; the stack of a refill stands for its whole buffer. */

@@ -31,14 +31,16 @@ struct error *reweight_kind(struct reweighting *s, const struct frame *class, u6
 struct error *reweight_outside(struct reweighting *s, u32 size_class, u32 *ret);
 /* A sample stands for so many bytes. */
 void reweight_sample(struct reweighting *s, u32 kind, double bytes);
-/* Bytes of a kind in a buffer that was looked into, of all kinds there, and its size; the buffer stands for `by` such.
+/*
+ * Adds the bytes of a kind in a surveyed buffer, the bytes of all kinds there, and the buffer's size; the buffer stands
+ * for `by` such buffers.
  */
 void reweight_counted(struct reweighting *s, u32 kind, double bytes, double all, double room, double by);
 /* Asks how many bytes outside of buffers were handed out in truth. */
 void reweight_handed(struct reweighting *s, double (*handed)(void *ctx, u32 size_class), void *ctx);
 /*
- * When all is counted; handed: bytes of all buffers that were handed out. Returns how far the survey is followed, from
- * 0 to 1. reweight_factor() is 1 before.
+ * Call when everything is counted; handed: bytes of all buffers that were handed out. Returns how far the survey is
+ * followed, from 0 to 1. Before that reweight_factor() is 1.
  */
 double reweight_weigh(struct reweighting *s, double handed);
 /* What weights of samples of a kind are to be multiplied by. */

@@ -33,8 +33,8 @@ u64 alloc_sites_placed_ns(struct alloc_sites *s);
 /* Takes all away for good. */
 void alloc_sites_clear(struct alloc_sites *s);
 /*
- * What a hit costs on this machine where caches are cold; 0: unknown. To be called once. The uprobe for that
- * stays where nothing runs until others are taken away: to wait for that would delay the first sample.
+ * The cost of a hit on this machine with cold caches; 0: unknown. Call once. The uprobe that measures it stays, at a
+ * place where nothing runs, until others are removed: waiting for its removal would delay the first sample.
  */
 u64 alloc_sites_measure(struct alloc_sites *s);
 

@@ -41,7 +41,10 @@ static __attribute__((noinline)) int send_survey(const struct alloc_probe *probe
 	        &alloc_ring, &record, sizeof(record), probe->prompt ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-/* The thread has given up a buffer that was chosen. What the collector has not touched since is as it was. */
+/*
+ * The thread has given up a buffer that was chosen. As long as no collection has touched it, its contents are
+ * unchanged.
+ */
 static __attribute__((noinline)) int end_survey(const struct alloc_probe *probe, u32 collections)
 {
 	u32 key = (u32)bpf_get_current_pid_tgid();
@@ -56,7 +59,7 @@ static __attribute__((noinline)) int end_survey(const struct alloc_probe *probe,
 	return 0;
 }
 
-/* Only a buffer itself shows what lies in it, so some are looked into, each byte with the same chance. */
+/* Only a buffer itself shows its contents, so some buffers are read; each byte has the same chance. */
 static __attribute__((noinline)) int take_survey(const struct alloc_probe *probe)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -32,15 +32,17 @@ void survey_destroy(struct survey *c);
  */
 struct error *survey_kind(struct survey *c, u32 process, const struct frame *class, u64 size, u64 apart, u32 *ret);
 /*
- * A stack of this kind, which for want of a survey stands for so many bytes. outside: of an object outside all buffers,
- * which is counted elsewhere; it shows where such objects come from if none of them needed a buffer.
+ * A stack of this kind, which stands for so many bytes if there is no survey. outside: of an object outside all
+ * buffers, which is counted elsewhere; it shows where such objects come from if none of them needed a buffer.
  */
 struct error *survey_stack(
         struct survey *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects);
 /* Objects of this kind in a buffer; without a stack they are at node. */
 struct error *survey_count(struct survey *c, u32 kind, u32 allocator, u32 node, double bytes, double objects);
-/* Was enough counted? If not, survey_spread() gives the stacks as they are; in any case those of allocators of which
- * nothing was. */
+/*
+ * Was enough counted? If not, survey_spread() returns the stacks as they are, as it does in any case for allocators
+ * without a survey.
+ */
 bool survey_usable(const struct survey *c);
 struct error *survey_spread(
         struct survey *c, struct error *(*add)(void *ctx, const struct survey_result *r), void *ctx);

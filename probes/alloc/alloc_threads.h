@@ -22,12 +22,12 @@ struct alloc_totals {
 /* The runtime of a process that reports its allocation; NULL: none. */
 const struct instance *alloc_runtime(const struct process *p);
 
-/* targets outlive it. apart: threads are shown by themselves, so nothing stands for one that has no sample. */
+/* targets must outlive it. apart: threads are shown separately, so no other thread stands for one without a sample. */
 struct error *alloc_threads_create(const struct targets *targets, bool apart, struct alloc_threads **ret);
 void alloc_threads_destroy(struct alloc_threads *t);
 /* The index of a thread, by the number of its process and by ALLOC_THREAD. */
 struct error *alloc_threads_find(struct alloc_threads *t, u32 process, u64 thread, u32 *ret);
-/* Looks what each has allocated so far. first: what was before does not count. Threads that come later began at 0. */
+/* Reads what each has allocated so far. first: earlier amounts do not count. Later threads began at 0. */
 struct error *alloc_threads_count(struct alloc_threads *t, bool first);
 /* So many samples of a thread stand for so many bytes. */
 void alloc_threads_add(struct alloc_threads *t, u32 index, u32 samples, double bytes);

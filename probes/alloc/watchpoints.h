@@ -33,7 +33,7 @@ void watchpoints_stats(struct watchpoints *w, struct watchpoints_stats *ret);
 void watchpoints_sweep(struct watchpoints *w);
 /* The error that a target's threads have none left. */
 struct error *watchpoints_refused(void);
-/* Whether this machine lets a thread of ours be watched, and what a trap costs: an error says what is in the way. */
+/* Does this machine let a thread of ours be watched, and what does a trap cost? An error says what is in the way. */
 struct error *watchpoints_try(u64 *trap_ns);
 
 #endif

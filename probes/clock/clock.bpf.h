@@ -23,12 +23,12 @@ static inline u64 time_here(struct perf_event *event, struct task_struct *task)
 }
 
 /*
- * The time that a tick of this CPU stands for: what passed since the one before. That is more than a period when the
- * clock's period has changed (clock.h), when the kernel did not run the program (another BPF program or a map update
- * had the CPU), and when the CPU was idle: some CPUs do not tick then. Where ticks are missing only the time counts
- * that this task had the CPU, else what runs after idle had idle's time. What is longer than GAP_PERIODS is lost (a
- * virtual machine that was stopped, a throttled clock). What ran before this task is not: nobody knows for how long,
- * and behind a pool's short requests it is idle time.
+ * The time that a tick of this CPU stands for: the time since the tick before. That is more than a period if the
+ * clock's period has changed (clock.h), if the kernel did not run the program (another BPF program or a map update had
+ * the CPU), or if the CPU was idle, as some CPUs do not tick then. If ticks are missing, only this task's time on the
+ * CPU counts; otherwise it would get idle's time. More than GAP_PERIODS is lost (a virtual machine that was stopped, a
+ * throttled clock). Time before this task had the CPU is not counted: nobody knows how much of it was used, and behind
+ * a pool's short requests it is idle time.
  */
 static inline u64 tick_time(struct probe_stats *st, struct perf_event *event, u64 now, bool target, u64 here)
 {
@@ -62,10 +62,10 @@ static inline void note_woken(struct clock_woken *woken, struct perf_event *even
 }
 
 /*
- * A tick that wakes user space takes the CPU away from what it hit, if user space gets the same one. All that user
- * space does then lies between two ticks that may both hit the target, and each would stand for the whole time between:
- * code whose stacks are always new had a third too many samples. The tick after a wakeup stands for what its thread has
- * run since.
+ * A tick that wakes user space takes the CPU away from the task that it hit, if user space gets the same CPU.
+ * Everything that user space does is then between two ticks that may both hit the target, and each would stand for all
+ * of that time: code whose stacks are always new had a third too many samples. So the tick after a wakeup stands only
+ * for what its thread has run since.
  */
 static inline u64 time_since_woken(
         struct clock_woken *woken, struct perf_event *event, struct task_struct *task, u64 time)
@@ -83,9 +83,10 @@ static inline u64 time_since_woken(
 }
 
 /*
- * Was the tick due before this task came to this CPU? A CPU that wakes up from idle is late with its timer by 30 to 70
- * us on a virtual machine, and with deep idle states elsewhere: such ticks hit what runs next, 15 % too many in
- * requests of 0.2 ms. Only then does it count as long: interrupts are off for some microseconds in each switch.
+ * Was the tick due before this task came to this CPU? A CPU that wakes up from idle is late with its timer, by 30 to 70
+ * us on a virtual machine, and with deep idle states elsewhere too. Such ticks hit the task that runs next: 15 % too
+ * many in requests of 0.2 ms. Only then is the delay long enough to matter; at a switch interrupts are off for some
+ * microseconds only.
  */
 static inline bool was_due_before(struct perf_event *event, u64 now, u64 here)
 {
@@ -95,9 +96,9 @@ static inline bool was_due_before(struct perf_event *event, u64 now, u64 here)
 }
 
 /*
- * Is this tick a sample? The CPU time of targets on a CPU is divided into blocks of one sampling period; in each a
- * random moment is chosen, and the first tick after it that is no sample yet becomes one: which ticks these are depends
- * on time alone and not on what runs.
+ * Is this tick a sample? The CPU time of targets on a CPU is divided into blocks of one sampling period. In each block
+ * a random moment is chosen, and the first tick after it that is not a sample yet becomes one. So the choice depends on
+ * time alone, not on what runs.
  */
 static inline bool take_tick(struct probe_stats *st, u64 time)
 {
@@ -113,8 +114,9 @@ static inline bool take_tick(struct probe_stats *st, u64 time)
 }
 
 /*
- * Whoever runs becomes a target at its first tick, so that those that never run cost nothing. Its stacks are copied
- * until user space knows its files, as those of a program that has only begun. Returns its instance; 0: it is none.
+ * With -a, every process becomes a target at its first tick, so those that never run cost nothing. Until user space
+ * knows its files its stacks are copied, as those of a program that has just started. Returns its instance; 0: it is no
+ * target.
  */
 WALK_GLOBAL int adopt(void)
 {

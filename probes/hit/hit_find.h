@@ -22,8 +22,9 @@ struct hit_found {
 };
 
 /*
- * root: as of symbols_load(). An error says why it can not be: there are several, or the code only chooses one. n is 0
- * if there is none; a USDT probe is looked for in all files, as its provider may be what the spec has for a file.
+ * root: as for symbols_load(). An error says why the place cannot be probed: there are several, or its code only
+ * chooses one. n is 0 if there is none. A USDT probe is looked for in all files, because the spec may name its provider
+ * instead of a file.
  */
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
 

@@ -210,8 +210,8 @@ static inline void io_count(struct io_stats *s, u32 verb, u64 ns, u64 bytes)
 }
 
 /*
- * Is the stack of this call to be taken? A call as large as what a walk stands for is; of smaller ones each for
- * several, and the more likely the larger it is. *times: in IO_ONE.
+ * Is the stack of this call taken? Always if the call is as large as what a walk stands for. Smaller ones are chosen by
+ * chance, the larger the likelier, and then stand for several. *times: in IO_ONE.
  */
 static inline bool io_chosen(struct io_thread *t, const struct io_stats *s, u64 ns, u64 bytes, u64 *times)
 {
@@ -278,7 +278,7 @@ int BPF_PROG(io_exit, struct pt_regs___kernel *regs, long ret)
 	return 0;
 }
 
-/* Walks take at most 2 % of a CPU, and IO_CREDIT_NS more now and then: what is short or seldom is taken whole. */
+/* Walks take at most 2 % of a CPU, with bursts of IO_CREDIT_NS: short or rare activity is taken completely. */
 static __attribute__((noinline)) int io_budget(const struct io_thread *t)
 {
 	u64 now = bpf_ktime_get_ns(), elapsed, used;

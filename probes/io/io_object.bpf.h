@@ -141,8 +141,8 @@ WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at)
 }
 
 /*
- * The other end of a socket. One that was accepted has the backlog of the socket that listened (sk_clone_lock() copies
- * it): its peer's port says nothing, its own says what was asked for.
+ * The other end of a socket. An accepted socket has the backlog of its listener (sk_clone_lock() copies it). For such a
+ * socket the peer's port means nothing; its own port shows the service.
  */
 WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
 {

@@ -24,9 +24,9 @@ struct burst_thread {
 	bool seen; /* set by burst_take() */
 };
 
-/* Samples their processes for a moment. What keeps some of these from being sampled is reported through warn. */
+/* Samples their processes for a moment. Reasons why some could not be sampled are reported through warn. */
 struct error *burst_take(const struct burst_options *options, struct burst_thread *threads, u32 n, struct burst **ret);
-/* Adds the stack that each thread was seen in most often to a profile that is finished, below a node of its thread. */
+/* Adds each thread's most frequent stack to a finished profile, below a node of the thread. */
 struct error *burst_graft(const struct burst *b, const struct burst_thread *threads, u32 n, struct profile *to);
 void burst_destroy(struct burst *b);
 

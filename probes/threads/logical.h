@@ -18,8 +18,10 @@ struct dump_task {
 	u32 nframes, stop;
 };
 
-/* Adds the tasks of a process to the list. For each runtime that cannot list its own warn() is called, which owns err,
- * and list->partial is set. */
+/*
+ * Adds the tasks of a process to the list. For each runtime that cannot list its tasks, warn() is called, which owns
+ * err, and list->partial is set.
+ */
 struct error *logical_take(
         struct process *p, void (*warn)(void *ctx, struct error *err), void *ctx, struct dump_list *list);
 void logical_free(struct dump_list *list);

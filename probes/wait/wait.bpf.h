@@ -70,8 +70,8 @@ static inline struct wait_stats *wait_stats(void)
 }
 
 /*
- * By how much CLOCK_MONOTONIC is ahead. A host that takes the CPU away between the two readings makes that more, by
- * milliseconds that would be counted as a wait: it grows by 0.1 % of the time at most.
+ * By how much CLOCK_MONOTONIC is ahead. If the host takes the CPU away between the two readings, the difference grows
+ * by milliseconds, which would count as a wait: so it may grow by at most 0.1 % of the time.
  */
 static inline void wait_compare(struct wait_stats *ws, u64 clock)
 {
@@ -82,8 +82,8 @@ static inline void wait_compare(struct wait_stats *ws, u64 clock)
 }
 
 /*
- * Now, at a switch: by the scheduler's clock of this CPU, which it has just read. To read CLOCK_MONOTONIC costs as
- * much as all else here, so that is done once in a while.
+ * The time at a switch, by the scheduler's clock of this CPU, which was just read. Reading CLOCK_MONOTONIC costs as
+ * much as everything else here, so that is done only from time to time.
  */
 static inline u64 wait_now(struct wait_stats *ws, struct task_struct *prev)
 {
@@ -137,8 +137,9 @@ static inline s64 wait_take_owed(u32 tgid)
 }
 
 /*
- * What a short wait counts: that it was chosen by chance makes the sum of a thread's uncertain, but that is known, so
- * each is made a bit more or less to follow it. The first that is chosen of a thread says nothing of that yet.
+ * The value of a short wait. Because it was chosen by chance, the sum of its thread would be uncertain. But the true
+ * sum is known, so each value is made slightly larger or smaller to follow it. The first chosen wait of a thread cannot
+ * be corrected yet.
  */
 static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u32 tgid)
 {
@@ -226,9 +227,8 @@ static __attribute__((noinline)) int wait_over(
 }
 
 /*
- * Is a stack to be taken, and for how much does it stand? Of threads that wait often and shortly one of n waits is
- * chosen: the first by chance, and from then on after a number of others that is drawn each time, n - 1 on average.
- * 0: none.
+ * Is a stack taken, and for how much does it stand? For threads with many short waits one of n waits is chosen: the
+ * first by chance, later ones after a number of others that is drawn each time, n - 1 on average. 0: none.
  */
 static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wait_stats *ws)
 {
@@ -289,8 +289,8 @@ static __attribute__((always_inline)) inline void wait_walk(
 }
 
 /*
- * A thread leaves the CPU that was not seen to come back: kernels leave switches out, as one that hides a task does
- * with those of that task. The scheduler knows since when it runs.
+ * A thread leaves the CPU but was not seen to come back: some kernels leave out switches (one that hides a task leaves
+ * out that task's). The scheduler knows since when it runs.
  */
 static __attribute__((noinline)) int wait_over_unseen(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
@@ -439,7 +439,7 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 	return 0;
 }
 
-/* It ends before user space has settled it, but after the run: the stack of the wait that it was in is lost. */
+/* It ends after the run, but before user space has settled it: the stack of its current wait is lost. */
 static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u64 end)
 {
 	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns = since ? wait_span(since, end) : 0;

@@ -47,7 +47,10 @@ struct wait_record {
 	u64 waker; /* hash of the stack of who ended it; 0: not known */
 };
 
-/* The same type: a wait that ended like none before. What is counted under both is both stacks. */
+/*
+ * The same type: a new pair of a waiting stack and its waker's stack. What is counted under the hash `both` belongs to
+ * both.
+ */
 struct wait_pair {
 	u32 type;
 	u32 pair; /* 1 */

@@ -3,7 +3,7 @@
 #ifndef YRT_WAIT_VISIT_BPF_H
 #define YRT_WAIT_VISIT_BPF_H
 
-/* A thread that waits: settles what is known of it, or hands over what it takes to walk its stack. */
+/* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
 static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 now)
 {
 	u64 since = !w          ? t->begin_ns

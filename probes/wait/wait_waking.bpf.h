@@ -3,7 +3,10 @@
 #ifndef YRT_WAIT_WAKING_BPF_H
 #define YRT_WAIT_WAKING_BPF_H
 
-/* The wait that a waking ends, if the waker's stack is to be taken: its own is or will be, and it has no waker yet. */
+/*
+ * The wait that a wake-up ends, if the waker's stack is wanted: the wait's own stack is or will be taken, and it has no
+ * waker yet.
+ */
 static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 {
 	struct wait_state *w = wait_state_of(woken);
@@ -53,8 +56,9 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 }
 
 /*
- * The stack of who ends a wait whose own stack is or will be taken: of a target's thread all of it, else its kernel
- * frames and its name. What an interrupt hit has nothing to do with it: names of kernel frames show an interrupt.
+ * The stack of the waker, for a wait whose own stack is or will be taken: the whole stack of a target's thread, else
+ * its kernel frames and its name. Code that an interrupt hit is not the waker; names of kernel frames show an
+ * interrupt.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_walk, struct task_struct *woken)
