@@ -62,8 +62,8 @@ static inline u64 go_detail(u32 module, u32 inlined)
 
 /*
  * Labels: a list of keys and values, each a pointer and a length (runtime/pprof/label.go, 1.24 on), or a map with one
- * bucket (runtime/map.go: hmap, bmap, up to 1.23). They are read when a stack arrives in user space, and may be others'
- * by then: a mix of what the walk has seen shows that.
+ * bucket (runtime/map.go: hmap, bmap, up to 1.23). They are read when a stack arrives in user space, and may belong to
+ * another goroutine by then: a hash of what the walk has seen shows that.
  */
 #define GO_LABELS_MAX  8
 #define GO_LABEL_BYTES 64                       /* of a value, that are part of the mix */

@@ -9,8 +9,10 @@
 #include "go_table.h"
 #include "shared/frame.h"
 
-/* Are frames[i] of a stack, leaf first, and those that called it such work? *ret is the frame that stands for them, and
- * the result how many they are; 0: no. */
+/*
+ * Are frames[i] of a stack, leaf first, and its callers such work? *ret is the frame that stands for them; the result
+ * is how many they are, 0: no.
+ */
 u32 go_fold(struct go_table *t, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret);
 /* The name of a frame by go_fold(); NULL: it is another. */
 const char *go_fold_name(const struct frame *f);

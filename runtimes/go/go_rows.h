@@ -15,8 +15,8 @@
 extern const struct cfi_provider go_provider;
 
 /*
- * Functions that keep the stack pointer in a register while they run on another stack, up to NULL. Their rows in there
- * are those of the stack pointer that is kept: who walks puts it back first, as the caller's stack may lie anywhere.
+ * Functions that keep the stack pointer in a register while they run on another stack, up to NULL. Their rows are
+ * relative to the kept stack pointer: the walker restores it first, because the caller's stack may be anywhere.
  */
 extern const char *const go_keepers[];
 

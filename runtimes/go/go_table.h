@@ -81,7 +81,10 @@ void go_table_find_key(struct go_table *t);
 
 /* Function i, in order of addresses. */
 bool go_function_at(struct go_table *t, u32 i, struct go_function *ret);
-/* Is it C, which Go's own linker took from an object file (race, cgo in the standard library)? It has no sizes. */
+/*
+ * Is it C, which Go's own linker took from an object file (race, cgo in the standard library)? The table has no sizes
+ * for it.
+ */
 static inline bool go_function_is_c(const struct go_function *fn)
 {
 	return !fn->pcsp;

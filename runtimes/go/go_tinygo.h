@@ -7,7 +7,7 @@
 
 /*
  * By its symbols: assembly of its runtime (tinygo_startTask, tinygo_scanCurrentStack …) beside functions of a package
- * "runtime". A stripped one has nothing that tells it from a program in C.
+ * "runtime". A stripped program cannot be distinguished from one in C.
  */
 bool go_is_tinygo(struct image *img);
 

@@ -28,13 +28,13 @@ struct hotspot_check {
 
 #define HOTSPOT_CHECKS 8
 
-/* All checks; their number. The JVM goes on meanwhile, so what fails is looked at again before it counts. */
+/* Runs all checks; returns their number. The JVM keeps running, so a failing check is repeated before it counts. */
 u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
         struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS]);
 
 /*
- * NULL if none fails, or the JVM is gone by now; else an error that names the first that does. *conclusive: all hold;
- * if not, and there is no error, it is to be tried again.
+ * NULL if none fails, or the JVM is gone by now; else an error that names the first one that fails. *conclusive: all
+ * checks hold; if not, and there is no error, try again.
  */
 struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,
         const struct hotspot_code *code, struct memory *m, bool *conclusive);

@@ -17,8 +17,10 @@
 bool hotspot_each_virtual(struct hotspot_instance *instance, struct memory *m,
         bool (*each)(void *ctx, struct memory *m, u64 thread), void *ctx);
 
-/* What says where a virtual thread's frames are: if it is the same before and after they were read, they are of one
- * moment. */
+/*
+ * State that shows where a virtual thread's frames are: if it is equal before and after reading them, they are of one
+ * moment.
+ */
 struct hotspot_parked {
 	u64 cont, chunk; /* Continuation and its innermost StackChunk, 0: none (yet) */
 	u64 state_at;
@@ -26,8 +28,8 @@ struct hotspot_parked {
 };
 
 /*
- * The frames of a virtual thread that no thread has, leaf first, at most max. *n: how many. m: as above. False: its
- * innermost chunk was changed meanwhile, or has no frame, as where a collector has moved it from.
+ * The frames of a virtual thread without a carrier, leaf first, at most max. *n: how many. m: as above. False: its
+ * innermost chunk has changed meanwhile, or has no frame, as when a collector has moved it away.
  */
 bool hotspot_parked_stack(struct hotspot_instance *instance, const struct runtime_process *p, struct memory *m,
         const struct hotspot_parked *parked, struct frame *frames, u32 max, u32 *n, u32 *stop);

@@ -19,7 +19,7 @@ static inline u64 lua_running(struct walk *w, const struct lua_vm *vm)
 	return walk_has(w, reg) ? lua_register(w, reg) : 0;
 }
 
-/* gcc uses the register of the lua_State for something else in the loops of OP_CLOSURE and OP_VARARG. */
+/* In the loops of OP_CLOSURE and OP_VARARG gcc uses the register of the lua_State for something else. */
 static inline u64 lua_spilled(struct walk *w, const struct lua_vm *vm, u32 i)
 {
 	u32 reg = vm->spill_reg;
@@ -43,7 +43,7 @@ static inline u64 lua_stack_end(struct walk *w, const struct lua_vm *vm, u64 thr
 	return old < end && end - old < LUA_STACK_MOST ? stack + (end - old) : 0;
 }
 
-/* Starts on the stack of thread. False: it is not a lua_State, as in the function's epilogue. */
+/* Starts on the stack of thread. False: it is no lua_State, as in the function's epilogue. */
 WALK_GLOBAL int lua_enter(struct walk *w, u32 own, u64 thread)
 {
 	const struct lua_vm *vm;

@@ -22,8 +22,8 @@ struct lua_gc {
 struct error *lua_gc_find(struct image *img, struct lua_gc *ret);
 
 /*
- * In a run of native frames, frames[i] to frames[end - 1], leaf first: the index behind the outermost function of the
- * collector, where "(gc)" belongs: inside of what led to it, around finalizers. i: it does not run.
+ * In a run of native frames, frames[i] to frames[end - 1], leaf first: the index behind the collector's outermost
+ * function. "(gc)" belongs there: inside its caller, around finalizers. i: the collector does not run.
  */
 u32 lua_gc_behind(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 end);
 

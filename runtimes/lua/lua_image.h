@@ -30,7 +30,7 @@ struct lua_image {
 	struct layout *origins;
 };
 
-/* *ret is NULL for a file without Lua. An error says what is missing of a file that has one. */
+/* *ret is NULL for a file without Lua. An error says what is missing in a file with Lua. */
 struct error *lua_image_read(struct image *img, struct lua_image **ret);
 void lua_image_destroy(struct lua_image *image); /* NULL is fine */
 
@@ -49,9 +49,9 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 void lua_ends_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 
 /*
- * 5.1: where luaV_execute() has its position in the bytecode, and where it calls luaD_poscall(). The former is what it
- * stores into lua_State.savedpc; the latter is the call before it counts nexeccalls, its second argument, down. What is
- * not found stays 0. lua_position.c.
+ * 5.1: the register in which luaV_execute() has its position in the bytecode, and where it calls luaD_poscall(). The
+ * former is the one that it stores into lua_State.savedpc; the latter is the call before it decrements nexeccalls, its
+ * second argument. What is not found stays 0. lua_position.c.
  */
 struct error *lua_position_find(struct image *img, struct lua_image *ret);
 

@@ -52,7 +52,7 @@ enum { LUA_IN_C, LUA_IN_LUA, LUA_RUNS };
  */
 enum { LUA_RUNNING = 1, LUA_MAY_BEGIN = 2, LUA_TAIL = 4, LUA_FRESH = 8, LUA_DOUBTED = 16 };
 
-/* A CallInfo and the function at func, and what is known from those before it: recursion asks for it again. */
+/* A CallInfo and the function at func, with the result of the one before: recursion needs it again. */
 struct lua_call {
 	u64 func, pc, closure;
 	u64 follows; /* 5.1: a position behind a call */
@@ -90,7 +90,7 @@ static inline struct walk_cursor *lua_cursor(struct walk *w, u32 i)
 	return &w->cursor[i & (WALK_CURSORS - 1)];
 }
 
-/* luaV_execute(), the leaf, has not come to its first jump: registers are still those of its caller. */
+/* luaV_execute(), the leaf, has not reached its first jump: registers are still those of its caller. */
 static inline bool lua_is_entering(const struct walk *w, const struct lua_vm *vm)
 {
 	return w->leaf && w->region.part == LUA_EXECUTE && walk_pc(w) - w->region.start < vm->begun;
@@ -116,8 +116,10 @@ static inline u32 lua_status(const struct walk *w, const struct lua_vm *vm)
 
 static const u8 lua_saved[] = {DWREG_RBX, DWREG_RBP, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15};
 
-/* The position that luaV_execute() has in a register: in that which it is known to be in, else in the highest of those
- * that calls preserve that points into the bytecode. */
+/*
+ * The position that luaV_execute() has in a register: the one that is known to hold it, else the highest callee-saved
+ * register that points into the bytecode.
+ */
 static inline u64 lua_register_pc(const struct walk *w, const struct lua_vm *vm, u64 code, u64 end)
 {
 	u64 best = 0;
@@ -139,10 +141,10 @@ static inline u64 lua_register_pc(const struct walk *w, const struct lua_vm *vm,
 }
 
 /*
- * luaV_execute() has called what runs now. Is the CallInfo on top that of its function, or of one in C that it called?
- * Others may be in front: luaD_precall() sets one up that still says what an earlier call was, an error has left some
- * already. They are passed over. Looks at one; LUA_MORE: at the next one, too. LUA_RETURNED: all functions of this
- * luaV_execute() have.
+ * luaV_execute() has called the current function. Is the CallInfo on top that of its own function, or of one in C that
+ * it called? Others may be above it and are skipped: luaD_precall() sets one up that still describes an earlier call,
+ * and an error leaves some behind. Looks at one CallInfo; LUA_MORE: look at the next one too. LUA_RETURNED: all
+ * functions of this luaV_execute() have returned.
  */
 int lua_settle(struct walk *w, u32 own);
 
@@ -154,9 +156,9 @@ int lua_settle(struct walk *w, u32 own);
 int lua_settle_leaf(struct walk *w, u32 own);
 
 /*
- * The same of 5.1, which has no CallInfo in a register: by the call that luaV_execute() is at, and by the position in
- * lua_State. luaD_precall() sets that to the beginning of a function that it has made a CallInfo for; it is not within
- * one that has not begun. LUA_MORE: this does not show it, but lua_settle() does.
+ * The same for 5.1, which has no CallInfo in a register: by the call that luaV_execute() is at, and by the position in
+ * lua_State. luaD_precall() sets that to the beginning of a function for which it has made a CallInfo; for one that has
+ * not begun it is not within the function. LUA_MORE: this does not decide, but lua_settle() does.
  */
 int lua_settle_old(struct walk *w, u32 own);
 

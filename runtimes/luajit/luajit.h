@@ -12,7 +12,7 @@
 #include "shared/frame.h"
 
 /*
- * Parts of the code. Where the VM's C frame ("cframe") stands, and which Lua frames belong to it, depends on the
+ * Parts of the code. The place of the VM's C frame ("cframe"), and the Lua frames that belong to it, depend on the
  * instruction. "In a cframe" means that the standard frame of 80 bytes is complete and linked; its address is cf.
  */
 enum luajit_part {
@@ -117,9 +117,9 @@ static inline enum luajit_function luajit_function(const struct frame *f)
 }
 
 /*
- * What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. Those that the JIT rewrites in place
- * keep their A only, but ITERC, ITERN, RETM to RET1 and LOOP nothing: JLOOP takes their place with an A of its own
- * (lj_trace.c, trace_stop).
+ * What a cookie keeps of an instruction: operand A is byte 1, the opcode byte 0. Instructions that the JIT rewrites in
+ * place keep only their A, and ITERC, ITERN, RETM to RET1 and LOOP nothing, because a JLOOP with an A of its own
+ * replaces them (lj_trace.c, trace_stop).
  */
 #define LUAJIT_LOOPS 0x700f3ull /* from bc_patched on: ITERC, ITERN, RETM, RET, RET0, RET1, LOOP, ILOOP, JLOOP */
 
@@ -168,7 +168,7 @@ int luajit_own(struct walk *w, u64 cf);
 int luajit_frames(struct walk *w, u64 cf);
 int luajit_below(struct walk *w, u64 cf, u64 link, u32 running);
 /*
- * At the bottom of a coroutine, in cframe cf: to the one that waits for it. LUAJIT_FRAMES_DONE: none is known.
+ * At the bottom of a coroutine, in cframe cf: goes to the one that waits for it. LUAJIT_FRAMES_DONE: none is known.
  * luajit_host_walk.c.
  */
 int luajit_waiting(struct walk *w, u64 cf);

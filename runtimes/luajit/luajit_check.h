@@ -25,8 +25,8 @@ struct luajit_check {
 #define LUAJIT_CHECKS 20
 
 /*
- * All checks of the VM whose global_State is at g; their number. The process goes on meanwhile, so what fails is looked
- * at again before it counts. p->mappings must be there.
+ * Runs all checks of the VM whose global_State is at g; returns their number. The process keeps running, so a failing
+ * check is repeated before it counts. p->mappings must be there.
  */
 u32 luajit_check_vm(
         const struct luajit_layout *l, const struct runtime_process *p, u64 g, struct luajit_check ret[LUAJIT_CHECKS]);

@@ -38,7 +38,7 @@ enum luajit_verdict luajit_facts_ask(const struct luajit_facts *facts, const str
  */
 struct error *luajit_facts_check(const struct luajit_facts *facts, const struct layout *l, const char *what);
 
-/* Puts the parts of GG_State where the code has them: what is in front of them differs by build. False: unknown. */
+/* Sets the parts of GG_State to where the code has them: the data before them differs by build. False: unknown. */
 bool luajit_facts_place(const struct luajit_facts *facts, struct layout *l);
 
 #endif

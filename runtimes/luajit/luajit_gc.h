@@ -23,7 +23,7 @@ void luajit_gc_find(struct image *img, const struct luajit_layout *l, u64 vm, st
 
 /*
  * struct runtime_ops.expand for native frames: puts the frame "(gc)" right outside the first function of the collector,
- * inside of those that led to it. The walker puts it, if it saw the state, outside of all native frames; finalizers run
+ * inside its callers. If the walker has seen the state, it puts the frame outside of all native frames; finalizers run
  * in other states.
  */
 u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret,

@@ -95,12 +95,12 @@ struct luajit_layout {
 extern const struct layout_schema luajit_layout_schema;
 
 /*
- * The layout of a file that holds LuaJIT, from the first that has it: its debug information; its separate debug file;
- * the library by build-id; the library by code (luajit_facts.h): of the layouts whose members are where the code has
- * them the one with the same GG_State, or else one with a global_State of another size in it, put where the code has
- * it. version: for messages. start, end: the VM's code. *ret is the caller's, its values are a struct luajit_layout. An
- * error says what is missing, which members the code contradicts, or which layouts of the library cannot be
- * distinguished.
+ * The layout of a file that holds LuaJIT, from the first source that has it: its debug information; its separate debug
+ * file; the library by build-id; the library by code (luajit_facts.h). By code, only layouts count whose members are
+ * where the code has them: the one with the same GG_State, or else one whose global_State has another size, moved to
+ * where the code has it. version: for messages. start, end: the VM's code. *ret is the caller's; its values are a
+ * struct luajit_layout. An error says what is missing, which members the code contradicts, or which layouts of the
+ * library cannot be distinguished.
  */
 struct error *luajit_layout_find(struct image *img, const char *version, u64 start, u64 end, struct layout **ret);
 

@@ -67,12 +67,12 @@ void luajit_trace_free(struct luajit_trace *t);
 /* Can these four bytes be at pc of this trace's code? Targets of jumps are patched while a trace lives. */
 bool luajit_trace_agrees(const struct luajit_trace *t, u64 pc, u32 cookie);
 /*
- * The snapshot that is nearest to pc, before or behind it. *before: the program has not come to it yet. Between two
- * snapshots nothing shows where in the bytecode a trace is; a call is more likely followed by a snapshot (which LuaJIT
- * makes where something has changed that it can not take back) than preceded by one.
+ * The snapshot that is nearest to pc, before or behind it. *before: the program has not reached it yet. Between two
+ * snapshots nothing shows where in the bytecode a trace is. A call is more likely followed by a snapshot than preceded
+ * by one, because LuaJIT makes one after something that it cannot undo.
  */
 const struct luajit_snapshot *luajit_trace_snapshot(const struct luajit_trace *t, u64 pc, bool call, bool *before);
-/* Is it the one that the trace goes on from elsewhere: in the interpreter, or in another trace? */
+/* Is it the snapshot from which the trace continues elsewhere: in the interpreter, or in another trace? */
 bool luajit_trace_ends(const struct luajit_trace *t, const struct luajit_snapshot *s);
 /* The entry of a snapshot for a slot; 0: none. */
 u32 luajit_snapshot_entry(const struct luajit_trace *t, const struct luajit_snapshot *s, u32 slot);
@@ -109,7 +109,7 @@ void luajit_traces_destroy(struct luajit_traces *traces);
 
 /* Is there a global_State of this build at g? */
 bool luajit_traces_own(struct luajit_traces *traces, struct memory *mem, u64 g);
-/* The trace in whose code pc lies. hint: its number, perhaps; NULL: there is none. Valid until the next call. */
+/* The trace whose code contains pc; NULL: there is none. hint: its number, perhaps. Valid until the next call. */
 const struct luajit_trace *luajit_traces_find(
         struct luajit_traces *traces, struct memory *mem, u64 g, u64 pc, u32 hint, u32 cookie);
 

@@ -22,8 +22,10 @@ struct perl_check {
 
 #define PERL_CHECKS 3
 
-/* All checks, of the interpreter at PL_curinterp. The process goes on meanwhile: what fails is looked at again before
- * it counts. */
+/*
+ * Runs all checks on the interpreter at PL_curinterp. The process keeps running, so a failing check is repeated before
+ * it counts.
+ */
 void perl_check(const struct perl_image *image, u64 bias, struct memory *mem, struct perl_check ret[PERL_CHECKS]);
 /* An error if one fails. */
 struct error *perl_check_process(const struct perl_image *image, u64 bias, const struct runtime_process *p);

@@ -109,9 +109,9 @@ WALK_GLOBAL int perl_stack_next(struct walk *w)
 }
 
 /*
- * Memory can be absent for a moment: after fork(), while the kernel copies the page that a thread writes first, samples
- * of it cannot read that page. The first is often the one with the thread's own block, which says what its interpreter
- * is. So an earlier walk leaves that here.
+ * Memory can be absent for a moment: after fork(), samples cannot read a page while the kernel copies it for its first
+ * write. That page is often the one with the thread's own block, which says what its interpreter is. So an earlier walk
+ * stores that here.
  */
 static inline struct walk_cache *pl_known_interpreter(struct walk *w, const struct perl_vm *vm)
 {
@@ -134,8 +134,7 @@ static inline bool pl_is_passed(const struct walk *w, u64 interpreter)
 	return false;
 }
 
-/* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and all else is given by
- * addresses. */
+/* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and offsets are addresses. */
 WALK_GLOBAL int perl_interpreter(struct walk *w)
 {
 	const struct perl_vm *vm;
@@ -254,12 +253,13 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
 }
 
 /*
- * Who a frame of a CV is: address:48 | cookie:5 | kind:4. A sub that calls itself is known from the frame before.
+ * The identity of a frame of a CV: address:48 | cookie:5 | kind:4. For a sub that calls itself it is that of the frame
+ * before.
  *
- * The body of a CV has what identifies it; where the body is, the CV says, or the last walk that saw this CV at this
- * statement left it. That is true if the body has the same code still: a CV that is another one by now does not run a
- * statement of this code. It must be one that the sub itself ran, so not the innermost frame's: the first statement of
- * a sub that was just entered is its caller's.
+ * What identifies a CV is in its body. The CV says where the body is, or the last walk that saw this CV at this
+ * statement has stored it. The stored address is valid if the body still has the same code, because another CV would
+ * not run a statement of this code. It must be a statement that the sub itself ran, so this does not work for the
+ * innermost frame: the first statement of a sub that was just entered is its caller's.
  */
 #define PL_WHO_COOKIE   48
 #define PL_WHO_KIND     60
@@ -308,7 +308,10 @@ static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *
 	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
-/* May it be a CV? Its body cannot be read; after fork() its head often cannot either, and then naming decides. */
+/*
+ * Can it be a CV? This is asked if its body cannot be read. After fork() its head often cannot be read either; then
+ * naming decides.
+ */
 static inline bool pl_may_be_sub(struct walk *w, const struct perl_vm *vm, u64 cv)
 {
 	u64 body;

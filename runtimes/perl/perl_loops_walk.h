@@ -61,15 +61,15 @@ WALK_GLOBAL int perl_has_ended(struct walk *w, const struct perl_vm *vm, const s
 	return pl_op(w, vm, &op) && !op;
 }
 
-/* Is code being compiled? The statement that runs is PL_compiling then, but while the parser optimizes ops. */
+/* Is code being compiled? Then the current statement is PL_compiling, except while the parser optimizes ops. */
 static inline bool pl_is_compiling(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
 	return c->more[2] & PL_COMPILES || (!perl_interpreter(w) && pl_is_compiled_at(w, vm, c->more[1]));
 }
 
 /*
- * The type of the innermost context if it was entered from C, and no loop has run it yet: it is from the statement that
- * runs, or the eval of a string that is being compiled, which may have run BEGIN blocks. Else 0.
+ * The type of the innermost context if it was entered from C and no loop has run it yet: it was entered from the
+ * current statement, or it is the eval of a string that is being compiled, which may have run BEGIN blocks. Else 0.
  */
 WALK_GLOBAL int perl_entered(struct walk *w)
 {
@@ -89,7 +89,7 @@ WALK_GLOBAL int perl_entered(struct walk *w)
 	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? type : 0;
 }
 
-/* Has this loop not begun with its context? call_sv() has it run an op of its own, which is a variable there, first. */
+/* Has this loop not begun with its context? call_sv() first has it run an op that is a variable of call_sv(). */
 WALK_GLOBAL int perl_is_early(struct walk *w)
 {
 	const struct perl_vm *vm;
@@ -151,7 +151,10 @@ WALK_GLOBAL int perl_skip_empty(struct walk *w, struct walk_cursor *c)
 	return stop;
 }
 
-/* An exception leaves this loop of a block that is kept, and has taken the block's stack of contexts away before. */
+/*
+ * An exception leaves this loop of a block that keeps its context, and has already removed the block's stack of
+ * contexts.
+ */
 static inline bool pl_is_left(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c)
 {
 	return c->more[2] & PL_UNWOUND && !perl_skip_empty(w, c) && !pl_is_kept(vm, pl_type(c)) &&
@@ -170,7 +173,7 @@ static inline int pl_mark(struct walk *w, u64 flag)
 	return STOP_NONE;
 }
 
-/* The innermost context counts no more. Had it been entered from C its loop has ended, without knowing so. */
+/* The innermost context is popped. If it was entered from C, its loop has ended, but does not know it yet. */
 WALK_GLOBAL int perl_popped(struct walk *w)
 {
 	const struct perl_vm *vm;
@@ -197,7 +200,7 @@ WALK_GLOBAL int perl_popped(struct walk *w)
 	return STOP_NONE;
 }
 
-/* docatch(): the loop outside of it has no contexts of its own, unless none was passed inside, or that has ended. */
+/* docatch(): the loop outside of it has no contexts of its own, unless no loop was passed inside, or that has ended. */
 WALK_GLOBAL int perl_catch(struct walk *w)
 {
 	const struct perl_vm *vm;

@@ -12,8 +12,9 @@
 #include "shared/frame.h"
 
 /*
- * Parts of the code. The eval loop is one function: a native frame of it runs the Python frames from the one that it
- * was called for (or stands for a generator) to those that this calls without C in between; up to 3.10 just one.
+ * Parts of the code. The eval loop is one function. A native frame of it runs a chain of Python frames: from the one
+ * for which it was called (or which stands for a generator) to the innermost one that this called without C in between.
+ * Up to 3.10 the chain is one frame.
  */
 enum python_part {
 	PYTHON_EVAL,  /* in the loop, or on the way out */
@@ -46,8 +47,7 @@ enum python_linkage {
 	PYTHON_FRAME_OBJECT, /* up to 3.10: a PyFrameObject each, the thread state leads to the first */
 };
 
-/* How to get from a thread's thread pointer to the word that points to its thread state: loads, at these offsets, then
- * slot. */
+/* How to get from a thread pointer to the word that points to the thread state: loads at these offsets, then slot. */
 #define PYTHON_VIA_MAX 2
 
 #define PYTHON_PLACES   16 /* of entry frames in native frames of functions that copies of the loop's are in */
@@ -117,8 +117,8 @@ struct python_vm {
 _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 
 /*
- * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c as it is compiled): the first 8 bytes of pop
- * rbx, r12, r13, r14, r15, ret. The stack from the return address on: those registers, and the return address to the
+ * What 3.14's stub of compiled code does behind its call (Tools/jit/shim.c, compiled): the first 8 bytes of pop rbx,
+ * r12, r13, r14, r15, ret. From the return address on, the stack has these registers and then the return address to the
  * loop.
  */
 #define PYTHON_JIT_STUB       0x415e415d415c415bull
@@ -130,8 +130,8 @@ _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 #define PYTHON_JIT_WORDS     64 /* of the stack that are searched: compiled code keeps little there */
 
 /*
- * What a trampoline does from its call on (Python/asm_trampoline.S): call *%rcx; add $8, %rsp; ret, or call *%rcx; pop
- * %rbp; ret. In one that does not begin with endbr64 that is at 4, else at 8.
+ * The code of a trampoline from its call on (Python/asm_trampoline.S): call *%rcx; add $8, %rsp; ret, or call *%rcx;
+ * pop %rbp; ret. It is at offset 8, or at 4 if the trampoline does not begin with endbr64.
  */
 #define PYTHON_TRAMPOLINE_CALL 2 /* bytes of call *%rcx */
 #define PYTHON_TRAMPOLINE_ADD  0x00c308c48348d1ffull
@@ -141,8 +141,8 @@ _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 
 /*
  * Where glibc keeps the values of the first 32 keys of a thread, from its thread pointer: pairs of a sequence number
- * and a value (struct pthread's specific_1stblock). An assumption for processes that have no thread state yet; those
- * that have are looked at (python_threads.h).
+ * and a value (struct pthread's specific_1stblock). This is assumed for processes that have no thread state yet; in
+ * others it is looked up (python_threads.h).
  */
 #define PYTHON_TSS_BLOCK  0x310
 #define PYTHON_TSS_KEYS   32
@@ -167,8 +167,9 @@ _Static_assert(sizeof(struct python_vm) == 224, "read as it is by the walker");
 #define PYTHON_CORO_BYTES   160 /* of a coroutine, with the beginning of its frame */
 #define PYTHON_HEAD_MAX     24  /* ob_type lies no further */
 
-/* Words of a code object that are constant in its life. code: how many code units it has, up to 3.10 their bytes
- * object. */
+/*
+ * Words of a code object that never change in its life. code: its number of code units, up to 3.10 their bytes object.
+ */
 struct python_identity {
 	u64 code, consts, names, filename, name, firstlineno;
 };
@@ -195,9 +196,9 @@ static inline u32 python_pos(const struct frame *f)
 }
 
 /*
- * The cursor of a walk: key is PyCode_Type, at the next interpreter frame (PYTHON_AT_END: none), more[0] where the
- * entry frame of the native frame must be (up to 3.10 1: the thread may have another state that it runs), more[1] the
- * thread state that led to at, more[2] the frame that was looked at last. vm_state is 1 while the frames of one native
+ * The cursor of a walk. key: PyCode_Type. at: the next interpreter frame (PYTHON_AT_END: none). more[0]: where the
+ * entry frame of the native frame must be (up to 3.10 1: the thread may have another state that it runs). more[1]: the
+ * thread state that led to at. more[2]: the last frame that was looked at. vm_state is 1 while the frames of one native
  * frame are being pushed.
  */
 #define PYTHON_AT_END 1

@@ -23,7 +23,7 @@ struct python_check {
 
 #define PYTHON_CHECKS 3
 
-/* All checks. The process goes on meanwhile: what fails is looked at again before it counts. */
+/* Runs all checks. The process keeps running, so a failing check is repeated before it counts. */
 void python_check(const struct python_image *image, const struct python_layout *l, u64 bias, struct memory *mem,
         struct python_check ret[PYTHON_CHECKS]);
 /* An error if one fails. */

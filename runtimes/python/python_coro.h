@@ -46,7 +46,7 @@ struct python_chain {
 };
 
 enum python_kind python_kind_of(struct python_coros *c, u64 object);
-/* From a coroutine to the innermost that it awaits. False: something could not be read, or made no sense. */
+/* From a coroutine to the innermost one that it awaits. False: something could not be read, or was inconsistent. */
 bool python_chain(struct python_coros *c, u64 coro, struct python_chain *ret);
 
 #endif

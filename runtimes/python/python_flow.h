@@ -41,12 +41,17 @@ bool python_flow_decode(struct image *img, const struct python_range *ranges, u3
         const void *ctx, struct python_flow *ret);
 void cleanup_python_flow(struct python_flow *f);
 
-/* The number of the instruction at an address, of the one behind i, of that which i jumps to. FLOW_NOWHERE: none. */
+/*
+ * The number of the instruction at an address, of the one behind i, and of the one that i jumps to. FLOW_NOWHERE: none.
+ */
 u32 python_flow_find(const struct python_flow *f, u64 addr);
 u32 python_flow_next(const struct python_flow *f, u32 i);
 u32 python_flow_jump(const struct python_flow *f, u32 i);
 
-/* Marks what can be reached from i, and nothing else, as FLOW_REACHED. Returns how much, and what flags there were. */
+/*
+ * Marks everything that can be reached from i, and nothing else, as FLOW_REACHED. Returns how many, and which flags
+ * were met.
+ */
 u32 python_flow_explore(struct python_flow *f, u32 i, u32 *flags);
 
 #endif

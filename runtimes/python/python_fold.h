@@ -31,9 +31,9 @@ const char *python_fold_group_name(u32 number);
 const char *python_fold_name(const struct frame *f);
 
 /*
- * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost of a fold group?
- * Then ret (room for 2) has frames[i], unless it is part of it, and the frame that stands for the fold group; *eaten is
- * how many frames they stand for. Returns how many are in ret; 0: no. flags: enum expand_flag.
+ * Is frames[i] of a stack, leaf first, or, if it is Python's, the next one outside it, the innermost frame of a fold
+ * group? Then ret (room for 2) gets frames[i], unless that is part of the group, and the frame that stands for the
+ * group; *eaten is how many frames they replace. Returns how many are in ret; 0: no. flags: enum expand_flag.
  */
 u32 python_fold(struct python_names *names, struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES],
         const struct runtime_process *p, const struct frame *frames, u32 i, u32 n, u32 flags, struct frame *ret,

@@ -79,8 +79,8 @@ static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, 
 }
 
 /*
- * Where the Python frames of a native frame end with the coroutine of the task that runs: pushes the coroutines of the
- * tasks that await it, in python_frames_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
+ * Called where the Python frames of a native frame end with the coroutine of the running task: pushes the coroutines of
+ * the tasks that await it, in python_frames_walk.c. STOP_DEPTH: there was no room. Another reason: some are missing.
  */
 WALK_STEP int python_awaiters(struct walk *w);
 

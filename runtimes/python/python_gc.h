@@ -21,8 +21,8 @@ struct python_gc {
 };
 
 /*
- * struct runtime_ops.expand for native frames: behind those of the collector, and inside of what led to it, a frame
- * "(gc)". img: the interpreter's file, which is looked at once.
+ * struct runtime_ops.expand for native frames: puts a frame "(gc)" right outside the collector's frames, inside its
+ * caller. img: the interpreter's file, which is searched once.
  */
 u32 python_gc_put(struct python_gc *gc, struct image *img, u64 bias, const struct frame *frames, u32 i, u32 n,
         struct frame *ret, u32 max, u32 *eaten);

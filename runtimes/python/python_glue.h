@@ -8,8 +8,10 @@
 
 #include <stdbool.h>
 
-/* symbol: of a function of the interpreter in C; "" (none) counts as glue, for what has a name for its users has it in
- * Python too. */
+/*
+ * symbol: of a function of the interpreter in C. "" (none) counts as glue, because functions that users know have a
+ * name in Python.
+ */
 bool python_is_glue(const char *symbol);
 
 #endif

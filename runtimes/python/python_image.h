@@ -87,18 +87,18 @@ void python_image_destroy(void *image);
 
 struct python_jit python_jit_find(struct image *img, u64 eval);
 /*
- * Does memory that a process may execute begin with a trampoline of -X perf? They are copies of one function, which all
- * of the mapping is full of (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
+ * Does executable memory of a process begin with a trampoline of -X perf? They are copies of one function, which fill
+ * the mapping (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
  */
 bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
 /*
- * Was it started so that it will make code? A build that compiles by default, or a program that asks for trampolines
- * later, is known by the first code alone. Reads its environment and command: once is enough.
+ * Was it started so that it will make code? This reads its environment and command line, so once is enough. A build
+ * that compiles by default, or a program that asks for trampolines later, is recognised only by its first code.
  */
 bool python_jit_expected(const struct python_image *image, pid_t pid);
 /*
- * Claims code that the process made itself, and, if there is any or it is expected, what it may make later. It may be
- * of something else as well, and is stepped out of as such then.
+ * Claims code that the process made itself, and, if there is any or it is expected, memory where it may make more
+ * later. Other programs' code there is stepped out of as such.
  */
 struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
         bool expected, struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
@@ -108,21 +108,22 @@ struct error *python_jit_regions(const struct python_image *image, const struct 
 u32 python_version(struct image *img);
 
 /*
- * The code of _PyEval_EvalFrameDefault, which is at [start, end): a compiler splits off cold parts, which a stripped
- * file has no symbol for. They are what conditional jumps lead to, or jumps into the middle of what an FDE covers.
+ * The code of _PyEval_EvalFrameDefault, which is at [start, end), with the cold parts that a compiler splits off and
+ * for which a stripped file has no symbol. They are the targets of conditional jumps, or of jumps into the middle of an
+ * FDE's range.
  */
 struct error *python_eval_find(struct image *img, u64 start, u64 end, struct python_eval *ret);
 
 /*
  * Follows the beginning of the function to where it links itself: the stores to its _PyCFrame, to its entry frame, to
- * the frame that it is called for, and to the thread state. Fills the rest of ret. An error says that they are not as
- * in any version that is known.
+ * the frame for which it is called, and to the thread state. Fills the rest of ret. An error says that they are not as
+ * in any known version.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
 
 /*
- * Fills the place where a walk that was lost goes on (vm->resume_…): in the middle of the loop, whose rule is that of
- * most of it. Not where bytecodes are functions, nor up to 3.10, where nothing says where the native frame is.
+ * Fills the place where a lost walk resumes (vm->resume_…): in the middle of the loop, with the rule of most of it. Not
+ * where bytecodes are functions, and not up to 3.10, where nothing shows where the native frame is.
  */
 void python_resume_find(struct image *img, const struct python_eval *eval, struct python_vm *vm);
 

@@ -8,8 +8,10 @@
 
 #include "python_frames.h"
 
-/* To the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame
- * pointer. */
+/*
+ * Goes to the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame
+ * pointer.
+ */
 static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 at)
 {
 	const u32 regs[] = {DWREG_RBX, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, REG_PC};
@@ -24,7 +26,7 @@ static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 
 	return STOP_NONE;
 }
 
-/* Stubs lie at the start of pages; where they are not as expected, those that the maps show are found. */
+/* Stubs are at the start of pages. Where they are not, only those that the maps show are found. */
 static inline bool py_may_be_stub(const struct python_vm *vm, u64 addr)
 {
 	return (addr & (WALK_PAGE - 1)) == PYTHON_JIT_STUB_BACK || (addr >= vm->jit_start && addr < vm->jit_end);
@@ -105,7 +107,7 @@ WALK_GLOBAL int python_jit(struct walk *w)
 	return native_step(w, 0);
 }
 
-/* Has a trampoline, that is at these bytes of its code, a word on its stack? Not before push or sub, nor before ret. */
+/* Does a trampoline at these bytes of its code have a word on its stack? Not before push or sub, and not before ret. */
 static inline bool py_has_word(u32 code)
 {
 	u8 first = (u8)code;
@@ -114,8 +116,9 @@ static inline bool py_has_word(u32 code)
 }
 
 /*
- * The trampoline that a walk is in where there was no code when the maps were read; 0: none. They begin 16 bytes apart
- * or more, with endbr64 or without, and are what calls *%rcx and then gives back its word.
+ * The kind of trampoline that a walk is in, in memory that held no code when the maps were read; 0: none. They begin at
+ * least 16 bytes apart, with endbr64 or without, and are recognised by call *%rcx and the release of their word behind
+ * it.
  */
 WALK_GLOBAL int python_late_trampoline(struct walk *w)
 {

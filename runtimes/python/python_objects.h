@@ -60,7 +60,7 @@ bool python_int(const struct python_reader *r, u64 object, u64 *ret);
 /* The module of this name of an interpreter (PyInterpreterState): its dict; 0: it was not imported. */
 u64 python_module(const struct python_reader *r, u64 interp, const char *name);
 
-/* The interpreters (PyInterpreterState), the main one first: the process lists the newest first. */
+/* The interpreters (PyInterpreterState), the main one first, although the process lists the newest first. */
 #define PYTHON_INTERPRETERS_MAX 64
 u32 python_interpreters(const struct python_reader *r, u64 runtime, u64 ret[PYTHON_INTERPRETERS_MAX]);
 

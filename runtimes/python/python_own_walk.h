@@ -32,8 +32,10 @@ static inline u64 py_slot(struct walk *w, const struct python_vm *vm)
 	return w->thread_pointer + PYTHON_TSS_BLOCK + 16 * (u64)key[1] + 8;
 }
 
-/* Up to 3.10 a thread's key leads to its first interpreter's state even while it runs another's; the GIL's holder is
- * known. */
+/*
+ * Up to 3.10 a thread's key leads to its first interpreter's state, even while it runs another one. But the GIL's
+ * holder is known.
+ */
 static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64 *ts)
 {
 	u64 thread;
@@ -43,8 +45,8 @@ static inline bool py_is_current(struct walk *w, const struct python_vm *vm, u64
 }
 
 /*
- * Starts on the frames of this thread, at what its thread state says is the current one. While a thread takes an
- * interpreter down it has no state for a moment: those that it has in others have its frames.
+ * Starts on the frames of this thread, at the current one by its thread state. While a thread takes an interpreter down
+ * it has no such state for a moment: its frames are then found by its states in other interpreters.
  */
 WALK_GLOBAL int python_open(struct walk *w)
 {
@@ -80,8 +82,10 @@ static inline int py_ready(struct walk *w, const struct walk_cursor *c)
 	return !stop && c->at == PYTHON_AT_END ? PY_EXHAUSTED : stop;
 }
 
-/* Does this state, that frame is the innermost of, have any? 3.15's begins with one that stands for no function, and is
- * the only one. */
+/*
+ * Does this state, whose innermost frame is given, have any frames? In 3.15 a state begins with a frame that stands for
+ * no function, which may be the only one.
+ */
 static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64 frame)
 {
 	u64 previous;
@@ -94,9 +98,9 @@ static inline bool py_has_frames(struct walk *w, const struct python_vm *vm, u64
 }
 
 /*
- * Looks at one thread state, or interpreter, of the lists: scratch[0] is an interpreter, scratch[1] the next of its
- * states (0: no more of them), and both move on. If it is this thread's and has frames the walk goes on there:
- * STOP_NONE. PY_EXHAUSTED: it is not. Else the lists ended.
+ * Looks at one thread state, or interpreter, of the lists. scratch[0] is an interpreter, scratch[1] the next of its
+ * states (0: no more of them); both are advanced. STOP_NONE: it is this thread's and has frames, and the walk goes on
+ * there. PY_EXHAUSTED: it is not. Otherwise the lists have ended.
  */
 WALK_GLOBAL int python_other_state(struct walk *w)
 {
@@ -128,8 +132,8 @@ WALK_GLOBAL int python_other_state(struct walk *w)
 }
 
 /*
- * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frame of the next one
- * that has any: the lists are long where threads are many, but few threads get here.
+ * A thread that runs one interpreter within a call of another has a state in each. Goes on at the frames of the next
+ * state that has any. The lists are long if there are many threads, but few threads get here.
  */
 WALK_GLOBAL int python_other(struct walk *w)
 {
@@ -174,8 +178,9 @@ static inline u64 py_entry_below(const struct walk *w, const struct python_vm *v
 	return part < PYTHON_INLINED ? vm->entry_below : vm->inlined_below[part % PYTHON_PLACES];
 }
 
-/* The same without _PyCFrame. A native frame that is not linked any more has handed over to what its entry frame
- * follows. */
+/*
+ * The same without _PyCFrame. A native frame that is no longer linked has handed over to what its entry frame follows.
+ */
 static inline int py_own_by_thread(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 cfa)
 {
 	u64 outer;

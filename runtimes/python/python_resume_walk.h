@@ -10,9 +10,9 @@
 #define PY_STACK_MAX    (64ull << 20) /* a native frame so far above the stack pointer is not on the same stack */
 
 /*
- * The lowest _PyCFrame, or entry frame, of this thread that lies on the native stack above the stack pointer: 0 if
- * there is none. Those below it belong to what was walked. Some links further: where the next ones begin is in
- * scratch[0], at first 0.
+ * The lowest _PyCFrame, or entry frame, of this thread on the native stack above the stack pointer; 0: there is none.
+ * Those below belong to what was walked already. Follows some links; the place to go on from is in scratch[0], at first
+ * 0.
  */
 WALK_GLOBAL int python_seek(struct walk *w)
 {
@@ -70,8 +70,8 @@ WALK_GLOBAL int python_innermost(struct walk *w)
 }
 
 /*
- * Where nothing says where the loop's native frames are, the thread state still has its Python frames: goes on in a
- * region of its own, which has no code, with what no native frame was found for.
+ * If nothing shows where the loop's native frames are, the thread state still has its Python frames: the walk goes on
+ * in a region of its own, which has no code, with the frames that no native frame was found for.
  */
 WALK_GLOBAL int python_begin_chain(struct walk *w)
 {
@@ -102,8 +102,10 @@ static inline int py_push_gap(struct walk *w)
 	return walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_RESUMED) ? STOP_NONE : STOP_DEPTH;
 }
 
-/* One frame further by the thread state alone. Entry frames show that there are native ones; up to 3.10 nothing does,
- * but at the end there are. */
+/*
+ * One frame further, by the thread state alone. Entry frames show that there are native ones. Up to 3.10 nothing does,
+ * but at the end there are some.
+ */
 WALK_GLOBAL int python_chain_one(struct walk *w)
 {
 	const struct python_vm *vm;
@@ -136,8 +138,10 @@ WALK_GLOBAL int python_chain(struct walk *w)
 	return stop;
 }
 
-/* To the native frame of the loop that the thread state leads to: the place of its frame gives its CFA, and where all
- * is linked one rule holds. */
+/*
+ * Goes to the native frame of the loop that the thread state leads to: the place of its frame gives its CFA, and one
+ * rule holds where everything is linked.
+ */
 WALK_STEP int python_resume(struct walk *w)
 {
 	const struct python_vm *vm;

@@ -10,7 +10,7 @@
 #include "python_objects.h"
 #include "table.h"
 
-/* What was found in one process, so that each new thread costs a look at the newest entries only. All 0 at first. */
+/* What was found in one process, so that for a new thread only the newest entries are read. All 0 at first. */
 struct python_thread_names {
 	struct table objects; /* Thread objects by native id */
 	bool listed;

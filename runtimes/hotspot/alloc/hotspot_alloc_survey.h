@@ -10,9 +10,9 @@
 #include "runtime_alloc.h"
 
 /*
- * Reports each class and alloc_size_class() in the TLAB from start to limit, where its filler ends. klass 0: what was
- * of too many of them. False, and nothing was reported: what lies there is not whole, or no longer there. Takes 60 KB
- * of stack.
+ * Reports each class and alloc_size_class() in the TLAB from start to limit, where its filler ends. klass 0: the rest,
+ * if there are too many classes. False, and nothing was reported: the contents are incomplete or gone. Takes 60 KB of
+ * stack.
  */
 bool hotspot_alloc_survey(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 limit,
         void (*each)(void *ctx, u64 klass, u64 bytes, u64 objects), void *ctx);

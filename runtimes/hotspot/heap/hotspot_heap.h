@@ -16,14 +16,14 @@ struct error *hotspot_heap_view_create(
 void hotspot_heap_view_destroy(struct hotspot_heap_view *h); /* NULL is fine */
 
 /*
- * The object that covers addr, its class and its size in bytes, found by walking from start, where an object begins, up
- * to addr (a TLAB is parsable from its start to its top). False: the walk met what is no object.
+ * The object that covers addr, its class and its size in bytes. Found by a walk from start, where an object begins, up
+ * to addr (a TLAB is parsable from its start to its top). False: the walk met something that is no object.
  */
 bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
 /*
- * The same by its end, if that is known: backwards from addr, not before start, to a header of a size that leads to
- * end. Short for small objects. False: there is none, or it is no longer as fresh as when it was made (end 0: always).
+ * The same by its end, if that is known: backwards from addr, not before start, to a header whose size leads to end.
+ * Fast for small objects. False: there is none, or it has changed since it was made (end 0: always).
  */
 bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object,
         u64 *klass, u64 *size);
@@ -33,7 +33,7 @@ bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 st
  */
 u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 end,
         bool (*each)(void *ctx, u64 object, u64 klass, u64 size), void *ctx);
-/* What shows that a Klass at the same address is another one by now: for hotspot_detail(HOTSPOT_CLASS, …). */
+/* Distinguishes a Klass from a later one at the same address: for hotspot_detail(HOTSPOT_CLASS, …). */
 bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 klass, u32 *ret);
 
 struct hotspot_thread {
@@ -50,14 +50,14 @@ void hotspot_anchor_find(const struct hotspot_heap_view *h, struct hotspot_ancho
 /* All Java threads now, at most max; returns how many. Without names: name is "". */
 u32 hotspot_threads(struct hotspot_heap_view *h, struct memory *m, struct hotspot_thread *ret, u32 max, bool names);
 /*
- * runtime_ops.thread_name: of the thread tid as /proc/PID/task numbers it. Now and then all names are kept, so that one
- * is known too that ended in its first samples; not in a pid namespace of its own, where the number of what is gone can
- * not be determined.
+ * runtime_ops.thread_name, for the thread tid of /proc/PID/task. From time to time all names are read and kept, so that
+ * a thread is known too that ended in its first samples. This does not work in a pid namespace of its own, where the
+ * number of a thread that is gone cannot be found.
  */
 bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pid, pid_t tid, char *ret, size_t size);
 /* Where it counts them (u32), 0 if unknown. */
 u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);
-/* Collections so far; 0 if unknown: what was read before and after the same number did not move. */
+/* Number of collections so far; 0 if unknown. What was read between two equal numbers did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
 /* Its collector stops all threads before it moves objects, and hotspot_collecting() says when. */
 bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m);

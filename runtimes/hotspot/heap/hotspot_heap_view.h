@@ -38,7 +38,7 @@ struct hotspot_heap_offsets {
 	bool array_data_known, thread_handle; /* JavaThread._threadObj is an OopHandle (14 and later) */
 };
 
-/* What threads were called at the last two looks: a thread may be gone when its first stack arrives. */
+/* Names of threads at the last two looks: a thread may be gone when its first stack arrives. */
 struct hotspot_named;
 struct hotspot_kept_names {
 	struct hotspot_named *names[2];
@@ -129,7 +129,9 @@ u64 hotspot_static_field(
 u64 hotspot_thread_at(struct hotspot_heap_view *h, struct memory *m, pid_t tid);
 /* The number of a JavaThread there; 0: it has none (any more). */
 pid_t hotspot_tid_of(const struct hotspot_heap_view *h, struct memory *m, u64 thread);
-/* Lists all threads again, in places. False: not now, as that was a moment ago; never if they must be of now. */
+/*
+ * Updates the list of all threads. False: not now, because it was updated a moment ago; never if they must be current.
+ */
 bool hotspot_places_renew(struct hotspot_heap_view *h, struct memory *m, bool must);
 /* The thread of this number in the target's own pid namespace. */
 bool hotspot_thread_of(struct hotspot_heap_view *h, struct memory *m, pid_t tid, struct hotspot_thread *ret);

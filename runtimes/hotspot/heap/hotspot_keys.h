@@ -13,8 +13,8 @@ struct hotspot_keys {
 };
 
 /*
- * Calls each for the keys of a map, until it returns false. set: the map, or what keySet() or newKeySet() gave. What
- * comes and goes meanwhile may be missing. False: each has said so.
+ * Calls each for the keys of a map, until it returns false. set: the map, or the result of keySet() or newKeySet().
+ * Keys that come and go meanwhile may be missing. False: each() returned false.
  */
 bool hotspot_each_key(struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 set,
         bool (*each)(void *ctx, u64 key), void *ctx);

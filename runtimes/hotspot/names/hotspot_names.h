@@ -22,8 +22,8 @@ void hotspot_names_stub_list(struct hotspot_names *n, u64 address);
 bool hotspot_name_frame(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret);
 
 /*
- * Which stack the next calls of hotspot_expand() are for; 0, as in the beginning: each is for another. All nmethods of
- * a stack were in use when its expansion began, so what is read for one of them is not too old for the next.
+ * Which stack the next calls of hotspot_expand() are for; 0, as at first: each is for another. All nmethods of a stack
+ * were in use when its expansion began, so what was read for one of them is recent enough for the next.
  */
 void hotspot_names_stack(struct hotspot_names *n, u64 stack);
 
@@ -37,17 +37,17 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
         struct frame *ret, u32 max, u32 *eaten);
 
 /*
- * As runtime_ops.is_runtime_internal: what leads into Java code, and what starts a Java thread. Whatever the JVM does
- * for Java code stays visible: allocation, linking, locks, collectors, compilers.
+ * As runtime_ops.is_runtime_internal: functions that lead into Java code, and those that start a Java thread. The JVM's
+ * work for Java code stays visible: allocation, linking, locks, collectors, compilers.
  */
 bool hotspot_is_internal(const char *symbol);
 
-/* As runtime_ops.is_thread_entry: what libjvm starts its threads by, and the launcher that of main(). */
+/* As runtime_ops.is_thread_entry: functions by which libjvm starts its threads, and the launcher that of main(). */
 bool hotspot_is_thread_entry(const char *symbol);
 
 /*
- * Is this, "java.lang.invoke.LambdaForm$MH.invoke", what the JVM makes of a method handle, between who calls it and the
- * method that it is of? The JVM leaves it out of stack traces, too (-XX:-ShowHiddenFrames).
+ * Is this, such as "java.lang.invoke.LambdaForm$MH.invoke", made by the JVM for a method handle, between the caller and
+ * the handle's method? The JVM leaves it out of stack traces too (-XX:-ShowHiddenFrames).
  */
 bool hotspot_is_handle(const char *method);
 

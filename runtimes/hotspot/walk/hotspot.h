@@ -93,7 +93,9 @@ static inline u64 hotspot_detail(enum hotspot_frame kind, u32 cookie)
 	return (u64)cookie << 32 | kind;
 }
 
-/* Of a method: its ConstMethod, which the interpreter's frames need anyway. It is replaced only by redefinition. */
+/*
+ * The cookie of a method: its ConstMethod, which the interpreter's frames need anyway. Only redefinition replaces it.
+ */
 static inline u32 hotspot_method_cookie(u64 const_method)
 {
 	return (u32)(const_method >> 3);
@@ -121,8 +123,10 @@ struct hotspot_z {
 	u8 granule_shift;
 };
 
-/* Where the frames of a virtual thread are that are not on the stack (hotspot_frames.h). Offsets in bytes; of
- * StackChunk's fields at most 124. */
+/*
+ * Where the frames of a virtual thread are that are not on the stack (hotspot_frames.h). Offsets in bytes; those of
+ * StackChunk's fields are at most 124.
+ */
 struct hotspot_frozen {
 	u64 entry_pc; /* where enterSpecial stands; 0: to be read at entry_pc_at (ContinuationEntry::_return_pc) */
 	u64 entry_pc_at;
@@ -141,7 +145,7 @@ struct hotspot_frozen {
 	struct hotspot_z z;                                     /* coloured references only */
 };
 
-/* Where a thread that left Java has noted its last frame (hotspot_resume_walk.h). Offsets in bytes. */
+/* Where a thread that left Java has stored its last frame (hotspot_resume_walk.h). Offsets in bytes. */
 struct hotspot_anchor {
 	u64 list;            /* address of what points to the ThreadsList or, in 8 and 9, the first JavaThread; 0: not
 	                        known */
@@ -151,7 +155,10 @@ struct hotspot_anchor {
 	u16 sp, pc, fp;      /* of JavaThread */
 };
 
-/* Where a reference is: in a field of an object, in one of the VM's own, or in what an OopHandle there points to. */
+/*
+ * Where a reference is: in a field of an object, in one of the VM's structures, or in the word that an OopHandle there
+ * points to.
+ */
 enum hotspot_place { HOTSPOT_IN_HEAP, HOTSPOT_IN_VM, HOTSPOT_IN_HANDLE };
 
 /* What a thread waits for (hotspot_awaited_walk.h). Offsets in bytes. */

@@ -91,9 +91,9 @@ static inline u32 hs_takes(const struct walk *w)
 }
 
 /*
- * The length of the instruction at pc if it may stand between a call and the end of the room that was made for it:
- * loads of what was saved, moves of the result, what marks a call. As hs_gives_back() says, if it gives room back, and
- * for a leaf as hs_takes() says. 0: it is another. -1: it can not be read.
+ * The length of the instruction at pc if it may be between a call and the end of the room that was made for it: loads
+ * of saved values, moves of the result, marks of a call. For room that is given back as hs_gives_back(), for a leaf as
+ * hs_takes(). 0: another instruction. -1: it cannot be read.
  */
 WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 {
@@ -121,7 +121,7 @@ WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 
 #define ROOM_ABSENT (~0ull)
 
-/* How many bytes of room the code at pc gives back before anything else, of those that it has taken by now. */
+/* How many bytes of room the code at pc gives back before it does anything else, of those that it has taken so far. */
 WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 {
 	u64 pc, room = 0, taken = 0;
@@ -143,8 +143,8 @@ WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 }
 
 /*
- * The Method of the nmethod at pc, in any of the heaps, whose header is in w->vm.word then. METHOD_NONE: of other code,
- * or of a native method: those that call by method handles jump on. 0: there is none. METHOD_ABSENT: it can not be
+ * The Method of the nmethod at pc, in any of the heaps; its header is in w->vm.word then. METHOD_NONE: other code, or a
+ * native method, because calls by method handles jump on from one. 0: there is no code. METHOD_ABSENT: it cannot be
  * read.
  */
 WALK_GLOBAL u64 hotspot_method_of(struct walk *w, u64 pc)
@@ -180,8 +180,10 @@ WALK_GLOBAL u64 hotspot_method_of(struct walk *w, u64 pc)
 	return hs_field(w, vm->method);
 }
 
-/* What a direct call to `target`, with `pc` behind it, has to do with an nmethod of this method: calls are bound anew
- * while they last. */
+/*
+ * How a direct call to `target`, with `pc` behind it, relates to an nmethod of this method. Calls may be bound anew
+ * while they are in progress.
+ */
 WALK_GLOBAL int hotspot_leads(struct walk *w, u64 target, u64 pc, u64 method)
 {
 	u64 there, from;
@@ -209,7 +211,9 @@ static inline bool hs_is_indirect(u64 code)
 	       (code >> 16 & 0x38ff) == 0x10ff || (code >> 8 & 0x38ff) == 0x10ff;
 }
 
-/* No direct call is before pc: code that was deoptimised, calls of call_stub and its like, those by tables of methods.
+/*
+ * There is no direct call before pc: the code was deoptimised, the call is that of call_stub or the like, or one
+ * through a table of methods.
  */
 WALK_GLOBAL int hotspot_enters(struct walk *w, u64 pc, u64 code, u64 at)
 {
@@ -262,8 +266,8 @@ WALK_GLOBAL int hotspot_interprets(struct walk *w, u64 at)
 }
 
 /*
- * Has the return address at `at` been left by a call that led to the nmethod from begin to end, which is of this
- * method? CALL_MAYBE: to what leads to several.
+ * Was the return address at `at` pushed by a call that led to the nmethod from begin to end, which is of this method?
+ * CALL_MAYBE: by a call of code that leads to several.
  */
 WALK_GLOBAL int hotspot_call_at(struct walk *w, u64 at, u64 begin, u64 end, u64 method)
 {
@@ -286,7 +290,7 @@ WALK_GLOBAL int hotspot_call_at(struct walk *w, u64 at, u64 begin, u64 end, u64 
 	return target - begin < end - begin ? CALL_HERE : hotspot_leads(w, target, pc, method);
 }
 
-/* What the code of the nmethod in w->vm.word is called by, to be asked for later: scratch from SCRATCH_CALLEE on. */
+/* Stores in scratch, from SCRATCH_CALLEE on, what identifies calls of the nmethod in w->vm.word, for later. */
 #define SCRATCH_CALLEE 11
 #define SCRATCH_CFA    15
 
@@ -306,8 +310,8 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 }
 
 /*
- * The call is looked for some words above where it should be, as a guess, rather of this nmethod than from the
- * interpreter: frames of its that ended long ago look as they did. Without one no caller is made up.
+ * Searches some words above the expected place for the call, as a guess. A call of this nmethod is preferred to one
+ * from the interpreter, because old interpreter frames look intact. If there is none, no caller is made up.
  */
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
@@ -351,8 +355,8 @@ static inline int hs_try(struct walk *w, u64 cfa)
 }
 
 /*
- * The caller of a compiled frame that stands; its header is in w->vm.word. The frame of a native method's wrapper is at
- * rbp. LEAF_STANDS: what lies there is not its caller's.
+ * The caller of a compiled frame that is complete; its header is in w->vm.word. The frame of a native method's wrapper
+ * is at rbp. LEAF_STANDS: no return address of its caller was found.
  */
 WALK_GLOBAL int hotspot_leave_moved(struct walk *w, u64 begin, u32 frame)
 {

@@ -31,7 +31,7 @@ static inline s64 hs_signed(const struct walk *w, struct hotspot_field f)
 	return (s64)(hs_field(w, f) << (bits & 63)) >> (bits & 63);
 }
 
-/* The block at this address and the header of its blob to w->vm.word, the blob's address to scratch[0]. */
+/* Reads the block at this address, with the header of its blob, into w->vm.word; the blob's address into scratch[0]. */
 static inline bool hs_read_at(struct walk *w, const struct hotspot_vm *vm, u64 block)
 {
 	w->vm.len = 0; /* it is no window now */
@@ -67,7 +67,7 @@ static inline u64 hs_cache_value(u64 key, u64 compile_id, u64 back)
 	       key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
 }
 
-/* The nmethod of a segment as hotspot_find() left it, if it is still there: see README.md. */
+/* Reads the nmethod of a segment where the cache says, if it is still there: see README.md. */
 static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 segment)
 {
 	struct walk_cache *cached = hs_cache(w, segment);
@@ -81,7 +81,7 @@ static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 se
 	       hs_is_nmethod(w, vm, back) && hs_field(w, vm->compile_id) == value >> 32;
 }
 
-/* Reads the block that a segment belongs to, and remembers it. */
+/* Reads the block that a segment belongs to, and caches where it is. */
 WALK_GLOBAL int hotspot_find(struct walk *w, u64 segment)
 {
 	const struct hotspot_vm *vm;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Part of hotspot_walk.c: frames of a virtual thread that are still in the heap, in the StackChunks of its Continuation
- * (21 on). They are laid out as on a stack, with two differences: links of rbp, and the sender that an interpreted
- * frame stores, are distances in words from the place where they are stored (stackChunkFrameStream_x86.inline.hpp;
+ * Part of hotspot_walk.c: frames of a virtual thread that are in the heap, in the StackChunks of its Continuation (21
+ * on), laid out as on a stack with two differences: links of rbp, and the sender that an interpreted frame stores, are
+ * distances in words from where they are stored (stackChunkFrameStream_x86.inline.hpp;
  * continuationFreezeThaw_x86.inline.hpp). The chunk's sp leads to the innermost frame, whose pc and rbp are below it.
  * Its callees, on the stack, return to a barrier.
  *
- * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor. The cursor's key is the JavaThread,
- * `at` the end of this chunk's frames, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent,
- * cont, chunk), which is in the frame of enterSpecial. The walk goes on there after the last chunk. If no thread has
- * the continuation (hotspot_virtual.c), more[1] is 0 and the walk is at its root then.
+ * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key is the JavaThread, `at` the end of
+ * this chunk's frames, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk),
+ * which is in the frame of enterSpecial. After the last chunk the walk goes on there. more[1] is 0 if no thread has the
+ * continuation (hotspot_virtual.c): the walk then is at its root.
  */
 #include "hotspot_objects.h"
 
@@ -40,8 +40,7 @@ static inline u32 hs_chunk_field(const struct walk *w, u32 at)
 	return (u32)(w->scratch[(at >> 3) & (WALK_SCRATCH_WORDS - 1)] >> (at & 4) * 8);
 }
 
-/* FLAG_HAS_INTERPRETED_FRAMES of the chunk in scratch (stackChunkOop.hpp); if it is not known where it is, there may
- * be. */
+/* FLAG_HAS_INTERPRETED_FRAMES of the chunk in scratch (stackChunkOop.hpp). It counts as set if its place is unknown. */
 static inline bool hs_is_mixed(const struct walk *w, const struct hotspot_frozen *f)
 {
 	return !f->flags || hs_chunk_field(w, f->flags) >> (f->flags & 3) * 8 & 1;
@@ -56,7 +55,7 @@ static inline bool hs_is_chunk(const struct walk *w, const struct hotspot_frozen
 }
 
 /*
- * The registers at a frame of the chunk: its sp, and where its pc and the words to its rbp are kept. The barrier's
+ * The registers at a frame of the chunk: its sp, and where its pc and the distance to its rbp are stored. The barrier's
  * address is only there while frames are being copied.
  */
 WALK_GLOBAL int hotspot_frozen_caller(struct walk *w, u64 sp, u64 fp_at)
@@ -132,7 +131,7 @@ WALK_GLOBAL int hotspot_frozen_interpreted(struct walk *w)
 	return sender > fp && sender < end ? hotspot_frozen_caller(w, sender, fp) : STOP_VM_FROZEN;
 }
 
-/* The chunk at this address, or where a collector has moved it, to scratch. STOP_VM_FROZEN: it is none. */
+/* Reads the chunk at this address, or where a collector has moved it, into scratch. STOP_VM_FROZEN: it is no chunk. */
 static inline int hs_read_chunk(struct walk *w, const struct hotspot_frozen *f, u64 chunk)
 {
 	if (!chunk || chunk & 7 || !walk_read(w, w->scratch, sizeof(w->scratch), chunk))
@@ -216,8 +215,10 @@ static inline int hs_at_interpreted(struct walk *w, const struct hotspot_vm *vm,
 	return STOP_NONE;
 }
 
-/* Is the chunk in scratch of the continuation that this walk is in? Coloured references only: others lead to no other
- * object. */
+/*
+ * Does the chunk in scratch belong to the continuation of this walk? Only asked of coloured references: others cannot
+ * lead to another object.
+ */
 static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 {
 	if (f->oops != HOTSPOT_OOP_COLOURED || !f->cont)
@@ -226,9 +227,9 @@ static inline bool hs_is_own(struct walk *w, const struct hotspot_frozen *f)
 }
 
 /*
- * The frames that were taken off the chunk lie in its memory still, below the new innermost one at sp: an interpreted
- * one just there, compiled ones by as many words as it became smaller, which is a multiple of two. A chunk that is
- * empty is not mixed any more (continuationFreezeThaw.cpp: finish_thaw()).
+ * Frames that were removed from the chunk are still in its memory, below the new innermost one at sp: an interpreted
+ * one directly there, compiled ones at a distance of as many words as the chunk became smaller, which is even. An empty
+ * chunk is not marked as mixed any more (continuationFreezeThaw.cpp: finish_thaw()).
  */
 WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 {
@@ -343,9 +344,9 @@ WALK_GLOBAL u32 hotspot_cursor(struct walk *w)
 }
 
 /*
- * The Continuation of an entry; 0: not known. The entry's own reference is not in the heap: with ZGC nothing says
- * whether it is from before or after the object was moved (zStackWatermark.hpp). There it is the carrier's
- * Thread.cont, or of those that called it as many as entries (Continuation.java: run()).
+ * The Continuation of an entry; 0: not known. With ZGC nothing shows whether the entry's reference, which is not in the
+ * heap, is from before or after the object was moved (zStackWatermark.hpp). So it is read from the carrier's
+ * Thread.cont, and its parents, one for each entry in between (Continuation.java: run()).
  */
 WALK_GLOBAL u64 hotspot_continuation(struct walk *w, u64 entry)
 {
@@ -390,7 +391,7 @@ static inline int hs_open_continuation(struct walk *w, const struct hotspot_froz
 	return hs_load_oop(w, f, cont + f->tail, chunk) && hs_decode(f, *chunk) ? STOP_NONE : STOP_VM_FROZEN;
 }
 
-/* What returns to the barrier has its callers in the heap; so has what the barrier's stub calls. */
+/* Frames that return to the barrier have their callers in the heap, and so have callees of the barrier's stub. */
 WALK_GLOBAL int hotspot_barrier(struct walk *w)
 {
 	const struct hotspot_vm *vm;
@@ -433,7 +434,7 @@ WALK_GLOBAL int hotspot_lands(struct walk *w, u64 left)
 	return hs_return(w, sp + 16, sp);
 }
 
-/* Called by enterSpecial, whose frame the stack pointer is below: what is thawed is no frame of this thread yet. */
+/* Called by enterSpecial, whose frame is above the stack pointer: what is thawed is not yet this thread's frame. */
 WALK_GLOBAL int hotspot_mounts(struct walk *w)
 {
 	const struct hotspot_vm *vm;

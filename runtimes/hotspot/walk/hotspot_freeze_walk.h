@@ -22,8 +22,8 @@ static inline bool hs_may_note(const struct walk *w)
 }
 
 /*
- * What the chunk will begin with, once it has the frames of this stack: its innermost frame of Java if the thread is
- * preempted at a monitor or in Object.wait() (24 on), else what calls doYield, when that has been left.
+ * Notes the frame that the chunk will begin with, once it has the frames of this stack: the innermost Java frame if the
+ * thread is preempted at a monitor or in Object.wait() (24 on), else the caller of doYield, when doYield has been left.
  */
 WALK_GLOBAL int hotspot_note(struct walk *w, u32 left)
 {
@@ -45,7 +45,7 @@ WALK_GLOBAL int hotspot_note(struct walk *w, u32 left)
 	return 0;
 }
 
-/* Is what was noted with this pc and place the innermost frame of the chunk, which has its pc and rbp below sp? */
+/* Is the noted frame, with this pc and place, the innermost frame of the chunk, which has its pc and rbp below sp? */
 WALK_GLOBAL u32 hotspot_is_noted(struct walk *w, u64 sp, u32 place_at, u64 noted, u32 near)
 {
 	const struct hotspot_vm *vm;
@@ -86,9 +86,9 @@ WALK_GLOBAL u32 hotspot_noted(struct walk *w, u64 sp, u32 frozen)
 }
 
 /*
- * If the chunk has the stack's frames already, with its innermost frame at sp, what was walked of them is forgotten:
- * they are walked in the chunk. frozen: the JavaThread says that it has no frames any more, which the VM lets it say
- * before it copies them (slow) or after (fast).
+ * If the chunk already has the stack's frames, with its innermost frame at sp, the frames walked so far are dropped,
+ * and walked in the chunk instead. frozen: the JavaThread says that it has no frames any more. The VM sets that before
+ * it copies them (slow) or after (fast).
  */
 WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp, u32 frozen)
 {

@@ -37,7 +37,7 @@ static inline bool hs_load_oop(struct walk *w, const struct hotspot_frozen *f, u
 	return true;
 }
 
-/* Where the object is now that was at addr, in a page that this ZForwarding describes. 0: not known. */
+/* The current address of the object that was at addr, in a page that this ZForwarding describes. 0: not known. */
 WALK_GLOBAL u64 hotspot_z_forwarded(struct walk *w, u64 addr, u64 forwarding)
 {
 	const struct hotspot_vm *vm;
@@ -112,8 +112,7 @@ static inline u64 hs_moved_to(struct walk *w, u64 addr)
 	return (mark & MARK_FORWARDED) == MARK_FORWARDED ? mark & ~7ull : addr;
 }
 
-/* The object of a reference as it is stored; that of others than ZGC may have been moved still. 0: none, or not known.
- */
+/* The object of a stored reference; without ZGC it may still have been moved. 0: none, or not known. */
 static inline u64 hs_object(struct walk *w, const struct hotspot_frozen *f, u64 stored)
 {
 	return f->oops == HOTSPOT_OOP_COLOURED ? hotspot_z_object(w, stored) : hs_decode(f, stored);

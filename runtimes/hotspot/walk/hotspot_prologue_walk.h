@@ -72,7 +72,7 @@ static inline bool hs_is_pushed(const struct walk *w, u32 i)
 	return hs_byte(w, i - 1) == 0x55 || (hs_byte(w, i - 4) == 0x55 && hs_sets_fp(w, i - 3));
 }
 
-/* Nothing but a touch of the stack further down (mov [rsp - x], eax) is between pc and the push before i. */
+/* Is only a touch of the stack further down (mov [rsp - x], eax) between pc and the push before i? */
 static inline bool hs_begins(const struct walk *w, u32 i)
 {
 	u32 push = hs_byte(w, i - 1) == 0x55 ? i - 1 : i - 4;
@@ -80,8 +80,7 @@ static inline bool hs_begins(const struct walk *w, u32 i)
 	return !push || (push == 7 && hs_byte(w, 0) == 0x89 && hs_byte(w, 1) == 0x84 && hs_byte(w, 2) == 0x24);
 }
 
-/* What the prologue still has to do, if the rest of it has `sub rsp` at i. -1: it has not. left: see
- * hotspot_prologue(). */
+/* What the prologue still has to do, if its rest has `sub rsp` at i. -1: it has not. left: see hotspot_prologue(). */
 WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 {
 	WALK_CHECK(w);
@@ -96,8 +95,10 @@ WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 	return -1;
 }
 
-/* How far the prologue has come. left: bytes of code from pc up to its end; 0: this is behind it, but may be that for
- * on-stack replacement. */
+/*
+ * How far the prologue has come. left: bytes of code from pc to its end; 0: pc is behind it, but may be in the one for
+ * on-stack replacement.
+ */
 WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 {
 	WALK_CHECK(w);
@@ -116,8 +117,8 @@ WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 }
 
 /*
- * The length of the instruction at i if it may stand between the end of a frame and ret: polls of all versions, checks
- * of a pending exception. 0: it may not.
+ * The length of the instruction at i if it may be between the end of a frame and ret: polls of all versions, checks of
+ * a pending exception. 0: it may not.
  */
 static inline u32 hs_tail_length(const struct walk *w, u32 i)
 {
@@ -175,8 +176,8 @@ static inline bool hs_took_room(const struct walk *w, u32 i, u32 size)
 }
 
 /*
- * Does a jump at i lead out of a method whose frame is gone? Exceptions are left to a stub so: add rsp, frame - 16; pop
- * rbp; jmp.
+ * Does a jump at i lead out of a method whose frame is gone? This is how a method leaves an exception to a stub: add
+ * rsp, frame - 16; pop rbp; jmp.
  */
 static inline bool hs_leaves(const struct walk *w, u32 i, u32 frame)
 {

@@ -19,8 +19,10 @@
 #define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer; an anchor beyond is of another stack */
 #define MEMO_THREAD    0x2545f4914f6cdd1dull
 
-/* Places in scratch: the next thread of the list (where it is read from, in an array), and how many are left. Then the
- * JavaThread. */
+/*
+ * Places in scratch: the next thread of the list (or, in an array, where it is read from), how many are left, and the
+ * JavaThread.
+ */
 #define SCRATCH_THREAD 0
 #define SCRATCH_LEFT   1
 
@@ -106,7 +108,10 @@ WALK_GLOBAL int hotspot_own_thread(struct walk *w)
 	return stop;
 }
 
-/* The stack pointer of the anchor if it lies above this one; 0: it does not, or is not known. In Java it is 0. */
+/*
+ * The stack pointer of the anchor if it is above this one; 0: it is not, or not known. While the thread runs Java it is
+ * 0.
+ */
 WALK_GLOBAL u64 hotspot_anchor_above(struct walk *w, u64 sp)
 {
 	const struct hotspot_vm *vm;
@@ -132,7 +137,7 @@ static inline bool hs_guess_skips(struct walk *w)
 	return sp && sp < w->reg[REG_SP];
 }
 
-/* Without a program counter the frame's lies below its stack pointer (JavaFrameAnchor::make_walkable()). */
+/* If the anchor has no program counter, the frame's is below its stack pointer (JavaFrameAnchor::make_walkable()). */
 WALK_STEP int hotspot_resume(struct walk *w)
 {
 	const struct hotspot_vm *vm;
