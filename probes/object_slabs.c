@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slabs of the arena, as maps that BPF reads. Each change of the map of them waits for all programs that run, some
- * milliseconds: one change for all new slabs, and for some to come; the first one while the programs are verified.
+ * The slabs of the arena, as maps that BPF reads. Each change of the map of them waits for all running programs, some
+ * milliseconds. So one change adds all new slabs and some spare ones; the first happens while the programs are
+ * verified.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The BPF object: what all events share, the walkers, and the programs of each event (event.h). Only those of one event
- * are loaded; the others cost nothing but their bytes.
+ * are loaded; the others cost only their bytes.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Hands over the threads of the processes in `wanted`, a struct thread_record each, to whoever reads the iterator. */
+/* Writes the threads of the processes in `wanted`, one struct thread_record each, to the reader of the iterator. */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

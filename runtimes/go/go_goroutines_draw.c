@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines as a profile: of each stack how many stand there, behind it what for. */
+/* Goroutines as a profile: for each stack how many goroutines have it, and outside of it what they wait for. */
 #include <stdlib.h>
 #include <string.h>
 

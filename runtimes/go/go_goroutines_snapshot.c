@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A moment of all goroutines: who is left out, and in which order they are shown. */
+/* A snapshot of all goroutines: which are left out, and the order in which they are shown. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where Go's runtime changes stacks, and what it reads of g and m there, by its code. */
+/* Where Go's runtime changes stacks, and which members of g and m it uses there, by its code. */
 #include <capstone/capstone.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* From one of Go's stacks to the other: a thread's own (g0's), which its runtime and C run on, and the goroutine's. */
+/* From one of Go's stacks to another: the thread's own (g0's), on which the runtime and C run, and the goroutine's. */
 #include <walk.h>
 
 #include "go.h"

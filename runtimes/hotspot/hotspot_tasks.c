@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual threads as what waits without a thread (runtime_tasks.h). */
+/* Virtual threads as tasks that wait without a thread (runtime_tasks.h). */
 #include "hotspot_tasks.h"
 
 #include <stdio.h>

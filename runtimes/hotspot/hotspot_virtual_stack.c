@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of a virtual thread that no thread has. Its innermost chunk is copied, and walked by the walker of Java as
- * if what is in it had been returned to (hotspot_frames.h); then the copy must be what is there still. Its other chunks
- * stand as long as that does.
+ * The stack of a virtual thread without a carrier. Its innermost chunk is copied and walked by the Java walker as if
+ * its frames had been returned to (hotspot_frames.h). Afterwards the chunk in the target must still equal the copy. The
+ * other chunks do not change as long as that does not.
  */
 #include <stdlib.h>
 #include <string.h>

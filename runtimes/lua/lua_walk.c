@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The step of luaV_execute(): pushes the functions of its lua_State from the running one down to the one that this
- * native frame was entered with, one a step, then the native frame itself.
+ * The step of luaV_execute(): pushes the functions of its lua_State, from the running one down to the one that this
+ * native frame was entered with, one per step, then the native frame itself.
  *
- * The cursor of a lua_State keeps the next CallInfo, so a second luaV_execute() on the stack goes on where the first
- * ended. The cursor of the build (key: its configuration) keeps which lua_State is being walked, whether this
- * native frame's functions are being pushed, and before that (more[3]) whether luaD_precall() or its like is inside.
+ * The cursor of a lua_State keeps the next CallInfo, so a second luaV_execute() on the stack continues where the first
+ * ended. The cursor of the build (key: its configuration) keeps which lua_State is being walked, whether this native
+ * frame's functions are being pushed, and before that (more[3]) whether luaD_precall() or the like is on the stack.
  */
 #include "lua_walk.h"
 #include "lua_enter_walk.h"

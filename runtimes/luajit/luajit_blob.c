@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows for the VM's code, by following it: vm_x64.dasc of LuaJIT is one piece of assembly under one FDE with a constant
- * CFA, which does not hold in prologues, epilogues, helpers and around traces.
+ * Rows for the VM's code, by following it. vm_x64.dasc of LuaJIT is one piece of assembly under one FDE with a constant
+ * CFA, which is wrong in prologues, epilogues, helpers and around traces.
  */
 #include "luajit_image.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of a snapshot, from the running function down to the one at the trace's base: as lj_snap.c restores them
- * and lj_frame.h reads them. Slots are counted from the function of the base; with GC64 a frame has its function in one
- * slot and its link in the next, else both are one slot, and the links stand behind the snapshot's entries, the topmost
+ * The frames of a snapshot, from the running function down to the one at the trace's base, as lj_snap.c restores them
+ * and lj_frame.h reads them. Slots are counted from the function of the base. With GC64 a frame has its function in one
+ * slot and its link in the next; without, both share one slot, and the links follow the snapshot's entries, the topmost
  * first.
  */
 #include "luajit_trace.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The Lua stack: from frame to frame by their links, and which cframe owns them. What stands where is described
- * in lj_frame.h of LuaJIT. luajit_walk.c finds where to start.
+ * The Lua stack: from frame to frame by their links, and which cframe owns them (lj_frame.h of LuaJIT). luajit_walk.c
+ * finds where to start.
  */
 #include "walk.h"
 #include "luajit_frames.h"

@@ -12,10 +12,10 @@
  *		co_ref (int): LUA_NOREF, unless it is a thread or the first coroutine of a request
  *		flags: bit 0 waited for, 1 to 3 status, 4 flushing, 5 a thread, 6 to 9 others
  *
- * Who called coroutine.resume waits (status "normal") until that coroutine ends or yields; who made a thread goes on by
- * itself. Where the last two members are depends on the version. They are looked for: both records must have, at the
- * same place, what a coroutine that runs and one that waits for it must have. NGX_LUA_USE_ASSERT moves co_ref to the
- * other half of a word: then they are not found.
+ * The caller of coroutine.resume waits (status "normal") until that coroutine ends or yields; the one that made a
+ * thread continues. The offsets of the last two members depend on the version, so they are searched for: both records
+ * must have, at the same offset, the values of a running coroutine and of one that waits for it. NGX_LUA_USE_ASSERT
+ * moves co_ref to the other half of a word; then they are not found.
  */
 #include "walk.h"
 #include "luajit_thread_walk.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of frames. A Lua function is called what its source calls it where it is defined; if that gives none, and if it
- * is one in C, as debug.traceback has it: what its caller's bytecode calls it.
+ * Names of frames. A Lua function has the name that its source gives it where it is defined. If there is none, and for
+ * functions in C, it is the name of debug.traceback: what the caller's bytecode calls it.
  */
 #include <stdio.h>
 #include <stdlib.h>

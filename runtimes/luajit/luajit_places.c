@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where snapshots hold, for builds that do not keep it (before 2021-03): from the code. A guard leaves a trace by a
- * jump to the stub of its exit (lj_asm_x86.h: push of the low byte of its number, then a short jump), and the number is
- * that of the snapshot it goes back to. Between two guards a snapshot begins behind a call rather than elsewhere,
- * because LuaJIT makes one after what it can not take back.
+ * Where snapshots begin to hold, for builds that do not store it (before 2021-03): from the code. A guard leaves a
+ * trace by a jump to the stub of its exit (lj_asm_x86.h: push of the low byte of its number, then a short jump). That
+ * number is the one of the snapshot to which the guard goes back. Between two guards a snapshot begins behind a call
+ * rather than elsewhere, because LuaJIT makes one after something that it cannot undo.
  */
 #include "luajit_trace.h"
 

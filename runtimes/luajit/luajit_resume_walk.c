@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Where a walk goes on that was lost in native code which Lua has called. Nothing leads from a thread to its VM: so
- * each walk leaves which global_State it met on this thread, and where its cframe was (struct walk_cache). The next one
- * that is lost looks there: the running lua_State knows its innermost cframe, which knows it, and lies above the place
- * where the walk was lost, near the last one that was seen. Before the first, the VM is the one that was found in
- * memory, if there is only one, and the cframe must be near that place.
+ * Where a walk resumes that was lost in native code called by Lua. Nothing leads from a thread to its VM. So each walk
+ * caches which global_State it met on this thread, and where its cframe was (struct walk_cache). The next walk that is
+ * lost looks there: the running lua_State has its innermost cframe, which has that lua_State, and must be above the
+ * place where the walk was lost and near the last one that was seen. Before the first walk, the VM is the one that was
+ * found in memory, if there is only one, and the cframe must be near that place.
  */
 #include "walk.h"
 #include "luajit_thread_walk.h"

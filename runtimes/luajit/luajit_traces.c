@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The traces of a process: for each VM a table of those that live, sorted by their code, and copies of those that were
- * seen. A copy outlives its trace; several may have had the same place, the cookie distinguishes them.
+ * The traces of a process: for each VM a table of its live traces, sorted by their code, and copies of those that were
+ * seen. A copy outlives its trace. Several may have had the same place; the cookie distinguishes them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Walks LuaJIT: from one native frame of the VM (its interpreter, or a trace) come the Lua frames of one cframe, then
- * the native frame itself. This file finds the running function and the cframe, luajit_frames_walk.c goes down from
- * there; README.md describes how the two stacks are paired.
+ * Walks LuaJIT: for each native frame of the VM (its interpreter, or a trace) the Lua frames of one cframe, then the
+ * native frame itself. This file finds the running function and the cframe; luajit_frames_walk.c goes down from there.
+ * README.md describes how the two stacks are paired.
  */
 #include "walk.h"
 #include "luajit_frames.h"

@@ -3,9 +3,9 @@
  * From native frames of the interpreter to the Perl frames that they run.
  *
  * Perl's contexts hold no address of the native stack. But C code enters Perl only by a context without a place to
- * return to (retop), or on a new stack of contexts; and each runs in a loop of its own (Perl_runops_*). So, from the
- * innermost outwards, a native frame of a loop takes the contexts up to the next such one. What disturbs this count is
- * known by its code (enum perl_part).
+ * return to (retop), or on a new stack of contexts, and runs each in a loop of its own (Perl_runops_*). So, from the
+ * innermost outwards, a native frame of a loop owns the contexts up to the next such one. Exceptions to this are
+ * recognised by code (enum perl_part).
  */
 #include "perl_loops_walk.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* From the coroutine of the task that runs to those of the tasks that await it: 3.14 and later record them. */
+/* From the coroutine of the running task to those of the tasks that await it, which 3.14 and later record. */
 #include "python_frames.h"
 
 #define PY_TASKS_MAX  16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a walk that was lost can go on: most of the loop has one rule, where its frame is set up. */
+/* Where a lost walk can resume: most of the loop has one rule, which holds wherever its frame is set up. */
 #include <string.h>
 
 #include "cfi/cfi.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls that are known by their bytes: what comes behind them is no usual frame. */
+/* System calls that are recognised by their bytes, because the code behind them has no usual frame. */
 #include <string.h>
 
 #include "cfi_code_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an address to its unit. First by .debug_aranges, which need not name all units; only for an address that is not
- * there, all units are looked at, once, and their own ranges join the table.
+ * From an address to its unit. First by .debug_aranges, which need not name all units. Only for an address that is not
+ * there are all units read, once, and their own ranges are added to the table.
  */
 #include <stdlib.h>
 

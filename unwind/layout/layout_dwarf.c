@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts from debug information. Everything in it is untrusted: chains of types are bounded, and so is their number.
- */
+/* Layouts from debug information. All of it is untrusted: chains of types, and their number, are bounded. */
 #include "layout.h"
 
 #include <dwarf.h>

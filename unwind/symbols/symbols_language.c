@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that no symbol table has, but the tables of a language. */
+/* Functions that are in no symbol table but in a language's own tables. */
 #include <string.h>
 
 #include "grow.h"

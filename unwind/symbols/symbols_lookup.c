@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a name to its address, and from a part of a name to names. The strings are searched first, once: a name that is
- * not there, which is the usual answer when it is asked whether an image is a runtime, costs no look at the symbols.
+ * From a name to its address, and from a part of a name to names. The strings are searched first, once. So a name that
+ * is not there costs no search of the symbols: that is the usual answer when a runtime asks whether an image is its
+ * own.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an address to the variable that it lies in: a scan of the table, for the few that are asked for. */
+/* From an address to the variable that contains it, by a scan of the table, because few are asked for. */
 #include <string.h>
 
 #include "symbols.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine code reduced to what moves the stack pointer, saved registers and return addresses. */
+/* Machine code reduced to what changes the stack pointer, saved registers and return addresses. */
 #include "hotspot_flow.h"
 
 #include <capstone/capstone.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the walker needs of the layout of a JVM, for one of its code heaps. */
+/* What the walker needs of a JVM's layout, for one of its code heaps. */
 #include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_code.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes by name, and fields of objects: what code of the JDK's own keeps. */
+/* Classes by name, and fields of objects, as kept by the JDK's own classes. */
 #include <string.h>
 
 #include "hotspot_heap_view.h"

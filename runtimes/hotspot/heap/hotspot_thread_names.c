@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of threads as /proc numbers them, of those too that ended before anyone asked. */
+/* Names of threads by their number in /proc, also of threads that ended before anyone asked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of code that is no method: codelets of the interpreter by their description, stubs by their StubCodeDesc
- * (runtime/stubCodeGenerator.hpp), or by the addresses in StubRoutines where no symbol says where their list is, others
- * by their blob. Read once, and again when there are more of them.
+ * (runtime/stubCodeGenerator.hpp), or by the addresses in StubRoutines if no symbol shows where the list of
+ * descriptions is, others by their blob. Read once, and again when there are more of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
