@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `yrt cache`: how much the unwind tables on disk take, and where; and away with them. */
+/* `yrt cache`: how much the unwind tables on disk take, and where; --clear removes them. */
 #include <getopt.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: a file each command, found by name in main.c's table. */
+/* The command line: one file per command, found by name in main.c's table. */
 #ifndef YRT_CLI_H
 #define YRT_CLI_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours, only where they can be seen: on a terminal that knows them, unless NO_COLOR is set (no-color.org). */
+/* Colours, used only on a terminal that supports them, unless NO_COLOR is set (no-color.org). */
 #ifndef YRT_COLOUR_H
 #define YRT_COLOUR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcurl, loaded when something is pushed: it brings 25 other libraries, which no other start should wait for. */
+/* libcurl, loaded only when something is pushed: it loads 25 other libraries, which would delay every other start. */
 #ifndef YRT_CURL_LIBRARY_H
 #define YRT_CURL_LIBRARY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump: every thread's stack once. As text, as JSON, or in the formats of the flame commands. */
+/* dump: the stack of every thread once, as text, as JSON, or in the formats of the flame commands. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

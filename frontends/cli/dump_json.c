@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dump as JSON: stacks once, threads name theirs by its index. */
+/* A dump as JSON: each stack once; threads refer to theirs by index. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits without a thread, in a dump: equal stacks together, who waits for whom. */
+/* Tasks that wait without a thread, in a dump: equal stacks grouped, and who waits for whom. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>

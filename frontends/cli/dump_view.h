@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dump as it is shown: its threads with their named stacks, equal stacks together, who waits for whom. */
+/* A dump as it is shown: its threads with their named stacks, equal stacks grouped, and who waits for whom. */
 #ifndef YRT_DUMP_VIEW_H
 #define YRT_DUMP_VIEW_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help: what the other commands say of themselves, for people, for man and for shells. */
+/* help: the manuals of all commands, as text, man pages and shell completions. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why nothing was seen of a process: so that an empty picture is not taken for a result. */
+/* Why nothing was seen of a process, so that an empty picture is not taken for a result. */
 #ifndef YRT_IDLE_H
 #define YRT_IDLE_H
 

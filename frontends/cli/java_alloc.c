@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* java-alloc: flame's options where they mean something, with bytes in place of time. */
+/* java-alloc: those options of flame that make sense here, with bytes instead of time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a profile is from, for stores, as lines "key=value": service.name, host.name, k8s.pod.uid, container.id,
- * systemd.unit (what all targets share), process.executable.build_id.gnu. Names as in OpenTelemetry's semantic
+ * Where a profile comes from, for stores, as lines "key=value": service.name, host.name, k8s.pod.uid, container.id,
+ * systemd.unit (if all targets share it), process.executable.build_id.gnu. Names are those of OpenTelemetry's semantic
  * conventions.
  */
 #ifndef YRT_LABELS_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of input in batches: as many as are there, so that a script gets its answer and a long list is one batch. */
+/*
+ * Lines of input in batches of as many as are available, so that a script gets its answer and a long list is one batch.
+ */
 #ifndef YRT_CLI_LINES_H
 #define YRT_CLI_LINES_H
 

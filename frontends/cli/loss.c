@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was seen and what was not: a line for people, JSON for programs. */
+/* What was seen and what was lost: a line of text, and JSON for programs. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What io-flame and net-flame have to say of a run: all calls and their bytes, exactly. */
+/* The last line of io-flame and net-flame: all calls and their bytes, exactly. */
 #include "cli.h"
 #include "frontends/format/text.h"
 #include "probes/io/io.h"

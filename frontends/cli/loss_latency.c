@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What latency has to say of a run: how long calls took, drawn, in the last line and as JSON. */
+/* The results of latency: how long calls took, as a histogram, in the last line and as JSON. */
 #include <string.h>
 
 #include "cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What off-flame and wall-flame have to say of a run: the time of threads, on and off the CPU. */
+/* The last line of off-flame and wall-flame: the time of threads, on and off the CPU. */
 #include <math.h>
 
 #include "cli.h"

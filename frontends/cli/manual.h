@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command says of itself, written once, as data beside its code: getopt's tables, --help, the man page and the
- * completions of shells all come from it. '@' in a text stands for the name of the command.
+ * A command's manual, written once, as data beside its code: getopt's tables, --help, the man page and the shell
+ * completions are made from it. '@' in a text stands for the name of the command.
  */
 #ifndef YRT_MANUAL_H
 #define YRT_MANUAL_H

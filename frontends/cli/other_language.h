@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Languages that yrt does not read: JITs that it can name by a perf map (/tmp/perf-PID.map) only, and interpreters. */
+/*
+ * Languages that yrt does not support: JITs that it can name only by a perf map (/tmp/perf-PID.map), and interpreters.
+ */
 #ifndef YRT_OTHER_LANGUAGE_H
 #define YRT_OTHER_LANGUAGE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that is written whole or not at all: to a temporary one beside it, which takes its name when all is there.
- * What was there before stays until then. Of a recording that a full disk cuts short what there is is kept, because it
- * can be read: its writer closes it with keep all the same, and reports the error. A device, a pipe or a file in a
- * folder that takes no new ones is written in place.
+ * A file that is written completely or not at all: to a temporary file beside it, which is renamed when it is complete.
+ * The old file stays until then. A recording that a full disk cuts short is kept, because it can still be read: its
+ * writer closes it with keep, and reports the error. A device, a pipe, or a file in a folder that takes no new files is
+ * written in place.
  */
 #ifndef YRT_OUTPUT_H
 #define YRT_OUTPUT_H

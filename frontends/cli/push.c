@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* push: recordings, or folded stacks, handed to a store of profiles. */
+/* push: sends recordings, or folded stacks, to a profile store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

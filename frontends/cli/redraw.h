@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What render and diff share: options that choose stacks of files and where the result goes. */
+/* What render and diff share: options that choose stacks of files, and where the result goes. */
 #ifndef YRT_REDRAW_H
 #define YRT_REDRAW_H
 

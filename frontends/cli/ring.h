@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recordings that watch keeps in a folder: those called watch-….yrt, oldest first by their names, which are times.
+/*
+ * The recordings that watch keeps in a folder: files named watch-….yrt, oldest first by their names, which are times.
  */
 #ifndef YRT_RING_H
 #define YRT_RING_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What yrt says on a terminal. Names of processes, files and functions come from targets, and may hold control
- * characters that steer the terminal of whoever runs yrt: all such text goes through here (or through the formats'
- * text.h).
+ * Prints untrusted text on a terminal. Names of processes, files and functions come from targets, and may contain
+ * control characters that steer the user's terminal. All such text is printed through this file (or through the
+ * formats' text.h).
  */
 #ifndef YRT_SAY_H
 #define YRT_SAY_H

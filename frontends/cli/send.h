@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands a profile to a store by HTTP (libcurl), again after a while where that may help. */
+/* Sends a profile to a store by HTTP (libcurl), and tries again later if that may help. */
 #ifndef YRT_SEND_H
 #define YRT_SEND_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options that only set a member of a command's struct, as a table beside that of the manual: a row a member. An option
- * may have several rows.
+ * Options that only set a member of a command's struct, as a table beside that of the manual: one row per member. An
+ * option may have several rows.
  */
 #ifndef YRT_SETTING_H
 #define YRT_SETTING_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <view>-<name>: what a runtime shows of a process at one moment, or of what grew between two (runtime_snapshot.h). */
+/* <view>-<name>: what a runtime shows of a process at one moment, or of the growth between two (runtime_snapshot.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top: a row a function, live. On a terminal it is drawn anew each period; elsewhere it prints a table a period. */
+/* top: one row per function, live. On a terminal it is redrawn each period; elsewhere it prints a table per period. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

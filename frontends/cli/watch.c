@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch: a short recording now and then, or when something happens; nothing is loaded in between. */
+/* watch: a short recording from time to time, or when something happens; nothing is loaded in between. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>

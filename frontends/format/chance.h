@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What chance explains: tails of Student's t, and p of many tests that together err no more often than one. */
+/*
+ * What can be explained by chance: tails of Student's t, and p of many tests, adjusted so that together they err no
+ * more often than one.
+ */
 #ifndef YRT_FORMAT_CHANCE_H
 #define YRT_FORMAT_CHANCE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome's trace events as JSON ("Trace Event Format"), for Perfetto, chrome://tracing and speedscope: a box (ph X) a
- * frame, from the first of the samples that follow each other in it to the end of the last.
+ * Chrome's trace events as JSON ("Trace Event Format"), for Perfetto, chrome://tracing and speedscope. A frame is one
+ * box (ph X) from the first to the end of the last of the consecutive samples that contain it.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A difference: one tree of all stacks of two profiles. Its nodes count what the second one (after) has; base, beside
- * them, what the first one (before) had; base_scale makes their totals equal. What vanished has nodes of total 0.
+ * A difference: one tree of all stacks of two profiles. Its nodes count the second one (after); base has the counts of
+ * the first one (before), and base_scale makes their totals equal. Stacks that vanished have nodes of total 0.
  *
  * Functions are the same if their names are, whatever their module and file: a build moves those, and folded stacks do
  * not have them. The line in "name (file.lua:42)" and the id in "name (tid 42)" do not count either.

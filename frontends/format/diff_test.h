@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which functions changed beyond what chance explains. A function's samples, those that end in it (self) and those that
- * have it anywhere (total), are compared between two sides of one or more recordings each.
+ * Which functions changed by more than chance explains. A function's samples, those that end in it (self) and those
+ * that contain it (total), are compared between two sides of one or more recordings each.
  *
  * Samples of a program are not independent: runs differ by more than counting explains. How much more ("noise", a
- * factor of the variance, at least 1) comes from the recordings: if a side has several, from how they differ among
- * themselves, of each function and of all (a function's own estimate counts as NRUNS - 2, that of all as DIFF_PRIOR
- * degrees of freedom; t test). If each side has one, from how most functions differ between the sides apart from a
- * common factor: that assumes that most did not change, and can not show what differs from run to run of one function
- * alone (t test, with the fewer degrees of freedom the fewer functions counted). p is adjusted by Holm's method.
+ * factor of the variance, at least 1) is estimated from the recordings. If a side has several, it comes from how they
+ * differ among themselves, for each function and for all (a function's own estimate counts as NRUNS - 2, that of all as
+ * DIFF_PRIOR degrees of freedom; t test). If each side has one, it comes from how most functions differ between the
+ * sides apart from a common factor. That assumes that most did not change, and cannot show what differs from run to run
+ * for one function alone (t test; the fewer functions are counted, the fewer degrees of freedom). p is adjusted by
+ * Holm's method.
  */
 #ifndef YRT_FORMAT_DIFF_TEST_H
 #define YRT_FORMAT_DIFF_TEST_H

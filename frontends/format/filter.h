@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stacks of a file become a profile: those that the filters let through, without the frames that nobody wants to
- * see. Nodes come in preorder and are made when one below them counts, so that memory is that of the result.
+ * Makes a profile of a file's stacks: those that pass the filters, without hidden frames. Nodes come in preorder and
+ * are made when one below them counts, so memory is that of the result.
  */
 #ifndef YRT_FORMAT_SIFT_H
 #define YRT_FORMAT_SIFT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processed profile format of the Firefox Profiler (profiler.firefox.com), version 70: src/types/profile.ts and
- * docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler. Tables are columns. A function is one of its own
- * and one frame; a node of the profile is a stack.
+ * docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler. Tables are stored by column. A function is one
+ * function and one frame there, a node of the profile one stack.
  */
 #include <inttypes.h>
 #include <stdlib.h>

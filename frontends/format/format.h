@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output formats, a file each. A writer gets a finished profile and an open stream, and returns an error if the stream
- * does (disk full). It must keep the result valid whatever bytes the names hold.
+ * Output formats, one file each. A writer gets a finished profile and an open stream, and returns an error if the
+ * stream does (disk full). The result must be valid whatever bytes the names hold.
  */
 #ifndef YRT_FORMAT_H
 #define YRT_FORMAT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written comes out as a gzip file. Equal bytes give equal files: there is no time in its header. */
+/* A stream whose output is a gzip file. Equal bytes give equal files: its header has no time. */
 #ifndef YRT_FORMAT_GZIP_H
 #define YRT_FORMAT_GZIP_H
 

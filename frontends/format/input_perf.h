@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of `perf script`: a line a sample ("comm pid/tid [cpu] time: period event:"), below it a line a frame, the
- * leaf first
- * ("address symbol+0xoffset (file)"), and an empty line. Each sample counts 1, as stackcollapse-perf has it. What perf
- * prints: tools/perf/builtin-script.c, perf_sample__fprintf_start() and sample__fprintf_callchain(), Linux 6.1.
+ * The text of `perf script`: a line per sample ("comm pid/tid [cpu] time: period event:"), below it a line per frame,
+ * the leaf first ("address symbol+0xoffset (file)"), and an empty line. Each sample counts 1, as in stackcollapse-perf.
+ * Format: tools/perf/builtin-script.c, perf_sample__fprintf_start() and sample__fprintf_callchain(), Linux 6.1.
  */
 #ifndef YRT_FORMAT_INPUT_PERF_H
 #define YRT_FORMAT_INPUT_PERF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pprof profile, of anybody: the message perftools.profiles.Profile (google/pprof, proto/profile.proto), packed by
- * gzip. Of several sample types CPU samples are taken, else the default one, else the last. Labels that yrt writes
+ * A pprof profile of any writer: the message perftools.profiles.Profile (google/pprof, proto/profile.proto), packed by
+ * gzip. Of several sample types CPU samples are used, else the default one, else the last. Labels that yrt writes
  * (process, pid, container, thread, thread_id) become processes and threads again. Everything in it is untrusted.
  */
 #ifndef YRT_FORMAT_INPUT_PPROF_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile in an order that does not depend on when its stacks came in: equal profiles give equal files. */
+/* Orders a profile independently of the arrival of its stacks, so that equal profiles give equal files. */
 #ifndef YRT_FORMAT_ORDER_H
 #define YRT_FORMAT_ORDER_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `perf script` prints, for what reads that (FlameGraph, flamescope, Hotspot, speedscope …): a sample's line
- * "comm pid/tid [cpu] seconds: period event:" (perf-script(1), its default fields), its frames from the leaf on, an
- * empty line. Of CPU samples each has a line of its own, else a stack has one whose period is its count.
+ * The output of `perf script`, for its readers (FlameGraph, flamescope, Hotspot, speedscope …): a sample's line "comm
+ * pid/tid [cpu] seconds: period event:" (perf-script(1), its default fields), its frames from the leaf on, an empty
+ * line. Each CPU sample has a line of its own; in other profiles each stack has one, whose period is its count.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocol buffer messages, written: one grows in memory and is then put into another one or into a file.
- * Wire types and the packing of repeated numbers: protobuf.dev/programming-guides/encoding.
+ * Writes protocol buffer messages: a message grows in memory and is then put into another one or into a file. Wire
+ * types and the packing of repeated numbers: protobuf.dev/programming-guides/encoding.
  */
 #ifndef YRT_FORMAT_PROTOBUF_H
 #define YRT_FORMAT_PROTOBUF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocol buffer messages, read: a message is a span of bytes, from which fields are taken one by one. Nothing is
- * copied; what is read may be anything. Wire types: protobuf.dev/programming-guides/encoding.
+ * Reads protocol buffer messages: a message is a span of bytes, from which fields are taken one by one. Nothing is
+ * copied; the bytes are untrusted. Wire types: protobuf.dev/programming-guides/encoding.
  */
 #ifndef YRT_FORMAT_PROTOBUF_READ_H
 #define YRT_FORMAT_PROTOBUF_READ_H

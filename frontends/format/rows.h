@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as a table, a row a function: what ends in it (self) and what ends in it or below it (total; recursion
- * counts once). Functions of the same name and module are one row; below frames of threads (-t) each thread has rows of
- * its own. Frames of processes are left out, or are the only rows.
+ * A profile as a table, one row per function: samples that end in it (self), and samples that end in it or below it
+ * (total; recursion counts once). Functions of the same name and module are one row. Below frames of threads (-t) each
+ * thread has rows of its own. Frames of processes are left out, or are the only rows.
  */
 #ifndef YRT_FORMAT_ROWS_H
 #define YRT_FORMAT_ROWS_H

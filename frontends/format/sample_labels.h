@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nodes that are no code stand for: which process and thread samples are of, and what the program has labelled its
- * work with. Formats with labels (pprof, OTLP) have these beside the stack.
+ * Nodes that are no code: the process and thread of samples, and the program's own labels. Formats with labels (pprof,
+ * OTLP) have these beside the stack.
  */
 #ifndef YRT_SAMPLE_LABELS_H
 #define YRT_SAMPLE_LABELS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as a list of samples, thread by thread: for formats that show time. Where the recording kept times
- * (--timeline) they are those; else each stack of a thread follows the one before it, for as long as it ran in all.
+ * A profile as a list of samples, thread by thread, for formats that show time. If the recording kept times
+ * (--timeline), these are used; else each stack of a thread follows the one before it, for as long as it ran in total.
  */
 #ifndef YRT_FORMAT_SAMPLES_H
 #define YRT_FORMAT_SAMPLES_H

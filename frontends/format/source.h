@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Source lines of a profile's functions, of files that can be read where it is drawn. Which files those are the target
- * says, so what others may not read stays out: regular files only, and as root only files that everybody may read.
+ * Source lines of a profile's functions, from files that can be read where it is drawn. The target chooses the names of
+ * these files, so files that others may not read stay out: only regular files are read, and as root only files that
+ * everybody may read.
  */
 #ifndef YRT_FORMAT_SOURCE_H
 #define YRT_FORMAT_SOURCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own format, as its file-format-schema.json defines it: frames that samples refer to, root first, and the
- * weight of each sample. Threads become profiles of their own, the busiest first; of several processes "process:
+ * speedscope's own format, by its file-format-schema.json: frames, to which samples refer, root first, and the weight
+ * of each sample. Threads become profiles of their own, the busiest first; if there are several processes, as "process:
  * thread".
  */
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as one static picture: no script, nothing from elsewhere. What a frame is stands in its title, which
- * viewers show as a tooltip. Of a difference, a frame is as wide as the mean of before and after: children fit into
- * their parents then, and what vanished keeps half its width.
+ * A flame graph as one static picture, without scripts or external parts. A frame's description is its title, which
+ * viewers show as a tooltip. In a difference, a frame is as wide as the mean of before and after: so children fit into
+ * their parents, and what vanished keeps half its width.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What formats share: hostile names made safe, and the end of a stream. */
+/* What formats share: making untrusted names safe, and the end of a stream. */
 #ifndef YRT_FORMAT_TEXT_H
 #define YRT_FORMAT_TEXT_H
 

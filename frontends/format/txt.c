@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tree for terminals: the share of a frame with all below it, of the frame itself, its name. It goes one step to
- * the right only where stacks part, so that deep ones stay legible. What is rare or very deep is summed up.
+ * A tree for terminals: the share of a frame with everything below it, of the frame itself, and its name. It is
+ * indented only where stacks part, so that deep ones stay legible. Rare and very deep frames are summed up.
  */
 #include <stdlib.h>
 #include <string.h>

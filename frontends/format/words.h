@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people call the kinds of frames: code of a language by the words of its runtime ("C2"), the rest by the word of
- * the kind. */
+/* The words for kinds of frames: for code of a language those of its runtime ("C2"), for the rest that of the kind. */
 #ifndef YRT_FORMAT_WORDS_H
 #define YRT_FORMAT_WORDS_H
 
