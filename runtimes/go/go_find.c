@@ -135,16 +135,19 @@ static bool functions_make_sense(struct go_table *t)
 	return true;
 }
 
-/* Is it the name of a function: a whole string, with a dot? */
+/* Is it the name of a function: a whole string, with a dot? Type arguments may have spaces: go.shape.struct { ... }. */
 static bool is_name(struct go_table *t, u32 name)
 {
 	char text[NAME_LONG];
 	u32 n = go_name(t, name, text, sizeof(text));
+	bool types = false;
 	u8 before = 0;
 
-	for (u32 i = 0; i < n; i++)
-		if ((u8)text[i] <= ' ' || text[i] == 0x7f)
+	for (u32 i = 0; i < n; i++) {
+		types |= text[i] == '[';
+		if ((u8)text[i] < (types ? ' ' : ' ' + 1) || text[i] == 0x7f)
 			return false;
+	}
 	return n && strchr(text, '.') && (!name || (go_u8(&t->file, t->names + name - 1, &before) && !before));
 }
 

@@ -34,7 +34,9 @@ static const struct {
         {"gosched_m", SCHEDULER},
         {"goschedguarded_m", SCHEDULER},
         {"gopreempt_m", SCHEDULER},
+        {"asyncPreempt2.func1", SCHEDULER}, /* calls the two, since 1.26 */
         {"preemptPark", SCHEDULER},
+        {"goschedImpl", SCHEDULER}, /* in which newstack() has gopreempt_m inlined */
         {"goyield_m", SCHEDULER},
         {"exitsyscall0", SCHEDULER},
         {"exitsyscallNoP", SCHEDULER},

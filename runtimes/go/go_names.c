@@ -74,17 +74,6 @@ u64 go_frame_place(struct go_table *t, const struct go_function *fn, u64 pc, u32
 	return pc;
 }
 
-/* Type arguments as Go itself prints them: main.Map[...] for main.Map[go.shape.int]. */
-static void shorten_type_arguments(char *name)
-{
-	char *open = strchr(name, '['), *close = strrchr(name, ']');
-
-	if (!open || !close || close < open + 4)
-		return;
-	memcpy(open + 1, "...", 3);
-	memmove(open + 4, close, strlen(close) + 1);
-}
-
 /* A function that only the compiler made: a method for another receiver, a value of a method, the call of a go or defer
  * statement. */
 bool go_is_wrapper(const char *name, const char *file)
@@ -139,15 +128,6 @@ static void demangle(char *name, size_t size)
 	free(text);
 }
 
-/* What people know of a name of the table. */
-static void show_name(const struct go_function *fn, char *name, size_t size)
-{
-	if (go_function_is_c(fn))
-		demangle(name, size);
-	else
-		shorten_type_arguments(name);
-}
-
 struct error *go_functions(
         struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx)
 {
@@ -161,9 +141,10 @@ struct error *go_functions(
 		return NULL;
 	}
 	for (u32 i = 0; !err && t && i < t->nfunctions; i++) {
-		if (!go_function_at(t, i, &fn) || !go_function_name(t, &fn, name, sizeof(name)))
+		if (!go_function_at(t, i, &fn) || !go_short_name(t, fn.name, name, sizeof(name)))
 			continue;
-		show_name(&fn, name, sizeof(name));
+		if (go_function_is_c(&fn))
+			demangle(name, sizeof(name));
 		err = add(ctx, fn.start, fn.end, name);
 	}
 	go_table_close(t);
@@ -186,7 +167,7 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	if (inlined && !go_inlined_call(t, &fn, (s32)(inlined - 1), &name, &caller))
 		return false;
 	place = go_frame_place(t, &fn, pc, inlined);
-	go_name(t, name, ret->name, sizeof(ret->name));
+	go_short_name(t, name, ret->name, sizeof(ret->name));
 	ret->line = go_line(t, &fn, place, ret->file, sizeof(ret->file));
 	ret->definition = inlined ? 0 : fn.start_line ? fn.start_line : go_line(t, &fn, fn.start, file, sizeof(file));
 	ret->identity = (u64)(u32)(f->detail >> 32) << 32 | name;
@@ -196,6 +177,7 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	ret->entry = leads_on(ret->name, ret->file) || (!inlined && fn.id && fn.id == go_wrapper_id(t));
 	ret->code = pc + bias;
 	ret->code_start = fn.start + bias;
-	show_name(&fn, ret->name, sizeof(ret->name));
+	if (go_function_is_c(&fn))
+		demangle(ret->name, sizeof(ret->name));
 	return ret->name[0];
 }

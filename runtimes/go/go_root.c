@@ -86,7 +86,7 @@ static bool name_creator(struct go_table *t, u64 bias, const struct frame *f, ch
 
 	if (!go_function_find(t, frame_addr(f) - bias - ARCH_CALL_BACK, &fn))
 		return false;
-	go_function_name(t, &fn, name, sizeof(name));
+	go_short_name(t, fn.name, name, sizeof(name));
 	snprintf(ret, room, "created by %s", name);
 	return true;
 }

@@ -9,7 +9,8 @@
 #define FUNC_MAX      48         /* bytes of a struct _func */
 #define NO_FILE       0xffffffffu
 #define NO_DATA       0xffffffffu
-#define RUNTIME_STEP  256 /* functions; the runtime has thousands */
+#define TYPES_MAX     (1u << 16) /* bytes of a name with type arguments */
+#define RUNTIME_STEP  256        /* functions; the runtime has thousands */
 #define RUNTIME_ROUND 512
 
 /* Where members of struct _func lie, by layout. */
@@ -163,6 +164,31 @@ bool go_function_find(struct go_table *t, u64 addr, struct go_function *ret)
 u32 go_name(struct go_table *t, u32 name, char *ret, u32 max)
 {
 	return go_string(&t->file, ret, max, t->names + name);
+}
+
+/* Where the last ']' of a name is; 0: nowhere. */
+static u64 last_bracket(struct go_table *t, u32 name)
+{
+	u64 at = t->names + name, found = 0;
+	u8 c;
+
+	for (u32 n = 0; n < TYPES_MAX && go_u8(&t->file, at + n, &c) && c; n++)
+		if (c == ']')
+			found = at + n;
+	return found;
+}
+
+u32 go_short_name(struct go_table *t, u32 name, char *ret, u32 max)
+{
+	static const char types[] = "[...]";
+	u32 n = go_name(t, name, ret, max), open = (u32)strcspn(ret, "[");
+	u64 close = open + sizeof(types) < max && ret[open] ? last_bracket(t, name) : 0;
+
+	if (!close)
+		return n;
+	memcpy(ret + open, types, sizeof(types));
+	open += (u32)sizeof(types) - 1;
+	return open + go_string(&t->file, ret + open, max - open, close + 1);
 }
 
 u32 go_function_name(struct go_table *t, const struct go_function *fn, char *ret, u32 max)

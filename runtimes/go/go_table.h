@@ -95,6 +95,11 @@ bool go_function_find(struct go_table *t, u64 addr, struct go_function *ret);
 u32 go_function_name(struct go_table *t, const struct go_function *fn, char *ret, u32 max);
 /* A name by its offset in the names. */
 u32 go_name(struct go_table *t, u32 name, char *ret, u32 max);
+/*
+ * The same without type arguments, as Go prints it (runtime/symtab.go: funcNamePiecesForPrint): main.Map[...] for
+ * main.Map[go.shape.int]. They can be longer than any buffer.
+ */
+u32 go_short_name(struct go_table *t, u32 name, char *ret, u32 max);
 
 void go_pcs_start(struct go_pcs *p, struct go_table *t, const struct go_function *fn, u32 table);
 /* To the next value. False: the end, or corrupt. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Go program's table of functions, in any of its four layouts, in an ELF file: main.main with two inlined calls, one
- * in the other, runtime.goexit, and a generic method.
+ * in the other and generic, runtime.goexit, and a method whose type arguments are longer than what is shown of a name.
  */
 #ifndef YRT_TEST_GO_FAKE_H
 #define YRT_TEST_GO_FAKE_H
+
+#include <stdio.h>
 
 #include "elf_file.h"
 #include "runtimes/go/go_table.h"
@@ -141,14 +143,16 @@ static inline void go_fake_parts(struct go_fake *g, enum go_magic magic, struct 
 	static const s32 frame[] = {0, 4, 24, 0x34, 0, 8}, flat[] = {0, 0x20}, deep[] = {8, 0xa0}, file[] = {0, 0x40};
 	static const s32 lines[] = {10, 8, 11, 0x18, 20, 0x20}, inlined[] = {-1, 0x10, 0, 8, 1, 4, 0, 4, -1, 0x20};
 	bool old = magic == GO_MAGIC_1_2;
+	char generic[700];
 	u32 name;
 
 	g->names = old ? 0 : (u32)g->table.n;
 	f[0].name = go_fake_string(g, "main.main", g->names);
 	f[1].name = go_fake_string(g, "runtime.goexit", g->names);
-	f[2].name = go_fake_string(g, "main.(*T).Method[go.shape.int]", g->names);
+	snprintf(generic, sizeof(generic), "main.(*T).Method[go.shape.struct { F%0600d int }]", 1);
+	f[2].name = go_fake_string(g, generic, g->names);
 	inner[0] = go_fake_string(g, "main.inner", g->names);
-	inner[1] = go_fake_string(g, "main.innermost", g->names);
+	inner[1] = go_fake_string(g, "main.innermost[go.shape.struct { a []int }].func1", g->names);
 	go_fake_align(&g->table, 4);
 	g->units = g->table.n;
 	put32(&g->table, 0); /* of 1.2: the number of the first file; later the offset of its name */
