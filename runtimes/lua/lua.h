@@ -24,7 +24,7 @@ enum lua_part {
 #define LUA_OBJECT 112 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
 
 #define LUA_ENDS   4 /* places where luaV_execute() returns; more are left out */
-#define LUA_SPILLS 4 /* likewise: slots that it keeps l_reg in while it uses that for something else */
+#define LUA_SPILLS 6 /* likewise: slots that it keeps l_reg in while it uses that for something else */
 
 /* Offsets in bytes. member sizes are those of 64-bit builds: pointers of 8, int of 4. */
 struct lua_vm {
@@ -57,7 +57,7 @@ struct lua_vm {
 	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
 	u8 op_mask, op_call, op_tailcall; /* 5.1, 5.2 */
 };
-_Static_assert(sizeof(struct lua_vm) == 88, "read as it is by the walker");
+_Static_assert(sizeof(struct lua_vm) == 92, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_LUA. detail, from the low end:

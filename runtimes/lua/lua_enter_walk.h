@@ -103,7 +103,8 @@ WALK_GLOBAL int lua_enter_any(struct walk *w, u32 own)
 	for (u32 i = 0; i < LUA_SPILLS && i < vm->nspills; i++)
 		if (lua_enter(w, own, lua_spilled(w, vm, i)))
 			return true;
-	return false;
+	/* gcc saves no register over the call of a function that leaves it alone (-fipa-ra): it is as in the leaf */
+	return !(ARCH_SAVED_MASK >> (vm->l_reg & 31) & 1) && lua_enter(w, own, lua_register(w, vm->l_reg));
 }
 
 #endif

@@ -38,9 +38,10 @@ void lua_image_destroy(struct lua_image *image); /* NULL is fine */
 struct error *lua_code_find(struct image *img, struct lua_image *ret);
 
 /*
- * Where luaV_execute(), the code of [start, end), keeps its first argument, the lua_State: of the callee-saved
- * registers and the slots of the stack that its prologue copies it to, the one that the rest of the function writes to
- * least. In all builds seen that is never. False: there is no such place. lua_state.c.
+ * Where luaV_execute(), the code of [start, end), keeps its first argument, the lua_State: of the registers and the
+ * slots of the stack that its prologue copies it to, the one that the rest of the function writes to least. In most
+ * builds that is never. gcc 13 with frame pointers (Ubuntu 24.04) keeps it in a register that calls do not, and in one of
+ * six slots over each call. False: there is no such place. lua_state.c.
  */
 struct lua_sweep;
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);

@@ -4,16 +4,19 @@
 #include "lua_image.h"
 #include "lua_sweep.h"
 
-#define PROLOGUE 160
-#define PLACES   8
+#define PROLOGUE    160
+#define PLACES      8
+#define SLOTS       16
+#define SAVES_LEAST 8 /* stores to slots that show that calls do not keep a register */
 
-/* A register that calls keep, or a slot of the stack. */
+/* A register, or a slot of the stack. */
 struct place {
 	u8 reg;
 	bool slot;
 	s16 disp;   /* of the slot from reg */
 	u16 from;   /* bytes of the function after which it has the argument */
-	u32 writes; /* by any other instruction of the function */
+	u32 writes; /* by any other instruction of the function; not those that load a register that calls do not keep */
+	u32 saves;  /* stores of the register to a slot */
 };
 
 struct search {
@@ -77,10 +80,14 @@ static bool see_copy(void *ctx, const cs_insn *in)
 	reg = to->type == X86_OP_REG ? capstone_register(to->reg) : CAPSTONE_NO_REG;
 	if (copies && reg < ARCH_NREGS) {
 		s->holds |= 1u << reg;
-		if (ARCH_SAVED_MASK >> reg & 1)
-			add_place(s, in, (struct place){.reg = reg});
+		add_place(s, in, (struct place){.reg = reg});
 	}
 	return true;
+}
+
+static bool is_kept(const struct place *p)
+{
+	return p->slot || ARCH_SAVED_MASK >> p->reg & 1;
 }
 
 static bool see_write(void *ctx, const cs_insn *in)
@@ -88,14 +95,20 @@ static bool see_write(void *ctx, const cs_insn *in)
 	const cs_x86 *x = &in->detail->x86;
 	struct search *s = ctx;
 	u32 regs = in->id == X86_INS_POP ? 0 : written(s->handle, in);
+	bool loads = in->id == X86_INS_MOV && is_slot(&x->operands[1]);
+	u8 stored = in->id == X86_INS_MOV && is_slot(&x->operands[0]) && x->operands[1].type == X86_OP_REG
+	                    ? capstone_register(x->operands[1].reg)
+	                    : CAPSTONE_NO_REG;
 
 	for (u32 i = 0; i < s->n; i++) {
 		struct place *p = &s->place[i];
 
 		if (in->address + in->size - s->start == p->from)
 			continue;
+		if (!p->slot && stored == p->reg)
+			p->saves++;
 		if (!p->slot)
-			p->writes += regs >> p->reg & 1;
+			p->writes += regs >> p->reg & 1 && (is_kept(p) || !loads);
 		else if (x->op_count && is_slot(&x->operands[0]) && x->operands[0].access & CS_AC_WRITE)
 			p->writes += capstone_register(x->operands[0].mem.base) == p->reg &&
 			             x->operands[0].mem.disp == p->disp;
@@ -103,57 +116,92 @@ static bool see_write(void *ctx, const cs_insn *in)
 	return true;
 }
 
-/* Where else it puts that, to use its register for something else for a while. */
+/* Where else it puts that: to use its register for something else for a while, or to keep it over a call. */
 struct spills {
 	u8 l_reg;
 	struct lua_vm *vm;
+	struct {
+		u8 base;
+		s16 disp;
+		u32 n;
+	} slot[SLOTS];
 };
 
 static bool see_spill(void *ctx, const cs_insn *in)
 {
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
 	struct spills *s = ctx;
-	struct lua_vm *vm = s->vm;
-	u8 base, copy;
+	u32 i = 0;
+	u8 copy;
 
 	if (in->id != X86_INS_MOV || from->type != X86_OP_REG || from->size != 8 ||
 	        capstone_register(from->reg) != s->l_reg)
 		return true;
 	copy = to->type == X86_OP_REG ? capstone_register(to->reg) : CAPSTONE_NO_REG;
 	if (copy < ARCH_NREGS && (copy == DWREG_RDI || ARCH_SAVED_MASK >> copy & 1))
-		vm->copies |= (u16)(1u << copy);
-	base = is_slot(to) ? capstone_register(to->mem.base) : CAPSTONE_NO_REG;
-	if (base == CAPSTONE_NO_REG || vm->nspills == LUA_SPILLS || (vm->nspills && base != vm->spill_reg))
+		s->vm->copies |= (u16)(1u << copy);
+	if (!is_slot(to))
 		return true;
-	for (u32 i = 0; i < vm->nspills; i++)
-		if (vm->spill[i] == to->mem.disp)
-			return true;
-	vm->spill_reg = base;
-	vm->spill[vm->nspills++] = (s16)to->mem.disp;
+	while (i < SLOTS && s->slot[i].n &&
+	        (s->slot[i].disp != to->mem.disp || s->slot[i].base != capstone_register(to->mem.base)))
+		i++;
+	if (i == SLOTS)
+		return true;
+	s->slot[i].base = capstone_register(to->mem.base);
+	s->slot[i].disp = (s16)to->mem.disp;
+	s->slot[i].n++;
 	return true;
+}
+
+/* The slots with most stores first. They have one base: walks read its register once. */
+static void choose_spills(struct spills *s)
+{
+	struct lua_vm *vm = s->vm;
+
+	while (vm->nspills < LUA_SPILLS) {
+		u32 best = 0;
+
+		for (u32 i = 1; i < SLOTS; i++)
+			if (s->slot[i].n > s->slot[best].n)
+				best = i;
+		if (!s->slot[best].n)
+			return;
+		s->slot[best].n = 0;
+		if (vm->nspills && s->slot[best].base != vm->spill_reg)
+			continue;
+		vm->spill_reg = s->slot[best].base;
+		vm->spill[vm->nspills++] = s->slot[best].disp;
+	}
+}
+
+static bool is_better(const struct place *p, const struct place *best)
+{
+	if (!is_kept(p) && p->saves < SAVES_LEAST)
+		return false;
+	return !best || p->writes < best->writes || (p->writes == best->writes && p->slot && !best->slot);
 }
 
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret)
 {
 	struct search s = {.handle = sweep->handle, .start = start, .holds = 1u << DWREG_RDI};
-	const struct place *best = s.place;
+	const struct place *best = NULL;
 
 	lua_sweep(sweep, start, end, see_copy, &s);
 	lua_sweep(sweep, start, end, see_write, &s);
-	for (u32 i = 1; i < s.n; i++)
-		if (s.place[i].writes < best->writes ||
-		        (s.place[i].writes == best->writes && s.place[i].slot && !best->slot))
+	for (u32 i = 0; i < s.n; i++)
+		if (is_better(&s.place[i], best))
 			best = &s.place[i];
-	if (!s.n)
+	if (!best)
 		return false;
 	ret->l_reg = best->reg;
 	ret->l_in_slot = best->slot;
 	ret->l_slot = best->disp;
 	ret->l_from = best->from;
 	if (!best->slot) {
-		struct spills spills = {best->reg, ret};
+		struct spills spills = {.l_reg = best->reg, .vm = ret};
 
 		lua_sweep(sweep, start, end, see_spill, &spills);
+		choose_spills(&spills);
 	}
 	return true;
 }
