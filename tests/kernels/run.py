@@ -47,6 +47,7 @@ BOOT_SECONDS = 1800
 # that yrt starts itself run for a while before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
 JAVA = "java/bin/java -XX:+UseSerialGC -Xmx128m -XX:-Inline -cp java"
+FIXTURES = ("deep30", "threads", "syscalls", "forks", "waits", "files", "faults")
 CASES = {
     "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01(;burn)?$", 0.999),
     "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work(;burn)?$", 0.999),
@@ -73,6 +74,12 @@ CASES = {
         r"alloc_split\.main(_\[.\])*;.*alloc_split\.seventy.*;byte\[\]",
         0.99,
     ),
+    "off": ("./waits 900 <>/tmp/never", "off-flame -d 5", None, r"first;second;third;wait_sleep;.*sleep", 0.98),
+    "wall": ("./waits 900 <>/tmp/never", "wall-flame -F 49 -d 5", None, "first;second;third;wait_epoll;", 0.98),
+    "probe": ("./syscalls 900", "probe -e libc:getppid -d 3", None, "main;ask;getppid$", 0.999),
+    "latency": ("./syscalls 900", "latency -e libc:getppid -d 3", None, "main;ask;getppid$", 0.999),
+    "io": (None, "io-flame -- ./files 60 2000 /tmp", None, r"main;.*pwrite;\[write\]$", 0.99),
+    "fault": (None, "fault-flame -- ./faults 60", None, r"main;touch_shared;", 0.99),
     "forks": (
         None,
         "flame -s -F 49 -d 60 -- ./forks 15",
@@ -90,6 +97,7 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mount -t bpf bpf /sys/fs/bpf
+ifconfig lo up
 mkfifo /tmp/never
 cd /fixtures
 put() { echo; echo "@@ $1"; cat "$2" 2>/dev/null; echo; echo "@@ end"; rm -f "$2"; }
@@ -104,6 +112,11 @@ for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$pa
 """
 
 
+DUMP = """
+./waits 900 <>/tmp/never >/tmp/first 2>&1 & pid=$!; %s; sleep 3
+yrt dump -p $pid >/tmp/out 2>&1; echo $? >/tmp/code; put dump.code /tmp/code; put dump.out /tmp/out
+kill $pid
+"""
 FIRST_LINE = "i=0; until [ -s /tmp/first ] || [ $i -ge 120 ]; do sleep 1; i=$((i + 1)); done"
 
 
@@ -194,7 +207,7 @@ def script(cases):
             if start:
                 # it should live; its last words
                 lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null\n")
-    return "".join([*lines, "poweroff -f\n"])
+    return "".join([*lines, DUMP % FIRST_LINE, "poweroff -f\n"])
 
 
 def python_modules():
@@ -227,7 +240,7 @@ def initramfs(at, cases):
     programs = {"/bin/yrt": YRT, "/bin/yrt-verifier": os.path.join(BUILD, "yrt-verifier"),
                 "/bin/busybox": shutil.which("busybox"), "/bin/luajit": shutil.which("luajit"),
                 "/usr/bin/python3": os.path.realpath("/usr/bin/python3")}
-    programs |= {f"/fixtures/{name}": fixture_path(name) for name in ("deep30", "threads", "syscalls", "forks")}
+    programs |= {f"/fixtures/{name}": fixture_path(name) for name in FIXTURES}
     programs |= {module: module for module in python_modules()} | java_runtime(at)
     scripts = {"/fixtures/split.lua": ("lua", "split.lua"), "/fixtures/recursion.py": ("python", "recursion.py")}
     files = {target: os.path.join(SOURCE, "fixtures", *path) for target, path in scripts.items()} | programs
@@ -314,6 +327,14 @@ def judge(said, name):
     return f"{samples} samples, {100 * complete / samples:.2f} % complete", wrong
 
 
+def wrong_dump(said):
+    """Each thread that sleeps must be there with its stack, read where it sleeps."""
+    waits = ("pipe", "sleep", "epoll", "accept", "cond", "mutex")
+    missing = [name for name in waits if not re.search(rf"wait_{name}\b(.*\n)+?.*\bfirst\b", said["dump.out"])]
+    failed = said["dump.code"] != str(OK) or missing
+    return [f"dump: exit code {said['dump.code']}, without {missing}\n{said['dump.out'][-3000:]}"] if failed else []
+
+
 def over_budgets(suite, release, said):
     """Prints what the verifier looked at in the largest program that takes stacks. Which are over their budget."""
     walking = verifier.walking(verifier.counted(said["verifier.out"]))
@@ -351,7 +372,7 @@ def check(suite, args, at, archive):
         print(f"{suite:20} {release:32} refused: {'no' if wrong else 'yes'}", flush=True)
     else:
         wrong = [] if int(said["doctor.code"]) == OK else [f"doctor:\n{said['doctor.out'][-3000:]}"]
-        wrong += over_budgets(suite, release, said)
+        wrong += over_budgets(suite, release, said) + wrong_dump(said)
         for name in [again + name for again in ("", "noloop.") for name in args.cases]:
             line, more = judge(said, name)
             wrong += more
