@@ -9,6 +9,7 @@
  */
 #include "lua_walk.h"
 #include "lua_enter_walk.h"
+#include "lua_known_walk.h"
 
 static inline int lua_push_c(struct walk *w, u64 code)
 {
@@ -50,6 +51,8 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 		if (!walk_read(w, w->scratch, LUA_OBJECT, proto))
 			return STOP_VM_ABSENT;
 	}
+	code = lua_word(w, vm->p_code); /* once more: BPF has little stack to keep them on */
+	size = lua_int(w, vm->p_sizecode);
 	pc = newer ? newer : pc;
 	if (pc > code && (pc - code) / 4 <= size)
 		pos = (u32)((pc - code) / 4 - 1);
@@ -63,23 +66,13 @@ WALK_GLOBAL int lua_push_lua(struct walk *w, u64 proto, u64 pc, u32 how, u64 ci)
 	return entering && pc == code ? LUA_DONE : LUA_PUSHED;
 }
 
-/* Keeps what is in scratch, that of the function which was pushed. */
-static inline void lua_remember(const struct walk *w, const struct lua_vm *vm, struct lua_call *call, u64 proto)
-{
-	call->code = lua_word(w, vm->p_code);
-	call->size = lua_int(w, vm->p_sizecode);
-	call->cookie =
-	        lua_cookie(call->code, call->size, lua_int(w, vm->p_linedefined), lua_int(w, vm->p_lastlinedefined));
-	call->proto = proto;
-	call->known = call->closure;
-}
-
 /* Pushes the closure that scratch holds. Inlined: no call frame of BPF is left for it. */
 static inline __attribute__((always_inline)) int lua_push_closure(
-        struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call, bool in_c, bool top)
+        struct walk *w, const struct lua_vm *vm, u32 own, struct lua_call *call, bool in_c)
 {
 	struct walk_cursor *c = lua_cursor(w, own);
 	u64 code = lua_word(w, in_c ? vm->cl_f : vm->cl_p);
+	bool top = c->more[1] == LUA_AT_TOP;
 	u32 how;
 	int stop;
 
@@ -106,7 +99,7 @@ static inline __attribute__((always_inline)) int lua_push_closure(
 	return (call->status & vm->fresh_mask) == vm->fresh_bits ? LUA_DONE : LUA_PUSHED;
 }
 
-/* Pushes a caller whose closure is that of the function before. LUA_KEPT: it has no position in that. */
+/* Pushes a caller whose Proto is known. LUA_KEPT: it has no position in that. */
 static inline __attribute__((always_inline)) int lua_push_again(
         struct walk *w, const struct lua_vm *vm, u32 own, const struct lua_call *call)
 {
@@ -221,7 +214,6 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, struct lua_call *call
 	struct walk_cursor *c;
 	u64 word;
 	u32 type;
-	int stop;
 
 	WALK_CHECK(w);
 	WALK_CHECK(call);
@@ -235,11 +227,6 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, struct lua_call *call
 	if (!lua_slot(w, call, &word))
 		return top && c->more[3] ? LUA_PUSHED : STOP_VM_ABSENT;
 	type = (u32)word & LUA_TYPE_BITS;
-	if (type == LUA_FUNCTION && call->closure == call->known && !top && !c->more[3] && c->more[2] != LUA_NOT_ITS) {
-		stop = lua_push_again(w, vm, own, call);
-		if (stop != LUA_KEPT)
-			return stop;
-	}
 	light = type == LUA_LIGHT_C;
 	in_c = light;
 	if (!light) {
@@ -261,7 +248,23 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, struct lua_call *call
 		c->more[2] = 0;
 	if (in_c && (c->more[2] || (top && w->leaf && w->region.part != LUA_RESUME)))
 		return LUA_KEPT;
-	return light ? lua_push_c(w, call->closure) : lua_push_closure(w, vm, own, call, in_c, top);
+	return light ? lua_push_c(w, call->closure) : lua_push_closure(w, vm, own, call, in_c);
+}
+
+/* Pushes a caller that is the closure of the function before, or that an earlier walk found. LUA_KEPT: neither. */
+WALK_GLOBAL int lua_push_known(struct walk *w, u32 own, struct lua_call *call)
+{
+	const struct lua_vm *vm;
+	u64 type;
+
+	WALK_CHECK(w);
+	WALK_CHECK(call);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm || call->func & 7 || !lua_slot(w, call, &type) || ((u32)type & LUA_TYPE_BITS) != LUA_FUNCTION)
+		return LUA_KEPT;
+	if (!(call->closure == call->known && (!vm->cl_is_c || call->pc == call->follows)) && !lua_find_known(w, call))
+		return LUA_KEPT;
+	return lua_push_again(w, vm, own, call);
 }
 
 /*
@@ -324,12 +327,24 @@ WALK_GLOBAL int lua_push_next(struct walk *w, u32 own, struct lua_call *call)
 	call->moved = call->func - c->more[0] >= c->more[1] - c->more[0];
 	if (call->moved)
 		call->func = lua_moved(w, vm, c, call->func);
-	if (vm->cl_is_c && own_c->more[2] && own_c->more[2] != LUA_NOT_ITS && call->pc != call->follows) {
-		if (!lua_at_call(w, call->pc))
-			return LUA_DONE;
-		call->follows = call->pc;
+	stop = LUA_KEPT;
+	call->lasts = own_c->more[1] == LUA_BELOW && !own_c->more[3] && own_c->more[2] != LUA_NOT_ITS && !call->moved;
+	if (call->lasts)
+		stop = lua_push_known(w, own, call);
+	if (stop == LUA_KEPT) {
+		own_c = lua_cursor(w, own);
+		if (vm->cl_is_c && own_c->more[2] && own_c->more[2] != LUA_NOT_ITS) {
+			if (call->pc != call->follows && !lua_at_call(w, call->pc)) {
+				call->lasts = false;
+				return LUA_DONE;
+			}
+			call->follows = call->pc;
+		}
+		call->lasts &= !vm->cl_is_c || call->pc == call->follows;
+		stop = lua_push_function(w, own, call);
+	} else {
+		call->lasts = false;
 	}
-	stop = lua_push_function(w, own, call);
 	if (stop == LUA_KEPT)
 		return LUA_DONE;
 	if (stop == LUA_DONE && vm->version == 502 && lua_runs_caller(w, own, previous))
@@ -347,8 +362,11 @@ static inline __attribute__((always_inline)) int lua_push_some(struct walk *w, u
 	int stop = LUA_PUSHED;
 	u32 i;
 
-	for (i = 0; i < LUA_FUNCTIONS_A_STEP && stop == LUA_PUSHED; i++)
+	for (i = 0; i < LUA_FUNCTIONS_A_STEP && stop == LUA_PUSHED; i++) {
 		stop = lua_push_next(w, own, &call);
+		if (call.lasts && call.known == call.closure)
+			lua_leave_known(w, &call);
+	}
 	return stop;
 }
 

@@ -60,7 +60,8 @@ struct lua_call {
 	u64 proto, code;
 	u32 size, cookie; /* of that one */
 	u32 status;
-	u32 moved; /* func leads out of the stack, which is being moved */
+	u16 moved; /* func leads out of the stack, which is being moved */
+	u16 lasts; /* it is a caller, of which a later walk may find the same */
 };
 
 static inline u64 lua_word(const struct walk *w, u32 at)

@@ -21,7 +21,12 @@ from bpf_cost import cost
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "lua", "plain_depth.lua")
 ROUNDS, DEPTHS, FRAME_LIMIT, FIRST_MS, RSS_MB = 3, (20, 120), 4, 150, 60
 BLOCKS, TIMES, AMOUNT, RATE, SLOWER = 8, 12, 20, 99, 0.01
-CALLS = {"a function that calls itself": [], "pcall each time": ["pcall"], "another function each time": ["many"]}
+CALLS = {
+    "a function that calls itself": [],
+    "pcall each time": ["pcall"],
+    "two functions in turn": ["pair"],
+    "another function each time": ["many"],
+}
 
 
 def verdict(good, text):

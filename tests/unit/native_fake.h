@@ -34,6 +34,7 @@ struct fake {
 	u32 nregions, placed;
 	struct frame frames[FAKE_FRAMES];
 	u32 max;
+	struct walk_cache *caches; /* or NULL */
 	struct walk walk;
 };
 
@@ -149,7 +150,8 @@ static inline void fake_start(struct fake *f, const u64 reg[ARCH_NREGS])
 	f->walk.max_frames = f->max;
 	f->walk.regions = f->placed;
 	f->walk.nregions = f->nregions;
-	f->walk.target = (struct walk_target){.memory = &f->memory, .arena = f->arena, .frames = f->frames};
+	f->walk.target =
+	        (struct walk_target){.memory = &f->memory, .arena = f->arena, .frames = f->frames, .caches = f->caches};
 }
 
 /* Walks to the end. STOP_NONE: it would have gone on beyond any bound. */

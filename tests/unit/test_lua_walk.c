@@ -275,6 +275,61 @@ static void test_unreadable(void **state)
 	}
 }
 
+enum { SAME, CLOSURE_GONE, OTHER_PROTO, OTHER_LINES, NOW_C, HOWS };
+
+static void change(struct target *t, int how)
+{
+	if (how == CLOSURE_GONE)
+		fake_put(t->f, t->closure[1] + t->vm->cl_p, 8);
+	if (how == OTHER_PROTO)
+		fake_put(t->f, t->closure[1] + t->vm->cl_p, t->proto[2]);
+	if (how == OTHER_LINES)
+		half(t, t->proto[1] + t->vm->p_linedefined, 7);
+	if (how == NOW_C && t->vm->cl_is_c)
+		t->f->stack[t->closure[1] + t->vm->cl_is_c - FAKE_STACK] = 1;
+	if (how == NOW_C && !t->vm->cl_is_c)
+		fake_put(t->f, t->slot[1] + 8, 6 | 1 << 6 | 2 << 4);
+}
+
+/*
+ * What an earlier walk left of the caller is true if its Proto is the same still. 5.1 asks the closure, too; later ones
+ * know from the slot whether it is one in Lua, and need no closure then.
+ */
+static void test_known(void **state)
+{
+	(void)state;
+	for (u32 which = 0; which < 2; which++) {
+		for (int how = SAME; how < HOWS; how++) {
+			struct walk_cache *caches = calloc(WALK_CACHES, sizeof(*caches));
+			struct target t = make(which);
+			bool asks = which == 0;
+			u64 detail;
+			u32 reads;
+
+			assert_non_null(caches);
+			t.f->caches = caches;
+			assert_int_equal(fake_walk(t.f, t.reg), STOP_ROOT);
+			detail = t.f->frames[2].detail;
+			reads = t.f->reads;
+			change(&t, how);
+			fake_walk(t.f, t.reg);
+			if (how == SAME || (how == CLOSURE_GONE && !asks)) {
+				assert_true(t.f->frames[2].detail == detail);
+				assert_int_equal(t.f->reads, reads - 1);
+			}
+			if (how == OTHER_LINES)
+				assert_true(t.f->frames[2].detail != detail);
+			if (how == CLOSURE_GONE && asks)
+				expect(&t, STOP_VM_ABSENT, "ngLn");
+			else if (how == OTHER_PROTO && asks)
+				expect(&t, STOP_ROOT, "nggLn");
+			else
+				expect(&t, STOP_ROOT, how == NOW_C ? "ngLn" : "ngfLn");
+			free(caches);
+		}
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -283,6 +338,7 @@ int main(void)
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_freed),
 	        cmocka_unit_test(test_unreadable),
+	        cmocka_unit_test(test_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
