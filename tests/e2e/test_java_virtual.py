@@ -223,26 +223,24 @@ def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
 
 
-TWICE = 0.002  # docs/limits.md: some instructions of the interpreter, 0.0004 of this program
+RATE = 4999  # what may be wrong is so in 0.1 % of the samples
 
 
-def preempted(*options, twice=0):
+def preempted(*options):
     """
     No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in
-    Object.wait(). The interpreter has some instructions between the VM's return and the stub that unmounts.
+    Object.wait().
     """
     with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
-        result = yrt.run("java-flame", "-p", jvm.pid, "-F", java.RATE, "-d", 5, "--max-cpu", 0).expect()
-    own = inside = again = 0
+        result = yrt.run("java-flame", "-p", jvm.pid, "-F", RATE, "-d", 5, "--max-cpu", 0).expect()
+    own = inside = 0
     for frames, n in result.stacks:
         names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
-        again += n * (names.count("preempted.work") > 1)
-        assert names.count("preempted.work") <= 1 + (twice > 0), frames
+        assert names.count("preempted.work") <= 1, frames
         own += n * ("preempted.work" in names)
         inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
     assert own > 100 and inside >= 0.999 * own, f"{inside} of {own}\n{yrt.show(result.stacks)}"
-    assert again <= twice * own, f"{again} of {own} have frames twice"
-    yield f"{inside} of {own} stacks whole, {again} with frames twice"
+    yield f"{inside} of {own} stacks whole"
 
 
 def test_preempted():
@@ -250,7 +248,7 @@ def test_preempted():
 
 
 def test_preempted_interpreter():
-    yield from preempted("-Xint", twice=TWICE)
+    yield from preempted("-Xint")
 
 
 def test_preempted_z():

@@ -11,10 +11,13 @@
 #include "hotspot.h"
 #include "hotspot_find_walk.h"
 
-#define YIELD_FRAME  16  /* bytes of Continuation.doYield's */
-#define RESUMES_MAX  512 /* bytes between a native method's call of the VM and where it resumes */
-#define LAST_JAVA_PC 8   /* behind _last_Java_sp (javaFrameAnchor.hpp) */
-#define NOTED        1u  /* in the key of the cursor, beside the JavaThread */
+#define YIELD_FRAME  16      /* bytes of Continuation.doYield's */
+#define RESUMES_MAX  512     /* bytes between a native method's call of the VM and where it resumes */
+#define LAST_JAVA_PC 8       /* behind _last_Java_sp (javaFrameAnchor.hpp) */
+#define RESUMES_NEAR 256     /* bytes from where the VM returns to the interpreter to where it resumes */
+#define NOTED        1u      /* in the key of the cursor, beside the JavaThread */
+#define NOTED_FRAMES 0x7fffu /* in a place, beside rbp: how many frames, */
+#define NOTED_LEAF   0x8000u /* and that the interpreter's code was running */
 
 static inline bool hs_may_note(const struct walk *w)
 {
@@ -31,7 +34,7 @@ WALK_GLOBAL int hotspot_note(struct walk *w, u32 left)
 	u64 place;
 
 	WALK_CHECK(w);
-	place = w->reg[REG_FP] << 16 | (w->nframes & 0xffff);
+	place = w->reg[REG_FP] << 16 | (w->nframes & NOTED_FRAMES) | (w->leaf ? NOTED_LEAF : 0);
 	walk_cursor(w, w->reg[DWREG_R15] | NOTED);
 	if (!left) {
 		c->at = w->reg[REG_PC];
@@ -49,7 +52,7 @@ WALK_GLOBAL int hotspot_note(struct walk *w, u32 left)
 WALK_GLOBAL u32 hotspot_is_noted(struct walk *w, u64 sp, u32 place_at, u64 noted, u32 near)
 {
 	const struct hotspot_vm *vm;
-	u64 pc, fp, bcp, bcp_noted;
+	u64 pc, fp, bcp, bcp_noted, place;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
@@ -57,8 +60,11 @@ WALK_GLOBAL u32 hotspot_is_noted(struct walk *w, u64 sp, u32 place_at, u64 noted
 		return 0;
 	if (pc - vm->interpreter_low >= vm->interpreter_size || noted - vm->interpreter_low >= vm->interpreter_size)
 		return pc - noted + near <= 2ull * near;
+	place = w->cursor[0].more[place_at & 3];
+	if (place & NOTED_LEAF && pc - noted > RESUMES_NEAR)
+		return 0;
 	return walk_read(w, &fp, 8, sp - 16) && walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
-	       walk_read(w, &bcp_noted, 8, (w->cursor[0].more[place_at & 3] >> 16) - vm->bcp) && bcp == bcp_noted;
+	       walk_read(w, &bcp_noted, 8, (place >> 16) - vm->bcp) && bcp == bcp_noted;
 }
 
 /*
@@ -104,17 +110,20 @@ WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp, u32 frozen)
 	if (!i)
 		return 0;
 	i = i == 1 ? 0 : 3;
-	w->nframes = c->more[i] & 0xffff;
+	w->nframes = c->more[i] & NOTED_FRAMES;
 	w->hash = c->more[i + 1];
 	return 0;
 }
 
-/* At the innermost frame of Java, if native code has led there. */
+/*
+ * At the innermost frame of Java, if native code has led there, or has just returned to the interpreter, which is yet
+ * to jump to cont_preempt (interp_masm_x86.cpp: call_VM_preemptable()).
+ */
 static inline void hs_note_once(struct walk *w)
 {
 	const struct hotspot_vm *vm;
 
-	if (w->leaf || w->ncursors || !walk_has(w, DWREG_R15))
+	if ((w->leaf && w->region.part != HOTSPOT_INTERPRETER) || w->ncursors || !walk_has(w, DWREG_R15))
 		return;
 	vm = hs_vm(w);
 	if (vm && vm->frozen.stack)
