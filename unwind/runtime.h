@@ -171,6 +171,13 @@ enum lock_kind {
 	LOCK_KINDS,
 };
 
+/* What a function is on the way from a thread's start to where it waits. */
+enum function_role {
+	ROLE_PROGRAM,
+	ROLE_LIBRARY, /* the language's own, or it only leads to another */
+	ROLE_RUNS,    /* a pool's, which runs a task in it */
+};
+
 /* What a stack waits for, by its functions: the first rule that matches. Rules of runtimes come before native ones. */
 struct lock_rule {
 	struct idle_rule at; /* but for .thread */
@@ -342,6 +349,8 @@ struct runtime_ops {
 	const struct idle_rule *idle;
 	/* Its locks, up to one without .at.frame (profile/locks.h). NULL: only native ones are known. */
 	const struct lock_rule *locks;
+	/* Tells whether a thread that waits without a lock has begun something (profile/locks.h). NULL: unknown. */
+	enum function_role (*role)(const char *function);
 	/*
 	 * What a thread waits for, by the runtime's own data, for `yrt dump`. The caller discards the answer if the
 	 * thread did not sleep all the time. False: it waits for nothing that the runtime knows. May be NULL.

@@ -64,9 +64,18 @@ static json_t *to_json(const struct sampler_stats *st)
 	        (json_int_t)s->visited, "moved", (json_int_t)s->moved, "looks", (json_int_t)s->looks);
 }
 
-static bool is_lock(u32 kind)
+/* Waits for locks; others that are shown; others that are not. */
+enum part { LOCKS, OTHERS, HIDDEN };
+
+static u64 value_of(const struct sampler_stats *st, u32 kind, enum part part, u64 *waits)
 {
-	return kind < LOCK_OTHERS;
+	u64 value = st->collect.lock[kind].value, hidden = kind < LOCK_OTHERS ? 0 : st->collect.lock[kind].hidden,
+	    hidden_waits = kind < LOCK_OTHERS ? 0 : st->collect.lock[kind].hidden_more;
+
+	*waits = part == HIDDEN ? hidden_waits : st->collect.lock[kind].more - hidden_waits;
+	if (part != HIDDEN && (kind < LOCK_OTHERS) != (part == LOCKS))
+		return *waits = 0;
+	return part == HIDDEN ? hidden : value - hidden;
 }
 
 static json_t *lock_json(const struct sampler_stats *st)
@@ -75,64 +84,65 @@ static json_t *lock_json(const struct sampler_stats *st)
 
 	for (u32 i = 0; ret && all && i < LOCK_KINDS; i++)
 		json_object_set_new(all, lock_kind_words(i),
-		        json_pack("{s:f, s:I, s:b}", "s", (double)st->collect.lock[i].value / 1e9, "waits",
-		                (json_int_t)st->collect.lock[i].more, "contention", is_lock(i)));
+		        json_pack("{s:f, s:I, s:f, s:b}", "s", (double)st->collect.lock[i].value / 1e9, "waits",
+		                (json_int_t)st->collect.lock[i].more, "hidden_s",
+		                (double)st->collect.lock[i].hidden / 1e9, "contention", i < LOCK_OTHERS));
 	json_object_set_new(ret, "kinds", all);
 	return ret;
 }
 
-/* The kinds that are locks, or the others: "mutexes 1.203 s in 12 waits, ...". */
-static void kinds(FILE *out, const struct sampler_stats *st, bool locks)
+static u64 sum(const struct sampler_stats *st, enum part part, u64 *waits)
 {
-	const char *separator = "";
-
-	for (u32 i = 0; i < LOCK_KINDS; i++) {
-		if (is_lock(i) != locks || !st->collect.lock[i].value)
-			continue;
-		fprintf(out, "%s%s %.3f s in %lu", separator, lock_kind_words(i),
-		        (double)st->collect.lock[i].value / 1e9, st->collect.lock[i].more);
-		separator = ", ";
-	}
-}
-
-static u64 sum(const struct sampler_stats *st, bool locks, u64 *waits)
-{
-	u64 ns = 0;
+	u64 ns = 0, n;
 
 	*waits = 0;
-	for (u32 i = 0; i < LOCK_KINDS; i++)
-		if (is_lock(i) == locks) {
-			ns += st->collect.lock[i].value;
-			*waits += st->collect.lock[i].more;
-		}
+	for (u32 i = 0; i < LOCK_KINDS; i++) {
+		ns += value_of(st, i, part, &n);
+		*waits += n;
+	}
 	return ns;
+}
+
+/* " (mutexes 1.203 s in 12, ...)", if there are any. */
+static void kinds(FILE *out, const struct sampler_stats *st, enum part part)
+{
+	const char *separator = " (";
+	u64 ns, waits;
+
+	for (u32 i = 0; i < LOCK_KINDS; i++) {
+		ns = value_of(st, i, part, &waits);
+		if (!ns)
+			continue;
+		fprintf(out, "%s%s %.3f s in %lu", separator, lock_kind_words(i), (double)ns / 1e9, waits);
+		separator = ", ";
+	}
+	if (*separator == ',')
+		fputc(')', out);
 }
 
 static void lock_head(FILE *out, const struct sampler_stats *st)
 {
-	u64 waits, ns = sum(st, true, &waits);
+	u64 waits, ns = sum(st, LOCKS, &waits);
 
 	fprintf(out, "%.3f s of waiting for locks in %lu waits", (double)ns / 1e9, waits);
-	if (ns) {
-		fputs(" (", out);
-		kinds(out, st, true);
-		fputc(')', out);
-	}
+	kinds(out, st, LOCKS);
 	fprintf(out, "; in %.1f s", st->duration_s);
 	loss_complete(out, st);
 }
 
 static void lock_losses(FILE *out, const struct sampler_stats *st)
 {
-	u64 waits, ns = sum(st, false, &waits);
+	u64 waits, shown = sum(st, OTHERS, &waits), hidden = sum(st, HIDDEN, &waits);
 
 	losses(out, st);
-	if (!ns)
-		return;
-	fprintf(out, ", %.3f s in futex() for no lock%s (", (double)ns / 1e9,
-	        st->collect.idle ? ", which --all-waits shows" : "");
-	kinds(out, st, false);
-	fputc(')', out);
+	if (shown) {
+		fprintf(out, ", %.3f s in futex() for what is no lock", (double)shown / 1e9);
+		kinds(out, st, OTHERS);
+	}
+	if (hidden) {
+		fprintf(out, ", %.3f s that --all-waits shows", (double)hidden / 1e9);
+		kinds(out, st, HIDDEN);
+	}
 }
 
 const struct loss_words lock_words = {

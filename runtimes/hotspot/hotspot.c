@@ -409,6 +409,7 @@ const struct runtime_ops hotspot_runtime = {
         .alloc = &hotspot_alloc_ops,
         .idle = hotspot_idle,
         .locks = hotspot_locks,
+        .role = hotspot_role,
         .waits_for = waits_for,
         .tasks = &hotspot_tasks,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_locks.h"
 
+#include <string.h>
+
 #define NATIVE                 12 /* frames: some of libc's lie inside */
 #define SCRIPT                 12 /* frames of java.util.concurrent inside: of pinned virtual threads some more */
 #define LOCKS                  "java.util.concurrent.locks."
@@ -95,3 +97,29 @@ const struct lock_rule hotspot_locks[] = {
         OTHER("java.util.concurrent.locks.LockSupport.parkUntil", LOCK_PARK),
         {.at = {0}},
 };
+
+/* Of the JDK, Tomcat 9 to 11, Jetty 9 to 12, Netty 4, JBoss Threads 3 (WildFly, Undertow, Quarkus). */
+static const char *const runs[] = {
+        "java.util.concurrent.ThreadPoolExecutor.runWorker",
+        "java.util.concurrent.ForkJoinTask.doExec",
+        "java.lang.VirtualThread.run",
+        "org.apache.tomcat.util.threads.ThreadPoolExecutor.runWorker",
+        "org.eclipse.jetty.util.thread.QueuedThreadPool.runJob",
+        "io.netty.util.concurrent.AbstractEventExecutor.runTask",
+        "io.netty.util.concurrent.AbstractEventExecutor.safeExecute",
+        "org.jboss.threads.EnhancedQueueExecutor.safeRun",
+};
+static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+
+enum function_role hotspot_role(const char *function)
+{
+	size_t len = strcspn(function, " (");
+
+	for (u32 i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+		if (!strncmp(function, runs[i], len) && !runs[i][len])
+			return ROLE_RUNS;
+	for (u32 i = 0; i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (!strncmp(function, packages[i], strlen(packages[i])))
+			return ROLE_LIBRARY;
+	return strstr(function, "$$Lambda") || !memchr(function, '.', len) /* a stub */ ? ROLE_LIBRARY : ROLE_PROGRAM;
+}

@@ -7,4 +7,6 @@
 
 extern const struct lock_rule hotspot_locks[];
 
+enum function_role hotspot_role(const char *function);
+
 #endif

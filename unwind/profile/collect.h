@@ -27,7 +27,7 @@ struct collect_options {
 	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
 	enum idle_chance (*idle)(u32 reason);
 	bool locks;     /* waits are in futex(2): each stack shows what for (locks.h) */
-	bool all_waits; /* and those that are for no lock are shown */
+	bool all_waits; /* and those that are for no lock are shown, whatever they are for */
 	/*
 	 * Takes each whole stack, instead of the counts by hash, and calls collector_place(). NULL: samples are
 	 * counted.
@@ -43,8 +43,8 @@ struct collect_stats {
 	u64 filtered; /* left out by include, exclude and lock_only */
 	u64 idle;     /* left out as waits by design */
 	struct {
-		u64 value, more;
-	} lock[LOCK_KINDS];     /* of both, by what for */
+		u64 value, more, hidden, hidden_more;
+	} lock[LOCK_KINDS];     /* of counted and idle, by what for; hidden: of idle */
 	u64 unmatched;          /* counted by BPF, but the stack never arrived */
 	u64 frames;             /* of counted samples, weighted */
 	u64 unresolved;         /* of them without any name */

@@ -188,19 +188,24 @@ static struct error *name_shown(
 	return NULL;
 }
 
+/* Of a wait in futex(2): its frames say whether it is by design. */
+static enum idle_chance depends(u32 reason)
+{
+	(void)reason;
+	return IDLE_MAYBE;
+}
+
 /* What the stack's thread waits for, as the frame that stands for it. */
 static struct error *find_lock(
-        struct collector *c, const struct process *p, const struct frame *frames, u32 n, enum lock_kind *ret)
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, struct lock_found *ret)
 {
 	char shown[LOCK_TEXT + 2];
 	struct profile_function fn = {.name = shown, .module = "", .file = "", .kind = KIND_WAITING};
-	struct lock_found lock;
-	struct error *err = locks_find(c->names, c->profile, p, frames, n, &lock);
+	struct error *err = locks_find(c->names, c->profile, p, frames, n, ret);
 
 	if (err)
 		return err;
-	*ret = lock.kind;
-	snprintf(shown, sizeof(shown), "[%s]", lock.text);
+	snprintf(shown, sizeof(shown), "[%s]", ret->text);
 	return profile_function(c->profile, 0, &fn, false, &c->reason);
 }
 
@@ -277,7 +282,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 {
 	struct process *p = c->find(c->ctx, record->instance);
 	u32 node = 0, before = inside ? 1 : 0, lead = 0;
-	enum lock_kind lock = LOCK_FUTEX;
+	struct lock_found lock = {.kind = LOCK_FUTEX};
 	struct frame reason;
 	struct error *err = NULL;
 	bool idle = false;
@@ -305,13 +310,14 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 		err = find_lock(c, p, c->expanded + lead, n - lead, &lock);
 	if (!err)
 		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
-	if (!err && c->options.idle)
+	if (!err && (c->options.idle || lock.begun))
 		err = idle_find(c->names, c->profile, p, c->expanded + lead, n - lead, record->comm,
-		        stop_has_root(record->stop), c->options.idle, &idle);
-	idle |= c->options.locks && !c->options.all_waits && lock >= LOCK_OTHERS;
+		        stop_has_root(record->stop), lock.begun ? depends : c->options.idle, &idle);
+	idle |= c->options.locks && lock.kind >= LOCK_OTHERS && !lock.begun;
+	idle &= !c->options.all_waits;
 	if (idle && (u32)*packed != NODE_FILTERED)
 		*packed = NODE_IDLE;
-	*packed |= pack_lock(lock);
+	*packed |= pack_lock(lock.kind);
 	return err;
 }
 

@@ -10,6 +10,10 @@
 
 #define WITHIN 7 /* native frames inside the function that locks: unnamed ones of a stripped libc among them */
 
+/* Functions of the program that a worker's loop has at most; in a task of a pool (Disruptor's: 4; Hazelcast's: 7). */
+#define LOOP_OWN     8 /* of a thread of its own */
+#define LOOP_IN_TASK 4
+
 #define MUTEX(name)                                                                                                    \
 	{                                                                                                              \
 		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_MUTEX                                            \
@@ -143,6 +147,37 @@ static struct error *match(const struct rule_stack *s, const struct lock_rule *r
 	return err;
 }
 
+/* Is a wait without a lock so many functions of the program deep, inside a pool's task or not? */
+static bool is_deep(enum lock_kind kind, u32 own, bool in_task)
+{
+	if (kind == LOCK_SEMAPHORE) /* is for what there are few of */
+		return own > 1;
+	return own > (in_task ? LOOP_IN_TASK : LOOP_OWN);
+}
+
+static struct error *has_begun(
+        const struct rule_stack *s, const struct lock_rule *rule, const struct runtime_ops *ops, bool *ret)
+{
+	enum function_role role = ROLE_PROGRAM;
+	struct error *err = NULL;
+	u32 own = 0;
+
+	*ret = false;
+	for (u32 i = 0; ops->role && rule->kind >= LOCK_OTHERS && !err && !*ret && role != ROLE_RUNS && i < s->n; i++) {
+		struct named named;
+
+		if (frame_kind(&s->frames[i]) != FRAME_SCRIPT || !rule_is_code(&s->frames[i]))
+			continue;
+		err = names_frame(s->names, s->p, s->frames, i, s->n, &named);
+		if (err)
+			break;
+		role = ops->role(s->profile->functions[named.function].name);
+		own += role == ROLE_PROGRAM;
+		*ret = is_deep(rule->kind, own, role == ROLE_RUNS);
+	}
+	return err;
+}
+
 static struct error *find_rule(const struct rule_stack *s, const struct lock_rule *rules, const struct lock_rule **ret)
 {
 	struct error *err = NULL;
@@ -243,8 +278,12 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
 	const struct lock_rule *rule = NULL;
 	struct error *err = NULL;
 
-	for (u32 k = 0; p && !err && !rule && k < p->ninstances; k++)
+	ret->begun = false;
+	for (u32 k = 0; p && !err && !rule && k < p->ninstances; k++) {
 		err = find_rule(&s, p->instances[k].ops->locks, &rule);
+		if (!err && rule)
+			err = has_begun(&s, rule, p->instances[k].ops, &ret->begun);
+	}
 	if (!err && !rule && p)
 		err = find_rule(&s, native_rules, &rule);
 	if (err)

@@ -3,6 +3,11 @@
  * What a thread in futex(2) waits for: a lock that another thread holds, or something that only looks like one (a
  * condition, a semaphore, the end of a thread, work). Functions on its stack, native ones and those of languages,
  * decide (struct lock_rule). The lock is named by the variable, file or memory at its address.
+ *
+ * A wait without a lock is a worker's for work, or that of a thread which has begun something and now needs what others
+ * have: a connection of a pool that is too small, a permit, a result. The latter is many functions of the program deep,
+ * in a task of a pool some; a worker's loop is not (runtime_ops.role). Which class it waits in says nothing: queues
+ * hand out work and connections.
  */
 #ifndef YRT_LOCKS_H
 #define YRT_LOCKS_H
@@ -13,6 +18,7 @@
 
 struct lock_found {
 	enum lock_kind kind;
+	bool begun;           /* no lock, but not for work either, unless it is a wait by design (idle.h) */
 	char text[LOCK_TEXT]; /* "mutex stats_lock", "read lock heap 0x5581c0de", "GIL" */
 };
 
