@@ -2,8 +2,10 @@
 """What a sample costs, by the kernel's own statistics of BPF programs. Not a benchmark itself."""
 
 import contextlib
+import functools
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -24,31 +26,47 @@ def bpf_statistics():
             f.write(before)
 
 
+PERF_EVENT = 7  # enum bpf_prog_type: the clock's programs
+
+
 def programs(pid):
-    """{program id: (run time in ns, runs)} of the BPF programs that a process holds."""
+    """{program id: (run time in ns, runs)} of the programs of the clock that a process holds."""
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         with contextlib.suppress(OSError):
             info = dict(re.findall(r"^(\w+):\s*(\d+)$", yrt.read(f"/proc/{pid}/fdinfo/{fd}"), re.M))
-            if "run_time_ns" in info:
+            if int(info.get("prog_type", 0)) == PERF_EVENT and "run_time_ns" in info:
                 found[info["prog_id"]] = int(info["run_time_ns"]), int(info["run_cnt"])
     return found
 
 
 def watch(run, seconds):
-    """BPF nanoseconds of a running yrt between two looks, just after its begin and just before its end."""
+    """(nanoseconds, runs) of the clock's programs between two looks, just after yrt's begin and just before its end."""
     before = programs(run.process.pid)
     time.sleep(seconds)
     after = programs(run.process.pid)
-    return sum(after[p][0] - before.get(p, (0, 0))[0] for p in after)
+    return tuple(sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
+
+
+@functools.lru_cache(maxsize=None)
+def tick_ns(rate):
+    """Nanoseconds of a run that is no sample: its CPU has something else to do, or nothing."""
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        try:
+            run = yrt.Run("flame", "-p", sleeper.pid, "-d", 3, "-F", rate).sampling()
+            spent, runs = watch(run, 2)
+            run.result().expect()
+        finally:
+            sleeper.kill()
+    return spent / runs
 
 
 def cost(view, pid, rate, seconds):
     """(nanoseconds of BPF a sample, frames a sample, the statistics)"""
     run = yrt.Run(view, "-p", pid, "-d", seconds + 2, "-F", rate).sampling()
-    spent = watch(run, seconds)
+    spent, runs = watch(run, seconds)
     result = run.result().expect()
     stats = result.stats
     # The look is shorter than the run: the samples of the look are its share of the time.
     samples = stats["samples"] * seconds / stats["duration_s"]
-    return spent / samples, stats["frames"] / stats["samples"], stats
+    return (spent - max(runs - samples, 0) * tick_ns(rate)) / samples, stats["frames"] / stats["samples"], stats
