@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/image_pages.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "symbols_table.h"
@@ -24,7 +25,8 @@ struct plt_slot {
 struct plt {
 	struct plt_slot *slots; /* sorted by got */
 	u32 count;
-	struct elf_place jumps; /* .rela.plt */
+	struct elf_place jumps;     /* .rela.plt */
+	struct image_pages symbols; /* .dynsym, from 0 on */
 };
 
 static struct error *add_slot(struct plt *plt, const Elf64_Rela *rela)
@@ -102,19 +104,23 @@ static bool stub_symbol(const struct plt *plt, struct image *img, const u8 *code
 	return slot_symbol(plt, addr + at + 6 + operand, ret);
 }
 
-static struct error *add_stub(struct symbols *s, u64 addr, u64 size, u32 number)
+static struct error *add_stub(struct symbols *s, struct plt *plt, u64 addr, u64 size, u32 number)
 {
 	const struct symbol_source *src = &s->sources[SOURCE_PLT];
 	Elf64_Sym sym;
+	const u8 *at;
+	size_t room;
 
-	if (number >= src->table.symbols.size / sizeof(sym) ||
-	        !elf_read(src->img, &sym, sizeof(sym), src->table.symbols.offset + number * sizeof(sym)) ||
-	        !sym.st_name || sym.st_name >= src->table.strings.size)
+	at = image_pages_at(&plt->symbols, (u64)number * sizeof(sym), &room);
+	if (!at || room < sizeof(sym))
+		return NULL;
+	memcpy(&sym, at, sizeof(sym));
+	if (!sym.st_name || sym.st_name >= src->table.strings.size)
 		return NULL;
 	return symbols_add(s, addr, size, sym.st_name, 0, SOURCE_PLT);
 }
 
-static struct error *add_section(struct symbols *s, const struct plt *plt, const char *name)
+static struct error *add_section(struct symbols *s, struct plt *plt, const char *name)
 {
 	struct image *img = s->sources[SOURCE_PLT].img;
 	cleanup(free) u8 *code = NULL;
@@ -133,7 +139,7 @@ static struct error *add_section(struct symbols *s, const struct plt *plt, const
 		return NULL;
 	for (at = 0; at + size <= place.size && !err; at += size)
 		if (stub_symbol(plt, img, code + at, place.addr + at, &symbol))
-			err = add_stub(s, place.addr + at, size, symbol);
+			err = add_stub(s, plt, place.addr + at, size, symbol);
 	return err;
 }
 
@@ -152,10 +158,15 @@ struct error *symbols_add_plt(struct symbols *s)
 		err = add_slots(&plt, img, &plt.jumps);
 	if (!err && elf_place_find(img, ".rela.dyn", &dyn))
 		err = add_slots(&plt, img, &dyn);
+	dyn = s->sources[SOURCE_PLT].table.symbols;
+	dyn.addr = 0;
+	if (!err)
+		err = image_pages_of_place(&plt.symbols, img, &dyn);
 	if (plt.count)
 		qsort(plt.slots, plt.count, sizeof(*plt.slots), compare);
 	for (i = 0; i < sizeof(sections) / sizeof(*sections) && !err; i++)
 		err = add_section(s, &plt, sections[i]);
+	image_pages_free(&plt.symbols);
 	free(plt.slots);
 	return err;
 }
