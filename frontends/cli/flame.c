@@ -247,6 +247,8 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 	}
 	if (!st->probe.weights && o->sampler.event == events[0])
 		idle_explain(out, o->pids, o->npids, st->duration_s, o->sampler.follow);
+	else if (!st->probe.weights)
+		idle_explain_stopped(out, o->pids, o->npids);
 	if (st->collect.idle && !st->collect.counted)
 		fputs(o->sampler.event == &lock_event
 		                ? "no thread waited for a lock: --all-waits shows what else was waited for\n"

@@ -22,7 +22,7 @@ struct place { /* where threads sleep: a function of the kernel */
 };
 
 struct threads {
-	unsigned n, stopped, asleep;
+	unsigned n, stopped, traced, asleep;
 	struct place places[PLACES];
 	unsigned nplaces;
 };
@@ -68,7 +68,8 @@ static void add_thread(struct threads *t, pid_t pid, pid_t tid)
 	if (!read_line(stat, sizeof(stat), "/proc/%d/task/%d/stat", pid, tid))
 		return;
 	t->n++;
-	t->stopped += *behind_name(stat) == 'T' || *behind_name(stat) == 't';
+	t->stopped += *behind_name(stat) == 'T';
+	t->traced += *behind_name(stat) == 't';
 	t->asleep += *behind_name(stat) == 'S' || *behind_name(stat) == 'D';
 	if (read_line(place, sizeof(place), "/proc/%d/task/%d/wchan", pid, tid) && strcmp(place, "0"))
 		add_place(t, place);
@@ -148,18 +149,25 @@ static void put_sleep(FILE *out, const struct threads *t)
 		fprintf(out, ", %u of them in %s", place->threads, place->name);
 }
 
+static bool explain_stopped(FILE *out, pid_t pid, const struct threads *t)
+{
+	if (t->traced)
+		fprintf(out, "a debugger holds process %d\n", pid);
+	else if (t->stopped)
+		fprintf(out, "process %d is stopped; `kill -CONT %d` resumes it\n", pid, pid);
+	return t->traced || t->stopped;
+}
+
 static void explain_one(FILE *out, pid_t pid, double seconds, int follows)
 {
 	struct threads t;
 	unsigned busy;
 
 	read_threads(pid, &t);
-	if (!t.n)
+	if (!t.n || explain_stopped(out, pid, &t))
 		return;
 	busy = follows ? 0 : busy_children(pid);
-	if (t.stopped) {
-		fprintf(out, "process %d is stopped; `kill -CONT %d` resumes it\n", pid, pid);
-	} else if (busy) {
+	if (busy) {
 		fprintf(out, "process %d used no CPU in %.1f s, but %u of its children did: add -s\n", pid, seconds,
 		        busy);
 	} else {
@@ -175,4 +183,14 @@ void idle_explain(FILE *out, const pid_t *pids, int n, double seconds, int follo
 		explain_one(out, pids[i], seconds, follows);
 	if (n > TOLD)
 		fprintf(out, "%d more processes used no CPU\n", n - TOLD);
+}
+
+void idle_explain_stopped(FILE *out, const pid_t *pids, int n)
+{
+	for (int i = 0; i < n && i < TOLD; i++) {
+		struct threads t;
+
+		read_threads(pids[i], &t);
+		explain_stopped(out, pids[i], &t);
+	}
 }

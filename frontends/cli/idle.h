@@ -11,5 +11,7 @@
  * or its children use CPU and were not followed. Of many the first few. seconds: how long they were sampled.
  */
 void idle_explain(FILE *out, const pid_t *pids, int n, double seconds, int follows);
+/* The same where what is counted is no CPU time: only of processes that are stopped. */
+void idle_explain_stopped(FILE *out, const pid_t *pids, int n);
 
 #endif

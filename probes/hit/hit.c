@@ -305,7 +305,7 @@ static struct error *no_file(const struct hit *h, const struct hit_spec *s)
 	hit_near_text(&s->near, near);
 	if (s->near.n)
 		return error_hint(err, "tracepoints: %s; files: %s", near, files);
-	return error_hint(err, "files: %s; functions of interpreters and JITs are in none", files);
+	return error_hint(err, "files: %s; functions of scripts and JITs are in none", files);
 }
 
 static struct error *missing(const struct hit *h, u32 spec)
@@ -321,8 +321,9 @@ static struct error *missing(const struct hit *h, u32 spec)
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
 	hit_near_text(&h->near[spec], near);
 	if (h->near[spec].n)
-		return error_hint(err, "near: %s", near);
-	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340");
+		return error_hint(err, "near: %s; functions of scripts and JITs are in no file", near);
+	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340; "
+	                       "functions of scripts and JITs are in no file");
 }
 
 static struct error *find_missing(const struct hit *h)

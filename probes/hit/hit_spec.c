@@ -43,7 +43,7 @@ void hit_near(struct hit_near *near, const char *wanted, const char *name)
 {
 	u32 distance = letters(wanted, name), at = near->n;
 
-	if (distance >= FAR || distance >= strlen(wanted))
+	if (distance >= FAR || 2 * distance >= strlen(wanted))
 		distance = strlen(wanted) > 2 && strcasestr(name, wanted) ? FAR + (u32)min(strlen(name), 1000) : ~0u;
 	for (u32 i = 0; i < near->n; i++)
 		if (!strcmp(near->name[i], name))

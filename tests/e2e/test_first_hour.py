@@ -25,7 +25,10 @@ def test_nothing_seen():
     try:
         asleep = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
         sleeper.send_signal(signal.SIGSTOP)
-        stopped = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
+        stopped = [
+            yrt.run(*command, "-p", sleeper.pid, "-d", 0.2).expect()
+            for command in (("flame",), ("io-flame",), ("latency", "-e", "libc:malloc"))
+        ]
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -35,7 +38,7 @@ def test_nothing_seen():
         and "its only thread sleeps in " in asleep.stderr
         and "off-flame" in asleep.stderr
     ), asleep.stderr
-    assert "is stopped" in stopped.stderr, stopped.stderr
+    assert all("is stopped" in s.stderr for s in stopped), [s.stderr for s in stopped]
 
 
 def test_children():

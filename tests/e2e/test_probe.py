@@ -132,6 +132,7 @@ def test_refusals():
             for what, words in (
                 ("libc:mallocx", ("no function", "malloc")),
                 ("nothing:f", ("no file", "libc.so.6", "JIT")),
+                ("nothing_like_that", ("no function", "JIT")),
                 ("sched:sched_swich", ("sched_switch",)),
                 ("libc:memcpy", ("IFUNC",)),
                 ("libc:mall*", ("patterns",)),
