@@ -156,6 +156,7 @@ struct task_struct {
 	unsigned int __state;
 	int on_cpu;
 	int exit_state;
+	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;
 	u64 start_time; /* CLOCK_MONOTONIC */
 	struct files_struct *files;
@@ -221,5 +222,18 @@ struct pt_regs___kernel {
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000
+
+#define TASK_INTERRUPTIBLE 1
+#define TASK_FROZEN        0x8000
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
+
+/*
+ * The state of a task that does not run, with TASK_FROZEN also where cgroup v2 holds it: do_freezer_trap() of
+ * kernel/signal.c (the same in 5.15 to 6.18) sleeps like others do.
+ */
+static inline unsigned int state_with_freezer(unsigned int state, unsigned long jobctl)
+{
+	return state & TASK_INTERRUPTIBLE && jobctl & JOBCTL_TRAP_FREEZE ? state | TASK_FROZEN : state;
+}
 
 #endif

@@ -306,6 +306,11 @@ void object_take_ticks(struct object *o, enum ticks ticks)
 	o->skel->bss->ticks = ticks;
 }
 
+u64 object_taken_ns(const struct object *o)
+{
+	return o->skel->bss->taken_ns;
+}
+
 void object_halve(struct object *o)
 {
 	o->skel->data->weight *= 2;

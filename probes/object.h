@@ -65,6 +65,8 @@ u32 object_new_instance(struct object *o);
 
 /* What becomes of events; at first they are ignored. */
 void object_take_ticks(struct object *o, enum ticks ticks);
+/* Since when they are taken; 0: not yet. */
+u64 object_taken_ns(const struct object *o);
 /*
  * CPU time of all targets while they are targets (of those that targets started: since their start), by the scheduler,
  * also of those that are gone.

@@ -343,12 +343,15 @@ static struct error *arm(struct sampler *s)
 	struct error *err;
 
 	malloc_trim(0);
+	set_hurry(s, s->command || s->options.follow || s->options.everyone);
+	err = s->ops->start(s->event, s->command); /* may take seconds, as to find functions in a large file */
 	s->cpu_at_arming = sampler_cpu_ns();
-	s->armed_ns = s->budget_ns = s->snapshot_ns = now_ns();
+	s->armed_ns = object_taken_ns(s->object);
+	if (!s->armed_ns)
+		s->armed_ns = now_ns();
+	s->budget_ns = s->snapshot_ns = s->armed_ns;
 	collector_begin(s->collector, s->armed_ns);
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
-	set_hurry(s, s->command || s->options.follow || s->options.everyone);
-	err = s->ops->start(s->event, s->command);
 	return err || !s->command ? err : command_go(s->command);
 }
 

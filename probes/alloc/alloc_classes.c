@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/process/switches.h"
 
 #define OPEN_MAX    4096
 #define SOONEST_NS  20000ULL /* between two looks: half of what has passed, within these */
@@ -80,16 +79,9 @@ static void finish(struct alloc_classes *c, const struct alloc_class *result)
 /* Has the thread blocked since the sample? Only its own code after the allocation can have led there. */
 static bool has_blocked(const struct alloc_record *r)
 {
-	cleanup(fclose) FILE *file = NULL;
-	char text[128];
-	u64 switches;
+	struct switches now;
 
-	snprintf(text, sizeof(text), "/proc/%u/task/%u/status", r->tgid, r->tid);
-	file = fopen(text, "re");
-	while (file && fgets(text, sizeof(text), file))
-		if (sscanf(text, "voluntary_ctxt_switches: %lu", &switches) == 1)
-			return (u32)switches != r->switches;
-	return false;
+	return switches_read(r->tgid, r->tid, &now) && (u32)now.voluntary != r->switches;
 }
 
 /* False: it is to be looked at again. */

@@ -25,6 +25,7 @@ struct task_struct___threads {
 	int on_cpu;
 	int exit_state;
 	unsigned int __state;
+	unsigned long jobctl;
 	unsigned int policy;
 	unsigned long nvcsw, nivcsw;
 	struct pid *thread_pid;
@@ -169,7 +170,7 @@ int on_task(struct bpf_iter__task *ctx)
 	r->tid = number_at(pid, level);
 	r->own_tid = number_at(pid, BPF_CORE_READ(pid, level));
 	r->flags = flags_of(task, t);
-	r->state = BPF_CORE_READ(t, __state);
+	r->state = state_with_freezer(BPF_CORE_READ(t, __state), BPF_CORE_READ(t, jobctl));
 	bpf_core_read_str(r->comm, sizeof(r->comm), &t->comm);
 	fill_registers(r, task);
 	fill_times(r, t);

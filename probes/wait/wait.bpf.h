@@ -6,23 +6,16 @@
 #include "wait/wait_record.h"
 #include "wait/wait_why.bpf.h"
 
-#define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
-#define WAIT_WINDOW_NS  20000000ull /* at most */
-#define WAIT_EACH_MIN   1000ull
-#define WAIT_EACH_MAX   1000000000ull
-#define WAIT_ONE        (1u << 16) /* a wait that stands for itself */
-#define WAIT_STANDS_MAX 256u
-#define WAIT_FIRST_NS   1000000ull
-#define WAIT_CLOCK_NS   1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
-#define WAIT_DUE_NS     5000000ull /* visited only then: it may be over before */
+#define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
+#define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
+#define WAIT_DUE_NS   5000000ull /* visited only then: it may be over before */
 
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
-u64 wait_end_ns = 0;    /* no wait lasts longer; 0: it goes on */
-u32 wait_settling = 0;  /* the iterator counts what was not counted until now */
-u32 wait_unlimited = 0; /* each wait has its stack, whatever that costs */
-u32 wait_futexes = 0;   /* only waits in futex(2): lock-flame */
-u32 wait_sampled = 0;   /* there are waits without a stack: user space has to visit those that last */
+u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
+u32 wait_settling = 0; /* the iterator counts what was not counted until now */
+u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
+u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
 
 struct wait_state {               /* of a thread */
 	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
@@ -31,12 +24,14 @@ struct wait_state {               /* of a thread */
 	u64 exact_ns, counted_ns; /* of all its short waits, and what those that were chosen counted */
 	u64 raw_ns;               /* what one of these stands for, on average */
 	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
+	u64 switches;             /* of the thread when it left: which wait it is */
 	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
 	u32 stands;  /* for how much this wait does, in WAIT_ONE */
 	u32 skip;    /* waits to skip before the next is chosen */
 	u32 drawn;   /* for how many waits that one stands; 0: none was chosen yet */
 	u32 settled; /* some of it was counted already */
 	u32 stop;
+	u32 longs; /* how many of 256 waits are long */
 	u16 runnable;
 	u16 exited;
 };
@@ -110,14 +105,7 @@ static inline u64 wait_switches(struct task_struct *task)
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 }
 
-/* A thread's first wait, for a CPU to begin on, says little of those to come. */
-static inline void wait_learn(struct wait_state *w, u64 ns)
-{
-	if (w->mean_ns)
-		w->mean_ns = w->mean_ns - w->mean_ns / 8 + ns / 8;
-	else
-		w->mean_ns = ns < WAIT_FIRST_NS ? WAIT_FIRST_NS : ns;
-}
+#include "wait/wait_chance.bpf.h"
 
 /* User space may have settled it by a clock that is ahead of this CPU's. */
 static inline u64 wait_span(u64 since, u64 now)
@@ -216,52 +204,13 @@ static __attribute__((noinline)) int wait_over(
 		return 0; /* others stand for it */
 	record.tid = pid_of(task, BPF_CORE_READ(task, pid));
 	record.tgid = tgid_of(task);
-	record.switches = wait_switches(task);
+	record.switches = w->switches;
 	record.ns = ns;
 	record.waker = waker;
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;
 	}
-	return 0;
-}
-
-/*
- * Is a stack taken, and for how much does it stand? For threads with many short waits one of n waits is chosen: the
- * first by chance, later ones after a number of others that is drawn each time, n - 1 on average. 0: none.
- */
-static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wait_stats *ws)
-{
-	u64 stands = ws->each_ns / (w->mean_ns | 1), before = w->drawn;
-
-	if (!w->mean_ns || !stands)
-		return WAIT_ONE;
-	if (stands > WAIT_STANDS_MAX)
-		stands = WAIT_STANDS_MAX;
-	if (!before && bpf_get_prandom_u32() % (u32)stands)
-		return 0;
-	w->drawn = stands;
-	w->skip = bpf_get_prandom_u32() % (u32)(2 * stands - 1);
-	return (u32)(before ? before : stands) * WAIT_ONE;
-}
-
-/* Walks take at most 1 % of a CPU, unless --max-cpu is 0. */
-static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
-{
-	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
-
-	w->walk_ns = now - begin;
-	if (wait_unlimited)
-		return 0;
-	ws->spent_ns += now - begin;
-	if (ws->spent_ns < WAIT_SPENT_NS)
-		return 0;
-	if (elapsed < WAIT_WINDOW_NS && ws->each_ns < WAIT_EACH_MAX)
-		ws->each_ns = ws->each_ns ? ws->each_ns * 2 : WAIT_EACH_MIN;
-	else if (elapsed > 2 * WAIT_WINDOW_NS)
-		ws->each_ns = ws->each_ns > WAIT_EACH_MIN ? ws->each_ns / 2 : 0;
-	ws->window_ns = now;
-	ws->spent_ns = 0;
 	return 0;
 }
 
@@ -288,17 +237,23 @@ static __attribute__((always_inline)) inline void wait_walk(
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 }
 
+/* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */
+static inline u64 wait_arrival(struct task_struct *task, struct wait_stats *ws, u64 or_else)
+{
+	if (!bpf_core_field_exists(task->sched_info.last_arrival))
+		return or_else;
+	return BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
+}
+
 /*
  * A thread leaves the CPU but was not seen to come back: some kernels leave out switches (one that hides a task leaves
- * out that task's). The scheduler knows since when it runs.
+ * out that task's).
  */
 static __attribute__((noinline)) int wait_over_unseen(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
 {
-	u64 came = now;
+	u64 came = wait_arrival(task, ws, now);
 
-	if (bpf_core_field_exists(task->sched_info.last_arrival))
-		came = BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
 	ws->unseen++;
 	return wait_over(task, w, ws, came > w->since_ns && came < now ? came : now);
 }
@@ -335,8 +290,10 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return NULL;
 	w = wait_new(task);
-	if (w && (!wait_futexes || wait_for_futex(task, &object)))
-		w->since_ns = wait_begin(task);
+	if (!w || (wait_futexes && !wait_for_futex(task, &object)))
+		return w;
+	w->since_ns = wait_begin(task);
+	w->switches = wait_switches(task);
 	return w;
 }
 
@@ -367,13 +324,20 @@ static inline void wait_came(struct task_struct *next, struct wait_stats *ws, u6
 }
 
 /* Of the thread that runs here, if it is a target's; NULL: it is not, or ends. */
-static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct task_struct *task)
+static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct task_struct *task, struct wait_stats *ws)
 {
 	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	u64 begin;
 
-	if (!w && find_target())
-		w = wait_new(task);
-	return w && !w->exited ? w : NULL;
+	if (w || !find_target())
+		return w && !w->exited ? w : NULL;
+	w = wait_new(task);
+	begin = wait_begin(task);
+	if (w && !wait_futexes && wait_arrival(task, ws, 0) > begin) { /* it came unseen, for the first time */
+		w->since_ns = begin;
+		w->switches = wait_switches(task) - 1;
+	}
+	return w;
 }
 
 WALKING_TABLE(on_switch);
@@ -395,12 +359,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = wait_now(ws, prev);
 	if (next->pid)
 		wait_came(next, ws, now);
-	w = prev->pid ? wait_state_of_own(prev) : NULL;
+	w = prev->pid ? wait_state_of_own(prev, ws) : NULL;
 	if (!w)
 		return 0;
 	if (w->since_ns)
 		wait_over_unseen(prev, w, ws, now);
-	state = preempt ? 0 : prev->__state;
+	state = preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl);
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
 		return 0;
 	w->hash = 0;
@@ -408,7 +372,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	w->runnable = !state;
 	w->stands = 0;
 	w->since_ns = now;
-	if (w->skip && w->mean_ns < ws->each_ns)
+	w->switches = prev->nvcsw + prev->nivcsw;
+	if (w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG)
 		w->skip--;
 	else
 		w->stands = wait_chance(w, ws);
@@ -434,7 +399,7 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 		return 0;
 	if (wait_futexes)
 		wait_for_futex(prev, &object);
-	wait_walk(ctx, prev, w, instance, preempt ? 0 : prev->__state, object);
+	wait_walk(ctx, prev, w, instance, preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl), object);
 	wait_budget(ws, w, begin);
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +13,8 @@
 #include "probes/sampler.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
-#include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/process/switches.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
 #include "unwind/unwind.h"
@@ -40,6 +39,7 @@ struct wait {
 	u64 settled_run_queue_ns;
 	u64 seen[STOP_MAX]; /* time that was counted here, by why walks ended */
 	u64 lost_ns;        /* long waits that nobody could walk */
+	u64 under_way;      /* waits, at the end */
 	struct wait_summary summary;
 };
 
@@ -126,17 +126,9 @@ static u64 wait_key(u32 tid, u64 switches)
 /* Has the thread not run since, by its count of switches? */
 static bool is_still(const struct wait_thread *t)
 {
-	cleanup(fclose) FILE *file = NULL;
-	u64 switches = 0, n;
-	char text[256];
+	struct switches now;
 
-	snprintf(text, sizeof(text), "/proc/%u/task/%u/status", t->tgid, t->tid);
-	file = fopen(text, "re");
-	while (file && fgets(text, sizeof(text), file))
-		if (sscanf(text, "voluntary_ctxt_switches: %lu", &n) == 1 ||
-		        sscanf(text, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
-			switches += n;
-	return switches == t->switches;
+	return switches_read(t->tgid, t->tid, &now) && now.voluntary + now.others == t->switches;
 }
 
 /* Frames of a thread that sleeps, walked from outside. */
@@ -239,12 +231,12 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker
 	u64 *stop = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
 	    new = ns - (counted && *counted < ns ? *counted : 0);
 
+	if (!is_wanted(w, ns))
+		return NULL;
 	if (!stop || !counted) {
 		w->lost_ns += over ? ns : 0;
 		return NULL;
 	}
-	if (!is_wanted(w, ns))
-		return NULL;
 	see(w, (u32)(*stop >> 1), new);
 	*counted = ns;
 	if (!waker)
@@ -311,13 +303,15 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		w->settled_ns += t->ns;
 	if (w->ended_ns && t->flags & WAIT_DUE && t->reason >> 24 == WAIT_RUNNABLE)
 		w->settled_run_queue_ns += t->ns;
+	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
+		w->under_way++;
 	if (t->flags & WAIT_DUE)
-		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, false);
+		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
 	see(w, t->stop, t->ns);
 	w->settled_ns += t->real_ns;
-	return count_more(w, epoch, t->hash, t->ns, false);
+	return count_more(w, epoch, t->hash, t->ns, w->ended_ns != 0);
 }
 
 static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
@@ -334,19 +328,30 @@ static struct error *settle_and_carry(struct wait *w, u32 epoch, const struct wa
 	return err ? err : carry(w, epoch, t);
 }
 
-static struct error *start(void *event, bool at_exec)
+struct error *wait_look(void *event)
+{
+	return each_thread(event, visit_due, 0);
+}
+
+void wait_begins(void *event)
 {
 	struct wait *w = event;
-	/* Who sleeps by now has a stack before its time counts, however late the first poll is. */
-	struct error *err = at_exec ? NULL : each_thread(w, visit_due, 0);
 
-	if (err)
-		return err;
-	object_take_ticks(w->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	w->cpu_at_start =
 	        object_cpu_ns(w->host->object); /* yrt may wait for a CPU here: time on it lies inside the run */
 	if (w->tasks)
 		wait_tasks_start(w->tasks);
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct wait *w = event;
+	struct error *err = at_exec ? NULL : wait_look(w);
+
+	if (err)
+		return err;
+	object_take_ticks(w->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	wait_begins(w);
 	return NULL;
 }
 
@@ -460,7 +465,7 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.wall_s = (double)(sum.wall_ns + w->living_ns) / 1e9;
 	w->summary.run_queue_s = (double)(sum.run_queue_ns + w->settled_run_queue_ns) / 1e9;
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
-	w->summary.waits = sum.waits;
+	w->summary.waits = sum.waits + w->under_way;
 	w->summary.skipped = sum.skipped;
 	w->summary.unseen = sum.unseen;
 	st->of_event = &w->summary;

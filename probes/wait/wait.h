@@ -8,6 +8,7 @@
  * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than 50 ms are chosen at random,
  * and stand for others. The longer a thread's waits are on average, the more likely they are chosen. What a thread that
  * ends has too little or too much is balanced by others of its process. sampler_options.cpu_percent 0 lifts that limit.
+ * It does not hold for threads whose waits are longer in one of 16 cases: to walk them later costs more.
  * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and
  * walks them from outside, by the same walkers and the registers that the kernel saved. If a thread ran meanwhile (by
  * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A
@@ -31,6 +32,8 @@
 #include <stdbool.h>
 #include <types.h>
 
+struct error;
+
 struct wait_options {       /* sampler_options.of_event */
 	u64 min_ns, max_ns; /* of a wait; max_ns 0: any */
 	bool wakers;        /* the stack of who ends a wait stands behind that of the wait */
@@ -52,5 +55,13 @@ struct wait_summary {       /* sampler_stats.of_event */
 	u64 looks;                      /* at what waits without a thread */
 	double tasks_s, unseen_tasks_s; /* that waited so; the same of those that could not be read */
 };
+
+/*
+ * For wall_event, whose clock says when time begins to count. Before that: who sleeps has a stack then, however late
+ * the first poll is, and however many they are.
+ */
+struct error *wait_look(void *event);
+/* After it. */
+void wait_begins(void *event);
 
 #endif

@@ -51,7 +51,7 @@ static inline void wait_registers(struct task_struct *task, struct wait_thread *
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	s64 call = BPF_CORE_READ(r, orig_ax);
-	u64 state = BPF_CORE_READ(task, __state);
+	u32 state = wait_state_bits(task);
 
 	t->reg[DWREG_RAX] = BPF_CORE_READ(r, ax);
 	t->reg[DWREG_RDX] = BPF_CORE_READ(r, dx);
@@ -72,7 +72,7 @@ static inline void wait_registers(struct task_struct *task, struct wait_thread *
 	t->reg[DWREG_RIP] = BPF_CORE_READ(r, ip);
 	t->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
 	t->reason = wait_reason(!state                  ? WAIT_RUNNABLE
-	                        : state & STATE_FROZEN  ? WAIT_FROZEN
+	                        : state & TASK_FROZEN   ? WAIT_FROZEN
 	                        : state & STATE_TRACED  ? WAIT_TRACED
 	                        : state & STATE_STOPPED ? WAIT_STOPPED
 	                                                : WAIT_BLOCKED,
@@ -106,6 +106,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
 		return 0;
 	w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	if (!w && wait_futexes && wait_state_bits(task) & STATE_OF_OTHERS)
+		return 0;
 	if (w && w->exited && wait_end_ns) /* its end has counted its life */
 		return 0;
 	t->object = object;

@@ -11,9 +11,13 @@
 
 #define STATE_STOPPED 4
 #define STATE_TRACED  8
-#define STATE_FROZEN  0x8000
 /* It does not wait for what its system call says. */
-#define STATE_OF_OTHERS (STATE_STOPPED | STATE_TRACED | STATE_FROZEN)
+#define STATE_OF_OTHERS (STATE_STOPPED | STATE_TRACED | TASK_FROZEN)
+
+static inline u32 wait_state_bits(struct task_struct *task)
+{
+	return state_with_freezer(BPF_CORE_READ(task, __state), BPF_CORE_READ(task, jobctl));
+}
 
 static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
 {
@@ -75,7 +79,7 @@ WALK_GLOBAL u32 wait_why(u64 state)
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	s64 call = BPF_CORE_READ(r, orig_ax);
 
-	if (state & STATE_FROZEN)
+	if (state & TASK_FROZEN)
 		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
 	if (state & STATE_TRACED)
 		return wait_reason(WAIT_TRACED, WAIT_NO_FILE, -1);

@@ -57,9 +57,13 @@ static struct error *create(const struct event_host *host, void **ret)
 static struct error *start(void *event, bool at_exec)
 {
 	struct wall *w = event;
-	struct error *err = clock_event.start(w->clock, at_exec);
+	struct error *err = at_exec ? NULL : wait_look(w->wait);
 
-	return err ? err : wait_event.start(w->wait, at_exec);
+	if (!err)
+		err = clock_event.start(w->clock, at_exec);
+	if (!err)
+		wait_begins(w->wait);
+	return err;
 }
 
 static struct error *poll(void *event, u64 now)

@@ -34,20 +34,6 @@ def names(thread, *kinds):
     return [f["name"] for f in thread["frames"] if not kinds or f["kind"] in kinds]
 
 
-def waiting(pid, n, seconds=20, state="S"):
-    """Waits until this number of threads, including the main thread, sleep or are in the given state."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        states = [
-            yrt.read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1]
-            for t in os.listdir(f"/proc/{pid}/task")
-        ]
-        if states.count([state]) >= n:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{states} of {pid}: {n} threads are not in state {state}")
-
-
 def settled(pid, names, seconds=20):
     """Waits until each of the threads of these names is asleep and has not run between two looks."""
     end, before, names = time.monotonic() + seconds, None, {name[:15] for name in names}
@@ -87,7 +73,7 @@ def test_native():
     """Each thread's chain, system call and state; who runs is sampled; a cycle of mutexes, and none elsewhere."""
     began = time.monotonic()
     with yrt.Fixture("waits", wait=False) as f:
-        waiting(f.pid, 9)
+        yrt.waiting(f.pid, 9)
         asleep = time.monotonic()
         time.sleep(1)
         least = time.monotonic() - asleep
@@ -130,9 +116,9 @@ def test_native():
 def test_stopped():
     """SIGSTOP: nobody runs, so that everything is read where it is, and stays stopped."""
     with yrt.Fixture("waits", wait=False) as f:
-        waiting(f.pid, 9)
+        yrt.waiting(f.pid, 9)
         os.kill(f.pid, signal.SIGSTOP)
-        waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
+        yrt.waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
         threads = dump(f.pid)
         check_native(threads, {n: {**t, "call": ""} for n, t in f.start["threads"].items()})
         assert {(t["state"], t["how"]) for t in threads.values()} == {("stopped", "walked")}, threads
@@ -142,7 +128,7 @@ def test_stopped():
 def test_repeat():
     """Who is stuck: a thread that waits did not run between dumps, one that works did."""
     with yrt.Fixture("waits", wait=False) as f:
-        waiting(f.pid, 9)
+        yrt.waiting(f.pid, 9)
         told = f.start["threads"]
         threads = dump(f.pid, "--repeat", 3, "--interval", 0.2)
         assert all(
@@ -160,7 +146,7 @@ def test_namespace():
     try:
         told = json.loads(process.stdout.readline())["threads"]
         pid = int(yrt.read(f"/proc/{process.pid}/task/{process.pid}/children").split()[0])
-        waiting(pid, 9)
+        yrt.waiting(pid, 9)
         threads = {t["own_tid"]: t for t in dump(pid).values()}
         check_native(threads, told)
         lock = threads[told["cycle-0"]["tid"]]["waits_for"]
@@ -172,7 +158,7 @@ def test_namespace():
 def test_formats():
     """Besides text and JSON a thread is a sample of the formats of flame."""
     with yrt.Fixture("waits", wait=False) as f, tempfile.TemporaryDirectory() as at:
-        waiting(f.pid, 9)
+        yrt.waiting(f.pid, 9)
         path = os.path.join(at, "x.folded")
         yrt.run("dump", "-p", f.pid, "-U", "-o", path, output=False, stats=False).expect()
         stacks = yrt.parse_folded(yrt.read(path))
@@ -213,7 +199,7 @@ def test_bad_input():
 def test_python():
     """Each frame of each thread, with its line, as sys._current_frames() has it; threads by the names of threading."""
     with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "waits.py"), seconds=None, wait=False) as f:
-        waiting(f.pid, 9)
+        yrt.waiting(f.pid, 9)
         threads = dump(f.pid)
         f.release()
         told = json.loads(f.process.stdout.readline())
@@ -245,7 +231,7 @@ def test_python_locks():
         seconds=None,
         wait=False,
     ) as f:
-        waiting(f.pid, 5)
+        yrt.waiting(f.pid, 5)
         threads = dump(f.pid)
         told = {t["name"]: t for t in threads.values()}
         owners = {"waits": (f.pid, False), "left": (told["right"]["tid"], True), "right": (told["left"]["tid"], True)}
@@ -278,7 +264,7 @@ def test_moving():
     with yrt.Fixture(
         PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "moving.py"), seconds=None, wait=False
     ) as f:
-        waiting(f.pid, 1)
+        yrt.waiting(f.pid, 1)
         for _ in range(3):
             for thread in dump(f.pid).values():
                 if thread["tid"] == f.pid:
@@ -410,7 +396,7 @@ def test_go():
     Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it.
     """
     with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
-        waiting(f.pid, 4)
+        yrt.waiting(f.pid, 4)
         threads = dump(f.pid)
         for tid, stack in f.start["threads"].items():
             own = [[x["name"], x["line"]] for x in threads[int(tid)]["frames"] if x["module"] == "go"]
@@ -429,7 +415,7 @@ def test_perl():
     with yrt.Fixture(
         "/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False
     ) as f:
-        waiting(f.pid, 1)
+        yrt.waiting(f.pid, 1)
         thread = dump(f.pid)[f.pid]
         own = [[x["name"], x["line"]] for x in thread["frames"] if x["module"] == "perl" and x["kind"] == "script"]
         words = {"(eval)": "eval {...}", "main": "main program"}
@@ -442,7 +428,7 @@ def test_luajit():
     with yrt.Fixture(
         "/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False
     ) as f:
-        waiting(f.pid, 1)
+        yrt.waiting(f.pid, 1)
         thread = dump(f.pid)[f.pid]
         own = [
             x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")
@@ -458,7 +444,7 @@ def test_logical_unknown():
         stdin=subprocess.PIPE,
     )
     try:
-        waiting(lua.pid, 1)
+        yrt.waiting(lua.pid, 1)
         text = yrt.run("dump", "-p", lua.pid, "--logical", output=False, stats=False)
         listed = json.loads(yrt.run("dump", "-p", lua.pid, "--logical", "--json", output=False, stats=False).stdout)
     finally:
@@ -476,7 +462,7 @@ def test_logical_unknown():
 def test_crowd():
     """A thousand threads with one stack are one group."""
     with yrt.Fixture("waits", 1000, wait=False) as f:
-        waiting(f.pid, 1001, 60)
+        yrt.waiting(f.pid, 1001, 60)
         result = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect()
         assert re.match(
             r"waits \(pid \d+\): 1001 threads, 2 different stacks, 0 on a CPU\n", result.stdout

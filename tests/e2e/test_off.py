@@ -4,6 +4,7 @@ off-flame: time off the CPU by the stack that waits and its reason, exact by the
 adds up.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import pods
 import yrt
 
 REASONS = {
@@ -147,6 +149,50 @@ def test_account():
     off = result.stats["off"]
     assert abs(off["wall_s"] - off["on_s"] - off["off_s"]) <= 0.01 + result.slack(off["on_s"]), off
     yield f"{check_balance(result)}; {off['returns_not_reported']} returns were not reported"
+
+
+def test_crowd():
+    """
+    Time begins to count when all that is to be read of a thousand threads was read. A wait that goes on is one, too.
+    """
+    with yrt.Fixture("waits", 1000, wait=False) as fixture:
+        yrt.waiting(fixture.pid, 1001, 60)
+        for command in "off-flame", "wall-flame":
+            result = yrt.run(command, "-p", fixture.pid, "-d", 1).expect()
+            off, lived = result.stats["off"], 1001 * result.stats["duration_s"]
+            assert abs(off["wall_s"] - lived) <= EXACT * lived + result.slack(lived), f"{off}: {lived}"
+            assert abs(off["off_s"] - lived) <= EXACT * lived + result.slack(lived), f"{off}: {lived}"
+            assert off["waits"] >= 1001 and "1001 waits" in result.stderr, f"{off}: {result.stderr}"
+
+
+def test_long_waits():
+    """Where all waits are long each has its stack when it begins, which costs less than to walk it from outside."""
+    threads = 300
+    with subprocess.Popen(
+        [sys.executable, "-c", SLEEPERS.replace("0.03", "0.06").replace("range(60)", f"range({threads})")]
+    ) as target:
+        try:
+            yrt.waiting(target.pid, threads)
+            result = yrt.run("off-flame", "-p", target.pid, "-d", 3).expect()
+        finally:
+            target.kill()
+    off = result.stats["off"]
+    assert off["waits"] > 10 * threads and off["walked_from_outside"] < 2 * threads, off
+    yield f"{off['waits']} waits, {off['walked_from_outside']} walked from outside"
+
+
+def test_frozen():
+    """A control group that version 2 of them has frozen: nothing waits for what its system call says."""
+    with yrt.Fixture("waits", wait=False) as fixture, pods.Pod() as pod:
+        yrt.waiting(fixture.pid, 9)
+        pod.add(fixture.pid)
+        with open(f"{pod.folders[2]}/cgroup.freeze", "w") as freeze:
+            freeze.write("1")
+        yrt.until(lambda: "frozen 1" in yrt.read(f"{pod.folders[2]}/cgroup.events"), "frozen")
+        result = yrt.run("off-flame", "-p", fixture.pid, "-d", 1).expect()
+        dump = yrt.run("dump", "-p", fixture.pid, "--json", output=False, stats=False).expect()
+    assert {frames[-1] for frames, _ in result.stacks} == {"[frozen]"}, yrt.show(result.stacks)
+    assert {t["state"] for t in json.loads(dump.stdout)["threads"]} == {"frozen"}, dump.stdout
 
 
 def test_births():

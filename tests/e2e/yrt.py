@@ -230,6 +230,20 @@ def until(condition, what, seconds=60):
         time.sleep(0.02)
 
 
+def waiting(pid, n, seconds=20, state="S"):
+    """Waits until this number of threads, including the main thread, sleep or are in the given state."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        states = [
+            read(f"/proc/{pid}/task/{t}/stat").rpartition(")")[2].split()[:1]
+            for t in os.listdir(f"/proc/{pid}/task")
+        ]
+        if states.count([state]) >= n:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{states} of {pid}: {n} threads are not in state {state}")
+
+
 def read(path):
     try:
         with open(path, errors="replace") as f:

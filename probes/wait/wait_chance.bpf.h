@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Which waits get a stack of their own (wait.h), so that walks take at most 1 % of a CPU. */
+#ifndef YRT_WAIT_CHANCE_BPF_H
+#define YRT_WAIT_CHANCE_BPF_H
+
+#define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
+#define WAIT_WINDOW_NS  20000000ull /* at most */
+#define WAIT_EACH_MIN   1000ull
+#define WAIT_EACH_MAX   1000000000ull
+#define WAIT_STANDS_MAX 256u
+#define WAIT_FIRST_NS   1000000ull
+#define WAIT_OFTEN_LONG 16u /* of 256: to walk now costs less than a sixteenth of walking from outside later */
+
+u32 wait_unlimited = 0; /* each wait has its stack, whatever that costs */
+
+/* A thread's first wait, for a CPU to begin on, says little of those to come. */
+static inline void wait_learn(struct wait_state *w, u64 ns)
+{
+	w->longs = w->longs - w->longs / 8 + (ns >= WAIT_LONG_NS ? 256 / 8 : 0);
+	if (w->mean_ns)
+		w->mean_ns = w->mean_ns - w->mean_ns / 8 + ns / 8;
+	else
+		w->mean_ns = ns < WAIT_FIRST_NS ? WAIT_FIRST_NS : ns;
+}
+
+/*
+ * Is a stack taken, and for how much does it stand? For threads with many short waits one of n waits is chosen: the
+ * first by chance, later ones after a number of others that is drawn each time, n - 1 on average. 0: none.
+ */
+static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wait_stats *ws)
+{
+	u64 stands = ws->each_ns / (w->mean_ns | 1), before = w->drawn;
+
+	if (!w->mean_ns || !stands || w->longs >= WAIT_OFTEN_LONG)
+		return WAIT_ONE;
+	if (stands > WAIT_STANDS_MAX)
+		stands = WAIT_STANDS_MAX;
+	if (!before && bpf_get_prandom_u32() % (u32)stands)
+		return 0;
+	w->drawn = stands;
+	w->skip = bpf_get_prandom_u32() % (u32)(2 * stands - 1);
+	return (u32)(before ? before : stands) * WAIT_ONE;
+}
+
+/* Walks take at most 1 % of a CPU, unless --max-cpu is 0. */
+static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
+{
+	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
+
+	w->walk_ns = now - begin;
+	if (wait_unlimited || w->longs >= WAIT_OFTEN_LONG)
+		return 0;
+	ws->spent_ns += now - begin;
+	if (ws->spent_ns < WAIT_SPENT_NS)
+		return 0;
+	if (elapsed < WAIT_WINDOW_NS && ws->each_ns < WAIT_EACH_MAX)
+		ws->each_ns = ws->each_ns ? ws->each_ns * 2 : WAIT_EACH_MIN;
+	else if (elapsed > 2 * WAIT_WINDOW_NS)
+		ws->each_ns = ws->each_ns > WAIT_EACH_MIN ? ws->each_ns / 2 : 0;
+	ws->window_ns = now;
+	ws->spent_ns = 0;
+	return 0;
+}
+
+#endif
