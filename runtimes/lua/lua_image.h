@@ -40,8 +40,8 @@ struct error *lua_code_find(struct image *img, struct lua_image *ret);
 /*
  * Where luaV_execute(), the code of [start, end), keeps its first argument, the lua_State: of the registers and the
  * slots of the stack that its prologue copies it to, the one that the rest of the function writes to least. In most
- * builds that is never. gcc 13 with frame pointers (Ubuntu 24.04) keeps it in a register that calls do not, and in one of
- * six slots over each call. False: there is no such place. lua_state.c.
+ * builds that is never. gcc 13 with frame pointers (Ubuntu 24.04) keeps it in a register that calls do not preserve,
+ * and stores it to one of six slots before each call. False: there is no such place. lua_state.c.
  */
 struct lua_sweep;
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);

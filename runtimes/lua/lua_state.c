@@ -15,7 +15,7 @@ struct place {
 	bool slot;
 	s16 disp;   /* of the slot from reg */
 	u16 from;   /* bytes of the function after which it has the argument */
-	u32 writes; /* by any other instruction of the function; not those that load a register that calls do not keep */
+	u32 writes; /* by other instructions; not loads of a register that calls do not preserve */
 	u32 saves;  /* stores of the register to a slot */
 };
 
