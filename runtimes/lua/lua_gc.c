@@ -17,18 +17,37 @@ static void keep_common(struct lua_callees *c, const struct lua_callees *other)
 	c->n = n;
 }
 
+/* Of an exported function, which the compiler may have cut in parts: with depth 2 also what those call. */
+static bool callees_of(struct lua_sweep *s, const char *name, u32 depth, struct lua_callees *ret)
+{
+	u32 n;
+
+	if (!lua_callees_of(s, name, ret))
+		return false;
+	n = ret->n;
+	for (u32 i = 0; depth > 1 && i < n; i++)
+		lua_callees(s, ret->start[i], depth - 1, ret);
+	return true;
+}
+
 /* luaC_step(): what all of these call. */
 static bool find_step(struct lua_sweep *s, struct lua_callees *ret)
 {
 	static const char *const makers[] = {"lua_concat", "lua_createtable", "lua_pushcclosure", "lua_newthread"};
 	struct lua_callees other;
 
-	if (!lua_callees_of(s, "lua_pushlstring", ret))
-		return false;
-	for (u32 i = 0; i < sizeof(makers) / sizeof(*makers); i++)
-		if (lua_callees_of(s, makers[i], &other))
+	for (u32 depth = 1; depth <= DEPTH; depth++) {
+		if (!lua_callees_of(s, "lua_pushlstring", ret))
+			return false;
+		for (u32 i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+			if (callees_of(s, makers[i], depth, &other))
+				keep_common(ret, &other);
+		if (ret->n > 1 && lua_callees_of(s, "lua_gc", &other))
 			keep_common(ret, &other);
-	return ret->n == 1;
+		if (ret->n == 1)
+			return true;
+	}
+	return false;
 }
 
 static void add(struct lua_sweep *s, u64 start, struct lua_gc *ret)
