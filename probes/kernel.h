@@ -101,6 +101,10 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct fs_struct {
+	struct path root;
+};
+
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
@@ -159,6 +163,7 @@ struct task_struct {
 	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;
 	u64 start_time; /* CLOCK_MONOTONIC */
+	struct fs_struct *fs;
 	struct files_struct *files;
 	char comm[16];
 	unsigned long min_flt, maj_flt;

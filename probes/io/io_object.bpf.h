@@ -33,6 +33,15 @@ struct {
 	__type(value, struct io_object);
 } io_object_scratch SEC(".maps");
 
+/* The target's root, as d_path() sees it: chroot() moves it without a mount. */
+static inline bool io_is_root(const struct dentry *dentry, const struct mount *mount)
+{
+	struct fs_struct *fs = BPF_CORE_READ(bpf_get_current_task_btf(), fs);
+
+	return dentry == BPF_CORE_READ(fs, root.dentry) &&
+	       (u64)mount + bpf_core_field_offset(struct mount, mnt) == (u64)BPF_CORE_READ(fs, root.mnt);
+}
+
 /* A step towards the root: a component's name, or out of a mount. */
 WALK_GLOBAL int io_path_step(struct io_object *o)
 {
@@ -46,6 +55,10 @@ WALK_GLOBAL int io_path_step(struct io_object *o)
 	dentry = (void *)o->dentry;
 	mount = (void *)o->mount;
 	size = o->size;
+	if (io_is_root(dentry, mount)) {
+		o->done = 1;
+		return 0;
+	}
 	parent = BPF_CORE_READ(dentry, d_parent);
 	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
 		outer = BPF_CORE_READ(mount, mnt_parent);

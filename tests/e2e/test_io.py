@@ -103,10 +103,10 @@ def test_many_calls():
 
 
 def test_languages():
-    """The function of Python that reads, and none of its interpreter's frames."""
-    code = "def load():\n return open('/etc/services', 'rb').read()\nwhile True: load()"
+    """The function of Python that reads, and none of its interpreter's frames. Paths begin at the target's root."""
+    code = "import os\nos.chroot('/etc')\ndef load():\n return open('/services', 'rb').read()\nwhile True: load()"
     result = yrt.run("python-io-flame", "--files", "--bytes", "-d", 2, "--", "/usr/bin/python3", "-c", code).expect()
-    assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/etc/services") > 0.95, yrt.show(
+    assert result.share(re.compile(r"^load \(")) > 0.95 and result.share("/services") > 0.95, yrt.show(
         result.stacks
     )
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
