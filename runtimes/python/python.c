@@ -18,6 +18,7 @@
 #include "python_inspect.h"
 #include "python_methods.h"
 #include "python_names.h"
+#include "python_take_gil.h"
 #include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
@@ -344,6 +345,13 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return python_is_glue(symbol);
 }
 
+static struct error *c_names(struct image *img, struct c_names *ret)
+{
+	struct error *err = python_methods(img, ret);
+
+	return err ? err : python_take_gil(img, ret);
+}
+
 const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
@@ -367,7 +375,7 @@ const struct runtime_ops python_runtime = {
         .fold_group = python_fold_group,
         .fold_group_name = python_fold_group_name,
         .thread_name = thread_name,
-        .c_names = python_methods,
+        .c_names = c_names,
         .translated = &cython_translated,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,

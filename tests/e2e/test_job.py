@@ -152,6 +152,8 @@ def test_refused():
 
 def test_other_refusals():
     """With the capability, but refused all the same, as by a security module: here the user namespace is another."""
+    if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode:
+        raise yrt.Skipped("no user namespace can be made here, as in a chroot")
     with yrt.Fixture("deep30") as fixture:
         result = yrt.run(
             "inspect", "-p", fixture.pid, output=False, stats=False, prefix=["unshare", "--user", "--map-root-user"]

@@ -5,6 +5,7 @@ lock is apart.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -150,9 +151,9 @@ def test_holders():
     yield f"{held:.3f} of {truth['stats_lock']:.3f} s"
 
 
-def python(mode, *command):
+def python(mode, *command, interpreter=sys.executable):
     program = subprocess.Popen(
-        [sys.executable, "-c", PYTHON, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [interpreter, "-c", PYTHON, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         pid = json.loads(program.stdout.readline())["pid"]
@@ -179,15 +180,16 @@ def test_python_locks():
 def test_gil():
     """
     Threads that compute wait for the GIL and nothing else; by their own clocks not longer than they were off the CPU
-    (the rest is the run queue).
+    (the rest is the run queue). Debian's Python has no symbol for take_gil().
     """
-    result, truth = python("gil", "lock-flame")
-    total = seconds_of(result, "spin", r"\[GIL\]")
-    others = seconds_of(result, "spin", r"\[(?!GIL\]).*")
-    assert (
-        0.1 < total <= (1 + EXACT) * truth["spin"] + 0.05 and others < 0.05 * total
-    ), f"{total}, {others} of {truth}\n{yrt.show(result.stacks)}"
-    yield f"{total:.3f} of {truth['spin']:.3f} s off the CPU"
+    for interpreter in sorted({os.path.realpath(sys.executable), os.path.realpath("/usr/bin/python3")}):
+        result, truth = python("gil", "lock-flame", interpreter=interpreter)
+        total = seconds_of(result, "spin", r"\[GIL\]")
+        others = seconds_of(result, "spin", r"\[(?!GIL\]).*")
+        assert (
+            0.1 < total <= (1 + EXACT) * truth["spin"] + 0.05 and others < 0.05 * total
+        ), f"{interpreter}: {total}, {others} of {truth}\n{yrt.show(result.stacks)}"
+        yield f"{interpreter}: {total:.3f} of {truth['spin']:.3f} s off the CPU"
 
 
 def test_java():
