@@ -228,19 +228,19 @@ RATE = 4999  # what may be wrong is so in 0.1 % of the samples
 
 def preempted(*options):
     """
-    No stack has the frames of a thread twice or lacks its outermost ones, while it is unmounted at a monitor or in
-    Object.wait().
+    Stacks do not have the frames of a thread twice, nor lack its outermost ones, while it is unmounted at a monitor or
+    in Object.wait(): but for one in a thousand (docs/limits.md).
     """
     with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
         result = yrt.run("java-flame", "-p", jvm.pid, "-F", RATE, "-d", 5, "--max-cpu", 0).expect()
-    own = inside = 0
+    own = inside = twice = 0
     for frames, n in result.stacks:
         names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
-        assert names.count("preempted.work") <= 1, frames
+        twice += n * (names.count("preempted.work") > 1)
         own += n * ("preempted.work" in names)
         inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
-    assert own > 100 and inside >= 0.999 * own, f"{inside} of {own}\n{yrt.show(result.stacks)}"
-    yield f"{inside} of {own} stacks whole"
+    assert own > 100 and inside - twice >= 0.999 * own, f"{inside} of {own}, {twice} twice\n{yrt.show(result.stacks)}"
+    yield f"{inside} of {own} stacks whole, {twice} have frames twice"
 
 
 def test_preempted():
