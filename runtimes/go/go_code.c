@@ -146,9 +146,6 @@ bool go_code_keeping(struct go_code *code, struct go_table *t, const struct go_f
 
 bool go_code_saved(struct go_code *code, struct go_table *t, const struct go_function *fn, struct go_kept *ret)
 {
-#define NUMBER(i, reg) [reg] = i + 1,
-	static const u8 slots[ARCH_NREGS] = {ARCH_SAVED_REGS(NUMBER)};
-#undef NUMBER
 	const cs_insn *in;
 	s32 size;
 
@@ -157,17 +154,17 @@ bool go_code_saved(struct go_code *code, struct go_table *t, const struct go_fun
 		ret->slot[i] = CFI_SAME;
 	for (go_code_start(code, t, fn); (in = go_code_next(code)) && in->id != X86_INS_CALL;) {
 		const cs_x86 *x = &in->detail->x86;
-		u8 reg;
+		u32 slot;
 
 		if (in->id != X86_INS_MOV || x->op_count != 2 || x->operands[0].type != X86_OP_MEM ||
 		        x->operands[1].type != X86_OP_REG || x->operands[0].mem.base != X86_REG_RSP ||
 		        x->operands[0].mem.index != X86_REG_INVALID || x->operands[1].size != 8)
 			continue;
-		reg = capstone_register(x->operands[1].reg);
-		if (reg >= ARCH_NREGS || !slots[reg] || !go_pcs_find(t, fn, fn->pcsp, in->address, &size) || size % 8 ||
+		slot = arch_saved_slot(capstone_register(x->operands[1].reg));
+		if (slot == ARCH_NSAVED || !go_pcs_find(t, fn, fn->pcsp, in->address, &size) || size % 8 ||
 		        x->operands[0].mem.disp % 8 || x->operands[0].mem.disp >= size)
 			continue;
-		ret->slot[slots[reg] - 1] = cfi_slot((s32)x->operands[0].mem.disp - size - 8, 0);
+		ret->slot[slot] = cfi_slot((s32)x->operands[0].mem.disp - size - 8, 0);
 		ret->after = in->address + in->size;
 	}
 	return ret->after;

@@ -19,15 +19,6 @@ struct popping {
 	s16 slot[ARCH_NSAVED];
 };
 
-static u32 saved_slot(u8 reg)
-{
-#define NUMBER(i, r) [r] = i + 1,
-	static const u8 slots[ARCH_NREGS] = {ARCH_SAVED_REGS(NUMBER)};
-#undef NUMBER
-
-	return reg < ARCH_NREGS && reg != REG_SP && slots[reg] ? slots[reg] - 1u : ARCH_NSAVED;
-}
-
 static u8 register_of(const cs_x86_op *op)
 {
 	return op->type == X86_OP_REG && op->size == 8 ? capstone_register(op->reg) : CAPSTONE_NO_REG;
@@ -47,7 +38,7 @@ static s16 slot_at(s32 below)
 
 static void save(struct popping *s, u8 reg, s32 below)
 {
-	u32 i = saved_slot(reg);
+	u32 i = arch_saved_slot(reg);
 
 	if (i < ARCH_NSAVED && s->slot[i] == CFI_SAME && s->popped && below > 0 && below % 8 == 0)
 		s->slot[i] = slot_at(below);
@@ -55,7 +46,7 @@ static void save(struct popping *s, u8 reg, s32 below)
 
 static void load(struct popping *s, u8 reg, s32 below)
 {
-	u32 i = saved_slot(reg);
+	u32 i = arch_saved_slot(reg);
 
 	if (s->reg == CFI_NO_REG && !s->popped && below == -8)
 		s->reg = reg;

@@ -164,10 +164,10 @@ static struct luajit_state before_prologue(const struct analysis *a, u32 i)
 	struct luajit_state s = luajit_state_standard;
 
 	for (; i < a->code.n && a->code.ins[i].op == CODE_PUSH; i++) {
-		int slot = luajit_state_slot(a->code.ins[i].reg);
+		u32 slot = arch_saved_slot(a->code.ins[i].reg);
 
 		s.cfa -= 8;
-		if (slot >= 0)
+		if (slot < ARCH_NSAVED)
 			s.slot[slot] = 0;
 	}
 	if (i < a->code.n && a->code.ins[i].op == CODE_MOVE_SP)

@@ -8,29 +8,19 @@ const struct luajit_state luajit_state_standard = {.known = true,
         .slot = {[SLOT_RBP] = -16, [SLOT_RBX] = -24, [SLOT_R15] = -32, [SLOT_R14] = -40}};
 const struct luajit_state luajit_state_entry = {.known = true, .part = LUAJIT_GLUE, .cfa_reg = DWREG_RSP, .cfa = 8};
 
-int luajit_state_slot(u8 reg)
-{
-#define SLOT(i, r)                                                                                                     \
-	if (reg == r)                                                                                                  \
-		return i;
-	ARCH_SAVED_REGS(SLOT)
-#undef SLOT
-	return -1;
-}
-
 static void save(struct luajit_state *s, u8 reg, s16 where)
 {
-	int i = luajit_state_slot(reg);
+	u32 i = arch_saved_slot(reg);
 
-	if (i >= 0 && !s->slot[i])
+	if (i < ARCH_NSAVED && !s->slot[i])
 		s->slot[i] = where;
 }
 
 static void unsave(struct luajit_state *s, u8 reg, s16 where)
 {
-	int i = luajit_state_slot(reg);
+	u32 i = arch_saved_slot(reg);
 
-	if (i >= 0 && s->slot[i] == where)
+	if (i < ARCH_NSAVED && s->slot[i] == where)
 		s->slot[i] = 0;
 }
 

@@ -28,8 +28,6 @@ struct luajit_state {
 extern const struct luajit_state luajit_state_standard; /* in the VM's frame */
 extern const struct luajit_state luajit_state_entry;    /* of a function that C calls */
 
-/* The number of a register among the saved ones, by its DWARF number; -1: it is not one. */
-int luajit_state_slot(u8 reg);
 /* Is the link of the frame at rdx loaded into rbx, or stored? */
 bool luajit_is_link_at(const struct luajit_layout *layout, const struct code_ins *in);
 /* Makes of the state before an instruction the one after it. */

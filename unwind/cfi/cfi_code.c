@@ -47,7 +47,7 @@ static bool looks_like_start(const cs_insn *in)
 {
 	const cs_x86_op *op = &in->detail->x86.operands[0];
 
-	return (in->id == X86_INS_PUSH && code_saved_register(code_register(op)) < ARCH_NSAVED) ||
+	return (in->id == X86_INS_PUSH && arch_saved_slot(code_register(op)) < ARCH_NSAVED) ||
 	       in->id == X86_INS_ENDBR64;
 }
 

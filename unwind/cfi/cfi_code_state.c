@@ -34,18 +34,6 @@ struct code_state code_state_root(void)
 	return s;
 }
 
-u32 code_saved_register(u8 reg)
-{
-	switch (reg) {
-#define NUMBER(i, r)                                                                                                   \
-	case r:                                                                                                        \
-		return i;
-		ARCH_SAVED_REGS(NUMBER)
-#undef NUMBER
-	}
-	return ARCH_NSAVED;
-}
-
 u8 code_register(const cs_x86_op *op)
 {
 	return op->type == X86_OP_REG ? capstone_register(op->reg) : CAPSTONE_NO_REG;
@@ -99,7 +87,7 @@ static void forget_aligned(struct code_state *s)
  */
 static void set(struct code_state *s, u8 reg, s32 below)
 {
-	u32 i = code_saved_register(reg);
+	u32 i = arch_saved_slot(reg);
 
 	if (reg >= ARCH_NREGS)
 		return;
@@ -113,7 +101,7 @@ static void set(struct code_state *s, u8 reg, s32 below)
 /* reg has the caller's value again. */
 static void restored(struct code_state *s, u8 reg)
 {
-	u32 i = code_saved_register(reg);
+	u32 i = arch_saved_slot(reg);
 
 	s->below[reg] = LOST;
 	s->slot[i] = CFI_SAME;
@@ -152,7 +140,7 @@ static bool is_slot(s32 below)
 /* 8 bytes of reg go to memory. */
 static void save(struct code_state *s, u8 reg, struct place to)
 {
-	u32 i = code_saved_register(reg);
+	u32 i = arch_saved_slot(reg);
 
 	if (reg >= ARCH_NREGS)
 		return;
@@ -173,7 +161,7 @@ static void save(struct code_state *s, u8 reg, struct place to)
 /* 8 bytes of memory go to reg. */
 static void load(struct code_state *s, u8 reg, struct place from)
 {
-	u32 i = code_saved_register(reg);
+	u32 i = arch_saved_slot(reg);
 
 	if (i < ARCH_NSAVED && ((is_slot(from.cfa) && s->slot[i] == cfi_slot(-from.cfa, 0)) ||
 	                               (from.aligned != LOST && from.aligned == s->aligned_slot[i])))
@@ -208,7 +196,7 @@ static void pop(struct code_state *s, const cs_x86_op *op)
 
 static void leave(struct code_state *s)
 {
-	u32 i = code_saved_register(REG_FP);
+	u32 i = arch_saved_slot(REG_FP);
 	s32 at = s->below[REG_FP];
 
 	s->below[REG_SP] = moved(at, -8);
@@ -264,7 +252,7 @@ static void two_operands(struct code_state *s, const cs_insn *in, const cs_x86_o
 	} else if (in->id == X86_INS_AND && reg == REG_SP && from->type == X86_OP_IMM && from->imm < 0) {
 		align(s);
 	} else if (in->id == X86_INS_XOR && reg == REG_FP && other == REG_FP &&
-	           s->slot[code_saved_register(REG_FP)] == CFI_SAME) {
+	           s->slot[arch_saved_slot(REG_FP)] == CFI_SAME) {
 		s->root = 1; /* the ABI's mark of the outermost frame */
 	} else {
 		set(s, whole_register(to->reg), LOST);
@@ -291,7 +279,7 @@ static void implicitly_written(struct code_state *s, const cs_insn *in)
 static void call(struct code_state *s)
 {
 	for (u8 reg = 0; reg < ARCH_NREGS; reg++)
-		if (reg != REG_SP && code_saved_register(reg) == ARCH_NSAVED)
+		if (reg != REG_SP && arch_saved_slot(reg) == ARCH_NSAVED)
 			s->below[reg] = LOST;
 }
 
@@ -329,7 +317,7 @@ void code_state_step(struct code_state *s, const cs_insn *in)
 void code_state_is_no_root(struct code_state *s)
 {
 	if (s->root)
-		s->slot[code_saved_register(REG_FP)] = CFI_UNDEFINED;
+		s->slot[arch_saved_slot(REG_FP)] = CFI_UNDEFINED;
 	s->root = 0;
 }
 

@@ -55,6 +55,5 @@ u32 code_sigreturn_size(const u8 *code, size_t size);
 u32 code_newborn_size(const u8 *code, size_t before, size_t size);
 
 u8 code_register(const cs_x86_op *op); /* DWARF number; CAPSTONE_NO_REG */
-u32 code_saved_register(u8 reg);       /* its slot; ARCH_NSAVED: it is none that a callee preserves */
 
 #endif

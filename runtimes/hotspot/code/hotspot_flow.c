@@ -35,16 +35,6 @@ static bool related(struct flow_value a, struct flow_value b)
 	return is_address(a) && a.kind == b.kind && a.base == b.base;
 }
 
-static int slot_of(u8 reg)
-{
-#define SLOT(i, r)                                                                                                     \
-	if (reg == r)                                                                                                  \
-		return i;
-	ARCH_SAVED_REGS(SLOT)
-#undef SLOT
-	return -1;
-}
-
 struct flow_state flow_entry(void)
 {
 	struct flow_state s = {.known = true, .ra = value(FLOW_CFA, -8)};
@@ -103,7 +93,7 @@ static void set(struct flow_state *s, u8 reg, struct flow_value v)
 static void store(struct flow_state *s, struct flow_value at, u8 reg)
 {
 	struct flow_value v = reg < FLOW_REGS ? s->reg[reg] : value(FLOW_LOST, 0);
-	int slot = v.kind == FLOW_REG ? slot_of((u8)v.offset) : -1;
+	u32 slot = v.kind == FLOW_REG ? arch_saved_slot((u8)v.offset) : ARCH_NSAVED;
 
 	if (!is_address(at))
 		return;
@@ -111,7 +101,7 @@ static void store(struct flow_state *s, struct flow_value at, u8 reg)
 		s->ra = at;
 	if (v.kind == FLOW_CFA && !v.offset && !s->cfa.kind)
 		s->cfa = at;
-	if (slot >= 0 && !s->saved[slot].kind)
+	if (slot < ARCH_NSAVED && !s->saved[slot].kind)
 		s->saved[slot] = at;
 }
 

@@ -6,6 +6,8 @@
 #ifndef YRT_ARCH_H
 #define YRT_ARCH_H
 
+#include <types.h>
+
 enum {
 	DWREG_RAX,
 	DWREG_RDX,
@@ -39,6 +41,19 @@ enum {
 #define ARCH_NSAVED  6
 #define ARCH_NSLOTS  7
 #define ARCH_SLOT_RA 6
+
+/* The slot of a register that a callee preserves; ARCH_NSAVED: reg is not one of these. */
+static inline u32 arch_saved_slot(u32 reg)
+{
+	switch (reg) {
+#define SLOT(i, r)                                                                                                     \
+	case r:                                                                                                        \
+		return i;
+		ARCH_SAVED_REGS(SLOT)
+#undef SLOT
+	}
+	return ARCH_NSAVED;
+}
 
 /* Bits of struct walk.valid: registers that still hold after a return to the caller. */
 #define ARCH_SAVED_MASK                                                                                                \
