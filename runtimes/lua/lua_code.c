@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <capstone/capstone.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch.h"
 #include "cfi/cfi.h"
+#include "binary/image_calls.h"
 #include "binary/image_scan.h"
-#include "cleanup.h"
 #include "lua_image.h"
 #include "lua_reference.h"
 #include "lua_sweep.h"
@@ -14,7 +13,6 @@
 
 #define NEAR_BYTES  (512u << 10) /* all of Lua lies so near to lua_newstate() */
 #define EXECUTE_MIN 3000         /* bytes of the smallest luaV_execute() by far */
-#define OP_CALL     0xe8         /* call rel32 */
 
 /* What distinguishes luaV_execute() from other functions: it masks an opcode and jumps by a table. */
 struct traits {
@@ -100,26 +98,12 @@ static bool see_call(void *ctx, const cs_insn *in)
 	return !c->calls;
 }
 
-/* Does it hold such bytes at all? To disassemble each function near it takes a hundred times as long. */
-static bool may_call(struct image *img, const struct cfi_fde *f, u64 callee)
+static bool see_target(void *ctx, u64 target)
 {
-	size_t size = f->end > f->start && f->end - f->start <= NEAR_BYTES ? f->end - f->start : 0;
-	cleanup(free) u8 *code = size ? malloc(size) : NULL;
-	const u8 *at = code;
+	struct caller *c = ctx;
 
-	if (!code || !image_read(img, code, size, f->start))
-		return false;
-	while ((at = memchr(at, OP_CALL, size - (size_t)(at - code)))) {
-		u64 next = f->start + (u64)(++at - code) + sizeof(s32);
-		s32 distance;
-
-		if (next > f->end)
-			return false;
-		memcpy(&distance, at, sizeof(distance));
-		if (next + (u64)distance == callee)
-			return true;
-	}
-	return false;
+	c->calls = target == c->callee;
+	return !c->calls;
 }
 
 static void find_callers(struct lua_sweep *s, u64 callee, struct lua_image *ret)
@@ -128,11 +112,12 @@ static void find_callers(struct lua_sweep *s, u64 callee, struct lua_image *ret)
 
 	for (u32 i = 0; i < cfi->nfdes; i++) {
 		const struct cfi_fde *f = &cfi->fdes[i];
-		struct caller c = {.callee = callee};
+		struct caller c = {.callee = callee}, may = c;
 
 		if (f->start + NEAR_BYTES < callee || f->start > callee + NEAR_BYTES)
 			continue;
-		if (may_call(s->img, f, callee))
+		image_calls(s->img, f->start, f->end, see_target, &may);
+		if (may.calls)
 			lua_sweep(s, f->start, f->end, see_call, &c);
 		if (c.calls)
 			add_range(ret, f->start, f->end, LUA_CALLS);
@@ -216,7 +201,7 @@ static void find_glue(struct lua_sweep *s, const struct cfi_fde *resume, struct 
 	struct symbol symbol;
 
 	for (u32 i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (lua_callees_of(s, calls[i], &found))
+		if (lua_callees_of(s, calls[i], 1, &found))
 			for (u32 k = 0; k < found.n; k++)
 				lua_callees_add(&glue, found.start[k]);
 	for (u32 i = 0; i < sizeof(protected) / sizeof(*protected); i++) {

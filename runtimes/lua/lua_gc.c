@@ -17,32 +17,22 @@ static void keep_common(struct lua_callees *c, const struct lua_callees *other)
 	c->n = n;
 }
 
-/* Of an exported function, which the compiler may have cut in parts: with depth 2 also what those call. */
-static bool callees_of(struct lua_sweep *s, const char *name, u32 depth, struct lua_callees *ret)
-{
-	u32 n;
-
-	if (!lua_callees_of(s, name, ret))
-		return false;
-	n = ret->n;
-	for (u32 i = 0; depth > 1 && i < n; i++)
-		lua_callees(s, ret->start[i], depth - 1, ret);
-	return true;
-}
-
-/* luaC_step(): what all of these call. */
+/*
+ * luaC_step(): what all of these call, or, where the compiler has cut some in parts, what their callees do. lua_gc()
+ * decides between several.
+ */
 static bool find_step(struct lua_sweep *s, struct lua_callees *ret)
 {
 	static const char *const makers[] = {"lua_concat", "lua_createtable", "lua_pushcclosure", "lua_newthread"};
 	struct lua_callees other;
 
 	for (u32 depth = 1; depth <= DEPTH; depth++) {
-		if (!lua_callees_of(s, "lua_pushlstring", ret))
+		if (!lua_callees_of(s, "lua_pushlstring", 1, ret))
 			return false;
 		for (u32 i = 0; i < sizeof(makers) / sizeof(*makers); i++)
-			if (callees_of(s, makers[i], depth, &other))
+			if (lua_callees_of(s, makers[i], depth, &other))
 				keep_common(ret, &other);
-		if (ret->n > 1 && lua_callees_of(s, "lua_gc", &other))
+		if (ret->n > 1 && lua_callees_of(s, "lua_gc", 1, &other))
 			keep_common(ret, &other);
 		if (ret->n == 1)
 			return true;
@@ -71,7 +61,7 @@ static void find(struct lua_sweep *s, struct lua_gc *ret)
 		return;
 	add(s, step.start[0], ret);
 	lua_callees(s, step.start[0], DEPTH, &inside);
-	if (!lua_callees_of(s, "lua_gc", &others))
+	if (!lua_callees_of(s, "lua_gc", 1, &others))
 		return;
 	for (u32 i = 0; i < others.n; i++) {
 		theirs.n = 0;

@@ -85,13 +85,13 @@ void lua_callees(struct lua_sweep *s, u64 start, u32 depth, struct lua_callees *
 		lua_callees(s, ret->start[first], depth - 1, ret);
 }
 
-bool lua_callees_of(struct lua_sweep *s, const char *name, struct lua_callees *ret)
+bool lua_callees_of(struct lua_sweep *s, const char *name, u32 depth, struct lua_callees *ret)
 {
 	struct symbol symbol;
 
 	ret->n = 0;
 	if (!symbols_lookup(s->img, name, &symbol) || !symbol.start)
 		return false;
-	lua_callees(s, symbol.start, 1, ret);
+	lua_callees(s, symbol.start, depth, ret);
 	return true;
 }

@@ -33,6 +33,6 @@ void lua_callees_add(struct lua_callees *c, u64 start); /* once; more than there
 /* Adds those that the function at start calls or ends in by a jump, and theirs, depth deep. */
 void lua_callees(struct lua_sweep *s, u64 start, u32 depth, struct lua_callees *ret);
 /* The same of an exported function; false: the file has none of this name. */
-bool lua_callees_of(struct lua_sweep *s, const char *name, struct lua_callees *ret);
+bool lua_callees_of(struct lua_sweep *s, const char *name, u32 depth, struct lua_callees *ret);
 
 #endif

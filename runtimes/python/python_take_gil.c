@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "binary/image_calls.h"
 #include "symbols/symbols.h"
 
 #define WAIT          "pthread_cond_timedwait@plt"
-#define OP_CALL       0xe8 /* call rel32 */
 #define FUNCTION_MAX  2048
 #define FUNCTION_SIZE 1024 /* of one without a symbol: what follows it may count, too */
 #define CALLEES_MAX   16
@@ -17,22 +17,19 @@ struct callees {
 	u32 n;
 };
 
-/* What the bytes from start to end may call. Data among them can look like a call. */
+static bool add(void *ctx, u64 target)
+{
+	struct callees *c = ctx;
+
+	c->at[c->n++] = target;
+	return c->n < CALLEES_MAX;
+}
+
 static struct callees callees_of(struct image *img, u64 start, u64 end)
 {
-	u64 size = end > start && end - start < FUNCTION_MAX ? end - start : FUNCTION_MAX;
 	struct callees ret = {.n = 0};
-	u8 code[FUNCTION_MAX];
-	s32 distance;
 
-	if (!image_read(img, code, size, start))
-		return ret;
-	for (u64 i = 0; i + 1 + sizeof(distance) <= size && ret.n < CALLEES_MAX; i++) {
-		if (code[i] != OP_CALL)
-			continue;
-		memcpy(&distance, code + i + 1, sizeof(distance));
-		ret.at[ret.n++] = start + i + 1 + sizeof(distance) + (u64)(s64)distance;
-	}
+	image_calls(img, start, end < start + FUNCTION_MAX ? end : start + FUNCTION_MAX, add, &ret);
 	return ret;
 }
 
@@ -83,10 +80,12 @@ static bool has(const struct callees *c, u64 addr)
 
 struct error *python_take_gil(struct image *img, struct c_names *ret)
 {
-	struct callees restore = callees_by_name(img, "PyEval_RestoreThread"),
-	               acquire = callees_by_name(img, "PyEval_AcquireThread");
+	struct callees restore = callees_by_name(img, "PyEval_RestoreThread"), acquire;
 	u64 found = 0;
 
+	if (!restore.n) /* most files are not the interpreter */
+		return NULL;
+	acquire = callees_by_name(img, "PyEval_AcquireThread");
 	for (u32 i = 0; i < restore.n; i++) {
 		u64 addr = restore.at[i];
 
