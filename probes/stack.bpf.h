@@ -150,8 +150,8 @@ static inline u32 tgid_of_typed(struct task_struct *task)
 }
 
 /*
- * The instance of the target that runs here; 0: it is none. Out of line, because the chain of functions below a program
- * needs all of the stack.
+ * The instance of the current process; 0: it is not a target. Out of line, because the chain of functions below a
+ * program needs all of the stack.
  */
 WALK_GLOBAL int find_target(void)
 {

@@ -6,9 +6,12 @@
  * stacks of those that needed one stand for all. This fails where a program allocates in a cycle that resonates with
  * its buffers, and some stacks are never seen.
  *
- * Each class and size (about: a *kind*) gets the survey's bytes, spread over the stacks that were seen of that kind; if
- * there are none, over those of such objects outside all buffers; if there are none, over those of that class with
- * sizes within a factor of two. If there are none either, its bytes have no stack, and that is shown.
+ * A class and an approximate size are a *kind*. The survey's bytes of a kind are spread over the first of these sets of
+ * stacks that is not empty:
+ * 1. stacks of objects of that kind that needed a new buffer;
+ * 2. stacks of objects of that kind outside all buffers;
+ * 3. stacks of objects of that class whose size differs by less than a factor of two.
+ * If all are empty, the bytes are shown without a stack.
  */
 #ifndef YRT_ALLOC_SURVEY_H
 #define YRT_ALLOC_SURVEY_H
@@ -32,8 +35,8 @@ void survey_destroy(struct survey *c);
  */
 struct error *survey_kind(struct survey *c, u32 process, const struct frame *class, u64 size, u64 apart, u32 *ret);
 /*
- * A stack of this kind, which stands for so many bytes if there is no survey. outside: of an object outside all
- * buffers, which is counted elsewhere; it shows where such objects come from if none of them needed a buffer.
+ * Adds a stack of this kind. bytes: what it counts if no buffer was surveyed. outside: the object is outside all
+ * buffers and counted elsewhere; its stack is used only if no object of this kind needed a buffer.
  */
 struct error *survey_stack(
         struct survey *c, u32 kind, bool outside, u32 allocator, u32 node, double bytes, double objects);

@@ -23,8 +23,8 @@ struct hit_found {
 
 /*
  * root: as for symbols_load(). An error says why the place cannot be probed: there are several, or its code only
- * chooses one. n is 0 if there is none. A USDT probe is looked for in all files, because the spec may name its provider
- * instead of a file.
+ * chooses one. n is 0 if the file has no such place. All files are searched for a USDT probe, because the spec may
+ * name the probe's provider instead of a file.
  */
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
 

@@ -24,7 +24,7 @@ enum lua_part {
 #define LUA_OBJECT 112 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
 
 #define LUA_ENDS   4 /* places where luaV_execute() returns; more are left out */
-#define LUA_SPILLS 6 /* likewise: slots that it keeps l_reg in while it uses that for something else */
+#define LUA_SPILLS 6 /* likewise: slots to which it stores l_reg, to reuse it or because calls do not preserve it */
 
 /* Offsets in bytes. member sizes are those of 64-bit builds: pointers of 8, int of 4. */
 struct lua_vm {

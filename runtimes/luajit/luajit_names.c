@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of frames. A Lua function has the name that its source gives it where it is defined. If there is none, and for
- * functions in C, it is the name of debug.traceback: what the caller's bytecode calls it.
+ * Names of frames. A Lua function has the name from its definition in the source. An anonymous function, or one in C,
+ * has the name that the caller's bytecode gives it, as in debug.traceback.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ void luajit_traces_destroy(struct luajit_traces *traces);
 
 /* Is there a global_State of this build at g? */
 bool luajit_traces_own(struct luajit_traces *traces, struct memory *mem, u64 g);
-/* The trace whose code contains pc; NULL: there is none. hint: its number, perhaps. Valid until the next call. */
+/* The trace whose code contains pc, or NULL. hint: its likely number. The result is valid until the next call. */
 const struct luajit_trace *luajit_traces_find(
         struct luajit_traces *traces, struct memory *mem, u64 g, u64 pc, u32 hint, u32 cookie);
 

@@ -10,7 +10,7 @@
 #define PY_STACK_MAX    (64ull << 20) /* a native frame so far above the stack pointer is not on the same stack */
 
 /*
- * The lowest _PyCFrame, or entry frame, of this thread on the native stack above the stack pointer; 0: there is none.
+ * The lowest _PyCFrame, or entry frame, of this thread on the native stack above the stack pointer; 0 if not found.
  * Those below belong to what was walked already. Follows some links; the place to go on from is in scratch[0], at first
  * 0.
  */

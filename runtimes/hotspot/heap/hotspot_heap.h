@@ -23,7 +23,7 @@ bool hotspot_object_covering(
         struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 *object, u64 *klass, u64 *size);
 /*
  * The same by its end, if that is known: backwards from addr, not before start, to a header whose size leads to end.
- * Fast for small objects. False: there is none, or it has changed since it was made (end 0: always).
+ * Fast for small objects. False: no header leads to end, or the object has changed since it was made (end 0: always).
  */
 bool hotspot_object_ending(struct hotspot_heap_view *h, struct memory *m, u64 start, u64 addr, u64 end, u64 *object,
         u64 *klass, u64 *size);

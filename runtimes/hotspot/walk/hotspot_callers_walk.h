@@ -311,7 +311,7 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 
 /*
  * Searches some words above the expected place for the call, as a guess. A call of this nmethod is preferred to one
- * from the interpreter, because old interpreter frames look intact. If there is none, no caller is made up.
+ * from the interpreter, because old interpreter frames look intact. If no call is found, the stack ends.
  */
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
