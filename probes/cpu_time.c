@@ -7,6 +7,11 @@
 
 #include "unwind/cleanup.h"
 
+static u64 to_ns(const struct timespec *ts)
+{
+	return (u64)ts->tv_sec * 1000000000 + (u64)ts->tv_nsec;
+}
+
 u64 cpu_of_process(pid_t pid)
 {
 	struct timespec ts;
@@ -14,7 +19,14 @@ u64 cpu_of_process(pid_t pid)
 
 	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
 		return 0;
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+	return to_ns(&ts);
+}
+
+u64 cpu_of_thread(void)
+{
+	struct timespec ts;
+
+	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) ? 0 : to_ns(&ts);
 }
 
 u64 cpu_of_machine(void)

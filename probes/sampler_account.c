@@ -30,19 +30,20 @@ u64 sampler_peak_rss_kb(void)
 	return kb;
 }
 
-static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe)
+/* Of all programs. others: of those that take no samples. */
+static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe, u64 *others)
 {
-	u64 others, measured = object_run_time(s->object, &others);
+	u64 measured = object_run_time(s->object, others);
 
 	if (measured)
-		return measured + others;
+		return measured + *others;
 	return probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0;
 }
 
 static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
 {
-	u64 own = s->cpu_at_end ? s->cpu_at_end : sampler_cpu_ns();
-	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe);
+	u64 own = s->cpu_at_end ? s->cpu_at_end : sampler_cpu_ns(), others;
+	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe, &others);
 
 	if (s->cpu_end_ns) /* what was on its way was named after the last sample */
 		until_ns = s->cpu_end_ns;
@@ -54,8 +55,8 @@ struct error *sampler_keep_budget(struct sampler *s, u64 now)
 	struct walkers_stats walkers;
 	struct probe_stats probe;
 	struct error *err;
+	u64 used, others;
 	double percent;
-	u64 used;
 
 	if (!s->options.cpu_percent || !s->ops->halve || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
 		return NULL;
@@ -63,7 +64,7 @@ struct error *sampler_keep_budget(struct sampler *s, u64 now)
 	if (err)
 		return err;
 	walkers_stats(s->walkers, &walkers);
-	used = sampler_cpu_ns() - walkers.cpu_ns + bpf_ns(s, &probe);
+	used = sampler_cpu_ns() + bpf_ns(s, &probe, &others) - others - walkers.cpu_ns - s->targets.cpu_ns;
 	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
 	s->budget_ns = now;
 	s->budget_used_ns = used;
@@ -94,7 +95,7 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	        .halvings = s->halvings,
 	        .first_sample_ms = -1,
 	        .max_rss_kb = sampler_peak_rss_kb()};
-	u64 until = s->ended_ns ? s->ended_ns : now_ns(), bpf;
+	u64 until = s->ended_ns ? s->ended_ns : now_ns();
 
 	error_free(object_stats(s->object, &st.probe));
 	for (u32 i = 0; i < STOP_MAX; i++) {
@@ -103,9 +104,9 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);
-	bpf = bpf_ns(s, &st.probe);
-	object_run_time(s->object, &st.bpf_other_ns);
-	st.bpf_ns_per_sample = st.probe.samples ? (double)(bpf - st.bpf_other_ns) / (double)st.probe.samples : 0;
+	st.bpf_ns_per_sample = (double)bpf_ns(s, &st.probe, &st.bpf_other_ns);
+	st.bpf_ns_per_sample -= (double)st.bpf_other_ns;
+	st.bpf_ns_per_sample /= (double)(st.probe.samples ? st.probe.samples : 1);
 	st.cpu_percent = cpu_percent(s, &st.probe, until);
 	st.sampling_rss_kb = s->sampling_rss_kb ? s->sampling_rss_kb : st.max_rss_kb;
 	st.map_kb = object_map_bytes(s->object) / 1024;

@@ -59,8 +59,8 @@ void sampler_take_all(struct sampler *s);
 u64 sampler_cpu_ns(void);
 u64 sampler_peak_rss_kb(void);
 /*
- * Halves the rate if yrt takes too much, by the last second only, so that an expensive start does not halve it again
- * and again.
+ * Halves the rate if yrt took too much in the last second. What following processes and loading walkers took does
+ * not count: fewer samples would not make it less.
  */
 struct error *sampler_keep_budget(struct sampler *s, u64 now);
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cpu_time.h"
 #include "sample.skel.h"
 #include "skeleton.h"
 #include "unwind/cleanup.h"
@@ -106,14 +106,6 @@ static int load(struct sample *to, const struct sample *from, u32 choice)
 	return code ? code : object_put_in_place(to);
 }
 
-static u64 thread_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
-
 static void *work(void *ctx)
 {
 	u64 one = 1;
@@ -127,7 +119,7 @@ static void *work(void *ctx)
 	if (code)
 		w->failed = error_hint(error_errno(-code, "cannot load the walker of a runtime that has appeared"),
 		        "stacks end at its frames; YRT_DEBUG=1 prints the verifier's log");
-	w->took = (struct walkers_stats){.ns = now_ns() - w->begin_ns, .cpu_ns = thread_cpu_ns()};
+	w->took = (struct walkers_stats){.ns = now_ns() - w->begin_ns, .cpu_ns = cpu_of_thread()};
 	while (write(w->event, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	return NULL;

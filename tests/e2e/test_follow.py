@@ -80,6 +80,16 @@ def test_attach_to_forks():
         assert re.search(r"exited after [12]\.\d s", result.stderr), result.stderr
 
 
+def test_following_is_no_sampling():
+    """Following processes takes more than --max-cpu allows: no reason to take fewer samples."""
+    result = yrt.run(
+        "flame", "-s", "-d", 4, "-F", 99, "--max-cpu", 4, "--", "/bin/sh", "-c", "while :; do /bin/true; done"
+    ).expect()
+    assert result.stats["processes"] > 100, result.stats
+    assert not result.stats["rate_halved"], result.stats
+    yield f"{result.stats['processes']} processes, {result.stats['cpu_percent']:.1f} % of a CPU"
+
+
 def test_fork_without_s():
     """Without -s the children are not sampled."""
     with yrt.Fixture("forks", seconds=3) as fixture:
