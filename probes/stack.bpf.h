@@ -165,7 +165,7 @@ WALK_GLOBAL int find_target(void)
 		return process->instance;
 	if (!any_ending)
 		return 0;
-	key = (u64)task->signal;
+	key = (u64)BPF_CORE_READ(task, signal);
 	ending = bpf_map_lookup_elem(&endings, &key);
 	return ending && ending->tgid == tgid ? ending->instance : 0;
 }
@@ -333,9 +333,7 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
  */
 static inline bool has_no_stack(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
-
-	return !mm || !mm->start_stack;
+	return !BPF_CORE_READ(task, mm, start_stack);
 }
 
 /*
