@@ -84,7 +84,8 @@ def test_dies_during():
         time.sleep(2)
         fixture.process.kill()
         result = at.result(timeout=15).expect()
-    assert 1000 < result.samples < 3000 and result.share("f01") > 0.6, yrt.show(result.stacks)
+    assert result.samples > 100 and abs(result.samples / result.stats["expected_samples"] - 1) < 0.1, result.stats
+    assert result.share("f01") > 0.6, yrt.show(result.stacks)
     assert re.search(rf"\b{fixture.pid}\b", result.stderr), result.stderr
 
 
@@ -210,7 +211,7 @@ def test_corrupt_library():
                 result = yrt.run("flame", "-p", process.pid, "-d", 2, "-F", 999).expect()
             finally:
                 process.kill()
-    assert result.samples > 1000 and result.incomplete() < 0.001, result.stats
+    assert result.samples > 100 and result.incomplete() < 0.01, result.stats
 
 
 def test_cache_is_checked():
