@@ -195,7 +195,9 @@ static void check_bpf(struct capability_check *c)
 	struct error *err = object_create(&options, &object);
 
 	if (!err)
-		err = object_load(object, WALKERS_ALL);
+		err = object_begin(object, WALKERS_ALL);
+	if (!err)
+		err = object_load(object);
 	*c = (struct capability_check){.what = "BPF programs"};
 	if (err)
 		c->remedy = err->kind == ERROR_PERMISSION

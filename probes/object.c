@@ -134,7 +134,15 @@ int object_put_in_place(const struct sample *skel)
 	return 0;
 }
 
-static struct error *load(struct object *o, u32 walkers)
+static void *load(void *ctx)
+{
+	struct object *o = ctx;
+
+	o->load_code = sample__load(o->skel);
+	return NULL;
+}
+
+struct error *object_begin(struct object *o, u32 walkers)
 {
 	int slabs;
 	struct error *err = slabs_begin(&o->slabs, &slabs);
@@ -146,19 +154,31 @@ static struct error *load(struct object *o, u32 walkers)
 		return object_explain_load(errno);
 	set_knobs(o);
 	choose_programs(o);
-	o->skel->bss->last_instance = o->last_instance;
-	if (bpf_map__reuse_fd(o->skel->maps.slabs, slabs) || sample__load(o->skel) || object_put_in_place(o->skel))
+	if (bpf_map__reuse_fd(o->skel->maps.slabs, slabs))
 		return object_explain_load(errno);
+	o->loading = !pthread_create(&o->loader, NULL, load, o);
+	if (!o->loading)
+		load(o);
 	return NULL;
 }
 
-struct error *object_load(struct object *o, u32 walkers)
+static void wait_for_loader(struct object *o)
+{
+	if (o->loading)
+		pthread_join(o->loader, NULL);
+	o->loading = false;
+}
+
+struct error *object_load(struct object *o)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
-	struct error *err = load(o, walkers);
 
-	if (err)
-		return err;
+	wait_for_loader(o);
+	if (!o->load_code)
+		o->load_code = object_put_in_place(o->skel);
+	if (o->load_code)
+		return object_explain_load(-o->load_code);
+	o->skel->bss->last_instance = o->last_instance;
 	if (o->options.measure)
 		o->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (bpf_prog_test_run_opts(bpf_program__fd(o->skel->progs.find_level), &run))
@@ -193,6 +213,7 @@ void object_destroy(struct object *o)
 {
 	if (!o)
 		return;
+	wait_for_loader(o);
 	ring_buffer__free(o->ring);
 	sample__destroy(o->skel);
 	slabs_destroy(&o->slabs);
@@ -279,7 +300,7 @@ void object_forget_process(struct object *o, pid_t tgid)
 
 u32 object_new_instance(struct object *o)
 {
-	return __sync_add_and_fetch(o->skel ? &o->skel->bss->last_instance : &o->last_instance, 1);
+	return __sync_add_and_fetch(o->ring ? &o->skel->bss->last_instance : &o->last_instance, 1);
 }
 
 const void *object_of_event(const struct object *o)

@@ -29,8 +29,13 @@ struct object;
 
 /* Nothing is loaded yet, but there may be slabs, and instances. */
 struct error *object_create(const struct object_options *options, struct object **ret);
-/* Loads it with the walkers of these runtimes (bit n: id n; walker_loads.h), and starts following processes. */
-struct error *object_load(struct object *o, u32 walkers);
+/*
+ * Begins to load it with the walkers of these runtimes (bit n: id n; walker_loads.h), in a thread of its own: the
+ * verifier takes most of the time until the first sample. There may be more slabs and instances meanwhile.
+ */
+struct error *object_begin(struct object *o, u32 walkers);
+/* Waits until it is loaded, and starts following processes. */
+struct error *object_load(struct object *o);
 void object_destroy(struct object *o);
 
 /* Slabs that BPF sees. */

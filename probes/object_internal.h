@@ -25,9 +25,12 @@ struct slabs { /* object_slabs.c */
 
 struct object {
 	struct object_options options;
-	struct sample *skel; /* NULL: it is not loaded yet */
-	u32 last_instance;   /* until then */
-	struct ring_buffer *ring;
+	struct sample *skel; /* NULL: object_begin() was not called yet */
+	pthread_t loader;    /* loads it, if loading is set */
+	bool loading;
+	int load_code;
+	u32 last_instance;        /* until it is loaded */
+	struct ring_buffer *ring; /* NULL: it is not loaded yet */
 	struct slabs slabs;
 	int stats_fd; /* keeps BPF_ENABLE_STATS on */
 	int ncpus;

@@ -159,18 +159,44 @@ static struct error *watch_fd(struct sampler *s, int fd, u64 tag)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) ? error_errno(errno, "cannot wait for samples") : NULL;
 }
 
+static struct error *begin_load(struct sampler *s, u32 walkers)
+{
+	s->loading = true;
+	s->loaded = walkers;
+	return object_begin(s->object, walkers);
+}
+
+/* The programs are loaded while the regions of the one process are made. */
+static void on_recognised(void *ctx, u32 runtimes)
+{
+	struct sampler *s = ctx;
+
+	if (!s->loading)
+		s->failed = begin_load(s, runtimes);
+}
+
+static struct error *load_object(struct sampler *s)
+{
+	struct error *err = TAKE(s->failed);
+	u32 walkers;
+
+	if (!err && !s->loading) {
+		err = choose_walkers(s, &walkers);
+		if (!err)
+			err = begin_load(s, walkers);
+	}
+	return err ? err : object_load(s->object);
+}
+
 struct error *sampler_load(struct sampler *s)
 {
 	struct error *err;
-	u32 walkers;
 
 	if (s->walkers)
 		return NULL;
-	err = choose_walkers(s, &walkers);
+	err = load_object(s);
 	if (!err)
-		err = object_load(s->object, walkers);
-	if (!err)
-		err = walkers_create(s->object, walkers, &s->walkers);
+		err = walkers_create(s->object, s->loaded, &s->walkers);
 	if (!err)
 		err = watch_fd(s, walkers_fd(s->walkers), TAG_WALKERS);
 	if (!err)
@@ -205,8 +231,12 @@ void sampler_destroy(struct sampler *s)
 
 struct error *sampler_attach(struct sampler *s, pid_t pid)
 {
-	struct error *err = targets_add(&s->targets, pid, object_new_instance(s->object)), *refused;
+	struct error *err, *refused;
 
+	s->modules->recognised = on_recognised;
+	s->modules->recognised_ctx = s;
+	err = targets_add(&s->targets, pid, object_new_instance(s->object));
+	s->modules->recognised = NULL;
 	if (!err && !s->ops->attach)
 		return NULL;
 	refused = sampler_load(s); /* a missing permission is reported before a wrong pid */

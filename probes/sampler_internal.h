@@ -26,6 +26,8 @@ struct sampler {
 	struct backlog backlog;     /* stacks that wait for their names, and exits behind them */
 	struct targets targets;
 	struct walkers *walkers; /* NULL: nothing is loaded yet */
+	bool loading;            /* it has begun */
+	u32 loaded;              /* with these walkers */
 	struct command *command;
 	int epoll;
 	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns,

@@ -44,6 +44,9 @@ struct modules {
 	struct walk_cache *caches;                      /* of native walks (walk.h); NULL before the first */
 	void (*complain)(void *ctx, struct error *err); /* owns err; each complaint comes once an image */
 	void *complain_ctx;
+	/* Runtimes of a process, bit n: id n, as soon as they are known: its regions, which take longer, come next. */
+	void (*recognised)(void *ctx, u32 runtimes); /* NULL: nobody wants to know */
+	void *recognised_ctx;
 };
 
 const struct runtime_ops *runtime_by_id(enum runtime_id id);

@@ -362,6 +362,16 @@ static struct error *attach_runtimes(struct process *p)
 	return err;
 }
 
+static void report_runtimes(const struct process *p)
+{
+	u32 runtimes = 0;
+
+	for (u32 i = 0; i < p->ninstances; i++)
+		runtimes |= 1u << p->instances[i].ops->id;
+	if (p->modules->recognised)
+		p->modules->recognised(p->modules->recognised_ctx, runtimes);
+}
+
 /*
  * A JIT makes its code writable and executable by turns (LuaJIT, for each trace). Anonymous memory that held code
  * before still does, whatever its protection is at this moment.
@@ -420,7 +430,10 @@ struct error *process_rescan(struct process *p, bool *changed)
 	err = fill_mappings(p);
 	if (!err)
 		err = attach_runtimes(p);
-	return err ? err : regions_build(p);
+	if (err)
+		return err;
+	report_runtimes(p);
+	return regions_build(p);
 }
 
 /* *ret has the lines of maps and of more that begin elsewhere, in order. */

@@ -4,6 +4,7 @@
 
 #include <capstone/capstone.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cfi/capstone_registers.h"
 #include "search.h"
@@ -244,10 +245,13 @@ struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *ret
 	in = cs_malloc(handle);
 	if (!in || !read_all(handle, in, bytes, addr, size, &f))
 		err = &error_no_memory;
-	f.state = calloc(f.n + 1, sizeof(*f.state));
+	/* No calloc(): its pages would be read first and copied when written, which interrupts all CPUs each time. */
+	f.state = reallocarray(NULL, f.n + 1, sizeof(*f.state));
 	f.work = calloc(f.n + 1, sizeof(*f.work));
 	if (!f.state || !f.work)
 		err = &error_no_memory;
+	else
+		memset(f.state, 0, (f.n + 1) * sizeof(*f.state));
 	if (in)
 		cs_free(in, 1);
 	cs_close(&handle);
