@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUFFER_PAGES 8   /* power of two, behind the head page */
-#define MAPPED_MAX   512 /* kept of what was mapped */
+#define BUFFER_PAGES 8    /* power of two, behind the head page */
+#define MAPPED_MAX   4096 /* kept of what was mapped */
 #define TOLD_MAX     64
 #define JIT_MS       100 /* a JIT may map its code thousands of times a second: report it at most so often */
 

@@ -15,7 +15,8 @@
 #define RING_PER_CPU  (256u << 10)
 #define RING_MIN      (2u << 20)
 #define RING_MAX      (16u << 20)
-#define EVERYONE      16384u /* targets, where all that run are */
+#define RING_EVERYONE (4u << 20) /* at least: while a large program is read all others send copies of their stacks */
+#define EVERYONE      16384u     /* targets, where all that run are */
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -33,9 +34,9 @@ static void raise_limits(void)
 	}
 }
 
-static u32 ring_size(int ncpus)
+static u32 ring_size(int ncpus, bool everyone)
 {
-	u32 size = RING_MIN;
+	u32 size = everyone ? RING_EVERYONE : RING_MIN;
 
 	while (size < RING_MAX && size < (u32)ncpus * RING_PER_CPU)
 		size *= 2;
@@ -47,7 +48,7 @@ static void set_knobs(struct object *o)
 	const struct object_options *options = &o->options;
 	struct sample *skel = o->skel;
 	u32 chunks = (options->depth + KERNEL_FRAMES + CHUNK_FRAMES - 1) / CHUNK_FRAMES;
-	u32 nslots = (u32)o->ncpus * options->event->slots, ring = ring_size(o->ncpus);
+	u32 nslots = (u32)o->ncpus * options->event->slots, ring = ring_size(o->ncpus, options->everyone);
 
 	skel->rodata->slots_per_cpu = options->event->slots;
 	skel->rodata->chunks_per_slot = chunks;

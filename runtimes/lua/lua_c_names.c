@@ -30,7 +30,7 @@ struct reading {
 static bool is_lua(struct image *img)
 {
 	static const char *const texts[][2] = {{".dynstr", "lua_pushcclosure"}, {".dynstr", "lua_settop"},
-	        {".rodata", "Lua: Lua 5."}, {".rodata", "LuaVersion: Lua 5."}};
+	        {".rodata", ": Lua 5."}}; /* "$Lua: Lua 5.1.5", "$LuaVersion: Lua 5.4.8" */
 
 	for (u32 i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (image_scan_find(img, texts[i][0], texts[i][1], strlen(texts[i][1])))

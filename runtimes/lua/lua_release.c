@@ -120,6 +120,8 @@ bool lua_release_find(struct image *img, char *release, u64 *near)
 	u32 series = 0;
 
 	*near = 0;
+	if (!image_scan_find(img, ".rodata", "Lua 5.", strlen("Lua 5."))) /* one look is enough for nearly all files */
+		return false;
 	if (find_ident(img, release))
 		return true;
 	if (!find_texts(img, &texts) || !image_scan_start(&scan, img, ".text", LUA_REFERENCE))
