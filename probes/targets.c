@@ -317,8 +317,8 @@ struct error *targets_starting(struct targets *t)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
-		if (!t->processes[i]->dead && process_starting(t->processes[i]))
-			err = rescan(t, t->processes[i]);
+		if (process_starting(t->processes[i]))
+			err = t->processes[i]->dead ? process_finish(t->processes[i]) : rescan(t, t->processes[i]);
 	return err;
 }
 

@@ -43,6 +43,7 @@ struct mapping {
 	u64 start, end, offset;
 	u32 prot;            /* PROT_READ … */
 	bool anonymous;      /* no file behind it */
+	bool unfinished;     /* the file's tables are still being made: its code is not known yet */
 	struct image *image; /* NULL: anonymous, or not ELF */
 	u64 bias;            /* process address - file address, if image */
 	u32 module;          /* number of (image, bias) in this process; 0: none */

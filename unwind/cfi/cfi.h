@@ -83,6 +83,8 @@ const char *cfi_default_cache(void);
  */
 struct error *cfi_load(struct image *img, const struct cfi_options *options, struct cfi **ret);
 void cfi_destroy(struct cfi *cfi);
+/* Is there a file of its tables in the cache? It may turn out to be old or corrupt. */
+bool cfi_is_cached(const struct image *img, const char *cache_dir);
 /* Releases the memory of tables that came from the cache. They stay usable: pages that are read are loaded again. */
 void cfi_rest(struct cfi *cfi);
 /* The FDE that has this address. NULL: none, or cfi is NULL. */

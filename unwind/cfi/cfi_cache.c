@@ -115,6 +115,13 @@ static struct cfi_blob *map_file(const char *path, size_t *ret_size)
 	return map == MAP_FAILED ? NULL : map;
 }
 
+bool cfi_is_cached(const struct image *img, const char *dir)
+{
+	cleanup(free) char *path = cache_path(dir, img, img->size, ".cfi");
+
+	return path && !access(path, R_OK);
+}
+
 struct cfi *cfi_cache_load(const char *dir, const struct image *img, u64 debug_size)
 {
 	cleanup(free) char *path = cache_path(dir, img, img->size, ".cfi");

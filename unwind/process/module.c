@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbols/symbols.h"
+#include "table_maker.h"
+
+#define LATER_SIZE (256u << 10) /* tables of smaller files are made in some milliseconds */
 
 const struct runtime_ops *const runtimes[] = {
 #define RUNTIME(id, name) &name##_runtime,
@@ -61,6 +63,7 @@ void modules_destroy(struct modules *m)
 {
 	if (!m)
 		return;
+	table_maker_destroy(m->maker);
 	for (u32 i = 0; i < m->nloaded; i++)
 		loaded_destroy(m->loaded[i]);
 	free(m->loaded);
@@ -96,24 +99,6 @@ static void complain(struct modules *m, struct error *err)
 		error_free(err);
 }
 
-/* Unwind tables; of an image that has few itself, also by the .debug_frame of its separate debug file. */
-static struct error *load_tables(struct modules *m, struct loaded *l, const char *root)
-{
-	struct cfi_options options = m->cfi_options;
-	struct error *err = cfi_load(l->image, &options, &l->image->cfi);
-
-	if (err || !cfi_is_sparse(l->image, l->image->cfi))
-		return err;
-	err = symbols_debug_file(l->image, root, &options.debug);
-	if (err || !options.debug)
-		return err;
-	cfi_destroy(l->image->cfi);
-	l->image->cfi = NULL;
-	err = cfi_load(l->image, &options, &l->image->cfi);
-	image_put(options.debug);
-	return err;
-}
-
 /* Tables and runtimes of a fresh image. Only running out of memory is fatal: what else fails leaves fewer names. */
 static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 {
@@ -121,7 +106,7 @@ static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 	char root[64];
 
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
-	err = load_tables(m, l, root);
+	err = l->image->cfi ? NULL : tables_load(l->image, &m->cfi_options, root);
 	if (!err)
 		err = modules_place(m->arena, l->image->cfi, &l->tables);
 	if (err)
@@ -198,6 +183,30 @@ static bool is_jit_memory(const char *path)
 	return !strncmp(path, "/memfd:", 7) || strstr(path, "/jit-");
 }
 
+/* Leaves a large file whose tables are not in the cache to a thread. */
+static bool make_later(struct modules *m, pid_t pid, const struct map_line *line, struct image *img)
+{
+	char root[64];
+
+	if (!m->make_later || img->size < LATER_SIZE || cfi_is_cached(img, m->cfi_options.cache_dir))
+		return false;
+	if (!m->maker)
+		m->maker = table_maker_create(&m->cfi_options);
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	img->cache_dir = m->cfi_options.cache_dir;
+	return m->maker && table_maker_put(m->maker, img, line->dev, line->ino, root);
+}
+
+bool modules_are_making(const struct modules *m, const struct map_line *line)
+{
+	return m->maker && table_maker_has(m->maker, line->dev, line->ino);
+}
+
+u32 modules_made(const struct modules *m)
+{
+	return m->maker ? table_maker_made(m->maker) : 0;
+}
+
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret)
 {
 	struct loaded *l = find_loaded(m, line);
@@ -208,6 +217,8 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 	*ret = l;
 	if (l)
 		return NULL;
+	if (m->maker && table_maker_take(m->maker, line->dev, line->ino, &img))
+		return img ? add_loaded(m, pid, line, img, ret) : NULL;
 	fd = map_open(pid, line);
 	code = errno;
 	if (fd < 0 && has_ended(pid))
@@ -219,7 +230,7 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 		error_free(err);
 	else
 		complain(m, err);
-	return add_loaded(m, pid, line, img, ret);
+	return img && make_later(m, pid, line, img) ? NULL : add_loaded(m, pid, line, img, ret);
 }
 
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret)

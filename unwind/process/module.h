@@ -39,6 +39,8 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
+	bool make_later; /* tables of large files are made in a thread: modules_are_making() */
+	struct table_maker *maker;
 	u32 features;                                   /* enum feature: for all processes */
 	u64 nstacks;                                    /* that were expanded */
 	struct walk_cache *caches;                      /* of native walks (walk.h); NULL before the first */
@@ -55,9 +57,13 @@ struct error *modules_create(struct arena *arena, const char *cache_dir, struct 
 void modules_destroy(struct modules *m);
 /*
  * The image behind a mapping, opened once. *ret->image is NULL if it is not a usable ELF file, *ret if the process has
- * ended before it was opened.
+ * ended before it was opened, or if its tables are still being made.
  */
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret);
+/* Are the tables of this file still being made? */
+bool modules_are_making(const struct modules *m, const struct map_line *line);
+/* For how many files that was done so far. */
+u32 modules_made(const struct modules *m);
 /* The vDSO: bytes are taken over. Processes share it if it is the same (key: its build-id and size). */
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret);
 struct error *modules_number(struct modules *m, struct loaded *loaded, u64 bias, pid_t pid, u32 *ret);

@@ -284,6 +284,8 @@ static struct error *fill_mapping(struct process *p, const struct map_line *line
 		err = load_vdso(p, line, &loaded);
 	else if (line->ino && (line->prot & PROT_EXEC))
 		err = modules_load(p->modules, p->pid, line, &loaded);
+	m->unfinished = line->ino && (line->prot & PROT_EXEC) && !loaded && modules_are_making(p->modules, line);
+	p->unfinished |= m->unfinished;
 	if (err || !loaded || !loaded->image || !find_bias(loaded->image, line, &m->bias))
 		return err;
 	m->image = loaded->image;
@@ -312,6 +314,8 @@ static struct error *fill_mappings(struct process *p)
 	p->mappings = calloc(p->maps.nlines + 1, sizeof(*p->mappings));
 	if (!p->mappings)
 		return &error_no_memory;
+	p->unfinished = false;
+	p->made = modules_made(p->modules);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = fill_mapping(p, &p->maps.lines[i], &p->mappings[i]);
 	if (!err)
@@ -395,7 +399,7 @@ bool process_starting(const struct process *p)
 		if (instance->data && instance->ops->starting && instance->ops->starting(instance->data))
 			return true;
 	}
-	return false;
+	return p->unfinished && p->made != modules_made(p->modules);
 }
 
 struct error *process_rescan(struct process *p, bool *changed)
@@ -473,6 +477,14 @@ static bool has_runtime(const struct process *p)
 	return false;
 }
 
+struct error *process_finish(struct process *p)
+{
+	struct error *err = fill_mappings(p);
+
+	p->generation++;
+	return err || has_runtime(p) ? err : regions_build(p);
+}
+
 struct error *process_recall(struct process *p, const struct maps *files)
 {
 	struct maps joined;
@@ -489,7 +501,5 @@ struct error *process_recall(struct process *p, const struct maps *files)
 	}
 	maps_free(&p->maps);
 	p->maps = joined;
-	p->generation++;
-	err = fill_mappings(p);
-	return err || has_runtime(p) ? err : regions_build(p);
+	return process_finish(p);
 }

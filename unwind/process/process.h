@@ -36,8 +36,10 @@ struct process {
 		u64 hash;
 		struct cfi *cfi;
 		u32 *tables;
-	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
-	u32 generation; /* of entry.regions: another one after each change */
+	} jit, old_jit;  /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
+	bool unfinished; /* tables of some of its files are still being made, */
+	u32 made;        /* which modules_made() was before that */
+	u32 generation;  /* of entry.regions: another one after each change */
 	u32 deferred_left;    /* so many walks may still send a copy of their stack */
 	u32 deferred_modules; /* mappings of files when that was last set */
 	bool dead;            /* exited: kept for naming what is still on its way */
@@ -61,11 +63,17 @@ void process_destroy(struct process *p);
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
 /*
- * The same for a process that has ended; files is what it had mapped of code. Does nothing if it has a runtime, whose
+ * The same for a process that has ended, once tables of its files are made. Its mappings are those of the last look. Does
+ * nothing if it has a runtime, whose memory is gone.
+ */
+struct error *process_finish(struct process *p);
+/*
+ * The same for one that has ended before anybody looked; files is what it had mapped of code. Does nothing if it has a runtime, whose
  * memory is gone.
  */
 struct error *process_recall(struct process *p, const struct maps *files);
-/* A runtime in it is still starting: look at it again, even if its mappings do not change. */
+/* A runtime in it is still starting, or tables of its files are made now: look at it again, though its mappings are the
+ * same. */
 bool process_starting(const struct process *p);
 
 /* The same process as runtimes see it; valid until the next rescan. */

@@ -75,7 +75,7 @@ static struct error *push_mapping(struct list *list, const struct process *p, co
 	struct region r = {.start = m->start, .end = m->end, .module = m->module};
 	const struct module *module = module_at(p->modules, m->module);
 
-	if (!(m->prot & PROT_EXEC))
+	if (!(m->prot & PROT_EXEC) || m->unfinished)
 		return NULL;
 	if (!module)
 		return push_pieces(list, r, m->anonymous ? p->jit.cfi : NULL, p->jit.tables, 0);

@@ -9,7 +9,7 @@
 #include "unwind.h"
 
 #define PATIENCE_NS 2000000000ull /* a JVM takes so long to start on a busy machine */
-#define BYTES_MAX   (8u << 20)    /* of all copies */
+#define BYTES_MAX   (16u << 20)   /* of all copies */
 #define FRAMES_MAX  (33 * CHUNK_FRAMES)
 
 struct deferred_stack {
@@ -228,19 +228,19 @@ static bool is_ready(const struct deferred *l, const struct deferred_stack *s, u
 	       (l->sink.ready(l->sink.ctx, s->frames, s->nframes) && l->sink.ready(l->sink.ctx, l->frames, n));
 }
 
-/* *done: it was handed out, or will never be. */
-static struct error *settle(struct deferred *l, struct deferred_stack *s, bool all, bool *done)
+/* *done: it was handed out, or will never be. Tables that are being made are worth waiting for. */
+static struct error *settle(struct deferred *l, struct deferred_stack *s, u64 now_ns, bool all, bool *done)
 {
-	u32 stop = s->from.stop, n = 0;
+	struct process *p = s->arrived ? l->sink.find(l->sink.ctx, s->record.instance) : NULL;
+	bool unfinished = p && p->unfinished, last;
 	enum guess_found found = GUESS_MISSED;
-	bool last = all;
-	struct process *p;
+	u32 stop = s->from.stop, n = 0;
 
-	*done = last;
+	all |= now_ns - s->since_ns > PATIENCE_NS && !unfinished;
+	*done = all;
 	if (!s->arrived)
 		return NULL;
-	p = l->sink.find(l->sink.ctx, s->record.instance);
-	last = last || !p || p->dead;
+	last = all || !p || (p->dead && !unfinished);
 	*done = false;
 	if (!last && (p->generation == s->tried || process_starting(p)))
 		return NULL;
@@ -269,7 +269,7 @@ struct error *deferred_settle(struct deferred *l, u64 now_ns, bool all)
 	while (!err && *at) {
 		struct deferred_stack *s = *at;
 
-		err = settle(l, s, all || now_ns - s->since_ns > PATIENCE_NS, &done);
+		err = settle(l, s, now_ns, all, &done);
 		if (!err && done)
 			drop(l, at);
 		else

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_maker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "symbols/symbols.h"
+
+struct job {
+	struct job *next;
+	struct image *img;
+	dev_t dev;
+	ino_t ino;
+	char root[64];
+	bool made;
+};
+
+struct table_maker {
+	const struct cfi_options *options;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t asked;
+	struct job *jobs;
+	u32 made;
+	bool stop;
+};
+
+struct error *tables_load(struct image *img, const struct cfi_options *options, const char *root)
+{
+	struct cfi_options with_debug = *options;
+	struct error *err = cfi_load(img, options, &img->cfi);
+
+	if (err || !cfi_is_sparse(img, img->cfi))
+		return err;
+	err = symbols_debug_file(img, root, &with_debug.debug);
+	if (err || !with_debug.debug)
+		return err;
+	cfi_destroy(img->cfi);
+	img->cfi = NULL;
+	err = cfi_load(img, &with_debug, &img->cfi);
+	image_put(with_debug.debug);
+	return err;
+}
+
+/* The smallest file: most processes are to be known soon. */
+static struct job *next_job(struct table_maker *m)
+{
+	struct job *best = NULL;
+
+	for (struct job *job = m->jobs; job; job = job->next)
+		if (!job->made && (!best || job->img->size < best->img->size))
+			best = job;
+	return best;
+}
+
+/* Without memory the image comes back without tables: whoever loads it fails for the same reason. */
+static void *run(void *arg)
+{
+	struct table_maker *m = arg;
+	struct job *job;
+
+	pthread_mutex_lock(&m->lock);
+	while (!m->stop) {
+		job = next_job(m);
+		if (!job) {
+			pthread_cond_wait(&m->asked, &m->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&m->lock);
+		error_free(tables_load(job->img, m->options, job->root));
+		pthread_mutex_lock(&m->lock);
+		job->made = true;
+		m->made++;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return NULL;
+}
+
+/* Signals are for the main thread. */
+static int start(struct table_maker *m)
+{
+	sigset_t all, before;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	code = pthread_create(&m->thread, NULL, run, m);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return code;
+}
+
+struct table_maker *table_maker_create(const struct cfi_options *options)
+{
+	struct table_maker *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->options = options;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->asked, NULL);
+	if (!start(m))
+		return m;
+	free(m);
+	return NULL;
+}
+
+static void job_destroy(struct job *job)
+{
+	image_put(job->img);
+	free(job);
+}
+
+void table_maker_destroy(struct table_maker *m)
+{
+	struct job *next;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->stop = true;
+	pthread_cond_signal(&m->asked);
+	pthread_mutex_unlock(&m->lock);
+	pthread_join(m->thread, NULL);
+	for (struct job *job = m->jobs; job; job = next) {
+		next = job->next;
+		job_destroy(job);
+	}
+	pthread_cond_destroy(&m->asked);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+static struct job **find_job(struct table_maker *m, dev_t dev, ino_t ino)
+{
+	struct job **at = &m->jobs;
+
+	while (*at && ((*at)->ino != ino || (*at)->dev != dev))
+		at = &(*at)->next;
+	return at;
+}
+
+bool table_maker_put(struct table_maker *m, struct image *img, dev_t dev, ino_t ino, const char *root)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return false;
+	*job = (struct job){.img = img, .dev = dev, .ino = ino};
+	snprintf(job->root, sizeof(job->root), "%s", root);
+	pthread_mutex_lock(&m->lock);
+	job->next = m->jobs;
+	m->jobs = job;
+	pthread_cond_signal(&m->asked);
+	pthread_mutex_unlock(&m->lock);
+	return true;
+}
+
+bool table_maker_take(struct table_maker *m, dev_t dev, ino_t ino, struct image **ret)
+{
+	struct job *job, **at;
+
+	*ret = NULL;
+	pthread_mutex_lock(&m->lock);
+	at = find_job(m, dev, ino);
+	job = *at;
+	if (job && job->made) {
+		*at = job->next;
+		*ret = job->img;
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (*ret)
+		free(job);
+	return job;
+}
+
+bool table_maker_has(struct table_maker *m, dev_t dev, ino_t ino)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = *find_job(m, dev, ino);
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
+
+u32 table_maker_made(struct table_maker *m)
+{
+	u32 made;
+
+	pthread_mutex_lock(&m->lock);
+	made = m->made;
+	pthread_mutex_unlock(&m->lock);
+	return made;
+}
