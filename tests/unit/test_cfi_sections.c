@@ -35,6 +35,38 @@ static void test_order(void **state)
 	cfi_destroy(cfi);
 }
 
+/* Hand-written code may begin before its FDE. What moves the stack pointer first does not. */
+static void test_endbr_before(void **state)
+{
+	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	struct bytes eh = {.n = 0};
+	u64 addr = eh_addr();
+	size_t cie = eh_put_cie(&eh, &eh_cie_default);
+	struct cfi *cfi;
+
+	memcpy(file.at + 0x2008, endbr64, sizeof(endbr64));
+	memcpy(file.at + 0x2028, endbr64, sizeof(endbr64));
+	put_fn(&eh, addr, cie, ELF_TEXT, 0x1000, 24);
+	put_fn(&eh, addr, cie, 0x200c, 0x14, 8);
+	put_fn(&eh, addr, cie, 0x202c, 0x14, 32);
+	elf_section(&file, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, eh.at, eh.n);
+	file.sh[file.nsh++] = (Elf64_Shdr){.sh_name = elf_name(&file, ".text"),
+	        .sh_type = SHT_PROGBITS,
+	        .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+	        .sh_addr = ELF_TEXT,
+	        .sh_offset = ELF_TEXT,
+	        .sh_size = ELF_TEXT_END - ELF_TEXT};
+	cfi = load(true);
+	expect(cfi, 0x2006, plain(24));
+	expect(cfi, 0x2008, plain(8));
+	expect(cfi, 0x200c, plain(8));
+	expect(cfi, 0x2028, plain(8));
+	expect(cfi, 0x202c, plain(32));
+	assert_int_equal(cfi->fdes[1].start, 0x2008);
+	assert_int_equal(cfi->fdes[2].start, 0x202c);
+	cfi_destroy(cfi);
+}
+
 static void test_outside_code(void **state)
 {
 	struct bytes eh = {.n = 0};
@@ -293,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_order),
+	        cmocka_unit_test(test_endbr_before),
 	        cmocka_unit_test(test_outside_code),
 	        cmocka_unit_test(test_bad_entries),
 	        cmocka_unit_test(test_truncated),

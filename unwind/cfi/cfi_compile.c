@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
+#include "binary/image_pages.h"
 #include "cfi_code_state.h"
 #include "cfi_epilogue.h"
 #include "cfi_functions.h"
@@ -12,6 +14,7 @@
 
 struct compiler {
 	struct image *img;
+	struct image_pages text; /* nothing of code in memory */
 	struct cfi_parsed parsed;
 	struct cfi_rows rows; /* of one function */
 	struct cfi_code code;
@@ -115,13 +118,32 @@ static enum cfi_run run_function(struct compiler *c, const struct cfi_function *
 	return cfi_rows_add(&c->rows, fn->start, &rule) ? CFI_RUN_OK : CFI_RUN_NO_MEMORY;
 }
 
-/* Where functions overlap, the one that starts first is believed. */
+/*
+ * Where what was run begins. Assembly may have its endbr64 before what the FDE describes (JDK's libjsvml.so). Where
+ * functions overlap, the one that starts first is believed.
+ */
+static u64 begins_at(struct compiler *c, const struct cfi_function *fn)
+{
+	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const struct cfi_rule plain = cfi_plain_rule(CFI_REG);
+	const u8 *code;
+	size_t room;
+
+	if (fn->start < c->covered + sizeof(endbr64) || cfi_is_synthetic(fn) || !c->rows.n ||
+	        memcmp(&c->rows.entry[0].rule, &plain, sizeof(plain)))
+		return MAX(fn->start, c->covered);
+	code = image_pages_at(&c->text, fn->start - sizeof(endbr64), &room);
+	if (!code || room < sizeof(endbr64) || memcmp(code, endbr64, sizeof(endbr64)))
+		return fn->start;
+	return fn->start - sizeof(endbr64);
+}
+
 static struct error *lay_function(struct compiler *c, const struct cfi_function *fn)
 {
-	u64 start = MAX(fn->start, c->covered);
 	struct error *err;
+	u64 start;
 
-	if (fn->end <= start)
+	if (fn->end <= MAX(fn->start, c->covered))
 		return NULL;
 	switch (run_function(c, fn)) {
 	case CFI_RUN_NO_MEMORY:
@@ -132,11 +154,12 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 	case CFI_RUN_OK:
 		break;
 	}
+	start = begins_at(c, fn);
 	err = lay_gap(c, start);
 	if (!err)
 		err = lay_return_to_start(c, fn, start);
 	for (size_t i = 0; !err && i < c->rows.n; i++)
-		err = cfi_layout_row(c->layout, MAX(c->rows.entry[i].addr, start), &c->rows.entry[i].rule);
+		err = cfi_layout_row(c->layout, i ? MAX(c->rows.entry[i].addr, start) : start, &c->rows.entry[i].rule);
 	if (!cfi_is_synthetic(fn) || fn->cie == CFI_CIE_PROVIDED)
 		c->fdes[c->nfdes++] = (struct cfi_fde){start, fn->end};
 	c->covered = fn->end;
@@ -217,7 +240,9 @@ static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 	c->fdes = calloc(c->parsed.nfunctions + 1, sizeof(*c->fdes));
 	if (c->img)
 		c->epilogues = cfi_epilogues_create(c->img);
-	if (!c->fdes || (c->img && !c->epilogues))
+	if (c->img)
+		err = image_pages_create(&c->text, c->img, ".text");
+	if (err || !c->fdes || (c->img && !c->epilogues))
 		return &error_no_memory;
 	survey(c);
 	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)
@@ -254,6 +279,7 @@ static void free_compiler(struct compiler *c)
 		c->provider->close(c->provided);
 	cfi_layout_destroy(c->layout);
 	cfi_epilogues_destroy(c->epilogues);
+	image_pages_free(&c->text);
 	free(c->rows.entry);
 	free(c->fdes);
 }
