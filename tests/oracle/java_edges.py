@@ -8,6 +8,8 @@ import subprocess
 NAME = re.compile(r"(?P<owner>[\w.$/+-]+)\.(?P<method>[\w$<>]+)(\(.*\))?", re.S)
 CALL = re.compile(r"^ +(\d+): (invoke\w+|new|getstatic|putstatic) .*// \w+ (\S+)")
 DYNAMIC = re.compile(r"java/lang/invoke/(MethodHandle|VarHandle)")
+LAMBDA = re.compile(r"(?P<host>[\w.$]+?)\$\$Lambda\b.*")
+BODY = re.compile(r"lambda\$")  # as javac names the bodies, which are private methods of the class that has the lambda
 
 
 class Method:
@@ -98,7 +100,9 @@ class Java:
 
     def load(self, stacks):
         frames = {f for s in stacks for f in s.frames if f.script == "hotspot" and f.file}
-        names = sorted({found["owner"] for f in frames if (found := NAME.fullmatch(f.plain))})
+        names = {found["owner"] for f in frames if (found := NAME.fullmatch(f.plain))}
+        hosts = {found["host"] for s in stacks for f in s.frames if (found := LAMBDA.fullmatch(f.plain))}
+        names = sorted(names | hosts)
         path = self.class_path()
         for at in range(0, len(names), 300):
             run = subprocess.run(
@@ -144,6 +148,9 @@ class Java:
             return "dynamic", ""
         if outer.marks & {"stub"}:
             return "dynamic", ""
+        made = LAMBDA.fullmatch(outer.plain)
+        if made and not between:
+            return self.lambda_reaches(made["host"], inner)
         methods = self.methods(outer)
         if not methods:
             return "unknown", ""
@@ -156,6 +163,15 @@ class Java:
         calls = set().union(*(lines.get(outer.line, set()) for _, lines in methods)) if outer.line else \
             set().union(*(c for _, lines in methods for c in lines.values()))
         return self.reaches(outer, inner, calls)
+
+    def lambda_reaches(self, host, inner):
+        """The class that is made of a lambda calls its body, or the method that it stands for, which may be any."""
+        found = NAME.fullmatch(inner.plain)
+        if not BODY.match(found["method"]) or host not in self.classes:
+            return "dynamic", ""
+        if found["owner"] == host and found["method"] in self.classes[host]:
+            return "ok", ""
+        return "fault", f"a lambda of {host} calls {inner.plain}"
 
     def reaches(self, outer, inner, calls):
         found = NAME.fullmatch(inner.plain)

@@ -2,6 +2,7 @@
 """The oracle on a few programs of each language, and on profiles that are wrong on purpose: it has to find that."""
 
 import contextlib
+import dataclasses
 import os
 import re
 import subprocess
@@ -136,7 +137,11 @@ def test_java():
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
         subprocess.run(["javac", "-nowarn", "-g", "-d", directory, program("Work.java")], check=True)
         with running("java", "-Xmx300m", "-cp", directory, "Work", "streams", warm=3) as pid:
-            return clean(pid, 1000)
+            yield from clean(pid, 1000)
+            profile, process = profile_of(pid, seconds=1), Process(pid)
+            foreign_lambda(profile, process)
+            findings = Checker(process).run(profile)
+            assert any("a lambda of Work calls" in why for _, why in findings.faults), "\n".join(report(findings))
 
 
 def test_go():
@@ -203,6 +208,14 @@ def wrong_line(profile, process):
     for stack in profile.stacks:
         stack.frames = tuple(
             pprof.Frame(f.name, f.file, 9999, f.address, f.mapping, f.marks) if f.script else f for f in stack.frames
+        )
+
+
+def foreign_lambda(profile, process):
+    """The bodies of a class's lambdas become those of another class."""
+    for stack in profile.stacks:
+        stack.frames = tuple(
+            dataclasses.replace(f, name=f.name.replace("Work.lambda$", "Play.lambda$")) for f in stack.frames
         )
 
 
