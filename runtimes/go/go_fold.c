@@ -31,6 +31,7 @@ static const struct {
         {"schedule", SCHEDULER},
         {"park_m", SCHEDULER},
         {"goexit0", SCHEDULER},
+        {"goexit1", SCHEDULER},
         {"gosched_m", SCHEDULER},
         {"goschedguarded_m", SCHEDULER},
         {"gopreempt_m", SCHEDULER},
@@ -50,16 +51,19 @@ static const struct {
         {"sysmon", SYSMON},
 };
 
-static enum work work_begun_by(const char *name)
+/* newstack() also copies stacks: it is the scheduler's where that runs inside. */
+static enum work work_begun_by(const char *name, enum work inside)
 {
+	if (inside == SCHEDULER && !strcmp(name, "newstack"))
+		return SCHEDULER;
 	for (u32 i = 0; i < sizeof(begins) / sizeof(*begins); i++)
 		if (!strcmp(begins[i].name, name))
 			return begins[i].work;
 	return NONE;
 }
 
-/* Is this a function of the runtime, or of no package: assembly? *begins is what it begins. */
-static bool is_runtimes(struct go_table *t, u64 bias, const struct frame *f, enum work *begins)
+/* Is this a function of the runtime, or of no package: assembly? *begins is what it begins, with what it has inside. */
+static bool is_runtimes(struct go_table *t, u64 bias, const struct frame *f, enum work inside, enum work *begins)
 {
 	struct go_function fn;
 	char name[64];
@@ -70,7 +74,7 @@ static bool is_runtimes(struct go_table *t, u64 bias, const struct frame *f, enu
 		return false;
 	go_function_name(t, &fn, name, sizeof(name));
 	if (!strncmp(name, "runtime.", 8))
-		*begins = work_begun_by(name + 8);
+		*begins = work_begun_by(name + 8, inside);
 	else if (!strcmp(name, "gogo")) /* the half of runtime.gogo that jumps to the goroutine */
 		*begins = SCHEDULER;
 	return !strncmp(name, "runtime.", 8) || !strncmp(name, "internal/", 9) || !strncmp(name, "runtime/", 8) ||
@@ -83,7 +87,7 @@ u32 go_fold(struct go_table *t, u64 bias, const struct frame *frames, u32 i, u32
 	enum work begun, work = NONE;
 	u32 eaten = 0;
 
-	for (u32 at = i; at < n && is_runtimes(t, bias, &frames[at], &begun); at++)
+	for (u32 at = i; at < n && is_runtimes(t, bias, &frames[at], work, &begun); at++)
 		if (begun != NONE) {
 			work = begun;
 			eaten = at - i + 1;

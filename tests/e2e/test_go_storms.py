@@ -42,6 +42,8 @@ def check(result, calls, depth=None):
         for caller, callee in zip(own, own[1:]):
             assert callee in calls.get(caller, ()), f"{caller} does not call {callee}: {frames}"
         edges += n * max(len(own) - 1, 0)
+        root = frames[1 if frames[0].startswith("created by ") and len(frames) > 1 else 0]
+        assert "(scheduler)" not in frames or not root.startswith("runtime."), frames
         if own and frames[0].startswith("created by "):
             assert frames[0] == f"created by {CREATORS[own[0]]}", frames
     causes = dict(result.stats["truncated"])
