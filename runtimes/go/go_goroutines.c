@@ -239,6 +239,16 @@ static struct error *find_labels(struct batch *b, u32 i, struct go_label_sets *s
 	return err;
 }
 
+/* Believed if it is still in it, as its labels. */
+static u64 find_bubble(const struct batch *b, u32 i)
+{
+	const struct go_layout *l = b->v->at;
+	u64 addr = b->there[i] && l->bubble_id.size ? go_member(b->after + b->at[i], l->g_bubble) : 0,
+	    number = addr ? go_word(b->v, addr + l->bubble_id.at) : 0;
+
+	return addr && go_word(b->v, b->addr[i] + l->g_bubble.at) == addr ? number : 0;
+}
+
 /* Reads those of addr; those to be read again are added to `left`. */
 static struct error *read_batch(struct batch *b, bool last, struct go_goroutines *out, u64 *left, u32 *nleft)
 {
@@ -256,8 +266,10 @@ static struct error *read_batch(struct batch *b, bool last, struct go_goroutines
 		bool again, dead;
 
 		err = take(b, i, g, &dead, &again);
-		if (!err && !dead && (last || !again))
+		if (!err && !dead && (last || !again)) {
+			g->bubble = find_bubble(b, i);
 			err = find_labels(b, i, &out->labels, &g->labels);
+		}
 		if (again && !last)
 			left[(*nleft)++] = b->addr[i];
 		else

@@ -25,6 +25,7 @@ struct go_goroutine {
 	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: unknown */
 	u64 creator; /* pc of the go statement, as a return address */
 	u64 start;
+	u64 bubble; /* of testing/synctest: its number, or 0 */
 	u32 chain;  /* if it stands */
 	u32 labels; /* as go_labels.h counts them */
 	u8 status, reason;
@@ -56,6 +57,8 @@ enum go_goroutine_flag { GO_EACH = 1, GO_SYSTEM = 2, GO_CREATORS = 4, GO_LINES =
 
 /* What it does, as Go prints it: "chan receive". */
 const char *go_goroutine_state(const struct go_goroutine_snapshot *s, const struct go_goroutine *g);
+/* What Go prints behind that: " (leaked)", " (durable)", or nothing. */
+const char *go_goroutine_manner(const struct go_goroutine_snapshot *s, const struct go_goroutine *g);
 /* Minutes that it has waited, as far as the collector has noted it. */
 u64 go_goroutine_minutes(const struct go_goroutine_snapshot *s, const struct go_goroutine *g);
 /* How many each chain of after had in before, which gets numbers of chains of after; NULL: out of memory. before NULL:

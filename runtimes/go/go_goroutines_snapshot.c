@@ -184,6 +184,25 @@ const char *go_goroutine_state(const struct go_goroutine_snapshot *s, const stru
 	return g->status < sizeof(states) / sizeof(*states) && states[g->status] ? states[g->status] : "???";
 }
 
+/* runtime2.go: isIdleInSynctest, those whose names do not say so. */
+static bool is_durable(const char *state)
+{
+	static const char *const durable[] = {"chan receive (nil chan)", "chan send (nil chan)", "select (no cases)",
+	        "sleep", "sync.Cond.Wait", "coroutine", "synctest.Run", "synctest.Wait"};
+
+	for (u32 i = 0; i < sizeof(durable) / sizeof(*durable); i++)
+		if (!strcmp(state, durable[i]))
+			return true;
+	return false;
+}
+
+const char *go_goroutine_manner(const struct go_goroutine_snapshot *s, const struct go_goroutine *g)
+{
+	if (g->status == GO_LEAKED)
+		return " (leaked)";
+	return g->bubble && g->status == GO_WAITING && is_durable(go_goroutine_state(s, g)) ? " (durable)" : "";
+}
+
 u64 go_goroutine_minutes(const struct go_goroutine_snapshot *s, const struct go_goroutine *g)
 {
 	if ((g->status != GO_WAITING && g->status != GO_SYSCALL) || !g->since || g->since > s->goroutines.now)

@@ -8,12 +8,11 @@
 #include "go_text.h"
 #include "grow.h"
 
-#define SHOWN  4 /* creators, states of a group */
-#define LEAKED " (leaked)"
+#define SHOWN 4 /* creators, states of a group */
 
 struct count {
-	u64 what; /* a pc, or a pointer to text */
-	bool leaked;
+	u64 what;           /* a pc, or a pointer to text */
+	const char *manner; /* go_goroutine_manner() */
 	u32 n;
 };
 
@@ -23,18 +22,18 @@ struct counts {
 	u32 n, others;
 };
 
-static void count(struct counts *c, u64 what, bool leaked)
+static void count(struct counts *c, u64 what, const char *manner)
 {
 	u32 i = 0;
 
-	while (i < c->n && (c->kinds[i].what != what || c->kinds[i].leaked != leaked))
+	while (i < c->n && (c->kinds[i].what != what || strcmp(c->kinds[i].manner, manner) != 0))
 		i++;
 	if (i == sizeof(c->kinds) / sizeof(*c->kinds)) {
 		c->others++;
 		return;
 	}
 	if (i == c->n)
-		c->kinds[c->n++] = (struct count){.what = what, .leaked = leaked};
+		c->kinds[c->n++] = (struct count){.what = what, .manner = manner};
 	c->kinds[i].n++;
 }
 
@@ -62,8 +61,8 @@ static void print_states(struct counts *states, u64 longest, FILE *out)
 
 	fputs("# state: ", out);
 	for (u32 i = 0; i < n; i++)
-		fprintf(out, "%s%s%s %u", i ? ", " : "", (const char *)states->kinds[i].what,
-		        states->kinds[i].leaked ? LEAKED : "", states->kinds[i].n);
+		fprintf(out, "%s%s%s %u", i ? ", " : "", (const char *)states->kinds[i].what, states->kinds[i].manner,
+		        states->kinds[i].n);
 	if (states->others)
 		fprintf(out, ", others %u", states->others);
 	if (longest)
@@ -120,9 +119,9 @@ static void print_group(const struct go_goroutine_snapshot *s, const struct grou
 		const struct go_goroutine *g = &s->goroutines.all[s->order[i]];
 		u64 minutes = go_goroutine_minutes(s, g);
 
-		count(&states, (u64)go_goroutine_state(s, g), g->status == GO_LEAKED);
+		count(&states, (u64)go_goroutine_state(s, g), go_goroutine_manner(s, g));
 		if (g->id != 1) /* the first was created by assembly */
-			count(&creators, g->creator, false);
+			count(&creators, g->creator, "");
 		longest = minutes > longest ? minutes : longest;
 	}
 	fprintf(out, "%ld @", group->n);
@@ -188,21 +187,35 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static void print_one(const struct go_goroutine_snapshot *s, const struct go_goroutine *g, FILE *out)
+/* As a panic does, not of what the runtime itself started; system: that, too. */
+static void print_creator(const struct go_goroutine_snapshot *s, const struct go_goroutine *g, bool system, FILE *out)
+{
+	u32 n;
+	const struct go_place *at = g->creator && g->id != 1 ? go_places_at(&s->places, g->creator, &n) : NULL;
+	const char *name = at ? go_place_name(&s->places, at + n - 1) : NULL;
+
+	if (!name || (!system && !go_is_traced(name, true)))
+		return;
+	fprintf(out, "created by %s", name);
+	if (g->parent)
+		fprintf(out, " in goroutine %lu", g->parent);
+	fprintf(out, "\n\t%s:%u +0x%lx\n", go_place_file(&s->places, at), at->line, at->pc - at->entry);
+}
+
+static void print_one(const struct go_goroutine_snapshot *s, const struct go_goroutine *g, bool system, FILE *out)
 {
 	static const char *const without[] = {[GO_ON_CPU] = "running on another thread; stack unavailable",
 	        [GO_TORN] = "moved while it was read; stack unavailable",
 	        [GO_UNWALKED] = "stack could not be walked to its beginning"};
 	u64 minutes = go_goroutine_minutes(s, g);
-	const struct go_place *at;
-	u32 n;
 
-	fprintf(out, "goroutine %lu [%s", g->id, go_goroutine_state(s, g));
-	if (g->status == GO_LEAKED)
-		fputs(LEAKED, out);
+	fprintf(out, "goroutine %lu [%s%s", g->id, go_goroutine_state(s, g), go_goroutine_manner(s, g));
 	if (minutes)
 		fprintf(out, ", %lu minutes", minutes);
-	fprintf(out, "%s]", g->locked ? ", locked to thread" : "");
+	fputs(g->locked ? ", locked to thread" : "", out);
+	if (g->bubble)
+		fprintf(out, ", synctest bubble %lu", g->bubble);
+	fputc(']', out);
 	if (g->labels) {
 		fputc(' ', out);
 		go_labels_print_trace(&s->goroutines.labels.sets[g->labels - 1], out);
@@ -212,17 +225,11 @@ static void print_one(const struct go_goroutine_snapshot *s, const struct go_gor
 		go_print_trace(&s->places, &s->stacks, &s->stacks.chains[g->chain], out);
 	else
 		fprintf(out, "\tgoroutine %s\n", without[g->seen]);
-	at = g->creator && g->id != 1 ? go_places_at(&s->places, g->creator, &n) : NULL;
-	if (at) {
-		fprintf(out, "created by %s", go_place_name(&s->places, at + n - 1));
-		if (g->parent)
-			fprintf(out, " in goroutine %lu", g->parent);
-		fprintf(out, "\n\t%s:%u +0x%lx\n", go_place_file(&s->places, at), at->line, at->pc - at->entry);
-	}
+	print_creator(s, g, system, out);
 	fputc('\n', out);
 }
 
-static struct error *print_each(const struct go_goroutine_snapshot *s, FILE *out)
+static struct error *print_each(const struct go_goroutine_snapshot *s, bool system, FILE *out)
 {
 	cleanup(free) const struct go_goroutine **sorted = calloc((size_t)s->goroutines.n + 1, sizeof(*sorted));
 
@@ -232,7 +239,7 @@ static struct error *print_each(const struct go_goroutine_snapshot *s, FILE *out
 		sorted[i] = &s->goroutines.all[i];
 	qsort(sorted, s->goroutines.n, sizeof(*sorted), by_id);
 	for (u32 i = 0; i < s->goroutines.n; i++)
-		print_one(s, sorted[i], out);
+		print_one(s, sorted[i], system, out);
 	return NULL;
 }
 
@@ -274,5 +281,5 @@ struct error *go_goroutines_print(const void *before, void *after, u32 flags, FI
 {
 	if (before)
 		return print_growth(before, after, out);
-	return flags & GO_EACH ? print_each(after, out) : print_groups(after, out);
+	return flags & GO_EACH ? print_each(after, flags & GO_SYSTEM, out) : print_groups(after, out);
 }

@@ -27,8 +27,10 @@
 	M(g_locked, "runtime.g:lockedm")                                                                               \
 	OPTIONAL(g_parent, "runtime.g:parentGoid") /* 1.21 on */                                                       \
 	OPTIONAL(g_moves, "runtime.g:trackingSeq") /* 1.17 on: one more each time that it stops running */             \
+	OPTIONAL(g_bubble, "runtime.g:bubble")     /* 1.25 on: of testing/synctest */                                  \
 	M(m_curg, "runtime.m:curg")                                                                                    \
 	M(m_tid, "runtime.m:procid")                                                                                   \
+	OPTIONAL(bubble_id, "runtime.synctestBubble:id")                                                               \
 	M(b_next, "runtime.bucket:allnext")                                                                            \
 	M(b_type, "runtime.bucket:typ")                                                                                \
 	M(b_size, "runtime.bucket:size")                                                                               \

@@ -65,10 +65,22 @@ static u64 step_of(const struct go_stacks *s, u64 addr)
 	return packed(rule.flags & CFI_SIGNAL_FRAME ? STEP_EXACT : STEP_FRAME, rule.cfa_off);
 }
 
+static u64 step_key(u64 pc)
+{
+	return pc * 0x9e3779b97f4a7c15ULL;
+}
+
+bool go_stacks_exact(const struct go_stacks *s, const struct go_chain *c, u32 i)
+{
+	const u64 *step = i && i < c->n ? table_get(&s->steps, step_key(s->pcs[c->first + i - 1])) : NULL;
+
+	return step && *step >> 32 == STEP_EXACT;
+}
+
 /* pc: as a return address. */
 static struct error *find_step(struct go_stacks *s, u64 pc, u64 *ret)
 {
-	u64 key = pc * 0x9e3779b97f4a7c15ULL, *known = key ? table_get(&s->steps, key) : NULL;
+	u64 key = step_key(pc), *known = key ? table_get(&s->steps, key) : NULL;
 
 	*ret = known ? *known : step_of(s, pc - 1);
 	return known || !key ? NULL : table_put(&s->steps, key, *ret);

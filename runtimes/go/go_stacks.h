@@ -48,6 +48,8 @@ struct go_standing {
 
 void go_stacks_init(struct go_stacks *s, const struct runtime_process *p);
 void go_stacks_free(struct go_stacks *s);
+/* Was the function at pc i of a chain, as it was walked, interrupted there, and called nothing? */
+bool go_stacks_exact(const struct go_stacks *s, const struct go_chain *c, u32 i);
 /* *found: the walk ended at a root (or is cut), and *ret is its chain. */
 struct error *go_stacks_walk(struct go_stacks *s, struct go_standing *at, bool *found, u32 *ret);
 /* The number of a chain of such pcs; made if new. */

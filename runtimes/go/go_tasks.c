@@ -49,13 +49,15 @@ static struct runtime_task describe(struct listing *l, const struct go_goroutine
 	int n;
 
 	snprintf(ret.name, sizeof(ret.name), "%lu", g->id);
-	n = snprintf(ret.state, sizeof(ret.state), "%s", go_goroutine_state(l->s, g));
+	n = snprintf(ret.state, sizeof(ret.state), "%s%s", go_goroutine_state(l->s, g), go_goroutine_manner(l->s, g));
 	if (minutes)
 		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", %lu minutes", minutes);
 	if (g->seen == GO_UNWALKED)
 		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", not walked");
 	if (g->locked)
-		snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", locked to thread");
+		n += snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", locked to thread");
+	if (g->bubble)
+		snprintf(ret.state + n, sizeof(ret.state) - (size_t)n, ", synctest bubble %lu", g->bubble);
 	if (g->seen == GO_STANDS)
 		put_frames(l, &l->s->stacks.chains[g->chain], &ret);
 	return ret;

@@ -3,18 +3,19 @@
 
 #include <string.h>
 
-/* Calls do for each function of a chain but those that the compiler made, with the pc of the frame; ends when it says
- * so. */
+/* Calls do for each function of a chain but those that the compiler made, with the pc that its frame has in memory;
+ * ends when it says so. */
 static void each(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c,
         bool (*do_)(const struct go_places *p, const struct go_place *at, u64 pc, void *ctx), void *ctx)
 {
 	for (u32 i = 0; i < c->n; i++) {
+		u64 pc = s->pcs[c->first + i] - go_stacks_exact(s, c, i);
 		u32 n;
 		const struct go_place *at = go_places_at(p, s->pcs[c->first + i], &n);
 
 		n = go_stacks_functions(s, c, i, n);
 		for (u32 k = 0; at && k < n; k++)
-			if (!at[k].wrapper && !do_(p, at + k, s->pcs[c->first + i], ctx))
+			if (!at[k].wrapper && !do_(p, at + k, pc, ctx))
 				return;
 	}
 }
@@ -72,7 +73,7 @@ static bool is_exported(const char *name)
 	return !dot || (*rest >= 'A' && *rest <= 'Z');
 }
 
-static bool is_shown(const char *name, bool innermost)
+bool go_is_traced(const char *name, bool innermost)
 {
 	static const char *const always[] = {"runtime.runfinq", "runtime.runFinalizers", "runtime.runCleanups"};
 
@@ -87,12 +88,12 @@ static bool print_call(const struct go_places *p, const struct go_place *at, u64
 	struct lines *l = ctx;
 	const char *name = go_place_name(p, at);
 
-	if (!l->show && !is_shown(name, !l->n))
+	if (!l->show && !go_is_traced(name, !l->n))
 		return true;
 	l->n++;
 	fprintf(l->out, "%s(...)\n\t%s:%u", strcmp(name, "runtime.gopanic") ? name : "panic", go_place_file(p, at),
 	        at->line);
-	if (!at->inlined)
+	if (!at->inlined && pc > at->entry + 1) /* it has not run yet */
 		fprintf(l->out, " +0x%lx", pc - at->entry);
 	fputc('\n', l->out);
 	return true;

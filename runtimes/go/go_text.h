@@ -16,4 +16,7 @@ void go_print_lines(const struct go_places *p, const struct go_stacks *s, const 
 /* "main.f(...)", "	/src/main.go:18 +0x2d": as a panic prints them, without the runtime's own. */
 void go_print_trace(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, FILE *out);
 
+/* Is a function in a panic's text? */
+bool go_is_traced(const char *name, bool innermost);
+
 #endif
