@@ -26,7 +26,8 @@ struct go_goroutine {
 	u64 creator; /* pc of the go statement, as a return address */
 	u64 start;
 	u64 bubble; /* of testing/synctest: its number, or 0 */
-	u32 chain;  /* if it stands */
+	u32 chain;  /* if it stands: without functions that the compiler made */
+	u32 walked; /* the same with them */
 	u32 labels; /* as go_labels.h counts them */
 	u8 status, reason;
 	u8 seen;     /* enum go_seen */

@@ -120,9 +120,13 @@ static struct error *merge_chains(struct go_goroutine_snapshot *s)
 				pcs[pcs_n++] = s->stacks.pcs[c.first + k];
 		err = go_stacks_chain(&s->stacks, pcs, pcs_n, c.cut, &merged[i]);
 	}
-	for (u32 i = 0; !err && i < s->goroutines.n; i++)
-		if (s->goroutines.all[i].seen == GO_STANDS)
-			s->goroutines.all[i].chain = merged[s->goroutines.all[i].chain];
+	for (u32 i = 0; !err && i < s->goroutines.n; i++) {
+		struct go_goroutine *g = &s->goroutines.all[i];
+
+		g->walked = g->chain;
+		if (g->seen == GO_STANDS)
+			g->chain = merged[g->walked];
+	}
 	return err;
 }
 

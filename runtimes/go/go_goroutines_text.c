@@ -222,7 +222,7 @@ static void print_one(const struct go_goroutine_snapshot *s, const struct go_gor
 	}
 	fputs(":\n", out);
 	if (g->seen == GO_STANDS)
-		go_print_trace(&s->places, &s->stacks, &s->stacks.chains[g->chain], out);
+		go_print_trace(&s->places, &s->stacks, &s->stacks.chains[g->walked], out);
 	else
 		fprintf(out, "\tgoroutine %s\n", without[g->seen]);
 	print_creator(s, g, system, out);

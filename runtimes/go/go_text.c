@@ -3,19 +3,26 @@
 
 #include <string.h>
 
-/* Calls do for each function of a chain but those that the compiler made, with the pc that its frame has in memory;
- * ends when it says so. */
-static void each(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c,
+/* The pc that a frame of a chain has in memory, where at is the function that it is in. */
+static u64 frame_pc(const struct go_stacks *s, const struct go_chain *c, u32 i, const struct go_place *at)
+{
+	u64 pc = s->pcs[c->first + i];
+	bool not_run_yet = !i && pc == at->entry + 1;
+
+	return pc - (not_run_yet || go_stacks_exact(s, c, i));
+}
+
+/* Calls do for each function of a chain; ends when it says so. made: also those that the compiler made. */
+static void each(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, bool made,
         bool (*do_)(const struct go_places *p, const struct go_place *at, u64 pc, void *ctx), void *ctx)
 {
 	for (u32 i = 0; i < c->n; i++) {
-		u64 pc = s->pcs[c->first + i] - go_stacks_exact(s, c, i);
 		u32 n;
 		const struct go_place *at = go_places_at(p, s->pcs[c->first + i], &n);
 
 		n = go_stacks_functions(s, c, i, n);
 		for (u32 k = 0; at && k < n; k++)
-			if (!at[k].wrapper && !do_(p, at + k, pc, ctx))
+			if ((made || !at[k].wrapper) && !do_(p, at + k, frame_pc(s, c, i, at), ctx))
 				return;
 	}
 }
@@ -28,7 +35,7 @@ static bool print_pc(const struct go_places *p, const struct go_place *at, u64 p
 
 void go_print_pcs(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, FILE *out)
 {
-	each(p, s, c, print_pc, out);
+	each(p, s, c, false, print_pc, out);
 }
 
 struct lines {
@@ -55,11 +62,11 @@ void go_print_lines(const struct go_places *p, const struct go_stacks *s, const 
 {
 	struct lines l = {.out = out};
 
-	each(p, s, c, print_line, &l);
+	each(p, s, c, false, print_line, &l);
 	if (l.n)
 		return;
 	l.show = true;
-	each(p, s, c, print_line, &l);
+	each(p, s, c, false, print_line, &l);
 }
 
 /* Functions that programs may call: runtime.Gosched, runtime.(*Func).Name. */
@@ -93,7 +100,7 @@ static bool print_call(const struct go_places *p, const struct go_place *at, u64
 	l->n++;
 	fprintf(l->out, "%s(...)\n\t%s:%u", strcmp(name, "runtime.gopanic") ? name : "panic", go_place_file(p, at),
 	        at->line);
-	if (!at->inlined && pc > at->entry + 1) /* it has not run yet */
+	if (!at->inlined && pc > at->entry)
 		fprintf(l->out, " +0x%lx", pc - at->entry);
 	fputc('\n', l->out);
 	return true;
@@ -103,10 +110,10 @@ void go_print_trace(const struct go_places *p, const struct go_stacks *s, const 
 {
 	struct lines l = {.out = out};
 
-	each(p, s, c, print_call, &l);
+	each(p, s, c, false, print_call, &l);
 	if (!l.n) {
 		l.show = true;
-		each(p, s, c, print_call, &l);
+		each(p, s, c, true, print_call, &l);
 	}
 	if (c->cut)
 		fputs("...additional frames elided...\n", out);
