@@ -130,6 +130,14 @@ static struct error *merge_chains(struct go_goroutine_snapshot *s)
 	return err;
 }
 
+static u64 suspended_at(const struct go_view *v)
+{
+	struct go_wanted dummy = {.name = "runtime.systemstack_switch"};
+
+	go_functions_named(v->table, &dummy, 1);
+	return dummy.found ? dummy.fn.start + v->bias : 0;
+}
+
 struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret)
 {
 	struct go_goroutine_snapshot *s = calloc(1, sizeof(*s));
@@ -140,6 +148,7 @@ struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret)
 	memcpy(s->reason, v->reason, sizeof(s->reason));
 	s->nreasons = v->nreasons;
 	go_stacks_init(&s->stacks, v->p);
+	s->stacks.suspended = suspended_at(v);
 	err = go_goroutines_read(v, &s->stacks, &s->goroutines);
 	if (!err)
 		err = read_places(s);

@@ -163,6 +163,7 @@ struct error *go_stacks_walk(struct go_stacks *s, struct go_standing *at, bool *
 
 	*found = false;
 	while (n < GO_DEPTH_MAX) {
+		pc += pc && pc == s->suspended;
 		err = find_step(s, pc, &step);
 		if (err)
 			return err;

@@ -27,7 +27,9 @@ struct go_stacks {
 	u32 nchains;
 	u64 *pcs;
 	u32 npcs;
-	bool logical; /* the runtime has expanded inlined calls: each pc is one function, but for the outermost, which
+	u64 suspended; /* where systemstack_switch begins, or 0: up to 1.20 that, and no return address, is the pc of
+	                * what called C, below a callback */
+	bool logical;  /* the runtime has expanded inlined calls: each pc is one function, but for the outermost, which
 	                 is as in the code */
 };
 

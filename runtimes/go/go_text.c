@@ -4,10 +4,11 @@
 #include <string.h>
 
 /* The pc that a frame of a chain has in memory, where at is the function that it is in. */
-static u64 frame_pc(const struct go_stacks *s, const struct go_chain *c, u32 i, const struct go_place *at)
+static u64 frame_pc(const struct go_places *p, const struct go_stacks *s, const struct go_chain *c, u32 i,
+        const struct go_place *at)
 {
 	u64 pc = s->pcs[c->first + i];
-	bool not_run_yet = !i && pc == at->entry + 1;
+	bool not_run_yet = !i && pc == at->entry + 1 && strcmp(go_place_name(p, at), "runtime.goexit") != 0;
 
 	return pc - (not_run_yet || go_stacks_exact(s, c, i));
 }
@@ -22,7 +23,7 @@ static void each(const struct go_places *p, const struct go_stacks *s, const str
 
 		n = go_stacks_functions(s, c, i, n);
 		for (u32 k = 0; at && k < n; k++)
-			if ((made || !at[k].wrapper) && !do_(p, at + k, frame_pc(s, c, i, at), ctx))
+			if ((made || !at[k].wrapper) && !do_(p, at + k, frame_pc(p, s, c, i, at), ctx))
 				return;
 	}
 }
@@ -87,6 +88,8 @@ bool go_is_traced(const char *name, bool innermost)
 	for (u32 i = 0; i < sizeof(always) / sizeof(*always); i++)
 		if (!strcmp(name, always[i]))
 			return true;
+	if (!strchr(name, '.')) /* cgo's */
+		return false;
 	return strncmp(name, "runtime.", 8) || is_exported(name) || (!strcmp(name, "runtime.gopanic") && !innermost);
 }
 

@@ -2,7 +2,9 @@
 """go-goroutines: all goroutines, read from outside, against runtime/pprof's own profile of them."""
 
 import json
+import os
 import re
+import sys
 import time
 
 import go
@@ -160,6 +162,21 @@ def test_stopped():
         yield "not tried: places of such goroutines had another form up to 1.13"
         return
     yield from compare(go.build("moments", STRIPPED, name="moments-stripped"), "stopped")
+
+
+def test_library():
+    """Goroutines that C called: they call C, which calls them, or have returned to it."""
+    library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
+    host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "host.py")
+    with yrt.Fixture(sys.executable, host, library, seconds=None, wait=False) as f:
+        text = told(f.pid, "--each")
+        want, have = (
+            [lines for lines in each(t).values() if "main.Park(...)" in lines] for t in (f.start["each"], text)
+        )
+        assert want and want == have, f"runtime/pprof: {want}\nyrt: {have}"
+        if go.minor() >= 21:  # an older one forgets such a goroutine when it returns
+            assert re.search(r"\[syscall, locked to thread\]:\nruntime\.goexit\(\.\.\.\)\n\t\S+ \+0x1\n\n", text), text
+        yield f"{len(want[0])} lines, equal to those of runtime/pprof"
 
 
 def test_position_independent():
