@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(
 	lo = index[0];
 	hi = index[1];
 	at += table->rows;
-	for (i = 0; i < ROWS_SEARCH_STEPS && hi - lo > 1 && hi > lo; i++) {
+	for (i = 0; i < ROWS_SEARCH_STEPS && hi - lo > 1; i++) {
 		u32 mid = lo + (hi - lo) / 2;
 
 		row = *(const u32 *)(slab + ((at + (u64)mid * 4) & (ARENA_SLAB_SIZE - 4)));
@@ -57,6 +57,28 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 	}
 	w->valid |= 1u << reg;
 	return walk_stack(w, (slot & 1 ? base : cfa) + (s64)(slot >> 1) * 8, &w->reg[reg]);
+}
+
+/* Are all registers lost that a callee may save? Those of Go's functions are. */
+static inline bool saves_nothing(const struct cfi_rule *rule)
+{
+	const u32 *pair = (const u32 *)rule->slot, lost = 0x10001u * (u16)CFI_UNDEFINED;
+
+	return pair[0] == lost && pair[1] == lost && pair[2] == lost;
+}
+
+static inline bool restore_all(struct walk *w, const struct cfi_rule *rule, u64 cfa, u64 base)
+{
+	if (saves_nothing(rule)) {
+		w->valid &= ~ARCH_SAVED_MASK;
+		return true;
+	}
+#define RESTORE(i, reg)                                                                                                \
+	if (!restore(w, reg, rule->slot[i], cfa, base))                                                                \
+		return false;
+	ARCH_SAVED_REGS(RESTORE)
+#undef RESTORE
+	return true;
 }
 
 /*
@@ -247,6 +269,9 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 			return STOP_REG_LOST;
 		w->flags = FRAME_GUESS;
 	}
+	*ret = base;
+	if (rule->kind == CFI_REG)
+		return STOP_NONE;
 	if (rule->kind == CFI_PLT)
 		base += (w->reg[REG_PC] & 15) >= (u32)rule->cfa_add ? 8 : 0;
 	if (rule->kind == CFI_INDEXED) {
@@ -280,11 +305,8 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 	}
 	if (rule->flags & CFI_FROM_CODE && !behind_call(w, pc))
 		return step_frame_pointer(w); /* V8's builtins: frames whose size depends on what runs */
-#define RESTORE(i, reg)                                                                                                \
-	if (!restore(w, reg, rule->slot[i], cfa, base))                                                                \
+	if (!restore_all(w, rule, cfa, base))
 		return STOP_STACK_ABSENT;
-	ARCH_SAVED_REGS(RESTORE)
-#undef RESTORE
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	return stop;
