@@ -179,6 +179,8 @@ def inlined(process, profile):
         by_debug = debug_chains(f"/proc/{process.pid}/root{path}", places)
         for address in places:
             have, want = profile.inlined[path, address], [shown(name) for name in by_debug[address]]
+            # debug information has main.f·dwrap·1 of 1.17 with full stops
+            have = [name.replace("·", ".") if "·dwrap·" in name else name for name in have]
             yield path, address, *(
                 ("ok", "")
                 if have == want
