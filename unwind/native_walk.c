@@ -358,6 +358,12 @@ WALK_STEP int native_cfa(struct walk *w)
 	return stop;
 }
 
+WALK_STEP int native_called(struct walk *w, u64 addr)
+{
+	WALK_CHECK(w);
+	return behind_call(w, addr);
+}
+
 WALK_STEP int native_step(struct walk *w, u32 frame_flags)
 {
 	u64 pc;

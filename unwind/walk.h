@@ -305,6 +305,9 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 #define NATIVE_NO_FRAME 0x100
 WALK_STEP int native_step(struct walk *w, u32 frame_flags);
 
+/* Is addr in known code, behind a call instruction? True where the code can not be read. In native_walk.c. */
+WALK_STEP int native_called(struct walk *w, u64 addr);
+
 /*
  * Puts the CFA of the native frame at reg[REG_PC], which is in w->region, into scratch[0], and changes nothing else:
  * memory below the CFA belongs to that frame. STOP_NO_CFI: the CFA is not given by a register and an offset.

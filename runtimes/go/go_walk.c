@@ -53,12 +53,20 @@ static inline int go_systemstack(struct walk *w, const struct go_config *go)
 	return go_resume(w, go, 1);
 }
 
-/* Once the scheduler has run, curg is not who called, or is only just becoming it. */
+/*
+ * Once the scheduler has run, curg is not who called, or is only just becoming it. recovery() has it go on at the call
+ * of deferreturn(), and not behind a call.
+ */
 static inline int go_suspended(struct walk *w, const struct go_config *go)
 {
+	int stop;
+
 	if (!go_push(w))
 		return STOP_DEPTH;
-	return w->vm_mark & GO_SCHEDULED ? STOP_ROOT_RUNTIME : go_resume(w, go, 0);
+	stop = w->vm_mark & GO_SCHEDULED ? STOP_ROOT_RUNTIME : go_resume(w, go, 0);
+	if (stop == STOP_NONE && !native_called(w, w->reg[REG_PC]))
+		w->leaf = 1;
+	return stop;
 }
 
 /* Called by a goroutine, it leaves that and how deep its stack was, which may have been copied elsewhere since. */

@@ -60,7 +60,7 @@ static bool is_switch(struct steps *s)
 static bool known(struct steps *s, enum steps_fault fault)
 {
 	if (fault == STEPS_CUT)
-		return is_pushing(s, s->now) || steps_in(s, s->now, 2, "runtime.recovery") ||
+		return is_pushing(s, s->now) || steps_in(s, s->now, 1, "runtime.recovery") ||
 		       (steps_in(s, s->now, UINT32_MAX, "sigreturn") && steps_in(s, s->now, UINT32_MAX, "gogo"));
 	return fault == STEPS_MIDDLE && (is_switch(s) || is_pushing(s, s->now) || is_pushing(s, s->before));
 }
