@@ -74,9 +74,9 @@ void object_take_ticks(struct object *o, enum ticks ticks);
 u64 object_taken_ns(const struct object *o);
 /*
  * CPU time of all targets while they are targets (of those that targets started: since their start), by the scheduler,
- * also of those that are gone.
+ * also of those that are gone. Below zero, if a target ended before that was watched: only differences say something.
  */
-u64 object_cpu_ns(const struct object *o);
+s64 object_cpu_ns(const struct object *o);
 
 /* Half of the events are taken from now on: each counts twice as much. */
 void object_halve(struct object *o);

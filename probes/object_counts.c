@@ -50,14 +50,14 @@ static u64 sum_cpu_ns(const struct bpf_map *map, u64 (*cpu_ns)(const void *key, 
 	return sum;
 }
 
-u64 object_cpu_ns(const struct object *o)
+s64 object_cpu_ns(const struct object *o)
 {
 	u64 ended = o->skel->bss->ended_ns; /* first, so that nothing is counted twice */
 
 	if (o->options.everyone)
-		return cpu_of_machine() - cpu_of_process(getpid());
-	return ended + sum_cpu_ns(o->skel->maps.endings, ending_cpu_ns) +
-	       sum_cpu_ns(o->skel->maps.processes, living_cpu_ns) - o->outside_ns;
+		return (s64)(cpu_of_machine() - cpu_of_process(getpid()));
+	return (s64)(ended + sum_cpu_ns(o->skel->maps.endings, ending_cpu_ns) +
+	             sum_cpu_ns(o->skel->maps.processes, living_cpu_ns) - o->outside_ns);
 }
 
 u32 object_counts_capacity(const struct object *o)

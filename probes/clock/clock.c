@@ -33,7 +33,7 @@ struct clock {
 	u64 created_ns, checked_ns, varied_ns;
 	u32 next;                      /* timer to get another period */
 	u64 phase_ns;                  /* from then until ticks are taken, at least */
-	u64 cpu_at_start, cpu_at_stop; /* at_stop: 0: it runs still */
+	s64 cpu_at_start, cpu_at_stop; /* at_stop: 0: it runs still */
 };
 
 /* In [0, 1). */
@@ -224,7 +224,7 @@ static u64 count_unticked(const struct clock *c, const struct sampler_stats *st)
 static void stats(void *event, struct sampler_stats *st)
 {
 	const struct clock *c = event;
-	u64 now = c->cpu_at_stop ? c->cpu_at_stop : object_cpu_ns(c->object);
+	s64 now = c->cpu_at_stop ? c->cpu_at_stop : object_cpu_ns(c->object);
 
 	st->target_cpu_s = now > c->cpu_at_start ? (double)(now - c->cpu_at_start) / 1e9 : 0;
 	st->expected = st->target_cpu_s * c->frequency;

@@ -33,7 +33,8 @@ struct wait {
 	struct frame *frames; /* FRAMES_MAX */
 	struct stack_record *record;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
-	u64 visited_ns, ended_ns, cpu_at_start, cpu_at_end;
+	u64 visited_ns, ended_ns;
+	s64 cpu_at_start, cpu_at_end;
 	u64 living_ns;  /* threads that live at the end: since they are watched */
 	u64 settled_ns; /* off the CPU, of waits that are not over */
 	u64 settled_run_queue_ns;
@@ -446,7 +447,7 @@ static void add_tasks(struct wait *w, struct sampler_stats *st)
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct wait *w = event;
-	u64 cpu = w->cpu_at_end ? w->cpu_at_end : object_cpu_ns(w->host->object);
+	s64 cpu = w->cpu_at_end ? w->cpu_at_end : object_cpu_ns(w->host->object);
 	struct wait_stats sum;
 
 	error_free(sum_counters(w, &sum));

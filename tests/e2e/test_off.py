@@ -151,6 +151,30 @@ def test_account():
     yield f"{check_balance(result)}; {off['returns_not_reported']} returns were not reported"
 
 
+CHILDREN = """
+import os, time
+while True:
+    for i in range(8):
+        if not os.fork():
+            end = time.process_time() + 0.01
+            while time.process_time() < end: pass
+            os._exit(0)
+    for i in range(8): os.wait()
+"""
+
+
+def test_children():
+    """Time on the CPU is known, too, where children end between the moment that they are found and the start."""
+    with subprocess.Popen([sys.executable, "-c", CHILDREN]) as program:
+        try:
+            time.sleep(0.3)
+            result = yrt.run("off-flame", "-s", "-p", program.pid, "-d", 1).expect()
+        finally:
+            program.kill()
+    assert result.stats["off"]["on_s"] > 0.05 * result.stats["duration_s"], result.stats
+    yield check_balance(result)
+
+
 def test_crowd():
     """
     Time begins to count when all that is to be read of a thousand threads was read. A wait that goes on is one, too.
