@@ -63,14 +63,14 @@ static void set_syscall(json_t *object, const struct view_thread *t)
 	json_t *call, *arguments;
 	const char *name = syscall_name(t->t->at.syscall);
 
-	if (!t->syscall)
+	if (!t->t->syscall)
 		return;
 	call = json_object();
 	arguments = json_array();
 	json_object_set_new(call, "number", json_integer(t->t->at.syscall));
 	if (name)
 		json_object_set_new(call, "name", json_string(name));
-	set_text(call, "text", t->syscall);
+	set_text(call, "text", t->t->syscall);
 	for (int i = 0; i < 6; i++)
 		json_array_append_new(arguments, json_integer((json_int_t)t->t->at.arguments[i]));
 	json_object_set_new(call, "arguments", arguments);

@@ -90,9 +90,9 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 		fputs(" for ", out);
 		put_duration(out, d->at.off_ns);
 	}
-	if (t->syscall) {
+	if (d->syscall) {
 		fputs(" in ", out);
-		put_clean(out, t->syscall, 2 * NAME_COLUMNS);
+		put_clean(out, d->syscall, 2 * NAME_COLUMNS);
 	}
 	put_stuck(v, t, out);
 	if (d->how == DUMP_TORN)

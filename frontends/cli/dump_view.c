@@ -5,7 +5,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "unwind/process/syscall.h"
 #include "unwind/process/process.h"
 #include "unwind/profile/thread_names.h"
 #include "unwind/table.h"
@@ -130,30 +129,6 @@ static struct error *find_stacks(const struct profile *p, struct dump_view *v)
 	return err;
 }
 
-static bool is_in_syscall(const struct dump_thread *t)
-{
-	return t->at.syscall >= 0 && (t->how == DUMP_WALKED || t->how == DUMP_TORN);
-}
-
-static struct error *find_syscalls(struct dump_view *v)
-{
-	for (u32 i = 0; i < v->nthreads; i++) {
-		struct view_thread *t = &v->threads[i];
-		const struct thread_record *at = &t->t->at;
-		struct syscall call = {.number = at->syscall,
-		        .tid = (pid_t)at->tid,
-		        .memory = t->t->process ? t->t->process->memory : NULL};
-
-		if (!is_in_syscall(t->t))
-			continue;
-		memcpy(call.arguments, at->arguments, sizeof(call.arguments));
-		t->syscall = syscall_text(&call);
-		if (!t->syscall)
-			return &error_no_memory;
-	}
-	return NULL;
-}
-
 struct sorting {
 	u64 stack;
 	u32 count, first;
@@ -231,8 +206,6 @@ struct error *view_make(
 	if (!err)
 		err = sort(&v);
 	if (!err)
-		err = find_syscalls(&v);
-	if (!err)
 		err = view_waits(&v);
 	if (!err)
 		err = view_tasks(list, &v);
@@ -246,10 +219,8 @@ struct error *view_make(
 
 void view_free(struct dump_view *v)
 {
-	for (u32 i = 0; v->threads && i < v->nthreads; i++) {
+	for (u32 i = 0; v->threads && i < v->nthreads; i++)
 		free(v->threads[i].name);
-		free(v->threads[i].syscall);
-	}
 	free(v->threads);
 	free(v->tasks);
 	*v = (struct dump_view){0};

@@ -11,13 +11,12 @@
 
 struct view_thread {
 	const struct dump_thread *t;
-	char *name;    /* as the runtime or the kernel calls it; hostile */
-	char *syscall; /* as syscall_text() has it; NULL: it is in none */
-	u32 top;       /* outermost node of its stack in the profile; 0: it has none */
-	u64 stack;     /* the same for equal stacks */
-	bool waits;    /* what it waits for is in t->wait */
-	bool owned;    /* and held by a thread of this dump: */
-	u32 owner;     /* its index */
+	char *name; /* as the runtime or the kernel calls it; hostile */
+	u32 top;    /* outermost node of its stack in the profile; 0: it has none */
+	u64 stack;  /* the same for equal stacks */
+	bool waits; /* what it waits for is in t->wait */
+	bool owned; /* and held by a thread of this dump: */
+	u32 owner;  /* its index */
 	bool deadlocked;
 	u32 same,
 	        still; /* of the dumps before this one, so many in a row had the same stack; and it had not run since */

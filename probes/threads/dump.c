@@ -11,6 +11,7 @@
 #include "unwind/grow.h"
 #include "unwind/process/mutex.h"
 #include "unwind/process/process.h"
+#include "unwind/process/syscall.h"
 #include "unwind/unwind.h"
 
 #define ROUNDS     3  /* over all threads; then those that still move are looked at one by one */
@@ -100,10 +101,16 @@ struct error *dump_add(struct dump *d, pid_t pid)
 	return threads_want(d->threads, pid);
 }
 
+static void forget(struct dump_thread *t)
+{
+	free(t->frames);
+	free(t->syscall);
+}
+
 void dump_list_free(struct dump_list *list)
 {
 	for (u32 i = 0; i < list->n; i++)
-		free(list->items[i].frames);
+		forget(&list->items[i]);
 	free(list->items);
 	logical_free(list);
 	*list = (struct dump_list){0};
@@ -209,6 +216,24 @@ static struct error *look_again(struct dump *d, struct dump_thread *t, bool *cha
 	               : NULL;
 }
 
+/* Here, and not when it is shown: descriptors are soon of other files. Of a torn thread only numbers are known. */
+static struct error *take_call(struct dump_thread *t)
+{
+	struct syscall call = {.number = t->at.syscall};
+
+	if (t->at.syscall < 0 || (t->how != DUMP_WALKED && t->how != DUMP_TORN))
+		return NULL;
+	if (t->how == DUMP_WALKED) {
+		call.memory = t->process->memory;
+		call.tgid = (pid_t)t->at.tgid;
+		call.tid = (pid_t)t->at.tid;
+		call.switches = t->at.switches;
+	}
+	memcpy(call.arguments, t->at.arguments, sizeof(call.arguments));
+	t->syscall = syscall_text(&call);
+	return t->syscall ? NULL : &error_no_memory;
+}
+
 /* What the kernel reports now of a thread that is open: settled, or walked again. */
 static struct error *check(struct dump *d, struct dump_thread *t, const struct thread_record *now)
 {
@@ -222,7 +247,7 @@ static struct error *check(struct dump *d, struct dump_thread *t, const struct t
 		return err ? err : walk(d, t, now);
 	t->how = DUMP_WALKED;
 	t->open = false;
-	return NULL;
+	return take_call(t);
 }
 
 static struct error *add_thread(struct dump *d, struct dump_list *list, const struct thread_record *r)
@@ -248,7 +273,7 @@ static struct error *look(struct dump *d, struct dump_list *list)
 	*list = (struct dump_list){0};
 	for (u32 k = 0; !err && k < now.n; k++) {
 		while (i < old.n && old.items[i].at.tid < now.items[k].tid)
-			free(old.items[i++].frames);
+			forget(&old.items[i++]);
 		if (i == old.n || old.items[i].at.tid != now.items[k].tid) {
 			err = add_thread(d, list, &now.items[k]);
 			continue;
@@ -261,7 +286,7 @@ static struct error *look(struct dump *d, struct dump_list *list)
 			err = check(d, &list->items[list->n - 1], &now.items[k]);
 	}
 	while (i < old.n)
-		free(old.items[i++].frames);
+		forget(&old.items[i++]);
 	free(old.items);
 	free(now.items);
 	return err;
@@ -299,8 +324,11 @@ struct error *dump_take(struct dump *d, struct dump_list *ret)
 	err = look(d, ret);
 	for (u32 i = 0; !err && i < ROUNDS && is_any_open(ret); i++)
 		err = look(d, ret);
-	for (u32 i = 0; !err && i < ret->n; i++)
+	for (u32 i = 0; !err && i < ret->n; i++) {
 		err = chase(d, &ret->items[i]);
+		if (!err && ret->items[i].open)
+			err = take_call(&ret->items[i]);
+	}
 	for (u32 i = 0; !err && d->options.logical && i < d->nprocesses; i++)
 		err = logical_take(d->processes[i], warn, d, ret);
 	if (!err && !ret->n)

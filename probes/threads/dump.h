@@ -37,8 +37,9 @@ struct dump_thread {
 	struct process *process;
 	struct frame *frames; /* as walked, not named; NULL if sampled */
 	u32 nframes;
-	u32 stop;   /* enum stop_reason */
-	bool waits; /* what it waits for is known: */
+	char *syscall; /* that it is in, as syscall_text() has it; NULL: none */
+	u32 stop;      /* enum stop_reason */
+	bool waits;    /* what it waits for is known: */
 	struct runtime_wait wait;
 	u32 attempts; /* walks that it took */
 	enum dump_how how;

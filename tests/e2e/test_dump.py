@@ -437,6 +437,42 @@ def test_luajit():
         assert thread["walk"] == "root", thread
 
 
+UPSTREAM = """
+import select, socket, threading, time
+server = socket.create_server(("127.0.0.1", 0))
+def ask(wait):
+    while True:
+        with socket.create_connection(server.getsockname()) as s: wait(s)
+def poll(s):
+    p = select.poll()
+    p.register(s, select.POLLIN)
+    p.poll(60)
+for wait in poll, lambda s: select.select([s], [], [], 0.06):
+    threading.Thread(target=ask, args=(wait,), daemon=True).start()
+print(server.getsockname()[1], flush=True)
+kept = []
+while True: kept.append(server.accept()[0])
+"""
+
+
+def test_descriptors():
+    """Whom a thread waits for, also if its socket is another one soon: poll() and select() have it in memory."""
+    with subprocess.Popen([PYTHON, "-c", UPSTREAM], stdout=subprocess.PIPE) as program:
+        port = int(program.stdout.readline())
+        peer = rf"\d+ = tcp 127\.0\.0\.1:\d+ to 127\.0\.0\.1:{port}"
+        wanted = {rf"poll\(\[{peer}\], 1, 60 ms\)", rf"pselect6\(\d+, \[{peer}\], 0, 0, 0\.060 s\)"}
+        found = set()
+        try:
+            for _ in range(20):
+                texts = [t.get("syscall", {}).get("text", "") for t in dump(program.pid).values()]
+                found |= {w for w in wanted for text in texts if re.search(w, text)}
+                if found == wanted:
+                    break
+        finally:
+            program.kill()
+    assert found == wanted, f"{texts}: not {wanted - found}"
+
+
 def test_logical_unknown():
     """Where a runtime can not list its tasks the dump says that it does not know, and not that there are none."""
     lua = subprocess.Popen(

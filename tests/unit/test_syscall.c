@@ -8,10 +8,12 @@
 
 #include <linux/futex.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,6 +22,7 @@
 #include "unwind/process/descriptor.h"
 #include "unwind/binary/memory.h"
 #include "unwind/process/mutex.h"
+#include "unwind/process/switches.h"
 
 static void expect(struct syscall call, const char *expected)
 {
@@ -106,6 +109,7 @@ static void test_left(void **state)
 	struct syscall call = {
 	        .number = SYS_nanosleep, .arguments = {(u64)(uintptr_t)&s.ts}, .memory = memory_live(getpid())};
 	char path[64], line[256] = "", text[64];
+	struct switches before;
 	pthread_t thread;
 	FILE *f;
 
@@ -119,14 +123,49 @@ static void test_left(void **state)
 			fclose(f);
 	}
 	call.tid = s.tid;
+	call.tgid = getpid();
+	assert_true(switches_read((u32)getpid(), (u32)s.tid, &before));
+	call.switches = before.voluntary + before.others;
 	sscanf(line, "35 %lx %lx %lx %lx %lx %lx", &call.arguments[0], &call.arguments[1], &call.arguments[2],
 	        &call.arguments[3], &call.arguments[4], &call.arguments[5]);
 	expect(call, "nanosleep(1000.000 s)");
-	call.arguments[5] ^= 1; /* one that it was in before */
+	call.switches--; /* it was in it before */
 	snprintf(text, sizeof(text), "nanosleep(0x%lx)", call.arguments[0]);
 	expect(call, text);
+	call.number = SYS_read; /* of what was not this file then */
+	call.arguments[0] = 0;
+	call.arguments[1] = 0;
+	call.arguments[2] = 1;
+	expect(call, "read(0, 0, 1)");
 	pthread_detach(thread); /* it sleeps to the end */
 	memory_destroy(call.memory);
+}
+
+/* Descriptors that a call has in memory: which, not where. */
+static void test_polled(void **state)
+{
+	struct memory *memory = memory_live(getpid());
+	struct pollfd polled[70] = {{.fd = 300}, {.fd = -1}, {.fd = 301}};
+	struct syscall call = {.number = SYS_poll, .arguments = {(u64)(uintptr_t)polled, 3, 50}, .memory = memory};
+	fd_set set;
+
+	expect(call, "poll([300, 301], 3, 50 ms)");
+	for (int i = 0; i < 70; i++)
+		polled[i].fd = 300 + i;
+	call.arguments[1] = 70;
+	expect(call, "poll([300, 301, 302, 303, ...], 70, 50 ms)");
+	call.arguments[0] = 8; /* unreadable */
+	expect(call, "poll(0x8, 70, 50 ms)");
+	FD_ZERO(&set);
+	FD_SET(300, &set);
+	FD_SET(307, &set);
+	call = (struct syscall){
+	        .number = SYS_pselect6, .arguments = {301, (u64)(uintptr_t)&set, 0, 8, 0}, .memory = memory};
+	expect(call, "pselect6(301, [300], 0, 0x8, no timeout)");
+	call.arguments[0] = (u64)1 << 40; /* more than a set has */
+	call.arguments[1] = 16;
+	expect(call, "pselect6(0, 0x10, 0, 0x8, no timeout)");
+	memory_destroy(memory);
 }
 
 static void test_descriptors(void **state)
@@ -193,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_text),
 	        cmocka_unit_test(test_left),
+	        cmocka_unit_test(test_polled),
 	        cmocka_unit_test(test_descriptors),
 	        cmocka_unit_test(test_mutex),
 	};

@@ -2,6 +2,7 @@
 #include "syscall.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,12 @@
 #include <time.h>
 
 #include "descriptor.h"
+#include "switches.h"
 #include "binary/memory.h"
+
+#define DESCRIPTORS 4    /* of several that have a name */
+#define POLLED      64   /* that are looked at for them */
+#define SET_BITS    1024 /* FD_SETSIZE */
 
 static const char *const names[] = {
 #include "syscall_names.h"
@@ -18,7 +24,8 @@ static const char *const names[] = {
 /*
  * The arguments of a call, a letter each: f a descriptor, x an address, n a signed number, u a size, m milliseconds, t
  * the address of a timespec or NULL, o the operation of a futex, s the address of a path, c a clock, a whether the
- * time behind it is a moment of the clock before it.
+ * time behind it is a moment of the clock before it, p the address of as many struct pollfd as the argument behind it
+ * says, d that of a set of descriptors below the first argument.
  */
 static const struct signature {
 	int number;
@@ -30,10 +37,10 @@ static const struct signature {
         {SYS_pwrite64, "fxun"},
         {SYS_readv, "fxn"},
         {SYS_writev, "fxn"},
-        {SYS_poll, "xum"},
-        {SYS_ppoll, "xut"},
-        {SYS_select, "nxxxx"},
-        {SYS_pselect6, "nxxxt"},
+        {SYS_poll, "pum"},
+        {SYS_ppoll, "put"},
+        {SYS_select, "ndddx"},
+        {SYS_pselect6, "ndddt"},
         {SYS_epoll_wait, "fxnm"},
         {SYS_epoll_pwait, "fxnm"},
         {SYS_accept, "fxx"},
@@ -176,9 +183,62 @@ static void put_descriptor(FILE *out, const struct syscall *call, int fd)
 		fprintf(out, " = %s", text);
 }
 
-static void put_argument(FILE *out, const struct syscall *call, char kind, u64 value)
+/* One of several. */
+static void put_member(FILE *out, const struct syscall *call, int fd, u32 *n)
 {
-	switch (kind) {
+	if (fd < 0 || *n > DESCRIPTORS)
+		return;
+	fputs(*n ? ", " : "", out);
+	if (*n < DESCRIPTORS)
+		put_descriptor(out, call, fd);
+	else
+		fputs("...", out);
+	++*n;
+}
+
+static void put_polled(FILE *out, const struct syscall *call, u64 addr, u64 count)
+{
+	struct pollfd all[POLLED];
+	u32 n = 0, have = count < POLLED ? (u32)count : POLLED;
+
+	if (!call->memory || !have || !memory_read(call->memory, all, have * sizeof(*all), addr)) {
+		fprintf(out, addr ? "0x%lx" : "%lu", addr);
+		return;
+	}
+	fputc('[', out);
+	for (u32 i = 0; i < have; i++)
+		put_member(out, call, all[i].fd, &n);
+	fputc(']', out);
+}
+
+static void put_set(FILE *out, const struct syscall *call, u64 addr)
+{
+	u64 set[SET_BITS / 64], bits = call->arguments[0];
+	u32 n = 0;
+
+	if (!call->memory || !addr || bits > SET_BITS ||
+	        !memory_read(call->memory, set, (bits + 63) / 64 * sizeof(*set), addr)) {
+		fprintf(out, addr ? "0x%lx" : "%lu", addr);
+		return;
+	}
+	fputc('[', out);
+	for (u32 i = 0; i < bits; i++)
+		if (set[i / 64] >> i % 64 & 1)
+			put_member(out, call, (int)i, &n);
+	fputc(']', out);
+}
+
+static void put_argument(FILE *out, const struct syscall *call, size_t i)
+{
+	u64 value = call->arguments[i];
+
+	switch (arguments_of(call->number)[i]) {
+	case 'p':
+		put_polled(out, call, value, call->arguments[i + 1]);
+		break;
+	case 'd':
+		put_set(out, call, value);
+		break;
 	case 'f':
 		put_descriptor(out, call, (int)value);
 		break;
@@ -214,24 +274,13 @@ static void put_argument(FILE *out, const struct syscall *call, char kind, u64 v
 	}
 }
 
-/* Is the thread in this very call still? True where the kernel does not say. */
-static bool is_in(const struct syscall *call)
+/* Has the thread not run since? True where that is not known. */
+static bool is_still(const struct syscall *call)
 {
-	char path[64], line[256] = "";
-	u64 found[6];
-	int number;
-	FILE *f;
+	struct switches now;
 
-	snprintf(path, sizeof(path), "/proc/%d/syscall", call->tid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	if (!fgets(line, sizeof(line), f))
-		line[0] = '\0';
-	fclose(f);
-	return sscanf(line, "%d %lx %lx %lx %lx %lx %lx", &number, &found[0], &found[1], &found[2], &found[3],
-	               &found[4], &found[5]) == 7 &&
-	       number == call->number && !memcmp(found, call->arguments, sizeof(found));
+	return !call->tgid ||
+	       (switches_read((u32)call->tgid, (u32)call->tid, &now) && now.voluntary + now.others == call->switches);
 }
 
 static char *text_of(const struct syscall *call)
@@ -249,7 +298,7 @@ static char *text_of(const struct syscall *call)
 		fprintf(out, "syscall %d(", call->number);
 	for (size_t i = 0; arguments[i]; i++) {
 		fputs(i ? ", " : "", out);
-		put_argument(out, call, arguments[i], call->arguments[i]);
+		put_argument(out, call, i);
 	}
 	fputc(')', out);
 	fclose(out);
@@ -259,13 +308,13 @@ static char *text_of(const struct syscall *call)
 /* What arguments lead to is of this call only if the thread has not left it before that was read. */
 char *syscall_text(const struct syscall *call)
 {
-	struct syscall plain = *call;
+	struct syscall plain = {.number = call->number};
 	char *text = text_of(call);
 
-	if (!text || !call->memory || !call->tid || !strpbrk(arguments_of(call->number), "ts") || is_in(call))
+	if (!text || !strpbrk(arguments_of(call->number), "tsfpd") || is_still(call))
 		return text;
 	free(text);
-	plain.memory = NULL;
+	memcpy(plain.arguments, call->arguments, sizeof(plain.arguments));
 	return text_of(&plain);
 }
 
