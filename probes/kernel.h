@@ -120,6 +120,7 @@ struct sock_common {
 	unsigned short skc_dport; /* in the network's order */
 	unsigned short skc_num;
 	unsigned short skc_family;
+	unsigned char skc_state;
 	struct in6_addr___kernel skc_v6_daddr;
 };
 

@@ -94,6 +94,22 @@ static inline void io_take_file(struct io_taken *t, struct task_struct *task, u6
 	t->kind = file ? io_kind_of(file) : IO_OTHER;
 }
 
+/* Clients wait so for an answer, with a timeout. What polls more is an event loop, and a server waits for clients. */
+static inline bool io_take_polled(struct io_taken *t, struct task_struct *task, u64 polled, u64 n)
+{
+	struct {
+		s32 fd;
+		s16 events, revents;
+	} of[2] = {{.fd = -1}, {.fd = -1}};
+
+	if (!n || n > 2 || bpf_probe_read_user(of, n == 1 ? sizeof(*of) : sizeof(of), (const void *)polled))
+		return false;
+	io_take_file(t, task, (u32)of[0].fd);
+	if (t->kind != IO_SOCKET)
+		io_take_file(t, task, (u32)of[1].fd);
+	return t->kind == IO_SOCKET && !io_listens(t->file);
+}
+
 /* Finds what the call was made on. False: nothing that is wanted. */
 static inline bool io_find(
         struct io_taken *t, struct task_struct *task, struct pt_regs___kernel *regs, u32 argument, s64 ret)
@@ -113,6 +129,8 @@ static inline bool io_find(
 		if (t->kind == IO_PIPE || !io_wants(t->kind))
 			io_take_file(t, task, regs->dx);
 		return io_wants(t->kind);
+	case IO_POLLED:
+		return io_take_polled(t, task, regs->di, regs->si);
 	case IO_ACCEPTS:
 		io_take_file(t, task, ret >= 0 ? (u64)ret : regs->di);
 		return io_wants(t->kind);

@@ -15,6 +15,7 @@ enum io_argument {          /* where the file is */
 	IO_PATH_SECOND, /* relative to the first */
 	IO_PATH_OR_FD,  /* or the first alone, as a flag says */
 	IO_ACCEPTS,     /* what it returns, or the first */
+	IO_POLLED,      /* a socket of one or two, in memory: poll */
 	IO_LATER,       /* io_uring_enter, io_submit: what it begins is not seen */
 };
 
@@ -95,6 +96,8 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [45] = IO_NET(IO_RECEIVE, IO_BYTES), /* recvfrom, recvmsg, recvmmsg */
         [47] = IO_NET(IO_RECEIVE, IO_BYTES),
         [299] = IO_NET(IO_RECEIVE, IO_MESSAGES),
+        [7] = {IO_WAIT, IO_POLLED, IO_OF_NET, IO_NOTHING}, /* poll, ppoll */
+        [271] = {IO_WAIT, IO_POLLED, IO_OF_NET, IO_NOTHING},
         [426] = {IO_NONE, IO_LATER, IO_OF_BOTH, IO_NOTHING}, /* io_uring_enter, io_submit */
         [209] = {IO_NONE, IO_LATER, IO_OF_BOTH, IO_NOTHING},
 };

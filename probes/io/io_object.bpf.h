@@ -5,10 +5,11 @@
 
 #include "io/io_record.h"
 
-#define IO_AF_UNIX  1
-#define IO_AF_INET  2
-#define IO_AF_INET6 10
-#define IO_SUN_PATH 108
+#define IO_AF_UNIX    1
+#define IO_AF_INET    2
+#define IO_AF_INET6   10
+#define IO_SUN_PATH   108
+#define IO_TCP_LISTEN 10 /* of Unix sockets, too */
 
 struct io_taken { /* a call whose stack is taken */
 	u64 begin_ns;
@@ -188,6 +189,14 @@ WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
 		peer->port = port >> 8 | port << 8;
 	}
 	return io_text_key(IO_OBJECT_PEER, o->text, sizeof(*peer));
+}
+
+static inline bool io_listens(u64 at)
+{
+	struct file *file = (void *)at;
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+
+	return BPF_CORE_READ(socket, sk, __sk_common.skc_state) == IO_TCP_LISTEN;
 }
 
 /* Sends it to user space unless that was done. 0: there is no room for more. */

@@ -36,7 +36,8 @@
 	X(IO_CONNECT_BEGUN, "connect, not waited for", 0)                                                              \
 	X(IO_ACCEPT, "accept", 0)                                                                                      \
 	X(IO_SEND, "send", 2)                                                                                          \
-	X(IO_RECEIVE, "receive", 1)
+	X(IO_RECEIVE, "receive", 1)                                                                                    \
+	X(IO_WAIT, "wait", 0)
 
 enum io_verb {
 #define X(name, word, way) name,

@@ -5,6 +5,7 @@ them.
 """
 
 import re
+import subprocess
 import tempfile
 
 import java
@@ -89,6 +90,44 @@ def test_time():
         have, took = sums(result, function)[call,], truth["ns"][function]
         assert 0.97 * took - 1e6 <= have <= took, f"{have} ns of {took}"
         yield f"{function}: {have / 1e6:.3f} of {took / 1e6:.3f} ms"
+
+
+TIMEOUTS = """
+import select, socket, sys, threading, time
+server, pipe = socket.create_server(("127.0.0.1", 0)), socket.socketpair()
+def serve():
+    server.settimeout(60)
+    peer = server.accept()[0]
+    while peer.recv(1):
+        time.sleep(0.05)
+        peer.send(b"x")
+def ask(s):
+    began = time.monotonic()
+    s.send(b"x")
+    s.recv(1)
+    return time.monotonic() - began
+sys.stdin.readline()
+threading.Thread(target=serve).start()
+time.sleep(0.2)
+with socket.create_connection(server.getsockname(), 60) as s:
+    print(s.getpeername()[1], sum(ask(s) for _ in range(20)), flush=True)
+"""
+
+
+def test_timeouts():
+    """Clients with a timeout wait in poll() for their peer, which counts as that; a server for its clients does not."""
+    with subprocess.Popen(
+        ["/usr/bin/python3", "-c", TIMEOUTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        at = yrt.Run("python-net-flame", "--latency", "-p", program.pid, "-d", 60).sampling()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        port, took = program.stdout.readline().split()
+        result = at.result().expect()
+    have = sums(result, "poll")
+    assert set(have) == {("[wait]", f"127.0.0.1:{port}")}, f"{have}\n{yrt.show(result.stacks)}"
+    assert 0.97 * float(took) - 0.002 <= sum(have.values()) / 1e9 <= float(took), f"{have} of {took} s"
+    yield f"{sum(have.values()) / 1e9:.3f} of {float(took):.3f} s"
 
 
 def test_many_calls():
