@@ -2,7 +2,7 @@
 #include "python_idle.h"
 
 /*
- * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 23. A worker is idle where it asks for work itself: below it is what it
+ * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 27. A worker is idle where it asks for work itself: below it is what it
  * works on. asyncio's loop is one frame where it is drawn so (python_expand.h).
  */
 const struct idle_rule python_idle[] = {
@@ -22,6 +22,7 @@ const struct idle_rule python_idle[] = {
         {.frame = "_shutdown", .within = 3, .file = "/threading.py"},
         {.frame = "wait", .within = 1, .file = "/gunicorn/workers/sync.py"},
         {.frame = "run", .within = 2, .file = "/gunicorn/workers/gthread.py"},
+        {.frame = "wait_for_and_dispatch_events", .within = 2, .file = "/gunicorn/workers/gthread.py"},
         {.frame = "sleep", .within = 1, .file = "/gunicorn/arbiter.py"},
         {.frame = "get", .within = 2, .file = "/queue.py", .caller = "run"}, /* anyio's threads: FastAPI, Starlette */
         {.frame = "_work", .within = 1, .file = "/trio/_core/_thread_cache.py"},

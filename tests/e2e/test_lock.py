@@ -131,6 +131,19 @@ def test_native():
     ), kinds
 
 
+def test_deep():
+    """A condition that twenty native functions led to is something that is needed; workers and main() wait for work."""
+    with yrt.Fixture("workers", seconds=None) as fixture:
+        fixture.release()
+        yrt.waiting(fixture.pid, 6)
+        result = yrt.run("lock-flame", "-p", fixture.pid, "-d", 1).expect()
+    run = result.stats["duration_s"]
+    assert {frames[-1] for frames, _ in result.stacks} == {"[condition]"}, yrt.show(result.stacks)
+    assert all("needs_answer" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
+    shown = sum(ns for _, ns in result.stacks) * 1e-9
+    assert abs(shown - run) < EXACT * run, f"{shown} of {run}"
+
+
 def test_all_waits():
     """--all-waits shows what nobody holds."""
     result, _ = native("--all-waits")

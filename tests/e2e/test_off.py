@@ -432,6 +432,24 @@ def test_idle_nginx():
         assert yrt.run("off-flame", "-p", pid, "-d", 1).expect().stats["idle_samples"] == 0
 
 
+def test_idle_redis():
+    """Neither its event loop nor threads of C in a process that has a language, as jemalloc's: --no-idle hides all."""
+    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "", "--hz", "1"],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+    ) as redis:
+        try:
+            yrt.waiting(redis.pid, 5)
+            result = yrt.run("off-flame", "--no-idle", "-p", redis.pid, "-d", 1).expect()
+        finally:
+            redis.terminate()
+    lived = result.stats["off"]["wall_s"]
+    assert lived > 4 * result.stats["duration_s"] and result.stats["idle_samples"] > 0.99e9 * lived, yrt.show(
+        result.stacks
+    )
+
+
 def test_idle_native():
     """
     Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "locks.h"
 #include "rules.h"
 
 /* Event loops and pools in native code, of whatever program. */
@@ -39,13 +40,17 @@ static const struct idle_rule native_rules[] = {
 
 /*
  * A thread that waits for a condition so near its start serves others: workers of pools, whatever their names are. A
- * program's first thread does not. Threads of a language may wait for its lock there.
+ * program's first thread does not. In a process with a language that is said of threads without frames of it, and which
+ * do not wait for what the language knows, as its lock.
  */
 #define SERVICE_FRAMES 6 /* the C library's and the language's own, and three of the program's */
 static const struct idle_rule conditions[] = {
         {.frame = "pthread_cond_wait", .within = 6},
         {.frame = "pthread_cond_timedwait", .within = 6},
         {.frame = "pthread_cond_clockwait", .within = 6},
+        {.frame = "__io_uring_get_cqe", .within = 2}, /* liburing and libaio: for the end of what others began */
+        {.frame = "io_getevents", .within = 2},
+        {.frame = "io_getevents_0_4", .within = 2},
         {0},
 };
 static const struct idle_rule first_thread[] = {
@@ -96,7 +101,7 @@ static struct error *is_service(const struct rule_stack *s, bool *ret)
 {
 	u32 depth = 0, outside = 0;
 	struct error *err = NULL;
-	bool waits = false, first = false;
+	bool waits = false, first = false, known = false;
 
 	for (u32 i = 0; !err && !first && outside <= SERVICE_FRAMES && i < s->n; i++) {
 		bool is = false;
@@ -110,6 +115,10 @@ static struct error *is_service(const struct rule_stack *s, bool *ret)
 			err = is_any(s, i, 0, first_thread, &first);
 	}
 	*ret = waits && !first && outside <= SERVICE_FRAMES;
+	if (*ret && !err) {
+		err = locks_any_of_runtime(s, &known);
+		*ret = !known;
+	}
 	return err;
 }
 
@@ -131,5 +140,5 @@ struct error *idle_find(struct names *names, const struct profile *profile, cons
 			err = match_rules(&s, p->instances[k].ops->idle, p->instances[k].ops, ret);
 	if (!err && !*ret)
 		err = match_rules(&s, native_rules, NULL, ret);
-	return err || *ret || p->ninstances || !whole ? err : is_service(&s, ret);
+	return err || *ret || s.scripts || !whole ? err : is_service(&s, ret);
 }

@@ -13,6 +13,7 @@
 /* Functions of the program that a worker's loop has at most; in a task of a pool (Disruptor's: 4; Hazelcast's: 7). */
 #define LOOP_OWN     8 /* of a thread of its own */
 #define LOOP_IN_TASK 4
+#define LOOP_NATIVE  12 /* of native code, the thread's start among them: MariaDB's 3, libuv's 4 */
 
 #define MUTEX(name)                                                                                                    \
 	{                                                                                                              \
@@ -178,6 +179,27 @@ static struct error *has_begun(
 	return err;
 }
 
+/* The same of a program of native code alone: a row's lock of a database, a connection of a pool. */
+static struct error *has_begun_native(const struct rule_stack *s, const struct lock_rule *rule, bool *ret)
+{
+	struct error *err = NULL;
+	bool inside = true;
+	u32 own = 0;
+
+	for (u32 i = 0; !err && rule->kind >= LOCK_OTHERS && rule->kind != LOCK_JOIN && i < s->n; i++) {
+		bool found = false;
+
+		if (!rule_is_code(&s->frames[i]))
+			continue;
+		if (inside)
+			err = rule_matches(s, i, 0, &rule->at, &found);
+		own += !inside;
+		inside &= !found;
+	}
+	*ret = own > LOOP_NATIVE;
+	return err;
+}
+
 static struct error *find_rule(const struct rule_stack *s, const struct lock_rule *rules, const struct lock_rule **ret)
 {
 	struct error *err = NULL;
@@ -271,6 +293,17 @@ static struct error *describe(
 	return err;
 }
 
+struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret)
+{
+	const struct lock_rule *rule = NULL;
+	struct error *err = NULL;
+
+	for (u32 k = 0; !err && !rule && k < s->p->ninstances; k++)
+		err = find_rule(s, s->p->instances[k].ops->locks, &rule);
+	*ret = rule;
+	return err;
+}
+
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret)
 {
@@ -284,8 +317,11 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
 		if (!err && rule)
 			err = has_begun(&s, rule, p->instances[k].ops, &ret->begun);
 	}
-	if (!err && !rule && p)
+	if (!err && !rule && p) {
 		err = find_rule(&s, native_rules, &rule);
+		if (!err && rule && !p->ninstances)
+			err = has_begun_native(&s, rule, &ret->begun);
+	}
 	if (err)
 		return err;
 	ret->kind = rule ? rule->kind : LOCK_FUTEX;

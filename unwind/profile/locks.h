@@ -7,12 +7,13 @@
  * A wait without a lock is a worker's for work, or that of a thread which has begun something and now needs what others
  * have: a connection of a pool that is too small, a permit, a result. The latter is many functions of the program deep,
  * in a task of a pool some; a worker's loop is not (runtime_ops.role). Which class it waits in says nothing: queues
- * hand out work and connections.
+ * hand out work and connections. In a process without a known language twelve native functions are many.
  */
 #ifndef YRT_LOCKS_H
 #define YRT_LOCKS_H
 
 #include "names.h"
+#include "rules.h"
 
 #define LOCK_TEXT 512
 
@@ -28,6 +29,8 @@ struct lock_found {
  */
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret);
+/* Is this a wait that the rules of a runtime of its process know? */
+struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret);
 /* "mutexes": for sums. */
 const char *lock_kind_words(enum lock_kind kind);
 /* "mutex", "notification": what a thread waits for. */
