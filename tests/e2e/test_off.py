@@ -175,6 +175,15 @@ def test_children():
     yield check_balance(result)
 
 
+def test_exec():
+    """A wait that begins before its new program was read is whole, once it was, and counts so."""
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 0.5; exec sleep 1.2"]) as program:
+        result = yrt.run("off-flame", "-p", program.pid, "-d", 1.5).expect()
+        program.kill()
+    cut = sum(result.stats["truncated"].values()) * 1e-9
+    assert cut < 0.1 * result.stats["duration_s"], f"{result.stats}\n{yrt.show(result.stacks)}"
+
+
 def test_crowd():
     """
     Time begins to count when all that is to be read of a thousand threads was read. A wait that goes on is one, too.

@@ -72,6 +72,7 @@ void collector_destroy(struct collector *c)
 	names_destroy(c->names);
 	profile_destroy(c->profile);
 	table_free(&c->held);
+	table_free(&c->repaired);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
 	table_free(&c->processes);
@@ -246,19 +247,28 @@ struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker
 {
 	const u64 *known = table_get(&c->nodes[epoch & 1], hash);
 	const struct waker *kept = wakers_find(&c->wakers, waker);
-	struct error *err = NULL;
+	const u64 *was = table_get(&c->repaired, hash);
+	struct error *err = was ? table_put(&c->repaired, both, *was) : NULL;
 	u64 packed;
 	u32 node;
 
 	if (!known)
 		known = table_get(&c->nodes[!(epoch & 1)], hash);
 	if (!known)
-		return table_put(&c->held, both, hash);
+		return err ? err : table_put(&c->held, both, hash);
 	packed = *known;
 	node = (u32)packed;
-	if (kept && node != NODE_FILTERED && node != NODE_IDLE)
+	if (!err && kept && node != NODE_FILTERED && node != NODE_IDLE)
 		err = collect_waker(c, kept, &node);
 	return err ? err : table_put(&c->nodes[epoch & 1], both, (packed & ~0xffffffffull) | node);
+}
+
+static void count_repaired(struct collector *c, u64 hash, u64 value)
+{
+	const u64 *was = table_get(&c->repaired, hash);
+
+	if (was)
+		c->stats.deferred[*was] += value;
 }
 
 static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
@@ -290,7 +300,7 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 mo
 	if (!packed && (held = table_get(&c->held, hash)))
 		collector_count(c, epoch, *held, value, more);
 	else if (packed)
-		count_at(c, *packed, value, more);
+		count_at(c, *packed, value, more), count_repaired(c, hash, value);
 	else if (!deferred_add(c->deferred, hash, value, more))
 		c->stats.unmatched += value;
 }
@@ -315,8 +325,12 @@ static struct error *add_deferred(
 		err = collect_place(c, record, frames, n, NULL, &packed);
 	if (err)
 		return err;
-	if (stop_is_complete(record->stop) && was < STOP_MAX)
+	if (stop_is_complete(record->stop) && was < STOP_MAX) {
 		c->stats.deferred[was] += record->weight;
+		err = table_put(&c->repaired, record->hash, was);
+	}
+	if (err)
+		return err;
 	count_at(c, packed, record->weight, record->more);
 	return table_put(&c->nodes[record->epoch & 1], record->hash, packed);
 }

@@ -65,7 +65,8 @@ struct collector {
 	struct deferred *deferred;
 	struct gone *gone;
 	struct wakers wakers;
-	struct table held; /* joined stacks that are still held (deferred.h), by the hash of both */
+	struct table repaired; /* why stacks that were walked again ended before: waits count when they are over */
+	struct table held;     /* joined stacks that are still held (deferred.h), by the hash of both */
 	struct timeline timeline;
 	struct collect_stats stats;
 };
