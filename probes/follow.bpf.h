@@ -57,6 +57,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	if (!process)
 		return 0;
 	entry.flags = process->flags;
+	entry.since_ns = process->since_ns;
 	entry.deferred = DEFERRED_MOST;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
@@ -91,6 +92,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!process || BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	ending.instance = process->instance;
+	ending.since_ns = process->since_ns;
 	ending.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
 	any_ending = 1;
 	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);

@@ -262,13 +262,14 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 }
 
 /* The process may run another program by now, whose record is on the way: what was read of it is that one's. */
-static u32 newest_instance(struct object *o, u32 tgid, u32 instance)
+static void keep_newest(struct object *o, u32 tgid, struct process_entry *set)
 {
 	struct process_entry current;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.processes), &tgid, &current))
-		return instance;
-	return current.instance > instance ? current.instance : instance;
+		return;
+	set->instance = current.instance > set->instance ? current.instance : set->instance;
+	set->since_ns = current.since_ns;
 }
 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new)
@@ -279,16 +280,24 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 
 	if (err)
 		return err;
-	if (!is_new)
-		set.instance = newest_instance(o, key, set.instance);
+	if (is_new)
+		set.since_ns = now_ns();
+	else
+		keep_newest(o, key, &set);
 	if (bpf_map_update_elem(bpf_map__fd(o->skel->maps.processes), &key, &set, is_new ? BPF_ANY : BPF_EXIST) == 0) {
 		o->outside_ns += is_new ? cpu_of_process(tgid) : 0;
+		o->added += is_new;
 		return NULL;
 	}
 	if (!is_new && errno == ENOENT)
 		return NULL;
 	return error_errno(errno, "cannot register process %d with BPF (%u targets at most)", tgid,
 	        bpf_map__max_entries(o->skel->maps.processes));
+}
+
+u32 object_added(const struct object *o)
+{
+	return o->added;
 }
 
 void object_forget_process(struct object *o, pid_t tgid)

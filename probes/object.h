@@ -63,6 +63,8 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
  * another's. If it runs another program by now, the entry is for that one.
  */
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new);
+/* How many are new so far. */
+u32 object_added(const struct object *o);
 /* It is no target any more. */
 void object_forget_process(struct object *o, pid_t tgid);
 /* A number for a process, not used before. */

@@ -38,6 +38,7 @@ struct object {
 	void *record_ctx;
 	u32 left;       /* records to be handed out; 0: all */
 	u64 outside_ns; /* CPU time of targets while they were none */
+	u32 added;      /* processes that became targets */
 };
 
 struct error *object_explain_load(int code);

@@ -122,7 +122,7 @@ WALK_GLOBAL int adopt(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct process_record record = {.type = RECORD_FORK, .tgid = tgid_of(task)};
-	struct process_entry entry = {.deferred = DEFERRED_MOST};
+	struct process_entry entry = {.deferred = DEFERRED_MOST, .since_ns = bpf_ktime_get_ns()};
 	struct probe_stats *st = my_stats();
 
 	if (!BPF_CORE_READ(task, pid) || !record.tgid || record.tgid == own_tgid || !st)

@@ -93,11 +93,17 @@ static inline u64 wait_now(struct wait_stats *ws, struct task_struct *prev)
 	return clock + ws->behind_ns;
 }
 
-static inline u64 wait_begin(struct task_struct *task)
+/* Since when a thread of a target is watched. */
+static __attribute__((noinline)) u64 wait_begin(struct task_struct *task)
 {
-	u64 born = BPF_CORE_READ(task, start_time);
+	u64 begin = BPF_CORE_READ(task, start_time), key = (u64)BPF_CORE_READ(task, signal), since;
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct process_ending *ending = process ? NULL : bpf_map_lookup_elem(&endings, &key);
 
-	return born > taken_ns ? born : taken_ns;
+	since = process ? process->since_ns : ending && ending->tgid == tgid ? ending->since_ns : 0;
+	begin = begin > since ? begin : since;
+	return begin > taken_ns ? begin : taken_ns;
 }
 
 static inline u64 wait_switches(struct task_struct *task)

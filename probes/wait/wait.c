@@ -13,6 +13,7 @@
 #include "probes/sampler.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
+#include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/switches.h"
 #include "unwind/profile/collect.h"
@@ -41,6 +42,7 @@ struct wait {
 	u64 seen[STOP_MAX]; /* time that was counted here, by why walks ended */
 	u64 lost_ns;        /* long waits that nobody could walk */
 	u64 under_way;      /* waits, at the end */
+	u32 added;          /* object_added() that was seen */
 	struct wait_summary summary;
 };
 
@@ -356,7 +358,7 @@ static struct error *start(void *event, bool at_exec)
 	return NULL;
 }
 
-/* Threads that sleep since before the run, and waits that were left out by chance and last. */
+/* Threads that sleep since before they are watched, and waits that were left out by chance and last. */
 static struct error *poll(void *event, u64 now)
 {
 	struct wait *w = event;
@@ -365,6 +367,9 @@ static struct error *poll(void *event, u64 now)
 
 	if (err)
 		return err;
+	if (w->added != object_added(w->host->object)) /* they may sleep */
+		skel->bss->wait_sampled = 1;
+	w->added = object_added(w->host->object);
 	if (now - w->visited_ns < VISIT_NS ||
 	        (w->visited_ns && !skel->bss->wait_sampled && now - skel->bss->taken_ns > 4 * VISIT_NS))
 		return NULL;
@@ -411,20 +416,17 @@ static struct error *stop(void *event)
 
 static struct error *sum_counters(struct wait *w, struct wait_stats *ret)
 {
-	struct wait_stats *each = calloc((size_t)object_ncpus(w->host->object), sizeof(*each));
+	cleanup(free) struct wait_stats *each = calloc((size_t)object_ncpus(w->host->object), sizeof(*each));
 	u32 zero = 0;
 
 	*ret = (struct wait_stats){0};
 	if (!each)
 		return &error_no_memory;
-	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(w->host->object)->maps.wait_counters), &zero, each)) {
-		free(each);
+	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(w->host->object)->maps.wait_counters), &zero, each))
 		return error_errno(errno, "cannot read the counters");
-	}
 	for (int i = 0; i < object_ncpus(w->host->object); i++)
 		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
 			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
-	free(each);
 	return NULL;
 }
 

@@ -7,6 +7,7 @@ adds up.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -173,6 +174,31 @@ def test_children():
             program.kill()
     assert result.stats["off"]["on_s"] > 0.05 * result.stats["duration_s"], result.stats
     yield check_balance(result)
+
+
+LATE = """
+import os, sys, time
+end = time.monotonic() + 1.5
+while time.monotonic() < end: pass
+os.execv(sys.argv[1], ["late", "1"])
+"""
+
+
+def test_late():
+    """Time of a process counts from when it is a target: what it did before a rule matched it was no wait."""
+    with tempfile.TemporaryDirectory(prefix="yrt-late") as directory:
+        late = shutil.copy("/usr/bin/sleep", f"{directory}/late{os.getpid()}")
+        with subprocess.Popen([late, "60"]) as first:
+            at = yrt.Run("off-flame", "--select", f"exe={late}", "-d", 60).sampling()
+            with subprocess.Popen([sys.executable, "-c", LATE, late]) as program:
+                program.wait()
+            at.interrupt()
+            result = at.result().expect()
+            first.kill()
+    off = sum(ns for frames, ns in result.stacks if f"(pid {program.pid})" in frames[0]) * 1e-9
+    lived = result.stats["off"]["wall_s"] - result.stats["duration_s"]
+    assert 0.9 < off < 1.4 and lived < 1.4, f"{off} of {lived}: {result.stats}\n{yrt.show(result.stacks)}"
+    yield f"{off:.3f} of {lived:.3f} s off the CPU"
 
 
 def test_exec():

@@ -43,6 +43,7 @@ struct process_entry {
 	u32 deferred; /* so many walks may still send a copy of their stack (struct deferred_record); written by BPF,
 	                 too */
 	u32 reserved;
+	u64 since_ns; /* when it became a target: CLOCK_MONOTONIC; 0: at its start, or before anything counts */
 	struct region_resume resume[PROCESS_RESUMES];
 };
 
@@ -53,7 +54,8 @@ struct process_entry {
 struct process_ending {
 	u32 tgid;
 	u32 instance;
-	u64 cpu_ns; /* CPU time until then, of all its threads */
+	u64 cpu_ns;   /* CPU time until then, of all its threads */
+	u64 since_ns; /* as process_entry has it */
 };
 
 enum process_flag {
