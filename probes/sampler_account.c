@@ -37,7 +37,7 @@ static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe, u64 *other
 
 	if (measured)
 		return measured + *others;
-	return probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0;
+	return (probe->timed ? probe->timed_ns / probe->timed * probe->samples : 0) + *others;
 }
 
 static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)

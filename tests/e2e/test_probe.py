@@ -124,6 +124,13 @@ def test_tables():
     yield f"{result.samples} hits"
 
 
+def test_none():
+    """A command's files come later: what none of them has is said, and no cost is below zero."""
+    result = yrt.run("probe", "-e", "libc:nothing_like_that", "--", "/bin/true").expect()
+    assert 'there is no function or USDT probe "nothing_like_that"' in result.stderr, result.stderr
+    assert not result.samples and " -" not in result.stderr.splitlines()[-1], result.stderr
+
+
 def test_refusals():
     """What is not there, or is there twice, is reported, with what comes near."""
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:

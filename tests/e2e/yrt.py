@@ -104,6 +104,7 @@ class Result:
 
     def expect(self, code=OK):
         assert self.code == code, f"yrt ended with {self.code}, not {code}\n--- stderr\n{self.stderr}"
+        assert not self.stats or self.stats["bpf_ns_per_sample"] >= 0, self.stats
         return self
 
     def lost(self):
