@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 What off-flame (with --wakers, too) and wall-flame cost a program that does nothing but switch: its switches in a second
-of its CPU time, which has the probes' in it, beside yrt and alone, in blocks in turn.
+of its CPU time, which has the probes' in it, beside yrt and alone, in blocks in turn. The same beside offcputime, if
+there is one (Debian's libbpf-tools).
 """
 
 import json
+import shutil
 import statistics
 import sys
 import time
@@ -13,6 +15,7 @@ from pairs import Beside, yrt
 
 LEAST = 0.8
 BLOCKS, SPAN_S = 4, 1.5
+PEER = shutil.which("offcputime")
 
 
 def ask(fixture):
@@ -30,10 +33,13 @@ def rate(fixture):
 
 
 def measure(fixture, *command):
+    words = (yrt.YRT, *command, "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null")
+    if command[0] == PEER:
+        words = (*command, "-p", fixture.pid, 60)
     ratios, alone = [], []
     for _ in range(BLOCKS):
         before = rate(fixture)
-        with Beside(yrt.YRT, *command, "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null"):
+        with Beside(*words):
             beside = rate(fixture)
         alone += [before, rate(fixture)]
         ratios.append(beside / statistics.mean(alone[-2:]))
@@ -49,6 +55,8 @@ def main():
     with yrt.Fixture("switches", 0, seconds=600) as fixture:
         fixture.release()
         time.sleep(0.5)
+        if PEER:
+            measure(fixture, PEER)
         return (
             min(measure(fixture, *command) for command in (("off-flame",), ("off-flame", "--wakers"), ("wall-flame",)))
             < LEAST
