@@ -35,8 +35,7 @@ def verdict(good, text):
 def sampled(depth):
     """Medians: units a sample, microseconds a sample, frames a sample; the last statistics."""
     with yrt.Fixture(go.build("depth", STRIPPED), depth, seconds=None, wait=False) as f:
-        # what others leave in caches is not what is measured
-        subprocess.run(["chrt", "-a", "-f", "-p", "5", str(f.pid)], check=True)
+        undisturbed(f.pid)
         runs = []
         for _ in range(ROUNDS):
             before = unit.measure()

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import pairs
 import unit
 import yrt
-from bpf_cost import cost
+from bpf_cost import cost, undisturbed
 
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "lua", "plain_depth.lua")
 ROUNDS, DEPTHS, FRAME_LIMIT, FIRST_MS, RSS_MB = 3, (20, 120), 4, 150, 60
@@ -38,6 +38,7 @@ def sampled(lua, depth, words):
     """Medians: (units a sample, frames a sample), and the last statistics."""
     with yrt.Fixture(lua, SCRIPT, 600, depth, *words, seconds=None) as f:
         f.release()
+        undisturbed(f.pid)
         runs = []
         for _ in range(ROUNDS):
             before = unit.measure()

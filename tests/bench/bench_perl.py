@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import pairs
 import unit
 import yrt
-from bpf_cost import cost
+from bpf_cost import cost, undisturbed
 
 PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "depth.pl")
@@ -36,6 +36,7 @@ def sampled(depth, words, rate=999):
     """Medians: (units a sample, frames a sample), and the last statistics."""
     with yrt.Fixture(PERL, SCRIPT, 600, depth, *words, seconds=None) as f:
         f.release()
+        undisturbed(f.pid)
         runs = []
         for _ in range(ROUNDS):
             before = unit.measure()
