@@ -89,19 +89,25 @@ WALK_GLOBAL int perl_entered(struct walk *w)
 	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_REAL && pl_is_compiling(w, vm, c) ? type : 0;
 }
 
-/* Has this loop not begun with its context? call_sv() first has it run an op that is a variable of call_sv(). */
+/* Has this loop not begun with its sub? call_sv() first has it run an op that is a variable of call_sv(). */
+#define PL_EARLY           1 /* it has no context */
+#define PL_EARLY_PROTECTED 2 /* only the eval that call_sv() has pushed */
 WALK_GLOBAL int perl_is_early(struct walk *w)
 {
 	const struct perl_vm *vm;
 	struct walk_cursor *c;
+	u32 type;
 	u64 op;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
-	if (!c || c->more[2] & PL_RAN || !pl_op(w, vm, &op) || native_cfa(w))
+	if (!c || c->more[2] & PL_RAN || !pl_op(w, vm, &op) || native_cfa(w) || op - w->scratch[0] >= PL_CALL_BYTES)
 		return false;
-	return op - w->scratch[0] < PL_CALL_BYTES && !perl_entered(w);
+	type = (u32)perl_entered(w);
+	if (!type)
+		return PL_EARLY;
+	return (type & PERL_CX_KIND) == vm->kind_eval && type & PERL_CX_BLOCK ? PL_EARLY_PROTECTED : false;
 }
 
 /* Is the innermost context an eval that call_sv() pushed? */

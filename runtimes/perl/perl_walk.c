@@ -210,8 +210,8 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 	const struct perl_vm *vm;
 	struct walk_cursor *c;
 	bool ended, unwound;
+	int stop, early;
 	u32 part;
-	int stop;
 
 	WALK_CHECK(w);
 	part = w->region.part == PERL_NEXT ? (u32)PERL_RUNOPS : w->region.part;
@@ -232,7 +232,8 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 		c->more[2] &= ~(PL_GROUP | PL_ENDED | PL_XS | PL_COMPILES);
 		return PL_GROUP_DONE;
 	}
-	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP || (part == PERL_RUNOPS && perl_is_early(w)))
+	early = part == PERL_RUNOPS ? perl_is_early(w) : false;
+	if ((ended && !pl_is_protection(w, vm, c)) || c->more[2] & PL_SKIP || early == PL_EARLY)
 		stop = PL_GROUP_DONE;
 	unwound = ended || c->more[2] & PL_UNWOUND;
 	if (!stop && part == PERL_RUNOPS && pl_is_left(w, vm, c))
@@ -242,7 +243,8 @@ WALK_GLOBAL int perl_begin(struct walk *w)
 		stop = perl_skip_empty(w, c);
 		if (!stop && pl_is_kept(vm, pl_type(c)) && perl_is_keepers(w))
 			c->more[2] |= PL_STACK;
-		else if (!stop && pl_is_protection(w, vm, c) && (unwound || perl_is_keepers(w)))
+		else if (!stop && pl_is_protection(w, vm, c) &&
+		         (early == PL_EARLY_PROTECTED || unwound || perl_is_keepers(w)))
 			c->more[2] |= PL_PEEK; /* the parser folds constants in such a loop, with an eval of its own */
 	}
 	if (part == PERL_RUN && c->at != PL_END) {

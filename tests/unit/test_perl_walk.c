@@ -220,6 +220,25 @@ static void test_only_protected(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* call_sv() has pushed an eval, and its loop looks a method up. */
+static void test_protected_lookup(void **state)
+{
+	struct stack s = make();
+	u64 cop;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->xs);
+	perl_fake_call(s.p, s.p->c);
+	cop = perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11) + s.p->layout.cx_oldcop.at;
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_word(s.p, cop));
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, s.p->sp + 8);
+	perl_fake_call(s.p, s.p->runops);
+	perl_fake_call(s.p, s.p->other);
+	expect(&s, STOP_ROOT, "neLnxLaMLLr");
+	perl_fake_destroy(s.p);
+}
+
 /* An exception has taken away the context of the sub that call_sv() called. */
 static void test_unwound(void **state)
 {
@@ -515,6 +534,7 @@ int main(void)
 	        cmocka_unit_test(test_pattern),
 	        cmocka_unit_test(test_edges),
 	        cmocka_unit_test(test_only_protected),
+	        cmocka_unit_test(test_protected_lookup),
 	        cmocka_unit_test(test_unwound),
 	        cmocka_unit_test(test_ended_protected),
 	        cmocka_unit_test(test_pushing),
