@@ -113,8 +113,8 @@ static const struct text *function(
 	struct text *k = find(names, at, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
 	u64 words[3], hash;
+	u32 kind = perl_kind(detail), line = 0;
 	struct perl_cv cv;
-	u32 line = 0;
 
 	*alive = false;
 	if (!perl_read_cv(r, at, &cv))
@@ -122,8 +122,9 @@ static const struct text *function(
 	words[0] = cv.start;
 	words[1] = cv.root;
 	words[2] = cv.gv;
-	hash = perl_cv_hash(cv.body, words, perl_kind(detail));
-	if (perl_cookie(cv.body, words, perl_kind(detail)) != perl_cookie_of(detail))
+	hash = perl_cv_hash(cv.body, words, kind);
+	if (perl_cookie(cv.body, words, kind) != perl_cookie_of(detail) ||
+	        (kind == PERL_KIND_RENAMED && perl_kind_of_cv(cv.flags) != kind))
 		return k;
 	*alive = true;
 	if (k && k->hash == hash)
@@ -215,21 +216,32 @@ static bool fits(const struct text *k, const struct spot *statement)
 	return !statement->line || (!strcmp(k->file, statement->file) && statement->line >= k->line);
 }
 
+/* What was named at the statement of this frame, and may have run it; NULL: nothing. */
+static const struct text *seen_at(struct perl_names *names, u64 cop, const struct spot *statement)
+{
+	const struct text *k = cop ? find(names, cop, STATEMENT) : NULL;
+
+	return k && fits(k, statement) ? k : NULL;
+}
+
 /* Of a sub: what it is called; NULL: it is gone, and nothing that was named before can have run its statement. */
 static const struct text *sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f, u64 owner,
         const struct spot *statement)
 {
 	u64 cop = perl_cop(f->detail);
-	bool alive;
-	const struct text *k = function(names, r, perl_object(f), owner, f->detail, &alive);
+	bool alive, replaced;
+	const struct text *k = function(names, r, perl_object(f), owner, f->detail, &alive),
+	                  *seen = seen_at(names, cop, statement);
 
-	if (!alive) {
-		if (k && fits(k, statement))
-			return k;
-		k = find(names, cop, STATEMENT);
-		return k && fits(k, statement) ? k : NULL;
-	}
-	if (!k || !cop || !statement->line || !k->line || !fits(k, statement) || find(names, cop, STATEMENT))
+	if (!alive)
+		return k && fits(k, statement) ? k : seen;
+	if (!k || !cop || !statement->line || !k->line)
+		return k;
+	/* Of two of a caller's file that begin above its statement, the one further down has the statement in it. */
+	replaced = seen && perl_kind(f->detail) == PERL_KIND_RENAMED && !(perl_op(f) & PERL_OP_RUNS);
+	if (replaced && (!fits(k, statement) || seen->line > k->line))
+		return seen;
+	if (!fits(k, statement) || (find(names, cop, STATEMENT) && !(replaced && seen->line < k->line)))
 		return k;
 	return keep(names, cop, STATEMENT, k->name, k->file, k->line);
 }

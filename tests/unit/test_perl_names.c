@@ -144,6 +144,42 @@ static void test_renamed(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* Its memory is another one's of the same file and cookie by now: who ran a caller's statement was named before. */
+static void test_renamed_replaced(void **state)
+{
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	u64 a = perl_fake_word(s.p, s.a), c = perl_fake_word(s.p, s.c), words[PERL_CV_WORDS];
+	struct frame_name name;
+	struct frame f;
+
+	(void)state;
+	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED);
+	perl_fake_half(s.p, c + s.p->layout.cv_flags.at, PERL_CV_CLONED);
+	perl_fake_context(s.p, SUB, s.c, RETURNS, 99);
+	perl_fake_context(s.p, SUB, s.b, RETURNS, 35);
+	assert_int_equal(perl_fake_walk(s.p), STOP_ROOT);
+	f = s.p->f->frames[1];
+	assert_int_equal(perl_kind(f.detail), PERL_KIND_RENAMED);
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	assert_string_equal(name.name, "Some::Package::c");
+	words[0] = perl_fake_word(s.p, a + s.p->layout.cv_start.at);
+	words[1] = 0;
+	while (perl_cookie(a, words, PERL_KIND_RENAMED) != perl_cookie_of(f.detail))
+		words[1] += 8;
+	fake_put(s.p->f, a + s.p->layout.cv_root.at, words[1]);
+	fake_put(s.p->f, s.c, a);
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	assert_string_equal(name.name, "Some::Package::c");
+	assert_int_equal(name.definition, 30);
+	perl_names_destroy(names);
+	names = perl_names_create(&s.p->image, 0);
+	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED | PERL_CV_ANON); /* it had a name */
+	assert_false(perl_name_frame(names, &s.p->f->memory, &f, &name));
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
 /* Freed, and its memory is another sub's: no name rather than a false one. */
 static void test_cookie(void **state)
 {
@@ -296,6 +332,7 @@ int main(void)
 	        cmocka_unit_test(test_entered),
 	        cmocka_unit_test(test_closure),
 	        cmocka_unit_test(test_renamed),
+	        cmocka_unit_test(test_renamed_replaced),
 	        cmocka_unit_test(test_cookie),
 	        cmocka_unit_test(test_freed),
 	        cmocka_unit_test(test_sql_function),
