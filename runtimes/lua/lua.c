@@ -140,9 +140,12 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	report_text(out, "luaV_execute", image->found_by, "0x%lx-0x%lx", image->ranges[0].start + instance->bias,
 	        image->ranges[0].end + instance->bias);
 	report_number(out, image->vm.l_in_slot ? "lua_State's slot from register" : "lua_State in register",
-	        image->vm.l_reg, "DWARF number, in all of luaV_execute");
+	        image->vm.l_reg, lua_state_extent(&image->vm));
 	if (image->vm.l_in_slot)
 		report_text(out, "lua_State's slot", NULL, "%d bytes from there", image->vm.l_slot);
+	for (u32 i = 0; i < image->vm.nspills; i++)
+		report_text(out, "lua_State spilled", NULL, "%d bytes from register %u", image->vm.spill[i],
+		        image->vm.spill_reg);
 	layout_report(image->origins, out);
 	return NULL;
 }

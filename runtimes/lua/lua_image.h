@@ -46,6 +46,9 @@ struct error *lua_code_find(struct image *img, struct lua_image *ret);
 struct lua_sweep;
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 
+/* Where in luaV_execute() that place holds, for people. */
+const char *lua_state_extent(const struct lua_vm *vm);
+
 /* Where luaV_execute() has its caller's registers: its begun and end. lua_ends.c. */
 void lua_ends_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
 

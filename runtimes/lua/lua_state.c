@@ -195,6 +195,7 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 		return false;
 	ret->l_reg = best->reg;
 	ret->l_in_slot = best->slot;
+	ret->l_reused = best->writes != 0;
 	ret->l_slot = best->disp;
 	ret->l_from = best->from;
 	if (!best->slot) {
@@ -204,4 +205,13 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 		choose_spills(&spills);
 	}
 	return true;
+}
+
+const char *lua_state_extent(const struct lua_vm *vm)
+{
+	if (!vm->l_in_slot && !(ARCH_SAVED_MASK >> vm->l_reg & 1))
+		return "DWARF number, between calls of luaV_execute; during these one of its slots has it";
+	if (vm->l_reused)
+		return "DWARF number, in most of luaV_execute; elsewhere a copy has it";
+	return "DWARF number, in all of luaV_execute behind its first instructions";
 }
