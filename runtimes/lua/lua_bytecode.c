@@ -68,16 +68,30 @@ static bool sets_register(const struct lua_proto *p, const struct operands *o, u
 	return o->op < 128 && d->sets_a[o->op / 64] >> (o->op % 64) & 1 && reg == o->a;
 }
 
+/*
+ * 5.1: behind OP_CLOSURE stands an instruction for each upvalue, which is not run: OP_MOVE or OP_GETUPVAL, register A
+ * is 0 (lvm.c). One that runs sets a local variable there, which has a name.
+ */
+#define CLOSURE_501 36
+static bool is_capture(const struct lua_proto *p, const struct operands *o)
+{
+	return !o->a && (o->op == dialect_of(p)->move || o->op == dialect_of(p)->getupval);
+}
+
 /* The last instruction before last that set reg, on any way that leads there; -1: none, or more than one way. */
 static s32 find_setter(const struct lua_proto *p, u32 last, u32 reg)
 {
 	const struct dialect *d = dialect_of(p);
 	s32 setter = -1;
 	u32 target = 0; /* code before it is conditional */
+	bool follows_closure = false;
 
 	for (u32 pos = 0; pos < last; pos++) {
 		struct operands o = decode(p, pos);
 
+		if (follows_closure && is_capture(p, &o))
+			continue;
+		follows_closure = p->version == 501 && o.op == CLOSURE_501;
 		if (o.op == d->jmp) {
 			s64 to = (s64)pos + 1 + o.jump;
 

@@ -150,7 +150,7 @@ def check_names(version, binary):
     for frames, count in result.stacks:
         names = tuple(m[1] for m in (re.match(r"(.*) \(tables\.lua(?::\d+)?\)$", f) for f in reversed(frames)) if m)
         seen[names] += count
-    assert len(truth) == 6, truth
+    assert len(truth) == 8, truth
     assert seen[tuple(truth)] > 0.8 * result.samples, f"{version}: {truth} is seldom seen: {seen.most_common(4)}"
     return f"{version}: {' '.join(truth)}"
 
