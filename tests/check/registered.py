@@ -13,6 +13,7 @@ SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path
 BUILD = os.environ["YRT_BUILD"]
 HELPERS = {
     "unit/steps.c",
+    "unit/steps_program.c",
     "e2e/yrt.py",
     "e2e/flaky.py",
     "e2e/lua.py",

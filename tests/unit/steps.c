@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "steps.h"
 
-#include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "arena.h"
-#include "unwind.h"
+#include "steps_program.h"
 #include "profile/expand.h"
 #include "symbols/symbols.h"
 
-#define GONE         64
-#define PLACES       256
-#define BURSTS       16
-#define WORDS        8
-#define MET_DULL     8     /* what begins without a change is left so much earlier */
-#define SIGNALS_US   10000 /* so long a time without a signal is waited for */
-#define THREAD_TRIES 6000  /* each 10 ms */
-#define KNOWN_MAX    10    /* one of so many steps may show a known limit: a handler of a signal has thousands */
+#define GONE      64
+#define PLACES    256
+#define BURSTS    16
+#define MET_DULL  8  /* what begins without a change is left so much earlier */
+#define KNOWN_MAX 10 /* one of so many steps may show a known limit: a handler of a signal has thousands */
 
 struct place { /* where faults were seen: a function and the fault */
 	char name[96];
@@ -34,7 +24,7 @@ struct place { /* where faults were seen: a function and the fault */
 
 struct steps_run {
 	const struct steps_language *language;
-	pid_t pid, tid; /* of the program; of the thread that is followed */
+	struct program program;
 	struct arena *arena;
 	struct modules *modules;
 	struct frame walked[STEPS_FRAMES];
@@ -74,81 +64,10 @@ static u32 number(const char *variable, u32 otherwise)
 	return text && *text ? (u32)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* Becomes the program. Never returns. */
-static void become(const char *const *argv, bool traced)
-{
-	const char *source = getenv("YRT_SOURCE");
-	char paths[WORDS][4096], *words[WORDS + 1] = {NULL};
-
-	for (u32 i = 0; i < WORDS && argv[i]; i++) {
-		bool fixture = !strncmp(argv[i], "fixtures/", 9);
-
-		snprintf(paths[i], sizeof(paths[i]), "%s%s%s", fixture ? source ? source : YRT_SOURCE_DIR : "",
-		        fixture ? "/" : "", argv[i]);
-		words[i] = paths[i];
-	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (traced)
-		ptrace(PTRACE_TRACEME, 0, 0, 0);
-	execvp(words[0], words);
-	_exit(127);
-}
-
-static bool is_called(pid_t pid, pid_t tid, const char *comm)
-{
-	char path[64], line[32] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	f = fopen(path, "r");
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f))
-		line[strcspn(line, "\n")] = 0;
-	fclose(f);
-	return !strcmp(line, comm);
-}
-
-/* The thread of that name; 0: there is none. */
-static pid_t find_thread(pid_t pid, const char *comm)
-{
-	char path[64];
-	struct dirent *e;
-	pid_t ret = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && !ret && (e = readdir(dir)))
-		if (atoi(e->d_name) && is_called(pid, atoi(e->d_name), comm))
-			ret = atoi(e->d_name);
-	if (dir)
-		closedir(dir);
-	return ret;
-}
-
-/* Waits for the thread of that name, and attaches to it alone. */
-static pid_t seize(pid_t pid, const char *comm)
-{
-	pid_t tid = 0;
-
-	for (u32 i = 0; i < THREAD_TRIES && !tid; i++) {
-		usleep(10000);
-		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
-		tid = find_thread(pid, comm);
-	}
-	if (!tid)
-		fail_msg("there is no thread %s", comm);
-	assert_int_equal(ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_EXITKILL), 0);
-	assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, 0, 0), 0);
-	return tid;
-}
-
 static struct steps *start(const struct steps_language *language, const char *const *argv)
 {
 	struct steps *s = calloc(1, sizeof(*s));
 	struct steps_run *run = calloc(1, sizeof(*run));
-	int status;
 
 	assert_non_null(s);
 	assert_non_null(run);
@@ -157,16 +76,7 @@ static struct steps *start(const struct steps_language *language, const char *co
 	s->before = &run->stacks[1];
 	run->language = language;
 	run->show = number("YRT_SHOW", 4);
-	run->pid = fork();
-	assert_true(run->pid >= 0);
-	if (!run->pid)
-		become(argv, !language->thread);
-	run->tid = language->thread ? seize(run->pid, language->thread) : run->pid;
-	assert_int_equal(waitpid(run->tid, &status, __WALL), run->tid);
-	if (!WIFSTOPPED(status))
-		fail_msg("%s did not start: status 0x%x", argv[0], status);
-	if (!language->thread)
-		ptrace(PTRACE_SETOPTIONS, run->tid, 0, PTRACE_O_EXITKILL);
+	run->program = program_start(argv, language->thread);
 	must(arena_create(NULL, &run->arena));
 	must(modules_create(run->arena, NULL, &run->modules));
 	run->modules->complain = complain;
@@ -175,36 +85,12 @@ static struct steps *start(const struct steps_language *language, const char *co
 
 static void end(struct steps *s)
 {
-	int status;
-
-	kill(s->run->pid, SIGKILL);
-	while (waitpid(s->run->tid, &status, __WALL) == s->run->tid && WIFSTOPPED(status)) /* it goes first */
-		;
-	waitpid(s->run->pid, NULL, 0);
+	program_end(&s->run->program);
 	process_destroy(s->process);
 	modules_destroy(s->run->modules);
 	arena_destroy(s->run->arena);
 	free(s->run);
 	free(s);
-}
-
-/* The signal that the program has stopped by, SIGSTOP if it was interrupted; 0: it runs. */
-static int wait_for(struct steps *s, int flags)
-{
-	int status;
-	pid_t tid = waitpid(s->run->tid, &status, flags | __WALL);
-
-	if (!tid)
-		return 0;
-	assert_int_equal(tid, s->run->tid);
-	if (!WIFSTOPPED(status))
-		fail_msg("the program ended with status 0x%x", status);
-	return status >> 16 == PTRACE_EVENT_STOP ? SIGSTOP : WSTOPSIG(status);
-}
-
-static void resume(struct steps *s, int request, int sig)
-{
-	assert_int_equal(ptrace((enum __ptrace_request)request, s->run->tid, 0, sig == SIGTRAP ? 0 : sig), 0);
 }
 
 /* What was seen so far says nothing of what comes. */
@@ -215,77 +101,16 @@ static void forget(struct steps *s)
 	s->run->ngone = 0;
 }
 
-/*
- * Goes on for so long, in us; 0: to its own SIGSTOP. Its other signals are passed on. The last moments nobody looks: a
- * program that sends itself signals would always be met at one of them.
- */
-static void run_traced(struct steps *s, u32 us)
-{
-	int sig;
-
-	resume(s, PTRACE_CONT, 0);
-	for (u32 passed = 0; passed < us; passed += 100) {
-		usleep(us % 250);
-		sig = wait_for(s, WNOHANG);
-		if (sig)
-			resume(s, PTRACE_CONT, sig == SIGSTOP ? 0 : sig);
-	}
-	if (us) {
-		usleep(us % 250);
-		kill(s->run->pid, SIGSTOP);
-	}
-	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
-		resume(s, PTRACE_CONT, sig);
-}
-
-/*
- * The same for a thread. It is not stopped where a signal has just met it, or one that is sent signals all the time
- * would always be met there. It stays traced: what a step has pushed of the flags (pushf) has the trap flag, which a
- * popf sets again.
- */
-static void run_thread(struct steps *s, u32 us)
-{
-	bool clear = false;
-	u32 passed = 0;
-	int sig;
-
-	resume(s, PTRACE_CONT, 0);
-	while (passed < us || (!clear && passed < us + SIGNALS_US)) {
-		usleep(1 + us % 99);
-		passed += 100;
-		sig = wait_for(s, WNOHANG);
-		clear = !sig;
-		if (sig)
-			resume(s, PTRACE_CONT, sig);
-	}
-	assert_int_equal(ptrace(PTRACE_INTERRUPT, s->run->tid, 0, 0), 0);
-	for (sig = wait_for(s, 0); sig != SIGSTOP; sig = wait_for(s, 0))
-		resume(s, PTRACE_CONT, sig);
-}
-
 static void run_for(struct steps *s, u32 us)
 {
 	bool changed;
 
-	if (s->run->language->thread)
-		run_thread(s, us);
-	else
-		run_traced(s, us);
+	program_run(&s->run->program, us);
 	if (s->process)
 		must(process_rescan(s->process, &changed));
 	else
-		must(process_create(s->run->modules, s->run->pid, 1, &s->process));
+		must(process_create(s->run->modules, s->run->program.pid, 1, &s->process));
 	forget(s);
-}
-
-static void step(struct steps *s)
-{
-	int sig = 0;
-
-	do {
-		resume(s, PTRACE_SINGLESTEP, sig);
-		sig = wait_for(s, 0);
-	} while (sig != SIGTRAP);
 }
 
 u64 steps_mix(u64 a, u64 b)
@@ -296,16 +121,12 @@ u64 steps_mix(u64 a, u64 b)
 
 static void walk(struct steps *s)
 {
-	struct user_regs_struct r;
 	struct unwind_registers regs;
 	struct steps_stack *stack = s->now;
 	u64 outer = 1;
 	u32 n, last = 0, scripts = 0;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, s->run->tid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
-	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
-	        .thread_pointer = r.fs_base};
+	program_registers(&s->run->program, &regs);
 	s->stop = unwind_stack(s->process, &regs, s->run->walked, STEPS_FRAMES, &n);
 	stack->nframes = expand_stack(s->process, s->run->walked, n, 0, stack->frames, STEPS_FRAMES);
 	stack->nitems = 0;
@@ -568,7 +389,7 @@ static bool is_dull(const struct steps *s)
 void steps_test(const struct steps_language *language, const char *const *argv, u32 otherwise)
 {
 	struct steps *s = start(language, argv);
-	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->pid), random = seed;
+	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->program.pid), random = seed;
 
 	run_for(s, 0);
 	while (s->step + BURSTS <= steps) {
@@ -576,7 +397,7 @@ void steps_test(const struct steps_language *language, const char *const *argv, 
 		run_for(s, 1 + (random >> 12) % 10000);
 		for (u32 k = 0; k < steps / BURSTS && !is_dull(s); k++, s->step++) {
 			check(s);
-			step(s);
+			program_step(&s->run->program);
 		}
 	}
 	report(s, seed);
