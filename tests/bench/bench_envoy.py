@@ -16,6 +16,7 @@ import statistics
 import sys
 
 import pairs
+import servers
 import yrt
 
 PAIRS, REQUESTS, RATE, LIMIT = 1000, 100, 99, 0.01  # 5 minutes on a quiet machine, 20 on a busy one
@@ -69,11 +70,11 @@ def measure(envoy, events, npairs):
 
 def main():
     try:
-        program = yrt.envoy_program()
+        program = servers.envoy_program()
     except yrt.Skipped as why:
         print(f"skip: {why}")
         sys.exit(yrt.SKIPPED)
-    with yrt.Envoy(program, load=2, connections=1) as envoy:
+    with servers.Envoy(program, load=2, connections=1) as envoy:
         envoy.wrk.wait()  # its traces are compiled
         at = yrt.Run("flame", "-p", envoy.pid, "-d", 3600, "-F", RATE).sampling()
         events = events_of(at.process.pid)

@@ -8,6 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import servers
 import yrt
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "600"))
@@ -30,7 +31,7 @@ def maps_kb(pid):
     return total
 
 
-with yrt.Nginx(load=SECONDS + 30) as nginx:
+with servers.Nginx(load=SECONDS + 30) as nginx:
     run = yrt.Run("lua-flame", "-p", nginx.workers()[0], "-d", SECONDS, "-F", 999).sampling()
     end, rows = time.monotonic() + SECONDS - 3, []
     while time.monotonic() < end:

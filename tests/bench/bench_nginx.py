@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+import servers
 import yrt
 
 PAIRS, SECONDS = 10, 5
@@ -44,7 +45,7 @@ def loaded(nginx, rate):
 
 
 failed = False
-with yrt.Nginx(load=3) as nginx:
+with servers.Nginx(load=3) as nginx:
     nginx.wrk.wait()
     requests_per_second(nginx)
     for rate, limit in LIMITS.items():

@@ -28,6 +28,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import async_profiler
 import java
+import servers
 import yrt
 
 RUNS = 9
@@ -209,7 +210,7 @@ def main(runs):
         )
     finally:
         yrt.stop(python)
-    with yrt.Nginx(load=300) as nginx:
+    with servers.Nginx(load=300) as nginx:
         over |= measure("nginx with Lua", nginx.workers()[0], {"yrt warm": yrt_ms, "yrt cold": yrt_cold}, runs)
     with java.Java("rate", 60, timeout=600) as jvm, launcher() as start:
         jvm.release()

@@ -23,6 +23,7 @@ HELPERS = {
     "e2e/java_alloc.py",
     "e2e/page.py",
     "e2e/pods.py",
+    "e2e/servers.py",
     "e2e/stores.py",
     "e2e/container.py",
     "e2e/image.py",

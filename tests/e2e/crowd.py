@@ -11,6 +11,7 @@ import sys
 
 import go
 import java
+import servers
 import yrt
 
 # Each prints a line first; what is not busy waits, or wakes up once a second.
@@ -136,7 +137,7 @@ class Crowd:
         native = yrt.Fixture("periodic", seconds=1000, wait=False)
         self.stack.enter_context(native)
         self.busy["native"] = "work", native
-        self.stack.enter_context(yrt.Nginx(workers=WORKERS, load=1))
+        self.stack.enter_context(servers.Nginx(workers=WORKERS, load=1))
 
     def cpu_seconds(self):
         return {name: yrt.cpu_seconds(process.pid) for name, (_, process) in self.busy.items()}

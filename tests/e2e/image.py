@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import container
+import servers
 import yrt
 
 JOB = os.path.join(yrt.SOURCE, "frontends", "job")
@@ -88,7 +89,7 @@ def child_of(pid):
     return int(yrt.read(f"/proc/{pid}/task/{pid}/children"))
 
 
-class Envoy(yrt.Envoy):
+class Envoy(servers.Envoy):
     """An Envoy in a container of its own, as pid 1 of its namespace; .pid is that of this machine."""
 
     def __init__(self, program, directory, **kw):

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -17,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 
+import servers
 import yrt
 
 NOTE = "debuginfod at"
@@ -70,12 +70,6 @@ class Place:
         shutil.rmtree(self.dir)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def wait_for(process, url):
     """Until the server has found the file: it scans when it starts."""
     for _ in range(300):
@@ -89,7 +83,7 @@ def wait_for(process, url):
 
 @contextlib.contextmanager
 def debuginfod(place):
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{servers.free_port()}"
     with open(os.path.join(place.dir, "log"), "w") as log:
         process = subprocess.Popen(["debuginfod", "-d", ":memory:", "-p", url.rpartition(":")[2], "-F", place.files],
                                    stdout=log, stderr=log, env={**os.environ, "DEBUGINFOD_URLS": ""})
@@ -156,7 +150,7 @@ def test_profile():
 def test_nobody_listens():
     """One line, however many files there were to ask for, and all that is known without an answer."""
     with Place() as place:
-        url = f"http://127.0.0.1:{free_port()}"
+        url = f"http://127.0.0.1:{servers.free_port()}"
         out, err = place.symbolize(place.env(url))
         assert out.startswith("??\n") and err.count("\n") == err.count(NOTE) == 1 and url in err, (out, err)
         result = place.sample(place.env(url))

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 
+import servers
 import yrt
 
 RATE = 1999
@@ -70,7 +71,7 @@ def check_calls(result, least):
 
 
 def flame(jit, least):
-    with yrt.Envoy(yrt.envoy_program(), jit=jit) as envoy:
+    with servers.Envoy(servers.envoy_program(), jit=jit) as envoy:
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
     yield check_whole(result)
     check_calls(result, least)
@@ -93,7 +94,7 @@ def test_interpreter():
 
 def test_traceback():
     """A coroutine in a protected call in Envoy's own coroutine, beside what debug.traceback says inside of it."""
-    with yrt.Envoy(yrt.envoy_program(), jit="off", path="/respond/deep", connections=2) as envoy:
+    with servers.Envoy(servers.envoy_program(), jit="off", path="/respond/deep", connections=2) as envoy:
         truth = envoy.get("/respond/deep")
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 4, "-F", RATE, "--lines").expect()
     yield check_whole(result)
@@ -135,7 +136,8 @@ def replace_script(envoy, turn):
 
 def test_reload_and_drain():
     """Scripts are replaced while they run, then Envoy drains and ends: what was gathered is kept."""
-    with yrt.Envoy(yrt.envoy_program(), options=("--drain-time-s", "1", "--drain-strategy", "immediate")) as envoy:
+    options = "--drain-time-s", "1", "--drain-strategy", "immediate"
+    with servers.Envoy(servers.envoy_program(), options=options) as envoy:
         at = yrt.Run("lua-flame", "-p", envoy.pid, "-d", 50, "-F", RATE).sampling()
         for turn in range(3):
             replace_script(envoy, turn)
@@ -155,7 +157,7 @@ def test_reload_and_drain():
 
 def test_failing_script():
     """A script that ends in an error on every request."""
-    with yrt.Envoy(yrt.envoy_program(), path="/fail", connections=2) as envoy:
+    with servers.Envoy(servers.envoy_program(), path="/fail", connections=2) as envoy:
         result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 3, "-F", RATE).expect()
     yield check_whole(result, limit=0.005)
     assert result.share(re.compile("^fail_at ")) > 0.05, yrt.show(result.stacks)
@@ -164,8 +166,8 @@ def test_failing_script():
 def test_hot_restart():
     """A second process takes over the listeners, the first one drains and ends: a selection follows."""
     with tempfile.TemporaryDirectory() as directory:
-        program = shutil.copy(yrt.envoy_program(), os.path.join(directory, "hot-envoy"))
-        with yrt.Envoy(program, connections=2) as envoy:
+        program = shutil.copy(servers.envoy_program(), os.path.join(directory, "hot-envoy"))
+        with servers.Envoy(program, connections=2) as envoy:
             at = yrt.Run("lua-flame", "--select", f"exe={program}", "-d", 60, "-F", RATE).sampling()
             second = subprocess.Popen(
                 [
@@ -210,7 +212,7 @@ def test_hot_restart():
 
 def test_earlier_versions():
     for version in "1.36.2", "1.38.3":
-        with yrt.Envoy(yrt.envoy_program(version)) as envoy:
+        with servers.Envoy(servers.envoy_program(version)) as envoy:
             result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
         yield f"{version}: {check_whole(result)}"
         check_calls(result, 6)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import servers
 import yrt
 
 NOBODY = 65534
@@ -98,7 +99,7 @@ def test_nginx():
     """
     A VM in the master and in each worker; machine code of traces is distinguished from that of regular expressions.
     """
-    with yrt.Nginx(workers=2, load=20) as nginx:
+    with servers.Nginx(workers=2, load=20) as nginx:
         wanted = [nginx.master.pid, *nginx.workers()]
         result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
         processes = json.loads(result.stdout)["processes"]

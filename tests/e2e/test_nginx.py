@@ -8,6 +8,7 @@ import re
 import signal
 import time
 
+import servers
 import yrt
 
 RATE = 1999
@@ -83,7 +84,7 @@ def check_order(result, functions):
 
 
 def lua_flame(jit, functions):
-    with yrt.Nginx(jit=jit) as nginx:
+    with servers.Nginx(jit=jit) as nginx:
         result = yrt.run("lua-flame", "-p", nginx.workers()[0], "-d", 5, "-F", RATE).expect()
     line = check_stacks(result)
     check_order(result, functions)
@@ -114,7 +115,7 @@ def callers(result, name):
 
 def nested(jit):
     """coroutine.wrap and .resume of ngx_lua yield to nginx: who waits for a coroutine stands above it all the same."""
-    with yrt.Nginx(jit=jit, path="/nested") as nginx:
+    with servers.Nginx(jit=jit, path="/nested") as nginx:
         result = yrt.run("flame", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     found = callers(result, "produce_sums")
     samples = sum(found.values())
@@ -136,7 +137,7 @@ def test_nested_interpreter():
 
 def test_spawned():
     """Nobody waits for a thread of ngx_lua's, though it has a parent which waits for another coroutine meanwhile."""
-    with yrt.Nginx(jit="off", path="/spawned", connections=32) as nginx:
+    with servers.Nginx(jit="off", path="/spawned", connections=32) as nginx:
         result = yrt.run("flame", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     found = callers(result, "work_alone")
     assert sum(found.values()) > 0.5 * result.samples, yrt.show(result.stacks)
@@ -145,7 +146,7 @@ def test_spawned():
 
 def test_flame_has_everything():
     """flame shows kernel, nginx's own and Lua frames of one stack, in this order: native, Lua, native or kernel."""
-    with yrt.Nginx() as nginx:
+    with servers.Nginx() as nginx:
         result = yrt.run("flame", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     check_stacks(result)
     assert result.share(re.compile("ngx_")) > 0.9, yrt.show(result.stacks)
@@ -154,7 +155,7 @@ def test_flame_has_everything():
 
 
 def test_several_workers():
-    with yrt.Nginx(workers=2) as nginx:
+    with servers.Nginx(workers=2) as nginx:
         pids = ",".join(map(str, nginx.workers()))
         before = [yrt.cpu_seconds(p) for p in nginx.workers()]
         result = yrt.run("lua-flame", "-p", pids, "-d", 4, "-F", RATE).expect()
@@ -166,7 +167,7 @@ def test_several_workers():
 
 def test_master_and_reload():
     """-s on the master: workers that exist, and those of two reloads while sampling."""
-    with yrt.Nginx(workers=2) as nginx:
+    with servers.Nginx(workers=2) as nginx:
         at = yrt.Run("lua-flame", "-p", nginx.master.pid, "-s", "-d", 9, "-F", RATE).sampling()
         first, used = nginx.workers(), 0
         for _ in range(2):
@@ -191,7 +192,7 @@ def test_master_and_reload():
 
 def test_worker_killed():
     """The worker is killed amid: the result is kept, the exit code is 0, a line says so."""
-    with yrt.Nginx() as nginx:
+    with servers.Nginx() as nginx:
         worker = nginx.workers()[0]
         at = yrt.Run("lua-flame", "-p", worker, "-d", 20, "-F", RATE).sampling()
         time.sleep(3)
@@ -205,7 +206,7 @@ def test_worker_killed():
 
 def test_target_is_not_disturbed():
     """Every request during sampling is answered."""
-    with yrt.Nginx(load=4) as nginx:
+    with servers.Nginx(load=4) as nginx:
         result = yrt.run("lua-flame", "-p", nginx.workers()[0], "-d", 3, "-F", RATE).expect()
         report, _ = nginx.wrk.communicate(timeout=20)
         worker = nginx.workers()[0]
@@ -218,7 +219,7 @@ def test_target_is_not_disturbed():
 
 def test_lines():
     """--lines: frames of app.lua give the line being executed, which lies inside the function."""
-    with yrt.Nginx(jit="off") as nginx:
+    with servers.Nginx(jit="off") as nginx:
         result = yrt.run("lua-flame", "--lines", "-p", nginx.workers()[0], "-d", 4, "-F", RATE).expect()
     seen = {int(m.group(1)) for frames, _ in result.stacks for f in frames
             if (m := re.match(r"make_order \(.*app\.lua:\d+\):(\d+)$", f))}

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import pods
+import servers
 import yrt
 
 REASONS = {
@@ -460,7 +461,7 @@ def test_idle_java():
 
 def test_idle_nginx():
     """All of an idle nginx is by design; off-flame shows it unless it is asked not to."""
-    with yrt.Nginx(load=0) as nginx:
+    with servers.Nginx(load=0) as nginx:
         pid = nginx.workers()[0]
         result = yrt.run("off-flame", "--no-idle", "-p", pid, "-d", 1).expect()
         assert result.stats["idle_samples"] > 0.95e9 * result.stats["duration_s"], result.stats

@@ -16,6 +16,7 @@ import time
 import image
 import lua
 import pods
+import servers
 import stores
 import yrt
 
@@ -32,7 +33,7 @@ def envoy_pod(**kw):
         root, out = image.build(directory), os.path.join(directory, "out")
         os.mkdir(out)
         with image.Envoy(
-            yrt.envoy_program(), directory, **{"connections": 2, "load": 30, **kw}
+            servers.envoy_program(), directory, **{"connections": 2, "load": 30, **kw}
         ) as envoy, pods.Pod() as pod:
             pod.add(envoy.pid)
             yield root, out, envoy, pod
@@ -122,7 +123,7 @@ def test_restart():
             pids = [envoy.pid]
             busy_for(envoy.pid, 1)
             yrt.stop(envoy.process)
-            with image.Envoy(yrt.envoy_program(), directory, connections=2, load=60) as second:
+            with image.Envoy(servers.envoy_program(), directory, connections=2, load=60) as second:
                 pids.append(second.pid)
                 pod.add(second.pid)
                 busy_for(second.pid, 3)

@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.parse
 
+import servers
 import stores
 import yrt
 
@@ -140,7 +141,7 @@ def test_collector():
     if not program:
         raise yrt.Skipped("YRT_OTELCOL names no Collector")
     with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
-        path, port = recorded(dir), yrt.free_port()
+        path, port = recorded(dir), servers.free_port()
         with open(os.path.join(dir, "config.yaml"), "w") as file:
             file.write(COLLECTOR.format(take=port, give=store.port))
         collector = subprocess.Popen(

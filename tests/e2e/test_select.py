@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import pods
+import servers
 import yrt
 
 RATE = 999
@@ -127,7 +128,7 @@ def test_unit():
     service = os.path.join(slice, f"{name}.service")
     os.makedirs(service)
     try:
-        with yrt.Nginx(load=30) as nginx:
+        with servers.Nginx(load=30) as nginx:
             for pid in nginx.master.pid, *nginx.workers():
                 pods.join(service, pid)
             result = yrt.run("lua-flame", "--select", f"unit={name}", "-d", 3, "-F", 199).expect()

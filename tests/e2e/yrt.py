@@ -8,13 +8,11 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-import urllib.request
 
 import flaky
 
@@ -343,161 +341,6 @@ def alone(text):
     return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def start_wrk(fixtures, port, load, connections, path):
-    """wrk for so many seconds: load.lua of that folder, or one path."""
-    return subprocess.Popen(
-        [
-            "wrk",
-            "-t1",
-            f"-c{connections}",
-            f"-d{load}",
-            *([] if path else ["-s", os.path.join(fixtures, "load.lua")]),
-            f"http://127.0.0.1:{port}{path or '/'}",
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-class Nginx:
-    """An nginx of fixtures/nginx, under the load of wrk for a bounded time: of load.lua, or of one path."""
-
-    def __init__(self, workers=1, jit="on", load=60, connections=8, path=None):
-        self.dir = tempfile.mkdtemp(prefix="yrt-nginx-")
-        os.chmod(self.dir, 0o755)
-        self.port = free_port()
-        here = os.path.join(SOURCE, "fixtures", "nginx")
-        self.master = subprocess.Popen(
-            ["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit], stdin=subprocess.DEVNULL
-        )
-        self.wrk = None
-        try:
-            self.await_answer()
-            self.wrk = start_wrk(here, self.port, load, connections, path)
-        except BaseException:
-            self.close()
-            raise
-
-    def await_answer(self):
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                self.get("/json")
-                return
-            assert self.master.poll() is None, "nginx ended: " + read(os.path.join(self.dir, "error.log"))
-            time.sleep(0.05)
-        raise AssertionError("nginx does not answer")
-
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
-            return r.read().decode()
-
-    def workers(self):
-        return [int(p) for p in read(f"/proc/{self.master.pid}/task/{self.master.pid}/children").split()]
-
-    def reload(self):
-        self.master.send_signal(signal.SIGHUP)
-
-    def close(self):
-        if self.wrk:
-            stop(self.wrk)
-        stop(self.master)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class Skipped(Exception):
-    """What a test needs is not here; main() says so."""
-
-
-def envoy_program(version="1.40.0"):
-    """Where Envoy is, fetched once."""
-    get = os.path.join(SOURCE, "fixtures", "envoy", "get.sh")
-    done = subprocess.run(
-        ["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(BUILD, "envoy"), version],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        raise Skipped(f"Envoy {version} can not be had (see above)")
-    return done.stdout.strip()
-
-
-class Envoy:
-    """An Envoy of fixtures/envoy, under the load of wrk for a bounded time: of load.lua, or of one path."""
-
-    def __init__(self, program, workers=2, jit="on", load=60, connections=8, path=None, options=(), directory=None):
-        self.dir = directory or tempfile.mkdtemp(prefix="yrt-envoy-")
-        self.port = free_port()
-        here = os.path.join(SOURCE, "fixtures", "envoy")
-        self.process = subprocess.Popen(
-            ["sh", os.path.join(here, "run.sh"), program, self.dir, str(self.port), str(workers), jit, *options],
-            stdin=subprocess.DEVNULL,
-        )
-        self.wrk = None
-        try:
-            self.await_answer()
-            if load:
-                self.wrk = start_wrk(here, self.port, load, connections, path)
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def await_answer(self):
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                self.get("/")
-                return
-            assert self.process.poll() is None, "Envoy ended: " + self.log()
-            time.sleep(0.05)
-        raise AssertionError("Envoy does not answer: " + self.log())
-
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
-            return r.read().decode()
-
-    def admin(self, path):
-        """Sends Envoy a command: POST to its administration interface."""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(os.path.join(self.dir, "admin"))
-            s.sendall(f"POST {path} HTTP/1.1\r\nHost: admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
-            return s.makefile("rb").read().decode()
-
-    def log(self):
-        return read(os.path.join(self.dir, "envoy.log"))
-
-    def close(self):
-        if self.wrk:
-            stop(self.wrk)
-        stop(self.process)
-        base = read(os.path.join(self.dir, "base-id")).strip()
-        if base:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"/dev/shm/envoy_shared_memory_{base}0")  # Envoy 1.40 leaves it
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
 def cpu_seconds(pid):
     """What the scheduler counted for the threads of a process that are alive."""
     total = 0
@@ -535,6 +378,10 @@ def nobody():
 ATTEMPTS, DISTURBED, MORE_ATTEMPTS, MORE_UNTIL_S = 2, 0.04, 3, 400
 BEGIN = time.monotonic()
 SKIPPED = 77  # the exit code if no test could run; CMake's SKIP_RETURN_CODE
+
+
+class Skipped(Exception):
+    """What a test needs is not here; main() says so."""
 
 
 def attempt(test):
