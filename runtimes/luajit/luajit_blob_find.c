@@ -7,7 +7,7 @@
 
 #include "binary/image_scan.h"
 #include "cleanup.h"
-#include "cfi/cfi_memo.h"
+#include "cfi/cfi_search_cache.h"
 
 #define DISPATCHES_MIN 60 /* of the interpreter: one at the end of nearly each of its 97 instructions */
 #define BLOB_MAX       (256u << 10)
@@ -68,24 +68,25 @@ static bool is_there(struct search *search, struct image *img, u64 start)
 	return bytes && image_read(img, bytes, size, fde->start) && search_bytes(search, bytes, size, fde->start);
 }
 
-/* Most files hold none, which is kept, too, as a memo without values. */
+/* Most files hold none, which is kept, too, as a result without values. */
 static void keep(const struct search *search, struct image *img, bool found)
 {
 	if (found)
-		memo_store(img, LUAJIT_BLOB_SEARCH, &(struct memo){.values = {search->fde->start}, .n = 1});
+		search_cache_store(
+		        img, LUAJIT_BLOB_SEARCH, &(struct search_result){.values = {search->fde->start}, .n = 1});
 	else if (search->all < DISPATCHES_MIN)
-		memo_store(img, LUAJIT_BLOB_SEARCH, &(struct memo){.n = 0});
+		search_cache_store(img, LUAJIT_BLOB_SEARCH, &(struct search_result){.n = 0});
 }
 
 static bool find(struct search *search, struct image *img)
 {
 	bool found = false;
 	struct image_scan scan;
-	struct memo memo;
+	struct search_result cached;
 
-	if (memo_load(img, LUAJIT_BLOB_SEARCH, &memo)) {
-		if (!memo.n || is_there(search, img, memo.values[0]))
-			return memo.n;
+	if (search_cache_load(img, LUAJIT_BLOB_SEARCH, &cached)) {
+		if (!cached.n || is_there(search, img, cached.values[0]))
+			return cached.n;
 		*search = (struct search){.cfi = img->cfi};
 	}
 	if (!image_scan_start(&scan, img, ".text", OVERLAP))

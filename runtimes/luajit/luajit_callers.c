@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "binary/image_scan.h"
-#include "cfi/cfi_memo.h"
+#include "cfi/cfi_search_cache.h"
 
 #define CALL_OR_JUMP 0xe8 /* e8, e9: a displacement of 32 bits follows */
 #define CALL_BYTES   5
@@ -14,18 +14,18 @@
 
 struct search {
 	u64 start, end;
-	struct memo found; /* each once */
+	struct search_result found; /* each once */
 	bool full;
 };
 
 static void found(struct search *search, u64 target)
 {
-	struct memo *m = &search->found;
+	struct search_result *m = &search->found;
 	u32 i = 0;
 
 	while (i < m->n && m->values[i] != target)
 		i++;
-	search->full |= i == MEMO_VALUES;
+	search->full |= i == SEARCH_RESULT_MAX;
 	if (i == m->n && !search->full)
 		m->values[m->n++] = target;
 }
@@ -75,7 +75,7 @@ static void search_piece(struct search *search, const struct image_scan *s)
 	}
 }
 
-static bool is_inside(const struct memo *m, u64 start, u64 end)
+static bool is_inside(const struct search_result *m, u64 start, u64 end)
 {
 	for (u32 i = 0; i < m->n; i++)
 		if (m->values[i] < start || m->values[i] >= end)
@@ -89,7 +89,7 @@ void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ct
 	struct image_scan s;
 	bool failed;
 
-	if (!memo_load(img, SEARCH, &search.found) || !is_inside(&search.found, start, end)) {
+	if (!search_cache_load(img, SEARCH, &search.found) || !is_inside(&search.found, start, end)) {
 		search.found.n = 0;
 		if (!image_scan_start(&s, img, ".text", CALL_BYTES - 1))
 			return;
@@ -98,7 +98,7 @@ void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ct
 		failed = s.failed;
 		image_scan_end(&s);
 		if (!search.full && !failed)
-			memo_store(img, SEARCH, &search.found);
+			search_cache_store(img, SEARCH, &search.found);
 	}
 	for (u32 i = 0; i < search.found.n; i++)
 		each(ctx, search.found.values[i]);

@@ -10,8 +10,8 @@
 
 /*
  * Calls each() with the targets in [start, end) of what looks like a call or jump elsewhere in .text: each once, and
- * MEMO_VALUES at most (Envoy 1.40: 12). Bytes in the middle of an instruction may look like one, too. A .text of 70 MB
- * takes some 17 ms besides reading it, so they are kept (cfi/cfi_memo.h).
+ * SEARCH_RESULT_MAX at most (Envoy 1.40: 12). Bytes in the middle of an instruction may look like one, too. A .text of
+ * 70 MB takes some 17 ms besides reading it, so they are kept (cfi/cfi_search_cache.h).
  */
 void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ctx, u64 target), void *ctx);
 

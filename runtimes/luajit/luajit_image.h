@@ -42,7 +42,7 @@ struct luajit_image {
 /* What the walker needs of a layout. */
 struct luajit_vm luajit_vm_of(const struct luajit_layout *l);
 
-#define LUAJIT_BLOB_SEARCH "luajit vm 2" /* the memo of this search: where it begins, or nothing (cfi/cfi_memo.h) */
+#define LUAJIT_BLOB_SEARCH "luajit vm 2" /* its cached result: where the blob begins, or nothing (cfi_search_cache.h) */
 
 /*
  * Finds the VM's code in a file and makes its rows. blob->end is 0 if there is none: not LuaJIT. An error says that the

@@ -7,7 +7,7 @@
 #include "arch.h"
 #include "binary/image_scan.h"
 #include "cfi/cfi.h"
-#include "cfi/cfi_memo.h"
+#include "cfi/cfi_search_cache.h"
 #include "python.h"
 #include "symbols/symbols.h"
 
@@ -150,24 +150,24 @@ static void find(struct image *img, struct python_gc *ret)
 /* What an earlier run has found. */
 static bool load(struct image *img, struct python_gc *ret)
 {
-	struct memo memo;
+	struct search_result found;
 
-	if (!memo_load(img, SEARCH, &memo) || memo.n % 2 || memo.n / 2 > PYTHON_GC_FUNCTIONS)
+	if (!search_cache_load(img, SEARCH, &found) || found.n % 2 || found.n / 2 > PYTHON_GC_FUNCTIONS)
 		return false;
-	for (u32 i = 0; i < memo.n; i += 2)
-		add(ret, memo.values[i], memo.values[i + 1]);
+	for (u32 i = 0; i < found.n; i += 2)
+		add(ret, found.values[i], found.values[i + 1]);
 	return true;
 }
 
 static void store(struct image *img, const struct python_gc *gc)
 {
-	struct memo memo = {.n = gc->n * 2};
+	struct search_result found = {.n = gc->n * 2};
 
 	for (u32 i = 0; i < gc->n; i++) {
-		memo.values[i * 2] = gc->start[i];
-		memo.values[i * 2 + 1] = gc->end[i];
+		found.values[i * 2] = gc->start[i];
+		found.values[i * 2 + 1] = gc->end[i];
 	}
-	memo_store(img, SEARCH, &memo);
+	search_cache_store(img, SEARCH, &found);
 }
 
 static void look(struct image *img, struct python_gc *ret)

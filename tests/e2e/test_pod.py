@@ -177,7 +177,7 @@ def test_first_sample():
                 out=out,
                 prefix=["chrt", "-f", "5"],
             ).expect()
-            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.memo")) >= 2, os.listdir(
+            assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.search")) >= 2, os.listdir(
                 f"{out}/cache"
             )
             assert lua.parse_page(result.stdout), result.stderr

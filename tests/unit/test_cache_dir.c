@@ -43,7 +43,7 @@ static void test_least_recent(void **state)
 
 	put("aa-10.cfi", 300, 1000);
 	put("bb-10.cfi", 300, 3000);
-	put("cc-10.memo", 300, 2000);
+	put("cc-10.search", 300, 2000);
 	put("dd-10.cfi.Ab3xYz", 100, 500); /* of a writer that was killed */
 	put("mine.txt", 900, 1);
 	put("aa-10.cfg", 900, 1);
@@ -53,7 +53,7 @@ static void test_least_recent(void **state)
 	assert_null(cache_shrink(dir, 650 << 10, &use));
 	assert_int_equal(use.files, 2);
 	assert_false(is_there("aa-10.cfi") || is_there("dd-10.cfi.Ab3xYz"));
-	assert_true(is_there("bb-10.cfi") && is_there("cc-10.memo") && is_there("mine.txt") && is_there("aa-10.cfg"));
+	assert_true(is_there("bb-10.cfi") && is_there("cc-10.search") && is_there("mine.txt") && is_there("aa-10.cfg"));
 }
 
 static void test_use_counts(void **state)

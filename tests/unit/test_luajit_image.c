@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi/cfi_memo.h"
+#include "cfi/cfi_search_cache.h"
 #include "runtimes/luajit/luajit_code.h"
 #include "runtimes/luajit/luajit_image.h"
 #include "runtime.h"
@@ -137,15 +137,15 @@ static void test_other_files(void **state)
 
 static u32 remembered(const struct image *img)
 {
-	struct memo memo;
+	struct search_result found;
 
-	return memo_load(img, LUAJIT_BLOB_SEARCH, &memo) ? memo.n : ~0u;
+	return search_cache_load(img, LUAJIT_BLOB_SEARCH, &found) ? found.n : ~0u;
 }
 
 /* That a file holds none is kept, and so is where it was; a place that is wrong leads to a new search. */
 static void test_remembered(void **state)
 {
-	const struct memo wrong = {.values = {0x1234}, .n = 1};
+	const struct search_result wrong = {.values = {0x1234}, .n = 1};
 	char dir[] = "/tmp/yrt-luajit-XXXXXX", command[64];
 	struct image *none = open_image("/lib/x86_64-linux-gnu/libc.so.6");
 	u64 start, end;
@@ -155,7 +155,7 @@ static void test_remembered(void **state)
 	assert_int_equal(remembered(none), ~0u);
 	assert_null(luajit_blob_find(none, &start, &end));
 	assert_int_equal(remembered(none), 0);
-	memo_store(none, LUAJIT_BLOB_SEARCH, &wrong);
+	search_cache_store(none, LUAJIT_BLOB_SEARCH, &wrong);
 	assert_null(luajit_blob_find(none, &start, &end));
 	assert_int_equal(end, 0);
 	assert_int_equal(remembered(none), 0);

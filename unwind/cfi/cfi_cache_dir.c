@@ -83,7 +83,7 @@ u64 cache_limit(void)
 	return mb << 20;
 }
 
-/* <build-id>-<hex>.cfi, .btf, .layout or .memo, also one that is just being written, with six letters behind. */
+/* <build-id>-<hex>.cfi, .btf, .layout or .search, also one that is just being written, with six letters behind. */
 static bool is_ours(const char *name)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -93,7 +93,7 @@ static bool is_ours(const char *name)
 
 	return id && size &&
 	       (!strncmp(end, ".cfi", 4) || !strncmp(end, ".btf", 4) || !strncmp(end, ".layout", 7) ||
-	               !strncmp(end, ".memo", 5));
+	               !strncmp(end, ".search", 7));
 }
 
 static void cleanup_dir(DIR **dir)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of the cache: its files and its size limit. <build-id>-<hex>.cfi holds unwind tables, .btf the types of
- * a kernel (probes/kernel_types.h), .layout what debug information says about a runtime (layout/layout.h), .memo the
- * result of a search (cfi_memo.h). A file's modification time is its last use, to the hour. The least recently used
- * files are removed first. Files with other names are left alone.
+ * a kernel (probes/kernel_types.h), .layout what debug information says about a runtime (layout/layout.h), .search the
+ * result of a search (cfi_search_cache.h). A file's modification time is its last use, to the hour. The least recently
+ * used files are removed first. Files with other names are left alone.
  */
 #ifndef YRT_CFI_CACHE_DIR_H
 #define YRT_CFI_CACHE_DIR_H

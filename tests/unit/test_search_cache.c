@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "cfi/cfi_memo.h"
+#include "cfi/cfi_search_cache.h"
 
-static char dir[] = "/tmp/yrt-memo-XXXXXX";
+static char dir[] = "/tmp/yrt-searches-XXXXXX";
 
 static struct image image_of(size_t size)
 {
@@ -41,30 +41,31 @@ static int open_file(int flags)
 
 static void test_round(void **state)
 {
-	struct image img = image_of(MEMO_FILE), other = image_of(MEMO_FILE + 1), small = image_of(MEMO_FILE - 1);
-	struct memo memo = {.values = {7, ~0ull, 0}, .n = 3}, got;
+	struct image img = image_of(SEARCH_FILE_MIN), other = image_of(SEARCH_FILE_MIN + 1),
+	             small = image_of(SEARCH_FILE_MIN - 1);
+	struct search_result found = {.values = {7, ~0ull, 0}, .n = 3}, got;
 
-	assert_false(memo_load(&img, "search 1", &got));
-	memo_store(&small, "search 1", &memo);
+	assert_false(search_cache_load(&img, "search 1", &got));
+	search_cache_store(&small, "search 1", &found);
 	assert_int_equal(open_file(O_RDONLY), -1);
-	memo_store(&img, "search 1", &memo);
-	assert_true(memo_load(&img, "search 1", &got));
+	search_cache_store(&img, "search 1", &found);
+	assert_true(search_cache_load(&img, "search 1", &got));
 	assert_int_equal(got.n, 3);
-	assert_memory_equal(got.values, memo.values, 3 * sizeof(u64));
-	assert_false(memo_load(&img, "search 2", &got));
-	assert_false(memo_load(&other, "search 1", &got));
-	memo.n = 0;
-	memo_store(&img, "search 1", &memo);
-	assert_true(memo_load(&img, "search 1", &got));
+	assert_memory_equal(got.values, found.values, 3 * sizeof(u64));
+	assert_false(search_cache_load(&img, "search 2", &got));
+	assert_false(search_cache_load(&other, "search 1", &got));
+	found.n = 0;
+	search_cache_store(&img, "search 1", &found);
+	assert_true(search_cache_load(&img, "search 1", &got));
 	assert_int_equal(got.n, 0);
 }
 
 static void test_broken(void **state)
 {
-	struct image img = image_of(MEMO_FILE);
-	struct memo memo = {.values = {1, 2}, .n = 2}, got;
+	struct image img = image_of(SEARCH_FILE_MIN);
+	struct search_result found = {.values = {1, 2}, .n = 2}, got;
 
-	memo_store(&img, "search 1", &memo);
+	search_cache_store(&img, "search 1", &found);
 	for (off_t at = 0; at < 32; at++) {
 		int fd = open_file(O_RDWR);
 		u8 byte;
@@ -72,24 +73,24 @@ static void test_broken(void **state)
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		byte ^= 1;
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-		assert_false(memo_load(&img, "search 1", &got));
+		assert_false(search_cache_load(&img, "search 1", &got));
 		byte ^= 1;
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-		assert_true(memo_load(&img, "search 1", &got));
+		assert_true(search_cache_load(&img, "search 1", &got));
 		close(fd);
 	}
 	for (off_t size = 0; size < 32; size++) {
 		int fd;
 
-		memo_store(&img, "search 1", &memo);
+		search_cache_store(&img, "search 1", &found);
 		fd = open_file(O_RDWR);
 		assert_int_equal(ftruncate(fd, size), 0);
 		close(fd);
-		assert_false(memo_load(&img, "search 1", &got));
+		assert_false(search_cache_load(&img, "search 1", &got));
 	}
-	memo_store(&img, "search 1", &memo);
-	assert_int_equal(ftruncate(open_file(O_RDWR), 16 + (MEMO_VALUES + 1) * 8), 0);
-	assert_false(memo_load(&img, "search 1", &got));
+	search_cache_store(&img, "search 1", &found);
+	assert_int_equal(ftruncate(open_file(O_RDWR), 16 + (SEARCH_RESULT_MAX + 1) * 8), 0);
+	assert_false(search_cache_load(&img, "search 1", &got));
 }
 
 static int make_dir(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cfi_memo.h"
+#include "cfi_search_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "cfi_cache_dir.h"
 #include "cleanup.h"
 
-#define MAGIC 0x316f6d656d747279 /* "yrtmemo1" */
+#define MAGIC 0x31646e6966747279 /* "yrtfind1" */
 
 /* The values follow. */
 struct head {
@@ -23,10 +23,10 @@ static char *path_of(const struct image *img, const char *search)
 {
 	u64 hash = XXH3_64bits_withSeed(search, strlen(search), img->size);
 
-	return img->size < MEMO_FILE ? NULL : cache_path(img->cache_dir, img, hash, ".memo");
+	return img->size < SEARCH_FILE_MIN ? NULL : cache_path(img->cache_dir, img, hash, ".search");
 }
 
-bool memo_load(const struct image *img, const char *search, struct memo *ret)
+bool search_cache_load(const struct image *img, const char *search, struct search_result *ret)
 {
 	cleanup(free) char *path = path_of(img, search);
 	size_t size, values;
@@ -42,17 +42,17 @@ bool memo_load(const struct image *img, const char *search, struct memo *ret)
 	return head.magic == MAGIC && head.sum == XXH3_64bits(ret->values, values);
 }
 
-void memo_store(const struct image *img, const char *search, const struct memo *memo)
+void search_cache_store(const struct image *img, const char *search, const struct search_result *found)
 {
 	cleanup(free) char *path = path_of(img, search);
-	size_t values = memo->n * sizeof(*memo->values);
+	size_t values = found->n * sizeof(*found->values);
 	struct {
 		struct head head;
-		u64 values[MEMO_VALUES];
-	} file = {{MAGIC, XXH3_64bits(memo->values, values)}, {0}};
+		u64 values[SEARCH_RESULT_MAX];
+	} file = {{MAGIC, XXH3_64bits(found->values, values)}, {0}};
 
 	if (!path)
 		return;
-	memcpy(file.values, memo->values, values);
+	memcpy(file.values, found->values, values);
 	cache_put(img->cache_dir, path, &file, sizeof(file.head) + values);
 }
