@@ -159,6 +159,11 @@ static void fit_to_kernel(struct sample *skel)
 		allocate_ahead(skel);
 }
 
+void skeleton_fit_fault(struct sample *skel)
+{
+	skel->rodata->with_find_vma = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_find_vma, NULL) == 1;
+}
+
 struct sample *skeleton_open(u32 walkers, const char *cache_dir)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);

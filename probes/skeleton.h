@@ -20,5 +20,7 @@ struct sample;
 
 /* walkers: bit n: the runtime of id n. cache_dir: for the kernel's types; NULL: none. NULL, and errno: it failed. */
 struct sample *skeleton_open(u32 walkers, const char *cache_dir);
+/* Call before on_fault (fault/fault.bpf.h) is loaded: it does without bpf_find_vma() where that is missing. */
+void skeleton_fit_fault(struct sample *skel);
 
 #endif

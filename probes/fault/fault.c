@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "probes/capabilities.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "probes/skeleton.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
@@ -31,8 +31,7 @@ struct fault {
 static void prepare(struct object *o)
 {
 	object_want(o, "on_fault");
-	object_skeleton(o)->rodata->with_find_vma =
-	        libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_find_vma, NULL) == 1;
+	skeleton_fit_fault(object_skeleton(o));
 }
 
 static void destroy(void *event)

@@ -32,7 +32,7 @@ static struct sample *load(const char *program, unsigned walkers, const char *ca
 
 	if (!skel)
 		err(1, "cannot open the BPF object");
-	skel->rodata->with_find_vma = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_find_vma, NULL) == 1;
+	skeleton_fit_fault(skel);
 	bpf_object__for_each_program(p, skel->obj)
 	{
 		bool wanted = !strcmp(bpf_program__name(p), program);
