@@ -20,7 +20,8 @@ int BPF_PROG(on_free, struct task_struct *task)
 	return 0;
 }
 
-static inline void tell(u32 type, u32 tgid, u32 instance, u32 parent)
+/* Wakes user space, which makes or forgets the process. */
+static inline void send_process_record(u32 type, u32 tgid, u32 instance, u32 parent)
 {
 	struct process_record record = {.type = type, .tgid = tgid, .instance = instance, .parent = parent};
 
@@ -43,7 +44,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	child_tgid = tgid_of(child);
 	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
-	tell(RECORD_FORK, child_tgid, entry.instance, process->instance);
+	send_process_record(RECORD_FORK, child_tgid, entry.instance, process->instance);
 	return 0;
 }
 
@@ -60,7 +61,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	entry.since_ns = process->since_ns;
 	entry.deferred = DEFERRED_MOST;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
-	tell(RECORD_EXEC, tgid, entry.instance, process->instance);
+	send_process_record(RECORD_EXEC, tgid, entry.instance, process->instance);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
 	if (ticks == TICKS_AT_EXEC) {
 		exec_faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
@@ -97,7 +98,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	any_ending = 1;
 	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);
 	__sync_fetch_and_add(&ended_faults, faults_of(task));
-	tell(RECORD_EXIT, tgid, process->instance, 0);
+	send_process_record(RECORD_EXIT, tgid, process->instance, 0);
 	bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }

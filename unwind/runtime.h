@@ -234,7 +234,7 @@ struct runtime_ops {
 	 * Everything that the step function reads besides the native stack stays valid for a second after the sample,
 	 * or is checked. So a copied stack can be walked after the thread went on (profile/deferred.h).
 	 */
-	bool late;
+	bool deferrable;
 
 	/*
 	 * Finds the language's frames where native frames are lost. Returns the arena offset of the configuration for

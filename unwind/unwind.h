@@ -30,9 +30,9 @@ enum stop_reason unwind_task(const struct runtime_process *p, struct memory *mem
         void (*start)(const void *ctx, struct walk *w), const void *ctx, struct frame *frames, u32 max, u32 *n);
 
 /*
- * A deferred walk: continues where a walk was cut, through native code and runtimes with runtime_ops.late. mem is the
- * target's memory; the stack is a copy of size bytes from from->addr on. If it reaches the frame that `from` guessed,
- * it ends before it: the result is then STOP_NONE, or why a runtime's frames are missing on the way.
+ * A deferred walk: continues where a walk was cut, through native code and runtimes with runtime_ops.deferrable. mem is
+ * the target's memory; the stack is a copy of size bytes from from->addr on. If it reaches the frame that `from`
+ * guessed, it ends before it: the result is then STOP_NONE, or why a runtime's frames are missing on the way.
  */
 enum guess_found {
 	GUESS_MISSED,

@@ -51,7 +51,7 @@ static void warn(void *ctx, struct error *err)
 		say_note_error(err);
 }
 
-static void tell_denied(const struct flame_options *o)
+static void note_denied(const struct flame_options *o)
 {
 	if (o->denied)
 		say_note("%u files of targets could not be read: stacks end at their code, which has no names. Run as "
@@ -217,7 +217,7 @@ static int too_much_lost(const struct sampler_stats *st)
 }
 
 /* How the program that was started ended, where that is no success: yrt's own exit code is about yrt alone. */
-static void tell_status(int status, const char *program)
+static void note_status(int status, const char *program)
 {
 	if (status < 0)
 		say_note("%s still runs: it gets SIGTERM", program);
@@ -304,9 +304,9 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 	if (o->stats_file && (err = stats_write(&st, o->stats_file)))
 		code = report_error(err);
 	if (!o->quiet && o->command)
-		tell_status(st.command_status, o->command[0]);
+		note_status(st.command_status, o->command[0]);
 	if (!o->quiet)
-		tell_denied(o);
+		note_denied(o);
 	if (!o->quiet)
 		note_lines(why);
 	for (int i = 0; !o->quiet && st.probe.weights && i < o->nasked; i++)

@@ -103,7 +103,7 @@ static struct error *fill(const struct profile *before, const struct profile *af
 	return NULL;
 }
 
-static struct error *tell_before(const struct profile *before, const char *name, struct profile *p)
+static struct error *describe_before(const struct profile *before, const char *name, struct profile *p)
 {
 	const struct profile_meta *m = &before->meta;
 	cleanup(free) char *text = NULL;
@@ -174,7 +174,7 @@ struct error *diff_create(const struct profile *before, const struct profile *af
 	p->base_scale = options->raw || !old || !new ? 1 : (double)new / (double)old;
 	err = fill(before, after, p);
 	if (!err)
-		err = tell_before(before, options->before, p);
+		err = describe_before(before, options->before, p);
 	if (err) {
 		profile_destroy(p);
 		return err;

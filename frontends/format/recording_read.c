@@ -402,7 +402,7 @@ static struct error *read_content(struct reader *r, const struct section_header 
 }
 
 /* A node for the samples that the file announces and does not have, and a word in the loss line. */
-static struct error *tell_missing(struct reader *r, struct recording *ret)
+static struct error *add_missing(struct reader *r, struct recording *ret)
 {
 	static const struct profile_function fn = {.name = "[recording cut short]", .kind = KIND_UNKNOWN};
 	struct profile *p = r->filter->profile;
@@ -443,7 +443,7 @@ struct error *recording_read(FILE *in, const char *name, struct filter *s, struc
 		err = error_new(ERROR_INPUT, "%s is truncated: it has no complete part", name);
 	ret->present = r.count;
 	if (!err && section.type != SECTION_END)
-		err = tell_missing(&r, ret);
+		err = add_missing(&r, ret);
 	return err;
 }
 

@@ -12,11 +12,11 @@
 #include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 
-struct cell {                       /* what samples of a thread in a node stand for */
-	u32 thread;                 /* alloc_threads.h */
-	u32 node;                   /* COLLECTOR_FILTERED: left out as asked, but the thread has allocated it */
-	u32 kind;                   /* in strata */
-	struct reweighting *strata; /* NULL: none */
+struct cell {                        /* what samples of a thread in a node stand for */
+	u32 thread;                  /* alloc_threads.h */
+	u32 node;                    /* COLLECTOR_FILTERED: left out as asked, but the thread has allocated it */
+	u32 kind;                    /* alloc_reweight.h */
+	struct reweighting *weights; /* NULL: none */
 	double bytes, objects;
 	double sizeless; /* bytes of objects whose size is not known */
 	bool unseen;     /* without a stack */
@@ -24,7 +24,7 @@ struct cell {                       /* what samples of a thread in a node stand 
 
 struct of_process {
 	u32 process;
-	struct reweighting *strata;
+	struct reweighting *weights;
 };
 
 struct alloc_counts {
@@ -70,7 +70,7 @@ void alloc_counts_destroy(struct alloc_counts *c)
 	survey_destroy(c->survey);
 	alloc_leaves_destroy(c->leaves);
 	for (u32 i = 0; i < c->nprocesses; i++)
-		reweight_destroy(c->processes[i].strata);
+		reweight_destroy(c->processes[i].weights);
 	free(c->processes);
 	table_free(&c->by_cell);
 	free(c->cells);
@@ -89,7 +89,7 @@ u64 alloc_counts_unknown(const struct alloc_counts *c)
 
 static struct error *cell_of(struct alloc_counts *c, const struct cell *wanted, struct cell **ret)
 {
-	u64 words[] = {wanted->thread, wanted->node, wanted->strata ? wanted->kind + 1ull : 0};
+	u64 words[] = {wanted->thread, wanted->node, wanted->weights ? wanted->kind + 1ull : 0};
 	u64 key = XXH3_64bits(words, sizeof(words)) | 1, *known = table_get(&c->by_cell, key);
 	struct error *err;
 
@@ -103,7 +103,7 @@ static struct error *cell_of(struct alloc_counts *c, const struct cell *wanted, 
 	if (err)
 		return err;
 	c->cells[c->ncells] = (struct cell){
-	        .thread = wanted->thread, .node = wanted->node, .kind = wanted->kind, .strata = wanted->strata};
+	        .thread = wanted->thread, .node = wanted->node, .kind = wanted->kind, .weights = wanted->weights};
 	*ret = &c->cells[c->ncells++];
 	return NULL;
 }
@@ -129,14 +129,14 @@ static struct error *reweight_of(struct alloc_counts *c, u32 process, struct rew
 
 	for (u32 i = 0; i < c->nprocesses; i++)
 		if (c->processes[i].process == process) {
-			*ret = c->processes[i].strata;
+			*ret = c->processes[i].weights;
 			return NULL;
 		}
 	err = grow((void **)&c->processes, c->nprocesses, sizeof(*c->processes));
 	if (!err)
 		err = reweight_create(ret);
 	if (!err)
-		c->processes[c->nprocesses++] = (struct of_process){.process = process, .strata = *ret};
+		c->processes[c->nprocesses++] = (struct of_process){.process = process, .weights = *ret};
 	return err;
 }
 
@@ -157,7 +157,7 @@ static u64 apart(const struct alloc_counts *c, u32 thread)
 }
 
 /* A stack for what is counted without one; a refill stands for its whole buffer. */
-static struct error *tell_survey(
+static struct error *add_to_survey(
         struct alloc_counts *c, const struct alloc_class *p, u32 thread, u32 node, double bytes, double objects)
 {
 	u32 kind = 0;
@@ -183,22 +183,22 @@ static void note_sample(struct alloc_counts *c, const struct alloc_class *p, dou
 }
 
 /* An object in a buffer is of a kind that a survey covers; one outside is reported in any case. */
-static struct error *sort_into_strata(struct alloc_counts *c, const struct alloc_class *p, u64 size, struct cell *ret)
+static struct error *choose_kind(struct alloc_counts *c, const struct alloc_class *p, u64 size, struct cell *ret)
 {
 	bool outside = p->record.how == ALLOC_BY_SLOW;
-	struct reweighting *strata = NULL;
+	struct reweighting *weights = NULL;
 	struct error *err;
 
 	if (!c->watching || !size || !(p->known || outside))
 		return NULL;
-	err = reweight_of(c, p->record.instance, &strata);
+	err = reweight_of(c, p->record.instance, &weights);
 	if (!err)
-		err = outside ? reweight_outside(strata, alloc_size_class(size), &ret->kind)
-		              : reweight_kind(strata, &p->frame, size, &ret->kind);
+		err = outside ? reweight_outside(weights, alloc_size_class(size), &ret->kind)
+		              : reweight_kind(weights, &p->frame, size, &ret->kind);
 	if (err)
 		return err;
-	ret->strata = strata;
-	reweight_sample(strata, ret->kind, ret->bytes);
+	ret->weights = weights;
+	reweight_sample(weights, ret->kind, ret->bytes);
 	return NULL;
 }
 
@@ -217,12 +217,12 @@ static struct error *count(struct alloc_counts *c, const struct alloc_class *p, 
 	more.objects = size ? more.bytes / (double)size : 0;
 	more.sizeless = size ? 0 : more.bytes;
 	if (!whole) {
-		err = sort_into_strata(c, p, size, &more);
+		err = choose_kind(c, p, size, &more);
 		if (!err)
 			err = add_cell(c, &more);
 	}
 	if (!err && (whole || (r->how == ALLOC_BY_SLOW && !c->watching)))
-		err = tell_survey(c, p, more.thread, node, more.bytes, more.objects);
+		err = add_to_survey(c, p, more.thread, node, more.bytes, more.objects);
 	if (err)
 		return err;
 	alloc_threads_add(c->options.threads, more.thread, 1, 0);
@@ -267,7 +267,7 @@ struct error *alloc_counts_survey(void *counts, const struct alloc_class *p)
 {
 	struct alloc_counts *c = counts;
 	double by = ALLOC_ALWAYS / chance_of(&p->record) / (double)p->record.duty;
-	struct reweighting *strata = NULL;
+	struct reweighting *weights = NULL;
 	struct error *err;
 	u32 kind = 0;
 
@@ -275,11 +275,11 @@ struct error *alloc_counts_survey(void *counts, const struct alloc_class *p)
 		return NULL;
 	if (!c->watching)
 		return count_without_stack(c, p, by);
-	err = reweight_of(c, p->record.instance, &strata);
+	err = reweight_of(c, p->record.instance, &weights);
 	if (!err)
-		err = reweight_kind(strata, &p->frame, p->size, &kind);
+		err = reweight_kind(weights, &p->frame, p->size, &kind);
 	if (!err)
-		reweight_counted(strata, kind, (double)p->bytes, (double)p->whole, (double)p->record.stands, by);
+		reweight_counted(weights, kind, (double)p->bytes, (double)p->whole, (double)p->record.stands, by);
 	return err;
 }
 
@@ -341,12 +341,12 @@ static void weigh(struct alloc_counts *c)
 		const struct process *p = targets_find(c->options.targets, c->processes[i].process);
 		struct handed h = {c->options.object, p ? p->pid : 0};
 
-		reweight_handed(c->processes[i].strata, handed_out, &h);
-		c->trust = fmax(c->trust, reweight_weigh(c->processes[i].strata, handed_out(&h, ALLOC_BUFFERS)));
+		reweight_handed(c->processes[i].weights, handed_out, &h);
+		c->trust = fmax(c->trust, reweight_weigh(c->processes[i].weights, handed_out(&h, ALLOC_BUFFERS)));
 	}
 	for (u32 i = 0; i < c->ncells; i++) {
 		struct cell *cell = &c->cells[i];
-		double by = cell->strata ? reweight_factor(cell->strata, cell->kind) : 1;
+		double by = cell->weights ? reweight_factor(cell->weights, cell->kind) : 1;
 
 		alloc_threads_add(c->options.threads, cell->thread, 0, cell->bytes * (by - 1));
 		cell->bytes *= by;

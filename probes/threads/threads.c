@@ -119,7 +119,7 @@ static int by_tid(const void *a, const void *b)
 
 /* From the moment when they left the CPU, by the scheduler's clock, to how long ago that was; woke_ns: when this thread
  * got its own. */
-static void tell_times(struct threads *t, struct thread_list *list, u64 woke_ns)
+static void finish_records(struct threads *t, struct thread_list *list, u64 woke_ns)
 {
 	u64 now = t->skel->bss->reader_arrival ? t->skel->bss->reader_arrival + (now_ns() - woke_ns) : 0;
 
@@ -154,7 +154,7 @@ static struct error *take(struct threads *t, const struct bpf_link *link, struct
 		free(ret->items);
 		return err;
 	}
-	tell_times(t, ret, woke_ns);
+	finish_records(t, ret, woke_ns);
 	if (ret->n)
 		qsort(ret->items, ret->n, sizeof(*ret->items), by_tid);
 	return NULL;

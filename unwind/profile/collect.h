@@ -99,7 +99,7 @@ void collector_begin(struct collector *c, u64 ns);
 struct error *collector_time(struct collector *c, const struct time_record *record, size_t size);
 /* Finds the places of samples whose stacks are known by now: before collector_forget(). */
 void collector_place_times(struct collector *c);
-/* A piece of the stack of a walk that is to be done again (late.h). */
+/* A piece of the stack of a walk that is to be done again (deferred.h). */
 struct error *collector_deferred(struct collector *c, const struct deferred_record *record, size_t size);
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);

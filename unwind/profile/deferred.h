@@ -6,8 +6,8 @@
  *
  * The copy is of the moment of the sample; all other memory is read now. So a deferred walk goes only through native
  * code, whose frames are entirely on the stack, and through runtimes that declare the same of theirs
- * (runtime_ops.late). If it reaches a frame that the first walk had guessed and continued from, the guess is proved.
- * Then the frames that the first walk found from there on are used, also those of VMs.
+ * (runtime_ops.deferrable). If it reaches a frame that the first walk had guessed and continued from, the guess is
+ * proved. Then the frames that the first walk found from there on are used, also those of VMs.
  */
 #ifndef YRT_DEFERRED_H
 #define YRT_DEFERRED_H

@@ -205,7 +205,7 @@ static struct error *keep_function(struct inlines *in, u64 key, const struct fun
 }
 
 /* Instances of one function share what is known of it: found once. */
-static struct error *tell_function(
+static struct error *describe_function(
         struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, struct inline_frame *ret)
 {
 	bool instance = die->origin.form && !die->name.form && !die->linkage_name.form && !die->specification.form;
@@ -291,7 +291,7 @@ struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_fra
 	*n = dwarf_chain(in->dwarf, unit, addr, in->chain);
 	memset(in->frames, 0, (*n ? *n : 1) * sizeof(*in->frames));
 	for (u32 i = 0; i < *n && !err; i++)
-		err = tell_function(in, unit, &in->chain[i], &in->frames[i]);
+		err = describe_function(in, unit, &in->chain[i], &in->frames[i]);
 	if (!err)
 		err = place_frames(in, unit, addr, *n);
 	if (!err && !*n)
