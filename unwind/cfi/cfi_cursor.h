@@ -6,6 +6,8 @@
 #include <string.h>
 #include <types.h>
 
+#include "dwarf/leb128.h"
+
 struct cfi_cursor {
 	const u8 *at, *end;
 	bool bad;
@@ -48,33 +50,17 @@ CURSOR_READ(u64)
 
 static inline u64 cursor_uleb(struct cfi_cursor *c)
 {
-	u64 value = 0;
-	u32 shift = 0;
-	u8 byte;
+	u64 value;
 
-	do {
-		byte = cursor_u8(c);
-		if (shift < 64)
-			value |= (u64)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
+	c->bad |= !leb128_read(&c->at, c->end, false, &value);
 	return value;
 }
 
 static inline s64 cursor_sleb(struct cfi_cursor *c)
 {
-	u64 value = 0;
-	u32 shift = 0;
-	u8 byte;
+	u64 value;
 
-	do {
-		byte = cursor_u8(c);
-		if (shift < 64)
-			value |= (u64)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && byte & 0x40)
-		value |= ~0ull << shift;
+	c->bad |= !leb128_read(&c->at, c->end, true, &value);
 	return (s64)value;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <types.h>
 
+#include "leb128.h"
+
 struct dwarf_cursor {
 	const u8 *p, *end;
 };
@@ -36,36 +38,18 @@ static inline u64 cursor_fixed(struct dwarf_cursor *c, u32 size)
 
 static inline u64 cursor_uleb(struct dwarf_cursor *c)
 {
-	u64 value = 0;
-	u32 shift = 0;
+	u64 value;
 
-	while (c->p < c->end) {
-		u8 byte = *c->p++;
-
-		if (shift < 64)
-			value |= (u64)(byte & 0x7f) << shift;
-		shift += 7;
-		if (!(byte & 0x80))
-			return value;
-	}
-	return 0;
+	leb128_read(&c->p, c->end, false, &value);
+	return value;
 }
 
 static inline s64 cursor_sleb(struct dwarf_cursor *c)
 {
-	u64 value = 0;
-	u32 shift = 0;
+	u64 value;
 
-	while (c->p < c->end) {
-		u8 byte = *c->p++;
-
-		if (shift < 64)
-			value |= (u64)(byte & 0x7f) << shift;
-		shift += 7;
-		if (!(byte & 0x80))
-			return shift < 64 && byte & 0x40 ? (s64)(value | ~0ULL << shift) : (s64)value;
-	}
-	return 0;
+	leb128_read(&c->p, c->end, true, &value);
+	return (s64)value;
 }
 
 static inline void cursor_skip_leb(struct dwarf_cursor *c)
