@@ -13,6 +13,7 @@
 #include "unwind/binary/proc_stat.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/read_text.h"
 
 #define CONTAINER_DIGITS 64
 #define COMM_LONGEST     15      /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
@@ -150,21 +151,17 @@ void selection_free(struct selection *s)
 }
 
 /* What a small file of /proc holds, without the last newline. False: it is not there. */
-static bool read_text(const char *proc, pid_t pid, const char *name, char *ret, size_t size)
+static bool read_proc(const char *proc, pid_t pid, const char *name, char *ret, size_t size)
 {
 	cleanup(free) char *path = NULL;
 	cleanup(close) int fd =
 	        asprintf(&path, "%s/%d/%s", proc, pid, name) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	ssize_t n = 1;
+	size_t n;
 
-	while (fd >= 0 && n > 0 && used < size - 1) {
-		n = read(fd, ret + used, size - 1 - used);
-		used += n > 0 ? (size_t)n : 0;
-	}
-	ret[used] = '\0';
-	if (used && ret[used - 1] == '\n')
-		ret[used - 1] = '\0';
+	read_text(fd, ret, size);
+	n = strlen(ret);
+	if (n && ret[n - 1] == '\n')
+		ret[n - 1] = '\0';
 	return fd >= 0;
 }
 
@@ -174,7 +171,7 @@ static bool is_zombie_or_kernel_thread(const char *proc, pid_t pid)
 	char stat[512], state;
 	u32 flags;
 
-	return read_text(proc, pid, "stat", stat, sizeof(stat)) && proc_stat_flags(stat, &state, &flags) &&
+	return read_proc(proc, pid, "stat", stat, sizeof(stat)) && proc_stat_flags(stat, &state, &flags) &&
 	       (state == 'Z' || state == 'X' || flags & PF_KTHREAD);
 }
 
@@ -197,9 +194,9 @@ static bool read_exe(const char *proc, struct process_facts *ret)
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret)
 {
 	ret->pid = pid;
-	if (!read_text(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
+	if (!read_proc(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
 		return false;
-	read_text(proc, pid, "cgroup", ret->cgroup, sizeof(ret->cgroup));
+	read_proc(proc, pid, "cgroup", ret->cgroup, sizeof(ret->cgroup));
 	return read_exe(proc, ret);
 }
 

@@ -11,6 +11,7 @@
 #include "binary/proc_stat.h"
 #include "binary/root.h"
 #include "cleanup.h"
+#include "read_text.h"
 
 #define ID_SHOWN   12
 #define MOUNTS_MAX (64u << 10)
@@ -92,19 +93,6 @@ void container_of_mounts(const char *mounts, struct container *ret)
 		container_set(ret, CONTAINER_NAME, uid + n + sizeof(containers) - 1, name);
 		return;
 	}
-}
-
-/* Reads a small file into ret, cut at its size; "" if it cannot be read. */
-static void read_text(int fd, char *ret, size_t size)
-{
-	size_t used = 0;
-	ssize_t n = 1;
-
-	while (fd >= 0 && n > 0 && used < size - 1) {
-		n = read(fd, ret + used, size - 1 - used);
-		used += n > 0 ? (size_t)n : 0;
-	}
-	ret[used] = '\0';
 }
 
 static void read_proc(pid_t pid, const char *name, char *ret, size_t size)
