@@ -4,10 +4,10 @@
  * front of sections that are cut out of it, so that their parsers are reached at once. Whatever is found must be within
  * bounds, and the same when asked again.
  */
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf_head.h"
 #include "unwind/symbols/inlines.h"
 
 #define ASKED 96u
@@ -33,15 +33,15 @@ static void cut_sections(struct framed *file, const u8 *data, size_t size)
 
 	memcpy(file->bytes, data, size);
 	for (size_t i = 1; i < SECTIONS; i++) {
-		u16 told = 0;
+		u16 word = 0;
 
 		if (i < SECTIONS - 1)
-			memcpy(&told, data + 2 * (i - 1), 2);
-		len = at < size ? (told & 0x7fff) % (size - at + 1) : 0;
+			memcpy(&word, data + 2 * (i - 1), 2);
+		len = at < size ? (word & 0x7fff) % (size - at + 1) : 0;
 		strcpy(file->names + i * NAME_ROOM, names[i]);
 		file->sh[i] = (Elf64_Shdr){.sh_name = i * NAME_ROOM,
 		        .sh_type = SHT_PROGBITS,
-		        .sh_flags = told & 0x8000 ? SHF_COMPRESSED : 0,
+		        .sh_flags = word & 0x8000 ? SHF_COMPRESSED : 0,
 		        .sh_offset = sizeof(*file) + at,
 		        .sh_size = len};
 		at += len;
@@ -56,18 +56,7 @@ static void *frame(const u8 *data, size_t size)
 {
 	struct framed *file = calloc(1, sizeof(*file) + size);
 
-	memcpy(file->eh.e_ident, ELFMAG "\2\1\1", 7);
-	file->eh.e_type = ET_DYN;
-	file->eh.e_machine = EM_X86_64;
-	file->eh.e_version = EV_CURRENT;
-	file->eh.e_ehsize = sizeof(file->eh);
-	file->eh.e_phoff = offsetof(struct framed, ph);
-	file->eh.e_phentsize = sizeof(file->ph);
-	file->eh.e_phnum = 1;
-	file->eh.e_shoff = offsetof(struct framed, sh);
-	file->eh.e_shentsize = sizeof(*file->sh);
-	file->eh.e_shnum = SECTIONS;
-	file->eh.e_shstrndx = SECTIONS - 1;
+	file->eh = elf_head(offsetof(struct framed, ph), offsetof(struct framed, sh), SECTIONS);
 	file->ph = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x1000, .p_memsz = 0x4000};
 	cut_sections(file, data, size);
 	return file;

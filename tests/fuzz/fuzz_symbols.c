@@ -3,10 +3,10 @@
  * Symbols of a hostile file: either the input is the whole file, or a sound ELF header is put in front of sections that
  * are cut out of it, so that their parsers are reached at once.
  */
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf_head.h"
 #include "unwind/symbols/symbols.h"
 
 #define CODE_START 0x1000u
@@ -126,18 +126,7 @@ static void *frame(const u8 *data, size_t size)
 {
 	struct frame_file *file = calloc(1, sizeof(*file) + size);
 
-	memcpy(file->eh.e_ident, ELFMAG "\2\1\1", 7);
-	file->eh.e_type = ET_DYN;
-	file->eh.e_machine = EM_X86_64;
-	file->eh.e_version = EV_CURRENT;
-	file->eh.e_ehsize = sizeof(file->eh);
-	file->eh.e_phoff = offsetof(struct frame_file, ph);
-	file->eh.e_phentsize = sizeof(file->ph);
-	file->eh.e_phnum = 1;
-	file->eh.e_shoff = offsetof(struct frame_file, sh);
-	file->eh.e_shentsize = sizeof(*file->sh);
-	file->eh.e_shnum = KINDS;
-	file->eh.e_shstrndx = KINDS - 1;
+	file->eh = elf_head(offsetof(struct frame_file, ph), offsetof(struct frame_file, sh), KINDS);
 	file->ph = (Elf64_Phdr){
 	        .p_type = PT_LOAD,
 	        .p_flags = PF_R | PF_X,

@@ -15,34 +15,8 @@
 
 #include <cmocka.h>
 
+#include "work_dir.h"
 #include "unwind/symbols/symbols.h"
-
-static char dir[] = "/tmp/yrt-symbols-XXXXXX";
-
-static inline void run(const char *format, ...)
-{
-	char command[2048];
-	va_list args;
-	int at = snprintf(command, sizeof(command), "cd %s && ", dir);
-
-	va_start(args, format);
-	vsnprintf(command + at, sizeof(command) - at, format, args);
-	va_end(args);
-	if (system(command))
-		fail_msg("%s", command);
-}
-
-static inline void write_file(const char *name, const void *bytes, size_t size)
-{
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, size, f), size);
-	assert_int_equal(fclose(f), 0);
-}
 
 static inline struct image *open_unloaded(const char *name)
 {

@@ -12,26 +12,12 @@
 
 #include <cmocka.h>
 
+#include "work_dir.h"
 #include "unwind/symbols/debuginfod.h"
 #include "unwind/symbols/inlines.h"
 #include "unwind/symbols/symbols.h"
 
 #define ID "00112233445566778899aabbccddeeff00112233"
-
-static char dir[] = "/tmp/yrt-debuginfod-XXXXXX";
-
-static void run(const char *format, ...)
-{
-	char command[2048];
-	va_list args;
-	int at = snprintf(command, sizeof(command), "cd %s && ", dir);
-
-	va_start(args, format);
-	vsnprintf(command + at, sizeof(command) - at, format, args);
-	va_end(args);
-	if (system(command))
-		fail_msg("%s", command);
-}
 
 static struct image *open_image(const char *name)
 {
@@ -48,7 +34,7 @@ static int make_files(void **state)
 {
 	char url[300];
 
-	assert_non_null(mkdtemp(dir));
+	assert_int_equal(make_dir(state), 0);
 	run("printf 'static __attribute__((noinline)) int f(int x) { return x * 3; }\\nint g(int x) { return f(x) + 1; "
 	    "}\\n' >p.c");
 	run("gcc -shared -fPIC -O2 -g -Wl,--build-id=0x" ID " -o whole p.c && strip -o bare whole");
@@ -58,14 +44,6 @@ static int make_files(void **state)
 	snprintf(url, sizeof(url), "file://%s/served", dir);
 	setenv("DEBUGINFOD_URLS", url, 1);
 	return 0;
-}
-
-static int remove_files(void **state)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
 }
 
 /* What the client kept of an earlier test is not its answer to the next one. */
@@ -214,5 +192,5 @@ int main(void)
 	        cmocka_unit_test_setup(test_serves, forget),
 	};
 
-	return cmocka_run_group_tests(tests, make_files, remove_files);
+	return cmocka_run_group_tests(tests, make_files, remove_dir);
 }

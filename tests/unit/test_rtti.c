@@ -11,11 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "work_dir.h"
 #include "error.h"
 #include "binary/image.h"
 #include "symbols/rtti.h"
-
-static char dir[] = "/tmp/yrt-rtti-XXXXXX";
 
 static const char source[] =
         "#include <cstdio>\n"
@@ -177,19 +176,6 @@ static void test_damaged(void **state)
 		image_put(img);
 	}
 	free(bytes);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
 }
 
 int main(void)

@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
+#include "work_dir.h"
 #include "cfi/cfi_search_cache.h"
-
-static char dir[] = "/tmp/yrt-searches-XXXXXX";
 
 static struct image image_of(size_t size)
 {
@@ -91,19 +90,6 @@ static void test_broken(void **state)
 	search_cache_store(&img, "search 1", &found);
 	assert_int_equal(ftruncate(open_file(O_RDWR), 16 + (SEARCH_RESULT_MAX + 1) * 8), 0);
 	assert_false(search_cache_load(&img, "search 1", &got));
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
 }
 
 int main(void)

@@ -318,6 +318,14 @@ static void test_hostile(void **state)
 	free(bytes);
 }
 
+static int make_rules(void **state)
+{
+	if (make_dir(state))
+		return -1;
+	write_file("rules.s", rules_s, sizeof(rules_s) - 1);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,12 +338,6 @@ int main(void)
 	        cmocka_unit_test(test_vdso),
 	        cmocka_unit_test(test_hostile),
 	};
-	int failed;
 
-	if (!mkdtemp(dir))
-		return 1;
-	write_file("rules.s", rules_s, sizeof(rules_s) - 1);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	run("cd / && rm -r %s", dir);
-	return failed;
+	return cmocka_run_group_tests(tests, make_rules, remove_dir);
 }

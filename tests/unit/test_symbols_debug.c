@@ -174,11 +174,6 @@ int main(void)
 	        cmocka_unit_test(test_debuginfod_cache),
 	        cmocka_unit_test(test_minidebug),
 	};
-	int failed;
 
-	if (!mkdtemp(dir))
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	run("cd / && rm -r %s", dir);
-	return failed;
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
