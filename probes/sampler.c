@@ -25,9 +25,9 @@
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS     2   /* it is looked at so often then; with slow clocks so many times a period: */
 #define LOADING_POLL_SHARES 8
-/* A priority: what a program does before its files are known is seen less well, what it drops at once is not named. */
-#define HURRY       -20
-#define BACKLOG_MAX (8u << 20) /* bytes of stacks that may wait for symbols */
+/* A nice value: what a program does before its files are known is seen less well; what it drops at once has no name. */
+#define HIGH_PRIORITY -20
+#define BACKLOG_MAX   (8u << 20) /* bytes of stacks that may wait for symbols */
 
 static void keep_failure(struct sampler *s, struct error *err)
 {
@@ -54,7 +54,7 @@ void sampler_record(void *ctx, const void *data, size_t size)
 		return;
 	}
 	if (type == RECORD_STACK && (backlog_bytes(&s->backlog) || !collector_ready(s->collector, data, size)))
-		collector_glance(s->collector, data, size);
+		collector_prefetch(s->collector, data, size);
 	if (type == RECORD_STACK || type == RECORD_DEFERRED || type == RECORD_EXIT || type == RECORD_EVENT)
 		err = backlog_put(&s->backlog, data, size) ? NULL : &error_no_memory;
 	else if (size >= sizeof(struct process_record))
@@ -170,7 +170,7 @@ static bool is_loading(struct sampler *s, u64 now)
 
 /*
  * A wakeup for each new stack costs more than looking often, and few targets drop what they have just run. With those
- * that do it is a race against the target, which has the CPU: this thread is to get it first then (set_hurry()).
+ * that do it is a race against the target, which has the CPU: this thread is to get it first then.
  */
 static void keep_up(struct sampler *s, u64 now)
 {
@@ -182,16 +182,16 @@ static void keep_up(struct sampler *s, u64 now)
 	object_eager(s->object, now < s->eager_until_ns);
 }
 
-static void set_hurry(struct sampler *s, bool hurry)
+static void set_high_priority(struct sampler *s, bool high)
 {
-	if (hurry == s->hurried)
+	if (high == s->high_priority)
 		return;
-	if (hurry)
+	if (high)
 		s->priority = getpriority(PRIO_PROCESS, 0);
-	setpriority(PRIO_PROCESS, 0, hurry ? HURRY : s->priority);
+	setpriority(PRIO_PROCESS, 0, high ? HIGH_PRIORITY : s->priority);
 	if (s->reader) /* names of a script are lost with its process, if its stacks wait for too long */
-		setpriority(PRIO_PROCESS, (id_t)name_reader_tid(s->reader), hurry ? HURRY / 2 : s->priority);
-	s->hurried = hurry;
+		setpriority(PRIO_PROCESS, (id_t)name_reader_tid(s->reader), high ? HIGH_PRIORITY / 2 : s->priority);
+	s->high_priority = high;
 }
 
 static struct error *offer(void *ctx, pid_t pid)
@@ -263,8 +263,8 @@ static struct error *poll_once(struct sampler *s)
 	int ms = poll_ms(s, loading), n;
 	u64 now;
 
-	set_hurry(s, loading || s->ops->waits || s->command || s->options.follow || s->options.everyone ||
-	                     now_ns() < s->eager_until_ns);
+	set_high_priority(s, loading || s->ops->waits || s->command || s->options.follow || s->options.everyone ||
+	                             now_ns() < s->eager_until_ns);
 	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : until_due(s, now_ns(), ms));
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
@@ -343,7 +343,7 @@ static struct error *arm(struct sampler *s)
 	struct error *err;
 
 	malloc_trim(0);
-	set_hurry(s, s->command || s->options.follow || s->options.everyone);
+	set_high_priority(s, s->command || s->options.follow || s->options.everyone);
 	err = s->ops->start(s->event, s->command); /* may take seconds, as to find functions in a large file */
 	s->cpu_at_arming = sampler_cpu_ns();
 	s->armed_ns = object_taken_ns(s->object);
@@ -390,7 +390,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	s->sampling_rss_kb = sampler_peak_rss_kb();
 	s->cpu_at_end = sampler_cpu_ns();
 	s->cpu_end_ns = now_ns();
-	set_hurry(s, false);
+	set_high_priority(s, false);
 	*stop = 0; /* one more Ctrl-C is for what takes long now */
 	if (!late)
 		late = collector_finish(s->collector, stop);

@@ -38,7 +38,7 @@ struct sampler {
 	bool behind; /* stacks wait, not for symbols */
 	u64 gone;    /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
-	bool hurried;
+	bool high_priority;
 	int priority; /* before that */
 	u32 modules_known;
 	u64 sampling_rss_kb;

@@ -18,7 +18,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define HURRY -20
+#define HIGH_PRIORITY -20
 
 struct walkers {
 	struct object *object;
@@ -112,7 +112,7 @@ static void *work(void *ctx)
 	struct walkers *w = ctx;
 	int code = -ENOMEM;
 
-	setpriority(PRIO_PROCESS, 0, HURRY); /* of this thread: stacks are cut until it is done */
+	setpriority(PRIO_PROCESS, 0, HIGH_PRIORITY); /* of this thread: stacks are cut until it is done */
 	w->next = skeleton_open(w->choice, object_cache_dir(w->object));
 	if (w->next)
 		code = load(w->next, object_skeleton(w->object), w->choice);

@@ -218,7 +218,8 @@ static bool same_section(const struct report_section *a, const struct report_sec
 }
 
 /* Does an earlier process, of the same program, have such a section at the same place? */
-static bool was_told(const struct inspection *before, const char *runtime, u32 i, u32 k, const struct report_section *s)
+static bool was_shown(
+        const struct inspection *before, const char *runtime, u32 i, u32 k, const struct report_section *s)
 {
 	return before && i < before->nruntimes && !strcmp(before->runtimes[i], runtime) &&
 	       k < before->reports[i].nsections && same_section(&before->reports[i].sections[k], s);
@@ -233,7 +234,7 @@ static void print_runtime(const struct inspection *in, u32 i, const struct inspe
 	for (u32 k = 0; k < report->nsections; k++) {
 		const struct report_section *s = &report->sections[k];
 
-		if (!was_told(before, in->runtimes[i], i, k, s)) {
+		if (!was_shown(before, in->runtimes[i], i, k, s)) {
 			print_section(in->runtimes[i], s);
 			continue;
 		}

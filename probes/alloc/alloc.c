@@ -83,7 +83,7 @@ static struct error *create_watchpoints(struct alloc *a)
 	struct error *err = watchpoints_try(&a->budget.trap_ns);
 
 	if (!err)
-		err = watchpoints_create(a->options.object, alloc_classes_hurry, a->classes, &a->watchpoints);
+		err = watchpoints_create(a->options.object, alloc_classes_read_now, a->classes, &a->watchpoints);
 	if (err == &error_no_memory)
 		return err;
 	if (err)
@@ -159,7 +159,7 @@ static bool path_of(const struct process *p, const struct instance *in, char *re
 	return false;
 }
 
-static bool tells_collections(const struct runtime_alloc *r)
+static bool has_collection_site(const struct runtime_alloc *r)
 {
 	for (u32 i = 0; i < r->nsites; i++)
 		if (r->site[i].kind == ALLOC_COLLECTION)
@@ -189,7 +189,7 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &threads);
-	probe.prompt = !threads.realtime || !tells_collections(r);
+	probe.prompt = !threads.realtime || !has_collection_site(r);
 	err = alloc_object_set_probe(a->options.object, a->nprobes, &probe);
 	if (!err)
 		err = alloc_sites_add(
@@ -467,7 +467,7 @@ void alloc_summary(struct alloc *a, struct alloc_summary *ret)
 	*ret = a->summary;
 	if (a->watchpoints)
 		watchpoints_stats(a->watchpoints, &w);
-	alloc_counts_tell(a->counts, ret);
+	alloc_counts_summarize(a->counts, ret);
 	ret->watching = a->watching;
 	ret->set = w.set;
 	ret->late = w.late;

@@ -314,7 +314,7 @@ void alloc_classes_destroy(struct alloc_classes *c)
 	free(c);
 }
 
-void alloc_classes_hurry(void *classes)
+void alloc_classes_read_now(void *classes)
 {
 	struct alloc_classes *c = classes;
 

@@ -37,7 +37,7 @@ void alloc_classes_destroy(struct alloc_classes *c);
 struct error *alloc_classes_add(
         struct alloc_classes *c, u32 process, const struct runtime_alloc_ops *ops, void *reader);
 /* Reads all that is there to be read at once: a collection begins. Of any thread. */
-void alloc_classes_hurry(void *classes);
+void alloc_classes_read_now(void *classes);
 /* Moves new results into *ret (malloc'd, or NULL), in no order. Returns how many. */
 u32 alloc_classes_take(struct alloc_classes *c, struct alloc_class **ret);
 /* Call when no more records come: ends the thread. Classes that it has not found by then are reported as unknown. */

@@ -399,7 +399,7 @@ struct error *alloc_counts_finish(struct alloc_counts *c)
 	return err;
 }
 
-void alloc_counts_tell(const struct alloc_counts *c, struct alloc_summary *ret)
+void alloc_counts_summarize(const struct alloc_counts *c, struct alloc_summary *ret)
 {
 	ret->samples = c->samples;
 	ret->unclassed = c->unclassed;

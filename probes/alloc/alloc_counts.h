@@ -38,6 +38,6 @@ u64 alloc_counts_unknown(const struct alloc_counts *c);
 struct error *alloc_counts_finish(struct alloc_counts *c);
 /* Fills in samples, effective, unclassed, threads, bytes, unseen, survey, trust; the last five are known after
  * alloc_counts_finish(). */
-void alloc_counts_tell(const struct alloc_counts *c, struct alloc_summary *ret);
+void alloc_counts_summarize(const struct alloc_counts *c, struct alloc_summary *ret);
 
 #endif

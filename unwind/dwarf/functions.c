@@ -196,7 +196,7 @@ static void look_at(struct search *s, const struct die_head *head)
 	}
 }
 
-static bool is_barren(u32 tag)
+static bool has_no_functions(u32 tag)
 {
 	return is_type(tag) || tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site;
 }
@@ -211,7 +211,7 @@ static void search_function(struct search *s)
 		if (head.abbrev &&
 		        (head.abbrev->tag == DW_TAG_subprogram || head.abbrev->tag == DW_TAG_inlined_subroutine))
 			look_at(s, &head);
-		else if (head.abbrev && s->w.unit->is_gnu && is_barren(head.abbrev->tag))
+		else if (head.abbrev && s->w.unit->is_gnu && has_no_functions(head.abbrev->tag))
 			die_walk_skip(&s->w, &head);
 		if (!s->w.depth)
 			return;

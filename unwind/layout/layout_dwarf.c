@@ -66,7 +66,7 @@ static void follow_signature(Dwarf_Die *die)
 }
 
 /* What is behind typedefs and qualifiers. */
-static bool peel(Dwarf_Die *die, Dwarf_Die *ret)
+static bool strip_qualifiers(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	*ret = *die;
 	for (u32 i = 0; i < CHAIN_MAX; i++) {
@@ -121,7 +121,7 @@ static bool size_of(struct reader *r, Dwarf_Die *type, u64 *ret)
 		Dwarf_Die at, element;
 		int size;
 
-		if (!peel(&t, &at))
+		if (!strip_qualifiers(&t, &at))
 			return false;
 		size = dwarf_bytesize(&at);
 		if (dwarf_tag(&at) == DW_TAG_pointer_type && size < 0)
@@ -170,7 +170,7 @@ static const char *find_member(
 
 		if (dwarf_tag(&member) != DW_TAG_member || (!unnamed && !is_named(&member, name, len)))
 			continue;
-		if (!type_of(&member, &inner) || !peel(&inner, ret) || !offset_of(&member, &offset)) {
+		if (!type_of(&member, &inner) || !strip_qualifiers(&inner, ret) || !offset_of(&member, &offset)) {
 			if (unnamed)
 				continue;
 			return bit_field;
@@ -330,7 +330,7 @@ static struct error *read_type(struct reader *r, Dwarf_Die *die)
 		Dwarf_Die type;
 
 		if (!is_wanted(&r->wanted[i], own) || (r->layout->fills[i].source != LAYOUT_UNKNOWN && !r->seen[i]) ||
-		        !peel(die, &type) || dwarf_hasattr(&type, DW_AT_declaration))
+		        !strip_qualifiers(die, &type) || dwarf_hasattr(&type, DW_AT_declaration))
 			continue;
 		if (schema->fields[i].list) {
 			err = fill_list(r, i, &type, rest);

@@ -221,7 +221,7 @@ bool collector_ready(struct collector *c, const struct stack_record *record, siz
 	return !is_sound(record, size) || are_ready(c, record->frame, record->nframes);
 }
 
-void collector_glance(struct collector *c, const struct stack_record *record, size_t size)
+void collector_prefetch(struct collector *c, const struct stack_record *record, size_t size)
 {
 	struct process *p = is_sound(record, size) ? c->find(c->ctx, record->instance) : NULL;
 	u32 n, i = 0;
@@ -231,7 +231,7 @@ void collector_glance(struct collector *c, const struct stack_record *record, si
 	if (!p || i == record->nframes)
 		return;
 	n = expand_stack(p, record->frame, record->nframes, c->options.names.expand, c->expanded, EXPANDED_MAX);
-	names_glance(c->names, p, c->expanded, n);
+	names_prefetch(c->names, p, c->expanded, n);
 }
 
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size)

@@ -71,7 +71,7 @@ bool collector_ready(struct collector *c, const struct stack_record *record, siz
  * Lets runtimes look now at the objects of a record's frames that will only be named later, because they may be gone by
  * then: a function that lives as long as a request.
  */
-void collector_glance(struct collector *c, const struct stack_record *record, size_t size);
+void collector_prefetch(struct collector *c, const struct stack_record *record, size_t size);
 /* One chunk of a stack, checked: size is what arrived. Out of memory is an error; a broken record is dropped. */
 struct error *collector_stack(struct collector *c, const struct stack_record *record, size_t size);
 /* Where a stack belongs in the profile, with one more frame inside its leaf (NULL: none): *ret is the node. */

@@ -398,7 +398,7 @@ static struct error *name_reason(struct names *names, const struct frame *f, str
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
-void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n)
+void names_prefetch(struct names *names, const struct process *p, const struct frame *frames, u32 n)
 {
 	struct runtime_process view = process_view(p);
 	struct frame_name name;

@@ -63,7 +63,7 @@ static inline bool names_runs_script(const struct frame *frames, u32 i)
 struct error *names_inlined_part(
         struct names *names, const struct process *p, const struct frame *loop, struct named *ret);
 /* Lets runtimes read what they need to name new frames of scripts; they keep it in their own caches. */
-void names_glance(struct names *names, const struct process *p, const struct frame *frames, u32 n);
+void names_prefetch(struct names *names, const struct process *p, const struct frame *frames, u32 n);
 /* Have n frames the symbols that their names take? If not they are asked of the reader. */
 bool names_ready(struct names *names, const struct frame *frames, u32 n);
 /* The names of what is inlined where function stands for a place in native code, outermost first. Reads debug
