@@ -24,7 +24,8 @@ add_custom_target(fixtures ALL DEPENDS ${FIXTURE_BINARIES})
 # They measure, on CPUs that they share, so one at a time. But for those whose truth is in what they read and write, not
 # in times or shares of the machine: these run beside each other and the unit tests, and begin first.
 set(BESIDE_OTHERS test_symbolize test_watch test_verifier test_page test_page_profiles test_page_odd test_dump
-	test_formats test_push test_recording test_capabilities test_manual test_diff test_inspect test_lua_inspect test_layout)
+	test_dump_java test_formats test_push test_recording test_capabilities test_manual test_diff test_inspect
+	test_lua_inspect test_layout)
 file(GLOB E2E_TESTS CONFIGURE_DEPENDS e2e/test_*.py)
 foreach(source ${E2E_TESTS})
 	get_filename_component(name ${source} NAME_WE)

@@ -10,45 +10,19 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
+import dumps
 import go
-import java
 import yrt
 
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 
 
-def dump(pid, *flags, code=yrt.OK, **kw):
-    """The JSON of a dump, threads by number with their frames in them."""
-    result = yrt.run("dump", "-p", pid, "--json", *flags, output=False, stats=False, **kw)
-    assert result.code == code, result.stderr
-    told = json.loads(result.stdout)
-    for thread in told["threads"]:
-        thread["frames"] = told["stacks"][thread["stack"]]
-    return {t["tid"]: t for t in told["threads"]}
-
-
 def names(thread, *kinds):
     return [f["name"] for f in thread["frames"] if not kinds or f["kind"] in kinds]
-
-
-def settled(pid, names, seconds=20):
-    """Waits until each of the threads of these names is asleep and has not run between two looks."""
-    end, before, names = time.monotonic() + seconds, None, {name[:15] for name in names}
-    while time.monotonic() < end:
-        seen = {}
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            status = yrt.read(f"/proc/{pid}/task/{tid}/status")
-            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-            if fields.get("Name") in names and fields["State"].startswith("S"):
-                seen[fields["Name"]] = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
-        if seen == before and seen.keys() == names:
-            return
-        before = seen
-        time.sleep(0.1)
-    raise AssertionError(f"of {names} of {pid} only {sorted(seen)} sleep")
 
 
 def chain_of(name):
@@ -77,7 +51,7 @@ def test_native():
         asleep = time.monotonic()
         time.sleep(1)
         least = time.monotonic() - asleep
-        threads, told = dump(f.pid), f.start["threads"]
+        threads, told = dumps.of(f.pid), f.start["threads"]
         for name in ("sleep", "accept", "cycle-0"):
             slept = threads[told[name]["tid"]]["off_cpu_ns"] * 1e-9
             assert least - 0.05 <= slept <= time.monotonic() - began, f"{name}: {slept} s, at least {least}"
@@ -119,7 +93,7 @@ def test_stopped():
         yrt.waiting(f.pid, 9)
         os.kill(f.pid, signal.SIGSTOP)
         yrt.waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
-        threads = dump(f.pid)
+        threads = dumps.of(f.pid)
         check_native(threads, {n: {**t, "call": ""} for n, t in f.start["threads"].items()})
         assert {(t["state"], t["how"]) for t in threads.values()} == {("stopped", "walked")}, threads
         assert "State:\tT" in yrt.read(f"/proc/{f.pid}/status")
@@ -130,7 +104,7 @@ def test_repeat():
     with yrt.Fixture("waits", wait=False) as f:
         yrt.waiting(f.pid, 9)
         told = f.start["threads"]
-        threads = dump(f.pid, "--repeat", 3, "--interval", 0.2)
+        threads = dumps.of(f.pid, "--repeat", 3, "--interval", 0.2)
         assert all(
             threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3
             for t in told.values()
@@ -147,7 +121,7 @@ def test_namespace():
         told = json.loads(process.stdout.readline())["threads"]
         pid = int(yrt.read(f"/proc/{process.pid}/task/{process.pid}/children").split()[0])
         yrt.waiting(pid, 9)
-        threads = {t["own_tid"]: t for t in dump(pid).values()}
+        threads = {t["own_tid"]: t for t in dumps.of(pid).values()}
         check_native(threads, told)
         lock = threads[told["cycle-0"]["tid"]]["waits_for"]
         assert lock["owner"] == threads[told["cycle-1"]["tid"]]["tid"] and lock["deadlock"], lock
@@ -200,7 +174,7 @@ def test_python():
     """Each frame of each thread, with its line, as sys._current_frames() has it; threads by the names of threading."""
     with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "waits.py"), seconds=None, wait=False) as f:
         yrt.waiting(f.pid, 9)
-        threads = dump(f.pid)
+        threads = dumps.of(f.pid)
         f.release()
         told = json.loads(f.process.stdout.readline())
         frames = 0
@@ -232,7 +206,7 @@ def test_python_locks():
         wait=False,
     ) as f:
         yrt.waiting(f.pid, 5)
-        threads = dump(f.pid)
+        threads = dumps.of(f.pid)
         told = {t["name"]: t for t in threads.values()}
         owners = {"waits": (f.pid, False), "left": (told["right"]["tid"], True), "right": (told["left"]["tid"], True)}
         for name, (owner, dead) in owners.items():
@@ -251,9 +225,9 @@ def test_python_locks():
         f.release()
         f.release()
         end = time.monotonic() + 20
-        while "waits_for" not in dump(f.pid)[f.pid] and time.monotonic() < end:
+        while "waits_for" not in dumps.of(f.pid)[f.pid] and time.monotonic() < end:
             pass
-        threads = dump(f.pid)
+        threads = dumps.of(f.pid)
         wait = threads[f.pid]["waits_for"]
         assert wait["kind"] == "VM lock" and wait["type"] == "GIL" and threads[wait["owner"]]["name"] == "spins", wait
 
@@ -266,7 +240,7 @@ def test_moving():
     ) as f:
         yrt.waiting(f.pid, 1)
         for _ in range(3):
-            for thread in dump(f.pid).values():
+            for thread in dumps.of(f.pid).values():
                 if thread["tid"] == f.pid:
                     continue
                 own = [x for x in names(thread, "script") if not x.startswith("Thread.")]
@@ -277,127 +251,13 @@ def test_moving():
     yield dict(seen)
 
 
-JAVA_ONLY = {"sleeping", "waiting", "blocked", "parked", "accepting", "Reference Handler", "Finalizer"}
-LAMBDA = re.compile(r"(\$\$Lambda)\S*(?=\.)")
-
-
-def test_java():
-    """Each frame of each thread, with its line, as Thread.getAllStackTraces() has it."""
-    with java.Java("waits") as jvm:
-        settled(jvm.pid, JAVA_ONLY)
-        threads = {t["name"]: t for t in dump(jvm.pid).values()}
-        jvm.release()
-        told = jvm.answer()
-        frames = 0
-        for name in JAVA_ONLY:
-            stack = [[LAMBDA.sub(r"\1", n), max(line, 0)] for n, line in told[name]]
-            own = [
-                [LAMBDA.sub(r"\1", x["name"]), x.get("line", 0)]
-                for x in threads[name]["frames"]
-                if x.get("module") == "hotspot" and x["kind"] != "stub"
-            ]
-            assert own == stack, f"{name}:\n{own}\n{stack}"
-            assert threads[name]["walk"] in ("root", "root_runtime"), threads[name]
-            frames += len(own)
-        yield f"{frames} frames of {len(JAVA_ONLY)} threads as the JVM tells them"
-
-
-HOLDERS = {
-    "monitor-1",
-    "monitor-2",
-    "object-1",
-    "object-2",
-    "mixed-1",
-    "mixed-2",
-    "notified",
-    "sleeper",
-    "thin",
-    "map",
-    "class",
-    "lock",
-    "write",
-    "read",
-    "idle",
-}
-
-
-def locking_options(version):
-    """Options of a JVM that lead to other kinds of locks, references or monitors."""
-    yield from (["-Xint"], ["-XX:+UseSerialGC"])
-    if 21 <= version <= 25:
-        yield from (["-XX:+UnlockExperimentalVMOptions", f"-XX:LockingMode={mode}"] for mode in (1, 2))
-    if version >= 17:
-        yield java.mode_options("z")
-    if version >= 24:
-        yield from (java.MODES["compact"], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+UseObjectMonitorTable"])
-
-
-def check_locks(jvm):
-    """
-    What each thread of fixtures/java/holders.java waits for, who holds it, and deadlocks, as ThreadMXBean has it.
-    Returns [JSON of the wait].
-    """
-    threads = dump(jvm.pid)
-    text = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
-    jvm.release()
-    names_of, told = {t["name"]: t for t in threads.values()}, jvm.answer()
-    for name, (kind, state, owner, dead) in told.items():
-        wait = names_of[name].get("waits_for")
-        assert wait and wait["type"].partition(" for ")[0] == kind.replace(
-            "[I", "int[]"
-        ), f"{name} waits for a {kind}: {wait}"
-        assert wait["deadlock"] == dead, f"{name}: {wait}"
-        if state == "BLOCKED" or kind.endswith("Sync"):
-            assert wait["kind"] == ("monitor" if state == "BLOCKED" else "lock"), f"{name} is {state}: {wait}"
-            assert "owner" in wait and threads[wait["owner"]]["name"] == owner, f"{name} waits for {owner}: {wait}"
-        else:
-            assert wait["kind"] in ("notification", "permit") and "owner" not in wait, f"{name} is {state}: {wait}"
-    assert names_of["class"]["waits_for"]["type"] == "java.lang.Class for holders"
-    lines = text.splitlines()
-    assert [line.startswith("DEADLOCK: ") for line in lines[:4]] == [True] * 3 + [False], lines[:4]
-    for line, word in zip(lines, ("monitor", "object", "mixed")):
-        assert all(re.search(rf"thread \d+ {word}-{i}", line) for i in (1, 2)), line
-    assert re.search(r"waits for monitor 0x[0-9a-f]+ \(a java.util.HashMap\) held by thread \d+ main\n", text), text
-    return {name: names_of[name]["waits_for"] for name in told}
-
-
-def check_jstack(jvm, waits):
-    """The addresses that jstack prints, if the JDK has it."""
-    program = os.path.join(os.path.dirname(java.words()[-1]), "jstack")
-    if not os.path.exists(program):
-        return 0
-    printed = subprocess.run([program, str(jvm.pid)], capture_output=True, text=True, check=True).stdout.partition(
-        "Found one Java-level"
-    )[0]
-    told = {}
-    for stanza in printed.split("\n\n"):
-        found = re.search(r'^"([^"]+)" .*?- (?:waiting|parking) [^<]*<0x0*([0-9a-f]+)>', stanza, re.S | re.M)
-        if found:
-            told[found[1]] = found[2]
-    own = {name: f"{wait['address']:x}" for name, wait in waits.items()}
-    assert {name: told.get(name) for name in own} == own, printed
-    return len(own)
-
-
-def test_java_locks():
-    """Monitors and locks of java.util.concurrent, owners and deadlocks among them, in each way that the JVM locks."""
-    checked = same = 0
-    for options in ([], *locking_options(java.version())):
-        with java.Java("holders", options=options) as jvm:
-            settled(jvm.pid, HOLDERS)
-            waits = check_locks(jvm)
-            checked += len(waits)
-            same += 0 if options else check_jstack(jvm, waits)
-    yield f"{checked} waits as ThreadMXBean has them, {same} addresses as jstack prints them"
-
-
 def test_go():
     """
     Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it.
     """
     with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
         yrt.waiting(f.pid, 4)
-        threads = dump(f.pid)
+        threads = dumps.of(f.pid)
         for tid, stack in f.start["threads"].items():
             own = [[x["name"], x["line"]] for x in threads[int(tid)]["frames"] if x["module"] == "go"]
             at = [name for name, _ in own].index("main.wait")
@@ -416,7 +276,7 @@ def test_perl():
         "/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False
     ) as f:
         yrt.waiting(f.pid, 1)
-        thread = dump(f.pid)[f.pid]
+        thread = dumps.of(f.pid)[f.pid]
         own = [[x["name"], x["line"]] for x in thread["frames"] if x["module"] == "perl" and x["kind"] == "script"]
         words = {"(eval)": "eval {...}", "main": "main program"}
         assert own == [[words.get(name, name), line] for name, line in f.start["stack"]], f"{own}\n{f.start['stack']}"
@@ -429,7 +289,7 @@ def test_luajit():
         "/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False
     ) as f:
         yrt.waiting(f.pid, 1)
-        thread = dump(f.pid)[f.pid]
+        thread = dumps.of(f.pid)[f.pid]
         own = [
             x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")
         ]
@@ -464,7 +324,7 @@ def test_descriptors():
         found = set()
         try:
             for _ in range(20):
-                texts = [t.get("syscall", {}).get("text", "") for t in dump(program.pid).values()]
+                texts = [t.get("syscall", {}).get("text", "") for t in dumps.of(program.pid).values()]
                 found |= {w for w in wanted for text in texts if re.search(w, text)}
                 if found == wanted:
                     break

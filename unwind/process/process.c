@@ -440,31 +440,6 @@ struct error *process_rescan(struct process *p, bool *changed)
 	return regions_build(p);
 }
 
-/* *ret has the lines of maps and of more that begin elsewhere, in order. */
-static struct error *join_maps(const struct maps *maps, const struct maps *more, struct maps *ret)
-{
-	struct map_line *lines = calloc(maps->nlines + more->nlines + 1, sizeof(*lines));
-	u32 n = 0, i = 0, j = 0;
-
-	*ret = (struct maps){.lines = lines};
-	while (lines && (i < maps->nlines || j < more->nlines)) {
-		bool known = i < maps->nlines && (j == more->nlines || maps->lines[i].start <= more->lines[j].start);
-		const struct map_line *line = known ? &maps->lines[i++] : &more->lines[j++];
-
-		if (n && line->start < lines[n - 1].end)
-			continue;
-		lines[n] = *line;
-		lines[n].path = strdup(line->path);
-		ret->nlines = ++n;
-		if (!lines[n - 1].path)
-			break;
-	}
-	if (lines && (!n || lines[n - 1].path))
-		return NULL;
-	maps_free(ret);
-	return &error_no_memory;
-}
-
 static bool has_runtime(const struct process *p)
 {
 	for (u32 i = 0; i < p->maps.nlines; i++) {
@@ -483,23 +458,4 @@ struct error *process_finish(struct process *p)
 
 	p->generation++;
 	return err || has_runtime(p) ? err : regions_build(p);
-}
-
-struct error *process_recall(struct process *p, const struct maps *files)
-{
-	struct maps joined;
-	struct error *err;
-
-	if (p->ninstances || !files->nlines)
-		return NULL;
-	err = join_maps(&p->maps, files, &joined);
-	if (err)
-		return err;
-	if (joined.nlines == p->maps.nlines) {
-		maps_free(&joined);
-		return NULL;
-	}
-	maps_free(&p->maps);
-	p->maps = joined;
-	return process_finish(p);
 }

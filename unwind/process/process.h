@@ -63,17 +63,16 @@ void process_destroy(struct process *p);
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
 /*
- * The same for a process that has ended, once tables of its files are made. Its mappings are those of the last look. Does
- * nothing if it has a runtime, whose memory is gone.
+ * The same for a process that has ended, by the mappings of the last look: tables of its files are made now. Has no
+ * regions if it has a runtime, whose memory is gone.
  */
 struct error *process_finish(struct process *p);
-/*
- * The same for one that has ended before anybody looked; files is what it had mapped of code. Does nothing if it has a runtime, whose
- * memory is gone.
- */
+/* process_recall.c: the same for one that has ended before anybody looked; files: what it had mapped of code. */
 struct error *process_recall(struct process *p, const struct maps *files);
-/* A runtime in it is still starting, or tables of its files are made now: look at it again, though its mappings are the
- * same. */
+/*
+ * A runtime in it is still starting, or tables of its files are made now: look at it again, even if its mappings do not
+ * change.
+ */
 bool process_starting(const struct process *p);
 
 /* The same process as runtimes see it; valid until the next rescan. */

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+off-flame --no-idle: which waits count as idle, of pools and event loops of Python, Java, nginx, Redis and native
+programs, and which do not.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+
+import java
+import servers
+import yrt
+
+EXACT = 0.02
+
+
+POOLS = """
+import asyncio, concurrent.futures, multiprocessing.pool, socketserver, threading, time
+async def main():
+    while True: await asyncio.sleep(0.3)
+lock = threading.Lock()
+def held():
+    with lock: time.sleep(0.03)
+def contend():
+    while True: held()
+pool = concurrent.futures.ThreadPoolExecutor(3)
+other = multiprocessing.pool.ThreadPool(2)
+for i in range(3): pool.submit(time.sleep, 0.1)
+server = socketserver.TCPServer(("127.0.0.1", 0), None)
+for f in (contend, contend, server.serve_forever, lambda: asyncio.run(main()), lambda: pool.submit(held).result()):
+    threading.Thread(target=f, daemon=True).start()
+time.sleep(1000)
+"""
+
+JAVA_POOLS = """
+import java.util.concurrent.*;
+public class Pools {
+  static final Object lock = new Object();
+  static void held() { synchronized (lock) { try { Thread.sleep(30); } catch (InterruptedException e) { } } }
+  public static void main(String[] a) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(3);
+    for (int i = 0; i < 3; i++) pool.submit(() -> {});
+    ForkJoinPool.commonPool().submit(() -> {}).get();
+    new java.util.Timer();
+    for (int i = 0; i < 2; i++) new Thread(() -> { while (true) held(); }).start();
+    System.out.println();
+    Thread.sleep(1000000);
+  }
+}
+"""
+
+
+def hides(command, pid, work, idle, floor):
+    """Shown are waits of work, none of idle; together they are all; --idle shows the others."""
+    result = yrt.run(command, "-U", "-p", pid, "-d", 2).expect()
+    shown, stats = sum(ns for _, ns in result.stacks) * 1e-9, result.stats
+    hidden = stats["idle_samples"] * 1e-9
+    assert (
+        abs(shown + hidden - stats["off"]["off_s"]) <= EXACT * stats["off"]["off_s"]
+    ), f"{shown} and {hidden}: {stats}"
+    # Each of floor idle threads waits nearly always; more threads than those may.
+    assert hidden > 0.9 * floor * stats["duration_s"], f"{hidden}: {stats}"
+    assert "hidden as idle" in result.stderr, result.stderr
+    known = sum(ns for frames, ns in result.stacks if any(w in f for f in frames for w in work)) * 1e-9
+    assert known > 1.8 * stats["duration_s"] and known > 0.9 * (
+        shown - stats["off"]["run_queue_s"]
+    ), f"{known}: {yrt.show(result.stacks, 9)}"
+    blocked = [frames for frames, _ in result.stacks if frames[-1] != "[run queue]"]
+    assert not [f for f in blocked if any(w in x for x in f for w in idle)], yrt.show(result.stacks, 9)
+    everything = yrt.run(command, "-U", "--idle", "-p", pid, "-d", 1).expect()
+    assert not everything.stats["idle_samples"], everything.stats
+    for word in idle:
+        assert any(
+            word in f for frames, _ in everything.stacks for f in frames
+        ), f"{word}: {yrt.show(everything.stacks, 30)}"
+    return f"{command}: {shown:.3f} s shown, {hidden:.3f} s hidden of {stats['off']['off_s']:.3f} s"
+
+
+def test_idle_python():
+    """
+    python-off-flame hides pools without work and event loops, and says how much; locks and sleeps of the program stay.
+    """
+    with subprocess.Popen(["/usr/bin/python3", "-c", POOLS]) as target:
+        try:
+            time.sleep(1)
+            yield hides("python-off-flame", target.pid, ("held", "contend", "<module>"),
+                        ("_worker", "asyncio", "serve_forever", "_handle_results", "worker ("), 9)
+        finally:
+            target.kill()
+
+
+def test_idle_java():
+    """The same of Java's pools and of the VM's own threads."""
+    with tempfile.TemporaryDirectory() as directory:
+        source = os.path.join(directory, "Pools.java")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(JAVA_POOLS)
+        with subprocess.Popen(["java", source], stdout=subprocess.PIPE) as target:
+            try:
+                target.stdout.readline()
+                yield hides(
+                    "java-off-flame",
+                    target.pid,
+                    ("Pools.",),
+                    ("getTask", "ForkJoinPool.awaitWork", "TimerThread", "ReferenceHandler"),
+                    10,
+                )
+            finally:
+                target.kill()
+
+
+def test_idle_nginx():
+    """All of an idle nginx is by design; off-flame shows it unless it is asked not to."""
+    with servers.Nginx(load=0) as nginx:
+        pid = nginx.workers()[0]
+        result = yrt.run("off-flame", "--no-idle", "-p", pid, "-d", 1).expect()
+        assert result.stats["idle_samples"] > 0.95e9 * result.stats["duration_s"], result.stats
+        assert yrt.run("off-flame", "-p", pid, "-d", 1).expect().stats["idle_samples"] == 0
+
+
+def test_idle_redis():
+    """Neither its event loop nor threads of C in a process that has a language, as jemalloc's: --no-idle hides all."""
+    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "", "--hz", "1"],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+    ) as redis:
+        try:
+            yrt.waiting(redis.pid, 5)
+            result = yrt.run("off-flame", "--no-idle", "-p", redis.pid, "-d", 1).expect()
+        finally:
+            redis.terminate()
+    lived = result.stats["off"]["wall_s"]
+    assert lived > 4 * result.stats["duration_s"] and result.stats["idle_samples"] > 0.99e9 * lived, yrt.show(
+        result.stacks
+    )
+
+
+def test_idle_native():
+    """
+    Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are
+    not.
+    """
+    with yrt.Fixture("workers", seconds=None) as fixture:
+        fixture.release()
+        time.sleep(0.2)
+        result = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 1).expect()
+        run = result.stats["duration_s"]
+        assert abs(result.stats["idle_samples"] / 1e9 - 4 * run) < 4 * EXACT * run, result.stats
+        for frame in ("main", "needs_answer"):
+            ns = sum(n for frames, n in result.stacks if frame in frames)
+            assert abs(ns / 1e9 - run) < EXACT * run, yrt.show(result.stacks, 9)
+
+
+yrt.main(globals())
