@@ -108,12 +108,31 @@ static void test_dropped(void **state)
 	assert_true(here.process->unfinished);
 }
 
+/* Where somebody waits, both make tables: nothing is left unfinished. */
+static void test_helps(void **state)
+{
+	u32 n = 0;
+
+	(void)state;
+	process_destroy(here.process);
+	modules_destroy(here.modules);
+	assert_null(modules_create(here.arena, NULL, &here.modules));
+	assert_null(process_create(here.modules, getpid(), 1, &here.process));
+	assert_false(here.process->unfinished);
+	assert_non_null(here.modules->maker);
+	for (u32 i = 0; i < here.process->maps.nlines; i++)
+		n += here.process->mappings[i].image && here.process->mappings[i].image->cfi->npieces > 0;
+	assert_true(n > 2);
+	assert_true(regions_of(libc()) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(test_before_and_after, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_helps, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "table_maker.h"
@@ -183,18 +184,43 @@ static bool is_jit_memory(const char *path)
 	return !strncmp(path, "/memfd:", 7) || strstr(path, "/jit-");
 }
 
-/* Leaves a large file whose tables are not in the cache to a thread. */
-static bool make_later(struct modules *m, pid_t pid, const struct map_line *line, struct image *img)
+static bool is_cold(const struct modules *m, const struct image *img)
+{
+	return img->size >= LATER_SIZE && !cfi_is_cached(img, m->cfi_options.cache_dir);
+}
+
+/* Leaves a file to a thread. */
+static bool hand_over(struct modules *m, pid_t pid, const struct map_line *line, struct image *img)
 {
 	char root[64];
 
-	if (!m->make_later || img->size < LATER_SIZE || cfi_is_cached(img, m->cfi_options.cache_dir))
-		return false;
 	if (!m->maker)
-		m->maker = table_maker_create(&m->cfi_options);
+		m->maker = table_maker_create(&m->cfi_options, !m->make_later);
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	img->cache_dir = m->cfi_options.cache_dir;
 	return m->maker && table_maker_put(m->maker, img, line->dev, line->ino, root);
+}
+
+/* Where one file is not in the cache others are not: those of the same process, while this one is made here. */
+static void get_help(struct modules *m, pid_t pid, const struct map_line *at)
+{
+	const struct maps *maps = m->filling;
+
+	m->filling = NULL;
+	for (u32 i = 0; maps && i < maps->nlines; i++) {
+		const struct map_line *line = &maps->lines[i];
+		struct image *img = NULL;
+		int fd;
+
+		if (line <= at || !line->ino || !(line->prot & PROT_EXEC) || find_loaded(m, line) ||
+		        modules_are_making(m, line))
+			continue;
+		fd = map_open(pid, line);
+		if (fd >= 0)
+			error_free(image_open(fd, line->path, &img));
+		if (img && !(is_cold(m, img) && hand_over(m, pid, line, img)))
+			image_put(img);
+	}
 }
 
 bool modules_are_making(const struct modules *m, const struct map_line *line)
@@ -230,7 +256,12 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 		error_free(err);
 	else
 		complain(m, err);
-	return img && make_later(m, pid, line, img) ? NULL : add_loaded(m, pid, line, img, ret);
+	if (img && (m->make_later || m->filling) && is_cold(m, img)) {
+		if (m->make_later && hand_over(m, pid, line, img))
+			return NULL;
+		get_help(m, pid, line);
+	}
+	return add_loaded(m, pid, line, img, ret);
 }
 
 struct error *modules_load_vdso(struct modules *m, pid_t pid, void *bytes, size_t size, struct loaded **ret)

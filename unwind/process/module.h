@@ -39,11 +39,12 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
-	bool make_later; /* tables of large files are made in a thread: modules_are_making() */
+	bool make_later; /* nobody waits for tables of large files: modules_are_making() */
 	struct table_maker *maker;
-	u32 features;                                   /* enum feature: for all processes */
-	u64 nstacks;                                    /* that were expanded */
-	struct walk_cache *caches;                      /* of native walks (walk.h); NULL before the first */
+	const struct maps *filling; /* a process's mappings that are all about to be loaded; NULL: not known */
+	u32 features;               /* enum feature: for all processes */
+	u64 nstacks;                /* that were expanded */
+	struct walk_cache *caches;  /* of native walks (walk.h); NULL before the first */
 	void (*complain)(void *ctx, struct error *err); /* owns err; each complaint comes once an image */
 	void *complain_ctx;
 	/* Runtimes of a process, bit n: id n, as soon as they are known: its regions, which take longer, come next. */

@@ -316,8 +316,10 @@ static struct error *fill_mappings(struct process *p)
 		return &error_no_memory;
 	p->unfinished = false;
 	p->made = modules_made(p->modules);
+	p->modules->filling = &p->maps;
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = fill_mapping(p, &p->maps.lines[i], &p->mappings[i]);
+	p->modules->filling = NULL;
 	if (!err)
 		fill_data(p);
 	return err;

@@ -14,14 +14,15 @@ struct job {
 	dev_t dev;
 	ino_t ino;
 	char root[64];
-	bool made;
+	bool begun, made;
 };
 
 struct table_maker {
 	const struct cfi_options *options;
+	bool helps;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
-	pthread_cond_t asked;
+	pthread_cond_t asked, done;
 	struct job *jobs;
 	u32 made;
 	bool stop;
@@ -44,13 +45,13 @@ struct error *tables_load(struct image *img, const struct cfi_options *options, 
 	return err;
 }
 
-/* The smallest file: most processes are to be known soon. */
+/* The smallest file, as most processes are to be known soon; the largest if it helps. */
 static struct job *next_job(struct table_maker *m)
 {
 	struct job *best = NULL;
 
 	for (struct job *job = m->jobs; job; job = job->next)
-		if (!job->made && (!best || job->img->size < best->img->size))
+		if (!job->begun && (!best || (job->img->size < best->img->size) != m->helps))
 			best = job;
 	return best;
 }
@@ -68,11 +69,13 @@ static void *run(void *arg)
 			pthread_cond_wait(&m->asked, &m->lock);
 			continue;
 		}
+		job->begun = true;
 		pthread_mutex_unlock(&m->lock);
 		error_free(tables_load(job->img, m->options, job->root));
 		pthread_mutex_lock(&m->lock);
 		job->made = true;
 		m->made++;
+		pthread_cond_signal(&m->done);
 	}
 	pthread_mutex_unlock(&m->lock);
 	return NULL;
@@ -91,15 +94,17 @@ static int start(struct table_maker *m)
 	return code;
 }
 
-struct table_maker *table_maker_create(const struct cfi_options *options)
+struct table_maker *table_maker_create(const struct cfi_options *options, bool helps)
 {
 	struct table_maker *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
 	m->options = options;
+	m->helps = helps;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->asked, NULL);
+	pthread_cond_init(&m->done, NULL);
 	if (!start(m))
 		return m;
 	free(m);
@@ -128,6 +133,7 @@ void table_maker_destroy(struct table_maker *m)
 		job_destroy(job);
 	}
 	pthread_cond_destroy(&m->asked);
+	pthread_cond_destroy(&m->done);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -165,7 +171,9 @@ bool table_maker_take(struct table_maker *m, dev_t dev, ino_t ino, struct image 
 	pthread_mutex_lock(&m->lock);
 	at = find_job(m, dev, ino);
 	job = *at;
-	if (job && job->made) {
+	while (job && m->helps && job->begun && !job->made)
+		pthread_cond_wait(&m->done, &m->lock);
+	if (job && (job->made || m->helps)) {
 		*at = job->next;
 		*ret = job->img;
 	}

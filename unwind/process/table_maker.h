@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the unwind tables of files in a thread. The tables of a large file that is not in the cache take up to some
- * seconds. With -a, hundreds of other processes would not be looked at meanwhile.
+ * seconds. With -a, hundreds of other processes would not be looked at meanwhile; where there is one process, its files
+ * take half as long if a second CPU helps.
  */
 #ifndef YRT_TABLE_MAKER_H
 #define YRT_TABLE_MAKER_H
@@ -14,8 +15,8 @@
 
 struct table_maker;
 
-/* NULL: no thread, or no memory. options stay the caller's. */
-struct table_maker *table_maker_create(const struct cfi_options *options);
+/* NULL: no thread, or no memory. options stay the caller's. helps: the caller waits for the files, and makes some too. */
+struct table_maker *table_maker_create(const struct cfi_options *options, bool helps);
 /* Waits for the file that it is at. Others are dropped. */
 void table_maker_destroy(struct table_maker *m);
 /*
@@ -23,7 +24,10 @@ void table_maker_destroy(struct table_maker *m);
  * memory, the image stays the caller's.
  */
 bool table_maker_put(struct table_maker *m, struct image *img, dev_t dev, ino_t ino, const char *root);
-/* Was this file put here, and not taken yet? *ret: its image with tables, the caller's; NULL: they are being made. */
+/*
+ * Was this file put here, and not taken yet? *ret: its image with tables, the caller's; NULL: they are being made. If it
+ * helps, there is always an image: without tables if it was not its turn yet.
+ */
 bool table_maker_take(struct table_maker *m, dev_t dev, ino_t ino, struct image **ret);
 /* Are its tables being made? */
 bool table_maker_has(struct table_maker *m, dev_t dev, ino_t ino);
