@@ -354,12 +354,13 @@ static bool follow(struct cfi_epilogues *e, const struct cfi_function *fn, const
 
 bool cfi_epilogues_mend(struct cfi_epilogues *e, const struct cfi_function *fn, struct cfi_rows *rows)
 {
+	bool surveys = e->nseen < CFI_EPILOGUES_SURVEY && fn->end - fn->start <= CFI_EPILOGUES_SHORT;
 	struct cfi_rows swap;
 
 	if (!rows->n || fn->end - fn->start > FUNCTION_MAX || !see(e, fn))
 		return true;
-	e->nseen++;
-	if (e->nseen > CFI_EPILOGUES_SURVEY && e->nmended * MENDED_PART < e->nseen && !is_suspect(e, fn, rows))
+	e->nseen += surveys || e->nseen >= CFI_EPILOGUES_SURVEY;
+	if (!surveys && e->nmended * MENDED_PART <= e->nseen && !is_suspect(e, fn, rows))
 		return true;
 	e->out.n = 0;
 	if (!follow(e, fn, rows))
