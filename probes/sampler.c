@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
+#include "cpu_time.h"
 #include "select_find.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -85,6 +86,7 @@ static bool take_next(struct sampler *s, bool may_wait)
 	size_t size;
 	const void *data = backlog_first(&s->backlog, &size);
 	struct error *err;
+	u64 begin;
 	u32 type;
 
 	if (!data || s->failed)
@@ -95,7 +97,9 @@ static bool take_next(struct sampler *s, bool may_wait)
 			return false;
 		name_reader_wait(s->reader);
 	}
+	begin = cpu_of_thread();
 	err = take_record(s, data, size, type);
+	s->samples_ns += type == RECORD_STACK || type == RECORD_EVENT ? cpu_of_thread() - begin : 0;
 	backlog_drop(&s->backlog);
 	if (err)
 		keep_failure(s, err);
@@ -256,6 +260,15 @@ static int until_due(const struct sampler *s, u64 now, int ms)
 	return due > now ? (int)((due - now + 999999) / 1000000) : 0;
 }
 
+static struct error *poll_event(struct sampler *s, u64 now)
+{
+	u64 begin = cpu_of_thread();
+	struct error *err = s->ops->poll(s->event, now);
+
+	s->samples_ns += cpu_of_thread() - begin;
+	return err;
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -287,14 +300,10 @@ static struct error *poll_once(struct sampler *s)
 	sweep(s, now);
 	if (!s->failed)
 		s->failed = collector_settle(s->collector, now, false);
+	if (!s->failed && s->ops->poll)
+		s->failed = poll_event(s, now);
 	if (s->failed)
 		return TAKE(s->failed);
-	if (s->ops->poll) {
-		struct error *err = s->ops->poll(s->event, now);
-
-		if (err)
-			return err;
-	}
 	if (!s->ops->stack &&
 	        collector_stats(s->collector)->stacks - s->stacks_at_drain > object_counts_capacity(s->object) * 3 / 4)
 		return drain(s);

@@ -52,7 +52,6 @@ static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u6
 
 struct error *sampler_keep_budget(struct sampler *s, u64 now)
 {
-	struct walkers_stats walkers;
 	struct probe_stats probe;
 	struct error *err;
 	u64 used, others;
@@ -63,8 +62,7 @@ struct error *sampler_keep_budget(struct sampler *s, u64 now)
 	err = object_stats(s->object, &probe);
 	if (err)
 		return err;
-	walkers_stats(s->walkers, &walkers);
-	used = sampler_cpu_ns() + bpf_ns(s, &probe, &others) - others - walkers.cpu_ns - s->targets.cpu_ns;
+	used = s->samples_ns + bpf_ns(s, &probe, &others) - others;
 	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
 	s->budget_ns = now;
 	s->budget_used_ns = used;
@@ -74,7 +72,7 @@ struct error *sampler_keep_budget(struct sampler *s, u64 now)
 		s->halvings++;
 		s->options.warn(s->options.ctx,
 		        error_new(ERROR_INTERNAL,
-		                "yrt took more than %g %% of a CPU: it samples half as often from here on",
+		                "samples took more than %g %% of a CPU: yrt takes half as many from here on",
 		                s->options.cpu_percent));
 	}
 	return NULL;

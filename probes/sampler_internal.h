@@ -34,6 +34,7 @@ struct sampler {
 	        snapshot_ns, swept_ns;
 	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
 	u64 cpu_end_ns;                /* when that was */
+	u64 samples_ns;                /* that the main thread spent on records of samples */
 	u64 stacks_at_drain;
 	bool behind; /* stacks wait, not for symbols */
 	u64 gone;    /* collect_stats.gone when last looked at */
@@ -61,8 +62,8 @@ void sampler_take_all(struct sampler *s);
 u64 sampler_cpu_ns(void);
 u64 sampler_peak_rss_kb(void);
 /*
- * Halves the rate if yrt took too much in the last second. What following processes and loading walkers took does
- * not count: fewer samples would not make it less.
+ * Halves the rate if samples took too much in the last second. Reading processes, tables and names does not count:
+ * fewer samples would not make it less.
  */
 struct error *sampler_keep_budget(struct sampler *s, u64 now);
 

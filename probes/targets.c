@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cpu_time.h"
 #include "unwind/cleanup.h"
 
 void targets_free(struct targets *t)
@@ -58,19 +57,6 @@ static void allow_deferred(struct process *p)
 	p->deferred_modules = n;
 	p->entry.deferred = p->deferred_left;
 }
-
-/* Counts the CPU time of a function of this file until it returns. */
-struct spending {
-	struct targets *targets;
-	u64 begin_ns;
-};
-
-static void cleanup_spending(struct spending *s)
-{
-	s->targets->cpu_ns += cpu_of_thread() - s->begin_ns;
-}
-
-#define SPENDING(t) cleanup(spending) struct spending spending = {t, cpu_of_thread()}
 
 static struct error *publish(struct targets *t, struct process *p, bool is_new)
 {
@@ -218,7 +204,6 @@ static bool selected(const struct targets *t, pid_t pid)
 
 struct error *targets_offer(struct targets *t, pid_t pid)
 {
-	SPENDING(t);
 	struct error *err;
 
 	if (pid == getpid() || find_alive(t, pid) || !selected(t, pid))
@@ -280,7 +265,6 @@ static struct error *follow_selected(struct targets *t, pid_t pid, u32 number)
 
 struct error *targets_record(struct targets *t, const struct process_record *record)
 {
-	SPENDING(t);
 	struct process *p = targets_find(t, record->instance);
 
 	switch (record->type) {
@@ -302,7 +286,6 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 
 struct error *targets_mapped(struct targets *t, pid_t pid)
 {
-	SPENDING(t);
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
@@ -313,7 +296,6 @@ struct error *targets_mapped(struct targets *t, pid_t pid)
 
 struct error *targets_starting(struct targets *t)
 {
-	SPENDING(t);
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
@@ -324,7 +306,6 @@ struct error *targets_starting(struct targets *t)
 
 struct error *targets_reap(struct targets *t)
 {
-	SPENDING(t);
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)

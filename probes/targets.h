@@ -27,7 +27,6 @@ struct targets {
 	u32 runtimes;   /* of processes that were forgotten: bit n is id n */
 	u32 seen;       /* processes so far */
 	u32 unread;     /* of them: those whose user code could not be looked at */
-	u64 cpu_ns;     /* CPU time that following processes took, from the calling thread's clock */
 };
 
 void targets_free(struct targets *t);

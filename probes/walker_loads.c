@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cpu_time.h"
 #include "sample.skel.h"
 #include "skeleton.h"
 #include "unwind/cleanup.h"
@@ -119,7 +118,7 @@ static void *work(void *ctx)
 	if (code)
 		w->failed = error_hint(error_errno(-code, "cannot load the walker of a runtime that has appeared"),
 		        "stacks end at its frames; YRT_DEBUG=1 prints the verifier's log");
-	w->took = (struct walkers_stats){.ns = now_ns() - w->begin_ns, .cpu_ns = cpu_of_thread()};
+	w->took = (struct walkers_stats){.ns = now_ns() - w->begin_ns};
 	while (write(w->event, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	return NULL;
@@ -135,7 +134,6 @@ static struct error *finish(struct walkers *w)
 	err = TAKE(w->failed);
 	w->stats.loads++;
 	w->stats.ns += w->took.ns;
-	w->stats.cpu_ns += w->took.cpu_ns;
 	if (err) {
 		w->refused |= w->choice & ~w->loaded;
 		sample__destroy(TAKE(w->next));

@@ -20,9 +20,8 @@
 struct walkers;
 
 struct walkers_stats {
-	u32 loads;  /* that were done since the first one */
-	u64 ns;     /* how long they took, together */
-	u64 cpu_ns; /* and in CPU time */
+	u32 loads; /* that were done since the first one */
+	u64 ns;    /* how long they took, together */
 };
 
 /* object was loaded with these walkers (bit n: of the runtime of id n). */

@@ -37,7 +37,7 @@ static const struct manual_option options[] = {
         {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},
         {'X', "exclude", "REGEX", "only stacks without a frame that matches", COMPLETE_NOTHING},
         {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if yrt uses more, it halves its rate (10; 0: no limit)",
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if samples take more, the rate is halved (10; 0: no limit)",
                 COMPLETE_NOTHING},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {0},

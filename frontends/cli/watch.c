@@ -36,7 +36,7 @@ static const struct manual_option options[] = {
         {'F', "freq", "HZ", "samples per second of CPU time (99)", COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if yrt uses more, it halves its rate (10; 0: no limit)",
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if samples take more, the rate is halved (10; 0: no limit)",
                 COMPLETE_NOTHING},
         SEND_OPTIONS,
         {'q', "quiet", NULL, "only errors, and one line per recording", COMPLETE_NOTHING},

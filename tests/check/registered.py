@@ -28,6 +28,7 @@ HELPERS = {
     "e2e/container.py",
     "e2e/image.py",
     "e2e/crowd.py",
+    "e2e/dumps.py",
     "e2e/verifier.py",
     "bench/unit.py",
     "bench/bpf_cost.py",

@@ -15,7 +15,7 @@
 
 struct table_maker;
 
-/* NULL: no thread, or no memory. options stay the caller's. helps: the caller waits for the files, and makes some too. */
+/* NULL: no thread, or no memory. options stay the caller's. helps: the caller waits for files, and makes some too. */
 struct table_maker *table_maker_create(const struct cfi_options *options, bool helps);
 /* Waits for the file that it is at. Others are dropped. */
 void table_maker_destroy(struct table_maker *m);
@@ -25,8 +25,8 @@ void table_maker_destroy(struct table_maker *m);
  */
 bool table_maker_put(struct table_maker *m, struct image *img, dev_t dev, ino_t ino, const char *root);
 /*
- * Was this file put here, and not taken yet? *ret: its image with tables, the caller's; NULL: they are being made. If it
- * helps, there is always an image: without tables if it was not its turn yet.
+ * Was this file put here, and not taken yet? *ret: its image with tables, the caller's; NULL: they are being made. If
+ * it helps, there is always an image: without tables if it was not its turn yet.
  */
 bool table_maker_take(struct table_maker *m, dev_t dev, ino_t ino, struct image **ret);
 /* Are its tables being made? */
