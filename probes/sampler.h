@@ -67,8 +67,8 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 
 struct error *sampler_create(const struct sampler_options *options, struct sampler **ret);
 void sampler_destroy(struct sampler *s);
-/* A running process. */
-struct error *sampler_attach(struct sampler *s, pid_t pid);
+/* A running process. only: there will be no other, so the walkers that it needs are all that are needed. */
+struct error *sampler_attach(struct sampler *s, pid_t pid, bool only);
 /* Starts a program, to be sampled from its exec on. Its exit ends the run. argv is NULL-terminated. */
 struct error *sampler_start_command(struct sampler *s, char *const *argv);
 /* Samples until the duration is over, all targets are gone, or *stop is set. */

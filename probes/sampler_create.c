@@ -230,11 +230,11 @@ void sampler_destroy(struct sampler *s)
 	free(s);
 }
 
-struct error *sampler_attach(struct sampler *s, pid_t pid)
+struct error *sampler_attach(struct sampler *s, pid_t pid, bool only)
 {
 	struct error *err, *refused;
 
-	s->modules->recognised = on_recognised;
+	s->modules->recognised = only ? on_recognised : NULL;
 	s->modules->recognised_ctx = s;
 	err = targets_add(&s->targets, pid, object_new_instance(s->object));
 	s->modules->recognised = NULL;

@@ -159,7 +159,7 @@ struct error *flame_attach(struct sampler *s, const struct flame_options *o, int
 	if (o->command)
 		return sampler_start_command(s, o->command);
 	for (int i = 0; i < o->npids; i++) {
-		err = sampler_attach(s, o->pids[i]);
+		err = sampler_attach(s, o->pids[i], o->npids == 1);
 		if (err && i >= o->nasked) { /* a child that was found: it may be gone by now */
 			if (err->kind == ERROR_NO_PROCESS || o->quiet)
 				error_free(err);

@@ -38,7 +38,7 @@ static struct error *attach(struct burst *b, const struct burst_options *o, cons
 		while (k < i && threads[k].pid != threads[i].pid)
 			k++;
 		if (k == i)
-			err = sampler_attach(b->sampler, threads[i].pid);
+			err = sampler_attach(b->sampler, threads[i].pid, n == 1);
 		if (err == &error_no_memory)
 			return err;
 		attached += !err;

@@ -91,6 +91,7 @@ def test_stopped():
     """SIGSTOP: nobody runs, so that everything is read where it is, and stays stopped."""
     with yrt.Fixture("waits", wait=False) as f:
         yrt.waiting(f.pid, 9)
+        time.sleep(0.3)  # those that sleep may still be on their way to where they wait
         os.kill(f.pid, signal.SIGSTOP)
         yrt.waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
         threads = dumps.of(f.pid)

@@ -260,7 +260,7 @@ static void step_through(const char *lua)
 	print_message("%s: %u edges, %u functions in C, of %u stacks %u cut, %u wrong\n", lua, nedges, nfunctions,
 	        BURSTS * STEPS, cut, nwrong);
 	assert_int_equal(nwrong, 0);
-	assert_true(nedges > 12 && nedges < EDGES && nfunctions > 4 && nfunctions < FUNCTIONS);
+	assert_true(nedges > 6 && nedges < EDGES && nfunctions > 2 && nfunctions < FUNCTIONS);
 	assert_true(cut <= BURSTS * STEPS * CUT_MAX);
 	end(t);
 }

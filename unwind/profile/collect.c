@@ -297,12 +297,14 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 mo
 
 	if (!packed)
 		packed = table_get(&c->nodes[!(epoch & 1)], hash);
-	if (!packed && (held = table_get(&c->held, hash)))
+	if (!packed && (held = table_get(&c->held, hash))) {
 		collector_count(c, epoch, *held, value, more);
-	else if (packed)
-		count_at(c, *packed, value, more), count_repaired(c, hash, value);
-	else if (!deferred_add(c->deferred, hash, value, more))
+	} else if (packed) {
+		count_at(c, *packed, value, more);
+		count_repaired(c, hash, value);
+	} else if (!deferred_add(c->deferred, hash, value, more)) {
 		c->stats.unmatched += value;
+	}
 }
 
 struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
