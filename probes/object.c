@@ -10,6 +10,7 @@
 #include "object_internal.h"
 #include "skeleton.h"
 #include "unwind/now.h"
+#include "unwind/thread_start.h"
 
 #define KERNEL_FRAMES 127
 #define RING_PER_CPU  (256u << 10)
@@ -157,7 +158,7 @@ struct error *object_begin(struct object *o, u32 walkers)
 	choose_programs(o);
 	if (bpf_map__reuse_fd(o->skel->maps.slabs, slabs))
 		return object_explain_load(errno);
-	o->loading = !pthread_create(&o->loader, NULL, load, o);
+	o->loading = !thread_start(&o->loader, NULL, load, o);
 	if (!o->loading)
 		load(o);
 	return NULL;

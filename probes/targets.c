@@ -60,8 +60,7 @@ static void allow_deferred(struct process *p)
 
 static struct error *publish(struct targets *t, struct process *p, bool is_new)
 {
-	for (u32 i = 0; i < p->ninstances; i++)
-		t->recognised |= 1u << p->instances[i].ops->id;
+	t->recognised |= process_runtimes(p);
 	p->entry.flags = t->follow || t->selection ? PROCESS_FOLLOW : 0;
 	allow_deferred(p);
 	if (!t->announced)

@@ -4,8 +4,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include "unwind/now.h"
+#include "unwind/thread_start.h"
 #include "unwind/process/switches.h"
 
 #define OPEN_MAX    4096
@@ -242,7 +241,6 @@ static void *run(void *arg)
 static struct error *start(struct alloc_classes *c)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 	int code;
 
 	c->stop = eventfd(0, EFD_CLOEXEC);
@@ -251,14 +249,11 @@ static struct error *start(struct alloc_classes *c)
 	c->open = malloc(OPEN_MAX * sizeof(*c->open));
 	if (!c->open)
 		return &error_no_memory;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	code = pthread_create(&c->thread, &attr, run, c);
+	code = thread_start(&c->thread, &attr, run, c);
 	c->started = !code;
 	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return code ? error_errno(code, "cannot start a thread") : NULL;
 }
 

@@ -7,9 +7,7 @@
 #include <linux/perf_event.h>
 #include <math.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +22,7 @@
 
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/thread_start.h"
 
 #define BUFFER_PAGES 8
 #define TRIES        3 /* addresses for one request, where the thread was faster */
@@ -335,24 +334,20 @@ static struct error *start_threads(struct watchpoints *w)
 	cleanup(free) int *cpus = calloc(CPU_SETSIZE, sizeof(*cpus));
 	size_t n = cpus ? online_cpus(cpus, CPU_SETSIZE) : 0;
 	pthread_attr_t attr;
-	sigset_t all, old;
 	int code = 0;
 
 	w->nmovers = perf_buffer__buffer_cnt(w->buffers);
 	w->movers = calloc(w->nmovers, sizeof(*w->movers));
 	if (!cpus || !w->movers)
 		return &error_no_memory;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	for (size_t i = 0; i < w->nmovers && !code; i++) {
 		w->movers[i] = (struct watchpoint_thread){.all = w, .buffer = i, .cpu = i < n ? cpus[i] : (int)i};
-		code = pthread_create(&w->movers[i].thread, &attr, keep, &w->movers[i]);
+		code = thread_start(&w->movers[i].thread, &attr, keep, &w->movers[i]);
 		w->movers[i].started = !code;
 	}
 	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return code ? error_errno(code, "cannot start a thread") : NULL;
 }
 

@@ -21,7 +21,7 @@ def free_port():
 
 
 def start_wrk(fixtures, port, load, connections, path):
-    """wrk for so many seconds: load.lua of that folder, or one path."""
+    """Starts wrk for so many seconds, with that folder's load.lua, or on a single path."""
     return subprocess.Popen(
         [
             "wrk",
@@ -61,7 +61,7 @@ class Nginx:
             with contextlib.suppress(OSError):
                 self.get("/json")
                 return
-            assert self.master.poll() is None, "nginx ended: " + yrt.read(os.path.join(self.dir, "error.log"))
+            assert self.master.poll() is None, "nginx has exited: " + yrt.read(os.path.join(self.dir, "error.log"))
             time.sleep(0.05)
         raise AssertionError("nginx does not answer")
 
@@ -130,7 +130,7 @@ class Envoy:
             with contextlib.suppress(OSError):
                 self.get("/")
                 return
-            assert self.process.poll() is None, "Envoy ended: " + self.log()
+            assert self.process.poll() is None, "Envoy has exited: " + self.log()
             time.sleep(0.05)
         raise AssertionError("Envoy does not answer: " + self.log())
 

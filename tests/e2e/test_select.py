@@ -72,7 +72,7 @@ def test_many_that_sleep():
     with contextlib.ExitStack() as stack, renamed("sleeps", "deep30") as dir:
         for _ in range(12):
             stack.enter_context(yrt.Fixture(os.path.join(dir, "sleeps-deep30")))
-        result = yrt.run("flame", "--select", "exe=sleeps-*", "-d", 0.5, "-F", RATE, output=False).expect()
+        result = yrt.run("flame", "--select", "exe=sleeps-*", "-d", 0.5, "-F", RATE).expect()
         assert (
             result.stderr.count("used no CPU in") == 3 and "9 more processes used no CPU" in result.stderr
         ), result.stderr

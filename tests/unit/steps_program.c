@@ -51,7 +51,7 @@ static bool is_called(pid_t pid, pid_t tid, const char *comm)
 	return !strcmp(line, comm);
 }
 
-/* The thread of that name; 0: there is none. */
+/* The tid of the thread with this name, or 0. */
 static pid_t find_thread(pid_t pid, const char *comm)
 {
 	char path[64];

@@ -15,7 +15,7 @@ static void test_unknown_process(void **state)
 	collector_destroy(c);
 }
 
-/* Frames of no kind, of a runtime or module that there is none of, outside all mappings. */
+/* Frames of an unknown kind, of a runtime or module that does not exist, and outside all mappings. */
 static void test_unknown_frames(void **state)
 {
 	struct collector *c = create((struct collect_options){0});

@@ -181,20 +181,26 @@ static void test_pattern(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A context was pushed, and none of its statements has run: the current statement is the one before. */
+static void push_only(struct stack *s, u32 type, u64 cv, u64 returns, u32 line)
+{
+	u64 cop = perl_fake_context(s->p, type, cv, returns, line) + s->p->layout.cx_oldcop.at;
+
+	fake_put(s->p->f, s->p->interpreter + s->p->layout.i_curcop.at, perl_fake_word(s->p, cop));
+}
+
 /* call_sv() calls pp_entersub(), which pushes the context, before it calls the loop; and the loop ends before call_sv()
  * does. */
 static void test_edges(void **state)
 {
 	struct stack s = make();
-	u64 cop;
 
 	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->enter);
 	perl_fake_call(s.p, s.p->c);
 	expect(&s, STOP_ROOT, "nLaMLLr");
-	cop = perl_fake_context(s.p, SUB, s.b, 0, 11) + s.p->layout.cx_oldcop.at;
-	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_word(s.p, cop));
+	push_only(&s, SUB, s.b, 0, 11);
 	expect(&s, STOP_ROOT, "nbLaMLLr");
 	perl_fake_half(s.p, s.p->stack + s.p->layout.si_cxix.at, 1);
 	s.p->pc = s.p->runops + FAKE_RETURN;
@@ -207,15 +213,13 @@ static void test_edges(void **state)
 static void test_only_protected(void **state)
 {
 	struct stack s = make();
-	u64 cop;
 
 	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_call(s.p, s.p->enter);
 	perl_fake_call(s.p, s.p->c);
-	cop = perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11) + s.p->layout.cx_oldcop.at;
-	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_word(s.p, cop));
+	push_only(&s, EVAL | PERL_CX_BLOCK, 0, 0, 11);
 	expect(&s, STOP_ROOT, "neLxLaMLLr");
 	perl_fake_destroy(s.p);
 }
@@ -224,14 +228,12 @@ static void test_only_protected(void **state)
 static void test_protected_lookup(void **state)
 {
 	struct stack s = make();
-	u64 cop;
 
 	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_call(s.p, s.p->c);
-	cop = perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11) + s.p->layout.cx_oldcop.at;
-	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, perl_fake_word(s.p, cop));
+	push_only(&s, EVAL | PERL_CX_BLOCK, 0, 0, 11);
 	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, s.p->sp + 8);
 	perl_fake_call(s.p, s.p->runops);
 	perl_fake_call(s.p, s.p->other);

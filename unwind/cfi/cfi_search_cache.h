@@ -21,8 +21,8 @@ struct search_result {
 };
 
 /*
- * search: its name, with a version that is raised when the search changes. False: there is none, or it is corrupt. The
- * caller should check the values against the file where it can.
+ * search: the name of the search, with a version to raise when the search changes. False: the cache has no result, or
+ * a corrupt one. The caller should check the values against the file where it can.
  */
 bool search_cache_load(const struct image *img, const char *search, struct search_result *ret);
 void search_cache_store(const struct image *img, const char *search, const struct search_result *found);

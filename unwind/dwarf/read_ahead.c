@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "read_ahead.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "section.h"
+#include "thread_start.h"
 
 #define STEP SECTION_CHUNK /* what is saved on the way lies at chunks */
 
@@ -54,19 +53,13 @@ static void *run(void *arg)
 struct read_ahead *read_ahead_start(struct unpacker *u, u8 *base, u64 size)
 {
 	struct read_ahead *a = calloc(1, sizeof(*a));
-	sigset_t all, before;
-	int failed;
 
 	if (!a)
 		return NULL;
 	*a = (struct read_ahead){.u = u, .base = base, .size = size, .done = unpacker_at(u), .limit = unpacker_at(u)};
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	failed = pthread_create(&a->thread, NULL, run, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!failed)
+	if (!thread_start(&a->thread, NULL, run, a))
 		return a;
 	free(a);
 	return NULL;

@@ -268,6 +268,15 @@ static bool find_bias(const struct image *img, const struct map_line *line, u64 
 	return false;
 }
 
+static struct error *load_file(struct process *p, const struct map_line *line, struct mapping *m, struct loaded **ret)
+{
+	struct error *err = modules_load(p->modules, p->pid, line, ret);
+
+	m->unfinished = !*ret && modules_are_making(p->modules, line);
+	p->unfinished |= m->unfinished;
+	return err;
+}
+
 static struct error *fill_mapping(struct process *p, const struct map_line *line, struct mapping *m)
 {
 	struct loaded *loaded = NULL;
@@ -283,9 +292,7 @@ static struct error *fill_mapping(struct process *p, const struct map_line *line
 	if (vdso)
 		err = load_vdso(p, line, &loaded);
 	else if (line->ino && (line->prot & PROT_EXEC))
-		err = modules_load(p->modules, p->pid, line, &loaded);
-	m->unfinished = line->ino && (line->prot & PROT_EXEC) && !loaded && modules_are_making(p->modules, line);
-	p->unfinished |= m->unfinished;
+		err = load_file(p, line, m, &loaded);
 	if (err || !loaded || !loaded->image || !find_bias(loaded->image, line, &m->bias))
 		return err;
 	m->image = loaded->image;
@@ -368,14 +375,13 @@ static struct error *attach_runtimes(struct process *p)
 	return err;
 }
 
-static void report_runtimes(const struct process *p)
+u32 process_runtimes(const struct process *p)
 {
 	u32 runtimes = 0;
 
 	for (u32 i = 0; i < p->ninstances; i++)
 		runtimes |= 1u << p->instances[i].ops->id;
-	if (p->modules->recognised)
-		p->modules->recognised(p->modules->recognised_ctx, runtimes);
+	return runtimes;
 }
 
 /*
@@ -395,7 +401,7 @@ static void keep_jit_code(const struct process *p, struct maps *maps)
 
 bool process_starting(const struct process *p)
 {
-	for (u32 i = 0; i < p->ninstances; i++) {
+	for (u32 i = 0; !p->dead && i < p->ninstances; i++) {
 		const struct instance *instance = &p->instances[i];
 
 		if (instance->data && instance->ops->starting && instance->ops->starting(instance->data))
@@ -438,7 +444,8 @@ struct error *process_rescan(struct process *p, bool *changed)
 		err = attach_runtimes(p);
 	if (err)
 		return err;
-	report_runtimes(p);
+	if (p->modules->recognised)
+		p->modules->recognised(p->modules->recognised_ctx, process_runtimes(p));
 	return regions_build(p);
 }
 

@@ -74,6 +74,8 @@ struct error *process_recall(struct process *p, const struct maps *files);
  * change.
  */
 bool process_starting(const struct process *p);
+/* The runtimes that it has, or may have once they have started: bit n is id n. */
+u32 process_runtimes(const struct process *p);
 
 /* The same process as runtimes see it; valid until the next rescan. */
 struct runtime_process process_view(const struct process *p);

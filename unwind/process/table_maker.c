@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_maker.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "symbols/symbols.h"
+#include "thread_start.h"
 
 struct job {
 	struct job *next;
@@ -81,19 +80,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the main thread. */
-static int start(struct table_maker *m)
-{
-	sigset_t all, before;
-	int code;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	code = pthread_create(&m->thread, NULL, run, m);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return code;
-}
-
 struct table_maker *table_maker_create(const struct cfi_options *options, bool helps)
 {
 	struct table_maker *m = calloc(1, sizeof(*m));
@@ -105,7 +91,7 @@ struct table_maker *table_maker_create(const struct cfi_options *options, bool h
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->asked, NULL);
 	pthread_cond_init(&m->done, NULL);
-	if (!start(m))
+	if (!thread_start(&m->thread, NULL, run, m))
 		return m;
 	free(m);
 	return NULL;

@@ -3,14 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "rtti.h"
+#include "thread_start.h"
 
 struct job {
 	struct job *next;
@@ -198,7 +197,6 @@ void name_reader_wait(struct name_reader *r)
 struct error *name_reader_create(struct name_reader **ret)
 {
 	struct name_reader *r = calloc(1, sizeof(*r));
-	sigset_t all, before;
 	int code;
 
 	if (!r)
@@ -207,10 +205,7 @@ struct error *name_reader_create(struct name_reader **ret)
 	pthread_cond_init(&r->asked, NULL);
 	pthread_cond_init(&r->read, NULL);
 	r->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = r->fd < 0 ? errno : pthread_create(&r->thread, NULL, run, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	code = r->fd < 0 ? errno : thread_start(&r->thread, NULL, run, r);
 	if (!code) {
 		pthread_mutex_lock(&r->lock);
 		while (!r->tid)
