@@ -1,54 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The programs of waits (wait.h). */
+/* The programs of waits (wait.h): what happens when threads leave the CPU, come back and end. */
 #ifndef YRT_WAIT_BPF_H
 #define YRT_WAIT_BPF_H
 
-#include "wait/wait_record.h"
-#include "wait/wait_why.bpf.h"
-
-#define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
-#define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
-#define WAIT_DUE_NS   5000000ull /* visited only then: it may be over before */
-
-u64 wait_min_ns = 0;
-u64 wait_max_ns = ~0ull;
-u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
-u32 wait_settling = 0; /* the iterator counts what was not counted until now */
-u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
-u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
-
-struct wait_state {               /* of a thread */
-	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
-	u64 hash;                 /* of its stack; 0: not taken */
-	u64 waker;                /* of the stack that ended it; 0: not taken */
-	u64 exact_ns, counted_ns; /* of all its short waits, and what those that were chosen counted */
-	u64 raw_ns;               /* what one of these stands for, on average */
-	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
-	u64 switches;             /* of the thread when it left: which wait it is */
-	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
-	u32 stands;  /* for how much this wait does, in WAIT_ONE */
-	u32 skip;    /* waits to skip before the next is chosen */
-	u32 drawn;   /* for how many waits that one stands; 0: none was chosen yet */
-	u32 settled; /* some of it was counted already */
-	u32 stop;
-	u32 longs; /* how many of 256 waits are long */
-	u16 runnable;
-	u16 exited;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct wait_state);
-} wait_states SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct wait_stats);
-} wait_counters SEC(".maps");
+#include "wait/wait_chance.bpf.h"
+#include "wait/wait_state.bpf.h"
 
 struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -56,68 +12,6 @@ struct { /* by process: exact_ns less counted_ns of threads that have ended, whi
 	__type(key, u32);
 	__type(value, s64);
 } wait_owed SEC(".maps");
-
-static inline struct wait_stats *wait_stats(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&wait_counters, &zero);
-}
-
-/*
- * By how much CLOCK_MONOTONIC is ahead. If the host takes the CPU away between the two readings, the difference grows
- * by milliseconds, which would count as a wait: so it may grow by at most 0.1 % of the time.
- */
-static inline void wait_compare(struct wait_stats *ws, u64 clock)
-{
-	s64 more = (s64)(bpf_ktime_get_ns() - clock - ws->behind_ns), most = (s64)((clock - ws->clock_ns) >> 10);
-
-	ws->behind_ns += (u64)(ws->clock_ns && more > most ? most : more);
-	ws->clock_ns = clock;
-}
-
-/*
- * The time at a switch, by the scheduler's clock of this CPU, which was just read. Reading CLOCK_MONOTONIC costs as
- * much as everything else here, so that is done only from time to time.
- */
-static inline u64 wait_now(struct wait_stats *ws, struct task_struct *prev)
-{
-	u64 clock = 0;
-
-	if (bpf_core_field_exists(prev->se.cfs_rq) && bpf_core_field_exists(prev->se.cfs_rq->rq))
-		clock = prev->se.cfs_rq->rq->clock;
-	if (!clock)
-		return bpf_ktime_get_ns();
-	if (clock - ws->clock_ns >= WAIT_CLOCK_NS)
-		wait_compare(ws, clock);
-	return clock + ws->behind_ns;
-}
-
-/* Since when a thread of a target is watched. */
-static __attribute__((noinline)) u64 wait_begin(struct task_struct *task)
-{
-	u64 begin = BPF_CORE_READ(task, start_time), key = (u64)BPF_CORE_READ(task, signal), since;
-	u32 tgid = tgid_of(task);
-	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
-	struct process_ending *ending = process ? NULL : bpf_map_lookup_elem(&endings, &key);
-
-	since = process ? process->since_ns : ending && ending->tgid == tgid ? ending->since_ns : 0;
-	begin = begin > since ? begin : since;
-	return begin > taken_ns ? begin : taken_ns;
-}
-
-static inline u64 wait_switches(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
-}
-
-#include "wait/wait_chance.bpf.h"
-
-/* User space may have settled it by a clock that is ahead of this CPU's. */
-static inline u64 wait_span(u64 since, u64 now)
-{
-	return now > since ? now - since : 0;
-}
 
 /* A part of what this process's threads that have ended lack; the rest is left for others. */
 static inline s64 wait_take_owed(u32 tgid)
@@ -195,7 +89,7 @@ static __attribute__((noinline)) int wait_over(
 	}
 	if (!is_long)
 		w->exact_ns += ns;
-	if (hash) {
+	if (hash && (!is_long || wait_has_stack(w))) {
 		hash = wait_with_waker(hash, waker);
 		value = is_long ? ns : wait_value(w, ns, tgid_of(task));
 		st->weights += value;
@@ -213,6 +107,8 @@ static __attribute__((noinline)) int wait_over(
 	record.switches = w->switches;
 	record.ns = ns;
 	record.waker = waker;
+	record.hash = hash;
+	record.stop = w->stop;
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;
@@ -241,14 +137,8 @@ static __attribute__((always_inline)) inline void wait_walk(
 	event_end(slot, st, event_emit(slot, st));
 	w->hash = slot->head.hash;
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
-}
-
-/* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */
-static inline u64 wait_arrival(struct task_struct *task, struct wait_stats *ws, u64 or_else)
-{
-	if (!bpf_core_field_exists(task->sched_info.last_arrival))
-		return or_else;
-	return BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
+	if (!wait_has_stack(w))
+		wait_sampled = 1;
 }
 
 /*
@@ -264,11 +154,6 @@ static __attribute__((noinline)) int wait_over_unseen(
 	return wait_over(task, w, ws, came > w->since_ns && came < now ? came : now);
 }
 
-static inline struct wait_state *wait_new(struct task_struct *task)
-{
-	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
 /* A thread ends: others count what its waits were not counted for. */
 static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
 {
@@ -281,26 +166,6 @@ static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct
 	if (all)
 		__sync_fetch_and_add(all, owed);
 	return 0;
-}
-
-/* Of a target's thread that waits; NULL: it is none. */
-static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
-{
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
-	u64 object;
-	u32 tgid;
-
-	if (w)
-		return w;
-	tgid = tgid_of(task);
-	if (!bpf_map_lookup_elem(&processes, &tgid))
-		return NULL;
-	w = wait_new(task);
-	if (!w || (wait_futexes && !wait_for_futex(task, &object)))
-		return w;
-	w->since_ns = wait_begin(task);
-	w->switches = wait_switches(task);
-	return w;
 }
 
 /* A thread is back whose wait nobody took a stack of, and that was short: most are. */
@@ -448,8 +313,5 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	ws->wall_ns += wait_span(wait_begin(task), now);
 	return 0;
 }
-
-#include "wait/wait_visit.bpf.h"
-#include "wait/wait_waking.bpf.h"
 
 #endif

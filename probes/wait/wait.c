@@ -15,24 +15,21 @@
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "unwind/process/switches.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
-#include "unwind/unwind.h"
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_tasks.h"
+#include "wait_walk.h"
 
-#define VISIT_NS   20000000ull /* waits that nobody took a stack of are looked for so often */
-#define FRAMES_MAX (33 * CHUNK_FRAMES)
+#define VISIT_NS 20000000ull /* waits that nobody took a stack of are looked for so often */
 
 struct wait {
 	const struct event_host *host;
 	struct bpf_link *on_switch, *on_waking, *on_exit, *iterator;
 	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
 	struct table counted; /* ns of them that were counted, by the same */
-	struct frame *frames; /* FRAMES_MAX */
-	struct stack_record *record;
+	struct wait_walker *walker;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns;
 	s64 cpu_at_start, cpu_at_end;
@@ -70,8 +67,7 @@ static void destroy(void *event)
 	table_free(&w->stacks);
 	table_free(&w->counted);
 	wait_tasks_destroy(w->tasks);
-	free(w->frames);
-	free(w->record);
+	wait_walker_destroy(w->walker);
 	free(w);
 }
 
@@ -107,9 +103,8 @@ static struct error *create(const struct event_host *host, void **ret)
 	skel->bss->wait_futexes = host->options->event == &lock_event;
 	skel->bss->wait_min_ns = o ? o->min_ns : 0;
 	skel->data->wait_max_ns = o && o->max_ns ? o->max_ns : ~0ull;
-	w->frames = malloc(FRAMES_MAX * sizeof(*w->frames));
-	w->record = malloc(sizeof(*w->record));
-	err = w->frames && w->record ? attach_programs(w) : &error_no_memory;
+	w->walker = wait_walker_create(host);
+	err = w->walker ? attach_programs(w) : &error_no_memory;
 	if (!err && o && o->tasks)
 		err = wait_tasks_create(host, &w->tasks);
 	if (err)
@@ -126,78 +121,21 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
-/* Has the thread not run since, by its count of switches? */
-static bool is_still(const struct wait_thread *t)
-{
-	struct switches now;
-
-	return switches_read(t->tgid, t->tid, &now) && now.voluntary + now.others == t->switches;
-}
-
-/* Frames of a thread that sleeps, walked from outside. */
-static u32 walk(struct wait *w, const struct process *p, const struct wait_thread *t, u32 *stop)
-{
-	struct unwind_registers regs = {.thread_pointer = t->thread_pointer};
-	u32 n = 0, user = 0;
-
-	memcpy(regs.reg, t->reg, sizeof(regs.reg));
-	w->frames[n++] =
-	        (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason};
-	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
-		w->frames[n++].where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i]);
-	for (u32 i = 1; i < n; i++)
-		w->frames[i].detail = 0;
-	*stop = w->host->options->no_user
-	                ? STOP_ROOT
-	                : unwind_stack(p, &regs, w->frames + n,
-	                          w->host->options->depth < FRAMES_MAX - n ? w->host->options->depth : FRAMES_MAX - n,
-	                          &user);
-	return n + user;
-}
-
-/* As if BPF had sent it. */
-static void put_stack(struct wait *w, const struct wait_thread *t, u64 hash, u32 n, u32 stop)
-{
-	struct stack_record *r = w->record;
-
-	for (u32 i = 0; i * CHUNK_FRAMES <= n; i++) {
-		u32 rest = n - i * CHUNK_FRAMES;
-
-		*r = (struct stack_record){.type = RECORD_STACK,
-		        .nframes = rest < CHUNK_FRAMES ? rest : CHUNK_FRAMES,
-		        .hash = hash,
-		        .instance = t->instance,
-		        .tgid = t->tgid,
-		        .tid = t->tid,
-		        .stop = (u16)stop,
-		        .first = (u16)i,
-		        .last = rest <= CHUNK_FRAMES,
-		        .epoch = (u16)object_epoch(w->host->object)};
-		memcpy(r->comm, t->comm, sizeof(r->comm));
-		memcpy(r->frame, w->frames + i * CHUNK_FRAMES, r->nframes * sizeof(*r->frame));
-		w->host->put(w->host->ctx, r, offsetof(struct stack_record, frame) + r->nframes * sizeof(*r->frame));
-		if (r->last)
-			break;
-	}
-}
-
 /* Takes the stack of a wait that has none. What ran meanwhile is visited again if it waits long again. */
 static struct error *visit(struct wait *w, const struct wait_thread *t)
 {
 	const struct process *p = targets_find(w->host->targets, t->instance);
 	u64 key = wait_key(t->tid, t->switches);
 	struct error *err;
-	u32 n, stop;
+	u32 stop;
 
 	if (!p || p->dead || table_get(&w->stacks, key))
 		return NULL;
-	n = walk(w, p, t, &stop);
 	w->summary.visited++;
-	if (!is_still(t)) {
+	if (!wait_walk_thread(w->walker, p, t, key, &stop)) {
 		w->summary.moved++;
 		return NULL;
 	}
-	put_stack(w, t, key, n, stop);
 	err = table_put(&w->stacks, key, (u64)stop << 1 | 1);
 	return err ? err : table_put(&w->counted, key, 0);
 }
@@ -248,12 +186,25 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker
 	return err ? err : count_more(w, epoch, key ^ waker, new, over);
 }
 
+/* It ended in unknown code, and nobody walked it again. */
+static struct error *count_cut(struct wait *w, const struct wait_record *r)
+{
+	u32 epoch = object_epoch(w->host->object);
+	struct error *err = NULL;
+
+	see(w, r->stop, r->ns);
+	if (r->waker)
+		err = collector_join(w->host->collector, epoch, r->hash, r->waker, r->hash ^ r->waker);
+	return err ? err : count_more(w, epoch, r->waker ? r->hash ^ r->waker : r->hash, r->ns, true);
+}
+
 /* The wait is over: what nobody took a stack of is lost. */
 static struct error *record(void *event, const void *data, size_t size)
 {
 	struct wait_record r = {0};
 	struct wait_pair pair;
 	struct wait *w = event;
+	u64 key;
 
 	if (size < sizeof(pair))
 		return NULL;
@@ -261,7 +212,10 @@ static struct error *record(void *event, const void *data, size_t size)
 	memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
 	if (pair.pair)
 		return collector_join(w->host->collector, pair.epoch, pair.hash, pair.waker, pair.both);
-	return count_visited(w, object_epoch(w->host->object), wait_key(r.tid, r.switches), r.waker, r.ns, true);
+	key = wait_key(r.tid, r.switches);
+	if (r.hash && !table_get(&w->stacks, key))
+		return count_cut(w, &r);
+	return count_visited(w, object_epoch(w->host->object), key, r.waker, r.ns, true);
 }
 
 static struct error *each_thread(

@@ -3,6 +3,8 @@
 #ifndef YRT_WAIT_CHANCE_BPF_H
 #define YRT_WAIT_CHANCE_BPF_H
 
+#include "wait/wait_state.bpf.h"
+
 #define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
 #define WAIT_WINDOW_NS  20000000ull /* at most */
 #define WAIT_EACH_MIN   1000ull

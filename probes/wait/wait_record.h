@@ -36,7 +36,7 @@ static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 sysc
 	return (u32)kind << 24 | (u32)file << 16 | (syscall < 0 ? 0 : ((u32)syscall + 1) & 0xffff);
 }
 
-/* To user space (RECORD_EVENT): a long wait is over that BPF took no stack of. */
+/* To user space (RECORD_EVENT): a long wait is over that BPF took no stack of, or one that ends in unknown code. */
 struct wait_record {
 	u32 type;
 	u32 pair; /* 0 */
@@ -45,6 +45,9 @@ struct wait_record {
 	u64 switches; /* of the thread until then: which of its waits it was */
 	u64 ns;
 	u64 waker; /* hash of the stack of who ended it; 0: not known */
+	u64 hash;  /* of the stack that ends in unknown code, if nobody walked a better one; 0: none */
+	u32 stop;  /* why it ends there */
+	u32 reserved;
 };
 
 /*
@@ -62,7 +65,7 @@ struct wait_pair {
 enum wait_thread_flag {
 	WAIT_RUNS = 1,  /* it is on a CPU, or gone: no wait */
 	WAIT_KNOWN = 2, /* hash: its stack was sent, and what was counted of it is settled */
-	WAIT_DUE = 4,   /* nobody took its stack: registers follow */
+	WAIT_DUE = 4,   /* nobody took its stack, or only up to unknown code: registers follow */
 };
 
 /* A thread of a target as the iterator finds it. */

@@ -3,6 +3,10 @@
 #ifndef YRT_WAIT_VISIT_BPF_H
 #define YRT_WAIT_VISIT_BPF_H
 
+#include "wait/wait_state.bpf.h"
+
+#define WAIT_DUE_NS 5000000ull /* visited only then: it may be over before */
+
 /* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
 static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 now)
 {
@@ -16,8 +20,10 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 		return;
 	}
 	t->ns = ns;
-	if (!w || !hash) {
+	if (!w || !wait_has_stack(w)) {
 		t->flags = ns >= WAIT_DUE_NS || wait_end_ns ? WAIT_DUE : 0;
+		if (t->flags && hash && wait_settling)
+			w->settled = 1;
 		if (!t->flags)
 			wait_sampled = 1; /* user space looks once more */
 		return;

@@ -3,6 +3,9 @@
 #ifndef YRT_WAIT_WAKING_BPF_H
 #define YRT_WAIT_WAKING_BPF_H
 
+#include "wait/wait_chance.bpf.h"
+#include "wait/wait_state.bpf.h"
+
 /*
  * The wait that a wake-up ends, if the waker's stack is wanted: the wait's own stack is or will be taken, and it has no
  * waker yet.

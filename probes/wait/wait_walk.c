@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wait_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "unwind/process/switches.h"
+#include "unwind/unwind.h"
+#include "wait_record.h"
+
+#define FRAMES_MAX (33 * CHUNK_FRAMES)
+
+struct wait_walker {
+	const struct event_host *host;
+	struct stack_record record;
+	struct frame frames[FRAMES_MAX];
+};
+
+struct wait_walker *wait_walker_create(const struct event_host *host)
+{
+	struct wait_walker *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->host = host;
+	return w;
+}
+
+void wait_walker_destroy(struct wait_walker *w)
+{
+	free(w);
+}
+
+/* Has the thread not run since, by its count of switches? */
+static bool is_still(const struct wait_thread *t)
+{
+	struct switches now;
+
+	return switches_read(t->tgid, t->tid, &now) && now.voluntary + now.others == t->switches;
+}
+
+/* Frames of a thread that sleeps, walked from outside. */
+static u32 walk(struct wait_walker *w, const struct process *p, const struct wait_thread *t, u32 *stop)
+{
+	struct unwind_registers regs = {.thread_pointer = t->thread_pointer};
+	u32 n = 0, user = 0;
+
+	memcpy(regs.reg, t->reg, sizeof(regs.reg));
+	w->frames[n++] =
+	        (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason};
+	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
+		w->frames[n++].where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i]);
+	for (u32 i = 1; i < n; i++)
+		w->frames[i].detail = 0;
+	*stop = w->host->options->no_user
+	                ? STOP_ROOT
+	                : unwind_stack(p, &regs, w->frames + n,
+	                          w->host->options->depth < FRAMES_MAX - n ? w->host->options->depth : FRAMES_MAX - n,
+	                          &user);
+	return n + user;
+}
+
+/* As if BPF had sent it. */
+static void put_stack(struct wait_walker *w, const struct wait_thread *t, u64 hash, u32 n, u32 stop)
+{
+	struct stack_record *r = &w->record;
+
+	for (u32 i = 0; i * CHUNK_FRAMES <= n; i++) {
+		u32 rest = n - i * CHUNK_FRAMES;
+
+		*r = (struct stack_record){.type = RECORD_STACK,
+		        .nframes = rest < CHUNK_FRAMES ? rest : CHUNK_FRAMES,
+		        .hash = hash,
+		        .instance = t->instance,
+		        .tgid = t->tgid,
+		        .tid = t->tid,
+		        .stop = (u16)stop,
+		        .first = (u16)i,
+		        .last = rest <= CHUNK_FRAMES,
+		        .epoch = (u16)object_epoch(w->host->object)};
+		memcpy(r->comm, t->comm, sizeof(r->comm));
+		memcpy(r->frame, w->frames + i * CHUNK_FRAMES, r->nframes * sizeof(*r->frame));
+		w->host->put(w->host->ctx, r, offsetof(struct stack_record, frame) + r->nframes * sizeof(*r->frame));
+		if (r->last)
+			break;
+	}
+}
+
+bool wait_walk_thread(struct wait_walker *w, const struct process *p, const struct wait_thread *t, u64 hash, u32 *stop)
+{
+	u32 n = walk(w, p, t, stop);
+
+	if (!is_still(t))
+		return false;
+	put_stack(w, t, hash, n, *stop);
+	return true;
+}
