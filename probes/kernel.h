@@ -37,6 +37,7 @@ struct signal_struct {
 
 struct mm_struct {
 	unsigned long start_stack, start_brk, brk;
+	struct file *exe_file;
 };
 
 struct vm_area_struct {
@@ -171,7 +172,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	unsigned int flags;
-	struct task_struct *group_leader;
+	struct task_struct *real_parent, *group_leader;
 	struct pid *thread_pid;
 	struct mm_struct *mm;
 	struct signal_struct *signal;

@@ -5,6 +5,7 @@ beside it is none of its processes, whatever its pid is: the neighbour is the pr
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,19 @@ RATE = 399
 SECONDS = 10
 MEMORY_KB = 80 << 10
 UNKNOWN = "[truncated: no_region]", "[truncated: no_cfi]"
+FORKS = """
+import os, time
+def work():
+    end = time.thread_time() + 0.02
+    while time.thread_time() < end:
+        pass
+open("/proc/self/comm", "w").write("forker")
+while True:
+    if not os.fork():
+        work()
+        os._exit(0)
+    os.wait()
+"""
 BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(); select(undef, undef, undef, 0.05) }"
 
 
@@ -68,6 +82,24 @@ def test_crowd():
     assert sum(n for _, n in first) <= 2 * own * RATE + 10, f"this test ran for {own} s\n{yrt.show(first)}"
     for name, (frame, process) in machine.busy.items():
         check_busy(result, name, frame, process.pid, (after[name] - before[name]) / passed * SECONDS)
+
+
+def test_children():
+    """A child that is gone before anybody looked at it is walked as its parent, and has the kernel's name."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/forker.py", "w") as script:
+            script.write(FORKS)
+        parent = subprocess.Popen([sys.executable, script.name])
+        try:
+            result = yrt.run("flame", "-a", "-d", 2, "-F", RATE, "--max-cpu", 0, "--processes", "each").expect()
+        finally:
+            yrt.stop(parent, signal.SIGKILL)
+    own = [(frames, n) for frames, n in result.stacks if any("forker" in f for f in frames[:3])]
+    seen, cut = sum(n for _, n in own), sum(n for frames, n in own if any("[truncated" in f for f in frames))
+    assert seen > 20, f"only {seen} samples\n{yrt.show(result.stacks)}"
+    assert cut <= 2 + 0.03 * seen, f"{cut} of {seen} samples are cut\n{yrt.show(own)}"
+    assert not any(re.match(r"\d+ \(pid", f) for frames, _ in result.stacks for f in frames[:3]), yrt.show(result.stacks)
+    yield f"{cut} of {seen} samples are cut"
 
 
 def enter_namespace():

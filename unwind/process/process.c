@@ -50,7 +50,7 @@ static void read_comm(struct process *p)
 	snprintf(path, sizeof(path), "/proc/%d/comm", p->pid);
 	file = fopen(path, "re");
 	if (!file || !fgets(p->comm, sizeof(p->comm), file))
-		snprintf(p->comm, sizeof(p->comm), "%d", p->pid);
+		*p->comm = '\0';
 	p->comm[strcspn(p->comm, "\n")] = '\0';
 }
 

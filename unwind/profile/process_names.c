@@ -71,7 +71,7 @@ static struct error *look(struct profile *profile, const struct process *p, cons
         struct facts *f, struct profile_function *fn)
 {
 	const char *slash;
-	bool there = p && !p->dead;
+	bool there = p && !p->dead, known = p && *p->comm;
 	struct container container;
 
 	*f->name = *f->container = '\0';
@@ -81,8 +81,8 @@ static struct error *look(struct profile *profile, const struct process *p, cons
 		container_text(&container, f->container);
 	}
 	if (!there || !read_program(p->pid, f->program, sizeof(f->program)))
-		snprintf(f->program, sizeof(f->program), "%.*s", p ? (int)sizeof(p->comm) : COMM_LEN,
-		        p ? p->comm : record->comm);
+		snprintf(f->program, sizeof(f->program), "%.*s", known ? (int)sizeof(p->comm) : COMM_LEN,
+		        known ? p->comm : record->comm);
 	slash = strrchr(f->program, '/');
 	*fn = (struct profile_function){.name = f->name,
 	        .module = slash && slash[1] ? slash + 1 : f->program,
