@@ -2,6 +2,7 @@
 """Servers that the tests sample under load: nginx and Envoy, each with fixtures of its own. Not a test itself."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -88,17 +89,27 @@ class Nginx:
         self.close()
 
 
+_fetching = {}  # {version: get.sh}
+
+
+def fetch_envoy(version):
+    """Begins to fetch an Envoy, while the test goes on."""
+    if version not in _fetching:
+        get = os.path.join(yrt.SOURCE, "fixtures", "envoy", "get.sh")
+        directory = os.environ.get("YRT_ENVOY") or os.path.join(yrt.BUILD, "envoy")
+        _fetching[version] = subprocess.Popen(["sh", get, directory, version], stdout=subprocess.PIPE, text=True)
+    return _fetching[version]
+
+
+@functools.cache
 def envoy_program(version="1.40.0"):
     """Where Envoy is, fetched once."""
-    get = os.path.join(yrt.SOURCE, "fixtures", "envoy", "get.sh")
-    done = subprocess.run(
-        ["sh", get, os.environ.get("YRT_ENVOY") or os.path.join(yrt.BUILD, "envoy"), version],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
+    get = fetch_envoy(version)
+    out, _ = get.communicate()
+    if get.returncode:
+        del _fetching[version]
         raise yrt.Skipped(f"Envoy {version} can not be had (see above)")
-    return done.stdout.strip()
+    return out.strip()
 
 
 class Envoy:
@@ -124,6 +135,15 @@ class Envoy:
     @property
     def pid(self):
         return self.process.pid
+
+    @contextlib.contextmanager
+    def load(self, path, connections, seconds=60):
+        """Another wrk, on one path."""
+        wrk = start_wrk("", self.port, seconds, connections, path)
+        try:
+            yield wrk
+        finally:
+            yrt.stop(wrk)
 
     def await_answer(self):
         for _ in range(200):

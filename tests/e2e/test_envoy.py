@@ -4,6 +4,7 @@ A real Envoy with Lua filters (fixtures/envoy), under load: whole stacks of its 
 of themselves.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -12,10 +13,12 @@ import subprocess
 import tempfile
 import time
 
+import lua
 import servers
 import yrt
 
 RATE = 1999
+EARLIER = "1.36.2", "1.38.3"  # fetched while other tests run
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "envoy", "filter.lua")
 LUA = re.compile(r'^(.*) \((?:\[string ".*"\]|.*):\d+\)$')
 
@@ -25,20 +28,30 @@ def functions(frames):
     return [m[1].rpartition(".")[2] for f in frames if (m := LUA.match(f))]
 
 
-def check_whole(result, limit=0.001):
+def check_whole(result, limit=0.001, processes=1):
     """Of few samples, as on a busy machine, two may be cut: a stack that is being moved at that moment."""
     assert result.samples > 300, f"only {result.samples} samples\n{result.stderr}"
     most = max(2, limit * result.samples)
     assert (
         result.incomplete() * result.samples <= most
     ), f"{result.incomplete():.4%} cut: {result.stats['truncated']}\n{yrt.show(result.stacks)}"
-    rootless = [(f, n) for f, n in result.stacks if not re.match(r"(_start|clone3?)\b", f[0])]
+    root = min(1, processes - 1)  # below the process, if there are several
+    rootless = [(f, n) for f, n in result.stacks if not re.match(r"(_start|clone3?)\b", f[root])]
     assert sum(n for _, n in rootless) <= most, f"begin elsewhere:\n{yrt.show(rootless)}"
     return (
         f"{result.samples} samples, {result.incomplete():.4%} cut, lost {result.lost()}, BPF"
         f" {result.stats['bpf_ns_per_sample']:.0f} ns a sample, RSS {result.stats['max_rss_kb']} kB, maps"
         f" {result.stats['map_kb']} kB, armed after {result.stats['armed_ms']:.0f} ms"
     )
+
+
+def check_scripts(stacks):
+    """Every script is entered in the same way, most of them from methods of the Lua filter's classes."""
+    scripts = [(frames, n) for frames, n in stacks if yrt.has(frames, LUA)]
+    handled = yrt.count(scripts, re.compile("^Envoy::Extensions::HttpFilters::Lua::"))
+    total = sum(n for _, n in scripts)
+    assert handled > 0.5 * total, f"{handled} of {total} inside of Envoy's Lua filter\n{yrt.show(stacks)}"
+    return lua.check_entered(stacks, LUA)
 
 
 CALLS = {
@@ -57,46 +70,42 @@ CALLS = {
 }
 
 
-def check_calls(result, least):
+def check_calls(stacks, least):
     """Who calls whom in the scripts; envoy_on_request and _response have no caller in Lua."""
     wrong, seen = [], set()
-    for frames, count in result.stacks:
+    for frames, n in stacks:
         names = functions(frames)
         for above, name in zip([None, *names], names):
             seen.add(name)
             if name not in CALLS or CALLS[name] != above:
-                wrong.append((frames, count))
-    assert sum(n for _, n in wrong) <= 0.001 * result.samples, f"wrong callers:\n{yrt.show(wrong)}"
+                wrong.append((frames, n))
+    assert sum(n for _, n in wrong) <= 0.001 * sum(n for _, n in stacks), f"wrong callers:\n{yrt.show(wrong)}"
     assert len(seen & set(CALLS)) >= least, f"only {seen}"
 
 
-def flame(jit, least):
-    with servers.Envoy(servers.envoy_program(), jit=jit) as envoy:
-        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
-    yield check_whole(result)
-    check_calls(result, least)
-    names = {m[0] for frames, _ in result.stacks for f in frames if (m := re.search(r'\[string ".*"\]', f))}
-    assert any("What a filter does" in n for n in names) and any("Reads the body" in n for n in names), names
-    assert not any("SPDX" in n for n in names), names
-    lua = result.share(LUA)
-    assert lua > 0.3, f"only {lua:.3f} of the samples have a function in Lua\n{yrt.show(result.stacks)}"
-    assert result.share(re.compile("^Envoy::Extensions::HttpFilters::Lua::")) > 0.3, yrt.show(result.stacks)
-    assert result.share(re.compile("tcp_|__x64_sys")) > 0.05, yrt.show(result.stacks)
-
-
-def test_jit():
-    yield from flame("on", 6)
-
-
-def test_interpreter():
-    yield from flame("off", 8)
+def test_jit_and_interpreter():
+    """Two Envoys at once, one of them with jit.off() in its scripts."""
+    program = servers.envoy_program()
+    for version in EARLIER:
+        servers.fetch_envoy(version)
+    with servers.Envoy(program) as jit, servers.Envoy(program, jit="off") as interpreter:
+        result = yrt.sample_busy("lua-flame", [jit.pid, interpreter.pid], seconds=5)
+    yield check_whole(result, processes=2)
+    for envoy, least in (jit, 6), (interpreter, 8):
+        stacks = yrt.of_process(result, envoy.pid)
+        yield check_scripts(stacks)
+        check_calls(stacks, least)
+        names = {m[0] for frames, _ in stacks for f in frames if (m := re.search(r'\[string ".*"\]', f))}
+        assert any("What a filter does" in n for n in names) and any("Reads the body" in n for n in names), names
+        assert not any("SPDX" in n for n in names), names
+        assert yrt.count(stacks, re.compile("tcp_|__x64_sys")) > 10, yrt.show(stacks)
 
 
 def test_traceback():
     """A coroutine in a protected call in Envoy's own coroutine, beside what debug.traceback says inside of it."""
     with servers.Envoy(servers.envoy_program(), jit="off", path="/respond/deep", connections=2) as envoy:
         truth = envoy.get("/respond/deep")
-        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 4, "-F", RATE, "--lines").expect()
+        result = yrt.sample_busy("lua-flame", [envoy.pid], "--lines", seconds=2)
     yield check_whole(result)
     protected, request = re.search(r":(\d+): in function 'burn_protected'\n.*:(\d+): in function <.*>$", truth).groups()
     chain = [f"envoy_on_request:{request}", f"burn_protected:{protected}", "pcall", "burn_in_coroutine", "burn"]
@@ -111,7 +120,7 @@ def test_traceback():
         parts = [f if f in chain[:3] else f.rpartition(":")[0] or f for f in found]
         if [p for p in parts if not p.startswith("coroutine.")] != chain:
             wrong.append((frames, count))
-    assert burning > 0.3 * result.samples, f"{burning} of {result.samples} samples burn\n{yrt.show(result.stacks)}"
+    assert burning > 100, f"{burning} of {result.samples} samples burn\n{yrt.show(result.stacks)}"
     assert sum(n for _, n in wrong) <= 0.001 * burning, f"not as Lua tells it:\n{truth}\n{yrt.show(wrong)}"
     yield f"{burning} samples below {chain}"
 
@@ -135,13 +144,16 @@ def replace_script(envoy, turn):
 
 
 def test_reload_and_drain():
-    """Scripts are replaced while they run, then Envoy drains and ends: what was gathered is kept."""
+    """
+    Scripts are replaced while they run, and one ends in an error on every request; then Envoy drains and ends. What was
+    gathered is kept.
+    """
     options = "--drain-time-s", "1", "--drain-strategy", "immediate"
-    with servers.Envoy(servers.envoy_program(), options=options) as envoy:
+    with servers.Envoy(servers.envoy_program(), options=options) as envoy, envoy.load("/fail", connections=2):
         at = yrt.Run("lua-flame", "-p", envoy.pid, "-d", 50, "-F", RATE).sampling()
         for turn in range(3):
             replace_script(envoy, turn)
-            time.sleep(2)
+            time.sleep(1)
         assert envoy.wrk.poll() is None, "the load ended before the last script"
         envoy.admin("/drain_listeners?graceful")
         time.sleep(0.5)
@@ -152,15 +164,8 @@ def test_reload_and_drain():
         assert (
             result.share(re.compile(rf"^digest_answer_{turn} ")) > 0
         ), f"no digest_answer_{turn}\n{yrt.show(result.stacks)}"
+    assert result.share(re.compile("^fail_at ")) > 0, yrt.show(result.stacks)
     assert re.search(rf"\b{envoy.pid}\b", result.stderr), result.stderr
-
-
-def test_failing_script():
-    """A script that ends in an error on every request."""
-    with servers.Envoy(servers.envoy_program(), path="/fail", connections=2) as envoy:
-        result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 3, "-F", RATE).expect()
-    yield check_whole(result, limit=0.005)
-    assert result.share(re.compile("^fail_at ")) > 0.02, yrt.show(result.stacks)
 
 
 def test_hot_restart():
@@ -181,9 +186,9 @@ def test_hot_restart():
                     "--restart-epoch",
                     "1",
                     "--drain-time-s",
-                    "2",
+                    "1",
                     "--parent-shutdown-time-s",
-                    "4",
+                    "2",
                     "-l",
                     "warning",
                     "--log-path",
@@ -193,10 +198,7 @@ def test_hot_restart():
             )
             try:
                 envoy.process.wait(30)
-                used = yrt.cpu_seconds(second.pid)
-                end = time.monotonic() + 30
-                while yrt.cpu_seconds(second.pid) < used + 1 and time.monotonic() < end:
-                    time.sleep(0.1)
+                yrt.busy_for([second.pid], 1)
                 at.interrupt()
                 result = at.result(timeout=30).expect()
             finally:
@@ -205,17 +207,18 @@ def test_hot_restart():
     yield result.summary()
     assert result.incomplete() < 0.002, yrt.show(result.stacks)
     for pid in envoy.pid, second.pid:
-        stacks = [(frames, n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
-        lua = sum(n for frames, n in stacks if yrt.has(frames, LUA))
-        assert lua > 0.2 * sum(n for _, n in stacks) > 10, f"{pid}: {lua}\n{yrt.show(stacks)}"
+        yield check_scripts(yrt.of_process(result, pid))
 
 
 def test_earlier_versions():
-    for version in "1.36.2", "1.38.3":
-        with servers.Envoy(servers.envoy_program(version)) as envoy:
-            result = yrt.run("lua-flame", "-p", envoy.pid, "-d", 5, "-F", RATE).expect()
-        yield f"{version}: {check_whole(result)}"
-        check_calls(result, 6)
+    with contextlib.ExitStack() as stack:
+        envoys = [stack.enter_context(servers.Envoy(servers.envoy_program(version))) for version in EARLIER]
+        result = yrt.sample_busy("lua-flame", [envoy.pid for envoy in envoys], seconds=5)
+    yield check_whole(result, processes=2)
+    for envoy in envoys:
+        stacks = yrt.of_process(result, envoy.pid)
+        yield check_scripts(stacks)
+        check_calls(stacks, 6)
 
 
 yrt.main(globals())

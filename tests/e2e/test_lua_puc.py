@@ -7,11 +7,12 @@ fixtures/lua/full_collections.lua prints the share of its time that the collecto
 """
 
 import collections
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
-import time
 
 import yrt
 
@@ -21,7 +22,7 @@ TABLES = os.path.join(yrt.SOURCE, "fixtures", "lua", "tables.lua")
 FINALIZER = re.compile(r"\(full_collections\.lua:9\)$")
 PLACE = re.compile(r"\(kinds\.lua(?::(\d+))?\)$")
 SPIN = 1 + next(i for i, line in enumerate(open(SCRIPT)) if line.startswith("local function spin"))
-SECONDS, RATE = 4, 999
+SECONDS, RATE = 100, 999  # s of CPU time at most
 
 
 def lua_lines(frames):
@@ -36,36 +37,52 @@ def lua_lines(frames):
     return lines
 
 
-def check(version, binary):
-    process = subprocess.Popen([binary, SCRIPT, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
-    try:
-        truth = {}
-        for line in process.stdout:
-            name, *lines = line.split()
-            truth[name] = [*map(int, lines), SPIN]
-            if name == "hook":
-                break
-        time.sleep(0.2)
-        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
-    finally:
-        process.kill()
-        process.wait()
+@contextlib.contextmanager
+def running(script):
+    """{version: process} of a script in each interpreter at once."""
+    with contextlib.ExitStack() as stack:
+        processes = {}
+        for version, binary in interpreters().items():
+            command = [binary, script, str(SECONDS)]
+            processes[version] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            stack.callback(yrt.stop, processes[version], signal.SIGKILL)
+        yield processes
+
+
+def sampled(processes, seconds):
+    """{version: stacks}"""
+    pids = [process.pid for process in processes.values()]
+    result = yrt.sample_busy("lua-flame", pids, seconds=seconds * len(pids), rate=RATE)
+    assert result.incomplete() <= 0.001 + 1 / result.samples, result.stderr
+    return {v: yrt.of_process(result, p.pid) if len(pids) > 1 else result.stacks for v, p in processes.items()}
+
+
+def functions(lines):
+    """{kind: where the functions on its stack are defined}"""
+    truth = {}
+    for line in lines:
+        name, *places = line.split()
+        truth[name] = [*map(int, places), SPIN]
+        if name == "hook":
+            return truth
+
+
+def check(version, truth, stacks):
     legal = {tuple(lines[:n]) for lines in truth.values() for n in range(len(lines) + 1)}
     seen, wrong = collections.Counter(), collections.Counter()
-    for frames, count in result.stacks:
+    for frames, count in stacks:
         lines = tuple(lua_lines(frames))
         if lines not in legal:
             wrong[lines, frames[-1]] += count
         for name, chain in truth.items():
             seen[name] += count * (lines == tuple(chain))
-    total = result.samples
+    total = sum(count for _, count in stacks)
     bad = sum(wrong.values())
     missing = [name for name in truth if not seen[name]]
     assert total > 300, f"{version}: {total} samples"
     assert not missing, f"{version}: never seen whole: {missing}"
     assert bad <= total * 0.002, f"{version}: {bad} of {total} stacks are not of the program: {wrong.most_common(8)}"
     assert sum(seen.values()) > total * 0.9, f"{version}: only {sum(seen.values())} of {total} stacks are whole"
-    assert result.incomplete() <= 0.001 * total + 1, result.stderr
     return f"{version}: {len(truth)} kinds, {total} stacks, {bad} wrong"
 
 
@@ -81,32 +98,28 @@ def interpreters():
 
 
 def test_kinds():
-    for version, binary in interpreters().items():
-        yield check(version, binary)
+    with running(SCRIPT) as processes:
+        truth = {version: functions(process.stdout) for version, process in processes.items()}
+        for version, stacks in sampled(processes, 1.5).items():
+            yield check(version, truth[version], stacks)
 
 
-def check_collector(version, binary):
-    process = subprocess.Popen([binary, COLLECTIONS, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
-    try:
-        process.stdout.readline()
-        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", str(SECONDS), "-F", str(RATE)).expect()
-        collecting, finalizing = map(float, process.stdout.readline().split())
-    finally:
-        process.kill()
-        process.wait()
-    seen = result.share("(gc)")
+def check_collector(version, stacks, collecting, finalizing):
+    total = sum(n for _, n in stacks)
+    seen = yrt.count(stacks, "(gc)") / total
     inside = sum(
         n
-        for frames, n in result.stacks
+        for frames, n in stacks
         if "(gc)" in frames and any(FINALIZER.search(f) for f in frames[frames.index("(gc)") :])
     )
+    limit = max(0.06, 2 / total**0.5)  # what chance does, four deviations of a half
     assert (
-        abs(seen - collecting) < 0.06
+        abs(seen - collecting) < limit
     ), f"{version}: (gc) has {seen:.3f} of the samples, the collector {collecting:.3f} of the time"
     assert (
-        abs(inside / result.samples - finalizing) < 0.06
-    ), f"{version}: finalizers in (gc) {inside / result.samples:.3f}, of the time {finalizing:.3f}"
-    for frames, _ in result.stacks:
+        abs(inside / total - finalizing) < limit
+    ), f"{version}: finalizers in (gc) {inside / total:.3f}, of the time {finalizing:.3f}"
+    for frames, _ in stacks:
         if "(gc)" in frames:
             before = frames[:frames.index("(gc)")]
             assert any(f.startswith("collect (") for f in before) and not any(
@@ -114,15 +127,18 @@ def check_collector(version, binary):
             ), frames
     return (
         f"{version}: (gc) {seen:.3f} of samples, {collecting:.3f} of the time; finalizers"
-        f" {inside / result.samples:.3f}, {finalizing:.3f}"
+        f" {inside / total:.3f}, {finalizing:.3f}"
     )
 
 
 def test_collector():
-    for version, binary in interpreters().items():
-        if version.endswith("-gc"):
-            raise yrt.Skipped("a program that exports nothing has no (gc)")
-        yield check_collector(version, binary)
+    if any(version.endswith("-gc") for version in interpreters()):
+        raise yrt.Skipped("a program that exports nothing has no (gc)")
+    with running(COLLECTIONS) as processes:
+        for process in processes.values():
+            process.stdout.readline()
+        for version, stacks in sampled(processes, 1.2).items():
+            yield check_collector(version, stacks, *map(float, processes[version].stdout.readline().split()))
 
 
 def traceback_names(lines):
@@ -138,26 +154,21 @@ def traceback_names(lines):
                 return
 
 
-def check_names(version, binary):
-    process = subprocess.Popen([binary, TABLES, str(SECONDS + 20)], stdout=subprocess.PIPE, text=True)
-    try:
-        truth = list(traceback_names(process.stdout))
-        result = yrt.run("lua-flame", "-p", str(process.pid), "-d", "1", "-F", str(RATE)).expect()
-    finally:
-        process.kill()
-        process.wait()
+def check_names(version, truth, stacks):
     seen = collections.Counter()
-    for frames, count in result.stacks:
+    for frames, count in stacks:
         names = tuple(m[1] for m in (re.match(r"(.*) \(tables\.lua(?::\d+)?\)$", f) for f in reversed(frames)) if m)
         seen[names] += count
     assert len(truth) == 8, truth
-    assert seen[tuple(truth)] > 0.8 * result.samples, f"{version}: {truth} is seldom seen: {seen.most_common(4)}"
+    assert seen[tuple(truth)] > 0.8 * sum(seen.values()), f"{version}: {truth} is seldom seen: {seen.most_common(4)}"
     return f"{version}: {' '.join(truth)}"
 
 
 def test_names():
-    for version, binary in interpreters().items():
-        yield check_names(version, binary)
+    with running(TABLES) as processes:
+        truth = {version: list(traceback_names(process.stdout)) for version, process in processes.items()}
+        for version, stacks in sampled(processes, 0.5).items():
+            yield check_names(version, truth[version], stacks)
 
 
 yrt.main(globals())

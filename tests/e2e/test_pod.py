@@ -47,7 +47,7 @@ def check_picture(stacks):
     filters = sum(
         n for frames, n in names if any(f.startswith("Envoy::Extensions::HttpFilters::Lua::") for f in frames)
     )
-    assert total > 100 and scripts > 0.1 * total and filters > 0.1 * total, (total, scripts, filters, lua.show(stacks))
+    assert total > 100 and scripts > 20 and filters > 20, (total, scripts, filters, lua.show(stacks))
 
 
 def test_ephemeral():
@@ -86,16 +86,8 @@ def test_job():
         assert "x.pb.gz" in kept and not [name for name in kept if name.endswith(".yrt")], kept
     total = sum(stacks.values())
     assert (
-        total > 100 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 0.1 * total
+        total > 100 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 20
     ), yrt.show(stacks.items())
-
-
-def busy_for(pid, seconds):
-    """Returns once a process has used so much more CPU time."""
-    end, until = time.monotonic() + 60, yrt.cpu_seconds(pid) + seconds
-    while yrt.cpu_seconds(pid) < until:
-        assert time.monotonic() < end, f"{pid} is idle"
-        time.sleep(0.05)
 
 
 def test_restart():
@@ -121,12 +113,12 @@ def test_restart():
         ).sampling()
         try:
             pids = [envoy.pid]
-            busy_for(envoy.pid, 1)
+            yrt.busy_for([envoy.pid], 1)
             yrt.stop(envoy.process)
             with image.Envoy(servers.envoy_program(), directory, connections=2, load=60) as second:
                 pids.append(second.pid)
                 pod.add(second.pid)
-                busy_for(second.pid, 3)
+                yrt.busy_for([second.pid], 3)
                 at.interrupt()
                 result = at.result().expect()
         finally:
@@ -135,7 +127,7 @@ def test_restart():
     for pid in pids:
         stacks = [(frames, n) for frames, n in everything if frames[0].endswith(f"(pid {pid})")]
         total, scripts = sum(n for _, n in stacks), sum(n for frames, n in stacks if any(map(SCRIPT.match, frames)))
-        assert total > 100 and scripts > 0.1 * total, (pid, total, scripts, yrt.show(stacks))
+        assert total > 100 and scripts > 20, (pid, total, scripts, yrt.show(stacks))
     assert result.incomplete() < 0.01, result.stats
 
 

@@ -134,7 +134,11 @@ class Result:
 
     def share(self, frame):
         """The share of samples that have this frame: a name or a compiled pattern."""
-        return sum(n for frames, n in self.stacks if has(frames, frame)) / max(self.samples, 1)
+        return count(self.stacks, frame) / max(self.samples, 1)
+
+
+def count(stacks, frame):
+    return sum(n for frames, n in stacks if has(frames, frame))
 
 
 def has(frames, frame):
@@ -260,6 +264,28 @@ def sample(fixture, *flags, view="flame", seconds=3, rate=1999, env=None):
     at = Run(view, "-p", fixture.pid, "-d", seconds, "-F", rate, *flags, env=env).sampling()
     fixture.release()
     return at.result(seconds + 60).expect()
+
+
+def busy_for(pids, seconds, timeout=90):
+    """Returns once processes have together used so much more CPU time, however busy the machine is."""
+    end = sum(map(cpu_seconds, pids)) + seconds
+    until(lambda: sum(map(cpu_seconds, pids)) >= end, f"{end} s of CPU time used by {pids}", timeout)
+
+
+def sample_busy(view, pids, *flags, seconds, rate=1999):
+    """Samples processes that are at work until they have together used so much more CPU time."""
+    at = Run(view, "-p", ",".join(map(str, pids)), "-d", 120, "-F", rate, *flags).sampling()
+    try:
+        busy_for(pids, seconds)
+        at.interrupt()
+        return at.result().expect()
+    finally:
+        stop(at.process, signal.SIGKILL)
+
+
+def of_process(result, pid):
+    """Its stacks, of a result of several processes."""
+    return [(frames[1:], n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
 
 
 def sample_whole(fixture, *flags, view="flame", rate=1999, timeout=150, **kw):
