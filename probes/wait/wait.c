@@ -20,7 +20,7 @@
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_tasks.h"
-#include "wait_walk.h"
+#include "wait_outside.h"
 
 #define VISIT_NS 20000000ull /* waits that nobody took a stack of are looked for so often */
 

@@ -17,8 +17,8 @@ struct instance { /* a runtime in this process */
 
 struct process {
 	pid_t pid;
-	u32 number; /* struct process_entry.instance */
-	u32 parent; /* number of the process that it was forked from, 0: none */
+	u32 number;    /* struct process_entry.instance */
+	u32 parent;    /* number of the process that it was forked from, 0: none */
 	char comm[64]; /* empty: it was gone */
 	struct modules *modules;
 	struct memory *memory;

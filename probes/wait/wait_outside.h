@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks threads that sleep from outside, by the registers that the iterator saved. */
-#ifndef YRT_WAIT_WALK_H
-#define YRT_WAIT_WALK_H
+#ifndef YRT_WAIT_OUTSIDE_H
+#define YRT_WAIT_OUTSIDE_H
 
 #include <stdbool.h>
 #include <types.h>

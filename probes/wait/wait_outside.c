@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wait_walk.h"
+#include "wait_outside.h"
 
 #include <stdlib.h>
 #include <string.h>
