@@ -65,7 +65,7 @@ def test_periodic():
 
 
 def test_periodic_at_99():
-    yield from measure("periodic", copies=8, seconds=15, rate=99)
+    yield from measure("periodic", copies=8, seconds=11, rate=99)
 
 
 def test_bursty():

@@ -45,7 +45,7 @@ def inspect(pid, *flags):
     )
 
 
-def sample(pids, *flags, view="java-flame", seconds=2, release=()):
+def sample(pids, *flags, view="java-flame", seconds=1.2, release=()):
     """Samples until each process has used this CPU time, however long that takes."""
     pids = pids if isinstance(pids, list) else [pids]
     at = yrt.Run(view, "-p", ",".join(map(str, pids)), "-d", 60, "-F", 999, *flags).sampling()

@@ -83,37 +83,37 @@ def check(fixture, rate, *flags, view="flame"):
 
 def test_64_threads():
     """Each serves requests of 1 ms."""
-    for rate, seconds in ((19, 10), (99, 6), (999, 4)):
+    for rate, seconds in ((19, 8), (99, 4), (999, 3)):
         with yrt.Fixture("pool", "thread", 64, 1000, 60, seconds=seconds) as fixture:
             yield check(fixture, rate)
 
 
 def test_2000_threads_at_1_percent():
     """Each serves one request of 0.2 ms in the whole run."""
-    with yrt.Fixture("pool", "thread", 2000, 200, 1, seconds=20) as fixture:
+    with yrt.Fixture("pool", "thread", 2000, 200, 1, seconds=14) as fixture:
         yield check(fixture, 3999)
 
 
 def test_2000_threads():
-    for rate, seconds in ((99, 6), (999, 4)):
+    for rate, seconds in ((99, 4), (999, 3)):
         with yrt.Fixture("pool", "thread", 2000, 200, 40, seconds=seconds) as fixture:
             yield check(fixture, rate)
 
 
 def test_500_processes():
-    with yrt.Fixture("pool", "fork", 500, 1000, 50, seconds=12) as fixture:
+    with yrt.Fixture("pool", "fork", 500, 1000, 50, seconds=8) as fixture:
         yield check(fixture, 99, "-s")
 
 
 def test_200_threads_of_python():
     for rate in (99, 999):
-        with PythonPool("threads", 200, seconds=8) as fixture:
+        with PythonPool("threads", 200, seconds=5) as fixture:
             yield check(fixture, rate, view="python-flame")
 
 
 def test_python_processes_of_one_task():
     """multiprocessing.Pool(maxtasksperchild=1): none is counted twice."""
-    with PythonPool("processes", 2, seconds=10) as fixture:
+    with PythonPool("processes", 2, seconds=8) as fixture:
         yield check(fixture, 99, "-s", view="python-flame")
 
 
