@@ -36,8 +36,8 @@ def rate(fixture):
 
 def measure(fixture, *command):
     words = (yrt.YRT, *command, "-p", fixture.pid, "-d", 60, "-f", "folded", "-o", "/dev/null")
-    if command[0] == PEER:
-        words = (*command, "-p", fixture.pid, 60)
+    if command[0].startswith("/"):
+        words = command
     ratios, alone = [], []
     for _ in range(BLOCKS):
         before = rate(fixture)
@@ -47,7 +47,7 @@ def measure(fixture, *command):
         ratios.append(beside / statistics.mean(alone[-2:]))
     ratio = statistics.median(ratios)
     print(
-        f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside {' '.join(command)}"
+        f"{statistics.median(alone):.0f} switches a CPU second alone, {ratio:.3f} of that beside {' '.join(map(str, command))}"
         f" ({', '.join(f'{r:.3f}' for r in ratios)})"
     )
     return ratio
@@ -58,7 +58,7 @@ def measure_all(cycles):
         fixture.release()
         time.sleep(0.5)
         if PEER:
-            measure(fixture, PEER)
+            measure(fixture, PEER, "-p", fixture.pid, 60)
         return min(
             measure(fixture, *command) for command in (("off-flame",), ("off-flame", "--wakers"), ("wall-flame",))
         )
@@ -68,4 +68,5 @@ def main():
     return min(measure_all(0), measure_all(CYCLES)) < LEAST
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
