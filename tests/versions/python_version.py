@@ -45,6 +45,8 @@ def download(name, suite, root, packages, *options):
         skip(name, f"the suite {suite} can not be reached: {done.stderr.strip()}")
     if done.returncode and "Unable to locate package" in done.stderr:
         skip(name, f"the suite {suite} has no {' '.join(packages)}")
+    if done.returncode and "Failed to fetch" in done.stderr:
+        skip(name, f"the mirror of {suite} has not all that it lists: {done.stderr.strip()}")
     assert done.returncode == 0, f"suites.sh {suite} {root} {packages} ended with {done.returncode}: {done.stderr}"
 
 
