@@ -189,6 +189,18 @@ static struct error *load_object(struct sampler *s)
 	return err ? err : object_load(s->object);
 }
 
+/* What the names of its files did not show of the one process. Without it everything else is still seen. */
+static struct error *need_walkers(struct sampler *s)
+{
+	struct error *err = s->guessed ? walkers_need(s->walkers, s->targets.recognised) : NULL;
+
+	if (err && err != &error_no_memory) {
+		s->options.warn(s->options.ctx, err);
+		err = NULL;
+	}
+	return err;
+}
+
 struct error *sampler_load(struct sampler *s)
 {
 	struct error *err;
@@ -198,6 +210,8 @@ struct error *sampler_load(struct sampler *s)
 	err = load_object(s);
 	if (!err)
 		err = walkers_create(s->object, s->loaded, &s->walkers);
+	if (!err)
+		err = need_walkers(s);
 	if (!err)
 		err = watch_fd(s, walkers_fd(s->walkers), TAG_WALKERS);
 	if (!err)
@@ -234,6 +248,9 @@ struct error *sampler_attach(struct sampler *s, pid_t pid, bool only)
 {
 	struct error *err, *refused;
 
+	s->guessed = only && !s->loading ? walkers_guess_of("/proc", pid) : 0;
+	if (s->guessed) /* while its files are read */
+		s->failed = begin_load(s, s->guessed);
 	s->modules->recognised = only ? on_recognised : NULL;
 	s->modules->recognised_ctx = s;
 	err = targets_add(&s->targets, pid, object_new_instance(s->object));

@@ -28,6 +28,7 @@ struct sampler {
 	struct walkers *walkers; /* NULL: nothing is loaded yet */
 	bool loading;            /* it has begun */
 	u32 loaded;              /* with these walkers */
+	u32 guessed;             /* what the files of the one process are named after; 0: nothing */
 	struct command *command;
 	int epoll;
 	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns,

@@ -26,17 +26,19 @@ static bool is_named(const struct runtime_ops *r, const char *line)
 	return false;
 }
 
-static void look_at(struct guess *g, pid_t pid)
+u32 walkers_guess_of(const char *proc, pid_t pid)
 {
 	cleanup(fclose) FILE *maps = NULL;
 	char path[64], line[LINE_BYTES];
+	u32 ret = 0;
 
-	snprintf(path, sizeof(path), "%s/%d/maps", g->proc, pid);
+	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
 	maps = fopen(path, "re");
 	while (maps && fgets(line, sizeof(line), maps))
 		for (const struct runtime_ops *const *r = runtimes; *r; r++)
 			if ((*r)->files && is_named(*r, line))
-				g->runtimes |= 1u << (*r)->id;
+				ret |= 1u << (*r)->id;
+	return ret;
 }
 
 /* Of many processes of one program one is looked at. */
@@ -53,7 +55,7 @@ static struct error *guess(void *ctx, pid_t pid)
 	key = (st.st_ino ^ st.st_dev << 40) * 0x9e3779b97f4a7c15 | 1;
 	if (table_get(&g->programs, key))
 		return NULL;
-	look_at(g, pid);
+	g->runtimes |= walkers_guess_of(g->proc, pid);
 	return table_put(&g->programs, key, 0);
 }
 

@@ -179,6 +179,13 @@ struct error *walkers_want(struct walkers *w, u32 runtimes)
 	return err;
 }
 
+struct error *walkers_need(struct walkers *w, u32 runtimes)
+{
+	struct error *err = walkers_want(w, runtimes);
+
+	return err || !w->running ? err : finish(w);
+}
+
 void walkers_stats(const struct walkers *w, struct walkers_stats *ret)
 {
 	*ret = w->stats;

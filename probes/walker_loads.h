@@ -33,6 +33,8 @@ int walkers_fd(const struct walkers *w);
 /* These runtimes were seen: starts a load if a walker is missing and none is on its way. An error reports one that
  * failed since: the walkers then stay as they are. */
 struct error *walkers_want(struct walkers *w, u32 runtimes);
+/* The same, and waits until they are loaded. */
+struct error *walkers_need(struct walkers *w, u32 runtimes);
 void walkers_stats(const struct walkers *w, struct walkers_stats *ret);
 
 #endif

@@ -5,8 +5,11 @@ counted twice or cut behind that.
 """
 
 import math
+import os
 import re
+import shutil
 import subprocess
+import tempfile
 
 import yrt
 
@@ -145,6 +148,21 @@ def test_whole():
             f"Python {order}: {result.summary()}; {loads} loads of {result.stats['walker_load_s']:.3f} s, {waited}"
             " samples meanwhile"
         )
+
+
+def test_names():
+    """A program that is called like another runtime's: its own walker is loaded before it is sampled."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = shutil.copy("/usr/bin/perl", os.path.join(directory, "luajit"))
+        process = subprocess.Popen([path, "-e", "while (1) { $x += $_ for 1 .. 1000 }"])
+        try:
+            result = yrt.run("flame", "-p", process.pid, "-d", 0.5, "-F", RATE).expect()
+        finally:
+            yrt.stop(process)
+    assert result.stats["walker_loads"] == 1 and not result.stats["truncated"], result.stats
+    found = result.share(re.compile("^main program"))
+    assert found > 0.95, f"{found}\n{yrt.show(result.stacks)}"
+    yield result.summary()
 
 
 yrt.main(globals())
