@@ -371,6 +371,7 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	image->dbstate = ops.functions[OP_DBSTATE];
 	image->type = ops.types[OP_NEXTSTATE];
 	image->scope = ops.types[OP_SCOPE];
+	image->subst = ops.types[OP_SUBST];
 	if (image->code.nxs && image->nextstate && image->dbstate)
 		return NULL;
 	return error_hint(error_new(ERROR_UNSUPPORTED, "%s: yrt does not know the functions of its ops", img->path),

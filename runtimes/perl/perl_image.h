@@ -36,7 +36,7 @@ struct perl_image {
 	u64 compiling;                /* PL_compiling, the same */
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
 	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
-	u32 scope;                    /* OP_SCOPE */
+	u32 scope, subst;             /* OP_SCOPE, OP_SUBST */
 	u64 start, end;               /* Perl_runops_standard, for people */
 };
 

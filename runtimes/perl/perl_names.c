@@ -106,10 +106,19 @@ static void say_sql_name(
 		snprintf(ret, size, "%s", name);
 }
 
+/* Is the CV that is there by now another renamed closure? A caller runs a statement of its own code. */
+static bool is_other(const struct perl_reader *r, const struct frame *f, const struct perl_cv *cv)
+{
+	return perl_kind(f->detail) == PERL_KIND_RENAMED &&
+	       (perl_kind_of_cv(cv->flags) != PERL_KIND_RENAMED ||
+	               (!(perl_op(f) & PERL_OP_RUNS) && !perl_may_have(r, cv->root, perl_cop(f->detail))));
+}
+
 /* *alive: the CV is still there. Not certain where another one of that address and cookie may have been meant. */
 static const struct text *function(
-        struct perl_names *names, const struct perl_reader *r, u64 at, u64 owner, u64 detail, bool *alive)
+        struct perl_names *names, const struct perl_reader *r, const struct frame *f, u64 owner, bool *alive)
 {
+	u64 at = perl_object(f), detail = f->detail;
 	struct text *k = find(names, at, owner);
 	char name[NAME_MAX_BYTES], file[NAME_MAX_BYTES] = "";
 	u64 words[3], hash;
@@ -123,8 +132,7 @@ static const struct text *function(
 	words[1] = cv.root;
 	words[2] = cv.gv;
 	hash = perl_cv_hash(cv.body, words, kind);
-	if (perl_cookie(cv.body, words, kind) != perl_cookie_of(detail) ||
-	        (kind == PERL_KIND_RENAMED && perl_kind_of_cv(cv.flags) != kind))
+	if (perl_cookie(cv.body, words, kind) != perl_cookie_of(detail) || is_other(r, f, &cv))
 		return k;
 	*alive = true;
 	if (k && k->hash == hash)
@@ -230,8 +238,7 @@ static const struct text *sub(struct perl_names *names, const struct perl_reader
 {
 	u64 cop = perl_cop(f->detail);
 	bool alive, replaced;
-	const struct text *k = function(names, r, perl_object(f), owner, f->detail, &alive),
-	                  *seen = seen_at(names, cop, statement);
+	const struct text *k = function(names, r, f, owner, &alive), *seen = seen_at(names, cop, statement);
 
 	if (!alive)
 		return k && fits(k, statement) ? k : seen;
@@ -254,9 +261,8 @@ static const struct text *named_sub(struct perl_names *names, const struct perl_
 
 	if (kind == PERL_KIND_CLOSURE)
 		return closure(names, r, perl_object(f), owner);
-	return kind == PERL_KIND_SUB || kind == PERL_KIND_RENAMED
-	               ? sub(names, r, f, owner, statement)
-	               : function(names, r, perl_object(f), owner, f->detail, &alive);
+	return kind == PERL_KIND_SUB || kind == PERL_KIND_RENAMED ? sub(names, r, f, owner, statement)
+	                                                          : function(names, r, f, owner, &alive);
 }
 
 /* The frame as the walker would have made it. */
@@ -331,17 +337,41 @@ static bool name_block(
 	return true;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/*
+ * What was the file's name may be another text by now: then it does not look like a file, or another one runs, or it is
+ * a path at which Perl looks for the next file.
+ */
+static const struct text *file_name(
+        struct perl_names *names, const struct perl_reader *r, u64 at, const struct spot *running)
+{
+	const struct text *k = find(names, at, 1);
+	char file[NAME_MAX_BYTES];
+	bool runs;
+
+	if (!perl_sv_text(r, at, file, sizeof(file)))
+		return k;
+	runs = ends_with(running->file, file);
+	if (!runs && (!strpbrk(file, "./") || *file == '/' || (k && ends_with(running->file, k->name))))
+		return k;
+	return k && !strcmp(k->name, file) ? k : keep(names, at, 1, file, "", 0);
+}
+
 static bool name_file(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
-	struct text *k = find(names, perl_object(f), 1);
-	char file[NAME_MAX_BYTES];
+	struct spot spot = spot_of(place(names, r, perl_cop(f->detail), perl_op(f), perl_object(f)));
+	const struct text *k = file_name(names, r, perl_object(f), &spot);
 
-	if (!k && perl_sv_text(r, perl_object(f), file, sizeof(file)))
-		k = keep(names, perl_object(f), 1, file, "", 0);
 	snprintf(ret->name, sizeof(ret->name), "require%s%s", k ? " " : "", k ? k->name : "");
 	ret->qualified = true;
-	say_spot(names, r, perl_cop(f->detail), perl_op(f), perl_object(f), ret);
+	say_place(&spot, ret);
 	return true;
 }
 

@@ -30,11 +30,22 @@ static u64 sibling(const struct perl_reader *r, const struct op *op)
 	return r->image->build.version < PARENTS || op->type & MORESIB ? op->sibling : 0;
 }
 
-static bool is_it(const struct perl_reader *r, u64 at, const struct op *op, u32 bits)
+/* What is looked for: an op, or the next one of an op. */
+struct wanted {
+	u64 at;       /* its address; 0: only bits of it are known */
+	u32 bits;     /* perl_op_bits() */
+	bool current; /* no statement behind the one that the search begins at has run */
+	bool partly;  /* not all ops were seen: the replacement of s///e is a tree of its own */
+};
+
+static bool is_it(const struct perl_reader *r, u64 at, const struct op *op, const struct wanted *w)
 {
-	if (bits & PERL_OP_RUNS)
-		return perl_op_bits(at, true) == bits;
-	return perl_op_bits(op->next, false) == bits && (op->type & TYPE_MASK) != r->image->scope;
+	bool runs = w->bits & PERL_OP_RUNS;
+	u64 it = runs ? at : op->next;
+
+	if (!runs && (op->type & TYPE_MASK) == r->image->scope)
+		return false;
+	return w->at ? it == w->at : perl_op_bits(it, runs) == w->bits;
 }
 
 static bool was_cop(const struct perl_reader *r, const struct op *op)
@@ -42,9 +53,31 @@ static bool was_cop(const struct perl_reader *r, const struct op *op)
 	return !(op->type & TYPE_MASK) && op->targ == r->image->type;
 }
 
-/* Of the tree at *stack in the order of closest_cop(): the COP in whose range the op is; 0: it is not there. */
-static u64 search(const struct perl_reader *r, struct level *stack, u32 bits)
+static u64 behind(const struct perl_reader *r, const struct op *op, const struct wanted *w)
 {
+	bool cop = op->ppaddr == r->image->nextstate + r->bias || op->ppaddr == r->image->dbstate + r->bias;
+
+	return cop && w->current ? 0 : sibling(r, op);
+}
+
+/* To the op behind this one, or behind what it is in. False: there is none. */
+static bool go_on(const struct perl_reader *r, struct level *stack, u32 *depth, struct op *op, struct wanted *w)
+{
+	while (*depth && !(stack[*depth].op = behind(r, op, w)))
+		if (!memory_read(r->mem, op, sizeof(*op), stack[--*depth].op)) {
+			w->partly = true;
+			return false;
+		}
+	return *depth;
+}
+
+/*
+ * Of the tree at `at` in the order of closest_cop(): the COP in whose range the op is, `first` before any other; 0: the
+ * op is not there.
+ */
+static u64 search(const struct perl_reader *r, u64 at, u64 first, struct wanted *w)
+{
+	struct level stack[DEPTH_MAX] = {{at, first}};
 	struct op op;
 	u32 depth = 0;
 
@@ -52,36 +85,56 @@ static u64 search(const struct perl_reader *r, struct level *stack, u32 bits)
 		struct level *l = &stack[depth];
 
 		if (!memory_read(r->mem, &op, sizeof(op), l->op))
-			return 0;
+			break;
 		if (depth && was_cop(r, &op))
 			l->cop = l->op;
-		if (is_it(r, l->op, &op, bits))
+		if (is_it(r, l->op, &op, w)) {
+			w->at = w->bits & PERL_OP_RUNS ? l->op : op.next;
 			return l->cop;
+		}
+		w->partly |= depth + 1 == DEPTH_MAX || (op.type & TYPE_MASK) == r->image->subst;
 		if (op.flags & OPf_KIDS && op.first && depth + 1 < DEPTH_MAX) {
 			stack[++depth] = (struct level){op.first, l->cop};
 			continue;
 		}
-		while (depth && !(stack[depth].op = sibling(r, &op)))
-			if (!memory_read(r->mem, &op, sizeof(op), stack[--depth].op))
-				return 0;
-		if (!depth)
+		if (!go_on(r, stack, &depth, &op, w))
 			return 0;
 	}
+	w->partly = true;
 	return 0;
 }
 
+/* Are ops what is read here? */
+static bool is_known(const struct perl_layout *l)
+{
+	return l->op_ppaddr.at == offsetof(struct op, ppaddr) && l->op_targ.at == offsetof(struct op, targ);
+}
+
+/*
+ * Ops far from each other may have the same bits, as in a long loop. The op is not behind a later statement, because
+ * that would be the current one then. So an op is first looked for where it can be. closest_cop() may find another one
+ * before it that is followed by the same op.
+ */
 u64 perl_closest_cop(const struct perl_reader *r, u64 cop, u32 op)
 {
-	const struct perl_layout *l = r->image->layout;
-	struct level stack[DEPTH_MAX] = {{0, cop}};
+	struct wanted w = {.bits = op, .current = true};
 	struct op first;
-	u64 found;
+	u64 begin, found;
 
-	if (!op || l->op_ppaddr.at != offsetof(struct op, ppaddr) || l->op_targ.at != offsetof(struct op, targ) ||
-	        (!(op & PERL_OP_RUNS) && r->image->build.version < NEXT_SINCE) || !perl_is_cop(r, cop) ||
-	        !memory_read(r->mem, &first, sizeof(first), cop))
+	if (!op || !is_known(r->image->layout) || (!(op & PERL_OP_RUNS) && r->image->build.version < NEXT_SINCE) ||
+	        !perl_is_cop(r, cop) || !memory_read(r->mem, &first, sizeof(first), cop))
 		return cop;
-	stack[0].op = sibling(r, &first);
-	found = stack[0].op ? search(r, stack, op) : 0;
+	begin = sibling(r, &first);
+	found = begin ? search(r, begin, cop, &w) : 0;
+	w.current = false;
+	if (begin && !(op & PERL_OP_RUNS))
+		found = search(r, begin, cop, &w);
 	return found ? found : cop;
+}
+
+bool perl_may_have(const struct perl_reader *r, u64 root, u64 cop)
+{
+	struct wanted w = {.at = cop, .bits = PERL_OP_RUNS};
+
+	return !root || !is_known(r->image->layout) || search(r, root, cop, &w) || w.partly;
 }

@@ -11,5 +11,7 @@
 
 /* op: perl_op() of a frame whose statement this is. The statement itself if there is no other one. */
 u64 perl_closest_cop(const struct perl_reader *r, u64 cop, u32 op);
+/* False: the code whose tree of ops has this root does not have this statement. */
+bool perl_may_have(const struct perl_reader *r, u64 root, u64 cop);
 
 #endif

@@ -23,7 +23,7 @@
 #define PERL_FAKE_CONTEXTS    64
 #define PERL_FAKE_NEXTSTATE   0x1234560ull
 #define PERL_FAKE_NULL        0x1234570ull
-enum { PERL_FAKE_OP_NEXTSTATE = 186, PERL_FAKE_OP_SCOPE = 191, PERL_FAKE_OP_ENTERSUB = 172 };
+enum { PERL_FAKE_OP_NEXTSTATE = 186, PERL_FAKE_OP_SCOPE = 191, PERL_FAKE_OP_ENTERSUB = 172, PERL_FAKE_OP_SUBST = 33 };
 
 struct perl_fake {
 	struct fake *f;
@@ -140,8 +140,10 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->image.layout = &p->layout;
 	p->image.nextstate = PERL_FAKE_NEXTSTATE;
 	p->image.null = PERL_FAKE_NULL;
+	p->image.dbstate = PERL_FAKE_NULL + 16;
 	p->image.type = PERL_FAKE_OP_NEXTSTATE;
 	p->image.scope = PERL_FAKE_OP_SCOPE;
+	p->image.subst = PERL_FAKE_OP_SUBST;
 	p->image.build.version = 36;
 	p->vm = perl_vm_of(&p->layout, 36);
 	p->vm.identity = 1;

@@ -8,6 +8,22 @@
 
 #include "perl_stack.h"
 
+static u64 op(struct perl_fake *p, u32 type, u64 next, u64 first)
+{
+	u64 at = perl_fake_alloc(p, 56);
+
+	fake_put(p->f, at, next);
+	fake_put(p->f, at + 32, type | (first ? 4u << 16 : 0));
+	fake_put(p->f, at + 40, first);
+	return at;
+}
+
+static void follow(struct perl_fake *p, u64 one, u64 sibling)
+{
+	fake_put(p->f, one + 8, sibling);
+	fake_put(p->f, one + 32, perl_fake_word(p, one + 32) | 0x4000);
+}
+
 static void test_names(void **state)
 {
 	struct stack s = make();
@@ -149,7 +165,7 @@ static void test_renamed_replaced(void **state)
 {
 	struct stack s = make();
 	struct perl_names *names = perl_names_create(&s.p->image, 0);
-	u64 a = perl_fake_word(s.p, s.a), c = perl_fake_word(s.p, s.c), words[PERL_CV_WORDS];
+	u64 a = perl_fake_word(s.p, s.a), c = perl_fake_word(s.p, s.c), words[PERL_CV_WORDS], cop;
 	struct frame_name name;
 	struct frame f;
 
@@ -157,14 +173,15 @@ static void test_renamed_replaced(void **state)
 	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED);
 	perl_fake_half(s.p, c + s.p->layout.cv_flags.at, PERL_CV_CLONED);
 	perl_fake_context(s.p, SUB, s.c, RETURNS, 99);
-	perl_fake_context(s.p, SUB, s.b, RETURNS, 35);
+	cop = perl_fake_word(s.p, perl_fake_context(s.p, SUB, s.b, RETURNS, 35) + s.p->layout.cx_oldcop.at);
+	fake_put(s.p->f, c + s.p->layout.cv_root.at, op(s.p, 180, 0, cop));
 	assert_int_equal(perl_fake_walk(s.p), STOP_ROOT);
 	f = s.p->f->frames[1];
 	assert_int_equal(perl_kind(f.detail), PERL_KIND_RENAMED);
 	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
 	assert_string_equal(name.name, "Some::Package::c");
 	words[0] = perl_fake_word(s.p, a + s.p->layout.cv_start.at);
-	words[1] = 0;
+	words[1] = perl_fake_alloc(s.p, 4096); /* of ops */
 	while (perl_cookie(a, words, PERL_KIND_RENAMED) != perl_cookie_of(f.detail))
 		words[1] += 8;
 	fake_put(s.p->f, a + s.p->layout.cv_root.at, words[1]);
@@ -172,6 +189,11 @@ static void test_renamed_replaced(void **state)
 	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
 	assert_string_equal(name.name, "Some::Package::c");
 	assert_int_equal(name.definition, 30);
+	perl_names_destroy(names);
+	names = perl_names_create(&s.p->image, 0);
+	assert_false(perl_name_frame(names, &s.p->f->memory, &f, &name)); /* it does not have the statement */
+	perl_fake_half(s.p, words[1] + 32, PERL_FAKE_OP_SUBST);           /* it may have it in its replacement */
+	assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
 	perl_names_destroy(names);
 	names = perl_names_create(&s.p->image, 0);
 	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED | PERL_CV_ANON); /* it had a name */
@@ -271,22 +293,6 @@ static void test_sql_function(void **state)
 	}
 }
 
-static u64 op(struct perl_fake *p, u32 type, u64 next, u64 first)
-{
-	u64 at = perl_fake_alloc(p, 56);
-
-	fake_put(p->f, at, next);
-	fake_put(p->f, at + 32, type | (first ? 4u << 16 : 0));
-	fake_put(p->f, at + 40, first);
-	return at;
-}
-
-static void follow(struct perl_fake *p, u64 one, u64 sibling)
-{
-	fake_put(p->f, one + 8, sibling);
-	fake_put(p->f, one + 32, perl_fake_word(p, one + 32) | 0x4000);
-}
-
 /* `if (call()) { call() }`: the statement of the block was optimised away. */
 static void test_lost_statement(void **state)
 {
@@ -324,6 +330,75 @@ static void test_lost_statement(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* Of ops with the same bits the one that can run is meant, not one behind a later statement. */
+static void test_same_bits(void **state)
+{
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	const struct frame *frames = s.p->f->frames;
+	u64 call = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x20010, 0), lost = perl_fake_cop(s.p, 12);
+	u64 inner = perl_fake_cop(s.p, 20), far, at, cop, block, all;
+	struct frame_name name;
+
+	(void)state;
+	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * PERL_OP_RUNS));
+	far = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x22010, 0);
+	assert_int_equal(perl_op_bits(far, true), perl_op_bits(call, true));
+	follow(s.p, inner, far);
+	follow(s.p, lost, call);
+	fake_put(s.p->f, lost + s.p->layout.op_ppaddr.at, PERL_FAKE_NULL);
+	fake_put(s.p->f, lost + s.p->layout.op_targ.at, PERL_FAKE_OP_NEXTSTATE);
+	block = op(s.p, 180, 0x30000, inner);
+	follow(s.p, block, lost);
+	all = op(s.p, 170, 0x30000, block);
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	at = perl_fake_context(s.p, SUB, s.b, RETURNS, 11);
+	cop = perl_fake_word(s.p, at + s.p->layout.cx_oldcop.at);
+	follow(s.p, cop, all);
+	fake_put(s.p->f, at + s.p->layout.cx_retop.at, 0x20010);
+	expect(&s, STOP_ROOT, "baMLLr");
+	assert_true(perl_name_frame(names, &s.p->f->memory, &frames[1], &name));
+	assert_int_equal(name.line, 12);
+	perl_fake_half(s.p, s.p->stack + s.p->layout.si_cxix.at, 1);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_curcop.at, cop);
+	fake_put(s.p->f, s.p->interpreter + s.p->layout.i_op.at, call);
+	expect(&s, STOP_ROOT, "aMLLr");
+	assert_true(perl_name_frame(names, &s.p->f->memory, &frames[0], &name));
+	assert_int_equal(name.line, 12);
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
+/* The name of a file that is required may be another text by now, or the name of the next file. */
+static void test_file_names(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		u64 statement; /* 0: what runs is not known, as while a file is compiled */
+	} files[] = {{"Some/File.pm", "require Some/File.pm", 0}, {"hex", "require Some/File.pm", 0},
+	        {"/lib/Other.pm", "require Some/File.pm", 0}, {"Next/File.pm", "require Next/File.pm", 0},
+	        {"x.pl", "require x.pl", 1}, {"Next/File.pm", "require x.pl", 1}};
+	struct stack s = make();
+	struct perl_names *names = perl_names_create(&s.p->image, 0);
+	u64 sv = perl_fake_alloc(s.p, 24), body = perl_fake_alloc(s.p, 32), cop = perl_fake_cop(s.p, 7);
+	struct frame_name name;
+
+	(void)state;
+	fake_put(s.p->f, sv + s.p->layout.sv_any.at, body);
+	perl_fake_half(s.p, sv + s.p->layout.sv_flags.at, 0x400);
+	for (u32 i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		u64 detail = perl_detail(files[i].statement ? cop : 0, PERL_KIND_REQUIRE, 0, 0);
+		struct frame f = {frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, sv), detail};
+
+		fake_put(s.p->f, sv + s.p->layout.sv_u.at, perl_fake_text(s.p, files[i].text));
+		fake_put(s.p->f, body + s.p->layout.pv_cur.at, strlen(files[i].text));
+		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+		assert_string_equal(name.name, files[i].name);
+	}
+	perl_names_destroy(names);
+	perl_fake_destroy(s.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +412,8 @@ int main(void)
 	        cmocka_unit_test(test_freed),
 	        cmocka_unit_test(test_sql_function),
 	        cmocka_unit_test(test_lost_statement),
+	        cmocka_unit_test(test_same_bits),
+	        cmocka_unit_test(test_file_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
