@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-off-flame --no-idle: which waits count as idle, of pools and event loops of Python, Java, nginx, Redis and native
+off-flame --no-idle: which waits count as idle, of pools and event loops of Python, Java, Perl, nginx, Redis and native
 programs, and which do not.
 """
 
@@ -49,6 +49,20 @@ public class Pools {
     Thread.sleep(1000000);
   }
 }
+"""
+
+PERL_POOLS = """
+use threads; use Thread::Queue; use IO::Socket::INET; use strict;
+my $queue = Thread::Queue->new;
+my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
+sub held { select undef, undef, undef, 0.03 }
+sub work { held() while 1 }
+sub waits { while (defined(my $task = $queue->dequeue)) { held() } }
+threads->create(\\&waits) for 1 .. 3;
+threads->create(sub { $server->accept });
+threads->create(\\&work) for 1 .. 2;
+print "\n";
+work();
 """
 
 
@@ -109,6 +123,16 @@ def test_idle_java():
                 )
             finally:
                 target.kill()
+
+
+def test_idle_perl():
+    """The same of Perl's servers and queues."""
+    with subprocess.Popen(["/usr/bin/perl", "-e", f"$| = 1;{PERL_POOLS}"], stdout=subprocess.PIPE) as target:
+        try:
+            target.stdout.readline()
+            yield hides("perl-off-flame", target.pid, ("held",), ("Thread::Queue::dequeue", "IO::Socket::accept"), 4)
+        finally:
+            target.kill()
 
 
 def test_idle_nginx():
