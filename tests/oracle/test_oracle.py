@@ -51,8 +51,11 @@ def profile_of(pid, **options):
 
 def clean(pid, edges, most=0, **options):
     """No fault in at least so many edges, of all samples; of those that most allows the first are reported."""
-    profile = profile_of(pid, **options)
-    findings = Checker(Process(pid)).run(profile)
+    return proven(profile_of(pid, **options), Process(pid), edges, most)
+
+
+def proven(profile, process, edges, most=0):
+    findings = Checker(process).run(profile)
     text = "\n".join(report(findings))
     assert sum(findings.faults.values()) <= most, text
     assert findings.checked() >= edges, text
@@ -134,11 +137,12 @@ def test_perl_places():
 
 
 def test_java():
+    """Streams, which a lambda calls that is on each stack of the main thread."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
         subprocess.run(["javac", "-nowarn", "-g", "-d", directory, program("Work.java")], check=True)
         with running("java", "-Xmx300m", "-cp", directory, "Work", "streams", warm=3) as pid:
-            yield from clean(pid, 1000)
-            profile, process = profile_of(pid, seconds=1), Process(pid)
+            profile, process = profile_of(pid), Process(pid)
+            yield from proven(profile, process, 1000)
             foreign_lambda(profile, process)
             findings = Checker(process).run(profile)
             assert any("a lambda of Work calls" in why for _, why in findings.faults), "\n".join(report(findings))

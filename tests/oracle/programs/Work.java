@@ -121,7 +121,7 @@ public class Work {
 	}
 
 	public static void main(String[] arguments) {
-		Map<String, Round> rounds = Map.of("compile", Work::compile, "streams", Work::streams, "zip", Work::zip, "numbers", Work::numbers,
+		Map<String, Round> rounds = Map.of("compile", Work::compile, "streams", () -> streams(), "zip", Work::zip, "numbers", Work::numbers,
 			"sum", () -> POOL.invoke(new Sum(0, 2_000_000)), "stores", Work::stores, "locks", Work::locks, "text", Work::text);
 		Round round = rounds.get(arguments[0]);
 		for (int i = 1; i < Integer.getInteger("threads", 1); i++)
