@@ -16,7 +16,7 @@ from perl_edges import Perl
 from puc_edges import Puc
 from python_edges import HOST, Python
 
-GOOD = ("ok", "signal")
+GOOD = ("ok", "signal", "landing")
 OPEN = ("indirect", "tail", "dynamic", "approximate", "missing", "unknown")
 MISSING = "[native frames missing here"  # where yrt says that it goes on by what a language's runtime knows
 THREAD_START = re.compile(r"__?clone3?$|clone3?$|thread_start|_start|__libc_start|rewind_stack|runtime\.")

@@ -13,6 +13,9 @@ from machine import CALL_BYTES, MACHINE, rip_slot
 JUMPS_MAX = 400  # functions that are looked at from one target on
 RESTORER = bytes.fromhex("48c7c00f0000000f05")  # mov rax, 15; syscall: where a signal's handler returns to
 
+EH_INSTALL = 160  # bytes before that from which on libgcc has made its own frame the other's
+EH_RETURNS = bytes.fromhex("4889cc59ffe1"), bytes.fromhex("4889ccc3")
+
 
 class Place:
     """An address in a file, or in none, of a process."""
@@ -48,6 +51,16 @@ def is_restorer(place):
     returns, as that behind it.
     """
     return RESTORER in place.bytes(9, 18)
+
+
+def goes_to_landing_pad(place, before=0):
+    """
+    Is it in the last instructions of gcc's __builtin_eh_return(), mov rsp, rcx; pop rcx; jmp rcx (before gcc 12: ret),
+    or so many bytes before them? All registers are those of the function that catches an exception, which called
+    nothing there.
+    """
+    code = place.bytes(4, before + 6)
+    return any(end in code[: 4 + before + len(end)] for end in EH_RETURNS)
 
 
 class Calls:
@@ -138,10 +151,13 @@ def call_before(place):
 
 def check_edge(calls, outer, inner):
     """
-    (verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, unknown, fault.
+    (verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, landing, unknown,
+    fault.
     """
     if is_restorer(outer) or is_restorer(inner) or go_code.injected(outer, inner):
         return "signal", ""
+    if goes_to_landing_pad(inner):
+        return "landing", ""
     if go_code.starts_goroutine(outer):
         return "indirect", ""
     try:
@@ -151,6 +167,8 @@ def check_edge(calls, outer, inner):
     if go_code.calls_again(outer):
         return "ok", ""
     if not call:
+        if goes_to_landing_pad(inner, EH_INSTALL):
+            return "landing", ""
         if not outer.file:
             return "unknown", ""  # a JIT's code may be another one by now
         return "fault", f"no call before the return address {outer.address + 1:#x} in {outer}"

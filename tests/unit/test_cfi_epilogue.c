@@ -159,6 +159,41 @@ static void test_left_out(void **state)
 		}
 }
 
+/*
+ * Where an exception's unwinder goes to a landing pad, which may be the first byte of its piece of code: each row leads
+ * there, with the registers of the function that catches.
+ */
+static void test_eh_return(void **state)
+{
+	static const u8 way_out[] = {0x48, 0x89, 0xcc, 0x59, 0xff, 0xe1};
+	struct cfi_rule rule;
+	struct image *img;
+	struct cfi *cfi;
+	u8 code[4096] = {0};
+	u64 at, size;
+
+	(void)state;
+	run("echo 'void leave(long by, void *to) { __builtin_unwind_init(); __builtin_eh_return(by, to); }' | "
+	    "gcc -O2 -fPIC -fcf-protection=full -mshstk -shared -nostartfiles -x c -o %s/leave.so -",
+	        dir);
+	cfi = load("leave", &img);
+	assert_true(image_section_range(img, ".text", &at, &size) && size <= sizeof(code));
+	assert_true(image_read(img, code, size, at));
+	for (u64 end = at + size; at < end && memcmp(code + size - (end - at), way_out, sizeof(way_out));)
+		at++;
+	for (u32 i = 0; i < 5; i++) {
+		assert_true(cfi_find(cfi, at + i, &rule));
+		assert_int_equal(rule.flags, CFI_SIGNAL_FRAME);
+		assert_int_equal(rule.cfa_reg, i < 3 ? DWREG_RCX : REG_SP);
+		assert_int_equal(rule.cfa_off, i < 4 ? 8 : 0);
+		assert_int_equal(rule.ra_reg, i < 4 ? CFI_NO_REG : DWREG_RCX);
+		for (u32 k = 0; k < ARCH_NSAVED; k++)
+			assert_int_equal(rule.slot[k], CFI_SAME);
+	}
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
 static int make_dir(void **state)
 {
 	return !mkdtemp(dir);
@@ -172,7 +207,7 @@ static int remove_dir(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_eh_return)};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

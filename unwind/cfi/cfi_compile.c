@@ -97,9 +97,11 @@ static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
 {
 	enum cfi_run ret = cfi_run_function(&c->parsed.cies[fn->cie], fn, &c->rows);
 
-	if (ret == CFI_RUN_OK && c->epilogues && !cfi_epilogues_mend(c->epilogues, fn, &c->rows))
-		return CFI_RUN_NO_MEMORY;
-	return ret;
+	if (ret != CFI_RUN_OK || !c->epilogues)
+		return ret;
+	return cfi_eh_return_mend(&c->text, &c->rows) && cfi_epilogues_mend(c->epilogues, fn, &c->rows)
+	               ? CFI_RUN_OK
+	               : CFI_RUN_NO_MEMORY;
 }
 
 static enum cfi_run run_function(struct compiler *c, const struct cfi_function *fn)

@@ -173,6 +173,11 @@ struct cfi_saved cfi_saved_expression(const u8 *code, size_t size);
 
 /* The row for a state. */
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret);
+/*
+ * Corrects the rows of a function that ends in gcc's __builtin_eh_return() (cfi_eh_return.c). False: no memory.
+ */
+struct image_pages;
+bool cfi_eh_return_mend(struct image_pages *text, struct cfi_rows *rows);
 /* At a function's first instruction: nothing but the return address is on the stack. */
 struct cfi_rule cfi_plain_rule(enum cfi_kind kind);
 

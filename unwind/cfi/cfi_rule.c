@@ -117,6 +117,27 @@ static struct cfi_state with_stack_as_cfa(const struct cfi_state *jump)
 	return state;
 }
 
+/*
+ * gcc's __builtin_eh_return(), by which libgcc's unwinder goes to a landing pad: all registers are those of the
+ * function that catches, its stack pointer will be rcx + 8, and the word at rcx is where it goes on. The rows still
+ * have the slots that the registers were restored from, counted from this CFA, where they are not (gcc 4 to 15,
+ * ix86_expand_epilogue()). The landing pad may be the first byte of its piece of code.
+ */
+static bool is_eh_return(const struct cfi_state *state, const struct cfi_saved *ra)
+{
+	u8 fp = state->saved[REG_FP].how;
+
+	return state->cfa.kind == CFI_REG && state->cfa.reg == DWREG_RCX && state->cfa.offset == 8 &&
+	       ra->how == HOW_OFFSET && ra->offset == -8 && (fp == HOW_UNSPECIFIED || fp == HOW_SAME);
+}
+
+static void rule_eh_return(struct cfi_rule *rule)
+{
+	*rule = cfi_plain_rule(CFI_REG);
+	rule->cfa_reg = DWREG_RCX;
+	rule->flags = CFI_SIGNAL_FRAME;
+}
+
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret)
 {
 	const struct cfi_saved *ra = &state->saved[cie->return_column];
@@ -135,6 +156,8 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
 		ret->flags = CFI_SIGNAL_FRAME;
 		return;
 	}
+	if (is_eh_return(state, ra))
+		return rule_eh_return(ret);
 	rule_clear(ret, state->cfa.kind);
 	if (state->cfa.kind == CFI_NONE || state->cfa.kind == CFI_UNSUPPORTED || !stack_is_cfa(state) ||
 	        !set_return(state, ra, ret))
