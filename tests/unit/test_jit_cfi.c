@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "unwind/cfi/jit_cfi.h"
+#include "unwind/cfi/jit_code.h"
 
 #define PAGE       4096u
 #define CODE_PAGES 4u
@@ -211,11 +212,68 @@ static void test_cut(void **state)
 	}
 }
 
+static struct cfi *find_code(struct target *t, struct jit_code *c, bool *changed)
+{
+	const struct jit_range range = {(u64)t->code, (u64)t->code + CODE_PAGES * PAGE};
+	struct cfi *cfi;
+
+	assert_null(jit_code_find(c, getpid(), t->memory, &range, 1, changed, &cfi));
+	return cfi;
+}
+
+/* Code that nothing describes: functions at the beginning of pages; others when a frame is seen in them. */
+static void test_seen(void **state)
+{
+	/* with a frame that it leaves standing; with a register that it does not restore; data; what jumps away */
+	static const u8 bad[][8] = {{0x55, 0x53, 0xff, 0xd0, 0x5b, 0xc3}, {0xbd, 9, 0, 0, 0, 0x90, 0xc3},
+	        {1, 2, 3, 4, 5, 6, 7, 8}, {0x53, 0xff, 0xe0}};
+	struct jit_code *c = jit_code_create();
+	struct target *t = *state;
+	struct cfi_rule rule;
+	struct cfi *cfi;
+	bool changed;
+
+	memcpy(t->code + PAGE, loop, sizeof(loop));
+	for (u32 i = 0; i < 4; i++)
+		memcpy(t->code + 2 * PAGE + i * 64, bad[i], sizeof(bad[i]));
+	memcpy(t->code + 3 * PAGE + 320, loop, sizeof(loop));
+	cfi = find_code(t, c, &changed);
+	assert_true(changed);
+	expect(cfi, (u64)t->code + PAGE, 8);
+	expect(cfi, (u64)t->code + PAGE + 13, 48);
+	assert_true(cfi_find(cfi, (u64)t->code + PAGE + 13, &rule));
+	assert_int_equal(rule.slot[1], cfi_slot(-16, 0)); /* rbp */
+	assert_true(rule.flags & CFI_FROM_CODE);
+	assert_false(cfi_find(cfi, (u64)t->code + 3 * PAGE + 333, &rule));
+	cfi_destroy(cfi);
+	assert_null(find_code(t, c, &changed));
+	assert_false(changed);
+	assert_false(jit_code_wants(c, t->memory));
+	for (u32 i = 0; i < 4; i++)
+		jit_code_saw(c, (u64)t->code + 2 * PAGE + i * 64 + 1);
+	jit_code_saw(c, (u64)t->code + 3 * PAGE + 333);
+	assert_true(jit_code_wants(c, t->memory));
+	cfi = find_code(t, c, &changed);
+	assert_true(changed);
+	expect(cfi, (u64)t->code + 3 * PAGE + 333, 48);
+	for (u32 i = 0; i < 4 * 64; i++)
+		assert_false(cfi_find(cfi, (u64)t->code + 2 * PAGE + i, &rule));
+	cfi_destroy(cfi);
+	memset(t->code + PAGE, 0x90, 16); /* something else is there now */
+	cfi = find_code(t, c, &changed);
+	assert_true(changed);
+	assert_false(cfi_find(cfi, (u64)t->code + PAGE, &rule) && rule.cfa_off == 48);
+	expect(cfi, (u64)t->code + 3 * PAGE + 333, 48);
+	cfi_destroy(cfi);
+	jit_code_destroy(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_sections, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_elsewhere, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_not_described, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_seen, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_cut, setup, teardown)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

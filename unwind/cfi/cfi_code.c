@@ -171,21 +171,28 @@ static void mark_data(void *arg, u64 addr, u64 size)
 	mark(arg, addr, addr + size, DATA); /* an end that overflows is before the start */
 }
 
-static void follow(struct code_flow *f, const struct cfi_parsed *p)
+/* The states that have numbers of their own, and function number 0. */
+static bool seed_states(struct code_flow *f)
 {
-	struct code_state state;
+	struct code_state state = code_state_entry();
 
-	if (!f->gap) /* those are within .text */
-		image_data_sections(f->img, mark_data, f);
-	mark_described(f, p);
-	mark_system_calls(f);
-	state = code_state_entry();
 	code_flow_number(f, &state, 0);
 	state = code_state_root();
 	code_flow_number(f, &state, 0);
 	if (!code_flow_reserve(f, &f->functions, 0, &f->functions_room, sizeof(*f->functions)))
-		return;
+		return false;
 	f->functions[f->nfunctions++] = (struct code_function){.returns = true};
+	return true;
+}
+
+static void follow(struct code_flow *f, const struct cfi_parsed *p)
+{
+	if (!f->gap) /* those are within .text */
+		image_data_sections(f->img, mark_data, f);
+	mark_described(f, p);
+	mark_system_calls(f);
+	if (!seed_states(f))
+		return;
 	seed_starts(f);
 	if (!f->gap)
 		code_flow_function(f, f->img->entry, CODE_ROOT, 0);
@@ -212,39 +219,81 @@ static bool disassembler(struct code_flow *f)
 	return f->in;
 }
 
+static void open_flow(struct code_flow *f)
+{
+	u64 size = f->end - f->start;
+
+	f->bytes = malloc(size);
+	f->marks = calloc(size, 1);
+	f->at = calloc(size, sizeof(*f->at));
+	f->owner = calloc(size, sizeof(*f->owner));
+	f->steps = size * STEPS;
+	f->no_memory = !f->bytes || !f->marks || !f->at || !f->owner || !disassembler(f);
+}
+
+static void close_flow(struct code_flow *f)
+{
+	if (f->in)
+		cs_free(f->in, 1);
+	if (f->handle)
+		cs_close(&f->handle);
+	free(f->bytes);
+	free(f->marks);
+	free(f->at);
+	free(f->owner);
+	free(f->functions);
+	free(f->waiters);
+	free(f->states);
+	free(f->jobs);
+}
+
 /* Follows [start, start + size), of one segment. */
 static struct error *stretch(struct image *img, u64 start, u64 size, bool gap, const struct cfi_parsed *p,
         const struct code_starts *starts, struct cfi_code *ret)
 {
-	struct code_flow f = {.img = img,
-	        .starts = starts,
-	        .gap = gap,
-	        .start = start,
-	        .end = start + size,
-	        .bytes = malloc(size),
-	        .marks = calloc(size, 1),
-	        .at = calloc(size, sizeof(*f.at)),
-	        .owner = calloc(size, sizeof(*f.owner)),
-	        .steps = size * STEPS};
+	struct code_flow f = {.img = img, .starts = starts, .gap = gap, .start = start, .end = start + size};
 
-	f.no_memory = !f.bytes || !f.marks || !f.at || !f.owner || !disassembler(&f);
+	open_flow(&f);
 	if (!f.no_memory && image_read(img, f.bytes, size, f.start)) {
 		follow(&f, p);
 		if (f.steps && !f.no_memory && keeps_conventions(&f))
 			emit(&f, ret);
 	}
-	if (f.in)
-		cs_free(f.in, 1);
-	if (f.handle)
-		cs_close(&f.handle);
-	free(f.bytes);
-	free(f.marks);
-	free(f.at);
-	free(f.owner);
-	free(f.functions);
-	free(f.waiters);
-	free(f.states);
-	free(f.jobs);
+	close_flow(&f);
+	return f.no_memory ? &error_no_memory : NULL;
+}
+
+/* A kernel's table of jumps is behind it (Xbyak's putL()): each word that could lead into it does. False: none. */
+static bool follow_words(struct code_flow *f)
+{
+	bool any = false;
+	u64 word;
+
+	for (u64 at = (f->start + 7) & ~7ull; at + sizeof(word) <= f->end; at += sizeof(word)) {
+		memcpy(&word, f->bytes + (at - f->start), sizeof(word));
+		if (word <= f->start || word >= f->end)
+			continue;
+		code_flow_enqueue(f, word, f->open, 1);
+		any = true;
+	}
+	code_flow_run(f);
+	return any;
+}
+
+struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret)
+{
+	const struct code_starts starts = {0};
+	struct code_flow f = {.img = img, .starts = &starts, .gap = true, .start = start, .end = end};
+
+	open_flow(&f);
+	if (!f.no_memory && image_read(img, f.bytes, end - start, start) && seed_states(&f)) {
+		code_flow_function(&f, start, CODE_ENTRY, 0);
+		code_flow_run(&f);
+		if ((!f.open || follow_words(&f)) && f.steps && !f.no_memory && f.nreturns && !f.nloose &&
+		        f.at[pc - start])
+			emit(&f, ret);
+	}
+	close_flow(&f);
 	return f.no_memory ? &error_no_memory : NULL;
 }
 

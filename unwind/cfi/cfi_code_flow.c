@@ -101,12 +101,23 @@ static void function_returns(struct code_flow *f, u32 function)
 	fn->waiting = 0;
 }
 
+/* Are the stack and the registers those of the caller, as at a return? */
+static bool is_whole(const struct code_flow *f, u32 state)
+{
+	const struct code_state *s = &f->states[state - 1];
+	bool whole = s->below[REG_SP] == 8;
+
+	for (u32 i = 0; i < ARCH_NSAVED; i++)
+		whole = whole && s->slot[i] == CFI_SAME;
+	return whole;
+}
+
 void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function)
 {
 	if (code_flow_follows(f, addr))
-		enqueue(f, (struct code_job){addr, state, function});
-	else
-		function_returns(f, function);
+		return enqueue(f, (struct code_job){addr, state, function});
+	f->nloose += !is_whole(f, state);
+	function_returns(f, function);
 }
 
 /* The job is done when the function is known to return, if ever. */
@@ -241,11 +252,16 @@ static void jump(struct code_flow *f, const struct seen *seen, u32 behind, u32 f
 {
 	const cs_insn *in = f->in;
 	const cs_x86_op *op = &in->detail->x86.operands[0];
+	bool cases;
 
 	if (op->type == X86_OP_IMM) {
 		code_flow_enqueue(f, (u64)op->imm, behind, function);
-	} else if (op->type != X86_OP_REG || !branch_cases(f, seen, behind, function) ||
-	           f->gap) { /* by hand: the constant may not be the number of cases */
+		return;
+	}
+	cases = op->type == X86_OP_REG && branch_cases(f, seen, behind, function);
+	if (!cases && !is_whole(f, behind))
+		f->open = behind;
+	if (!cases || f->gap) { /* by hand: the constant may not be the number of cases */
 		f->marks[in->address - f->start] |= SWITCH;
 		f->nstrays += !through_word(op);
 		if (!through_end(f))
@@ -255,13 +271,11 @@ static void jump(struct code_flow *f, const struct seen *seen, u32 behind, u32 f
 
 static void leave(struct code_flow *f, u32 function)
 {
-	const struct code_state *s = &f->states[f->at[f->in->address - f->start] - 1];
-	bool whole = s->below[REG_SP] == 8;
+	bool whole = is_whole(f, f->at[f->in->address - f->start]);
 
-	for (u32 i = 0; i < ARCH_NSAVED; i++)
-		whole = whole && s->slot[i] == CFI_SAME;
 	f->nreturns += whole;
 	f->nstrays += !whole;
+	f->nloose += !whole;
 	function_returns(f, function);
 }
 
@@ -322,9 +336,11 @@ static bool arrives(struct code_flow *f, struct code_job job, u64 addr, u32 stat
 	if (begins ? owner == job.function && !at : !at)
 		return false;
 	if (at == CODE_TAIL) {
+		f->nloose++;
 		function_returns(f, job.function);
 		return true;
 	}
+	f->nloose += at && f->states[at - 1].below[REG_SP] != f->states[state - 1].below[REG_SP];
 	if (begins || f->functions[job.function].age <= f->functions[owner].age || same(f, at, state)) {
 		returns_with(f, job.function, owner);
 		return true;
@@ -374,6 +390,7 @@ static void run(struct code_flow *f, struct code_job job)
 			return;
 		addr += size;
 	}
+	f->nloose++;
 	function_returns(f, job.function);
 }
 

@@ -82,7 +82,7 @@ static enum cfi_run copy_code(struct compiler *c, const struct cfi_function *fn)
 {
 	const struct cfi_entry *row = c->code.rows + fn->code_size, *end = c->code.rows + c->code.nrows;
 
-	for (; row < end && row->addr < fn->end; row++)
+	for (; row < end && row->addr >= fn->start && row->addr < fn->end; row++)
 		if (!cfi_rows_add(&c->rows, row->addr, &row->rule))
 			return CFI_RUN_NO_MEMORY;
 	return CFI_RUN_OK;
@@ -320,6 +320,18 @@ struct error *cfi_from_memory(
 		err = merge_code(&c);
 	if (!err)
 		err = lay_functions(&c, ret);
+	free_compiler(&c);
+	return err;
+}
+
+struct error *cfi_from_code(const struct cfi_code *code, struct cfi **ret)
+{
+	struct compiler c = {.code = *code};
+	struct error *err = merge_code(&c);
+
+	if (!err)
+		err = lay_functions(&c, ret);
+	c.code = (struct cfi_code){0};
 	free_compiler(&c);
 	return err;
 }

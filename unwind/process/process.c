@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cfi/jit_code.h"
 #include "cleanup.h"
 #include "binary/memory.h"
 #include "binary/proc_stat.h"
@@ -322,7 +323,7 @@ static struct error *fill_mappings(struct process *p)
 	if (!p->mappings)
 		return &error_no_memory;
 	p->unfinished = false;
-	p->made = modules_made(p->modules);
+	p->made_files = modules_made(p->modules);
 	p->modules->filling = &p->maps;
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = fill_mapping(p, &p->maps.lines[i], &p->mappings[i]);
@@ -407,7 +408,9 @@ bool process_starting(const struct process *p)
 		if (instance->data && instance->ops->starting && instance->ops->starting(instance->data))
 			return true;
 	}
-	return p->unfinished && p->made != modules_made(p->modules);
+	if (!p->dead && p->code && jit_code_wants(p->code, p->memory))
+		return true;
+	return p->unfinished && p->made_files != modules_made(p->modules);
 }
 
 struct error *process_rescan(struct process *p, bool *changed)

@@ -36,14 +36,16 @@ struct process {
 		u64 hash;
 		struct cfi *cfi;
 		u32 *tables;
-	} jit, old_jit;  /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
-	bool unfinished; /* tables of some of its files are still being made, */
-	u32 made;        /* which modules_made() was before that */
-	u32 generation;  /* of entry.regions: another one after each change */
-	u32 deferred_left;    /* so many walks may still send a copy of their stack */
-	u32 deferred_modules; /* mappings of files when that was last set */
-	bool dead;            /* exited: kept for naming what is still on its way */
-	bool buried;          /* was dead already when targets_sweep_old() came by last */
+	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
+	struct jit_code *code;            /* what of that nothing describes (jit_code.h); NULL: nothing yet */
+	struct jit_tables made, old_made; /* its rows */
+	bool unfinished;                  /* tables of some of its files are still being made, */
+	u32 made_files;                   /* which modules_made() was before that */
+	u32 generation;                   /* of entry.regions: another one after each change */
+	u32 deferred_left;                /* so many walks may still send a copy of their stack */
+	u32 deferred_modules;             /* mappings of files when that was last set */
+	bool dead;                        /* exited: kept for naming what is still on its way */
+	bool buried;                      /* was dead already when targets_sweep_old() came by last */
 };
 
 /* A hint for when the kernel does not let yrt look into another user's process: what is missing, or who refuses. */
@@ -85,5 +87,7 @@ const struct mapping *process_mapping(const struct process *p, u64 addr);
 /* regions.c: builds the array of p from its mappings and runtimes and places it in the arena. */
 struct error *regions_build(struct process *p);
 void regions_free(struct process *p);
+/* A frame was seen at addr, outside of all files. */
+void regions_saw(struct process *p, u64 addr);
 
 #endif

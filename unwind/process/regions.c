@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 
 #include "cfi/jit_cfi.h"
+#include "cfi/jit_code.h"
+#include "cleanup.h"
 #include "process.h"
 
 #define USER_END (1ULL << 47) /* [vsyscall] lies above */
@@ -234,24 +236,91 @@ static void free_tables(struct process *p, struct cfi *cfi, u32 *tables)
 	free(tables);
 }
 
-/* Unwind rows of code that the process compiled itself. The rows before are freed a generation later, as the regions
- * are. */
+/* The rows before are freed a generation later, as the regions are. */
+static struct error *replace(struct process *p, struct jit_tables fresh, struct jit_tables *now, struct jit_tables *old)
+{
+	struct error *err = fresh.cfi ? modules_place(p->modules->arena, fresh.cfi, &fresh.tables) : NULL;
+
+	if (err) {
+		cfi_destroy(fresh.cfi);
+		return err;
+	}
+	free_tables(p, old->cfi, old->tables);
+	*old = *now;
+	*now = fresh;
+	return NULL;
+}
+
+/* Unwind rows of code that the process compiled itself. */
 static struct error *find_jit(struct process *p)
 {
 	struct jit_tables fresh = p->jit;
 	struct error *err = jit_cfi_find(p->memory, p->mappings, p->maps.nlines, &fresh.hash, &fresh.cfi);
 
-	if (err || !fresh.cfi)
-		return err;
-	err = modules_place(p->modules->arena, fresh.cfi, &fresh.tables);
-	if (err) {
-		cfi_destroy(fresh.cfi);
-		return err;
+	return err || !fresh.cfi ? err : replace(p, fresh, &p->jit, &p->old_jit);
+}
+
+/* Code that neither a file, nor a runtime, nor the process itself describes. */
+static bool is_undescribed(const struct region *r)
+{
+	return !r->module && !r->table && !r->runtime && !r->unmapped;
+}
+
+static u32 undescribed(const struct list *list, struct jit_range *ret)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < list->n; i++) {
+		const struct region *r = &list->items[i];
+
+		if (!is_undescribed(r))
+			continue;
+		if (n && ret[n - 1].end == r->start)
+			ret[n - 1].end = r->end;
+		else
+			ret[n++] = (struct jit_range){r->start, r->end};
 	}
-	free_tables(p, p->old_jit.cfi, p->old_jit.tables);
-	p->old_jit = p->jit;
-	p->jit = fresh;
-	return NULL;
+	return n;
+}
+
+static struct error *find_code(struct process *p, const struct list *list)
+{
+	cleanup(free) struct jit_range *ranges = calloc(list->n + 1, sizeof(*ranges));
+	u32 n = ranges ? undescribed(list, ranges) : 0;
+	struct jit_tables fresh = {0};
+	struct error *err;
+	bool changed;
+
+	if (ranges && n && !p->code)
+		p->code = jit_code_create();
+	if (!ranges || (n && !p->code))
+		return &error_no_memory;
+	if (!p->code)
+		return NULL;
+	err = jit_code_find(p->code, p->pid, p->memory, ranges, n, &changed, &fresh.cfi);
+	return err || !changed ? err : replace(p, fresh, &p->made, &p->old_made);
+}
+
+/* Makes rows of code that nothing describes. */
+static struct error *describe_rest(struct process *p, struct list *list)
+{
+	struct error *err = p->memory && !p->dead ? find_code(p, list) : NULL;
+	struct list old = *list, fresh = {0};
+
+	if (err || !p->made.cfi)
+		return err;
+	for (u32 i = 0; !err && i < old.n; i++)
+		err = is_undescribed(&old.items[i]) ? push_pieces(&fresh, old.items[i], p->made.cfi, p->made.tables, 0)
+		                                    : push(&fresh, &old.items[i]);
+	free(old.items);
+	*list = fresh;
+	return err;
+}
+
+void regions_saw(struct process *p, u64 addr)
+{
+	if (p->code)
+		jit_code_saw(p->code, addr);
 }
 
 static struct error *place(struct process *p, const struct list *list)
@@ -284,6 +353,8 @@ struct error *regions_build(struct process *p)
 	if (!err)
 		err = claim_regions(p, &list);
 	if (!err)
+		err = describe_rest(p, &list);
+	if (!err)
 		err = place(p, &list);
 	free(list.items);
 	return err;
@@ -302,5 +373,8 @@ void regions_free(struct process *p)
 	}
 	free_tables(p, p->jit.cfi, p->jit.tables);
 	free_tables(p, p->old_jit.cfi, p->old_jit.tables);
+	free_tables(p, p->made.cfi, p->made.tables);
+	free_tables(p, p->old_made.cfi, p->old_made.tables);
+	jit_code_destroy(p->code);
 	p->own_tables = NULL;
 }

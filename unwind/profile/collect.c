@@ -137,6 +137,22 @@ static struct error *skip_stack(struct collector *c, const struct stack_record *
 	return err;
 }
 
+/* Frames outside of all files may get rows of their own. */
+static void report_made_code(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct process *p = NULL;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct frame *f = &frames[i];
+
+		if (frame_kind(f) != FRAME_NATIVE || frame_runtime(f) != RUNTIME_NATIVE || f->detail)
+			continue;
+		p = p ? p : c->find(c->ctx, record->instance);
+		if (p)
+			regions_saw(p, frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0));
+	}
+}
+
 static struct error *add_stack(
         struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
 {
@@ -146,6 +162,7 @@ static struct error *add_stack(
 
 	if (err || held)
 		return err;
+	report_made_code(c, record, frames, n);
 	if (record->role == STACK_OF_WAKER)
 		return wakers_keep(&c->wakers, record, frames, n);
 	if (c->options.stack)
