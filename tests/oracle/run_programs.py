@@ -185,10 +185,11 @@ def total(all_findings):
 
 
 def table(found):
-    """Lines that say for each language what was checked."""
+    """Lines that say for each language, and of all, what was checked."""
     by_language = collections.defaultdict(list)
     for program, findings in found:
         by_language[program.language].append(findings)
+    by_language["all"] = [findings for _, findings in found]
     for language, each in by_language.items():
         sum_ = total(each)
         yield (
