@@ -26,14 +26,25 @@
 #define SHARE         20 /* of the time, at most one of so many parts goes into reading */
 #define INTERVAL_MIN  100000000ull
 #define INNER_DEPTH   8
+#define NODE_MAX      40   /* bytes */
 #define SCRIPT_TRIES  100  /* to meet a field of the registry */
 #define REGISTRY      NULL /* instead of a module's name */
 
+/*
+ * What a name belongs to. In a process whose states live for milliseconds, another Proto soon stands at the same
+ * address: its cookie tells, which each frame has, too.
+ */
+struct function {
+	u64 addr;   /* of its Proto, or of its code in C */
+	u32 cookie; /* lua_cookie(); 0: a function in C */
+};
+
 struct named {
 	struct named *next;
-	u64 function, closure;
+	struct function function;
+	u64 closure;
 	bool ambiguous;
-	u64 chunk;             /* the function in the registry whose source holds it; 0: none */
+	struct function chunk; /* the one in the registry whose source holds it; 0: none */
 	char name[NAME_BYTES]; /* "": no table has it */
 };
 
@@ -70,7 +81,7 @@ static void forget(struct lua_globals *g, bool unnamed)
 {
 	for (u32 i = 0; i < BUCKETS; i++)
 		for (struct named **at = &g->bucket[i], *n; (n = *at);) {
-			if (n->name[0] || n->chunk || unnamed) {
+			if (n->name[0] || n->chunk.addr || unnamed) {
 				*at = n->next;
 				free(n);
 			} else {
@@ -100,38 +111,45 @@ void lua_globals_see(struct lua_globals *g, u64 state)
 	g->next_read = 0;
 }
 
-static struct named **bucket_of(struct lua_globals *g, u64 function)
+static struct named **bucket_of(struct lua_globals *g, struct function f)
 {
-	return &g->bucket[(function * 0x9e3779b97f4a7c15ull) >> 52 & (BUCKETS - 1)];
+	return &g->bucket[(f.addr * 0x9e3779b97f4a7c15ull) >> 52 & (BUCKETS - 1)];
 }
 
-static struct named *find(struct lua_globals *g, u64 function)
+static struct named *find(struct lua_globals *g, struct function f)
 {
-	struct named *n = *bucket_of(g, function);
+	struct named *n = *bucket_of(g, f);
 
-	while (n && n->function != function)
+	while (n && (n->function.addr != f.addr || n->function.cookie != f.cookie))
 		n = n->next;
 	return n;
 }
 
-static struct named *find_or_add(struct lua_globals *g, u64 function)
+static struct named *find_or_add(struct lua_globals *g, struct function f)
 {
-	struct named *n = find(g, function), **bucket = bucket_of(g, function);
+	struct named *n = find(g, f), **bucket = bucket_of(g, f);
 
 	if (n)
 		return n;
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
-	n->function = function;
+	n->function = f;
 	n->next = *bucket;
 	return *bucket = n;
 }
 
+static bool read_proto(struct lua_globals *g, struct memory *mem, u64 proto, struct function *ret)
+{
+	ret->addr = proto;
+	return lua_proto_cookie(g->image, mem, proto, &ret->cookie);
+}
+
 /* The functions that are written inside of one in Lua. */
-static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, u64 chunk, u32 depth)
+static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, struct function chunk, u32 depth)
 {
 	const struct lua_layout *l = g->image->layout;
+	struct function function;
 	u64 inner, list;
 	struct named *n;
 	u32 count;
@@ -141,9 +159,10 @@ static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, u64 
 		return;
 	for (u32 i = 0; i < count && g->left; i++) {
 		g->left--;
-		if (!memory_read(mem, &inner, sizeof(inner), list + (u64)i * sizeof(inner)))
+		if (!memory_read(mem, &inner, sizeof(inner), list + (u64)i * sizeof(inner)) ||
+		        !read_proto(g, mem, inner, &function))
 			return;
-		n = find_or_add(g, inner);
+		n = find_or_add(g, function);
 		if (!n)
 			return;
 		n->chunk = chunk;
@@ -152,7 +171,7 @@ static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, u64 
 	}
 }
 
-static void add(struct lua_globals *g, u64 function, u64 closure, const char *module, const char *name)
+static void add(struct lua_globals *g, struct function function, u64 closure, const char *module, const char *name)
 {
 	bool whole = module == REGISTRY || !strcmp(module, "_G");
 	struct named *n = find_or_add(g, function);
@@ -210,25 +229,37 @@ static struct field *read_fields(struct lua_globals *g, struct memory *mem, u64 
 	return ret;
 }
 
+/* Does the pair still hold what it did, and not what another state has put there since? */
+static bool is_unchanged(const struct lua_globals *g, struct memory *mem, const struct field *f)
+{
+	u8 node[NODE_MAX];
+	struct field now;
+
+	return memory_read(mem, node, node_size(g), f->at) && take_field(g->image->vm.version, node, &now) &&
+	       now.key == f->key && now.value == f->value && now.type == f->type;
+}
+
 static void add_function(
         struct lua_globals *g, struct memory *mem, const struct field *f, const char *module, const char *name)
 {
 	const struct lua_vm *vm = &g->image->vm;
 	u8 closure[256 + sizeof(u64)] = {0}; /* has room for any offset */
-	u64 function;
+	struct function function = {f->value, 0};
 	bool in_c;
 
 	if (f->type == LIGHT_C) {
-		add(g, f->value, f->value, module, name);
+		add(g, function, f->value, module, name);
 		return;
 	}
-	if (!memory_read(mem, closure, CLOSURE_BYTES, f->value))
+	if (!memory_read(mem, closure, CLOSURE_BYTES, f->value) || (closure[vm->l_tt] & 15) != FUNCTION)
 		return;
 	in_c = vm->cl_is_c ? closure[vm->cl_is_c] : f->type == C_CLOSURE;
-	memcpy(&function, closure + (in_c ? vm->cl_f : vm->cl_p), sizeof(function));
+	memcpy(&function.addr, closure + (in_c ? vm->cl_f : vm->cl_p), sizeof(function.addr));
+	if ((!in_c && !read_proto(g, mem, function.addr, &function)) || !is_unchanged(g, mem, f))
+		return;
 	add(g, function, f->value, module, name);
 	if (!in_c && module == REGISTRY)
-		add_inner(g, mem, function, function, INNER_DEPTH);
+		add_inner(g, mem, function.addr, function, INNER_DEPTH);
 }
 
 static bool is_function(const struct field *f)
@@ -336,7 +367,7 @@ static void read_all(struct lua_globals *g, struct memory *mem)
 		g->next_read = end + INTERVAL_MIN;
 }
 
-static struct named *look_up(struct lua_globals *g, struct memory *mem, u64 function)
+static struct named *look_up(struct lua_globals *g, struct memory *mem, struct function function)
 {
 	struct named *n = find(g, function);
 
@@ -353,9 +384,9 @@ static const char *name_of(const struct named *n)
 	return n && n->name[0] && !n->ambiguous ? n->name : NULL;
 }
 
-const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function)
+const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function, u32 cookie)
 {
-	return name_of(look_up(g, mem, function));
+	return name_of(look_up(g, mem, (struct function){function, cookie}));
 }
 
 bool lua_globals_script(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie, char *ret, size_t size)
@@ -370,9 +401,9 @@ bool lua_globals_script(struct lua_globals *g, struct memory *mem, u64 proto, u3
 	return lua_script_find(&g->script, g->image, mem, proto, cookie, ret, size);
 }
 
-const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto)
+const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie)
 {
-	const struct named *n = look_up(g, mem, proto);
+	const struct named *n = look_up(g, mem, (struct function){proto, cookie});
 
-	return n && n->chunk ? name_of(find(g, n->chunk)) : NULL;
+	return n && n->chunk.addr ? name_of(find(g, n->chunk)) : NULL;
 }

@@ -20,17 +20,17 @@ void lua_globals_destroy(struct lua_globals *g); /* NULL is fine */
 void lua_globals_see(struct lua_globals *g, u64 state);
 
 /*
- * Of a function in Lua, by its Proto, or in C, by its code: NULL if no table gives a name, or different closures of it
- * have different ones. Reads the tables if it does not know the function, but spends at most a twentieth of the time on
- * that. The text is valid until the next call.
+ * Of a function in Lua, by its Proto and lua_cookie(), or in C, by its code and 0: NULL if no table gives a name, or
+ * different closures of it have different ones. Reads the tables if it does not know the function, but spends at most
+ * a twentieth of the time on that. The text is valid until the next call.
  */
-const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function);
+const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 function, u32 cookie);
 
 /*
  * For a function in Lua, the name of the function in the registry inside of which it is written; NULL: none. Redis
  * calls the source of all scripts "user_script".
  */
-const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto);
+const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie);
 
 /*
  * The host's name for the script whose outermost function is proto, which is read while it runs (lua_script.h). False:

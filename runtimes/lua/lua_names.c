@@ -110,7 +110,7 @@ static void name_by_caller(
 {
 	const struct lua_proto *p;
 	char name[LUA_NAME_MAX];
-	u32 caller = i + 1;
+	u32 caller = i + 1, cookie;
 
 	while (caller < n && is_vm(&frames[caller]))
 		caller++;
@@ -118,15 +118,17 @@ static void name_by_caller(
 	        pos_of(&frames[caller]) == LUA_NO_POS)
 		return;
 	p = proto_of(names, mem, &frames[caller]);
-	if (p && lua_proto_callee(p, mem, pos_of(&frames[caller]), name))
+	/* if the caller is gone by now, as with a state that lived for milliseconds, the name may be another's */
+	if (p && lua_proto_callee(p, mem, pos_of(&frames[caller]), name) &&
+	        lua_proto_cookie(names->image, mem, p->addr, &cookie) && cookie == p->cookie)
 		snprintf(ret, size, "%s", name);
 }
 
-/* function: as lua_globals_find() takes it. 5.3 and 5.4 prefer a table's name to the caller's. */
-static void name_by_table(struct lua_names *names, struct memory *mem, u64 function, struct frame_name *ret)
+/* function, cookie: as lua_globals_find() takes them. 5.3 and 5.4 prefer a table's name to the caller's. */
+static void name_by_table(struct lua_names *names, struct memory *mem, u64 function, u32 cookie, struct frame_name *ret)
 {
 	bool preferred = names->image->vm.version == 503 || names->image->vm.version == 504;
-	const char *name = ret->name[0] && !preferred ? NULL : lua_globals_find(names->globals, mem, function);
+	const char *name = ret->name[0] && !preferred ? NULL : lua_globals_find(names->globals, mem, function, cookie);
 
 	if (name)
 		snprintf(ret->name, sizeof(ret->name), "%s", name);
@@ -186,11 +188,13 @@ static bool name_lua(
 		return false;
 	if (!p->linedefined)
 		ret->name[0] = '\0';
-	name_by_table(names, mem, p->addr, ret);
+	name_by_table(names, mem, p->addr, p->cookie, ret);
 	if (!ret->name[0] && !(frames[i].detail & LUA_TAIL_CALLED) && is_outermost(frames, i, n) &&
 	        (!strcmp(p->source, "@user_function") || !strcmp(p->source, "@user_script")))
 		lua_globals_script(names->globals, mem, p->addr, p->cookie, ret->name, sizeof(ret->name));
-	chunk = strpbrk(p->source, "/.") ? NULL : lua_globals_chunk(names->globals, mem, p->addr); /* not of a file */
+	chunk = strpbrk(p->source, "/.")
+	                ? NULL
+	                : lua_globals_chunk(names->globals, mem, p->addr, p->cookie); /* not of a file */
 	if (chunk)
 		snprintf(ret->file, sizeof(ret->file), "%s", chunk);
 	else
@@ -224,7 +228,7 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 	}
 	name_by_caller(names, p->memory, frames, i, n, ret->name, sizeof(ret->name));
 	if (names->image->vm.version >= 503) /* before, a name of luaL_Reg says as much */
-		name_by_table(names, p->memory, frame_addr(&frames[i]), ret);
+		name_by_table(names, p->memory, frame_addr(&frames[i]), 0, ret);
 	ret->native_address = frame_addr(&frames[i]);
 	ret->identity = ret->native_address;
 	for (const char *c = ret->name; *c; c++) /* one function in C may be known by several names: each is one box */

@@ -7,7 +7,8 @@
 #include "cleanup.h"
 
 #define PROTO_BYTES          160
-#define STRING_DATA          24      /* of a TString: behind its header, in 5.1 to 5.5 (lstring.h: getstr, getshrstr) */
+#define STRING_DATA          24 /* of a TString: behind its header, in 5.1 to 5.5 (lstring.h: getstr, getshrstr) */
+#define STRING_TYPE          8
 #define STRING_LONG          11      /* 5.5: shrlen, below 0 for a long string, whose text is elsewhere */
 #define ABSOLUTE             (-0x80) /* ldebug.h: ABSLINEINFO, in lineinfo of 5.4 on: the line is in abslineinfo */
 #define PROTOTYPE_BEFORE_504 9       /* LUA_TPROTO (lobject.h) */
@@ -40,8 +41,9 @@ bool lua_string_read(u32 version, struct memory *mem, u64 addr, char *ret, size_
 {
 	u64 text = addr + STRING_DATA;
 	s8 length;
+	u8 type;
 
-	if (!addr)
+	if (!addr || !memory_read(mem, &type, sizeof(type), addr + STRING_TYPE) || (type & 0xf) != TSTRING)
 		return false;
 	if (version >= 505 && (!memory_read(mem, &length, sizeof(length), addr + STRING_LONG) ||
 	                              (length < 0 && !memory_read(mem, &text, sizeof(text), text))))
@@ -123,6 +125,21 @@ static bool is_prototype(const struct lua_image *image, struct memory *mem, u64 
 
 	return memory_read(mem, &type, sizeof(type), addr + image->layout->l_tt.at) &&
 	       type == (image->vm.version >= 504 ? PROTOTYPE : PROTOTYPE_BEFORE_504);
+}
+
+bool lua_proto_cookie(const struct lua_image *image, struct memory *mem, u64 addr, u32 *ret)
+{
+	const struct lua_layout *l = image->layout;
+	u32 size, first, last;
+	u64 code;
+
+	if (!memory_read(mem, &code, sizeof(code), addr + l->p_code.at) ||
+	        !memory_read(mem, &size, sizeof(size), addr + l->p_sizecode.at) ||
+	        !memory_read(mem, &first, sizeof(first), addr + l->p_linedefined.at) ||
+	        !memory_read(mem, &last, sizeof(last), addr + l->p_lastlinedefined.at))
+		return false;
+	*ret = lua_cookie(code, size, first, last);
+	return is_prototype(image, mem, addr);
 }
 
 struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *mem, u64 addr)

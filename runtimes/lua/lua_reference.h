@@ -3,12 +3,28 @@
 #ifndef YRT_LUA_REFERENCE_H
 #define YRT_LUA_REFERENCE_H
 
+#include <string.h>
+
 #include "binary/image.h"
 
 #define LUA_REFERENCE 7 /* bytes of the longest such instruction */
 
 /* What the instruction at code, LUA_REFERENCE bytes, refers to; addr: where it is. 0: nothing, or it is another one. */
-u64 lua_referred(const u8 *code, u64 addr);
+static inline u64 lua_referred(const u8 *code, u64 addr)
+{
+	s32 distance;
+	u32 absolute;
+
+	if ((code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5) { /* lea reg, [rip + disp32] */
+		memcpy(&distance, code + 3, sizeof(distance));
+		return addr + LUA_REFERENCE + (u64)distance;
+	}
+	if ((code[0] & 0xf8) != 0xb8) /* mov reg, imm32 */
+		return 0;
+	memcpy(&absolute, code + 1, sizeof(absolute));
+	return absolute;
+}
+
 /* The first instruction of .text that refers to it. 0: none. */
 u64 lua_reference_find(struct image *img, u64 to);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "binary/image_scan.h"
+#include "cfi/cfi_search_cache.h"
 #include "lua_reference.h"
 
 #define IDENT_MAX  64  /* bytes of lua_ident that are read */
@@ -34,7 +35,7 @@ static bool take_release(const struct image_scan *scan, char *ret)
 	return false;
 }
 
-static bool find_ident(struct image *img, char *ret)
+static bool find_ident(struct image *img, char *ret, bool *failed)
 {
 	struct image_scan scan;
 	bool found = false;
@@ -43,6 +44,7 @@ static bool find_ident(struct image *img, char *ret)
 		return false;
 	while (!found && image_scan_next(&scan))
 		found = take_release(&scan, ret);
+	*failed |= scan.failed;
 	image_scan_end(&scan);
 	return found;
 }
@@ -71,7 +73,7 @@ static void add_texts(const struct image_scan *scan, const char *text, struct te
 	}
 }
 
-static bool find_texts(struct image *img, struct texts *ret)
+static bool find_texts(struct image *img, struct texts *ret, bool *failed)
 {
 	struct texts names = {.n = 0};
 	struct image_scan scan;
@@ -83,6 +85,7 @@ static bool find_texts(struct image *img, struct texts *ret)
 		add_texts(&scan, "Lua 5.", ret);
 		add_texts(&scan, "_VERSION", &names);
 	}
+	*failed |= scan.failed;
 	image_scan_end(&scan);
 	if (!ret->n || !names.n)
 		return false;
@@ -111,7 +114,7 @@ static bool see_code(const struct image_scan *scan, const struct texts *texts, u
 	return false;
 }
 
-bool lua_release_find(struct image *img, char *release, u64 *near)
+static bool find_code(struct image *img, char *release, u64 *near, bool *failed)
 {
 	struct image_scan scan;
 	struct texts texts;
@@ -119,19 +122,46 @@ bool lua_release_find(struct image *img, char *release, u64 *near)
 	bool found = false;
 	u32 series = 0;
 
-	*near = 0;
-	if (!image_scan_find(img, ".rodata", "Lua 5.", strlen("Lua 5."))) /* one look is enough for nearly all files */
-		return false;
-	if (find_ident(img, release))
-		return true;
-	if (!find_texts(img, &texts) || !image_scan_start(&scan, img, ".text", LUA_REFERENCE))
+	if (!find_texts(img, &texts, failed) || !image_scan_start(&scan, img, ".text", LUA_REFERENCE))
 		return false;
 	while (!found && image_scan_next(&scan))
 		found = see_code(&scan, &texts, seen, &series);
+	*failed |= scan.failed;
 	image_scan_end(&scan);
 	if (!found)
 		return false;
 	*near = seen[0];
 	snprintf(release, LUA_RELEASE_MAX, "%s", newest[series]);
 	return true;
+}
+
+/* What an earlier run has found: nothing, or the address and the release. */
+static bool recall(const struct search_result *cached, char *release, u64 *near)
+{
+	if (cached->n != LUA_RELEASE_VALUES)
+		return false;
+	*near = cached->values[0];
+	memcpy(release, cached->values + 1, LUA_RELEASE_MAX);
+	return true;
+}
+
+bool lua_release_find(struct image *img, char *release, u64 *near)
+{
+	struct search_result result;
+	bool found, failed = false;
+
+	*near = 0;
+	if (search_cache_load(img, LUA_RELEASE_SEARCH, &result) &&
+	        (!result.n || (result.n == LUA_RELEASE_VALUES && !(result.values[LUA_RELEASE_VALUES - 1] >> 56))))
+		return recall(&result, release, near);
+	if (!image_scan_find(img, ".rodata", "Lua 5.", strlen("Lua 5."))) /* one look is enough for nearly all files */
+		return false;
+	memset(release, 0, LUA_RELEASE_MAX);
+	found = find_ident(img, release, &failed) || find_code(img, release, near, &failed);
+	result = (struct search_result){.values = {*near}, .n = found ? LUA_RELEASE_VALUES : 0};
+	if (found)
+		memcpy(result.values + 1, release, LUA_RELEASE_MAX);
+	if (!failed)
+		search_cache_store(img, LUA_RELEASE_SEARCH, &result);
+	return found;
 }

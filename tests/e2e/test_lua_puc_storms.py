@@ -5,10 +5,13 @@ chunks come and go, each function stands below one that can call it, and the sta
 """
 
 import collections
+import ctypes.util
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 
 import yrt
 
@@ -61,6 +64,46 @@ def check(lua):
 def test_storm():
     for version in ("5.1", "5.2", "5.3", "5.4"):
         yield check(shutil.which(f"lua{version}"))
+
+
+STATES = """
+import ctypes, random, sys
+lua, script = ctypes.CDLL(sys.argv[1]), open(sys.argv[2], "rb").read()
+lua.luaL_newstate.restype = ctypes.c_void_p
+while True:
+    state = ctypes.c_void_p(lua.luaL_newstate())
+    lua.luaL_openlibs(state)
+    text = b"local pad = {" + b"{}," * random.randrange(60) + b"}" + script  # else all would be where they were before
+    assert not lua.luaL_loadbufferx(state, text, ctypes.c_size_t(len(text)), b"@short_states.lua", None)
+    assert not lua.lua_pcallk(state, 0, 0, 0, ctypes.c_ssize_t(0), None)
+    lua.lua_close(state)
+"""
+
+
+def test_short_states():
+    """
+    States that live for a millisecond: what stands where a function was is not named like that one. Names are read from
+    the state, so when it is gone some are wrong.
+    """
+    script = os.path.join(yrt.SOURCE, "fixtures", "lua", "short_states.lua")
+    with open(script) as file:
+        names = {n: m[1] for n, line in enumerate(file, 1) if (m := re.match(r"function (\w+)", line))}
+    library = ctypes.util.find_library("lua5.3") or ctypes.util.find_library("lua5.4")
+    process = subprocess.Popen([sys.executable, "-c", STATES, library, script])
+    try:
+        result = yrt.sample_busy("lua-flame", [process.pid], seconds=2, rate=RATE)
+    finally:
+        yrt.stop(process, signal.SIGKILL)
+    wrong, seen = collections.Counter(), collections.Counter()
+    for frames, n in result.stacks:
+        for frame in frames:
+            if (m := re.match(r"(.*) \(short_states\.lua:(\d+)\)$", frame)):
+                seen[m[1] == names.get(int(m[2]))] += n
+                if m[1] not in (names.get(int(m[2])), "function"):
+                    wrong[frame] += n
+    assert seen[True] > 1000, seen
+    assert sum(wrong.values()) <= 0.06 * sum(seen.values()), f"{sum(wrong.values())} of {seen}: {wrong.most_common(9)}"
+    yield f"{seen[True]} of {sum(seen.values())} frames have their names, {sum(wrong.values())} another's"
 
 
 yrt.main(globals())
