@@ -2,11 +2,14 @@
 """
 What sampling Go costs, all in one run: BPF time a frame in units of one 16-byte read (unit.py) and a sample, time to
 the first sample with yrt's cache filled, memory; a million goroutines at one moment; how much slower a program becomes.
-bench_go has the tables.
+bench_go has the tables. With YRT_OTEL the same samples by the OpenTelemetry eBPF profiler, in turns: its command, with
+{rate} and {cpu}, such as
+"ebpf-profiler -collection-agent=127.0.0.1:4317 -disable-tls -t go -samples-per-second={rate} -pin-cpu-ids={cpu}".
 """
 
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -18,13 +21,14 @@ import go
 import pairs
 import unit
 import yrt
-from bpf_cost import bpf_statistics, cost
+from bpf_cost import bpf_statistics, cost, programs, undisturbed
 
 ROUNDS, DEPTHS, FRAME_LIMIT, SAMPLE_US, FIRST_MS, RSS_MB = 3, (20, 120), 1.5, 3.3, 100, 40
 STARTS, BLOCKS, TIMES, AMOUNT = 9, 12, 24, 3000  # an amount is some 30 ms of work
 SLOWER = {99: 0.01, 999: None}
 GOROUTINES, ALL_S = 1000000, 2
 STRIPPED = "-ldflags=-s -w"
+PEER, PEER_READY_S, PEER_SHARE = os.environ.get("YRT_OTEL"), 15, 0.5
 
 
 def verdict(good, text):
@@ -60,6 +64,35 @@ def per_frame():
             verdict(rss <= RSS_MB, f"{rss:.1f} MB of memory, limit {RSS_MB}"),
         ]
     )
+
+
+def peer_us(cpu, seconds=3):
+    """Microseconds of each of the peer's runs, once it has its tables; all of a CPU's ticks are samples here."""
+    command = shlex.split(PEER.format(rate=999, cpu=cpu))
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(PEER_READY_S)
+            before = programs(process.pid)
+            time.sleep(seconds)
+            after = programs(process.pid)
+        finally:
+            process.terminate()
+    ns, runs = (sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
+    return ns / 1000 / runs
+
+
+def beside_peer():
+    if not PEER:
+        print("     YRT_OTEL is not set: no peer", flush=True)
+        return False
+    cpu = max(os.sched_getaffinity(0))
+    with yrt.Fixture(go.build("depth", STRIPPED), DEPTHS[0], seconds=None, wait=False) as f:
+        subprocess.run(["taskset", "-a", "-c", "-p", str(cpu), str(f.pid)], stdout=subprocess.DEVNULL, check=True)
+        undisturbed(f.pid)
+        turns = [(cost("go-flame", f.pid, 999, 3)[0] / 1000, peer_us(cpu)) for _ in range(ROUNDS)]
+    print("     " + ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in turns), flush=True)
+    share = statistics.median(ours / theirs for ours, theirs in turns)
+    return verdict(share <= PEER_SHARE, f"{share:.2f} of the peer's time a sample, limit {PEER_SHARE}")
 
 
 def first_ms(pid, cache):
@@ -142,7 +175,7 @@ def slow_down():
     return over
 
 
-PARTS = {"frames": per_frame, "starts": starts, "million": million, "slow": slow_down}
+PARTS = {"frames": per_frame, "peer": beside_peer, "starts": starts, "million": million, "slow": slow_down}
 if __name__ == "__main__":
     with bpf_statistics():
         sys.exit(any([PARTS[name]() for name in sys.argv[1:] or PARTS]))
