@@ -32,6 +32,7 @@ struct runtime_task {
 
 struct runtime_tasks_ops {
 	const char *kind, *kinds; /* "asyncio task", "asyncio tasks" */
+	bool all;                 /* the language knows no other way to wait: its threads show little */
 	/*
 	 * Calls add for each task of the instance (runtime.h: attach) that has not ended. A task that moves meanwhile
 	 * may be missing or not, but all that is reported of one task is of one moment. An error of add() ends the

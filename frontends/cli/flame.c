@@ -18,6 +18,8 @@
 #include "frontends/format/format.h"
 #include "probes/capabilities.h"
 #include "unwind/cleanup.h"
+#include "unwind/runtime.h"
+#include "unwind/runtime_tasks.h"
 
 #define LOST_TOO_MUCH 0.5 /* of all samples: the picture can not be trusted */
 
@@ -258,6 +260,18 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 	return text;
 }
 
+/* Threads of some languages wait only for work: what the program waits for has none. */
+static void note_tasks(const struct sampler *s, const struct flame_options *o)
+{
+	if (o->wait.tasks || !o->sampler.event->waits)
+		return;
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (sampler_runtimes(s) & 1u << (*r)->id && (*r)->tasks && (*r)->tasks->all)
+			say_note("%s wait without a thread: %s", (*r)->tasks->kinds,
+			        o->sampler.event == &wall_event ? "`yrt off-flame --logical` shows what for"
+			                                        : "--logical shows what for");
+}
+
 static void note_lines(char *text)
 {
 	for (char *line, *at = text; (line = strsep(&at, "\n"));)
@@ -309,6 +323,8 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 		note_denied(o);
 	if (!o->quiet)
 		note_lines(why);
+	if (!o->quiet)
+		note_tasks(s, o);
 	for (int i = 0; !o->quiet && st.probe.weights && i < o->nasked; i++)
 		other_language_hint(o->pids[i]);
 	if (name && strcmp(name, "-") && !code && !*sent && !o->quiet)

@@ -122,9 +122,12 @@ static void kinds(FILE *out, const struct sampler_stats *st, enum part part)
 
 static void lock_head(FILE *out, const struct sampler_stats *st)
 {
+	const struct wait_summary *s = st->of_event;
 	u64 waits, ns = sum(st, LOCKS, &waits);
 
 	fprintf(out, "%.3f s of waiting for locks in %lu waits", (double)ns / 1e9, waits);
+	if (s->looks)
+		fprintf(out, " of threads and %lu looks at tasks", s->looks);
 	kinds(out, st, LOCKS);
 	fprintf(out, "; in %.1f s", st->duration_s);
 	loss_complete(out, st);
@@ -136,7 +139,8 @@ static void lock_losses(FILE *out, const struct sampler_stats *st)
 
 	losses(out, st);
 	if (shown) {
-		fprintf(out, ", %.3f s in futex() for what is no lock", (double)shown / 1e9);
+		fprintf(out, ", %.3f s %sfor what is no lock", (double)shown / 1e9,
+		        ((const struct wait_summary *)st->of_event)->looks ? "" : "in futex() ");
 		kinds(out, st, OTHERS);
 	}
 	if (hidden) {

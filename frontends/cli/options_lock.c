@@ -10,12 +10,15 @@ static const struct manual_option lock_options[] = {
                 "show inside each wait the stack of the thread that released the lock, leaf first", COMPLETE_NOTHING},
         {FLAME_ALL_WAITS, "all-waits", NULL, "also other waits in futex(2): conditions, semaphores, joins, idle pools",
                 COMPLETE_NOTHING},
+        {FLAME_LOGICAL, "logical", NULL, "also goroutines that wait for a lock, sampled: they have no thread then",
+                COMPLETE_NOTHING},
         OUTPUT_ROWS{0},
 };
 
 static const struct manual_example lock_examples[] = {
         {"yrt @ -p 4242 -d 10 -o lock.html", "which locks threads waited for in ten seconds"},
         {"yrt @ -p 4242 --holders -o lock.html", "and who released them"},
+        {"yrt @ -p 4242 --logical -o lock.html", "with goroutines that wait for a sync.Mutex"},
         {"yrt @ -p 4242 -t -f txt -o - | less", "a tree for each thread"},
         {"yrt @ -p 4242 --all-waits -f txt -o - | less", "with conditions, semaphores and parked threads"},
         {NULL, NULL},

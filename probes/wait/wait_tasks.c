@@ -29,8 +29,9 @@ struct wait_tasks {
 	u64 began_ns, last_ns, next_ns;
 	u64 span_ns; /* that each task of this look stands for */
 	const struct process *process;
-	const struct runtime_tasks_ops *ops;
-	struct table warned; /* processes whose tasks could not be listed, and said so */
+	const struct runtime_ops *runtime;
+	const struct runtime_tasks_ops *ops; /* its */
+	struct table warned;                 /* processes whose tasks could not be listed, and said so */
 	struct wait_tasks_summary summary;
 };
 
@@ -107,7 +108,7 @@ static struct error *add(void *ctx, const struct runtime_task *task)
 		t->summary.unseen_ns += t->span_ns;
 		return NULL;
 	}
-	t->reason = (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0),
+	t->reason = (struct frame){.where = frame_where(FRAME_REASON, t->runtime->id, 0, 0),
 	        .detail = wait_reason_of_task(t->ops->kind, task->state)};
 	hash = hash_of(t, task);
 	count = table_get(&t->counts, hash);
@@ -143,7 +144,8 @@ static struct error *look_at(struct wait_tasks *t, struct process *p)
 
 	t->process = p;
 	for (u32 i = 0; !err && !p->dead && i < p->ninstances; i++) {
-		t->ops = p->instances[i].ops->tasks;
+		t->runtime = p->instances[i].ops;
+		t->ops = t->runtime->tasks;
 		if (!t->ops || !p->instances[i].data)
 			continue;
 		err = t->ops->list(p->instances[i].data, &view, add, t);

@@ -307,10 +307,23 @@ static bool moving_stacks(void *data, const struct runtime_process *p, struct ru
 	return config;
 }
 
-/* runtime/lock_futex.go of 1.5 to 1.26: of threads; goroutines that wait for a sync.Mutex park without one. */
+#define SYNC(name, of, what, of_type)                                                                                  \
+	{                                                                                                              \
+		.at = {.frame = name, .within = 10}, .kind = of, .word = what, .type = of_type, .each = true           \
+	}
+
+/*
+ * runtime/lock_futex.go of 1.5 to 1.26: of threads. Goroutines that wait for a lock of package sync park without one
+ * (lock-flame --logical); its own Mutex is in internal/sync since 1.24, and has had lockSlow() since 1.13.
+ */
 static const struct lock_rule lock_rules[] = {
         {.at = {.frame = "runtime.lock2", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
         {.at = {.frame = "runtime.lock", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
+        SYNC("sync.(*RWMutex).RLock", LOCK_RWLOCK, "read lock", "sync.RWMutex"),
+        SYNC("sync.(*RWMutex).Lock", LOCK_RWLOCK, "write lock", "sync.RWMutex"),
+        SYNC("internal/sync.(*Mutex).lockSlow", LOCK_MUTEX, NULL, "sync.Mutex"),
+        SYNC("sync.(*Mutex).lockSlow", LOCK_MUTEX, NULL, "sync.Mutex"),
+        SYNC("sync.(*Mutex).Lock", LOCK_MUTEX, NULL, "sync.Mutex"),
         {.at = {.frame = "runtime.notesleep", .within = 4}, .kind = LOCK_PARK},
         {.at = {.frame = "runtime.notetsleep_internal", .within = 4}, .kind = LOCK_PARK},
         {.at = {0}},

@@ -98,4 +98,4 @@ static struct error *list(void *instance, const struct runtime_process *p,
 	return err;
 }
 
-const struct runtime_tasks_ops go_tasks = {.kind = "goroutine", .kinds = "goroutines", .list = list};
+const struct runtime_tasks_ops go_tasks = {.kind = "goroutine", .kinds = "goroutines", .all = true, .list = list};

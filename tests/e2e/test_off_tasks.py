@@ -80,6 +80,25 @@ def test_goroutines():
         yield f"{dict(states)} of {dict(want)} in {run:.3f} s"
 
 
+def test_locks():
+    """Goroutines among lock-flame's locks: those that wait for one of package sync, and no others."""
+    locks = {"locked": "mutex sync.Mutex", "reading": "read lock sync.RWMutex", "writing": "write lock sync.RWMutex"}
+    with yrt.Fixture(go.build("moments", name="moments"), seconds=None, wait=False) as f:
+        result = yrt.run("lock-flame", "-p", f.pid, "--logical", "-d", SECONDS).expect()
+        run, looks = result.stats["duration_s"], result.stats["lock"]["looks"]
+        for function, lock in locks.items():
+            want = len(re.findall(rf"^main\.{function}\(", f.start["each"], re.M)) * run
+            stacks = [(frames, n) for frames, n in result.stacks if f"main.{function}" in frames]
+            have = sum(n for frames, n in stacks if frames[-1] == f"[{lock}]") / 1e9
+            assert want and abs(have - want) < 0.02 * want, f"{lock}: {have} s of {want}, {yrt.show(result.stacks, 9)}"
+        assert not any(frames[-1].startswith("[goroutine: ") for frames, _ in result.stacks), yrt.show(result.stacks, 9)
+        every = yrt.run("lock-flame", "-p", f.pid, "--logical", "--all-waits", "-d", 0.2).expect()
+        assert seconds(every, "goroutine")["select"], yrt.show(every.stacks, 9)
+        plain = yrt.run("lock-flame", "-p", f.pid, "-d", 0.2).expect().stderr
+        assert "goroutines wait without a thread: --logical shows what for" in plain, plain
+        yield f"{looks} looks"
+
+
 def test_coroutines():
     """LuaJIT's coroutines that have yielded: each for the whole run."""
     with lua.fixture("parked_coroutines.lua", wait=False) as f:

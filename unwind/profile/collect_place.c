@@ -203,7 +203,7 @@ static struct error *find_lock(
 	struct profile_function fn = {.name = shown, .module = "", .file = "", .kind = KIND_WAITING};
 	struct error *err = locks_find(c->names, c->profile, p, frames, n, ret);
 
-	if (err)
+	if (err || !*ret->text)
 		return err;
 	snprintf(shown, sizeof(shown), "[%s]", ret->text);
 	return profile_function(c->profile, 0, &fn, false, &c->reason);

@@ -304,6 +304,12 @@ struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret)
 	return err;
 }
 
+/* Is it no thread that waits? Its reason says what for, unless a rule knows more. */
+static bool is_task(const struct rule_stack *s)
+{
+	return s->n && frame_kind(&s->frames[0]) == FRAME_REASON && frame_runtime(&s->frames[0]) != RUNTIME_NATIVE;
+}
+
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret)
 {
@@ -324,6 +330,7 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
 	}
 	if (err)
 		return err;
-	ret->kind = rule ? rule->kind : LOCK_FUTEX;
-	return describe(&s, rule, n ? frame_addr(&frames[0]) : 0, ret);
+	ret->kind = rule ? rule->kind : is_task(&s) ? LOCK_PARK : LOCK_FUTEX;
+	*ret->text = 0;
+	return !rule && is_task(&s) ? NULL : describe(&s, rule, n ? frame_addr(&frames[0]) : 0, ret);
 }

@@ -20,12 +20,12 @@
 struct lock_found {
 	enum lock_kind kind;
 	bool begun;           /* no lock, but not for work either, unless it is a wait by design (idle.h) */
-	char text[LOCK_TEXT]; /* "mutex stats_lock", "read lock heap 0x5581c0de", "GIL" */
+	char text[LOCK_TEXT]; /* "mutex stats_lock", "read lock heap 0x5581c0de", "GIL"; "": as the reason says */
 };
 
 /*
- * For a stack, leaf first, whose first frame is the reason and has the futex's address (0: of several). p may be NULL.
- * profile: where names puts functions.
+ * For a stack, leaf first, whose first frame is the reason and has the futex's address (0: of several, or a task's). p
+ * may be NULL. profile: where names puts functions.
  */
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret);

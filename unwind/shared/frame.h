@@ -17,7 +17,7 @@ enum frame_kind {
 	FRAME_GAP, /* no frame: native ones are missing here, between a callee and what a runtime goes on with; detail:
 	              enum stop_reason */
 	FRAME_REASON, /* no code: why an event happened, inside its leaf; detail: what the event says (probes/event.h);
-	                 addr: of what it is about (a futex), or 0 */
+	                 addr: of what it is about (a futex), or 0; runtime: whose task waits, if it is no thread */
 	FRAME_OBJECT, /* no code: what it happened to (a file, a peer), inside the reason; detail: a key of the event's
 	                 own */
 };
