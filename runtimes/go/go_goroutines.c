@@ -108,27 +108,38 @@ static bool find_standing(const struct go_view *v, const u8 *g, struct go_standi
 }
 
 /*
- * Up to 1.16 a goroutine that moved on and came to stand at the same place is the same by its g: its stack is read
- * twice, and reported if both are equal.
+ * Up to 1.16 a goroutine that moved on and came to stand at the same place is the same by its g. Its stack is read once
+ * more, and right behind it its g, in one system call: it cannot have come back in between.
  */
-static void read_stacks_again(struct batch *b)
+static void read_together(struct batch *b, u32 first, u32 end)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < b->n; i++) {
+	for (u32 i = first; i < end; i++) {
 		const struct go_standing *s = &b->standing[i];
 
-		if (!b->stands[i])
-			continue;
-		b->pieces[n] = (struct memory_piece){b->again + (size_t)i * COPY, s->sp, s->size};
-		b->whose[n++] = i;
+		if (b->stands[i])
+			b->pieces[n++] = (struct memory_piece){b->again + (size_t)i * COPY, s->sp, s->size};
+		b->pieces[n++] = (struct memory_piece){b->after + b->at[i], b->addr[i], b->size};
 	}
 	read_all(b, n);
-	for (u32 i = 0; i < n; i++) {
-		size_t at = (size_t)b->whose[i] * COPY;
+	n = 0;
+	for (u32 i = first; i < end; i++) {
+		size_t at = (size_t)i * COPY, size = b->stands[i] ? b->pieces[n++].size : 0;
 
-		b->stands[b->whose[i]] = b->pieces[i].size && !memcmp(b->copies + at, b->again + at, b->pieces[i].size);
+		b->stands[i] = size && !memcmp(b->copies + at, b->again + at, size);
+		b->there[i] = b->there[i] && b->pieces[n++].size;
 	}
+}
+
+static void read_again(struct batch *b)
+{
+	const u32 most = BATCH / 2;
+
+	if (b->v->at->g_moves.size)
+		read_structures(b, b->after);
+	for (u32 i = 0; !b->v->at->g_moves.size && i < b->n; i += most)
+		read_together(b, i, i + most < b->n ? i + most : b->n);
 }
 
 static void read_stacks(struct batch *b)
@@ -257,9 +268,7 @@ static struct error *read_batch(struct batch *b, bool last, struct go_goroutines
 	qsort(b->addr, b->n, sizeof(*b->addr), ascending);
 	read_structures(b, b->before);
 	read_stacks(b);
-	if (!b->v->at->g_moves.size)
-		read_stacks_again(b);
-	read_structures(b, b->after);
+	read_again(b);
 	memset(b->labels, 0, sizeof(b->labels));
 	for (u32 i = 0; !err && i < b->n; i++) {
 		struct go_goroutine *g = &out->all[out->n];

@@ -209,6 +209,9 @@ def test_leaked():
     yield "3 leaked"
 
 
+CALLED = "alpha", "beta"
+
+
 def test_storm():
     """Goroutines that run all the time: whatever is reported of one is a chain that exists."""
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "storm", seconds=None, wait=False) as f:
@@ -221,11 +224,8 @@ def test_storm():
                     without[m[1]] = without.get(m[1], 0) + int(m[2])
                 elif "main.storming" in frames:
                     own = [x for x in frames if x.startswith("main.")]
-                    assert own in (
-                        ["main.storming", "main.alpha", "main.alphaWait"],
-                        ["main.storming", "main.beta", "main.betaWait"],
-                        ["main.storming"],
-                    ), m[0]
+                    # preempted on the way there, it may stand further out
+                    assert any(own == ["main.storming", f"main.{f}", f"main.{f}Wait"][:len(own)] for f in CALLED), m[0]
         assert seen > 20 * 400 and "[not walked]" not in without, (seen, without)
         assert without.get("[torn]", 0) < seen / 4, (seen, without)
         yield f"{seen} goroutines, without a stack {without}"
