@@ -243,20 +243,24 @@ static bool points(void *ctx, u64 at, u64 value)
 	return false;
 }
 
-static bool find_word(struct go_file *f, const struct image_segment *seg, u64 value, u64 after, u64 *ret)
+bool go_file_find(struct go_file *f, const struct image_segment *seg, u64 bits, u64 mask, u64 after, u64 *ret)
 {
-	u64 at = (MAX(seg->vaddr, after) + 7) & ~7ULL, end = seg->vaddr + seg->filesz;
+	u64 at = (MAX(seg->vaddr, after) + 7) & ~7ULL, end = seg->vaddr + seg->filesz, word;
 
 	while (at + 8 <= end) {
 		struct go_block *b = block_at(f, at);
 
 		if (!b)
 			return false;
-		for (u64 stop = MIN(b->addr + b->end, end); at < stop; at += 8)
-			if (at + 8 <= stop && !memcmp(b->bytes + (at - b->addr), &value, 8)) {
+		for (u64 stop = MIN(b->addr + b->end, end); at < stop; at += 8) {
+			if (at + 8 > stop)
+				continue;
+			memcpy(&word, b->bytes + (at - b->addr), 8);
+			if ((word & mask) == bits) {
 				*ret = at;
 				return true;
 			}
+		}
 	}
 	return false;
 }
@@ -272,7 +276,8 @@ bool go_file_points_to(struct go_file *f, u64 value, u64 after, u64 *ret)
 		return true;
 	}
 	for (u32 i = 0; i < f->img->nsegments; i++)
-		if (f->img->segments[i].flags & PF_W && find_word(f, &f->img->segments[i], value, after, ret))
+		if (f->img->segments[i].flags & PF_W &&
+		        go_file_find(f, &f->img->segments[i], value, UINT64_MAX, after, ret))
 			return true;
 	return false;
 }

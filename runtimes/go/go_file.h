@@ -47,6 +47,8 @@ u32 go_string(struct go_file *f, char *dst, u32 max, u64 addr);
 
 /* Keeps the relocations of [start, end) as well; what was read before is forgotten. */
 struct error *go_file_relocate(struct go_file *f, u64 start, u64 end);
+/* The first aligned word from `after` on, in this segment's part of the file, with these bits of mask. False: none. */
+bool go_file_find(struct go_file *f, const struct image_segment *seg, u64 bits, u64 mask, u64 after, u64 *ret);
 /* The first place from `after` on whose word the dynamic linker makes this value. False: none. */
 bool go_file_points_to(struct go_file *f, u64 value, u64 after, u64 *ret);
 

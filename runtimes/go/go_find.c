@@ -17,6 +17,10 @@
 #define CHECKED       64 /* functions that a choice is checked with */
 #define NAME_LONG     1024
 
+/* Of the head's first word: what is_head() checks. */
+#define HEAD_MASK 0xffffffff00000000ULL
+#define HEAD_BITS 0x0801000000000000ULL
+
 static const u32 magics[GO_MAGICS] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
 
 struct head {
@@ -244,24 +248,35 @@ static struct error *try_table(struct go_table *t, u64 addr, bool *ret)
 	return NULL;
 }
 
-/* Without sections: wherever in a segment that is no code the head of a table is. */
+static struct error *search_segment(struct go_table *t, const struct image_segment *seg, bool *ret)
+{
+	struct error *err = NULL;
+	enum go_magic magic;
+	u32 number;
+
+	for (u64 at = seg->vaddr; !err && !*ret && go_file_find(&t->file, seg, HEAD_BITS, HEAD_MASK, at, &at); at += 8)
+		if (go_u32(&t->file, at, &number) && is_known(number, &magic))
+			err = try_table(t, at, ret);
+	return err;
+}
+
+/* Where it is likely to be: other linkers than Go's put it among relocated data, if the program may lie anywhere. */
+static u32 rank(const struct image_segment *seg)
+{
+	return seg->flags & PF_X ? 2 : !(seg->flags & PF_W);
+}
+
+/* Without a section of its own: wherever in a segment the head of a table is. */
 static struct error *search(struct go_table *t, bool *ret)
 {
 	struct image *img = t->file.img;
 	struct error *err = NULL;
-	enum go_magic magic;
-	struct head h;
 
-	for (u32 i = 0; i < img->nsegments; i++)
-		for (u64 at = (img->segments[i].vaddr + 7) & ~7ULL;
-		        at + sizeof(h) <= img->segments[i].vaddr + img->segments[i].filesz; at += 8) {
-			if (!go_read(&t->file, &h, 8, at) || !is_known(h.magic, &magic) || !is_head(&h))
-				continue;
-			err = try_table(t, at, ret);
-			if (err || *ret)
-				return err;
-		}
-	return NULL;
+	for (u32 k = 0; k <= 2; k++)
+		for (u32 i = 0; !err && !*ret && i < img->nsegments; i++)
+			if (rank(&img->segments[i]) == k)
+				err = search_segment(t, &img->segments[i], ret);
+	return err;
 }
 
 static bool has_sections(struct image *img)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scattered reads from a section: it is read by the block, and 2 MiB of blocks are kept, because a section of read-only
- * data can have hundreds of MiB.
+ * data can have hundreds of MiB; of a table of strings 8 MiB.
  */
 #ifndef YRT_IMAGE_PAGES_H
 #define YRT_IMAGE_PAGES_H
@@ -17,6 +17,7 @@
 struct image_pages {
 	struct image *img;
 	struct elf_place place;
+	u32 nblocks;
 	u8 *bytes; /* NULL: there is no such section */
 	u64 *held; /* of each place in bytes: number of the block + 1; 0: none */
 };
