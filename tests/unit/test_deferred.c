@@ -123,6 +123,9 @@ static void make_jit(void)
 	static const u8 code[] = {
 	        0x48, 0x89, 0x26, /* mov %rsp, (%rsi) */
 	        0x55,             /* push %rbp */
+	        0x48, 0x85, 0xff, /* test %rdi, %rdi */
+	        0x75, 0x02,       /* jne behind the jump, which nobody can follow: no rows are made of this code */
+	        0xff, 0xe0,       /* jmp *%rax */
 	        0x31, 0xed,       /* xor %ebp, %ebp */
 	        0xff, 0xd7,       /* call *%rdi */
 	        0x5d,             /* pop %rbp */
