@@ -283,14 +283,10 @@ static void compare(struct tally *t, const struct cfi *cfi, Dwarf_Frame *frame, 
 		return;
 	}
 	dwarf_frame_info(frame, NULL, NULL, &signal);
-	if (!signal && rule.flags & CFI_SIGNAL_FRAME) {
-		t->landing++;
-		return;
-	}
-	if (!same(&ours.cfa, &theirs.cfa) && is_return(t, pc, &rule)) {
-		t->mended++;
-		return;
-	}
+	if (!signal && rule.flags & CFI_SIGNAL_FRAME)
+		return (void)t->landing++;
+	if (!same(&ours.cfa, &theirs.cfa) && is_return(t, pc, &rule))
+		return (void)t->mended++;
 	if (!same(&ours.ra, &theirs.ra))
 		report(t, "return address", pc, &rule);
 	if (rule.kind == CFI_ROOT)
@@ -402,11 +398,8 @@ static void compare_image(const char *name, struct image *img, Elf *elf, struct 
 	assert_non_null(elf);
 	assert_null(cfi_load(img, NULL, &cfi));
 	compare_file(&t, cfi, elf);
-	print_message(
-	        "%s: %llu FDEs, %llu rows, %llu compared: %llu lost, %llu unsupported, %llu rbx, %llu unexplained\n",
-	        name, (unsigned long long)t.fdes, (unsigned long long)t.rows, (unsigned long long)t.compared,
-	        (unsigned long long)t.lost, (unsigned long long)t.unsupported, (unsigned long long)t.rbx,
-	        (unsigned long long)t.unexplained);
+	print_message("%s: %lu FDEs, %lu rows, %lu compared: %lu lost, %lu unsupported, %lu rbx, %lu unexplained\n",
+	        name, t.fdes, t.rows, t.compared, t.lost, t.unsupported, t.rbx, t.unexplained);
 	assert_true(t.fdes > 0 && t.rows >= t.fdes);
 	assert_int_equal(cfi->ncorrupt, 0);
 	assert_int_equal(t.unexplained, 0);
