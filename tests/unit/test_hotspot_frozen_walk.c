@@ -254,6 +254,50 @@ static void test_freezing(void **state)
 	}
 }
 
+/*
+ * The VM has frozen the thread and returned to its innermost frame, which is yet to jump to cont_preempt; or the
+ * stack's frames are others than the chunk's, which look alike.
+ */
+static void test_preempted(void **state)
+{
+	for (u32 preempted = 0; preempted < 2; preempted++) {
+		struct fake *f = fake_create();
+		struct fake_chunk c;
+
+		fake_enter(f);
+		c = fake_chunk(f, 1);
+		fake_frozen_compiled(f, &c, 2, 64);
+		fake_frozen_compiled(f, &c, 1, 96);
+		f->pc = fake_vm.return_barrier;
+		fake_compiled(f, 2, 64);
+		fake_compiled(f, 1, 96);
+		put32(f, c.at + fake_vm.frozen.flags, preempted << 6 | 1);
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, preempted ? "122dN" : "12122dN");
+		fake_destroy(f);
+	}
+}
+
+/* doYield has left what was frozen: the JavaThread has the entry, or already the entry's parent. */
+static void test_yielded(void **state)
+{
+	static const u8 code[] = {0x48, 0x83, 0xc4, 0x40, 0x5d, 0xc3}; /* add rsp, 64; pop rbp; ret */
+
+	for (u32 left = 0; left < 2; left++) {
+		struct fake *f = fake_create();
+
+		fake_enter(f);
+		put32(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.frame_size.at, 2);
+		memcpy(fake_at(f, fake_code(1) + 96, sizeof(code)), code, sizeof(code));
+		if (left)
+			put64(f, FAKE_THREAD + fake_vm.frozen.cont_entry, 0);
+		f->pc = fake_code(1) + 96;
+		assert_int_equal(fake_walk(f), STOP_ROOT);
+		expect(f, "12dN");
+		fake_destroy(f);
+	}
+}
+
 /* The innermost frame of the chunk is just being thawed: it is there still, or it is taken off. */
 static struct fake *thawing(enum thawing kind, enum taken taken)
 {
@@ -389,6 +433,8 @@ int main(void)
 	        cmocka_unit_test(test_parked_circle),
 	        cmocka_unit_test(test_nested),
 	        cmocka_unit_test(test_freezing),
+	        cmocka_unit_test(test_preempted),
+	        cmocka_unit_test(test_yielded),
 	        cmocka_unit_test(test_thawing),
 	        cmocka_unit_test(test_thawing_torn),
 	        cmocka_unit_test(test_mounting),

@@ -110,6 +110,7 @@ static void test_rebuilt(void **state)
 		assert_int_equal(rule->cfa_reg, DWREG_RBP);
 		assert_int_equal(rule->cfa_off, 16);
 		assert_int_equal(rule->slot[ARCH_SLOT_RA], cfi_slot(-8, 0));
+		assert_int_equal(rule->slot[arch_saved_slot(DWREG_R15)], CFI_SAME); /* the thread */
 	}
 	stop(&j);
 }

@@ -34,116 +34,6 @@ static void test_mixed(void **state)
 	fake_destroy(f);
 }
 
-/* The interpreter is making the frame: method and sender are in registers yet. */
-static void test_entry(void **state)
-{
-	struct fake *f = fake_create();
-
-	fake_interpreted(f, 0, 5);
-	fake_interpreted(f, 1, 0);
-	f->r13 = f->fp + 16;
-	f->rbx = fake_method(2);
-	f->sp = f->fp;
-	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "caN");
-	fake_destroy(f);
-}
-
-/*
- * C1's second prologue, for on-stack replacement, behind a jump of the method's own; then what only looks like one:
- * room is made for a call, rbp is stored.
- */
-static void test_leaves_amid(void **state)
-{
-	static const u8 code[] = {0xeb, 0xf0, 0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec,
-	        FAKE_FRAME - 16, 0x90, 0x48, 0x83, 0xec, FAKE_FRAME - 16, 0x48, 0x83, 0xec, FAKE_FRAME - 8, 0x48, 0x89,
-	        0x6c, 0x24, 0x10};
-	static const struct {
-		u32 offset, sp; /* as in test_leaves() */
-		bool saved;
-	} at[] = {{0, 0, true}, {2, 56, false}, {9, 56, false}, {10, 48, true}, {14, 0, true}, {15, 0, true},
-	        {19, 0, true}, {23, 0, true}};
-
-	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		struct fake *f = fake_create();
-		u64 fp;
-
-		memcpy(fake_at(f, fake_code(1) + 80, sizeof(code)), code, sizeof(code));
-		fake_interpreted(f, 0, 5);
-		fp = f->fp;
-		fake_compiled(f, 1, 80 + at[i].offset);
-		f->sp += at[i].sp;
-		f->fp = at[i].saved ? 0x1234 : fp;
-		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "1aN");
-		fake_destroy(f);
-	}
-}
-
-/* Each instruction of the prologue and of the epilogue as the leaf. */
-static void test_leaves(void **state)
-{
-	static const struct {
-		u32 offset, sp; /* from where it stands when the frame is whole */
-		bool saved;     /* rbp is on the stack */
-	} at[] = {{0, 56, false}, {7, 56, false}, {8, 48, true}, {12, 0, true}, {64, 0, true}, {128, 0, true},
-	        {132, 48, true}, {133, 56, false}, {140, 56, false}, {146, 56, false}};
-
-	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		struct fake *f = fake_create();
-		u64 fp;
-
-		fake_interpreted(f, 0, 5);
-		fp = f->fp;
-		fake_compiled(f, 1, at[i].offset);
-		f->sp += at[i].sp;
-		f->fp = at[i].saved ? 0x1234 : fp;
-		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "1aN");
-		fake_destroy(f);
-	}
-}
-
-/* An exception is left to a stub by a jump, with the frame taken off. */
-static void test_leaves_by_a_jump(void **state)
-{
-	static const u8 code[] = {0x48, 0x83, 0xc4, FAKE_FRAME - 16, /* add rsp, the frame */
-	        0x5d,                                                /* pop rbp */
-	        0xe9, 0x00, 0x10, 0x00, 0x00};                       /* jmp */
-	static const struct {
-		u32 offset, sp; /* as in test_leaves() */
-		bool saved;
-	} at[] = {{0, 0, true}, {4, 48, true}, {5, 56, false}};
-
-	for (u32 i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		struct fake *f = fake_create();
-		u64 fp;
-
-		memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
-		fake_interpreted(f, 0, 5);
-		fp = f->fp;
-		fake_compiled(f, 1, 64 + at[i].offset);
-		f->sp += at[i].sp;
-		f->fp = at[i].saved ? 0x1234 : fp;
-		assert_int_equal(fake_walk(f), STOP_ROOT);
-		expect(f, "1aN");
-		fake_destroy(f);
-	}
-}
-
-/* C2 has pushed two words for a moment. */
-static void test_moved(void **state)
-{
-	struct fake *f = fake_create();
-
-	fake_interpreted(f, 0, 5);
-	fake_compiled(f, 1, 64);
-	f->sp -= 16;
-	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "1aN");
-	fake_destroy(f);
-}
-
 /* The first nmethod, interpreted code's callee, has called something at offset 64, or is there itself; this code
  * follows. */
 static struct fake *made_room(const u8 *code, u32 size, u32 room, bool called)
@@ -295,29 +185,6 @@ static void test_wrapper(void **state)
 {
 	check_wrapper(0);
 	check_wrapper(fake_nmethod(1));
-}
-
-/* A leaf that has pushed a word was called by way of a method handle's intrinsic, which jumps to it. */
-static void test_handle(void **state)
-{
-	static const u8 code[] = {0x90, 0x90};
-	struct fake *f = fake_create();
-
-	fake_interpreted(f, 0, 5);
-	for (u32 i = 0; i < 3; i++) /* what is interpreted is too far above to be asked */
-		fake_compiled(f, 2, 72);
-	fake_compiled(f, 1, 64);
-	memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
-	fake_put_header(f, fake_nmethod(3) - fake_vm.block_size, 16, fake_code(3), 3);
-	put64(f, fake_nmethod(3) - fake_vm.block_size + fake_vm.deopt.at, fake_nmethod(3));
-	fake_call(f, fake_code(2) + 72, fake_code(3));
-	f->sp -= 8;
-	put64(f, f->sp, 7);
-	put64(f, f->sp + FAKE_FRAME - 8, 0x1234);
-	assert_int_equal(fake_walk(f), STOP_ROOT);
-	expect(f, "1222aN");
-	assert_true(frame_flags(&f->frames[1]) & FRAME_GUESS);
-	fake_destroy(f);
 }
 
 /* Nothing there has called it: no caller is made up. Who goes on later does so behind the frame, not at it again. */
@@ -605,18 +472,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_resumes),
 	        cmocka_unit_test(test_mixed),
-	        cmocka_unit_test(test_entry),
-	        cmocka_unit_test(test_leaves),
-	        cmocka_unit_test(test_leaves_by_a_jump),
-	        cmocka_unit_test(test_leaves_amid),
-	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_room),
 	        cmocka_unit_test(test_takes),
 	        cmocka_unit_test(test_stale),
 	        cmocka_unit_test(test_stale_interpreter),
 	        cmocka_unit_test(test_unproven),
 	        cmocka_unit_test(test_wrapper),
-	        cmocka_unit_test(test_handle),
 	        cmocka_unit_test(test_uncalled),
 	        cmocka_unit_test(test_deoptimised),
 	        cmocka_unit_test(test_depth),

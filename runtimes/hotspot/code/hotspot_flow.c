@@ -192,6 +192,15 @@ static void align(struct flow_state *s, u64 addr)
 		}
 }
 
+/* Frames are gone. r15 is the thread all the time. */
+static void forget(struct flow_state *s)
+{
+	struct flow_value thread = s->reg[DWREG_R15];
+
+	*s = (struct flow_state){.known = true, .start = s->start};
+	s->reg[DWREG_R15] = thread;
+}
+
 /*
  * Deoptimisation builds frames: push what they return to, push rbp, mov rbp, rsp, with the stack pointer lost before
  * that (a register was subtracted). What is known of the frame before is not of this one.
@@ -207,7 +216,7 @@ static bool builds_frame(const struct flow_ins *in, const struct flow_state *s)
 static void start_frame(const struct flow_ins *in, struct flow_state *s)
 {
 	if (builds_frame(in, s))
-		*s = (struct flow_state){.known = true, .start = s->start};
+		forget(s);
 	for (u32 i = 0; i < FLOW_REGS; i++)
 		if (s->reg[i].kind == FLOW_CFA || s->reg[i].kind == FLOW_RA) {
 			s->reg[DWREG_RBP] = s->reg[DWREG_RSP];
@@ -270,7 +279,7 @@ void flow_apply(const struct flow_ins *in, struct flow_state *s)
 		pop(s, DWREG_RBP);
 		break;
 	case FLOW_UNWIND:
-		*s = (struct flow_state){.known = true, .start = s->start};
+		forget(s);
 		break;
 	case FLOW_CALL: /* of the next instruction: to have its address */
 		if (in->target == in->addr + in->size)

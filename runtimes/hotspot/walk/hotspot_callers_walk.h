@@ -14,6 +14,8 @@
 #define METHOD_NONE     1 /* code without a method, or that passes a call on */
 #define METHOD_ABSENT   2
 #define PUSHED_MAX      4096 /* bytes, by a wrapper of a native method */
+#define FRAMELESS_WORDS 32   /* that an intrinsic pushes: registers of arguments, below the return address */
+#define FRAMELESS_TRIES 2    /* words that look like one */
 #define ENTRY_FRAME_MAX 8192 /* bytes from a frame of call_stub's to its rbp: arguments among them */
 
 /* CALL_ABSENT: memory could not be read. CALL_INTERPRETED: from a method that was interpreted at some time. */
@@ -291,6 +293,7 @@ WALK_GLOBAL int hotspot_call_at(struct walk *w, u64 at, u64 begin, u64 end, u64 
 }
 
 /* Stores in scratch, from SCRATCH_CALLEE on, what identifies calls of the nmethod in w->vm.word, for later. */
+#define SCRATCH_PC     8 /* words before it are read from the stack */
 #define SCRATCH_CALLEE 11
 #define SCRATCH_CFA    15
 
@@ -381,4 +384,50 @@ WALK_GLOBAL int hotspot_leave_moved(struct walk *w, u64 begin, u32 frame)
 		return STOP_VM_ABSENT;
 	stop = hs_try(w, cfa + room);
 	return stop == LEAF_STANDS && room ? hs_try(w, cfa) : stop;
+}
+
+/* Behind the next word on the stack that may be a return address, which is in scratch; 0: there is none near. */
+WALK_GLOBAL u64 hotspot_next_return(struct walk *w, u64 from)
+{
+	const struct hotspot_vm *vm;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	for (u32 n = 0; vm && n < FRAMELESS_WORDS; n += SCRATCH_PC, from += SCRATCH_PC * 8) {
+		if (!walk_read(w, w->scratch, SCRATCH_PC * 8, from))
+			return 0;
+		for (u32 i = 0; i < SCRATCH_PC; i++) {
+			w->scratch[SCRATCH_PC] = w->scratch[i];
+			if (hs_may_call(vm, w->scratch[i]))
+				return from + i * 8 + 8;
+		}
+	}
+	return 0;
+}
+
+/*
+ * The caller of an intrinsic of method handles, which has no frame and jumps to its target. A barrier of ZGC pushes
+ * registers there (zBarrierSetAssembler_x86.cpp): the return address is the first one whose call leads to it.
+ */
+WALK_GLOBAL int hotspot_leave_frameless(struct walk *w, u64 begin)
+{
+	const struct hotspot_vm *vm;
+	u64 cfa;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	if (!vm)
+		return STOP_ARENA;
+	hs_note_callee(w, vm, begin, 0);
+	cfa = w->reg[REG_SP];
+	for (u32 i = 0; i < FRAMELESS_TRIES; i++) {
+		cfa = hotspot_next_return(w, cfa);
+		if (!cfa)
+			break;
+		if (w->scratch[SCRATCH_PC] - vm->interpreter_low < vm->interpreter_size ||
+		        hs_called_at(w, cfa) > CALL_NONE)
+			return hs_return(w, cfa, 0);
+	}
+	w->reg[REG_PC] = 0; /* see hotspot_leave_guessed() */
+	return STOP_BAD_RETADDR;
 }

@@ -466,18 +466,6 @@ WALK_GLOBAL int hotspot_preempted(struct walk *w)
 	return hs_enter_special(w, &vm->frozen, offset < vm->preempt_moved ? hotspot_entry(w) : sp);
 }
 
-/* Has doYield left what was frozen? The stack pointer is at enterSpecial's frame then. */
-WALK_GLOBAL u32 hotspot_has_yielded(struct walk *w)
-{
-	const struct hotspot_vm *vm;
-	u64 entry;
-
-	WALK_CHECK(w);
-	vm = hs_vm(w);
-	return vm && vm->frozen.stack && walk_read(w, &entry, 8, w->reg[DWREG_R15] + vm->frozen.cont_entry) &&
-	       entry == w->reg[REG_SP];
-}
-
 /* The stubs that thaw: cont_thaw, called by enterSpecial, and the barrier behind it. */
 static inline int hs_thaws(struct walk *w, const struct hotspot_vm *vm)
 {

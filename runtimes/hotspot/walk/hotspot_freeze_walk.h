@@ -14,10 +14,8 @@
 #define YIELD_FRAME  16      /* bytes of Continuation.doYield's */
 #define RESUMES_MAX  512     /* bytes between a native method's call of the VM and where it resumes */
 #define LAST_JAVA_PC 8       /* behind _last_Java_sp (javaFrameAnchor.hpp) */
-#define RESUMES_NEAR 256     /* bytes from where the VM returns to the interpreter to where it resumes */
 #define NOTED        1u      /* in the key of the cursor, beside the JavaThread */
-#define NOTED_FRAMES 0x7fffu /* in a place, beside rbp: how many frames, */
-#define NOTED_LEAF   0x8000u /* and that the interpreter's code was running */
+#define NOTED_FRAMES 0xffffu /* in a place, beside rbp: how many frames */
 
 static inline bool hs_may_note(const struct walk *w)
 {
@@ -34,10 +32,10 @@ WALK_GLOBAL int hotspot_note(struct walk *w, u32 left)
 	u64 place;
 
 	WALK_CHECK(w);
-	place = w->reg[REG_FP] << 16 | (w->nframes & NOTED_FRAMES) | (w->leaf ? NOTED_LEAF : 0);
+	place = w->reg[REG_FP] << 16 | (w->nframes & NOTED_FRAMES);
 	walk_cursor(w, w->reg[DWREG_R15] | NOTED);
 	if (!left) {
-		c->at = w->reg[REG_PC];
+		c->at = w->leaf ? 0 : w->reg[REG_PC];
 		c->more[0] = place;
 		c->more[1] = w->hash;
 	} else if (!c->more[2]) {
@@ -61,10 +59,17 @@ WALK_GLOBAL u32 hotspot_is_noted(struct walk *w, u64 sp, u32 place_at, u64 noted
 	if (pc - vm->interpreter_low >= vm->interpreter_size || noted - vm->interpreter_low >= vm->interpreter_size)
 		return pc - noted + near <= 2ull * near;
 	place = w->cursor[0].more[place_at & 3];
-	if (place & NOTED_LEAF && pc - noted > RESUMES_NEAR)
-		return 0;
 	return walk_read(w, &fp, 8, sp - 16) && walk_read(w, &bcp, 8, sp - 16 + fp * 8 - vm->bcp) &&
 	       walk_read(w, &bcp_noted, 8, (place >> 16) - vm->bcp) && bcp == bcp_noted;
+}
+
+/*
+ * FLAG_PREEMPTED of the chunk in scratch (stackChunkOop.hpp, 24 on): it has all frames of the thread. Set by
+ * preempt_epilog() when they are frozen, and taken back by thaw_slow() before it thaws one.
+ */
+static inline bool hs_is_preempted(const struct walk *w, const struct hotspot_frozen *f)
+{
+	return f->flags && w->scratch[(f->flags >> 3) & (WALK_SCRATCH_WORDS - 1)] >> (f->flags & 7) * 8 & 1 << 6;
 }
 
 /*
@@ -82,6 +87,8 @@ WALK_GLOBAL u32 hotspot_noted(struct walk *w, u64 sp, u32 frozen)
 	vm = hs_vm(w);
 	if (!vm)
 		return 0;
+	if (hs_is_preempted(w, &vm->frozen))
+		return 1;
 	if (hotspot_is_noted(w, sp, 3, c->more[2], 0))
 		return 4;
 	if (hotspot_is_noted(w, sp, 0, c->at, frozen ? RESUMES_MAX : 0))
@@ -116,14 +123,14 @@ WALK_GLOBAL int hotspot_frozen_twice(struct walk *w, u64 sp, u32 frozen)
 }
 
 /*
- * At the innermost frame of Java, if native code has led there, or has just returned to the interpreter, which is yet
- * to jump to cont_preempt (interp_masm_x86.cpp: call_VM_preemptable()).
+ * At the innermost frame of Java. If it runs, the VM may have just returned to it, and it is yet to jump to
+ * cont_preempt (interp_masm_x86.cpp: call_VM_preemptable(); sharedRuntime_x86_64.cpp: generate_native_wrapper()).
  */
 static inline void hs_note_once(struct walk *w)
 {
 	const struct hotspot_vm *vm;
 
-	if ((w->leaf && w->region.part != HOTSPOT_INTERPRETER) || w->ncursors || !walk_has(w, DWREG_R15))
+	if (w->ncursors || !walk_has(w, DWREG_R15))
 		return;
 	vm = hs_vm(w);
 	if (vm && vm->frozen.stack)

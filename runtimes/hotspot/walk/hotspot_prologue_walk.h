@@ -111,7 +111,7 @@ WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 		if (state >= 0)
 			return state;
 	}
-	if (left > PROLOGUE_AFTER && frame == 16 && hs_byte(w, 0) == 0x55)
+	if (left && frame == 16 && hs_byte(w, 0) == 0x55)
 		return FRAME_NONE_YET;
 	return left && hs_saves_rbp(w, 0) ? FRAME_RBP_UNSAVED : FRAME_WHOLE;
 }
@@ -159,11 +159,17 @@ static inline u32 hs_tail_length(const struct walk *w, u32 i)
 	return 0;
 }
 
-/* Is there a return, or (behind mov [r15 + x], r10) the jump of a poll that found something to do? */
+/*
+ * Is there a return, or the jump of a poll that found something to do (behind mov [r15 + x], r10), or of a method with
+ * ReservedStackAccess (jb behind cmp rsp, [r15 + x]; macroAssembler_x86.cpp: reserved_stack_check())?
+ */
 static inline bool hs_returns(const struct walk *w, u32 i)
 {
-	return hs_byte(w, i) == 0xc3 || (hs_byte(w, i) == 0xe9 && hs_byte(w, i - 7) == 0x4d &&
-	                                        hs_byte(w, i - 6) == 0x89 && hs_byte(w, i - 5) == 0x97);
+	u32 a = hs_byte(w, i), before = hs_byte(w, i - 7) | hs_byte(w, i - 6) << 8 | hs_byte(w, i - 5) << 16;
+
+	if (a == 0x72 || (a == 0x0f && hs_byte(w, i + 1) == 0x82))
+		return before == 0xa73b49;
+	return a == 0xc3 || (a == 0xe9 && before == 0x97894d);
 }
 
 /* add rsp, size, just before i */
@@ -227,8 +233,6 @@ WALK_GLOBAL int hotspot_leaf(struct walk *w, u32 left, u32 frame)
 	if (!walk_read(w, w->scratch, CODE_BYTES, w->reg[REG_PC] - CODE_BEFORE))
 		return FRAME_WHOLE;
 	if (left > CODE_AFTER - 8)
-		return FRAME_NONE_YET;
-	if (frame < 16)
 		return FRAME_NONE_YET;
 	state = hotspot_prologue(w, left, frame);
 	if (state)

@@ -94,8 +94,7 @@ static inline bool hs_may_call(const struct hotspot_vm *vm, u64 pc)
 
 /* hotspot_frames.h */
 static inline bool hs_is_frozen(const struct walk *w);
-WALK_GLOBAL u32 hotspot_has_yielded(struct walk *w);
-WALK_GLOBAL int hotspot_mounts(struct walk *w);
+WALK_GLOBAL int hotspot_yielded(struct walk *w);
 WALK_GLOBAL int hotspot_leave_frozen(struct walk *w, u64 cfa);
 
 /* Did they begin i words above the stack pointer? Then as hotspot_pushed(); -1: the stack can not be read there. */
@@ -149,6 +148,7 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 {
 	const struct hotspot_vm *vm;
 	u64 sp, frame, offset, complete;
+	int stop;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
@@ -158,10 +158,13 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 	frame = hs_field(w, vm->frame_size) * 8;
 	offset = w->reg[REG_PC] - code;
 	complete = hs_signed(w, vm->frame_complete);
-	if (frame == YIELD_FRAME && hotspot_has_yielded(w))
-		return hotspot_mounts(w);
+	stop = frame == YIELD_FRAME ? hotspot_yielded(w) : LEAF_STANDS;
+	if (stop != LEAF_STANDS)
+		return stop;
 	if (hs_deoptimises(w, vm, w->scratch[0]))
 		return hs_return(w, sp + 8 + frame, sp + 8 + frame - 16);
+	if (frame < 16)
+		return LEAF_STANDS;
 	switch (hotspot_leaf(w, offset < complete && complete < 0x8000 ? complete - offset : 0, frame)) {
 	case FRAME_NONE_YET:
 		return hs_return(w, sp + 8, 0);
@@ -181,8 +184,10 @@ static inline int hs_leave_standing(struct walk *w, const struct hotspot_vm *vm,
 	u64 frame = hs_field(w, vm->frame_size) * 8, cfa = w->reg[REG_SP] + frame, pc;
 	int stop;
 
-	if (frame < 16 || frame > FRAME_MAX)
+	if (frame > FRAME_MAX)
 		return STOP_VM_BROKEN;
+	if (frame < 16)
+		return hotspot_leave_frameless(w, blob - vm->block_size);
 	if (hs_is_frozen(w))
 		return hotspot_leave_frozen(w, cfa);
 	if (exact && walk_stack(w, cfa - 8, &pc) && hs_may_call(vm, pc))
@@ -279,6 +284,26 @@ static inline int hs_push_method(struct walk *w, u64 method, u64 bcp, u64 r13)
 }
 
 #include "hotspot_frames.h"
+
+/*
+ * If doYield has left what was frozen, the stack pointer is at enterSpecial's frame. The JavaThread has that entry, but
+ * for the last instructions, add rsp, x; pop rbp; ret (sharedRuntime_x86_64.cpp: continuation_enter_cleanup()).
+ * LEAF_STANDS: it has not, or is behind the first of these.
+ */
+WALK_GLOBAL int hotspot_yielded(struct walk *w)
+{
+	const struct hotspot_vm *vm;
+	u64 sp, entry, code;
+
+	WALK_CHECK(w);
+	vm = hs_vm(w);
+	sp = w->reg[REG_SP];
+	if (!vm || !vm->frozen.stack || !walk_read(w, &entry, 8, w->reg[DWREG_R15] + vm->frozen.cont_entry))
+		return LEAF_STANDS;
+	if (entry != sp && !(walk_read(w, &code, 8, w->reg[REG_PC]) && (code & 0xffff00ffffff) == 0xc35d00c48348))
+		return LEAF_STANDS;
+	return hs_enter_special(w, &vm->frozen, sp);
+}
 
 /* The interpreter with its frame at rbp (frame_x86.hpp: interpreter_frame_*_offset). */
 WALK_GLOBAL int hotspot_interpreted(struct walk *w)
