@@ -372,7 +372,7 @@ struct error *jit_code_find(struct jit_code *c, pid_t pid, struct memory *mem, c
 		return err;
 	drop_changed(c, mem);
 	resident_open(r, pid);
-	for (u32 i = 0; !err && i < n && left; i++)
+	for (u32 i = 0; !err && i < n && left && !is_hopeless(c); i++)
 		err = search(c, r, mem, &ranges[i], &left);
 	if (!err)
 		err = look_at_wanted(c, r, mem, ranges, n);
