@@ -190,7 +190,7 @@ static void test_frameless(void **state)
 			f->sp = f->sp + FAKE_FRAME - 8 - pushed * 8;
 			f->fp = 0x1234;
 			for (u32 i = 0; i < pushed; i++)
-				put64(f, f->sp + i * 8, i & 1 ? 0x1234 : fake_code(2) + 80);
+				put64(f, f->sp + i * 8, i % 10 ? 0x1234 : fake_code(2) + 80);
 			memcpy(fake_at(f, fake_code(1) + 64, sizeof(code)), code, sizeof(code));
 			put32(f, fake_nmethod(1) - fake_vm.block_size + fake_vm.frame_size.at, 0);
 			fake_call(f, fake_code(2) + 72, fake_code(1));

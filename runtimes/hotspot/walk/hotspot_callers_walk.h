@@ -15,7 +15,7 @@
 #define METHOD_ABSENT   2
 #define PUSHED_MAX      4096 /* bytes, by a wrapper of a native method */
 #define FRAMELESS_WORDS 32   /* that an intrinsic pushes: registers of arguments, below the return address */
-#define FRAMELESS_TRIES 2    /* words that look like one */
+#define FRAMELESS_TRIES 4    /* words that look like one */
 #define ENTRY_FRAME_MAX 8192 /* bytes from a frame of call_stub's to its rbp: arguments among them */
 
 /* CALL_ABSENT: memory could not be read. CALL_INTERPRETED: from a method that was interpreted at some time. */
