@@ -16,7 +16,7 @@ from pairs import Beside, yrt
 
 LEAST = 0.8
 BLOCKS, SPAN_S = 4, 1.5
-CYCLES = 3000  # that each thread computes: 400,000 switches a second
+CYCLES = 5500  # that each thread computes: 400,000 switches a second
 PEER = shutil.which("offcputime")
 
 
