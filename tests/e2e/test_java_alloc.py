@@ -76,9 +76,9 @@ def test_nothing_is_left():
             run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60, env=env).sampling()
             deadline = time.monotonic() + 30
             # they may come in shifts
-            while set(first_bytes(sites.pid, addresses)) != {INT3} and time.monotonic() < deadline:
+            while not (in_place := set(first_bytes(sites.pid, addresses)) == {INT3}) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            assert set(first_bytes(sites.pid, addresses)) == {INT3}, "the probes were never in place"
+            assert in_place, "the probes were never in place"
             time.sleep(0.5)
             run.process.send_signal(how)
             result = run.result()
