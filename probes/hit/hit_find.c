@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/binary/endbr64.h"
 #include "unwind/symbols/symbols.h"
 
 #define ADDRS_MAX 8
@@ -60,19 +61,6 @@ bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret)
 	return false;
 }
 
-/*
- * Where a function is probed: behind endbr64. The kernel emulates push and some others, but executes endbr64 behind the
- * breakpoint in a single step, a second exception (arch/x86/kernel/uprobes.c of Linux 6.18).
- */
-static u64 entry_of(struct image *img, u64 addr)
-{
-	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	u8 code[sizeof(endbr64)];
-
-	return image_read(img, code, sizeof(code), addr) && !memcmp(code, endbr64, sizeof(code)) ? addr + sizeof(code)
-	                                                                                         : addr;
-}
-
 static struct error *several(const struct hit_spec *s, const struct image *img, const struct search *found)
 {
 	char text[ADDRS_MAX * 24] = "";
@@ -106,7 +94,7 @@ static struct error *find_function(const struct hit_spec *s, struct image *img, 
 	if (found.n > 1)
 		return several(s, img, &found);
 	ret->addr = found.addr[0];
-	ret->n = found.n && hit_offset(img, entry_of(img, found.addr[0]), true, &ret->place[0].offset);
+	ret->n = found.n && hit_offset(img, probed_entry(img, found.addr[0]), true, &ret->place[0].offset);
 	return NULL;
 }
 

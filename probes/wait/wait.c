@@ -158,6 +158,17 @@ static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, boo
 	return w->host->options->collect.times ? collector_time(w->host->collector, &record, sizeof(record)) : NULL;
 }
 
+/* The same, of the pair if there is a waker. */
+static struct error *count_with_waker(struct wait *w, u32 epoch, u64 hash, u64 waker, u64 ns, bool over)
+{
+	struct error *err;
+
+	if (!waker)
+		return count_more(w, epoch, hash, ns, over);
+	err = collector_join(w->host->collector, epoch, hash, waker, hash ^ waker);
+	return err ? err : count_more(w, epoch, hash ^ waker, ns, over);
+}
+
 static bool is_wanted(const struct wait *w, u64 ns)
 {
 	const struct wait_options *o = w->host->options->of_event;
@@ -168,7 +179,6 @@ static bool is_wanted(const struct wait *w, u64 ns)
 /* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
 static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker, u64 ns, bool over)
 {
-	struct error *err;
 	u64 *stop = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
 	    new = ns - (counted && *counted < ns ? *counted : 0);
 
@@ -180,22 +190,7 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker
 	}
 	see(w, (u32)(*stop >> 1), new);
 	*counted = ns;
-	if (!waker)
-		return count_more(w, epoch, key, new, over);
-	err = collector_join(w->host->collector, epoch, key, waker, key ^ waker);
-	return err ? err : count_more(w, epoch, key ^ waker, new, over);
-}
-
-/* It ended in unknown code, and nobody walked it again. */
-static struct error *count_cut(struct wait *w, const struct wait_record *r)
-{
-	u32 epoch = object_epoch(w->host->object);
-	struct error *err = NULL;
-
-	see(w, r->stop, r->ns);
-	if (r->waker)
-		err = collector_join(w->host->collector, epoch, r->hash, r->waker, r->hash ^ r->waker);
-	return err ? err : count_more(w, epoch, r->waker ? r->hash ^ r->waker : r->hash, r->ns, true);
+	return count_with_waker(w, epoch, key, waker, new, over);
 }
 
 /* The wait is over: what nobody took a stack of is lost. */
@@ -204,6 +199,7 @@ static struct error *record(void *event, const void *data, size_t size)
 	struct wait_record r = {0};
 	struct wait_pair pair;
 	struct wait *w = event;
+	u32 epoch;
 	u64 key;
 
 	if (size < sizeof(pair))
@@ -212,10 +208,12 @@ static struct error *record(void *event, const void *data, size_t size)
 	memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
 	if (pair.pair)
 		return collector_join(w->host->collector, pair.epoch, pair.hash, pair.waker, pair.both);
+	epoch = object_epoch(w->host->object);
 	key = wait_key(r.tid, r.switches);
-	if (r.hash && !table_get(&w->stacks, key))
-		return count_cut(w, &r);
-	return count_visited(w, object_epoch(w->host->object), key, r.waker, r.ns, true);
+	if (!r.hash || table_get(&w->stacks, key))
+		return count_visited(w, epoch, key, r.waker, r.ns, true);
+	see(w, r.stop, r.ns); /* it ended in unknown code, and nobody walked it again */
+	return count_with_waker(w, epoch, r.hash, r.waker, r.ns, true);
 }
 
 static struct error *each_thread(

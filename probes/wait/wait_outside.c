@@ -50,9 +50,8 @@ static u32 walk(struct wait_walker *w, const struct process *p, const struct wai
 	w->frames[n++] =
 	        (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason};
 	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
-		w->frames[n++].where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i]);
-	for (u32 i = 1; i < n; i++)
-		w->frames[i].detail = 0;
+		w->frames[n++] =
+		        (struct frame){.where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i])};
 	*stop = w->host->options->no_user
 	                ? STOP_ROOT
 	                : unwind_stack(p, &regs, w->frames + n,

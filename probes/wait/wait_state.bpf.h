@@ -128,7 +128,7 @@ static inline struct wait_state *wait_new(struct task_struct *task)
 	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Of a target's thread that waits; NULL: it is none. */
+/* The state of a target's thread, which is made for one that has slept until now; NULL: it is not a target's. */
 static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
 	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);

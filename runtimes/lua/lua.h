@@ -46,7 +46,7 @@ struct lua_vm {
 	u8 pc_kept; /* calls preserve it */
 	u8 l_in_slot;
 	u8 l_reg;          /* DWARF number */
-	u8 l_reused;       /* luaV_execute() keeps other values there, too; only inspect shows it */
+	u8 l_reused;       /* luaV_execute() also keeps other values there; shown by inspect, not used otherwise */
 	u8 pc_in_register; /* CallInfo's savedpc of the running function is older than what luaV_execute() has in a
 	                      register */
 	u8 l_tt, l_ci, l_stack, l_stack_last;

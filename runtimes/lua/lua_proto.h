@@ -29,7 +29,7 @@ struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *m
 bool lua_proto_cookie(const struct lua_image *image, struct memory *mem, u64 addr, u32 *ret);
 void lua_proto_free(struct lua_proto *p); /* NULL is fine */
 
-/* A TString's text, cut and terminated; false: unreadable, or it is none any more. */
+/* The text of a TString, cut to fit and terminated; false: unreadable, or no string is there any more. */
 bool lua_string_read(u32 version, struct memory *mem, u64 addr, char *ret, size_t size);
 /* A constant that is a string. */
 bool lua_constant_string(const struct lua_proto *p, struct memory *mem, u32 index, char *ret, size_t size);

@@ -60,7 +60,7 @@ static u64 behind(const struct perl_reader *r, const struct op *op, const struct
 	return cop && w->current ? 0 : sibling(r, op);
 }
 
-/* To the op behind this one, or behind what it is in. False: there is none. */
+/* Moves to the next sibling of the op, or of the nearest parent that has one. False: the tree ends. */
 static bool go_on(const struct perl_reader *r, struct level *stack, u32 *depth, struct op *op, struct wanted *w)
 {
 	while (*depth && !(stack[*depth].op = behind(r, op, w)))

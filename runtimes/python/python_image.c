@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/endbr64.h"
 #include "symbols/symbols.h"
 
 #define OLDEST        0x03060000
@@ -48,8 +49,8 @@ static bool find_runtime(struct image *img, u32 version, u64 *ret)
 	}
 	if (!symbols_lookup(img, "PyInterpreterState_Head", &s) || !image_read(img, code, sizeof(code), s.start))
 		return false;
-	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4)) /* endbr64 */
-		at = 4;
+	if (is_endbr64(code))
+		at = ENDBR64_SIZE;
 	if (memcmp(code + at, "\x48\x8b\x05", 3)) /* mov displacement(%rip), %rax */
 		return false;
 	memcpy(&displacement, code + at + 3, sizeof(displacement));

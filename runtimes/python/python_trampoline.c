@@ -3,7 +3,8 @@
 
 #include "python_image.h"
 
-#define ENDBR64    "\xf3\x0f\x1e\xfa"
+#include "binary/endbr64.h"
+
 #define CODE_BYTES 16
 
 static const struct {
@@ -24,8 +25,8 @@ bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret)
 
 	if (!memory_read(mem, code, sizeof(code), start))
 		return false;
-	if (!memcmp(code, ENDBR64, 4))
-		at = 4;
+	if (is_endbr64(code))
+		at = ENDBR64_SIZE;
 	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++)
 		if (!memcmp(code + at, forms[i].code, forms[i].len)) {
 			*ret = forms[i].part;

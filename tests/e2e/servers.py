@@ -22,7 +22,7 @@ def free_port():
 
 
 def start_wrk(fixtures, port, load, connections, path):
-    """Starts wrk for so many seconds, with that folder's load.lua, or on a single path."""
+    """Starts wrk for a number of seconds: on a single path, or with load.lua of a folder of fixtures."""
     return subprocess.Popen(
         [
             "wrk",

@@ -56,8 +56,8 @@ def is_restorer(place):
 def goes_to_landing_pad(place, before=0):
     """
     Is it in the last instructions of gcc's __builtin_eh_return(), mov rsp, rcx; pop rcx; jmp rcx (before gcc 12: ret),
-    or so many bytes before them? All registers are those of the function that catches an exception, which called
-    nothing there.
+    or up to `before` bytes ahead of them? All registers are those of the function that catches an exception, which
+    called nothing there.
     """
     code = place.bytes(4, before + 6)
     return any(end in code[: 4 + before + len(end)] for end in EH_RETURNS)

@@ -14,7 +14,7 @@
 #define PLACES    256
 #define BURSTS    16
 #define MET_DULL  8  /* what begins without a change is left so much earlier */
-#define KNOWN_MAX 10 /* one in so many steps may hit a known limit: a signal handler alone has thousands */
+#define KNOWN_MAX 10 /* at most one step in ten may hit a known limit: a signal handler alone takes thousands */
 
 struct place { /* where faults were seen: a function and the fault */
 	char name[96];

@@ -71,7 +71,7 @@ struct code_flow {
 	u64 steps;
 	u32 nreturns, nstrays; /* ways out of functions: with the caller's stack and registers; all others */
 	u32 nloose;            /* ways that end elsewhere, or with a frame that is not undone, or meet with another */
-	u32 open;              /* the state at a jump to places not known, with a frame; 0: there is none */
+	u32 open;              /* the state at an indirect jump within a frame whose targets are unknown; 0: none */
 	bool gap;              /* between FDEs: of a file that describes most of its code */
 	csh handle;
 	cs_insn *in;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include "binary/endbr64.h"
 #include "binary/image_pages.h"
 #include "cfi_code_state.h"
 #include "cfi_epilogue.h"
@@ -126,18 +127,17 @@ static enum cfi_run run_function(struct compiler *c, const struct cfi_function *
  */
 static u64 begins_at(struct compiler *c, const struct cfi_function *fn)
 {
-	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	const struct cfi_rule plain = cfi_plain_rule(CFI_REG);
 	const u8 *code;
 	size_t room;
 
-	if (fn->start < c->covered + sizeof(endbr64) || cfi_is_synthetic(fn) || !c->rows.n ||
+	if (fn->start < c->covered + ENDBR64_SIZE || cfi_is_synthetic(fn) || !c->rows.n ||
 	        memcmp(&c->rows.entry[0].rule, &plain, sizeof(plain)))
 		return MAX(fn->start, c->covered);
-	code = image_pages_at(&c->text, fn->start - sizeof(endbr64), &room);
-	if (!code || room < sizeof(endbr64) || memcmp(code, endbr64, sizeof(endbr64)))
+	code = image_pages_at(&c->text, fn->start - ENDBR64_SIZE, &room);
+	if (!code || room < ENDBR64_SIZE || !is_endbr64(code))
 		return fn->start;
-	return fn->start - sizeof(endbr64);
+	return fn->start - ENDBR64_SIZE;
 }
 
 static struct error *lay_function(struct compiler *c, const struct cfi_function *fn)

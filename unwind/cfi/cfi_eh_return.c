@@ -53,7 +53,7 @@ static s32 context_of(const u8 *code)
 	return ra && cfa && ra - cfa == 8 && cfa % 8 == 0 && cfa < 0 ? cfa : 0;
 }
 
-/* The bytes before a way out that begin with the first call: *size, 0: there is none. */
+/* Finds the call of uw_install_context_1() before a way out: *size is how far before. Returns context_of(); 0: none. */
 static s32 find_install(const u8 *code, u32 *size)
 {
 	s32 cfa = 0;

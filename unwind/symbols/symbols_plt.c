@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/endbr64.h"
 #include "binary/image_pages.h"
 #include "cleanup.h"
 #include "grow.h"
@@ -90,7 +91,7 @@ static bool jump_symbol(const struct plt *plt, struct image *img, u32 number, u3
 /* code: STUB_SIZE bytes at addr */
 static bool stub_symbol(const struct plt *plt, struct image *img, const u8 *code, u64 addr, u32 *ret)
 {
-	u32 at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4; /* endbr64 */
+	u32 at = is_endbr64(code) ? ENDBR64_SIZE : 0;
 	s32 operand;
 
 	at += code[at] == 0xf2; /* bnd */

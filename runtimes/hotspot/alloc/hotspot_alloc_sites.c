@@ -4,6 +4,7 @@
 
 #include "hotspot_alloc.h"
 #include "hotspot_alloc_code.h"
+#include "binary/endbr64.h"
 #include "symbols/symbols.h"
 
 /* Parameters in registers, by the System V ABI of x86-64, in the numbers of DWARF. */
@@ -70,18 +71,12 @@ static bool file_offset(const struct image *img, u64 addr, u64 *ret)
 	return false;
 }
 
-/* The kernel emulates a push, but single-steps an endbr64, which doubles what the uprobe costs
- * (arch/x86/kernel/uprobes.c). */
 static void add_site(struct image *img, const struct tracer *t, u64 addr, struct runtime_alloc *ret)
 {
-	static const u8 endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	u8 first[sizeof(endbr64)];
 	struct alloc_site *site = &ret->site[ret->nsites];
 
-	if (ret->nsites == ALLOC_SITES_MAX || !file_offset(img, addr, &site->offset))
+	if (ret->nsites == ALLOC_SITES_MAX || !file_offset(img, probed_entry(img, addr), &site->offset))
 		return;
-	if (image_read(img, first, sizeof(first), addr) && !memcmp(first, endbr64, sizeof(first)))
-		site->offset += sizeof(first);
 	site->kind = t->kind;
 	memcpy(site->reg, t->reg, sizeof(site->reg));
 	ret->nsites++;

@@ -386,7 +386,7 @@ WALK_GLOBAL int hotspot_leave_moved(struct walk *w, u64 begin, u32 frame)
 	return stop == LEAF_STANDS && room ? hs_try(w, cfa) : stop;
 }
 
-/* Behind the next word on the stack that may be a return address, which is in scratch; 0: there is none near. */
+/* Finds the next word on the stack that points into the code cache: the address behind it, 0 if there is none near. */
 WALK_GLOBAL u64 hotspot_next_return(struct walk *w, u64 from)
 {
 	const struct hotspot_vm *vm;
