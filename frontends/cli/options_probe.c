@@ -30,8 +30,10 @@ const struct manual probe_manual = {
                 "library: the beginning of its name (libc for libc.so.6) or the end of its path. C++ functions are "
                 "named without arguments. Functions of a JIT or an interpreter cannot be probed. If WHAT is ambiguous, "
                 "put uprobe:, usdt: or tracepoint: in front.\n"
-                "A hit costs the target 1 to 3 us. Past --max-cpu only every second hit gets a stack and counts twice, "
-                "then every fourth, and so on; the last line says so. Ctrl-C ends the run early and keeps the result.",
+                "A hit costs the target 1 to 3 us, 20 us in some virtual machines. If that is more than a quarter of "
+                "--max-cpu, functions are probed in shifts, and hits of a shift stand for those in between. If stacks "
+                "take more than --max-cpu, every second hit gets one and counts twice, then every fourth, and so on. "
+                "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
         .options = probe_options,
         .examples = probe_examples,
 };
@@ -55,9 +57,12 @@ static const struct manual_example latency_examples[] = {
 const struct manual latency_manual = {
         .usage = latency_usage,
         .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks count "
-                "the time of slow calls. Each call costs the target two hits of 1 to 3 us. yrt finds the returns in "
-                "the function's code, so it refuses functions that jump through a table or a register. Ctrl-C ends the "
-                "run early and keeps the result.",
+                "the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some virtual "
+                "machines; the one at the entry is part of the time. If hits take more than a quarter of --max-cpu, "
+                "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
+                "calls that last longer than a second are not seen then. yrt finds the returns in the function's code, "
+                "so it refuses functions that jump through a table or a register. Ctrl-C ends the run early and keeps "
+                "the result.",
         .options = latency_options,
         .examples = latency_examples,
 };

@@ -10,14 +10,16 @@
 #include "alloc_classes.h"
 #include "alloc_counts.h"
 #include "alloc_join.h"
-#include "alloc_sites.h"
 #include "alloc_threads.h"
+#include "probes/uprobe_cost.h"
+#include "probes/uprobe_shifts.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime_alloc.h"
 #include "watchpoints.h"
 
 #define MEASURE_NS       20000000L   /* the rate of allocation is looked at so long before the first sample */
+#define SHIFT_MS         200         /* sites are placed for so long at once */
 #define LOOK_NS          15000000ULL /* sites were placed for so long: enough to know the rate */
 #define STEER_NS         100000000ULL
 #define SWEEP_NS         1000000000ULL
@@ -39,7 +41,7 @@ struct alloc {
 	struct alloc_classes *classes;
 	struct alloc_budget budget;
 	struct alloc_spent before; /* the start */
-	struct alloc_sites *sites;
+	struct uprobe_shifts *sites;
 	u32 nprobes;
 	struct alloc_threads *threads;
 	struct alloc_join *join;
@@ -50,9 +52,19 @@ struct alloc {
 	struct alloc_summary summary;
 };
 
+/* The uprobes of a shift begin and end together. */
+static void open_sites(void *ctx, u32 each, u64 until)
+{
+	struct alloc *a = ctx;
+
+	(void)until;
+	alloc_object_set_open(a->options.object, each > 0);
+}
+
 static struct error *create_parts(struct alloc *a)
 {
 	const struct alloc_options *o = &a->options;
+	struct uprobe_shifts_options sites = {.shift_ms = SHIFT_MS, .open = open_sites, .ctx = a};
 	struct alloc_counts_options counts = {
 	        .threads_apart = o->threads, .object = o->object, .targets = o->targets, .collector = o->collector};
 	struct alloc_join_options join = {.both = alloc_counts_stack, .counted = alloc_counts_survey};
@@ -67,7 +79,7 @@ static struct error *create_parts(struct alloc *a)
 	join.ctx = a->counts;
 	if (!err)
 		err = alloc_join_create(&join, &a->join);
-	return err ? err : alloc_sites_create(o->object, &a->sites);
+	return err ? err : uprobe_shifts_create(&sites, &a->sites);
 }
 
 static void set_watching(struct alloc *a, bool watching)
@@ -110,7 +122,7 @@ struct error *alloc_create(const struct alloc_options *options, struct alloc **r
 		return err;
 	}
 	a->budget.share = options->share;
-	a->budget.site_ns = PROGRAM_NS + alloc_sites_measure(a->sites);
+	a->budget.site_ns = PROGRAM_NS + uprobe_cost(alloc_object_site_program(options->object), true, false, a->sites);
 	*ret = a;
 	return NULL;
 }
@@ -120,7 +132,7 @@ static void take_away(struct alloc *a)
 	alloc_object_set_interval(a->options.object, 0, 0);
 	alloc_object_set_survey(a->options.object, 0);
 	if (a->sites)
-		alloc_sites_clear(a->sites);
+		uprobe_shifts_clear(a->sites);
 }
 
 void alloc_destroy(struct alloc *a)
@@ -133,7 +145,7 @@ void alloc_destroy(struct alloc *a)
 	alloc_join_destroy(a->join);
 	alloc_counts_destroy(a->counts);
 	alloc_threads_destroy(a->threads);
-	alloc_sites_destroy(a->sites);
+	uprobe_shifts_destroy(a->sites);
 	free(a);
 }
 
@@ -192,8 +204,14 @@ static struct error *place_site(struct alloc *a, const struct process *p, const 
 	probe.prompt = !threads.realtime || !has_collection_site(r);
 	err = alloc_object_set_probe(a->options.object, a->nprobes, &probe);
 	if (!err)
-		err = alloc_sites_add(
-		        a->sites, p->number, p->pid, path, site->offset, a->nprobes, site->kind == ALLOC_COLLECTION);
+		err = uprobe_shifts_add(a->sites,
+		        &(struct uprobe_site){.program = alloc_object_site_program(a->options.object),
+		                .process = p->number,
+		                .pid = p->pid,
+		                .offset = site->offset,
+		                .cookie = a->nprobes,
+		                .always = site->kind == ALLOC_COLLECTION},
+		        path);
 	a->nprobes += !err;
 	return err;
 }
@@ -243,7 +261,7 @@ struct error *alloc_attach(struct alloc *a, pid_t pid, bool required)
 		const struct process *p = a->options.targets->processes[i];
 		const struct instance *in = alloc_runtime(p);
 
-		if (p->dead || alloc_sites_has(a->sites, p->number) || (pid && p->pid != pid))
+		if (p->dead || uprobe_shifts_has(a->sites, p->number) || (pid && p->pid != pid))
 			continue;
 		if (in)
 			err = place_sites(a, p, in);
@@ -281,7 +299,7 @@ static struct error *count_spent(struct alloc *a, const struct alloc_stats *st, 
 	        .traps = st->traps,
 	        .requests = threads.requests,
 	        .sites = st->refills + st->slow,
-	        .placed_ns = alloc_sites_placed_ns(a->sites)};
+	        .placed_ns = uprobe_shifts_open_ns(a->sites)};
 	for (u32 i = 0; i < a->options.targets->nprocesses; i++)
 		ret->target_cpu_ns += cpu_of(a->options.targets->processes[i]->pid);
 	return NULL;
@@ -314,7 +332,7 @@ static void set_duty(struct alloc *a, double duty)
 		return;
 	a->interval *= duty / a->duty;
 	a->duty = duty;
-	alloc_sites_set_duty(a->sites, duty);
+	uprobe_shifts_set_duty(a->sites, duty);
 	alloc_object_set_duty(a->options.object, (u32)(duty * ALLOC_ALWAYS));
 }
 
@@ -397,7 +415,7 @@ struct error *alloc_start(struct alloc *a)
 	alloc_budget_rate(&a->budget, &a->before);
 	setpriority(PRIO_PROCESS, 0, NICE); /* names of classes cannot wait; may be refused */
 	a->bytes_then = st.bytes;
-	a->placed_then = alloc_sites_placed_ns(a->sites);
+	a->placed_then = uprobe_shifts_open_ns(a->sites);
 	a->steered_ns = now_ns();
 	nanosleep(&pause, NULL);
 	err = steer(a, now_ns());

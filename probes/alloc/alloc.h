@@ -11,7 +11,7 @@
  * probability 1 - exp(-size/interval), which is that of containing such a point.
  *
  * The rate also keeps within a share of the targets' CPU time (alloc_budget.h). If the uprobes alone would take half of
- * that, they are placed in shifts (alloc_sites.h).
+ * that, they are placed in shifts (uprobe_shifts.h).
  *
  * Some of the buffers that threads gave up are read: they give bytes by class and size, of thousands of objects each.
  * Samples are weighted so that their classes agree with that, as far as both are certain (alloc_reweight.h).
@@ -62,7 +62,7 @@ struct alloc_summary {
 	double unseen;          /* of them no stack was seen for */
 	u64 interval;           /* at the end */
 	double slowed;          /* share of the targets' CPU time that was taken, as estimated */
-	double placed;          /* part of the time that sites were placed (alloc_sites.h) */
+	double placed;          /* part of the time that sites were placed (uprobe_shifts.h) */
 	bool realtime, watching;
 	bool survey;  /* without watchpoints: bytes by class are from buffers that were looked into (alloc_survey.h) */
 	double trust; /* with watchpoints: how far shares of classes follow such buffers (alloc_reweight.h), from 0 to 1

@@ -36,10 +36,9 @@ int alloc_object_watchpoint_threads_fd(const struct object *o)
 	return bpf_map__fd(object_skeleton(o)->maps.watchpoint_threads);
 }
 
-struct error *alloc_object_attach_site(
-        struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret)
+const struct bpf_program *alloc_object_site_program(const struct object *o)
 {
-	return uprobe_place(object_skeleton(o)->progs.on_alloc, pid, path, offset, 0, cookie, ret);
+	return object_skeleton(o)->progs.on_alloc;
 }
 
 struct error *alloc_object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe)

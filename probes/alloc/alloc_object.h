@@ -7,7 +7,7 @@
 #include "unwind/shared/alloc.h"
 
 struct ring_buffer;
-struct uprobe;
+struct bpf_program;
 
 void alloc_object_prepare(struct object *o);
 /* The ring of struct alloc_record; record is called for each that waits when it is consumed. NULL: errno says why. */
@@ -18,9 +18,8 @@ struct ring_buffer *alloc_object_ring(struct object *o, int (*record)(void *ctx,
  */
 int alloc_object_watch_program(const struct object *o);
 int alloc_object_watchpoint_threads_fd(const struct object *o);
-/* A uprobe (uprobe.h). */
-struct error *alloc_object_attach_site(
-        struct object *o, pid_t pid, const char *path, u64 offset, u64 cookie, struct uprobe **ret);
+/* What runs where a runtime allocates; its cookie is the number of a probe. */
+const struct bpf_program *alloc_object_site_program(const struct object *o);
 struct error *alloc_object_set_probe(struct object *o, u32 number, const struct alloc_probe *probe);
 /* The thread had passed its watched address before the watchpoint was set: chooses another address. */
 void alloc_object_set_watch(struct object *o, u32 key, const struct alloc_watch *watch);

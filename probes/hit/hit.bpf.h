@@ -8,31 +8,35 @@
 u64 latency_over_ns = 0;
 u32 hit_tracepoint = 0; /* the reason of tracepoints */
 
+/* Of hit_shifts.c. */
+u64 hit_until = ~0ull; /* hits of uprobes count */
+u32 hit_each = 1;      /* so many */
+u32 hit_shift = 0;     /* the number of the shift */
+
 struct { /* hits of targets, whether they were taken or not */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} hit_counts SEC(".maps");
+	__type(value, struct hit_counts);
+} hit_counters SEC(".maps");
 
-/* NULL: it is none of a target, or it was not chosen. */
-static inline struct slot *hit_begin(struct probe_stats *st, u32 tgid, u32 reason)
+static inline struct hit_counts *hit_counts_here(void)
 {
-	u64 *count, each = weight;
-	u32 zero = 0, number;
-	struct slot *slot;
-	int instance;
+	u32 zero = 0;
 
-	if (ticks != TICKS_TAKEN || !st)
-		return NULL;
-	instance = find_target();
-	count = bpf_map_lookup_elem(&hit_counts, &zero);
-	if (!instance || !count)
-		return NULL;
-	++*count;
+	return bpf_map_lookup_elem(&hit_counters, &zero);
+}
+
+/* NULL: it was not chosen. */
+static inline struct slot *hit_take(struct probe_stats *st, int instance, u32 tgid, u32 reason, u64 stands_for)
+{
+	u64 each = weight;
+	struct slot *slot;
+	u32 number;
+
 	if (each > 1 && bpf_get_prandom_u32() % (u32)each)
 		return NULL;
-	slot = event_begin(st, instance, tgid, each, &number);
+	slot = event_begin(st, instance, tgid, each * stands_for, &number);
 	if (!slot)
 		return NULL;
 	slot->head.reason = reason;
@@ -51,10 +55,19 @@ WALKING("uprobe", on_hit)
 int on_hit_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct hit_counts *counts = hit_counts_here();
 	struct probe_stats *st = my_stats();
-	u32 tgid = tgid_of(task);
-	struct slot *slot = hit_begin(st, tgid, (u32)bpf_get_attach_cookie(ctx));
+	u32 tgid = tgid_of(task), each = hit_each;
+	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
+	struct slot *slot;
 
+	if (!instance || !counts || !st)
+		return 0;
+	counts->entries++;
+	if (bpf_ktime_get_ns() > hit_until)
+		return 0;
+	counts->stand_for += each;
+	slot = hit_take(st, instance, tgid, (u32)bpf_get_attach_cookie(ctx), each);
 	if (slot)
 		hit_end(slot, st, task, tgid);
 	return 0;
@@ -64,10 +77,16 @@ WALKING("raw_tp", on_tracepoint)
 int on_tracepoint_walk(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct hit_counts *counts = hit_counts_here();
 	struct probe_stats *st = my_stats();
 	u32 tgid = tgid_of(task);
-	struct slot *slot = hit_begin(st, tgid, hit_tracepoint);
+	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
+	struct slot *slot;
 
+	if (!instance || !counts || !st)
+		return 0;
+	counts->stand_for++;
+	slot = hit_take(st, instance, tgid, hit_tracepoint, 1);
 	if (!slot)
 		return 0;
 	event_kernel(ctx, slot, 0);
@@ -83,7 +102,8 @@ struct latency_key {
 
 struct latency_call {
 	u64 began;
-	u64 again; /* it is about to begin once more, on a larger stack */
+	u32 again; /* it is about to begin once more, on a larger stack */
+	u32 shift; /* a call of another one may have ended unseen */
 };
 
 struct { /* calls that are under way; the oldest make room. Its size is set where calls are measured */
@@ -127,6 +147,13 @@ static inline u64 latency_stack(struct task_struct *task, u32 tgid, u64 sp, u64 
 	return stack;
 }
 
+static inline struct latency_call *latency_find(const struct latency_key *key)
+{
+	struct latency_call *call = bpf_map_lookup_elem(&latency_calls, key);
+
+	return call && call->shift == hit_shift ? call : NULL;
+}
+
 static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
@@ -144,18 +171,24 @@ int on_enter(struct pt_regs *ctx)
 {
 	struct latency_key key;
 	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
-	struct latency_call call = {.began = bpf_ktime_get_ns()}, *before;
+	struct latency_call call = {.began = bpf_ktime_get_ns(), .shift = hit_shift}, *before;
+	struct hit_counts *counts = hit_counts_here();
 
-	if (!all)
+	if (!all || !counts)
 		return 0;
-	before = bpf_map_lookup_elem(&latency_calls, &key);
+	counts->entries++;
+	before = latency_find(&key);
 	if (before && before->again) {
 		before->again = 0;
 		return 0;
 	}
-	all->entered++;
+	if (call.began > hit_until)
+		return 0;
+	all->entered += hit_each;
 	if (before)
-		all->left++;
+		all->left += hit_each;
+	else
+		counts->under_way++;
 	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
 	return 0;
 }
@@ -164,8 +197,7 @@ SEC("uprobe")
 int on_again(struct pt_regs *ctx)
 {
 	struct latency_key key;
-	struct latency_call *call =
-	        latency_here(bpf_get_current_task_btf(), &key) ? bpf_map_lookup_elem(&latency_calls, &key) : NULL;
+	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key) ? latency_find(&key) : NULL;
 
 	if (call)
 		call->again = 1;
@@ -175,21 +207,21 @@ int on_again(struct pt_regs *ctx)
 /* Counts a call that is over. 1: it was slow. */
 WALK_GLOBAL int latency_count(u64 ns)
 {
-	u32 zero = 0, bucket = latency_bucket(ns);
+	u32 zero = 0, bucket = latency_bucket(ns), each = hit_each;
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
 	if (!all)
 		return 0;
-	all->returned++;
-	all->sum_ns += ns;
+	all->returned += each;
+	all->sum_ns += ns * each;
 	if (ns > all->max_ns)
 		all->max_ns = ns;
 	WALK_BARRIER(bucket);
 	if (bucket < LATENCY_BUCKETS)
-		all->bucket[bucket]++;
+		all->bucket[bucket] += each;
 	if (ns < latency_over_ns)
 		return 0;
-	all->slow++;
+	all->slow += each;
 	return 1;
 }
 
@@ -198,15 +230,18 @@ WALK_GLOBAL u64 latency_of_call(void)
 {
 	struct latency_key key;
 	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
-	struct latency_call *call = all ? bpf_map_lookup_elem(&latency_calls, &key) : NULL;
+	struct latency_call *call = all ? latency_find(&key) : NULL;
+	struct hit_counts *counts = hit_counts_here();
 	u64 ns;
 
-	if (!all)
+	if (!all || !counts)
 		return 0;
+	counts->exits++;
 	if (!call) {
 		all->unpaired++;
 		return 0;
 	}
+	counts->under_way--;
 	ns = bpf_ktime_get_ns() - call->began;
 	bpf_map_delete_elem(&latency_calls, &key);
 	return latency_count(ns) ? ns : 0;
@@ -217,7 +252,7 @@ int on_return_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	u64 ns = latency_of_call(), each = weight;
+	u64 ns = latency_of_call(), each = weight, calls = each * hit_each;
 	u32 tgid = tgid_of(task), number;
 	struct slot *slot;
 	int instance;
@@ -227,10 +262,10 @@ int on_return_walk(struct pt_regs *ctx)
 	instance = find_target();
 	if (!instance || (each > 1 && bpf_get_prandom_u32() % (u32)each))
 		return 0;
-	slot = event_begin(st, instance, tgid, ns * each, &number);
+	slot = event_begin(st, instance, tgid, ns * calls, &number);
 	if (!slot)
 		return 0;
-	slot->head.more = each;
+	slot->head.more = calls;
 	hit_end(slot, st, task, tgid);
 	return 0;
 }

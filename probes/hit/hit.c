@@ -12,6 +12,7 @@
 #include "hit_exits.h"
 #include "hit_find.h"
 #include "hit_latency.h"
+#include "hit_shifts.h"
 #include "latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -29,7 +30,6 @@ struct placed { /* stays where the process executes another program */
 	u32 spec;
 	dev_t dev;
 	ino_t ino;
-	struct uprobe *uprobe;
 };
 
 struct looked { /* a process as it was looked at last */
@@ -41,6 +41,7 @@ struct hit {
 	const struct event_host *host;
 	const struct hit_options *options;
 	struct bpf_link *tracepoint;
+	struct hit_shifts *shifts;
 	struct placed *placed;
 	u32 nplaced;
 	struct looked *looked;
@@ -101,8 +102,7 @@ static void destroy(void *event)
 
 	if (!h)
 		return;
-	for (u32 i = 0; i < h->nplaced; i++)
-		uprobe_take_away(h->placed[i].uprobe);
+	hit_shifts_destroy(h->shifts);
 	bpf_link__destroy(h->tracepoint);
 	free(h->placed);
 	free(h->looked);
@@ -112,13 +112,18 @@ static void destroy(void *event)
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct hit *h = calloc(1, sizeof(*h));
+	struct error *err;
 
 	if (!h)
 		return &error_no_memory;
 	h->host = host;
 	h->options = shown = host->options->of_event;
-	*ret = h;
-	return NULL;
+	err = hit_shifts_create(host, &h->shifts);
+	if (err)
+		free(h);
+	else
+		*ret = h;
+	return err;
 }
 
 static bool is_placed(const struct hit *h, pid_t pid, u32 spec, const struct image *img)
@@ -130,17 +135,16 @@ static bool is_placed(const struct hit *h, pid_t pid, u32 spec, const struct ima
 	return false;
 }
 
-static struct error *place(struct hit *h, const struct bpf_program *program, const struct process *p, u32 spec,
-        const struct image *img, const char *path, const struct hit_place *at)
+static struct error *place(
+        struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path, struct hit_uprobe u)
 {
-	bool words = h->options->n > 1;
 	struct error *err = grow(&h->placed, h->nplaced, sizeof(*h->placed));
-	struct placed *placed = &h->placed[h->nplaced];
 
 	if (err)
 		return err;
-	*placed = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
-	err = uprobe_place(program, p->pid, path, at->offset, at->counter, words ? spec + 1 : 0, &placed->uprobe);
+	h->placed[h->nplaced] = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
+	u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
+	err = hit_shifts_place(h->shifts, p, img, path, &u);
 	h->nplaced += !err;
 	return err;
 }
@@ -152,19 +156,19 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 	const struct sample *skel = object_skeleton(h->host->object);
 	const char *what = h->options->spec[spec].text;
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
-	struct hit_place again = {0};
+	struct hit_uprobe again = {.program = skel->progs.on_again, .exit = true};
 	struct error *err;
 
 	if (found->usdt)
 		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", what);
 	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
-	if (!err && exits->again && hit_offset(img, exits->again, true, &again.offset))
-		err = place(h, skel->progs.on_again, p, spec, img, path, &again);
+	if (!err && exits->again && hit_offset(img, exits->again, true, &again.at.offset))
+		err = place(h, p, spec, img, path, again);
 	for (u32 i = 0; !err && i < exits->n; i++) {
-		struct hit_place at = {0};
+		struct hit_uprobe u = {.program = skel->progs.on_return, .exit = true};
 
-		if (hit_offset(img, exits->addr[i], true, &at.offset))
-			err = place(h, skel->progs.on_return, p, spec, img, path, &at);
+		if (hit_offset(img, exits->addr[i], true, &u.at.offset))
+			err = place(h, p, spec, img, path, u);
 	}
 	return err;
 }
@@ -202,8 +206,9 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 	if (!err && found.n && h->options->returns)
 		err = place_exits(h, p, spec, img, path, &found);
 	for (u32 i = 0; !err && i < found.n; i++)
-		err = place(h, h->options->returns ? skel->progs.on_enter : skel->progs.on_hit, p, spec, img, path,
-		        &found.place[i]);
+		err = place(h, p, spec, img, path,
+		        (struct hit_uprobe){.program = h->options->returns ? skel->progs.on_enter : skel->progs.on_hit,
+		                .at = found.place[i]});
 	h->found[spec] += err ? 0 : found.n;
 	return err;
 }
@@ -372,7 +377,7 @@ static struct error *poll(void *event, u64 now)
 	struct hit *h = event;
 	struct error *err = look(h);
 
-	(void)now;
+	hit_shifts_steer(h->shifts, now);
 	if (!err || err == &error_no_memory)
 		return err;
 	h->host->options->warn(h->host->options->ctx, err);
@@ -400,16 +405,8 @@ static void halve(void *event)
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
-	u32 n = (u32)object_ncpus(h->host->object), zero = 0;
-	cleanup(free) u64 *counts = calloc(n, sizeof(*counts));
-	u64 sum = 0;
 
-	if (!counts ||
-	        bpf_map_lookup_elem(bpf_map__fd(object_skeleton(h->host->object)->maps.hit_counts), &zero, counts))
-		return;
-	for (u32 i = 0; i < n; i++)
-		sum += counts[i];
-	st->expected = (double)sum;
+	st->expected = hit_shifts_hits(h->shifts);
 }
 
 static void reason(u32 reason, char *text)

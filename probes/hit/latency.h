@@ -12,7 +12,13 @@
 
 #define LATENCY_BUCKETS 256 /* four for each power of two */
 
-struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU */
+struct hit_counts {         /* of uprobes' hits by targets; in BPF one for each CPU */
+	u64 entries, exits; /* that were hit while uprobes were placed */
+	u64 stand_for;      /* entries, each with those that it stands for (hit_shifts.h); tracepoints' hits, too */
+	s64 under_way;      /* calls that have begun and not ended, as far as it was seen */
+};
+
+struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU. Calls of a shift stand for others */
 	u64 entered, returned;
 	u64 unpaired; /* returns of calls that began before */
 	u64 left;     /* calls that were left without a return: others had their place on the stack */

@@ -12,6 +12,8 @@ import tempfile
 import go
 import yrt
 
+ALL = ("--max-cpu", 0)  # no shifts
+
 
 def latency(what, *flags):
     with yrt.Fixture("calls") as fixture:
@@ -63,6 +65,27 @@ def test_recursion():
     assert depths >= {1, 2, 3, 4, 5}, yrt.show(result.stacks, 9)
 
 
+def test_shifts():
+    """
+    Past --max-cpu hits are counted in shifts and stand for the others; a call that outlasts its shift has its time.
+    """
+    calls, least = 800, 25e6
+    with yrt.Fixture("calls", calls) as fixture:
+        flags = ("-e", "calls:steady", "-p", fixture.pid, "-d", 60, "--max-cpu", 0.05)
+        runs = [yrt.Run(command, *flags).sampling() for command in ("latency", "probe")]
+        fixture.release()
+        fixture.finish()
+        results = [run.result().expect() for run in runs]
+    stats = results[0].stats["latency"]
+    hits = sum(n for _, n in results[1].stacks)
+    assert all("in shifts" in r.stderr for r in results), [r.stderr for r in results]
+    # a shift a second, and none for the rest at the end: some twenty calls, each for so many
+    assert calls / 8 < stats["returned"] < calls * 4 and calls / 8 < hits < calls * 4, f"{stats}, {hits} hits"
+    assert stats["max_ns"] >= least and slower(stats, least) < stats["returned"] / 2, stats
+    assert stats["returned"] >= stats["entered"] * 0.8 and not stats["left"], stats
+    yield f"{stats['returned']} calls, {hits} hits estimated, of {calls}"
+
+
 def test_refusals():
     """A function that jumps through a table, one that is none, and times that are none."""
     with yrt.Fixture("calls") as fixture:
@@ -84,7 +107,7 @@ def test_growing_stacks():
     """
     for path in (go.build("labels"), go.build("labels", "-ldflags=-s -w", name="labels-stripped")):
         with yrt.Fixture(path, seconds=None, wait=False) as fixture:
-            result = yrt.run("latency", "-e", "main.changing.func1", "-p", fixture.pid, "-d", 2).expect()
+            result = yrt.run("latency", "-e", "main.changing.func1", "-p", fixture.pid, "-d", 2, *ALL).expect()
         stats = result.stats["latency"]
         assert stats["returned"] > 100 and stats["returned"] >= 0.95 * stats["entered"], stats
         assert all("main.changing" in frames for frames, _ in result.stacks), yrt.show(result.stacks, 9)
@@ -99,7 +122,7 @@ def test_moving_stacks():
         with yrt.Fixture(
             go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False
         ) as fixture:
-            result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3).expect()
+            result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3, *ALL).expect()
         # when it begins, and when it ends: three, and as many that have just started the next one
         stats, under_way = result.stats["latency"], 6 * depth
         assert stats["returned"] > depth and not stats["left"], stats
@@ -115,7 +138,7 @@ def test_other_thread():
     with yrt.Fixture(
         go.build("moments", "-ldflags=-s -w", name="moments-stripped"), "storm", seconds=None, wait=False
     ) as fixture:
-        result = yrt.run("latency", "-e", "main.alpha", "-p", fixture.pid, "-d", 2).expect()
+        result = yrt.run("latency", "-e", "main.alpha", "-p", fixture.pid, "-d", 2, *ALL).expect()
     stats = result.stats["latency"]
     under_way = 400  # goroutines, when it begins and when it ends
     assert (

@@ -97,7 +97,9 @@ def test_running():
     with subprocess.Popen([PYTHON, "-c", BUSY]) as target:
         try:
             time.sleep(0.5)
-            result = yrt.run("probe", "-e", "libc:getppid", "-p", target.pid, "-d", 5, "--max-cpu", 2).expect()
+            result = yrt.run(
+                "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 5, "--max-cpu", 0.5
+            ).expect()
         finally:
             target.send_signal(signal.SIGKILL)
     halved, expected = result.stats["rate_halved"], result.stats["expected_samples"]
