@@ -217,7 +217,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 	if (!err) {
 		v.target = dump_target(d);
 		v.logical = r->logical;
-		err = write_dump(r, d, &v, command, out->file);
+		err = output_error(out, write_dump(r, d, &v, command, out->file));
 	}
 	if (!err)
 		err = output_close(out, true);

@@ -147,10 +147,7 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
 	p->meta.annotate = o->annotate;
 	p->meta.source = o->source;
 	p->meta.labels = o->labels;
-	err = format_write(format_find(o->format, o->output), p, out->file);
-	if (!err && fflush(out->file))
-		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
-	return output_error(out, err);
+	return output_error(out, format_write(format_find(o->format, o->output), p, out->file));
 }
 
 struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "output.h"
 #include "say.h"
 #include "manual.h"
 #include "frontends/format/text.h"
@@ -449,7 +450,7 @@ static struct error *finish(json_t *processes)
 	json_decref(processes);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = error_new(ERROR_OUTPUT, "cannot write the result: %s", strerror(errno));
-	return err;
+	return output_unread(stdout, err);
 }
 
 int inspect_main(const struct command_line *self, int argc, char **argv)

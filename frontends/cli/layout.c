@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "output.h"
 #include "manual.h"
 #include "unwind/cleanup.h"
 #include "unwind/layout/layout.h"
@@ -86,8 +87,8 @@ static struct error *print_image(struct image *img, const struct layout_schema *
 	}
 	layout_destroy(l);
 	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = error_errno(errno, "standard output");
-	return err;
+		err = error_new(ERROR_OUTPUT, "cannot write stdout: %s", strerror(errno));
+	return output_unread(stdout, err);
 }
 
 static struct error *print_path(const char *path, const struct layout_schema *schema)

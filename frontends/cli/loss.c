@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "cli.h"
+#include "output.h"
 #include "unwind/cleanup.h"
 
 static const char *const lost_words[] = {
@@ -195,19 +196,21 @@ char *stats_text(const struct sampler_stats *st)
 struct error *stats_write(const struct sampler_stats *st, const char *path)
 {
 	FILE *out = !strcmp(path, "-") ? stdout : fopen(path, "we");
+	struct error *err = NULL;
 	json_t *root;
-	bool failed;
 
 	if (!out) {
-		struct error *err = error_errno(errno, "cannot write the statistics to %s", path);
-
+		err = error_errno(errno, "cannot write the statistics to %s", path);
 		err->kind = err == &error_no_memory ? err->kind : ERROR_OUTPUT;
 		return err;
 	}
 	root = to_json(st);
-	failed = json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF || fflush(out);
+	if (json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF || fflush(out))
+		err = error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno));
 	json_decref(root);
-	if (out != stdout && fclose(out))
-		failed = true;
-	return failed ? error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno)) : NULL;
+	if (out == stdout)
+		return output_unread(out, err);
+	if (fclose(out) && !err)
+		err = error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno));
+	return err;
 }

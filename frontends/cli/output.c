@@ -58,14 +58,22 @@ struct error *output_open(char *name, struct output *ret)
 	return ret->file ? NULL : unwritable(name);
 }
 
-struct error *output_error(const struct output *o, struct error *err)
+struct error *output_unread(FILE *file, struct error *err)
 {
-	struct pollfd reader = {.fd = fileno(o->file)};
+	struct pollfd reader = {.fd = fileno(file)};
 
-	if (!err || poll(&reader, 1, 0) <= 0 || !(reader.revents & POLLERR))
-		return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->name);
+	if (!err || err->kind != ERROR_OUTPUT || poll(&reader, 1, 0) <= 0 || !(reader.revents & POLLERR))
+		return err;
 	error_free(err);
 	return NULL;
+}
+
+struct error *output_error(const struct output *o, struct error *err)
+{
+	if (!err && fflush(o->file))
+		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
+	err = output_unread(o->file, err);
+	return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->name);
 }
 
 struct error *output_close(struct output *o, bool keep)

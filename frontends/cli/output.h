@@ -21,7 +21,9 @@ struct output {
 
 /* name is taken over, also on failure. An unwritable place is found out here, before long work. */
 struct error *output_open(char *name, struct output *ret);
-/* An error of writing, with advice; NULL, and freed, if whoever reads a pipe has enough (`| head`). NULL stays NULL. */
+/* Frees err, and returns NULL, if whoever reads this pipe has enough (`| head`). Else returns err. */
+struct error *output_unread(FILE *file, struct error *err);
+/* The same, after what is buffered was written; an error has advice. */
 struct error *output_error(const struct output *o, struct error *err);
 /* Ends it: keep says whether it takes its name. An error names the file; nothing is left of a file that was not kept.
  */

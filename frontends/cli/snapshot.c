@@ -338,6 +338,7 @@ static struct error *write_result(
 	if (err)
 		return err;
 	err = format ? draw(m, self, p, r->flags, format, out.file) : print(m, r->flags, out.file);
+	err = output_error(&out, err);
 	if (!err)
 		return output_close(&out, true);
 	error_free(output_close(&out, false));

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "output.h"
 #include "say.h"
 #include "lines.h"
 #include "unwind/cleanup.h"
@@ -369,7 +370,7 @@ int symbolize_main(const struct command_line *self, int argc, char **argv)
 	if (!err && s.options.help)
 		manual_help(stdout, self);
 	else if (!err)
-		err = run(&s, argc, argv);
+		err = output_unread(stdout, run(&s, argc, argv));
 	destroy(&s);
 	return err ? report_error(err) : 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "output.h"
 #include "say.h"
 #include "frontends/format/text.h"
 #include "terminal.h"
@@ -310,7 +311,7 @@ static struct error *run(struct top *t)
 	if (!err) {
 		if (t->live)
 			terminal_enter();
-		err = sampler_run(s, &stop_sampling);
+		err = output_unread(stdout, sampler_run(s, &stop_sampling));
 		terminal_leave();
 	}
 	if (!err && t->live && t->loss)

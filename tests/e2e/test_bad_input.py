@@ -155,7 +155,9 @@ def test_closed_stdout():
         result = yrt.run(
             "flame", "-p", fixture.pid, "-d", 1, "-o", "-", output=False, prefix=["sh", "-c", '"$@" | head -c 10', "sh"]
         )
-    assert len(yrt.alone(result.stderr)) <= 4, result.stderr
+        assert len(yrt.alone(result.stderr)) <= 4, result.stderr
+        for command in ("dump",), ("top", "-d", 0.2), ("flame", "-d", 0.2, "-o", "/dev/null", "--stats", "-"):
+            yrt.unread(*command, "-p", fixture.pid)
 
 
 def test_not_permitted():

@@ -68,6 +68,7 @@ def each(text):
 
 def compare(path, *arguments):
     with yrt.Fixture(path, *arguments, seconds=None, wait=False) as f:
+        yrt.unread("go-goroutines", "-p", f.pid)
         want, have = groups(f.start["groups"]), groups(told(f.pid))
         have_labels = have
         if go.minor() < 15:

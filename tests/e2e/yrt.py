@@ -367,6 +367,13 @@ def alone(text):
     return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
+def unread(*args):
+    """Nobody reads what it prints: it says nothing of that."""
+    command = ["sh", "-c", '"$@" | true', "sh", YRT, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert not re.search("cannot|Broken pipe", done.stderr), done.stderr
+
+
 def cpu_seconds(pid):
     """What the scheduler counted for the threads of a process that are alive."""
     total = 0
