@@ -5,7 +5,10 @@
 
 #include "colour.h"
 #include "frontends/format/text.h"
+#include "frontends/format/words.h"
 #include "top.h"
+
+#define KIND_COLUMNS 8
 
 const char *const top_orders[TOP_ORDERS] = {
         [ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"};
@@ -62,6 +65,14 @@ static double share(u64 part, u64 all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
+/* The language's own word, where the column has room. */
+static const char *kind_words(const struct profile_function *f)
+{
+	const char *words = words_of(f->module, f->kind);
+
+	return strlen(words) <= KIND_COLUMNS ? words : text_kind(f->kind);
+}
+
 static void put_row(FILE *out, const struct top *t, const struct row *r)
 {
 	u64 all = t->rows.samples;
@@ -73,7 +84,7 @@ static void put_row(FILE *out, const struct top *t, const struct row *r)
 		fputc(' ', out);
 	}
 	fputs(colour(stdout, kind_colour(r->function->kind)), out);
-	fprintf(out, "%-8s", text_kind(r->function->kind));
+	fprintf(out, "%-*s", KIND_COLUMNS, kind_words(r->function));
 	fputs(colour(stdout, COLOUR_NONE), out);
 	fputc(' ', out);
 	if (r->function->kind == KIND_PROCESS)
@@ -94,8 +105,8 @@ static void put_head(FILE *out, const struct top *t, const char *eol)
 	        t->rows.samples, t->all ? "in all" : "in the last", t->span_s, top_cpus(t), top_orders[t->order],
 	        t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
 	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
-	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-8s %s%s%s", colour(stdout, COLOUR_INVERSE),
-	        t->o.sampler.collect.threads ? "THREAD                   " : "", "KIND",
+	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-*s %s%s%s", colour(stdout, COLOUR_INVERSE),
+	        t->o.sampler.collect.threads ? "THREAD                   " : "", KIND_COLUMNS, "KIND",
 	        t->processes ? "    PID PROCESS" : "FUNCTION", colour(stdout, COLOUR_NONE), eol);
 }
 

@@ -50,6 +50,15 @@ def test_stripped():
     yield from chains(go.build("chains", "-ldflags=-s -w", name="chains-stripped"))
 
 
+def test_top():
+    with yrt.Fixture(go.build("chains"), seconds=None, wait=False) as f:
+        run = yrt.run("go-top", "-p", f.pid, "-d", 0.3, "-n", 1, "-F", RATE, output=False, stats=False)
+        table = run.expect().stdout
+    row = re.search(r"^ +(\S+) +(\S+) +\d+  Go +main\.\S+ .*go$", table, re.M)
+    assert row, table
+    yield row[0]
+
+
 def test_position_independent():
     yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
 
