@@ -313,10 +313,12 @@ static bool moving_stacks(void *data, const struct runtime_process *p, struct ru
 	}
 
 /*
- * runtime/lock_futex.go of 1.5 to 1.26: of threads. Goroutines that wait for a lock of package sync park without one
- * (lock-flame --logical); its own Mutex is in internal/sync since 1.24, and has had lockSlow() since 1.13.
+ * runtime/lock_futex.go of 1.5 to 1.26: of threads. Since 1.24 (lock_spinbit.go) each sleeps at a word of its own m.
+ * Goroutines that wait for a lock of package sync park without one (lock-flame --logical); its own Mutex is in
+ * internal/sync since 1.24, and has had lockSlow() since 1.13.
  */
 static const struct lock_rule lock_rules[] = {
+        {.at = {.frame = "runtime.semasleep", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock", .each = true},
         {.at = {.frame = "runtime.lock2", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
         {.at = {.frame = "runtime.lock", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
         SYNC("sync.(*RWMutex).RLock", LOCK_RWLOCK, "read lock", "sync.RWMutex"),

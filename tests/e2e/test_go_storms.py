@@ -88,6 +88,19 @@ def test_deeper():
     yield from storm("deeper", {"main.descend": 0.5}, depth=True)
 
 
+def test_channel():
+    """All wait for one lock, by whatever word each of them sleeps at."""
+    with yrt.Fixture(program(), "channel", 600, seconds=None, wait=False) as f:
+        result = yrt.run("go-lock-flame", "-p", f.pid, "-d", 1).expect()
+    waits = {}
+    for frames, ns in result.stacks:
+        waits[frames[-1]] = waits.get(frames[-1], 0) + ns
+    most = max(waits, key=waits.get, default="")
+    assert re.fullmatch(r"\[runtime lock( 0x[0-9a-f]+)?\]", most), waits
+    assert waits[most] > 0.8 * sum(waits.values()), waits
+    yield f"{waits[most] / sum(waits.values()):.1%} of {result.samples} ns at {most}"
+
+
 def test_ends_midway():
     with yrt.Fixture(program(), "grow", 0, seconds=None, wait=False) as f:
         run = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 60, "-F", RATE).sampling()
