@@ -9,6 +9,7 @@
 
 #include "object_internal.h"
 #include "unwind/cleanup.h"
+#include "unwind/thread_start.h"
 
 #define SPARE_SLABS 8 /* known to BPF before they are needed */
 
@@ -103,7 +104,7 @@ struct error *slabs_begin(struct slabs *s, int *fd)
 	if (s->outer < 0)
 		return error_errno(errno, "cannot create a BPF map");
 	s->end = s->nmade;
-	s->running = !pthread_create(&s->thread, NULL, work, s);
+	s->running = !thread_start(&s->thread, NULL, work, s);
 	*fd = s->outer;
 	return NULL;
 }

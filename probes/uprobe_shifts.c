@@ -14,6 +14,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
+#include "unwind/thread_start.h"
 #include "uprobe.h"
 
 #define EFFORT_MS 150 /* what it takes to place uprobes and to take them away, about */
@@ -101,7 +102,7 @@ static void *take_away(void *uprobe)
 
 static void depart(struct departure *d, struct uprobe *u)
 {
-	if (pthread_create(&d->threads[d->n], NULL, take_away, u))
+	if (thread_start(&d->threads[d->n], NULL, take_away, u))
 		uprobe_take_away(u);
 	else
 		d->n++;
@@ -288,7 +289,7 @@ void uprobe_shifts_set_duty(struct uprobe_shifts *s, double duty)
 	pthread_mutex_lock(&s->lock);
 	s->duty = duty;
 	if (duty < 1 && !s->running)
-		s->running = pthread_create(&s->thread, NULL, work, s) == 0;
+		s->running = thread_start(&s->thread, NULL, work, s) == 0;
 	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }

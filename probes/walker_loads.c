@@ -16,6 +16,7 @@
 #include "skeleton.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/thread_start.h"
 
 #define HIGH_PRIORITY -20
 
@@ -162,7 +163,7 @@ static struct error *start(struct walkers *w, u32 choice)
 
 	w->choice = choice;
 	w->begin_ns = now_ns();
-	code = pthread_create(&w->thread, NULL, work, w);
+	code = thread_start(&w->thread, NULL, work, w);
 	w->running = !code;
 	return code ? error_errno(code, "cannot make a thread") : NULL;
 }

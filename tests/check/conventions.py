@@ -39,6 +39,13 @@ def late_errno(path, text):
         yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: errno is read after another call may have changed it"
 
 
+def signalled(path, text):
+    """A signal that another thread takes does not wake the main one."""
+    if path.split("/")[0] in ("unwind", "runtimes", "probes", "frontends") and not path.endswith("thread_start.h"):
+        for m in re.finditer(r"\bpthread_create\(", text):
+            yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a thread that takes signals: thread_start()"
+
+
 def files():
     for at, dirs, names in os.walk(SOURCE):
         dirs[:] = [d for d in dirs if d not in ("build", ".git", "__pycache__") and not d.startswith(".cache")]
@@ -120,6 +127,7 @@ for path in sorted(files()):
         wrong += long_functions(path, text)
         wrong += unclean(path, text)
         wrong += late_errno(path, text)
+        wrong += signalled(path, text)
         wrong += layout(path, text)
         wrong += long_file(path, text)
     if path.endswith(".py"):
