@@ -137,7 +137,6 @@ static struct error *write_profile(struct sampler *s, const struct flame_options
         const struct sampler_stats *st, const char *command, const struct output *out)
 {
 	struct profile *p = sampler_profile(s);
-	struct error *err;
 
 	fill_meta(s, o, self, st, &p->meta);
 	if (o->second)
