@@ -30,11 +30,11 @@ struct go_image {
 struct go_instance {
 	struct go_image *image;
 	u64 bias;
-	u32 config;           /* arena offset; 0: none */
-	bool tells;           /* of goroutines, besides their functions */
-	bool starting;        /* there was none yet to check that on */
-	u32 looks;            /* for one */
-	struct error *untold; /* why it does not, though that was requested; reported once */
+	u32 config;            /* arena offset; 0: none */
+	bool knows_goroutines; /* besides their functions */
+	bool starting;         /* there was none yet to check that on */
+	u32 looks;             /* for one */
+	struct error *unknown; /* why it does not know them, though that was requested; reported once */
 };
 
 int go_step(struct walk *w);
@@ -132,8 +132,8 @@ static struct error *configure(struct go_instance *instance, const struct runtim
 
 	if (instance->image->missing || !find_tls(instance, p, &config.tls))
 		return NULL;
-	instance->untold = go_root_configure(p, instance->image->table, instance->bias, &config, &instance->starting);
-	instance->tells = config.tells;
+	instance->unknown = go_root_configure(p, instance->image->table, instance->bias, &config, &instance->starting);
+	instance->knows_goroutines = config.details;
 	err = arena_alloc(p->arena, sizeof(config), &instance->config);
 	if (!err)
 		memcpy(arena_at(p->arena, instance->config, sizeof(config)), &config, sizeof(config));
@@ -163,7 +163,7 @@ static void detach(void *data, const struct runtime_process *p)
 	struct go_instance *instance = data;
 
 	arena_free(p->arena, instance->config, sizeof(struct go_config));
-	error_free(instance->untold);
+	error_free(instance->unknown);
 	free(instance);
 }
 
@@ -195,11 +195,11 @@ static void look_again(struct go_instance *instance, const struct runtime_proces
 	if (!config)
 		return;
 	now = *config;
-	instance->untold = go_root_configure(p, instance->image->table, instance->bias, &now, &instance->starting);
+	instance->unknown = go_root_configure(p, instance->image->table, instance->bias, &now, &instance->starting);
 	if (instance->starting && ++instance->looks >= LOOKS_MAX) {
 		instance->starting = false;
-		now.tells = 0;
-		instance->untold = error_new(ERROR_UNSUPPORTED,
+		now.details = 0;
+		instance->unknown = error_new(ERROR_UNSUPPORTED,
 		        "%s: creators, labels and numbers of goroutines are not shown: no goroutine was found",
 		        instance->image->table->file.img->path);
 	}
@@ -238,12 +238,12 @@ static struct error *regions(void *data, const struct runtime_process *p,
 		        .part = (u8)parts[i].part,
 		        .vm = instance->config};
 
-		if (parts[i].part != GO_ROOT || instance->tells)
+		if (parts[i].part != GO_ROOT || instance->knows_goroutines)
 			err = add(ctx, &r);
 	}
 	if (!err) {
-		err = instance->untold;
-		instance->untold = NULL;
+		err = instance->unknown;
+		instance->unknown = NULL;
 	}
 	return err;
 }

@@ -19,12 +19,12 @@ struct go_config {
 	u32 g_m, g_sched; /* sched.sp; sched.pc lies behind it */
 	u32 m_g0, m_curg;
 	u32 asm_g, asm_depth; /* in asmcgocall's frame */
-	u32 tells;            /* what is wanted of a goroutine besides: enum go_tell */
+	u32 details;          /* of a goroutine, to be read besides its stack: enum go_detail */
 	u32 g_gopc, g_labels, g_goid;
 	u32 labels_map; /* labels are a map, as up to Go 1.23 */
 };
 
-enum go_tell { GO_TELL_CREATOR = 1, GO_TELL_LABELS = 2, GO_TELL_NUMBER = 4 };
+enum go_detail { GO_DETAIL_CREATOR = 1, GO_DETAIL_LABELS = 2, GO_DETAIL_NUMBER = 4 };
 
 enum go_part {
 	GO_PLAIN = 1,     /* of a function that is hidden where another stack went on in its name */

@@ -10,10 +10,10 @@
 #include "go_labels.h"
 #include "go_view.h"
 
-static u32 tells_of(u32 features)
+static u32 details_of(u32 features)
 {
-	return (features & FEATURE_CREATORS ? GO_TELL_CREATOR : 0) | (features & FEATURE_LABELS ? GO_TELL_LABELS : 0) |
-	       (features & FEATURE_TASKS ? GO_TELL_NUMBER : 0);
+	return (features & FEATURE_CREATORS ? GO_DETAIL_CREATOR : 0) |
+	       (features & FEATURE_LABELS ? GO_DETAIL_LABELS : 0) | (features & FEATURE_TASKS ? GO_DETAIL_NUMBER : 0);
 }
 
 /* What the code that switches stacks reads is where the layout has it. */
@@ -22,7 +22,7 @@ static bool agrees(const struct go_layout *at, const struct go_config *code)
 	return at->g_m.at == code->g_m && at->g_sp.at == code->g_sched && at->m_curg.at == code->m_curg;
 }
 
-static struct error *configure(const struct go_view *v, u32 tells, struct go_config *ret)
+static struct error *configure(const struct go_view *v, u32 details, struct go_config *ret)
 {
 	unsigned long minor = go_release_minor(v->release);
 
@@ -33,7 +33,7 @@ static struct error *configure(const struct go_view *v, u32 tells, struct go_con
 	ret->g_labels = v->at->g_labels.at;
 	ret->g_goid = v->at->g_goid.at;
 	ret->labels_map = minor && minor < GO_LABELS_BY_LIST;
-	ret->tells = tells;
+	ret->details = details;
 	return NULL;
 }
 
@@ -52,14 +52,14 @@ static struct error *not_shown(struct error *err)
 struct error *go_root_configure(
         const struct runtime_process *p, struct go_table *t, u64 bias, struct go_config *ret, bool *starting)
 {
-	u32 tells = tells_of(p->features);
+	u32 details = details_of(p->features);
 	struct go_view *v = NULL;
-	struct error *err = tells ? go_view_open(p, t, bias, &v) : NULL;
+	struct error *err = details ? go_view_open(p, t, bias, &v) : NULL;
 
 	*starting = v && !v->allgs;
-	ret->tells = 0;
+	ret->details = 0;
 	if (v)
-		err = configure(v, tells, ret);
+		err = configure(v, details, ret);
 	go_view_close(v);
 	return err ? not_shown(err) : NULL;
 }

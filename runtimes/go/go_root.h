@@ -12,8 +12,8 @@
 
 /*
  * Where the walker finds what was requested. An error says why it is not available, for example because the process
- * contradicts the layout of its release; ret->tells is 0 then. *starting: there is no goroutine yet to check the layout
- * on.
+ * contradicts the layout of its release; ret->details is 0 then. *starting: there is no goroutine yet to check the
+ * layout on.
  */
 struct error *go_root_configure(
         const struct runtime_process *p, struct go_table *t, u64 bias, struct go_config *ret, bool *starting);

@@ -57,7 +57,7 @@ const char *const go_keepers[] = {"runtime.nanotime", "runtime.nanotime1", "runt
         "time.now", "runtime.callCgoMmap", "runtime.callCgoMunmap", "runtime.callCgoSigaction", "runtime.sigfwd",
         "racecall", "racecalladdr", "runtime.libfuzzerCall4", "msancall", "asancall", NULL};
 
-struct told {
+struct known {
 	struct go_table *table; /* NULL: libgo */
 	struct symbol kickoff;  /* libgo's */
 	struct go_code *code;
@@ -75,24 +75,24 @@ static enum special special_of(const char *name)
 	return ORDINARY;
 }
 
-static void find_specials(struct told *told)
+static void find_specials(struct known *known)
 {
 	struct go_function fn;
 	char name[GO_SPECIAL_MAX];
 
-	for (u32 i = 0; i < told->table->nfunctions; i++)
-		if (go_special_name(told->table, i, &fn, name))
-			told->special[i] = (u8)special_of(name);
+	for (u32 i = 0; i < known->table->nfunctions; i++)
+		if (go_special_name(known->table, i, &fn, name))
+			known->special[i] = (u8)special_of(name);
 }
 
 static void close_functions(void *functions)
 {
-	struct told *told = functions;
+	struct known *known = functions;
 
-	go_code_destroy(told->code);
-	go_table_close(told->table);
-	free(told->special);
-	free(told);
+	go_code_destroy(known->code);
+	go_table_close(known->table);
+	free(known->special);
+	free(known);
 }
 
 /*
@@ -102,24 +102,24 @@ static void close_functions(void *functions)
 static struct error *open_libgo(struct image *img, void **ret, u32 *n)
 {
 	struct symbol kickoff;
-	struct told *told;
+	struct known *known;
 
 	if (!image_section(img, ".go_export", NULL) || !symbols_lookup(img, "runtime.kickoff", &kickoff) ||
 	        kickoff.end <= kickoff.start)
 		return NULL;
-	told = calloc(1, sizeof(*told));
-	if (!told)
+	known = calloc(1, sizeof(*known));
+	if (!known)
 		return &error_no_memory;
-	told->kickoff = kickoff;
+	known->kickoff = kickoff;
 	*n = 1;
-	*ret = told;
+	*ret = known;
 	return NULL;
 }
 
 static struct error *open_functions(struct image *img, void **ret, u32 *n)
 {
 	struct go_table *table;
-	struct told *told;
+	struct known *known;
 	struct error *err = go_table_open(img, &table);
 
 	*ret = NULL;
@@ -129,40 +129,40 @@ static struct error *open_functions(struct image *img, void **ret, u32 *n)
 	}
 	if (err || !table)
 		return err ? err : open_libgo(img, ret, n);
-	told = calloc(1, sizeof(*told));
-	if (!told) {
+	known = calloc(1, sizeof(*known));
+	if (!known) {
 		go_table_close(table);
 		return &error_no_memory;
 	}
-	told->table = table;
-	told->code = go_code_create();
-	told->special = calloc(table->nfunctions, 1);
-	if (!told->code || !told->special) {
-		close_functions(told);
+	known->table = table;
+	known->code = go_code_create();
+	known->special = calloc(table->nfunctions, 1);
+	if (!known->code || !known->special) {
+		close_functions(known);
 		return &error_no_memory;
 	}
-	find_specials(told);
+	find_specials(known);
 	*n = table->nfunctions;
-	*ret = told;
+	*ret = known;
 	return NULL;
 }
 
 /* The kernel returns to the first byte of its function: the address is looked up one byte back. */
 static bool extent(void *functions, u32 i, u64 *start, u64 *end)
 {
-	struct told *told = functions;
+	struct known *known = functions;
 	struct go_function fn;
 
-	*start = told->kickoff.start;
-	*end = told->kickoff.end;
-	if (!told->table)
+	*start = known->kickoff.start;
+	*end = known->kickoff.end;
+	if (!known->table)
 		return true;
-	if (!go_function_at(told->table, i, &fn) || go_function_is_c(&fn))
+	if (!go_function_at(known->table, i, &fn) || go_function_is_c(&fn))
 		return false;
 	*start = fn.start;
 	*end = fn.end;
-	*start -= told->special[i] == SIGNAL;
-	*end -= i + 1 < told->table->nfunctions && told->special[i + 1] == SIGNAL;
+	*start -= known->special[i] == SIGNAL;
+	*end -= i + 1 < known->table->nfunctions && known->special[i + 1] == SIGNAL;
 	return true;
 }
 
@@ -192,13 +192,13 @@ static void keep(struct cfi_rule *rule, const struct go_kept *kept, bool saved)
 }
 
 /* Rows by the sizes that pcsp gives; what it does not cover has none. */
-static bool sized_rows(
-        struct told *told, const struct go_function *fn, u16 flags, const struct go_kept *kept, const struct adding *to)
+static bool sized_rows(struct known *known, const struct go_function *fn, u16 flags, const struct go_kept *kept,
+        const struct adding *to)
 {
 	struct cfi_rule none = plain_rule(CFI_NONE), rule = plain_rule(CFI_REG);
 	struct go_pcs p;
 
-	go_pcs_start(&p, told->table, fn, fn->pcsp);
+	go_pcs_start(&p, known->table, fn, fn->pcsp);
 	rule.flags = flags;
 	while (go_pcs_next(&p) && p.from < fn->end) {
 		if (p.value < 0 || p.value > FRAME_SIZE_MAX ||
@@ -222,7 +222,7 @@ static bool sized_rows(
 }
 
 /* Where the stack pointer is kept the frame is as large as it was then, whatever pcsp says. */
-static bool keeper_rows(struct told *told, const struct go_function *fn, const struct adding *to)
+static bool keeper_rows(struct known *known, const struct go_function *fn, const struct adding *to)
 {
 	struct cfi_rule rule = plain_rule(CFI_REG);
 	struct go_keeping keeping;
@@ -230,9 +230,9 @@ static bool keeper_rows(struct told *told, const struct go_function *fn, const s
 	struct go_pcs p;
 	u32 i = 0;
 
-	if (!go_code_keeping(told->code, told->table, fn, &keeping))
-		return sized_rows(told, fn, 0, NULL, to);
-	go_pcs_start(&p, told->table, fn, fn->pcsp);
+	if (!go_code_keeping(known->code, known->table, fn, &keeping))
+		return sized_rows(known, fn, 0, NULL, to);
+	go_pcs_start(&p, known->table, fn, fn->pcsp);
 	while (at < fn->end) {
 		const struct go_stretch *s = i < keeping.n ? &keeping.stretch[i] : NULL;
 		bool kept = s && at >= s->start;
@@ -253,25 +253,25 @@ static bool keeper_rows(struct told *told, const struct go_function *fn, const s
  * Assembly that aligns its stack, or makes room on it by arithmetic (calls of C without cgo, runtime.vgetrandom1):
  * sizes do not say where its caller is.
  */
-static bool writes_stack_pointer(const struct told *told, u32 i, const struct go_function *fn)
+static bool writes_stack_pointer(const struct known *known, u32 i, const struct go_function *fn)
 {
-	return told->special[i] == ORDINARY && fn->flags & GO_WRITES_SP;
+	return known->special[i] == ORDINARY && fn->flags & GO_WRITES_SP;
 }
 
 static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const struct cfi_rule *rule), void *ctx)
 {
-	struct told *told = functions;
+	struct known *known = functions;
 	const struct adding to = {add, ctx};
 	struct cfi_rule rule;
 	struct go_function fn;
 	struct go_kept kept;
 
 	rule = plain_rule(CFI_ROOT);
-	if (!told->table)
-		return add(ctx, told->kickoff.start, &rule);
-	if (!go_function_at(told->table, i, &fn))
+	if (!known->table)
+		return add(ctx, known->kickoff.start, &rule);
+	if (!go_function_at(known->table, i, &fn))
 		return false;
-	switch (told->special[i]) {
+	switch (known->special[i]) {
 	case ROOT:
 		return add(ctx, fn.start, &rule);
 	case SIGNAL:
@@ -279,17 +279,18 @@ static bool rows(void *functions, u32 i, bool (*add)(void *ctx, u64 addr, const 
 		rule.cfa_off = UCONTEXT_REGS;
 		return add(ctx, fn.start - 1, &rule);
 	case EXACT:
-		return sized_rows(told, &fn, CFI_SIGNAL_FRAME, NULL, &to);
+		return sized_rows(known, &fn, CFI_SIGNAL_FRAME, NULL, &to);
 	case KEEPER:
-		return keeper_rows(told, &fn, &to);
+		return keeper_rows(known, &fn, &to);
 	case SAVER:
-		return sized_rows(told, &fn, 0, go_code_saved(told->code, told->table, &fn, &kept) ? &kept : NULL, &to);
+		return sized_rows(
+		        known, &fn, 0, go_code_saved(known->code, known->table, &fn, &kept) ? &kept : NULL, &to);
 	default:
-		if (!writes_stack_pointer(told, i, &fn))
-			return sized_rows(told, &fn, 0, NULL, &to);
-		return go_is_popping(told->code, told->table, &fn)
-		               ? go_popping_rows(told->code, told->table, &fn, add, ctx)
-		               : cfi_code_rows(told->table->file.img, fn.start, fn.end, add, ctx);
+		if (!writes_stack_pointer(known, i, &fn))
+			return sized_rows(known, &fn, 0, NULL, &to);
+		return go_is_popping(known->code, known->table, &fn)
+		               ? go_popping_rows(known->code, known->table, &fn, add, ctx)
+		               : cfi_code_rows(known->table->file.img, fn.start, fn.end, add, ctx);
 	}
 }
 

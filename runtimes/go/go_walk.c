@@ -202,14 +202,14 @@ static inline int go_root(struct walk *w, const struct go_config *go)
 		return STOP_DEPTH;
 	if (!go_m(w, go, go->m_curg, &m, &g) || !g)
 		return STOP_ROOT;
-	if (go->tells & GO_TELL_CREATOR && walk_read(w, &value, sizeof(value), g + go->g_gopc) &&
+	if (go->details & GO_DETAIL_CREATOR && walk_read(w, &value, sizeof(value), g + go->g_gopc) &&
 	        !go_push_told(w, FRAME_RETADDR, value, GO_CREATED))
 		return STOP_DEPTH;
-	if (go->tells & GO_TELL_LABELS && walk_read(w, &value, sizeof(value), g + go->g_labels) && value &&
+	if (go->details & GO_DETAIL_LABELS && walk_read(w, &value, sizeof(value), g + go->g_labels) && value &&
 	        go_labels(w, value, go->labels_map) &&
 	        !go_push_told(w, 0, value, w->scratch[GO_LABEL_WORDS] << 32 | GO_LABELS))
 		return STOP_DEPTH;
-	if (go->tells & GO_TELL_NUMBER && walk_read(w, &value, sizeof(value), g + go->g_goid) &&
+	if (go->details & GO_DETAIL_NUMBER && walk_read(w, &value, sizeof(value), g + go->g_goid) &&
 	        !go_push_told(w, FRAME_THREAD, value, GO_GOROUTINE))
 		return STOP_DEPTH;
 	return STOP_ROOT;

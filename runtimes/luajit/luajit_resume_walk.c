@@ -12,9 +12,9 @@
 #define LJ_RESUME_CFRAMES 8          /* from the innermost outwards: those of callbacks, whose frames were seen */
 #define LJ_RESUME_FAR     (1u << 20) /* bytes: another thread's stack may be further up */
 #define LJ_RESUME_NEAR    (1u << 17)
-#define LJ_MEMO_FRAME     0x9e3779b97f4a7c15ull
+#define LJ_CACHED_FRAME   0x9e3779b97f4a7c15ull
 
-/* The cell of a thread: of its global_State, or (which: LJ_MEMO_FRAME) of its last cframe. */
+/* The cell of a thread: of its global_State, or (which: LJ_CACHED_FRAME) of its last cframe. */
 static inline u64 lj_cache_key(const struct walk *w, u64 which)
 {
 	return walk_mix(walk_mix(which, w->thread_pointer), w->region.vm);
@@ -47,7 +47,7 @@ LUAJIT_SHARED int luajit_note(struct walk *w, u64 g, u64 cf)
 	WALK_CHECK(w);
 	if (w->thread_pointer) {
 		lj_keep(w, 0, g);
-		lj_keep(w, LJ_MEMO_FRAME, cf);
+		lj_keep(w, LJ_CACHED_FRAME, cf);
 	}
 	return 0;
 }
@@ -84,7 +84,7 @@ WALK_STEP int luajit_resume(struct walk *w)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	if (!w->thread_pointer || !lj_recall(w, 0, &g) || !lj_recall(w, LJ_MEMO_FRAME, &last)) {
+	if (!w->thread_pointer || !lj_recall(w, 0, &g) || !lj_recall(w, LJ_CACHED_FRAME, &last)) {
 		g = vm->only;
 		last = w->reg[REG_SP] - LJ_RESUME_FAR + LJ_RESUME_NEAR;
 	}

@@ -6,10 +6,10 @@
 #include "walk.h"
 #include "hotspot.h"
 
-#define HOPS_MAX        64 /* of the segment map: one for each 254 segments */
-#define SEGMENT_FREE    0xff
-#define MEMO_CHECK_BITS 12
-#define CACHE_BACK_MAX  (1u << 20) /* segments */
+#define HOPS_MAX         64 /* of the segment map: one for each 254 segments */
+#define SEGMENT_FREE     0xff
+#define CACHE_CHECK_BITS 12
+#define CACHE_BACK_MAX   (1u << 20) /* segments */
 
 static inline const struct hotspot_vm *hs_vm(struct walk *w)
 {
@@ -63,8 +63,8 @@ static inline u64 hs_cache_key(const struct walk *w, u64 segment)
 
 static inline u64 hs_cache_value(u64 key, u64 compile_id, u64 back)
 {
-	return compile_id << 32 | (back & (CACHE_BACK_MAX - 1)) << MEMO_CHECK_BITS |
-	       key * 0x9e3779b97f4a7c15ull >> (64 - MEMO_CHECK_BITS);
+	return compile_id << 32 | (back & (CACHE_BACK_MAX - 1)) << CACHE_CHECK_BITS |
+	       key * 0x9e3779b97f4a7c15ull >> (64 - CACHE_CHECK_BITS);
 }
 
 /* Reads the nmethod of a segment where the cache says, if it is still there: see README.md. */
@@ -76,7 +76,7 @@ static inline bool hs_recall(struct walk *w, const struct hotspot_vm *vm, u64 se
 	if (!cached || cached->key != key)
 		return false;
 	value = cached->value;
-	back = value >> MEMO_CHECK_BITS & (CACHE_BACK_MAX - 1);
+	back = value >> CACHE_CHECK_BITS & (CACHE_BACK_MAX - 1);
 	return value == hs_cache_value(key, value >> 32, back) && hs_read_block(w, vm, segment - back) &&
 	       hs_is_nmethod(w, vm, back) && hs_field(w, vm->compile_id) == value >> 32;
 }

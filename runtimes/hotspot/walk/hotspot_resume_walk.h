@@ -17,7 +17,7 @@
 #define SEEKS_MAX      256
 #define SEEK_ON        (-1)          /* not among the threads seen so far */
 #define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer; an anchor beyond is of another stack */
-#define MEMO_THREAD    0x2545f4914f6cdd1dull
+#define CACHE_THREAD   0x2545f4914f6cdd1dull
 
 /*
  * Places in scratch: the next thread of the list (or, in an array, where it is read from), how many are left, and the
@@ -89,7 +89,7 @@ WALK_GLOBAL int hotspot_own_thread(struct walk *w)
 	vm = hs_vm(w);
 	if (!vm || !vm->anchor.list || !w->thread_pointer)
 		return STOP_VM_UNKNOWN;
-	key = walk_mix(walk_mix(MEMO_THREAD, w->thread_pointer), w->region.vm);
+	key = walk_mix(walk_mix(CACHE_THREAD, w->thread_pointer), w->region.vm);
 	memo = walk_cache(w, (u32)(key >> 32));
 	if (memo && memo->key == key) {
 		w->scratch[SCRATCH_THREAD] = memo->value;
