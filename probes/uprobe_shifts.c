@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -76,12 +77,20 @@ static struct error *place(struct placed *p)
 	return uprobe_place(site->program, site->pid, path, site->offset, site->counter, site->cookie, &p->uprobe);
 }
 
-/* Under the lock, as what follows. */
+/* Under the lock, as what follows. What cannot be placed again is tried in the next shift, unless its process ended. */
 static void place_some(struct uprobe_shifts *s, bool last)
 {
-	for (u32 i = 0; i < s->nplaced; i++)
-		if (!s->placed[i].uprobe && s->placed[i].site.last == last)
-			error_free(place(&s->placed[i])); /* gone with its process */
+	for (u32 i = 0; i < s->nplaced; i++) {
+		struct placed *p = &s->placed[i];
+		struct error *err = p->uprobe || p->site.last != last ? NULL : place(p);
+
+		if (err && kill(p->site.pid, 0) && errno == ESRCH) {
+			close(p->file);
+			*p = s->placed[--s->nplaced];
+			i--;
+		}
+		error_free(err);
+	}
 }
 
 /* length: of the shift; 0: it has no end. */
@@ -263,6 +272,8 @@ struct error *uprobe_shifts_add(struct uprobe_shifts *s, const struct uprobe_sit
 	struct placed p = {.site = *site, .file = open(path, O_PATH | O_CLOEXEC)};
 	struct error *err;
 
+	if (p.file < 0 && (errno == ENOENT || errno == ESRCH))
+		return NULL;
 	if (p.file < 0)
 		return error_errno(errno, "cannot open %s for a uprobe in process %d", path, site->pid);
 	pthread_mutex_lock(&s->lock);

@@ -46,7 +46,10 @@ struct uprobe_site {
 
 struct error *uprobe_shifts_create(const struct uprobe_shifts_options *options, struct uprobe_shifts **ret);
 void uprobe_shifts_destroy(struct uprobe_shifts *s); /* takes all away; NULL is fine */
-/* path: of the file, for the kernel; what it leads to now is what is probed later, too. */
+/*
+ * path: of the file, for the kernel; what it leads to now is what is probed later, too. No error if it is not there any
+ * more: the process has ended, or maps something else.
+ */
 struct error *uprobe_shifts_add(struct uprobe_shifts *s, const struct uprobe_site *site, const char *path);
 bool uprobe_shifts_has(struct uprobe_shifts *s, u32 process);
 /* The part of time that uprobes are to be placed from now on; 1: always. */
