@@ -254,6 +254,40 @@ WALK_GLOBAL int step_signal(struct walk *w, u64 at)
 	return STOP_NONE;
 }
 
+/* A register whose value is where the pointer at `at` of the stack leads. */
+WALK_GLOBAL int restore_pointed(struct walk *w, u64 at, u32 reg)
+{
+	u64 slot;
+
+	WALK_CHECK(w);
+	WALK_BARRIER(reg);
+	if (reg >= ARCH_NREGS)
+		return false;
+	w->valid &= ~(1u << reg);
+	if (!walk_stack(w, at, &slot) || !walk_stack(w, slot, &w->reg[reg]))
+		return false;
+	w->valid |= 1u << reg;
+	return true;
+}
+
+/* libgcc's unwinder is about to go on where its context says. */
+WALK_GLOBAL int step_context(struct walk *w, u64 at)
+{
+	u64 cfa, pc;
+	int stop;
+
+	WALK_CHECK(w);
+	if (!walk_stack(w, at + CFI_CONTEXT_CFA, &cfa) || !walk_stack(w, at + CFI_CONTEXT_CFA + 8, &pc))
+		return STOP_STACK_ABSENT;
+#define POINTED(i, reg) restore_pointed(w, at + (reg)*8ull, reg);
+	ARCH_SAVED_REGS(POINTED)
+#undef POINTED
+	stop = enter_caller(w, cfa, pc, false);
+	w->leaf = 1;
+	w->flags = 0;
+	return stop;
+}
+
 static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret)
 {
 	u64 base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
@@ -333,6 +367,9 @@ static inline int leave_frame(struct walk *w, u64 pc)
 		return step_rule(w, rule);
 	case CFI_SIGNAL:
 		return step_signal(w, w->reg[REG_SP] + (s64)rule->cfa_off);
+	case CFI_CONTEXT:
+		return walk_has(w, rule->cfa_reg) ? step_context(w, reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off)
+		                                  : STOP_REG_LOST;
 	case CFI_ROOT:
 		return STOP_ROOT;
 	case CFI_NONE:

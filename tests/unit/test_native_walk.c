@@ -98,6 +98,34 @@ static void test_signal(void **state)
 	fake_destroy(f);
 }
 
+/* Each register lies where a pointer of the context says, or nowhere; the pc is exact. */
+static void test_context(void **state)
+{
+	struct fake *f = fake_create();
+	struct cfi_rule rule = fake_rule(CFI_CONTEXT, REG_FP, -0x200);
+	u64 context = SP + 0x100, fp = context + 0x200, frame = fake_function(f, &rule), root = add_root(f);
+	u64 reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = fp, [REG_PC] = frame};
+
+	(void)state;
+	for (u32 i = 0; i < 18; i++)
+		fake_put(f, context + i * 8, i == DWREG_R13 ? 0 : SP + 0x400 + i * 16);
+	for (u32 i = 0; i < 18; i++)
+		fake_put(f, SP + 0x400 + i * 16, 0x1000 + i);
+	fake_put(f, context + CFI_CONTEXT_CFA, SP + 0x800);
+	fake_put(f, context + CFI_CONTEXT_CFA + 8, root);
+	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 2);
+	check_frame(f, 1, root, 0);
+	assert_int_equal(f->walk.reg[REG_SP], SP + 0x800);
+	assert_int_equal(f->walk.valid, (ARCH_SAVED_MASK & ~(1u << DWREG_R13)) | 1u << REG_SP | 1u << REG_PC);
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		if (f->walk.valid & ARCH_SAVED_MASK & 1u << i)
+			assert_int_equal(f->walk.reg[i], 0x1000 + i);
+	reg[REG_FP] = 0;
+	assert_int_equal(fake_walk(f, reg), STOP_STACK_ABSENT);
+	fake_destroy(f);
+}
+
 /* A signal frame described by ordinary rules: the pc above it is exact, even as the first byte of its function. */
 static void test_signal_flag(void **state)
 {
@@ -303,6 +331,7 @@ int main(void)
 	        cmocka_unit_test(test_indexed),
 	        cmocka_unit_test(test_plt),
 	        cmocka_unit_test(test_signal),
+	        cmocka_unit_test(test_context),
 	        cmocka_unit_test(test_signal_flag),
 	        cmocka_unit_test(test_newborn),
 	        cmocka_unit_test(test_unsupported),

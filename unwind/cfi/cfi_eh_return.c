@@ -11,8 +11,8 @@
  *	mov %rcx, %rsp			__builtin_eh_return(): cfi_rule.c
  *	pop %rcx; jmp *%rcx		with shadow stacks, since gcc 12; otherwise a return
  *
- * Behind the first call the function that catches is the caller, with the registers that the frame has. While that call
- * lasts, the frame has some of its caller's and some of the other's.
+ * From that call on the function that catches is the caller: the context, which the frame keeps to its end, tells where
+ * each register is (CFI_CONTEXT). The frame's own slots have some values of its caller and some of the other's.
  */
 #include <string.h>
 
@@ -66,24 +66,17 @@ static s32 find_install(const u8 *code, u32 *size)
 	return cfa;
 }
 
-static struct cfi_rule install_rule(const struct cfi_rule *body, s32 cfa)
+static struct cfi_rule install_rule(s32 cfa)
 {
-	struct cfi_rule rule = *body;
+	struct cfi_rule rule = cfi_plain_rule(CFI_CONTEXT);
 
-	rule.kind = CFI_DEREF;
-	rule.cfa_off = cfa;
-	rule.cfa_add = 0;
-	rule.slot_reg = REG_FP;
+	rule.cfa_reg = REG_FP;
+	rule.cfa_off = cfa - CFI_CONTEXT_CFA;
 	rule.flags = CFI_SIGNAL_FRAME;
-	for (u32 i = 0; i < ARCH_NSAVED; i++)
-		rule.slot[i] = body->slot[i] == CFI_UNDEFINED || body->slot[i] == CFI_SAME || body->slot[i] & 1
-		                       ? CFI_UNDEFINED
-		                       : cfi_slot((body->slot[i] >> 1) * 8 + body->cfa_off, 1);
-	rule.slot[ARCH_SLOT_RA] = cfi_slot(cfa + 8, 1);
 	return rule;
 }
 
-/* From behind the first call on to row i, the way out; one row holds there. False: no memory. */
+/* From the first call on to row i, the way out; one row holds there. False: no memory. */
 static bool mend_install(struct image_pages *text, struct cfi_rows *rows, size_t i)
 {
 	const struct cfi_entry *body = &rows->entry[i - 1], *end = &rows->entry[i];
@@ -96,8 +89,8 @@ static bool mend_install(struct image_pages *text, struct cfi_rows *rows, size_t
 
 	if (!cfa || body->rule.kind != CFI_REG || body->rule.cfa_reg != REG_FP || body->addr > end->addr - size)
 		return true;
-	rule = install_rule(&body->rule, cfa);
-	start = end->addr - size + CALL;
+	rule = install_rule(cfa);
+	start = end->addr - size + 1; /* a return address is looked up one byte back */
 	if (!cfi_rows_add(rows, start, &rule))
 		return false;
 	memmove(rows->entry + i + 1, rows->entry + i, (rows->n - 1 - i) * sizeof(*rows->entry));

@@ -48,6 +48,7 @@ enum cfi_kind {
 	CFI_UNSUPPORTED, /* given by an expression that no kind here covers */
 	CFI_INDEXED,     /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
 	CFI_NEWBORN,     /* after the system call that makes a thread: the child's outermost frame, else CFI_REG */
+	CFI_CONTEXT,     /* all registers are where the struct _Unwind_Context at reg[cfa_reg] + cfa_off says */
 	CFI_KINDS,
 };
 
@@ -65,6 +66,12 @@ static inline s16 cfi_slot(s32 offset, u32 base)
 }
 
 #define CFI_NO_REG 0xff
+
+/*
+ * struct _Unwind_Context of libgcc (unwind-dw2.c, gcc 4.5 to 15): pointers to the values of 18 registers by DWARF's
+ * numbers, the CFA, the address where it goes on.
+ */
+#define CFI_CONTEXT_CFA (18 * 8)
 
 struct cfi_rule {
 	u8 kind;
