@@ -171,19 +171,28 @@ static void add_inner(struct lua_globals *g, struct memory *mem, u64 proto, stru
 	}
 }
 
+/* Of several names of one function the shortest counts: the order of a table differs from run to run. */
+static bool is_better(const char *name, const char *than)
+{
+	size_t length = strlen(name), other = strlen(than);
+
+	return length != other ? length < other : strcmp(name, than) < 0;
+}
+
 static void add(struct lua_globals *g, struct function function, u64 closure, const char *module, const char *name)
 {
 	bool whole = module == REGISTRY || !strcmp(module, "_G");
 	struct named *n = find_or_add(g, function);
+	char text[NAME_BYTES];
 
 	if (!n)
 		return;
-	if (n->name[0]) {
-		n->ambiguous = n->ambiguous || n->closure != closure;
-		return;
-	}
-	n->closure = closure;
-	snprintf(n->name, sizeof(n->name), "%s%s%s", whole ? "" : module, whole ? "" : ".", name);
+	snprintf(text, sizeof(text), "%s%s%s", whole ? "" : module, whole ? "" : ".", name);
+	if (!n->name[0])
+		n->closure = closure;
+	n->ambiguous = n->ambiguous || n->closure != closure;
+	if (!n->name[0] || (module != REGISTRY && is_better(text, n->name)))
+		memcpy(n->name, text, sizeof(text));
 }
 
 /* A Node (lobject.h): 40 bytes in 5.1 and 5.2, 32 in 5.3, 24 from 5.4 on. The value is first. */

@@ -147,8 +147,9 @@ def traceback_names(lines):
         entry = re.search(r"tables\.lua:\d+: in (?:(main chunk)|\w+ '(.*)'|function <)", line)
         if entry:
             name = entry[1] or entry[2] or "function"
-            # a function that pcall() calls is named from a table; a function of which two closures have two names is
-            # called as at the call
+            # a function that pcall() calls is named from a table, by the first name that this has; a function of which
+            # two closures have two names is called as at the call
+            name = re.sub(r"_\d+$", "", name)
             yield {"function": "everywhere", "first.run": "run"}.get(name, name)
             if entry[1]:
                 return
