@@ -12,13 +12,16 @@ SURE = 20
 
 
 def names(profile):
-    """({name of a function of a language or of a file with symbols: samples}, samples)"""
+    """
+    Without numbers that differ, and without the folders of files: a profile has as many as it needs to tell its files
+    apart. ({name of a function of a language or of a file with symbols: samples}, samples)
+    """
     found = collections.Counter()
     for stack in profile.stacks:
         for name in {
             f.plain for f in stack.frames if (f.script or f.mapping.startswith("/")) and "guess" not in f.marks
         }:
-            found[re.sub(r"(0x[0-9a-f]{6,}|\$\d+|/\d+)", "", name)] += stack.count
+            found[re.sub(r"(0x[0-9a-f]{6,}|\$\d+|/\d+|(?<=\()[^()]*/)", "", name)] += stack.count
     return found, sum(s.count for s in profile.stacks)
 
 
