@@ -76,6 +76,38 @@ static void test_truncated(void **state)
 	}
 }
 
+/* What a guess led to is dropped from there on if the walk ends where no code is; other ends do not say that. */
+static void test_wrong_guess(void **state)
+{
+	static const struct {
+		u16 stop;
+		u32 guess; /* which frame; FN_MAX: none */
+		u32 left;
+	} cases[] = {{STOP_BAD_RETADDR, 1, 1}, {STOP_BAD_RETADDR, 2, 2}, {STOP_NO_PROGRESS, 3, 3},
+	        {STOP_DEPTH, 1, FN_MAX}, {STOP_ROOT, 1, FN_MAX}, {STOP_BAD_RETADDR, FN_MAX, FN_MAX},
+	        {STOP_BAD_RETADDR, 0, FN_MAX}};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct collector *c = create((struct collect_options){0});
+		struct stack_record *r = whole_record(HASH);
+		u32 stop = cases[i].stop;
+		const char *path[FN_MAX + 1] = {names[0], names[1], names[2], names[3]};
+
+		r->stop = (u16)stop;
+		if (cases[i].guess < FN_MAX)
+			r->frame[cases[i].guess].where |= (u64)FRAME_GUESS << FRAME_ADDR_BITS;
+		if (stop != STOP_ROOT)
+			path[cases[i].left] = stop == STOP_DEPTH         ? "[truncated: depth]"
+			                      : stop == STOP_NO_PROGRESS ? "[truncated: no_progress]"
+			                                                 : "[truncated: bad_retaddr]";
+		send_once(c, r);
+		collector_count(c, 0, HASH, 1, 0);
+		check_path(c, 1, path, cases[i].left + (stop != STOP_ROOT));
+		collector_destroy(c);
+	}
+}
+
 static void test_threads(void **state)
 {
 	const char *path[] = {
@@ -255,6 +287,7 @@ int main(void)
 	        cmocka_unit_test(test_unknown_frames),
 	        cmocka_unit_test(test_anonymous_code),
 	        cmocka_unit_test(test_truncated),
+	        cmocka_unit_test(test_wrong_guess),
 	        cmocka_unit_test(test_threads),
 	        cmocka_unit_test(test_filters),
 	        cmocka_unit_test(test_bad_patterns),

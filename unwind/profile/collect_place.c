@@ -277,6 +277,20 @@ static struct error *add_path(
 	return NULL;
 }
 
+/*
+ * How many frames are left of a walk that ended so. If native code that a guess led to returns to where no code is, the
+ * guess was wrong: a word that some earlier call had left on the stack.
+ */
+static u32 without_wrong_guess(const struct frame *frames, u32 n, u32 stop)
+{
+	if (stop != STOP_BAD_RETADDR && stop != STOP_NO_PROGRESS)
+		return n;
+	for (u32 i = n; i-- > 1 && frame_kind(&frames[i]) == FRAME_NATIVE;)
+		if (frame_flags(&frames[i]) & FRAME_GUESS)
+			return i;
+	return n;
+}
+
 struct error *collect_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
         const struct frame *inside, u64 *packed)
 {
@@ -289,6 +303,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 
 	if (inside)
 		c->expanded[0] = *inside;
+	n = without_wrong_guess(frames, n, record->stop);
 	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
 	                     c->expanded + before, EXPANDED_MAX - before);
 	if (c->options.processes)
