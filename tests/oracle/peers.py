@@ -18,7 +18,7 @@ import shares
 from java_edges import NAME
 
 SYSTEMATIC = 0.03
-OF_NO_PACKAGE = re.compile(r"\w+\.(?!cold|part|isra|constprop)[a-z]\w*")
+OF_NO_PACKAGE = re.compile(r"[\w$]+(\.0x[0-9a-f]+)?\.(?!cold|part|isra|constprop)[a-z]\w*")
 
 
 def py_spy():
@@ -92,11 +92,8 @@ def plain_class(name):
 
 
 def java_own(frames):
-    return {
-        plain_class(found["owner"] + "." + found["method"])
-        for f in frames
-        if "approx" not in f.marks and (found := NAME.fullmatch(f.plain))
-    }
+    """Approximate ones, too: both take the place that the JVM has noted nearest to the program counter."""
+    return {plain_class(found["owner"] + "." + found["method"]) for f in frames if (found := NAME.fullmatch(f.plain))}
 
 
 def java_theirs(frames):
