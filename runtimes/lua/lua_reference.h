@@ -3,9 +3,11 @@
 #ifndef YRT_LUA_REFERENCE_H
 #define YRT_LUA_REFERENCE_H
 
+#include <elf.h>
 #include <string.h>
 
 #include "binary/image.h"
+#include "binary/image_scan.h"
 
 #define LUA_REFERENCE 7 /* bytes of the longest such instruction */
 
@@ -23,6 +25,17 @@ static inline u64 lua_referred(const u8 *code, u64 addr)
 		return 0;
 	memcpy(&absolute, code + 1, sizeof(absolute));
 	return absolute;
+}
+
+/* Where in a piece of code such an instruction may begin, from i on; not before scan->own: nowhere. */
+static inline size_t lua_reference_next(const struct image_scan *scan, size_t i)
+{
+	const u8 *lea;
+
+	if (scan->img->type == ET_EXEC || i + 1 >= scan->size)
+		return i;
+	lea = memchr(scan->bytes + i + 1, 0x8d, scan->size - i - 1);
+	return lea ? (size_t)(lea - scan->bytes) - 1 : scan->own;
 }
 
 /* The first instruction of .text that refers to it. 0: none. */

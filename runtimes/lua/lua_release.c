@@ -99,7 +99,8 @@ static bool find_texts(struct image *img, struct texts *ret, bool *failed)
 /* Does one instruction refer to the series not far from one that refers to _VERSION? */
 static bool see_code(const struct image_scan *scan, const struct texts *texts, u64 seen[2], u32 *series)
 {
-	for (size_t i = 0; i < scan->own && i + LUA_REFERENCE <= scan->size; i++) {
+	for (size_t i = lua_reference_next(scan, 0); i < scan->own && i + LUA_REFERENCE <= scan->size;
+	        i = lua_reference_next(scan, i + 1)) {
 		u64 addr = scan->addr + i, to = lua_referred(scan->bytes + i, addr);
 
 		for (u32 k = 0; to && k < texts->n; k++) {

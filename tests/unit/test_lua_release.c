@@ -82,11 +82,39 @@ static void test_file_without_lua(void **state)
 	image_put(img);
 }
 
+/* Without lua_ident the code of luaopen_base() tells the series, in files at fixed addresses, too. */
+static void test_by_code(void **state)
+{
+	static const char *const how[] = {"-fPIE -pie", "-fno-pie -no-pie"};
+
+	(void)state;
+	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	for (u32 i = 0; i < sizeof(how) / sizeof(*how); i++) {
+		char found[LUA_RELEASE_MAX] = "", path[64];
+		struct image *img;
+		u64 near = 0;
+
+		run("echo 'int puts(const char *); int main(void) { return puts(\"Lua 5.3\") + puts(\"_VERSION\"); }' "
+		    "| "
+		    "gcc -O1 %s -xc -o %s/host -",
+		        how[i], dir);
+		snprintf(path, sizeof(path), "%s/host", dir);
+		img = open_image(path);
+		assert_true(lua_release_find(img, found, &near));
+		assert_string_equal(found, "Lua 5.3.6");
+		assert_int_not_equal(near, 0);
+		image_put(img);
+	}
+	run("rm -r %s", dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_searched_once),
 	        cmocka_unit_test(test_file_without_lua),
+	        cmocka_unit_test(test_by_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

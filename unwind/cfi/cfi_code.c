@@ -95,19 +95,30 @@ static void add_run(struct code_flow *f, struct cfi_code *c, u64 start, u64 end,
 		        (struct cfi_function){.start = start, .end = end, .code_size = row, .cie = CFI_CIE_CODE};
 }
 
-/* A nop before a signal handler's return is its own, too. */
+/* i: where the system call ends that it may be. A nop before a signal handler's return is its own, too. */
+static void mark_signal_return(struct code_flow *f, u32 i)
+{
+	for (u32 size = CODE_SIGRETURN_MIN; size <= CODE_SIGRETURN_MAX && size <= i; size++) {
+		if (!code_flow_follows(f, f->start + i - size) ||
+		        code_sigreturn_size(f->bytes + i - size, size) != size)
+			continue;
+		memset(f->marks + i - size, SIGNAL, size);
+		if (size < i && f->bytes[i - size - 1] == 0x90)
+			f->marks[i - size - 1] = SIGNAL;
+	}
+}
+
 static void mark_system_calls(struct code_flow *f)
 {
-	for (u64 addr = f->start; addr < f->end; addr++) {
-		u32 i = (u32)(addr - f->start), size;
+	const u8 *end = f->bytes + (f->end - f->start), *p = f->bytes;
 
-		if (!code_flow_follows(f, addr))
+	for (; (p = memchr(p, 0x0f, (size_t)(end - p))); p++) {
+		u32 i = (u32)(p - f->bytes), size;
+
+		if (p + 1 == end || p[1] != 0x05)
 			continue;
-		size = code_sigreturn_size(f->bytes + i, f->end - addr);
-		memset(f->marks + i, SIGNAL, size);
-		if (size && i && f->bytes[i - 1] == 0x90)
-			f->marks[i - 1] = SIGNAL;
-		size = code_newborn_size(f->bytes + i, i, f->end - addr);
+		mark_signal_return(f, i + 2);
+		size = code_flow_follows(f, f->start + i) ? code_newborn_size(p, i, (size_t)(end - p)) : 0;
 		for (u32 k = 2; k < size; k++)
 			f->marks[i + k] |= NEWBORN;
 	}

@@ -45,6 +45,8 @@ struct cfi_rule code_state_rule(const struct code_state *s, bool doubtful);
 u32 code_vector_size(const u8 *code, size_t size);
 
 /* mov $15, %rax (or %eax); syscall: rt_sigreturn(), to which a signal handler returns. Its size; 0: it is another. */
+#define CODE_SIGRETURN_MIN 7
+#define CODE_SIGRETURN_MAX 9
 u32 code_sigreturn_size(const u8 *code, size_t size);
 /*
  * syscall; test %rax, %rax (or %eax); jcc, behind mov $56, %al (or %eax), or mov $435, %eax: clone() or clone3(), which
