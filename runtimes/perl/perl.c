@@ -65,6 +65,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		vm.op = bias + image->op;
 		vm.curcop = bias + image->curcop;
 		vm.curstackinfo = bias + image->curstackinfo;
+		vm.cop_seqmax = image->cop_seqmax ? bias + image->cop_seqmax : 0;
 		vm.compiling = bias + image->compiling;
 	}
 	for (u32 i = 0; i < image->code.nentries; i++)
@@ -95,6 +96,7 @@ static void find_key(struct perl_instance *instance, const struct runtime_proces
 			continue;
 		vm->slot = way.slot;
 		vm->via = way.via;
+		vm->interpreter = interpreter;
 		instance->keyless = false;
 	}
 }

@@ -54,15 +54,17 @@ enum perl_stack {
 #define PERL_ENTRIES_MAX  8
 
 /*
- * What the walker needs of one process. Offsets in bytes. Without MULTIPLICITY there is one interpreter, and op, curcop
- * and curstackinfo are addresses.
+ * What the walker needs of one process. Offsets in bytes. Without MULTIPLICITY there is one interpreter, and op, curcop,
+ * curstackinfo and cop_seqmax are addresses.
  */
 struct perl_vm {
 	u64 op, curcop, curstackinfo;
-	u64 identity;   /* of this configuration, for the cursor */
-	u64 attachment; /* a number that no other process's configuration ever had */
-	u64 coro_base;  /* the outermost frame of a coroutine seems to return here; 0: none */
-	u64 compiling;  /* PL_compiling, or with MULTIPLICITY what it is a part of: the interpreter */
+	u64 cop_seqmax;  /* 0: not known */
+	u64 interpreter; /* the process's first, whose cop_seqmax is used; 0 without MULTIPLICITY */
+	u64 identity;    /* of this configuration, for the cursor */
+	u64 attachment;  /* a number that no other process's configuration ever had */
+	u64 coro_base;   /* the outermost frame of a coroutine seems to return here; 0: none */
+	u64 compiling;   /* PL_compiling, or with MULTIPLICITY what it is a part of: the interpreter */
 	u32 compiling_size;
 	s32 slot; /* where a thread's interpreter is in the block that the word at `via` of its thread pointer leads to
 	           */

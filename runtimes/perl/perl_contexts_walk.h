@@ -13,7 +13,7 @@
 #define PL_END    1ull  /* of the cursor: there are no more contexts */
 
 /* The cursor: at is the PERL_SI; more[0] its contexts; [1] the statement that the next frame runs; [3] the CV of the
- * last frame of a sub, and [4] who it is; [2] how many contexts are left on this stack, its type, and: */
+ * last frame of a sub, [4] who it is, and [5] the generation of code (pl_generation()); [2] how many contexts are left on this stack, its type, and: */
 #define PL_SKIP   (1ull << 40) /* docatch() was passed: the next loop has none */
 #define PL_RAN    (1ull << 41) /* a loop was passed */
 #define PL_XS     (1ull << 42) /* a function in C was passed */
@@ -158,6 +158,21 @@ WALK_GLOBAL int perl_interpreter(struct walk *w)
 	return w->scratch[0] && pl_is_passed(w, w->scratch[0]) ? STOP_NONE : STOP_VM_ABSENT;
 }
 
+/*
+ * A number that changes when code is compiled: each block that was compiled raises PL_cop_seqmax at its end
+ * (pad_leavemy(), pad.c of 5.16 to 5.42), so before any of its statements can run. 0: not known. A later interpreter
+ * begins with the number of the one that it is a clone of, which is no proof where it is at a former one's address.
+ */
+static inline u64 pl_generation(struct walk *w, const struct perl_vm *vm, u64 interpreter)
+{
+	u32 seq;
+
+	if (!vm->cop_seqmax || interpreter != vm->interpreter ||
+	        !walk_read(w, &seq, sizeof(seq), interpreter + vm->cop_seqmax))
+		return 0;
+	return 1 + (u64)seq;
+}
+
 /* Starts on the contexts of this thread, if that was not done yet. */
 WALK_GLOBAL int perl_open(struct walk *w)
 {
@@ -194,6 +209,7 @@ WALK_GLOBAL int perl_open(struct walk *w)
 		return STOP_VM_ABSENT;
 	}
 	pl_set_op(c, op, true);
+	c->more[5] = pl_generation(w, vm, interpreter);
 	return perl_stack_open(w, si);
 }
 
@@ -260,9 +276,16 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
  * statement has stored it. The stored address is valid if the body still has the same code, because another CV would
  * not run a statement of this code. It must be a statement that the sub itself ran, so this does not work for the
  * innermost frame: the first statement of a sub that was just entered is its caller's.
+ *
+ * If no code was compiled since (pl_generation()), no other code has this statement, and the identity that was found
+ * holds. What else changes it, a new name, is noticed by the eighth walk. A renamed closure may change with each call.
  */
 #define PL_WHO_COOKIE   48
+#define PL_WHO_USES     53 /* of a stored identity: how often it may still be used */
+#define PL_WHO_CHECK    56 /* 4 bits, which say that it belongs to its key */
 #define PL_WHO_KIND     60
+#define PL_WHO_ONE_USE  (1ull << PL_WHO_USES)
+#define PL_WHO          (~(127ull << PL_WHO_USES))
 #define PL_CACHE_TAG    19 /* bits of a cached's value; the others: the body's address / 8 */
 #define PL_CACHE_BODIES (1ull << (64 - PL_CACHE_TAG + 3))
 
@@ -279,10 +302,10 @@ static inline bool pl_read_body(struct walk *w, const struct perl_vm *vm, u64 bo
 }
 
 /* Puts the words of a CV's body into scratch; the body's address, or 0: unreadable. */
-static inline u64 pl_find_body(struct walk *w, const struct perl_vm *vm, u64 cv, u64 cop)
+static inline u64 pl_find_body(struct walk *w, const struct perl_vm *vm, u64 cv, u64 key)
 {
-	u64 key = walk_mix(walk_mix(vm->attachment, cv), cop), body;
-	struct walk_cache *cached = cop ? walk_cache(w, (u32)(key >> 32)) : NULL;
+	struct walk_cache *cached = key ? walk_cache(w, (u32)(key >> 32)) : NULL;
+	u64 body;
 
 	if (cached && cached->key == key) {
 		body = cached->value >> PL_CACHE_TAG << 3;
@@ -308,6 +331,23 @@ static inline u64 pl_who(const struct perl_vm *vm, u64 cv, u64 body, const u64 *
 	       (u64)perl_cookie(closure ? 0 : body, words, kind) << PL_WHO_COOKIE | (u64)kind << PL_WHO_KIND;
 }
 
+static inline u64 pl_who_check(u64 key, u64 who)
+{
+	return walk_mix(key, who) >> 60 << PL_WHO_CHECK;
+}
+
+/* Who this is, as a walk of this generation found; 0: not known. key: of a CV at a statement, and the generation */
+static inline u64 pl_known_who(struct walk_cache *known, u64 key)
+{
+	u64 value = known->value;
+
+	if (known->key != key || !(value & 7 * PL_WHO_ONE_USE) ||
+	        (value & 15ull << PL_WHO_CHECK) != pl_who_check(key, value & PL_WHO))
+		return 0;
+	known->value = value - PL_WHO_ONE_USE;
+	return value & PL_WHO;
+}
+
 /*
  * Can it be a CV? This is asked if its body cannot be read. After fork() its head often cannot be read either; then
  * naming decides.
@@ -323,11 +363,32 @@ static inline bool pl_may_be_sub(struct walk *w, const struct perl_vm *vm, u64 c
 	       (flags & PERL_SV_TYPE) == PERL_SV_CV;
 }
 
+/* Who a CV is; 0: it could not be read. cop: a statement that it ran, 0 if that is not certain */
+static inline u64 pl_find_who(
+        struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c, u64 cv, u64 cop, bool sub)
+{
+	u64 key = cop ? walk_mix(walk_mix(vm->attachment, cv), cop) : 0, key_now = walk_mix(key, c->more[5]), body, who;
+	struct walk_cache *known = cop && c->more[5] ? walk_cache(w, (u32)(key >> 32) ^ 1) : NULL;
+
+	who = known ? pl_known_who(known, key_now) : 0;
+	if (who)
+		return who;
+	body = pl_find_body(w, vm, cv, key);
+	if (!body)
+		return 0;
+	who = pl_who(vm, cv, body, w->scratch, sub);
+	if (known && who >> PL_WHO_KIND != PERL_KIND_RENAMED) {
+		known->key = key_now;
+		known->value = who | 7 * PL_WHO_ONE_USE | pl_who_check(key_now, who);
+	}
+	return who;
+}
+
 /* Pushes a frame of a CV. detail: perl_detail() without a cookie. */
 WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 cv, u64 detail)
 {
 	bool sub = perl_kind(detail) == PERL_KIND_SUB;
-	u64 who, body, low;
+	u64 who, low;
 
 	WALK_CHECK(w);
 	WALK_CHECK(vm);
@@ -335,18 +396,17 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 	low = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_op_bits(c) & PERL_OP_LOW;
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
-		body = pl_find_body(w, vm, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0);
-		if (!body && (!sub || !pl_may_be_sub(w, vm, cv)))
+		who = pl_find_who(w, vm, c, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0, sub);
+		if (!who && (!sub || !pl_may_be_sub(w, vm, cv)))
 			return STOP_VM_ABSENT;
-		who = body ? pl_who(vm, cv, body, w->scratch, sub)
-		           : (cv & FRAME_ADDR_MASK) | (u64)PERL_KIND_UNREAD << PL_WHO_KIND;
+		if (!who)
+			who = (cv & FRAME_ADDR_MASK) | (u64)PERL_KIND_UNREAD << PL_WHO_KIND;
 	}
 	if (sub) {
 		c->more[3] = cv;
 		c->more[4] = who;
-	}
-	if (sub)
 		detail += (who >> PL_WHO_KIND) << PERL_KIND_SHIFT;
+	}
 	detail |= who >> PL_WHO_COOKIE << PERL_COOKIE_SHIFT;
 	who = (who & ~(u64)PERL_OP_LOW) | low;
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;

@@ -113,6 +113,7 @@ static struct error *find_symbols(struct image *img, struct perl_image *image)
 	        {"PL_curstackinfo", &image->curstackinfo, !image->vm.multiple},
 	        {"PL_compiling", &image->compiling, !image->vm.multiple},
 	        {"PL_runops", &image->runops, false},
+	        {"PL_cop_seqmax", &image->cop_seqmax, false},
 	};
 	struct symbol s;
 

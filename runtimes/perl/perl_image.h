@@ -34,6 +34,7 @@ struct perl_image {
 	u64 op, curcop, curstackinfo; /* without MULTIPLICITY */
 	u64 runops;                   /* PL_runops, the same; 0: unknown */
 	u64 compiling;                /* PL_compiling, the same */
+	u64 cop_seqmax;               /* PL_cop_seqmax, the same; 0: unknown */
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
 	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
 	u32 scope, subst;             /* OP_SCOPE, OP_SUBST */

@@ -21,6 +21,7 @@ struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version)
 	        .op = l->i_op.at,
 	        .curcop = l->i_curcop.at,
 	        .curstackinfo = l->i_curstackinfo.at,
+	        .cop_seqmax = l->i_cop_seqmax.size == 4 ? l->i_cop_seqmax.at : 0,
 	        .compiling_size = l->i_size.at ? l->i_size.at : 1,
 	        .multiple = l->i_curstackinfo.size == 8,
 	        /* cop.h of 5.16 to 5.44 */

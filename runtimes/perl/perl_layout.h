@@ -15,6 +15,7 @@
 	OPTIONAL(i_curcop, "interpreter.Icurcop")                                                                      \
 	OPTIONAL(i_curstackinfo, "interpreter.Icurstackinfo")                                                          \
 	OPTIONAL(i_runops, "interpreter.Irunops")                                                                      \
+	OPTIONAL(i_cop_seqmax, "interpreter.Icop_seqmax")                                                              \
 	M(si_cxstack, "stackinfo.si_cxstack")                                                                          \
 	M(si_prev, "stackinfo.si_prev")                                                                                \
 	M(si_cxix, "stackinfo.si_cxix")                                                                                \

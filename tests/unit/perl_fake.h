@@ -33,6 +33,7 @@ struct perl_fake {
 	u64 root, c, other, runops, run, catch, unwind, sort, regexec, enter, compile, xs, pushing; /* functions */
 	u64 interpreter, stack, heap, sp, pc, cv;
 	struct walk_cache *caches; /* WALK_CACHES of them, or NULL */
+	struct perl_vm *config;    /* as the walker has it */
 };
 
 static inline struct perl_layout perl_fake_layout(void)
@@ -42,6 +43,7 @@ static inline struct perl_layout perl_fake_layout(void)
 	        .i_curcop = {208, 8},
 	        .i_curstackinfo = {224, 8},
 	        .i_runops = {240, 8},
+	        .i_cop_seqmax = {248, 4},
 	        .si_cxstack = {8, 8},
 	        .si_prev = {16, 8},
 	        .si_cxix = {32, 4},
@@ -152,7 +154,8 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->vm.entries[0] = FAKE_CODE + FAKE_PAGE + FAKE_RETURN; /* of c */
 	if (arena_alloc(p->f->arena, sizeof(p->vm), &config))
 		abort();
-	memcpy(arena_at(p->f->arena, config, sizeof(p->vm)), &p->vm, sizeof(p->vm));
+	p->config = arena_at(p->f->arena, config, sizeof(p->vm));
+	*p->config = p->vm;
 	p->root = fake_function(p->f, &root);
 	p->c = fake_function(p->f, &c);
 	p->other = fake_function(p->f, &c);

@@ -504,6 +504,45 @@ static void test_cache(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* As long as no code is compiled a caller's identity holds for seven walks; what the interpreter is one must know. */
+static void test_generation(void **state)
+{
+	static struct walk_cache caches[WALK_CACHES];
+	struct stack s = make();
+	u64 root = perl_fake_word(s.p, s.a) + s.p->layout.cv_root.at,
+	    seq = s.p->interpreter + s.p->layout.i_cop_seqmax.at;
+	u32 cookie;
+
+	(void)state;
+	s.p->caches = caches;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
+	for (u32 known = 0; known < 2; known++) {
+		s.p->config->interpreter = known ? s.p->interpreter : 0;
+		fake_put(s.p->f, root, 0x5555);
+		expect(&s, STOP_ROOT, "baMLLr");
+		cookie = perl_cookie_of(s.p->f->frames[1].detail);
+		fake_put(s.p->f, root, 0x6666); /* another one's, if code was compiled */
+		for (u32 i = 0; i < 8; i++) {
+			expect(&s, STOP_ROOT, "baMLLr");
+			assert_int_equal(perl_cookie_of(s.p->f->frames[1].detail) == cookie, known && i < 7);
+		}
+	}
+	fake_put(s.p->f, root, 0x5555);
+	for (u32 i = 0; i < 8; i++)
+		expect(&s, STOP_ROOT, "baMLLr");
+	fake_put(s.p->f, root, 0x6666);
+	fake_put(s.p->f, seq, 1);
+	expect(&s, STOP_ROOT, "baMLLr");
+	assert_int_not_equal(perl_cookie_of(s.p->f->frames[1].detail), cookie);
+	for (u32 i = 0; i < WALK_CACHES; i++)
+		caches[i].value ^= caches[i].value ? 1ull << 56 : 0; /* torn */
+	fake_put(s.p->f, root, 0x5555);
+	expect(&s, STOP_ROOT, "baMLLr");
+	assert_int_equal(perl_cookie_of(s.p->f->frames[1].detail), cookie);
+	perl_fake_destroy(s.p);
+}
+
 /* The same sub in several frames, and another between them. */
 static void test_recursion(void **state)
 {
@@ -552,6 +591,7 @@ int main(void)
 	        cmocka_unit_test(test_leaving),
 	        cmocka_unit_test(test_absent),
 	        cmocka_unit_test(test_cache),
+	        cmocka_unit_test(test_generation),
 	        cmocka_unit_test(test_recursion),
 	};
 
