@@ -65,7 +65,7 @@ struct window {
 struct walk_cursor {
 	u64 key;
 	u64 at;
-	u64 more[6];
+	u64 more[7];
 };
 
 /*
@@ -292,6 +292,7 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 		w->cursor[i].at = 0;
 		w->cursor[i].more[0] = w->cursor[i].more[1] = w->cursor[i].more[2] = 0;
 		w->cursor[i].more[3] = w->cursor[i].more[4] = w->cursor[i].more[5] = 0;
+		w->cursor[i].more[6] = 0;
 		w->ncursors = i + 1;
 	}
 	return walk_launder(w, i);

@@ -184,7 +184,7 @@ static bool name_frame(
 {
 	struct perl_instance *instance = data;
 	struct frame frame = frames[i];
-	bool entered = perl_is_entered(frames, i, n);
+	bool entered = perl_is_entered(frames, i, n) && !perl_has_line(&frame);
 
 	if (!instance->named)
 		perl_names_set_postgres(instance->names, perl_postgres_find(p));

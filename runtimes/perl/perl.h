@@ -54,8 +54,8 @@ enum perl_stack {
 #define PERL_ENTRIES_MAX  8
 
 /*
- * What the walker needs of one process. Offsets in bytes. Without MULTIPLICITY there is one interpreter, and op, curcop,
- * curstackinfo and cop_seqmax are addresses.
+ * What the walker needs of one process. Offsets in bytes. Without MULTIPLICITY there is one interpreter, and op,
+ * curcop, curstackinfo and cop_seqmax are addresses.
  */
 struct perl_vm {
 	u64 op, curcop, curstackinfo;
@@ -74,7 +74,7 @@ struct perl_vm {
 	u8 multicall;                                    /* enum perl_stack: of a block that C code calls many times */
 	u16 si_cxstack, si_prev, si_cxix, si_type;
 	u16 cx_size, cx_oldcop, cx_retop, cx_cv, cx_format_cv, cx_eval_retop, cx_namesv;
-	u16 sv_any, sv_flags;
+	u16 sv_any, sv_flags, cop_line;
 	u16 cv_words;                  /* from xcv_start_u, xcv_root_u, xcv_gv_u on; xcv_flags is among them */
 	u16 cv_flags;                  /* in these */
 	u64 entries[PERL_ENTRIES_MAX]; /* return addresses of loops that call_sv() and the like call; 0: no more */
@@ -100,6 +100,10 @@ struct perl_vm {
  * The op finds the line of a statement that was optimised away (perl_statement.h): of the innermost frame the op that
  * runs, of a caller the one that it goes on with. Some bits of its address are enough, because it is one of few. 0:
  * the statement was entered by C code.
+ *
+ * A BEGIN block, as of `use`, and the statement that is made for its call are freed behind it, and the next ones take
+ * their place. So BEGIN blocks have the line in place of the op and the cookie. So has what is no sub and has no op:
+ * what C code was called from, and what is compiled.
  */
 enum perl_kind {
 	PERL_KIND_SUB,
@@ -129,6 +133,9 @@ enum perl_kind {
 #define PERL_OP_SHIFT     (PERL_STACK_SHIFT + PERL_STACK_BITS)
 #define PERL_COOKIE_SHIFT (64 - PERL_COOKIE_BITS)
 #define PERL_OP_RUNS      1024 /* it is the one that runs */
+
+#define PERL_LINE     0x8000 /* of the 16 bits of op and cookie: the others are the line */
+#define PERL_LINE_MAX 0x7fffu
 
 /* Of the op at this address. Those of a statement lie side by side in slabs (op.c) of 16 KB at most. */
 static inline u32 perl_op_bits(u64 op, bool runs)
@@ -188,11 +195,28 @@ static inline u64 perl_object(const struct frame *f)
 	return frame_addr(f) & ~(u64)PERL_OP_LOW;
 }
 
+/* Does it have a line in place of op and cookie? */
+static inline bool perl_has_line(const struct frame *f)
+{
+	u32 kind = perl_kind(f->detail);
+
+	if (kind == PERL_KIND_SUB || kind >= PERL_KIND_CLOSURE)
+		return perl_stack(f->detail) == PERL_STACK_REQUIRE;
+	return kind >= PERL_KIND_EVAL && kind != PERL_KIND_PATTERN && f->detail >> 63;
+}
+
+/* 0: not known */
+static inline u32 perl_line(const struct frame *f)
+{
+	return ((u32)(f->detail >> PERL_OP_SHIFT) << 3 | ((u32)f->where & PERL_OP_LOW)) & PERL_LINE_MAX;
+}
+
+/* 0: it has none */
 static inline u32 perl_op(const struct frame *f)
 {
 	u32 high = (u32)(f->detail >> PERL_OP_SHIFT) & (PERL_OP_RUNS / 4 - 1);
 
-	return high << 3 | ((u32)f->where & PERL_OP_LOW);
+	return perl_has_line(f) ? 0 : high << 3 | ((u32)f->where & PERL_OP_LOW);
 }
 
 /* What kind of frame a sub with these flags has. */

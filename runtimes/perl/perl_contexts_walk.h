@@ -12,8 +12,12 @@
 #define PL_WINDOW 2048u /* bytes of a stack of contexts that are read at once */
 #define PL_END    1ull  /* of the cursor: there are no more contexts */
 
-/* The cursor: at is the PERL_SI; more[0] its contexts; [1] the statement that the next frame runs; [3] the CV of the
- * last frame of a sub, [4] who it is, and [5] the generation of code (pl_generation()); [2] how many contexts are left on this stack, its type, and: */
+/*
+ * The cursor: at is the PERL_SI; more[0] its contexts; [1] the statement that the next frame runs; [3] the CV of the
+ * last frame of a sub, [4] who it is, and [5] the generation of code (pl_generation()); [6] the op that the next frame
+ * runs or goes on with (perl_op_bits()), or the line of its statement (PERL_LINE); [2] how many contexts are left on
+ * this stack, its type, and:
+ */
 #define PL_SKIP   (1ull << 40) /* docatch() was passed: the next loop has none */
 #define PL_RAN    (1ull << 41) /* a loop was passed */
 #define PL_XS     (1ull << 42) /* a function in C was passed */
@@ -28,7 +32,6 @@
 #define PL_COMPILES                                                                                                    \
 	(1ull << 50) /* the parser was passed: the innermost context is the eval, or the file, that it compiles */
 #define PL_ENDED (1ull << 51) /* the next loop has ended, though it is not the leaf or PL_op has its last op still */
-#define PL_OP    52           /* the bit where those of the op that it runs begin (perl_op_bits()) */
 #define PL_GROUP (PL_STACK | PL_PEEK | PL_TOOK | PL_BOTTOM | PL_ALL)
 
 static inline struct walk_cursor *pl_cursor(struct walk *w, const struct perl_vm *vm)
@@ -52,14 +55,28 @@ static inline u32 pl_type(const struct walk_cursor *c)
 	return (u32)(c->more[2] >> 32) & 0xff;
 }
 
-static inline u32 pl_op_bits(const struct walk_cursor *c)
+static inline u32 pl_spot(const struct walk_cursor *c)
 {
-	return (u32)(c->more[2] >> PL_OP) & (2 * PERL_OP_RUNS - 1);
+	return (u32)c->more[6] & (PERL_LINE | PERL_LINE_MAX);
 }
 
 static inline void pl_set_op(struct walk_cursor *c, u64 op, bool runs)
 {
-	c->more[2] = (c->more[2] & ((1ull << PL_OP) - 1)) | (u64)perl_op_bits(op, runs) << PL_OP;
+	c->more[6] = perl_op_bits(op, runs);
+}
+
+/* The statement of the next frame may be gone when it is named. */
+WALK_GLOBAL int perl_set_line(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c)
+{
+	u32 line;
+
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	if (!walk_read(w, &line, sizeof(line), c->more[1] + vm->cop_line) || line > PERL_LINE_MAX)
+		line = 0;
+	c->more[6] = PERL_LINE | line;
+	return STOP_NONE;
 }
 
 /* Goes on with the contexts of the PERL_SI at `si`; 0: there is none. */
@@ -209,6 +226,8 @@ WALK_GLOBAL int perl_open(struct walk *w)
 		return STOP_VM_ABSENT;
 	}
 	pl_set_op(c, op, true);
+	if (c->more[1] - (interpreter + vm->compiling) < vm->compiling_size)
+		perl_set_line(w, vm, c);
 	c->more[5] = pl_generation(w, vm, interpreter);
 	return perl_stack_open(w, si);
 }
@@ -393,7 +412,7 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 	WALK_CHECK(w);
 	WALK_CHECK(vm);
 	WALK_CHECK(c);
-	low = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_op_bits(c) & PERL_OP_LOW;
+	low = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_spot(c) & PERL_OP_LOW;
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
 		who = pl_find_who(w, vm, c, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0, sub);
@@ -407,7 +426,8 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 		c->more[4] = who;
 		detail += (who >> PL_WHO_KIND) << PERL_KIND_SHIFT;
 	}
-	detail |= who >> PL_WHO_COOKIE << PERL_COOKIE_SHIFT;
+	if (!sub || !(pl_spot(c) & PERL_LINE))
+		detail |= who >> PL_WHO_COOKIE << PERL_COOKIE_SHIFT;
 	who = (who & ~(u64)PERL_OP_LOW) | low;
 	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;
 }

@@ -43,6 +43,7 @@ struct perl_vm perl_vm_of(const struct perl_layout *l, u32 version)
 	        .cx_namesv = l->cx_namesv.at,
 	        .sv_any = l->sv_any.at,
 	        .sv_flags = l->sv_flags.at,
+	        .cop_line = l->cop_line.at,
 	        .cv_words = l->cv_start.at,
 	        .cv_flags = (u16)(l->cv_flags.at - l->cv_start.at),
 	};

@@ -106,12 +106,28 @@ static void say_sql_name(
 		snprintf(ret, size, "%s", name);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
 /* Is the CV that is there by now another renamed closure? A caller runs a statement of its own code. */
 static bool is_other(const struct perl_reader *r, const struct frame *f, const struct perl_cv *cv)
 {
 	return perl_kind(f->detail) == PERL_KIND_RENAMED &&
 	       (perl_kind_of_cv(cv->flags) != PERL_KIND_RENAMED ||
 	               (!(perl_op(f) & PERL_OP_RUNS) && !perl_may_have(r, cv->root, perl_cop(f->detail))));
+}
+
+/* Is it a BEGIN block, or does it have the statement, as a sub in @INC that require calls? */
+static bool may_be_begin(const struct perl_reader *r, const struct frame *f, const struct perl_cv *cv)
+{
+	char name[NAME_MAX_BYTES];
+
+	return (perl_cv_name(r, cv, name, sizeof(name)) && ends_with(name, "::BEGIN")) ||
+	       (cv->root && perl_may_have(r, cv->root, perl_cop(f->detail)));
 }
 
 /* *alive: the CV is still there. Not certain where another one of that address and cookie may have been meant. */
@@ -132,7 +148,8 @@ static const struct text *function(
 	words[1] = cv.root;
 	words[2] = cv.gv;
 	hash = perl_cv_hash(cv.body, words, kind);
-	if (perl_cookie(cv.body, words, kind) != perl_cookie_of(detail) || is_other(r, f, &cv))
+	if (perl_has_line(f) ? !may_be_begin(r, f, &cv)
+	                     : perl_cookie(cv.body, words, kind) != perl_cookie_of(detail) || is_other(r, f, &cv))
 		return k;
 	*alive = true;
 	if (k && k->hash == hash)
@@ -198,12 +215,19 @@ static void say_place(const struct spot *spot, struct frame_name *ret)
 		ret->line = spot->line;
 }
 
-static void say_spot(
-        struct perl_names *names, const struct perl_reader *r, u64 cop, u32 op, u64 owner, struct frame_name *ret)
+/* Where a frame is. Of a statement that was freed since its line may be all that is known. */
+static struct spot frame_spot(struct perl_names *names, const struct perl_reader *r, const struct frame *f, u64 owner)
 {
-	struct spot spot = spot_of(place(names, r, cop, op, owner));
+	struct spot ret = {.line = perl_line(f)};
+	u64 cop = perl_cop(f->detail);
+	const struct text *k = place(names, r, cop, perl_op(f), owner);
+	u32 line;
 
-	say_place(&spot, ret);
+	if (!perl_has_line(f) || !ret.line || (k && k->line == ret.line))
+		return spot_of(k);
+	if (!perl_cop_place(r, cop, &line, ret.file, sizeof(ret.file)) || line != ret.line)
+		ret.file[0] = '\0';
+	return ret;
 }
 
 static u64 hash_text(u64 hash, const char *text)
@@ -289,10 +313,9 @@ static struct frame read_sub(const struct perl_reader *r, struct frame f)
 static bool name_sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f, bool unread,
         struct frame_name *ret)
 {
-	u64 owner = perl_object(f) ^ (u64)(perl_cookie_of(f->detail) + 1) << 48;
+	u64 owner = perl_object(f) ^ (u64)((perl_has_line(f) ? perl_line(f) : perl_cookie_of(f->detail)) + 1) << 48;
 	u32 kind = perl_kind(f->detail);
-	struct spot statement = kind == PERL_KIND_XS ? (struct spot){0}
-	                                             : spot_of(place(names, r, perl_cop(f->detail), perl_op(f), owner));
+	struct spot statement = kind == PERL_KIND_XS ? (struct spot){0} : frame_spot(names, r, f, owner);
 	const struct text *k = named_sub(names, r, f, owner, &statement);
 
 	if (k && unread && !fits(k, &statement)) /* by now it may be another one */
@@ -301,6 +324,7 @@ static bool name_sub(struct perl_names *names, const struct perl_reader *r, cons
 		return false;
 	if (!k) { /* what was run while code was compiled, and then freed */
 		snprintf(ret->name, sizeof(ret->name), "BEGIN");
+		say_place(&statement, ret);
 		return true;
 	}
 	snprintf(ret->name, sizeof(ret->name), "%s", kind == PERL_KIND_PATTERN ? "(?{...})" : k->name);
@@ -323,25 +347,21 @@ static bool name_block(
 	        [PERL_KIND_SORT] = "sort {...}",
 	        [PERL_KIND_MAIN] = "main program",
 	};
+	struct spot spot = frame_spot(names, r, f, perl_object(f)), begin = spot;
 	u32 kind = perl_kind(f->detail);
 
 	if (kind >= PERL_KINDS || !texts[kind])
 		return false;
 	snprintf(ret->name, sizeof(ret->name), "%s", texts[kind]);
+	if (!perl_has_line(f) || perl_object(f) != perl_cop(f->detail))
+		begin = spot_of(place(names, r, perl_object(f), 0, 0));
 	if (kind != PERL_KIND_MAIN)
-		say_spot(names, r, perl_object(f), 0, 0, ret);
+		say_place(&begin, ret);
 	ret->line = 0;
-	say_spot(names, r, perl_cop(f->detail), perl_op(f), perl_object(f), ret);
+	say_place(&spot, ret);
 	if (kind == PERL_KIND_MAIN)
 		ret->definition = 1;
 	return true;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n >= m && !strcmp(text + n - m, end);
 }
 
 /*
@@ -366,7 +386,7 @@ static const struct text *file_name(
 static bool name_file(
         struct perl_names *names, const struct perl_reader *r, const struct frame *f, struct frame_name *ret)
 {
-	struct spot spot = spot_of(place(names, r, perl_cop(f->detail), perl_op(f), perl_object(f)));
+	struct spot spot = frame_spot(names, r, f, perl_object(f));
 	const struct text *k = file_name(names, r, perl_object(f), &spot);
 
 	snprintf(ret->name, sizeof(ret->name), "require%s%s", k ? " " : "", k ? k->name : "");

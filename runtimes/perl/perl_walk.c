@@ -13,12 +13,19 @@
 #define PL_CONTEXTS_A_LOOK 2
 #define PL_GROUP_DONE      (-1) /* besides stop reasons: all contexts of the native frame were pushed */
 
-static inline int pl_push(struct walk *w, const struct walk_cursor *c, u64 addr, u32 kind)
+/* Pushes a frame that is no sub's. */
+WALK_GLOBAL int perl_push(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 addr, u32 kind)
 {
-	u32 op = pl_op_bits(c);
-	u64 object = (addr & ~(u64)PERL_OP_LOW) | (op & PERL_OP_LOW);
+	u32 spot;
 
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, object), perl_detail(c->more[1], kind, 0, op))
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	if (!pl_spot(c)) /* C code entered it */
+		perl_set_line(w, vm, c);
+	spot = pl_spot(c);
+	addr = (addr & ~(u64)PERL_OP_LOW) | (spot & PERL_OP_LOW);
+	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, addr), perl_detail(c->more[1], kind, 0, spot))
 	               ? STOP_NONE
 	               : STOP_DEPTH;
 }
@@ -37,12 +44,15 @@ static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_c
 	u32 kind = format ? PERL_KIND_FORMAT : type & PERL_CX_SUB_RE ? PERL_KIND_PATTERN : PERL_KIND_SUB;
 	u64 oldcop = pl_word(w, i, vm->cx_oldcop), cv = pl_word(w, i, format ? vm->cx_format_cv : vm->cx_cv);
 	u64 retop = pl_word(w, i, vm->cx_retop);
-	bool entered = !format && !retop;
+	bool entered = !format && !retop, begin = entered && pl_type(c) == PERL_STACK_REQUIRE;
 	int stop = STOP_NONE;
 
+	if (begin)
+		perl_set_line(w, vm, c);
+	else if (pl_spot(c) & PERL_LINE)
+		pl_set_op(c, 0, false);
 	if (cv) /* none: it has returned, and is being freed */
-		stop = perl_push_cv(
-		        w, vm, c, cv, perl_detail(c->more[1], kind, entered ? pl_type(c) : 0, pl_op_bits(c)));
+		stop = perl_push_cv(w, vm, c, cv, perl_detail(c->more[1], kind, entered ? pl_type(c) : 0, pl_spot(c)));
 	if (stop == STOP_DEPTH)
 		return stop;
 	pl_take(c, oldcop, retop);
@@ -73,7 +83,7 @@ static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_
 		kind = PERL_KIND_REQUIRE;
 		at = name;
 	}
-	if (!(!retop && type & PERL_CX_BLOCK && pl_is_folding(w, vm, c, oldcop)) && pl_push(w, c, at, kind))
+	if (!(!retop && type & PERL_CX_BLOCK && pl_is_folding(w, vm, c, oldcop)) && perl_push(w, vm, c, at, kind))
 		return STOP_DEPTH;
 	pl_take(c, oldcop, retop);
 	if (!retop && !(type & PERL_CX_BLOCK))
@@ -82,12 +92,12 @@ static inline int pl_eval(struct walk *w, const struct perl_vm *vm, struct walk_
 }
 
 /* At the end of a stack of contexts, which C code began. */
-static inline int pl_stack_end(struct walk *w, struct walk_cursor *c)
+static inline int pl_stack_end(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c)
 {
 	if (pl_type(c) != PERL_STACK_MAIN)
 		return (c->more[2] & (PL_TOOK | PL_ALL)) == PL_TOOK ? PL_GROUP_DONE : perl_stack_next(w);
 	c->at = PL_END;
-	if (c->more[2] & PL_BOTTOM && pl_push(w, c, 0, PERL_KIND_MAIN))
+	if (c->more[2] & PL_BOTTOM && perl_push(w, vm, c, 0, PERL_KIND_MAIN))
 		return STOP_DEPTH;
 	return PL_GROUP_DONE;
 }
@@ -102,7 +112,7 @@ static inline int pl_next(struct walk *w, const struct perl_vm *vm, struct walk_
 	if (c->at == PL_END)
 		return PL_GROUP_DONE;
 	if (!pl_left(c))
-		return (c->more[2] & (PL_PEEK | PL_ALL)) == PL_PEEK ? PL_GROUP_DONE : pl_stack_end(w, c);
+		return (c->more[2] & (PL_PEEK | PL_ALL)) == PL_PEEK ? PL_GROUP_DONE : pl_stack_end(w, vm, c);
 	found = pl_context(w, vm, c);
 	if (found < 0)
 		return STOP_VM_ABSENT;
@@ -122,7 +132,7 @@ static inline int pl_next(struct walk *w, const struct perl_vm *vm, struct walk_
 	if (kind == vm->kind_eval)
 		return pl_eval(w, vm, c, i, type);
 	if (!kind && pl_type(c) == PERL_STACK_SORT) {
-		if (pl_push(w, c, pl_word(w, i, vm->cx_oldcop), PERL_KIND_SORT))
+		if (perl_push(w, vm, c, pl_word(w, i, vm->cx_oldcop), PERL_KIND_SORT))
 			return STOP_DEPTH;
 		pl_take(c, pl_word(w, i, vm->cx_oldcop), 0);
 		return STOP_NONE;

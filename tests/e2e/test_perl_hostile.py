@@ -5,6 +5,7 @@ Names that are meant to break what prints them, and Perl that ends or becomes an
 
 import os
 import re
+import subprocess
 
 import yrt
 
@@ -41,6 +42,21 @@ def test_exit():
 def test_exec():
     """What another program begins with may be sampled before its code is known."""
     return [check(look("exec"), 0.2)]
+
+
+def test_title():
+    """A title is cut to 15 bytes by the kernel: of a path the file's name is what counts."""
+    program = '$0 = "/opt/of/some/program/worker.pl: child 3"; $| = 1; print "x"; 1 while times < 60'
+    with subprocess.Popen([PERL, "-e", program], stdout=subprocess.PIPE) as target:
+        try:
+            target.stdout.read(1)
+            command = [yrt.YRT, "perl-flame", "-q", "-p", str(target.pid), "-d", "0.2", "-f", "html", "-o", "-"]
+            page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        finally:
+            target.kill()
+    title, = re.findall('"target":"([^"]*)"', page)
+    assert title == f"worker.pl (pid {target.pid})", title
+    yield title
 
 
 yrt.main(globals())

@@ -11,8 +11,12 @@
 
 static u64 identity(struct steps *s, const struct frame *f)
 {
+	u64 detail = perl_without_cop(f->detail);
+
 	(void)s;
-	return steps_mix(f->where & ~(u64)PERL_OP_LOW, perl_without_cop(f->detail));
+	if (perl_has_line(f))
+		detail &= (1ull << PERL_OP_SHIFT) - 1;
+	return steps_mix(f->where & ~(u64)PERL_OP_LOW, detail);
 }
 
 static u64 place(struct steps *s, const struct frame *f)

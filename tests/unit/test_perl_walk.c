@@ -66,6 +66,26 @@ static void test_stacks(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A BEGIN block, and what C code was called from, have their lines; other subs do not. */
+static void test_lines(void **state)
+{
+	struct stack s = make();
+	const struct frame *f = s.p->f->frames;
+
+	(void)state;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	perl_fake_call(s.p, s.p->c);
+	perl_fake_stack(s.p, PERL_STACK_REQUIRE);
+	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11);
+	perl_fake_context(s.p, SUB, s.b, 0, 12);
+	perl_fake_call(s.p, s.p->runops);
+	expect(&s, STOP_ROOT, "beLnaMLLr");
+	assert_true(perl_has_line(&f[0]) && perl_has_line(&f[1]) && !perl_has_line(&f[4]));
+	assert_int_equal(perl_line(&f[0]), 99);
+	assert_int_equal(perl_line(&f[1]), 12);
+	perl_fake_destroy(s.p);
+}
+
 /* docatch(): the loop of an eval goes on with what the loop outside has begun. */
 static void test_catch(void **state)
 {
@@ -567,6 +587,7 @@ int main(void)
 	        cmocka_unit_test(test_one_loop),
 	        cmocka_unit_test(test_two_loops),
 	        cmocka_unit_test(test_stacks),
+	        cmocka_unit_test(test_lines),
 	        cmocka_unit_test(test_catch),
 	        cmocka_unit_test(test_sort),
 	        cmocka_unit_test(test_last_call),

@@ -43,6 +43,25 @@ const struct mapping *process_mapping(const struct process *p, u64 addr)
 	return mapping_find(p->mappings, p->maps.nlines, addr);
 }
 
+/*
+ * A program that gives itself a path for a title (Perl's $0) is called after its first 15 bytes. The title is where the
+ * arguments were: the file's name in it says more.
+ */
+static void read_title(struct process *p)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64], title[1024] = "", *slash;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", p->pid);
+	file = fopen(path, "re");
+	if (!file || !fgets(title, sizeof(title), file) || strncmp(title, p->comm, strlen(p->comm)))
+		return;
+	title[strcspn(title, " :")] = '\0';
+	slash = strrchr(title, '/');
+	if (slash && slash[1])
+		snprintf(p->comm, sizeof(p->comm), "%.63s", slash + 1);
+}
+
 static void read_comm(struct process *p)
 {
 	cleanup(fclose) FILE *file = NULL;
@@ -53,6 +72,8 @@ static void read_comm(struct process *p)
 	if (!file || !fgets(p->comm, sizeof(p->comm), file))
 		*p->comm = '\0';
 	p->comm[strcspn(p->comm, "\n")] = '\0';
+	if (strchr(p->comm, '/'))
+		read_title(p);
 }
 
 /* A line "Key:\tvalue" of /proc/PID/status. */
