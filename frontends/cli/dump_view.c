@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "frontends/format/text.h"
 #include "unwind/process/process.h"
 #include "unwind/profile/thread_names.h"
 #include "unwind/table.h"
@@ -249,15 +250,10 @@ const char *view_file(const struct profile_function *f)
 /* "A.run (app.py:7):9" is A.run at app.py, line 9; "read:26" of C is read at that line of its file. */
 void view_name(const struct profile_function *f, char ret[VIEW_NAME])
 {
-	char end[32];
-	size_t len, tail, place = strlen(view_file(f));
+	size_t place = strlen(view_file(f));
 	char *open;
 
-	snprintf(ret, VIEW_NAME, "%s", f->name);
-	len = strlen(ret);
-	tail = (size_t)snprintf(end, sizeof(end), ":%u", f->line);
-	if (f->line && len > tail && !strcmp(ret + len - tail, end))
-		ret[len - tail] = '\0';
+	snprintf(ret, VIEW_NAME, "%.*s", (int)text_name_length(f), text_name(f));
 	open = place ? strrchr(ret, '(') : NULL;
 	if (open && open > ret + 1 && open[-1] == ' ' && !strncmp(open + 1, view_file(f), place) &&
 	        open[1 + place] == ':' && open[2 + place + strspn(open + 2 + place, "0123456789")] == ')')

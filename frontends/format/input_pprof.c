@@ -235,16 +235,18 @@ static struct error *add_line(struct reader *r, struct pb_span line, struct prof
 {
 	struct pb_span fn = find(r, &r->functions, member(r, line, LINE_FUNCTION));
 	char name[NAME_MOST + 1] = "", file[NAME_MOST + 1] = "";
-	u64 number = member(r, line, LINE_LINE);
+	u64 number = member(r, line, LINE_LINE), definition = 0;
 
 	if (fn.at) {
 		text_of(r, member(r, fn, FUNCTION_NAME), name);
 		text_of(r, member(r, fn, FUNCTION_FILE), file);
-		number = member(r, fn, FUNCTION_START_LINE) ?: number;
+		definition = member(r, fn, FUNCTION_START_LINE);
+		number = definition ?: number;
 	}
 	f->name = *name ? name : "[unknown]";
 	f->file = file;
 	f->line = number < UINT32_MAX ? (u32)number : 0;
+	f->definition = definition < UINT32_MAX ? (u32)definition : 0;
 	f->flags = inlined ? FRAME_INLINED : 0;
 	return push(r, f);
 }

@@ -44,7 +44,7 @@ enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES, SAMPLE_VALUES = 4 };
 enum { MAPPING_LIMIT = 2, MAPPING_FILE = 4, MAPPING_ATTRIBUTES };
 enum { LOCATION_MAPPING = 1, LOCATION_ADDRESS, LOCATION_LINES, LOCATION_ATTRIBUTES };
 enum { LINE_FUNCTION = 1, LINE_LINE };
-enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
+enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START_LINE };
 enum { STACK_LOCATIONS = 1 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE };
 
@@ -178,12 +178,16 @@ static u64 put_mapping(struct otlp *w, const struct profile_function *f)
 
 static u64 put_function(struct otlp *w, const struct profile_function *f)
 {
-	u64 name = put_string(w, text_name(f));
+	char text[TEXT_CLEAN];
+	u64 name;
 
+	snprintf(text, sizeof(text), "%.*s", (int)text_name_length(f), text_name(f));
+	name = put_string(w, text);
 	w->inner.size = 0;
 	pb_number(&w->inner, FUNCTION_NAME, name);
 	pb_number(&w->inner, FUNCTION_SYSTEM_NAME, name);
 	pb_number(&w->inner, FUNCTION_FILE, put_string(w, f->file));
+	pb_number(&w->inner, FUNCTION_START_LINE, f->definition);
 	return put_row(w, FUNCTIONS, &w->inner);
 }
 

@@ -2,12 +2,14 @@
 /*
  * pprof: the message perftools.profiles.Profile, packed by gzip. Field numbers as in google/pprof, proto/profile.proto.
  *
- * A function becomes a location at its first byte, unless it was split by address (--addresses): then at the place
- * being executed, which of a caller is the last byte of its call. With --annotate a function's system name says what
- * it is. Functions that were inlined share the location of the one that they were put into, innermost first. The nodes
- * of processes and threads become labels: process, pid, pod, container, unit; thread, thread_id; so does what the
- * program has labelled its work with. A difference has samples of both sides, those of the one from before negative and
- * with the label pprof::base, as `pprof -diff_base` makes them: its shares are of the base.
+ * A function has the line where it is defined; with --lines its locations have the line that is executed, which is what
+ * `go build -pgo` asks for. A function becomes a location at its first byte, unless it was split by address
+ * (--addresses): then at the place being executed, which of a caller is the last byte of its call. With --annotate a
+ * function's system name says what it is. Functions that were inlined share the location of the one that they were put
+ * into, innermost first. The nodes of processes and threads become labels: process, pid, pod, container, unit; thread,
+ * thread_id; so does what the program has labelled its work with. A difference has samples of both sides, those of the
+ * one from before negative and with the label pprof::base, as `pprof -diff_base` makes them: its shares are of the
+ * base.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -258,16 +260,26 @@ static u64 put_annotated(struct pprof *w, const struct profile_function *f)
 	return put_string(w, text);
 }
 
+/* Without the line that is executed: locations have that. */
+static u64 put_name(struct pprof *w, const struct profile_function *f)
+{
+	char text[TEXT_CLEAN];
+
+	snprintf(text, sizeof(text), "%.*s", (int)text_name_length(f), text_name(f));
+	return put_string(w, text);
+}
+
 static void put_functions(struct pprof *w)
 {
 	for (u32 i = 0; i < w->p->nfunctions; i++) {
 		const struct profile_function *f = &w->p->functions[w->order->functions[i]];
-		u64 name = put_string(w, text_name(f));
+		u64 name = put_name(w, f);
 
 		pb_number(&w->message, FUNCTION_ID, i + 1);
 		pb_number(&w->message, FUNCTION_NAME, name);
 		pb_number(&w->message, FUNCTION_SYSTEM_NAME, w->p->meta.annotate ? put_annotated(w, f) : name);
 		pb_number(&w->message, FUNCTION_FILE, put_string(w, f->file));
+		pb_number(&w->message, FUNCTION_START_LINE, f->definition);
 		put_bytes(w, PROFILE_FUNCTION, &w->message);
 	}
 }

@@ -18,6 +18,11 @@
 #define TIMES_MOST     (1u << 26)
 #define TIMELESS       UINT32_MAX
 
+struct aside { /* a copy of a section with numbers of what comes in the next one */
+	u8 *copy;
+	const u8 *at, *end;
+};
+
 struct reader {
 	FILE *in;
 	const char *name;
@@ -31,10 +36,10 @@ struct reader {
 	u32 *images, nimages;       /* theirs to ours */
 	u32 *functions, nfunctions; /* theirs to ours */
 	u32 nnodes, depth;
-	u8 *more; /* a copy of the section of this name, for the nodes that follow */
-	const u8 *more_at, *more_end;
-	u32 *nodes, nknown; /* theirs to ours; of those that count nothing here TIMELESS */
-	u64 count, wanted;  /* of samples: read, and as many as meta says */
+	struct aside more;    /* for the nodes that follow */
+	struct aside defined; /* for the functions that follow */
+	u32 *nodes, nknown;   /* theirs to ours; of those that count nothing here TIMELESS */
+	u64 count, wanted;    /* of samples: read, and as many as meta says */
 };
 
 static void cleanup_reader(struct reader *r)
@@ -43,7 +48,8 @@ static void cleanup_reader(struct reader *r)
 	free(r->raw);
 	free(r->images);
 	free(r->functions);
-	free(r->more);
+	free(r->more.copy);
+	free(r->defined.copy);
 	free(r->nodes);
 }
 
@@ -70,21 +76,21 @@ static u64 take_number(struct reader *r)
 	return 0;
 }
 
-/* What else was counted of the next node; 0: not recorded. */
-static u64 take_more(struct reader *r)
+/* The next one's; or_else: it was not recorded. */
+static u64 take_aside(struct reader *r, struct aside *a, u64 limit, u64 or_else)
 {
 	const u8 *at = r->at, *end = r->end;
 	u64 value;
 
-	if (r->more_at == r->more_end)
-		return 0;
-	r->at = r->more_at;
-	r->end = r->more_end;
+	if (a->at == a->end)
+		return or_else;
+	r->at = a->at;
+	r->end = a->end;
 	value = take_number(r);
-	r->more_at = r->at;
+	a->at = r->at;
 	r->at = at;
 	r->end = end;
-	r->broken |= value > RECORDING_COUNT;
+	r->broken |= value > limit;
 	return value;
 }
 
@@ -149,6 +155,7 @@ static struct error *read_functions(struct reader *r)
 		f.kind = r->kinds[take_below(r, KINDS_WORDS)];
 		f.flags = take_below(r, 1ull << 32);
 		f.line = take_below(r, 1ull << 32);
+		f.definition = (u32)take_aside(r, &r->defined, UINT32_MAX, 0);
 		f.image = take_below(r, r->nimages);
 		f.address = take_number(r);
 		take_string(r, name);
@@ -162,6 +169,7 @@ static struct error *read_functions(struct reader *r)
 		if (!err)
 			err = append(&r->functions, &r->nfunctions, function);
 	}
+	r->defined.at = r->defined.end;
 	return err;
 }
 
@@ -171,7 +179,7 @@ static struct error *read_nodes(struct reader *r)
 
 	while (!err && !r->broken && r->at < r->end) {
 		u32 up = take_below(r, (u64)r->depth + 1), function = take_below(r, r->nfunctions);
-		u64 count = take_number(r), more = take_more(r);
+		u64 count = take_number(r), more = take_aside(r, &r->more, RECORDING_COUNT, 0);
 
 		r->broken |= r->nnodes > PROFILE_MAX_NODES + 1 || count > RECORDING_COUNT - r->count ||
 		             !r->nnodes != !function || r->depth - up >= FILTER_DEEPEST - 1;
@@ -191,7 +199,7 @@ static struct error *read_nodes(struct reader *r)
 			        : count   ? filter_place(r->filter, r->depth)
 			                  : TIMELESS);
 	}
-	r->more_at = r->more_end;
+	r->more.at = r->more.end;
 	return err;
 }
 
@@ -225,18 +233,28 @@ static struct error *read_times(struct reader *r)
 	return err;
 }
 
-static struct error *read_more(struct reader *r)
+static struct error *keep_aside(struct reader *r, struct aside *a)
 {
 	size_t size = r->end - r->at;
 
-	free(r->more);
-	r->more = malloc(size + 1);
-	if (!r->more)
+	free(a->copy);
+	*a = (struct aside){.copy = malloc(size + 1)};
+	if (!a->copy)
 		return &error_no_memory;
-	memcpy(r->more, r->at, size);
-	r->more_at = r->more;
-	r->more_end = r->more + size;
+	memcpy(a->copy, r->at, size);
+	a->at = a->copy;
+	a->end = a->copy + size;
 	return NULL;
+}
+
+static struct error *read_more(struct reader *r)
+{
+	return keep_aside(r, &r->more);
+}
+
+static struct error *read_defined(struct reader *r)
+{
+	return keep_aside(r, &r->defined);
 }
 
 static u64 member_number(const json_t *o, const char *name)
@@ -387,7 +405,8 @@ static struct error *read_content(struct reader *r, const struct section_header 
 	        [SECTION_FUNCTIONS] = read_functions,
 	        [SECTION_NODES] = read_nodes,
 	        [SECTION_MORE] = read_more,
-	        [SECTION_TIMES] = read_times};
+	        [SECTION_TIMES] = read_times,
+	        [SECTION_DEFINED] = read_defined};
 	struct error *err;
 
 	/* of the end there is nothing to read, of what is newer nothing is known */

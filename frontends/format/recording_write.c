@@ -19,8 +19,9 @@
 
 struct writer {
 	FILE *out;
-	struct pb raw, functions, more; /* of the sections in the making */
-	u32 *number;                    /* of a function in the file; 0: it is not there yet */
+	struct pb raw, functions, more, defined; /* of the sections in the making */
+	bool any_defined;                        /* some of the functions has such a line */
+	u32 *number;                             /* of a function in the file; 0: it is not there yet */
 	u32 nnumbers;
 	void *packed;
 	size_t packed_size;
@@ -32,6 +33,7 @@ static void cleanup_writer(struct writer *w)
 	free(w->raw.bytes);
 	free(w->functions.bytes);
 	free(w->more.bytes);
+	free(w->defined.bytes);
 	free(w->number);
 	free(w->packed);
 }
@@ -183,6 +185,8 @@ static u32 number_of(struct writer *w, const struct profile *p, u32 function)
 	if (function > PROFILE_FULL && !w->number[function]) {
 		w->number[function] = ++w->nnumbers;
 		put_function(&w->functions, &p->functions[function]);
+		pb_packed(&w->defined, p->functions[function].definition);
+		w->any_defined |= p->functions[function].definition != 0;
 	}
 	return w->number[function];
 }
@@ -190,6 +194,10 @@ static u32 number_of(struct writer *w, const struct profile *p, u32 function)
 /* The functions that nodes need stand before them, so that a file that is cut can show the nodes that it has. */
 static void end_nodes(struct writer *w)
 {
+	if (w->any_defined)
+		end_section(w, SECTION_DEFINED, &w->defined);
+	w->defined.size = 0;
+	w->any_defined = false;
 	if (w->functions.size)
 		end_section(w, SECTION_FUNCTIONS, &w->functions);
 	if (w->more.size)

@@ -112,6 +112,15 @@ const char *text_name(const struct profile_function *fn)
 	return *fn->name ? fn->name : "[unknown]";
 }
 
+size_t text_name_length(const struct profile_function *fn)
+{
+	size_t n = strlen(text_name(fn)), tail;
+	char line[16];
+
+	tail = (size_t)snprintf(line, sizeof(line), ":%u", fn->line);
+	return fn->line && n > tail && !strcmp(text_name(fn) + n - tail, line) ? n - tail : n;
+}
+
 const char *text_marks(u32 flags)
 {
 	static const char *const marks[] = {"", "? ", "~ ", "? ~ "};

@@ -183,8 +183,8 @@ static int inlining_fits(struct go_table *t)
 /* Numbers of tables changed without the magic number: those that fit are taken. */
 static void find_inlining(struct go_table *t, const u64 *m)
 {
-	static const struct go_inlining old[] = {{2, 4, 20, 12, 16}, {2, 3, 20, 12, 16}, {1, 2, 20, 12, 16}};
-	static const struct go_inlining since_1_20 = {2, 3, 16, 4, 8};
+	static const struct go_inlining old[] = {{2, 4, 20, 12, 16, 0}, {2, 3, 20, 12, 16, 0}, {1, 2, 20, 12, 16, 0}};
+	static const struct go_inlining since_1_20 = {2, 3, 16, 4, 8, 12};
 
 	for (u32 i = 0; t->magic < GO_MAGIC_1_18 && i < sizeof(old) / sizeof(*old); i++) {
 		t->inlining = old[i];

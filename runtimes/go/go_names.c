@@ -169,7 +169,10 @@ bool go_name_frame(struct go_table *t, u64 bias, const struct frame *f, struct f
 	place = go_frame_place(t, &fn, pc, inlined);
 	go_short_name(t, name, ret->name, sizeof(ret->name));
 	ret->line = go_line(t, &fn, place, ret->file, sizeof(ret->file));
-	ret->definition = inlined ? 0 : fn.start_line ? fn.start_line : go_line(t, &fn, fn.start, file, sizeof(file));
+	if (inlined)
+		ret->definition = go_inlined_start(t, &fn, (s32)(inlined - 1));
+	else
+		ret->definition = fn.start_line ? fn.start_line : go_line(t, &fn, fn.start, file, sizeof(file));
 	ret->identity = (u64)(u32)(f->detail >> 32) << 32 | name;
 	ret->qualified = true;
 	ret->form = FORM_JIT;

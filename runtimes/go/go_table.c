@@ -315,6 +315,17 @@ bool go_inlined_call(struct go_table *t, const struct go_function *fn, s32 index
 	return *caller < fn->end;
 }
 
+u32 go_inlined_start(struct go_table *t, const struct go_function *fn, s32 index)
+{
+	const struct go_inlining *in = &t->inlining;
+	u64 tree;
+	u32 line;
+
+	if (!in->start_line || index < 0 || !tree_at(t, fn, &tree))
+		return 0;
+	return go_u32(&t->file, tree + (u64)index * in->size + in->start_line, &line) ? line : 0;
+}
+
 u8 go_wrapper_id(struct go_table *t)
 {
 	struct go_function fn;

@@ -28,6 +28,7 @@ struct go_inlining {
 	u8 pcdata, funcdata; /* indexes */
 	u8 size;             /* of an entry; 0: unknown */
 	u8 name, parent_pc;  /* offsets in it */
+	u8 start_line;       /* the same; 0: it has none */
 };
 
 struct go_table {
@@ -115,6 +116,8 @@ u32 go_line(struct go_table *t, const struct go_function *fn, u64 addr, char *fi
 s32 go_inlined_at(struct go_table *t, const struct go_function *fn, u64 addr);
 /* Its name, and the address that it was called at in place of a call instruction. False: corrupt. */
 bool go_inlined_call(struct go_table *t, const struct go_function *fn, s32 index, u32 *name, u64 *caller);
+/* The line where the function that was inlined begins; 0: unknown. */
+u32 go_inlined_start(struct go_table *t, const struct go_function *fn, s32 index);
 
 /*
  * What _func.funcID is of functions that only the compiler made: the highest of all (internal/abi/symtab.go:

@@ -59,6 +59,43 @@ def test_top():
     yield row[0]
 
 
+def starts(profile):
+    """Where pprof says that functions of package main begin, by name; each line that is executed lies behind that."""
+    command = [go.GO, "tool", "pprof", "-raw", profile]
+    raw = subprocess.run(command, capture_output=True, text=True, check=True, env=go.ENV).stdout
+    found = {}
+    for name, line, start in re.findall(r" main\.(\w+) \S+?:(\d+)(?::\d+)? s=(\d+)", raw):
+        assert int(line) >= int(start), (name, line, start)
+        found.setdefault(name, set()).add(int(start))
+    return found
+
+
+def test_profile_guided():
+    """What `go build -pgo` asks for: lines of calls and where functions begin, inlined ones too, without symbols."""
+    folder = os.path.join(yrt.SOURCE, "fixtures", "go", "split")
+    with open(os.path.join(folder, "split.go")) as source:
+        true = {m[1]: n for n, line in enumerate(source, 1) if (m := re.match(r"func (\w+)\(", line))}
+    path = go.build("split", "-ldflags=-s -w", name="split-stripped")
+    with tempfile.TemporaryDirectory() as at, yrt.Fixture(path, 60, os.path.join(at, "own"), seconds=None) as f:
+        paths = [os.path.join(at, name) for name in ("a.pgo", "a.yrt", "b.pgo")]
+        f.release()
+        for flags in (("-f", "pprof", "-o", paths[0]), ("-f", "yrt", "-o", paths[1])):
+            yrt.run("go-flame", "--lines", "-F", RATE, "-p", f.pid, "-d", 1, *flags, output=False).expect()
+        yrt.run("render", paths[1], "-f", "pprof", "-o", paths[2], output=False, stats=False).expect()
+        for profile in (paths[0], paths[2]):
+            found = starts(profile)
+            inlined = {"mix"} if go.minor() >= 20 else set()
+            assert {"seven", "two", "one", "work"} | inlined <= found.keys(), found
+            assert all(lines == {true[name]} for name, lines in found.items() if lines != {0}), (found, true)
+            assert all(lines != {0} for name, lines in found.items() if name != "mix" or inlined), found
+            if go.minor() >= 23:  # what the compiler gets: caller, callee, lines behind the caller's first
+                table = os.path.join(at, "table")
+                subprocess.run([go.GO, "tool", "preprofile", "-i", profile, "-o", table], check=True, env=go.ENV)
+                with open(table) as lines:
+                    assert "\nmain.seven\nmain.mix\n0 " in lines.read(), table
+            yield f"{len(found)} functions of main begin where the source says"
+
+
 def test_position_independent():
     yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
 

@@ -281,6 +281,7 @@ static struct error *add_function(struct inline_sites *s, struct profile *to, co
 	if (f->file) {
 		fn.file = f->file;
 		fn.line = s->options.lines && f->line ? f->line : f->definition;
+		fn.definition = f->definition;
 	}
 	return profile_function(to, function_identity(s, &fn, f), &fn, false, ret);
 }

@@ -323,6 +323,7 @@ static struct error *name_script(
 		fn.module = ops->name;
 		fn.file = name.file;
 		fn.line = names->options.lines && name.line ? name.line : name.definition;
+		fn.definition = name.definition;
 		fn.kind = frame_kind_of(&name);
 		ret->hidden =
 		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));

@@ -108,6 +108,7 @@ static struct error *improve_function(struct profile *p, u32 index, const struct
 	if (*new.file) {
 		f->file = new.file;
 		f->line = new.line;
+		f->definition = new.definition;
 	}
 	return NULL;
 }

@@ -67,7 +67,8 @@ struct profile_function {
 	const char *name;   /* "handler (app.lua:42)", demangled; UTF-8 not guaranteed; hostile */
 	const char *module; /* "nginx", "kernel", "luajit"; never NULL, may be "" */
 	const char *file;   /* "" if unknown */
-	u32 line;           /* 0 if unknown */
+	u32 line;           /* being executed, where functions are split by line; else definition; 0: unknown */
+	u32 definition;     /* where the function is defined; 0: unknown */
 	u32 flags;          /* enum frame_flag: FRAME_GUESS, FRAME_APPROX */
 	enum profile_kind kind;
 	u32 image;   /* index into profile.images; 0: unknown */
